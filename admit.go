@@ -1,0 +1,95 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// infoSections are the parts of INFO that say whether a server may vote.
+var infoSections = []string{"server", "replication", "memory", "cluster"}
+
+// facts are what a server says of itself: the fields of INFO.
+type facts map[string]string
+
+func (f facts) parse(info string) {
+	for line := range strings.Lines(info) {
+		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			f[field] = value
+		}
+	}
+}
+
+// errUnfit marks a node that must not vote.
+var errUnfit = errors.New("must not vote")
+
+// unfit says why a server with these facts must not vote, or nothing. What it
+// does not say is not held against it.
+func (f facts) unfit() string {
+	switch {
+	case f["role"] != "" && f["role"] != "master":
+		return fmt.Sprintf("it is a %s (INFO role) of %s:%s: give its master", f["role"], f["master_host"], f["master_port"])
+	case f["cluster_enabled"] == "1":
+		return "it is a node of a Redis Cluster (INFO cluster_enabled:1), where keys move and replicas take over: give independent servers"
+	case f.evicts() && f["maxmemory"] != "0":
+		return fmt.Sprintf("its maxmemory-policy %s may evict locks (maxmemory %s): set noeviction", f["maxmemory_policy"], f["maxmemory"])
+	}
+	return ""
+}
+
+// unwise says what is better changed, or nothing.
+func (f facts) unwise() string {
+	switch {
+	case f["run_id"] == "":
+		return "it does not say what it is (INFO server), so it may be a replica, or the same server as another node"
+	case f.evicts():
+		return fmt.Sprintf("its maxmemory-policy is %s: locks may be evicted as soon as maxmemory is set; set noeviction", f["maxmemory_policy"])
+	}
+	return ""
+}
+
+func (f facts) evicts() bool {
+	policy := f["maxmemory_policy"]
+	return policy != "" && policy != "noeviction"
+}
+
+// A register knows the nodes of a Locker by their run_id, so that one server
+// under two addresses is not asked twice for the same vote: it would make a
+// majority out of a minority.
+type register struct {
+	hooks *Hooks
+	names []string // the nodes' addresses
+
+	mu     sync.Mutex
+	runIDs []string
+	warned []bool
+}
+
+func newRegister(hooks *Hooks, names []string) *register {
+	return &register{hooks: hooks, names: names, runIDs: make([]string, len(names)), warned: make([]bool, len(names))}
+}
+
+// admit judges node i by what it says of itself.
+func (r *register) admit(i int, about facts) error {
+	if why := about.unfit(); why != "" {
+		return fmt.Errorf("%w: %s", errUnfit, why)
+	}
+	r.mu.Lock()
+	id := about["run_id"]
+	for j, other := range r.runIDs {
+		if id != "" && other == id && j != i {
+			r.mu.Unlock()
+			return fmt.Errorf("%w: it is the same server as %s (INFO run_id %s)", errUnfit, r.names[j], id)
+		}
+	}
+	r.runIDs[i] = id
+	why := about.unwise()
+	tell := why != "" && !r.warned[i]
+	r.warned[i] = why != ""
+	r.mu.Unlock()
+	if tell {
+		r.hooks.warning(fmt.Errorf("redlock: node %s: %s", r.names[i], why))
+	}
+	return nil
+}

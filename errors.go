@@ -1,0 +1,179 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+)
+
+// What the caller does next tells the errors apart. Test with [errors.Is]; the
+// details are in [QuorumError] and [NodeError], for [errors.As].
+var (
+	// ErrHeld says that others have the lock, or are trying for it at this
+	// moment: come back later.
+	ErrHeld = errors.New("held by another")
+
+	// ErrNoQuorum says that too few nodes gave a usable answer in time: look at
+	// the nodes, which the error names.
+	ErrNoQuorum = errors.New("no quorum")
+
+	// ErrLost says that a lock is not ours any more: stop now.
+	ErrLost = errors.New("lock lost")
+
+	// ErrClosed says that the Locker has been closed.
+	ErrClosed = errors.New("redlock: closed")
+)
+
+// errReleased is the cause with which a lock's contexts end when its holder
+// gives it back. It is not a loss, so it is not ErrLost.
+var errReleased = errors.New("redlock: lock released")
+
+// The reasons for which a lock ends before its holder gives it back. All of them
+// are ErrLost.
+var (
+	errExpired = fmt.Errorf("redlock: %w: validity ended", ErrLost)
+	errMaxHold = fmt.Errorf("redlock: %w: held for as long as MaxHold allows", ErrLost)
+	errShut    = fmt.Errorf("%w: %w", ErrClosed, ErrLost)
+)
+
+// An Outcome is what one node did with a request.
+type Outcome uint8
+
+const (
+	Granted     Outcome = iota
+	Held                // another's token is there, for a while
+	Expired             // ours is not there any more
+	Stolen              // another's token is where ours was
+	Foreign             // a key that is no lock is in the way: of another type, or without a TTL
+	Timeout             // no answer in time
+	Unreachable         // no connection, or it broke
+	Loading             // the server is reading its data from disk
+	ReadOnly            // the server takes no writes (a replica, or it cannot save)
+	OutOfMemory         // the server is over its maxmemory
+	Denied              // credentials or ACL
+	Busy                // the server runs a long script, or has too many clients
+	Unfit               // the node must not vote: a replica, a cluster node, evicting keys, or the same server twice
+	Failed              // any other error of the server
+	unasked             // no answer yet
+)
+
+var outcomeNames = [...]string{
+	"granted", "held", "expired", "stolen", "foreign key", "timeout", "unreachable", "loading",
+	"read-only", "out of memory", "denied", "busy", "unfit", "failed", "unasked",
+}
+
+func (o Outcome) String() string {
+	if int(o) < len(outcomeNames) {
+		return outcomeNames[o]
+	}
+	return fmt.Sprintf("Outcome(%d)", uint8(o))
+}
+
+// A NodeError says what one node did that was not a grant.
+type NodeError struct {
+	Node    string // its address, as the client was given it
+	Outcome Outcome
+	Holder  string        // Held, Stolen: the token that is there
+	TTL     time.Duration // Held, Stolen: how long it has still to live
+	Elapsed time.Duration // from the start of the round to the answer, or to the end of waiting for it
+	Err     error         // the client's or the server's own error, nil if there was none
+}
+
+func (e *NodeError) Error() string {
+	var s strings.Builder
+	s.WriteString(e.Node)
+	s.WriteString(": ")
+	s.WriteString(e.Outcome.String())
+	switch {
+	case e.Holder != "":
+		fmt.Fprintf(&s, " by %s for %v", e.Holder, e.TTL)
+	case e.Err != nil:
+		fmt.Fprintf(&s, ": %v", e.Err)
+	}
+	if e.Outcome == Timeout {
+		fmt.Fprintf(&s, " after %v", e.Elapsed.Round(time.Millisecond/10))
+	}
+	return s.String()
+}
+
+// Unwrap gives the client's or the server's own error.
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// A QuorumError says why a round over the nodes failed. It is ErrHeld,
+// ErrNoQuorum or ErrLost to [errors.Is], and also the context's error if that is
+// what ended it.
+type QuorumError struct {
+	Op   string // "acquire", "extend" or "release"
+	Name string // the lock
+
+	Need    int // votes that would have been enough
+	Granted int // nodes that said yes
+	Held    int // nodes that answered, and said no
+	Failed  int // nodes that gave no usable answer
+
+	Kind  error // ErrHeld, ErrNoQuorum or ErrLost
+	Cause error // what ended it, other than the votes: the context's error, say; or nil
+
+	nodes multierror.Error
+}
+
+// Error tells it all in one line.
+func (e *QuorumError) Error() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "redlock: %s %q: %v: %d of %d votes", e.Op, e.Name, e.Kind, e.Granted, e.Need)
+	if e.Cause != nil {
+		fmt.Fprintf(&s, ", %v", e.Cause)
+	}
+	if err := e.nodes.ErrorOrNil(); err != nil {
+		fmt.Fprintf(&s, " (%v)", err)
+	}
+	return s.String()
+}
+
+// Unwrap gives the sentinel, the cause and the per-node errors.
+func (e *QuorumError) Unwrap() []error {
+	errs := []error{e.Kind}
+	if e.Cause != nil {
+		errs = append(errs, e.Cause)
+	}
+	if err := e.nodes.ErrorOrNil(); err != nil {
+		errs = append(errs, err)
+	}
+	return errs
+}
+
+// Nodes lists what each node did that was not a grant.
+func (e *QuorumError) Nodes() []*NodeError {
+	nodes := make([]*NodeError, 0, len(e.nodes.Errors))
+	for _, err := range e.nodes.Errors {
+		nodes = append(nodes, err.(*NodeError))
+	}
+	return nodes
+}
+
+// note adds what one node did.
+func (e *QuorumError) note(n *NodeError) {
+	e.nodes.ErrorFormat = oneLine
+	e.nodes.Errors = append(e.nodes.Errors, n)
+}
+
+func oneLine(errs []error) string {
+	parts := make([]string, len(errs))
+	for i, err := range errs {
+		parts[i] = err.Error()
+	}
+	return strings.Join(parts, "; ")
+}
+
+// ended gives ctx's error and, where it says more, its cause.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if cause == nil || errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}

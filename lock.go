@@ -1,0 +1,287 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// A Lock is one acquisition of a name. Its name and token never change, it is
+// never acquired again, and all its methods may be called from any goroutine.
+//
+// It ends when it is released, when its validity does, or as soon as it is known
+// that a quorum of nodes does not have it any more, whichever comes first.
+type Lock struct {
+	claim
+	locker *Locker
+	name   string
+	last   time.Time // MaxHold: it ends by then; zero: no such limit
+
+	mu        sync.Mutex
+	until     time.Time // the end of validity
+	cause     error     // why it has ended; nil while it has not
+	done      chan struct{}
+	watchers  map[*watcher]struct{}
+	alarm     *time.Timer // at until, once somebody wants to be told
+	released  chan struct{}
+	freed     error // what Release returned; once released is closed
+	turn      chan struct{}
+	rounds    int32   // extensions begun
+	confirmed int32   // the last of them that a quorum confirmed
+	healed    []int32 // by node: the extension in which it was filled anew; nil: none was
+
+	renewal renewal
+}
+
+type watcher struct{ cancel context.CancelCauseFunc }
+
+// Name is what was locked, without Options.Prefix.
+func (l *Lock) Name() string { return l.name }
+
+// Token is what the nodes hold while the lock is ours: random, and different for
+// each attempt to acquire a lock.
+func (l *Lock) Token() string { return l.token }
+
+// Until is the end of validity: no other can have the lock before it. Extending
+// moves it.
+func (l *Lock) Until() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.until
+}
+
+// LogValue shows name, token and remaining validity to a structured logger.
+func (l *Lock) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("name", l.name),
+		slog.String("token", l.token),
+		slog.Duration("remaining", max(0, left(l.Until(), l.locker.opts.Clock.Now()))),
+	)
+}
+
+// Context returns a context that is done when parent is, or when the lock ends.
+// [context.Cause] then says why; a cause that is ErrLost means that somebody else
+// may have the lock from now on. It is a local timer that tells, so the word
+// comes in time whatever the network does.
+func (l *Lock) Context(parent context.Context) context.Context {
+	ctx, cancel := context.WithCancelCause(parent)
+	w := &watcher{cancel}
+	l.mu.Lock()
+	if l.cause != nil {
+		l.mu.Unlock()
+		cancel(l.cause)
+		return ctx
+	}
+	if l.watchers == nil {
+		l.watchers = make(map[*watcher]struct{})
+	}
+	l.watchers[w] = struct{}{}
+	l.watch()
+	l.mu.Unlock()
+	context.AfterFunc(ctx, func() { // a parent that ends first leaves nothing behind
+		l.mu.Lock()
+		delete(l.watchers, w)
+		l.mu.Unlock()
+	})
+	return ctx
+}
+
+// watch sets the alarm for the end of validity. Under the mutex.
+func (l *Lock) watch() {
+	if l.alarm == nil {
+		l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)
+		l.locker.renewals.add(l)
+	}
+}
+
+// ring ends the lock, unless its validity was extended while the alarm was on
+// its way.
+func (l *Lock) ring() {
+	l.mu.Lock()
+	if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.cause == nil {
+		l.alarm.Reset(rest)
+		l.mu.Unlock()
+		return
+	}
+	l.mu.Unlock()
+	l.expire()
+}
+
+// expire ends a lock whose validity is over.
+func (l *Lock) expire() error {
+	if !l.last.IsZero() && !l.Until().Before(l.last) {
+		return l.lose(errMaxHold)
+	}
+	return l.lose(errExpired)
+}
+
+// lose ends a lock that its holder has not given back, and returns the cause for
+// which it ended first. The nodes that still have it are told to drop it.
+func (l *Lock) lose(cause error) error {
+	if first, ok := l.end(cause); !ok {
+		return first
+	}
+	l.giveBack()
+	l.locker.opts.Hooks.lost(l, cause)
+	return cause
+}
+
+// end tells everybody who holds a context of the lock that it has ended, once.
+func (l *Lock) end(cause error) (first error, ok bool) {
+	l.mu.Lock()
+	if l.cause != nil {
+		defer l.mu.Unlock()
+		return l.cause, false
+	}
+	l.cause = cause
+	if l.alarm != nil {
+		l.alarm.Stop()
+	}
+	if l.done != nil {
+		close(l.done)
+	}
+	watchers := l.watchers
+	l.watchers = nil
+	l.mu.Unlock()
+	for w := range watchers {
+		w.cancel(cause)
+	}
+	l.locker.renewals.remove(l)
+	return cause, true
+}
+
+// ended is closed when the lock ends.
+func (l *Lock) ended() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.done == nil {
+		l.done = make(chan struct{})
+		if l.cause != nil {
+			close(l.done)
+		}
+	}
+	return l.done
+}
+
+// why gives the cause for which the lock has ended; nil: it has not.
+func (l *Lock) why() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause
+}
+
+// giveBack has all nodes that may have the token delete it, now or as soon as
+// they can be told, and waits for none of them.
+func (l *Lock) giveBack() {
+	r := l.locker.newRound(opRelease, l, nil)
+	r.close()
+	r.start(l.locker.opts.Clock.Now(), time.Time{})
+	r.drop()
+}
+
+// Release gives the lock back. It returns when a quorum of nodes has confirmed
+// that they do not hold it for us any more, at the latest after
+// Options.NodeTimeout; ending ctx does not stop it. The other nodes are told as
+// soon as they can be, and the TTL is the net for those that cannot.
+//
+// The error is nil; or ErrLost if the lock had ended before; or ErrNoQuorum if
+// too few nodes confirmed in time. Either way it is not ours any more, its
+// contexts are done, and to release it again changes nothing and returns the
+// same.
+func (l *Lock) Release(context.Context) error {
+	l.mu.Lock()
+	if l.released != nil { // another call is at it, or has been
+		l.mu.Unlock()
+		<-l.released
+		return l.freed
+	}
+	l.released = make(chan struct{})
+	l.mu.Unlock()
+	defer close(l.released)
+	l.freed = l.release()
+	return l.freed
+}
+
+func (l *Lock) release() error {
+	lk := l.locker
+	if err := lk.enter(); err != nil {
+		return cmp.Or(l.why(), err)
+	}
+	defer lk.leave()
+	now := lk.opts.Clock.Now()
+	if left(l.Until(), now) <= 0 {
+		return l.expire()
+	}
+	if first, ok := l.end(errReleased); !ok {
+		return first
+	}
+	r := lk.newRound(opRelease, l, nil)
+	defer r.drop()
+	r.start(now, time.Time{}) // no deadline: a lane keeps it until it can be sent
+	r.wait(context.Background(), lk.nodeTimeout(l.ttl))
+	if r.decided() == won && !r.refused() {
+		return nil
+	}
+	err := r.explain(lk.opts.Clock.Now(), nil)
+	lk.opts.Hooks.unreleased(l, err)
+	return err
+}
+
+// weigh says what node i's answer means for a round of this lock.
+func (l *Lock) weigh(r *round, i int, a *reply) vote {
+	switch a.outcome {
+	case Granted:
+		if r.op == opExtend && !l.counts(i) {
+			return voteNo
+		}
+		return voteYes
+	case Expired:
+		if r.op == opExtend {
+			l.fillUp(i)
+		}
+		return voteNo
+	case Held, Stolen:
+		return voteNo
+	case Foreign:
+		if r.op != opAcquire {
+			return voteNo
+		}
+	}
+	return voteNone
+}
+
+// counts reports whether an extension that node i confirms is a vote. A node
+// that was filled up anew only says that the token is there now; whether it was
+// there all the time since the last extension, and not a rival's in between, it
+// cannot say. It can again from the second extension on that begins after the
+// filling up, if a quorum of other votes confirmed the first: those nodes had the
+// token all along, so no rival can have had a quorum of nodes, and the filled one
+// has kept it since.
+func (l *Lock) counts(i int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.healed == nil || l.healed[i] == 0 || l.healed[i] < l.confirmed
+}
+
+// fillUp gives a node the token that has lost it, or never had it. The more nodes
+// have it, the more of them may fail; but see counts. The mark is set before the
+// node is asked: a reply that gets lost must not make it a vote.
+//
+// Under the mutex, so that no release can come between the look at cause and the
+// request: in the lane the release comes later.
+func (l *Lock) fillUp(i int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil {
+		return
+	}
+	if l.healed == nil {
+		l.healed = make([]int32, len(l.at))
+	}
+	l.healed[i] = l.rounds
+	now := l.locker.opts.Clock.Now()
+	q := &request{op: opAcquire, claim: &l.claim, deadline: now.Add(l.locker.opts.NodeTimeout), to: nobody{}}
+	l.locker.nodes[i].submit(q, now)
+}

@@ -1,0 +1,448 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// A server is one Redis as the library sees it, and the seam at which a model of
+// one can stand in: whatever is above it deals in requests and replies only.
+type server interface {
+	// addr names the node in errors.
+	addr() string
+
+	// connect makes a connection and checks that the node may vote. It is called
+	// before the first exec and again after each failed one, and ends with ctx.
+	connect(ctx context.Context) error
+
+	// exec carries out the requests in their order and fills in each one's
+	// reply. An error means that the connection failed: then the requests whose
+	// outcome is Timeout or Unreachable may have been carried out, or may yet be.
+	// It is bounded by the server's own patience, not by any request's deadline.
+	exec(batch []*request) error
+
+	// interrupt has a connect or exec under way return soon, and all later ones
+	// fail. It may be called from any goroutine.
+	interrupt()
+}
+
+// An op is one step of the protocol at one node.
+type op uint8
+
+const (
+	opAcquire op = iota
+	opExtend
+	opRelease
+)
+
+func (o op) String() string { return [...]string{"acquire", "extend", "release"}[o] }
+
+// A request is one step for one claim at one node.
+type request struct {
+	op       op
+	claim    *claim
+	deadline time.Time // nobody wants the answer after it; zero: send it whenever possible
+	reply    reply
+	to       voter // told once, with the reply filled in
+}
+
+type reply struct {
+	outcome Outcome
+	holder  string        // Held, Stolen
+	ttl     time.Duration // Held, Stolen: the holder's
+	err     error
+}
+
+// A voter is told what became of a request. It must not block.
+type voter interface{ vote(n *node, q *request) }
+
+// A claim is one attempt at one lock, as the nodes see it.
+type claim struct {
+	key   string
+	token string
+	ttl   time.Duration
+
+	// args are key, token and TTL in milliseconds as go-redis takes them, made
+	// once for all nodes and steps.
+	args [3]any
+
+	// at says where the token may be, node by node. Each element belongs to its
+	// node's lane and is guarded by the lane's mutex.
+	at []place
+}
+
+// A place says whether a node may have a claim's token.
+type place uint8
+
+const (
+	nowhere   place = iota // never sent there, refused, or given back
+	queued                 // the acquire waits in the lane
+	sent                   // the acquire went out: the token is there, or may be
+	releasing              // a release is in the lane, or owed
+)
+
+const (
+	// maxBatch bounds a pipeline, and with it the buffers on both sides.
+	maxBatch = 512
+
+	// The pauses between two attempts to reach a node that is down.
+	minProbe = 50 * time.Millisecond
+	maxProbe = time.Second
+)
+
+// A node is one Redis server and its lane: an ordered queue that one goroutine
+// carries to the server, everything that came while the last pipeline was under
+// way in the next one. So there is no goroutine for each call, a busy lane sends
+// few large writes, and what is said about one key arrives in the order in which
+// it was said: a release never overtakes its acquire.
+//
+// A lane holds no caller. Callers wait for their round, not for a node; a node
+// that has kept silent for its timeout, or cannot be reached, answers for itself
+// at once ("no vote") until it speaks again. Only releases are then kept, one at
+// the most for each claim that went out while the node was well, so the memory
+// of a hung lane is bounded by what was in flight and held when it stopped.
+type node struct {
+	index   int
+	srv     server
+	clock   Clock
+	hooks   *Hooks
+	timeout time.Duration // silence after which nothing more is queued
+
+	ctx     context.Context // ends connecting, when the lane is closed by force
+	cancel  context.CancelFunc
+	drain   chan struct{} // closed: send what is left, then end
+	tried   chan struct{} // closed when the first connect has ended
+	stopped chan struct{} // closed when the lane's goroutine has ended
+
+	mu       sync.Mutex
+	queue    []*request
+	owed     []*claim   // releases that had no answer, to be sent again
+	idle     bool       // the goroutine waits for wake
+	busy     time.Time  // since when the server has owed us an answer; zero: it does not
+	down     *NodeError // why nothing is sent now; nil: the server is well
+	since    time.Time  // since when it is down
+	draining bool
+	wake     chan struct{}
+
+	// The goroutine's own, kept between batches.
+	batch, dropped []*request
+}
+
+func newNode(index int, srv server, opts *Options) *node {
+	n := &node{
+		index: index, srv: srv, clock: opts.Clock, hooks: opts.Hooks, timeout: opts.NodeTimeout,
+		drain: make(chan struct{}), tried: make(chan struct{}), stopped: make(chan struct{}), wake: make(chan struct{}, 1),
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.busy = n.clock.Now() // with the first connect
+	go n.run()
+	return n
+}
+
+// submit puts a request into the lane, or answers it at once. It never blocks.
+// Steps of one claim are submitted in the order in which they shall happen.
+func (n *node) submit(q *request, now time.Time) {
+	n.mu.Lock()
+	if answer, ok := n.admit(q, now); !ok {
+		n.mu.Unlock()
+		q.answer(n, answer)
+		return
+	}
+	n.queue = append(n.queue, q)
+	if n.idle {
+		n.idle = false
+		n.wake <- struct{}{}
+	}
+	n.mu.Unlock()
+}
+
+// admit decides, under the mutex, whether q has to go to the server, and has
+// the answer if not.
+func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
+	at := &q.claim.at[n.index]
+	if q.op == opRelease {
+		switch *at {
+		case sent:
+			*at = releasing
+			return reply{}, true
+		case queued:
+			*at = nowhere // take drops the acquire: it never was sent, and there is nothing to release
+		}
+		return reply{outcome: Expired}, false
+	}
+	switch silent := now.Sub(n.busy); {
+	case n.down != nil:
+		return reply{outcome: n.down.Outcome, err: n.down.Err}, false
+	case !n.busy.IsZero() && silent > n.timeout:
+		return reply{outcome: Timeout, err: fmt.Errorf("silent for %v", silent.Round(time.Millisecond))}, false
+	case q.op == opAcquire:
+		*at = queued
+	case *at == nowhere:
+		return reply{outcome: Expired}, false
+	}
+	return reply{}, true
+}
+
+// answer tells the one who asked.
+func (q *request) answer(n *node, r reply) {
+	q.reply = r
+	q.to.vote(n, q)
+}
+
+// run is the lane's goroutine.
+func (n *node) run() {
+	defer close(n.stopped)
+	for n.join() {
+		for batch := n.next(); ; batch = n.next() {
+			if batch == nil {
+				return
+			}
+			err := n.srv.exec(batch)
+			n.settle(batch)
+			if err != nil {
+				n.fail(err)
+				break
+			}
+		}
+	}
+}
+
+// join connects, as often as it takes, and reports false when the lane is to
+// end instead.
+func (n *node) join() bool {
+	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
+		err := n.srv.connect(n.ctx)
+		if err == nil {
+			n.up()
+		} else {
+			n.fail(err)
+		}
+		select {
+		case <-n.tried:
+		default:
+			close(n.tried)
+		}
+		if err == nil {
+			return true
+		}
+		// Jitter, so that a hundred processes do not all knock at once.
+		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		select {
+		case <-timer.C:
+		case <-n.drain:
+			timer.Stop()
+			return false // nobody to tell, and the TTL is the net
+		}
+	}
+}
+
+// up lets requests in again, owed releases first.
+func (n *node) up() {
+	n.mu.Lock()
+	was, down := n.down, n.clock.Now().Sub(n.since)
+	n.down, n.busy = nil, time.Time{}
+	n.repay()
+	n.mu.Unlock()
+	if was != nil {
+		n.hooks.nodeUp(n.srv.addr(), down)
+	}
+}
+
+// repay puts the owed releases at the head of the queue. Under the mutex.
+func (n *node) repay() {
+	if len(n.owed) == 0 {
+		return
+	}
+	queue := make([]*request, 0, len(n.owed)+len(n.queue))
+	for _, c := range n.owed {
+		queue = append(queue, &request{op: opRelease, claim: c, to: nobody{}})
+	}
+	n.queue = append(queue, n.queue...)
+	n.owed = nil
+}
+
+// nobody wants the answer: whoever asked has been told that there was none.
+type nobody struct{}
+
+func (nobody) vote(*node, *request) {}
+
+// fail takes the node out of the votes and gives everybody who waits for it an
+// answer now. Releases stay.
+func (n *node) fail(err error) {
+	outcome := classify(err)
+	n.mu.Lock()
+	news := n.down == nil && !n.draining
+	if n.down == nil {
+		n.since = n.clock.Now()
+	}
+	n.down = &NodeError{Node: n.srv.addr(), Outcome: outcome, Err: err}
+	n.busy = time.Time{}
+	down, releases := n.down, n.queue[:0]
+	for _, q := range n.queue {
+		switch {
+		case q.op == opRelease:
+			releases = append(releases, q)
+			continue
+		case q.op == opAcquire:
+			q.claim.at[n.index] = nowhere
+		}
+		n.dropped = append(n.dropped, q)
+	}
+	clear(n.queue[len(releases):])
+	n.queue = releases
+	n.mu.Unlock()
+	n.answerDropped(reply{outcome: outcome, err: err})
+	if news {
+		n.hooks.nodeDown(down)
+	}
+}
+
+// next waits for requests and takes a batch of them; nil when the lane is closed
+// and has nothing left to send.
+func (n *node) next() []*request {
+	for {
+		n.mu.Lock()
+		if len(n.queue) > 0 {
+			n.take()
+			n.mu.Unlock()
+			n.answerDropped(reply{outcome: Timeout})
+			if len(n.batch) > 0 {
+				return n.batch
+			}
+			continue
+		}
+		if n.draining {
+			n.mu.Unlock()
+			return nil
+		}
+		n.idle = true
+		var retry <-chan time.Time
+		if len(n.owed) > 0 {
+			retry = time.After(maxProbe / 4)
+		}
+		n.mu.Unlock()
+		select {
+		case <-n.wake:
+			// Whoever woke us is one of several, more often than not: let the
+			// others in before the pipeline leaves.
+			runtime.Gosched()
+			continue
+		case <-retry:
+		case <-n.drain:
+		}
+		n.mu.Lock()
+		if !n.idle { // woken as well: take the token back
+			<-n.wake
+		}
+		n.idle = false
+		n.repay()
+		n.mu.Unlock()
+	}
+}
+
+// take moves up to maxBatch requests from the queue to the batch, and those on
+// the way that nobody wants any more to dropped. Under the mutex.
+func (n *node) take() {
+	clear(n.batch)
+	n.batch = n.batch[:0]
+	now, i := n.clock.Now(), 0
+	for ; i < len(n.queue) && len(n.batch) < maxBatch; i++ {
+		q := n.queue[i]
+		at := &q.claim.at[n.index]
+		late := !q.deadline.IsZero() && now.After(q.deadline)
+		switch {
+		case q.op == opAcquire && (late || *at != queued): // else a release has cancelled it
+			*at = nowhere
+			n.dropped = append(n.dropped, q)
+		case late:
+			n.dropped = append(n.dropped, q)
+		default:
+			if q.op == opAcquire {
+				*at = sent
+			}
+			n.batch = append(n.batch, q)
+		}
+	}
+	rest := copy(n.queue, n.queue[i:])
+	clear(n.queue[rest:])
+	n.queue = n.queue[:rest]
+	if len(n.batch) > 0 {
+		n.busy = now
+	}
+}
+
+// answerDropped tells those whose requests were not sent.
+func (n *node) answerDropped(r reply) {
+	for i, q := range n.dropped {
+		n.dropped[i] = nil
+		q.answer(n, r)
+	}
+	n.dropped = n.dropped[:0]
+}
+
+// settle notes where the tokens of a batch are now, then tells those who asked.
+func (n *node) settle(batch []*request) {
+	n.mu.Lock()
+	n.busy = time.Time{}
+	for _, q := range batch {
+		switch at := &q.claim.at[n.index]; {
+		case q.op == opRelease && !q.reply.outcome.settlesRelease():
+			n.owed = append(n.owed, q.claim)
+		case q.op == opRelease,
+			// A release that came in the meantime is in the queue: leave it its mark.
+			*at == sent && q.reply.outcome.meansAbsent(q.op):
+			*at = nowhere
+		}
+	}
+	n.mu.Unlock()
+	for _, q := range batch {
+		q.to.vote(n, q)
+	}
+}
+
+// settlesRelease reports whether after this answer the token is certainly not at
+// the node.
+func (o Outcome) settlesRelease() bool {
+	return o == Granted || o == Expired || o == Stolen || o == Foreign
+}
+
+// meansAbsent reports whether this answer to an acquire or extend says that the
+// token is not at the node. A lost answer does not, and neither does a server
+// that refuses to extend.
+func (o Outcome) meansAbsent(step op) bool {
+	switch o {
+	case Held, Stolen, Expired, Foreign:
+		return true
+	case Loading, ReadOnly, OutOfMemory, Denied, Busy:
+		return step == opAcquire
+	}
+	return false
+}
+
+// close has the lane send what it has, take no more, and end; after force it
+// does so without waiting for the server. Nothing may be submitted afterwards.
+func (n *node) close() {
+	n.mu.Lock()
+	n.draining = true
+	n.mu.Unlock()
+	close(n.drain)
+}
+
+func (n *node) force() {
+	n.cancel()
+	n.srv.interrupt()
+}
+
+// unfit says why the node must not vote, if it has said so.
+func (n *node) unfit() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down != nil && n.down.Outcome == Unfit {
+		return n.down
+	}
+	return nil
+}

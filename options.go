@@ -1,0 +1,184 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Options tune a Locker. Nil, or a zero field, means the default. They are
+// checked as a set, and [New] and [Connect] refuse what cannot be honoured.
+type Options struct {
+	// TTL is how long a lock lasts unless it is extended. Default 10s; whole
+	// milliseconds.
+	TTL time.Duration
+
+	// NodeTimeout is the longest wait for one node in one round, so it is how
+	// long an answer takes when too few nodes are well. Default a tenth of TTL,
+	// at least 50ms and at most 500ms. A node that has kept silent for as long is
+	// passed over until it answers again.
+	NodeTimeout time.Duration
+
+	// Drift is taken off every lock's validity: the room for the nodes' clocks
+	// running faster than ours. Default TTL/100 + 2ms, of each lock's own TTL.
+	Drift time.Duration
+
+	// MaxTTL is the longest TTL that anyone uses on these nodes; a longer one is
+	// refused. It must be the same for all clients. Default TTL.
+	MaxTTL time.Duration
+
+	// Quorum is how many of the N nodes must grant a lock. Default, and least,
+	// N/2+1. A larger one keeps its promise while 2·Quorum-N-1 nodes forget their
+	// data at once, and costs availability: N-Quorum nodes may fail.
+	Quorum int
+
+	// Prefix is put before every key. Default none, so that keys equal names, as
+	// other Redlock clients have them.
+	Prefix string
+
+	// Hooks are called when something happens that an operator may want to know.
+	Hooks *Hooks
+
+	// Clock tells the time. Default the system's.
+	Clock Clock
+}
+
+// withDefaults checks opts as a set for n nodes, and fills in what was left out.
+func (o *Options) withDefaults(n int) (Options, error) {
+	var opts Options
+	if o != nil {
+		opts = *o
+	}
+	var errs []error
+	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf("redlock: Options."+format, args...)) }
+
+	if opts.TTL == 0 {
+		opts.TTL = 10 * time.Second
+	}
+	if opts.MaxTTL == 0 {
+		opts.MaxTTL = opts.TTL
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"TTL", opts.TTL}, {"MaxTTL", opts.MaxTTL}} {
+		if why := notATTL(d.value); why != "" {
+			refuse("%s %v %s", d.name, d.value, why)
+		}
+	}
+	if opts.MaxTTL < opts.TTL {
+		refuse("MaxTTL %v is less than TTL %v", opts.MaxTTL, opts.TTL)
+	}
+	if opts.Drift < 0 {
+		refuse("Drift %v is negative", opts.Drift)
+	}
+	if drift := opts.drift(opts.TTL); drift >= opts.TTL {
+		refuse("TTL %v leaves nothing after Drift %v", opts.TTL, drift)
+	}
+	switch {
+	case opts.NodeTimeout < 0:
+		refuse("NodeTimeout %v is negative", opts.NodeTimeout)
+	case opts.NodeTimeout == 0:
+		opts.NodeTimeout = defaultNodeTimeout(opts.TTL)
+	case opts.NodeTimeout >= opts.TTL-opts.drift(opts.TTL):
+		refuse("NodeTimeout %v leaves nothing of TTL %v after Drift %v", opts.NodeTimeout, opts.TTL, opts.drift(opts.TTL))
+	}
+	switch {
+	case opts.Quorum == 0:
+		opts.Quorum = majority(n)
+	case opts.Quorum < majority(n):
+		refuse("Quorum %d of %d nodes is no majority: two locks could be held at once; the least is %d", opts.Quorum, n, majority(n))
+	case opts.Quorum > n:
+		refuse("Quorum %d is more than the %d nodes", opts.Quorum, n)
+	}
+	if opts.Hooks == nil {
+		opts.Hooks = new(Hooks)
+	}
+	if opts.Clock == nil {
+		opts.Clock = systemClock{}
+	}
+	return opts, errors.Join(errs...)
+}
+
+// drift is what is taken off the validity of a lock with this TTL.
+func (o *Options) drift(ttl time.Duration) time.Duration {
+	if o.Drift > 0 {
+		return o.Drift
+	}
+	return defaultDrift(ttl)
+}
+
+// notATTL says why Redis could not keep a key for d, or nothing. Redis counts
+// milliseconds: anything finer would be cut, in the end to a key that has no TTL.
+func notATTL(d time.Duration) string {
+	switch {
+	case d <= 0:
+		return "is not a time to live"
+	case d%time.Millisecond != 0:
+		return "is not a whole number of milliseconds"
+	}
+	return ""
+}
+
+// An AcquireOption varies one acquisition.
+type AcquireOption interface{ apply(*acquisition) }
+
+type acquireOption func(*acquisition)
+
+func (f acquireOption) apply(a *acquisition) { f(a) }
+
+// acquisition is what the options of one call come to.
+type acquisition struct {
+	ttl     time.Duration
+	maxHold time.Duration
+	renewed bool
+}
+
+// WithTTL has this lock last for d instead of Options.TTL: whole milliseconds,
+// at most Options.MaxTTL.
+func WithTTL(d time.Duration) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.ttl = d })
+}
+
+// MaxHold ends the lock when it has been held for d in all, however often it was
+// extended.
+func MaxHold(d time.Duration) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.maxHold = d })
+}
+
+// Renewed has the Locker renew the lock by itself, at a third of its TTL, until
+// it is released or lost. It costs no goroutine; the holder learns of a loss
+// from [Lock.Context], which it should work under.
+func Renewed() AcquireOption {
+	return acquireOption(func(a *acquisition) { a.renewed = true })
+}
+
+// acquisition checks what the caller asked for before anything is sent.
+func (o *Options) acquisition(name string, options []AcquireOption) (acquisition, error) {
+	a := acquisition{ttl: o.TTL}
+	for _, opt := range options {
+		opt.apply(&a)
+	}
+	if name == "" {
+		return a, errors.New("redlock: acquire: the name is empty")
+	}
+	if a.ttl == o.TTL && a.maxHold == 0 { // the usual case, checked by New
+		return a, nil
+	}
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("redlock: acquire %q: %w", name, fmt.Errorf(format, args...))
+	}
+	if why := notATTL(a.ttl); why != "" {
+		return a, refuse("WithTTL %v %s", a.ttl, why)
+	}
+	if a.ttl > o.MaxTTL {
+		return a, refuse("WithTTL %v is over Options.MaxTTL %v", a.ttl, o.MaxTTL)
+	}
+	if drift := o.drift(a.ttl); drift >= a.ttl {
+		return a, refuse("WithTTL %v leaves nothing after Drift %v", a.ttl, drift)
+	}
+	if a.maxHold < 0 {
+		return a, refuse("MaxHold %v is negative", a.maxHold)
+	}
+	return a, nil
+}

@@ -1,0 +1,67 @@
+package redlock
+
+// A vote is what one node's answer means to the ballot.
+type vote uint8
+
+const (
+	voteYes  vote = iota // the node has our token
+	voteNo               // the node answered, and it is not ours to count
+	voteNone             // no usable answer: unreachable, too late, refused by the server
+)
+
+// A verdict is what a ballot says so far.
+type verdict uint8
+
+const (
+	pending verdict = iota
+	won             // a quorum said yes
+	lost            // whatever the open votes will be, no quorum can say yes
+)
+
+// A ballot counts one round of votes over n nodes of which need must say yes.
+// It knows no node, clock or network; it is decided as soon as it can be, either
+// way, and a decided ballot stays as decided.
+type ballot struct {
+	n, need       int
+	yes, no, none int
+}
+
+func (b *ballot) add(v vote) {
+	switch v {
+	case voteYes:
+		b.yes++
+	case voteNo:
+		b.no++
+	case voteNone:
+		b.none++
+	}
+}
+
+func (b *ballot) verdict() verdict {
+	switch open := b.n - b.yes - b.no - b.none; {
+	case b.yes >= b.need:
+		return won
+	case b.yes+open < b.need:
+		return lost
+	}
+	return pending
+}
+
+// answered is the verdict where any answer will do: that of a release, for which
+// "not there" is as good as "deleted".
+func (b *ballot) answered() verdict {
+	return (&ballot{n: b.n, need: b.need, yes: b.yes + b.no, none: b.none}).verdict()
+}
+
+// unreachable reports whether so many nodes gave no usable answer that no quorum
+// could have been found among the others: the difference between "come back
+// later" and "look at the nodes".
+func (b *ballot) unreachable() bool { return b.n-b.none < b.need }
+
+// refused reports whether so many nodes have answered no that no quorum can be
+// found any more, even if all the silent ones came back and said yes.
+func (b *ballot) refused() bool { return b.n-b.no < b.need }
+
+// majority is the smallest quorum of n nodes of which any two share a node, also
+// for even n.
+func majority(n int) int { return n/2 + 1 }

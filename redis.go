@@ -1,0 +1,290 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// A redisServer is one Redis behind go-redis: the server of a lane.
+//
+// It has a connection of its own, made from the caller's settings (address,
+// dialer, TLS, credentials, database), and not the caller's pool: what is right
+// for a cache breaks a lock. go-redis does not let a context bound a command by
+// default, waits 5 s for a reply, and sends a pipeline up to four times when a
+// reply is lost; and a pool hands out connections in any order, while a lane is
+// an order.
+type redisServer struct {
+	name    string
+	options *redis.Options
+	admit   func(facts) error // whether such a server may vote
+
+	client atomic.Pointer[redis.Client] // the one in use; nil before the first connect
+	ended  atomic.Bool
+
+	// Commands by op, used again for each batch: no allocation per request.
+	commands [3][]*redis.Cmd
+	order    []redis.Cmder
+}
+
+func newRedisServer(options *redis.Options, patience time.Duration, admit func(facts) error) *redisServer {
+	s := &redisServer{name: options.Addr, admit: admit}
+	o := *options
+	o.MaxRetries = -1 // a lost reply is ours to judge
+	o.ReadTimeout = patience
+	o.WriteTimeout = patience
+	o.DialTimeout = min(o.DialTimeout, max(patience, time.Second))
+	o.DialerRetries = 1 // the lane tries again
+	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 2, 0, 1, 0
+	o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, 0
+	o.PipelineReadBufferSize, o.PipelineWriteBufferSize, o.AutoPipelineOptions = 0, 0, nil
+	o.Protocol = 2 // no pushes to look for before each reply
+	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	o.Limiter = nil
+	o.OnConnect = s.onConnect(o.OnConnect)
+	s.options = &o
+	return s
+}
+
+func (s *redisServer) addr() string { return s.name }
+
+// connect dials once itself before it asks go-redis to, for a node that is down
+// is an ordinary thing here, and go-redis logs each dial that fails.
+func (s *redisServer) connect(ctx context.Context) error {
+	if old := s.client.Load(); old != nil {
+		old.Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.options.DialTimeout)
+	defer cancel()
+	first, err := s.options.Dialer(ctx, s.options.Network, s.options.Addr)
+	if err != nil {
+		return err
+	}
+	var once sync.Once
+	o := *s.options
+	dial := o.Dialer
+	o.Dialer = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
+		once.Do(func() { conn = first })
+		if conn != nil {
+			return conn, nil
+		}
+		return dial(ctx, network, addr)
+	}
+	client := redis.NewClient(&o)
+	s.client.Store(client)
+	if s.ended.Load() { // interrupt did not see this client
+		client.Close()
+	}
+	err = client.Ping(context.WithoutCancel(ctx)).Err()
+	once.Do(func() { first.Close() }) // go-redis gave up before it dialled
+	return err
+}
+
+func (s *redisServer) interrupt() {
+	s.ended.Store(true)
+	if client := s.client.Load(); client != nil {
+		client.Close()
+	}
+}
+
+// onConnect prepares each new connection before its first command, also one that
+// go-redis makes by itself when it finds the last one closed: the node says what
+// it is, and gets the scripts.
+func (s *redisServer) onConnect(callers func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
+	return func(ctx context.Context, conn *redis.Conn) error {
+		if callers != nil {
+			if err := callers(ctx, conn); err != nil {
+				return err
+			}
+		}
+		about, err := prepare(ctx, conn)
+		if err != nil {
+			return err
+		}
+		return s.admit(about)
+	}
+}
+
+// prepare asks the server what it is and loads the scripts, in one round trip.
+// A server that will not say what it is (an ACL without INFO, a proxy, a plain
+// miniredis) is only unknown; one that does not take scripts is of no use.
+func prepare(ctx context.Context, conn *redis.Conn) (facts, error) {
+	var info, loads []*redis.StringCmd
+	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for _, section := range infoSections {
+			info = append(info, p.Info(ctx, section))
+		}
+		for _, s := range script.All {
+			loads = append(loads, p.ScriptLoad(ctx, s.Source))
+		}
+		return nil
+	})
+	if err != nil && !isReply(err) {
+		return nil, err
+	}
+	for _, load := range loads {
+		if err := load.Err(); err != nil {
+			return nil, fmt.Errorf("SCRIPT LOAD: %w", err)
+		}
+	}
+	about := make(facts)
+	for _, section := range info {
+		about.parse(section.Val())
+	}
+	return about, nil
+}
+
+var steps = [...]string{opAcquire: script.Acquire.Hash, opExtend: script.Extend.Hash, opRelease: script.Release.Hash}
+
+// command gives the k-th command of this step in a batch. Its arguments lie in a
+// slice of ours, so that the command can serve again.
+func (s *redisServer) command(step op, k int) *redis.Cmd {
+	if k == len(s.commands[step]) {
+		args := []any{"evalsha", steps[step], 1, nil, nil, nil}
+		if step == opRelease {
+			args = args[:5]
+		}
+		s.commands[step] = append(s.commands[step], redis.NewCmd(context.Background(), args...))
+	}
+	return s.commands[step][k]
+}
+
+func (s *redisServer) exec(batch []*request) error {
+	err := s.pipeline(batch)
+	if err != nil {
+		return err
+	}
+	for i, q := range batch {
+		if redis.HasErrorPrefix(q.reply.err, "NOSCRIPT") {
+			return s.reload(batch[i:])
+		}
+	}
+	return nil
+}
+
+// reload loads the scripts into a server that has dropped them, and carries out
+// the rest of a batch again from the first request that it did not know how to.
+// All the rest, and not just those that failed: another client may have loaded
+// the scripts in the middle of our pipeline, so a release may have been executed
+// when its acquire was not, and the acquire must not come after it. Each step
+// may be executed twice; whoever had an answer keeps it.
+func (s *redisServer) reload(batch []*request) error {
+	ctx := context.Background()
+	for _, sc := range script.All {
+		if err := s.client.Load().ScriptLoad(ctx, sc.Source).Err(); err != nil && !isReply(err) {
+			return err
+		}
+	}
+	first := make([]reply, len(batch))
+	for i, q := range batch {
+		first[i] = q.reply
+	}
+	err := s.pipeline(batch)
+	for i, q := range batch {
+		if first[i].err == nil {
+			q.reply = first[i]
+		}
+	}
+	return err
+}
+
+// pipeline sends a batch and reads the replies.
+func (s *redisServer) pipeline(batch []*request) error {
+	var used [len(s.commands)]int
+	s.order = s.order[:0]
+	for _, q := range batch {
+		cmd := s.command(q.op, used[q.op])
+		used[q.op]++
+		copy(cmd.Args()[3:], q.claim.args[:])
+		cmd.SetErr(nil)
+		s.order = append(s.order, cmd)
+	}
+	ctx := context.Background()
+	pipe := s.client.Load().Pipeline()
+	_ = pipe.BatchProcess(ctx, s.order...)
+	_, _ = pipe.Exec(ctx) // every command has its own error
+	var broken error
+	for i, q := range batch {
+		cmd := s.order[i].(*redis.Cmd)
+		err := cmd.Err()
+		if err != nil && !isReply(err) {
+			broken = err
+		}
+		q.reply = parse(q.op, cmd.Val(), err)
+	}
+	return broken
+}
+
+// parse reads what the scripts in internal/script reply.
+func parse(step op, value any, err error) reply {
+	if err != nil {
+		return reply{outcome: classify(err), err: err}
+	}
+	switch v := value.(type) {
+	case int64:
+		if v == 1 {
+			return reply{outcome: Granted}
+		}
+		return reply{outcome: Expired}
+	case []any:
+		if len(v) != 2 {
+			break
+		}
+		pttl, ok1 := v[0].(int64)
+		holder, ok2 := v[1].(string)
+		switch {
+		case !ok1 || !ok2:
+		case pttl < 0: // -1: nobody's lock, for a lock always has a TTL
+			return reply{outcome: Foreign, err: errNoTTL}
+		case step == opAcquire:
+			return reply{outcome: Held, holder: holder, ttl: time.Duration(pttl) * time.Millisecond}
+		default:
+			return reply{outcome: Stolen, holder: holder, ttl: time.Duration(pttl) * time.Millisecond}
+		}
+	}
+	return reply{outcome: Failed, err: fmt.Errorf("unexpected reply %v", value)}
+}
+
+var errNoTTL = errors.New("the key has no TTL, so it is no lock; delete it if nobody needs it")
+
+// isReply reports whether err was sent by the server, over a connection that is
+// well.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// classify says what an error means for whoever looks at the nodes.
+func classify(err error) Outcome {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, errUnfit):
+		return Unfit
+	case redis.IsLoadingError(err), redis.IsMasterDownError(err):
+		return Loading
+	case redis.IsReadOnlyError(err), redis.HasErrorPrefix(err, "MISCONF"):
+		return ReadOnly
+	case redis.IsOOMError(err):
+		return OutOfMemory
+	case redis.IsAuthError(err), redis.IsPermissionError(err):
+		return Denied
+	case redis.IsMaxClientsError(err), redis.HasErrorPrefix(err, "BUSY "):
+		return Busy
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return Foreign
+	case isReply(err):
+		return Failed
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return Timeout
+	}
+	return Unreachable
+}

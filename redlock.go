@@ -1,0 +1,327 @@
+// Package redlock is a lock over N independent Redis servers, after the Redlock
+// algorithm: a lock is held when a majority of the servers has granted it and
+// time is left of its TTL.
+//
+// # What it promises
+//
+// While the process runs, a majority of the nodes answers, and the nodes' clocks
+// run at the speed of ours to within [Options].Drift:
+//
+//   - At most one [Lock] on a name is valid at any moment, across all processes,
+//     and across all other clients that speak plain Redlock (SET name token NX PX
+//     ttl, compare-and-delete) to the same nodes.
+//   - The holder is told that its lock has ended before anyone else can have it.
+//     The end of validity is a local timer; the network can only move it forward.
+//   - To acquire and to release costs what the slowest node of the fastest
+//     majority costs. A hung, slow or dead minority adds nothing.
+//   - An attempt that fails, is cancelled or times out leaves nothing behind, as
+//     soon as the nodes can be told. The TTL is the net.
+//
+// # What it does not promise
+//
+//   - That a process which is paused (by the scheduler, a debugger, a suspended
+//     machine) stops working when its lock ends. It is told when it wakes.
+//   - Exclusion when nodes forget: a node that restarts without its data, or
+//     drops keys, may grant again what it had granted. Run the nodes with
+//     appendonly persistence, or restart them only after the longest TTL.
+//   - Exclusion when a node's clock is set forward by more than the drift.
+//
+// # Which verb
+//
+// Most callers want [Locker.Do]: it waits for the lock, renews it while a
+// function runs, and cancels the function's context when the lock ends.
+// [Locker.Acquire] waits and hands out the [Lock]; [Locker.TryAcquire] asks once.
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// A Locker acquires locks on one set of nodes. It may be used from any number of
+// goroutines. It has a goroutine and a connection for each node, and one
+// goroutine for renewals, however many locks are held or waited for.
+type Locker struct {
+	opts     Options
+	nodes    []*node
+	renewals *renewals
+	rounds   sync.Pool
+	closing  chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	active sync.WaitGroup // calls that may still use the lanes
+}
+
+// New returns a Locker over the servers that the caller's clients speak to, one
+// client for each node: standalone or failover clients; Cluster and Ring are
+// refused. It takes the clients' settings (address, dialer, TLS, credentials,
+// database, OnConnect) and makes a connection of its own to each node, tuned for
+// locking; hooks that were added to a client are not called. The clients stay
+// the caller's: New does not use, change or close them.
+//
+// New waits for the nodes to say what they are, at most Options.NodeTimeout. It
+// refuses what would break a lock: the same server twice, a replica, a cluster
+// node, one that may evict locks. A node that does not answer yet is no error:
+// it has no vote until it does, and is checked then.
+func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
+	options := make([]*redis.Options, len(nodes))
+	for i, client := range nodes {
+		c, ok := any(client).(interface{ Options() *redis.Options })
+		if null, isClient := any(client).(*redis.Client); !ok || isClient && null == nil {
+			return nil, fmt.Errorf("redlock: node %d: %T %v is not a client of one Redis server; give a *redis.Client for each node", i, client, client)
+		}
+		options[i] = c.Options()
+	}
+	return open(options, opts)
+}
+
+// Connect returns a Locker over the servers at these URLs, one for each node:
+// redis://user:password@host:port/db, rediss:// for TLS, or
+// unix://user:password@/path/to/socket?db=0. Otherwise it is like [New].
+func Connect(urls []string, opts *Options) (*Locker, error) {
+	options := make([]*redis.Options, len(urls))
+	for i, url := range urls {
+		o, err := redis.ParseURL(url)
+		if err != nil {
+			return nil, fmt.Errorf("redlock: node %d: %w", i, err)
+		}
+		client := redis.NewClient(o)
+		options[i] = client.Options() // with go-redis's defaults filled in
+		client.Close()
+	}
+	return open(options, opts)
+}
+
+// open makes the nodes and waits for them to say what they are.
+func open(nodes []*redis.Options, opts *Options) (*Locker, error) {
+	names := make([]string, len(nodes))
+	for i, o := range nodes {
+		names[i] = o.Addr
+		for j, other := range nodes[:i] {
+			if o.Network == other.Network && o.Addr == other.Addr && o.Addr != failoverAddr {
+				return nil, fmt.Errorf("redlock: nodes %d and %d are both %s: each needs a server of its own", j, i, o.Addr)
+			}
+		}
+	}
+	return start(len(nodes), opts, func(o *Options) []server {
+		admitted := newRegister(o.Hooks, names)
+		servers := make([]server, len(nodes))
+		for i, n := range nodes {
+			servers[i] = newRedisServer(n, patience(o.NodeTimeout), func(about facts) error { return admitted.admit(i, about) })
+		}
+		return servers
+	})
+}
+
+// failoverAddr is what go-redis has for the address of a failover client, which
+// asks its sentinels for one.
+const failoverAddr = "FailoverClient"
+
+// patience is how long a lane waits for a reply before it gives up the
+// connection. It is longer than the callers', who do not wait with it: as long
+// as the connection stands, what the node does late it does in order, and the
+// release of an acquire that nobody waited for comes right after it.
+func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
+
+// start runs a Locker over n servers.
+func start(n int, opts *Options, servers func(*Options) []server) (*Locker, error) {
+	if n == 0 {
+		return nil, errors.New("redlock: no nodes given")
+	}
+	o, err := opts.withDefaults(n)
+	if err != nil {
+		return nil, err
+	}
+	if n%2 == 0 {
+		o.Hooks.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
+	}
+	lk := &Locker{opts: o, closing: make(chan struct{})}
+	for i, s := range servers(&o) {
+		lk.nodes = append(lk.nodes, newNode(i, s, &o))
+	}
+	lk.renewals = newRenewals(lk)
+
+	limit := time.NewTimer(o.NodeTimeout)
+	defer limit.Stop()
+	var unfit []error
+	for _, n := range lk.nodes {
+		select {
+		case <-n.tried:
+		case <-limit.C:
+			limit.Reset(0) // for the others, too
+			continue
+		}
+		if why := n.unfit(); why != nil {
+			unfit = append(unfit, fmt.Errorf("redlock: node %w", why))
+		}
+	}
+	if len(unfit) > 0 {
+		lk.Close()
+		return nil, errors.Join(unfit...)
+	}
+	return lk, nil
+}
+
+// Close ends all waiting, sends what is left to be released, for at most twice
+// Options.NodeTimeout, and leaves no goroutine and no connection. Locks that are
+// held are not released: their contexts end, and the nodes keep them until
+// their TTL is over.
+func (lk *Locker) Close() error {
+	lk.mu.Lock()
+	if lk.closed {
+		lk.mu.Unlock()
+		return ErrClosed
+	}
+	lk.closed = true
+	lk.mu.Unlock()
+	close(lk.closing)
+	lk.renewals.close()
+	lk.active.Wait() // each is bounded by NodeTimeout, and may have something to give back
+	for _, n := range lk.nodes {
+		n.close()
+	}
+	limit := time.AfterFunc(lk.opts.NodeTimeout, func() {
+		for _, n := range lk.nodes {
+			n.force()
+		}
+	})
+	defer limit.Stop()
+	for _, n := range lk.nodes {
+		<-n.stopped
+		n.force() // the connection
+	}
+	return nil
+}
+
+// enter lets a call use the lanes until it leaves.
+func (lk *Locker) enter() error {
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	if lk.closed {
+		return ErrClosed
+	}
+	lk.active.Add(1)
+	return nil
+}
+
+func (lk *Locker) leave() { lk.active.Done() }
+
+// nodeTimeout is how long one round of a lock with this TTL may take.
+func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
+	return min(lk.opts.NodeTimeout, ttl/2)
+}
+
+// TryAcquire asks the nodes once for the lock. It takes at most
+// Options.NodeTimeout, or until ctx ends.
+//
+// The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
+// also ctx's error if that has ended; nothing is left behind then.
+func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
+	a, err := lk.opts.acquisition(name, options)
+	if err != nil {
+		return nil, err
+	}
+	return lk.attempt(ctx, name, a)
+}
+
+// attempt is one round for a new lock, with a token of its own: whatever became
+// of an earlier attempt's requests, they can neither take nor release this one.
+func (lk *Locker) attempt(ctx context.Context, name string, a acquisition) (*Lock, error) {
+	if err := lk.enter(); err != nil {
+		return nil, err
+	}
+	defer lk.leave()
+	if err := ended(ctx); err != nil {
+		return nil, fmt.Errorf("redlock: acquire %q: %w", name, err)
+	}
+	l := lk.newLock(name, a.ttl)
+	r := lk.newRound(opAcquire, l, nil)
+	defer r.drop()
+	sent := lk.opts.Clock.Now()
+	limit := lk.nodeTimeout(a.ttl)
+	r.start(sent, sent.Add(limit))
+	r.wait(ctx, limit)
+
+	// The second look at the clock, after the last vote that was needed: a lock
+	// that took its whole life to acquire is none.
+	now := lk.opts.Clock.Now()
+	drift := lk.opts.drift(a.ttl)
+	err := ended(ctx)
+	switch {
+	case r.decided() != won:
+		err = r.explain(now, err)
+	case validFor(sent, now, a.ttl, drift) <= 0:
+		late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(sent, now), a.ttl-drift))
+		late.Kind = ErrNoQuorum
+		err = late
+	case err != nil:
+		err = fmt.Errorf("redlock: acquire %q: %w", name, err)
+	case lk.isClosing():
+		err = ErrClosed
+	}
+	if err != nil {
+		l.cause = errReleased
+		l.giveBack()
+		return nil, err
+	}
+	l.until = sent.Add(a.ttl - drift)
+	if a.maxHold > 0 {
+		l.last = now.Add(a.maxHold)
+		if l.last.Before(l.until) {
+			l.until = l.last
+		}
+	}
+	if a.renewed {
+		lk.renewals.keep(l)
+	}
+	return l, nil
+}
+
+func (lk *Locker) newLock(name string, ttl time.Duration) *Lock {
+	l := &Lock{locker: lk, name: name}
+	l.claim = claim{
+		key:   lk.opts.Prefix + name,
+		token: uuid.NewString(),
+		ttl:   ttl,
+		at:    make([]place, len(lk.nodes)),
+	}
+	l.args = [3]any{l.key, l.token, ttl.Milliseconds()}
+	return l
+}
+
+func (lk *Locker) isClosing() bool {
+	select {
+	case <-lk.closing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and
+// releases it when fn returns or panics. The lock is renewed as long as fn runs;
+// fn's context ends with ctx, or when the lock does, and fn should end then, too.
+//
+// The error is Acquire's if the lock could not be had: fn was not called. Else it
+// is fn's, joined with the reason if the lock ended before fn did. That the lock
+// could not be released in time is no error: the work is done, and the TTL is
+// the net; Hooks.Unreleased tells.
+func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
+	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], Renewed())...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lost := l.Release(ctx); errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost) {
+			err = errors.Join(err, lost)
+		}
+	}()
+	return fn(l.Context(ctx), l)
+}

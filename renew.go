@@ -1,0 +1,391 @@
+package redlock
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+)
+
+// Extend renews the lock once, to its full TTL from now. It is bounded by ctx
+// and by Options.NodeTimeout.
+//
+// An error that is ErrLost means that the lock has ended. Any other, ErrNoQuorum
+// say, leaves it as it is: valid until [Lock.Until], and worth another try.
+//
+// Validity counts from before the first byte of a request that a quorum has
+// confirmed, and only from its confirmation on: an extension whose replies do not
+// come moves nothing.
+func (l *Lock) Extend(ctx context.Context) error {
+	if err := l.locker.enter(); err != nil {
+		return err
+	}
+	defer l.locker.leave()
+	select {
+	case l.turns() <- struct{}{}:
+	case <-l.ended():
+		return l.why()
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+	defer func() { <-l.turn }()
+	r := l.locker.newRound(opExtend, l, nil)
+	defer r.drop()
+	if err := l.beginExtension(r); err != nil {
+		return err
+	}
+	r.wait(ctx, l.locker.nodeTimeout(l.ttl))
+	return l.endExtension(r, ended(ctx))
+}
+
+// turns gives the channel by which extensions of one lock take turns.
+func (l *Lock) turns() chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.turn == nil {
+		l.turn = make(chan struct{}, 1)
+	}
+	return l.turn
+}
+
+// beginExtension sends the requests of r, unless the lock has ended. Whoever
+// calls it has the turn.
+func (l *Lock) beginExtension(r *round) error {
+	now := l.locker.opts.Clock.Now()
+	l.mu.Lock()
+	cause, over := l.cause, left(l.until, now) <= 0
+	l.rounds++
+	r.number = l.rounds
+	l.mu.Unlock()
+	switch {
+	case cause != nil:
+		return cause
+	case over:
+		return l.expire()
+	}
+	r.start(now, now.Add(l.locker.nodeTimeout(l.ttl)))
+	return nil
+}
+
+// endExtension draws the conclusion from a round that is decided or closed.
+func (l *Lock) endExtension(r *round, cause error) error {
+	now := l.locker.opts.Clock.Now()
+	decided := r.decided()
+	l.mu.Lock()
+	switch {
+	case l.cause != nil:
+		defer l.mu.Unlock()
+		return l.cause
+	case left(l.until, now) <= 0:
+		// The confirmation came too late, or not at all. Even if the nodes still
+		// have the token: the holder has been told, or is about to be.
+		l.mu.Unlock()
+		return l.expire()
+	case decided == won:
+		until := r.sent.Add(l.ttl - l.locker.opts.drift(l.ttl))
+		if !l.last.IsZero() && until.After(l.last) {
+			until = l.last
+		}
+		l.until, l.confirmed = until, r.number
+		l.mu.Unlock()
+		return nil
+	}
+	l.mu.Unlock()
+	err := r.explain(now, cause)
+	if err.Kind == ErrLost {
+		// A quorum says that it is not ours: another may have it at this moment.
+		return l.lose(err)
+	}
+	return err
+}
+
+// KeepAlive renews the lock until ctx ends, and returns nil then; or until the
+// lock has ended, and returns why, nil if it was released. It blocks, and is
+// meant for a goroutine of the caller's; [Renewed] and [Locker.Do] need none.
+func (l *Lock) KeepAlive(ctx context.Context) error {
+	l.locker.renewals.keep(l)
+	defer l.locker.renewals.unkeep(l)
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-l.ended():
+		if why := l.why(); why != errReleased {
+			return why
+		}
+		return nil
+	}
+}
+
+// maxFlying bounds the renewals under way at once, so that ten thousand locks
+// that are due together cost a pipeline after another and not ten thousand
+// rounds' memory.
+const maxFlying = 256
+
+// renewals keeps locks alive: one goroutine and two heaps for all locks of a
+// Locker. The goroutine begins a renewal when it is due and gives up on it when
+// no quorum has confirmed it in time; a renewal that a quorum does decide is
+// dealt with right where the deciding vote comes in.
+type renewals struct {
+	locker *Locker
+	wake   chan struct{}
+	stop   chan struct{}
+	ended  chan struct{}
+
+	mu     sync.Mutex
+	due    schedule
+	flying schedule
+	live   map[*Lock]struct{} // everything that is watched or renewed
+}
+
+// A renewal is a lock's part in it, guarded by renewals.mu.
+type renewal struct {
+	users int       // who wants it renewed
+	at    time.Time // due: when to begin; flying: when to give up
+	in    *schedule // the one it is in, nil: none
+	index int
+	round *round // flying
+}
+
+func newRenewals(lk *Locker) *renewals {
+	k := &renewals{
+		locker: lk, live: make(map[*Lock]struct{}),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go k.run()
+	return k
+}
+
+// add has close end the lock.
+func (k *renewals) add(l *Lock) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.live != nil {
+		k.live[l] = struct{}{}
+	}
+}
+
+// remove forgets a lock that has ended.
+func (k *renewals) remove(l *Lock) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.live, l)
+	if l.renewal.in == &k.due {
+		k.move(l, nil, time.Time{})
+	}
+}
+
+func (k *renewals) keep(l *Lock) {
+	l.mu.Lock()
+	if l.cause != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.watch()
+	at := l.until.Add(l.locker.opts.drift(l.ttl) - l.ttl + l.ttl/3) // a third after the last confirmed one was sent
+	l.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.live[l]; !ok {
+		return // it ended in the meantime
+	}
+	l.renewal.users++
+	if l.renewal.in == nil {
+		k.move(l, &k.due, at)
+	}
+}
+
+func (k *renewals) unkeep(l *Lock) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l.renewal.users--
+	if l.renewal.users == 0 && l.renewal.in == &k.due {
+		k.move(l, nil, time.Time{})
+	}
+}
+
+// move puts a lock into another schedule, or none. Under the mutex.
+func (k *renewals) move(l *Lock, to *schedule, at time.Time) {
+	if from := l.renewal.in; from != nil {
+		heap.Remove(from, l.renewal.index)
+	}
+	l.renewal.in, l.renewal.at = to, at
+	if to == nil {
+		return
+	}
+	heap.Push(to, l)
+	if to == &k.due && l.renewal.index == 0 {
+		k.nudge()
+	}
+}
+
+func (k *renewals) nudge() {
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (k *renewals) run() {
+	defer close(k.ended)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-k.stop:
+			return
+		case <-k.wake:
+		case <-timer.C:
+		}
+		timer.Reset(k.turn())
+	}
+}
+
+// turn begins what is due, gives up on what is overdue, and says when to look
+// again.
+func (k *renewals) turn() time.Duration {
+	type flight struct {
+		lock  *Lock
+		round *round
+	}
+	var begin, overdue []flight
+	now := k.locker.opts.Clock.Now()
+	// What is due a little later goes along: that makes fewer pipelines.
+	soon := now.Add(k.locker.opts.TTL / 100)
+	k.mu.Lock()
+	for len(k.flying) > 0 && !k.flying[0].renewal.at.After(now) {
+		l := k.flying[0]
+		overdue = append(overdue, flight{l, l.renewal.round})
+		l.renewal.round = nil
+		k.move(l, nil, now)
+	}
+	for len(k.due) > 0 && !k.due[0].renewal.at.After(soon) && len(k.flying) < maxFlying {
+		l := k.due[0]
+		l.renewal.round = k.locker.newRound(opExtend, l, k.settle)
+		k.move(l, &k.flying, now.Add(k.locker.nodeTimeout(l.ttl)))
+		begin = append(begin, flight{l, l.renewal.round})
+	}
+	k.mu.Unlock()
+	for _, f := range overdue {
+		f.round.close()
+		k.finish(f.lock, f.round)
+	}
+	for _, f := range begin {
+		k.begin(f.lock, f.round)
+	}
+
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	next := now.Add(time.Hour)
+	if len(k.flying) > 0 {
+		next = k.flying[0].renewal.at
+	}
+	if len(k.due) > 0 && len(k.flying) < maxFlying && k.due[0].renewal.at.Before(next) {
+		next = k.due[0].renewal.at
+	}
+	return left(next, k.locker.opts.Clock.Now())
+}
+
+// begin sends a renewal, unless the holder extends the lock himself just now.
+func (k *renewals) begin(l *Lock, r *round) {
+	select {
+	case l.turns() <- struct{}{}:
+	default:
+		if k.claim(l, r) {
+			r.drop()
+			k.again(l, l.locker.opts.Clock.Now().Add(l.locker.nodeTimeout(l.ttl)))
+		}
+		return
+	}
+	if err := l.beginExtension(r); err != nil && k.claim(l, r) {
+		r.drop()
+		<-l.turn
+	}
+}
+
+// claim makes the caller the one who finishes a renewal. It is either its
+// deciding vote or the clock, and a round that the other has finished may be
+// another lock's by now.
+func (k *renewals) claim(l *Lock, r *round) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l.renewal.round != r {
+		return false
+	}
+	l.renewal.round = nil
+	k.move(l, nil, time.Time{})
+	return true
+}
+
+// settle is called with the deciding vote of a renewal.
+func (k *renewals) settle(r *round) {
+	if l := r.lock; k.claim(l, r) {
+		k.finish(l, r)
+	}
+}
+
+func (k *renewals) finish(l *Lock, r *round) {
+	err := l.endExtension(r, nil)
+	next := r.sent.Add(l.ttl / 3)
+	if err != nil {
+		// Tried again while validity lasts, but not as fast as a node that is
+		// down says no.
+		next = l.locker.opts.Clock.Now().Add(l.ttl / 20)
+	}
+	r.drop()
+	<-l.turn
+	k.again(l, next)
+}
+
+// again has a lock renewed once more, if it still lives and somebody wants it.
+func (k *renewals) again(l *Lock, at time.Time) {
+	spent := !l.last.IsZero() && !l.Until().Before(l.last) // MaxHold: no more to gain
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, ok := k.live[l]; ok && !spent && l.renewal.users > 0 && l.renewal.in == nil {
+		k.move(l, &k.due, at)
+	}
+	if len(k.due) > 0 && len(k.flying) == maxFlying-1 {
+		k.nudge() // turn had stopped at the bound
+	}
+}
+
+// close ends the goroutine and every lock that is watched or renewed: nobody
+// would tell its holder any more. The nodes keep them until their TTL is over.
+func (k *renewals) close() {
+	close(k.stop)
+	<-k.ended
+	k.mu.Lock()
+	live := k.live
+	k.live, k.due = nil, nil
+	k.mu.Unlock()
+	for l := range live {
+		if _, ok := l.end(errShut); ok {
+			k.locker.opts.Hooks.lost(l, errShut)
+		}
+	}
+}
+
+// A schedule is a heap of locks by the time at which something has to be done.
+type schedule []*Lock
+
+func (s schedule) Len() int           { return len(s) }
+func (s schedule) Less(i, j int) bool { return s[i].renewal.at.Before(s[j].renewal.at) }
+
+func (s schedule) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].renewal.index, s[j].renewal.index = i, j
+}
+
+func (s *schedule) Push(x any) {
+	l := x.(*Lock)
+	l.renewal.index = len(*s)
+	*s = append(*s, l)
+}
+
+func (s *schedule) Pop() any {
+	old := *s
+	l := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	return l
+}

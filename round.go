@@ -1,0 +1,176 @@
+package redlock
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A round puts one step of one lock to all nodes and ends the moment its ballot
+// is decided. Votes that come later still count for the lock (a late grant is
+// part of it), but not for the round.
+//
+// A round is used again once the last lane has answered for it; one that a hung
+// node has not answered stays with that node's lane.
+type round struct {
+	locker *Locker
+	lock   *Lock
+	op     op
+	number int32 // of the lock's extensions, 1 and up
+	sent   time.Time
+	reqs   []request     // one for each node
+	done   chan struct{} // gets one value when the ballot is decided, if then is nil
+	timer  *time.Timer
+	refs   atomic.Int32 // votes still to come, and one for the owner
+
+	mu      sync.Mutex
+	ballot  ballot
+	verdict verdict
+	closed  bool   // the owner has stopped waiting: nothing is decided any more
+	told    []bool // which nodes have voted
+	then    func(*round)
+}
+
+func (lk *Locker) newRound(step op, l *Lock, then func(*round)) *round {
+	r, _ := lk.rounds.Get().(*round)
+	if r == nil {
+		n := len(lk.nodes)
+		r = &round{locker: lk, reqs: make([]request, n), told: make([]bool, n), done: make(chan struct{}, 1)}
+	}
+	r.lock, r.op, r.then = l, step, then
+	r.ballot = ballot{n: len(lk.nodes), need: lk.opts.Quorum}
+	r.verdict, r.closed = pending, false
+	clear(r.told)
+	return r
+}
+
+// start sends the requests, all of them before it returns, so that nothing which
+// the caller does next can overtake any of them. A round that is lost on the way
+// (too many nodes are known to be down) bothers no further node.
+func (r *round) start(sent, deadline time.Time) {
+	r.sent = sent
+	r.refs.Store(int32(len(r.reqs)) + 1)
+	for i, n := range r.locker.nodes {
+		q := &r.reqs[i]
+		q.op, q.claim, q.deadline, q.to, q.reply = r.op, &r.lock.claim, deadline, r, reply{}
+		if r.op != opRelease && r.decided() == lost {
+			r.drop()
+			continue
+		}
+		n.submit(q, sent)
+	}
+}
+
+func (r *round) decided() verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.verdict
+}
+
+// refused reports whether the answers leave no room for a quorum that said yes.
+func (r *round) refused() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ballot.refused()
+}
+
+// vote takes one node's answer.
+func (r *round) vote(n *node, q *request) {
+	v := r.lock.weigh(r, n.index, &q.reply)
+	r.mu.Lock()
+	r.told[n.index] = true
+	var then func(*round)
+	if r.verdict == pending && !r.closed {
+		r.ballot.add(v)
+		r.verdict = r.ballot.verdict()
+		if r.op == opRelease {
+			r.verdict = r.ballot.answered()
+		}
+		switch {
+		case r.verdict == pending:
+		case r.then != nil:
+			then = r.then
+		default:
+			r.done <- struct{}{} // under the mutex: a closed round leaves none behind
+		}
+	}
+	r.mu.Unlock()
+	if then != nil {
+		then(r)
+	}
+	r.drop()
+}
+
+// wait returns when the round is decided, the time is up, or ctx has ended.
+func (r *round) wait(ctx context.Context, limit time.Duration) {
+	if r.timer == nil {
+		r.timer = time.NewTimer(limit)
+	} else {
+		r.timer.Reset(limit)
+	}
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+	case <-r.timer.C:
+	}
+	r.timer.Stop()
+	r.close()
+}
+
+// close ends the round as it stands; later votes decide nothing.
+func (r *round) close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.closed = true
+	select {
+	case <-r.done: // decided while wait gave up
+	default:
+	}
+}
+
+// drop gives up one reference; the last one makes the round free for use again.
+func (r *round) drop() {
+	if r.refs.Add(-1) == 0 {
+		r.lock, r.then = nil, nil
+		for i := range r.reqs {
+			r.reqs[i] = request{}
+		}
+		r.locker.rounds.Put(r)
+	}
+}
+
+// explain makes the error of a closed round that was not won, or came to nothing
+// for another cause. Nodes that have not answered by now count as silent, unless
+// the round was decided without them.
+func (r *round) explain(now time.Time, cause error) *QuorumError {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := &QuorumError{Op: r.op.String(), Name: r.lock.name, Need: r.ballot.need, Cause: cause}
+	b := r.ballot
+	for i, n := range r.locker.nodes {
+		answer := NodeError{Node: n.srv.addr(), Outcome: Timeout, Elapsed: elapsed(r.sent, now)}
+		switch {
+		case r.told[i]:
+			q := &r.reqs[i]
+			answer.Outcome, answer.Holder, answer.TTL, answer.Err = q.reply.outcome, q.reply.holder, q.reply.ttl, q.reply.err
+		case r.verdict != pending:
+			continue
+		default:
+			b.add(voteNone)
+		}
+		if answer.Outcome != Granted {
+			e.note(&answer)
+		}
+	}
+	e.Granted, e.Held, e.Failed = b.yes, b.no, b.none
+	switch {
+	case r.op == opAcquire && !b.unreachable():
+		e.Kind = ErrHeld
+	case r.op != opAcquire && b.refused():
+		e.Kind = ErrLost
+	default:
+		e.Kind = ErrNoQuorum
+	}
+	return e
+}
