@@ -186,10 +186,10 @@ func (l *Lock) giveBack() {
 // Options.NodeTimeout; ending ctx does not stop it. The other nodes are told as
 // soon as they can be, and the TTL is the net for those that cannot.
 //
-// The error is nil; or ErrLost if the lock had ended before; or ErrNoQuorum if
-// too few nodes confirmed in time. Either way it is not ours any more, its
-// contexts are done, and to release it again changes nothing and returns the
-// same.
+// The error is nil; or ErrLost if the lock had ended before, or the answers show
+// that a quorum of nodes had lost it; or ErrNoQuorum if too few nodes confirmed in
+// time. Either way it is not ours any more, its contexts are done, and to release
+// it again changes nothing and returns the same.
 func (l *Lock) Release(context.Context) error {
 	l.mu.Lock()
 	if l.released != nil { // another call is at it, or has been

@@ -30,6 +30,11 @@ type redisServer struct {
 	client atomic.Pointer[redis.Client] // the one in use; nil before the first connect
 	ended  atomic.Bool
 
+	// What batches go through: one connection of the client's, kept.
+	conn *redis.Conn
+	pipe redis.Pipeliner
+	last time.Time // when it was last seen well
+
 	// Commands by op, used again for each batch: no allocation per request.
 	commands [3][]*redis.Cmd
 	order    []redis.Cmder
@@ -84,9 +89,27 @@ func (s *redisServer) connect(ctx context.Context) error {
 	if s.ended.Load() { // interrupt did not see this client
 		client.Close()
 	}
-	err = client.Ping(context.WithoutCancel(ctx)).Err()
+	s.take(client)
+	err = s.conn.Ping(context.WithoutCancel(ctx)).Err()
 	once.Do(func() { first.Close() }) // go-redis gave up before it dialled
 	return err
+}
+
+// take keeps one of the client's connections.
+func (s *redisServer) take(client *redis.Client) {
+	s.conn = client.Conn()
+	s.pipe = s.conn.Pipeline()
+	s.last = time.Now()
+}
+
+// refresh has go-redis look whether the connection still stands after it has not
+// been used for a while, and make a new one if not: a server that was restarted
+// between two locks shall not cost the next one a vote.
+func (s *redisServer) refresh() {
+	if time.Since(s.last) > time.Second {
+		s.conn.Close() // goes back to the pool, which checks what it hands out
+		s.take(s.client.Load())
+	}
 }
 
 func (s *redisServer) interrupt() {
@@ -164,7 +187,7 @@ func (s *redisServer) exec(batch []*request) error {
 		return err
 	}
 	for i, q := range batch {
-		if redis.HasErrorPrefix(q.reply.err, "NOSCRIPT") {
+		if q.reply.err != nil && redis.HasErrorPrefix(q.reply.err, "NOSCRIPT") {
 			return s.reload(batch[i:])
 		}
 	}
@@ -180,7 +203,7 @@ func (s *redisServer) exec(batch []*request) error {
 func (s *redisServer) reload(batch []*request) error {
 	ctx := context.Background()
 	for _, sc := range script.All {
-		if err := s.client.Load().ScriptLoad(ctx, sc.Source).Err(); err != nil && !isReply(err) {
+		if err := s.conn.ScriptLoad(ctx, sc.Source).Err(); err != nil && !isReply(err) {
 			return err
 		}
 	}
@@ -209,9 +232,10 @@ func (s *redisServer) pipeline(batch []*request) error {
 		s.order = append(s.order, cmd)
 	}
 	ctx := context.Background()
-	pipe := s.client.Load().Pipeline()
-	_ = pipe.BatchProcess(ctx, s.order...)
-	_, _ = pipe.Exec(ctx) // every command has its own error
+	s.refresh()
+	_ = s.pipe.BatchProcess(ctx, s.order...)
+	_, _ = s.pipe.Exec(ctx) // every command has its own error
+	s.last = time.Now()
 	var broken error
 	for i, q := range batch {
 		cmd := s.order[i].(*redis.Cmd)

@@ -356,7 +356,7 @@ func (k *renewals) close() {
 	<-k.ended
 	k.mu.Lock()
 	live := k.live
-	k.live, k.due = nil, nil
+	k.live = nil
 	k.mu.Unlock()
 	for l := range live {
 		if _, ok := l.end(errShut); ok {

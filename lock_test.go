@@ -1,0 +1,462 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// wantQuorumError checks that err is the one sentinel and no other, and adds up.
+func wantQuorumError(t *testing.T, err, want error) *QuorumError {
+	t.Helper()
+	var q *QuorumError
+	if !errors.As(err, &q) {
+		t.Fatalf("got %v, want a QuorumError", err)
+	}
+	for _, sentinel := range []error{ErrHeld, ErrNoQuorum, ErrLost} {
+		if got := errors.Is(err, sentinel); got != (sentinel == want) {
+			t.Errorf("errors.Is(%v, %v) is %v", err, sentinel, got)
+		}
+	}
+	return q
+}
+
+func acquired(t *testing.T, lk *Locker, name string, options ...AcquireOption) *Lock {
+	t.Helper()
+	l, err := lk.TryAcquire(t.Context(), name, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return l
+}
+
+// wantEnd waits for the end of a lock's context and checks when and why it came.
+func wantEnd(t *testing.T, ctx context.Context, at time.Time, cause error) {
+	t.Helper()
+	<-ctx.Done()
+	if now := time.Now(); !now.Equal(at) {
+		t.Errorf("told %v after the end of validity", now.Sub(at))
+	}
+	if got := context.Cause(ctx); !errors.Is(got, cause) || !errors.Is(got, ErrLost) {
+		t.Errorf("the cause is %v, want %v", got, cause)
+	}
+}
+
+func TestLockOfItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, &Options{Prefix: "app:"})
+		sent := time.Now()
+		for _, m := range ms {
+			m.slow(20 * time.Millisecond)
+		}
+		l := acquired(t, lk, "a")
+		if l.Name() != "a" || l.Token() == "" {
+			t.Errorf("name %q, token %q", l.Name(), l.Token())
+		}
+		if want := sent.Add(10*time.Second - 102*time.Millisecond); !l.Until().Equal(want) {
+			t.Errorf("valid until %v after the first byte was sent, want %v", l.Until().Sub(sent), want.Sub(sent))
+		}
+		if n := ms.held("app:a", l.Token()); n != 5 {
+			t.Errorf("held on %d nodes", n)
+		}
+		var log strings.Builder
+		slog.New(slog.NewTextHandler(&log, nil)).Info("held", "lock", l)
+		if !strings.Contains(log.String(), "lock.name=a lock.token="+l.Token()+" lock.remaining=9.858s") {
+			t.Errorf("logged as %s", log.String())
+		}
+		ctx := l.Context(t.Context())
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if cause := context.Cause(ctx); cause == nil || errors.Is(cause, ErrLost) {
+			t.Errorf("released: the cause is %v", cause)
+		}
+		if err := l.Extend(t.Context()); err == nil {
+			t.Error("extended after release")
+		}
+	})
+}
+
+// TestTokensAreFresh: each attempt of one wait has a token of its own (B1).
+func TestTokensAreFresh(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		tokens := make(map[string]bool)
+		ms[2].spy = func(q *request) { tokens[q.claim.token] = true }
+		lk := ms.locker(t, nil)
+		ms[0].put("a", "rival", time.Second)
+		ms[1].put("a", "rival", time.Second)
+		l, err := lk.Acquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		acquires := 0
+		for _, did := range ms[2].seen {
+			if did == "acquire a" {
+				acquires++
+			}
+		}
+		if acquires < 5 || len(tokens) != acquires {
+			t.Errorf("%d acquires with %d tokens", acquires, len(tokens))
+		}
+		l.Release(t.Context())
+	})
+}
+
+// TestTold: the end of validity is told at its time and with its cause, though
+// nothing comes from the network (D1).
+func TestTold(t *testing.T) {
+	t.Run("not renewed", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			l := acquired(t, ms.locker(t, nil), "a")
+			wantEnd(t, l.Context(t.Context()), l.Until(), errExpired)
+			synctest.Wait()
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("left on the nodes: %v", left)
+			}
+			if err := l.Release(t.Context()); !errors.Is(err, ErrLost) {
+				t.Errorf("Release after the end: %v", err)
+			}
+		})
+	})
+	t.Run("renewed, and then all nodes hang", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			var lost []error
+			var mu sync.Mutex
+			lk := ms.locker(t, &Options{Hooks: &Hooks{Lost: func(_ *Lock, cause error) {
+				mu.Lock()
+				defer mu.Unlock()
+				lost = append(lost, cause)
+			}}})
+			l := acquired(t, lk, "a", Renewed())
+			ctx := l.Context(t.Context())
+			pass(time.Minute)
+			if err := ctx.Err(); err != nil {
+				t.Fatal("lost while all was well:", context.Cause(ctx))
+			}
+			for _, m := range ms {
+				m.hang()
+			}
+			wantEnd(t, ctx, l.Until(), errExpired)
+			synctest.Wait()
+			mu.Lock()
+			if len(lost) != 1 || !errors.Is(lost[0], ErrLost) {
+				t.Errorf("hooks told %v", lost)
+			}
+			mu.Unlock()
+			for _, m := range ms {
+				m.resume()
+			}
+			pass(3 * time.Second)
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("left on the nodes: %v", left)
+			}
+		})
+	})
+	t.Run("another has it on a majority", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			l := acquired(t, ms.locker(t, nil), "a", Renewed())
+			ctx := l.Context(t.Context())
+			for _, m := range ms[:3] {
+				m.put("a", "rival", time.Hour)
+			}
+			begin := time.Now()
+			<-ctx.Done()
+			if took := time.Since(begin); took > 4*time.Second {
+				t.Errorf("told after %v; the next renewal was due by a third of the TTL", took)
+			}
+			q := wantQuorumError(t, context.Cause(ctx), ErrLost)
+			if n := q.Nodes(); len(n) == 0 || n[0].Outcome != Stolen || n[0].Holder != "rival" {
+				t.Errorf("%v does not say who has it", q)
+			}
+			synctest.Wait()
+			if n := ms.held("a", "rival"); n != 3 {
+				t.Errorf("the rival is left with %d nodes of 3", n)
+			}
+		})
+	})
+	t.Run("a parent that ends first leaves nothing behind", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			l := acquired(t, newModels(3).locker(t, nil), "a")
+			for range 100 {
+				ctx, cancel := context.WithCancel(t.Context())
+				l.Context(ctx)
+				cancel()
+			}
+			synctest.Wait()
+			if n := len(l.watchers); n > 0 {
+				t.Errorf("%d watchers left", n)
+			}
+		})
+	})
+}
+
+// TestExtendCountsFromSending: validity is counted from before the first byte of
+// the confirmed request, and an unconfirmed one moves nothing (B3).
+func TestExtendCountsFromSending(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		l := acquired(t, lk, "a")
+		pass(5 * time.Second)
+		for _, m := range ms {
+			m.slow(100 * time.Millisecond)
+		}
+		sent := time.Now()
+		if err := l.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := sent.Add(10*time.Second - 102*time.Millisecond)
+		if !l.Until().Equal(want) {
+			t.Errorf("valid until %v after sending, want %v", l.Until().Sub(sent), want.Sub(sent))
+		}
+		for _, m := range ms[:3] {
+			m.hang()
+		}
+		pass(5 * time.Second)
+		ctx := l.Context(t.Context())
+		begin := time.Now()
+		wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum)
+		if took := time.Since(begin); took != lk.opts.NodeTimeout {
+			t.Errorf("failed after %v, want NodeTimeout", took)
+		}
+		if !l.Until().Equal(want) {
+			t.Errorf("an unconfirmed extension moved the end by %v", l.Until().Sub(want))
+		}
+		ended, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := l.Extend(ended); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoQuorum) {
+			t.Errorf("%v is not both the context's error and why", err)
+		}
+		for _, m := range ms[:3] {
+			m.resume() // the late extension is carried out now
+		}
+		wantEnd(t, ctx, want, errExpired)
+		if err := l.Extend(t.Context()); !errors.Is(err, ErrLost) || errors.Is(err, ErrHeld) {
+			t.Errorf("extending an expired lock: %v (E1)", err)
+		}
+	})
+}
+
+// TestFilledNodesDoNotCount: a node that lost the token gets it again, but does
+// not vouch for the time in between (B2, B4).
+func TestFilledNodesDoNotCount(t *testing.T) {
+	t.Run("a rival had it in between", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			lk, rival := ms.locker(t, nil), ms.locker(t, nil)
+			l := acquired(t, lk, "a")
+			for _, m := range ms[:3] {
+				m.forget()
+			}
+			theirs := acquired(t, rival, "a")
+			if err := theirs.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			wantQuorumError(t, l.Extend(t.Context()), ErrLost)
+			pass(time.Second)
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("left on the nodes: %v", left)
+			}
+		})
+	})
+	t.Run("all nodes are filled up, and count again later", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(3)
+			lk := ms.locker(t, nil)
+			ms[0].put("a", "rival", time.Second) // a losing rival briefly sits there
+			l := acquired(t, lk, "a")
+			if n := ms.held("a", l.Token()); n != 2 {
+				t.Fatalf("held on %d nodes", n)
+			}
+			pass(2 * time.Second)
+			for i, lose := range []int{-1, -1, 1, -1, -1, 2, -1, -1, 0} {
+				if lose >= 0 {
+					ms[lose].forget()
+				}
+				if err := l.Extend(t.Context()); err != nil {
+					t.Fatalf("extension %d: %v", i, err)
+				}
+				synctest.Wait()
+				if n := ms.held("a", l.Token()); n != 3 {
+					t.Errorf("extension %d: held on %d of 3 nodes", i, n)
+				}
+			}
+		})
+	})
+	t.Run("not in the very next extension", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(3)
+			l := acquired(t, ms.locker(t, nil), "a")
+			ms[0].forget()
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			ms[1].forget()
+			// Node 0 has the token, since the last extension; node 2 alone has
+			// had it since before.
+			wantQuorumError(t, l.Extend(t.Context()), ErrLost)
+		})
+	})
+	t.Run("not when the reply of the filling was lost", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(3)
+			l := acquired(t, ms.locker(t, nil), "a")
+			ms[0].forget()
+			ms[0].spy = func(q *request) {
+				if q.op == opAcquire {
+					ms[0].deaf = 1
+				}
+			}
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second) // the lane has a connection again
+			if n := ms.held("a", l.Token()); n != 3 {
+				t.Fatalf("held on %d nodes", n)
+			}
+			ms[1].forget()
+			wantQuorumError(t, l.Extend(t.Context()), ErrLost)
+		})
+	})
+}
+
+// pausing is a clock that can be set forward: a process that was not running.
+type pausing struct{ skipped atomic.Int64 }
+
+func (p *pausing) Now() time.Time { return time.Now().Add(time.Duration(p.skipped.Load())) }
+
+// TestSecondLookAtTheClock: a lock that took its whole life to acquire is not
+// handed out (B5).
+func TestSecondLookAtTheClock(t *testing.T) {
+	for _, tt := range []struct {
+		pause time.Duration
+		want  error
+	}{{9895 * time.Millisecond, nil}, {9896 * time.Millisecond, ErrNoQuorum}, {time.Minute, ErrNoQuorum}} {
+		t.Run(tt.pause.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				clock := new(pausing)
+				ms[2].slow(time.Millisecond)
+				ms[2].spy = func(*request) { clock.skipped.Store(int64(tt.pause)) }
+				lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
+				l, err := lk.TryAcquire(t.Context(), "a")
+				if tt.want == nil {
+					if err != nil {
+						t.Fatal(err)
+					}
+					return
+				}
+				if q := wantQuorumError(t, err, tt.want); l != nil || q.Granted < 3 {
+					t.Errorf("%v, lock %v", err, l)
+				}
+				pass(time.Second)
+				if left := ms.left(); len(left) > 0 {
+					t.Errorf("left on the nodes: %v", left)
+				}
+			})
+		})
+	}
+}
+
+func TestRelease(t *testing.T) {
+	t.Run("of a lock that is gone from the nodes", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			l := acquired(t, ms.locker(t, nil), "a")
+			for _, m := range ms {
+				m.forget()
+			}
+			wantQuorumError(t, l.Release(t.Context()), ErrLost)
+		})
+	})
+	t.Run("with two nodes that never had it, and one that forgot", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			ms[0].put("a", "rival", time.Minute)
+			ms[1].put("a", "rival", time.Minute)
+			l := acquired(t, ms.locker(t, nil), "a")
+			ms[2].forget()
+			ms[3].slow(time.Millisecond)
+			ms[4].slow(time.Millisecond)
+			wantQuorumError(t, l.Release(t.Context()), ErrLost)
+			if n := ms.held("a", "rival"); n != 2 {
+				t.Errorf("the rival has %d nodes of 2", n)
+			}
+		})
+	})
+	t.Run("is idempotent and safe to call at once", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			l := acquired(t, ms.locker(t, nil), "a")
+			for _, m := range ms {
+				m.slow(10 * time.Millisecond)
+			}
+			errs := make(chan error)
+			for range 10 {
+				go func() { errs <- l.Release(t.Context()) }()
+			}
+			for range 10 {
+				if err := <-errs; err != nil {
+					t.Error(err)
+				}
+			}
+			synctest.Wait()
+			for _, m := range ms {
+				if n := len(m.seen); n != 2 {
+					t.Errorf("%s saw %q", m.name, m.seen)
+				}
+			}
+		})
+	})
+	t.Run("ignores that ctx has ended", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			l := acquired(t, ms.locker(t, nil), "a")
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := l.Release(ctx); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("left on the nodes: %v", left)
+			}
+		})
+	})
+	t.Run("says so when too few nodes answer", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			var told atomic.Int32
+			lk := ms.locker(t, &Options{Hooks: &Hooks{Unreleased: func(*Lock, error) { told.Add(1) }}})
+			l := acquired(t, lk, "a")
+			for _, m := range ms[1:4] {
+				m.hang()
+			}
+			begin := time.Now()
+			err := l.Release(t.Context())
+			if q := wantQuorumError(t, err, ErrNoQuorum); len(q.Nodes()) != 3 || q.Nodes()[0].Node != "node1" {
+				t.Errorf("%v does not name the three", err)
+			}
+			if took := time.Since(begin); took != lk.opts.NodeTimeout || told.Load() != 1 {
+				t.Errorf("took %v, hook called %d times", took, told.Load())
+			}
+			if again := l.Release(t.Context()); again != err {
+				t.Errorf("released again: %v", again)
+			}
+		})
+	})
+}

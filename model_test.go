@@ -1,0 +1,224 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A model is a Redis of a few lines, for behaviour that is about the quorum and
+// not about the wire. It counts time by the bubble's clock.
+type model struct {
+	name string
+
+	mu      sync.Mutex
+	keys    map[string]entry
+	down    bool
+	hung    chan struct{}  // closed on resume; nil: answering
+	delay   time.Duration  // before and after each batch
+	deaf    int            // batches to carry out without a reply
+	fails   error          // the reply to everything
+	spy     func(*request) // called with everything that is carried out
+	seen    []string       // what was carried out, in order: "acquire a"
+	ended   chan struct{}
+	endOnce sync.Once
+}
+
+type entry struct {
+	token   string
+	expires time.Time
+}
+
+func newModel(name string) *model {
+	return &model{name: name, keys: make(map[string]entry), ended: make(chan struct{})}
+}
+
+func (m *model) addr() string { return m.name }
+func (m *model) interrupt()   { m.endOnce.Do(func() { close(m.ended) }) }
+
+var errCut = errors.New("connection reset")
+
+// answers waits until the model answers, as long as a lane would be patient.
+func (m *model) answers() error {
+	m.mu.Lock()
+	hung, down, delay := m.hung, m.down, m.delay
+	m.mu.Unlock()
+	if down {
+		return errCut
+	}
+	if hung != nil {
+		select {
+		case <-hung:
+		case <-m.ended:
+			return errCut
+		case <-time.After(2 * time.Second):
+			return fmt.Errorf("reading: %w", context.DeadlineExceeded)
+		}
+	}
+	if delay > 0 {
+		time.Sleep(delay)
+	}
+	return nil
+}
+
+func (m *model) connect(context.Context) error { return m.answers() }
+
+func (m *model) exec(batch []*request) error {
+	err := m.answers()
+	if err != nil {
+		for _, q := range batch {
+			q.reply = reply{outcome: classify(err), err: err}
+		}
+		return err
+	}
+	m.mu.Lock()
+	for _, q := range batch {
+		q.reply = m.do(q)
+	}
+	deaf, delay := m.deaf > 0, m.delay
+	if deaf {
+		m.deaf--
+	}
+	m.mu.Unlock()
+	if delay > 0 {
+		time.Sleep(delay)
+	}
+	if deaf {
+		for _, q := range batch {
+			q.reply = reply{outcome: Unreachable, err: errCut}
+		}
+		return errCut
+	}
+	return nil
+}
+
+func (m *model) do(q *request) reply {
+	if m.fails != nil {
+		return reply{outcome: classify(m.fails), err: m.fails}
+	}
+	if m.spy != nil {
+		m.spy(q)
+	}
+	m.seen = append(m.seen, q.op.String()+" "+q.claim.key)
+	now, c := time.Now(), q.claim
+	e, there := m.keys[c.key]
+	if there && !e.expires.After(now) {
+		delete(m.keys, c.key)
+		there = false
+	}
+	switch {
+	case there && e.token != c.token:
+		o := Stolen
+		if q.op == opAcquire {
+			o = Held
+		}
+		return reply{outcome: o, holder: e.token, ttl: e.expires.Sub(now)}
+	case q.op == opAcquire:
+		if !there {
+			m.keys[c.key] = entry{c.token, now.Add(c.ttl)}
+		}
+	case !there:
+		return reply{outcome: Expired}
+	case q.op == opExtend:
+		m.keys[c.key] = entry{c.token, now.Add(c.ttl)}
+	case q.op == opRelease:
+		delete(m.keys, c.key)
+	}
+	return reply{outcome: Granted}
+}
+
+// holder says which token the node has under key now.
+func (m *model) holder(key string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.keys[key]; e.expires.After(time.Now()) {
+		return e.token
+	}
+	return ""
+}
+
+func (m *model) set(f func(*model)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(m)
+}
+
+func (m *model) put(key, token string, ttl time.Duration) {
+	m.set(func(m *model) { m.keys[key] = entry{token, time.Now().Add(ttl)} })
+}
+func (m *model) forget()              { m.set(func(m *model) { clear(m.keys) }) }
+func (m *model) kill()                { m.set(func(m *model) { m.down = true }) }
+func (m *model) revive()              { m.set(func(m *model) { m.down = false }) }
+func (m *model) hang()                { m.set(func(m *model) { m.hung = make(chan struct{}) }) }
+func (m *model) resume()              { m.set(func(m *model) { close(m.hung); m.hung = nil }) }
+func (m *model) slow(d time.Duration) { m.set(func(m *model) { m.delay = d }) }
+
+// models is a set of nodes that any number of Lockers may use.
+type models []*model
+
+func newModels(n int) models {
+	ms := make(models, n)
+	for i := range ms {
+		ms[i] = newModel(fmt.Sprintf("node%d", i))
+	}
+	return ms
+}
+
+// locker opens a Locker over the models that is closed when the test ends.
+func (ms models) locker(t *testing.T, opts *Options) *Locker {
+	t.Helper()
+	lk, err := start(len(ms), opts, func(*Options) []server {
+		servers := make([]server, len(ms))
+		for i, m := range ms {
+			servers[i] = m
+		}
+		return servers
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+// held says on how many nodes the key is held with this token.
+func (ms models) held(key, token string) (n int) {
+	for _, m := range ms {
+		if m.holder(key) == token {
+			n++
+		}
+	}
+	return n
+}
+
+// left lists what is still on the nodes.
+func (ms models) left() (keys []string) {
+	for _, m := range ms {
+		m.mu.Lock()
+		for k, e := range m.keys {
+			if e.expires.After(time.Now()) {
+				keys = append(keys, m.name+": "+k)
+			}
+		}
+		m.mu.Unlock()
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// pass lets virtual time go by, and everything that it sets going come to rest.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// bubble runs f in a bubble of virtual time.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, f)
+}

@@ -1,0 +1,275 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestKeepAlive(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, &Options{TTL: 3 * time.Second})
+		l := acquired(t, lk, "a")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := l.KeepAlive(ctx); err != nil {
+			t.Error(err)
+		}
+		if rest := time.Until(l.Until()); rest < time.Second {
+			t.Errorf("after an hour %v are left", rest)
+		}
+		synctest.Wait()
+		renewals := 0
+		for _, did := range ms[0].seen {
+			if did == "extend a" {
+				renewals++
+			}
+		}
+		if renewals < 3590 || renewals > 3700 {
+			t.Errorf("%d renewals in an hour at a third of 3 s", renewals)
+		}
+		// Nobody renews it now.
+		held := l.Context(t.Context())
+		wantEnd(t, held, l.Until(), errExpired)
+		if err := l.KeepAlive(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("kept alive after its end: %v", err)
+		}
+	})
+}
+
+func TestKeepAliveEndsWithRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := acquired(t, newModels(3).locker(t, nil), "a")
+		kept := make(chan error)
+		go func() { kept <- l.KeepAlive(t.Context()) }()
+		pass(time.Minute)
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-kept; err != nil {
+			t.Errorf("KeepAlive: %v", err)
+		}
+	})
+}
+
+// TestRenewalIsTriedAgain: a majority that hangs for half the TTL costs nothing.
+func TestRenewalIsTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		l := acquired(t, ms.locker(t, nil), "a", Renewed())
+		ctx := l.Context(t.Context())
+		for range 5 {
+			for _, m := range ms[:3] {
+				m.hang()
+			}
+			pass(5 * time.Second)
+			for _, m := range ms[:3] {
+				m.resume()
+			}
+			pass(20 * time.Second)
+			if ctx.Err() != nil {
+				t.Fatal(context.Cause(ctx))
+			}
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMaxHold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		begin := time.Now()
+		l := acquired(t, lk, "a", Renewed(), MaxHold(time.Minute))
+		wantEnd(t, l.Context(t.Context()), begin.Add(time.Minute), errMaxHold)
+		short := acquired(t, lk, "b", MaxHold(time.Second))
+		if !short.Until().Equal(time.Now().Add(time.Second)) {
+			t.Errorf("valid for %v", time.Until(short.Until()))
+		}
+		if err := short.Extend(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !short.Until().Equal(time.Now().Add(time.Second)) {
+			t.Errorf("extended to %v", time.Until(short.Until()))
+		}
+		wantEnd(t, short.Context(t.Context()), short.Until(), errMaxHold)
+		synctest.Wait()
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left on the nodes: %v", left)
+		}
+	})
+}
+
+// TestThousandsRenewed: one goroutine renews them all, in few pipelines.
+func TestThousandsRenewed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const n = 2000
+		counted := &counting{model: newModel("node0")}
+		lk, err := start(1, nil, func(*Options) []server { return []server{counted} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lk.Close()
+		goroutines := runtime.NumGoroutine()
+		locks := make([]*Lock, n)
+		for i := range locks {
+			locks[i] = acquired(t, lk, fmt.Sprint(i), Renewed())
+		}
+		synctest.Wait()
+		before := len(counted.batches)
+		pass(30 * time.Second)
+		if now := runtime.NumGoroutine(); now > goroutines {
+			t.Errorf("%d goroutines, %d before", now, goroutines)
+		}
+		if batches := len(counted.batches) - before; batches > 9*n/20 {
+			t.Errorf("nine renewals of %d locks took %d pipelines", n, batches)
+		}
+		for _, l := range locks {
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(lk.renewals.due)+len(lk.renewals.flying)+len(lk.renewals.live) > 0 {
+			t.Error("released locks are still in the heap")
+		}
+	})
+}
+
+func TestDo(t *testing.T) {
+	errWork := errors.New("work failed")
+	t.Run("passes on the error", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			lk := ms.locker(t, nil)
+			err := lk.Do(t.Context(), "a", func(ctx context.Context, l *Lock) error {
+				pass(time.Hour)
+				if n := ms.held("a", l.Token()); n != 5 || ctx.Err() != nil {
+					t.Errorf("after an hour held on %d nodes, %v", n, ctx.Err())
+				}
+				return errWork
+			})
+			synctest.Wait()
+			if err != errWork || len(ms.left()) > 0 {
+				t.Errorf("%v; left on the nodes: %v", err, ms.left())
+			}
+		})
+	})
+	t.Run("passes on a panic", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			lk := ms.locker(t, nil)
+			func() {
+				defer func() {
+					if got := recover(); got != errWork {
+						t.Errorf("recovered %v", got)
+					}
+				}()
+				lk.Do(t.Context(), "a", func(context.Context, *Lock) error { panic(errWork) })
+			}()
+			synctest.Wait()
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("left on the nodes: %v", left)
+			}
+		})
+	})
+	t.Run("tells that the lock was lost", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			lk := ms.locker(t, nil)
+			err := lk.Do(t.Context(), "a", func(ctx context.Context, l *Lock) error {
+				for _, m := range ms {
+					m.forget()
+				}
+				<-ctx.Done()
+				return errWork
+			})
+			if !errors.Is(err, errWork) || !errors.Is(err, ErrLost) {
+				t.Errorf("got %v, want both", err)
+			}
+		})
+	})
+	t.Run("tells it also when the work did not notice", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			err := ms.locker(t, nil).Do(t.Context(), "a", func(context.Context, *Lock) error {
+				synctest.Wait()
+				for _, m := range ms {
+					m.forget()
+				}
+				return nil
+			})
+			if !errors.Is(err, ErrLost) {
+				t.Errorf("got %v, want ErrLost", err)
+			}
+		})
+	})
+	t.Run("does not fail for a release that got no answer", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			err := ms.locker(t, nil).Do(t.Context(), "a", func(context.Context, *Lock) error {
+				for _, m := range ms {
+					m.hang()
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("does not call the function without the lock", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(1)
+			ms[0].put("a", "rival", time.Hour)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := ms.locker(t, nil).Do(ctx, "a", func(context.Context, *Lock) error {
+				t.Error("called")
+				return nil
+			})
+			if !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// TestCloseWhileHolding: contexts end with the Locker, and the keys by their TTL.
+func TestCloseWhileHolding(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		renewed, watched, plain := acquired(t, lk, "a", Renewed()), acquired(t, lk, "b"), acquired(t, lk, "c")
+		ctxs := []context.Context{renewed.Context(t.Context()), watched.Context(t.Context())}
+		if err := lk.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, ctx := range ctxs {
+			if cause := context.Cause(ctx); !errors.Is(cause, ErrClosed) || !errors.Is(cause, ErrLost) {
+				t.Errorf("the cause is %v", cause)
+			}
+		}
+		for _, l := range []*Lock{renewed, watched, plain} {
+			if err := l.Release(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("Release after Close: %v", err)
+			}
+			if err := l.Extend(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("Extend after Close: %v", err)
+			}
+		}
+		if left := ms.left(); len(left) != 15 {
+			t.Errorf("on the nodes: %v", left)
+		}
+		pass(10 * time.Second)
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left after the TTL: %v", left)
+		}
+	})
+}
