@@ -74,20 +74,30 @@ func TestLaneCoalesces(t *testing.T) {
 			go lk.TryAcquire(t.Context(), fmt.Sprint(i))
 		}
 		pass(100 * time.Millisecond)
-		if got := counted.batches; len(got) != 2 || got[0]+got[1] != 100 {
+		if got := counted.sizes(); len(got) != 2 || got[0]+got[1] != 100 {
 			t.Errorf("100 requests went in batches of %v, want two", got)
 		}
 	})
 }
 
+// counting notes the size of each batch.
 type counting struct {
 	*model
+	counts  sync.Mutex
 	batches []int
 }
 
 func (c *counting) exec(batch []*request) error {
+	c.counts.Lock()
 	c.batches = append(c.batches, len(batch))
+	c.counts.Unlock()
 	return c.model.exec(batch)
+}
+
+func (c *counting) sizes() []int {
+	c.counts.Lock()
+	defer c.counts.Unlock()
+	return slices.Clone(c.batches)
 }
 
 // TestHungLaneIsBounded: a node that hangs costs callers nothing beyond the first

@@ -1,0 +1,213 @@
+package faultproxy
+
+import (
+	"bytes"
+	"net"
+	"sync"
+	"time"
+)
+
+// chunkSize is how much is read at once. A reply or request of the library is
+// far smaller, so it is one chunk.
+const chunkSize = 32 << 10
+
+// A link is one connection over a path, four goroutines long: each direction has
+// a reader, which never waits for anything but its connection, and a writer,
+// which waits until a chunk may arrive. The line between the two is what makes a
+// delay a delay and not a limit of throughput: the reader notes the time of each
+// chunk and takes the next one.
+type link struct {
+	path           *Path
+	client, server net.Conn
+	gone           chan struct{} // closed when the link has ended
+	ended          bool          // guarded by path.mu
+}
+
+// start is called with path.mu held.
+func (l *link) start() {
+	up, down := newLine(), newLine()
+	l.path.pumps.Go(func() { l.read(l.client, requests, up) })
+	l.path.pumps.Go(func() { l.read(l.server, replies, down) })
+	l.path.pumps.Go(func() { l.deliverRequests(up) })
+	l.path.pumps.Go(func() { l.deliverReplies(down) })
+}
+
+// read moves what comes from one end into the line, and at last the end itself:
+// over a cut path the far side does not learn that a connection was closed.
+func (l *link) read(from net.Conn, d direction, to *line) {
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			to.put(chunk{due: l.path.enter(d, n), data: bytes.Clone(buf[:n])})
+		}
+		if err != nil {
+			to.put(chunk{due: l.path.enter(d, 0), last: true})
+			return
+		}
+	}
+}
+
+// deliverRequests ends when the client has hung up and the server has been told.
+// It does not end the link then: the server answers what it was sent before, and
+// closes its side when it has.
+func (l *link) deliverRequests(from *line) {
+	refused := false
+	for {
+		c, ok := from.take(l.gone)
+		if !ok {
+			return
+		}
+		if _, ok := l.await(c, requests); !ok {
+			return
+		}
+		if c.last {
+			closeWrite(l.server)
+			return
+		}
+		if !refused {
+			// An error is the server's death, of which the replies' direction
+			// brings the news to the client, in its time.
+			_, err := l.server.Write(c.data)
+			refused = err != nil
+		}
+	}
+}
+
+// deliverReplies ends when the server has closed the connection, or lost it.
+func (l *link) deliverReplies(from *line) {
+	refused := false
+	for {
+		c, ok := from.take(l.gone)
+		if !ok {
+			return
+		}
+		drop, ok := l.await(c, replies)
+		if !ok {
+			return
+		}
+		if c.last || drop {
+			l.end(drop)
+			return
+		}
+		if !refused {
+			// A client that has hung up gets no reply, but what it asked for must
+			// still be delivered and executed, so the link goes on.
+			_, err := l.client.Write(c.data)
+			refused = err != nil
+		}
+	}
+}
+
+// await returns when the chunk may leave the path, or with false when the link
+// has ended.
+func (l *link) await(c chunk, d direction) (drop, ok bool) {
+	if !sleepUntil(c.due, l.gone) {
+		return false, false
+	}
+	for {
+		drop, wait := l.path.leave(d, c.last)
+		if wait == nil {
+			return drop, true
+		}
+		select {
+		case <-wait:
+		case <-l.gone:
+			return false, false
+		}
+	}
+}
+
+func (l *link) end(reset bool) {
+	l.path.mu.Lock()
+	defer l.path.mu.Unlock()
+	l.endLocked(reset)
+}
+
+// endLocked closes both connections, which ends the readers and whoever is
+// writing. Closing does not wait for anybody.
+func (l *link) endLocked(reset bool) {
+	if l.ended {
+		return
+	}
+	l.ended = true
+	delete(l.path.links, l)
+	close(l.gone)
+	for _, conn := range []net.Conn{l.client, l.server} {
+		if reset {
+			abort(conn)
+		} else {
+			_ = conn.Close()
+		}
+	}
+}
+
+// abort closes a connection so that the peer sees it reset.
+func abort(conn net.Conn) {
+	switch c := conn.(type) {
+	case interface{ Reset() error }:
+		_ = c.Reset()
+	case *net.TCPConn:
+		_ = c.SetLinger(0)
+		_ = c.Close()
+	default:
+		_ = c.Close()
+	}
+}
+
+// closeWrite hands on a client's end. A connection that cannot be closed by half
+// is closed as a whole; replies that were still to come would have found nobody.
+func closeWrite(conn net.Conn) {
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+		return
+	}
+	_ = conn.Close()
+}
+
+// A chunk is what was read at once, or the end of its direction.
+type chunk struct {
+	due  time.Time
+	data []byte
+	last bool
+}
+
+// A line keeps chunks in order and never refuses one, however long it gets: what
+// a kernel would push back on a sender is not a fault we want to add.
+type line struct {
+	mu    sync.Mutex // never held while waiting
+	queue []chunk
+	ready chan struct{} // holds a token when there may be something to take
+}
+
+func newLine() *line { return &line{ready: make(chan struct{}, 1)} }
+
+func (l *line) put(c chunk) {
+	l.mu.Lock()
+	l.queue = append(l.queue, c)
+	l.mu.Unlock()
+	select {
+	case l.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take waits for a chunk, or returns false when stop is closed.
+func (l *line) take(stop <-chan struct{}) (chunk, bool) {
+	for {
+		l.mu.Lock()
+		if len(l.queue) > 0 {
+			c := l.queue[0]
+			l.queue[0] = chunk{} // let go of the data
+			l.queue = l.queue[1:]
+			l.mu.Unlock()
+			return c, true
+		}
+		l.mu.Unlock()
+		select {
+		case <-l.ready:
+		case <-stop:
+			return chunk{}, false
+		}
+	}
+}

@@ -1,0 +1,238 @@
+// Package faultproxy breaks the network between clients and a Redis node:
+// delays, black holes in both directions or in one, resets, lost replies.
+//
+// A [Path] is that network, over any pair of connections; a [Proxy] puts one in
+// front of a TCP address on the loopback interface. A Path waits on channels and
+// timers only, never on a mutex or a socket of its own, so that it also works
+// over pipes in a testing/synctest bubble, where its delays are exact.
+//
+// The package does not import testing: the chaos harness and the benchmarks use
+// it outside of tests.
+package faultproxy
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+)
+
+type direction int
+
+const (
+	requests direction = iota // towards the server
+	replies                   // towards the client
+)
+
+// A Path is the network between one server and its clients. It starts healthy.
+// Every method is safe from any goroutine, and takes effect for bytes that have
+// not yet left the path, on existing connections too.
+type Path struct {
+	mu sync.Mutex // never held while waiting
+
+	delay   time.Duration
+	cut     [2]bool
+	hung    bool
+	drops   int
+	closed  bool
+	changed chan struct{} // closed and made anew when one of the above changes
+	links   map[*link]struct{}
+	stats   Stats
+
+	pumps sync.WaitGroup
+}
+
+// Stats counts what has come in since the path was made, whether or not it was
+// ever delivered.
+type Stats struct {
+	Accepted     int64 // connections
+	RequestBytes int64 // from clients
+	ReplyBytes   int64 // from the server
+}
+
+// NewPath returns a healthy path without connections.
+func NewPath() *Path {
+	return &Path{changed: make(chan struct{}), links: map[*link]struct{}{}}
+}
+
+// SetDelay makes a round trip last d longer: bytes arrive d/2 later, however
+// many they are. Those already on their way keep their time.
+func (p *Path) SetDelay(d time.Duration) { p.set(func() { p.delay = d }) }
+
+// Cut makes a black hole: nothing passes in either direction, not even the end
+// of a connection, and nobody is told. What is sent meanwhile is kept, without
+// limit.
+func (p *Path) Cut() { p.set(func() { p.cut = [2]bool{true, true} }) }
+
+// CutRequests holds back what clients send; replies still pass.
+func (p *Path) CutRequests() { p.set(func() { p.cut[requests] = true }) }
+
+// CutReplies holds back what the server sends; requests still arrive and are
+// executed.
+func (p *Path) CutReplies() { p.set(func() { p.cut[replies] = true }) }
+
+// Heal ends the cuts and delivers what they held back, as a network does that
+// was only interrupted: late requests are executed, even those of clients that
+// have since hung up.
+func (p *Path) Heal() { p.set(func() { p.cut = [2]bool{} }) }
+
+// HealByReset ends the cuts and resets every connection, as a network does whose
+// routers forgot them: what was held back is lost.
+func (p *Path) HealByReset() {
+	p.set(func() {
+		p.cut = [2]bool{}
+		p.abortLocked()
+	})
+}
+
+// ResetAll resets every connection (RST, not FIN), losing what is on its way.
+// New ones can be made at once.
+func (p *Path) ResetAll() { p.set(p.abortLocked) }
+
+// Hang makes the server look stopped: connections can be made and requests sent,
+// but it takes in none until Resume. Unlike CutRequests it is no fault of the
+// network, so healing does not end it.
+func (p *Path) Hang() { p.set(func() { p.hung = true }) }
+
+// Resume ends Hang; the server gets all that has been sent since.
+func (p *Path) Resume() { p.set(func() { p.hung = false }) }
+
+// DropReplies loses the next n replies after their commands were executed: each
+// of the next n chunks that would reach a client, on whatever connection, is
+// swallowed and its connection reset. A chunk is what the server wrote at once,
+// which may answer several pipelined commands, be a client's greeting, or a
+// published message. Zero stops it.
+func (p *Path) DropReplies(n int) { p.set(func() { p.drops = n }) }
+
+// Stats returns the counters.
+func (p *Path) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stats
+}
+
+// Join connects a client's connection with the server's and returns at once. The
+// path owns both from now on and closes them. On a closed path it closes them
+// right away and returns false.
+//
+// A connection with a method Reset() error is reset by that; a TCP connection is
+// sent RST; any other is only closed.
+func (p *Path) Join(client, server net.Conn) bool {
+	l := &link{path: p, client: client, server: server, gone: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		_ = client.Close()
+		_ = server.Close()
+		return false
+	}
+	p.links[l] = struct{}{}
+	p.stats.Accepted++
+	l.start()
+	return true
+}
+
+// Handshake takes as long as making a connection over the path: a round trip,
+// for ever while it is cut. A caller that dials pipes needs it to make them
+// resemble a network; with TCP the kernel shakes hands with the Proxy, cut or not.
+func (p *Path) Handshake(ctx context.Context) error {
+	p.mu.Lock()
+	arrival := time.Now().Add(p.delay)
+	p.mu.Unlock()
+	if !sleepUntil(arrival, ctx.Done()) {
+		return context.Cause(ctx)
+	}
+	for {
+		p.mu.Lock()
+		cut, changed := p.cut != [2]bool{} && !p.closed, p.changed
+		p.mu.Unlock()
+		if !cut {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Close closes all connections and waits until no goroutine is left.
+func (p *Path) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.wakeLocked()
+	for l := range p.links {
+		l.endLocked(false)
+	}
+	p.mu.Unlock()
+	p.pumps.Wait()
+}
+
+// set changes the path and has everybody who waits look again.
+func (p *Path) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+	p.wakeLocked()
+}
+
+func (p *Path) wakeLocked() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *Path) abortLocked() {
+	for l := range p.links {
+		l.endLocked(true)
+	}
+}
+
+// leave is asked when a chunk is due at the far end. It may leave now if wait is
+// nil, and is to be swallowed if drop is true; else ask again after wait.
+func (p *Path) leave(d direction, last bool) (drop bool, wait <-chan struct{}) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cut[d] || d == requests && p.hung {
+		return false, p.changed
+	}
+	if d == replies && !last && p.drops > 0 {
+		p.drops--
+		return true, nil
+	}
+	return false, nil
+}
+
+// enter counts what a chunk brings in and says when it is due at the far end.
+func (p *Path) enter(d direction, n int) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d == requests {
+		p.stats.RequestBytes += int64(n)
+	} else {
+		p.stats.ReplyBytes += int64(n)
+	}
+	if p.delay <= 0 {
+		return time.Time{} // long due, without reading a clock
+	}
+	return time.Now().Add(p.delay / 2)
+}
+
+// sleepUntil reports false if stop came first.
+func sleepUntil(t time.Time, stop <-chan struct{}) bool {
+	if t.IsZero() {
+		return true
+	}
+	d := time.Until(t)
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-stop:
+		return false
+	}
+}

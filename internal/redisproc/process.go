@@ -1,0 +1,110 @@
+package redisproc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A process is one run of redis-server.
+type process struct {
+	pid  int
+	log  string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has been waited for
+}
+
+// spawn starts a process that dies with ours, where the system offers that.
+//
+// The parent-death signal of Linux is sent when the parent's *thread* ends. Go
+// ends threads as it likes, so the goroutine that starts the process keeps its
+// thread to itself for as long as the process lives, waiting for it there.
+func spawn(log string, args []string) (*process, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close()
+	cmd := exec.Command(binary, args...)
+	// A file, not a buffer: it needs no goroutine to copy, and outlives us.
+	cmd.Stdout, cmd.Stderr = out, out
+	dieWithParent(cmd)
+
+	p := &process{log: log, cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // killed, mostly; why it ended is in its log
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	p.pid = cmd.Process.Pid
+	return p, nil
+}
+
+// signal never reaches a stranger: os.Process remembers that it was waited for.
+func (p *process) signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
+
+// kill ends the process and waits until it has gone. SIGKILL needs no SIGCONT
+// before: it also ends a stopped process.
+func (p *process) kill() {
+	_ = p.signal(syscall.SIGKILL) // fails only if it has gone already
+	<-p.done
+}
+
+func (p *process) exited() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// ready polls until this very process answers at addr. It asks for the process
+// number, because a server of somebody else may have got the port first and be
+// answering in its place.
+func (p *process) ready(addr string, within time.Duration) error {
+	deadline := time.Now().Add(within)
+	var last error
+	for wait := time.Millisecond; ; wait = min(2*wait, 20*time.Millisecond) {
+		if p.exited() {
+			return p.whyItEnded()
+		}
+		pid, err := askPid(addr)
+		switch {
+		case err == nil && pid == p.pid:
+			return nil
+		case err == nil:
+			err = fmt.Errorf("process %d answers at %s", pid, addr)
+		}
+		if last = err; time.Now().After(deadline) {
+			return fmt.Errorf("no answer within %v: %w", within, last)
+		}
+		time.Sleep(wait)
+	}
+}
+
+func (p *process) whyItEnded() error {
+	text, err := os.ReadFile(p.log)
+	if err != nil {
+		return errors.Join(errors.New("redis-server has ended"), err)
+	}
+	tail := strings.TrimSpace(string(text[max(0, len(text)-1000):]))
+	if strings.Contains(tail, "Address already in use") {
+		return fmt.Errorf("%w: %s", errPortTaken, tail)
+	}
+	return fmt.Errorf("redis-server has ended: %s", tail)
+}

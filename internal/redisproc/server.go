@@ -1,0 +1,237 @@
+// Package redisproc runs real redis-server processes on the loopback interface,
+// and hangs, kills and restarts them.
+//
+// It does not import testing: the benchmarks and the chaos harness use it too.
+package redisproc
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	binary = "redis-server"
+
+	startWithin = 10 * time.Second // a process start; a busy machine takes a second
+	portTries   = 20
+)
+
+// Ports are drawn from below the range that kernels hand out for outgoing
+// connections. A killed server's port would otherwise be given to somebody's
+// connection before its restart; worse, a client that keeps dialling a dead port
+// of that range can end up connected to itself.
+const (
+	firstPort = 20000
+	lastPort  = 31999
+)
+
+// defaults come before the caller's arguments, which therefore win.
+var defaults = []string{
+	"--save", "",
+	"--appendonly", "no",
+	"--bind", "127.0.0.1",
+	"--loglevel", "warning",
+	"--daemonize", "no",
+}
+
+// errPortTaken: somebody else listens on the port that we chose.
+var errPortTaken = errors.New("port is taken")
+
+// Available says what is missing for Start to work, or nil.
+func Available() error {
+	if _, err := exec.LookPath(binary); err != nil {
+		return fmt.Errorf("redisproc: no %s in PATH (Debian and Ubuntu: apt-get install %s): %w", binary, binary, err)
+	}
+	return nil
+}
+
+// A Server is one redis-server. Its address stays the same over restarts.
+// Methods are safe from any goroutine.
+type Server struct {
+	Addr string // host:port
+
+	port   int
+	args   []string
+	dir    string
+	ownDir bool
+
+	mu   sync.Mutex // one change of state at a time
+	proc *process   // nil when there is none
+	hung bool
+}
+
+// Start starts a server with the given arguments, which override the default ones
+// (but not the port, which is its own choice), and returns when it answers. Files (its log, and its data if the arguments ask for
+// them) go to dir; with "" to a temporary directory that Stop removes.
+//
+// On Linux the server dies with the process that has started it, however that
+// ends. Elsewhere it survives if Stop is not called.
+func Start(dir string, args ...string) (*Server, error) {
+	if err := Available(); err != nil {
+		return nil, err
+	}
+	s := &Server{args: args, dir: dir}
+	if dir == "" {
+		tmp, err := os.MkdirTemp("", "redisproc")
+		if err != nil {
+			return nil, fmt.Errorf("redisproc: %w", err)
+		}
+		s.dir, s.ownDir = tmp, true
+	}
+	err := s.startAnywhere()
+	if err != nil {
+		s.removeDir()
+		return nil, fmt.Errorf("redisproc: %w", err)
+	}
+	return s, nil
+}
+
+// startAnywhere tries ports until one is ours: between finding a port free and
+// the server's bind, anybody may take it.
+func (s *Server) startAnywhere() (err error) {
+	for range portTries {
+		s.port = firstPort + rand.IntN(lastPort-firstPort+1)
+		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+		var l net.Listener
+		if l, err = net.Listen("tcp", s.Addr); err != nil {
+			continue
+		}
+		_ = l.Close()
+		if err = s.launch(); !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+	return err
+}
+
+// launch starts the process at the port and waits until it answers.
+func (s *Server) launch() error {
+	args := append([]string{"--port", strconv.Itoa(s.port), "--dir", s.dir}, defaults...)
+	p, err := spawn(filepath.Join(s.dir, "redis.log"), append(args, s.args...))
+	if err != nil {
+		return err
+	}
+	if err := p.ready(s.Addr, startWithin); err != nil {
+		p.kill()
+		return err
+	}
+	s.proc, s.hung = p, false
+	return nil
+}
+
+// URL is the address as redis://host:port.
+func (s *Server) URL() string { return "redis://" + s.Addr }
+
+// Dir is where the server's files are.
+func (s *Server) Dir() string { return s.dir }
+
+// Pid is the number of the process, 0 when there is none.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := s.alive("pid")
+	if err != nil {
+		return 0
+	}
+	return p.pid
+}
+
+// Running reports whether there is a process and it is not hung.
+func (s *Server) Running() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.alive("running")
+	return err == nil && !s.hung
+}
+
+// alive returns the process if there is one: it may have been killed by us, or
+// have ended by itself. The caller holds the mutex.
+func (s *Server) alive(op string) (*process, error) {
+	if s.proc == nil || s.proc.exited() {
+		return nil, fmt.Errorf("redisproc: %s %s: the server is down", op, s.Addr)
+	}
+	return s.proc, nil
+}
+
+// Hang stops the process (SIGSTOP): the kernel goes on accepting connections and
+// requests for it, which it will execute when it goes on. When Hang returns, it
+// has stopped.
+func (s *Server) Hang() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := s.alive("hang")
+	if err != nil {
+		return err
+	}
+	if err := p.signal(sigStop); err != nil {
+		return fmt.Errorf("redisproc: hang %s: %w", s.Addr, err)
+	}
+	s.hung = true
+	return p.awaitStopped()
+}
+
+// Resume lets a hung process go on (SIGCONT).
+func (s *Server) Resume() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := s.alive("resume")
+	if err != nil {
+		return err
+	}
+	if err := p.signal(sigCont); err != nil {
+		return fmt.Errorf("redisproc: resume %s: %w", s.Addr, err)
+	}
+	s.hung = false
+	return nil
+}
+
+// Kill ends the process at once (SIGKILL), hung or not, and waits until it has
+// gone. Without a process it does nothing.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+}
+
+func (s *Server) kill() {
+	if s.proc != nil {
+		s.proc.kill()
+		s.proc, s.hung = nil, false
+	}
+}
+
+// Restart starts the server again, at the same port with the same directory and
+// arguments, killing it first if it runs. It keeps what it has saved, which is
+// nothing unless the arguments say otherwise.
+func (s *Server) Restart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+	if err := s.launch(); err != nil {
+		return fmt.Errorf("redisproc: restart %s: %w", s.Addr, err)
+	}
+	return nil
+}
+
+// Stop kills the process and removes the directory if Start has made it. The
+// server cannot be restarted after that. Stopping twice does no harm.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+	s.removeDir()
+}
+
+func (s *Server) removeDir() {
+	if s.ownDir {
+		_ = os.RemoveAll(s.dir)
+	}
+}

@@ -1,0 +1,115 @@
+package redistest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// leakPatience is how long goroutines may take to end after a test; in a bubble
+// it is virtual.
+const leakPatience = 5 * time.Second
+
+// NoLeaks fails the test if goroutines of the library or of go-redis that it has
+// started are still there at its end. Call it first: cleanup runs backwards, so
+// it then looks last, when clients and servers are closed.
+//
+// In a bubble it looks at the bubble's goroutines only. Elsewhere it cannot tell
+// one test's goroutines from another's, so it is not for parallel tests.
+func NoLeaks(t testing.TB) {
+	t.Helper()
+	before := map[string]bool{}
+	for _, g := range goroutines() {
+		before[g.id] = true
+	}
+	t.Cleanup(func() {
+		if left := waitForEnd(before); len(left) > 0 {
+			t.Errorf("%d goroutines left:\n\n%s", len(left), strings.Join(left, "\n\n"))
+		}
+	})
+}
+
+// NoLeaksMain runs the tests of a package and then looks what they have left:
+//
+//	func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
+func NoLeaksMain(m *testing.M) int {
+	code := m.Run()
+	if code != 0 {
+		return code // a failed test often leaves goroutines, which would only distract
+	}
+	if left := waitForEnd(nil); len(left) > 0 {
+		fmt.Fprintf(os.Stderr, "%d goroutines left by the tests:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
+		return 1
+	}
+	return 0
+}
+
+// waitForEnd returns the stacks of the goroutines that are ours, new, and still
+// there when patience ends.
+func waitForEnd(before map[string]bool) []string {
+	for deadline := time.Now().Add(leakPatience); ; time.Sleep(20 * time.Millisecond) {
+		var left []string
+		all := goroutines()
+		self := all[0]
+		for _, g := range all[1:] {
+			if g.ours && g.bubble == self.bubble && !before[g.id] {
+				left = append(left, g.stack)
+			}
+		}
+		if len(left) == 0 || time.Now().After(deadline) {
+			return left
+		}
+	}
+}
+
+type goroutine struct {
+	id     string
+	bubble string // empty outside of a bubble
+	ours   bool
+	stack  string
+}
+
+var bubbleName = regexp.MustCompile(`synctest bubble \d+`)
+
+// goroutines lists all of them, the caller first.
+func goroutines() []goroutine {
+	if inBubble() {
+		// Let the others come to rest. That gives those that are about to end the
+		// chance to, and a goroutine that has just started a garbage collection
+		// seems, for that long, not to be in the bubble.
+		synctest.Wait()
+	}
+	var all []goroutine
+	for stack := range bytes.SplitSeq(allStacks(), []byte("\n\n")) {
+		text := string(stack)
+		header, _, _ := strings.Cut(text, "\n")
+		id, _, _ := strings.Cut(strings.TrimPrefix(header, "goroutine "), " ")
+		all = append(all, goroutine{
+			id:     id,
+			bubble: bubbleName.FindString(header),
+			ours:   strings.Contains(text, "quorumlock/redlock") || strings.Contains(text, "go-redis"),
+			stack:  text,
+		})
+	}
+	return all
+}
+
+func inBubble() bool {
+	header := make([]byte, 200)
+	return bubbleName.Match(header[:runtime.Stack(header, false)])
+}
+
+func allStacks() []byte {
+	for size := 64 << 10; ; size *= 2 {
+		buf := make([]byte, size)
+		if n := runtime.Stack(buf, true); n < size {
+			return buf[:n]
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package redistest
+
+import (
+	"context"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/faultproxy"
+	"github.com/quorumlock/redlock/internal/redisproc"
+)
+
+// RequireRedis is the environment variable that, set to 1, makes a missing
+// redis-server a failure: what should have run everything must not be content
+// with having skipped it.
+const RequireRedis = "REDLOCK_REQUIRE_REDIS"
+
+// Servers starts n redis-server processes, which end with the test. Without
+// redis-server the test is skipped; see RequireRedis.
+func Servers(t testing.TB, n int, args ...string) []*redisproc.Server {
+	t.Helper()
+	if err := redisproc.Available(); err != nil {
+		if os.Getenv(RequireRedis) == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	servers := make([]*redisproc.Server, 0, n)
+	for range n {
+		s, err := redisproc.Start("", args...)
+		if err != nil {
+			t.Fatal(err) // those before it have their cleanup
+		}
+		t.Cleanup(s.Stop)
+		servers = append(servers, s)
+	}
+	return servers
+}
+
+// Clients returns a stock client for each server, closed at cleanup: what users
+// have who never read about tuning.
+func Clients(t testing.TB, servers []*redisproc.Server) []*redis.Client {
+	t.Helper()
+	addrs := make([]string, len(servers))
+	for i, s := range servers {
+		addrs[i] = s.Addr
+	}
+	return clients(t, addrs)
+}
+
+// ProxyClients is Clients by way of the proxies.
+func ProxyClients(t testing.TB, proxies []*faultproxy.Proxy) []*redis.Client {
+	t.Helper()
+	addrs := make([]string, len(proxies))
+	for i, p := range proxies {
+		addrs[i] = p.Addr()
+	}
+	return clients(t, addrs)
+}
+
+func clients(t testing.TB, addrs []string) []*redis.Client {
+	cs := make([]*redis.Client, len(addrs))
+	for i, addr := range addrs {
+		cs[i] = redis.NewClient(&redis.Options{Addr: addr})
+		t.Cleanup(func() { _ = cs[i].Close() })
+	}
+	return cs
+}
+
+// Proxies puts a healthy proxy in front of each server, closed at cleanup.
+func Proxies(t testing.TB, servers []*redisproc.Server) []*faultproxy.Proxy {
+	t.Helper()
+	proxies := make([]*faultproxy.Proxy, len(servers))
+	for i, s := range servers {
+		p, err := faultproxy.Listen(s.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(p.Close)
+		proxies[i] = p
+	}
+	return proxies
+}
+
+// Keys lists all keys by server address, sorted. A server that is down or hung
+// cannot be asked and is not in the map; one without keys is.
+func Keys(t testing.TB, servers []*redisproc.Server) map[string][]string {
+	t.Helper()
+	keys := map[string][]string{}
+	for _, s := range servers {
+		if !s.Running() {
+			continue
+		}
+		c := redis.NewClient(&redis.Options{Addr: s.Addr})
+		got, err := c.Keys(context.Background(), "*").Result()
+		_ = c.Close()
+		if err != nil {
+			t.Fatalf("keys of %s: %v", s.Addr, err)
+		}
+		slices.Sort(got)
+		keys[s.Addr] = got
+	}
+	return keys
+}

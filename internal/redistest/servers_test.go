@@ -1,0 +1,102 @@
+package redistest
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestServers(t *testing.T) {
+	NoLeaks(t)
+	servers := Servers(t, 3)
+	clients := Clients(t, servers)
+	behind := ProxyClients(t, Proxies(t, servers))
+	if err := clients[0].Set(t.Context(), "b", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := behind[0].Set(t.Context(), "a", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	servers[1].Kill()
+	if err := servers[2].Hang(); err != nil {
+		t.Fatal(err)
+	}
+	keys := Keys(t, servers)
+	if len(keys) != 1 || !slices.Equal(keys[servers[0].Addr], []string{"a", "b"}) {
+		t.Errorf("keys of the one server that runs: %q", keys)
+	}
+	if err := servers[1].Restart(); err != nil {
+		t.Fatal(err)
+	}
+	if err := servers[2].Resume(); err != nil {
+		t.Fatal(err)
+	}
+	keys = Keys(t, servers)
+	if none, there := keys[servers[1].Addr]; len(keys) != 3 || !there || len(none) != 0 {
+		t.Errorf("keys of all servers: %q", keys)
+	}
+}
+
+// A probe stands in for a test, to see what the helpers do to one.
+type probe struct {
+	testing.TB
+	cleanups []func()
+	skipped  bool
+	failed   bool
+	said     string
+}
+
+func (p *probe) Helper()          {}
+func (p *probe) Cleanup(f func()) { p.cleanups = append(p.cleanups, f) }
+
+func (p *probe) Errorf(format string, args ...any) {
+	p.failed = true
+	for _, a := range args {
+		if s, ok := a.(string); ok {
+			p.said += s
+		}
+	}
+}
+
+// Skip and Fatal leave the helper as the real ones do, by a panic that run takes.
+func (p *probe) Skip(args ...any) { p.skipped, p.said = true, args[0].(error).Error(); panic(p) }
+
+func (p *probe) Fatal(args ...any) { p.failed, p.said = true, args[0].(error).Error(); panic(p) }
+
+func (p *probe) run(f func()) {
+	defer func() {
+		if r := recover(); r != nil && r != any(p) {
+			panic(r)
+		}
+		for _, f := range slices.Backward(p.cleanups) {
+			f()
+		}
+	}()
+	f()
+}
+
+func TestServersWithoutRedis(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	for _, c := range []struct {
+		require       string
+		skips, errors bool
+	}{{"", true, false}, {"0", true, false}, {"1", false, true}} {
+		t.Setenv(RequireRedis, c.require)
+		p := &probe{}
+		p.run(func() { Servers(p, 1) })
+		if p.skipped != c.skips || p.failed != c.errors || !strings.Contains(p.said, "redis-server") {
+			t.Errorf("%s=%q: skipped %v, failed %v: %s", RequireRedis, c.require, p.skipped, p.failed, p.said)
+		}
+	}
+}
+
+func TestServersThatDoNotStart(t *testing.T) {
+	Servers(t, 0) // skips
+	p := &probe{}
+	p.run(func() { Servers(p, 1, "--dir", filepath.Join(os.TempDir(), "no", "such", "directory")) })
+	if !p.failed {
+		t.Error("a server that cannot start has not failed the test")
+	}
+}

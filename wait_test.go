@@ -1,0 +1,308 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestPause(t *testing.T) {
+	const ms = time.Millisecond
+	for _, tt := range []struct {
+		try       int
+		ttl, free time.Duration
+		jitter    float64
+		want      time.Duration
+	}{
+		{0, 10 * time.Second, 0, 0, 2 * ms},
+		{0, 10 * time.Second, 0, 1, 4 * ms},
+		{3, 10 * time.Second, 0, 1, 32 * ms},
+		{3, 10 * time.Second, 9 * time.Second, 0.5, 24 * ms}, // it may be released long before
+		{9, 10 * time.Second, 9 * time.Second, 1, maxPause},
+		{1 << 40, 10 * time.Second, 9 * time.Second, 1, maxPause},
+		{9, 10 * time.Second, 20 * ms, 1, 21 * ms}, // free by then, whatever happens
+		{9, 10 * time.Second, 1, 1, ms + 1},
+		{9, 80 * ms, 80 * ms, 1, 10 * ms}, // short locks are waited for in short pauses
+		{0, 8 * ms, 0, 1, 4 * ms},
+	} {
+		if got := pause(tt.try, tt.ttl, tt.free, tt.jitter); got != tt.want {
+			t.Errorf("pause(%d, %v, %v, %v) = %v, want %v", tt.try, tt.ttl, tt.free, tt.jitter, got, tt.want)
+		}
+	}
+}
+
+func TestFreeIn(t *testing.T) {
+	for _, tt := range []struct {
+		n, need, failed int
+		held            []time.Duration
+		want            time.Duration
+	}{
+		{5, 3, 0, nil, 0},
+		{5, 3, 0, []time.Duration{7, 9}, 0},    // a majority is free now: votes were split
+		{5, 3, 0, []time.Duration{9, 7, 8}, 7}, // one has to go
+		{5, 3, 0, []time.Duration{9, 7, 8, 1, 2}, 7},
+		{5, 3, 2, []time.Duration{9, 7, 8}, 9}, // all three, since two are down
+		{5, 3, 1, []time.Duration{9, 7, 8, 5}, 8},
+		{3, 2, 1, []time.Duration{4}, 4},
+		{3, 2, 2, []time.Duration{4}, 0},    // no expiry helps
+		{4, 3, 0, []time.Duration{3, 5}, 3}, // a tie
+		{1, 1, 0, []time.Duration{6}, 6},
+	} {
+		e := &QuorumError{Need: tt.need, Failed: tt.failed}
+		for _, d := range tt.held {
+			e.note(&NodeError{Outcome: Held, TTL: d})
+		}
+		for range tt.failed {
+			e.note(&NodeError{Outcome: Timeout})
+		}
+		if got := e.freeIn(tt.n); got != tt.want {
+			t.Errorf("%d of %d, held for %v, %d failed: free in %v, want %v", tt.need, tt.n, tt.held, tt.failed, got, tt.want)
+		}
+	}
+}
+
+// TestAcquireWaitsForTheEndOfTTL: a holder that died is waited for no longer than
+// its keys live.
+func TestAcquireWaitsForTheEndOfTTL(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		for _, m := range ms {
+			m.put("a", "dead", 7*time.Second)
+		}
+		begin := time.Now()
+		l, err := lk.Acquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took < 7*time.Second || took > 7*time.Second+2*time.Millisecond {
+			t.Errorf("acquired after %v", took)
+		}
+		l.Release(t.Context())
+	})
+}
+
+// TestAcquireIsBoundedByCtxOnly: whatever stands against it, it ends with ctx and
+// says both why it ended and why it had no lock (C8, E3).
+func TestAcquireIsBoundedByCtxOnly(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		set   func(models)
+		want  error
+		until time.Duration
+	}{
+		{"held", func(ms models) {
+			for _, m := range ms {
+				m.put("a", "rival", 24*time.Hour)
+			}
+		}, ErrHeld, time.Hour},
+		{"down", func(ms models) { ms[0].kill(); ms[1].kill(); ms[2].kill() }, ErrNoQuorum, time.Hour},
+		{"hung", func(ms models) { ms[0].hang(); ms[1].hang(); ms[2].hang() }, ErrNoQuorum, time.Minute},
+		{"hung, in the first round", func(ms models) { ms[0].hang(); ms[1].hang(); ms[2].hang() }, ErrNoQuorum, 10 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(5)
+				lk := ms.locker(t, nil)
+				tt.set(ms)
+				begin := time.Now()
+				errBusy := errors.New("no time for this")
+				ctx, cancel := context.WithTimeoutCause(t.Context(), tt.until, errBusy)
+				defer cancel()
+				_, err := lk.Acquire(ctx, "a")
+				if took := time.Since(begin); took != tt.until {
+					t.Errorf("returned after %v, want %v", took, tt.until)
+				}
+				wantQuorumError(t, err, tt.want)
+				if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBusy) {
+					t.Errorf("%v hides the context's error or its cause", err)
+				}
+			})
+		})
+	}
+}
+
+// TestAcquireOnceNodesAreBack: no quorum is something to wait for, too.
+func TestAcquireOnceNodesAreBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		ms[0].kill()
+		ms[1].kill()
+		lk := ms.locker(t, nil)
+		time.AfterFunc(time.Minute, func() { ms[0].revive() })
+		begin := time.Now()
+		l, err := lk.Acquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took < time.Minute || took > time.Minute+maxProbe+maxPause {
+			t.Errorf("acquired after %v", took)
+		}
+		l.Release(t.Context())
+	})
+}
+
+// TestNothingToWaitFor: a key that is no lock stays for ever.
+func TestNothingToWaitFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		for _, m := range ms[:2] {
+			m.set(func(m *model) {
+				m.fails = redisError("WRONGTYPE Operation against a key holding the wrong kind of value")
+			})
+		}
+		_, err := lk.Acquire(t.Context(), "a")
+		if q := wantQuorumError(t, err, ErrNoQuorum); q.Nodes()[0].Outcome != Foreign {
+			t.Error(err)
+		}
+		pass(time.Second)
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left on the nodes: %v", left)
+		}
+	})
+}
+
+// TestSplitVotesResolve: contenders who split the votes, on an even number of
+// nodes or with one down, do not wait for their own keys to expire (C5).
+func TestSplitVotesResolve(t *testing.T) {
+	for _, tt := range []struct{ nodes, down, contenders int }{
+		{2, 0, 2}, {4, 0, 2}, {3, 1, 2}, {5, 2, 2}, {5, 0, 8}, {4, 1, 4},
+	} {
+		t.Run(fmt.Sprintf("%d nodes, %d down, %d contenders", tt.nodes, tt.down, tt.contenders), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(tt.nodes)
+				for i := range tt.down {
+					ms[i].kill()
+				}
+				var wg sync.WaitGroup
+				var holders, most atomic.Int32
+				begin := time.Now()
+				for c := range tt.contenders {
+					// Each contender is near to other nodes: votes do split.
+					lk, err := start(tt.nodes, nil, func(*Options) []server {
+						servers := make([]server, tt.nodes)
+						for i, m := range ms {
+							servers[i] = &far{m, time.Duration((i+c)%tt.nodes) * time.Millisecond / 4}
+						}
+						return servers
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer lk.Close()
+					for range 10 {
+						wg.Go(func() {
+							l, err := lk.Acquire(t.Context(), "a")
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							most.Store(max(most.Load(), holders.Add(1)))
+							time.Sleep(time.Millisecond)
+							holders.Add(-1)
+							if err := l.Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+				}
+				wg.Wait()
+				if most.Load() != 1 {
+					t.Errorf("%d held it at once", most.Load())
+				}
+				if took := time.Since(begin); took > 5*time.Second {
+					t.Errorf("%d acquisitions took %v", 10*tt.contenders, took)
+				}
+				pass(time.Second)
+				if left := ms.left(); len(left) > 0 {
+					t.Errorf("left on the nodes: %v", left)
+				}
+			})
+		})
+	}
+}
+
+// far is a model at the end of a slower link than others have to it.
+type far struct {
+	*model
+	delay time.Duration
+}
+
+func (f *far) exec(batch []*request) error {
+	time.Sleep(f.delay)
+	defer time.Sleep(f.delay)
+	return f.model.exec(batch)
+}
+
+// TestCancelledInEveryPhase: whenever ctx ends, either there is a lock or nothing
+// is left of it, and the error is the context's.
+func TestCancelledInEveryPhase(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		for i, m := range ms {
+			m.slow(time.Duration(i+1) * time.Millisecond)
+		}
+		lk := ms.locker(t, nil)
+		won := 0
+		for at := range 400 {
+			for i, m := range ms {
+				if i < at%4 {
+					m.put("a", "rival", 20*time.Millisecond)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(at)*100*time.Microsecond)
+			l, err := lk.Acquire(ctx, "a")
+			if err == nil {
+				won++
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			} else if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("at %d: %v", at, err)
+			}
+			cancel()
+			pass(50 * time.Millisecond)
+			if left := ms.left(); len(left) > 0 {
+				t.Fatalf("at %d: left on the nodes: %v", at, left)
+			}
+		}
+		if won == 0 || won == 400 {
+			t.Errorf("%d of 400 got the lock: the test does not test what it means to", won)
+		}
+	})
+}
+
+func TestCloseWhileWaiting(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		for _, m := range ms {
+			m.put("a", "rival", time.Minute)
+		}
+		lk := ms.locker(t, nil)
+		errs := make(chan error)
+		for range 10 {
+			go func() {
+				_, err := lk.Acquire(t.Context(), "a")
+				errs <- err
+			}()
+		}
+		pass(10 * time.Second)
+		begin := time.Now()
+		if err := lk.Close(); err != nil {
+			t.Error(err)
+		}
+		for range 10 {
+			if err := <-errs; !errors.Is(err, ErrClosed) || !errors.Is(err, ErrHeld) {
+				t.Errorf("got %v, want that it was closed, and why it was waiting", err)
+			}
+		}
+		if took := time.Since(begin); took > 0 {
+			t.Errorf("took %v", took)
+		}
+	})
+}
