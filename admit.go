@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -21,8 +20,11 @@ func (f facts) parse(info string) {
 	}
 }
 
-// errUnfit marks a node that must not vote.
-var errUnfit = errors.New("must not vote")
+// An unfitError says why a node must not vote. It wraps nothing: go-redis unwraps the
+// errors of its OnConnect.
+type unfitError string
+
+func (e unfitError) Error() string { return "must not vote: " + string(e) }
 
 // unfit says why a server with these facts must not vote, or nothing. What it
 // does not say is not held against it.
@@ -73,14 +75,14 @@ func newRegister(hooks *Hooks, names []string) *register {
 // admit judges node i by what it says of itself.
 func (r *register) admit(i int, about facts) error {
 	if why := about.unfit(); why != "" {
-		return fmt.Errorf("%w: %s", errUnfit, why)
+		return unfitError(why)
 	}
 	r.mu.Lock()
 	id := about["run_id"]
 	for j, other := range r.runIDs {
 		if id != "" && other == id && j != i {
 			r.mu.Unlock()
-			return fmt.Errorf("%w: it is the same server as %s (INFO run_id %s)", errUnfit, r.names[j], id)
+			return unfitError(fmt.Sprintf("it is the same server as %s (INFO run_id %s)", r.names[j], id))
 		}
 	}
 	r.runIDs[i] = id

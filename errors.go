@@ -93,8 +93,7 @@ func (e *NodeError) Error() string {
 		fmt.Fprintf(&s, " by %s for %v", e.Holder, e.TTL)
 	case e.Err != nil:
 		fmt.Fprintf(&s, ": %v", e.Err)
-	}
-	if e.Outcome == Timeout {
+	case e.Outcome == Timeout:
 		fmt.Fprintf(&s, " after %v", e.Elapsed.Round(time.Millisecond/10))
 	}
 	return s.String()

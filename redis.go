@@ -156,7 +156,7 @@ func prepare(ctx context.Context, conn *redis.Conn) (facts, error) {
 	}
 	for _, load := range loads {
 		if err := load.Err(); err != nil {
-			return nil, fmt.Errorf("SCRIPT LOAD: %w", err)
+			return nil, err
 		}
 	}
 	about := make(facts)
@@ -290,8 +290,9 @@ func isReply(err error) bool {
 // classify says what an error means for whoever looks at the nodes.
 func classify(err error) Outcome {
 	var timeout net.Error
+	var unfit unfitError
 	switch {
-	case errors.Is(err, errUnfit):
+	case errors.As(err, &unfit):
 		return Unfit
 	case redis.IsLoadingError(err), redis.IsMasterDownError(err):
 		return Loading

@@ -37,6 +37,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	neturl "net/url"
 	"sync"
 	"time"
 
@@ -90,6 +91,10 @@ func Connect(urls []string, opts *Options) (*Locker, error) {
 	for i, url := range urls {
 		o, err := redis.ParseURL(url)
 		if err != nil {
+			var parse *neturl.Error
+			if errors.As(err, &parse) {
+				err = parse.Err // without the URL, which has a password in it
+			}
 			return nil, fmt.Errorf("redlock: node %d: %w", i, err)
 		}
 		client := redis.NewClient(o)
@@ -272,8 +277,8 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition) (*Loc
 		return nil, err
 	}
 	l.until = sent.Add(a.ttl - drift)
-	if a.maxHold > 0 {
-		l.last = now.Add(a.maxHold)
+	if a.maxHold != nil {
+		l.last = now.Add(*a.maxHold)
 		if l.last.Before(l.until) {
 			l.until = l.last
 		}

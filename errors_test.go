@@ -1,0 +1,153 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+)
+
+// TestQuorumErrorText: one line that says what, why and which node, for each
+// thing that a caller does next (E1, E2, E3).
+func TestQuorumErrorText(t *testing.T) {
+	q := func(op string, kind, cause error, nodes ...*NodeError) *QuorumError {
+		e := &QuorumError{Op: op, Name: "jobs", Need: 2, Kind: kind, Cause: cause}
+		for _, n := range nodes {
+			e.note(n)
+		}
+		return e
+	}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{q("acquire", ErrHeld, nil,
+			&NodeError{Node: "a:1", Outcome: Held, Holder: "t0", TTL: 3 * time.Second},
+			&NodeError{Node: "b:1", Outcome: Timeout, Elapsed: 500*time.Millisecond + 1234}),
+			`redlock: acquire "jobs": held by another: 0 of 2 votes (a:1: held by t0 for 3s; b:1: timeout after 500ms)`},
+		{q("acquire", ErrNoQuorum, context.DeadlineExceeded,
+			&NodeError{Node: "a:1", Outcome: Unreachable, Err: errors.New("dial tcp: connection refused")},
+			&NodeError{Node: "b:1", Outcome: Timeout, Elapsed: time.Second, Err: errors.New("silent for 2s")}),
+			`redlock: acquire "jobs": no quorum: 0 of 2 votes, context deadline exceeded (a:1: unreachable: dial tcp: connection refused; b:1: timeout: silent for 2s)`},
+		{q("extend", ErrLost, nil, &NodeError{Node: "a:1", Outcome: Expired}),
+			`redlock: extend "jobs": lock lost: 0 of 2 votes (a:1: expired)`},
+		{q("release", ErrNoQuorum, nil), `redlock: release "jobs": no quorum: 0 of 2 votes`},
+		{errExpired, "redlock: lock lost: validity ended"},
+		{errShut, "redlock: closed: lock lost"},
+		{Outcome(200).text(), "Outcome(200)"},
+	} {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("got  %s\nwant %s", got, tt.want)
+		}
+	}
+}
+
+func (o Outcome) text() error { return errors.New(o.String()) }
+
+// TestQuorumErrorUnwraps: what a caller may ask of it.
+func TestQuorumErrorUnwraps(t *testing.T) {
+	e := &QuorumError{Kind: ErrHeld, Cause: context.Canceled}
+	e.note(&NodeError{Node: "a:1", Outcome: Unreachable, Err: io.EOF})
+	e.note(&NodeError{Node: "b:1", Outcome: Held})
+	var err error = fmt.Errorf("job 7: %w", e)
+	for _, target := range []error{ErrHeld, context.Canceled, io.EOF} {
+		if !errors.Is(err, target) {
+			t.Errorf("is not %v", target)
+		}
+	}
+	if errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrLost) {
+		t.Error("is more than one sentinel")
+	}
+	var node *NodeError
+	if !errors.As(err, &node) || node.Node != "a:1" {
+		t.Errorf("as NodeError: %v", node)
+	}
+	var list *multierror.Error
+	if !errors.As(err, &list) || len(list.Errors) != 2 {
+		t.Errorf("as *multierror.Error: %v", list)
+	}
+	if bare := (&QuorumError{Kind: ErrLost}).Unwrap(); len(bare) != 1 {
+		t.Errorf("without nodes it unwraps to %v", bare)
+	}
+}
+
+func TestEnded(t *testing.T) {
+	errShutdown := errors.New("shutting down")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	if err := ended(ctx); err != nil {
+		t.Error(err)
+	}
+	cancel(errShutdown)
+	if err := ended(ctx); !errors.Is(err, context.Canceled) || !errors.Is(err, errShutdown) {
+		t.Error(err)
+	}
+	plain, stop := context.WithCancel(t.Context())
+	stop()
+	if err := ended(plain); err != context.Canceled {
+		t.Error(err)
+	}
+}
+
+func TestClassify(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want Outcome
+	}{
+		{redisError("LOADING Redis is loading the dataset in memory"), Loading},
+		{redisError("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."), Loading},
+		{redisError("READONLY You can't write against a read only replica."), ReadOnly},
+		{redisError("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."), ReadOnly},
+		{redisError("OOM command not allowed when used memory > 'maxmemory'."), OutOfMemory},
+		{redisError("NOAUTH Authentication required."), Denied},
+		{redisError("WRONGPASS invalid username-password pair or user is disabled."), Denied},
+		{redisError("NOPERM User default has no permissions to run the 'evalsha' command"), Denied},
+		{redisError("ERR max number of clients reached"), Busy},
+		{redisError("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."), Busy},
+		{redisError("WRONGTYPE Operation against a key holding the wrong kind of value"), Foreign},
+		{redisError("ERR something else"), Failed},
+		{os.ErrDeadlineExceeded, Timeout},
+		{&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, Timeout},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, Unreachable},
+		{io.EOF, Unreachable},
+		{unfitError("it is a slave"), Unfit},
+	} {
+		if got := classify(tt.err); got != tt.want {
+			t.Errorf("%v: %v, want %v", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct {
+		step  op
+		value any
+		want  Outcome
+	}{
+		{opAcquire, int64(1), Granted},
+		{opAcquire, []any{int64(1500), "them"}, Held},
+		{opAcquire, []any{int64(-1), "them"}, Foreign},
+		{opExtend, int64(0), Expired},
+		{opExtend, []any{int64(1500), "them"}, Stolen},
+		{opRelease, []any{int64(1500), "them"}, Stolen},
+		{opRelease, int64(0), Expired},
+		{opRelease, "OK", Failed},
+		{opAcquire, []any{"1500"}, Failed},
+		{opAcquire, []any{"1500", "them"}, Failed},
+		{opAcquire, nil, Failed},
+	} {
+		got := parse(tt.step, tt.value, nil)
+		if got.outcome != tt.want {
+			t.Errorf("%v %v: %v, want %v", tt.step, tt.value, got.outcome, tt.want)
+		}
+		if tt.want == Held && (got.holder != "them" || got.ttl != 1500*time.Millisecond) {
+			t.Errorf("held by %q for %v", got.holder, got.ttl)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package redlock
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOptions(t *testing.T) {
+	const ms, s = time.Millisecond, time.Second
+	for _, tt := range []struct {
+		name string
+		n    int
+		opts *Options
+		want string // in the error; "" if they are fine
+	}{
+		{"nil", 5, nil, ""},
+		{"zero", 1, &Options{}, ""},
+		{"all", 5, &Options{TTL: 30 * s, NodeTimeout: s, Drift: s, MaxTTL: time.Minute, Quorum: 4}, ""},
+		{"short TTL", 5, &Options{TTL: 3 * ms}, ""},
+		{"negative TTL", 5, &Options{TTL: -s}, "Options.TTL -1s is not a time to live"},
+		{"TTL under a millisecond", 5, &Options{TTL: 900 * time.Microsecond}, "Options.TTL 900µs is not a whole number of milliseconds"},
+		{"TTL of no whole milliseconds", 5, &Options{TTL: s + 1}, "Options.TTL 1.000000001s is not a whole number of milliseconds"},
+		{"drift eats the TTL", 5, &Options{TTL: 2 * ms}, "Options.TTL 2ms leaves nothing after Drift 2.02ms"},
+		{"own drift eats the TTL", 5, &Options{Drift: 10 * s}, "Options.TTL 10s leaves nothing after Drift 10s"},
+		{"negative drift", 5, &Options{Drift: -1}, "Options.Drift -1ns is negative"},
+		{"MaxTTL", 5, &Options{MaxTTL: s}, "Options.MaxTTL 1s is less than TTL 10s"},
+		{"MaxTTL of no whole milliseconds", 5, &Options{TTL: s, MaxTTL: s + 1}, "Options.MaxTTL 1.000000001s is not a whole"},
+		{"negative NodeTimeout", 5, &Options{NodeTimeout: -s}, "Options.NodeTimeout -1s is negative"},
+		{"NodeTimeout eats the TTL", 5, &Options{TTL: s, NodeTimeout: 988 * ms}, "Options.NodeTimeout 988ms leaves nothing of TTL 1s after Drift 12ms"},
+		{"quorum that is none", 5, &Options{Quorum: 2}, "Options.Quorum 2 of 5 nodes is no majority"},
+		{"half of an even number", 4, &Options{Quorum: 2}, "Options.Quorum 2 of 4 nodes is no majority"},
+		{"negative quorum", 3, &Options{Quorum: -1}, "Options.Quorum -1 of 3"},
+		{"quorum over N", 3, &Options{Quorum: 4}, "Options.Quorum 4 is more than the 3 nodes"},
+		{"two at once", 3, &Options{Quorum: 4, Drift: -1}, "Options.Drift -1ns is negative\nredlock: Options.Quorum 4"},
+		{"no nodes", 0, nil, "no nodes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(tt.n)
+				lk, err := start(tt.n, tt.opts, func(*Options) []server {
+					var servers []server
+					for _, m := range ms {
+						servers = append(servers, m)
+					}
+					return servers
+				})
+				if err == nil {
+					defer lk.Close()
+				}
+				if got := message(err); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+					t.Errorf("got %q, want %q", got, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func message(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestAcquireOptions(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const ms, s = time.Millisecond, time.Second
+		lk := newModels(3).locker(t, &Options{TTL: s, MaxTTL: time.Minute})
+		for _, tt := range []struct {
+			key     string
+			options []AcquireOption
+			want    string
+			valid   time.Duration
+		}{
+			{"a", nil, "", 988 * ms},
+			{"a", []AcquireOption{WithTTL(time.Minute)}, "", time.Minute - 602*ms},
+			{"a", []AcquireOption{WithTTL(50 * ms)}, "", 47500 * time.Microsecond},
+			{"a", []AcquireOption{WithTTL(time.Minute), MaxHold(2 * s)}, "", 2 * s},
+			{"", nil, "redlock: acquire: the name is empty", 0},
+			{"a", []AcquireOption{WithTTL(61 * s)}, `redlock: acquire "a": WithTTL 1m1s is over Options.MaxTTL 1m0s`, 0},
+			{"a", []AcquireOption{WithTTL(0)}, `redlock: acquire "a": WithTTL 0s is not a time to live`, 0},
+			{"a", []AcquireOption{WithTTL(s / 3)}, `redlock: acquire "a": WithTTL 333.333333ms is not a whole number`, 0},
+			{"a", []AcquireOption{WithTTL(2 * ms)}, `redlock: acquire "a": WithTTL 2ms leaves nothing after Drift 2.02ms`, 0},
+			{"a", []AcquireOption{MaxHold(-s)}, `redlock: acquire "a": MaxHold -1s is not a time to hold it for`, 0},
+			{"a", []AcquireOption{MaxHold(0)}, `redlock: acquire "a": MaxHold 0s is not a time to hold it for`, 0},
+		} {
+			for _, acquire := range []func(context.Context, string, ...AcquireOption) (*Lock, error){lk.TryAcquire, lk.Acquire} {
+				l, err := acquire(t.Context(), tt.key, tt.options...)
+				if got := message(err); (got == "") != (tt.want == "") || !strings.HasPrefix(got, tt.want) {
+					t.Errorf("got %q, want %q", got, tt.want)
+				}
+				if err == nil {
+					if got := time.Until(l.Until()); got != tt.valid {
+						t.Errorf("%v: valid for %v, want %v", tt.options, got, tt.valid)
+					}
+					l.Release(t.Context())
+				}
+			}
+		}
+	})
+}
