@@ -66,7 +66,13 @@ func (m *model) answers() error {
 	return nil
 }
 
-func (m *model) connect(context.Context) error { return m.answers() }
+func (m *model) fork() server { return m }
+
+func (m *model) connect(context.Context) (time.Duration, error) {
+	begin := time.Now()
+	err := m.answers()
+	return time.Since(begin), err
+}
 
 func (m *model) exec(batch []*request) error {
 	err := m.answers()

@@ -3,8 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
-	"runtime"
 	"sync"
 	"time"
 )
@@ -15,9 +13,10 @@ type server interface {
 	// addr names the node in errors.
 	addr() string
 
-	// connect makes a connection and checks that the node may vote. It is called
-	// before the first exec and again after each failed one, and ends with ctx.
-	connect(ctx context.Context) error
+	// connect makes a connection, checks that the node may vote, and says how long
+	// a round trip takes. It is called before the first exec and again after each
+	// failed one, and ends with ctx.
+	connect(ctx context.Context) (rtt time.Duration, err error)
 
 	// exec carries out the requests in their order and fills in each one's
 	// reply. An error means that the connection failed: then the requests whose
@@ -28,6 +27,9 @@ type server interface {
 	// interrupt has a connect or exec under way return soon, and all later ones
 	// fail. It may be called from any goroutine.
 	interrupt()
+
+	// fork gives another connection to the same node, not connected yet.
+	fork() server
 }
 
 // An op is one step of the protocol at one node.
@@ -85,29 +87,26 @@ const (
 	releasing              // a release is in the lane, or owed
 )
 
-const (
-	// maxBatch bounds a pipeline, and with it the buffers on both sides.
-	maxBatch = 512
-
-	// The pauses between two attempts to reach a node that is down.
-	minProbe = 50 * time.Millisecond
-	maxProbe = time.Second
-)
-
-// A node is one Redis server and its lane: an ordered queue that one goroutine
-// carries to the server, everything that came while the last pipeline was under
-// way in the next one. So there is no goroutine for each call, a busy lane sends
-// few large writes, and what is said about one key arrives in the order in which
-// it was said: a release never overtakes its acquire.
+// A node is one Redis server and its lane: an ordered queue that is carried to
+// the server in pipelines, everything that came while the last one was under way
+// in the next one. So there is no goroutine for each call, a busy lane sends few
+// large writes, and what is said about one key arrives in the order in which it
+// was said: a release never overtakes its acquire.
 //
 // A lane holds no caller. Callers wait for their round, not for a node; a node
 // that has kept silent for its timeout, or cannot be reached, answers for itself
 // at once ("no vote") until it speaks again. Only releases are then kept, one at
 // the most for each claim that went out while the node was well, so the memory
 // of a hung lane is bounded by what was in flight and held when it stopped.
+//
+// Over a near link the lane is one strand: one connection, and one goroutine that
+// writes a pipeline and reads its replies. Over a far one that would make a
+// request wait for the round trip before its own, so there are several, and a
+// request leaves with the first that is free, unless another is carrying
+// something about the same key. See strand.
 type node struct {
 	index   int
-	srv     server
+	name    string
 	clock   Clock
 	hooks   *Hooks
 	timeout time.Duration // silence after which nothing more is queued
@@ -116,30 +115,25 @@ type node struct {
 	cancel  context.CancelFunc
 	drain   chan struct{} // closed: send what is left, then end
 	tried   chan struct{} // closed when the first connect has ended
-	stopped chan struct{} // closed when the lane's goroutine has ended
+	running sync.WaitGroup
 
 	mu       sync.Mutex
 	queue    []*request
-	owed     []*claim   // releases that had no answer, to be sent again
-	idle     bool       // the goroutine waits for wake
-	busy     time.Time  // since when the server has owed us an answer; zero: it does not
-	down     *NodeError // why nothing is sent now; nil: the server is well
-	since    time.Time  // since when it is down
+	owed     []*claim // releases that had no answer, to be sent again
+	strands  []*strand
+	flying   map[string]int // by key, the requests under way; nil while there is one strand
+	down     *NodeError     // why nothing is sent now; nil: the server is well
+	since    time.Time      // since when it is down
 	draining bool
-	wake     chan struct{}
-
-	// The goroutine's own, kept between batches.
-	batch, dropped []*request
 }
 
 func newNode(index int, srv server, opts *Options) *node {
 	n := &node{
-		index: index, srv: srv, clock: opts.Clock, hooks: opts.Hooks, timeout: opts.NodeTimeout,
-		drain: make(chan struct{}), tried: make(chan struct{}), stopped: make(chan struct{}), wake: make(chan struct{}, 1),
+		index: index, name: srv.addr(), clock: opts.Clock, hooks: opts.Hooks, timeout: opts.NodeTimeout,
+		drain: make(chan struct{}), tried: make(chan struct{}),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.busy = n.clock.Now() // with the first connect
-	go n.run()
+	n.addStrand(srv)
 	return n
 }
 
@@ -153,9 +147,11 @@ func (n *node) submit(q *request, now time.Time) {
 		return
 	}
 	n.queue = append(n.queue, q)
-	if n.idle {
-		n.idle = false
-		n.wake <- struct{}{}
+	for _, s := range n.strands {
+		if s.idle {
+			s.nudge()
+			break
+		}
 	}
 	n.mu.Unlock()
 }
@@ -174,10 +170,10 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 		}
 		return reply{outcome: Expired}, false
 	}
-	switch silent := now.Sub(n.busy); {
+	switch silent := n.silent(now); {
 	case n.down != nil:
 		return reply{outcome: n.down.Outcome, err: n.down.Err}, false
-	case !n.busy.IsZero() && silent > n.timeout:
+	case silent > n.timeout:
 		return reply{outcome: Timeout, err: fmt.Errorf("silent for %v", silent.Round(time.Millisecond))}, false
 	case q.op == opAcquire:
 		*at = queued
@@ -193,62 +189,25 @@ func (q *request) answer(n *node, r reply) {
 	q.to.vote(n, q)
 }
 
-// run is the lane's goroutine.
-func (n *node) run() {
-	defer close(n.stopped)
-	for n.join() {
-		for batch := n.next(); ; batch = n.next() {
-			if batch == nil {
-				return
-			}
-			err := n.srv.exec(batch)
-			n.settle(batch)
-			if err != nil {
-				n.fail(err)
-				break
-			}
+// silent is for how long the server has owed us an answer. Under the mutex.
+func (n *node) silent(now time.Time) (longest time.Duration) {
+	for _, s := range n.strands {
+		if !s.busy.IsZero() {
+			longest = max(longest, now.Sub(s.busy))
 		}
 	}
-}
-
-// join connects, as often as it takes, and reports false when the lane is to
-// end instead.
-func (n *node) join() bool {
-	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
-		err := n.srv.connect(n.ctx)
-		if err == nil {
-			n.up()
-		} else {
-			n.fail(err)
-		}
-		select {
-		case <-n.tried:
-		default:
-			close(n.tried)
-		}
-		if err == nil {
-			return true
-		}
-		// Jitter, so that a hundred processes do not all knock at once.
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
-		select {
-		case <-timer.C:
-		case <-n.drain:
-			timer.Stop()
-			return false // nobody to tell, and the TTL is the net
-		}
-	}
+	return longest
 }
 
 // up lets requests in again, owed releases first.
 func (n *node) up() {
 	n.mu.Lock()
 	was, down := n.down, n.clock.Now().Sub(n.since)
-	n.down, n.busy = nil, time.Time{}
+	n.down = nil
 	n.repay()
 	n.mu.Unlock()
 	if was != nil {
-		n.hooks.nodeUp(n.srv.addr(), down)
+		n.hooks.nodeUp(n.name, down)
 	}
 }
 
@@ -279,8 +238,8 @@ func (n *node) fail(err error) {
 	if n.down == nil {
 		n.since = n.clock.Now()
 	}
-	n.down = &NodeError{Node: n.srv.addr(), Outcome: outcome, Err: err}
-	n.busy = time.Time{}
+	n.down = &NodeError{Node: n.name, Outcome: outcome, Err: err}
+	var dropped []*request
 	down, releases := n.down, n.queue[:0]
 	for _, q := range n.queue {
 		switch {
@@ -290,117 +249,16 @@ func (n *node) fail(err error) {
 		case q.op == opAcquire:
 			q.claim.at[n.index] = nowhere
 		}
-		n.dropped = append(n.dropped, q)
+		dropped = append(dropped, q)
 	}
 	clear(n.queue[len(releases):])
 	n.queue = releases
 	n.mu.Unlock()
-	n.answerDropped(reply{outcome: outcome, err: err})
+	for _, q := range dropped {
+		q.answer(n, reply{outcome: outcome, err: err})
+	}
 	if news {
 		n.hooks.nodeDown(down)
-	}
-}
-
-// next waits for requests and takes a batch of them; nil when the lane is closed
-// and has nothing left to send.
-func (n *node) next() []*request {
-	for {
-		n.mu.Lock()
-		if len(n.queue) > 0 {
-			n.take()
-			n.mu.Unlock()
-			n.answerDropped(reply{outcome: Timeout})
-			if len(n.batch) > 0 {
-				return n.batch
-			}
-			continue
-		}
-		if n.draining {
-			n.mu.Unlock()
-			return nil
-		}
-		n.idle = true
-		var retry <-chan time.Time
-		if len(n.owed) > 0 {
-			retry = time.After(maxProbe / 4)
-		}
-		n.mu.Unlock()
-		select {
-		case <-n.wake:
-			// Whoever woke us is one of several, more often than not: let the
-			// others in before the pipeline leaves.
-			runtime.Gosched()
-			continue
-		case <-retry:
-		case <-n.drain:
-		}
-		n.mu.Lock()
-		if !n.idle { // woken as well: take the token back
-			<-n.wake
-		}
-		n.idle = false
-		n.repay()
-		n.mu.Unlock()
-	}
-}
-
-// take moves up to maxBatch requests from the queue to the batch, and those on
-// the way that nobody wants any more to dropped. Under the mutex.
-func (n *node) take() {
-	clear(n.batch)
-	n.batch = n.batch[:0]
-	now, i := n.clock.Now(), 0
-	for ; i < len(n.queue) && len(n.batch) < maxBatch; i++ {
-		q := n.queue[i]
-		at := &q.claim.at[n.index]
-		late := !q.deadline.IsZero() && now.After(q.deadline)
-		switch {
-		case q.op == opAcquire && (late || *at != queued): // else a release has cancelled it
-			*at = nowhere
-			n.dropped = append(n.dropped, q)
-		case late:
-			n.dropped = append(n.dropped, q)
-		default:
-			if q.op == opAcquire {
-				*at = sent
-			}
-			n.batch = append(n.batch, q)
-		}
-	}
-	rest := copy(n.queue, n.queue[i:])
-	clear(n.queue[rest:])
-	n.queue = n.queue[:rest]
-	if len(n.batch) > 0 {
-		n.busy = now
-	}
-}
-
-// answerDropped tells those whose requests were not sent.
-func (n *node) answerDropped(r reply) {
-	for i, q := range n.dropped {
-		n.dropped[i] = nil
-		q.answer(n, r)
-	}
-	n.dropped = n.dropped[:0]
-}
-
-// settle notes where the tokens of a batch are now, then tells those who asked.
-func (n *node) settle(batch []*request) {
-	n.mu.Lock()
-	n.busy = time.Time{}
-	for _, q := range batch {
-		switch at := &q.claim.at[n.index]; {
-		case q.op == opRelease && !q.reply.outcome.settlesRelease():
-			n.owed = append(n.owed, q.claim)
-		case q.op == opRelease,
-			// A release that came in the meantime is in the queue: leave it its mark.
-			*at == sent && q.reply.outcome.meansAbsent(q.op):
-			*at = nowhere
-		}
-	}
-	n.mu.Unlock()
-	for _, q := range batch {
-		q.to.vote(n, q)
 	}
 }
 
@@ -434,7 +292,11 @@ func (n *node) close() {
 
 func (n *node) force() {
 	n.cancel()
-	n.srv.interrupt()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.strands {
+		s.srv.interrupt()
+	}
 }
 
 // unfit says why the node must not vote, if it has said so.

@@ -7,53 +7,101 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// TestLaneKeepsOrder: whatever the callers do at once, each node sees every
-// release after its acquire, and nothing is left (C3).
+// TestLaneKeepsOrder: whatever the callers do at once, over near links and far
+// ones, each node sees every release after its acquire, and nothing is left (C3).
 func TestLaneKeepsOrder(t *testing.T) {
+	for _, rtt := range []time.Duration{0, 10 * time.Millisecond} {
+		t.Run(rtt.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(5)
+				for _, m := range ms {
+					m.slow(rtt / 2)
+				}
+				lk := ms.locker(t, nil)
+				if far := len(lk.nodes[0].strands) > 1; far != (rtt > 0) {
+					t.Fatalf("%d strands", len(lk.nodes[0].strands))
+				}
+				for i, m := range ms {
+					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
+				}
+				var wg sync.WaitGroup
+				for i := range 100 {
+					wg.Go(func() {
+						for range 20 {
+							l, err := lk.TryAcquire(t.Context(), fmt.Sprint("k", i))
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							if err := l.Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+				wg.Wait()
+				pass(time.Second)
+				for _, m := range ms {
+					last := map[string]string{}
+					for _, did := range m.seen {
+						var step, key string
+						fmt.Sscan(did, &step, &key)
+						if last[key] == step {
+							t.Fatalf("%s: two of %q in a row", m.name, did)
+						}
+						last[key] = step
+					}
+				}
+				if left := ms.left(); len(left) > 0 {
+					t.Errorf("left on the nodes: %v", left)
+				}
+				for _, n := range lk.nodes {
+					if len(n.flying) > 0 || len(n.queue) > 0 || len(n.owed) > 0 {
+						t.Errorf("%s still has %v under way, %d queued, %d owed", n.name, n.flying, len(n.queue), len(n.owed))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestFarLinkCostsOneRoundTrip: a request does not wait for the pipeline before
+// its own to come back.
+func TestFarLinkCostsOneRoundTrip(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		const rtt = 20 * time.Millisecond
 		ms := newModels(5)
-		lk := ms.locker(t, nil)
-		for i, m := range ms {
-			m.slow(time.Duration(i) * time.Millisecond)
+		for _, m := range ms {
+			m.slow(rtt / 2)
 		}
-		done := make(chan struct{})
-		for i := range 50 {
-			go func() {
-				defer func() { done <- struct{}{} }()
-				for range 20 {
-					l, err := lk.TryAcquire(t.Context(), fmt.Sprint("k", i))
+		lk := ms.locker(t, nil)
+		var wg sync.WaitGroup
+		var total atomic.Int64
+		const callers, each = 64, 20
+		for i := range callers {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * rtt / callers)
+				for range each {
+					begin := time.Now()
+					l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
 					if err != nil {
 						t.Error(err)
 						return
 					}
-					if err := l.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
+					total.Add(int64(time.Since(begin)))
+					l.Release(t.Context())
 				}
-			}()
+			})
 		}
-		for range 50 {
-			<-done
-		}
-		pass(time.Second)
-		for _, m := range ms {
-			last := map[string]string{}
-			for _, did := range m.seen {
-				var step, key string
-				fmt.Sscan(did, &step, &key)
-				if last[key] == step {
-					t.Fatalf("%s: two of %q in a row", m.name, did)
-				}
-				last[key] = step
-			}
-		}
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
+		wg.Wait()
+		if mean := time.Duration(total.Load() / callers / each); mean > rtt*5/4 {
+			t.Errorf("a lock over a round trip of %v took %v in the mean", rtt, mean)
 		}
 	})
 }

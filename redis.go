@@ -64,7 +64,7 @@ func (s *redisServer) addr() string { return s.name }
 
 // connect dials once itself before it asks go-redis to, for a node that is down
 // is an ordinary thing here, and go-redis logs each dial that fails.
-func (s *redisServer) connect(ctx context.Context) error {
+func (s *redisServer) connect(ctx context.Context) (rtt time.Duration, err error) {
 	if old := s.client.Load(); old != nil {
 		old.Close()
 	}
@@ -72,7 +72,7 @@ func (s *redisServer) connect(ctx context.Context) error {
 	defer cancel()
 	first, err := s.options.Dialer(ctx, s.options.Network, s.options.Addr)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var once sync.Once
 	o := *s.options
@@ -90,9 +90,22 @@ func (s *redisServer) connect(ctx context.Context) error {
 		client.Close()
 	}
 	s.take(client)
-	err = s.conn.Ping(context.WithoutCancel(ctx)).Err()
+	ctx = context.WithoutCancel(ctx) // from here on it is bounded by patience
+	err = s.conn.Ping(ctx).Err()
 	once.Do(func() { first.Close() }) // go-redis gave up before it dialled
-	return err
+	rtt = time.Hour
+	for range 3 { // the first has been delayed by the handshake, another perhaps by others
+		begin := time.Now()
+		if err == nil {
+			err = s.conn.Ping(ctx).Err()
+		}
+		rtt = min(rtt, time.Since(begin))
+	}
+	return rtt, err
+}
+
+func (s *redisServer) fork() server {
+	return &redisServer{name: s.name, options: s.options, admit: s.admit}
 }
 
 // take keeps one of the client's connections.

@@ -46,8 +46,9 @@ import (
 )
 
 // A Locker acquires locks on one set of nodes. It may be used from any number of
-// goroutines. It has a goroutine and a connection for each node, and one
-// goroutine for renewals, however many locks are held or waited for.
+// goroutines. It has a goroutine and a connection for each node (eight, where the
+// round trip takes a millisecond or more), and one goroutine for renewals, however
+// many locks are held or waited for.
 type Locker struct {
 	opts     Options
 	nodes    []*node
@@ -199,8 +200,8 @@ func (lk *Locker) Close() error {
 	})
 	defer limit.Stop()
 	for _, n := range lk.nodes {
-		<-n.stopped
-		n.force() // the connection
+		n.running.Wait()
+		n.force() // the connections
 	}
 	return nil
 }

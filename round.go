@@ -149,7 +149,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	e := &QuorumError{Op: r.op.String(), Name: r.lock.name, Need: r.ballot.need, Cause: cause}
 	b := r.ballot
 	for i, n := range r.locker.nodes {
-		answer := NodeError{Node: n.srv.addr(), Outcome: Timeout, Elapsed: elapsed(r.sent, now)}
+		answer := NodeError{Node: n.name, Outcome: Timeout, Elapsed: elapsed(r.sent, now)}
 		switch {
 		case r.told[i]:
 			q := &r.reqs[i]
