@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -250,6 +251,55 @@ func TestExtendCountsFromSending(t *testing.T) {
 	})
 }
 
+// TestExtensionThatComesTooLate: a confirmation after the end of validity is none,
+// whether or not anybody was told of the end.
+func TestExtensionThatComesTooLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		for i, before := range []time.Duration{5 * time.Millisecond, 0, -5 * time.Millisecond} {
+			l := acquired(t, lk, fmt.Sprint(i))
+			until := l.Until()
+			pass(time.Until(until) - before)
+			for _, m := range ms {
+				m.slow(5 * time.Millisecond)
+			}
+			if err := l.Extend(t.Context()); !errors.Is(err, errExpired) {
+				t.Errorf("begun %v before the end, confirmed 10 ms later: %v", before, err)
+			}
+			if !l.Until().Equal(until) {
+				t.Errorf("begun %v before the end: the end moved by %v", before, l.Until().Sub(until))
+			}
+			for _, m := range ms {
+				m.slow(0)
+			}
+			pass(time.Second)
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("left on the nodes: %v", left)
+			}
+		}
+	})
+}
+
+// TestWonWhileCtxEnded: what was won for somebody who is gone is given back.
+func TestWonWhileCtxEnded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, &Options{Quorum: 3})
+		for i := range 100 {
+			ctx, cancel := context.WithCancel(t.Context())
+			ms[2].set(func(m *model) { m.spy = func(*request) { cancel() } })
+			if l, err := lk.TryAcquire(ctx, fmt.Sprint(i)); l != nil || !errors.Is(err, context.Canceled) {
+				t.Fatalf("lock %v, %v", l, err)
+			}
+			synctest.Wait()
+			if left := ms.left(); len(left) > 0 {
+				t.Fatalf("left on the nodes: %v", left)
+			}
+		}
+	})
+}
+
 // TestFilledNodesDoNotCount: a node that lost the token gets it again, but does
 // not vouch for the time in between (B2, B4).
 func TestFilledNodesDoNotCount(t *testing.T) {
@@ -331,6 +381,32 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 			ms[1].forget()
 			wantQuorumError(t, l.Extend(t.Context()), ErrLost)
 		})
+	})
+}
+
+// TestNothingIsFilledUpAfterRelease: the release that comes while an extension is
+// under way is the last word at every node.
+func TestNothingIsFilledUpAfterRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		l := acquired(t, ms.locker(t, nil), "a")
+		for _, m := range ms {
+			m.slow(10 * time.Millisecond)
+		}
+		ms[0].forget()
+		extended := make(chan error)
+		go func() { extended <- l.Extend(t.Context()) }()
+		pass(5 * time.Millisecond)
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-extended; err == nil {
+			t.Error("extended after it was released")
+		}
+		pass(time.Second)
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left on the nodes: %v", left)
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ type model struct {
 	down    bool
 	hung    chan struct{}  // closed on resume; nil: answering
 	delay   time.Duration  // before and after each batch
+	jitter  time.Duration  // and up to so much more before
 	deaf    int            // batches to carry out without a reply
 	fails   error          // the reply to everything
 	spy     func(*request) // called with everything that is carried out
@@ -47,6 +49,9 @@ var errCut = errors.New("connection reset")
 func (m *model) answers() error {
 	m.mu.Lock()
 	hung, down, delay := m.hung, m.down, m.delay
+	if m.jitter > 0 {
+		delay += rand.N(m.jitter)
+	}
 	m.mu.Unlock()
 	if down {
 		return errCut

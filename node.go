@@ -119,7 +119,8 @@ type node struct {
 
 	mu       sync.Mutex
 	queue    []*request
-	owed     []*claim // releases that had no answer, to be sent again
+	owed     []*claim  // releases that had no answer, to be sent again
+	retry    time.Time // when to, if the connection stands
 	strands  []*strand
 	flying   map[string]int // by key, the requests under way; nil while there is one strand
 	down     *NodeError     // why nothing is sent now; nil: the server is well

@@ -29,6 +29,7 @@ func TestLaneKeepsOrder(t *testing.T) {
 				}
 				for i, m := range ms {
 					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
+					m.set(func(m *model) { m.jitter = 10 * rtt })
 				}
 				var wg sync.WaitGroup
 				for i := range 100 {
@@ -294,28 +295,64 @@ func TestOwedReleases(t *testing.T) {
 		{"refusing", func(m *model) { m.set(func(m *model) { m.fails = errLoading }) }, func(m *model) { m.set(func(m *model) { m.fails = nil }) }},
 		{"reply lost", func(m *model) { m.set(func(m *model) { m.deaf = 1 }) }, func(*model) {}},
 	} {
-		t.Run(tt.name, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				ms := newModels(3)
-				lk := ms.locker(t, &Options{TTL: time.Hour})
-				l, err := lk.TryAcquire(t.Context(), "a")
-				if err != nil {
-					t.Fatal(err)
-				}
-				synctest.Wait()
-				tt.break_(ms[0])
-				if err := l.Release(t.Context()); err != nil {
-					t.Error(err)
-				}
-				pass(5 * time.Second)
-				tt.fix(ms[0])
-				pass(2 * time.Second)
-				if left := ms.left(); len(left) > 0 {
-					t.Errorf("left on the nodes: %v", left)
-				}
+		for _, rtt := range []time.Duration{0, 10 * time.Millisecond} {
+			t.Run(fmt.Sprint(tt.name, ", ", rtt), func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					ms := newModels(3)
+					for _, m := range ms {
+						m.slow(rtt / 2)
+					}
+					lk := ms.locker(t, &Options{TTL: time.Hour})
+					var locks []*Lock // so many at once that all strands are under way with them
+					for i := range 2 * farStrands {
+						l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
+						if err != nil {
+							t.Fatal(err)
+						}
+						locks = append(locks, l)
+					}
+					pass(time.Second)
+					tt.break_(ms[0])
+					var wg sync.WaitGroup
+					for i, l := range locks {
+						wg.Go(func() {
+							time.Sleep(time.Duration(i) * time.Millisecond)
+							if err := l.Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					wg.Wait()
+					pass(5 * time.Second)
+					tt.fix(ms[0])
+					pass(2 * time.Second)
+					if left := ms.left(); len(left) > 0 {
+						t.Errorf("left on the nodes: %v", left)
+					}
+				})
 			})
-		})
+		}
 	}
+}
+
+// TestRefusalsLeaveNothingToRelease: attempts at a node that answers, and refuses
+// to write, do not pile up there.
+func TestRefusalsLeaveNothingToRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		ms[0].set(func(m *model) { m.fails = errLoading })
+		for range 100 {
+			acquired(t, lk, "a").Release(t.Context())
+			synctest.Wait()
+		}
+		n := lk.nodes[0]
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(n.owed)+len(n.queue) > 0 {
+			t.Errorf("%d owed, %d queued", len(n.owed), len(n.queue))
+		}
+	})
 }
 
 type redisError string

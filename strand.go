@@ -130,6 +130,9 @@ func (s *strand) next() []*request {
 	n := s.node
 	for {
 		n.mu.Lock()
+		if len(n.owed) > 0 && !n.clock.Now().Before(n.retry) {
+			n.repay()
+		}
 		s.take()
 		if len(s.batch)+len(s.dropped) > 0 {
 			n.mu.Unlock()
@@ -150,7 +153,7 @@ func (s *strand) next() []*request {
 		s.idle = true
 		var retry <-chan time.Time
 		if s.first && len(n.owed) > 0 {
-			retry = time.After(maxProbe / 4)
+			retry = time.After(left(n.retry, n.clock.Now()))
 		}
 		n.mu.Unlock()
 		select {
@@ -167,7 +170,6 @@ func (s *strand) next() []*request {
 			<-s.wake
 		}
 		s.idle = false
-		n.repay()
 		n.mu.Unlock()
 	}
 }
@@ -188,10 +190,10 @@ func (s *strand) take() {
 		switch {
 		case len(s.batch) == maxBatch || s.elsewhere(q.claim.key):
 			rest = append(rest, q)
-		case q.op == opAcquire && (late || *at != queued): // else a release has cancelled it
-			*at = nowhere
-			s.dropped = append(s.dropped, q)
-		case late:
+		case late || q.op == opAcquire && *at != queued: // a release has cancelled it
+			if q.op == opAcquire {
+				*at = nowhere
+			}
 			s.dropped = append(s.dropped, q)
 		default:
 			if q.op == opAcquire {
@@ -229,6 +231,9 @@ func (s *strand) settle(batch []*request) {
 		}
 		switch at := &q.claim.at[n.index]; {
 		case q.op == opRelease && !q.reply.outcome.settlesRelease():
+			if len(n.owed) == 0 {
+				n.retry = n.clock.Now().Add(maxProbe / 4)
+			}
 			n.owed = append(n.owed, q.claim)
 			if first := n.strands[0]; first.idle {
 				first.nudge() // it is the one to try again
