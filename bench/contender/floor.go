@@ -1,0 +1,116 @@
+package contender
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// floor is no lock library but the least that five nodes cost through go-redis:
+// SET NX PX to all of them, return at a majority, compare-and-delete. It has no
+// deadlines, no validity, no fence, no clean-up of what it lost and no limit to
+// its queues, so nothing that keeps those promises should expect to beat it.
+var floor = Contender{
+	Name:   "floor",
+	Module: "github.com/redis/go-redis/v9",
+	Note:   "bare go-redis, requests of all callers pipelined per node: no validity, no deadlines, no clean-up",
+	Open:   openFloor,
+}
+
+const (
+	floorDelete = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+	floorExtend = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`
+)
+
+var (
+	floorDeleteHash = redis.NewScript(floorDelete).Hash()
+	floorExtendHash = redis.NewScript(floorExtend).Hash()
+)
+
+var errNoMajority = errors.New("no majority")
+
+type floorLocker struct {
+	clients []*redis.Client
+	lanes   []*floorLane
+	quorum  int
+	ttl     int64
+	held    *floorHeld
+}
+
+func openFloor(c Config) (Locker, error) {
+	l := &floorLocker{
+		clients: dial(c.Addrs),
+		quorum:  len(c.Addrs)/2 + 1,
+		ttl:     c.TTL.Milliseconds(),
+	}
+	for _, client := range l.clients {
+		l.lanes = append(l.lanes, startFloorLane(client))
+	}
+	l.held = startFloorHeld(l, c.Renewal)
+	return l, nil
+}
+
+type floorLock struct {
+	locker      *floorLocker
+	name, token string
+}
+
+func (l *floorLocker) Lock(ctx context.Context, name string) (Lock, error) {
+	lock := &floorLock{locker: l, name: name, token: floorToken()}
+	if err := l.round("set", name, lock.token, "nx", "px", l.ttl); err != nil {
+		_ = lock.Release(ctx)
+		return nil, err
+	}
+	return lock, nil
+}
+
+func (k *floorLock) Release(context.Context) error {
+	return k.locker.round("evalsha", floorDeleteHash, 1, k.name, k.token)
+}
+
+// round sends one command to all nodes and returns as soon as the majority is
+// known to have said yes or can no longer do so.
+func (l *floorLocker) round(args ...any) error {
+	if !<-l.send(args).decided {
+		return errNoMajority
+	}
+	return nil
+}
+
+func (l *floorLocker) send(args []any) *floorBallot {
+	b := &floorBallot{need: l.quorum, spare: len(l.lanes) - l.quorum, decided: make(chan bool, 1)}
+	for _, lane := range l.lanes {
+		lane.add(floorRequest{args, b})
+	}
+	return b
+}
+
+func (l *floorLocker) Hold(ctx context.Context, name string) (Lock, error) {
+	lock, err := l.Lock(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	l.held.add(lock.(*floorLock))
+	return lock, nil
+}
+
+func (l *floorLocker) Close() error {
+	l.held.stop()
+	for _, lane := range l.lanes {
+		lane.stop()
+	}
+	err := closeAll(l.clients)
+	for _, lane := range l.lanes {
+		<-lane.ended
+	}
+	return err
+}
+
+func floorToken() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

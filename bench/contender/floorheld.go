@@ -1,0 +1,53 @@
+package contender
+
+import (
+	"sync"
+	"time"
+)
+
+// floorHeld extends all held locks from one goroutine. The locks are dealt over
+// slots so that the work is spread over the period instead of coming at once.
+type floorHeld struct {
+	mu    sync.Mutex
+	slots [64][]*floorLock
+	next  int
+	done  chan struct{}
+	ended chan struct{}
+}
+
+func startFloorHeld(l *floorLocker, period time.Duration) *floorHeld {
+	h := &floorHeld{done: make(chan struct{}), ended: make(chan struct{})}
+	go func() {
+		defer close(h.ended)
+		t := time.NewTicker(period / time.Duration(len(h.slots)))
+		defer t.Stop()
+		for slot := 0; ; slot = (slot + 1) % len(h.slots) {
+			select {
+			case <-h.done:
+				return
+			case <-t.C:
+			}
+			h.mu.Lock()
+			locks := h.slots[slot]
+			h.mu.Unlock()
+			for _, k := range locks {
+				l.send([]any{"evalsha", floorExtendHash, 1, k.name, k.token, l.ttl})
+			}
+		}
+	}()
+	return h
+}
+
+// add never has its counterpart: extending a released lock changes nothing on
+// the nodes, and the floor holds locks only in the scenario that holds them all.
+func (h *floorHeld) add(k *floorLock) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.slots[h.next] = append(h.slots[h.next], k)
+	h.next = (h.next + 1) % len(h.slots)
+}
+
+func (h *floorHeld) stop() {
+	close(h.done)
+	<-h.ended
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// counters are the servers' own accounts, summed over the fleet.
+type counters struct {
+	cpu      float64 // seconds, user and system
+	commands float64 // everything executed, what scripts execute included
+	scripts  float64 // EVAL and EVALSHA
+	reads    float64 // reads from sockets: requests that arrive together share one
+}
+
+func (c counters) minus(d counters) counters {
+	return counters{c.cpu - d.cpu, c.commands - d.commands, c.scripts - d.scripts, c.reads - d.reads}
+}
+
+// counters asks every server once.
+func (f *fleet) counters(ctx context.Context) (counters, error) {
+	var sum counters
+	for i, w := range f.watch {
+		info, err := readInfo(ctx, w)
+		if err != nil {
+			return counters{}, fmt.Errorf("counters of node %d: %w", i+1, err)
+		}
+		sum.cpu += info.number("used_cpu_user") + info.number("used_cpu_sys")
+		sum.commands += info.number("total_commands_processed")
+		sum.reads += info.number("total_reads_processed")
+		sum.scripts += info.calls("eval") + info.calls("evalsha")
+	}
+	return sum, nil
+}
+
+// serverInfo is the text of INFO by field.
+type serverInfo map[string]string
+
+func readInfo(ctx context.Context, client *redis.Client) (serverInfo, error) {
+	// One section at a time is all that servers before 7 understand.
+	text, err := client.Info(ctx, "all").Result()
+	if err != nil {
+		return nil, err
+	}
+	info := serverInfo{}
+	for line := range strings.Lines(text) {
+		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			info[field] = value
+		}
+	}
+	return info, nil
+}
+
+// number returns 0 for a field that this server does not have.
+func (i serverInfo) number(field string) float64 {
+	v, _ := strconv.ParseFloat(i[field], 64)
+	return v
+}
+
+// calls reads a line like cmdstat_get:calls=21,usec=175,….
+func (i serverInfo) calls(command string) float64 {
+	first, _, _ := strings.Cut(i["cmdstat_"+command], ",")
+	v, _ := strconv.ParseFloat(strings.TrimPrefix(first, "calls="), 64)
+	return v
+}

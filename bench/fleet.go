@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/redis/go-redis/v9"
+)
+
+const nodes = 5
+
+// A fleet is five servers of our own and a client for each that only watches.
+type fleet struct {
+	servers []*redisproc.Server
+	watch   []*redis.Client
+	once    sync.Once
+}
+
+// startFleet starts the servers. They stop when ctx ends, whatever the
+// contenders are waiting for then: a client that is stuck with a hung server
+// comes back when the server is gone.
+func startFleet(ctx context.Context) (*fleet, error) {
+	f := &fleet{}
+	for i := range nodes {
+		s, err := redisproc.Start("")
+		if err != nil {
+			f.stop()
+			return nil, fmt.Errorf("redis-server %d of %d: %w", i+1, nodes, err)
+		}
+		f.servers = append(f.servers, s)
+		f.watch = append(f.watch, redis.NewClient(&redis.Options{Addr: s.Addr, PoolSize: 1}))
+	}
+	context.AfterFunc(ctx, f.stop)
+	// The watching connections are made now, not inside a measurement.
+	if _, err := f.counters(ctx); err != nil {
+		f.stop()
+		return nil, err
+	}
+	return f, nil
+}
+
+// stop may be called twice, by a signal and on the way out.
+func (f *fleet) stop() {
+	f.once.Do(func() {
+		for _, s := range f.servers {
+			s.Stop()
+		}
+		for _, w := range f.watch {
+			_ = w.Close()
+		}
+	})
+}
+
+func (f *fleet) addrs() []string {
+	addrs := make([]string, len(f.servers))
+	for i, s := range f.servers {
+		addrs[i] = s.Addr
+	}
+	return addrs
+}
+
+// last returns the last n servers. Faults strike from that end, since
+// contenders with a single node use the first.
+func (f *fleet) last(n int) []*redisproc.Server { return f.servers[len(f.servers)-n:] }
+
+// hang stops the last n servers and returns what sets them going again.
+func (f *fleet) hang(n int) (resume func() error, err error) {
+	resume = func() error {
+		var all error
+		for _, s := range f.last(n) {
+			all = errors.Join(all, s.Resume())
+		}
+		return all
+	}
+	for _, s := range f.last(n) {
+		if err := s.Hang(); err != nil {
+			return nil, errors.Join(err, resume())
+		}
+	}
+	return resume, nil
+}
+
+const quietBound = 3 * time.Second
+
+// quiet waits until the servers have had nothing to do for a moment, bounded
+// because a contender may have something to do in the background for ever.
+func (f *fleet) quiet(ctx context.Context) error {
+	const pause, enough = 20 * time.Millisecond, 3
+	before, err := f.counters(ctx)
+	for still, deadline := 0, time.Now().Add(quietBound); err == nil && still < enough && time.Now().Before(deadline); {
+		time.Sleep(pause)
+		var now counters
+		now, err = f.counters(ctx)
+		if now.minus(before).commands == float64(len(f.servers)) {
+			still++
+		} else {
+			still = 0
+		}
+		before = now
+	}
+	return err
+}

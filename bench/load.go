@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorumlock/redlock/bench/contender"
+)
+
+// A load is how much to lock: callers that each take and release names of their
+// own until the window is over or each has done its share of cycles.
+type load struct {
+	callers int
+	window  time.Duration
+	cycles  int // for each caller; 0: as many as the window allows
+}
+
+// A job is a load made ready: its names exist and its figures have room, so
+// that running it allocates nothing on the contender's account.
+type job struct {
+	load
+	prefix string // of all names
+	names  [][]string
+	parts  []tally
+}
+
+// A tally is what a caller, or all of them, came to.
+type tally struct {
+	lock, unlock []time.Duration // of the cycles that succeeded
+	failed       int
+	err          error // the last failure
+	elapsed      time.Duration
+}
+
+// namesEach is how many names a caller goes round. One would do, were it not
+// for contenders that return before all nodes have heard of the release: they
+// would meet their own leftovers at once, which the orphans scenario counts.
+const namesEach = 16
+
+// runs makes the names of every job new, so that what an earlier one left
+// behind is in nobody's way.
+var runs atomic.Int64
+
+// nameEnd ends every name, so that a key that is a name can be told from one
+// that merely begins with it.
+const nameEnd = "/lock"
+
+func freshPrefix() string { return "bench:" + strconv.FormatInt(runs.Add(1), 10) + ":" }
+
+// ready prepares for about room cycles a caller; more cost an allocation.
+func (l load) ready(room int) *job {
+	j := &job{load: l, prefix: freshPrefix(), parts: make([]tally, l.callers)}
+	for c := range l.callers {
+		names := make([]string, namesEach)
+		for i := range names {
+			names[i] = fmt.Sprintf("%s%d:%d%s", j.prefix, c, i, nameEnd)
+		}
+		j.names = append(j.names, names)
+		j.parts[c].lock = make([]time.Duration, 0, room)
+		j.parts[c].unlock = make([]time.Duration, 0, room)
+	}
+	return j
+}
+
+// run drives the locker and returns when the last caller is done. A caller
+// whose cycle began inside the window finishes it, so slow contenders are
+// charged for the time that they really took.
+func (j *job) run(ctx context.Context, locker contender.Locker) *tally {
+	start := time.Now()
+	var all sync.WaitGroup
+	for c := range j.callers {
+		all.Go(func() { j.caller(ctx, locker, start, c) })
+	}
+	all.Wait()
+	sum := &j.parts[0]
+	sum.elapsed = time.Since(start)
+	for _, p := range j.parts[1:] {
+		sum.lock = append(sum.lock, p.lock...)
+		sum.unlock = append(sum.unlock, p.unlock...)
+		sum.failed += p.failed
+		if p.err != nil {
+			sum.err = p.err
+		}
+	}
+	return sum
+}
+
+func (j *job) caller(ctx context.Context, locker contender.Locker, start time.Time, c int) {
+	names, t := j.names[c], &j.parts[c]
+	for i := 0; j.cycles == 0 || i < j.cycles; i++ {
+		begin := time.Now()
+		if begin.Sub(start) >= j.window || ctx.Err() != nil {
+			return
+		}
+		lock, err := locker.Lock(ctx, names[i%len(names)])
+		held := time.Now()
+		if err == nil {
+			err = lock.Release(ctx)
+		}
+		if err != nil {
+			t.failed, t.err = t.failed+1, err
+			continue
+		}
+		t.lock = append(t.lock, held.Sub(begin))
+		t.unlock = append(t.unlock, time.Since(held))
+	}
+}
+
+// cycles pairs each lock with its unlock.
+func (t *tally) cycles() []time.Duration {
+	both := make([]time.Duration, len(t.lock))
+	for i := range both {
+		both[i] = t.lock[i] + t.unlock[i]
+	}
+	return both
+}
+
+// none explains a job without a single cycle.
+func (t *tally) none() error {
+	switch {
+	case len(t.lock) > 0:
+		return nil
+	case t.err == nil:
+		return errors.New("no cycle was begun")
+	}
+	return fmt.Errorf("no cycle succeeded, %d failed: %w", t.failed, t.err)
+}
+
+const warmBound = 30 * time.Second
+
+// warm opens the connections and loads the scripts that the measured load will
+// use. It goes on until locks are granted: a contender may refuse nodes that it
+// has never seen for a while, and that is no part of any figure here.
+func warm(ctx context.Context, locker contender.Locker, l load) error {
+	l.cycles, l.window = 0, max(l.window/5, 50*time.Millisecond)
+	for deadline := time.Now().Add(warmBound); ; {
+		err := l.ready(0).run(ctx, locker).none()
+		if err == nil || ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("warming up for %v: %w", warmBound, err)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// A reading is the state of every counter at one moment.
+type reading struct {
+	at             time.Time
+	client         time.Duration // CPU of this process, user and system
+	mallocs, bytes uint64
+	servers        counters
+}
+
+// read takes the cheap counters last on the way in and first on the way out
+// (see usage), so that reading the servers is inside nobody's figures but for
+// the one INFO that usage takes off again.
+func read(ctx context.Context, f *fleet) (reading, error) {
+	servers, err := f.counters(ctx)
+	if err != nil {
+		return reading{}, err
+	}
+	return readClient(reading{servers: servers}), nil
+}
+
+func readClient(r reading) reading {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	r.mallocs, r.bytes = m.Mallocs, m.TotalAlloc
+	r.client = ownCPU()
+	r.at = time.Now()
+	return r
+}
+
+// A usage is what happened between two readings.
+type usage struct {
+	elapsed        time.Duration
+	client         time.Duration
+	mallocs, bytes float64
+	servers        counters
+}
+
+// since ends the measurement that r began.
+func (r reading) since(ctx context.Context, f *fleet) (usage, error) {
+	end := readClient(reading{})
+	servers, err := f.counters(ctx)
+	if err != nil {
+		return usage{}, err
+	}
+	u := usage{
+		elapsed: end.at.Sub(r.at),
+		client:  end.client - r.client,
+		mallocs: float64(end.mallocs - r.mallocs),
+		bytes:   float64(end.bytes - r.bytes),
+		servers: servers.minus(r.servers),
+	}
+	// A server counts a command when it is through, so between two INFO lies
+	// exactly one: the first.
+	u.servers.commands -= float64(len(f.servers))
+	u.servers.reads -= float64(len(f.servers))
+	return u, nil
+}
+
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(fmt.Sprintf("getrusage of the own process: %v", err)) // it has no way to fail
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

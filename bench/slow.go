@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorumlock/redlock/bench/contender"
+	"github.com/quorumlock/redlock/internal/faultproxy"
+)
+
+const slowBy = 20 * time.Millisecond
+
+// slow puts a proxy before every node, so that the way through a proxy is in
+// the healthy figures too, and delays one of them.
+func slow(ctx context.Context, e *env) ([]*table, error) {
+	var proxies []*faultproxy.Proxy
+	var addrs []string
+	for _, addr := range e.fleet.addrs() {
+		p, err := faultproxy.Listen(addr)
+		if err != nil {
+			return nil, err
+		}
+		defer p.Close()
+		proxies = append(proxies, p)
+		addrs = append(addrs, p.Addr())
+	}
+	far := proxies[len(proxies)-1]
+
+	cs := e.quorum()
+	s, err := e.interleave(ctx, "slow", cs, func(ctx context.Context, c contender.Contender) (sample, error) {
+		got := sample{}
+		l := load{callers: 1, window: e.window}
+		err := e.with(ctx, c, addrs, l, func(locker contender.Locker) error {
+			if err := e.phase(ctx, locker, e.faulted, "healthy", got); err != nil {
+				return err
+			}
+			far.SetDelay(slowBy)
+			defer far.SetDelay(0)
+			if err := e.phase(ctx, locker, e.faulted, "slow", got); err != nil {
+				return err
+			}
+			got.compare("slow", "healthy")
+			return nil
+		})
+		return got, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []*table{{
+		title: "slow, one of five at +20 ms",
+		text: fmt.Sprintf("All nodes are reached through proxies in this process, one of which makes every round trip %v longer. "+
+			"One caller; up to %d cycles a phase or %v.", slowBy, e.faulted, faultWindows*e.window),
+		columns: []column{
+			median("cycles", "slow cycles", count),
+			median("lock p50", "slow lock p50", duration),
+			within("lock p50 ÷ healthy", "slow lock p50 ratio"),
+			median("unlock p50", "slow unlock p50", duration),
+			within("unlock p50 ÷ healthy", "slow unlock p50 ratio"),
+			median("healthy lock p50", "healthy lock p50", duration),
+			median("healthy unlock p50", "healthy unlock p50", duration),
+			worst("goroutines added", "slow goroutines", count),
+			total("failed", "slow failed", count),
+		},
+		series: s,
+	}}, nil
+}

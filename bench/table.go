@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// A column is one figure and what to make of its rounds.
+type column struct {
+	title  string
+	figure string
+	show   func(*series, string, string) string
+}
+
+// median shows the middle round.
+func median(title, figure string, format func(float64) string) column {
+	return column{title, figure, func(s *series, name, figure string) string {
+		v := s.values(name, figure)
+		if len(v) == 0 {
+			return "–"
+		}
+		return format(spreadOf(v).median)
+	}}
+}
+
+// worst shows the highest round, for what must never happen.
+func worst(title, figure string, format func(float64) string) column {
+	return column{title, figure, func(s *series, name, figure string) string {
+		v := s.values(name, figure)
+		if len(v) == 0 {
+			return "–"
+		}
+		return format(spreadOf(v).high)
+	}}
+}
+
+// total adds the rounds up.
+func total(title, figure string, format func(float64) string) column {
+	return column{title, figure, func(s *series, name, figure string) string {
+		sum := 0.0
+		for _, v := range s.values(name, figure) {
+			sum += v
+		}
+		return format(sum)
+	}}
+}
+
+// versus shows the ratio to the reference, taken inside each round.
+func versus(title, figure string) column {
+	return column{title, figure, func(s *series, name, figure string) string {
+		return formatSpread(s.ratios(name, figure))
+	}}
+}
+
+// within shows a figure that is a ratio already, like hung to healthy.
+func within(title, figure string) column {
+	return column{title, figure, func(s *series, name, figure string) string {
+		return formatSpread(s.values(name, figure))
+	}}
+}
+
+func formatSpread(values []float64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	r := spreadOf(values)
+	return fmt.Sprintf("%s (%s–%s)", ratio(r.median), ratio(r.low), ratio(r.high))
+}
+
+func ratio(v float64) string {
+	if v >= 100 {
+		return fmt.Sprintf("%.0f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// A table is one measurement as it is printed.
+type table struct {
+	title   string
+	text    string
+	columns []column
+	series  *series
+	notes   []string
+}
+
+func (t *table) write(w io.Writer) {
+	fmt.Fprintf(w, "### %s\n\n", t.title)
+	if t.text != "" {
+		fmt.Fprintf(w, "%s\n\n", t.text)
+	}
+	head, rule := []string{"contender"}, []string{"---"}
+	for _, c := range t.columns {
+		head = append(head, c.title)
+		rule = append(rule, "---:")
+	}
+	writeRow(w, head)
+	writeRow(w, rule)
+	for _, c := range t.series.contenders {
+		name := c.Name
+		if c.Single {
+			name += " (1 node)"
+		}
+		row := []string{name}
+		for _, col := range t.columns {
+			row = append(row, col.show(t.series, c.Name, col.figure))
+		}
+		writeRow(w, row)
+	}
+	fmt.Fprintln(w)
+	for _, n := range t.notes {
+		fmt.Fprintf(w, "- %s\n", n)
+	}
+	for _, f := range t.series.failures {
+		fmt.Fprintf(w, "- failed: %s\n", f)
+	}
+	if len(t.notes)+len(t.series.failures) > 0 {
+		fmt.Fprintln(w)
+	}
+}
+
+func writeRow(w io.Writer, cells []string) {
+	fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
+}
+
+// duration keeps three digits: the fourth is noise on any machine.
+func duration(ns float64) string {
+	d := time.Duration(ns)
+	switch {
+	case d >= time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	case d >= 10*time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d)/1e6)
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.2f ms", float64(d)/1e6)
+	default:
+		return fmt.Sprintf("%.0f µs", float64(d)/1e3)
+	}
+}
+
+func count(v float64) string   { return fmt.Sprintf("%.0f", v) }
+func decimal(v float64) string { return fmt.Sprintf("%.1f", v) }
+func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }

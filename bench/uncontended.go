@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/quorumlock/redlock/bench/contender"
+)
+
+// room is more cycles than one caller gets through in any sensible window.
+const room = 1 << 17
+
+func uncontended(ctx context.Context, e *env) ([]*table, error) {
+	l := load{callers: 1, window: e.window}
+	s, err := e.interleave(ctx, "uncontended", e.contenders, func(ctx context.Context, c contender.Contender) (sample, error) {
+		var got sample
+		err := e.with(ctx, c, e.fleet.addrs(), l, func(locker contender.Locker) error {
+			j := l.ready(room)
+			start, err := read(ctx, e.fleet)
+			if err != nil {
+				return err
+			}
+			t := j.run(ctx, locker)
+			u, err := start.since(ctx, e.fleet)
+			if err != nil {
+				return err
+			}
+			n := float64(len(t.lock))
+			cycles := t.cycles()
+			got = sample{
+				"cycles": n, "failed": float64(t.failed),
+				"p50": quantile(cycles, .5), "p99": quantile(cycles, .99),
+				"lock": quantile(t.lock, .5), "unlock": quantile(t.unlock, .5),
+				"allocs": u.mallocs / n, "bytes": u.bytes / n,
+			}
+			return t.none()
+		})
+		return got, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []*table{{
+		title: "uncontended",
+		text: fmt.Sprintf("One caller locks and unlocks names that nobody else wants, for %v a round. "+
+			"Allocations are those of the whole process, background goroutines included.", e.window),
+		columns: []column{
+			median("cycles a round", "cycles", count),
+			median("p50", "p50", duration),
+			versus("p50 ÷ redsync", "p50"),
+			median("p99", "p99", duration),
+			versus("p99 ÷ redsync", "p99"),
+			median("lock p50", "lock", duration),
+			median("unlock p50", "unlock", duration),
+			median("allocs/cycle", "allocs", decimal),
+			median("B/cycle", "bytes", count),
+			total("failed", "failed", count),
+		},
+		series: s,
+		notes:  notes(e.contenders),
+	}}, nil
+}

@@ -1,0 +1,260 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/embedded"
+)
+
+const (
+	demoKey = "report"
+
+	// demoTTL is longer than the story: what is gone at its end was given back,
+	// and has not merely expired.
+	demoTTL = 10 * time.Second
+
+	// beat is the time between two scenes, for a reader to keep up.
+	beat = 700 * time.Millisecond
+
+	// soon is how long anything may take that should happen by itself, such as a
+	// node that is back being noticed. It stays clear of demoTTL.
+	soon = 3 * time.Second
+
+	casualties = 2 // of embeddedNodes: the most that a quorum survives
+)
+
+// demo is redlock demo.
+func (c *command) demo() (int, error) {
+	s := &story{start: time.Now(), out: c.stdout}
+	var err error
+	if s.nodes, err = embedded.Start(embeddedNodes); err != nil {
+		return 0, fail(exitDemo, "", "could not start the nodes: %v", err)
+	}
+	defer s.nodes.Close()
+	for _, n := range s.nodes.Nodes {
+		r := redis.NewClient(&redis.Options{Addr: n.Addr(), MaxRetries: -1, DialerRetries: 1})
+		defer r.Close()
+		s.readers = append(s.readers, r)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), demoTTL)
+	defer cancel()
+	if err := s.play(ctx); err != nil {
+		return 0, fail(exitDemo, "on a very busy machine try again; otherwise this is a bug worth a report", "the story went another way: %v", err)
+	}
+	return 0, nil
+}
+
+// play is the plot.
+func (s *story) play(ctx context.Context) error {
+	var addrs []string
+	for _, n := range s.nodes.Nodes {
+		addrs = append(addrs, n.Addr())
+	}
+	s.tell("", "%d nodes started, none of which knows of the others: %s", len(addrs), strings.Join(addrs, " "))
+	a, err := s.worker("A")
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := s.worker("B")
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+
+	held, err := s.take(ctx, a)
+	if err != nil {
+		return err
+	}
+	s.killTwo()
+	next, err := s.queue(ctx, b, held)
+	if err != nil {
+		return err
+	}
+	if err := s.extend(ctx, held, next); err != nil {
+		return err
+	}
+	second, err := s.handOver(ctx, held, next)
+	if err != nil {
+		return err
+	}
+	if err := s.bringBack(held); err != nil {
+		return err
+	}
+	return s.finish(ctx, second)
+}
+
+// worker opens a Locker as a process of its own would. That nodes are given so
+// long to answer is for a machine so busy that it would spoil the story; those
+// that are down say so at once.
+func (s *story) worker(name string) (*redlock.Locker, error) {
+	return redlock.Connect(s.nodes.URLs(), &redlock.Options{TTL: demoTTL, NodeTimeout: soon, Hooks: &redlock.Hooks{
+		NodeDown: func(e *redlock.NodeError) { s.tell(name, "finds a node down: %v", e) },
+		NodeUp: func(node string, down time.Duration) {
+			s.tell(name, "finds %s up again, after %s", node, figure(down))
+		},
+		Lost: func(_ *redlock.Lock, cause error) { s.tell(name, "has lost the lock: %v", cause) },
+	}})
+}
+
+// take: A gets the lock, with the votes of all nodes.
+func (s *story) take(ctx context.Context, a *redlock.Locker) (*redlock.Lock, error) {
+	asked := time.Now()
+	lock, err := a.Acquire(ctx, demoKey)
+	if err != nil {
+		return nil, err
+	}
+	took, valid := time.Since(asked), time.Until(lock.Until())
+	// The lock is ours with the third vote; the others come in a moment later.
+	votes := 0
+	if !within(soon, func() bool { votes = s.holding(lock); return votes == len(s.readers) }) {
+		return nil, fmt.Errorf("only %d of %d nodes have A's token", votes, len(s.readers))
+	}
+	s.tell("A", "has locked %q in %s: token %s, %d of %d votes, valid for %s of its TTL of %v",
+		demoKey, figure(took), short(lock.Token()), votes, len(s.readers), figure(valid), demoTTL)
+	time.Sleep(beat)
+	return lock, nil
+}
+
+func (s *story) killTwo() {
+	var killed []string
+	for _, n := range s.nodes.Nodes[:casualties] {
+		n.Kill()
+		killed = append(killed, n.Addr())
+	}
+	s.tell("", "%d nodes killed: %s", casualties, strings.Join(killed, " "))
+	time.Sleep(beat)
+}
+
+// A turn is when a waiting worker got the lock, or why it did not.
+type turn struct {
+	lock *redlock.Lock
+	at   time.Time
+	err  error
+}
+
+// queue: B is refused, learns who has the lock, and waits for it.
+func (s *story) queue(ctx context.Context, b *redlock.Locker, held *redlock.Lock) (<-chan turn, error) {
+	lock, err := b.TryAcquire(ctx, demoKey)
+	var why *redlock.QuorumError
+	switch {
+	case lock != nil:
+		return nil, errors.New("worker B has got the lock that A holds")
+	case !errors.Is(err, redlock.ErrHeld) || !errors.As(err, &why):
+		return nil, fmt.Errorf("worker B should be told that the lock is held, and is told: %w", err)
+	}
+	said := 0
+	for _, n := range why.Nodes() {
+		if n.Outcome == redlock.Held && n.Holder == held.Token() {
+			said++
+		}
+	}
+	s.tell("B", "wants %q, too: %v, %s on %s; waits", demoKey, why.Kind, short(held.Token()), count(said, "node"))
+	next := make(chan turn, 1)
+	go func() {
+		lock, err := b.Acquire(ctx, demoKey)
+		next <- turn{lock, time.Now(), err}
+	}()
+	time.Sleep(beat)
+	return next, nil
+}
+
+// extend: three of five nodes are enough to go on, and B does not get in.
+func (s *story) extend(ctx context.Context, held *redlock.Lock, next <-chan turn) error {
+	before, had := s.remaining(held), time.Until(held.Until())
+	if err := held.Extend(ctx); err != nil {
+		return err
+	}
+	valid, renewed := time.Until(held.Until()), 0
+	if !within(soon, func() bool {
+		renewed = 0
+		for i, ttl := range s.remaining(held) {
+			if ttl > before[i] {
+				renewed++
+			}
+		}
+		return renewed == len(s.readers)-casualties
+	}) {
+		return fmt.Errorf("%d nodes have renewed A's lock, not the %d that are up", renewed, len(s.readers)-casualties)
+	}
+	s.tell("A", "goes on working, and extends: %d of %d nodes renewed it, valid for %s again, from %s",
+		renewed, len(s.readers), figure(valid), figure(had))
+	if valid <= had {
+		return errors.New("extending has gained nothing")
+	}
+	time.Sleep(beat)
+	select {
+	case t := <-next:
+		return fmt.Errorf("worker B has not waited: %v", t.err)
+	default:
+	}
+	s.tell("B", "still waits")
+	return nil
+}
+
+// handOver: A releases, and B is next.
+func (s *story) handOver(ctx context.Context, held *redlock.Lock, next <-chan turn) (*redlock.Lock, error) {
+	released := time.Now()
+	if err := held.Release(ctx); err != nil {
+		return nil, err
+	}
+	s.tell("A", "is done, and has released in %s", figure(time.Since(released)))
+	t := <-next // ctx ends the waiting
+	if t.err != nil {
+		return nil, t.err
+	}
+	if t.at.Before(released) {
+		return nil, errors.New("worker B had the lock before A released it")
+	}
+	s.tell("B", "has it, %s after A let go: token %s, %d of %d votes", figure(t.at.Sub(released)), short(t.lock.Token()), s.holding(t.lock), len(s.readers))
+	time.Sleep(beat)
+	return t.lock, nil
+}
+
+// bringBack: the killed nodes return with A's token on their disks, where it
+// would stand in everybody's way for the rest of its TTL. A's Locker still owes
+// them the release.
+func (s *story) bringBack(held *redlock.Lock) error {
+	for _, n := range s.nodes.Nodes[:casualties] {
+		if err := n.Restart(true); err != nil {
+			return err
+		}
+	}
+	back := time.Now()
+	s.tell("", "the %d nodes are back, with the data that they had: A's token on %d of them", casualties, s.holding(held))
+	if !within(soon, func() bool { return s.holding(held) == 0 }) {
+		return errors.New("the release of A's lock has not reached the nodes that are back")
+	}
+	s.tell("A", "has released there, too, %s after they came back", figure(time.Since(back)))
+	time.Sleep(beat)
+	return nil
+}
+
+// finish: B releases, and no node has any key.
+func (s *story) finish(ctx context.Context, lock *redlock.Lock) error {
+	if err := lock.Release(ctx); err != nil {
+		return err
+	}
+	s.tell("B", "is done, and has released")
+	var left []string
+	if !within(soon, func() bool {
+		left = left[:0]
+		for _, n := range s.nodes.Nodes {
+			for _, key := range n.Keys() {
+				left = append(left, n.Addr()+" "+key)
+			}
+		}
+		return len(left) == 0
+	}) {
+		return fmt.Errorf("something is left on the nodes: %s", strings.Join(left, ", "))
+	}
+	s.tell("", "nothing left on any node: %d keys on %d nodes", len(left), len(s.nodes.Nodes))
+	return nil
+}

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock"
+)
+
+// notAcquired makes of the library's error what somebody needs to know whose
+// command did not run.
+func notAcquired(cfg *runConfig, err error) error {
+	var why *redlock.QuorumError
+	if !errors.As(err, &why) {
+		return fail(exitNoQuorum, "", "%v", err)
+	}
+	within := fmt.Sprintf("not acquired within --timeout %v: ", cfg.timeout)
+	patience := fmt.Sprintf("wait longer than --timeout %v, or without --timeout for as long as it takes", cfg.timeout)
+	switch {
+	case cfg.timeout == 0:
+		within, patience = "not acquired: ", "give --timeout 30s, say, to wait for it, or no --timeout to wait for as long as it takes"
+	case cfg.timeout < 0:
+		within = "" // waiting would not have helped
+	}
+	if errors.Is(err, redlock.ErrHeld) {
+		return fail(exitBusy, patience, "%s%s", within, reason(why))
+	}
+	return fail(exitNoQuorum, remedy(why), "%s%s", within, reason(why))
+}
+
+// reason says why a lock could not be had: who has it, or which node did what.
+func reason(why *redlock.QuorumError) string {
+	type claim struct {
+		nodes int
+		ttl   time.Duration
+	}
+	holders := make(map[string]claim)
+	var others []string
+	for _, n := range why.Nodes() {
+		if n.Outcome == redlock.Held {
+			h := holders[n.Holder]
+			holders[n.Holder] = claim{h.nodes + 1, max(h.ttl, n.TTL)}
+			continue
+		}
+		others = append(others, n.Error())
+	}
+	var parts []string
+	for _, token := range slices.SortedFunc(maps.Keys(holders), func(a, b string) int {
+		return cmp.Or(holders[b].nodes-holders[a].nodes, strings.Compare(a, b))
+	}) {
+		h := holders[token]
+		parts = append(parts, fmt.Sprintf("token %s on %s, %v left unless renewed", token, count(h.nodes, "node"), h.ttl))
+	}
+	parts = append(parts, others...)
+	return fmt.Sprintf("%q: %v (%d of %s): %s", why.Name, why.Kind, why.Granted, count(why.Need, "vote"), strings.Join(parts, "; "))
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// remedy says what can be done about nodes that give no vote, by the trouble that
+// most of them have.
+func remedy(why *redlock.QuorumError) string {
+	trouble := make(map[redlock.Outcome]int)
+	for _, n := range why.Nodes() {
+		if n.Outcome != redlock.Held {
+			trouble[n.Outcome]++
+		}
+	}
+	var worst redlock.Outcome
+	for outcome, n := range trouble {
+		if n > trouble[worst] || n == trouble[worst] && outcome > worst {
+			worst = outcome
+		}
+	}
+	switch worst {
+	case redlock.Unreachable:
+		return "do these Redis servers run, and can they be reached from here? " + count(why.Need, "node") + " must answer"
+	case redlock.Timeout:
+		return "are these Redis servers hung, overloaded or far away? Each has a tenth of --ttl to answer, from 50ms to 500ms, and no longer than --timeout"
+	case redlock.Denied:
+		return "look at user and password in the URLs (redis://user:password@host:port), and at the user's ACL"
+	case redlock.Foreign:
+		return "take another --key, or delete that key on the nodes if nobody needs it"
+	case redlock.Unfit:
+		return "give independent Redis servers, each one once"
+	}
+	return "look at these nodes: votes of " + count(why.Need, "node") + " are needed"
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/embedded"
+)
+
+const (
+	nodesVariable = "REDLOCK_NODES"
+
+	// embeddedNodes is how many nodes we start if we are given none: the number
+	// that people have who use a quorum in earnest.
+	embeddedNodes = 5
+)
+
+// nodeURLs lists the nodes to use; none if neither flag nor environment name any.
+// One that is there but empty names none by mistake, since somebody's variable
+// was not set: it must not become a lock that excludes nobody.
+func nodeURLs(flags, env []string) ([]string, error) {
+	source, values := "--node", flags
+	if flags == nil {
+		value, ok := lookup(env, nodesVariable)
+		if !ok {
+			return nil, nil
+		}
+		source, values = nodesVariable, []string{value}
+	}
+	var urls []string
+	for _, value := range values {
+		found := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+		if len(found) == 0 {
+			return nil, fail(exitUsage, "name the Redis servers, or leave it out altogether to try a lock without any", "%s is there, but empty", source)
+		}
+		urls = append(urls, found...)
+	}
+	for _, u := range urls {
+		if err := checkURL(source, u); err != nil {
+			return nil, err
+		}
+	}
+	return urls, nil
+}
+
+func lookup(env []string, name string) (value string, ok bool) {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// checkURL says what is wrong with a URL as the one who has typed it knows it,
+// but keeps passwords to itself.
+func checkURL(source, text string) error {
+	_, err := redis.ParseURL(text)
+	if err == nil {
+		return nil
+	}
+	if at := strings.LastIndexByte(text, '@'); at >= 0 {
+		// The reason may quote a part of what comes before.
+		return fail(exitUsage, "write redis://user:password@host:port; in a password, @ : / ? # and % are written as %40 %3A %2F %3F %23 and %25",
+			"%s: the one at %q is not a Redis URL", source, text[at+1:])
+	}
+	var why *url.Error
+	if errors.As(err, &why) {
+		err = why.Err
+	}
+	return fail(exitUsage, "write redis://host:port, say redis://"+strings.TrimPrefix(hostIn(text), "//"),
+		"%s %q is not a Redis URL: %s", source, text, strings.TrimPrefix(err.Error(), "redis: "))
+}
+
+// hostIn is the host and port that somebody meant.
+func hostIn(text string) string {
+	if _, rest, ok := strings.Cut(text, "://"); ok {
+		text = rest
+	}
+	host, _, _ := strings.Cut(text, "/")
+	if host == "" {
+		return "localhost:6379"
+	}
+	return host
+}
+
+// connect opens a Locker. Errors are about the nodes: the flags have been checked.
+func (c *command) connect(urls []string, ttl time.Duration) (*redlock.Locker, error) {
+	locker, err := redlock.Connect(urls, &redlock.Options{TTL: ttl, Hooks: c.hooks()})
+	if err == nil {
+		return locker, nil
+	}
+	if node := new(redlock.NodeError); errors.As(err, &node) {
+		return nil, fail(exitNoQuorum, "give independent Redis servers, each one once", "%v", err)
+	}
+	return nil, fail(exitUsage, "give each Redis server once", "%v", err)
+}
+
+// hooks tell an operator in words what happens to the nodes. That the lock is
+// lost is not among them: run tells that, with what it does about it.
+func (c *command) hooks() *redlock.Hooks {
+	return &redlock.Hooks{
+		Warning:  func(err error) { c.say("warning: %s", plain(err)) },
+		NodeDown: func(e *redlock.NodeError) { c.say("node down: %v", e) },
+		NodeUp: func(node string, down time.Duration) {
+			c.say("node up again: %s, after %v", node, down.Round(time.Millisecond))
+		},
+		Unreleased: func(l *redlock.Lock, err error) {
+			c.say("%q may stay locked until its TTL is over: %s", l.Name(), plain(err))
+		},
+	}
+}
+
+// startEmbedded starts nodes of our own, and says so.
+func (c *command) startEmbedded() (*embedded.Cluster, error) {
+	cluster, err := embedded.Start(embeddedNodes)
+	if err != nil {
+		return nil, fail(exitNoQuorum, "give real ones with --node redis://HOST:PORT", "could not start nodes inside this process: %v", err)
+	}
+	c.say("no nodes given, so %d were started inside this process: the lock excludes nobody outside of it; give real ones with --node redis://HOST:PORT,... or in %s",
+		embeddedNodes, nodesVariable)
+	return cluster, nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/quorumlock/redlock"
+)
+
+// quiet is how long we wait for a lock before we say what we are waiting for:
+// long enough for ordinary contention to be no news.
+const quiet = time.Second
+
+// run is redlock run.
+func (c *command) run(args []string) (code int, err error) {
+	cfg, err := parseRun(args)
+	if errors.Is(err, errHelp) {
+		return 0, c.help([]string{"run"})
+	}
+	if err != nil {
+		return 0, err
+	}
+	// Before the lock, not after an hour of waiting for it.
+	path, err := exec.LookPath(cfg.argv[0])
+	if err != nil {
+		return 0, notExecutable(cfg.argv[0], err)
+	}
+	urls, err := nodeURLs(cfg.nodes, c.env)
+	if err != nil {
+		return 0, err
+	}
+
+	signals, restore := catchSignals()
+	defer restore()
+	if urls == nil {
+		cluster, err := c.startEmbedded()
+		if err != nil {
+			return 0, err
+		}
+		defer cluster.Close()
+		urls = cluster.URLs()
+	}
+	locker, err := c.connect(urls, cfg.ttl)
+	if err != nil {
+		return 0, err
+	}
+	defer locker.Close()
+
+	lock, err := c.await(locker, cfg, signals)
+	if err != nil {
+		return 0, err
+	}
+	// Ours come last: where a name is there twice, the later one counts, and in a
+	// lock within a lock that has to be the inner one's.
+	child := &exec.Cmd{
+		Path: path, Args: cfg.argv,
+		Env:   append(slices.Clone(c.env), "REDLOCK_KEY="+lock.Name(), "REDLOCK_TOKEN="+lock.Token()),
+		Stdin: c.stdin, Stdout: c.stdout, Stderr: c.stderr,
+	}
+	ended, lost, err := c.supervise(child, lock, signals)
+	gaveBack := lock.Release(context.Background())
+	if err != nil {
+		return 0, err
+	}
+	if !lost && errors.Is(gaveBack, redlock.ErrLost) { // in the instant in which the command ended
+		lost = true
+		c.say("lost %q: %s", cfg.key, plain(gaveBack))
+	}
+	if lost {
+		return 0, fail(exitLost, "others may have had the lock while it still ran: look at what it has done before you trust it",
+			"%q was not ours to the end of the command (%v)", cfg.key, ended)
+	}
+	return status(ended), nil
+}
+
+// interrupted is the cause with which a signal ends the waiting.
+type interrupted struct{ os.Signal }
+
+func (i interrupted) Error() string { return i.String() }
+
+// await waits for the lock, until cfg.timeout or a signal.
+func (c *command) await(locker *redlock.Locker, cfg *runConfig, signals <-chan os.Signal) (*redlock.Lock, error) {
+	ctx, interrupt := context.WithCancelCause(context.Background())
+	defer interrupt(nil)
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case sig := <-signals:
+			interrupt(interrupted{sig})
+		case <-done:
+		}
+	})
+
+	lock, err := c.acquire(ctx, locker, cfg)
+	close(done)
+	watch.Wait()
+	var by interrupted
+	switch {
+	case errors.As(context.Cause(ctx), &by):
+		if lock != nil { // both at once
+			_ = lock.Release(ctx)
+		}
+		number, _ := by.Signal.(syscall.Signal)
+		return nil, fail(exitSignal+int(number), "", "%v ended the waiting for %q; the command was not started", by, cfg.key)
+	case err != nil:
+		return nil, notAcquired(cfg, err)
+	}
+	return lock, nil
+}
+
+// acquire asks once, and then waits. The first answer tells a person who waits
+// what for; it also is the better reason where the time runs out in the middle of
+// a round, of which one only knows then that the nodes have not answered yet.
+func (c *command) acquire(ctx context.Context, locker *redlock.Locker, cfg *runConfig) (*redlock.Lock, error) {
+	if cfg.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.timeout)
+		defer cancel()
+	}
+	lock, first := locker.TryAcquire(ctx, cfg.key, redlock.Renewed())
+	var why *redlock.QuorumError
+	if !errors.As(first, &why) || cfg.timeout == 0 {
+		return lock, first
+	}
+	notice := time.AfterFunc(quiet, func() { c.say("waiting for %s", reason(why)) })
+	defer notice.Stop()
+	lock, last := locker.Acquire(ctx, cfg.key, redlock.Renewed())
+	if last != nil && ctx.Err() != nil && unfinished(last) {
+		return nil, first
+	}
+	return lock, last
+}
+
+// unfinished reports whether an error is that of a round which the end of the
+// time has cut short, so that it says nothing about the nodes.
+func unfinished(err error) bool {
+	var why *redlock.QuorumError
+	if !errors.As(err, &why) {
+		return true // there was not even time for one
+	}
+	for _, n := range why.Nodes() {
+		if n.Outcome == redlock.Timeout && n.Err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// notExecutable says, with the shell's exit codes, why there is nothing to run.
+func notExecutable(name string, err error) error {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return fail(exitNotFound, "is it installed, and in PATH? The command and its arguments are separate words: redlock run --key K -- CMD ARG ...",
+			"command not found: %s", name)
+	}
+	hint := "is it a program, and has its file the permission to be executed?"
+	if errors.Is(err, syscall.ENOEXEC) {
+		hint = "a script needs a first line such as #!/bin/sh"
+	}
+	var why *exec.Error
+	if errors.As(err, &why) {
+		err = why.Err
+	}
+	return fail(exitNotExecutable, hint, "cannot execute %s: %v", name, err)
+}
+
+// status is the exit code that a shell would give to an ended process.
+func status(ended *os.ProcessState) int {
+	if s, ok := ended.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return exitSignal + int(s.Signal())
+	}
+	return ended.ExitCode()
+}

@@ -1,0 +1,15 @@
+//go:build !unix
+
+package main
+
+import (
+	"os"
+	"os/signal"
+)
+
+// catchSignals has the signals delivered to a channel until restore is called.
+func catchSignals() (signals <-chan os.Signal, restore func()) {
+	ch := make(chan os.Signal, 16)
+	signal.Notify(ch, os.Interrupt)
+	return ch, func() { signal.Stop(ch) }
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/quorumlock/redlock/internal/embedded"
+)
+
+// In a terminal the child can read from it, and gets a Ctrl-C once: from the
+// terminal, and not from us again.
+func TestTerminal(t *testing.T) {
+	nodes, err := embedded.Start(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nodes.Close)
+	keyboard, terminal := openTerminal(t)
+
+	var stdout, stderr buffer
+	cmd := exec.Command("redlock", "run", "--key", "k", "--", "sh", "-c", `read word; echo "read $word"; exec child polite`)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &stdout, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd.WaitDelay = patience
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	await := func(text string) {
+		t.Helper()
+		if !within(patience, func() bool { return strings.Contains(stdout.String(), text) }) {
+			t.Fatalf("no %q in stdout %q, stderr %q", text, stdout.String(), stderr.String())
+		}
+	}
+	press := func(keys string) {
+		t.Helper()
+		if _, err := keyboard.WriteString(keys); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	press("hello\n")
+	await("read hello\n")
+	await("ready")
+	// Stopped, redlock gets it well after the child: two in quick succession could
+	// become one. It would be passed on before the later one, by which we see that
+	// it was not.
+	send := func(sig syscall.Signal) {
+		t.Helper()
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(syscall.SIGSTOP)
+	press("\x03")
+	await("got interrupt\n")
+	send(syscall.SIGCONT)
+	send(syscall.SIGUSR1)
+	await("got user defined signal 1\n")
+	if n := strings.Count(stdout.String(), "got interrupt\n"); n != 1 {
+		t.Errorf("the child got %d interrupts for one Ctrl-C", n)
+	}
+	send(syscall.SIGTERM)
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v, stderr %q", err, stderr.String())
+	}
+}
+
+// openTerminal makes a pseudo-terminal, and gives both of its ends.
+func openTerminal(t *testing.T) (keyboard, terminal *os.File) {
+	t.Helper()
+	open := func(name string) *os.File {
+		f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
+		if err != nil {
+			t.Skip("no pseudo-terminals here: ", err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	keyboard = open("/dev/ptmx")
+	var number, unlock uint32
+	for request, arg := range map[uintptr]*uint32{syscall.TIOCSPTLCK: &unlock, syscall.TIOCGPTN: &number} {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, keyboard.Fd(), request, uintptr(unsafe.Pointer(arg))); errno != 0 {
+			t.Fatal(errno)
+		}
+	}
+	return keyboard, open("/dev/pts/" + strconv.Itoa(int(number)))
+}
+
+// Once nobody reads our stderr, a line that we write there must not end us and
+// leave the child alone.
+func TestStderrThatNobodyReads(t *testing.T) {
+	nodes, err := embedded.Start(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nodes.Close)
+	nodes.Nodes[0].Kill() // something to write about
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Close()
+	defer w.Close()
+	var stdout strings.Builder
+	cmd := exec.Command("redlock", "run", "--key", "k", "--node", strings.Join(nodes.URLs(), " "), "--", "echo", "done")
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	cmd.Stdout, cmd.Stderr = &stdout, w
+	if err := cmd.Run(); err != nil || stdout.String() != "done\n" {
+		t.Errorf("ended with %v, stdout %q", err, &stdout)
+	}
+}
