@@ -145,10 +145,10 @@ func TestRefusedClients(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"cluster", open(one, cluster), "node 1: *redis.ClusterClient"},
-		{"ring", open(ring), "node 0: *redis.Ring"},
-		{"nil", open(one, nil), "node 1: <nil>"},
-		{"typed nil", open((*redis.Client)(nil)), "node 0: *redis.Client"},
+		{"cluster", open(one, cluster), "node 1: a *redis.ClusterClient is no"},
+		{"ring", open(ring), "node 0: a *redis.Ring is no"},
+		{"nil", open(one, nil), "node 1: a <nil> is no"},
+		{"typed nil", open((*redis.Client)(nil)), "node 0: the *redis.Client is nil"},
 		{"none", open(), "no nodes"},
 		{"the same address twice", open(one, one), "nodes 0 and 1 are both 127.0.0.1:1"},
 	} {

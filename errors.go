@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ const (
 	Held                // another's token is there, for a while
 	Expired             // ours is not there any more
 	Stolen              // another's token is where ours was
+	Refilled            // ours is there, but only again: the node cannot vouch for the time before
 	Foreign             // a key that is no lock is in the way: of another type, or without a TTL
 	Timeout             // no answer in time
 	Unreachable         // no connection, or it broke
@@ -62,7 +64,7 @@ const (
 )
 
 var outcomeNames = [...]string{
-	"granted", "held", "expired", "stolen", "foreign key", "timeout", "unreachable", "loading",
+	"granted", "held", "expired", "stolen", "refilled", "foreign key", "timeout", "unreachable", "loading",
 	"read-only", "out of memory", "denied", "busy", "unfit", "failed", "unasked",
 }
 
@@ -92,7 +94,12 @@ func (e *NodeError) Error() string {
 	case e.Holder != "":
 		fmt.Fprintf(&s, " by %s for %v", e.Holder, e.TTL)
 	case e.Err != nil:
-		fmt.Fprintf(&s, ": %v", e.Err)
+		s.WriteString(": ")
+		if op := (*net.OpError)(nil); errors.As(e.Err, &op) {
+			fmt.Fprintf(&s, "%s: %v", op.Op, op.Err) // the address has been said
+		} else {
+			s.WriteString(e.Err.Error())
+		}
 	case e.Outcome == Timeout:
 		fmt.Fprintf(&s, " after %v", e.Elapsed.Round(time.Millisecond/10))
 	}
@@ -109,10 +116,11 @@ type QuorumError struct {
 	Op   string // "acquire", "extend" or "release"
 	Name string // the lock
 
+	N       int // nodes in all
 	Need    int // votes that would have been enough
 	Granted int // nodes that said yes
 	Held    int // nodes that answered, and said no
-	Failed  int // nodes that gave no usable answer
+	Failed  int // nodes that gave no usable answer; the rest had no say any more
 
 	Kind  error // ErrHeld, ErrNoQuorum or ErrLost
 	Cause error // what ended it, other than the votes: the context's error, say; or nil

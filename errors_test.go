@@ -36,6 +36,10 @@ func TestQuorumErrorText(t *testing.T) {
 			&NodeError{Node: "a:1", Outcome: Unreachable, Err: errors.New("dial tcp: connection refused")},
 			&NodeError{Node: "b:1", Outcome: Timeout, Elapsed: time.Second, Err: errors.New("silent for 2s")}),
 			`redlock: acquire "jobs": no quorum: 0 of 2 votes, context deadline exceeded (a:1: unreachable: dial tcp: connection refused; b:1: timeout: silent for 2s)`},
+		{&NodeError{Node: "10.0.0.1:6379", Outcome: Unreachable, Err: &net.OpError{
+			Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 6379},
+			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}},
+			"10.0.0.1:6379: unreachable: dial: connect: connection refused"},
 		{q("extend", ErrLost, nil, &NodeError{Node: "a:1", Outcome: Expired}),
 			`redlock: extend "jobs": lock lost: 0 of 2 votes (a:1: expired)`},
 		{q("release", ErrNoQuorum, nil), `redlock: release "jobs": no quorum: 0 of 2 votes`},

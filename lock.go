@@ -234,6 +234,7 @@ func (l *Lock) weigh(r *round, i int, a *reply) vote {
 	switch a.outcome {
 	case Granted:
 		if r.op == opExtend && !l.counts(i) {
+			a.outcome = Refilled
 			return voteNo
 		}
 		return voteYes

@@ -474,6 +474,39 @@ func TestRelease(t *testing.T) {
 			}
 		})
 	})
+	t.Run("of a lock that expired and nobody noticed", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			l := acquired(t, ms.locker(t, nil), "a")
+			pass(time.Until(l.Until())) // the keys live for the drift longer
+			if err := l.Release(t.Context()); !errors.Is(err, errExpired) {
+				t.Errorf("got %v, want that it had expired", err)
+			}
+			synctest.Wait()
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("left on the nodes: %v", left)
+			}
+		})
+	})
+	t.Run("after a node refused to extend", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			l := acquired(t, ms.locker(t, nil), "a")
+			ms[0].set(func(m *model) { m.fails = errLoading })
+			if err := l.Extend(t.Context()); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			ms[0].set(func(m *model) { m.fails = nil })
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("left on the nodes: %v", left)
+			}
+		})
+	})
 	t.Run("is idempotent and safe to call at once", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)

@@ -82,7 +82,7 @@ type place uint8
 
 const (
 	nowhere   place = iota // never sent there, refused, or given back
-	queued                 // the acquire waits in the lane
+	queued                 // the acquire waits in the lane, or was dropped there
 	sent                   // the acquire went out: the token is there, or may be
 	releasing              // a release is in the lane, or owed
 )
@@ -125,6 +125,7 @@ type node struct {
 	flying   map[string]int // by key, the requests under way; nil while there is one strand
 	down     *NodeError     // why nothing is sent now; nil: the server is well
 	since    time.Time      // since when it is down
+	breaks   int            // connections that have broken while in use
 	draining bool
 }
 
@@ -243,14 +244,11 @@ func (n *node) fail(err error) {
 	var dropped []*request
 	down, releases := n.down, n.queue[:0]
 	for _, q := range n.queue {
-		switch {
-		case q.op == opRelease:
+		if q.op == opRelease {
 			releases = append(releases, q)
-			continue
-		case q.op == opAcquire:
-			q.claim.at[n.index] = nowhere
+		} else {
+			dropped = append(dropped, q)
 		}
-		dropped = append(dropped, q)
 	}
 	clear(n.queue[len(releases):])
 	n.queue = releases

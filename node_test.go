@@ -236,6 +236,10 @@ func TestSilentNodeAnswersForItself(t *testing.T) {
 		if took := time.Since(begin); took != 0 {
 			t.Errorf("second attempt waited %v for nodes known to be silent", took)
 		}
+		synctest.Wait()
+		if did := ms[2].seen; len(did) != 2 {
+			t.Errorf("the third was bothered with %q: the second attempt was lost without it", did)
+		}
 		pass(5 * time.Second)
 		if len(downs) != 2 {
 			t.Errorf("hooks told %q", downs)
@@ -255,6 +259,90 @@ func TestSilentNodeAnswersForItself(t *testing.T) {
 			t.Errorf("held on %d of 3", n)
 		}
 	})
+}
+
+// TestDownNodeAnswersAtOnce: a node that is known to be gone costs no wait at all.
+func TestDownNodeAnswersAtOnce(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		for _, m := range ms[:3] {
+			m.kill()
+		}
+		for range 20 {
+			begin := time.Now()
+			_, err := lk.TryAcquire(t.Context(), "a")
+			wantQuorumError(t, err, ErrNoQuorum)
+			if took := time.Since(begin); took > 0 {
+				t.Errorf("took %v", took)
+			}
+			pass(777 * time.Millisecond)
+		}
+	})
+}
+
+// TestBrokenConnectionsAreNoticedTogether: when one strand's connection has
+// broken, the others make new ones before they are used.
+func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var links []*onceBroken
+		lk, err := start(1, nil, func(*Options) []server {
+			m := newModel("node0")
+			m.slow(5 * time.Millisecond)
+			return []server{&onceBroken{model: m, all: &links}}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lk.Close()
+		pass(time.Second)
+		if len(links) != farStrands-1 {
+			t.Fatalf("%d strands besides the first", len(links))
+		}
+		for _, l := range append(links, lk.nodes[0].strands[0].srv.(*onceBroken)) {
+			l.broken.Store(true)
+		}
+		_, err = lk.TryAcquire(t.Context(), "first")
+		wantQuorumError(t, err, ErrNoQuorum)
+		var wg sync.WaitGroup
+		for i := range 2 * farStrands {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				if _, err := lk.TryAcquire(t.Context(), fmt.Sprint(i)); err != nil {
+					t.Errorf("the break was known by now: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// onceBroken is a connection that may be broken until it is made anew.
+type onceBroken struct {
+	*model
+	all    *[]*onceBroken
+	broken atomic.Bool
+}
+
+func (o *onceBroken) fork() server {
+	other := &onceBroken{model: o.model, all: o.all}
+	*o.all = append(*o.all, other)
+	return other
+}
+
+func (o *onceBroken) connect(ctx context.Context) (time.Duration, error) {
+	o.broken.Store(false)
+	return o.model.connect(ctx)
+}
+
+func (o *onceBroken) exec(batch []*request) error {
+	if o.broken.Load() {
+		for _, q := range batch {
+			q.reply = reply{outcome: Unreachable, err: errCut}
+		}
+		return errCut
+	}
+	return o.model.exec(batch)
 }
 
 // TestCleanUpOutlivesTheCaller: an attempt whose caller is gone, at nodes that

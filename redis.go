@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,6 +208,13 @@ func (s *redisServer) exec(batch []*request) error {
 	return nil
 }
 
+// errUnasked is a command's error until its reply has been read. go-redis leaves
+// the commands of a pipeline as they are when it cannot get a connection because
+// the server said no to the handshake (credentials, say, or too many clients):
+// without this mark, one that is used again would still have the reply of the
+// time before.
+var errUnasked = errors.New("no reply")
+
 // reload loads the scripts into a server that has dropped them, and carries out
 // the rest of a batch again from the first request that it did not know how to.
 // All the rest, and not just those that failed: another client may have loaded
@@ -241,19 +249,22 @@ func (s *redisServer) pipeline(batch []*request) error {
 		cmd := s.command(q.op, used[q.op])
 		used[q.op]++
 		copy(cmd.Args()[3:], q.claim.args[:])
-		cmd.SetErr(nil)
+		cmd.SetErr(errUnasked)
 		s.order = append(s.order, cmd)
 	}
 	ctx := context.Background()
 	s.refresh()
 	_ = s.pipe.BatchProcess(ctx, s.order...)
-	_, _ = s.pipe.Exec(ctx) // every command has its own error
+	_, failure := s.pipe.Exec(ctx)
 	s.last = time.Now()
 	var broken error
 	for i, q := range batch {
 		cmd := s.order[i].(*redis.Cmd)
 		err := cmd.Err()
-		if err != nil && !isReply(err) {
+		if err == errUnasked {
+			err = cmp.Or(failure, err)
+			broken = err
+		} else if err != nil && !isReply(err) {
 			broken = err
 		}
 		q.reply = parse(q.op, cmd.Val(), err)

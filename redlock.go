@@ -76,8 +76,11 @@ func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 	options := make([]*redis.Options, len(nodes))
 	for i, client := range nodes {
 		c, ok := any(client).(interface{ Options() *redis.Options })
-		if null, isClient := any(client).(*redis.Client); !ok || isClient && null == nil {
-			return nil, fmt.Errorf("redlock: node %d: %T %v is not a client of one Redis server; give a *redis.Client for each node", i, client, client)
+		if null, isClient := any(client).(*redis.Client); isClient && null == nil {
+			return nil, fmt.Errorf("redlock: node %d: the *redis.Client is nil", i)
+		}
+		if !ok {
+			return nil, fmt.Errorf("redlock: node %d: a %T is no client of one Redis server; give a *redis.Client for each node", i, client)
 		}
 		options[i] = c.Options()
 	}

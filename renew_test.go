@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,7 +108,8 @@ func TestMaxHold(t *testing.T) {
 	})
 }
 
-// TestThousandsRenewed: one goroutine renews them all, in few pipelines.
+// TestThousandsRenewed: one goroutine renews them all, in few pipelines, some
+// hundred at a time, and all of them when they are due.
 func TestThousandsRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const n = 2000
@@ -122,14 +124,24 @@ func TestThousandsRenewed(t *testing.T) {
 		for i := range locks {
 			locks[i] = acquired(t, lk, fmt.Sprint(i), Renewed())
 		}
-		synctest.Wait()
 		before := len(counted.sizes())
-		pass(30 * time.Second)
+		lk.renewals.mu.Lock()
+		due := locks[0].renewal.at
+		lk.renewals.mu.Unlock()
+		pass(time.Until(due))
+		renewals := counted.sizes()[before:]
+		if got := sum(renewals); got != n {
+			t.Errorf("%d of %d were renewed when they were due", got, n)
+		}
+		if most := slices.Max(renewals); most > maxFlying {
+			t.Errorf("%d renewals were under way at once", most)
+		}
+		pass(25 * time.Second)
 		if now := runtime.NumGoroutine(); now > goroutines {
 			t.Errorf("%d goroutines, %d before", now, goroutines)
 		}
-		if batches := len(counted.sizes()) - before; batches > 9*n/20 {
-			t.Errorf("nine renewals of %d locks took %d pipelines", n, batches)
+		if batches := len(counted.sizes()) - before; batches > 8*n/20 {
+			t.Errorf("eight renewals of %d locks took %d pipelines", n, batches)
 		}
 		for _, l := range locks {
 			if err := l.Release(t.Context()); err != nil {
@@ -138,6 +150,29 @@ func TestThousandsRenewed(t *testing.T) {
 		}
 		if len(lk.renewals.due)+len(lk.renewals.flying)+len(lk.renewals.live) > 0 {
 			t.Error("released locks are still in the heap")
+		}
+	})
+}
+
+// TestRenewalsGoTogether: locks that are due at nearly the same time share their
+// pipelines.
+func TestRenewalsGoTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		counted := &counting{model: newModel("node0")}
+		lk, err := start(1, nil, func(*Options) []server { return []server{counted} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lk.Close()
+		for i := range 90 {
+			acquired(t, lk, fmt.Sprint(i), Renewed())
+			pass(time.Millisecond)
+		}
+		before := len(counted.sizes())
+		pass(5 * time.Second)
+		renewals := counted.sizes()[before:]
+		if sum(renewals) != 90 || len(renewals) > 30 {
+			t.Errorf("90 renewals, due within 90 ms, went in pipelines of %v", renewals)
 		}
 	})
 }

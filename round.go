@@ -54,7 +54,7 @@ func (r *round) start(sent, deadline time.Time) {
 	for i, n := range r.locker.nodes {
 		q := &r.reqs[i]
 		q.op, q.claim, q.deadline, q.to, q.reply = r.op, &r.lock.claim, deadline, r, reply{}
-		if r.op != opRelease && r.decided() == lost {
+		if r.decided() == lost {
 			r.drop()
 			continue
 		}
@@ -146,7 +146,7 @@ func (r *round) drop() {
 func (r *round) explain(now time.Time, cause error) *QuorumError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := &QuorumError{Op: r.op.String(), Name: r.lock.name, Need: r.ballot.need, Cause: cause}
+	e := &QuorumError{Op: r.op.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause}
 	b := r.ballot
 	for i, n := range r.locker.nodes {
 		answer := NodeError{Node: n.name, Outcome: Timeout, Elapsed: elapsed(r.sent, now)}

@@ -39,15 +39,16 @@ type strand struct {
 	idle bool      // waits for wake
 	busy time.Time // since when the server has owed it an answer; zero: it does not
 
+	// The node's breaks when it connected. One that is behind has a connection to a
+	// server that has gone since, perhaps, and makes a new one before it is used.
+	breaks int
+
 	// The goroutine's own, kept between batches.
 	batch, dropped []*request
 }
 
 func (n *node) addStrand(srv server) {
 	s := &strand{node: n, srv: srv, first: len(n.strands) == 0, wake: make(chan struct{}, 1)}
-	if s.first {
-		s.busy = n.clock.Now() // with connecting
-	}
 	n.strands = append(n.strands, s)
 	n.running.Go(s.run)
 }
@@ -60,16 +61,38 @@ func (s *strand) nudge() {
 
 func (s *strand) run() {
 	for s.join() {
-		for batch := s.next(); ; batch = s.next() {
-			if batch == nil {
+		for {
+			batch, ok := s.next()
+			if !ok {
 				return
+			}
+			if batch == nil {
+				break
 			}
 			err := s.srv.exec(batch)
 			s.settle(batch)
-			if err != nil {
-				s.failed(err)
-				break
+			if err == nil {
+				continue
 			}
+			s.broke()
+			if classify(err) != Unreachable { // else it is worth a look: join finds out
+				s.failed(err)
+			}
+			break
+		}
+	}
+}
+
+// broke has all strands look after their connections: a server that was restarted
+// has closed them all.
+func (s *strand) broke() {
+	n := s.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.breaks++
+	for _, other := range n.strands {
+		if other.idle {
+			other.nudge()
 		}
 	}
 }
@@ -79,6 +102,12 @@ func (s *strand) run() {
 func (s *strand) join() bool {
 	n := s.node
 	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
+		n.mu.Lock()
+		s.breaks = n.breaks
+		if n.down == nil {
+			s.busy = n.clock.Now()
+		}
+		n.mu.Unlock()
 		rtt, err := s.srv.connect(n.ctx)
 		n.mu.Lock()
 		s.busy = time.Time{}
@@ -115,21 +144,26 @@ func (s *strand) join() bool {
 	}
 }
 
-// failed deals with a connection that could not be made, or broke. Where another
-// strand's breaks, its requests have their answer, and the first finds out by
-// itself whether the node is down.
+// failed deals with a connection that could not be made, or is of no use. Where
+// it is another strand's, its requests have their answer, and the first finds out
+// by itself whether the node is down.
 func (s *strand) failed(err error) {
 	if s.first {
 		s.node.fail(err)
 	}
 }
 
-// next waits for requests and takes a batch of them; nil when the lane is closed
-// and has nothing left for this strand to send.
-func (s *strand) next() []*request {
+// next waits for requests and takes a batch of them; nil when the strand should
+// connect again first. It reports false when the lane is closed and has nothing
+// left for this strand to send.
+func (s *strand) next() (batch []*request, ok bool) {
 	n := s.node
 	for {
 		n.mu.Lock()
+		if s.breaks != n.breaks && !n.draining {
+			n.mu.Unlock()
+			return nil, true
+		}
 		if len(n.owed) > 0 && !n.clock.Now().Before(n.retry) {
 			n.repay()
 		}
@@ -142,13 +176,13 @@ func (s *strand) next() []*request {
 			}
 			s.dropped = s.dropped[:0]
 			if len(s.batch) > 0 {
-				return s.batch
+				return s.batch, true
 			}
 			continue
 		}
 		if n.draining {
 			n.mu.Unlock()
-			return nil
+			return nil, false
 		}
 		s.idle = true
 		var retry <-chan time.Time
@@ -191,9 +225,6 @@ func (s *strand) take() {
 		case len(s.batch) == maxBatch || s.elsewhere(q.claim.key):
 			rest = append(rest, q)
 		case late || q.op == opAcquire && *at != queued: // a release has cancelled it
-			if q.op == opAcquire {
-				*at = nowhere
-			}
 			s.dropped = append(s.dropped, q)
 		default:
 			if q.op == opAcquire {

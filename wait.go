@@ -20,13 +20,21 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	if err != nil {
 		return nil, err
 	}
+	var last *QuorumError
 	for try := 0; ; try++ {
 		l, err := lk.attempt(ctx, name, a)
+		if err != nil && ctx.Err() != nil && last != nil {
+			// A round that was cut short knows less than the one before: nodes that
+			// had no time to answer are not why we were waiting.
+			last.Cause = ended(ctx)
+			return nil, last
+		}
 		var why *QuorumError
-		if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless(len(lk.nodes)) {
+		if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless() {
 			return l, err
 		}
-		timer := time.NewTimer(pause(try, a.ttl, why.freeIn(len(lk.nodes)), rand.Float64()))
+		last = why
+		timer := time.NewTimer(pause(try, a.ttl, why.freeIn(), rand.Float64()))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -61,16 +69,16 @@ func pause(try int, ttl, free time.Duration, jitter float64) time.Duration {
 	return d
 }
 
-// freeIn is the earliest time at which a quorum of n nodes can be free by
-// expiry, going by what the holders have left there; zero: now.
-func (e *QuorumError) freeIn(n int) time.Duration {
+// freeIn is the earliest time at which a quorum can be free by expiry, going by
+// what the holders have left at the nodes; zero: now.
+func (e *QuorumError) freeIn() time.Duration {
 	var held []time.Duration
 	for _, err := range e.Nodes() {
 		if err.Outcome == Held {
 			held = append(held, err.TTL)
 		}
 	}
-	need := e.Need - (n - len(held) - e.Failed) // held nodes that have to become free
+	need := e.Need - (e.N - len(held) - e.Failed) // held nodes that have to become free
 	if need <= 0 || need > len(held) {
 		return 0
 	}
@@ -78,13 +86,13 @@ func (e *QuorumError) freeIn(n int) time.Duration {
 	return held[need-1]
 }
 
-// hopeless reports whether keys that are no locks leave no quorum of n nodes.
-func (e *QuorumError) hopeless(n int) bool {
+// hopeless reports whether keys that are no locks leave no quorum of nodes.
+func (e *QuorumError) hopeless() bool {
 	foreign := 0
 	for _, err := range e.Nodes() {
 		if err.Outcome == Foreign {
 			foreign++
 		}
 	}
-	return n-foreign < e.Need
+	return e.N-foreign < e.Need
 }

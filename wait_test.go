@@ -52,14 +52,14 @@ func TestFreeIn(t *testing.T) {
 		{4, 3, 0, []time.Duration{3, 5}, 3}, // a tie
 		{1, 1, 0, []time.Duration{6}, 6},
 	} {
-		e := &QuorumError{Need: tt.need, Failed: tt.failed}
+		e := &QuorumError{N: tt.n, Need: tt.need, Failed: tt.failed}
 		for _, d := range tt.held {
 			e.note(&NodeError{Outcome: Held, TTL: d})
 		}
 		for range tt.failed {
 			e.note(&NodeError{Outcome: Timeout})
 		}
-		if got := e.freeIn(tt.n); got != tt.want {
+		if got := e.freeIn(); got != tt.want {
 			t.Errorf("%d of %d, held for %v, %d failed: free in %v, want %v", tt.need, tt.n, tt.held, tt.failed, got, tt.want)
 		}
 	}
@@ -124,6 +124,28 @@ func TestAcquireIsBoundedByCtxOnly(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestRoundCutShort: ctx may end in the middle of a round; what was known before
+// it began is still why there was no lock (E2).
+func TestRoundCutShort(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		for _, m := range ms {
+			m.put("a", "rival", time.Hour)
+			m.slow(15 * time.Millisecond)
+		}
+		for at := 65 * time.Millisecond; at < 300*time.Millisecond; at += time.Millisecond {
+			ctx, cancel := context.WithTimeout(t.Context(), at)
+			_, err := lk.Acquire(ctx, "a")
+			wantQuorumError(t, err, ErrHeld)
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			cancel()
+		}
+	})
 }
 
 // TestAcquireOnceNodesAreBack: no quorum is something to wait for, too.
@@ -303,6 +325,32 @@ func TestCloseWhileWaiting(t *testing.T) {
 		}
 		if took := time.Since(begin); took > 0 {
 			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// TestCloseDuringAnAttempt: what is won while the Locker closes is given back.
+func TestCloseDuringAnAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		for _, m := range ms {
+			m.slow(50 * time.Millisecond)
+		}
+		tried := make(chan error)
+		go func() {
+			_, err := lk.TryAcquire(t.Context(), "a")
+			tried <- err
+		}()
+		pass(10 * time.Millisecond)
+		if err := lk.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-tried; !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left on the nodes: %v", left)
 		}
 	})
 }
