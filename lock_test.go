@@ -289,7 +289,8 @@ func TestWonWhileCtxEnded(t *testing.T) {
 		for i := range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
 			ms[2].set(func(m *model) { m.spy = func(*request) { cancel() } })
-			if l, err := lk.TryAcquire(ctx, fmt.Sprint(i)); l != nil || !errors.Is(err, context.Canceled) {
+			l, err := lk.TryAcquire(ctx, fmt.Sprint(i))
+			if l != nil || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), fmt.Sprintf("acquire %q", fmt.Sprint(i))) {
 				t.Fatalf("lock %v, %v", l, err)
 			}
 			synctest.Wait()

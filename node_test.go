@@ -443,6 +443,28 @@ func TestRefusalsLeaveNothingToRelease(t *testing.T) {
 	})
 }
 
+// TestOwedByAnotherStrand: it is the first strand that tries owed releases again,
+// also when it was idle as another came to owe one.
+func TestOwedByAnotherStrand(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(1)
+		ms[0].slow(5 * time.Millisecond)
+		lk := ms.locker(t, &Options{TTL: time.Hour})
+		kept, given := acquired(t, lk, "kept"), acquired(t, lk, "given")
+		go kept.Extend(t.Context()) // there at 5 ms, back at 10 ms
+		pass(time.Millisecond)
+		go given.Release(t.Context()) // there at 6 ms, back at 11 ms
+		pass(4500 * time.Microsecond)
+		ms[0].set(func(m *model) { m.fails = errLoading })
+		pass(time.Second)
+		ms[0].set(func(m *model) { m.fails = nil })
+		pass(time.Second)
+		if left := ms.left(); len(left) != 1 || ms[0].holder("kept") == "" {
+			t.Errorf("left on the nodes: %v", left)
+		}
+	})
+}
+
 type redisError string
 
 func (e redisError) Error() string { return string(e) }

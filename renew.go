@@ -51,18 +51,15 @@ func (l *Lock) turns() chan struct{} {
 // beginExtension sends the requests of r, unless the lock has ended. Whoever
 // calls it has the turn.
 func (l *Lock) beginExtension(r *round) error {
-	now := l.locker.opts.Clock.Now()
 	l.mu.Lock()
-	cause, over := l.cause, left(l.until, now) <= 0
+	if l.cause != nil {
+		defer l.mu.Unlock()
+		return l.cause
+	}
 	l.rounds++
 	r.number = l.rounds
 	l.mu.Unlock()
-	switch {
-	case cause != nil:
-		return cause
-	case over:
-		return l.expire()
-	}
+	now := l.locker.opts.Clock.Now()
 	r.start(now, now.Add(l.locker.nodeTimeout(l.ttl)))
 	return nil
 }
