@@ -475,6 +475,23 @@ func TestRelease(t *testing.T) {
 			}
 		})
 	})
+	t.Run("waits for a quorum that could grant it again", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			ms[0].kill()
+			ms[1].kill()
+			lk := ms.locker(t, nil)
+			synctest.Wait()
+			l := acquired(t, lk, "a")
+			ms[4].slow(20 * time.Millisecond)
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("released, and left on the nodes: %v", left)
+			}
+		})
+	})
 	t.Run("of a lock that expired and nobody noticed", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)

@@ -162,24 +162,24 @@ func (n *node) submit(q *request, now time.Time) {
 // the answer if not.
 func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 	at := &q.claim.at[n.index]
-	if q.op == opRelease {
-		switch *at {
-		case sent:
-			*at = releasing
-			return reply{}, true
-		case queued:
-			*at = nowhere // take drops the acquire: it never was sent, and there is nothing to release
-		}
-		return reply{outcome: Expired}, false
+	if q.op == opRelease && *at == sent {
+		*at = releasing
+		return reply{}, true
+	}
+	if q.op == opRelease && *at == queued {
+		*at = nowhere // take drops the acquire: it never was sent, and there is nothing to release
 	}
 	switch silent := n.silent(now); {
+	// Also to the release of what is not there: a lock is free again when a quorum
+	// of nodes could grant it, and a node that is away could not.
 	case n.down != nil:
 		return reply{outcome: n.down.Outcome, err: n.down.Err}, false
 	case silent > n.timeout:
 		return reply{outcome: Timeout, err: fmt.Errorf("silent for %v", silent.Round(time.Millisecond))}, false
 	case q.op == opAcquire:
 		*at = queued
-	case *at == nowhere:
+		return reply{}, true
+	case q.op == opRelease || *at == nowhere:
 		return reply{outcome: Expired}, false
 	}
 	return reply{}, true

@@ -47,7 +47,8 @@ func (lk *Locker) newRound(step op, l *Lock, then func(*round)) *round {
 
 // start sends the requests, all of them before it returns, so that nothing which
 // the caller does next can overtake any of them. A round that is lost on the way
-// (too many nodes are known to be down) bothers no further node.
+// (too many nodes are known to be down) bothers no further node; a release cannot
+// be, since what was won is at a quorum of nodes, and all those are asked.
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
 	r.refs.Store(int32(len(r.reqs)) + 1)

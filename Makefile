@@ -1,0 +1,58 @@
+# What CI runs are targets that people run, too.
+
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.6.0
+
+# How long each fuzz target runs, and what the comparison with others is told.
+FUZZTIME   = 10s
+BENCHFLAGS = -quick
+
+# The race detector needs a C compiler. Without one the tests run all the same.
+RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+.PHONY: help test short vet tidy names first fuzz bench demo cover ci
+
+help: ## print this
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+test: ## run all tests of all modules, under the race detector
+	@command -v redis-server >/dev/null || echo "there is no redis-server: the tests that need one are skipped"
+	.ci/each go test $(RACE) ./...
+
+short: ## run the tests that take no time
+	.ci/each go test -short ./...
+
+vet: ## gofmt, go vet, staticcheck and govulncheck
+	@unformatted=$$(gofmt -l .) && test -z "$$unformatted" || { echo "gofmt -w is due for:" $$unformatted; exit 1; }
+	.ci/each go vet ./...
+	.ci/each go run $(STATICCHECK) ./...
+	.ci/vulnerabilities $(GOVULNCHECK)
+
+tidy: ## check that go.mod and go.sum have what is needed, and nothing else
+	go mod tidy -diff
+	@echo "bench: left out of this check: the tests of a library that it measures need a module that cannot be downloaded"
+
+names: ## check that no file names what has no place in it
+	.ci/names
+
+first: ## run the README's first command, and look at what it prints
+	.ci/first
+
+fuzz: ## run each fuzz target for FUZZTIME (10s)
+	@set -e; for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$pkg; \
+		done; \
+	done
+
+bench: ## compare with other libraries on redis-servers of its own; BENCHFLAGS=-help says how
+	cd bench && go run . $(BENCHFLAGS)
+
+demo: ## show how a lock changes hands while nodes fail
+	go run ./cmd/redlock demo
+
+cover: ## say how much of the root module its tests run, function by function in cover.out
+	go test -coverpkg=./... -coverprofile=cover.out ./...
+	@go tool cover -func=cover.out | tail -n 1
+
+ci: vet tidy names first test ## all of what CI checks
