@@ -166,7 +166,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	}
 	e.Granted, e.Held, e.Failed = b.yes, b.no, b.none
 	switch {
-	case r.op == opAcquire && !b.unreachable():
+	case r.op == opAcquire && !b.unreachable() && b.no > 0: // without a no, late votes only
 		e.Kind = ErrHeld
 	case r.op != opAcquire && b.refused():
 		e.Kind = ErrLost

@@ -148,6 +148,26 @@ func TestRoundCutShort(t *testing.T) {
 	})
 }
 
+// TestVotesAfterTheRound: grants that come between the end of waiting and the
+// error are no reason to say that another has the lock.
+func TestVotesAfterTheRound(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		for _, m := range ms {
+			m.slow(10 * time.Millisecond)
+		}
+		l := lk.newLock("a", time.Minute)
+		r := lk.newRound(opAcquire, l, nil)
+		r.start(time.Now(), time.Now().Add(time.Second))
+		r.wait(t.Context(), time.Millisecond)
+		pass(time.Second)
+		wantQuorumError(t, r.explain(time.Now(), nil), ErrNoQuorum)
+		r.drop()
+		l.giveBack()
+	})
+}
+
 // TestAcquireOnceNodesAreBack: no quorum is something to wait for, too.
 func TestAcquireOnceNodesAreBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {

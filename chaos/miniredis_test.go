@@ -24,7 +24,7 @@ import (
 // A node that restarts without its data is not among the faults: that breaks
 // plain Redlock, as docs/safety.md says.
 func TestNodesUnderFire(t *testing.T) {
-	seeds := 40
+	seeds := 24
 	if testing.Short() {
 		seeds = 8
 	}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/redis/go-redis/v9"
+)
+
+// The promise that our locks exclude those of every other client that speaks
+// plain Redlock is tested here, where the other client is required anyway.
+
+// bothOn starts servers with our Locker and theirs over the same nodes.
+func bothOn(t *testing.T) (ours *redlock.Locker, theirs *redsync.Redsync, clients []*redis.Client) {
+	t.Helper()
+	if err := redisproc.Available(); err != nil {
+		t.Skip(err)
+	}
+	var pools []redsyncredis.Pool
+	for range 3 {
+		s, err := redisproc.Start("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Stop)
+		c := redis.NewClient(&redis.Options{Addr: s.Addr})
+		t.Cleanup(func() { _ = c.Close() })
+		clients, pools = append(clients, c), append(pools, goredis.NewPool(c))
+	}
+	ours, err := redlock.New(clients, &redlock.Options{TTL: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ours.Close() })
+	return ours, redsync.New(pools...), clients
+}
+
+// values lists what the nodes have under a key, with how many of them have it.
+func values(t *testing.T, clients []*redis.Client, key string) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	for _, c := range clients {
+		switch v, err := c.Get(context.WithoutCancel(t.Context()), key).Result(); {
+		case err == nil:
+			found[v]++
+		case !errors.Is(err, redis.Nil):
+			t.Fatal(err)
+		}
+	}
+	return found
+}
+
+// TestExclusionWithRedsync: four workers with our locks and four with redsync's on
+// one key. There is never more than one inside, and both kinds get in.
+func TestExclusionWithRedsync(t *testing.T) {
+	ours, theirs, _ := bothOn(t)
+	length := 4 * time.Second
+	if testing.Short() {
+		length = time.Second
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+
+	// Validity is far longer than any stay, also on a busy machine, and checked at
+	// the end of each.
+	var inside, ourLocks, theirLocks atomic.Int64
+	enter := func(until func() time.Time, locks *atomic.Int64) {
+		if n := inside.Add(1); n > 1 {
+			t.Errorf("%d inside at once", n)
+		}
+		time.Sleep(rand.N(2 * time.Millisecond)) // the work
+		if time.Now().After(until()) {
+			t.Error("the lock has ended under the work, which proves nothing")
+		}
+		inside.Add(-1)
+		locks.Add(1)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				l, err := ours.Acquire(ctx, "a")
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Error(err)
+					}
+					return
+				}
+				enter(l.Until, &ourLocks)
+				if err := l.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		all.Go(func() {
+			for ctx.Err() == nil {
+				// A mutex for each try, and with it a value for each.
+				m := theirs.NewMutex("a", redsync.WithExpiry(10*time.Second))
+				if err := m.TryLock(); err == nil {
+					enter(m.Until, &theirLocks)
+					if ok, err := m.Unlock(); !ok {
+						t.Errorf("redsync's Unlock: %v", err)
+					}
+				}
+				time.Sleep(rand.N(10 * time.Millisecond)) // the delay that users give it
+			}
+		})
+	}
+	all.Wait()
+	t.Logf("%d locks of ours, %d of redsync's", ourLocks.Load(), theirLocks.Load())
+	if ourLocks.Load() == 0 || theirLocks.Load() == 0 {
+		t.Error("one kind never got in")
+	}
+}
+
+// TestRedsyncHolds: a lock of redsync's is held to ours, which say by whom, and
+// releasing an old one of ours does not end it.
+func TestRedsyncHolds(t *testing.T) {
+	ours, theirs, clients := bothOn(t)
+	ctx := t.Context()
+	old, err := ours.TryAcquire(ctx, "a", redlock.WithTTL(time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := theirs.NewMutex("a", redsync.WithExpiry(time.Minute), redsync.WithTries(100), redsync.WithRetryDelay(50*time.Millisecond))
+	if err := m.Lock(); err != nil { // once ours has run out
+		t.Fatal(err)
+	}
+	_, err = ours.TryAcquire(ctx, "a")
+	var q *redlock.QuorumError
+	if !errors.Is(err, redlock.ErrHeld) || !errors.As(err, &q) {
+		t.Fatalf("got %v, want ErrHeld", err)
+	}
+	for _, n := range q.Nodes() {
+		if n.Outcome == redlock.Held && n.Holder != m.Value() {
+			t.Errorf("%v, want it held by %s", n, m.Value())
+		}
+	}
+	if err := old.Release(ctx); !errors.Is(err, redlock.ErrLost) {
+		t.Errorf("our old lock: Release: %v", err)
+	}
+	if err := old.Extend(ctx); !errors.Is(err, redlock.ErrLost) {
+		t.Errorf("our old lock: Extend: %v", err)
+	}
+	if got := values(t, clients, "a"); fmt.Sprint(got) != fmt.Sprint(map[string]int{m.Value(): 3}) {
+		t.Errorf("the nodes have %v, want %s on all three", got, m.Value())
+	}
+	if ok, err := m.Unlock(); !ok {
+		t.Errorf("redsync's Unlock: %v", err)
+	}
+}
+
+// TestRedsyncIsHeldOff: and the other way round.
+func TestRedsyncIsHeldOff(t *testing.T) {
+	ours, theirs, clients := bothOn(t)
+	ctx := t.Context()
+	old := theirs.NewMutex("a", redsync.WithExpiry(time.Second))
+	if err := old.TryLock(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := ours.Acquire(ctx, "a") // once theirs has run out
+	if err != nil {
+		t.Fatal(err)
+	}
+	var taken *redsync.ErrTaken
+	if err := theirs.NewMutex("a").TryLock(); !errors.As(err, &taken) {
+		t.Errorf("redsync's TryLock: %v", err)
+	}
+	if ok, err := old.Unlock(); ok {
+		t.Errorf("redsync has unlocked what is ours (%v)", err)
+	}
+	if ok, err := old.Extend(); ok {
+		t.Errorf("redsync has extended what is ours (%v)", err)
+	}
+	if err := l.Extend(ctx); err != nil {
+		t.Error(err)
+	}
+	if got := values(t, clients, "a"); got[l.Token()] < 2 || len(got) != 1 {
+		t.Errorf("the nodes have %v, want %s", got, l.Token())
+	}
+	if err := l.Release(ctx); err != nil {
+		t.Error(err)
+	}
+}
