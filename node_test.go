@@ -7,147 +7,10 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 )
-
-// TestLaneKeepsOrder: whatever the callers do at once, over near links and far
-// ones, each node sees every release after its acquire, and nothing is left (C3).
-func TestLaneKeepsOrder(t *testing.T) {
-	for _, rtt := range []time.Duration{0, 10 * time.Millisecond} {
-		t.Run(rtt.String(), func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				ms := newModels(5)
-				for _, m := range ms {
-					m.slow(rtt / 2)
-				}
-				lk := ms.locker(t, nil)
-				if far := len(lk.nodes[0].strands) > 1; far != (rtt > 0) {
-					t.Fatalf("%d strands", len(lk.nodes[0].strands))
-				}
-				for i, m := range ms {
-					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
-					m.set(func(m *model) { m.jitter = 10 * rtt })
-				}
-				var wg sync.WaitGroup
-				for i := range 100 {
-					wg.Go(func() {
-						for range 20 {
-							l, err := lk.TryAcquire(t.Context(), fmt.Sprint("k", i))
-							if err != nil {
-								t.Error(err)
-								return
-							}
-							if err := l.Release(t.Context()); err != nil {
-								t.Error(err)
-							}
-						}
-					})
-				}
-				wg.Wait()
-				pass(time.Second)
-				for _, m := range ms {
-					last := map[string]string{}
-					for _, did := range m.seen {
-						var step, key string
-						fmt.Sscan(did, &step, &key)
-						if last[key] == step {
-							t.Fatalf("%s: two of %q in a row", m.name, did)
-						}
-						last[key] = step
-					}
-				}
-				if left := ms.left(); len(left) > 0 {
-					t.Errorf("left on the nodes: %v", left)
-				}
-				for _, n := range lk.nodes {
-					if len(n.flying) > 0 || len(n.queue) > 0 || len(n.owed) > 0 {
-						t.Errorf("%s still has %v under way, %d queued, %d owed", n.name, n.flying, len(n.queue), len(n.owed))
-					}
-				}
-			})
-		})
-	}
-}
-
-// TestFarLinkCostsOneRoundTrip: a request does not wait for the pipeline before
-// its own to come back.
-func TestFarLinkCostsOneRoundTrip(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		const rtt = 20 * time.Millisecond
-		ms := newModels(5)
-		for _, m := range ms {
-			m.slow(rtt / 2)
-		}
-		lk := ms.locker(t, nil)
-		var wg sync.WaitGroup
-		var total atomic.Int64
-		const callers, each = 64, 20
-		for i := range callers {
-			wg.Go(func() {
-				time.Sleep(time.Duration(i) * rtt / callers)
-				for range each {
-					begin := time.Now()
-					l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					total.Add(int64(time.Since(begin)))
-					l.Release(t.Context())
-				}
-			})
-		}
-		wg.Wait()
-		if mean := time.Duration(total.Load() / callers / each); mean > rtt*5/4 {
-			t.Errorf("a lock over a round trip of %v took %v in the mean", rtt, mean)
-		}
-	})
-}
-
-// TestLaneCoalesces: what comes while a pipeline is under way goes in the next
-// one, in one.
-func TestLaneCoalesces(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		m := newModel("node0")
-		counted := &counting{model: m}
-		lk, err := start(1, nil, func(*Options) []server { return []server{counted} })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lk.Close()
-		m.slow(5 * time.Millisecond)
-		for i := range 100 {
-			go lk.TryAcquire(t.Context(), fmt.Sprint(i))
-		}
-		pass(100 * time.Millisecond)
-		if got := counted.sizes(); len(got) > 4 || sum(got) != 100 {
-			t.Errorf("100 requests went in batches of %v", got)
-		}
-	})
-}
-
-// counting notes the size of each batch.
-type counting struct {
-	*model
-	counts  sync.Mutex
-	batches []int
-}
-
-func (c *counting) exec(batch []*request) error {
-	c.counts.Lock()
-	c.batches = append(c.batches, len(batch))
-	c.counts.Unlock()
-	return c.model.exec(batch)
-}
-
-func (c *counting) sizes() []int {
-	c.counts.Lock()
-	defer c.counts.Unlock()
-	return slices.Clone(c.batches)
-}
 
 // TestHungLaneIsBounded: a node that hangs costs callers nothing beyond the first
 // NodeTimeout, and keeps neither goroutines nor a growing queue (C1, C2).
@@ -281,70 +144,6 @@ func TestDownNodeAnswersAtOnce(t *testing.T) {
 	})
 }
 
-// TestBrokenConnectionsAreNoticedTogether: when one strand's connection has
-// broken, the others make new ones before they are used.
-func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var links []*onceBroken
-		lk, err := start(1, nil, func(*Options) []server {
-			m := newModel("node0")
-			m.slow(5 * time.Millisecond)
-			return []server{&onceBroken{model: m, all: &links}}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lk.Close()
-		pass(time.Second)
-		if len(links) != farStrands-1 {
-			t.Fatalf("%d strands besides the first", len(links))
-		}
-		for _, l := range append(links, lk.nodes[0].strands[0].srv.(*onceBroken)) {
-			l.broken.Store(true)
-		}
-		_, err = lk.TryAcquire(t.Context(), "first")
-		wantQuorumError(t, err, ErrNoQuorum)
-		var wg sync.WaitGroup
-		for i := range 2 * farStrands {
-			wg.Go(func() {
-				time.Sleep(time.Duration(i) * time.Millisecond)
-				if _, err := lk.TryAcquire(t.Context(), fmt.Sprint(i)); err != nil {
-					t.Errorf("the break was known by now: %v", err)
-				}
-			})
-		}
-		wg.Wait()
-	})
-}
-
-// onceBroken is a connection that may be broken until it is made anew.
-type onceBroken struct {
-	*model
-	all    *[]*onceBroken
-	broken atomic.Bool
-}
-
-func (o *onceBroken) fork() server {
-	other := &onceBroken{model: o.model, all: o.all}
-	*o.all = append(*o.all, other)
-	return other
-}
-
-func (o *onceBroken) connect(ctx context.Context) (time.Duration, error) {
-	o.broken.Store(false)
-	return o.model.connect(ctx)
-}
-
-func (o *onceBroken) exec(batch []*request) error {
-	if o.broken.Load() {
-		for _, q := range batch {
-			q.reply = reply{outcome: Unreachable, err: errCut}
-		}
-		return errCut
-	}
-	return o.model.exec(batch)
-}
-
 // TestCleanUpOutlivesTheCaller: an attempt whose caller is gone, at nodes that
 // carried it out and did not answer in time, is released as soon as they answer
 // (C4).
@@ -443,28 +242,6 @@ func TestRefusalsLeaveNothingToRelease(t *testing.T) {
 	})
 }
 
-// TestOwedByAnotherStrand: it is the first strand that tries owed releases again,
-// also when it was idle as another came to owe one.
-func TestOwedByAnotherStrand(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(1)
-		ms[0].slow(5 * time.Millisecond)
-		lk := ms.locker(t, &Options{TTL: time.Hour})
-		kept, given := acquired(t, lk, "kept"), acquired(t, lk, "given")
-		go kept.Extend(t.Context()) // there at 5 ms, back at 10 ms
-		pass(time.Millisecond)
-		go given.Release(t.Context()) // there at 6 ms, back at 11 ms
-		pass(4500 * time.Microsecond)
-		ms[0].set(func(m *model) { m.fails = errLoading })
-		pass(time.Second)
-		ms[0].set(func(m *model) { m.fails = nil })
-		pass(time.Second)
-		if left := ms.left(); len(left) != 1 || ms[0].holder("kept") == "" {
-			t.Errorf("left on the nodes: %v", left)
-		}
-	})
-}
-
 type redisError string
 
 func (e redisError) Error() string { return string(e) }
@@ -532,11 +309,4 @@ func TestCloseDrains(t *testing.T) {
 			t.Errorf("TryAcquire after Close: %v", err)
 		}
 	})
-}
-
-func sum(all []int) (s int) {
-	for _, n := range all {
-		s += n
-	}
-	return s
 }
