@@ -182,6 +182,28 @@ func TestEvenNumberIsUnwise(t *testing.T) {
 	})
 }
 
+// TestOpeningWithAHungNode: one node that hangs costs a Locker that is opened and
+// closed little, and not a NodeTimeout each.
+func TestOpeningWithAHungNode(t *testing.T) {
+	for hung, want := range []time.Duration{0, 50 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond} {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			for _, m := range ms[:hung] {
+				m.hang()
+			}
+			begin := time.Now()
+			lk := ms.locker(t, nil)
+			if took := time.Since(begin); took != want {
+				t.Errorf("%d of 5 hung: opened after %v, want %v", hung, took, want)
+			}
+			lk.Close()
+			if took := time.Since(begin); took != want {
+				t.Errorf("%d of 5 hung: opened and closed after %v, want %v", hung, took, want)
+			}
+		})
+	}
+}
+
 // TestServerThatSaysNothing: a server that does not say what it is may vote.
 func TestServerThatSaysNothing(t *testing.T) {
 	var told warnings

@@ -114,7 +114,7 @@ type node struct {
 	ctx     context.Context // ends connecting, when the lane is closed by force
 	cancel  context.CancelFunc
 	drain   chan struct{} // closed: send what is left, then end
-	tried   chan struct{} // closed when the first connect has ended
+	tried   chan<- *node  // gets the node when the first connect has ended
 	running sync.WaitGroup
 
 	mu       sync.Mutex
@@ -129,10 +129,10 @@ type node struct {
 	draining bool
 }
 
-func newNode(index int, srv server, opts *Options) *node {
+func newNode(index int, srv server, opts *Options, tried chan<- *node) *node {
 	n := &node{
 		index: index, name: srv.addr(), clock: opts.Clock, hooks: opts.Hooks, timeout: opts.NodeTimeout,
-		drain: make(chan struct{}), tried: make(chan struct{}),
+		drain: make(chan struct{}), tried: tried,
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.addStrand(srv)
@@ -280,13 +280,21 @@ func (o Outcome) meansAbsent(step op) bool {
 	return false
 }
 
-// close has the lane send what it has, take no more, and end; after force it
-// does so without waiting for the server. Nothing may be submitted afterwards.
+// close has the lane send what it has, take no more, and end; one that has nothing
+// to send ends at once. After force none waits for the server any more. Nothing
+// may be submitted afterwards.
 func (n *node) close() {
 	n.mu.Lock()
 	n.draining = true
+	work := len(n.queue) + len(n.owed)
+	for _, s := range n.strands {
+		work += s.load
+	}
 	n.mu.Unlock()
 	close(n.drain)
+	if work == 0 {
+		n.force()
+	}
 }
 
 func (n *node) force() {
@@ -298,12 +306,9 @@ func (n *node) force() {
 	}
 }
 
-// unfit says why the node must not vote, if it has said so.
-func (n *node) unfit() error {
+// away says why nothing is sent to the node now; nil: it is well.
+func (n *node) away() *NodeError {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.down != nil && n.down.Outcome == Unfit {
-		return n.down
-	}
-	return nil
+	return n.down
 }

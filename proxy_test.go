@@ -185,6 +185,8 @@ func TestPartition(t *testing.T) {
 			rivals := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute, NodeTimeout: time.Second})
 			l := acquired(t, lk, "a", redlock.Renewed())
 			ctx := l.Context(t.Context())
+			plain := acquired(t, lk, "plain") // about which nothing is said to the nodes any more
+			ending := plain.Context(t.Context())
 			first := l.Until()
 			eventually(t, 5*time.Second, "a renewal", func() bool { return l.Until().After(first) })
 			for _, p := range proxies {
@@ -202,13 +204,15 @@ func TestPartition(t *testing.T) {
 			if got.Before(until) {
 				t.Errorf("a rival had the lock %v before the end of its validity", until.Sub(got))
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(slack):
-				t.Error("the holder has not been told")
-			}
-			if cause := context.Cause(ctx); !errors.Is(cause, redlock.ErrLost) {
-				t.Errorf("the context's cause is %v", cause)
+			for _, ctx := range []context.Context{ctx, ending} {
+				select {
+				case <-ctx.Done():
+				case <-time.After(slack):
+					t.Error("the holder has not been told")
+				}
+				if cause := context.Cause(ctx); !errors.Is(cause, redlock.ErrLost) {
+					t.Errorf("the context's cause is %v", cause)
+				}
 			}
 			if moved := l.Until().Sub(until); moved != 0 {
 				t.Errorf("cut off, the end of validity has moved by %v", moved)

@@ -68,7 +68,8 @@ type Locker struct {
 // locking; hooks that were added to a client are not called. The clients stay
 // the caller's: New does not use, change or close them.
 //
-// New waits for the nodes to say what they are, at most Options.NodeTimeout. It
+// New waits for the nodes to say what they are, at most Options.NodeTimeout, and
+// not as long for the last of them once a quorum has. It
 // refuses what would break a lock: the same server twice, a replica, a cluster
 // node, one that may evict locks. A node that does not answer yet is no error:
 // it has no vote until it does, and is checked then.
@@ -152,23 +153,32 @@ func start(n int, opts *Options, servers func(*Options) []server) (*Locker, erro
 		o.Hooks.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
 	}
 	lk := &Locker{opts: o, closing: make(chan struct{})}
+	tried := make(chan *node, n)
 	for i, s := range servers(&o) {
-		lk.nodes = append(lk.nodes, newNode(i, s, &o))
+		lk.nodes = append(lk.nodes, newNode(i, s, &o, tried))
 	}
 	lk.renewals = newRenewals(lk)
 
+	// Every node is asked what it is; but once a quorum has said so, the others get
+	// no more than some times as long. They are checked whenever they do answer.
+	begin := time.Now()
 	limit := time.NewTimer(o.NodeTimeout)
 	defer limit.Stop()
 	var unfit []error
-	for _, n := range lk.nodes {
+	for asked, fit := n, 0; asked > 0; {
 		select {
-		case <-n.tried:
+		case node := <-tried:
+			asked--
+			switch why := node.away(); {
+			case why == nil:
+				if fit++; fit == o.Quorum {
+					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), o.NodeTimeout-time.Since(begin)))
+				}
+			case why.Outcome == Unfit:
+				unfit = append(unfit, fmt.Errorf("redlock: node %w", why))
+			}
 		case <-limit.C:
-			limit.Reset(0) // for the others, too
-			continue
-		}
-		if why := n.unfit(); why != nil {
-			unfit = append(unfit, fmt.Errorf("redlock: node %w", why))
+			asked = 0
 		}
 	}
 	if len(unfit) > 0 {

@@ -38,6 +38,7 @@ type strand struct {
 	// Guarded by the node's mutex.
 	idle bool      // waits for wake
 	busy time.Time // since when the server has owed it an answer; zero: it does not
+	load int       // requests under way
 
 	// The node's breaks when it connected. One that is behind has a connection to a
 	// server that has gone since, perhaps, and makes a new one before it is used.
@@ -123,12 +124,9 @@ func (s *strand) join() bool {
 		} else if s.first {
 			n.up()
 		}
-		if s.first {
-			select {
-			case <-n.tried:
-			default:
-				close(n.tried)
-			}
+		if s.first && n.tried != nil {
+			n.tried <- n
+			n.tried = nil
 		}
 		if err == nil {
 			return true
@@ -240,7 +238,7 @@ func (s *strand) take() {
 			n.flying[q.claim.key]++
 		}
 	}
-	if len(s.batch) > 0 {
+	if s.load = len(s.batch); s.load > 0 {
 		s.busy = now
 	}
 }
@@ -253,7 +251,7 @@ func (s *strand) elsewhere(key string) bool { return s.node.flying[key] > 0 }
 func (s *strand) settle(batch []*request) {
 	n := s.node
 	n.mu.Lock()
-	s.busy = time.Time{}
+	s.busy, s.load = time.Time{}, 0
 	for _, q := range batch {
 		if n.flying != nil {
 			if n.flying[q.claim.key]--; n.flying[q.claim.key] == 0 {
