@@ -210,6 +210,22 @@ func TestHungNodeStock(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
+// TestNewWithHungNode: New gives nodes that do not answer a NodeTimeout at the
+// most, and goes on without them.
+func TestNewWithHungNode(t *testing.T) {
+	redistest.NoLeaks(t)
+	servers := redistest.Servers(t, 5)
+	hang(t, servers[:2]...)
+	begin := time.Now()
+	lk := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute})
+	released(t, acquired(t, lk, "a"))
+	if took := time.Since(begin); took > 500*time.Millisecond+slack {
+		t.Errorf("the first lock took %v", took)
+	}
+	resume(t, servers[:2]...)
+	nothingLeft(t, servers)
+}
+
 // TestFloodWithHungNode: 200 callers at once, one node of five hung: one
 // goroutine each, their own (C2).
 func TestFloodWithHungNode(t *testing.T) {
