@@ -19,7 +19,7 @@ test: ## run all tests of all modules, under the race detector
 	@command -v redis-server >/dev/null || echo "there is no redis-server: the tests that need one are skipped"
 	.ci/each go test $(RACE) ./...
 
-short: ## run the tests that take no time
+short: ## run the tests without the long ones, and without the race detector
 	.ci/each go test -short ./...
 
 vet: ## gofmt, go vet, staticcheck and govulncheck

@@ -24,6 +24,12 @@ const settleWithin = 5 * time.Second
 // slack is what a busy machine may add to a time that the library promises.
 const slack = time.Second
 
+// patient are options for tests that are about other things than time: a busy
+// machine may keep a node from answering for half a second.
+func patient() *redlock.Options {
+	return &redlock.Options{TTL: time.Minute, NodeTimeout: 2 * time.Second}
+}
+
 // open returns a Locker over the clients' servers, closed at cleanup.
 func open(t testing.TB, clients []*redis.Client, opts *redlock.Options) *redlock.Locker {
 	t.Helper()

@@ -119,8 +119,8 @@ type node struct {
 
 	mu       sync.Mutex
 	queue    []*request
-	owed     []*claim  // releases that had no answer, to be sent again
-	retry    time.Time // when to, if the connection stands
+	owed     map[string][]*claim // by key, the releases that had no answer, to be sent again
+	retry    time.Time           // when to, if the connection stands
 	strands  []*strand
 	flying   map[string]int // by key, the requests under way; nil while there is one strand
 	down     *NodeError     // why nothing is sent now; nil: the server is well
@@ -132,7 +132,7 @@ type node struct {
 func newNode(index int, srv server, opts *Options, tried chan<- *node) *node {
 	n := &node{
 		index: index, name: srv.addr(), clock: opts.Clock, hooks: opts.Hooks, timeout: opts.NodeTimeout,
-		drain: make(chan struct{}), tried: tried,
+		drain: make(chan struct{}), tried: tried, owed: make(map[string][]*claim),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.addStrand(srv)
@@ -218,12 +218,21 @@ func (n *node) repay() {
 	if len(n.owed) == 0 {
 		return
 	}
-	queue := make([]*request, 0, len(n.owed)+len(n.queue))
-	for _, c := range n.owed {
-		queue = append(queue, &request{op: opRelease, claim: c, to: nobody{}})
+	var queue []*request
+	for key := range n.owed {
+		queue = n.appendOwed(queue, key)
 	}
 	n.queue = append(queue, n.queue...)
-	n.owed = nil
+}
+
+// appendOwed appends the releases that are owed for a key, and owes them no
+// longer. Under the mutex.
+func (n *node) appendOwed(queue []*request, key string) []*request {
+	for _, c := range n.owed[key] {
+		queue = append(queue, &request{op: opRelease, claim: c, to: nobody{}})
+	}
+	delete(n.owed, key)
+	return queue
 }
 
 // nobody wants the answer: whoever asked has been told that there was none.

@@ -39,7 +39,7 @@ func TestLostReplies(t *testing.T) {
 	proxies := redistest.Proxies(t, servers)
 	for i := range 12 {
 		lost := 1 + i%3
-		lk := open(t, redistest.ProxyClients(t, proxies), &redlock.Options{TTL: time.Minute})
+		lk := open(t, redistest.ProxyClients(t, proxies), patient())
 		var cut []string
 		for _, p := range proxies[:lost] {
 			p.DropReplies(1)
@@ -70,15 +70,17 @@ func TestLostReplies(t *testing.T) {
 // A crossroads leads the next connections to a server through its proxy, or
 // around it.
 type crossroads struct {
-	server *redisproc.Server
-	proxy  *faultproxy.Proxy
-	around atomic.Bool
+	server  *redisproc.Server
+	proxy   *faultproxy.Proxy
+	around  atomic.Bool
+	through atomic.Int32 // connections that were made through the proxy
 }
 
 func (x *crossroads) client(t *testing.T) *redis.Client {
 	c := redis.NewClient(&redis.Options{Addr: x.server.Addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !x.around.Load() {
 			addr = x.proxy.Addr()
+			x.through.Add(1)
 		}
 		var d net.Dialer
 		return d.DialContext(ctx, network, addr)
@@ -130,15 +132,20 @@ func TestDelayedRequests(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, 2*time.Second, "all three to have the new lock", func() bool { return heldOn(t, servers, "a", l.Token()) == 3 })
-
-			var before []int
-			for _, s := range servers {
-				before = append(before, scriptsRun(t, s))
-			}
-			for i, x := range roads {
+			eventually(t, 5*time.Second, "all three to have the new lock", func() bool {
+				if heldOn(t, servers, "a", l.Token()) == 3 {
+					return true
+				}
+				_ = l.Extend(t.Context()) // fills up
+				return false
+			})
+			for _, x := range roads {
+				before := connections(t, x.server)
 				x.proxy.Heal()
-				eventually(t, 5*time.Second, "the late request to be executed", func() bool { return scriptsRun(t, servers[i]) > before[i] })
+				// The lane has hung up; the server learns of it after the late request.
+				eventually(t, 5*time.Second, "the late request and the end of its connection", func() bool {
+					return connections(t, x.server) <= before-int(x.through.Load())
+				})
 			}
 			if n := heldOn(t, servers, "a", l.Token()); n != 3 {
 				t.Errorf("after the late requests %d of 3 nodes have the lock", n)
@@ -150,6 +157,12 @@ func TestDelayedRequests(t *testing.T) {
 			nothingLeft(t, servers)
 		})
 	}
+}
+
+// connections counts those of a server, without our own.
+func connections(t *testing.T, s *redisproc.Server) int {
+	t.Helper()
+	return strings.Count(fmt.Sprint(ask(t, s, "CLIENT", "LIST", "TYPE", "normal")), " addr=") - 1
 }
 
 // scriptsRun counts the scripts that a server has executed.
@@ -183,9 +196,15 @@ func TestPartition(t *testing.T) {
 			opts := &redlock.Options{TTL: 1500 * time.Millisecond, NodeTimeout: 100 * time.Millisecond}
 			servers, proxies, lk := behindProxies(t, 3, opts)
 			rivals := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute, NodeTimeout: time.Second})
-			l := acquired(t, lk, "a", redlock.Renewed())
+			l, err := lk.Acquire(t.Context(), "a", redlock.Renewed())
+			if err != nil {
+				t.Fatal(err)
+			}
 			ctx := l.Context(t.Context())
-			plain := acquired(t, lk, "plain") // about which nothing is said to the nodes any more
+			plain, err := lk.Acquire(t.Context(), "plain") // about which nothing is said to the nodes any more
+			if err != nil {
+				t.Fatal(err)
+			}
 			ending := plain.Context(t.Context())
 			first := l.Until()
 			eventually(t, 5*time.Second, "a renewal", func() bool { return l.Until().After(first) })
@@ -237,7 +256,7 @@ func TestPartition(t *testing.T) {
 // one after the other. Nothing stays, and what an attempt leaves for the lanes to
 // tidy up is not in the way of the next one (C4, C5).
 func TestCancelledInFlight(t *testing.T) {
-	servers, proxies, lk := behindProxies(t, 5, &redlock.Options{TTL: time.Minute})
+	servers, proxies, lk := behindProxies(t, 5, patient())
 	for i, p := range proxies {
 		p.SetDelay(time.Duration(i+1) * 2 * time.Millisecond)
 	}

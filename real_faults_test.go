@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -18,7 +19,7 @@ import (
 // are named, what they were given is taken back once they take writes again, and
 // a lane that has to connect to a replica refuses it.
 func TestReadOnly(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "held")
 	on(t, servers[:2], "REPLICAOF", "127.0.0.1", "1")
 
@@ -39,7 +40,7 @@ func TestReadOnly(t *testing.T) {
 // TestOutOfMemory: a full server takes no new lock, and is named; a lock that it
 // has is extended and released as ever.
 func TestOutOfMemory(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "held")
 	on(t, servers[:2], "CONFIG", "SET", "maxmemory", "1")
 
@@ -99,7 +100,7 @@ func TestDenied(t *testing.T) {
 // TestForeignKey: a key that is no lock stays for ever, so nobody waits for it;
 // the error says what it is and where.
 func TestForeignKey(t *testing.T) {
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 5, patient())
 	for _, tt := range []struct {
 		name    string
 		command []any
@@ -130,7 +131,7 @@ func TestForeignKey(t *testing.T) {
 // TestScriptFlush: servers forget the scripts between two steps, and in the
 // middle of the traffic; no vote is lost for it, and no key left.
 func TestScriptFlush(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	for range 20 {
 		on(t, servers, "SCRIPT", "FLUSH")
 		l := acquired(t, lk, "a")
@@ -152,7 +153,7 @@ func TestScriptFlush(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			time.Sleep(5 * time.Millisecond) // a pace, not a wait
+			through(t, servers, lk)
 		}
 	})
 	nothingLeft(t, servers)
@@ -189,11 +190,20 @@ func traffic(t *testing.T, lk *redlock.Locker, between func(*redlock.Lock) error
 	all.Wait()
 }
 
+// through waits until all lanes are through with what was in them, so that every
+// round that was disturbed ends before the next disturbance.
+func through(t *testing.T, servers []*redisproc.Server, lk *redlock.Locker) {
+	t.Helper()
+	l := acquired(t, lk, "through")
+	eventually(t, 5*time.Second, "all lanes to be through", func() bool { return heldOn(t, servers, "through", l.Token()) == len(servers) })
+	released(t, l)
+}
+
 // TestClientKill: the lanes' connections are killed, one after another as they
 // come back, under traffic. A node of five that is away for a moment costs no
 // lock, ends none that is renewed, and keeps no key.
 func TestClientKill(t *testing.T) {
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute, NodeTimeout: 2 * time.Second})
+	servers, lk := onServers(t, 5, patient())
 	admins := redistest.Clients(t, servers)
 	for _, c := range admins {
 		c.Ping(t.Context()) // the connection that is to survive
@@ -212,9 +222,7 @@ func TestClientKill(t *testing.T) {
 				clients := admins[i].Do(t.Context(), "CLIENT", "LIST", "TYPE", "normal").Val()
 				return strings.Count(fmt.Sprint(clients), " addr=") > 1
 			})
-			// A lock of ours goes through the lanes after what was in them, so no
-			// worker's round sees more than the next two disturbances.
-			released(t, acquired(t, lk, "pace"))
+			through(t, servers, lk)
 		}
 	})
 	t.Logf("%d connections killed", kills)
@@ -229,7 +237,7 @@ func TestClientKill(t *testing.T) {
 // again when they have room. They say what is wrong to the greeting and hang up;
 // what go-redis passes on is one or the other.
 func TestTooManyClients(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	released(t, acquired(t, lk, "a"))
 	admins := redistest.Clients(t, servers[:2])
 	for _, c := range admins {
@@ -264,8 +272,8 @@ func TestTooManyClients(t *testing.T) {
 // and a rival comes and goes in between. The holder must not be told that it has
 // held the lock throughout, however free the name is by then (B4).
 func TestStolenMajority(t *testing.T) {
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute})
-	rival := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 5, patient())
+	rival := open(t, redistest.Clients(t, servers), patient())
 	l := acquired(t, lk, "a")
 	ctx := l.Context(t.Context())
 	eventually(t, 2*time.Second, "all five to have the key", func() bool { return heldOn(t, servers, "a", l.Token()) == 5 })

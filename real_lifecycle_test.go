@@ -13,8 +13,8 @@ import (
 // TestCloseWhileWaiting: Close ends a wait at once, and what waited has left
 // nothing.
 func TestCloseWhileWaiting(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
-	others := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
+	others := open(t, redistest.Clients(t, servers), patient())
 	held := acquired(t, others, "a")
 	before := scriptsRun(t, servers[0])
 	ended := make(chan error, 1)
@@ -90,7 +90,7 @@ func TestCloseSendsReleases(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
 	for range 20 {
-		lk := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute})
+		lk := open(t, redistest.Clients(t, servers), patient())
 		l := acquired(t, lk, "a")
 		released(t, l)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -116,7 +116,7 @@ func TestCloseSendsReleases(t *testing.T) {
 // TestPanicUnderLock: a panic goes on to the caller of Do, and the lock does not
 // survive it.
 func TestPanicUnderLock(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	func() {
 		defer func() {
 			if got := recover(); got != "out of paper" {
@@ -131,7 +131,7 @@ func TestPanicUnderLock(t *testing.T) {
 // TestNoTraceOfTheCancelled: ctx ends before, during and after; nothing stays.
 func TestNoTraceOfTheCancelled(t *testing.T) {
 	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute, NodeTimeout: 500 * time.Millisecond})
-	others := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute})
+	others := open(t, redistest.Clients(t, servers), patient())
 	errEnough := errors.New("enough")
 
 	t.Run("before", func(t *testing.T) {

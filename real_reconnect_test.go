@@ -1,7 +1,9 @@
 package redlock_test
 
 import (
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -12,7 +14,7 @@ import (
 // lock finds that out, for the connections still looked well; soon after locks are
 // to be had again.
 func TestRestartJustNow(t *testing.T) {
-	servers, lk := onServers(t, 3, nil)
+	servers, lk := onServers(t, 3, patient())
 	for range 5 {
 		for _, s := range servers {
 			s.Kill()
@@ -32,7 +34,7 @@ func TestRestartJustNow(t *testing.T) {
 // let us in again. What they said before is no answer to what they have not been
 // asked.
 func TestNobodyVotesUnasked(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
 	if err := l.Extend(t.Context()); err != nil {
 		t.Fatal(err)
@@ -72,7 +74,7 @@ func TestNobodyVotesUnasked(t *testing.T) {
 // attempt for another lock finds out first. The holder's extensions are no
 // success then, and are again afterwards.
 func TestReadOnlyExtends(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
 	if err := l.Extend(t.Context()); err != nil {
 		t.Fatal(err)
@@ -96,7 +98,7 @@ func TestReadOnlyExtends(t *testing.T) {
 // TestOwedReleaseOnBusyLane: a server refuses a release for a while (here by ACL).
 // It is told again when it can be, however much else there is to tell it.
 func TestOwedReleaseOnBusyLane(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
 	eventually(t, 2*time.Second, "all three to have the key", func() bool { return heldOn(t, servers, "a", l.Token()) == 3 })
 	ask(t, servers[0], "ACL", "SETUSER", "default", "-del")
@@ -113,7 +115,7 @@ func TestOwedReleaseOnBusyLane(t *testing.T) {
 // TestUncountedVoteIsNamed: a node that was filled up anew says yes and is not
 // counted yet. Whoever reads why an extension failed is told of it, too.
 func TestUncountedVoteIsNamed(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
 	eventually(t, 2*time.Second, "all three to have the key", func() bool { return heldOn(t, servers, "a", l.Token()) == 3 })
 	ask(t, servers[0], "DEL", "a")
@@ -129,4 +131,49 @@ func TestUncountedVoteIsNamed(t *testing.T) {
 	restart(t, servers[1])
 	_ = l.Release(t.Context())
 	nothingLeft(t, servers)
+}
+
+// TestOwedReleaseComesFirst: the one server has not carried out a release, since
+// the connection broke or it refused to. Who wants the same lock again is not told
+// that another has it: what is owed for a name goes before what is new.
+func TestOwedReleaseComesFirst(t *testing.T) {
+	for _, rtt := range []time.Duration{0, 4 * time.Millisecond} { // one strand, and several
+		t.Run(rtt.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				redistest.NoLeaks(t)
+				b := redistest.NewBubble(t, 1)
+				b.Path(0).SetDelay(rtt)
+				lk := open(t, b.Clients(), patient())
+				time.Sleep(time.Second) // until all strands are connected
+				for i := range 200 {
+					l, err := lk.TryAcquire(t.Context(), "a")
+					switch {
+					case err == nil:
+						cut := time.AfterFunc(time.Duration(i%10)*rtt/10, b.Path(0).ResetAll)
+						_ = l.Release(t.Context())
+						cut.Stop()
+					case errors.Is(err, redlock.ErrHeld):
+						t.Fatalf("attempt %d: %v", i, err)
+					}
+				}
+				time.Sleep(time.Second)
+				if keys := b.Keys(0); len(keys) > 0 {
+					t.Errorf("left on the node: %v", keys)
+				}
+			})
+		})
+	}
+}
+
+// TestRefusedReleaseComesFirst: the same for a server that says no to a release,
+// here by ACL, over a connection that stands.
+func TestRefusedReleaseComesFirst(t *testing.T) {
+	servers, lk := onServers(t, 1, patient())
+	for range 3 {
+		l := acquired(t, lk, "a")
+		ask(t, servers[0], "ACL", "SETUSER", "default", "-del")
+		wantKind(t, l.Release(t.Context()), redlock.ErrNoQuorum)
+		ask(t, servers[0], "ACL", "SETUSER", "default", "+del")
+		released(t, acquired(t, lk, "a"))
+	}
 }

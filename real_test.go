@@ -88,7 +88,7 @@ func TestHungMajority(t *testing.T) {
 // TestKilledMajority: three of five killed. They are named as unreachable, and
 // vote again soon after they were started.
 func TestKilledMajority(t *testing.T) {
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 5, patient())
 	released(t, acquired(t, lk, "warm"))
 	for _, s := range servers[:3] {
 		s.Kill()
@@ -105,7 +105,7 @@ func TestKilledMajority(t *testing.T) {
 // TestIdleRestart: all servers were restarted while nobody wanted a lock. The
 // next one who does is not to pay for it.
 func TestIdleRestart(t *testing.T) {
-	servers, lk := onServers(t, 3, nil)
+	servers, lk := onServers(t, 3, patient())
 	released(t, acquired(t, lk, "a"))
 	used := time.Now()
 	for _, s := range servers {
@@ -120,7 +120,7 @@ func TestIdleRestart(t *testing.T) {
 // TestNoOrphansAlone: a round ends with the third of five grants, and the release
 // follows at once. It never overtakes the other two acquires (C3).
 func TestNoOrphansAlone(t *testing.T) {
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 5, patient())
 	for i := range cycles(5_000) {
 		l, err := lk.TryAcquire(t.Context(), fmt.Sprint("job", i))
 		if err != nil {
@@ -140,7 +140,7 @@ func TestNoOrphansContended(t *testing.T) {
 	servers := redistest.Servers(t, 5)
 	var lockers []*redlock.Locker
 	for range 8 {
-		lockers = append(lockers, open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute}))
+		lockers = append(lockers, open(t, redistest.Clients(t, servers), patient()))
 	}
 	rounds := 0
 	for i := range cycles(300) {
@@ -217,9 +217,9 @@ func TestNewWithHungNode(t *testing.T) {
 	servers := redistest.Servers(t, 5)
 	hang(t, servers[:2]...)
 	begin := time.Now()
-	lk := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute})
+	lk := open(t, redistest.Clients(t, servers), patient())
 	released(t, acquired(t, lk, "a"))
-	if took := time.Since(begin); took > 500*time.Millisecond+slack {
+	if took := time.Since(begin); took > patient().NodeTimeout+slack {
 		t.Errorf("the first lock took %v", took)
 	}
 	resume(t, servers[:2]...)
@@ -230,7 +230,7 @@ func TestNewWithHungNode(t *testing.T) {
 // goroutine each, their own (C2).
 func TestFloodWithHungNode(t *testing.T) {
 	const callers = 200
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 5, patient())
 	hang(t, servers[4])
 	goroutines := runtime.NumGoroutine()
 	var locks atomic.Int64

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -200,12 +201,25 @@ func (s *redisServer) exec(batch []*request) error {
 	if err != nil {
 		return err
 	}
-	for i, q := range batch {
-		if q.reply.err != nil && redis.HasErrorPrefix(q.reply.err, "NOSCRIPT") {
-			return s.reload(batch[i:])
+	for range maxReloads {
+		i := slices.IndexFunc(batch, (*request).unknownScript)
+		if i < 0 {
+			break
+		}
+		batch = batch[i:]
+		if err := s.reload(batch); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// maxReloads is how often a batch loads the scripts: somebody may flush them again
+// in between, but nobody does that all the time.
+const maxReloads = 5
+
+func (q *request) unknownScript() bool {
+	return q.reply.err != nil && redis.HasErrorPrefix(q.reply.err, "NOSCRIPT")
 }
 
 // errUnasked is a command's error until its reply has been read. go-redis leaves

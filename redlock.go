@@ -19,8 +19,9 @@
 //
 // # What it does not promise
 //
-//   - That a process which is paused (by the scheduler, a debugger, a suspended
-//     machine) stops working when its lock ends. It is told when it wakes.
+//   - That a process which is paused (by the scheduler or a debugger) stops working
+//     when its lock ends. It is told when it wakes; after its machine was
+//     suspended, at its next renewal or its next call.
 //   - Exclusion when nodes forget: a node that restarts without its data, or
 //     drops keys, may grant again what it had granted. Run the nodes with
 //     appendonly persistence, or restart them only after the longest TTL.

@@ -19,30 +19,31 @@ import (
 // nineWorkers has nine workers want one lock at the same moment. One of them gets
 // it and keeps it; the others ask once more then, and are told who has it.
 func nineWorkers(ctx context.Context, lk *redlock.Locker, name string) (winners []*redlock.Lock, losers []error) {
-	ctx, decided := context.WithCancel(ctx)
+	waiting, decided := context.WithCancel(ctx)
 	defer decided()
-	var mu sync.Mutex
+	locks := make([]*redlock.Lock, 9)
 	var all sync.WaitGroup
-	for range 9 {
+	for i := range locks {
 		all.Go(func() {
-			// Not TryAcquire: nine at once may split the votes so that nobody has a
-			// majority, and somebody has to try again.
-			l, err := lk.Acquire(ctx, name)
+			// Not TryAcquire: nine at once, in nine processes, may split the votes so
+			// that nobody has a majority, and somebody has to try again.
+			l, err := lk.Acquire(waiting, name)
 			if err == nil {
+				locks[i] = l
 				decided()
-			} else {
-				_, err = lk.TryAcquire(context.WithoutCancel(ctx), name)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if l != nil {
-				winners = append(winners, l)
-			} else {
-				losers = append(losers, err)
 			}
 		})
 	}
 	all.Wait()
+	for _, l := range locks {
+		if l != nil {
+			winners = append(winners, l)
+			continue
+		}
+		if _, err := lk.TryAcquire(ctx, name); err != nil {
+			losers = append(losers, err)
+		}
+	}
 	return winners, losers
 }
 
@@ -68,8 +69,8 @@ func holder(err error) string {
 }
 
 func TestNineWorkers(t *testing.T) {
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute})
-	stranger := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 5, patient())
+	stranger := open(t, redistest.Clients(t, servers), patient())
 	for i := range cycles(50) {
 		name := fmt.Sprint("job", i)
 		winners, losers := nineWorkers(t.Context(), lk, name)
@@ -143,7 +144,7 @@ func TestWaitTenSeconds(t *testing.T) {
 }
 
 func TestWaitOnServers(t *testing.T) {
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 5, patient())
 	waitingIsBounded(t, lk, time.Second, 3*time.Second, slack)
 	nothingLeft(t, servers)
 }
@@ -185,7 +186,7 @@ func underLock(ctx context.Context, lk *redlock.Locker, name string) (said []str
 }
 
 func TestUnderLock(t *testing.T) {
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute})
+	servers, lk := onServers(t, 3, patient())
 	got := underLock(t.Context(), lk, "printer")
 	want := []string{"error: <nil>, false", "error: out of paper, true", "panic: paper jam"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {

@@ -220,7 +220,7 @@ func (s *strand) take() {
 		at := &q.claim.at[n.index]
 		late := !q.deadline.IsZero() && now.After(q.deadline)
 		switch {
-		case len(s.batch) == maxBatch || s.elsewhere(q.claim.key):
+		case len(s.batch) >= maxBatch || s.elsewhere(q.claim.key):
 			rest = append(rest, q)
 		case late || q.op == opAcquire && *at != queued: // a release has cancelled it
 			s.dropped = append(s.dropped, q)
@@ -228,7 +228,9 @@ func (s *strand) take() {
 			if q.op == opAcquire {
 				*at = sent
 			}
-			s.batch = append(s.batch, q)
+			// What is owed for the name goes first, or an earlier claim of ours
+			// would be in the way of this one.
+			s.batch = append(n.appendOwed(s.batch, q.claim.key), q)
 		}
 	}
 	clear(n.queue[len(rest):])
@@ -263,7 +265,7 @@ func (s *strand) settle(batch []*request) {
 			if len(n.owed) == 0 {
 				n.retry = n.clock.Now().Add(maxProbe / 4)
 			}
-			n.owed = append(n.owed, q.claim)
+			n.owed[q.claim.key] = append(n.owed[q.claim.key], q.claim)
 			if first := n.strands[0]; first.idle {
 				first.nudge() // it is the one to try again
 			}

@@ -29,7 +29,7 @@ func (e *env) writeReport(w io.Writer, findings []finding, failed error) {
 	fmt.Fprintf(w, "- date: %s, took %v\n", e.began.Format(time.DateOnly), time.Since(e.began).Round(time.Second))
 	fmt.Fprintf(w, "- command: `%s`\n", strings.Join(append([]string{"go run ."}, e.args...), " "))
 	fmt.Fprintf(w, "- machine: %s, %d cores, %s %s, kernel %s\n",
-		cpuModel(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, firstLine("/proc/sys/kernel/osrelease"))
+		cpuModel(), runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, kernel())
 	fmt.Fprintf(w, "- load average before the first measurement: %s, after the last: %s\n", e.loadBefore, loadAverage())
 	fmt.Fprintf(w, "- %s, GOMAXPROCS %d; redis-server %s\n", runtime.Version(), runtime.GOMAXPROCS(0), e.server["redis_version"])
 	for _, line := range moduleVersions(e.contenders) {
@@ -93,6 +93,13 @@ func loadAverage() string {
 
 // firstLine is for the small files in which Linux tells about itself; elsewhere
 // they do not exist.
+// kernel is the version alone: what a distribution puts behind it names the
+// machine more than the kernel.
+func kernel() string {
+	version, _, _ := strings.Cut(firstLine("/proc/sys/kernel/osrelease"), "-")
+	return version
+}
+
 func firstLine(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
