@@ -105,8 +105,8 @@ func (s *strand) join() bool {
 	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
 		n.mu.Lock()
 		s.breaks = n.breaks
-		if n.down == nil {
-			s.busy = n.clock.Now()
+		if s.first && n.down == nil {
+			s.busy = n.clock.Now() // another one owes nobody anything until it is connected
 		}
 		n.mu.Unlock()
 		rtt, err := s.srv.connect(n.ctx)

@@ -210,6 +210,38 @@ func (o *onceBroken) exec(batch []*request) error {
 	return o.model.exec(batch)
 }
 
+// TestFirstStrandIsEnough: a server that lets no further connection in votes over
+// the one that it has.
+func TestFirstStrandIsEnough(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newModel("node0")
+		m.slow(5 * time.Millisecond)
+		lk, err := start(1, nil, func(*Options) []server { return []server{&exclusive{m}} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lk.Close()
+		for range 3 {
+			pass(time.Second)
+			if err := acquired(t, lk, "a").Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// exclusive has all connections but the first hang.
+type exclusive struct{ *model }
+
+func (e *exclusive) fork() server { return &hanging{e.model} }
+
+type hanging struct{ *model }
+
+func (h *hanging) connect(ctx context.Context) (time.Duration, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
 // TestOwedByAnotherStrand: it is the first strand that tries owed releases again,
 // also when it was idle as another came to owe one.
 func TestOwedByAnotherStrand(t *testing.T) {
