@@ -185,7 +185,7 @@ func TestEvenNumberIsUnwise(t *testing.T) {
 // TestOpeningWithAHungNode: one node that hangs costs a Locker that is opened and
 // closed little, and not a NodeTimeout each.
 func TestOpeningWithAHungNode(t *testing.T) {
-	for hung, want := range []time.Duration{0, 50 * time.Millisecond, 50 * time.Millisecond, 500 * time.Millisecond} {
+	for hung, want := range []time.Duration{0, 50 * time.Millisecond, 50 * time.Millisecond, time.Second} {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)
 			for _, m := range ms[:hung] {

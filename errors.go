@@ -57,7 +57,7 @@ const (
 	ReadOnly            // the server takes no writes (a replica, or it cannot save)
 	OutOfMemory         // the server is over its maxmemory
 	Denied              // credentials or ACL
-	Busy                // the server runs a long script, or has too many clients
+	Busy                // the server runs a long script, or has told us that it has too many clients
 	Unfit               // the node must not vote: a replica, a cluster node, evicting keys, or the same server twice
 	Failed              // any other error of the server
 	unasked             // no answer yet

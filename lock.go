@@ -78,8 +78,11 @@ func (l *Lock) Context(parent context.Context) context.Context {
 		l.watchers = make(map[*watcher]struct{})
 	}
 	l.watchers[w] = struct{}{}
-	l.watch()
+	alive := l.watch()
 	l.mu.Unlock()
+	if !alive {
+		l.end(errShut)
+	}
 	context.AfterFunc(ctx, func() { // a parent that ends first leaves nothing behind
 		l.mu.Lock()
 		delete(l.watchers, w)
@@ -88,12 +91,13 @@ func (l *Lock) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// watch sets the alarm for the end of validity. Under the mutex.
-func (l *Lock) watch() {
+// watch sets the alarm for the end of validity, and has Close end the lock, too.
+// It reports false when the Locker is closed already. Under the mutex.
+func (l *Lock) watch() bool {
 	if l.alarm == nil {
 		l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)
-		l.locker.renewals.add(l)
 	}
+	return l.locker.renewals.add(l)
 }
 
 // ring ends the lock, unless its validity was extended while the alarm was on

@@ -69,8 +69,9 @@ type Locker struct {
 // locking; hooks that were added to a client are not called. The clients stay
 // the caller's: New does not use, change or close them.
 //
-// New waits for the nodes to say what they are, at most Options.NodeTimeout, and
-// not as long for the last of them once a quorum has. It
+// New waits for the nodes to say what they are, at most a second or
+// Options.NodeTimeout, whichever is longer (to connect takes several round trips),
+// and not as long for the last of them once a quorum has. It
 // refuses what would break a lock: the same server twice, a replica, a cluster
 // node, one that may evict locks. A node that does not answer yet is no error:
 // it has no vote until it does, and is checked then.
@@ -163,7 +164,8 @@ func start(n int, opts *Options, servers func(*Options) []server) (*Locker, erro
 	// Every node is asked what it is; but once a quorum has said so, the others get
 	// no more than some times as long. They are checked whenever they do answer.
 	begin := time.Now()
-	limit := time.NewTimer(o.NodeTimeout)
+	longest := max(o.NodeTimeout, time.Second)
+	limit := time.NewTimer(longest)
 	defer limit.Stop()
 	var unfit []error
 	for asked, fit := n, 0; asked > 0; {
@@ -173,7 +175,7 @@ func start(n int, opts *Options, servers func(*Options) []server) (*Locker, erro
 			switch why := node.away(); {
 			case why == nil:
 				if fit++; fit == o.Quorum {
-					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), o.NodeTimeout-time.Since(begin)))
+					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
 				}
 			case why.Outcome == Unfit:
 				unfit = append(unfit, fmt.Errorf("redlock: node %w", why))

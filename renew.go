@@ -152,13 +152,15 @@ func newRenewals(lk *Locker) *renewals {
 	return k
 }
 
-// add has close end the lock.
-func (k *renewals) add(l *Lock) {
+// add has close end the lock; it reports false when close has been called.
+func (k *renewals) add(l *Lock) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.live != nil {
-		k.live[l] = struct{}{}
+	if k.live == nil {
+		return false
 	}
+	k.live[l] = struct{}{}
+	return true
 }
 
 // remove forgets a lock that has ended.
@@ -177,9 +179,13 @@ func (k *renewals) keep(l *Lock) {
 		l.mu.Unlock()
 		return
 	}
-	l.watch()
+	alive := l.watch()
 	at := l.until.Add(l.locker.opts.drift(l.ttl) - l.ttl + l.ttl/3) // a third after the last confirmed one was sent
 	l.mu.Unlock()
+	if !alive {
+		l.end(errShut)
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, ok := k.live[l]; !ok {

@@ -291,6 +291,13 @@ func TestCloseWhileHolding(t *testing.T) {
 				t.Errorf("the cause is %v", cause)
 			}
 		}
+		if ctx := plain.Context(t.Context()); !errors.Is(context.Cause(ctx), ErrClosed) {
+			t.Errorf("a context asked for after Close: %v", context.Cause(ctx))
+		}
+		begin := time.Now()
+		if err := plain.KeepAlive(t.Context()); !errors.Is(err, ErrClosed) || time.Since(begin) > 0 {
+			t.Errorf("kept alive after Close for %v: %v", time.Since(begin), err)
+		}
 		for _, l := range []*Lock{renewed, watched, plain} {
 			if err := l.Release(t.Context()); !errors.Is(err, ErrClosed) {
 				t.Errorf("Release after Close: %v", err)
