@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/quorumlock/redlock/bench/contender"
 )
 
 // A reading is the state of every counter at one moment.
@@ -71,4 +73,24 @@ func ownCPU() time.Duration {
 		panic(fmt.Sprintf("getrusage of the own process: %v", err)) // it has no way to fail
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// price runs a load against a contender and says, by of, what it did and what it
+// cost; room is for how many cycles a caller has a place.
+func (e *env) price(ctx context.Context, c contender.Contender, l load, room int, of func(*tally, usage) sample) (got sample, err error) {
+	err = e.with(ctx, c, e.fleet.addrs(), l, func(locker contender.Locker) error {
+		j := l.ready(room)
+		start, err := read(ctx, e.fleet)
+		if err != nil {
+			return err
+		}
+		t := j.run(ctx, locker)
+		u, err := start.since(ctx, e.fleet)
+		if err != nil {
+			return err
+		}
+		got = of(t, u)
+		return t.none()
+	})
+	return got, err
 }

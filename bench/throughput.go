@@ -33,28 +33,16 @@ func throughput(ctx context.Context, e *env) ([]*table, error) {
 }
 
 // through measures one load for the rate and for what a lock costs.
-func (e *env) through(ctx context.Context, c contender.Contender, l load) (got sample, err error) {
-	err = e.with(ctx, c, e.fleet.addrs(), l, func(locker contender.Locker) error {
-		j := l.ready(256)
-		start, err := read(ctx, e.fleet)
-		if err != nil {
-			return err
-		}
-		t := j.run(ctx, locker)
-		u, err := start.since(ctx, e.fleet)
-		if err != nil {
-			return err
-		}
+func (e *env) through(ctx context.Context, c contender.Contender, l load) (sample, error) {
+	return e.price(ctx, c, l, 256, func(t *tally, u usage) sample {
 		n := float64(len(t.lock))
 		client, servers := float64(u.client), u.servers.cpu*float64(time.Second)
-		got = sample{
+		return sample{
 			"rate": n / t.elapsed.Seconds(), "failed": float64(t.failed),
 			"cpu": (client + servers) / n, "client": client / n, "servers": servers / n,
 			"commands": u.servers.commands / n, "scripts": u.servers.scripts / n, "reads": u.servers.reads / n,
 		}
-		return t.none()
 	})
-	return got, err
 }
 
 func throughputColumns() []column {

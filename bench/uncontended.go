@@ -13,29 +13,16 @@ const room = 1 << 17
 func uncontended(ctx context.Context, e *env) ([]*table, error) {
 	l := load{callers: 1, window: e.window}
 	s, err := e.interleave(ctx, "uncontended", e.contenders, func(ctx context.Context, c contender.Contender) (sample, error) {
-		var got sample
-		err := e.with(ctx, c, e.fleet.addrs(), l, func(locker contender.Locker) error {
-			j := l.ready(room)
-			start, err := read(ctx, e.fleet)
-			if err != nil {
-				return err
-			}
-			t := j.run(ctx, locker)
-			u, err := start.since(ctx, e.fleet)
-			if err != nil {
-				return err
-			}
+		return e.price(ctx, c, l, room, func(t *tally, u usage) sample {
 			n := float64(len(t.lock))
 			cycles := t.cycles()
-			got = sample{
+			return sample{
 				"cycles": n, "failed": float64(t.failed),
 				"p50": quantile(cycles, .5), "p99": quantile(cycles, .99),
 				"lock": quantile(t.lock, .5), "unlock": quantile(t.unlock, .5),
 				"allocs": u.mallocs / n, "bytes": u.bytes / n,
 			}
-			return t.none()
 		})
-		return got, err
 	})
 	if err != nil {
 		return nil, err
