@@ -161,9 +161,7 @@ func prepare(ctx context.Context, conn *redis.Conn) (facts, error) {
 		for _, section := range infoSections {
 			info = append(info, p.Info(ctx, section))
 		}
-		for _, s := range script.All {
-			loads = append(loads, p.ScriptLoad(ctx, s.Source))
-		}
+		loads = loadScripts(ctx, p)
 		return nil
 	})
 	if err != nil && !isReply(err) {
@@ -179,6 +177,13 @@ func prepare(ctx context.Context, conn *redis.Conn) (facts, error) {
 		about.parse(section.Val())
 	}
 	return about, nil
+}
+
+func loadScripts(ctx context.Context, p redis.Pipeliner) (loads []*redis.StringCmd) {
+	for _, s := range script.All {
+		loads = append(loads, p.ScriptLoad(ctx, s.Source))
+	}
+	return loads
 }
 
 var steps = [...]string{opAcquire: script.Acquire.Hash, opExtend: script.Extend.Hash, opRelease: script.Release.Hash}
@@ -237,16 +242,18 @@ var errUnasked = errors.New("no reply")
 // may be executed twice; whoever had an answer keeps it.
 func (s *redisServer) reload(batch []*request) error {
 	ctx := context.Background()
-	for _, sc := range script.All {
-		if err := s.conn.ScriptLoad(ctx, sc.Source).Err(); err != nil && !isReply(err) {
-			return err
-		}
+	_, err := s.conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		loadScripts(ctx, p)
+		return nil
+	})
+	if err != nil && !isReply(err) {
+		return err
 	}
 	first := make([]reply, len(batch))
 	for i, q := range batch {
 		first[i] = q.reply
 	}
-	err := s.pipeline(batch)
+	err = s.pipeline(batch)
 	for i, q := range batch {
 		if first[i].err == nil {
 			q.reply = first[i]
