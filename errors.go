@@ -125,6 +125,7 @@ type QuorumError struct {
 	Kind  error // ErrHeld, ErrNoQuorum or ErrLost
 	Cause error // what ended it, other than the votes: the context's error, say; or nil
 
+	token string // that was tried
 	nodes multierror.Error
 }
 

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
 )
 
 // A Lock is one acquisition of a name. Its name and token never change, it is
@@ -103,6 +105,7 @@ func (l *Lock) watch() bool {
 // ring ends the lock, unless its validity was extended while the alarm was on
 // its way.
 func (l *Lock) ring() {
+	l.locker.opts.host.Woke(seam.Alarm, l.token, 0)
 	l.mu.Lock()
 	if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.cause == nil {
 		l.alarm.Reset(rest)

@@ -3,8 +3,12 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
 )
 
 // A server is one Redis as the library sees it, and the seam at which a model of
@@ -109,6 +113,7 @@ type node struct {
 	name    string
 	clock   Clock
 	hooks   *Hooks
+	host    seam.Host
 	timeout time.Duration // silence after which nothing more is queued
 
 	ctx     context.Context // ends connecting, when the lane is closed by force
@@ -131,7 +136,7 @@ type node struct {
 
 func newNode(index int, srv server, opts *Options, tried chan<- *node) *node {
 	n := &node{
-		index: index, name: srv.addr(), clock: opts.Clock, hooks: opts.Hooks, timeout: opts.NodeTimeout,
+		index: index, name: srv.addr(), clock: opts.Clock, hooks: opts.Hooks, host: opts.host, timeout: opts.NodeTimeout,
 		drain: make(chan struct{}), tried: tried, owed: make(map[string][]*claim),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -219,7 +224,7 @@ func (n *node) repay() {
 		return
 	}
 	var queue []*request
-	for key := range n.owed {
+	for _, key := range slices.Sorted(maps.Keys(n.owed)) { // in an order that a run can repeat
 		queue = n.appendOwed(queue, key)
 	}
 	n.queue = append(queue, n.queue...)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
 )
 
 // Options tune a Locker. Nil, or a zero field, means the default. They are
@@ -41,6 +43,8 @@ type Options struct {
 
 	// Clock tells the time. Default the system's.
 	Clock Clock
+
+	host seam.Host // the Clock, if it is one
 }
 
 // withDefaults checks opts as a set for n nodes, and fills in what was left out.
@@ -96,6 +100,10 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	}
 	if opts.Clock == nil {
 		opts.Clock = systemClock{}
+	}
+	opts.host = seam.Chance{}
+	if h, ok := opts.Clock.(seam.Host); ok {
+		opts.host = h
 	}
 	return opts, errors.Join(errs...)
 }

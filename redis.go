@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -201,46 +200,10 @@ func (s *redisServer) command(step op, k int) *redis.Cmd {
 	return s.commands[step][k]
 }
 
-func (s *redisServer) exec(batch []*request) error {
-	err := s.pipeline(batch)
-	if err != nil {
-		return err
-	}
-	for range maxReloads {
-		i := slices.IndexFunc(batch, (*request).unknownScript)
-		if i < 0 {
-			break
-		}
-		batch = batch[i:]
-		if err := s.reload(batch); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+func (s *redisServer) exec(batch []*request) error { return carryOut(s, batch) }
 
-// maxReloads is how often a batch loads the scripts: somebody may flush them again
-// in between, but nobody does that all the time.
-const maxReloads = 5
-
-func (q *request) unknownScript() bool {
-	return q.reply.err != nil && redis.HasErrorPrefix(q.reply.err, "NOSCRIPT")
-}
-
-// errUnasked is a command's error until its reply has been read. go-redis leaves
-// the commands of a pipeline as they are when it cannot get a connection because
-// the server said no to the handshake (credentials, say, or too many clients):
-// without this mark, one that is used again would still have the reply of the
-// time before.
-var errUnasked = errors.New("no reply")
-
-// reload loads the scripts into a server that has dropped them, and carries out
-// the rest of a batch again from the first request that it did not know how to.
-// All the rest, and not just those that failed: another client may have loaded
-// the scripts in the middle of our pipeline, so a release may have been executed
-// when its acquire was not, and the acquire must not come after it. Each step
-// may be executed twice; whoever had an answer keeps it.
-func (s *redisServer) reload(batch []*request) error {
+// load gives the server the scripts again.
+func (s *redisServer) load() error {
 	ctx := context.Background()
 	_, err := s.conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		loadScripts(ctx, p)
@@ -249,18 +212,15 @@ func (s *redisServer) reload(batch []*request) error {
 	if err != nil && !isReply(err) {
 		return err
 	}
-	first := make([]reply, len(batch))
-	for i, q := range batch {
-		first[i] = q.reply
-	}
-	err = s.pipeline(batch)
-	for i, q := range batch {
-		if first[i].err == nil {
-			q.reply = first[i]
-		}
-	}
-	return err
+	return nil
 }
+
+// errUnasked is a command's error until its reply has been read. go-redis leaves
+// the commands of a pipeline as they are when it cannot get a connection because
+// the server said no to the handshake (credentials, say, or too many clients):
+// without this mark, one that is used again would still have the reply of the
+// time before.
+var errUnasked = errors.New("no reply")
 
 // pipeline sends a batch and reads the replies.
 func (s *redisServer) pipeline(batch []*request) error {

@@ -42,7 +42,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
+	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -76,8 +76,12 @@ type Locker struct {
 // node, one that may evict locks. A node that does not answer yet is no error:
 // it has no vote until it does, and is checked then.
 func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
-	options := make([]*redis.Options, len(nodes))
+	origins := make([]origin, len(nodes))
 	for i, client := range nodes {
+		if m, ok := any(client).(seam.Client); ok {
+			origins[i] = origin{addr: m.Addr, model: m.Open}
+			continue
+		}
 		c, ok := any(client).(interface{ Options() *redis.Options })
 		if null, isClient := any(client).(*redis.Client); isClient && null == nil {
 			return nil, fmt.Errorf("redlock: node %d: the *redis.Client is nil", i)
@@ -85,16 +89,16 @@ func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 		if !ok {
 			return nil, fmt.Errorf("redlock: node %d: a %T is no client of one Redis server; give a *redis.Client for each node", i, client)
 		}
-		options[i] = c.Options()
+		origins[i] = originOf(c.Options())
 	}
-	return open(options, opts)
+	return open(origins, opts)
 }
 
 // Connect returns a Locker over the servers at these URLs, one for each node:
 // redis://user:password@host:port/db, rediss:// for TLS, or
 // unix://user:password@/path/to/socket?db=0. Otherwise it is like [New].
 func Connect(urls []string, opts *Options) (*Locker, error) {
-	options := make([]*redis.Options, len(urls))
+	origins := make([]origin, len(urls))
 	for i, url := range urls {
 		o, err := redis.ParseURL(url)
 		if err != nil {
@@ -105,20 +109,29 @@ func Connect(urls []string, opts *Options) (*Locker, error) {
 			return nil, fmt.Errorf("redlock: node %d: %w", i, err)
 		}
 		client := redis.NewClient(o)
-		options[i] = client.Options() // with go-redis's defaults filled in
+		origins[i] = originOf(client.Options()) // with go-redis's defaults filled in
 		client.Close()
 	}
-	return open(options, opts)
+	return open(origins, opts)
 }
 
+// An origin is what a node is made from: the settings of a client, or a model.
+type origin struct {
+	network, addr string
+	options       *redis.Options
+	model         func(patience time.Duration) seam.Server
+}
+
+func originOf(o *redis.Options) origin { return origin{network: o.Network, addr: o.Addr, options: o} }
+
 // open makes the nodes and waits for them to say what they are.
-func open(nodes []*redis.Options, opts *Options) (*Locker, error) {
+func open(nodes []origin, opts *Options) (*Locker, error) {
 	names := make([]string, len(nodes))
 	for i, o := range nodes {
-		names[i] = o.Addr
+		names[i] = o.addr
 		for j, other := range nodes[:i] {
-			if o.Network == other.Network && o.Addr == other.Addr && o.Addr != failoverAddr {
-				return nil, fmt.Errorf("redlock: nodes %d and %d are both %s: each needs a server of its own", j, i, o.Addr)
+			if o.network == other.network && o.addr == other.addr && o.addr != failoverAddr {
+				return nil, fmt.Errorf("redlock: nodes %d and %d are both %s: each needs a server of its own", j, i, o.addr)
 			}
 		}
 	}
@@ -126,7 +139,11 @@ func open(nodes []*redis.Options, opts *Options) (*Locker, error) {
 		admitted := newRegister(o.Hooks, names)
 		servers := make([]server, len(nodes))
 		for i, n := range nodes {
-			servers[i] = newRedisServer(n, patience(o.NodeTimeout), func(about facts) error { return admitted.admit(i, about) })
+			if n.model != nil {
+				servers[i] = &standIn{name: n.addr, model: n.model(patience(o.NodeTimeout))}
+				continue
+			}
+			servers[i] = newRedisServer(n.options, patience(o.NodeTimeout), func(about facts) error { return admitted.admit(i, about) })
 		}
 		return servers
 	})
@@ -310,7 +327,7 @@ func (lk *Locker) newLock(name string, ttl time.Duration) *Lock {
 	l := &Lock{locker: lk, name: name}
 	l.claim = claim{
 		key:   lk.opts.Prefix + name,
-		token: uuid.NewString(),
+		token: lk.opts.host.Token(),
 		ttl:   ttl,
 		at:    make([]place, len(lk.nodes)),
 	}

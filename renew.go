@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
 )
 
 // Extend renews the lock once, to its full TTL from now. It is bounded by ctx
@@ -28,6 +30,7 @@ func (l *Lock) Extend(ctx context.Context) error {
 	case <-ctx.Done():
 		return ended(ctx)
 	}
+	l.locker.opts.host.Woke(seam.Caller, l.token, -1)
 	defer func() { <-l.turn }()
 	r := l.locker.newRound(opExtend, l, nil)
 	defer r.drop()
@@ -232,13 +235,14 @@ func (k *renewals) run() {
 	defer close(k.ended)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for {
+	for n := 0; ; n++ {
 		select {
 		case <-k.stop:
 			return
 		case <-k.wake:
 		case <-timer.C:
 		}
+		k.locker.opts.host.Woke(seam.Renewals, "", n)
 		timer.Reset(k.turn())
 	}
 }
@@ -295,7 +299,8 @@ func (k *renewals) begin(l *Lock, r *round) {
 	default:
 		if k.claim(l, r) {
 			r.drop()
-			k.again(l, l.locker.opts.Clock.Now().Add(l.locker.nodeTimeout(l.ttl)))
+			// His may fail, or be given up at once, so that says nothing about ours.
+			k.again(l, l.locker.opts.Clock.Now().Add(l.ttl/20))
 		}
 		return
 	}

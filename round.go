@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
 )
 
 // A round puts one step of one lock to all nodes and ends the moment its ballot
@@ -38,7 +40,7 @@ func (lk *Locker) newRound(step op, l *Lock, then func(*round)) *round {
 		n := len(lk.nodes)
 		r = &round{locker: lk, reqs: make([]request, n), told: make([]bool, n), done: make(chan struct{}, 1)}
 	}
-	r.lock, r.op, r.then = l, step, then
+	r.lock, r.op, r.number, r.then = l, step, 0, then
 	r.ballot = ballot{n: len(lk.nodes), need: lk.opts.Quorum}
 	r.verdict, r.closed = pending, false
 	clear(r.told)
@@ -116,6 +118,7 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 	case <-r.timer.C:
 	}
 	r.timer.Stop()
+	r.locker.opts.host.Woke(seam.Caller, r.lock.token, int(r.op)+int(r.number)<<2)
 	r.close()
 }
 
@@ -147,7 +150,7 @@ func (r *round) drop() {
 func (r *round) explain(now time.Time, cause error) *QuorumError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := &QuorumError{Op: r.op.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause}
+	e := &QuorumError{Op: r.op.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause, token: r.lock.token}
 	b := r.ballot
 	for i, n := range r.locker.nodes {
 		answer := NodeError{Node: n.name, Outcome: Timeout, Elapsed: elapsed(r.sent, now)}

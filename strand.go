@@ -1,9 +1,11 @@
 package redlock
 
 import (
-	"math/rand/v2"
+	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
 )
 
 const (
@@ -33,6 +35,7 @@ type strand struct {
 	node  *node
 	srv   server
 	first bool
+	name  string
 	wake  chan struct{}
 
 	// Guarded by the node's mutex.
@@ -46,10 +49,14 @@ type strand struct {
 
 	// The goroutine's own, kept between batches.
 	batch, dropped []*request
+	rests          int // how often it has waited for work
 }
 
 func (n *node) addStrand(srv server) {
-	s := &strand{node: n, srv: srv, first: len(n.strands) == 0, wake: make(chan struct{}, 1)}
+	s := &strand{
+		node: n, srv: srv, first: len(n.strands) == 0, wake: make(chan struct{}, 1),
+		name: fmt.Sprintf("%s#%d", n.name, len(n.strands)),
+	}
 	n.strands = append(n.strands, s)
 	n.running.Go(s.run)
 }
@@ -132,7 +139,7 @@ func (s *strand) join() bool {
 			return true
 		}
 		// Jitter, so that a hundred processes do not all knock at once.
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
+		timer := time.NewTimer(pause/2 + time.Duration(n.host.Jitter()*float64(pause/2)))
 		select {
 		case <-timer.C:
 		case <-n.drain:
@@ -183,6 +190,7 @@ func (s *strand) next() (batch []*request, ok bool) {
 			return nil, false
 		}
 		s.idle = true
+		s.rests++
 		var retry <-chan time.Time
 		if s.first && len(n.owed) > 0 {
 			retry = time.After(left(n.retry, n.clock.Now()))
@@ -193,10 +201,12 @@ func (s *strand) next() (batch []*request, ok bool) {
 			// Whoever woke us is one of several, more often than not: let the
 			// others in before the pipeline leaves.
 			runtime.Gosched()
+			n.host.Woke(seam.Strand, s.name, s.rests)
 			continue
 		case <-retry:
 		case <-n.drain:
 		}
+		n.host.Woke(seam.Strand, s.name, s.rests)
 		n.mu.Lock()
 		if !s.idle { // woken as well: take the token back
 			<-s.wake

@@ -3,9 +3,10 @@ package redlock
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
 )
 
 // Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
@@ -34,7 +35,7 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 			return l, err
 		}
 		last = why
-		timer := time.NewTimer(pause(try, a.ttl, why.freeIn(), rand.Float64()))
+		timer := time.NewTimer(pause(try, a.ttl, why.freeIn(), lk.opts.host.Jitter()))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -46,6 +47,7 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 			why.Cause = ErrClosed
 			return nil, why
 		}
+		lk.opts.host.Woke(seam.Caller, why.token, -1)
 	}
 }
 

@@ -1,0 +1,200 @@
+// Package model is a number of Redis nodes and of processes that use them, in a
+// few lines: what the chaos harness runs the library against when it wants
+// thousands of schedules a second. Everything in it happens in the virtual time
+// of a testing/synctest bubble, and is drawn from a seed by the name of what it
+// is for, so that one seed gives one history, however many processors there are.
+//
+// What makes that work is that no two things which could get in each other's way
+// happen at the same instant: everyone who acts, in any process, has a place of
+// his own in every [Slot] of time, and acts there.
+package model
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/seed"
+)
+
+const (
+	// Slot is how often everyone's turn comes: each nanosecond of it is another's.
+	Slot time.Duration = hosts * Actors
+
+	// Actors is how many turns each process has. Those of the first, number 0, are
+	// for what happens to the nodes.
+	Actors = 256
+	hosts  = 128
+
+	// Moment bounds how long a goroutine that has been woken waits for a processor.
+	Moment = 50*time.Microsecond + Slot
+)
+
+// The Actors of a process: its connections, eight for each of up to eight nodes;
+// its renewals; its callers and its alarms, by the number in the token; and those
+// who call the library.
+const (
+	forLinks    = 0
+	forRenewals = 64
+	forWorkers  = 65
+	forCallers  = 80 // 88 of them
+	forAlarms   = 168
+)
+
+// number is what a name ends with.
+func number(name string) (n int) {
+	for i, factor := len(name)-1, 1; i >= 0 && name[i] >= '0' && name[i] <= '9'; i, factor = i-1, factor*10 {
+		n += int(name[i]-'0') * factor
+	}
+	return n
+}
+
+// A Host is a process: its clock, its luck, and whether it runs.
+type Host struct {
+	seed  seed.Seed
+	name  string
+	place time.Duration // in a slot, of its first actor
+
+	mu             sync.Mutex
+	tokens, drawn  int
+	skew           time.Duration
+	stopped        time.Time // it stands still until then
+	suspended      time.Time // since when its timers stood still, too
+	suspendedUntil time.Time
+	dead           bool
+}
+
+// NewHost is a process whose name ends with a number of its own, from 1.
+func NewHost(s seed.Seed, name string) *Host {
+	return &Host{seed: s.For(name), name: name, place: time.Duration(number(name) % hosts * Actors)}
+}
+
+// sleep is for d, and then until it is the actor's turn.
+func (h *Host) sleep(d time.Duration, actor int) {
+	SleepTo(time.Now().Add(d), h.place+time.Duration(actor%Actors))
+}
+
+// SleepTo sleeps until an instant, and then to a place in the slot.
+func SleepTo(t time.Time, place time.Duration) {
+	rest := (place - time.Duration(t.UnixNano())) & (Slot - 1)
+	time.Sleep(time.Until(t) + rest)
+}
+
+// Now is its clock.
+func (h *Host) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return time.Now().Add(h.skew)
+}
+
+// Real is what an instant of its clock is by the right time.
+func (h *Host) Real(t time.Time) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return t.Add(-h.skew)
+}
+
+// Token is the process's name and a number.
+func (h *Host) Token() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.tokens++
+	return fmt.Sprintf("%s.%d", h.name, h.tokens)
+}
+
+func (h *Host) Jitter() float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drawn++
+	return h.seed.For("jitter").Of(h.drawn).Float()
+}
+
+// Woke lets a goroutine go on after a moment of its own, and not before the
+// process does.
+func (h *Host) Woke(as seam.Role, key string, n int) {
+	at, id := time.Now(), h.seed.For(key).Of(n)
+	switch as {
+	case seam.Caller:
+		h.wake(id.Below(Moment-Slot), forCallers+number(key)%(forAlarms-forCallers))
+	case seam.Alarm:
+		h.thaw(at)
+		h.wake(id.Below(Moment-Slot), forAlarms+number(key)%(Actors-forAlarms))
+	case seam.Renewals:
+		h.thaw(at)
+		h.wake(h.seed.For("renewals").Of(n).Below(Moment-Slot), forRenewals)
+	case seam.Strand:
+		h.wake(id.Below(Moment-Slot), forLinks+strandOf(key))
+	}
+}
+
+// Pass is the same for one of those who call the library: anywhere in their
+// program.
+func (h *Host) Pass(worker, n int) {
+	at := time.Now()
+	h.thaw(at)
+	h.wake(h.seed.For("worker").Of(worker).Of(n).Below(Moment-Slot), forWorkers+worker%(forCallers-forWorkers))
+}
+
+// thaw waits for as long as a timer that went off at this instant was stopped
+// with its machine: what was left of its time then is still to come.
+func (h *Host) thaw(at time.Time) {
+	h.mu.Lock()
+	from, to := h.suspended, h.suspendedUntil
+	h.mu.Unlock()
+	if !at.Before(from) && at.Before(to) {
+		time.Sleep(time.Until(to.Add(at.Sub(from))))
+	}
+}
+
+// wake lets an actor go on after d, or when the process does.
+func (h *Host) wake(d time.Duration, actor int) {
+	for {
+		h.sleep(d, actor)
+		h.mu.Lock()
+		d = time.Until(h.stopped)
+		h.mu.Unlock()
+		if d <= 0 {
+			return
+		}
+	}
+}
+
+// Stop has the process stand still for d.
+func (h *Host) Stop(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if until := time.Now().Add(d); until.After(h.stopped) {
+		h.stopped = until
+	}
+}
+
+// Suspend has the machine stand still for d: the process, and its timers.
+func (h *Host) Suspend(d time.Duration) {
+	h.Stop(d)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.suspended, h.suspendedUntil = time.Now(), time.Now().Add(d)
+}
+
+// Skew sets the process's clock forward by d.
+func (h *Host) Skew(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.skew += d
+}
+
+// Crash ends the process: nothing comes from it any more, and nothing reaches it.
+// What it has sent is on its way.
+func (h *Host) Crash() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dead = true
+	h.stopped = time.Time{} // what is left of it can be cleared away
+}
+
+func (h *Host) gone() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.dead
+}

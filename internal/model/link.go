@@ -1,0 +1,219 @@
+package model
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/seed"
+)
+
+// The directions of a link.
+const (
+	requests = iota
+	replies
+)
+
+// A link is one connection from a process to a node.
+type link struct {
+	node     *Node
+	host     *Host
+	patience time.Duration
+	seed     seed.Seed
+	actor    int
+	forks    *int // how many more links this lane has
+	sent     int
+	epoch    int
+	broken   bool
+
+	interrupted chan struct{}
+	once        *sync.Once
+}
+
+// Client is what redlock.New takes for this node in this process.
+func (n *Node) Client(h *Host) seam.Client {
+	return seam.Client{Addr: n.Name, Open: func(patience time.Duration) seam.Server { return n.Dial(h, patience) }}
+}
+
+// Dial gives a connection that is not made yet.
+func (n *Node) Dial(h *Host, patience time.Duration) seam.Server {
+	l := &link{node: n, host: h, patience: patience, forks: new(int), seed: n.seed.For(h.name), actor: forLinks + 8*number(n.Name)}
+	l.interrupted, l.once = make(chan struct{}), new(sync.Once)
+	return l
+}
+
+func (l *link) Fork() seam.Server {
+	f := *l
+	*l.forks++
+	f.seed, f.sent, f.actor = l.seed.Of(-*l.forks), 0, l.actor+*l.forks%8
+	f.interrupted, f.once = make(chan struct{}), new(sync.Once)
+	f.broken = true
+	return &f
+}
+
+func (l *link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
+
+// A message is one pipeline, or what it takes to make a connection.
+type message struct {
+	connect bool
+	load    bool
+	calls   []seam.Call
+	epoch   int
+	id      seed.Seed
+
+	err   error
+	ended bool          // the reply may leave, or there will be none
+	done  chan struct{} // closed then, if somebody waits
+}
+
+// end says what became of the message. Under the node's mutex.
+func (m *message) end(err error) {
+	m.err, m.ended = err, true
+	if m.done != nil {
+		close(m.done)
+	}
+}
+
+// wait gives a channel that is closed when the message has ended; nil: it has.
+// Under the node's mutex.
+func (m *message) wait() <-chan struct{} {
+	if m.ended {
+		return nil
+	}
+	m.done = make(chan struct{})
+	return m.done
+}
+
+func (l *link) Connect(ctx context.Context) (time.Duration, error) {
+	l.sent++
+	m := &message{connect: true, id: l.seed.Of(l.sent)}
+	err := l.send(ctx, m)
+	l.broken = err != nil
+	l.epoch = m.epoch
+	return l.node.rtt, err
+}
+
+// Load takes a round trip, like any other message.
+func (l *link) Load() error { return l.exec(&message{load: true}) }
+
+func (l *link) Exec(calls []seam.Call) error {
+	// A message is the network's: what nobody waits for any more may still arrive.
+	m := &message{calls: slices.Clone(calls)}
+	err := l.exec(m)
+	if err != nil && err != errReset { // it may yet be carried out
+		return fail(calls, err)
+	}
+	for i := range calls {
+		calls[i].Value, calls[i].Err = m.calls[i].Value, m.calls[i].Err
+		if err != nil && calls[i].Value == nil && calls[i].Err == nil {
+			calls[i].Err = err // broken before it was carried out
+		}
+	}
+	return err
+}
+
+func (l *link) exec(m *message) error {
+	if l.broken {
+		return errEnded
+	}
+	l.sent++
+	m.epoch, m.id = l.epoch, l.seed.Of(l.sent)
+	err := l.send(context.Background(), m)
+	l.broken = err != nil
+	return err
+}
+
+func fail(calls []seam.Call, err error) error {
+	for i := range calls {
+		calls[i].Value, calls[i].Err = nil, err
+	}
+	return err
+}
+
+// strandOf is the place among the links of a lane's strand, by its name: that of
+// the link that it works.
+func strandOf(name string) int {
+	node, strand, _ := strings.Cut(name, "#")
+	return 8*number(node) + number(strand)%8
+}
+
+// send carries a message to the node and waits for the reply.
+func (l *link) send(ctx context.Context, m *message) error {
+	if l.host.gone() {
+		return errEnded
+	}
+	there, back := l.latency(m.id)
+	limit := time.Now().Add(l.patience)
+	var done <-chan struct{}
+	if there < l.patience {
+		l.host.sleep(there, l.actor)
+		done = l.arrive(m)
+	} else {
+		m.done = make(chan struct{})
+		done = m.done
+		time.AfterFunc(there, func() { l.arrive(m) })
+	}
+	var err error
+	if done != nil {
+		timer := time.NewTimer(time.Until(limit))
+		defer timer.Stop()
+		select {
+		case <-done:
+		case <-timer.C:
+			err = fmt.Errorf("reading: %w", context.DeadlineExceeded)
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-l.interrupted:
+			err = errEnded
+		}
+		if err != nil {
+			back = 0 // there is none
+		}
+	}
+	l.host.wake(back+m.id.Below(Moment-Slot), l.actor)
+	switch {
+	case l.host.gone():
+		return errEnded
+	case err != nil:
+		return err
+	}
+	return m.err
+}
+
+// arrive is the end of a message's way to the node. It gives what to wait for, if
+// anything.
+func (l *link) arrive(m *message) <-chan struct{} {
+	n := l.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.down && (n.hung || n.cut[requests]) {
+		n.parked = append(n.parked, m)
+	} else {
+		n.receive(m)
+	}
+	if m.done != nil {
+		return nil // it has taken too long: nobody asks any more, or has asked already
+	}
+	return m.wait()
+}
+
+// latency is how long a message takes, and its reply: about half of the node's
+// round trip each, and now and then a lot more.
+func (l *link) latency(id seed.Seed) (there, back time.Duration) {
+	n := l.node
+	n.mu.Lock()
+	slow, jitter := n.slow, n.jitter
+	n.mu.Unlock()
+	leg := func(id seed.Seed) time.Duration {
+		d := n.rtt/4 + id.Below(n.rtt/2) + slow
+		if id.For("late").OneIn(32) {
+			d += id.For("later").Below(8 * n.rtt)
+		}
+		return d + id.For("jitter").Below(jitter) + 1
+	}
+	return leg(id.Of(requests)), leg(id.Of(replies))
+}

@@ -1,0 +1,343 @@
+package model
+
+import (
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/seed"
+)
+
+// A Node is a Redis server and the network before it.
+type Node struct {
+	Name string
+
+	seed  seed.Seed
+	rtt   time.Duration
+	start time.Time
+
+	mu      sync.Mutex
+	keys    map[string]entry
+	scripts bool
+	offset  time.Duration // of its clock
+	rate    float64       // and how much faster than true time it runs
+
+	down, hung  bool
+	cut         [2]bool // requests, replies
+	epoch       int     // connections that were made in an earlier one are broken
+	slow        time.Duration
+	jitter      time.Duration
+	refuses     error // what it says to everything
+	readOnly    bool
+	full        bool
+	lose, tear  int // replies
+	repeat      int // requests
+	repeatLate  int
+	repeatAfter time.Duration
+	parked      []*message // not arrived, or not read
+	unanswered  []*message // carried out, the reply is held back
+}
+
+// An entry is a key: a lock's token, or something that is none.
+type entry struct {
+	token   string
+	expires time.Duration // by the node's clock, in whole milliseconds
+	foreign bool          // of another type
+}
+
+// NewNode is a node that is well, with a round trip of about rtt.
+func NewNode(s seed.Seed, name string, rtt time.Duration) *Node {
+	return &Node{Name: name, seed: s.For(name), rtt: rtt, start: time.Now(), keys: make(map[string]entry)}
+}
+
+// An Error is what a node says in the place of a reply.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+func (e Error) RedisError()   {}
+
+// What nodes say.
+const (
+	noScript  = Error("NOSCRIPT No matching script. Please use EVAL.")
+	wrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+	readOnly  = Error("READONLY You can't write against a read only replica.")
+	full      = Error("OOM command not allowed when used memory > 'maxmemory'.")
+)
+
+// now is the node's clock in whole milliseconds, which is what Redis goes by.
+// Under the mutex.
+func (n *Node) now() time.Duration {
+	t := time.Since(n.start)
+	return (t + time.Duration(n.rate*float64(t)) + n.offset).Truncate(time.Millisecond)
+}
+
+// lookup finds what is under a key and has not expired: Redis keeps a key until
+// the clock is past its time, not when it shows it. Under the mutex.
+func (n *Node) lookup(key string) (e entry, ok bool) {
+	e, ok = n.keys[key]
+	if ok && !e.foreign && n.now() > e.expires {
+		delete(n.keys, key)
+		return entry{}, false
+	}
+	return e, ok
+}
+
+// do is what the scripts of internal/script do. Under the mutex.
+func (n *Node) do(c *seam.Call) (any, error) {
+	switch {
+	case n.refuses != nil:
+		return nil, n.refuses
+	case !n.scripts:
+		return nil, noScript
+	}
+	e, there := n.lookup(c.Key)
+	switch {
+	case c.Op == seam.Acquire && n.full:
+		return nil, full
+	case c.Op == seam.Acquire && n.readOnly:
+		return nil, readOnly
+	case there && e.foreign:
+		return nil, wrongType
+	case there && e.token != c.Token:
+		return []any{int64((e.expires - n.now()) / time.Millisecond), e.token}, nil
+	case c.Op == seam.Acquire:
+		if !there {
+			n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
+		}
+		return int64(1), nil
+	case !there:
+		return int64(0), nil
+	case n.readOnly:
+		return nil, readOnly
+	case c.Op == seam.Extend:
+		n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
+	case c.Op == seam.Release:
+		delete(n.keys, c.Key)
+	}
+	return int64(1), nil
+}
+
+// carryOut executes a message. Under the mutex.
+func (n *Node) carryOut(m *message) {
+	if m.connect || m.load {
+		if n.refuses == nil {
+			n.scripts = true
+		}
+		m.err = n.refuses
+		return
+	}
+	if n.repeat > 0 {
+		n.repeat--
+		n.execute(m) // and the second time is the one that is answered
+	}
+	n.execute(m)
+	if n.repeatLate > 0 {
+		n.repeatLate--
+		again := &message{calls: slices.Clone(m.calls), id: m.id}
+		time.AfterFunc(m.id.For("repeat").Below(n.repeatAfter), func() {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			if !n.down {
+				n.execute(again)
+			}
+		})
+	}
+	whole := len(m.calls)
+	switch {
+	case n.lose > 0:
+		n.lose--
+		whole = 0
+	case n.tear > 0:
+		n.tear--
+		whole /= 2
+	default:
+		return
+	}
+	for i := range m.calls[whole:] {
+		m.calls[whole+i].Value, m.calls[whole+i].Err = nil, errReset
+	}
+	m.err = errReset
+}
+
+func (n *Node) execute(m *message) {
+	for i := range m.calls {
+		c := &m.calls[i]
+		c.Value, c.Err = n.do(c)
+	}
+}
+
+var (
+	errReset   = error(syscall.ECONNRESET)
+	errRefused = error(syscall.ECONNREFUSED)
+	errEnded   = errors.New("interrupted")
+)
+
+// release has parked messages go on. Under the mutex.
+func (n *Node) release() {
+	if n.down {
+		for _, m := range append(n.parked, n.unanswered...) {
+			m.end(errReset)
+		}
+		n.parked, n.unanswered = nil, nil
+	}
+	if !n.hung && !n.cut[requests] {
+		for _, m := range n.parked {
+			n.receive(m)
+		}
+		n.parked = nil
+	}
+	if !n.hung && !n.cut[replies] {
+		for _, m := range n.unanswered {
+			m.end(m.err)
+		}
+		n.unanswered = nil
+	}
+}
+
+// receive takes in a message that has arrived. Under the mutex.
+func (n *Node) receive(m *message) {
+	switch {
+	case m.connect && n.down:
+		m.end(errRefused)
+	case m.connect:
+		m.epoch = n.epoch
+		n.carryOut(m)
+		n.reply(m)
+	case n.down || m.epoch != n.epoch:
+		m.end(errReset)
+	default:
+		n.carryOut(m)
+		n.reply(m)
+	}
+}
+
+func (n *Node) reply(m *message) {
+	if n.cut[replies] {
+		n.unanswered = append(n.unanswered, m)
+		return
+	}
+	m.end(m.err)
+}
+
+func (n *Node) set(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f()
+	n.release()
+}
+
+// Kill ends the node as SIGKILL does.
+func (n *Node) Kill() { n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1 }) }
+
+// Restart starts it again, with what it had or without.
+func (n *Node) Restart(keepData bool) {
+	n.set(func() {
+		n.down, n.scripts = false, false
+		if !keepData {
+			clear(n.keys)
+		}
+	})
+}
+
+// Hang stops the node, as SIGSTOP does, and has it go on.
+func (n *Node) Hang(on bool) { n.set(func() { n.hung = on }) }
+
+// Cut holds back requests, replies or both, and lets them go.
+func (n *Node) Cut(requests, replies bool) { n.set(func() { n.cut = [2]bool{requests, replies} }) }
+
+// Reset breaks all connections. What was held back on them is lost.
+func (n *Node) Reset() {
+	n.set(func() {
+		n.epoch++
+		for _, m := range append(n.parked, n.unanswered...) {
+			m.end(errReset)
+		}
+		n.parked, n.unanswered = nil, nil
+	})
+}
+
+// Delay has each message take so much longer, half a round trip and up to jitter.
+func (n *Node) Delay(roundTrip, jitter time.Duration) {
+	n.set(func() { n.slow, n.jitter = roundTrip/2, jitter })
+}
+
+// Refuse has the node say this to everything; nil: no more.
+func (n *Node) Refuse(err error) { n.set(func() { n.refuses = err }) }
+
+// ReadOnly has it refuse to write.
+func (n *Node) ReadOnly(on bool) { n.set(func() { n.readOnly = on }) }
+
+// Full has it refuse to write what needs memory.
+func (n *Node) Full(on bool) { n.set(func() { n.full = on }) }
+
+// Lose has the next times replies get lost with their connections, or be torn.
+func (n *Node) Lose(times int) { n.set(func() { n.lose = times }) }
+func (n *Node) Tear(times int) { n.set(func() { n.tear = times }) }
+
+// Repeat has the next times messages carried out twice; RepeatLate the second
+// time up to so much later.
+func (n *Node) Repeat(times int) { n.set(func() { n.repeat = times }) }
+func (n *Node) RepeatLate(times int, after time.Duration) {
+	n.set(func() { n.repeatLate, n.repeatAfter = times, after })
+}
+
+// Flush drops all keys, FlushScripts all scripts.
+func (n *Node) Flush()        { n.set(func() { clear(n.keys) }) }
+func (n *Node) FlushScripts() { n.set(func() { n.scripts = false }) }
+
+// Evict drops some keys.
+func (n *Node) Evict(count int) {
+	n.set(func() {
+		for _, key := range n.list()[:min(count, len(n.list()))] {
+			delete(n.keys, key)
+		}
+	})
+}
+
+// Put makes a key of another type with this name, unless there is one already;
+// Take takes it away.
+func (n *Node) Put(key string) {
+	n.set(func() {
+		if _, there := n.lookup(key); !there {
+			n.keys[key] = entry{foreign: true}
+		}
+	})
+}
+func (n *Node) Take(key string) {
+	n.set(func() {
+		if n.keys[key].foreign {
+			delete(n.keys, key)
+		}
+	})
+}
+
+// Step sets the node's clock forward, or back.
+func (n *Node) Step(d time.Duration) { n.set(func() { n.offset += d }) }
+
+// Rate has its clock run faster than true time by this part of it.
+func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }
+
+// Tokens is what is on the node: the keys, in order, with their tokens.
+func (n *Node) Tokens() iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for _, key := range n.list() {
+			if !yield(key, n.keys[key].token) {
+				return
+			}
+		}
+	}
+}
+
+func (n *Node) list() []string {
+	for key := range n.keys {
+		n.lookup(key)
+	}
+	return slices.Sorted(maps.Keys(n.keys))
+}

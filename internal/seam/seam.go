@@ -1,0 +1,104 @@
+// Package seam is where something else can stand in for what a Locker meets: a
+// model for its nodes, and a seed for what is left to chance in its process. The
+// chaos harness runs the whole library on it, in virtual time, and can repeat a
+// run; programs do not.
+package seam
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// An Op is one step of the protocol: which script a node is to run.
+type Op uint8
+
+const (
+	Acquire Op = iota
+	Extend
+	Release
+)
+
+func (o Op) String() string { return [...]string{"acquire", "extend", "release"}[o] }
+
+// A Call is one step at one node, with what the node says: Value is the reply of
+// the step's script in internal/script, as go-redis gives it, unless there is an
+// Err. An error of the server's is a [redis.Error]; any other means that the
+// connection failed.
+type Call struct {
+	Op    Op
+	Key   string
+	Token string
+	TTL   time.Duration
+
+	Value any
+	Err   error
+}
+
+// A Server is one connection to one node.
+type Server interface {
+	// Connect makes the connection, prepares the node (Load) and says how long a
+	// round trip takes.
+	Connect(ctx context.Context) (rtt time.Duration, err error)
+
+	// Load gives the node the scripts, which it may have dropped: a Call's error
+	// is NOSCRIPT then.
+	Load() error
+
+	// Exec carries out the calls in their order. An error means that the
+	// connection failed; those of the calls which have it, too, may have been
+	// carried out or not.
+	Exec(calls []Call) error
+
+	// Interrupt has the others return soon with an error, now and ever after.
+	Interrupt()
+
+	// Fork gives another connection to the same node, not connected yet.
+	Fork() Server
+}
+
+// A Client is what redlock.New takes in the place of a go-redis client: one node
+// that is no Redis. Open gets the time after which a node that owes a reply is to
+// be given up.
+type Client struct {
+	redis.UniversalClient // nil
+
+	Addr string
+	Open func(patience time.Duration) Server
+}
+
+// A Host is a process as far as luck is concerned. If the Clock in a Locker's
+// options is one, it is asked in the place of [Chance].
+type Host interface {
+	// Token is a name that nobody else has.
+	Token() string
+
+	// Jitter is a number from 0 to 1.
+	Jitter() float64
+
+	// Woke is called by a goroutine that has been waiting and goes on now, and
+	// returns when the scheduler lets it: after a moment as a rule, and after
+	// everything else if the process was stopped in between. Key and n tell the
+	// goroutine and the occasion apart from others of its role.
+	Woke(as Role, key string, n int)
+}
+
+// A Role is what a goroutine does in the library.
+type Role uint8
+
+const (
+	Caller   Role = iota // waits for a round; key is the lock's token
+	Alarm                // is a timer for the end of a lock; key is its token
+	Strand               // works a connection; key is its name
+	Renewals             // begins renewals
+)
+
+// Chance is a Host that leaves it all to chance and the runtime.
+type Chance struct{}
+
+func (Chance) Token() string          { return uuid.NewString() }
+func (Chance) Jitter() float64        { return rand.Float64() }
+func (Chance) Woke(Role, string, int) {}
