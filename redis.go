@@ -29,6 +29,7 @@ type redisServer struct {
 	admit   func(facts) error // whether such a server may vote
 
 	client atomic.Pointer[redis.Client] // the one in use; nil before the first connect
+	socket atomic.Pointer[net.Conn]     // its connection; see dial
 	ended  atomic.Bool
 
 	// What batches go through: one connection of the client's, kept.
@@ -71,19 +72,18 @@ func (s *redisServer) connect(ctx context.Context) (rtt time.Duration, err error
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.options.DialTimeout)
 	defer cancel()
-	first, err := s.options.Dialer(ctx, s.options.Network, s.options.Addr)
+	first, err := s.dial(ctx, s.options.Network, s.options.Addr)
 	if err != nil {
 		return 0, err
 	}
 	var once sync.Once
 	o := *s.options
-	dial := o.Dialer
 	o.Dialer = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
 		once.Do(func() { conn = first })
 		if conn != nil {
 			return conn, nil
 		}
-		return dial(ctx, network, addr)
+		return s.dial(ctx, network, addr)
 	}
 	client := redis.NewClient(&o)
 	s.client.Store(client)
@@ -93,7 +93,6 @@ func (s *redisServer) connect(ctx context.Context) (rtt time.Duration, err error
 	s.take(client)
 	ctx = context.WithoutCancel(ctx) // from here on it is bounded by patience
 	err = s.conn.Ping(ctx).Err()
-	once.Do(func() { first.Close() }) // go-redis gave up before it dialled
 	rtt = time.Hour
 	for range 3 { // the first has been delayed by the handshake, another perhaps by others
 		begin := time.Now()
@@ -102,7 +101,29 @@ func (s *redisServer) connect(ctx context.Context) (rtt time.Duration, err error
 		}
 		rtt = min(rtt, time.Since(begin))
 	}
+	if err != nil {
+		s.keep(nil)
+	}
 	return rtt, err
+}
+
+// dial makes a connection, and closes the one before it, for a strand never has
+// two. go-redis closes its connections itself, but up to v9.22 none whose greeting
+// has failed (https://github.com/redis/go-redis/issues/3982): a server that is
+// loading would get another one with each attempt.
+func (s *redisServer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := s.options.Dialer(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	s.keep(&conn)
+	return conn, nil
+}
+
+func (s *redisServer) keep(conn *net.Conn) {
+	if old := s.socket.Swap(conn); old != nil {
+		(*old).Close()
+	}
 }
 
 func (s *redisServer) fork() server {
@@ -131,6 +152,7 @@ func (s *redisServer) interrupt() {
 	if client := s.client.Load(); client != nil {
 		client.Close()
 	}
+	s.keep(nil)
 }
 
 // onConnect prepares each new connection before its first command, also one that

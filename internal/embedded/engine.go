@@ -1,11 +1,10 @@
 package embedded
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
@@ -22,6 +21,13 @@ type Engine struct {
 	Info *Info
 
 	mini *miniredis.Miniredis
+	srv  atomic.Pointer[server.Server] // miniredis' own, of this run or the last
+
+	// What goes wrong: see trouble.go.
+	refusal            atomic.Pointer[Refusal]
+	scripts            atomic.Int64 // that run, or are about to
+	repeat, repeatLate atomic.Int64
+	late               atomic.Pointer[lateness]
 
 	// mu keeps a connection from being served after Stop has closed the others.
 	// It is never held while waiting.
@@ -52,9 +58,9 @@ func (e *Engine) boot() {
 		panic(err)
 	}
 	srv := e.mini.Server()
-	srv.SetPreHook(e.Info.Hook)
-	// Real servers keep no scripts over a restart; miniredis would.
-	srv.Dispatch(server.NewPeer(bufio.NewWriter(io.Discard)), []string{"SCRIPT", "FLUSH"})
+	srv.SetPreHook(e.hook)
+	e.srv.Store(srv)
+	e.FlushScripts() // real servers keep none over a restart; miniredis would
 	_ = conn.Close()
 
 	e.mu.Lock()

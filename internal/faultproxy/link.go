@@ -82,12 +82,16 @@ func (l *link) deliverReplies(from *line) {
 		if !ok {
 			return
 		}
-		drop, ok := l.await(c, replies)
+		f, ok := l.await(c, replies)
 		if !ok {
 			return
 		}
-		if c.last || drop {
-			l.end(drop)
+		if f == torn {
+			all := append(c.data, from.rest()...)
+			_, _ = l.client.Write(all[:len(all)/2])
+		}
+		if c.last || f != arrives {
+			l.end(f != arrives)
 			return
 		}
 		if !refused {
@@ -101,19 +105,19 @@ func (l *link) deliverReplies(from *line) {
 
 // await returns when the chunk may leave the path, or with false when the link
 // has ended.
-func (l *link) await(c chunk, d direction) (drop, ok bool) {
+func (l *link) await(c chunk, d direction) (f fate, ok bool) {
 	if !sleepUntil(c.due, l.gone) {
-		return false, false
+		return arrives, false
 	}
 	for {
-		drop, wait := l.path.leave(d, c.last)
+		f, wait := l.path.leave(d, c.last)
 		if wait == nil {
-			return drop, true
+			return f, true
 		}
 		select {
 		case <-wait:
 		case <-l.gone:
-			return false, false
+			return arrives, false
 		}
 	}
 }
@@ -190,6 +194,17 @@ func (l *line) put(c chunk) {
 	case l.ready <- struct{}{}:
 	default:
 	}
+}
+
+// rest takes the data of all that waits now.
+func (l *line) rest() (data []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.queue {
+		data = append(data, c.data...)
+	}
+	l.queue = nil
+	return data
 }
 
 // take waits for a chunk, or returns false when stop is closed.

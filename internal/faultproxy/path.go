@@ -12,6 +12,7 @@ package faultproxy
 
 import (
 	"context"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -31,9 +32,12 @@ type Path struct {
 	mu sync.Mutex // never held while waiting
 
 	delay   time.Duration
+	jitter  time.Duration
+	latency func() time.Duration
 	cut     [2]bool
 	hung    bool
 	drops   int
+	tears   int
 	closed  bool
 	changed chan struct{} // closed and made anew when one of the above changes
 	links   map[*link]struct{}
@@ -58,6 +62,16 @@ func NewPath() *Path {
 // SetDelay makes a round trip last d longer: bytes arrive d/2 later, however
 // many they are. Those already on their way keep their time.
 func (p *Path) SetDelay(d time.Duration) { p.set(func() { p.delay = d }) }
+
+// SetJitter has every chunk arrive up to d later, each another time, in addition to
+// SetDelay. Those of one connection stay in order; those of several overtake each
+// other.
+func (p *Path) SetJitter(d time.Duration) { p.set(func() { p.jitter = d }) }
+
+// SetLatency has every chunk arrive later by what draw says, in addition to both:
+// for a run that is to be repeated. The path calls it once at a time, and draw must
+// not use the path. Nil ends that.
+func (p *Path) SetLatency(draw func() time.Duration) { p.set(func() { p.latency = draw }) }
 
 // Cut makes a black hole: nothing passes in either direction, not even the end
 // of a connection, and nobody is told. What is sent meanwhile is kept, without
@@ -104,6 +118,11 @@ func (p *Path) Resume() { p.set(func() { p.hung = false }) }
 // published message. Zero stops it.
 func (p *Path) DropReplies(n int) { p.set(func() { p.drops = n }) }
 
+// TearReplies is DropReplies, but the first half of each chunk, and of those that
+// wait behind it, arrives before its connection is reset: of the replies to a
+// pipeline the first ones, and perhaps a part of one.
+func (p *Path) TearReplies(n int) { p.set(func() { p.tears = n }) }
+
 // Stats returns the counters.
 func (p *Path) Stats() Stats {
 	p.mu.Lock()
@@ -137,7 +156,7 @@ func (p *Path) Join(client, server net.Conn) bool {
 // resemble a network; with TCP the kernel shakes hands with the Proxy, cut or not.
 func (p *Path) Handshake(ctx context.Context) error {
 	p.mu.Lock()
-	arrival := time.Now().Add(p.delay)
+	arrival := time.Now().Add(p.legLocked() + p.legLocked())
 	p.mu.Unlock()
 	if !sleepUntil(arrival, ctx.Done()) {
 		return context.Cause(ctx)
@@ -188,19 +207,32 @@ func (p *Path) abortLocked() {
 	}
 }
 
+// A fate is what becomes of a chunk at the end of the path.
+type fate int
+
+const (
+	arrives fate = iota
+	dropped
+	torn
+)
+
 // leave is asked when a chunk is due at the far end. It may leave now if wait is
-// nil, and is to be swallowed if drop is true; else ask again after wait.
-func (p *Path) leave(d direction, last bool) (drop bool, wait <-chan struct{}) {
+// nil, in the way that f says; else ask again after wait.
+func (p *Path) leave(d direction, last bool) (f fate, wait <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.cut[d] || d == requests && p.hung {
-		return false, p.changed
-	}
-	if d == replies && !last && p.drops > 0 {
+	switch {
+	case p.cut[d] || d == requests && p.hung:
+		return arrives, p.changed
+	case d == requests || last:
+	case p.drops > 0:
 		p.drops--
-		return true, nil
+		return dropped, nil
+	case p.tears > 0:
+		p.tears--
+		return torn, nil
 	}
-	return false, nil
+	return arrives, nil
 }
 
 // enter counts what a chunk brings in and says when it is due at the far end.
@@ -212,10 +244,23 @@ func (p *Path) enter(d direction, n int) time.Time {
 	} else {
 		p.stats.ReplyBytes += int64(n)
 	}
-	if p.delay <= 0 {
+	late := p.legLocked()
+	if late <= 0 {
 		return time.Time{} // long due, without reading a clock
 	}
-	return time.Now().Add(p.delay / 2)
+	return time.Now().Add(late)
+}
+
+// legLocked is how long the way to one end takes.
+func (p *Path) legLocked() time.Duration {
+	d := p.delay / 2
+	if p.jitter > 0 {
+		d += rand.N(p.jitter)
+	}
+	if p.latency != nil {
+		d += p.latency()
+	}
+	return d
 }
 
 // sleepUntil reports false if stop came first.

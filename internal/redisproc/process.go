@@ -11,19 +11,15 @@ import (
 	"time"
 )
 
-// A process is one run of redis-server.
+// A process is one run of redis-server, or a Child.
 type process struct {
 	pid  int
-	log  string
+	log  string // the server's; empty for a Child
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has been waited for
 }
 
-// spawn starts a process that dies with ours, where the system offers that.
-//
-// The parent-death signal of Linux is sent when the parent's *thread* ends. Go
-// ends threads as it likes, so the goroutine that starts the process keeps its
-// thread to itself for as long as the process lives, waiting for it there.
+// spawn starts a redis-server.
 func spawn(log string, args []string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -33,9 +29,22 @@ func spawn(log string, args []string) (*process, error) {
 	cmd := exec.Command(binary, args...)
 	// A file, not a buffer: it needs no goroutine to copy, and outlives us.
 	cmd.Stdout, cmd.Stderr = out, out
-	dieWithParent(cmd)
+	p, err := begin(cmd)
+	if err != nil {
+		return nil, err
+	}
+	p.log = log
+	return p, nil
+}
 
-	p := &process{log: log, cmd: cmd, done: make(chan struct{})}
+// begin starts a process that dies with ours, where the system offers that.
+//
+// The parent-death signal of Linux is sent when the parent's *thread* ends. Go
+// ends threads as it likes, so the goroutine that starts the process keeps its
+// thread to itself for as long as the process lives, waiting for it there.
+func begin(cmd *exec.Cmd) (*process, error) {
+	dieWithParent(cmd)
+	p := &process{cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
@@ -43,7 +52,7 @@ func spawn(log string, args []string) (*process, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // killed, mostly; why it ended is in its log
+			_ = cmd.Wait() // killed, mostly; why it ended is in its log, or cmd.ProcessState
 			close(p.done)
 		}
 	}()

@@ -69,8 +69,9 @@ type Server struct {
 }
 
 // Start starts a server with the given arguments, which override the default ones
-// (but not the port, which is its own choice), and returns when it answers. Files (its log, and its data if the arguments ask for
-// them) go to dir; with "" to a temporary directory that Stop removes.
+// (but not the port, which is its own choice), and returns when it answers. Files
+// (its log, and its data if the arguments ask for them) go to dir; with "" to a
+// temporary directory that Stop removes.
 //
 // On Linux the server dies with the process that has started it, however that
 // ends. Elsewhere it survives if Stop is not called.
@@ -217,6 +218,27 @@ func (s *Server) Restart() error {
 	s.kill()
 	if err := s.launch(); err != nil {
 		return fmt.Errorf("redisproc: restart %s: %w", s.Addr, err)
+	}
+	return nil
+}
+
+// dataFiles are what a server keeps its data in, by their default names.
+var dataFiles = []string{"appendonlydir", "appendonly.aof", "dump.rdb"}
+
+// Forget is Restart of a server that has lost its data meanwhile.
+func (s *Server) Forget() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kill()
+	var err error
+	for _, name := range dataFiles {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(s.dir, name)))
+	}
+	if err == nil {
+		err = s.launch()
+	}
+	if err != nil {
+		return fmt.Errorf("redisproc: forget %s: %w", s.Addr, err)
 	}
 	return nil
 }

@@ -1,17 +1,13 @@
 package redistest
 
 import (
-	"context"
-	"net"
-	"os"
-	"syscall"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/quorumlock/redlock/internal/embedded"
 	"github.com/quorumlock/redlock/internal/faultproxy"
+	"github.com/quorumlock/redlock/internal/pipes"
 )
 
 // A Bubble is a number of Redis nodes for use inside [testing/synctest]: the real
@@ -26,14 +22,8 @@ import (
 // unasked. And go-redis looks up the name in its address outside of the bubble,
 // so Options has an IP.
 type Bubble struct {
-	nodes []*bubbleNode
+	nodes []*pipes.Node
 	t     testing.TB
-}
-
-type bubbleNode struct {
-	addr   *net.TCPAddr
-	engine *embedded.Engine
-	path   *faultproxy.Path
 }
 
 // NewBubble starts n nodes. It must be called inside the bubble; the test's
@@ -42,17 +32,11 @@ func NewBubble(t testing.TB, n int) *Bubble {
 	t.Helper()
 	b := &Bubble{t: t}
 	for i := range n {
-		addr := &net.TCPAddr{IP: net.IPv4(10, 0, 0, byte(i+1)), Port: 6379}
-		b.nodes = append(b.nodes, &bubbleNode{
-			addr:   addr,
-			engine: embedded.NewEngine(addr.Port),
-			path:   faultproxy.NewPath(),
-		})
+		b.nodes = append(b.nodes, pipes.NewNode(i))
 	}
 	t.Cleanup(func() {
 		for _, n := range b.nodes {
-			n.path.Close()
-			n.engine.Stop()
+			n.Close()
 		}
 	})
 	return b
@@ -62,16 +46,10 @@ func NewBubble(t testing.TB, n int) *Bubble {
 func (b *Bubble) Len() int { return len(b.nodes) }
 
 // Addr is the address of node i as clients know it.
-func (b *Bubble) Addr(i int) string { return b.nodes[i].addr.String() }
+func (b *Bubble) Addr(i int) string { return b.nodes[i].Addr() }
 
 // Options are stock, but for the dialer that leads to node i.
-func (b *Bubble) Options(i int) *redis.Options {
-	n := b.nodes[i]
-	return &redis.Options{
-		Addr:   n.addr.String(),
-		Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return n.dial(ctx) },
-	}
-}
+func (b *Bubble) Options(i int) *redis.Options { return b.nodes[i].Options() }
 
 // Client returns a stock client of node i, closed at cleanup.
 func (b *Bubble) Client(i int) *redis.Client {
@@ -90,58 +68,30 @@ func (b *Bubble) Clients() []*redis.Client {
 }
 
 // Keys lists the keys of node i, sorted, whatever state it is in.
-func (b *Bubble) Keys(i int) []string { return b.nodes[i].engine.Keys() }
+func (b *Bubble) Keys(i int) []string { return b.nodes[i].Engine.Keys() }
 
 // Mini is the miniredis of node i, for a test that wants to look at values. It is
 // the same one over all restarts. Its Close and Restart are not to be called.
-func (b *Bubble) Mini(i int) *miniredis.Miniredis { return b.nodes[i].engine.Mini() }
+func (b *Bubble) Mini(i int) *miniredis.Miniredis { return b.nodes[i].Engine.Mini() }
 
 // SetInfo overrides a field of what node i answers to INFO; an empty value ends
 // that.
-func (b *Bubble) SetInfo(i int, field, value string) { b.nodes[i].engine.Info.Set(field, value) }
+func (b *Bubble) SetInfo(i int, field, value string) { b.nodes[i].Engine.Info.Set(field, value) }
 
 // Kill ends node i like SIGKILL: connections break, and new ones are refused.
 // Its data are there until Restart says otherwise.
-func (b *Bubble) Kill(i int) {
-	n := b.nodes[i]
-	n.engine.Stop()
-	// What a hung process had not read dies with it; the next one is not hung.
-	n.path.Resume()
-}
+func (b *Bubble) Kill(i int) { b.nodes[i].Kill() }
 
 // Restart starts node i again, with a new run_id and no scripts, killing it first
 // if it runs.
-func (b *Bubble) Restart(i int, keepData bool) {
-	b.Kill(i)
-	b.nodes[i].engine.Start(keepData)
-}
+func (b *Bubble) Restart(i int, keepData bool) { b.nodes[i].Restart(keepData) }
 
 // Hang stops node i like SIGSTOP: it accepts connections and requests, and
 // executes none before Resume, but then all.
-func (b *Bubble) Hang(i int) { b.nodes[i].path.Hang() }
+func (b *Bubble) Hang(i int) { b.nodes[i].Path.Hang() }
 
 // Resume ends Hang.
-func (b *Bubble) Resume(i int) { b.nodes[i].path.Resume() }
+func (b *Bubble) Resume(i int) { b.nodes[i].Path.Resume() }
 
 // Path is the network of node i, for delays, cuts, resets and lost replies.
-func (b *Bubble) Path(i int) *faultproxy.Path { return b.nodes[i].path }
-
-// dial does what connecting does: it takes a round trip, hangs while the node is
-// cut off, and fails when nobody listens.
-func (n *bubbleNode) dial(ctx context.Context) (net.Conn, error) {
-	if err := n.path.Handshake(ctx); err != nil {
-		return nil, n.dialError(err)
-	}
-	client, near := pipe(n.addr)
-	far, server := net.Pipe()
-	// Served first: a node that is down must not leave a connection behind.
-	if !n.engine.Serve(server) || !n.path.Join(near, far) {
-		_, _ = near.Close(), far.Close()
-		return nil, n.dialError(os.NewSyscallError("connect", syscall.ECONNREFUSED))
-	}
-	return client, nil
-}
-
-func (n *bubbleNode) dialError(err error) error {
-	return &net.OpError{Op: "dial", Net: "tcp", Addr: n.addr, Err: err}
-}
+func (b *Bubble) Path(i int) *faultproxy.Path { return b.nodes[i].Path }

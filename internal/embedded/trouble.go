@@ -1,0 +1,181 @@
+package embedded
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alicebob/miniredis/v2/server"
+)
+
+// A Refusal is what a node says instead of doing what it is told.
+type Refusal struct {
+	Error  string
+	Only   []string // these commands, also those of scripts; nil: all that a client sends
+	Except []string
+	HangUp bool // and closes the connection
+}
+
+// Refuse has the node refuse from now on, over restarts too; nil: no more.
+func (e *Engine) Refuse(r *Refusal) { e.refusal.Store(r) }
+
+// refuses reports whether it has refused a command. All scripts of an engine are
+// atomic, so one that was let in is not refused its commands half way, unless it
+// is they that are refused.
+func (e *Engine) refuses(peer *server.Peer, cmd string) bool {
+	r := e.refusal.Load()
+	switch {
+	case r == nil || slices.Contains(r.Except, cmd):
+		return false
+	case r.Only == nil && e.scripts.Load() > 0 && !isScript(cmd):
+		return false
+	case r.Only != nil && !slices.Contains(r.Only, cmd):
+		return false
+	}
+	peer.WriteError(r.Error)
+	if r.HangUp {
+		peer.Close()
+	}
+	return true
+}
+
+// Repeat has the next n scripts run twice, the second time at once: what a client
+// does that sends a request again. The second time is the one that is answered.
+func (e *Engine) Repeat(n int) { e.repeat.Store(int64(n)) }
+
+// RepeatLate is the same, but the second time comes later, and is not answered.
+func (e *Engine) RepeatLate(n int, after func() time.Duration) {
+	e.late.Store(&lateness{after: after})
+	e.repeatLate.Store(int64(n))
+}
+
+type lateness struct{ after func() time.Duration }
+
+// Step sets the node's clock forward by d, or back: its keys have so much less to
+// live, or more. What has expired by now stays expired.
+func (e *Engine) Step(d time.Duration) {
+	e.mini.DB(0) // has it look at the clock
+	e.mini.FastForward(d)
+}
+
+// Evict drops the first n keys.
+func (e *Engine) Evict(n int) {
+	keys := e.Keys()
+	for _, key := range keys[:min(n, len(keys))] {
+		e.mini.Del(key)
+	}
+}
+
+// Put has somebody else's hash under a key, unless there is something already.
+func (e *Engine) Put(key string) { e.do("HSET", key, "somebody", "else's") }
+
+// Take takes away what Put has put there.
+func (e *Engine) Take(key string) {
+	if e.mini.DB(0).Type(key) == "hash" {
+		e.mini.Del(key)
+	}
+}
+
+// FlushScripts drops the scripts, as SCRIPT FLUSH does.
+func (e *Engine) FlushScripts() { e.do("SCRIPT", "FLUSH") }
+
+// Values are the keys of the first database with what is there, if it is a
+// string, also of a stopped engine.
+func (e *Engine) Values() map[string]string {
+	values := make(map[string]string)
+	for _, key := range e.Keys() {
+		values[key], _ = e.mini.DB(0).Get(key)
+	}
+	return values
+}
+
+// own is the name by which we know our own requests, which are refused nothing.
+// No client can have a name with an end of line in it.
+const own = "\nour own"
+
+// do executes a command of our own, also in a stopped engine, and nobody gets the
+// reply.
+func (e *Engine) do(args ...string) {
+	peer := server.NewPeer(bufio.NewWriter(io.Discard))
+	peer.ClientName = own
+	e.srv.Load().Dispatch(peer, args)
+}
+
+// hook is run before each command. It says whether it has dealt with it.
+func (e *Engine) hook(peer *server.Peer, cmd string, args ...string) bool {
+	switch {
+	case peer.ClientName == own:
+		return false
+	case isScript(cmd):
+		return e.script(peer, append([]string{cmd}, args...))
+	case e.refuses(peer, cmd):
+		return true
+	}
+	return e.Info.Hook(peer, cmd, args...)
+}
+
+func isScript(cmd string) bool { return cmd == "EVAL" || cmd == "EVALSHA" }
+
+// script runs a script, and mends the reply: an error of a command in it is that
+// command's error, as a real server says it, and a node that was killed meanwhile
+// says nothing any more.
+func (e *Engine) script(peer *server.Peer, args []string) bool {
+	e.scripts.Add(1)
+	defer e.scripts.Add(-1)
+	if e.refuses(peer, args[0]) {
+		return true
+	}
+	if e.repeat.Load() > 0 && e.repeat.Add(-1) >= 0 {
+		e.do(args...)
+	}
+	var reply bytes.Buffer
+	inner := server.NewPeer(bufio.NewWriter(&reply))
+	inner.ClientName, inner.Ctx, inner.Resp3 = own, peer.Ctx, peer.Resp3
+	e.srv.Load().Dispatch(inner, args)
+	inner.Flush()
+	peer.Ctx = inner.Ctx
+	if e.repeatLate.Load() > 0 && e.repeatLate.Add(-1) >= 0 {
+		time.AfterFunc(e.late.Load().after(), func() { e.again(args) })
+	}
+	if !e.Running() {
+		peer.Close()
+		return true
+	}
+	peer.WriteRaw(mend(reply.String(), args))
+	return true
+}
+
+// again runs a script once more, if the node is up then.
+func (e *Engine) again(args []string) {
+	e.scripts.Add(1)
+	defer e.scripts.Add(-1)
+	if e.Running() {
+		e.do(args...)
+	}
+}
+
+// scriptError is how miniredis wraps the error of a command in a script.
+var scriptError = regexp.MustCompile(`^-ERR Error compiling script \(new function\): :([0-9]+): ([A-Z]+ .*?) stack traceback: .*\r\n$`)
+
+func mend(reply string, args []string) string {
+	if !strings.HasPrefix(reply, "-") || len(args) < 2 {
+		return reply
+	}
+	found := scriptError.FindStringSubmatch(reply)
+	if found == nil {
+		return reply
+	}
+	hash := args[1]
+	if args[0] == "EVAL" {
+		sum := sha1.Sum([]byte(args[1]))
+		hash = hex.EncodeToString(sum[:])
+	}
+	return fmt.Sprintf("-%s script: %s, on @user_script:%s.\r\n", found[2], hash, found[1])
+}
