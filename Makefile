@@ -7,13 +7,20 @@ GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.6.0
 FUZZTIME   = 10s
 BENCHFLAGS = -quick
 
+# How many schedules make chaos runs in the model and on miniredis, and how long
+# make nightly does all it can, keeping the histories of what fails.
+SCHEDULES = 200000
+MINIREDIS = 1000
+NIGHT     = 8h
+FAILURES  = failures
+
 # The race detector needs a C compiler. Without one the tests run all the same.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: help test short vet tidy names first fuzz bench demo cover ci
+.PHONY: help test short vet tidy names first fuzz bench demo cover ci chaos nightly tables
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 test: ## run all tests of all modules, under the race detector
 	@command -v redis-server >/dev/null || echo "there is no redis-server: the tests that need one are skipped"
@@ -45,6 +52,15 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 		done; \
 	done
 
+chaos: ## run every scenario in every arena: SCHEDULES in the model, MINIREDIS on miniredis, each on redis-servers
+	.ci/chaos $(SCHEDULES) $(MINIREDIS)
+
+nightly: ## run chaos with fresh seeds for NIGHT (8h), and keep the histories of what fails in FAILURES
+	go run ./cmd/redlock chaos --arena all --for $(NIGHT) --save $(FAILURES) --report $(FAILURES)/report.html
+
+tables: ## write the generated tables of docs/chaos.md anew
+	go test ./chaos -count=1 -run 'TestMutants|TestScenarioTable' -update
+
 bench: ## compare with other libraries on redis-servers of its own; BENCHFLAGS=-help says how
 	cd bench && go run . $(BENCHFLAGS)
 
@@ -55,4 +71,4 @@ cover: ## say how much of the root module its tests run, function by function in
 	go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out | tail -n 1
 
-ci: vet tidy names first test ## all of what CI checks
+ci: vet tidy names first test chaos ## all of what CI checks

@@ -315,3 +315,31 @@ func TestCloseWhileHolding(t *testing.T) {
 		}
 	})
 }
+
+// TestRenewalIsNotPutOff: that the holder extends the lock himself just now, and
+// gives up on it at once, is no reason to be late with the renewal.
+func TestRenewalIsNotPutOff(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, &Options{TTL: 300 * time.Millisecond, NodeTimeout: 140 * time.Millisecond})
+		l := acquired(t, lk, "a", Renewed())
+		held := l.Context(t.Context())
+		pass(99 * time.Millisecond) // the renewal is due in one
+		for _, m := range ms {
+			m.slow(20 * time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
+		defer cancel()
+		if err := l.Extend(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("extended: %v", err)
+		}
+		before := l.Until()
+		pass(80 * time.Millisecond)
+		if !l.Until().After(before) || held.Err() != nil {
+			t.Errorf("not renewed within 80 ms, of the 300 that it has; %v", context.Cause(held))
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

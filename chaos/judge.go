@@ -1,9 +1,3 @@
-// Package chaos puts lockers to work while nodes die, hang, restart and are cut
-// off, writes down what every client believed and when, and judges afterwards
-// whether the promise held: no two valid locks on one name at one moment, and
-// nothing left on the nodes.
-//
-// The judge is pure. It sees no node and no network, only the history.
 package chaos
 
 import (
@@ -13,42 +7,75 @@ import (
 	"time"
 )
 
-// A Hold is one lock as its holder saw it: from the moment when it was handed out
-// until the holder gave it back, or learned that it had ended.
-type Hold struct {
-	Client int
-	Name   string
-	Token  string
-	From   time.Time
-	To     time.Time // zero: the holder never learned of an end
+// A Violation is a promise that was not kept.
+type Violation struct {
+	Rule   string        `json:"rule"`
+	At     time.Duration `json:"at"`
+	Text   string        `json:"text"`
+	Events []int         `json:"events"` // those that show it, as indexes into History.Events
 }
 
-func (h Hold) String() string {
-	return fmt.Sprintf("client %d held %q from %s to %s with %s", h.Client, h.Name, clock(h.From), clock(h.To), h.Token)
+func (v Violation) String() string { return fmt.Sprintf("at %v, %s: %s", v.At, v.Rule, v.Text) }
+
+// A Verdict is what the judge says of a history: what was wrong, and how much there
+// was that could have been. A history without violations says little if nobody
+// held anything in it.
+type Verdict struct {
+	Violations []Violation `json:"violations"` // by time
+
+	Asks       int `json:"asks"`
+	Holds      int `json:"holds"`
+	Denials    int `json:"denials"`
+	Extensions int `json:"extensions"` // that succeeded
+	Losses     int `json:"losses"`     // holders that were told that the lock is lost
+	Writes     int `json:"writes"`     // that the resource took
+
+	LongestWait     time.Duration `json:"longest_wait"`      // of those who got the lock
+	LongestWaitCalm time.Duration `json:"longest_wait_calm"` // of those who asked when all was well
 }
 
-func clock(t time.Time) string { return t.Format("15:04:05.000000") }
+// A rule is something that must be true of every history. To add one is a function,
+// a line in the table, and its counterpart in the twin that the tests compare
+// the judge with.
+type rule struct {
+	name  string
+	says  string
+	check func(*record)
+}
 
-// Violations lists every pair of holds of one name that were valid at once, the
-// earlier first. A hold that ends at the instant at which the next begins does
-// not overlap it.
-func Violations(history []Hold) (found []error) {
-	byName := make(map[string][]Hold)
-	for _, h := range history {
-		byName[h.Name] = append(byName[h.Name], h)
+var rules = []rule{
+	{"exclusion", "No two locks on one name are valid at the same moment.", exclusion},
+	{"tokens", "Every lock has a token, and no other has the same.", tokens},
+	{"told", "Who keeps a lock until its validity is over is told so in time.", told},
+	{"late success", "What succeeds, succeeds while the lock is valid.", lateSuccess},
+	{"continuity", "Nobody extends a lock that another has had since.", continuity},
+	{"kept", "While nothing has gone wrong, a lock that is renewed is not lost.", kept},
+	{"lost updates", "Nobody's write undoes another's that came after the read.", lostUpdates},
+	{"fences", "The fences of a name rise, and the resource takes none that is lower than one before.", fences},
+	{"progress", "Where enough nodes are well, who waits for a lock gets it within the bound.", progress},
+	{"in time", "What is given a limit ends by then.", inTime},
+	{"nothing left", "In the end nothing is left on the nodes, or at work.", nothingLeft},
+	{"well-formed", "What is written down can have happened: each end has a beginning, and time goes on.", wellFormed},
+}
+
+// Judge looks at a history by every rule. It is pure, and has an answer to any
+// history, also to one that nobody can have lived through.
+func Judge(h *History) Verdict {
+	r := newRecord(h)
+	for _, rule := range rules {
+		r.rule = rule.name
+		rule.check(r)
 	}
-	for _, holds := range byName {
-		slices.SortStableFunc(holds, func(a, b Hold) int { return a.From.Compare(b.From) })
-		var last Hold // of those so far, the one that ends last
-		for i, h := range holds {
-			if i > 0 && (last.To.IsZero() || h.From.Before(last.To)) {
-				found = append(found, fmt.Errorf("%v, and %v", last, h))
-			}
-			if i == 0 || !last.To.IsZero() && (h.To.IsZero() || h.To.After(last.To)) {
-				last = h
-			}
-		}
-	}
-	slices.SortFunc(found, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
-	return found
+	v := &r.verdict
+	slices.SortFunc(v.Violations, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text), slices.Compare(a.Events, b.Events))
+	})
+	return *v
+}
+
+// violated notes that the rule in question was not kept.
+func (r *record) violated(at time.Duration, events []int, format string, args ...any) {
+	r.verdict.Violations = append(r.verdict.Violations, Violation{
+		Rule: r.rule, At: at, Text: fmt.Sprintf(format, args...), Events: events,
+	})
 }

@@ -1,192 +1,112 @@
 package chaos
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
-	"os"
-	"sync"
+	"slices"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/redis/go-redis/v9"
 )
 
-// TestNodesUnderFire runs the real client and the real scripts against miniredis
-// nodes that are killed and restarted with their data, hang, are cut off in one
-// direction or both, lose replies and break connections, in virtual time. At any
-// moment any number of nodes may be ill: exclusion must hold all the same. Then
-// all are well, everybody must get his lock, and nothing may be left.
-//
-// A node that restarts without its data is not among the faults: that breaks
-// plain Redlock, as docs/safety.md says.
-func TestNodesUnderFire(t *testing.T) {
-	seeds := 24
-	if testing.Short() {
-		seeds = 8
-	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { underFire(t, uint64(seed)) })
-		})
-	}
-}
-
-func TestMain(m *testing.M) {
-	redis.SetLogger(quiet{}) // it notes each dial that fails
-	os.Exit(m.Run())
-}
-
-type quiet struct{}
-
-func (quiet) Printf(context.Context, string, ...any) {}
-
-func underFire(t *testing.T, seed uint64) {
-	rng := rand.New(rand.NewPCG(seed, 0))
-	nodes := redistest.NewBubble(t, []int{3, 4, 5}[rng.IntN(3)])
-	ttl := []time.Duration{200 * time.Millisecond, time.Second, 5 * time.Second}[rng.IntN(3)]
-	var mu sync.Mutex
-	var history []Hold
-
-	const clients = 6
-	lockers := make([]*redlock.Locker, clients)
-	for c := range lockers {
-		lk, err := redlock.New(nodes.Clients(), &redlock.Options{TTL: ttl})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lockers[c] = lk
-	}
-
-	working, stop := context.WithCancel(t.Context())
-	var wg sync.WaitGroup
-	for c, lk := range lockers {
-		draw := rand.New(rand.NewPCG(seed, uint64(c)+1))
-		wg.Go(func() {
-			for working.Err() == nil {
-				h, ok := work(working, lk, draw, ttl)
-				if h.Client = c; ok {
-					mu.Lock()
-					history = append(history, h)
-					mu.Unlock()
+// TestMiniredis runs some seeds of every scenario: each run ends, and shows nothing
+// but what its scenario is known for.
+func TestMiniredis(t *testing.T) {
+	for _, s := range Miniredis.Scenarios() {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			holds, seeds := 0, 3
+			switch crowd := s.Clients[1] > 10; {
+			case crowd && testing.Short():
+				t.Skip("takes seconds")
+			case crowd || testing.Short():
+				seeds = 1
+			}
+			for seed := range seeds {
+				h, err := Miniredis.run(s.plan(Miniredis, uint64(seed), nil, 0))
+				if err != nil {
+					t.Errorf("seed %d: %v", seed, err)
+					continue
 				}
+				verdict := Judge(h)
+				for _, v := range verdict.Violations {
+					if !slices.Contains(s.Fails, v.Rule) {
+						t.Errorf("seed %d: %v", seed, v)
+					}
+				}
+				holds += verdict.Holds
+			}
+			if holds == 0 {
+				t.Error("nobody ever had a lock")
 			}
 		})
 	}
-	for range 40 {
-		time.Sleep(below(rng, ttl))
-		strike(nodes, rng)
-	}
-	for i := range nodes.Len() {
-		heal(nodes, i)
-	}
-	stop()
-	wg.Wait()
+}
 
-	if bad := Violations(history); len(bad) > 0 {
-		t.Errorf("%d violations in %d holds, the first: %v", len(bad), len(history), bad[0])
+// TestMiniredisShowsWhatIsWrong: the scenarios that are known to fail do, or the
+// arena would not notice anything else either.
+func TestMiniredisShowsWhatIsWrong(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes some dozens of schedules")
 	}
-	if len(history) == 0 {
-		t.Error("nobody ever had a lock: the test does not test what it means to")
+	for _, name := range []string{"forgetful nodes", "stepping clocks", "suspended hosts"} {
+		t.Run(name, func(t *testing.T) {
+			i := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == name })
+			if i < 0 || Scenarios[i].Fails == nil {
+				t.Skip("is mended")
+			}
+			for seed := range 40 {
+				h, err := Miniredis.run(Scenarios[i].plan(Miniredis, uint64(seed), nil, 0))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(Judge(h).Violations) > 0 {
+					return
+				}
+			}
+			t.Error("40 schedules without a violation")
+		})
 	}
-	for c, lk := range lockers {
-		ctx, cancel := context.WithTimeout(t.Context(), ttl+10*time.Second)
-		l, err := lk.Acquire(ctx, "name 0")
-		cancel()
+}
+
+// TestMiniredisFaultsAreTheSeeds: a seed gives the same faults at the same times.
+func TestMiniredisFaultsAreTheSeeds(t *testing.T) {
+	faults := func(seed uint64) string {
+		i := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == "everything" })
+		h, err := Miniredis.run(Scenarios[i].plan(Miniredis, seed, nil, 0))
 		if err != nil {
-			t.Errorf("client %d after all was well again: %v", c, err)
-			continue
+			t.Fatal(err)
 		}
-		if err := l.Release(t.Context()); err != nil {
-			t.Errorf("client %d: %v", c, err)
+		var all strings.Builder
+		for _, e := range h.Events {
+			// A crash is over when the next client has connected: that is the network's
+			// matter, and takes another millisecond each time.
+			if e.Kind == Struck || e.Kind == Healed && e.Fault.Trouble != Crash {
+				fmt.Fprintf(&all, "%v %s %v\n", e.At, e.Kind, e.Fault)
+			}
+		}
+		return all.String()
+	}
+	for seed := range uint64(3) {
+		first, second := faults(seed), faults(seed)
+		if first != second || first == "" {
+			t.Errorf("seed %d: the faults were\n%s\nand then\n%s", seed, first, second)
 		}
 	}
-	time.Sleep(5 * time.Second) // for the last nodes to be told
-	for i := range nodes.Len() {
-		if keys := nodes.Keys(i); len(keys) > 0 && ttl > 4*time.Second {
-			t.Errorf("left on %s: %q", nodes.Addr(i), keys)
-		}
-	}
-	for _, lk := range lockers {
-		if err := lk.Close(); err != nil {
-			t.Error(err)
-		}
+	if faults(0) == faults(1) {
+		t.Error("two seeds have the same faults")
 	}
 }
 
-// work is one turn of a client: it waits for one of two names, holds it for a
-// while, renewed or not, and gives it back, or not.
-func work(ctx context.Context, lk *redlock.Locker, draw *rand.Rand, ttl time.Duration) (h Hold, ok bool) {
-	h.Name = fmt.Sprint("name ", draw.IntN(2))
-	var options []redlock.AcquireOption
-	renewed := draw.IntN(2) == 0
-	if renewed {
-		options = append(options, redlock.Renewed())
-	}
-	waiting, cancel := context.WithTimeout(ctx, below(draw, 3*ttl)+time.Millisecond)
-	l, err := lk.Acquire(waiting, h.Name, options...)
-	cancel()
-	if err != nil {
-		return h, false
-	}
-	h.From, h.Token = time.Now(), l.Token()
-	held := l.Context(context.Background())
-	ended := make(chan time.Time, 1)
-	context.AfterFunc(held, func() { ended <- time.Now() })
-	select {
-	case <-held.Done():
-	case <-time.After(below(draw, 2*ttl)):
-		if draw.IntN(3) == 0 {
-			_ = l.Extend(ctx)
+// BenchmarkMiniredis is one schedule of "everything" with all that belongs to it.
+func BenchmarkMiniredis(b *testing.B) {
+	i := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == "everything" })
+	begin := time.Now()
+	for n := range b.N {
+		h, err := Miniredis.run(Scenarios[i].plan(Miniredis, uint64(n), nil, 0))
+		if err != nil {
+			b.Fatal(err)
 		}
+		Judge(h)
 	}
-	if renewed || draw.IntN(8) > 0 { // else it forgets to give it back
-		_ = l.Release(ctx)
-	}
-	h.To = <-ended
-	return h, true
-}
-
-// below draws a duration under d.
-func below(draw *rand.Rand, d time.Duration) time.Duration {
-	return time.Duration(draw.Int64N(int64(d)))
-}
-
-// strike lets something happen to one of the nodes.
-func strike(nodes *redistest.Bubble, rng *rand.Rand) {
-	i := rng.IntN(nodes.Len())
-	switch path := nodes.Path(i); rng.IntN(11) {
-	case 0:
-		nodes.Kill(i)
-	case 1:
-		nodes.Restart(i, true)
-	case 2:
-		nodes.Hang(i)
-	case 3:
-		path.Cut()
-	case 4:
-		path.CutReplies()
-	case 5:
-		path.CutRequests()
-	case 6:
-		path.SetDelay(below(rng, 100*time.Millisecond))
-	case 7:
-		path.DropReplies(1 + rng.IntN(3))
-	case 8:
-		path.ResetAll()
-	default:
-		heal(nodes, i)
-	}
-}
-
-// heal makes a node well again, whatever had happened to it. What was held back
-// on its way arrives late, or never.
-func heal(nodes *redistest.Bubble, i int) {
-	nodes.Resume(i)
-	nodes.Path(i).SetDelay(0)
-	nodes.Path(i).Heal()
-	nodes.Restart(i, true)
+	b.ReportMetric(float64(b.N)/time.Since(begin).Seconds(), "schedules/s")
 }

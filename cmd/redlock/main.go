@@ -19,25 +19,30 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/chaos"
 )
 
 // What we exit with for reasons of our own, when there is no command's status to
-// pass on. The first three are from sysexits.h, where scripts look them up; the
+// pass on. The first four are from sysexits.h, where scripts look them up; the
 // last two are the shell's. Being lost is next to them and not one of them, for
 // no command that follows sysexits.h uses that number itself.
 const (
 	exitUsage         = 64
-	exitNoQuorum      = 69
+	exitNoQuorum      = 69 // for chaos: the arena cannot be had
+	exitCannotWrite   = 73
 	exitBusy          = 75
 	exitLost          = 79
 	exitNotExecutable = 126
 	exitNotFound      = 127
 	exitSignal        = 128 // plus the signal's number
 
-	exitDemo = 1 // the demo's story went another way than told
+	exitDemo       = 1 // the demo's story went another way than told
+	exitViolations = 1 // chaos has found what must not be
 )
 
 func main() {
+	chaos.ClientMain() // does not return if chaos has started us to be a client
 	os.Exit(main1(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -88,6 +93,8 @@ func (c *command) dispatch(args []string) (int, error) {
 			return 0, err
 		}
 		return c.demo()
+	case "chaos":
+		return c.chaos(args)
 	case "version", "--version":
 		if err := noMore(name, args); err != nil {
 			return 0, err
@@ -97,7 +104,7 @@ func (c *command) dispatch(args []string) (int, error) {
 	case "help", "-h", "--help":
 		return 0, c.help(args)
 	}
-	return 0, fail(exitUsage, "the commands are run, demo, version and help; see redlock help",
+	return 0, fail(exitUsage, "the commands are run, demo, chaos, version and help; see redlock help",
 		"unknown command %q", name)
 }
 
@@ -107,8 +114,10 @@ func (c *command) help(args []string) error {
 		fmt.Fprint(c.stdout, usage)
 	case len(args) == 1 && args[0] == "run":
 		fmt.Fprint(c.stdout, usageRun)
+	case len(args) == 1 && args[0] == "chaos":
+		fmt.Fprint(c.stdout, usageChaos)
 	default:
-		return fail(exitUsage, "there is redlock help and redlock help run", "no help on %q", strings.Join(args, " "))
+		return fail(exitUsage, "there is redlock help, redlock help run and redlock help chaos", "no help on %q", strings.Join(args, " "))
 	}
 	return nil
 }

@@ -5,14 +5,18 @@ const usage = `redlock runs a command while holding a lock over several Redis se
 Usage:
     redlock run --key KEY [flags] -- CMD [ARG ...]
     redlock demo
+    redlock chaos [flags]
     redlock version
-    redlock help [run]
+    redlock help [run|chaos]
 
     run      waits for the lock KEY, runs CMD while it holds it, releases it
     demo     shows on five nodes inside this process how a lock changes hands
              while nodes fail; takes some seconds and needs nothing installed
+    chaos    looks for a way to break the lock: runs thousands of schedules in
+             which everything fails that can, and judges what came of it
     version  shows the version
-    help     shows this text, or the one on run with its flags and exit codes
+    help     shows this text, or the one on run or on chaos with its flags and
+             exit codes
 
 Example, for which no Redis is needed:
     $ redlock run --key demo -- sh -c 'echo "holding $REDLOCK_KEY"'
@@ -62,4 +66,64 @@ Example: machines with this in their crontab do the backup one at a time; one
 whose turn has not come within a minute leaves it to the next night:
     $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
     $ redlock run --key backup --timeout 1m -- /usr/local/bin/backup --full
+`
+
+const usageChaos = `redlock chaos looks for a way to break the lock. It runs the library through
+thousands of schedules in which nodes die, hang and forget, the network is cut and
+slow, and clients are stopped and killed; and it judges what came of each: were two
+locks on one name ever valid at once, was everybody told in time, is anything left?
+
+Usage:
+    redlock chaos [flags]
+
+    --arena NAME     where: model (the library over model nodes, in virtual time:
+                     hundreds of schedules a second), miniredis (with go-redis and
+                     Lua, in virtual time as well), real (processes over
+                     redis-server), or all, which leaves out what cannot be had
+                     here. Several are separated by commas, or --arena is repeated.
+                     Default: model,miniredis
+    --scenario NAME  what goes wrong, in quotes or with hyphens for spaces; several
+                     as above. Default: all that there are
+    --schedules N    how many in each arena, shared by the scenarios, each of which
+                     has one at least. Default: as many of 30,000 as can be had in
+                     25s in model, of 100 in 15s in miniredis, of 40 in 2m in real
+    --for D          ends after D, however much is done; the arenas share it.
+                     Without --schedules it does not end before, either.
+    --seed S         of the first schedule of each scenario; the others count up
+                     from there. The same seed means the same schedules, and in
+                     model the same history to the last event. Default: a fresh one
+    --nodes N        how many nodes, 1 to 8. Default: each scenario has its own
+    --ttl D          how long locks live. Default: each scenario has its own
+    --report FILE    writes a page with the histories, to be opened in a browser
+    --save DIR       writes each history that violates what it must not to DIR, as
+                     ARENA-SCENARIO-SEED.jsonl, up to 100 of each scenario
+    --history FILE   writes the history of the one schedule that is run
+    --json           prints one JSON object, and no progress
+    --list           shows the arenas and the scenarios
+
+    D is a duration like 90s, 10m or 8h.
+
+With one --arena, one --scenario and --schedules 1 it shows that schedule: what went
+wrong, what came of it, and a digest of its history, to be compared by eye.
+
+Some scenarios must fail: they break promises that cannot be kept, and the judge has
+to notice. One that has not failed is "not shown", and a fault only if it has had two
+thousand schedules in model, with the nodes and the TTL that it has itself.
+
+SIGINT and SIGTERM end it early, with what has been found so far. GOGC is 400 while
+it runs, unless the environment says otherwise.
+
+Exit status:
+    0    all promises were kept, but for those that cannot be
+    1    there were violations, or what must fail did not, or nothing was run
+    64   the command line cannot be used
+    69   the arena cannot be had here: there is no redis-server
+    73   a file cannot be written
+    130  ended by SIGINT; 143 by SIGTERM
+
+Examples: a first look; one schedule once more, with its history in a file; and a
+night, of which every bad history is kept:
+    $ redlock chaos --report chaos.html
+    $ redlock chaos --arena model --scenario everything --seed 7 --schedules 1 --history 7.jsonl
+    $ redlock chaos --arena all --for 8h --save bad
 `

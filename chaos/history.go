@@ -1,0 +1,164 @@
+package chaos
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A History is what happened in one run: what every client did and believed, what
+// was done to nodes and clients, and what was left at the end, in the order in
+// which it happened. The judge sees nothing else.
+type History struct {
+	Run    Head
+	Events []Event
+}
+
+// A Head is the first line of a history: where it comes from, and what the judge has to
+// know of it.
+type Head struct {
+	Scenario string `json:"scenario"`
+	Arena    string `json:"arena"`
+	Seed     uint64 `json:"seed"`
+	Nodes    int    `json:"nodes"`
+	Quorum   int    `json:"quorum"`
+	Clients  int    `json:"clients"`
+
+	// Lag is how much later than it should a client that is not held up may notice
+	// something: the scheduler's share. Virtual time has hardly any.
+	Lag time.Duration `json:"lag"`
+
+	// Bound is how long a client may wait for a lock once all is well again.
+	Bound time.Duration `json:"bound"`
+
+	// Exact says that time is virtual: a client writes down what it is told at the
+	// instant at which it is told, and no scheduler is to blame for anything.
+	Exact bool `json:"exact,omitempty"`
+
+	// Always says that a quorum of nodes is well all the time, so that Bound holds
+	// from the beginning.
+	Always bool `json:"always,omitempty"`
+}
+
+// A Kind says what an Event tells.
+type Kind string
+
+const (
+	// What clients do. Op pairs an end with its beginning; a hold is known by the
+	// Op of the acquisition that it began with.
+	Ask      Kind = "ask"      // begins to acquire Name, by Verb, for up to Limit
+	Got      Kind = "got"      // has it: Token, Fence, valid to Until
+	Denied   Kind = "denied"   // has it not: Error
+	Extend   Kind = "extend"   // begins to extend
+	Extended Kind = "extended" // valid to Until now
+	Failed   Kind = "failed"   // has not extended it: Error
+	Renewed  Kind = "renewed"  // finds that it is valid to Until now
+	Release  Kind = "release"  // begins to release: from here on it believes in nothing; was valid to Until
+	Released Kind = "released" // Error: what the release said, if anything
+	Told     Kind = "told"     // the hold's context has ended: Error is the cause; was valid to Until
+	Read     Kind = "read"     // has read Value at the resource Name
+	Wrote    Kind = "wrote"    // what the resource took: Value in the place of Was
+	Refused  Kind = "refused"  // what the resource did not take: Value in the place of Was
+	Crashed  Kind = "crashed"  // the client is gone, with all that it held
+	Held     Kind = "held up"  // the client is stopped until Until
+
+	// What happens to the nodes, and to the run.
+	Struck Kind = "struck" // Fault begins
+	Healed Kind = "healed" // Fault is over
+	Calm   Kind = "calm"   // all is well from here on
+	Left   Kind = "left"   // Error: something is left that should not be
+)
+
+// An Event is one line of a history. Times count from the start of the run, by
+// a clock that no fault touches.
+type Event struct {
+	At     time.Duration `json:"at"`
+	Kind   Kind          `json:"kind"`
+	Client int           `json:"client,omitempty"` // from 1; 0: no client
+	Op     int           `json:"op,omitempty"`     // from 1, for each client
+	Name   string        `json:"name,omitempty"`
+	Verb   string        `json:"verb,omitempty"` // "try", "acquire", "do", "plain"
+	Limit  time.Duration `json:"limit,omitempty"`
+	Token  string        `json:"token,omitempty"`
+	Fence  uint64        `json:"fence,omitempty"`
+	Until  time.Duration `json:"until,omitempty"`
+	Value  int           `json:"value,omitempty"`
+	Was    int           `json:"was,omitempty"`
+	Why    string        `json:"why,omitempty"` // a word for Error: "held", "no quorum", "lost", "max hold", "cancelled", "closed", "released"
+	Error  string        `json:"error,omitempty"`
+	Fault  *Fault        `json:"fault,omitempty"`
+}
+
+// Write writes the history as JSON lines, the Head first.
+func (h *History) Write(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(h.Run); err != nil {
+		return err
+	}
+	for i := range h.Events {
+		if err := out.Encode(&h.Events[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReadHistory reads what Write has written.
+func ReadHistory(r io.Reader) (*History, error) {
+	in := json.NewDecoder(bufio.NewReader(r))
+	in.DisallowUnknownFields()
+	h := new(History)
+	if err := in.Decode(&h.Run); err != nil {
+		return nil, fmt.Errorf("chaos: history: line 1: %w", err)
+	}
+	for {
+		var e Event
+		switch err := in.Decode(&e); {
+		case err == io.EOF:
+			return h, nil
+		case err != nil:
+			return nil, fmt.Errorf("chaos: history: line %d: %w", len(h.Events)+2, err)
+		}
+		h.Events = append(h.Events, e)
+	}
+}
+
+// A recorder collects the events of a run from all who take part in it.
+type recorder struct {
+	now   func() time.Duration
+	start time.Time
+
+	mu     sync.Mutex
+	events []Event
+}
+
+// note writes down that e has happened now.
+func (r *recorder) note(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.At = r.now()
+	r.events = append(r.events, e)
+}
+
+// sorted gives the events in the order in which they happened. What happened at
+// the same instant gets an order that a run repeats: by client, by operation, and
+// then by what can follow on what.
+func (r *recorder) sorted() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.SortStableFunc(r.events, func(a, b Event) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Op, b.Op),
+			cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind)))
+	})
+	return r.events
+}
+
+var order = []Kind{
+	Calm, Struck, Healed, Held, Ask, Denied, Got, Read, Wrote, Refused, Renewed, Extend, Extended, Failed, Release, Told, Released, Crashed, Left,
+}

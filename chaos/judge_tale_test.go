@@ -1,0 +1,158 @@
+package chaos
+
+import (
+	"fmt"
+	"time"
+)
+
+// tale makes a history of a few bytes: most of it could have happened, and every
+// now and then something happens that cannot. Only time never goes back.
+func tale(data []byte) *History {
+	t := &teller{data: data, values: make(map[string]int)}
+	t.Run = Head{Lag: t.time(4), Bound: t.time(10), Clients: 1 + t.below(3), Always: t.below(2) == 0, Exact: t.below(2) == 0}
+	rare := 1 + t.below(40) // the larger, the less of it cannot have happened
+	for len(t.data) > 0 && len(t.Events) < 120 {
+		t.now += []time.Duration{0, 0, 1, 1, 2, 3, 4, 7}[t.below(8)]
+		switch {
+		case t.below(rare) == 0 && rare < 30:
+			t.anything()
+		case t.below(10) == 0:
+			t.fate()
+		default:
+			t.act(&t.clients[t.below(len(t.clients))])
+		}
+	}
+	return &t.History
+}
+
+type teller struct {
+	History
+	data    []byte
+	now     time.Duration
+	clients [4]acting
+	values  map[string]int
+}
+
+// An acting client does one thing after the other.
+type acting struct {
+	number, op         int
+	name               string
+	asked, has, told   bool
+	extends, releasing bool
+	until              time.Duration
+	read               int
+}
+
+// below draws from the bytes that are left; when there are none, it is 0.
+func (t *teller) below(n int) int {
+	if len(t.data) == 0 {
+		return 0
+	}
+	b := t.data[0]
+	t.data = t.data[1:]
+	return int(b) % n
+}
+
+func (t *teller) time(n int) time.Duration { return time.Duration(t.below(n)) }
+
+func (t *teller) add(e Event) {
+	e.At = t.now
+	t.Events = append(t.Events, e)
+}
+
+// act is the next thing that a client does.
+func (t *teller) act(c *acting) {
+	for i := range t.clients {
+		if c == &t.clients[i] {
+			c.number = i + 1
+		}
+	}
+	e := Event{Client: c.number, Op: c.op, Name: c.name}
+	choice := t.below(12)
+	switch {
+	case !c.asked:
+		*c = acting{number: c.number, op: c.op + 1, name: string(rune('a' + t.below(2))), asked: true}
+		e = Event{Kind: Ask, Client: c.number, Op: c.op, Name: c.name, Limit: t.time(20)}
+		e.Verb = []string{"acquire", "try", "do", "acquire", "plain", "acquire"}[t.below(6)]
+		e.Why = []string{"", "", "renewed"}[t.below(3)]
+	case !c.has && choice == 0:
+		e.Kind, e.Why, c.asked = Denied, "held", false
+	case !c.has:
+		c.has, c.until = true, t.now+t.time(15)
+		e.Kind, e.Until, e.Token, e.Fence = Got, c.until, fmt.Sprintf("t%d.%d", c.number, c.op), uint64(t.below(5))
+		if t.below(30) == 0 {
+			e.Token = ""
+		} else if t.below(10) == 0 {
+			e.Token = "t1.1"
+		}
+	case c.releasing:
+		e.Kind, c.asked = Released, false
+		if t.now > c.until && t.below(4) > 0 {
+			e.Error, e.Why = "lost", "lost"
+		}
+	case c.extends && choice < 6:
+		c.extends, c.until = false, c.until+t.time(15)
+		e.Kind, e.Until = Extended, c.until
+	case c.extends && choice == 6:
+		e.Kind, c.extends = Failed, false
+	case choice == 0 && !c.told:
+		c.told = true
+		e.Kind, e.Why, e.Until = Told, []string{"lost", "cancelled"}[t.below(2)], max(0, t.now-1+t.time(4))
+	case choice == 1 && !c.extends:
+		e.Kind, e.Limit, c.extends = Extend, t.time(10), true
+	case choice == 2:
+		c.until += t.time(10)
+		e.Kind, e.Until = Renewed, c.until
+	case choice == 3, choice == 4:
+		c.read = t.values[c.name]
+		e.Kind, e.Value = Read, c.read
+	case choice == 5, choice == 6:
+		e.Kind, e.Was, e.Value, e.Fence = Wrote, t.values[c.name], c.read+1, uint64(t.below(4))
+		t.values[c.name] = e.Value
+	case choice == 7:
+		e.Kind, e.Value = Refused, c.read+1
+	default:
+		c.releasing = true
+		e.Kind, e.Limit, e.Until = Release, t.time(10), c.until-t.time(4)
+	}
+	t.add(e)
+}
+
+// fate is what happens to clients and nodes.
+func (t *teller) fate() {
+	client := 1 + t.below(4)
+	switch t.below(8) {
+	case 0, 1, 2, 3:
+		t.add(Event{Kind: Held, Client: client, Until: t.now + t.time(12)})
+	case 4:
+		t.add(Event{Kind: Crashed, Client: client})
+		t.clients[client-1].asked = t.below(3) == 0
+	case 5:
+		t.add(Event{Kind: Calm})
+	case 6:
+		t.add(Event{Kind: Struck, Fault: &Fault{At: t.now, Trouble: Kill, For: 3}})
+	case 7:
+		if t.below(8) == 0 {
+			t.add(Event{Kind: Left, Error: "key"})
+		}
+	}
+}
+
+// anything is an event that knows nothing of those before it.
+func (t *teller) anything() {
+	kinds := []Kind{
+		Ask, Got, Denied, Extend, Extended, Failed, Renewed, Release, Released, Told, Read, Wrote, Refused,
+		Crashed, Held, Struck, Healed, Calm, Left, "", "sung",
+	}
+	e := Event{Kind: kinds[t.below(len(kinds))], Client: t.below(6), Op: t.below(5)}
+	e.Name = []string{"a", "b", ""}[t.below(3)]
+	e.Verb = []string{"acquire", "sing", "do", ""}[t.below(4)]
+	e.Token = []string{"t1.1", "x", ""}[t.below(3)]
+	e.Why = []string{"lost", ""}[t.below(2)]
+	e.Until, e.Limit = t.time(256), t.time(20)
+	e.Value, e.Was, e.Fence = t.below(5), t.below(5), uint64(t.below(4))
+	if t.below(2) == 0 {
+		e.Fault = &Fault{Trouble: Kill}
+	}
+	t.add(e)
+}

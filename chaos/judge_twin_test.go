@@ -1,0 +1,291 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+)
+
+// compareWithTwin has the judge and its twin judge the same history, unless time
+// goes back in it.
+func compareWithTwin(t *testing.T, h *History) []Violation {
+	t.Helper()
+	verdict := Judge(h)
+	var now time.Duration
+	for _, e := range h.Events {
+		if e.At < now {
+			return verdict.Violations
+		}
+		now = e.At
+	}
+	tw := newTwin(h)
+	tw.judge()
+	var got, want []string
+	for _, v := range verdict.Violations {
+		got = append(got, fmt.Sprintln(v.At, v.Rule, v.Events))
+	}
+	for _, v := range tw.found {
+		want = append(want, fmt.Sprintln(v.At, v.Rule, v.Events))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		for i, e := range h.Events {
+			t.Logf("%3d %+v %v", i, e, e.Fault)
+		}
+		t.Errorf("%+v\nthe judge says\n%v\nits twin\n%v", h.Run, got, want)
+	}
+	tw.numbers.Violations = verdict.Violations
+	if got, want := fmt.Sprintf("%+v", verdict), fmt.Sprintf("%+v", tw.numbers); got != want {
+		t.Errorf("counted\n%s\nwant\n%s", got, want)
+	}
+	if !slices.IsSortedFunc(verdict.Violations, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+	}) {
+		t.Errorf("in disorder: %v", verdict.Violations)
+	}
+	return verdict.Violations
+}
+
+// A twin judges slowly: it looks through all events whenever it wants to know
+// something, compares every pair, and goes through time instant by instant.
+// Time must not go back, and instants are few.
+type twin struct {
+	*History
+	found   []Violation
+	numbers Verdict
+	holds   []twinHold
+	last    time.Duration
+}
+
+type twinHold struct {
+	name           string
+	mine           []int // all events of the op that count
+	ask, got, told int
+	release        int
+	from, to       time.Duration
+	until, died    time.Duration
+	renews         bool
+}
+
+func newTwin(h *History) *twin {
+	tw := &twin{History: h}
+	for _, e := range h.Events {
+		tw.last = e.At
+	}
+	for i, e := range h.Events {
+		if e.Kind != Got {
+			continue
+		}
+		mine := tw.lifeOf(i)
+		if tw.first(mine, Got) != i {
+			continue
+		}
+		o := twinHold{name: h.Events[mine[0]].Name, mine: mine, got: i, ask: tw.first(mine, Ask), died: tw.died(mine[0]), release: -1, told: -1}
+		if o.ask >= 0 {
+			o.renews = h.Events[o.ask].Verb == "do" || h.Events[o.ask].Why == "renewed"
+		}
+		o.until = e.Until
+		o.to = o.died
+		for _, j := range mine {
+			switch e := h.Events[j]; {
+			case j <= i:
+			case e.Kind == Extended || e.Kind == Renewed:
+				o.until = max(o.until, e.Until)
+				o.renews = o.renews || e.Kind == Renewed
+			case e.Kind == Release || e.Kind == Told && o.told < 0:
+				o.until = max(o.until, e.Until)
+				o.to = min(o.to, e.At)
+				if e.Kind == Told {
+					o.told = j
+				} else if o.release < 0 {
+					o.release = j
+				}
+			}
+		}
+		o.from, o.to = e.At, min(o.to, o.until)
+		tw.holds = append(tw.holds, o)
+	}
+	return tw
+}
+
+// lifeOf gives all events of an event's op, from the first that can begin one on,
+// to the death of its client, but for a second beginning.
+func (tw *twin) lifeOf(i int) (mine []int) {
+	for j, e := range tw.Events {
+		begins := e.Kind == Ask || e.Kind == Got || e.Kind == Denied
+		switch {
+		case e.Kind == Crashed && e.Client == tw.Events[i].Client && mine != nil:
+			return mine
+		case e.Client != tw.Events[i].Client || e.Op != tw.Events[i].Op || !isClients(e.Kind):
+		case mine == nil && begins, mine != nil && e.Kind != Ask:
+			mine = append(mine, j)
+		}
+	}
+	return mine
+}
+
+func isClients(k Kind) bool {
+	return slices.Contains([]Kind{Ask, Got, Denied, Extend, Extended, Failed, Renewed, Release, Released, Told, Read, Wrote, Refused}, k)
+}
+
+func (tw *twin) first(of []int, kinds ...Kind) int {
+	for _, i := range of {
+		if slices.Contains(kinds, tw.Events[i].Kind) {
+			return i
+		}
+	}
+	return -1
+}
+
+// died is when the client of an event died, if it did so later.
+func (tw *twin) died(i int) time.Duration {
+	for _, e := range tw.Events[i:] {
+		if e.Kind == Crashed && e.Client == tw.Events[i].Client {
+			return e.At
+		}
+	}
+	return math.MaxInt64
+}
+
+func (tw *twin) add(rule string, at time.Duration, events ...int) {
+	if events[0] < 0 {
+		events = events[1:]
+	}
+	tw.found = append(tw.found, Violation{Rule: rule, At: at, Events: events})
+}
+
+// stopped reports whether a client was stopped at one of these instants.
+func (tw *twin) stopped(client int, from, to time.Duration) bool {
+	for _, e := range tw.Events {
+		if e.Kind == Held && e.Client == client {
+			for at := from; at <= to; at++ {
+				if e.At <= at && at <= e.Until {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// deadline goes through time, and counts that in which the client was not stopped.
+func (tw *twin) deadline(client int, begin, limit time.Duration) time.Duration {
+	for at, rest := begin, limit+tw.Run.Lag; ; at++ {
+		stopped := false
+		for _, e := range tw.Events {
+			stopped = stopped || e.Kind == Held && e.Client == client && e.At <= at && at < e.Until
+		}
+		if stopped {
+			continue
+		}
+		if rest <= 0 {
+			return at
+		}
+		rest--
+	}
+}
+
+func (tw *twin) noticed(client int, due time.Duration) time.Duration {
+	by := due + tw.Run.Lag
+	for range tw.Events {
+		for _, e := range tw.Events {
+			if e.Kind == Held && e.Client == client && e.At <= e.Until && e.At <= by && e.Until >= due {
+				by = max(by, e.Until+tw.Run.Lag)
+			}
+		}
+	}
+	return by
+}
+
+// judgeForm looks at each event for what must have come before it.
+func (tw *twin) judgeForm(i int, e Event) {
+	odd := func(is bool) {
+		if is {
+			tw.add("well-formed", e.At, i)
+		}
+	}
+	switch e.Kind {
+	case Calm, Left:
+		return
+	case Struck, Healed:
+		odd(e.Fault == nil)
+		return
+	case Crashed, Held:
+		odd(e.Client < 1)
+		odd(e.Kind == Held && e.Until < e.At)
+		return
+	}
+	if !isClients(e.Kind) {
+		odd(true)
+		return
+	}
+	odd(e.Client < 1 || e.Op < 1)
+	mine := tw.lifeOf(i)
+	if mine == nil || i < mine[0] {
+		odd(true)
+		return
+	}
+	if e.Kind == Ask {
+		odd(mine[0] != i)
+		if mine[0] == i {
+			odd(e.Name == "")
+			odd(!slices.Contains([]string{"try", "acquire", "do", "plain"}, e.Verb))
+		}
+		return
+	}
+	if !slices.Contains(mine, i) {
+		return // of the dead
+	}
+	past := mine[:slices.Index(mine, i)]
+	ended, got := tw.first(past, Got, Denied), tw.first(past, Got)
+	// open counts how many of some kind have begun and not ended before this one.
+	open := func(begin Kind, ends ...Kind) (is bool) {
+		for _, j := range past {
+			if j < got {
+				continue
+			}
+			if tw.Events[j].Kind == begin {
+				is = true
+			} else if slices.Contains(ends, tw.Events[j].Kind) {
+				is = false
+			}
+		}
+		return is
+	}
+	switch e.Kind {
+	case Got, Denied:
+		if e.Kind == Denied {
+			tw.numbers.Denials++
+		}
+		odd(ended >= 0 || len(past) == 0)
+		odd(e.Kind == Got && got < 0 && e.Name != "" && e.Name != tw.Events[mine[0]].Name)
+		return
+	}
+	if got < 0 {
+		odd(true)
+		return
+	}
+	switch e.Kind {
+	case Extend:
+		odd(open(Extend, Extended, Failed))
+	case Extended, Failed:
+		odd(!open(Extend, Extended, Failed))
+		if e.Kind == Extended {
+			tw.numbers.Extensions++
+		}
+	case Release:
+		odd(open(Release, Released))
+	case Released:
+		odd(!open(Release, Released))
+	case Told:
+		again := slices.ContainsFunc(past, func(j int) bool { return j > got && tw.Events[j].Kind == Told })
+		odd(again)
+		if !again && e.Why == "lost" {
+			tw.numbers.Losses++
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/seed"
+)
+
+// Model runs the library over nodes that are models, in virtual time: thousands
+// of schedules a second, each of which is the same whenever it is run.
+var Model = &Arena{
+	Name:  "model",
+	About: "the library over in-memory model nodes, in virtual time",
+	Lag:   4 * model.Moment,
+	Exact: true,
+	run:   runModel,
+}
+
+func runModel(p *Plan) (h *History, err error) {
+	blocked := bubble(func() { h, err = drive(p, newModelWorld(p)) })
+	if blocked != nil && h != nil {
+		h.Events = append(h.Events, Event{At: h.Events[len(h.Events)-1].At, Kind: Left, Error: blocked.Error()})
+		return h, nil
+	}
+	return h, errors.Join(err, blocked)
+}
+
+// initTesting makes testing's flags, which it looks at, in a program that is no test.
+var initTesting = sync.OnceFunc(testing.Init)
+
+// bubble runs f in virtual time. The error says that something blocks for ever.
+func bubble(f func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("goroutines: %v", p)
+		}
+	}()
+	initTesting()
+	synctest.Test(new(testing.T), func(*testing.T) { f() })
+	return nil
+}
+
+type modelWorld struct {
+	seed  seed.Seed
+	plan  *Plan
+	nodes []*model.Node
+}
+
+func newModelWorld(p *Plan) *modelWorld {
+	w := &modelWorld{seed: seed.Seed(p.Run.Seed).For(p.Run.Scenario), plan: p}
+	for i := range p.Run.Nodes {
+		n := model.NewNode(w.seed, fmt.Sprintf("node%d", i), p.RTT)
+		n.Rate(p.Rates[i])
+		w.nodes = append(w.nodes, n)
+	}
+	return w
+}
+
+func (w *modelWorld) enter(_ int, name string) (process, error) {
+	return &modelProcess{world: w, host: model.NewHost(w.seed, name)}, nil
+}
+
+func (w *modelWorld) close() error { return nil }
+
+func (w *modelWorld) left() (all []leftover) {
+	for i, n := range w.nodes {
+		for key, token := range n.Tokens() {
+			all = append(all, leftover{i, key, token})
+		}
+	}
+	return all
+}
+
+// sayings are what a node says to everything while it has such a trouble.
+var sayings = map[Trouble]error{
+	Loading: model.Error("LOADING Redis is loading the dataset in memory"),
+	Locked:  model.Error("NOAUTH Authentication required."),
+	Crowded: model.Error("ERR max number of clients reached"),
+	Busy:    model.Error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."),
+}
+
+func (w *modelWorld) strike(f Fault, begin bool) {
+	n := w.nodes[f.Node]
+	switch f.Trouble {
+	case Kill, KillEmpty:
+		if begin {
+			n.Kill()
+		} else {
+			n.Restart(f.Trouble == Kill)
+		}
+	case Hang:
+		n.Hang(begin)
+	case Slow:
+		n.Delay(on(begin, f.By), 0)
+	case Jitter:
+		n.Delay(0, on(begin, f.By))
+	case Cut:
+		n.Cut(begin, begin)
+	case CutRequests:
+		n.Cut(begin, false)
+	case CutReplies:
+		n.Cut(false, begin)
+	case Part:
+		n.Cut(begin, begin)
+		if !begin {
+			n.Reset()
+		}
+	case Full:
+		n.Full(begin)
+	case ReadOnly:
+		n.ReadOnly(begin)
+	case Loading, Locked, Crowded, Busy:
+		if begin {
+			n.Refuse(sayings[f.Trouble])
+		} else {
+			n.Refuse(nil)
+		}
+	case Foreign:
+		for _, name := range w.plan.Names {
+			if begin {
+				n.Put(w.plan.options.Prefix + name)
+			} else {
+				n.Take(w.plan.options.Prefix + name)
+			}
+		}
+	}
+	if !begin {
+		return
+	}
+	switch f.Trouble {
+	case Reset:
+		n.Reset()
+	case LoseReplies:
+		n.Lose(f.Times)
+	case TearReplies:
+		n.Tear(f.Times)
+	case Repeat:
+		n.Repeat(f.Times)
+	case RepeatLate:
+		n.RepeatLate(f.Times, f.By)
+	case Flush:
+		n.Flush()
+	case Evict:
+		n.Evict(f.Times)
+	case FlushScripts:
+		n.FlushScripts()
+	case Step:
+		n.Step(f.By)
+	}
+}
+
+func on(begin bool, d time.Duration) time.Duration {
+	if begin {
+		return d
+	}
+	return 0
+}
+
+type modelProcess struct {
+	world *modelWorld
+	host  *model.Host
+}
+
+func (p *modelProcess) locker(opts *redlock.Options) (*redlock.Locker, error) {
+	opts.Clock = p.host
+	clients := make([]seam.Client, len(p.world.nodes))
+	for i, n := range p.world.nodes {
+		clients[i] = n.Client(p.host)
+	}
+	return redlock.New(clients, opts)
+}
+
+func (p *modelProcess) pass(worker, n int) { p.host.Pass(worker, n) }
+
+func (p *modelProcess) hold(d time.Duration, machine bool) {
+	if machine {
+		p.host.Suspend(d)
+	} else {
+		p.host.Stop(d)
+	}
+}
+
+func (p *modelProcess) skew(d time.Duration)       { p.host.Skew(d) }
+func (p *modelProcess) real(t time.Time) time.Time { return p.host.Real(t) }
+func (p *modelProcess) crash()                     { p.host.Crash() }
+
+func (p *modelProcess) plain() []plainNode {
+	nodes := make([]plainNode, len(p.world.nodes))
+	for i, n := range p.world.nodes {
+		nodes[i] = &plainModel{server: n.Dial(p.host, 50*time.Millisecond)}
+	}
+	return nodes
+}
+
+// A plainModel is a model node for a client that is no redlock: it does by
+// hand what the scripts do.
+type plainModel struct {
+	server    seam.Server
+	connected bool
+}
+
+func (n *plainModel) call(c seam.Call) (any, error) {
+	if !n.connected {
+		if _, err := n.server.Connect(context.Background()); err != nil {
+			return nil, err
+		}
+		n.connected = true
+	}
+	calls := []seam.Call{c}
+	if err := n.server.Exec(calls); err != nil {
+		n.connected = false
+		return nil, err
+	}
+	return calls[0].Value, calls[0].Err
+}
+
+func (n *plainModel) setNX(_ context.Context, key, token string, ttl time.Duration) (bool, error) {
+	v, err := n.call(seam.Call{Op: seam.Acquire, Key: key, Token: token, TTL: ttl})
+	return v == int64(1), err
+}
+
+func (n *plainModel) compareAndDelete(_ context.Context, key, token string) error {
+	_, err := n.call(seam.Call{Op: seam.Release, Key: key, Token: token})
+	return err
+}

@@ -1,0 +1,113 @@
+package chaos
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestModelRepeats: a seed is a history, whatever the number of processors, and
+// also between this process, which the race detector may be slowing down, and one
+// without.
+func TestModelRepeats(t *testing.T) {
+	seeds := 6
+	if testing.Short() {
+		seeds = 2
+	}
+	other := filepath.Join(t.TempDir(), "convict")
+	build := exec.CommandContext(t.Context(), "go", "build", "-race=false", "-o", other, "./internal/convict")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", build.Args, err, out)
+	}
+	processors := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(processors)
+	for _, s := range Scenarios {
+		n := seeds
+		if s.Weight > 10 {
+			n = 1
+		}
+		run := exec.CommandContext(t.Context(), other, Model.Name, s.Name, strconv.Itoa(n), "histories")
+		run.Stderr = os.Stderr
+		want, err := run.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, procs := range []int{1, 2, 7} {
+			runtime.GOMAXPROCS(procs)
+			var got bytes.Buffer
+			for seed := range n {
+				h, _, err := Model.Replay(s, uint64(seed), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := h.Write(&got); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !bytes.Equal(got.Bytes(), want) {
+				t.Errorf("%s, on %d processors: other histories than in another process", s.Name, procs)
+			}
+		}
+	}
+}
+
+// TestModelSchedules runs what every change should go through before it goes
+// anywhere; CI runs far more of them.
+func TestModelSchedules(t *testing.T) {
+	n := 3000
+	if testing.Short() {
+		n = 400
+	}
+	for _, f := range (&Campaign{Arena: Model, Schedules: n, Seed: 1}).Run(t.Context()) {
+		if f.Error != nil {
+			t.Errorf("%s: %v", f.Scenario, f.Error)
+		}
+		if f.Violations == 0 {
+			continue
+		}
+		t.Errorf("%s: %s; %s", f.Scenario, f.Outcome(), f.Replay)
+		for _, s := range f.Shown {
+			for _, v := range s.Verdict.Violations {
+				t.Logf("seed %d: %v", s.History.Run.Seed, v)
+			}
+		}
+	}
+}
+
+// TestRegressions runs the seeds that have shown something once.
+func TestRegressions(t *testing.T) {
+	list, err := os.ReadFile(filepath.Join("testdata", "regressions.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(list)) {
+		line, _, _ = strings.Cut(line, "#")
+		fields := strings.Split(strings.TrimSpace(line), ",")
+		if len(fields) != 2 {
+			continue
+		}
+		seed, err := strconv.ParseUint(strings.TrimSpace(fields[1]), 10, 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		found := false
+		for _, s := range Scenarios {
+			if s.Name != fields[0] {
+				continue
+			}
+			found = true
+			_, verdict, err := Model.Replay(s, seed, nil)
+			if err != nil || !s.expects(verdict) {
+				t.Errorf("%s, seed %d: %v %v", s.Name, seed, err, verdict.Violations)
+			}
+		}
+		if !found {
+			t.Errorf("%q: there is no such scenario", line)
+		}
+	}
+}

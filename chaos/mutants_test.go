@@ -1,0 +1,253 @@
+package chaos
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A mutant is the library with one thing broken, and the scenario that notices. A
+// mutant that lives says that something in the library can be broken and nobody
+// would know: the scenarios have to grow, or what was changed can go.
+type mutant struct {
+	name     string
+	edits    []edit
+	arena    string
+	scenario string
+	within   int // schedules
+}
+
+// An edit replaces a piece of source that is in its file once.
+type edit struct{ file, old, new string }
+
+var mutants = []mutant{
+	{"no drift", []edit{
+		{"clock.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
+	}, "model", "calm", 200},
+	{"no second look at the clock", []edit{
+		{"redlock.go", "case validFor(sent, now, a.ttl, drift) <= 0:", "case validFor(sent, sent, a.ttl, drift) <= 0:"},
+	}, "model", "sluggish clients", 500},
+	{"a quorum is half of the nodes", []edit{
+		{"quorum.go", "func majority(n int) int { return n/2 + 1 }", "func majority(n int) int { return n / 2 }"},
+	}, "model", "calm", 500},
+	{"one token for all attempts", []edit{
+		{"redlock.go", "token: lk.opts.host.Token(),", "token: oneToken(lk),"},
+		{"redlock.go", "func (lk *Locker) isClosing() bool {", `var tokens sync.Map
+
+func oneToken(lk *Locker) string {
+	token, _ := tokens.LoadOrStore(lk, lk.opts.host.Token())
+	return token.(string)
+}
+
+func (lk *Locker) isClosing() bool {`},
+	}, "model", "partitions", 500},
+	{"validity counts from the votes", []edit{
+		{"redlock.go", "l.until = sent.Add(a.ttl - drift)", "l.until = now.Add(a.ttl - drift)"},
+	}, "model", "sluggish clients", 500},
+	{"an extension counts from its confirmation", []edit{
+		{"renew.go", "until := r.sent.Add(l.ttl - l.locker.opts.drift(l.ttl))", "until := now.Add(l.ttl - l.locker.opts.drift(l.ttl))"},
+	}, "model", "sluggish clients", 1000},
+	{"an extension needs no quorum", []edit{
+		{"renew.go", "case decided == won:", "case decided == won || r.ballot.yes > 0:"},
+	}, "model", "refusals", 3000},
+	{"an extension succeeds after the end", []edit{
+		{"renew.go", "case left(l.until, now) <= 0:", "case false:"},
+	}, "model", "sluggish clients", 500},
+	{"nodes that were filled up vouch for the time before", []edit{
+		{"lock.go", "return l.healed == nil || l.healed[i] == 0 || l.healed[i] < l.confirmed", "return true"},
+	}, "model", "forgetful nodes", 5000},
+	{"clean-up with the caller's context", []edit{
+		{"redlock.go", "l.cause = errReleased\n\t\tl.giveBack()", "l.cause = errReleased\n\t\tif ctx.Err() == nil {\n\t\t\tl.giveBack()\n\t\t}"},
+	}, "model", "long", 500},
+	{"no clean-up after a refusal", []edit{
+		{"redlock.go", "l.cause = errReleased\n\t\tl.giveBack()", "l.cause = errReleased"},
+	}, "model", "calm", 500},
+	{"only the network tells of the end", []edit{
+		{"lock.go", "l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)", "l.alarm = time.AfterFunc(time.Hour, l.ring)"},
+	}, "model", "calm", 100},
+	{"the alarm is not told of an extension", []edit{
+		{"lock.go", "if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.cause == nil {", "if rest := l.ttl; left(l.until, l.locker.opts.Clock.Now()) > 0 && l.cause == nil {"},
+	}, "model", "calm", 500},
+	{"a release after the end succeeds", []edit{
+		{"lock.go", "\tif left(l.Until(), now) <= 0 {\n\t\treturn l.expire()\n\t}\n\tif first", "\tif first"},
+	}, "model", "clients", 1000},
+	{"an acquire without an answer was not carried out", []edit{
+		{"node.go", "case Held, Stolen, Expired, Foreign:", "case Held, Stolen, Expired, Foreign, Timeout, Unreachable:"},
+	}, "model", "partitions", 1000},
+	{"a release without an answer is done", []edit{
+		{"strand.go", "case q.op == opRelease && !q.reply.outcome.settlesRelease():", "case false:"},
+	}, "model", "partitions", 1000},
+	{"a release may overtake its acquire", []edit{
+		{"strand.go", "func (s *strand) elsewhere(key string) bool { return s.node.flying[key] > 0 }", "func (s *strand) elsewhere(string) bool { return false }"},
+	}, "model", "slow links", 2000},
+	{"a release waits for a node for ever", []edit{
+		{"lock.go", "r.wait(context.Background(), lk.nodeTimeout(l.ttl))", "r.wait(context.Background(), time.Hour)"},
+	}, "model", "hanging nodes", 500},
+	{"what was denied stays denied", []edit{
+		{"wait.go", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless() {", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless() || try > 2 {"},
+	}, "model", "minority", 500},
+	{"renewals come too late", []edit{
+		{"renew.go", "at := l.until.Add(l.locker.opts.drift(l.ttl) - l.ttl + l.ttl/3)", "at := l.until.Add(l.ttl)"},
+	}, "model", "calm", 200},
+	{"a renewal that failed is the last", []edit{
+		{"renew.go", "if _, ok := k.live[l]; ok && !spent &&", "if _, ok := k.live[l]; ok && !spent && !at.After(l.until) && l.rounds == l.confirmed &&"},
+	}, "model", "calm", 2000},
+	{"Close leaves the renewals running", []edit{
+		{"renew.go", "\tclose(k.stop)\n\t<-k.ended\n", ""},
+	}, "model", "calm", 10},
+
+	// The steps of the nodes: the scripts themselves.
+	{"a release deletes anybody's lock", []edit{
+		{"internal/script/release.lua", "if holder == ARGV[1] then", "if holder then"},
+	}, "miniredis", "calm", 100},
+	{"an extension extends anybody's lock", []edit{
+		{"internal/script/extend.lua", "if holder == ARGV[1] then", "if holder then"},
+	}, "miniredis", "forgetful nodes", 200},
+	{"an acquire takes what is held", []edit{
+		{"internal/script/acquire.lua", "'NX', 'PX'", "'PX'"},
+	}, "miniredis", "calm", 20},
+	{"an acquire keeps its lock for ever", []edit{
+		{"internal/script/acquire.lua", "'NX', 'PX', ARGV[2])", "'NX')"},
+	}, "miniredis", "clients", 100},
+	{"an acquire that comes twice reads its own lock as taken", []edit{
+		{"internal/script/acquire.lua", "if holder == ARGV[1] then", "if false then"},
+	}, "miniredis", "repeats", 100},
+}
+
+var update = flag.Bool("update", false, "write the tables in docs/chaos.md anew")
+
+// TestMutants builds each mutant and has its scenario convict it. What a model
+// finds it finds in the same schedule every time, so the document says in which.
+func TestMutants(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the library once for each mutant")
+	}
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]string, len(mutants))
+	var building sync.WaitGroup
+	turns := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, m := range mutants {
+		dir := t.TempDir()
+		building.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			if rows[i], err = m.convict(t, root, dir); err != nil {
+				t.Errorf("%s: %v", m.name, err)
+			}
+		})
+	}
+	building.Wait()
+	if !t.Failed() {
+		document(t, "mutants", "| What is broken | Scenario | Arena | Rule | Schedules |\n|---|---|---|---|---|\n"+strings.Join(rows, ""))
+	}
+}
+
+// convict gives the mutant's line in the table.
+func (m *mutant) convict(t *testing.T, root, dir string) (string, error) {
+	var overlay struct{ Replace map[string]string }
+	overlay.Replace = make(map[string]string)
+	for i, e := range m.edits {
+		path := filepath.Join(root, e.file)
+		from := path
+		if earlier, ok := overlay.Replace[path]; ok {
+			from = earlier
+		}
+		source, err := os.ReadFile(from)
+		if err != nil {
+			return "", err
+		}
+		if n := bytes.Count(source, []byte(e.old)); n != 1 {
+			return "", fmt.Errorf("%s has %q %d times, not once: the mutant is to be looked at again", e.file, e.old, n)
+		}
+		changed := filepath.Join(dir, fmt.Sprint(i, filepath.Base(e.file)))
+		if err := os.WriteFile(changed, bytes.Replace(source, []byte(e.old), []byte(e.new), 1), 0o600); err != nil {
+			return "", err
+		}
+		overlay.Replace[path] = changed
+	}
+	list, err := json.Marshal(overlay)
+	if err != nil {
+		return "", err
+	}
+	file, binary := filepath.Join(dir, "overlay.json"), filepath.Join(dir, "convict")
+	if err := os.WriteFile(file, list, 0o600); err != nil {
+		return "", err
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-race=false", "-overlay", file, "-o", binary, "./internal/convict")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%v: %v\n%s", build.Args, err, out)
+	}
+	run := exec.CommandContext(t.Context(), binary, m.arena, m.scenario, strconv.Itoa(m.within))
+	run.Env = append(os.Environ(), "GOMAXPROCS=1", "GOGC=400")
+	out, err := run.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%v: %v\n%s", run.Args, err, out)
+	}
+	number, rest, ok := strings.Cut(string(out), "\t")
+	if !ok {
+		return "", fmt.Errorf("%d schedules of %q in the arena %s have not noticed", m.within, m.scenario, m.arena)
+	}
+	rule, text, _ := strings.Cut(rest, "\t")
+	t.Logf("%s: %s, schedule %s: %s: %s", m.name, m.scenario, number, rule, strings.TrimSpace(text))
+	if m.arena != Model.Name {
+		number = fmt.Sprint("≤ ", m.within) // goroutines of go-redis come in any order
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", m.name, m.scenario, m.arena, rule, number), nil
+}
+
+// document compares a table in docs/chaos.md with what is true now, or writes it.
+func document(t *testing.T, name, table string) {
+	t.Helper()
+	file := filepath.Join("..", "docs", "chaos.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := fmt.Sprintf("<!-- %s: generated -->\n", name), fmt.Sprintf("<!-- %s: end -->", name)
+	before, rest, ok1 := strings.Cut(string(text), begin)
+	old, after, ok2 := strings.Cut(rest, end)
+	switch {
+	case !ok1 || !ok2:
+		t.Errorf("%s has no place for the table of %s", file, name)
+	case strings.TrimSpace(old) == strings.TrimSpace(table):
+	case *update:
+		text := before + begin + "\n" + strings.TrimSpace(table) + "\n\n" + end + after
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("the table of %s in docs/chaos.md is not true any more: make tables writes it anew. It should be\n%s", name, table)
+	}
+}
+
+// TestScenarioTable: what the document says of the scenarios is what they say of
+// themselves.
+func TestScenarioTable(t *testing.T) {
+	var kept, broken strings.Builder
+	for _, s := range Scenarios {
+		if s.Fails == nil {
+			fmt.Fprintf(&kept, "| %s | %s |\n", s.Name, s.About)
+		} else {
+			fmt.Fprintf(&broken, "| %s | %s | %s | %s |\n", s.Name, s.About, strings.Join(s.Fails, ", "), s.Because)
+		}
+	}
+	document(t, "scenarios", "| Scenario | What happens |\n|---|---|\n"+kept.String())
+	document(t, "weaknesses", "| Scenario | What happens | Rules that it breaks | Why |\n|---|---|---|---|\n"+broken.String())
+	var says strings.Builder
+	for _, r := range rules {
+		fmt.Fprintf(&says, "| %s | %s |\n", r.name, r.says)
+	}
+	document(t, "rules", "| Rule | It says |\n|---|---|\n"+says.String())
+}

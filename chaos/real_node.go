@@ -1,0 +1,218 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/faultproxy"
+	"github.com/quorumlock/redlock/internal/redisproc"
+)
+
+// A realNode is a redis-server, the network before it, and what is wrong with
+// either.
+type realNode struct {
+	server *redisproc.Server
+	proxy  *faultproxy.Proxy
+	locks  []string // their keys
+
+	mu         sync.Mutex
+	admin      *redis.Client // goes round the proxy
+	down, hung bool
+	should, is map[Trouble]bool // see settings
+	half       map[Trouble]bool // is, perhaps, and perhaps not: it could not be finished
+	script     chan struct{}    // closed when somebody's long script has ended; nil: there is none
+	failure    error            // why it is not as it should
+}
+
+// nodeArgs make what a client has been told outlive a SIGKILL.
+var nodeArgs = []string{
+	"--appendonly", "yes", "--appendfsync", "always",
+	"--maxclients", "2000",
+	"--lua-time-limit", "50", // a script is a long one after so many milliseconds
+}
+
+func newRealNode(locks []string) (*realNode, error) {
+	server, err := redisproc.Start("", nodeArgs...)
+	if err != nil {
+		return nil, err
+	}
+	n := &realNode{
+		server: server, locks: locks,
+		should: make(map[Trouble]bool), is: make(map[Trouble]bool), half: make(map[Trouble]bool),
+	}
+	if n.proxy, err = faultproxy.Listen(server.Addr); err != nil {
+		server.Stop()
+		return nil, err
+	}
+	n.connect()
+	return n, nil
+}
+
+// connect makes the one connection that is kept, whatever becomes of others: it is
+// there before the server wants a password, or has too many clients.
+func (n *realNode) connect() {
+	if n.admin != nil {
+		_ = n.admin.Close()
+	}
+	const patience = 5 * time.Second
+	n.admin = redis.NewClient(&redis.Options{
+		Addr: n.server.Addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		PoolSize: 1, ConnMaxIdleTime: -1,
+	})
+	n.failure = n.admin.Ping(context.Background()).Err()
+}
+
+func (n *realNode) close() {
+	n.server.Stop()
+	n.proxy.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.scriptEnds()
+	_ = n.admin.Close()
+}
+
+// strike has a trouble begin, or end. The error means that there is no server any
+// more.
+func (n *realNode) strike(f Fault, begin bool) (err error) {
+	if n.onNetwork(f, begin) {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch f.Trouble {
+	case Kill, KillEmpty:
+		err = n.kill(begin, f.Trouble == Kill)
+	case Hang:
+		err = n.hang(begin)
+	case Flush, FlushScripts, Evict:
+		if begin && !n.down && !n.hung {
+			_ = n.lose(f) // it may be too busy to
+		}
+	default:
+		n.should[f.Trouble] = begin
+	}
+	n.apply()
+	return err
+}
+
+// onNetwork deals with those troubles that are the proxy's.
+func (n *realNode) onNetwork(f Fault, begin bool) bool {
+	switch f.Trouble {
+	case Slow:
+		n.proxy.SetDelay(on(begin, f.By))
+	case Jitter:
+		n.proxy.SetJitter(on(begin, f.By))
+	case Cut, CutRequests, CutReplies, Part:
+		switch {
+		case !begin && f.Trouble == Part:
+			n.proxy.HealByReset()
+		case !begin:
+			n.proxy.Heal()
+		case f.Trouble == CutRequests:
+			n.proxy.CutRequests()
+		case f.Trouble == CutReplies:
+			n.proxy.CutReplies()
+		default:
+			n.proxy.Cut()
+		}
+	case Reset:
+		if begin {
+			n.proxy.ResetAll()
+		}
+	case LoseReplies:
+		if begin {
+			n.proxy.DropReplies(f.Times)
+		}
+	case TearReplies:
+		if begin {
+			n.proxy.TearReplies(f.Times)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (n *realNode) kill(begin, keep bool) (err error) {
+	if begin {
+		n.server.Kill()
+		n.down, n.hung = true, false
+		n.scriptEnds()
+		return nil
+	}
+	if keep {
+		err = n.server.Restart()
+	} else {
+		err = n.server.Forget()
+	}
+	// Settings are those of its arguments again; keys are data.
+	n.is = map[Trouble]bool{Foreign: keep && n.is[Foreign]}
+	n.half = map[Trouble]bool{Foreign: keep && n.half[Foreign]}
+	if n.down = err != nil; !n.down {
+		n.connect()
+	}
+	return err
+}
+
+func (n *realNode) hang(begin bool) (err error) {
+	switch {
+	case n.down:
+	case begin:
+		err = n.server.Hang()
+		n.hung = err == nil
+	case n.hung:
+		err = n.server.Resume()
+		n.hung = false
+	}
+	return err
+}
+
+// lose has the server lose something, as somebody at its prompt would.
+func (n *realNode) lose(f Fault) error {
+	ctx := context.Background()
+	switch f.Trouble {
+	case Flush:
+		return n.admin.FlushAll(ctx).Err()
+	case FlushScripts:
+		return n.admin.ScriptFlush(ctx).Err()
+	}
+	for range f.Times {
+		key, err := n.admin.RandomKey(ctx).Result()
+		if err == nil {
+			err = n.admin.Del(ctx, key).Err()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keys are what is on the node, with the tokens.
+func (n *realNode) keys() (map[string]string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.apply() // once more, in case that it had to wait
+	if n.failure != nil {
+		return nil, n.failure
+	}
+	ctx := context.Background()
+	keys, err := n.admin.Keys(ctx, "*").Result()
+	all := make(map[string]string)
+	for _, key := range keys {
+		token, err := n.admin.Get(ctx, key).Result()
+		switch {
+		case errors.Is(err, redis.Nil): // it has expired just now
+		case err != nil:
+			all[key] = err.Error()
+		default:
+			all[key] = token
+		}
+	}
+	return all, err
+}

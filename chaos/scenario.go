@@ -1,0 +1,221 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/model"
+)
+
+// A Scenario is a kind of trouble, and who has to live with it. It is a
+// distribution: a seed makes a [Plan] of it, the same one every time.
+type Scenario struct {
+	Name  string
+	About string // one sentence, for people
+
+	Nodes   []int           // how many: one of these
+	Clients [2]int          // how many: from and to
+	TTL     []time.Duration // of the locks: one of these
+	RTT     []time.Duration // of the network: one of these (model only)
+	Quorum  func(nodes int) int
+
+	Troubles []Trouble     // what goes wrong: each as often as it is named
+	Rate     float64       // how often, on average, in a TTL
+	Limit    time.Duration // for how long at the most; 0: one and a half TTLs
+	Weak     int           // only ever at so many nodes, the same ones; 0: at any
+	Minority bool          // only ever at the same minority of nodes: the others are well
+	Harmless bool          // nobody need notice: a quorum is well all the time, wherever it happens
+	Fast     bool          // the nodes' clocks run fast, by nearly as much as the drift allows
+
+	Spread  int     // over how many names the clients spread; 0: one or two
+	Plain   bool    // the last client is no redlock
+	Write   bool    // holders write to a resource
+	Unended bool    // holders may forget to release
+	Workers int     // how many goroutines share a client's Locker: up to
+	Span    float64 // for how many TTLs they work
+	Weight  int     // what one schedule costs, in those of other scenarios; 0: 1
+
+	// Fails are the rules that are broken here, and Because says why nothing is
+	// done about it. A run that keeps them all is a failure then.
+	Fails   []string
+	Because string
+
+	Only []string // arenas; nil: all
+}
+
+// A Plan is a scenario with everything in it decided: what a seed stands for.
+type Plan struct {
+	Run     Head
+	TTL     time.Duration
+	RTT     time.Duration
+	Drift   time.Duration // what the library takes off; 0: its default
+	Span    time.Duration // when the clients stop working
+	Faults  []Fault       // in order
+	Rates   []float64     // by node: how much faster its clock runs
+	Names   []string
+	Workers int
+
+	scenario *Scenario
+	options  redlock.Options
+}
+
+// plan draws a plan for an arena from a seed. The options are the user's: what
+// they leave open, the scenario decides.
+func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes int) *Plan {
+	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
+	p := &Plan{scenario: s}
+	if opts != nil {
+		p.options = *opts
+	}
+	o := &p.options
+	if o.TTL == 0 {
+		o.TTL = pick(rng, arena.ttls(s.TTL))
+	}
+	p.TTL = o.TTL
+	if o.NodeTimeout == 0 {
+		o.NodeTimeout = min(max(o.TTL/10, 50*time.Millisecond), o.TTL/2-o.TTL/20, 500*time.Millisecond) // about the library's own
+	}
+	n := pick(rng, s.Nodes)
+	if nodes > 0 {
+		n = nodes
+	}
+	if o.Quorum == 0 && s.Quorum != nil {
+		o.Quorum = s.Quorum(n)
+	}
+	quorum := max(o.Quorum, n/2+1)
+	clients := s.Clients[0] + rng.IntN(s.Clients[1]-s.Clients[0]+1)
+	// Over a slower network, locks as short as this could not be had at all.
+	p.RTT = min(pick(rng, s.RTT), p.TTL/40)
+	p.Workers = 1 + rng.IntN(max(s.Workers, 1))
+	p.Span = time.Duration(s.Span * float64(p.TTL)).Truncate(model.Slot)
+	names := s.Spread
+	if names == 0 {
+		names = 1 + rng.IntN(2)
+	}
+	for i := range names {
+		p.Names = append(p.Names, string(rune('a'+i%26))+suffix(i/26))
+	}
+	p.Rates = make([]float64, n)
+	if s.Fast {
+		for i := range p.Rates {
+			p.Rates[i] = 0.0099 * min(1, 2*rng.Float64())
+		}
+	}
+	p.strike(rng, arena, n, clients)
+	crashes := 0
+	for _, f := range p.Faults {
+		if f.Trouble == Crash {
+			crashes++
+		}
+	}
+	p.Run = Head{
+		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: n, Quorum: quorum, Clients: clients + crashes,
+		Lag: arena.Lag, Exact: arena.Exact, Always: s.Minority || s.Harmless || len(s.Troubles) == 0,
+	}
+	// What a lock may have to wait for: a token of somebody who died, the pauses of
+	// lanes that look for their node, and everybody else who wants it as well.
+	p.Run.Bound = 2*p.TTL + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
+	return p
+}
+
+func suffix(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
+
+// below draws a duration under d.
+func below(rng *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(max(int64(d), 1)))
+}
+
+// strike draws the faults. No node has the same trouble twice at once, so the end
+// of one is not the end of another; but it may well have different ones.
+func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
+	s := p.scenario
+	troubles := arena.able(s.Troubles)
+	if len(troubles) == 0 {
+		return
+	}
+	type place struct {
+		group  string
+		number int
+	}
+	busy := make(map[place]time.Duration)
+	weak := rng.Perm(nodes)
+	switch {
+	case s.Minority:
+		weak = weak[:(nodes-1)/2]
+	case s.Weak > 0:
+		weak = weak[:s.Weak]
+	}
+	limit := s.Limit
+	if limit == 0 {
+		limit = p.TTL * 3 / 2
+	}
+	for at := below(rng, p.TTL/2); ; {
+		f := Fault{At: at, Trouble: pick(rng, troubles)}
+		at += 1 + below(rng, time.Duration(2*float64(p.TTL)/s.Rate))
+		if at > p.Span {
+			break
+		}
+		f.Node = pick(rng, weak)
+		where := place{f.Trouble.group(), f.Node}
+		if f.Trouble.onClient() {
+			f.Node, f.Client = 0, 1+rng.IntN(clients)
+			where = place{"client", f.Client}
+		}
+		f.For = 1 + below(rng, limit)
+		switch f.Trouble {
+		case Hang, Cut, CutRequests, CutReplies:
+			// Longer, and a request that nobody waits for any more is carried out after
+			// the release that was to follow it: another trouble.
+			if s.Limit == 0 {
+				f.For = min(f.For, 1+below(rng, 900*time.Millisecond))
+			}
+		case Slow, Jitter:
+			f.By = 1 + below(rng, min(p.TTL/4, 300*time.Millisecond))
+		case LoseReplies, TearReplies, Repeat, Evict:
+			f.For, f.Times = 0, 1+rng.IntN(3)
+		case RepeatLate:
+			f.For, f.Times, f.By = 0, 1+rng.IntN(3), f.For
+		case Reset, Flush, FlushScripts:
+			f.For = 0
+		case Step:
+			f.For, f.By = 0, 1+below(rng, 2*p.TTL)
+			if rng.IntN(4) == 0 {
+				f.By = -f.By
+			}
+		case Skew:
+			f.For, f.By = 0, 1+below(rng, p.TTL)
+		}
+		// No two things happen to the nodes at the same instant.
+		f.At = f.At.Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
+		f.For = min(f.For, p.Span-f.At).Truncate(model.Slot)
+		if f.At < busy[where] || f.For < 0 {
+			continue
+		}
+		busy[where] = f.At + f.For
+		p.Faults = append(p.Faults, f)
+	}
+}
+
+// group names what a trouble has to itself at a node while it lasts.
+func (t Trouble) group() string {
+	switch t {
+	case Kill, KillEmpty, Hang:
+		return "process"
+	case Slow, Jitter:
+		return "delay"
+	case Cut, CutRequests, CutReplies, Part:
+		return "cut"
+	case Full, ReadOnly, Loading, Locked, Crowded, Busy:
+		return "refusal"
+	}
+	return string(t)
+}

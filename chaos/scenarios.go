@@ -1,0 +1,149 @@
+package chaos
+
+import (
+	"slices"
+	"time"
+)
+
+// What most scenarios are drawn from. What is there several times is drawn as
+// often. A round trip of a millisecond or more makes a lane use several
+// connections.
+var (
+	ttls  = []time.Duration{50 * ms, 200 * ms, 200 * ms, 500 * ms, time.Second, time.Second, 5 * time.Second}
+	rtts  = []time.Duration{200 * us, 400 * us, 700 * us, 700 * us, 3 * ms}
+	some  = [2]int{2, 3}
+	sizes = []int{3, 3, 3, 4, 5, 5, 7}
+)
+
+const (
+	us = time.Microsecond
+	ms = time.Millisecond
+)
+
+// The troubles by what they have in common. A lock survives them all, at any
+// number of nodes at once: while they last nobody may get it, but never two.
+var (
+	network  = []Trouble{Cut, CutRequests, CutReplies, Part, Reset, LoseReplies, TearReplies, Repeat}
+	refusals = []Trouble{Full, ReadOnly, Loading, Locked, Crowded, Busy, FlushScripts}
+	survived = slices.Concat([]Trouble{Kill, Kill, Hang, Slow, Jitter, Foreign}, network, refusals)
+)
+
+// Scenarios are all there are. A new one is a line here, and nothing anywhere else.
+var Scenarios = []*Scenario{
+	{
+		Name: "calm", About: "nothing goes wrong: hand-overs, renewals, timeouts, cancellations in every mixture",
+		Nodes: sizes, Clients: [2]int{1, 4}, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Unended: true, Workers: 3, Fast: true,
+	},
+	{
+		Name: "crashing nodes", About: "any number of nodes die and come back with their data",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Workers: 2, Fast: true,
+		Troubles: []Trouble{Kill}, Rate: 4,
+	},
+	{
+		Name: "hanging nodes", About: "any number of nodes stop for a while, and then do all that they were asked to",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Fast: true,
+		Troubles: []Trouble{Hang, Hang, Slow}, Rate: 4,
+	},
+	{
+		Name: "slow links", About: "messages take long, each another time, and overtake those of other connections",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: append([]time.Duration{20 * ms}, rtts...), Span: 1.5, Write: true, Workers: 3, Fast: true,
+		Troubles: []Trouble{Slow, Jitter, Jitter}, Rate: 4,
+	},
+	{
+		Name: "partitions", About: "links are cut both ways or one way, replies are lost or torn, requests carried out twice",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Workers: 2, Fast: true,
+		Troubles: network, Rate: 5,
+	},
+	{
+		Name: "refusals", About: "nodes are full, read-only, loading, locked, crowded, busy, or drop their scripts",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Workers: 2, Fast: true,
+		Troubles: refusals, Rate: 5,
+	},
+	{
+		Name: "foreign keys", About: "keys of another type are where the locks should be",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
+		Troubles: []Trouble{Foreign, Foreign, Kill}, Rate: 3,
+	},
+	{
+		Name: "clients", About: "clients are stopped for longer than their lock lives, or die while they hold it or wait for it",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Unended: true, Workers: 2, Fast: true,
+		Troubles: []Trouble{Pause, Pause, Crash, Skew}, Rate: 4,
+	},
+	{
+		Name: "sluggish clients", About: "clients are stopped again and again for a moment, also in the middle of what they do",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{50 * ms, 50 * ms, 100 * ms}, RTT: []time.Duration{3 * ms, 20 * ms}, Span: 4, Fast: true, Spread: 1,
+		Troubles: []Trouble{Pause}, Rate: 6, Limit: 120 * ms,
+	},
+	{
+		Name: "everything", About: "whatever a lock survives, anywhere, at any time",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Unended: true, Workers: 2, Fast: true,
+		Troubles: append([]Trouble{Pause, Pause, Crash, Crash, Skew}, survived...), Rate: 6,
+	},
+	{
+		Name: "minority", About: "whatever it is, if it happens to a minority only, everybody is served all the time",
+		Nodes: sizes, Clients: [2]int{1, 3}, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Fast: true,
+		Troubles: survived, Rate: 6, Minority: true,
+	},
+	{
+		Name: "alone", About: "one client, and nobody in its way: it gets what it asks for, whatever a minority does",
+		Nodes: sizes, Clients: [2]int{1, 1}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Fast: true,
+		Troubles: survived, Rate: 6, Minority: true,
+	},
+	{
+		Name: "repeats", About: "nodes carry requests out twice and drop their scripts, and nobody notices",
+		Nodes: sizes, Clients: [2]int{1, 2}, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Fast: true,
+		Troubles: []Trouble{Repeat, Repeat, FlushScripts}, Rate: 12, Harmless: true,
+	},
+	{
+		Name: "crowd", About: "up to 64 clients want the same few names while nodes die",
+		Nodes: []int{3, 5}, Clients: [2]int{16, 64}, TTL: []time.Duration{50 * ms, 200 * ms}, RTT: rtts[:4], Span: 1, Write: true, Fast: true,
+		Troubles: []Trouble{Kill, LoseReplies}, Rate: 3, Spread: 4, Weight: 20,
+	},
+	{
+		Name: "long", About: "locks of minutes, where a forgotten key is a nuisance and not just a moment",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Minute, 5 * time.Minute}, RTT: rtts, Span: 0.25, Write: true,
+		Troubles: survived, Rate: 30, Spread: 3, Weight: 6,
+	},
+	{
+		Name: "neighbours", About: "a client that knows nothing of us locks the same names by the Redlock page",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5,
+		Troubles: []Trouble{Kill, Hang, Slow, Cut, LoseReplies}, Rate: 3, Plain: true,
+	},
+	{
+		Name: "forgetful minority", About: "a quorum larger than a majority survives nodes that lose their data",
+		Nodes: []int{5, 7}, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
+		Quorum: func(n int) int { return n - 1 }, Troubles: []Trouble{KillEmpty, Flush, Evict}, Rate: 4, Weak: 2,
+	},
+
+	// What is still to be done: these must show it.
+	{
+		Name: "forgetful nodes", About: "nodes come back without their data, are flushed, or evict locks",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 2, Write: true, Spread: 1,
+		Troubles: []Trouble{KillEmpty, Flush, Evict}, Rate: 6,
+		Fails: []string{"exclusion", "lost updates"}, Because: "a node that has forgotten a lock is not recognised, and grants it again",
+	},
+	{
+		Name: "stepping clocks", About: "nodes' clocks are set forward and back by more than the drift",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
+		Troubles: []Trouble{Step}, Rate: 4,
+		Fails: []string{"exclusion", "lost updates", "nothing left", "progress"}, Because: "steps of a node's clock are not recognised: keys expire too early, or far too late",
+	},
+	{
+		Name: "ghosts", About: "nodes hang for so long that connections are given up, and then do what they were asked to",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 2, Write: true,
+		Troubles: []Trouble{Hang, Cut, CutRequests, RepeatLate}, Rate: 4, Limit: 4 * time.Second, Weight: 3,
+		Fails: []string{"nothing left"}, Because: "a request that is carried out late is not refused by the node: the lock that nobody wants stays for a TTL",
+	},
+	{
+		Name: "paused writers", About: "clients are stopped between the look at the lock and the write",
+		Nodes: []int{3, 5}, Clients: some, TTL: ttls, RTT: rtts, Span: 2, Write: true, Spread: 1,
+		Troubles: []Trouble{Pause}, Rate: 16,
+		Fails: []string{"lost updates"}, Because: "only a fence at the resource can refuse the write of a holder that was stopped",
+	},
+	{
+		Name: "suspended hosts", About: "clients' machines are suspended, timers and all",
+		Nodes: []int{3, 5}, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5,
+		Troubles: []Trouble{Suspend}, Rate: 6,
+		Fails: []string{"told"}, Because: "the timer that tells a holder of the end stood still with its machine",
+	},
+}

@@ -1,0 +1,299 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos"
+)
+
+// usualArenas are for whoever says nothing: they need nothing installed.
+var usualArenas = []*chaos.Arena{chaos.Model, chaos.Miniredis}
+
+// A budget is as much as somebody will wait for who has not said how much to run.
+// The schedules that fit in are the same ones every time, only sometimes fewer.
+type budget struct {
+	schedules int
+	limit     time.Duration
+}
+
+var budgets = map[*chaos.Arena]budget{
+	chaos.Model:     {30_000, 25 * time.Second},
+	chaos.Miniredis: {100, 15 * time.Second},
+	chaos.Real:      {40, 2 * time.Minute},
+}
+
+// garbage is the GOGC that campaigns run with. They make a lot of it and keep
+// little: it saves an eighth of the model's time, and a third of miniredis's.
+const garbage = 400
+
+// mostSaved bounds the files of one scenario in one arena. If there is that much
+// wrong, more of the same does not help.
+const mostSaved = 100
+
+// A hunt is one call of redlock chaos.
+type hunt struct {
+	*command
+	cfg     *chaosConfig
+	parts   []*part
+	skipped []string // arenas and scenarios, and why
+	page    *os.File // --report
+	begin   time.Time
+	watch   *progress
+
+	findings []chaos.Finding
+	bad      map[string]int // by arena and scenario: histories that should not be
+	saved    []string       // their files
+	stopped  os.Signal      // by which it was ended early
+}
+
+// A part is what is run in one arena.
+type part struct {
+	*chaos.Campaign
+	limit time.Duration // 0: none
+	took  time.Duration
+}
+
+// chaos is redlock chaos.
+func (c *command) chaos(args []string) (int, error) {
+	cfg, err := parseChaos(args)
+	switch {
+	case errors.Is(err, errHelp):
+		return 0, c.help([]string{"chaos"})
+	case err != nil:
+		return 0, err
+	case cfg.list:
+		return 0, c.listChaos(cfg.json)
+	}
+	if _, set := lookup(c.env, "GOGC"); !set {
+		defer debug.SetGCPercent(debug.SetGCPercent(garbage))
+	}
+	h := &hunt{command: c, cfg: cfg, begin: time.Now(), bad: make(map[string]int)}
+	if err := h.plan(); err != nil {
+		return 0, err
+	}
+	if err := h.open(); err != nil {
+		return 0, err
+	}
+	if !cfg.json {
+		fmt.Fprintln(c.stdout, h.announcement())
+		for _, why := range h.skipped {
+			fmt.Fprintln(c.stdout, why)
+		}
+	}
+	h.run()
+	return h.tell()
+}
+
+// plan finds out what can be run where.
+func (h *hunt) plan() error {
+	cfg := h.cfg
+	for _, arena := range cfg.arenas {
+		if err := arena.Ready(); err != nil {
+			if !cfg.all {
+				return fail(exitNoQuorum, "install it, or take the arenas model and miniredis, which need nothing", "--arena %s: %v", arena.Name, err)
+			}
+			h.skipped = append(h.skipped, fmt.Sprintf("%s: skipped: %v", arena.Name, err))
+			continue
+		}
+		p := &part{Campaign: &chaos.Campaign{
+			Arena: arena, Schedules: cfg.schedules, Seed: cfg.seed, Options: cfg.options(), Nodes: cfg.nodes,
+		}}
+		p.Violated = func(history *chaos.History, verdict chaos.Verdict) { h.save(p, history, verdict) }
+		if cfg.schedules == 0 && cfg.limit == 0 {
+			p.Schedules, p.limit = budgets[arena].schedules, budgets[arena].limit
+		}
+		if h.choose(p); len(p.Scenarios) == 0 {
+			continue
+		}
+		h.parts = append(h.parts, p)
+		if p.Schedules > 0 {
+			p.Schedules = max(p.Schedules, len(p.Scenarios)) // each has one at least
+		}
+	}
+	if len(h.parts) == 0 {
+		return fail(exitUsage, "see redlock chaos --list", "there is nothing to run: %s", strings.Join(h.skipped, "; "))
+	}
+	return nil
+}
+
+// choose takes the scenarios that fit, and says which do not.
+func (h *hunt) choose(p *part) {
+	names := make(map[string][]string) // by what is in the way
+	for _, s := range h.cfg.scenarios {
+		why := p.Arena.Unfit(s, p.Options, p.Nodes)
+		if why == "" {
+			p.Scenarios = append(p.Scenarios, s)
+		} else if len(h.cfg.names) > 0 || slices.Contains(p.Arena.Scenarios(), s) { // what an arena can never do is no news
+			names[why] = append(names[why], s.Name)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(names)) {
+		what := "without " + strings.Join(names[why], ", ")
+		if len(p.Scenarios) == 0 && len(names) == 1 {
+			what = "skipped"
+		}
+		h.skipped = append(h.skipped, fmt.Sprintf("%s: %s: %s", p.Arena.Name, what, why))
+	}
+}
+
+// open finds out now, and not after eight hours, that something cannot be written.
+func (h *hunt) open() (err error) {
+	if name := h.cfg.save; name != "" {
+		if err := os.MkdirAll(name, 0o777); err != nil { // first: a report may have its place there
+			return fail(exitCannotWrite, "", "--save: %v", err)
+		}
+	}
+	if name := h.cfg.report; name != "" {
+		if h.page, err = os.Create(name); err != nil {
+			return fail(exitCannotWrite, "", "--report: %v", err)
+		}
+	}
+	if name := h.cfg.history; name != "" {
+		f, err := os.Create(name)
+		if err != nil {
+			return fail(exitCannotWrite, "", "--history: %v", err)
+		}
+		f.Close()
+	}
+	return nil
+}
+
+// announcement says what is going to be run.
+func (h *hunt) announcement() string {
+	var parts []string
+	share := h.cfg.limit / time.Duration(len(h.parts))
+	for _, p := range h.parts {
+		what := count(len(p.Scenarios), "scenario")
+		if len(p.Scenarios) == 1 {
+			what = p.Scenarios[0].Name
+		}
+		switch {
+		case p.limit > 0:
+			what = fmt.Sprintf("up to %s schedules of %s in %v", digits(p.Schedules), what, p.limit)
+		case p.Schedules > 0 && share > 0:
+			what = fmt.Sprintf("up to %s schedules of %s in about %v", digits(p.Schedules), what, share)
+		case share > 0:
+			what = fmt.Sprintf("schedules of %s for about %v", what, share)
+		default:
+			what = fmt.Sprintf("%s of %s", counted(p.Schedules, "schedule"), what)
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s", p.Arena.Name, what))
+	}
+	return fmt.Sprintf("seed %d: %s", h.cfg.seed, strings.Join(parts, "; "))
+}
+
+// run carries the campaigns out, one after another: each has the machine to
+// itself. The first signal ends them as soon as what is under way is over, and the
+// second one ends us.
+func (h *hunt) run() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	signals := make(chan os.Signal, 1)
+	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+	h.watch = newProgress(h.command, h.cfg.json)
+	ended := make(chan os.Signal, 1)
+	go func() {
+		defer close(ended)
+		select {
+		case sig := <-signals:
+			signal.Stop(signals)
+			h.watch.news("%v: ends with the schedules that are under way; once more ends it at once", sig)
+			ended <- sig
+			stop()
+		case <-ctx.Done():
+			signal.Stop(signals)
+		}
+	}()
+	for i, p := range h.parts {
+		if ctx.Err() != nil {
+			break
+		}
+		if h.cfg.limit > 0 {
+			p.limit = max(h.cfg.limit-time.Since(h.begin), 1) / time.Duration(len(h.parts)-i)
+		}
+		h.carryOut(ctx, p)
+	}
+	stop()
+	h.stopped = <-ended
+	h.watch.end()
+}
+
+func (h *hunt) carryOut(ctx context.Context, p *part) {
+	if p.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.limit)
+		defer cancel()
+	}
+	h.watch.begin(p)
+	p.Progress = h.watch.note
+	begin := time.Now()
+	h.findings = append(h.findings, p.Findings(ctx)...)
+	p.took = time.Since(begin)
+}
+
+// save keeps a history that should not be, and says how it can be had again. The
+// campaign calls it for one at a time.
+func (h *hunt) save(p *part, history *chaos.History, verdict chaos.Verdict) {
+	if h.cfg.save == "" {
+		return
+	}
+	run := history.Run
+	kind := run.Arena + "-" + strings.ReplaceAll(run.Scenario, " ", "-")
+	switch h.bad[kind]++; {
+	case h.bad[kind] > mostSaved+1:
+		return
+	case h.bad[kind] > mostSaved:
+		h.watch.news("%d of %s, %s are saved: no more of them are", mostSaved, run.Arena, run.Scenario)
+		return
+	}
+	name := filepath.Join(h.cfg.save, fmt.Sprintf("%s-%d.jsonl", kind, run.Seed))
+	if err := writeHistory(name, history); err != nil {
+		h.watch.say("--save: %v", err)
+		return
+	}
+	h.saved = append(h.saved, name)
+	h.watch.news("%s: %v\n    replay: %s", name, verdict.Violations[0], p.Command(run.Scenario, run.Seed))
+}
+
+func writeHistory(name string, history *chaos.History) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(history.Write(f), f.Close())
+}
+
+// write writes the files that are asked for.
+func (h *hunt) write() error {
+	if h.page != nil {
+		r := chaos.NewReport(fmt.Sprintf("redlock chaos, seed %d", h.cfg.seed), h.findings)
+		if err := errors.Join(r.Write(h.page), h.page.Close()); err != nil {
+			return fmt.Errorf("--report: %w", err)
+		}
+	}
+	if h.cfg.history != "" {
+		for _, f := range h.findings {
+			for _, shown := range f.Shown {
+				if err := writeHistory(h.cfg.history, shown.History); err != nil {
+					return fmt.Errorf("--history: %w", err)
+				}
+			}
+		}
+	}
+	return nil
+}

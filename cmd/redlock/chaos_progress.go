@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos"
+)
+
+// How often somebody is told how far it has come: at a terminal a line is redrawn,
+// elsewhere a line is added.
+var (
+	redrawEvery = 200 * time.Millisecond
+	lineEvery   = 5 * time.Second
+)
+
+// progress tells how far a hunt has come. It has a goroutine until end.
+type progress struct {
+	*command
+	terminal *os.File // nil: stderr is none
+	quiet    bool
+	done     chan struct{}
+	ended    sync.WaitGroup
+
+	mu    sync.Mutex // before command.mu
+	part  *part
+	since time.Time
+	last  chaos.Progress
+	drawn bool // a line that has to go before anything else is written
+}
+
+func newProgress(c *command, quiet bool) *progress {
+	p := &progress{command: c, quiet: quiet, done: make(chan struct{})}
+	every := lineEvery
+	if f, ok := c.stderr.(*os.File); ok {
+		if kind, _ := lookup(c.env, "TERM"); kind != "dumb" && terminalWidth(f) > 0 {
+			p.terminal, every = f, redrawEvery
+		}
+	}
+	if quiet {
+		return p
+	}
+	p.ended.Go(func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				p.tell()
+			case <-p.done:
+				return
+			}
+		}
+	})
+	return p
+}
+
+// begin is for the next part.
+func (p *progress) begin(next *part) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.part, p.since, p.last = next, time.Now(), chaos.Progress{}
+}
+
+// note is a campaign's Progress.
+func (p *progress) note(now chaos.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = now
+}
+
+// end takes the line away.
+func (p *progress) end() {
+	close(p.done)
+	p.ended.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+}
+
+// say is command.say around the line that is drawn.
+func (p *progress) say(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	p.command.say(format, args...)
+}
+
+// news is for those who watch.
+func (p *progress) news(format string, args ...any) {
+	if !p.quiet {
+		p.say(format, args...)
+	}
+}
+
+// clear needs the mutex.
+func (p *progress) clear() {
+	if p.drawn {
+		io.WriteString(p.terminal, "\r\x1b[K")
+		p.drawn = false
+	}
+}
+
+func (p *progress) tell() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.part == nil {
+		return
+	}
+	now, took := p.last, time.Since(p.since)
+	rate := 0.0
+	if now.Elapsed > 0 {
+		rate = float64(now.Done) / now.Elapsed.Seconds()
+	}
+	total := p.part.Schedules
+	// What ends it is what comes first: the schedules or the time.
+	share, left := 0.0, time.Duration(-1)
+	if total > 0 {
+		share = float64(now.Done) / float64(total)
+		if rate > 0 {
+			left = time.Duration(float64(total-now.Done) / rate * float64(time.Second))
+		}
+	}
+	if limit := p.part.limit; limit > 0 {
+		share = max(share, took.Seconds()/limit.Seconds())
+		if rest := max(limit-took, 0); left < 0 || rest < left {
+			left = rest
+		}
+	}
+	words := []string{perSecond(rate) + "/s", counted(now.Violations, "violation")}
+	if left >= 0 {
+		words = append(words, left.Round(time.Second).String()+" left")
+	}
+	name := p.part.Arena.Name
+	if p.terminal == nil {
+		of := counted(now.Done, "schedule")
+		if total > 0 {
+			of = digits(now.Done) + " of " + counted(total, "schedule")
+		}
+		p.command.say("%s: %s, %s", name, of, strings.Join(words, ", "))
+		return
+	}
+	of := digits(now.Done)
+	if total > 0 {
+		of += "/" + digits(total)
+	}
+	line := fmt.Sprintf("%s [%s] %s  %s", name, bar(share), of, strings.Join(words, "  "))
+	line = line[:min(len(line), max(terminalWidth(p.terminal)-1, 0))] // one that wraps could not be redrawn
+	io.WriteString(p.terminal, "\r"+line+"\x1b[K")
+	p.drawn = true
+}
+
+// bar is a share in the way of a thermometer.
+func bar(share float64) string {
+	const length = 20
+	full := min(int(share*length), length)
+	return strings.Repeat("#", full) + strings.Repeat(".", length-full)
+}

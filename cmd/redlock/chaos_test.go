@@ -1,0 +1,221 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos"
+)
+
+// Programs that scripts run are this one again; those that are clients of the real
+// arena do not even get to TestMain, since they are called by no name.
+func init() {
+	chaos.ClientMain()
+	if every, err := time.ParseDuration(os.Getenv("PROGRESS")); err == nil {
+		lineEvery = every
+	}
+}
+
+// add has one more scenario for as long as the test runs.
+func add(t *testing.T, s *chaos.Scenario) {
+	before := chaos.Scenarios
+	chaos.Scenarios = append(slices.Clone(before), s)
+	t.Cleanup(func() { chaos.Scenarios = before })
+}
+
+// hopeless is what no lock survives: keys that are dropped while they are held, and
+// machines that stand still.
+func hopeless() *chaos.Scenario {
+	return &chaos.Scenario{
+		Name: "broken nodes", About: "made up",
+		Nodes: []int{3}, Clients: [2]int{4, 4}, TTL: []time.Duration{200 * time.Millisecond}, RTT: []time.Duration{time.Millisecond},
+		Span: 4, Spread: 1, Rate: 20, Troubles: []chaos.Trouble{chaos.Evict, chaos.Evict, chaos.Suspend},
+	}
+}
+
+// call is redlock chaos in this process.
+func call(args ...string) (code int, stdout, stderr string) {
+	var out, err strings.Builder
+	code = main1(append([]string{"chaos"}, args...), os.Environ(), strings.NewReader(""), &out, &err)
+	return code, out.String(), err.String()
+}
+
+func matches(t *testing.T, text, pattern string) {
+	t.Helper()
+	if !regexp.MustCompile(pattern).MatchString(text) {
+		t.Errorf("no %q in\n%s", pattern, text)
+	}
+}
+
+// Violations: what they are, how to see them again, and where they are kept.
+func TestChaosViolations(t *testing.T) {
+	add(t, hopeless())
+	dir := filepath.Join(t.TempDir(), "new", "bad")
+	code, stdout, stderr := call("--arena", "model", "--scenario", "broken-nodes,calm", "--schedules", "40", "--seed", "1", "--save", dir)
+	if code != 1 {
+		t.Fatalf("exit code %d, stdout %s", code, stdout)
+	}
+	matches(t, stdout, `\nmodel +broken nodes +20 +\d+ +\d+ violations? `)
+	matches(t, stdout, `\nmodel, broken nodes: \d+ violations?\n    seed \d+, at \S+, (exclusion|told): `)
+	matches(t, stdout, `\nseed 1: \d+ violations? in 1 scenario: 40 schedules with \d+ holds in .*\n\z`)
+	matches(t, stderr, `redlock: `+dir+`/model-broken-nodes-\d+.jsonl: at \S+, (exclusion|told): .*\nredlock:     replay: redlock chaos --arena model `)
+
+	saved, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil || len(saved) == 0 || strings.Count(stderr, "replay:") != len(saved) {
+		t.Fatalf("saved %q, %v; stderr\n%s", saved, err, stderr)
+	}
+	// The command that it prints shows the same, and writes the same.
+	m := regexp.MustCompile(`(?m)^    replay: redlock chaos (.*)$`).FindStringSubmatch(stdout)
+	if m == nil {
+		t.Fatal(stdout)
+	}
+	seed := regexp.MustCompile(`--seed (\d+)`).FindStringSubmatch(m[1])[1]
+	text := regexp.MustCompile(`seed ` + seed + `, (at .*)`).FindStringSubmatch(stdout)[1]
+	file := filepath.Join(t.TempDir(), "h.jsonl")
+	args := split(strings.ReplaceAll(m[1], `"`, `'`), nil)
+	code, stdout, _ = call(append(args, "--history", file)...)
+	if code != 1 || !strings.Contains(stdout, "\n    "+text+"\n        "+file+": lines ") {
+		t.Errorf("exit code %d, and no %q in\n%s", code, text, stdout)
+	}
+	once, err1 := os.ReadFile(filepath.Join(dir, "model-broken-nodes-"+seed+".jsonl"))
+	again, err2 := os.ReadFile(file)
+	if err1 != nil || err2 != nil || string(once) != string(again) {
+		t.Errorf("%v, %v: %d bytes are not the %d before", err1, err2, len(again), len(once))
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h, err := chaos.ReadHistory(f)
+	if err != nil || !strings.Contains(stdout, "digest "+h.Digest()+"\n") {
+		t.Errorf("%v: the digest is %s, and not in\n%s", err, h.Digest(), stdout)
+	}
+}
+
+// What must fail is no fault, whether it has failed or has not been run often
+// enough.
+func TestChaosMustFail(t *testing.T) {
+	failing := hopeless()
+	failing.Fails, failing.Because = []string{"exclusion", "told"}, "keys are dropped"
+	add(t, failing)
+	tame := hopeless()
+	tame.Name, tame.Troubles, tame.Fails, tame.Because = "tame", nil, []string{"exclusion"}, "nobody knows"
+	add(t, tame)
+	dir := filepath.Join(t.TempDir(), "new")
+	page := filepath.Join(dir, "report.html")
+	code, stdout, stderr := call("--arena", "model", "--scenario", "broken nodes,tame", "--schedules", "40", "--seed", "1", "--report", page, "--save", dir)
+	if code != 0 {
+		t.Errorf("exit code %d, stderr %s", code, stderr)
+	}
+	matches(t, stdout, `\nmodel +broken nodes +20 +\d+ +failed, as it must `)
+	matches(t, stdout, `\nmodel +tame +20 +\d+ +not shown `)
+	matches(t, stdout, `\nmodel, broken nodes: failed, as it must: keys are dropped\n    seed \d+, at .*\n(    and \d+ more in that schedule\n)?    replay: redlock chaos --arena model --scenario "broken nodes" --seed \d+ --schedules 1\n`)
+	matches(t, stdout, `no promise broken: .*; of 2 scenarios that must fail, 1 did\n\z`)
+	text, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(text), "redlock chaos, seed 1") || !strings.Contains(string(text), "All promises kept") {
+		t.Errorf("%v: the report has %d bytes", err, len(text))
+	}
+}
+
+func TestChaosJSON(t *testing.T) {
+	add(t, hopeless())
+	code, stdout, stderr := call("--arena", "model,miniredis", "--scenario", "calm,broken nodes", "--schedules", "8", "--seed", "1", "--nodes", "3", "--json")
+	var got struct {
+		Verdict, Version string
+		Seed             uint64
+		Seconds          float64
+		Arenas           []struct {
+			Name      string
+			Schedules int
+		}
+		Findings []struct {
+			Scenario, Arena, Outcome string
+			OK                       bool
+			Schedules, Violations    int
+			Shown                    []struct {
+				Seed           uint64
+				Digest, Replay string
+				Violations     []chaos.Violation
+			}
+		}
+	}
+	in := json.NewDecoder(strings.NewReader(stdout))
+	if err := in.Decode(&got); err != nil || in.More() {
+		t.Fatal(err, stdout)
+	}
+	if code != 1 || stderr != "" || got.Verdict != "violated" || got.Seed != 1 || got.Version != version() || got.Seconds <= 0 {
+		t.Errorf("exit code %d, stderr %q, %+v", code, stderr, got)
+	}
+	if len(got.Arenas) != 2 || got.Arenas[1].Name != "miniredis" || got.Arenas[1].Schedules != 8 || len(got.Findings) != 4 {
+		t.Fatalf("%+v", got)
+	}
+	good, bad := got.Findings[0], got.Findings[1]
+	if !good.OK || good.Outcome != "kept" || good.Schedules != 4 || len(good.Shown) != 1 || good.Shown[0].Violations == nil {
+		t.Errorf("%+v", good)
+	}
+	if bad.OK || bad.Violations == 0 || len(bad.Shown) == 0 || len(bad.Shown[0].Violations) == 0 || len(bad.Shown[0].Digest) != 16 ||
+		!strings.HasSuffix(bad.Shown[0].Replay, " --nodes 3") {
+		t.Errorf("%+v", bad)
+	}
+}
+
+// So much wrong is enough to look at.
+func TestChaosSavesSomeOnly(t *testing.T) {
+	h := &hunt{command: &command{stderr: new(strings.Builder)}, cfg: &chaosConfig{save: t.TempDir()}, bad: make(map[string]int)}
+	h.watch = newProgress(h.command, true)
+	defer h.watch.end()
+	p := &part{Campaign: &chaos.Campaign{Arena: chaos.Model}}
+	verdict := chaos.Verdict{Violations: make([]chaos.Violation, 1)}
+	for seed := range uint64(mostSaved + 20) {
+		for _, name := range []string{"a b", "a"} {
+			h.save(p, &chaos.History{Run: chaos.Head{Arena: "model", Scenario: name, Seed: seed}}, verdict)
+		}
+	}
+	files, err := os.ReadDir(h.cfg.save)
+	if err != nil || len(files) != 2*mostSaved || len(h.saved) != 2*mostSaved {
+		t.Errorf("%v: %d files, and %d are said to be saved", err, len(files), len(h.saved))
+	}
+}
+
+// The process is left as it was.
+func TestChaosLeavesTheCollectorAlone(t *testing.T) {
+	before := debug.SetGCPercent(123)
+	defer debug.SetGCPercent(before)
+	call("--arena", "model", "--scenario", "calm", "--schedules", "1")
+	if now := debug.SetGCPercent(123); now != 123 {
+		t.Errorf("GOGC is %d", now)
+	}
+}
+
+func TestTable(t *testing.T) {
+	got := table([][]string{{"a", "number"}, {"long", "1"}, {"b", ""}}, 1)
+	if want := "a     number\nlong       1\nb\n"; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -12345: "-12,345", 1234567: "1,234,567"} {
+		if got := digits(n); got != want {
+			t.Errorf("digits(%d) is %s", n, got)
+		}
+	}
+	for x, want := range map[float64]string{0: "0", 0.123: "0.12", 9.96: "10", 10.4: "10", 1234.5: "1,235"} {
+		if got := perSecond(x); got != want {
+			t.Errorf("perSecond(%v) is %s, not %s", x, got, want)
+		}
+	}
+	if got := counted(2, "loss") + ", " + counted(1, "hold"); got != "2 losses, 1 hold" {
+		t.Error(got)
+	}
+}
