@@ -222,6 +222,8 @@ func (r *record) rise(all []fenced, step uint64) {
 	}
 }
 
+// progress: who waits is owed a lock. Who asks once is owed one if nobody can be in
+// his way, not even a scheduler.
 func progress(r *record) {
 	if r.run.Bound <= 0 {
 		return
@@ -232,7 +234,7 @@ func progress(r *record) {
 			continue
 		}
 		ask := &r.events[o.ask]
-		waits := ask.Verb == "acquire" || ask.Verb == "do" || ask.Verb == "try" && r.run.Clients == 1 && r.run.Always
+		waits := ask.Verb == "acquire" || ask.Verb == "do" || ask.Verb == "try" && r.run.Clients == 1 && r.run.Always && r.run.Exact
 		if !waits || ask.Limit < r.run.Bound || ask.At < r.calm && !r.run.Always {
 			continue
 		}

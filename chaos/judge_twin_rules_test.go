@@ -231,7 +231,7 @@ func (tw *twin) judgeAsk(i int, e Event, calm time.Duration) {
 	if e.Limit > 0 {
 		tw.ends("in time", e, i, end, tw.deadline(e.Client, e.At, e.Limit))
 	}
-	counts := e.Verb == "acquire" || e.Verb == "do" || e.Verb == "try" && tw.Run.Clients == 1 && tw.Run.Always
+	counts := e.Verb == "acquire" || e.Verb == "do" || e.Verb == "try" && tw.Run.Clients == 1 && tw.Run.Always && tw.Run.Exact
 	if !counts || tw.Run.Bound <= 0 || e.Limit < tw.Run.Bound || e.At < calm && !tw.Run.Always {
 		return
 	}

@@ -208,9 +208,12 @@ func (r *remote) suffer(f Fault) {
 }
 
 func (r *remote) die() {
+	from := r.rec.now()
 	r.expected.Store(true)
 	r.child.Kill()
 	<-r.silent // its last words have been heard
+	// It is dead from some moment on, and for certain now.
+	r.rec.add(Event{At: from, Kind: Held, Client: r.number, Until: r.rec.now()})
 	r.rec.note(Event{Kind: Crashed, Client: r.number})
 	r.end()
 }
