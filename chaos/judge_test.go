@@ -81,7 +81,7 @@ func TestJudgeIsPure(t *testing.T) {
 
 // TestJudgeAgainstItsTwin is FuzzJudgeAgainstItsTwin without a fuzzer.
 func TestJudgeAgainstItsTwin(t *testing.T) {
-	n := uint64(20000)
+	n := uint64(5000)
 	if testing.Short() {
 		n = 2000
 	}
