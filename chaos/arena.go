@@ -16,6 +16,7 @@ type Arena struct {
 	Exact bool          // see Head.Exact
 	Least time.Duration // the shortest TTL that is not over before anything has happened; 0: any
 	Most  time.Duration // the longest TTL that there is time for; 0: any
+	Room  int           // for so many clients; 0: for any number
 
 	cannot []Trouble
 	ready  func() error // says what is missing on this machine; nil: nothing ever is

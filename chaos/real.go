@@ -19,6 +19,7 @@ var Real = &Arena{
 	Lag:   100 * time.Millisecond,
 	Least: 200 * time.Millisecond,
 	Most:  time.Second,
+	Room:  12, // more processes than that wait for each other, and not for locks
 	ready: redisproc.Available,
 	cannot: []Trouble{
 		Repeat, RepeatLate, // TCP delivers once, and nobody on the way here sends again

@@ -18,7 +18,7 @@ type Scenario struct {
 	Nodes   []int           // how many: one of these
 	Clients [2]int          // how many: from and to
 	TTL     []time.Duration // of the locks: one of these
-	RTT     []time.Duration // of the network: one of these (model only)
+	RTT     []time.Duration // of the network: one of these, where time is virtual
 	Quorum  func(nodes int) int
 
 	Troubles []Trouble     // what goes wrong: each as often as it is named
@@ -86,6 +86,9 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 	}
 	quorum := max(o.Quorum, n/2+1)
 	clients := s.Clients[0] + rng.IntN(s.Clients[1]-s.Clients[0]+1)
+	if arena.Room > 0 {
+		clients = min(clients, arena.Room)
+	}
 	// Over a slower network, locks as short as this could not be had at all.
 	p.RTT = min(pick(rng, s.RTT), p.TTL/40)
 	p.Workers = 1 + rng.IntN(max(s.Workers, 1))
