@@ -36,13 +36,8 @@ var Miniredis = &Arena{
 	run:   runMiniredis,
 }
 
-func runMiniredis(p *Plan) (h *History, err error) {
-	blocked := bubble(func() { h, err = drive(p, newMiniWorld(p)) })
-	if blocked != nil && h != nil {
-		h.Events = append(h.Events, Event{At: h.Events[len(h.Events)-1].At, Kind: Left, Error: blocked.Error()})
-		return h, nil
-	}
-	return h, errors.Join(err, blocked)
+func runMiniredis(p *Plan) (*History, error) {
+	return virtually(p, func() world { return newMiniWorld(p) })
 }
 
 type miniWorld struct {

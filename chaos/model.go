@@ -25,8 +25,13 @@ var Model = &Arena{
 	run:   runModel,
 }
 
-func runModel(p *Plan) (h *History, err error) {
-	blocked := bubble(func() { h, err = drive(p, newModelWorld(p)) })
+func runModel(p *Plan) (*History, error) {
+	return virtually(p, func() world { return newModelWorld(p) })
+}
+
+// virtually carries a plan out in virtual time.
+func virtually(p *Plan, in func() world) (h *History, err error) {
+	blocked := bubble(func() { h, err = drive(p, in()) })
 	if blocked != nil && h != nil {
 		h.Events = append(h.Events, Event{At: h.Events[len(h.Events)-1].At, Kind: Left, Error: blocked.Error()})
 		return h, nil
@@ -37,16 +42,24 @@ func runModel(p *Plan) (h *History, err error) {
 // initTesting makes testing's flags, which it looks at, in a program that is no test.
 var initTesting = sync.OnceFunc(testing.Init)
 
-// bubble runs f in virtual time. The error says that something blocks for ever.
-func bubble(f func()) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("goroutines: %v", p)
-		}
+// bubble runs f in virtual time, in a goroutine of its own, since a test that fails
+// ends its goroutine. The error says that something blocks for ever, or that the
+// race detector has found something.
+func bubble(f func()) error {
+	ended := make(chan error, 1)
+	go func() {
+		err := errors.New("the test in the bubble has failed: see what the race detector says")
+		defer func() {
+			if p := recover(); p != nil {
+				err = fmt.Errorf("goroutines: %v", p)
+			}
+			ended <- err
+		}()
+		initTesting()
+		synctest.Test(new(testing.T), func(*testing.T) { f() })
+		err = nil
 	}()
-	initTesting()
-	synctest.Test(new(testing.T), func(*testing.T) { f() })
-	return nil
+	return <-ended
 }
 
 type modelWorld struct {

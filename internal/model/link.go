@@ -92,8 +92,9 @@ func (l *link) Connect(ctx context.Context) (time.Duration, error) {
 	l.sent++
 	m := &message{connect: true, id: l.seed.Of(l.sent)}
 	err := l.send(ctx, m)
-	l.broken = err != nil
-	l.epoch = m.epoch
+	if l.broken = err != nil; !l.broken { // else it may still be on its way
+		l.epoch = m.epoch
+	}
 	return l.node.rtt, err
 }
 
