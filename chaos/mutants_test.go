@@ -143,9 +143,11 @@ func TestMutants(t *testing.T) {
 		building.Go(func() {
 			turns <- struct{}{}
 			defer func() { <-turns }()
-			if rows[i], err = m.convict(t, root, dir); err != nil {
+			row, err := m.convict(t, root, dir)
+			if err != nil {
 				t.Errorf("%s: %v", m.name, err)
 			}
+			rows[i] = row
 		})
 	}
 	building.Wait()
