@@ -19,14 +19,15 @@ type process struct {
 	done chan struct{} // closed when it has been waited for
 }
 
-// spawn starts a redis-server.
-func spawn(log string, args []string) (*process, error) {
+// spawn starts a redis-server, with our environment and what is added to it.
+func spawn(log string, args, env []string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
 	cmd := exec.Command(binary, args...)
+	cmd.Env = append(os.Environ(), env...)
 	// A file, not a buffer: it needs no goroutine to copy, and outlives us.
 	cmd.Stdout, cmd.Stderr = out, out
 	p, err := begin(cmd)

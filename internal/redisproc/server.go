@@ -1,5 +1,5 @@
 // Package redisproc runs real redis-server processes on the loopback interface,
-// and hangs, kills and restarts them.
+// hangs, kills and restarts them, and steps their clocks.
 //
 // It does not import testing: the benchmarks and the chaos harness use it too.
 package redisproc
@@ -62,6 +62,7 @@ type Server struct {
 	args   []string
 	dir    string
 	ownDir bool
+	clock  *clock // nil: the machine's
 
 	mu   sync.Mutex // one change of state at a time
 	proc *process   // nil when there is none
@@ -79,7 +80,11 @@ func Start(dir string, args ...string) (*Server, error) {
 	if err := Available(); err != nil {
 		return nil, err
 	}
-	s := &Server{args: args, dir: dir}
+	return newServer(dir, nil, args)
+}
+
+func newServer(dir string, c *clock, args []string) (*Server, error) {
+	s := &Server{args: args, dir: dir, clock: c}
 	if dir == "" {
 		tmp, err := os.MkdirTemp("", "redisproc")
 		if err != nil {
@@ -116,11 +121,19 @@ func (s *Server) startAnywhere() (err error) {
 // launch starts the process at the port and waits until it answers.
 func (s *Server) launch() error {
 	args := append([]string{"--port", strconv.Itoa(s.port), "--dir", s.dir}, defaults...)
-	p, err := spawn(filepath.Join(s.dir, "redis.log"), append(args, s.args...))
+	var env []string
+	if s.clock != nil {
+		env = s.clock.env()
+	}
+	p, err := spawn(filepath.Join(s.dir, "redis.log"), append(args, s.args...), env)
 	if err != nil {
 		return err
 	}
-	if err := p.ready(s.Addr, startWithin); err != nil {
+	err = p.ready(s.Addr, startWithin)
+	if err == nil && s.clock != nil {
+		err = s.clock.readBy(p.pid)
+	}
+	if err != nil {
 		p.kill()
 		return err
 	}
@@ -250,6 +263,9 @@ func (s *Server) Stop() {
 	defer s.mu.Unlock()
 	s.kill()
 	s.removeDir()
+	if s.clock != nil {
+		s.clock.close()
+	}
 }
 
 func (s *Server) removeDir() {

@@ -1,0 +1,135 @@
+package redisproc
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+//go:embed clockshim.c
+var shimSource []byte
+
+// shim is clockshim.c, compiled. It is kept in memory, so that nobody has to remove
+// it when the process ends; each server gets a copy.
+var shim = sync.OnceValues(compileShim)
+
+func compileShim() ([]byte, error) {
+	const compiler = "gcc"
+	if _, err := exec.LookPath(compiler); err != nil {
+		return nil, fmt.Errorf("no %s in PATH (Debian and Ubuntu: apt-get install gcc libc6-dev): %w", compiler, err)
+	}
+	dir, err := os.MkdirTemp("", "redisproc")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	library := filepath.Join(dir, "clockshim.so")
+	cmd := exec.Command(compiler, "-O2", "-shared", "-fPIC", "-o", library, "-x", "c", "-")
+	cmd.Stdin = bytes.NewReader(shimSource)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("compiling clockshim.c: %w: %s", err, bytes.TrimSpace(out))
+	}
+	return os.ReadFile(library)
+}
+
+// A clock is how far one server's wall clock is from the machine's. Its files, the
+// offset and the library that adds it, have a directory of their own: a directory
+// of the caller's may have been another server's before, which might still read its
+// offset there.
+type clock struct {
+	dir    string
+	memory []byte  // of the file
+	shared *shared // in memory; nil when closed
+}
+
+// shared is what is in the file. The memory of a file, not writes to it: those
+// might be seen half done.
+type shared struct {
+	offset atomic.Int64 // in nanoseconds; written by us
+	pid    atomic.Int64 // of who has it mapped; written by the server
+}
+
+func newClock() (*clock, error) {
+	library, err := shim()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "redisproc")
+	if err != nil {
+		return nil, err
+	}
+	c := &clock{dir: dir}
+	err = os.WriteFile(c.library(), library, 0o755)
+	if err == nil {
+		err = c.share()
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *clock) library() string { return filepath.Join(c.dir, "clockshim.so") }
+func (c *clock) file() string    { return filepath.Join(c.dir, "clock") }
+
+// share makes the file, with no offset, and maps it.
+func (c *clock) share() error {
+	const size = int(unsafe.Sizeof(shared{}))
+	if err := os.WriteFile(c.file(), make([]byte, size), 0o644); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(c.file(), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // the mapping stays
+	c.memory, err = syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return os.NewSyscallError("mmap", err)
+	}
+	c.shared = (*shared)(unsafe.Pointer(unsafe.SliceData(c.memory)))
+	return nil
+}
+
+// env is what to add to the environment of a server that has this clock.
+func (c *clock) env() []string {
+	return []string{"LD_PRELOAD=" + c.library(), "REDISPROC_CLOCK=" + c.file()}
+}
+
+// step takes effect on the next reading: the server has the same memory.
+func (c *clock) step(d time.Duration) error {
+	if c.shared == nil {
+		return errors.New("the server is stopped")
+	}
+	c.shared.offset.Add(int64(d))
+	return nil
+}
+
+// readBy is an error unless the process has this clock. A library that cannot be
+// preloaded, perhaps because the program is linked statically, is no failure to the
+// system; tests would pass that step a clock which nobody reads.
+func (c *clock) readBy(pid int) error {
+	if c.shared == nil || c.shared.pid.Load() != int64(pid) {
+		return errors.New("redis-server runs without its own clock: clockshim.so was not preloaded, or has not found its file")
+	}
+	return nil
+}
+
+// close can be called twice.
+func (c *clock) close() {
+	if c.memory != nil {
+		_ = syscall.Munmap(c.memory)
+	}
+	c.memory, c.shared = nil, nil
+	_ = os.RemoveAll(c.dir)
+}

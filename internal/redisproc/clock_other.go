@@ -1,0 +1,21 @@
+//go:build !linux
+
+package redisproc
+
+import (
+	"errors"
+	"time"
+)
+
+var errNoClock = errors.New("only on Linux can a server have a clock of its own")
+
+func shim() ([]byte, error) { return nil, errNoClock }
+
+// There is no clock, so that nothing is called of it.
+type clock struct{}
+
+func newClock() (*clock, error)         { return nil, errNoClock }
+func (*clock) env() []string            { return nil }
+func (*clock) step(time.Duration) error { return errNoClock }
+func (*clock) readBy(int) error         { return errNoClock }
+func (*clock) close()                   {}
