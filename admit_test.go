@@ -88,7 +88,7 @@ func TestUnfitLater(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		nodes.Kill(0)
-		lk, err := New(nodes.Clients(), nil)
+		lk, err := New(nodes.Clients(), &Options{Quarantine: -1})
 		if err != nil {
 			t.Fatal("a node that is down is no reason to refuse:", err)
 		}

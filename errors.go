@@ -58,6 +58,8 @@ const (
 	OutOfMemory         // the server is over its maxmemory
 	Denied              // credentials or ACL
 	Busy                // the server runs a long script, or has told us that it has too many clients
+	Quarantined         // granted, but no vote: the node may have forgotten what it granted to another
+	Late                // the node got the request when its time was up, and did nothing
 	Unfit               // the node must not vote: a replica, a cluster node, evicting keys, or the same server twice
 	Failed              // any other error of the server
 	unasked             // no answer yet
@@ -65,7 +67,8 @@ const (
 
 var outcomeNames = [...]string{
 	"granted", "held", "expired", "stolen", "refilled", "foreign key", "timeout", "unreachable", "loading",
-	"read-only", "out of memory", "denied", "busy", "unfit", "failed", "unasked",
+	"read-only", "out of memory", "denied", "busy", "quarantined",
+	"late", "unfit", "failed", "unasked",
 }
 
 func (o Outcome) String() string {
@@ -80,7 +83,7 @@ type NodeError struct {
 	Node    string // its address, as the client was given it
 	Outcome Outcome
 	Holder  string        // Held, Stolen: the token that is there
-	TTL     time.Duration // Held, Stolen: how long it has still to live
+	TTL     time.Duration // Held, Stolen: how long it has still to live; Quarantined: how long until the node votes
 	Elapsed time.Duration // from the start of the round to the answer, or to the end of waiting for it
 	Err     error         // the client's or the server's own error, nil if there was none
 }
@@ -93,6 +96,8 @@ func (e *NodeError) Error() string {
 	switch {
 	case e.Holder != "":
 		fmt.Fprintf(&s, " by %s for %v", e.Holder, e.TTL)
+	case e.Outcome == Quarantined:
+		fmt.Fprintf(&s, " for %v: %v", e.TTL.Round(time.Millisecond), e.Err)
 	case e.Err != nil:
 		s.WriteString(": ")
 		if op := (*net.OpError)(nil); errors.As(e.Err, &op) {
@@ -139,7 +144,21 @@ func (e *QuorumError) Error() string {
 	if err := e.nodes.ErrorOrNil(); err != nil {
 		fmt.Fprintf(&s, " (%v)", err)
 	}
+	if e.new() {
+		s.WriteString("; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.Prepare waits for that when they are deployed")
+	}
 	return s.String()
+}
+
+// new reports whether it is for the quarantine alone that there is no quorum.
+func (e *QuorumError) new() bool {
+	votes := e.Granted
+	for _, err := range e.Nodes() {
+		if err.Outcome == Quarantined {
+			votes++
+		}
+	}
+	return e.Kind == ErrNoQuorum && e.Granted < e.Need && votes >= e.Need
 }
 
 // Unwrap gives the sentinel, the cause and the per-node errors.

@@ -30,6 +30,14 @@ func patient() *redlock.Options {
 	return &redlock.Options{TTL: time.Minute, NodeTimeout: 2 * time.Second}
 }
 
+// trusting are options for tests that restart nodes, and are not about what these
+// may have forgotten.
+func trusting() *redlock.Options {
+	opts := patient()
+	opts.Quarantine = -1
+	return opts
+}
+
 // open returns a Locker over the clients' servers, closed at cleanup.
 func open(t testing.TB, clients []*redis.Client, opts *redlock.Options) *redlock.Locker {
 	t.Helper()

@@ -21,6 +21,14 @@ type Hooks struct {
 	// NodeUp tells that a node answers again, after how long.
 	NodeUp func(node string, down time.Duration)
 
+	// Quarantined tells that a node's grants are no votes for so long, and why: it
+	// is new, or may have forgotten what it granted.
+	Quarantined func(node string, d time.Duration, why error)
+
+	// ClockStep tells that a node's clock has been set, by more than the drift
+	// leaves room for; or that it runs faster or slower than that.
+	ClockStep func(node string, by time.Duration)
+
 	// Lost tells that a lock ended before its holder gave it back, and why.
 	Lost func(l *Lock, cause error)
 
@@ -47,6 +55,18 @@ func (h *Hooks) nodeUp(node string, down time.Duration) {
 	}
 }
 
+func (h *Hooks) quarantined(node string, d time.Duration, why error) {
+	if h.Quarantined != nil {
+		h.Quarantined(node, d, why)
+	}
+}
+
+func (h *Hooks) clockStep(node string, by time.Duration) {
+	if h.ClockStep != nil {
+		h.ClockStep(node, by)
+	}
+}
+
 func (h *Hooks) lost(l *Lock, cause error) {
 	if h.Lost != nil {
 		h.Lost(l, cause)
@@ -67,6 +87,10 @@ func LogHooks(log *slog.Logger) *Hooks {
 		NodeDown: func(e *NodeError) {
 			log.Warn("redlock: node down", "node", e.Node, "outcome", e.Outcome.String(), "error", e.Err)
 		},
+		Quarantined: func(node string, d time.Duration, why error) {
+			log.Warn("redlock: node has no vote", "node", node, "for", d, "error", why)
+		},
+		ClockStep:  func(node string, by time.Duration) { log.Warn("redlock: node's clock was set", "node", node, "by", by) },
 		NodeUp:     func(node string, down time.Duration) { log.Info("redlock: node up", "node", node, "down", down) },
 		Lost:       func(l *Lock, cause error) { log.Warn("redlock: lock lost", "lock", l, "error", cause) },
 		Unreleased: func(l *Lock, err error) { log.Warn("redlock: lock not released", "lock", l, "error", err) },

@@ -30,11 +30,17 @@ type Lock struct {
 	released  chan struct{}
 	freed     error // what Release returned; once released is closed
 	turn      chan struct{}
-	rounds    int32   // extensions begun
-	confirmed int32   // the last of them that a quorum confirmed
-	healed    []int32 // by node: the extension in which it was filled anew; nil: none was
+	rounds    int32  // extensions begun
+	confirmed int32  // the last of them that a quorum confirmed
+	seats     []seat // by node
 
 	renewal renewal
+}
+
+// A seat is what a node's word is worth to a lock.
+type seat struct {
+	granted bool  // it has granted the lock, when it could not have forgotten another's
+	filled  int32 // the extension in which it was filled anew; 0: it was not
 }
 
 type watcher struct{ cancel context.CancelCauseFunc }
@@ -45,6 +51,13 @@ func (l *Lock) Name() string { return l.name }
 // Token is what the nodes hold while the lock is ours: random, and different for
 // each attempt to acquire a lock.
 func (l *Lock) Token() string { return l.token }
+
+// Fence is a number that is larger than that of every earlier lock on this name,
+// whatever clocks, pauses and lost messages have done, and below 2^53. A resource
+// that remembers the largest one it has seen, and refuses a smaller one, is safe
+// also from a holder that does not know yet that its lock has ended. Extending does
+// not change it.
+func (l *Lock) Fence() int64 { return l.fence }
 
 // Until is the end of validity: no other can have the lock before it. Extending
 // moves it.
@@ -59,6 +72,7 @@ func (l *Lock) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("name", l.name),
 		slog.String("token", l.token),
+		slog.Int64("fence", l.fence),
 		slog.Duration("remaining", max(0, left(l.Until(), l.locker.opts.Clock.Now()))),
 	)
 }
@@ -69,6 +83,7 @@ func (l *Lock) LogValue() slog.Value {
 // comes in time whatever the network does.
 func (l *Lock) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
+	ctx = &lockContext{ctx, l}
 	w := &watcher{cancel}
 	l.mu.Lock()
 	if l.cause != nil {
@@ -91,6 +106,24 @@ func (l *Lock) Context(parent context.Context) context.Context {
 		l.mu.Unlock()
 	})
 	return ctx
+}
+
+// A lockContext ends with its lock. To those who ask it for its Err it does not
+// pretend while the alarm is on its way: a process that was stopped, or suspended
+// with its machine, is told at its first look.
+type lockContext struct {
+	context.Context
+	lock *Lock
+}
+
+func (c *lockContext) Err() error {
+	if err := c.Context.Err(); err != nil {
+		return err
+	}
+	if l := c.lock; left(l.Until(), l.locker.opts.Clock.Now()) <= 0 {
+		l.expire()
+	}
+	return c.Context.Err()
 }
 
 // watch sets the alarm for the end of validity, and has Close end the lock, too.
@@ -240,9 +273,16 @@ func (l *Lock) release() error {
 func (l *Lock) weigh(r *round, i int, a *reply) vote {
 	switch a.outcome {
 	case Granted:
-		if r.op == opExtend && !l.counts(i) {
-			a.outcome = Refilled
-			return voteNo
+		switch r.op {
+		case opAcquire:
+			l.mu.Lock()
+			l.seats[i].granted = true
+			l.mu.Unlock()
+		case opExtend:
+			if !l.counts(i) {
+				a.outcome = Refilled
+				return voteNo
+			}
 		}
 		return voteYes
 	case Expired:
@@ -267,10 +307,18 @@ func (l *Lock) weigh(r *round, i int, a *reply) vote {
 // filling up, if a quorum of other votes confirmed the first: those nodes had the
 // token all along, so no rival can have had a quorum of nodes, and the filled one
 // has kept it since.
+//
+// The same goes for a node of whose grant we do not know, or that may have forgotten
+// a rival when it gave it, as if it had been filled up in the extension in which that
+// is found.
 func (l *Lock) counts(i int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.healed == nil || l.healed[i] == 0 || l.healed[i] < l.confirmed
+	s := &l.seats[i]
+	if !s.granted && s.filled == 0 {
+		s.filled = l.rounds
+	}
+	return s.filled == 0 || s.filled < l.confirmed
 }
 
 // fillUp gives a node the token that has lost it, or never had it. The more nodes
@@ -285,10 +333,7 @@ func (l *Lock) fillUp(i int) {
 	if l.cause != nil {
 		return
 	}
-	if l.healed == nil {
-		l.healed = make([]int32, len(l.at))
-	}
-	l.healed[i] = l.rounds
+	l.seats[i].filled = l.rounds
 	now := l.locker.opts.Clock.Now()
 	q := &request{op: opAcquire, claim: &l.claim, deadline: now.Add(l.locker.opts.NodeTimeout), to: nobody{}}
 	l.locker.nodes[i].submit(q, now)

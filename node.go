@@ -41,11 +41,13 @@ type op uint8
 
 const (
 	opAcquire op = iota
+	opRaise
 	opExtend
 	opRelease
+	opInspect
 )
 
-func (o op) String() string { return [...]string{"acquire", "extend", "release"}[o] }
+func (o op) String() string { return seam.Op(o).String() }
 
 // A request is one step for one claim at one node.
 type request struct {
@@ -54,12 +56,20 @@ type request struct {
 	deadline time.Time // nobody wants the answer after it; zero: send it whenever possible
 	reply    reply
 	to       voter // told once, with the reply filled in
+
+	// What the node's memory adds before it is sent.
+	latest int64  // acquire: after this time of the node's, in microseconds, it is refused
+	mark   string // acquire, inspect: what the node's marker is if it has not forgotten
 }
 
 type reply struct {
 	outcome Outcome
-	holder  string        // Held, Stolen
+	holder  string        // Held, Stolen; inspect: whoever it is
 	ttl     time.Duration // Held, Stolen: the holder's
+	rest    time.Duration // Quarantined: how long yet
+	fence   int64         // acquire: the grant's number; inspect: the last grant's
+	time    int64         // the node's, in microseconds; 0: it did not say
+	mark    string        // the node's marker, if it said
 	err     error
 }
 
@@ -72,9 +82,13 @@ type claim struct {
 	token string
 	ttl   time.Duration
 
-	// args are key, token and TTL in milliseconds as go-redis takes them, made
-	// once for all nodes and steps.
-	args [3]any
+	// For the scripts: where the lock's counter is, and the TTL in milliseconds.
+	counter string
+	millis  int64
+
+	// The number that is proposed for the lock, the same at all nodes, and the one
+	// that it came to be: set before the raise, if there is one.
+	proposal, fence int64
 
 	// at says where the token may be, node by node. Each element belongs to its
 	// node's lane and is guarded by the lane's mutex.
@@ -184,6 +198,8 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 	case q.op == opAcquire:
 		*at = queued
 		return reply{}, true
+	case q.op == opInspect:
+		return reply{}, true
 	case q.op == opRelease || *at == nowhere:
 		return reply{outcome: Expired}, false
 	}
@@ -283,11 +299,11 @@ func (o Outcome) settlesRelease() bool {
 
 // meansAbsent reports whether this answer to an acquire or extend says that the
 // token is not at the node. A lost answer does not, and neither does a server
-// that refuses to extend.
+// that refuses to extend, or a counter that is past the number.
 func (o Outcome) meansAbsent(step op) bool {
 	switch o {
-	case Held, Stolen, Expired, Foreign:
-		return true
+	case Held, Stolen, Expired, Foreign, Late:
+		return step != opRaise
 	case Loading, ReadOnly, OutOfMemory, Denied, Busy:
 		return step == opAcquire
 	}

@@ -3,8 +3,10 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 )
 
@@ -29,13 +31,31 @@ type Options struct {
 	// refused. It must be the same for all clients. Default TTL.
 	MaxTTL time.Duration
 
+	// Quarantine is how long a node has no vote that may have forgotten what it
+	// granted: it is new, was restarted, lost its data, or its clock was set. Default
+	// MaxTTL and the drift, at least 2s; it must be the same for all clients, and
+	// less than the default is refused. Negative: off. Then nodes are taken at their
+	// word, as by other Redlock clients.
+	//
+	// New nodes are no exception (to a client, nodes that were all emptied look the
+	// same), so the first lock on them waits for as long; [Locker.Prepare] has them
+	// ready before.
+	Quarantine time.Duration
+
+	// MaxNodeSkew is how far a node's clock may be from the middle of the nodes'
+	// clocks; further off, it has no vote. Default 0: nobody looks. A node whose clock
+	// is set while we look is found without it (Hooks.ClockStep); this is for one
+	// that was set before.
+	MaxNodeSkew time.Duration
+
 	// Quorum is how many of the N nodes must grant a lock. Default, and least,
 	// N/2+1. A larger one keeps its promise while 2·Quorum-N-1 nodes forget their
 	// data at once, and costs availability: N-Quorum nodes may fail.
 	Quorum int
 
-	// Prefix is put before every key. Default none, so that keys equal names, as
-	// other Redlock clients have them.
+	// Prefix is put before the key of every lock. Default none, so that keys equal
+	// names, as other Redlock clients have them. The nodes' marker, which all share,
+	// is redlock:node.
 	Prefix string
 
 	// Hooks are called when something happens that an operator may want to know.
@@ -87,6 +107,15 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	case opts.NodeTimeout >= opts.TTL-opts.drift(opts.TTL):
 		refuse("NodeTimeout %v leaves nothing of TTL %v after Drift %v", opts.NodeTimeout, opts.TTL, opts.drift(opts.TTL))
 	}
+	switch least := opts.MaxTTL + opts.drift(opts.MaxTTL); {
+	case opts.Quarantine == 0:
+		opts.Quarantine = max(least, 2*time.Second)
+	case opts.Quarantine > 0 && opts.Quarantine < least:
+		refuse("Quarantine %v is less than MaxTTL %v and Drift %v: locks may be forgotten that are still held; negative turns it off", opts.Quarantine, opts.MaxTTL, opts.drift(opts.MaxTTL))
+	}
+	if opts.MaxNodeSkew < 0 {
+		refuse("MaxNodeSkew %v is negative", opts.MaxNodeSkew)
+	}
 	switch {
 	case opts.Quorum == 0:
 		opts.Quorum = majority(n)
@@ -114,6 +143,12 @@ func (o *Options) drift(ttl time.Duration) time.Duration {
 		return o.Drift
 	}
 	return defaultDrift(ttl)
+}
+
+// look is how long a host that was suspended may take, once it runs again, to end the
+// contexts of locks whose validity went by meanwhile.
+func (o *Options) look() time.Duration {
+	return min(max(o.TTL/10, 50*time.Millisecond), 500*time.Millisecond)
 }
 
 // notATTL says why Redis could not keep a key for d, or nothing. Redis counts
@@ -161,14 +196,27 @@ func Renewed() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.renewed = true })
 }
 
+// nameable says why no lock can have this name, or nothing.
+func (o *Options) nameable(name string) error {
+	switch {
+	case name == "":
+		return errors.New("the name is empty")
+	case strings.HasSuffix(name, script.FenceSuffix):
+		return fmt.Errorf("the name %q would be the key of another lock's counter: it must not end in %q", name, script.FenceSuffix)
+	case o.Prefix+name == script.Marker:
+		return fmt.Errorf("the name %q is the key of the nodes' marker", name)
+	}
+	return nil
+}
+
 // acquisition checks what the caller asked for before anything is sent.
 func (o *Options) acquisition(name string, options []AcquireOption) (acquisition, error) {
 	a := acquisition{ttl: o.TTL}
 	for _, opt := range options {
 		opt.apply(&a)
 	}
-	if name == "" {
-		return a, errors.New("redlock: acquire: the name is empty")
+	if err := o.nameable(name); err != nil {
+		return a, fmt.Errorf("redlock: acquire: %w", err)
 	}
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf("redlock: acquire %q: %w", name, fmt.Errorf(format, args...))

@@ -14,23 +14,24 @@ type pipeliner interface {
 	// pipeline sends a batch and reads the replies. See server.exec for the error.
 	pipeline(batch []*request) error
 
-	// load gives the server the scripts.
-	load() error
+	// join asks the server who it is and gives it the scripts. What it says goes to
+	// the node's memory.
+	join() error
 }
 
-// carryOut is exec for a server that may have dropped its scripts.
-func carryOut(p pipeliner, batch []*request) error {
-	err := p.pipeline(batch)
+// carryOut is exec for a server that may have dropped its scripts, or its data.
+func carryOut(p pipeliner, m *memory, batch []*request) error {
+	err := m.send(p, batch)
 	if err != nil {
 		return err
 	}
 	for range maxReloads {
-		i := slices.IndexFunc(batch, (*request).unknownScript)
+		i := slices.IndexFunc(batch, (*request).unknown)
 		if i < 0 {
 			break
 		}
 		batch = batch[i:]
-		if err := reload(p, batch); err != nil {
+		if err := reload(p, m, batch); err != nil {
 			return err
 		}
 	}
@@ -41,25 +42,27 @@ func carryOut(p pipeliner, batch []*request) error {
 // in between, but nobody does that all the time.
 const maxReloads = 5
 
-func (q *request) unknownScript() bool {
-	return q.reply.err != nil && redis.HasErrorPrefix(q.reply.err, "NOSCRIPT")
+// unknown reports whether the server did not know the script, or us: it was
+// restarted, or lost its data, or only its scripts.
+func (q *request) unknown() bool {
+	return q.reply.err != nil && (q.reply.err == errForgot || redis.HasErrorPrefix(q.reply.err, "NOSCRIPT"))
 }
 
-// reload loads the scripts into a server that has dropped them, and carries out
+// reload joins a server that has dropped scripts or marker, and carries out
 // the rest of a batch again from the first request that it did not know how to.
 // All the rest, and not just those that failed: another client may have loaded
 // the scripts in the middle of our pipeline, so a release may have been executed
 // when its acquire was not, and the acquire must not come after it. Each step
 // may be executed twice; whoever had an answer keeps it.
-func reload(p pipeliner, batch []*request) error {
-	if err := p.load(); err != nil {
+func reload(p pipeliner, m *memory, batch []*request) error {
+	if err := p.join(); err != nil {
 		return err
 	}
 	first := make([]reply, len(batch))
 	for i, q := range batch {
 		first[i] = q.reply
 	}
-	err := p.pipeline(batch)
+	err := m.send(p, batch)
 	for i, q := range batch {
 		if first[i].err == nil {
 			q.reply = first[i]
@@ -70,24 +73,47 @@ func reload(p pipeliner, batch []*request) error {
 
 // A standIn is a server that is a model of one.
 type standIn struct {
-	name  string
-	model seam.Server
-	calls []seam.Call
+	name   string
+	model  seam.Server
+	memory *memory
+	calls  []seam.Call
 }
 
-func (s *standIn) addr() string                                       { return s.name }
-func (s *standIn) connect(ctx context.Context) (time.Duration, error) { return s.model.Connect(ctx) }
-func (s *standIn) load() error                                        { return s.model.Load() }
-func (s *standIn) interrupt()                                         { s.model.Interrupt() }
-func (s *standIn) exec(batch []*request) error                        { return carryOut(s, batch) }
+func (s *standIn) addr() string                { return s.name }
+func (s *standIn) interrupt()                  { s.model.Interrupt() }
+func (s *standIn) exec(batch []*request) error { return carryOut(s, s.memory, batch) }
 
-func (s *standIn) fork() server { return &standIn{name: s.name, model: s.model.Fork()} }
+func (s *standIn) fork() server {
+	return &standIn{name: s.name, model: s.model.Fork(), memory: s.memory}
+}
+
+func (s *standIn) connect(ctx context.Context) (time.Duration, error) {
+	sent := s.memory.now()
+	rtt, mark, err := s.model.Connect(ctx, s.memory.marked())
+	if err == nil {
+		s.memory.joined(mark, sent)
+	}
+	return rtt, err
+}
+
+func (s *standIn) join() error {
+	sent := s.memory.now()
+	mark, err := s.model.Join(s.memory.marked())
+	if err == nil {
+		s.memory.joined(mark, sent)
+	}
+	return err
+}
 
 func (s *standIn) pipeline(batch []*request) error {
 	s.calls = s.calls[:0]
 	for _, q := range batch {
 		c := q.claim
-		s.calls = append(s.calls, seam.Call{Op: seam.Op(q.op), Key: c.key, Token: c.token, TTL: c.ttl})
+		call := seam.Call{Op: seam.Op(q.op), Key: c.key, Token: c.token, TTL: c.ttl, Fence: c.proposal, Latest: q.latest, Mark: q.mark}
+		if q.op == opRaise {
+			call.Fence = c.fence
+		}
+		s.calls = append(s.calls, call)
 	}
 	err := s.model.Exec(s.calls)
 	for i, q := range batch {

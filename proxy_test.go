@@ -318,6 +318,11 @@ func TestShortTTLOnSlowLink(t *testing.T) {
 		if err := l.Context(t.Context()).Err(); err != nil || time.Until(l.Until()) < ttl/2 {
 			t.Errorf("the lock that is renewed: %v, %v left", err, time.Until(l.Until()))
 		}
+		// Behind a renewal that is under way a release would take two round trips, which
+		// is more than it waits here.
+		until := l.Until()
+		eventually(t, ttl, "a renewal", func() bool { return l.Until().After(until) })
+		time.Sleep(10 * time.Millisecond)
 		released(t, l)
 		time.Sleep(time.Second)
 		for i := range b.Len() {

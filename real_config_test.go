@@ -19,7 +19,7 @@ import (
 func TestUnfitServers(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
-	special := redistest.Servers(t, 1, "--cluster-enabled", "yes")[0]
+	special := redistest.NewServers(t, 1, "--cluster-enabled", "yes")[0]
 	proxy := redistest.Proxies(t, servers[:1])[0]
 	_, port, err := net.SplitHostPort(servers[0].Addr)
 	if err != nil {

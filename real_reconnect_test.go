@@ -14,7 +14,7 @@ import (
 // lock finds that out, for the connections still looked well; soon after locks are
 // to be had again.
 func TestRestartJustNow(t *testing.T) {
-	servers, lk := onServers(t, 3, patient())
+	servers, lk := onServers(t, 3, trusting())
 	for range 5 {
 		for _, s := range servers {
 			s.Kill()

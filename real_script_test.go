@@ -3,6 +3,8 @@ package redlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,12 +13,25 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// eval has a server execute one of our scripts, and gives the reply as text.
+// acquire is the script for nodes that nobody asks for their marker.
+var acquire = script.Acquire("")
+
+// eval has a server execute one of our scripts, and gives the reply as text: its
+// first part, if that is what a grant or an extension begins with.
 func eval(t *testing.T, c *redis.Client, s script.Script, key string, args ...any) string {
 	t.Helper()
-	reply, err := c.Eval(context.WithoutCancel(t.Context()), s.Source, []string{key}, args...).Result()
+	if s == acquire {
+		args = append(args, 1, 0) // a number, and no time after which it is too late
+	}
+	reply, err := c.Eval(context.WithoutCancel(t.Context()), s.Source, []string{key, key + script.FenceSuffix}, args...).Result()
 	if err != nil {
 		return err.Error()
+	}
+	switch list, ok := reply.([]any); {
+	case ok && len(list) == 3: // the last one is the time
+		return fmt.Sprint(list[:2])
+	case ok && s == acquire:
+		return "granted"
 	}
 	return fmt.Sprint(reply)
 }
@@ -27,10 +42,10 @@ func eval(t *testing.T, c *redis.Client, s script.Script, key string, args ...an
 func TestAcquireTwice(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
-	if got := eval(t, c, script.Acquire, "a", "token", 5_000); got != "1" {
+	if got := eval(t, c, acquire, "a", "token", 5_000); got != "granted" {
 		t.Fatal(got)
 	}
-	if got := eval(t, c, script.Acquire, "a", "token", 60_000); got != "1" {
+	if got := eval(t, c, acquire, "a", "token", 60_000); got != "granted" {
 		t.Errorf("the duplicate is answered %s", got)
 	}
 	if ttl := c.PTTL(t.Context(), "a").Val(); ttl <= 0 || ttl > 5*time.Second {
@@ -56,11 +71,11 @@ func TestTokensAreCompared(t *testing.T) {
 		{"node-1", "node-*"},
 	} {
 		c.Del(t.Context(), "a")
-		if got := eval(t, c, script.Acquire, "a", tt.held, 5_000); got != "1" {
+		if got := eval(t, c, acquire, "a", tt.held, 5_000); got != "granted" {
 			t.Fatal(got)
 		}
 		for step, reply := range map[string]string{
-			"acquire": eval(t, c, script.Acquire, "a", tt.other, 60_000),
+			"acquire": eval(t, c, acquire, "a", tt.other, 60_000),
 			"extend":  eval(t, c, script.Extend, "a", tt.other, 60_000),
 			"release": eval(t, c, script.Release, "a", tt.other),
 		} {
@@ -96,7 +111,353 @@ func TestLateSteps(t *testing.T) {
 	if got := eval(t, c, script.Release, "a", "token"); got != "0" {
 		t.Errorf("release is answered %s", got)
 	}
-	if n := c.DBSize(t.Context()).Val(); n != 0 {
-		t.Errorf("%d keys", n)
+	if n := c.Exists(t.Context(), "a").Val(); n != 0 {
+		t.Error("there is a lock")
+	}
+}
+
+// run has a server execute one of our scripts for a lock, and gives the reply as it is.
+func run(t *testing.T, c *redis.Client, s script.Script, key string, args ...any) (any, error) {
+	t.Helper()
+	return c.Eval(t.Context(), s.Source, []string{key, key + script.FenceSuffix}, args...).Result()
+}
+
+// number acquires a lock for a token, and gives the number of the grant.
+func number(t *testing.T, c *redis.Client, key, token string, proposed int64) int64 {
+	t.Helper()
+	reply, err := run(t, c, acquire, key, token, 60_000, proposed, 0)
+	list, ok := reply.([]any)
+	if !ok || len(list) != 2 {
+		t.Fatalf("acquire is answered %v, %v", reply, err)
+	}
+	return list[0].(int64)
+}
+
+// counter is what a lock's counter says, as text; "": there is none.
+func counter(t *testing.T, c *redis.Client, key string) string {
+	t.Helper()
+	return c.Get(t.Context(), key+script.FenceSuffix).Val()
+}
+
+// livesADay checks the TTL of a lock's counter.
+func livesADay(t *testing.T, c *redis.Client, key, after string) {
+	t.Helper()
+	const day = 24 * time.Hour
+	if ttl := c.PTTL(t.Context(), key+script.FenceSuffix).Val(); ttl > day || ttl < day-time.Minute {
+		t.Errorf("after %s the counter has %v to live", after, ttl)
+	}
+}
+
+// wantKeys checks what there is on the server, after something that has left no trace.
+func wantKeys(t *testing.T, c *redis.Client, after string, want ...string) {
+	t.Helper()
+	keys := c.Keys(t.Context(), "*").Val()
+	slices.Sort(keys)
+	if !slices.Equal(keys, want) {
+		t.Errorf("after %s there is %q, want %q", after, keys, want)
+	}
+}
+
+// nodeTime is the server's, in microseconds.
+func nodeTime(t *testing.T, c *redis.Client) int64 {
+	t.Helper()
+	now, err := c.Time(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return now.UnixMicro()
+}
+
+// TestCounterOfAnotherKind: a counter that cannot count gives no number, and so
+// there is no lock: a script that fails half way does not undo what it has done.
+func TestCounterOfAnotherKind(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	ctx := t.Context()
+	for kind, put := range map[string]func(key string) error{
+		"a word":         func(key string) error { return c.Set(ctx, key, "many", 0).Err() },
+		"nothing":        func(key string) error { return c.Set(ctx, key, "", 0).Err() },
+		"half a number":  func(key string) error { return c.Set(ctx, key, "12 apples", 0).Err() },
+		"two numbers":    func(key string) error { return c.Set(ctx, key, "12:13", 0).Err() },
+		"a list":         func(key string) error { return c.RPush(ctx, key, 12).Err() },
+		"a hash":         func(key string) error { return c.HSet(ctx, key, "n", 12).Err() },
+		"somebody's set": func(key string) error { return c.SAdd(ctx, key, 12).Err() },
+	} {
+		c.FlushAll(ctx)
+		if err := put("a" + script.FenceSuffix); err != nil {
+			t.Fatal(err)
+		}
+		before := c.Dump(ctx, "a"+script.FenceSuffix).Val()
+		reply, err := run(t, c, acquire, "a", "token", 60_000, nodeTime(t, c), 0)
+		if !redis.HasErrorPrefix(err, "WRONGTYPE") {
+			t.Errorf("%s: acquire is answered %v, %v", kind, reply, err)
+		}
+		wantKeys(t, c, kind, "a"+script.FenceSuffix)
+		if c.Dump(ctx, "a"+script.FenceSuffix).Val() != before {
+			t.Errorf("%s: the key is another", kind)
+		}
+	}
+}
+
+// TestNumbersAreWhole: as Lua writes large numbers by itself, 2^53-1 is 9.007e+15.
+func TestNumbersAreWhole(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	for _, last := range []int64{1 << 51, 1<<52 - 1, 1 << 52, 9_000_000_000_000_000, 9_007_199_254_740_000, 1<<53 - 3, 1<<53 - 2, 1<<53 - 1} {
+		c.FlushAll(t.Context())
+		c.Set(t.Context(), "a"+script.FenceSuffix, last, 0)
+		if got := number(t, c, "a", "token", 0); got != last+1 {
+			t.Errorf("after %d comes %d", last, got)
+		}
+		if got, want := counter(t, c, "a"), fmt.Sprint(last+1); got != want {
+			t.Errorf("after %d the counter says %q", last, got)
+		}
+		if got, err := run(t, c, script.Raise, "a", "token", last+1); got != int64(1) || counter(t, c, "a") != fmt.Sprint(last+1) {
+			t.Errorf("a raise to %d is answered %v, %v, and the counter says %q", last+1, got, err, counter(t, c, "a"))
+		}
+	}
+	c.FlushAll(t.Context())
+	now := nodeTime(t, c)
+	if got := number(t, c, "a", "token", now); got != now || counter(t, c, "a") != fmt.Sprint(now) {
+		t.Errorf("proposed %d, numbered %d, and the counter says %q", now, got, counter(t, c, "a"))
+	}
+}
+
+// TestDuplicateCountsOnce: one grant has one number, however often it is asked for.
+func TestDuplicateCountsOnce(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	first := number(t, c, "a", "token", nodeTime(t, c))
+	c.PExpire(t.Context(), "a"+script.FenceSuffix, time.Hour)
+	for range 3 {
+		if got := number(t, c, "a", "token", first+100_000); got != first {
+			t.Errorf("the duplicate is numbered %d, the first was %d", got, first)
+		}
+	}
+	if got := counter(t, c, "a"); got != fmt.Sprint(first) {
+		t.Errorf("the counter says %s after the number %d", got, first)
+	}
+	if ttl := c.PTTL(t.Context(), "a"+script.FenceSuffix).Val(); ttl > time.Hour {
+		t.Errorf("a duplicate has made the counter live for %v", ttl)
+	}
+	if got := eval(t, c, script.Release, "a", "token"); got != "1" {
+		t.Fatal(got)
+	}
+	if got := number(t, c, "a", "another", first-100_000); got != first+1 {
+		t.Errorf("the next one is numbered %d, the first was %d", got, first)
+	}
+}
+
+// TestRaise: a number is stored only in the time of its grant, and never a smaller
+// one than there is.
+func TestRaise(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	n := number(t, c, "a", "token", nodeTime(t, c))
+	raise := func(token string, to int64, want int64, says int64) {
+		t.Helper()
+		reply, err := run(t, c, script.Raise, "a", token, to)
+		if reply != want || err != nil {
+			t.Errorf("by %s to n%+d: answered %v, %v; want %d", token, to-n, reply, err, want)
+		}
+		if got := counter(t, c, "a"); got != fmt.Sprint(says) {
+			t.Errorf("by %s to n%+d: the counter says %s, n is %d", token, to-n, got, n)
+		}
+	}
+	raise("token", n, 1, n)     // it says so already
+	raise("token", n-1, 0, n)   // it is past it
+	raise("another", n+1, 0, n) // not his
+	raise("token", n+1, 1, n+1)
+	raise("token", n+1_000, 1, n+1_000)
+	raise("token", n+1, 0, n+1_000) // a late copy
+
+	c.PExpire(t.Context(), "a"+script.FenceSuffix, time.Second)
+	raise("token", n+1_000, 1, n+1_000)
+	livesADay(t, c, "a", "a raise")
+
+	eval(t, c, script.Release, "a", "token")
+	raise("token", n+2_000, 0, n+1_000) // gone
+	if next := number(t, c, "a", "another", n); next != n+1_001 {
+		t.Errorf("numbered n%+d after a raise to n+1000", next-n)
+	}
+	raise("token", n+2_000, 0, n+1_001) // another's
+
+	c.Del(t.Context(), "a")
+	c.HSet(t.Context(), "a", "no", "lock")
+	if reply, err := run(t, c, script.Raise, "a", "token", n+2_000); !redis.HasErrorPrefix(err, "WRONGTYPE") {
+		t.Errorf("where there is no lock: %v, %v", reply, err)
+	}
+	if got := counter(t, c, "a"); got != fmt.Sprint(n+1_001) {
+		t.Errorf("where there is no lock: the counter says %s, n is %d", got, n)
+	}
+}
+
+// TestLateAcquire: a request that a node gets to when nobody waits for it any more
+// leaves nothing, not even a number.
+func TestLateAcquire(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	c.Del(t.Context(), script.Marker)
+	ask := func(token string, latest int64) any {
+		t.Helper()
+		reply, err := run(t, c, acquire, "a", token, 60_000, nodeTime(t, c), latest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	before := nodeTime(t, c)
+	if got, ok := ask("token", before-1).(int64); !ok || got < before || got > nodeTime(t, c) {
+		t.Errorf("answered %v at %d", got, before)
+	}
+	wantKeys(t, c, "a late request")
+	if got, ok := ask("token", before+time.Minute.Microseconds()).([]any); !ok || len(got) != 2 {
+		t.Errorf("in time, and answered %v", got)
+	}
+	// Late is late, whoever has the lock, and changes nothing.
+	says := counter(t, c, "a")
+	for _, token := range []string{"token", "another"} {
+		if got, ok := ask(token, before).(int64); !ok {
+			t.Errorf("a late request by %s is answered %v", token, got)
+		}
+	}
+	if now := counter(t, c, "a"); now != says {
+		t.Errorf("late requests have moved the counter from %s to %s", says, now)
+	}
+	if ttl := c.PTTL(t.Context(), "a").Val(); ttl <= 0 || ttl > time.Minute {
+		t.Errorf("the lock has %v to live", ttl)
+	}
+}
+
+// TestMarkerIsAsked: a node whose marker is not the one that the client knows
+// grants nothing, and writes nothing; but what is mine is mine without it.
+func TestMarkerIsAsked(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	marked := script.Acquire("me")
+	ask := func(token, mark string) (any, error) {
+		t.Helper()
+		keys := []string{"a", "a" + script.FenceSuffix, script.Marker}
+		return c.Eval(t.Context(), marked.Source, keys, token, 60_000, nodeTime(t, c), 0, mark).Result()
+	}
+	for _, tt := range []struct{ there, known string }{
+		{"", "me:1"}, {"me:2", "me:1"}, {"you:1", "me:1"}, {"me:1", "me:"}, {"me:1", "me:12"}, {"me:1", "ME:1"}, {"me:1", ""},
+	} {
+		c.FlushAll(t.Context())
+		var want []string
+		if tt.there != "" {
+			c.Set(t.Context(), script.Marker, tt.there, 0)
+			want = []string{script.Marker}
+		}
+		reply, err := ask("token", tt.known)
+		if list, ok := reply.([]any); !ok || len(list) != 2 || list[0] != tt.there {
+			t.Errorf("the marker is %q, and known as %q: %v, %v", tt.there, tt.known, reply, err)
+		}
+		wantKeys(t, c, fmt.Sprintf("the marker was %q", tt.there), want...)
+	}
+	c.FlushAll(t.Context())
+	c.Set(t.Context(), script.Marker, "me:1", 0)
+	for _, known := range []string{"me:1", "me:2"} { // the second one is a duplicate
+		if reply, err := ask("token", known); err != nil || len(reply.([]any)) != 2 || reply.([]any)[0] == "me:1" {
+			t.Errorf("known as %q: %v, %v", known, reply, err)
+		}
+	}
+	if reply, err := ask("another", "me:2"); err != nil || len(reply.([]any)) != 3 {
+		t.Errorf("held by another: %v, %v", reply, err)
+	}
+	c.ScriptLoad(t.Context(), marked.Source)
+	if err := c.EvalSha(t.Context(), script.Acquire("you").Hash, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		t.Errorf("the script for another server: %v", err)
+	}
+}
+
+// TestCounterLives: for a day after it was last used, and a lock that is extended
+// uses it.
+func TestCounterLives(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	n := number(t, c, "a", "token", nodeTime(t, c))
+	livesADay(t, c, "a", "a grant")
+	c.PExpire(t.Context(), "a"+script.FenceSuffix, time.Second)
+	if got := eval(t, c, script.Extend, "a", "another", 60_000); got[0] != '[' {
+		t.Errorf("extended by another: %s", got)
+	}
+	if ttl := c.PTTL(t.Context(), "a"+script.FenceSuffix).Val(); ttl > time.Second {
+		t.Errorf("another has made the counter live for %v", ttl)
+	}
+	if got := eval(t, c, script.Extend, "a", "token", 60_000); got == "0" || got[0] == '[' {
+		t.Errorf("extend is answered %s", got)
+	}
+	livesADay(t, c, "a", "an extension")
+	eval(t, c, script.Release, "a", "token")
+	livesADay(t, c, "a", "a release")
+	if got := counter(t, c, "a"); got != fmt.Sprint(n) {
+		t.Errorf("the counter says %s after the number %d", got, n)
+	}
+}
+
+// TestJoin: the marker is this server's, and as old as the first who joined it.
+func TestJoin(t *testing.T) {
+	redistest.NoLeaks(t)
+	server := redistest.Servers(t, 1)
+	c, other := redistest.Clients(t, server)[0], redistest.Clients(t, server)[0]
+	join := func(c *redis.Client, runID string) (mark, before string) {
+		t.Helper()
+		reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, []string{script.Marker}, runID).Slice()
+		if err != nil || len(reply) != 3 {
+			t.Errorf("join is answered %v, %v", reply, err)
+			return "", ""
+		}
+		return reply[0].(string), reply[1].(string)
+	}
+	for _, runID := range []string{"0123456789abcdef0123456789abcdef01234567", ""} { // "": it does not say
+		c.FlushAll(t.Context())
+		born := nodeTime(t, c) / 1000
+		mark, before := join(c, runID)
+		var ms int64
+		if n, err := fmt.Sscanf(mark, runID+":%d", &ms); n != 1 || before != "" || ms < born || ms > nodeTime(t, c)/1000 {
+			t.Errorf("joined at %d, and the marker is %q after %q: %v", born, mark, before, err)
+		}
+		if ttl := c.TTL(t.Context(), script.Marker).Val(); ttl != -1 || c.Get(t.Context(), script.Marker).Val() != mark {
+			t.Errorf("the server has %q for %v", c.Get(t.Context(), script.Marker).Val(), ttl)
+		}
+		time.Sleep(2 * time.Millisecond) // so that a marker which is made anew is another
+		if again, before := join(other, runID); again != mark || before != mark {
+			t.Errorf("the marker was %q; to the next one it is %q, and was %q", mark, again, before)
+		}
+	}
+
+	// Another server's, also one whose name begins the same, is replaced.
+	for _, there := range []string{"you:1", "mee:1", "m:1", "me", ":1", "no marker at all"} {
+		c.Set(t.Context(), script.Marker, there, 0)
+		mark, before := join(c, "me")
+		if before != there || mark == there || len(mark) < len("me:1700000000000") || mark[:3] != "me:" {
+			t.Errorf("over %q: the marker is %q, and was %q", there, mark, before)
+		}
+	}
+	c.Set(t.Context(), script.Marker, "me:1", 0)
+	if mark, before := join(c, "me"); mark != "me:1" || before != "me:1" {
+		t.Errorf("the marker of long ago is %q now, and was %q", mark, before)
+	}
+
+	// Where it is not asked for, none is made.
+	c.FlushAll(t.Context())
+	if reply, err := c.Eval(t.Context(), script.Join, nil, "me").Slice(); err != nil || len(reply) != 3 || reply[0] != "" || reply[1] != "" {
+		t.Errorf("without a key: %v, %v", reply, err)
+	}
+	wantKeys(t, c, "a join without a key")
+
+	// Any number who join at once agree.
+	for range 50 {
+		c.FlushAll(t.Context())
+		var all sync.WaitGroup
+		var marks [8]string
+		for i, c := range []*redis.Client{c, other, c, other, c, other, c, other} {
+			all.Go(func() { marks[i], _ = join(c, "me") })
+		}
+		all.Wait()
+		if slices.ContainsFunc(marks[:], func(mark string) bool { return mark != marks[0] }) {
+			t.Fatalf("joined at once, and told %q", marks)
+		}
 	}
 }

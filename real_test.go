@@ -88,7 +88,7 @@ func TestHungMajority(t *testing.T) {
 // TestKilledMajority: three of five killed. They are named as unreachable, and
 // vote again soon after they were started.
 func TestKilledMajority(t *testing.T) {
-	servers, lk := onServers(t, 5, patient())
+	servers, lk := onServers(t, 5, trusting())
 	released(t, acquired(t, lk, "warm"))
 	for _, s := range servers[:3] {
 		s.Kill()
@@ -105,7 +105,7 @@ func TestKilledMajority(t *testing.T) {
 // TestIdleRestart: all servers were restarted while nobody wanted a lock. The
 // next one who does is not to pay for it.
 func TestIdleRestart(t *testing.T) {
-	servers, lk := onServers(t, 3, patient())
+	servers, lk := onServers(t, 3, trusting())
 	released(t, acquired(t, lk, "a"))
 	used := time.Now()
 	for _, s := range servers {

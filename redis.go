@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
@@ -27,6 +29,7 @@ type redisServer struct {
 	name    string
 	options *redis.Options
 	admit   func(facts) error // whether such a server may vote
+	memory  *memory
 
 	client atomic.Pointer[redis.Client] // the one in use; nil before the first connect
 	socket atomic.Pointer[net.Conn]     // its connection; see dial
@@ -38,12 +41,12 @@ type redisServer struct {
 	last time.Time // when it was last seen well
 
 	// Commands by op, used again for each batch: no allocation per request.
-	commands [3][]*redis.Cmd
+	commands [opInspect + 1][]*redis.Cmd
 	order    []redis.Cmder
 }
 
-func newRedisServer(options *redis.Options, patience time.Duration, admit func(facts) error) *redisServer {
-	s := &redisServer{name: options.Addr, admit: admit}
+func newRedisServer(options *redis.Options, patience time.Duration, admit func(facts) error, m *memory) *redisServer {
+	s := &redisServer{name: options.Addr, admit: admit, memory: m}
 	o := *options
 	o.MaxRetries = -1 // a lost reply is ours to judge
 	o.ReadTimeout = patience
@@ -127,7 +130,7 @@ func (s *redisServer) keep(conn *net.Conn) {
 }
 
 func (s *redisServer) fork() server {
-	return &redisServer{name: s.name, options: s.options, admit: s.admit}
+	return &redisServer{name: s.name, options: s.options, admit: s.admit, memory: s.memory}
 }
 
 // take keeps one of the client's connections.
@@ -165,77 +168,105 @@ func (s *redisServer) onConnect(callers func(context.Context, *redis.Conn) error
 				return err
 			}
 		}
-		about, err := prepare(ctx, conn)
-		if err != nil {
-			return err
-		}
-		return s.admit(about)
+		return s.prepare(ctx, conn)
 	}
 }
 
-// prepare asks the server what it is and loads the scripts, in one round trip.
-// A server that will not say what it is (an ACL without INFO, a proxy, a plain
-// miniredis) is only unknown; one that does not take scripts is of no use.
-func prepare(ctx context.Context, conn *redis.Conn) (facts, error) {
-	var info, loads []*redis.StringCmd
+// prepare asks the server what it is, in one round trip, and in a second one sees to
+// its marker and loads the scripts. A server that will not say what it is (an ACL
+// without INFO, a proxy, a plain miniredis) is only unknown; one that does not take
+// scripts is of no use.
+func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
+	var info []*redis.StringCmd
 	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, section := range infoSections {
 			info = append(info, p.Info(ctx, section))
 		}
-		loads = loadScripts(ctx, p)
-		return nil
-	})
-	if err != nil && !isReply(err) {
-		return nil, err
-	}
-	for _, load := range loads {
-		if err := load.Err(); err != nil {
-			return nil, err
-		}
-	}
-	about := make(facts)
-	for _, section := range info {
-		about.parse(section.Val())
-	}
-	return about, nil
-}
-
-func loadScripts(ctx context.Context, p redis.Pipeliner) (loads []*redis.StringCmd) {
-	for _, s := range script.All {
-		loads = append(loads, p.ScriptLoad(ctx, s.Source))
-	}
-	return loads
-}
-
-var steps = [...]string{opAcquire: script.Acquire.Hash, opExtend: script.Extend.Hash, opRelease: script.Release.Hash}
-
-// command gives the k-th command of this step in a batch. Its arguments lie in a
-// slice of ours, so that the command can serve again.
-func (s *redisServer) command(step op, k int) *redis.Cmd {
-	if k == len(s.commands[step]) {
-		args := []any{"evalsha", steps[step], 1, nil, nil, nil}
-		if step == opRelease {
-			args = args[:5]
-		}
-		s.commands[step] = append(s.commands[step], redis.NewCmd(context.Background(), args...))
-	}
-	return s.commands[step][k]
-}
-
-func (s *redisServer) exec(batch []*request) error { return carryOut(s, batch) }
-
-// load gives the server the scripts again.
-func (s *redisServer) load() error {
-	ctx := context.Background()
-	_, err := s.conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-		loadScripts(ctx, p)
 		return nil
 	})
 	if err != nil && !isReply(err) {
 		return err
 	}
-	return nil
+	about := make(facts)
+	for _, section := range info {
+		about.parse(section.Val())
+	}
+	if err := s.admit(about); err != nil {
+		return err
+	}
+	var marker []string
+	if s.memory.marked() {
+		marker = []string{script.Marker}
+	}
+	var join *redis.Cmd
+	sent := s.memory.now()
+	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		join = p.Eval(ctx, script.Join, marker, about["run_id"])
+		for _, each := range script.All(s.memory.runID(about["run_id"])) {
+			p.ScriptLoad(ctx, each.Source)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	mark, err := parseMark(join.Val())
+	if err == nil {
+		s.memory.joined(mark, sent)
+	}
+	return err
 }
+
+// parseMark reads what join.lua replies.
+func parseMark(value any) (mark seam.Mark, err error) {
+	if v, ok := value.([]any); ok && len(v) == 3 {
+		var ok1, ok2, ok3 bool
+		mark.Value, ok1 = v[0].(string)
+		mark.Before, ok2 = v[1].(string)
+		mark.Now, ok3 = v[2].(int64)
+		if ok1 && ok2 && ok3 {
+			return mark, nil
+		}
+	}
+	return mark, fmt.Errorf("unexpected reply %v", value)
+}
+
+func (s *redisServer) join() error { return s.prepare(context.Background(), s.conn) }
+
+// command gives the k-th command of this step in a batch. Its arguments lie in a
+// slice of ours, so that the command can serve again.
+func (s *redisServer) command(q *request, k int) *redis.Cmd {
+	if k == len(s.commands[q.op]) {
+		args := s.fill([]any{"evalsha"}, q)
+		s.commands[q.op] = append(s.commands[q.op], redis.NewCmd(context.Background(), args...))
+	}
+	cmd := s.commands[q.op][k]
+	s.fill(cmd.Args(), q)
+	return cmd
+}
+
+// fill puts a request into a command's arguments, of which there are as many each
+// time. They are pointers, so that nothing is allocated.
+func (s *redisServer) fill(args []any, q *request) []any {
+	c := q.claim
+	args = args[:1]
+	switch q.op {
+	case opAcquire:
+		args = s.memory.keys(args, s.memory.acquire(), c)
+		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark)
+	case opRaise:
+		args = append(args, script.Raise.Hash, 2, &c.key, &c.counter, &c.token, &c.fence)
+	case opExtend:
+		args = append(args, script.Extend.Hash, 2, &c.key, &c.counter, &c.token, &c.millis)
+	case opRelease:
+		args = append(args, script.Release.Hash, 1, &c.key, &c.token)
+	case opInspect:
+		args = s.memory.keys(args, script.Inspect.Hash, c)
+	}
+	return args
+}
+
+func (s *redisServer) exec(batch []*request) error { return carryOut(s, s.memory, batch) }
 
 // errUnasked is a command's error until its reply has been read. go-redis leaves
 // the commands of a pipeline as they are when it cannot get a connection because
@@ -249,9 +280,8 @@ func (s *redisServer) pipeline(batch []*request) error {
 	var used [len(s.commands)]int
 	s.order = s.order[:0]
 	for _, q := range batch {
-		cmd := s.command(q.op, used[q.op])
+		cmd := s.command(q, used[q.op])
 		used[q.op]++
-		copy(cmd.Args()[3:], q.claim.args[:])
 		cmd.SetErr(errUnasked)
 		s.order = append(s.order, cmd)
 	}
@@ -282,28 +312,65 @@ func parse(step op, value any, err error) reply {
 	}
 	switch v := value.(type) {
 	case int64:
-		if v == 1 {
-			return reply{outcome: Granted}
-		}
-		return reply{outcome: Expired}
-	case []any:
-		if len(v) != 2 {
-			break
-		}
-		pttl, ok1 := v[0].(int64)
-		holder, ok2 := v[1].(string)
 		switch {
-		case !ok1 || !ok2:
-		case pttl < 0: // -1: nobody's lock, for a lock always has a TTL
-			return reply{outcome: Foreign, err: errNoTTL}
+		case v == 0:
+			return reply{outcome: Expired}
 		case step == opAcquire:
-			return reply{outcome: Held, holder: holder, ttl: time.Duration(pttl) * time.Millisecond}
-		default:
-			return reply{outcome: Stolen, holder: holder, ttl: time.Duration(pttl) * time.Millisecond}
+			return reply{outcome: Late, time: v, err: errLate}
+		case step == opExtend:
+			return reply{outcome: Granted, time: v}
+		}
+		return reply{outcome: Granted}
+	case []any:
+		if r, ok := parseList(step, v); ok {
+			return r
 		}
 	}
 	return reply{outcome: Failed, err: fmt.Errorf("unexpected reply %v", value)}
 }
+
+func parseList(step op, v []any) (r reply, ok bool) {
+	ok = true
+	number := func(i int) int64 {
+		n, is := v[i].(int64)
+		ok = ok && is
+		return n
+	}
+	word := func(i int) string {
+		s, is := v[i].(string)
+		ok = ok && is
+		return s
+	}
+	switch {
+	case step == opInspect && len(v) == 5:
+		r = reply{outcome: Granted, holder: word(0), ttl: milliseconds(number(1)), mark: word(3), time: number(4)}
+		r.fence, _ = strconv.ParseInt(word(2), 10, 64) // none: 0
+		return r, ok
+	case step == opAcquire && len(v) == 2:
+		if mark, is := v[0].(string); is {
+			return reply{outcome: Quarantined, mark: mark, time: number(1), err: errForgot}, ok
+		}
+		r = reply{outcome: Granted, fence: number(0), time: number(1)}
+		if r.fence > maxFence {
+			r.outcome, r.err = Failed, fmt.Errorf("the lock's counter is at %d, and cannot be relied on beyond %d", r.fence, int64(maxFence))
+		}
+		return r, ok
+	case step == opAcquire && len(v) == 3:
+		r = reply{outcome: Held, holder: word(1), ttl: milliseconds(number(0)), time: number(2)}
+	case step != opAcquire && len(v) == 2:
+		r = reply{outcome: Stolen, holder: word(1), ttl: milliseconds(number(0))}
+	default:
+		return r, false
+	}
+	if r.ttl < 0 { // -1: nobody's lock, for a lock always has a TTL
+		return reply{outcome: Foreign, time: r.time, err: errNoTTL}, ok
+	}
+	return r, ok
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+var errLate = errors.New("it got the request when its time was up")
 
 var errNoTTL = errors.New("the key has no TTL, so it is no lock; delete it if nobody needs it")
 

@@ -42,6 +42,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/redis/go-redis/v9"
 )
@@ -136,14 +137,15 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 		}
 	}
 	return start(len(nodes), opts, func(o *Options) []server {
-		admitted := newRegister(o.Hooks, names)
+		admitted, clocks := newRegister(o.Hooks, names), newClocks(len(nodes), o)
 		servers := make([]server, len(nodes))
 		for i, n := range nodes {
+			m := newMemory(i, n.addr, o, clocks)
 			if n.model != nil {
-				servers[i] = &standIn{name: n.addr, model: n.model(patience(o.NodeTimeout))}
+				servers[i] = &standIn{name: n.addr, model: n.model(patience(o.NodeTimeout)), memory: m}
 				continue
 			}
-			servers[i] = newRedisServer(n.options, patience(o.NodeTimeout), func(about facts) error { return admitted.admit(i, about) })
+			servers[i] = newRedisServer(n.options, patience(o.NodeTimeout), func(about facts) error { return admitted.admit(i, about) }, m)
 		}
 		return servers
 	})
@@ -287,6 +289,13 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition) (*Loc
 	limit := lk.nodeTimeout(a.ttl)
 	r.start(sent, sent.Add(limit))
 	r.wait(ctx, limit)
+	decided, unfenced := r.decided(), error(nil)
+	if decided == won {
+		number, stored := r.fence()
+		if l.fence = number; !stored {
+			unfenced = lk.raise(ctx, l, sent, limit)
+		}
+	}
 
 	// The second look at the clock, after the last vote that was needed: a lock
 	// that took its whole life to acquire is none.
@@ -294,8 +303,10 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition) (*Loc
 	drift := lk.opts.drift(a.ttl)
 	err := ended(ctx)
 	switch {
-	case r.decided() != won:
+	case decided != won:
 		err = r.explain(now, err)
+	case unfenced != nil:
+		err = unfenced
 	case validFor(sent, now, a.ttl, drift) <= 0:
 		late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(sent, now), a.ttl-drift))
 		late.Kind = ErrNoQuorum
@@ -326,12 +337,15 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition) (*Loc
 func (lk *Locker) newLock(name string, ttl time.Duration) *Lock {
 	l := &Lock{locker: lk, name: name}
 	l.claim = claim{
-		key:   lk.opts.Prefix + name,
-		token: lk.opts.host.Token(),
-		ttl:   ttl,
-		at:    make([]place, len(lk.nodes)),
+		key:      lk.opts.Prefix + name,
+		token:    lk.opts.host.Token(),
+		ttl:      ttl,
+		millis:   ttl.Milliseconds(),
+		proposal: lk.opts.Clock.Now().UnixMicro(),
+		at:       make([]place, len(lk.nodes)),
 	}
-	l.args = [3]any{l.key, l.token, ttl.Milliseconds()}
+	l.counter = l.key + script.FenceSuffix
+	l.seats = make([]seat, len(lk.nodes))
 	return l
 }
 

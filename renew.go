@@ -1,8 +1,11 @@
 package redlock
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -135,6 +138,7 @@ type renewals struct {
 	due    schedule
 	flying schedule
 	live   map[*Lock]struct{} // everything that is watched or renewed
+	looked time.Time          // at all of those; zero: nobody looks
 }
 
 // A renewal is a lock's part in it, guarded by renewals.mu.
@@ -163,6 +167,10 @@ func (k *renewals) add(l *Lock) bool {
 		return false
 	}
 	k.live[l] = struct{}{}
+	if k.looked.IsZero() {
+		k.looked = k.locker.opts.Clock.Now()
+		k.nudge()
+	}
 	return true
 }
 
@@ -256,6 +264,7 @@ func (k *renewals) turn() time.Duration {
 	}
 	var begin, overdue []flight
 	now := k.locker.opts.Clock.Now()
+	k.look(now)
 	// What is due a little later goes along: that makes fewer pipelines.
 	soon := now.Add(k.locker.opts.TTL / 100)
 	k.mu.Lock()
@@ -289,7 +298,31 @@ func (k *renewals) turn() time.Duration {
 	if len(k.due) > 0 && len(k.flying) < maxFlying && k.due[0].renewal.at.Before(next) {
 		next = k.due[0].renewal.at
 	}
+	if look := k.looked.Add(k.locker.opts.look()); !k.looked.IsZero() && look.Before(next) {
+		next = look
+	}
 	return left(next, k.locker.opts.Clock.Now())
+}
+
+// look ends the locks whose validity was over while their alarms stood still: timers
+// do, while a host is suspended, and go on with what was left of their time. So all
+// locks are looked at every now and then, as long as there are any.
+func (k *renewals) look(now time.Time) {
+	k.mu.Lock()
+	if k.looked.IsZero() || elapsed(k.looked, now) < k.locker.opts.look() {
+		k.mu.Unlock()
+		return
+	}
+	if k.looked = now; len(k.live) == 0 {
+		k.looked = time.Time{}
+	}
+	live := slices.AppendSeq(make([]*Lock, 0, len(k.live)), maps.Keys(k.live))
+	k.mu.Unlock()
+	live = slices.DeleteFunc(live, func(l *Lock) bool { return left(l.Until(), now) > 0 })
+	slices.SortFunc(live, func(a, b *Lock) int { return cmp.Compare(a.token, b.token) }) // in an order that a run can repeat
+	for _, l := range live {
+		l.expire()
+	}
 }
 
 // begin sends a renewal, unless the holder extends the lock himself just now.

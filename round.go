@@ -118,7 +118,7 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 	case <-r.timer.C:
 	}
 	r.timer.Stop()
-	r.locker.opts.host.Woke(seam.Caller, r.lock.token, int(r.op)+int(r.number)<<2)
+	r.locker.opts.host.Woke(seam.Caller, r.lock.token, int(r.op)+int(r.number)<<3)
 	r.close()
 }
 
@@ -150,7 +150,11 @@ func (r *round) drop() {
 func (r *round) explain(now time.Time, cause error) *QuorumError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := &QuorumError{Op: r.op.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause, token: r.lock.token}
+	step := r.op
+	if step == opRaise { // the second half of it
+		step = opAcquire
+	}
+	e := &QuorumError{Op: step.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause, token: r.lock.token}
 	b := r.ballot
 	for i, n := range r.locker.nodes {
 		answer := NodeError{Node: n.name, Outcome: Timeout, Elapsed: elapsed(r.sent, now)}
@@ -163,6 +167,9 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 		default:
 			b.add(voteNone)
 		}
+		if r.told[i] && answer.Outcome == Quarantined {
+			answer.TTL = r.reqs[i].reply.rest
+		}
 		if answer.Outcome != Granted {
 			e.note(&answer)
 		}
@@ -171,7 +178,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	switch {
 	case r.op == opAcquire && !b.unreachable() && b.no > 0: // without a no, late votes only
 		e.Kind = ErrHeld
-	case r.op != opAcquire && b.refused():
+	case step != opAcquire && b.refused():
 		e.Kind = ErrLost
 	default:
 		e.Kind = ErrNoQuorum

@@ -3,11 +3,14 @@ package embedded
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/quorumlock/redlock/internal/script"
 )
 
 // An Engine is the part of a node that executes commands: a miniredis that never
@@ -27,6 +30,7 @@ type Engine struct {
 	refusal            atomic.Pointer[Refusal]
 	scripts            atomic.Int64 // that run, or are about to
 	repeat, repeatLate atomic.Int64
+	ahead              atomic.Pointer[time.Duration] // of the system's clock; nil: it never was
 	late               atomic.Pointer[lateness]
 
 	// mu keeps a connection from being served after Stop has closed the others.
@@ -40,8 +44,17 @@ type Engine struct {
 func NewEngine(port int) *Engine {
 	e := &Engine{Info: NewInfo(port), mini: miniredis.NewMiniRedis()}
 	e.mini.ClockTTL(true) // keys expire by the clock; a bubble's clock in a bubble
+	e.settle()
 	e.boot()
 	return e
+}
+
+// settle gives the node the marker of one that has been there for long: it has
+// nothing that it could have forgotten.
+func (e *Engine) settle() {
+	if err := e.mini.Set(script.Marker, script.Settled(e.Info.RunID(), time.Now())); err != nil {
+		panic(err) // it is no string: there is nothing yet
+	}
 }
 
 // boot makes miniredis ready for connections while nobody can have one yet.
@@ -109,8 +122,12 @@ func (e *Engine) Running() bool {
 	return e.up
 }
 
-// Keys lists the keys of the first database, sorted, also of a stopped engine.
-func (e *Engine) Keys() []string { return e.mini.DB(0).Keys() }
+// Keys lists the keys of the first database, sorted, also of a stopped engine, but
+// for those that stay when all locks are gone.
+func (e *Engine) Keys() []string {
+	e.tell()
+	return slices.DeleteFunc(e.mini.DB(0).Keys(), script.Lasting)
+}
 
 // Mini is the miniredis inside, the same one over all restarts, for a test that
 // wants to look at values or to set its time.

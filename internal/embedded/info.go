@@ -37,6 +37,13 @@ func NewInfo(port int) *Info {
 	return i
 }
 
+// RunID is that of this run.
+func (i *Info) RunID() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.runID
+}
+
 // Renew is a restart: a new run_id, and an uptime from zero. Overrides stay: they
 // are what the node pretends, not what it is.
 func (i *Info) Renew() {

@@ -60,7 +60,9 @@ func (l *link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
 // A message is one pipeline, or what it takes to make a connection.
 type message struct {
 	connect bool
-	load    bool
+	join    bool
+	marked  bool      // connect, join: the node is to have a marker
+	mark    seam.Mark // and what it is
 	calls   []seam.Call
 	epoch   int
 	id      seed.Seed
@@ -88,18 +90,26 @@ func (m *message) wait() <-chan struct{} {
 	return m.done
 }
 
-func (l *link) Connect(ctx context.Context) (time.Duration, error) {
+func (l *link) Connect(ctx context.Context, marked bool) (time.Duration, seam.Mark, error) {
 	l.sent++
-	m := &message{connect: true, id: l.seed.Of(l.sent)}
+	m := &message{connect: true, marked: marked, id: l.seed.Of(l.sent)}
 	err := l.send(ctx, m)
-	if l.broken = err != nil; !l.broken { // else it may still be on its way
-		l.epoch = m.epoch
+	l.broken = err != nil
+	if l.broken { // it may still be on its way
+		return l.node.rtt, seam.Mark{}, err
 	}
-	return l.node.rtt, err
+	l.epoch = m.epoch
+	return l.node.rtt, m.mark, nil
 }
 
-// Load takes a round trip, like any other message.
-func (l *link) Load() error { return l.exec(&message{load: true}) }
+// Join takes a round trip, like any other message.
+func (l *link) Join(marked bool) (seam.Mark, error) {
+	m := &message{join: true, marked: marked}
+	if err := l.exec(m); err != nil {
+		return seam.Mark{}, err
+	}
+	return m.mark, nil
+}
 
 func (l *link) Exec(calls []seam.Call) error {
 	// A message is the network's: what nobody waits for any more may still arrive.

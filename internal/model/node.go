@@ -2,6 +2,7 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -9,8 +10,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/redis/go-redis/v9"
 )
 
 // A Node is a Redis server and the network before it.
@@ -23,9 +26,12 @@ type Node struct {
 
 	mu      sync.Mutex
 	keys    map[string]entry
-	scripts bool
-	offset  time.Duration // of its clock
-	rate    float64       // and how much faster than true time it runs
+	counts  map[string]count
+	marker  string
+	run     int             // how often it was started
+	scripts map[string]bool // by the run_id that they are for
+	offset  time.Duration   // of its clock
+	rate    float64         // and how much faster than true time it runs
 
 	down, hung  bool
 	cut         [2]bool // requests, replies
@@ -50,10 +56,24 @@ type entry struct {
 	foreign bool          // of another type
 }
 
-// NewNode is a node that is well, with a round trip of about rtt.
-func NewNode(s seed.Seed, name string, rtt time.Duration) *Node {
-	return &Node{Name: name, seed: s.For(name), rtt: rtt, start: time.Now(), keys: make(map[string]entry)}
+// A count is the number of the last grant of a lock.
+type count struct {
+	number  int64
+	expires time.Duration
 }
+
+// NewNode is a node that is well, with a round trip of about rtt, and has been there
+// for long.
+func NewNode(s seed.Seed, name string, rtt time.Duration) *Node {
+	n := &Node{
+		Name: name, seed: s.For(name), rtt: rtt, start: time.Now(),
+		keys: make(map[string]entry), counts: make(map[string]count), scripts: make(map[string]bool),
+	}
+	n.marker = script.Settled(n.runID(), n.start)
+	return n
+}
+
+func (n *Node) runID() string { return fmt.Sprintf("%s.%d", n.Name, n.run) }
 
 // An Error is what a node says in the place of a reply.
 type Error string
@@ -69,12 +89,16 @@ const (
 	full      = Error("OOM command not allowed when used memory > 'maxmemory'.")
 )
 
-// now is the node's clock in whole milliseconds, which is what Redis goes by.
-// Under the mutex.
-func (n *Node) now() time.Duration {
+// clock is the node's, from its start on, and now is that in whole milliseconds,
+// which is what Redis goes by. Under the mutex.
+func (n *Node) clock() time.Duration {
 	t := time.Since(n.start)
-	return (t + time.Duration(n.rate*float64(t)) + n.offset).Truncate(time.Millisecond)
+	return t + time.Duration(n.rate*float64(t)) + n.offset
 }
+func (n *Node) now() time.Duration { return n.clock().Truncate(time.Millisecond) }
+
+// micros is what TIME says. Under the mutex.
+func (n *Node) micros() int64 { return n.start.Add(n.clock()).UnixMicro() }
 
 // lookup finds what is under a key and has not expired: Redis keeps a key until
 // the clock is past its time, not when it shows it. Under the mutex.
@@ -89,46 +113,145 @@ func (n *Node) lookup(key string) (e entry, ok bool) {
 
 // do is what the scripts of internal/script do. Under the mutex.
 func (n *Node) do(c *seam.Call) (any, error) {
-	switch {
-	case n.refuses != nil:
+	if n.refuses != nil {
 		return nil, n.refuses
-	case !n.scripts:
+	}
+	if c.Op != seam.Set && !n.scripts[seam.RunID(c.Mark)] && (c.Op == seam.Acquire || len(n.scripts) == 0) {
 		return nil, noScript
 	}
 	e, there := n.lookup(c.Key)
 	switch {
-	case c.Op == seam.Acquire && n.full:
-		return nil, full
-	case c.Op == seam.Acquire && n.readOnly:
-		return nil, readOnly
+	case c.Op == seam.Acquire:
+		return n.acquire(c, e, there)
+	case c.Op == seam.Inspect:
+		return n.inspect(c, e, there)
+	case c.Op == seam.Set:
+		switch {
+		case n.full:
+			return nil, full
+		case n.readOnly:
+			return nil, readOnly
+		case !there:
+			n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
+			return "OK", nil
+		}
+		return nil, redis.Nil
 	case there && e.foreign:
 		return nil, wrongType
+	case c.Op == seam.Raise:
+		return n.raise(c, e, there)
 	case there && e.token != c.Token:
 		return []any{int64((e.expires - n.now()) / time.Millisecond), e.token}, nil
-	case c.Op == seam.Acquire:
-		if !there {
-			n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
-		}
-		return int64(1), nil
 	case !there:
 		return int64(0), nil
 	case n.readOnly:
 		return nil, readOnly
 	case c.Op == seam.Extend:
 		n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
-	case c.Op == seam.Release:
-		delete(n.keys, c.Key)
+		if count, there := n.counts[c.Key]; there {
+			count.expires = n.now() + idle
+			n.counts[c.Key] = count
+		}
+		return n.micros(), nil
 	}
+	delete(n.keys, c.Key)
 	return int64(1), nil
+}
+
+// idle is how long a counter lives.
+const idle = 24 * time.Hour
+
+// number is that of the last grant. Under the mutex.
+func (n *Node) number(key string) int64 {
+	if c := n.counts[key]; c.expires >= n.now() {
+		return c.number
+	}
+	return 0
+}
+
+func (n *Node) acquire(c *seam.Call, e entry, there bool) (any, error) {
+	now := n.micros()
+	last := n.number(c.Key)
+	switch {
+	case c.Latest > 0 && now > c.Latest:
+		return now, nil
+	case there && e.foreign:
+		return nil, wrongType
+	case there && e.token != c.Token:
+		return []any{int64((e.expires - n.now()) / time.Millisecond), e.token, now}, nil
+	case there:
+		return []any{last, now}, nil
+	case c.Mark != "" && c.Mark != n.marker:
+		return []any{n.marker, now}, nil
+	case n.full:
+		return nil, full
+	case n.readOnly:
+		return nil, readOnly
+	}
+	number := max(last+1, min(max(c.Fence, now-clamp), now+clamp))
+	n.counts[c.Key] = count{number, n.now() + idle}
+	n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
+	return []any{number, now}, nil
+}
+
+// clamp is how far from its time a node takes a number, in microseconds.
+const clamp = 500_000
+
+func (n *Node) raise(c *seam.Call, e entry, there bool) (any, error) {
+	switch {
+	case !there || e.token != c.Token || n.number(c.Key) > c.Fence:
+		return int64(0), nil
+	case n.full:
+		return nil, full
+	case n.readOnly:
+		return nil, readOnly
+	}
+	n.counts[c.Key] = count{c.Fence, n.now() + idle}
+	return int64(1), nil
+}
+
+func (n *Node) inspect(c *seam.Call, e entry, there bool) (any, error) {
+	if there && e.foreign {
+		return nil, wrongType
+	}
+	pttl, number, marker := int64(-2), "", ""
+	if there {
+		pttl = int64((e.expires - n.now()) / time.Millisecond)
+	}
+	if last := n.number(c.Key); last > 0 {
+		number = fmt.Sprint(last)
+	}
+	if c.Mark != "" {
+		marker = n.marker
+	}
+	return []any{e.token, pttl, number, marker, n.micros()}, nil
+}
+
+// join is what joining a node comes to. Under the mutex.
+func (n *Node) join(m *message) {
+	if m.err = n.refuses; m.err != nil {
+		return
+	}
+	m.mark = seam.Mark{Now: n.micros()}
+	runID := ""
+	if m.marked {
+		runID, m.mark.Before = n.runID(), n.marker
+		if seam.RunID(n.marker) != runID {
+			if n.readOnly || n.full {
+				m.err = full
+				return
+			}
+			n.marker = fmt.Sprintf("%s:%d", runID, n.start.Add(n.now()).UnixMilli())
+		}
+		m.mark.Value = n.marker
+	}
+	n.scripts[runID] = true
 }
 
 // carryOut executes a message. Under the mutex.
 func (n *Node) carryOut(m *message) {
-	if m.connect || m.load {
-		if n.refuses == nil {
-			n.scripts = true
-		}
-		m.err = n.refuses
+	if m.connect || m.join {
+		n.join(m)
 		return
 	}
 	if n.repeat > 0 {
@@ -139,7 +262,7 @@ func (n *Node) carryOut(m *message) {
 	if n.repeatLate > 0 {
 		n.repeatLate--
 		again := &message{calls: slices.Clone(m.calls), id: m.id}
-		time.AfterFunc(m.id.For("repeat").Below(n.repeatAfter), func() {
+		time.AfterFunc(n.repeatAfter/2+m.id.For("repeat").Below(n.repeatAfter/2), func() {
 			n.mu.Lock()
 			defer n.mu.Unlock()
 			if !n.down {
@@ -237,9 +360,11 @@ func (n *Node) Kill() { n.set(func() { n.down, n.hung, n.epoch = true, false, n.
 // Restart starts it again, with what it had or without.
 func (n *Node) Restart(keepData bool) {
 	n.set(func() {
-		n.down, n.scripts = false, false
+		n.down = false
+		n.run++
+		clear(n.scripts)
 		if !keepData {
-			clear(n.keys)
+			n.forget()
 		}
 	})
 }
@@ -280,20 +405,26 @@ func (n *Node) Lose(times int) { n.set(func() { n.lose = times }) }
 func (n *Node) Tear(times int) { n.set(func() { n.tear = times }) }
 
 // Repeat has the next times messages carried out twice; RepeatLate the second
-// time up to so much later.
+// time up to so much later, and at least half of that.
 func (n *Node) Repeat(times int) { n.set(func() { n.repeat = times }) }
 func (n *Node) RepeatLate(times int, after time.Duration) {
 	n.set(func() { n.repeatLate, n.repeatAfter = times, after })
 }
 
 // Flush drops all keys, FlushScripts all scripts.
-func (n *Node) Flush()        { n.set(func() { clear(n.keys) }) }
-func (n *Node) FlushScripts() { n.set(func() { n.scripts = false }) }
+func (n *Node) Flush()        { n.set(n.forget) }
+func (n *Node) FlushScripts() { n.set(func() { clear(n.scripts) }) }
 
-// Evict drops some keys.
-func (n *Node) Evict(count int) {
+func (n *Node) forget() {
+	clear(n.keys)
+	clear(n.counts)
+	n.marker = ""
+}
+
+// Evict drops some locks, but not their counters.
+func (n *Node) Evict(some int) {
 	n.set(func() {
-		for _, key := range n.list()[:min(count, len(n.list()))] {
+		for _, key := range n.list()[:min(some, len(n.list()))] {
 			delete(n.keys, key)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/script"
 )
 
 // RequireRedis is the environment variable that, set to 1, makes a missing
@@ -17,11 +18,32 @@ import (
 // with having skipped it.
 const RequireRedis = "REDLOCK_REQUIRE_REDIS"
 
-// Servers starts n redis-server processes, which end with the test. Without
-// redis-server the test is skipped; see RequireRedis.
+// Servers starts n redis-server processes, which end with the test, and have votes
+// at once. Without redis-server the test is skipped; see RequireRedis.
 func Servers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	t.Helper()
-	if err := redisproc.Available(); err != nil {
+	servers := NewServers(t, n, args...)
+	Settle(t, servers)
+	return servers
+}
+
+// NewServers are Servers that nobody has prepared for locks.
+func NewServers(t testing.TB, n int, args ...string) []*redisproc.Server {
+	t.Helper()
+	return start(t, n, redisproc.Available, redisproc.Start, args)
+}
+
+// ClockServers are Servers whose clocks can be set.
+func ClockServers(t testing.TB, n int, args ...string) []*redisproc.Server {
+	t.Helper()
+	servers := start(t, n, redisproc.CanStepClock, redisproc.StartWithClock, args)
+	Settle(t, servers)
+	return servers
+}
+
+func start(t testing.TB, n int, available func() error, begin func(string, ...string) (*redisproc.Server, error), args []string) []*redisproc.Server {
+	t.Helper()
+	if err := available(); err != nil {
 		if os.Getenv(RequireRedis) == "1" {
 			t.Fatal(err)
 		}
@@ -29,7 +51,7 @@ func Servers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	}
 	servers := make([]*redisproc.Server, 0, n)
 	for range n {
-		s, err := redisproc.Start("", args...)
+		s, err := begin("", args...)
 		if err != nil {
 			t.Fatal(err) // those before it have their cleanup
 		}
@@ -37,6 +59,20 @@ func Servers(t testing.TB, n int, args ...string) []*redisproc.Server {
 		servers = append(servers, s)
 	}
 	return servers
+}
+
+// Settle has the servers be some that have been there for long, so that they have
+// votes at once.
+func Settle(t testing.TB, servers []*redisproc.Server) {
+	t.Helper()
+	for _, s := range servers {
+		c := redis.NewClient(&redis.Options{Addr: s.Addr})
+		err := script.Settle(context.Background(), c)
+		_ = c.Close()
+		if err != nil {
+			t.Fatalf("%s: %v", s.Addr, err)
+		}
+	}
 }
 
 // Clients returns a stock client for each server, closed at cleanup: what users
@@ -84,7 +120,8 @@ func Proxies(t testing.TB, servers []*redisproc.Server) []*faultproxy.Proxy {
 	return proxies
 }
 
-// Keys lists all keys by server address, sorted. A server that is down or hung
+// Keys lists all keys by server address, sorted, but for those that stay when all
+// locks are gone. A server that is down or hung
 // cannot be asked and is not in the map; one without keys is.
 func Keys(t testing.TB, servers []*redisproc.Server) map[string][]string {
 	t.Helper()
@@ -100,7 +137,7 @@ func Keys(t testing.TB, servers []*redisproc.Server) map[string][]string {
 			t.Fatalf("keys of %s: %v", s.Addr, err)
 		}
 		slices.Sort(got)
-		keys[s.Addr] = got
+		keys[s.Addr] = slices.DeleteFunc(got, script.Lasting)
 	}
 	return keys
 }

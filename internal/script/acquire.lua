@@ -1,20 +1,59 @@
--- acquire: take the lock for one token, or say who has it and for how long.
+-- acquire: take the lock for one token and number the grant, or say who has it and
+-- for how long.
 --
 -- KEYS[1]  the lock
+-- KEYS[2]  its counter: the number of the last grant
+-- KEYS[3]  the node's marker; not there: nobody asks whether the node forgot
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds
--- reply    1                    granted, or already mine
---          {pttl, holder}       held by another; pttl -1: a key without a TTL
---          error WRONGTYPE      the key is not a string: not a lock at all
+-- ARGV[3]  the number that is proposed: the client's time in microseconds
+-- ARGV[4]  the node's time after which nobody wants the lock any more; 0: none
+-- ARGV[5]  what the marker says if the node has not forgotten
+-- reply    {number, time}       granted, or already mine
+--          {pttl, holder, time} held by another; pttl -1: a key without a TTL
+--          {marker, time}       not granted: the node forgot; '': it has no marker
+--          time                 not granted: it came too late
+--          error WRONGTYPE      the lock is not a string, or the counter no number
 --
--- Atomic, because "who has it" must speak of the same instant as the refusal.
+-- Times are the node's, in microseconds.
+--
+-- Atomic, because "who has it" must speak of the same instant as the refusal, and
+-- because each number must belong to one grant: the counter rises with every one.
 -- "Already mine" is a grant: the request may arrive twice (a reply was lost and
 -- the connection made anew), and the second copy must not read its own key as
--- somebody else's. It does not touch the TTL, so a late copy prolongs nothing.
-if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
-  return 1
+-- somebody else's. It touches neither the TTL, so a late copy prolongs nothing,
+-- nor the counter, so one grant has one number.
+--
+-- The number is the one proposed, which is the same at all nodes, as long as that
+-- is more than the counter and within half a second of the node's time: the clock
+-- of a client is not to be trusted, and a node that lost its counters must start
+-- above all that it has handed out before.
+--
+-- The counter is written before the lock: an error does not roll back, and a lock
+-- that nobody knows of would stand for a TTL.
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local latest = tonumber(ARGV[4])
+if latest > 0 and now > latest then
+  return now
 end
 local holder = redis.call('GET', KEYS[1])
-if holder == ARGV[1] then
-  return 1
+if holder and holder ~= ARGV[1] then
+  return {redis.call('PTTL', KEYS[1]), holder, now}
 end
-return {redis.call('PTTL', KEYS[1]), holder}
+local count = tonumber(redis.call('GET', KEYS[2]) or 0)
+if not count then
+  return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is no number: it cannot be the counter of ' .. KEYS[1])
+end
+if holder then
+  return {count, now}
+end
+if KEYS[3] then
+  local marker = redis.call('GET', KEYS[3]) or ''
+  if marker ~= ARGV[5] then
+    return {marker, now}
+  end
+end
+local number = math.max(count + 1, math.min(math.max(ARGV[3], now - 500000), now + 500000))
+redis.call('SET', KEYS[2], string.format('%.0f', number), 'PX', 86400000)
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return {number, now}

@@ -1,8 +1,9 @@
 -- extend: give a lock that is still mine a full TTL again.
 --
 -- KEYS[1]  the lock
+-- KEYS[2]  its counter, which lives as long as anybody uses it, and a day
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds
--- reply    1                    still mine, and prolonged
+-- reply    time                 still mine, and prolonged; the node's, in microseconds
 --          0                    gone: expired, deleted, or the node forgot
 --          {pttl, holder}       another's
 --          error WRONGTYPE      the key is not a string
@@ -10,11 +11,14 @@
 -- Atomic, because between a GET and a PEXPIRE the key may expire and become
 -- another's, whose TTL we would then set. A missing key is only reported, never
 -- made again here: the caller must know which nodes were filled up anew, since
--- those say nothing about the time in between.
+-- those say nothing about the time in between. The node's marker is not asked: a
+-- key that is still mine was not forgotten.
 local holder = redis.call('GET', KEYS[1])
 if holder == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return 1
+  redis.call('PEXPIRE', KEYS[2], 86400000)
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
 end
 if not holder then
   return 0

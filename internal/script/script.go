@@ -12,10 +12,18 @@ import (
 var (
 	//go:embed acquire.lua
 	acquire string
+	//go:embed raise.lua
+	raise string
 	//go:embed extend.lua
 	extend string
 	//go:embed release.lua
 	release string
+	//go:embed inspect.lua
+	inspect string
+
+	// Join is not loaded: it runs once for each connection.
+	//go:embed join.lua
+	Join string
 )
 
 // A Script is one step: its source, and the hash by which a server that has
@@ -23,13 +31,21 @@ var (
 type Script struct{ Source, Hash string }
 
 var (
-	Acquire = hashed(acquire)
+	Raise   = hashed(raise)
 	Extend  = hashed(extend)
 	Release = hashed(release)
+	Inspect = hashed(inspect)
 )
 
-// All lists the scripts, for loading them into a server.
-var All = []Script{Acquire, Extend, Release}
+// Acquire is the script for a server with this run_id, which it carries in its
+// text: another server, or the same one after a restart, does not know it, and says
+// so. That is how a restart shows even through a proxy that hides it.
+func Acquire(runID string) Script { return hashed("-- for " + runID + "\n" + acquire) }
+
+// All lists the scripts for a server, for loading them.
+func All(runID string) []Script {
+	return []Script{Acquire(runID), Raise, Extend, Release, Inspect}
+}
 
 func hashed(source string) Script {
 	return Script{Source: source, Hash: redis.NewScript(source).Hash()}

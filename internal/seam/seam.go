@@ -7,6 +7,7 @@ package seam
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -18,11 +19,16 @@ type Op uint8
 
 const (
 	Acquire Op = iota
+	Raise
 	Extend
 	Release
+	Inspect
+	Set // no step of ours: the SET NX PX of a client that is no redlock
 )
 
-func (o Op) String() string { return [...]string{"acquire", "extend", "release"}[o] }
+func (o Op) String() string {
+	return [...]string{"acquire", "raise", "extend", "release", "inspect", "set"}[o]
+}
 
 // A Call is one step at one node, with what the node says: Value is the reply of
 // the step's script in internal/script, as go-redis gives it, unless there is an
@@ -34,19 +40,36 @@ type Call struct {
 	Token string
 	TTL   time.Duration
 
+	Fence  int64  // Acquire: the number proposed; Raise: the one to store
+	Latest int64  // Acquire: refused after this time of the node's, in microseconds; 0: never
+	Mark   string // Acquire, Inspect: what the node's marker is if it has not forgotten; "": not asked
+
 	Value any
 	Err   error
 }
 
+// A Mark is what internal/script's join replies: the node's marker, what was there
+// before, and the node's time in microseconds.
+type Mark struct {
+	Value, Before string
+	Now           int64
+}
+
+// RunID is the part of a marker that names the server's process.
+func RunID(mark string) string {
+	id, _, _ := strings.Cut(mark, ":")
+	return id
+}
+
 // A Server is one connection to one node.
 type Server interface {
-	// Connect makes the connection, prepares the node (Load) and says how long a
+	// Connect makes the connection, prepares the node (Join) and says how long a
 	// round trip takes.
-	Connect(ctx context.Context) (rtt time.Duration, err error)
+	Connect(ctx context.Context, marked bool) (rtt time.Duration, mark Mark, err error)
 
-	// Load gives the node the scripts, which it may have dropped: a Call's error
-	// is NOSCRIPT then.
-	Load() error
+	// Join sees to the node's marker, if there is to be one, and gives the node the
+	// scripts, which it may have dropped: a Call's error is NOSCRIPT then.
+	Join(marked bool) (Mark, error)
 
 	// Exec carries out the calls in their order. An error means that the
 	// connection failed; those of the calls which have it, too, may have been

@@ -1,0 +1,75 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A fence is a number for each acquisition of a name, larger than those of all
+// earlier ones. To count on each node and take the largest number of a quorum is not
+// enough: two that overlap on a node which has counted less may come to the same
+// number. What a quorum has not stored, the next one need not see.
+//
+// So a number is a fence when a quorum of nodes has it stored as that of the grant
+// which they gave to this very attempt. On one node grants come one after another,
+// each with a token of its own, and the counter only grows. A commit is an instant
+// in the time of its grant. Take two acquisitions, of which one was complete before
+// the other began: their quorums share a node. There the commit of the first came
+// before the grant of the second, which therefore was numbered higher; and the
+// second's fence is the largest number of its quorum. No clock is in this. It needs
+// a node that kept its counter, of the two quorums' common ones.
+//
+// Where none did, time steps in. The number that is proposed is the client's time,
+// and the node takes it only within half a second of its own, so a node that starts
+// again with no counter starts above all that it had given out, as soon as its time
+// and the client's clocks have gone on by a second: which is why a quarantine has to
+// be longer than that.
+//
+// The same number is proposed to all nodes. As a rule all take it, and the fence is
+// stored with the grants, in one round trip. Else a second one raises the counters
+// that are behind ("if the lock is still mine and the counter is not past it").
+
+// maxFence is the largest number up to which Lua counts one by one.
+const maxFence = 1 << 53
+
+// errUnfenced is what ended an attempt that had a quorum of grants.
+var errUnfenced = errors.New("the fence could not be stored on a quorum of nodes")
+
+// fence gives the largest number of the grants of a round that was won, and whether a
+// quorum has stored it.
+func (r *round) fence() (number int64, stored bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	same := 0
+	for i := range r.reqs {
+		if a := &r.reqs[i].reply; r.told[i] && a.outcome == Granted {
+			switch {
+			case a.fence > number:
+				number, same = a.fence, 1
+			case a.fence == number:
+				same++
+			}
+		}
+	}
+	return number, same >= r.ballot.need
+}
+
+// raise has a quorum of nodes store the fence of a lock that a quorum has granted. It
+// asks all nodes: one whose grant is still under way gets to it first, in its lane,
+// and one that has not granted says no. A node that has the number already says yes
+// once more.
+func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time.Duration) error {
+	r := lk.newRound(opRaise, l, nil)
+	defer r.drop()
+	r.start(sent, sent.Add(limit))
+	r.wait(ctx, limit-elapsed(sent, lk.opts.Clock.Now()))
+	if r.decided() == won {
+		return nil
+	}
+	err := r.explain(lk.opts.Clock.Now(), ended(ctx))
+	if err.Cause == nil {
+		err.Cause = errUnfenced
+	}
+	return err
+}

@@ -1,0 +1,206 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-multierror"
+	"github.com/quorumlock/redlock/internal/script"
+)
+
+// A Verdict is what the nodes say of a lock in all.
+type Verdict uint8
+
+const (
+	Unknown Verdict = iota // too few nodes have answered to tell
+	Free                   // a quorum of nodes could grant it
+	Taken                  // a quorum of nodes holds it for one owner
+	Split                  // neither: it changes hands, or somebody's attempt left something behind
+)
+
+func (v Verdict) String() string { return [...]string{"unknown", "free", "held", "split"}[v] }
+
+// A Status is what the nodes know of a lock.
+type Status struct {
+	Name    string
+	Verdict Verdict
+
+	// Of a lock that is held: its token; how long until the first of the quorum's keys
+	// expires, if nobody extends it (the holder believes in it for a little shorter);
+	// and the number of its fence, or of the last one that there was.
+	Token string
+	TTL   time.Duration
+	Fence int64
+
+	Nodes []NodeStatus
+}
+
+// A NodeStatus is what one node knows of a lock, and whether it has a vote.
+type NodeStatus struct {
+	Node  string
+	Token string        // that is there; "": none
+	TTL   time.Duration // it has still to live
+	Fence int64         // the number of the last grant; 0: there is none
+
+	// Err says why the node has no say: nil, or a NodeError. One that is
+	// Quarantined answers, but has no vote yet.
+	Err *NodeError
+}
+
+// Inspect asks all nodes what they know of a lock. It takes at most
+// Options.NodeTimeout, or until ctx ends; nodes that have not answered by then say
+// so in their Err. The error is for a bad name, or a closed Locker; nothing that a
+// node says.
+func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
+	if err := lk.opts.nameable(name); err != nil {
+		return nil, fmt.Errorf("redlock: inspect: %w", err)
+	}
+	nodes, err := lk.survey(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s := &Status{Name: name, Nodes: nodes}
+	s.judge(lk.opts.Quorum)
+	return s, nil
+}
+
+// judge draws the conclusion from what the nodes say.
+func (s *Status) judge(quorum int) {
+	free := 0
+	holders := make(map[string]int)
+	answers := 0
+	for _, n := range s.Nodes {
+		if n.Err != nil && n.Err.Outcome != Quarantined {
+			continue
+		}
+		answers++
+		s.Fence = max(s.Fence, n.Fence)
+		switch {
+		case n.Token != "":
+			holders[n.Token]++
+		case n.Err == nil:
+			free++
+		}
+	}
+	for token, votes := range holders {
+		if votes >= quorum {
+			s.Verdict, s.Token = Taken, token
+		}
+	}
+	switch {
+	case s.Verdict == Taken:
+		s.until(quorum)
+	case free >= quorum:
+		s.Verdict = Free
+	case answers >= quorum:
+		s.Verdict = Split
+	}
+}
+
+// until finds when too few nodes will have the holder's key for a quorum.
+func (s *Status) until(quorum int) {
+	var ttls []time.Duration
+	for _, n := range s.Nodes {
+		if n.Token == s.Token {
+			ttls = append(ttls, n.TTL)
+		}
+	}
+	slices.Sort(ttls)
+	s.TTL = ttls[len(ttls)-quorum]
+}
+
+// survey asks all nodes about a name, and waits for all of them.
+func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error) {
+	if err := lk.enter(); err != nil {
+		return nil, err
+	}
+	defer lk.leave()
+	c := &census{left: len(lk.nodes), all: make(chan struct{}), nodes: make([]NodeStatus, len(lk.nodes))}
+	key := lk.opts.Prefix + name
+	about := &claim{key: key, counter: key + script.FenceSuffix, at: make([]place, len(lk.nodes))}
+	sent := lk.opts.Clock.Now()
+	for i, n := range lk.nodes {
+		c.nodes[i] = NodeStatus{Node: n.name, Err: &NodeError{Node: n.name, Outcome: Timeout, Elapsed: lk.opts.NodeTimeout}}
+	}
+	for _, n := range lk.nodes {
+		n.submit(&request{op: opInspect, claim: about, deadline: sent.Add(lk.opts.NodeTimeout), to: c}, sent)
+	}
+	limit := time.NewTimer(lk.opts.NodeTimeout)
+	defer limit.Stop()
+	select {
+	case <-c.all:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.nodes), nil
+}
+
+// A census collects what nodes say.
+type census struct {
+	mu    sync.Mutex
+	left  int
+	all   chan struct{}
+	nodes []NodeStatus
+}
+
+func (c *census) vote(n *node, q *request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := &q.reply
+	s := &c.nodes[n.index]
+	s.Token, s.TTL, s.Fence, s.Err = a.holder, max(0, a.ttl), a.fence, nil
+	if a.outcome != Granted {
+		s.Err = &NodeError{Node: n.name, Outcome: a.outcome, TTL: a.rest, Err: a.err}
+	}
+	if c.left--; c.left == 0 {
+		close(c.all)
+	}
+}
+
+// Prepare waits until all nodes have a vote. New nodes get one only when
+// Options.Quarantine is over: to be called when nodes are deployed, so that nobody
+// has to wait for his first lock. The nodes' time runs from when New or Connect
+// first reaches them, whoever's it is, so a program that ends earlier has done
+// its part, too.
+//
+// When ctx ends first, the error is ctx's and says what is the matter with each node
+// that has no vote.
+func (lk *Locker) Prepare(ctx context.Context) error {
+	for {
+		nodes, err := lk.survey(ctx, script.Marker)
+		if err != nil {
+			return err
+		}
+		var absent multierror.Error
+		absent.ErrorFormat = oneLine
+		wait := time.Second
+		for _, n := range nodes {
+			if n.Err == nil {
+				continue
+			}
+			absent.Errors = append(absent.Errors, n.Err)
+			if n.Err.Outcome == Quarantined {
+				wait = min(wait, n.Err.TTL+time.Millisecond)
+			}
+		}
+		if len(absent.Errors) == 0 {
+			return nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("redlock: prepare: %w: %d of %d nodes have no vote (%w)", ended(ctx), len(absent.Errors), len(nodes), &absent)
+		case <-lk.closing:
+			timer.Stop()
+			return errors.Join(ErrClosed, absent.ErrorOrNil())
+		}
+	}
+}

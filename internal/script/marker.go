@@ -1,0 +1,50 @@
+package script
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// FenceSuffix is what the key of a lock's counter has after that of the lock.
+	FenceSuffix = ":fence"
+
+	// Marker is the key of a node's marker, whatever prefix the locks have: all who
+	// use a node share it.
+	Marker = "redlock:node"
+)
+
+// Lasting reports whether a key is one that stays when all locks are gone: a
+// node's marker, or the counter of a lock.
+func Lasting(key string) bool {
+	return key == Marker || strings.HasSuffix(key, FenceSuffix)
+}
+
+// Settled is the marker of a server process that has been there for long.
+func Settled(runID string, now time.Time) string {
+	return fmt.Sprintf("%s:%d", runID, now.Add(-24*time.Hour).UnixMilli())
+}
+
+// Settle gives a server the marker of one that has been there for long, for those
+// who have just started it, and know that it cannot have forgotten anything.
+func Settle(ctx context.Context, client *redis.Client) error {
+	info, err := client.Info(ctx, "server").Result()
+	if err != nil {
+		return err
+	}
+	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
+		if id, ok := strings.CutPrefix(lines.Text(), "run_id:"); ok {
+			now, err := client.Time(ctx).Result()
+			if err != nil {
+				return err
+			}
+			return client.Set(ctx, Marker, Settled(id, now), 0).Err()
+		}
+	}
+	return fmt.Errorf("INFO server has no run_id: %q", info)
+}

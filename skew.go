@@ -1,0 +1,165 @@
+package redlock
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Redis expires keys by the wall clock of its host. One that is set forward drops
+// them early, so a node whose clock is found to have been set counts as one that
+// forgot. Every client finds out for itself: a reply to what left at s that came at
+// r and says that it is t puts the node's clock between t-r and t-s ahead of ours,
+// and the next reply must agree with that.
+//
+// How much it may disagree is what the drift of a lock leaves room for, since the
+// locks that are valid need not fear it: a clock that runs fast by as much as the
+// drift allows is not suspected. Over times for which nobody has looked that are
+// longer than a lock can live, that would excuse steps of any size; beyond them it
+// is what quartz does.
+const quartz = 200e-6
+
+// blur is the part of the default drift for what has no speed, and half of that for
+// Redis itself, which counts milliseconds.
+const blur = 500 * time.Microsecond
+
+// A tracker is what a Locker knows of one node's clock.
+type tracker struct {
+	low, up time.Duration // how far it is ahead of ours: at least, and at most
+	at      time.Time     // as of when, by our clock; zero: nothing is known
+	moved   time.Duration // what it was found to have moved by, and was not excused by its speed
+}
+
+// A tolerance says what a tracker puts up with: a speed that differs from ours by so
+// much, for no longer than the longest lock lives, and steps that make so much in
+// all in such a time.
+type tolerance struct {
+	speed   float64
+	longest time.Duration
+	steps   time.Duration
+}
+
+// room is what speed excuses after some time.
+func (a *tolerance) room(since time.Duration) time.Duration {
+	return time.Duration(a.speed*float64(min(since, a.longest)) + quartz*float64(since))
+}
+
+// toleranceOf divides the drift of the longest lock. A drift that was not given is
+// each lock's own, and the shortest has hardly any.
+func (o *Options) toleranceOf() tolerance {
+	if o.Drift == 0 {
+		return tolerance{speed: 0.01, longest: o.MaxTTL, steps: blur}
+	}
+	return tolerance{speed: float64(o.Drift/2) / float64(o.MaxTTL), longest: o.MaxTTL, steps: o.Drift / 4}
+}
+
+// sample takes in that the node's clock said t some time from sent to now. It gives
+// what the clock has been set by, if that is more than can be put up with; else 0.
+//
+// If our own two clocks disagree about the time since the last sample, our host
+// was suspended, or its clock set, and the node's cannot be judged: it is as if it
+// were seen for the first time.
+func (k *tracker) sample(sent, now, t time.Time, allow tolerance) (step time.Duration) {
+	low, up := t.Sub(now.Round(0)), t.Sub(sent.Round(0))
+	since := now.Sub(k.at)
+	wall := now.Round(0).Sub(k.at.Round(0))
+	if k.at.IsZero() || (wall-since).Abs() > blur {
+		*k = tracker{low: low, up: up, at: now}
+		return 0
+	}
+	since = max(since, 0)
+	room := allow.room(since)
+	k.moved = max(0, k.moved-time.Duration(float64(allow.steps)*float64(since)/float64(allow.longest)))
+	switch {
+	case low > k.up+room:
+		step = low - k.up
+	case up < k.low-room:
+		step = up - k.low
+	default:
+		k.low, k.up, k.at = max(low, k.low-room), min(up, k.up+room), now
+		return 0
+	}
+	k.low, k.up, k.at = low, up, now
+	if k.moved += step.Abs(); k.moved <= allow.steps {
+		return 0
+	}
+	k.moved = 0
+	return step
+}
+
+// clocks are those of all nodes of a Locker.
+type clocks struct {
+	allow   tolerance
+	maxSkew time.Duration
+
+	mu  sync.Mutex
+	all []tracker
+}
+
+func newClocks(n int, o *Options) *clocks {
+	return &clocks{allow: o.toleranceOf(), maxSkew: o.MaxNodeSkew, all: make([]tracker, n)}
+}
+
+// sample is tracker.sample for a node. It also gives how far the node is from
+// the middle of those that have been heard of, if that is more than MaxNodeSkew.
+func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	step = c.all[node].sample(sent, now, t, c.allow)
+	k := &c.all[node]
+	switch middle, ok := c.middle(); {
+	case !ok:
+	case k.low > middle+c.maxSkew:
+		return step, k.low - middle
+	case k.up < middle-c.maxSkew:
+		return step, k.up - middle
+	}
+	return step, 0
+}
+
+// middle is the median of how far the clocks are ahead, if anybody asks and a
+// majority has been heard of. Under the mutex.
+func (c *clocks) middle() (median time.Duration, ok bool) {
+	if c.maxSkew <= 0 {
+		return 0, false
+	}
+	ahead := make([]time.Duration, 0, len(c.all))
+	for _, k := range c.all {
+		if !k.at.IsZero() {
+			ahead = append(ahead, k.low+(k.up-k.low)/2)
+		}
+	}
+	if len(ahead) < majority(len(c.all)) {
+		return 0, false
+	}
+	slices.Sort(ahead)
+	return ahead[(len(ahead)-1)/2], true
+}
+
+// latest is what a node's clock shows at the latest at an instant of ours, in
+// microseconds; 0: nobody knows.
+func (c *clocks) latest(node int, at time.Time) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := &c.all[node]
+	if k.at.IsZero() || at.IsZero() {
+		return 0
+	}
+	ahead := k.up + c.allow.room(max(0, at.Sub(k.at))) + c.allow.steps
+	return at.Round(0).Add(ahead).UnixMicro()
+}
+
+// A stepError is why a node has no vote whose clock was set.
+type stepError time.Duration
+
+func (e stepError) Error() string {
+	return fmt.Sprintf("its clock was set by %v, so it may have dropped locks", time.Duration(e).Round(time.Microsecond))
+}
+
+// A skewError is why a node has no vote whose clock is not like the others'.
+type skewError struct{ skew, limit time.Duration }
+
+func (e skewError) Error() string {
+	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", e.skew.Round(time.Millisecond), e.limit)
+}
