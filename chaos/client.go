@@ -56,6 +56,9 @@ func (c *client) enter(ctx context.Context) (err error) {
 		return nil
 	}
 	opts := c.plan.options
+	if skews := c.plan.Skews; skews != nil {
+		c.process.skew(skews[c.number%len(skews)])
+	}
 	if c.locker, err = c.process.locker(&opts); err != nil {
 		c.stop()
 		return err
@@ -96,7 +99,11 @@ func (c *client) suffer(f Fault) {
 	switch f.Trouble {
 	case Pause, Suspend:
 		c.process.hold(f.For, f.Trouble == Suspend)
-		c.note(Event{Kind: Held, Until: f.At + f.For})
+		held := Event{Kind: Held, Until: f.At + f.For}
+		if f.Trouble == Suspend {
+			held.Why = suspended
+		}
+		c.note(held)
 		time.Sleep(f.For)
 	case Skew:
 		c.skew(f.By)

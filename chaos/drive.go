@@ -16,7 +16,7 @@ import (
 func drive(p *Plan, w world) (*History, error) {
 	model.SleepTo(time.Now(), 0) // the faults have places in the slots from then on
 	d := newDriver(p, w)
-	store := &memory{note: d.rec.note, values: make(map[string]int)}
+	store := newMemory(d.rec.note)
 	d.join = func(number int) (member, error) {
 		process, err := w.enter(number, processName(number))
 		return &client{

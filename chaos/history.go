@@ -33,6 +33,14 @@ type Head struct {
 	// something: the scheduler's share. Virtual time has hardly any.
 	Lag time.Duration `json:"lag"`
 
+	// Look is how much later than Lag a client may notice something whose machine was
+	// suspended in the meantime: its timers go on with what was left of their time.
+	Look time.Duration `json:"look,omitempty"`
+
+	// Overlap is how close together two locks may be got that have no order, because
+	// both were being acquired at once, and nodes may drop the one for the other.
+	Overlap time.Duration `json:"overlap,omitempty"`
+
 	// Bound is how long a client may wait for a lock once all is well again.
 	Bound time.Duration `json:"bound"`
 
@@ -65,7 +73,7 @@ const (
 	Wrote    Kind = "wrote"    // what the resource took: Value in the place of Was
 	Refused  Kind = "refused"  // what the resource did not take: Value in the place of Was
 	Crashed  Kind = "crashed"  // the client is gone, with all that it held
-	Held     Kind = "held up"  // the client is stopped until Until
+	Held     Kind = "held up"  // the client is stopped until Until; Why says "suspended" if its machine is, timers and all
 
 	// What happens to the nodes, and to the run.
 	Struck Kind = "struck" // Fault begins

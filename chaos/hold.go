@@ -101,7 +101,7 @@ func (c *client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 func (h *hold) begin() {
 	c := h.client
 	h.until = h.lock.Until()
-	c.note(Event{Kind: Got, Op: h.op, Name: h.name, Token: h.lock.Token(), Until: c.at(h.until)})
+	c.note(Event{Kind: Got, Op: h.op, Name: h.name, Token: h.lock.Token(), Fence: h.fence(), Until: c.at(h.until)})
 	h.told = make(chan struct{})
 	c.holds(h, true)
 	h.ctx = h.lock.Context(context.Background())
@@ -112,6 +112,8 @@ func (h *hold) begin() {
 		close(h.told)
 	})
 }
+
+func (h *hold) fence() uint64 { return uint64(h.lock.Fence()) }
 
 // pass is where the process may be held up.
 func (h *hold) pass() {
@@ -174,7 +176,7 @@ func (h *hold) extend() {
 // while nobody tells him of an end, and writes.
 func (h *hold) write() {
 	c := h.client
-	value := c.store.read(h.name)
+	value := c.store.read(h.name, h.fence())
 	c.note(Event{Kind: Read, Op: h.op, Name: h.name, Value: value})
 	work, way := 1+below(h.rng, c.plan.TTL/8), 1+below(h.rng, c.plan.TTL/64)
 	if time.Until(c.process.real(h.lock.Until())) < work+2*way+c.plan.Run.Lag {
@@ -187,7 +189,7 @@ func (h *hold) write() {
 	h.pass() // between the look and the write any time may go by
 	time.Sleep(way)
 	if !c.dead.Load() {
-		c.store.write(Event{Client: c.number, Op: h.op, Name: h.name, Value: value + 1})
+		c.store.write(Event{Client: c.number, Op: h.op, Name: h.name, Value: value + 1, Fence: h.fence()})
 	}
 }
 

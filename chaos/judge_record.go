@@ -116,7 +116,7 @@ func (r *record) disturbances() {
 		case Struck:
 			r.struck = min(r.struck, e.At)
 		case Held:
-			r.stops = append(r.stops, span{e.Client, e.At, e.Until})
+			r.stops = append(r.stops, span{e.Client, e.At, e.Until, e.Why == suspended})
 		}
 	}
 	slices.SortFunc(r.crashes, func(a, b crash) int {

@@ -72,7 +72,7 @@ func tokens(r *record) {
 func told(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
-		by := r.noticed(o.client, o.until)
+		by := r.noticed(o.client, r.events[o.got].At, o.until)
 		switch {
 		case o.told >= 0 && r.events[o.told].At <= by:
 		case o.release >= 0 && r.events[o.release].At <= by:
@@ -126,9 +126,7 @@ func lateSuccess(r *record) {
 
 // continuity: who has a quorum of nodes has taken it from those who had the lock
 // before, and they must find out with their next extension at the latest. That is
-// so even where nodes forget, and the other should never have got it. But as long
-// as a request of their own acquisition may be on its way, a node that had forgotten
-// the other may take them in again: for half of the first validity.
+// so even where nodes forget, and the other should never have got it.
 func continuity(r *record) {
 	for i := range r.steps {
 		s := &r.steps[i]
@@ -136,8 +134,7 @@ func continuity(r *record) {
 			continue
 		}
 		o := &r.ops[s.op]
-		begin, got := r.events[s.begin].At, &r.events[o.got]
-		since := got.At + max(0, got.Until-got.At)/2
+		begin, since := r.events[s.begin].At, r.events[o.got].At
 		next, _ := slices.BinarySearchFunc(r.holds, begin, func(k int, at time.Duration) int { return cmp.Compare(r.begin(k), at) })
 		for j := next - 1; j >= 0 && r.begin(r.holds[j]) > since; j-- {
 			other := &r.ops[r.holds[j]]
@@ -185,7 +182,11 @@ func fences(r *record) {
 	var got, wrote []fenced
 	for _, k := range r.holds {
 		o := &r.ops[k]
-		if e := &r.events[o.got]; e.Fence > 0 {
+		e := &r.events[o.got]
+		// Who was stopped when he got it writes it down when others may have got it
+		// since, if that can be.
+		excused := !r.run.Exact && o.ask >= 0 && r.stopped(o.client, r.events[o.ask].At, e.At)
+		if e.Fence > 0 && !excused {
 			got = append(got, fenced{o.word, o.got, e})
 		}
 	}
@@ -194,8 +195,8 @@ func fences(r *record) {
 			wrote = append(wrote, fenced{e.Name, w.event, e})
 		}
 	}
-	r.rise(got, 1)
-	r.rise(wrote, 0)
+	r.rise(got, r.run.Overlap, 1)
+	r.rise(wrote, 0, 0)
 }
 
 type fenced struct {
@@ -205,21 +206,47 @@ type fenced struct {
 }
 
 // rise checks that each fence of a name is higher by some step than the highest
-// before it. What has no order, for it happened at one instant, gets the one that
-// suits it.
-func (r *record) rise(all []fenced, step uint64) {
+// that was there by so much before it, and that no two are the same if they must not
+// be. What has no order, for it happened at one instant, gets the one that suits it.
+func (r *record) rise(all []fenced, overlap time.Duration, step uint64) {
 	slices.SortFunc(all, func(a, b fenced) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.At, b.At), cmp.Compare(a.Fence, b.Fence), cmp.Compare(a.index, b.index))
 	})
-	var high fenced
-	for _, f := range all {
-		if high.Event == nil || high.name != f.name || f.Fence >= high.Fence && f.Fence-high.Fence >= step {
-			high = f
-			continue
+	for begin, end := 0, 0; begin < len(all); begin = end {
+		for end = begin; end < len(all) && all[end].name == all[begin].name; end++ {
 		}
-		r.violated(f.At, []int{high.index, f.index}, "client %d %s %q at %v with fence %d, and client %d at %v with fence %d",
-			f.Client, f.Kind, f.name, f.At, f.Fence, high.Client, high.At, high.Fence)
+		r.riseOf(all[begin:end], overlap, step)
 	}
+}
+
+// riseOf is rise for one name.
+func (r *record) riseOf(all []fenced, overlap time.Duration, step uint64) {
+	had := make(map[uint64]int) // which was the first with a fence
+	var high *fenced
+	next := 0 // the first that does not come before f
+	for i := range all {
+		f := &all[i]
+		for ; next < i && all[next].At+overlap <= f.At; next++ {
+			if high == nil || all[next].Fence >= high.Fence && all[next].Fence-high.Fence >= step {
+				high = &all[next]
+			}
+		}
+		first, taken := had[f.Fence]
+		switch {
+		case high != nil && (f.Fence < high.Fence || f.Fence-high.Fence < step):
+			r.outOfOrder(high, f)
+		case taken && step > 0:
+			r.outOfOrder(&all[first], f)
+		}
+		if !taken {
+			had[f.Fence] = i
+		}
+	}
+}
+
+func (r *record) outOfOrder(high, f *fenced) {
+	r.violated(f.At, []int{high.index, f.index}, "client %d %s %q at %v with fence %d, and client %d at %v with fence %d",
+		f.Client, f.Kind, f.name, f.At, f.Fence, high.Client, high.At, high.Fence)
 }
 
 // progress: who waits is owed a lock. Who asks once is owed one if nobody can be in

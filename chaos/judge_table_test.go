@@ -196,7 +196,7 @@ var judgeCases = []struct{ name, run, history, want string }{
 
 	{"extended what another has had for no time", "", "1 1/1 ask; 2 1/1 got until=8; 5 2/1 ask; 6 2/1 got until=8; 6 2/1 release; 6 2/1 released; 7 1/1 extend; 7 1/1 extended until=30; 30 1/1 told", ""},
 	{"extended what another has had for a while", "", "1 1/1 ask; 2 1/1 got until=8; 5 2/1 ask; 6 2/1 got until=8; 7 2/1 release; 7 2/1 released; 7 1/1 extend; 7 1/1 extended until=30; 30 1/1 told", "exclusion 6 [1 3]; continuity 7 [1 3 6 7]"},
-	{"extended what another has had early on", "", "1 1/1 ask; 2 1/1 got until=8; 5 2/1 ask; 5 2/1 got until=8; 7 2/1 release; 7 2/1 released; 7 1/1 extend; 7 1/1 extended until=30; 30 1/1 told", "exclusion 5 [1 3]"},
+	{"extended what another has had early on", "", "1 1/1 ask; 2 1/1 got until=8; 5 2/1 ask; 5 2/1 got until=8; 7 2/1 release; 7 2/1 released; 7 1/1 extend; 7 1/1 extended until=30; 30 1/1 told", "exclusion 5 [1 3]; continuity 7 [1 3 6 7]"},
 	{"began to extend it before", "", "1 1/1 ask; 2 1/1 got until=8; 5 2/1 ask; 5 1/1 extend; 6 2/1 got until=8; 7 2/1 release; 7 2/1 released; 7 1/1 extended until=30; 30 1/1 told", "exclusion 6 [1 4]"},
 	{"began to extend it at that instant", "", "1 1/1 ask; 2 1/1 got until=8; 5 2/1 ask; 6 2/1 got until=8; 6 1/1 extend; 7 2/1 release; 7 2/1 released; 7 1/1 extended until=30; 30 1/1 told", "exclusion 6 [1 3]"},
 	{"extended what another had before", "", "1 2/1 ask; 1 2/1 got until=9; 2 2/1 release; 2 2/1 released; 2 1/1 ask; 2 1/1 got until=20; 6 1/1 extend; 7 1/1 extended until=30; 30 1/1 told", ""},

@@ -9,7 +9,7 @@ import (
 // now and then something happens that cannot. Only time never goes back.
 func tale(data []byte) *History {
 	t := &teller{data: data, values: make(map[string]int)}
-	t.Run = Head{Lag: t.time(4), Bound: t.time(10), Clients: 1 + t.below(3), Always: t.below(2) == 0, Exact: t.below(2) == 0}
+	t.Run = Head{Lag: t.time(4), Look: t.time(4), Overlap: t.time(2) * t.time(3), Bound: t.time(10), Clients: 1 + t.below(3), Always: t.below(2) == 0, Exact: t.below(2) == 0}
 	rare := 1 + t.below(40) // the larger, the less of it cannot have happened
 	for len(t.data) > 0 && len(t.Events) < 120 {
 		t.now += []time.Duration{0, 0, 1, 1, 2, 3, 4, 7}[t.below(8)]
@@ -123,7 +123,7 @@ func (t *teller) fate() {
 	client := 1 + t.below(4)
 	switch t.below(8) {
 	case 0, 1, 2, 3:
-		t.add(Event{Kind: Held, Client: client, Until: t.now + t.time(12)})
+		t.add(Event{Kind: Held, Client: client, Until: t.now + t.time(12), Why: []string{"", "suspended"}[t.below(2)]})
 	case 4:
 		t.add(Event{Kind: Crashed, Client: client})
 		t.clients[client-1].asked = t.below(3) == 0

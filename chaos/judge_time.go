@@ -9,9 +9,13 @@ import (
 // A span is a time in which a client was stopped, both ends included: what
 // happens at one instant has no order.
 type span struct {
-	client   int
-	from, to time.Duration
+	client    int
+	from, to  time.Duration
+	suspended bool // or part of it: by a machine that was
 }
+
+// suspended is why a client is held up whose machine is.
+const suspended = "suspended"
 
 // mergeSpans sorts spans by client and time, and makes one of those that touch.
 // Each client's are apart then, so that both their ends rise.
@@ -24,6 +28,7 @@ func mergeSpans(spans []span) []span {
 	for _, s := range spans {
 		if n := len(merged); n > 0 && merged[n-1].client == s.client && s.from <= merged[n-1].to {
 			merged[n-1].to = max(merged[n-1].to, s.to)
+			merged[n-1].suspended = merged[n-1].suspended || s.suspended
 		} else {
 			merged = append(merged, s)
 		}
@@ -47,15 +52,26 @@ func (r *record) stopped(client int, from, to time.Duration) bool {
 	return len(s) > 0 && s[0].client == client && s[0].from <= to
 }
 
-// noticed is when a client must have noticed what was due at some instant: Lag
-// later, and Lag after the end of any stop that came before it had to.
-func (r *record) noticed(client int, due time.Duration) time.Duration {
-	by := due + r.run.Lag
+// noticed is when a client must have noticed what was due at some instant, and what
+// it has had a timer for since another: Lag later, and Lag after the end of any stop
+// that came before it had to. Timers of a machine that was suspended are late by
+// what they stood still for, so it has to look by itself, and gets Look for that.
+func (r *record) noticed(client int, since, due time.Duration) time.Duration {
+	lag := r.run.Lag
+	for _, s := range r.stopsSince(client, since) {
+		if s.client != client || s.from > due {
+			break
+		}
+		if s.suspended {
+			lag = r.run.Lag + r.run.Look
+		}
+	}
+	by := due + lag
 	for _, s := range r.stopsSince(client, due) {
 		if s.client != client || s.from > by {
 			break
 		}
-		by = max(by, s.to+r.run.Lag)
+		by = max(by, s.to+lag)
 	}
 	return by
 }

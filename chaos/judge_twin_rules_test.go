@@ -42,7 +42,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 		}
 	}
 
-	overlap, shares, high := -1, -1, -1
+	overlap, shares, high, same := -1, -1, -1, -1
 	for j, p := range tw.holds[:i] {
 		if p.name == o.name && p.from < p.to && o.from < o.to && max(o.from, p.from) < min(o.to, p.to) && (overlap < 0 || p.to > tw.holds[overlap].to) {
 			overlap = j
@@ -61,14 +61,21 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	}
 
 	// The highest fence that was there for the name at any instant before, or at
-	// the same if it is not higher: those are put in the order that suits.
+	// the same if it is not higher: those are put in the order that suits. If two may
+	// be got at once, so much before; but no two may be the same.
 	for j, p := range tw.holds {
 		f := tw.Events[p.got]
-		if p.name != o.name || f.Fence == 0 || e.Fence == 0 || j == i {
+		if p.name != o.name || f.Fence == 0 || e.Fence == 0 || j == i || tw.lateNews(p) || tw.lateNews(o) {
 			continue
 		}
 		before := f.At < e.At || f.At == e.At && (f.Fence < e.Fence || f.Fence == e.Fence && j < i)
 		if !before {
+			continue
+		}
+		if f.Fence == e.Fence && (same < 0 || tw.firstTo(p, tw.holds[same])) {
+			same = j
+		}
+		if f.At+tw.Run.Overlap > e.At {
 			continue
 		}
 		if high < 0 || tw.firstTo(p, tw.holds[high]) {
@@ -77,9 +84,11 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	}
 	if high >= 0 && tw.Events[tw.holds[high].got].Fence >= e.Fence {
 		tw.add("fences", o.from, tw.holds[high].got, o.got)
+	} else if same >= 0 {
+		tw.add("fences", o.from, tw.holds[same].got, o.got)
 	}
 
-	by := tw.noticed(e.Client, o.until)
+	by := tw.noticed(e.Client, o.from, o.until)
 	unknown := o.renews && o.died != math.MaxInt64 && o.told < 0 && o.release < 0
 	noticed := unknown || o.died <= by || o.told >= 0 && tw.Events[o.told].At <= by || o.release >= 0 && tw.Events[o.release].At <= by
 	if !noticed && tw.last > by {
@@ -103,6 +112,11 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 			tw.add("kept", f.At, o.got, o.told)
 		}
 	}
+}
+
+// lateNews reports whether a hold may have been written down later than it was got.
+func (tw *twin) lateNews(o twinHold) bool {
+	return !tw.Run.Exact && o.ask >= 0 && tw.stopped(tw.Events[o.got].Client, tw.Events[o.ask].At, o.from)
 }
 
 func (tw *twin) struckBy(at time.Duration) bool {
@@ -283,8 +297,7 @@ func (tw *twin) judgeStep(i int, e Event) {
 	f := tw.Events[end]
 	if f.Kind == Extended {
 		between := -1
-		own := tw.Events[o.got]
-		since := own.At + max(0, own.Until-own.At)/2
+		since := tw.Events[o.got].At
 		for j, p := range tw.holds {
 			if p.name == o.name && p.from < p.to && p.from > since && p.from < e.At &&
 				(between < 0 || p.from >= tw.holds[between].from) {

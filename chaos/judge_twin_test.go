@@ -189,12 +189,32 @@ func (tw *twin) deadline(client int, begin, limit time.Duration) time.Duration {
 	}
 }
 
-func (tw *twin) noticed(client int, due time.Duration) time.Duration {
-	by := due + tw.Run.Lag
+// noticed gives a client that was suspended since it has a timer, or in a stop that
+// goes over into such a one, Look in addition.
+func (tw *twin) noticed(client int, since, due time.Duration) time.Duration {
+	lag := tw.Run.Lag
+	for _, e := range tw.Events {
+		if e.Kind != Held || e.Client != client || e.At > e.Until || e.Why != "suspended" {
+			continue
+		}
+		from, to := e.At, e.Until
+		for grows := true; grows; { // each time it may be found to have been longer
+			grows = false
+			for _, f := range tw.Events {
+				if f.Kind == Held && f.Client == client && f.At <= f.Until && f.At <= to && f.Until >= from && (f.At < from || f.Until > to) {
+					from, to, grows = min(from, f.At), max(to, f.Until), true
+				}
+			}
+		}
+		if from <= due && to >= since {
+			lag = tw.Run.Lag + tw.Run.Look
+		}
+	}
+	by := due + lag
 	for range tw.Events {
 		for _, e := range tw.Events {
 			if e.Kind == Held && e.Client == client && e.At <= e.Until && e.At <= by && e.Until >= due {
-				by = max(by, e.Until+tw.Run.Lag)
+				by = max(by, e.Until+lag)
 			}
 		}
 	}

@@ -223,7 +223,7 @@ type plainModel struct {
 
 func (n *plainModel) call(c seam.Call) (any, error) {
 	if !n.connected {
-		if _, err := n.server.Connect(context.Background()); err != nil {
+		if _, _, err := n.server.Connect(context.Background(), false); err != nil {
 			return nil, err
 		}
 		n.connected = true
@@ -237,8 +237,8 @@ func (n *plainModel) call(c seam.Call) (any, error) {
 }
 
 func (n *plainModel) setNX(_ context.Context, key, token string, ttl time.Duration) (bool, error) {
-	v, err := n.call(seam.Call{Op: seam.Acquire, Key: key, Token: token, TTL: ttl})
-	return v == int64(1), err
+	v, err := n.call(seam.Call{Op: seam.Set, Key: key, Token: token, TTL: ttl})
+	return v == "OK", err
 }
 
 func (n *plainModel) compareAndDelete(_ context.Context, key, token string) error {

@@ -100,7 +100,7 @@ func (n *pipeNode) once(f Fault) (known bool) {
 	case RepeatLate:
 		var drawn atomic.Int64
 		n.Engine.RepeatLate(f.Times, func() time.Duration {
-			return n.seed.For("repeat").Of(int(f.At)).Of(int(drawn.Add(1))).Below(f.By)
+			return f.By/2 + n.seed.For("repeat").Of(int(f.At)).Of(int(drawn.Add(1))).Below(f.By/2)
 		})
 	case Flush:
 		n.Engine.Mini().FlushAll()

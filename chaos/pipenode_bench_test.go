@@ -31,7 +31,7 @@ func onBench(t *testing.T, f func(*bench)) {
 		defer b.node.Close()
 		b.client = b.connect()
 		defer b.client.Close()
-		for _, s := range script.All {
+		for _, s := range script.All("") {
 			b.client.ScriptLoad(t.Context(), s.Source)
 		}
 		b.client.Set(t.Context(), "mine", "me", time.Minute)
@@ -58,12 +58,26 @@ func (b *bench) strike(f Fault, begin bool) {
 }
 
 func (b *bench) run(s script.Script, key string, args ...any) (any, error) {
-	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, args...).Result()
+	return b.client.EvalSha(b.Context(), s.Hash, []string{key, key + script.FenceSuffix}, args...).Result()
 }
 
-func (b *bench) acquire(key string) (any, error) { return b.run(script.Acquire, key, "me", 30000) }
+// acquire is the script for nodes that nobody asks for their marker.
+var acquire = script.Acquire("")
+
+// The proposed number is of no interest here, and no request is too late.
+func (b *bench) acquire(key string) (any, error) { return b.run(acquire, key, "me", 30000, 0, 0) }
 func (b *bench) extend(key string) (any, error)  { return b.run(script.Extend, key, "me", 30000) }
 func (b *bench) release(key string) (any, error) { return b.run(script.Release, key, "me") }
+
+// granted reports whether this is how a node grants: with a number, and its time.
+func granted(v any) bool {
+	list, ok := v.([]any)
+	if !ok || len(list) != 2 {
+		return false
+	}
+	number, ok := list[0].(int64)
+	return ok && number > 0
+}
 
 // says checks how an answer begins; "" is for no error.
 func (b *bench) says(what string, v any, err error, want string) {

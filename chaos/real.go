@@ -40,7 +40,7 @@ func runReal(p *Plan) (*History, error) {
 		return nil, fmt.Errorf("chaos: %w", err)
 	}
 	d := newDriver(p, w)
-	w.store.serve(&memory{note: d.rec.note, values: make(map[string]int)})
+	w.store.serve(newMemory(d.rec.note))
 	d.join = func(number int) (member, error) {
 		r := w.members[number-1]
 		r.rec, r.lots = d.rec, d.lots

@@ -33,7 +33,7 @@ func newMember(t *testing.T) (r *remote, rec *recorder, values *memory) {
 	t.Cleanup(r.end)
 	d := newDriver(p, nil)
 	r.rec, r.lots = d.rec, d.lots
-	values = &memory{note: d.rec.note, values: make(map[string]int)}
+	values = newMemory(d.rec.note)
 	store.serve(values)
 	return r, d.rec, values
 }
@@ -175,7 +175,7 @@ func TestMemberSays(t *testing.T) {
 // it was written.
 func TestShop(t *testing.T) {
 	var events []Event
-	values := &memory{note: func(e Event) { events = append(events, e) }, values: make(map[string]int)}
+	values := newMemory(func(e Event) { events = append(events, e) })
 	s, err := newShop()
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func TestShop(t *testing.T) {
 				return
 			}
 			for op := range 50 {
-				c.write(Event{Client: number, Op: op, Name: "a", Value: c.read("a") + 1})
+				c.write(Event{Client: number, Op: op, Name: "a", Value: c.read("a", 0) + 1})
 			}
 		})
 	}

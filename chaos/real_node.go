@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/script"
 )
 
 // A realNode is a redis-server, the network before it, and what is wrong with
@@ -49,6 +51,9 @@ func newRealNode(locks []string) (*realNode, error) {
 		return nil, err
 	}
 	n.connect()
+	if n.failure == nil { // it is new, and has nothing that it could have forgotten
+		n.failure = script.Settle(context.Background(), n.admin)
+	}
 	return n, nil
 }
 
@@ -181,16 +186,12 @@ func (n *realNode) lose(f Fault) error {
 	case FlushScripts:
 		return n.admin.ScriptFlush(ctx).Err()
 	}
-	for range f.Times {
-		key, err := n.admin.RandomKey(ctx).Result()
-		if err == nil {
-			err = n.admin.Del(ctx, key).Err()
-		}
-		if err != nil {
-			return err
-		}
+	keys, err := n.admin.Keys(ctx, "*").Result()
+	keys = slices.DeleteFunc(keys, script.Lasting)
+	if keys = keys[:min(f.Times, len(keys))]; err != nil || len(keys) == 0 {
+		return err
 	}
-	return nil
+	return n.admin.Del(ctx, keys...).Err()
 }
 
 // keys are what is on the node, with the tokens.
@@ -204,7 +205,7 @@ func (n *realNode) keys() (map[string]string, error) {
 	ctx := context.Background()
 	keys, err := n.admin.Keys(ctx, "*").Result()
 	all := make(map[string]string)
-	for _, key := range keys {
+	for _, key := range slices.DeleteFunc(keys, script.Lasting) {
 		token, err := n.admin.Get(ctx, key).Result()
 		switch {
 		case errors.Is(err, redis.Nil): // it has expired just now

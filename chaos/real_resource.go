@@ -50,7 +50,7 @@ func answer(conn net.Conn, r resource) {
 		}
 		switch e.Kind {
 		case Read:
-			e.Value = r.read(e.Name)
+			e.Value = r.read(e.Name, e.Fence)
 		case Wrote:
 			r.write(e)
 		}
@@ -97,7 +97,9 @@ func newCustomer(addr string) (*customer, error) {
 	return &customer{in: json.NewDecoder(conn), out: json.NewEncoder(conn)}, nil
 }
 
-func (c *customer) read(name string) int { return c.ask(Event{Kind: Read, Name: name}).Value }
+func (c *customer) read(name string, fence uint64) int {
+	return c.ask(Event{Kind: Read, Name: name, Fence: fence}).Value
+}
 
 func (c *customer) write(e Event) {
 	e.Kind = Wrote

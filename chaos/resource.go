@@ -6,11 +6,17 @@ import (
 
 // A resource is what locks are for: something that is read, and written some time
 // later, by many.
+//
+// It knows fences: who comes with a lower one than somebody before him, to read or
+// to write, may not write any more. That reading counts as well is what makes
+// it enough: he who has read may rely on it that nobody before him writes after
+// that.
 type resource interface {
-	read(name string) int
+	read(name string, fence uint64) int
 
-	// write puts an event's Value under its Name, and notes the event, with what was
-	// there before. What is noted has the order in which it was written.
+	// write puts an event's Value under its Name, unless its fence is too low, and
+	// notes the event, with what was there before. What is noted has the order in
+	// which it was written.
 	write(Event)
 }
 
@@ -20,18 +26,26 @@ type memory struct {
 
 	mu     sync.Mutex
 	values map[string]int
+	fences map[string]uint64
 }
 
-func (m *memory) read(name string) int {
+func newMemory(note func(Event)) *memory {
+	return &memory{note: note, values: make(map[string]int), fences: make(map[string]uint64)}
+}
+
+func (m *memory) read(name string, fence uint64) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.fences[name] = max(m.fences[name], fence)
 	return m.values[name]
 }
 
 func (m *memory) write(e Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e.Kind, e.Was = Wrote, m.values[e.Name]
+	e.Kind, e.Was = Refused, m.values[e.Name]
+	if e.Fence >= m.fences[e.Name] {
+		e.Kind, m.values[e.Name], m.fences[e.Name] = Wrote, e.Value, e.Fence
+	}
 	m.note(e)
-	m.values[e.Name] = e.Value
 }

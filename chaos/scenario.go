@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -28,6 +29,9 @@ type Scenario struct {
 	Minority bool          // only ever at the same minority of nodes: the others are well
 	Harmless bool          // nobody need notice: a quorum is well all the time, wherever it happens
 	Fast     bool          // the nodes' clocks run fast, by nearly as much as the drift allows
+	Wrong    bool          // the clients' clocks show anything
+	Forgets  bool          // nodes lose what they have been told, so that a quarantine is needed
+	Default  bool          // and not a shorter one than the library has by itself
 
 	Spread  int     // over how many names the clients spread; 0: one or two
 	Plain   bool    // the last client is no redlock
@@ -50,10 +54,11 @@ type Plan struct {
 	Run     Head
 	TTL     time.Duration
 	RTT     time.Duration
-	Drift   time.Duration // what the library takes off; 0: its default
-	Span    time.Duration // when the clients stop working
-	Faults  []Fault       // in order
-	Rates   []float64     // by node: how much faster its clock runs
+	Drift   time.Duration   // what the library takes off; 0: its default
+	Span    time.Duration   // when the clients stop working
+	Faults  []Fault         // in order
+	Rates   []float64       // by node: how much faster its clock runs
+	Skews   []time.Duration // by client: what its clock is ahead by; nil: nothing
 	Names   []string
 	Workers int
 
@@ -85,6 +90,14 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 		o.Quorum = s.Quorum(n)
 	}
 	quorum := max(o.Quorum, n/2+1)
+	shortest := p.TTL + p.TTL/100 + 2*time.Millisecond
+	switch trust := rng.IntN(2) == 0; {
+	case o.Quarantine != 0 || s.Default:
+	case trust && !s.Forgets:
+		o.Quarantine = -1
+	default:
+		o.Quarantine = shortest
+	}
 	clients := s.Clients[0] + rng.IntN(s.Clients[1]-s.Clients[0]+1)
 	if arena.Room > 0 {
 		clients = min(clients, arena.Room)
@@ -101,12 +114,22 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 		p.Names = append(p.Names, string(rune('a'+i%26))+suffix(i/26))
 	}
 	p.Rates = make([]float64, n)
-	if s.Fast {
+	// One who is alone looks at the clocks too seldom for that. See quartz in skew.go.
+	if s.Fast && clients > 1 {
 		for i := range p.Rates {
 			p.Rates[i] = 0.0099 * min(1, 2*rng.Float64())
 		}
 	}
+	if s.Wrong {
+		for range clients {
+			p.Skews = append(p.Skews, below(rng, 200*24*time.Hour)-100*24*time.Hour)
+		}
+	}
 	p.strike(rng, arena, n, clients)
+	overlap := time.Duration(0)
+	if slices.Contains(s.Fails, "exclusion") {
+		overlap = 2*o.NodeTimeout + p.TTL // an attempt, and a stop in the middle of it
+	}
 	crashes := 0
 	for _, f := range p.Faults {
 		if f.Trouble == Crash {
@@ -115,11 +138,12 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 	}
 	p.Run = Head{
 		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: n, Quorum: quorum, Clients: clients + crashes,
-		Lag: arena.Lag, Exact: arena.Exact, Always: s.Minority || s.Harmless || len(s.Troubles) == 0,
+		Lag: arena.Lag, Overlap: overlap, Look: min(max(p.TTL/10, 50*time.Millisecond), 500*time.Millisecond), Exact: arena.Exact, Always: s.Minority || s.Harmless || len(s.Troubles) == 0,
 	}
-	// What a lock may have to wait for: a token of somebody who died, the pauses of
-	// lanes that look for their node, and everybody else who wants it as well.
-	p.Run.Bound = 2*p.TTL + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
+	// What a lock may have to wait for: a token of somebody who died, nodes that may
+	// have forgotten, the pauses of lanes that look for their node, and everybody else
+	// who wants it as well.
+	p.Run.Bound = 2*p.TTL + max(o.Quarantine, shortest, 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
 	return p
 }
 
@@ -151,6 +175,10 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 	}
 	busy := make(map[place]time.Duration)
 	weak := rng.Perm(nodes)
+	back := make([]bool, nodes)
+	for i := range back {
+		back[i] = rng.IntN(4) == 0
+	}
 	switch {
 	case s.Minority:
 		weak = weak[:(nodes-1)/2]
@@ -186,12 +214,20 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 		case LoseReplies, TearReplies, Repeat, Evict:
 			f.For, f.Times = 0, 1+rng.IntN(3)
 		case RepeatLate:
-			f.For, f.Times, f.By = 0, 1+rng.IntN(3), f.For
+			// A copy that comes within NodeTimeout, but after its release, is carried out: no
+			// connection makes one.
+			f.By, f.For, f.Times = 2*p.options.NodeTimeout+f.For, 0, 1+rng.IntN(3)
+			if slices.Contains(s.Fails, "nothing left") {
+				f.By = 1 + below(rng, p.options.NodeTimeout)
+			}
 		case Reset, Flush, FlushScripts:
 			f.For = 0
 		case Step:
+			// Not before everybody has seen its clock, and always the same way: of one that
+			// was set back where it was, only those know who have looked in between.
+			f.At += 20 * p.RTT
 			f.For, f.By = 0, 1+below(rng, 2*p.TTL)
-			if rng.IntN(4) == 0 {
+			if back[f.Node] {
 				f.By = -f.By
 			}
 		case Skew:

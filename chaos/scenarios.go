@@ -86,7 +86,7 @@ var Scenarios = []*Scenario{
 	},
 	{
 		Name: "alone", About: "one client, and nobody in its way: it gets what it asks for, whatever a minority does",
-		Nodes: sizes, Clients: [2]int{1, 1}, TTL: ttls, RTT: rtts, Span: 3, Write: true, Fast: true,
+		Nodes: sizes, Clients: [2]int{1, 1}, TTL: ttls, RTT: rtts, Span: 3, Write: true,
 		Troubles: survived, Rate: 6, Minority: true,
 	},
 	{
@@ -115,35 +115,43 @@ var Scenarios = []*Scenario{
 		Quorum: func(n int) int { return n - 1 }, Troubles: []Trouble{KillEmpty, Flush, Evict}, Rate: 4, Weak: 2,
 	},
 
-	// What is still to be done: these must show it.
 	{
-		Name: "forgetful nodes", About: "nodes come back without their data, are flushed, or evict locks",
-		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 2, Write: true, Spread: 1,
-		Troubles: []Trouble{KillEmpty, Flush, Evict}, Rate: 6,
-		Fails: []string{"exclusion", "lost updates"}, Because: "a node that has forgotten a lock is not recognised, and grants it again",
+		Name: "forgetful nodes", About: "any number of nodes come back without their data, or are emptied",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Spread: 1, Forgets: true,
+		Troubles: []Trouble{KillEmpty, Flush, Kill}, Rate: 4,
 	},
 	{
-		Name: "stepping clocks", About: "nodes' clocks are set forward and back by more than the drift",
-		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
+		Name: "wrong clocks", About: "the clients' clocks show any day of the year, are set, and nodes lose their data",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Second, time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Default: true, Wrong: true,
+		Troubles: []Trouble{KillEmpty, Flush, Skew}, Rate: 3, Only: []string{"model"},
+	},
+	{
+		Name: "stepping clocks", About: "nodes' clocks are set forward or back by more than the drift",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Forgets: true,
 		Troubles: []Trouble{Step}, Rate: 4,
-		Fails: []string{"exclusion", "lost updates", "nothing left", "progress"}, Because: "steps of a node's clock are not recognised: keys expire too early, or far too late",
 	},
 	{
 		Name: "ghosts", About: "nodes hang for so long that connections are given up, and then do what they were asked to",
 		Nodes: sizes, Clients: some, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 2, Write: true,
 		Troubles: []Trouble{Hang, Cut, CutRequests, RepeatLate}, Rate: 4, Limit: 4 * time.Second, Weight: 3,
-		Fails: []string{"nothing left"}, Because: "a request that is carried out late is not refused by the node: the lock that nobody wants stays for a TTL",
 	},
 	{
 		Name: "paused writers", About: "clients are stopped between the look at the lock and the write",
 		Nodes: []int{3, 5}, Clients: some, TTL: ttls, RTT: rtts, Span: 2, Write: true, Spread: 1,
 		Troubles: []Trouble{Pause}, Rate: 16,
-		Fails: []string{"lost updates"}, Because: "only a fence at the resource can refuse the write of a holder that was stopped",
 	},
 	{
 		Name: "suspended hosts", About: "clients' machines are suspended, timers and all",
-		Nodes: []int{3, 5}, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5,
+		Nodes: []int{3, 5}, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
 		Troubles: []Trouble{Suspend}, Rate: 6,
-		Fails: []string{"told"}, Because: "the timer that tells a holder of the end stood still with its machine",
+	},
+
+	// What nothing can be done about: these must show it.
+	{
+		Name: "vanishing locks", About: "locks vanish from nodes at any moment, requests come late and twice, clocks are wrong: only the fences are right",
+		Nodes: sizes, Clients: some, TTL: ttls[1:], RTT: append([]time.Duration{20 * ms}, rtts...), Span: 2, Write: true, Spread: 1, Workers: 2, Wrong: true,
+		Troubles: []Trouble{Evict, Evict, Evict, RepeatLate, Repeat, LoseReplies, Slow, Jitter, Hang, Pause, Skew}, Rate: 16,
+		Fails: []string{"exclusion", "continuity", "nothing left", "kept"}, Because: "a node that drops a single key has not forgotten that it is itself: nodes that may evict are refused when they are joined, and the rest is what fences are for",
+		Only: []string{"model"},
 	},
 }
