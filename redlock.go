@@ -12,6 +12,11 @@
 //     ttl, compare-and-delete) to the same nodes.
 //   - The holder is told that its lock has ended before anyone else can have it.
 //     The end of validity is a local timer; the network can only move it forward.
+//   - Each lock carries a number, [Lock.Fence], that is larger than those of all
+//     locks on the name before it, whatever clocks, pauses and lost messages do.
+//   - A node that may have forgotten what it granted (restarted, emptied, promoted,
+//     its clock set) has no vote until that is over: see [Options].Quarantine. New
+//     nodes are like that, so the first lock on them waits; [Locker.Prepare].
 //   - To acquire and to release costs what the slowest node of the fastest
 //     majority costs. A hung, slow or dead minority adds nothing.
 //   - An attempt that fails, is cancelled or times out leaves nothing behind, as
@@ -20,12 +25,11 @@
 // # What it does not promise
 //
 //   - That a process which is paused (by the scheduler or a debugger) stops working
-//     when its lock ends. It is told when it wakes; after its machine was
-//     suspended, at its next renewal or its next call.
-//   - Exclusion when nodes forget: a node that restarts without its data, or
-//     drops keys, may grant again what it had granted. Run the nodes with
-//     appendonly persistence, or restart them only after the longest TTL.
-//   - Exclusion when a node's clock is set forward by more than the drift.
+//     when its lock ends. It is told when it wakes. What it writes to can refuse it:
+//     that is what the fence is for.
+//   - Exclusion when a node drops single keys, or its clock was set before this
+//     process had seen it; or against clients that know nothing of quarantines when
+//     nodes forget.
 //
 // # Which verb
 //
