@@ -17,10 +17,10 @@ FAILURES  = failures
 # The race detector needs a C compiler. Without one the tests run all the same.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: help test short vet tidy names first fuzz bench demo cover ci chaos nightly tables
+.PHONY: help test short vet tidy names first fuzz bench demo cover ci chaos nightly tables model quickmodel
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-7s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 test: ## run all tests of all modules, under the race detector
 	@command -v redis-server >/dev/null || echo "there is no redis-server: the tests that need one are skipped"
@@ -38,6 +38,7 @@ vet: ## gofmt, go vet, staticcheck and govulncheck
 tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 	go mod tidy -diff
 	cd chaos/linear && go mod tidy -diff
+	cd recipes && go mod tidy -diff
 	@echo "bench: left out of this check: the tests of a library that it measures need a module that cannot be downloaded"
 
 names: ## check that no file names what has no place in it
@@ -62,6 +63,12 @@ nightly: ## run chaos with fresh seeds for NIGHT (8h), and keep the histories of
 tables: ## write the generated tables of docs/chaos.md anew
 	go test ./chaos -count=1 -run 'TestMutants|TestScenarioTable' -update
 
+model: ## check the model of the fenced lock exhaustively, and that it fails without each of its rules; needs spin and gcc
+	docs/model/check.sh
+
+quickmodel: ## the part of make model that takes half a minute
+	docs/model/check.sh quick
+
 bench: ## compare with other libraries on redis-servers of its own; BENCHFLAGS=-help says how
 	cd bench && go run . $(BENCHFLAGS)
 
@@ -72,4 +79,4 @@ cover: ## say how much of the root module its tests run, function by function in
 	go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out | tail -n 1
 
-ci: vet tidy names first test chaos ## all of what CI checks
+ci: vet tidy names first quickmodel test chaos ## all of what CI checks

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -90,29 +91,35 @@ func (m *memory) joined(mark seam.Mark, sent time.Time) {
 	hash := script.Acquire(m.runID(seam.RunID(mark.Value))).Hash
 	m.script.Store(&hash)
 	m.heard(mark.Now, sent, now)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if mark.Value == m.mark {
-		return // as it was: our own clock says until when, and not the node's
-	}
-	m.mark = mark.Value
 	_, written, _ := strings.Cut(mark.Value, ":")
 	born, _ := strconv.ParseInt(written, 10, 64)
 	age := max(0, time.UnixMicro(mark.Now).Sub(time.UnixMilli(born)))
-	why := errors.New("it was new, or had lost its data, " + age.Round(time.Millisecond).String() + " ago")
+	why := fmt.Errorf("it was new, restarted, or had lost its data, %v ago", age.Round(time.Millisecond))
 	switch {
 	case mark.Before == "":
 		why = errors.New("it is new, or has lost its data")
 	case mark.Before != mark.Value:
 		why = errors.New("it was restarted, or is another server now")
 	}
-	m.suspend(now, m.opts.Quarantine-age, why)
+	m.suspend(now, m.opts.Quarantine-age, why, func() bool {
+		// As it was: our own clock says until when, and not the node's.
+		known := mark.Value == m.mark
+		m.mark = mark.Value
+		return !known
+	})
 }
 
-// suspend takes the node's vote away for some time. Under the mutex.
-func (m *memory) suspend(now time.Time, d time.Duration, why error) {
-	if until := now.Add(d); d > 0 && until.After(m.until) {
+// suspend takes the node's vote away for some time, if so it is to be, which is
+// decided under the mutex: the marker must not be there without its quarantine.
+func (m *memory) suspend(now time.Time, d time.Duration, why error, so func() bool) {
+	m.mu.Lock()
+	until := now.Add(d)
+	longer := so() && d > 0 && until.After(m.until)
+	if longer {
 		m.until, m.why = until, why
+	}
+	m.mu.Unlock()
+	if longer {
 		m.opts.Hooks.quarantined(m.name, d, why)
 	}
 }
@@ -120,14 +127,12 @@ func (m *memory) suspend(now time.Time, d time.Duration, why error) {
 // heard takes in the node's time.
 func (m *memory) heard(micros int64, sent, now time.Time) {
 	step, skew := m.clocks.sample(m.node, sent, now, time.UnixMicro(micros))
+	m.mu.Lock()
+	m.skew = skew
+	m.mu.Unlock()
 	if step != 0 {
 		m.opts.Hooks.clockStep(m.name, step)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.skew = skew
-	if step != 0 && m.marked() {
-		m.suspend(now, m.opts.Quarantine, stepError(step))
+		m.suspend(now, m.opts.Quarantine, stepError(step), m.marked)
 	}
 }
 
@@ -167,12 +172,16 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	for _, q := range batch {
 		r := &q.reply
 		switch {
-		case r.outcome != Granted || q.op != opAcquire && q.op != opInspect:
+		case r.outcome != Granted && (r.outcome != Held || q.op != opAcquire) || q.op == opRelease || q.op == opRaise:
 		case q.op == opInspect && r.mark != mark:
 			*r = reply{outcome: Quarantined, err: errForgot}
+		case q.op == opExtend:
+			r.voting = before == 0 && after == 0
 		case skew != 0:
 			r.outcome, r.err = Unfit, skewError{skew, m.opts.MaxNodeSkew}
 		case before > 0 || after > 0:
+			// Also if it has refused: it has no say in who is to have the lock, and
+			// whom it names may have no more than a grant like this one.
 			r.outcome, r.rest, r.err = Quarantined, after, why
 		}
 	}

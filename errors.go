@@ -94,10 +94,10 @@ func (e *NodeError) Error() string {
 	s.WriteString(": ")
 	s.WriteString(e.Outcome.String())
 	switch {
-	case e.Holder != "":
-		fmt.Fprintf(&s, " by %s for %v", e.Holder, e.TTL)
 	case e.Outcome == Quarantined:
 		fmt.Fprintf(&s, " for %v: %v", e.TTL.Round(time.Millisecond), e.Err)
+	case e.Holder != "":
+		fmt.Fprintf(&s, " by %s for %v", e.Holder, e.TTL)
 	case e.Err != nil:
 		s.WriteString(": ")
 		if op := (*net.OpError)(nil); errors.As(e.Err, &op) {
@@ -118,8 +118,8 @@ func (e *NodeError) Unwrap() error { return e.Err }
 // ErrNoQuorum or ErrLost to [errors.Is], and also the context's error if that is
 // what ended it.
 type QuorumError struct {
-	Op   string // "acquire", "extend" or "release"
-	Name string // the lock
+	Op   string // "acquire", "extend", "release" or "prepare"
+	Name string // the lock; "" for prepare
 
 	N       int // nodes in all
 	Need    int // votes that would have been enough
@@ -137,7 +137,11 @@ type QuorumError struct {
 // Error tells it all in one line.
 func (e *QuorumError) Error() string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "redlock: %s %q: %v: %d of %d votes", e.Op, e.Name, e.Kind, e.Granted, e.Need)
+	s.WriteString("redlock: " + e.Op)
+	if e.Name != "" {
+		fmt.Fprintf(&s, " %q", e.Name)
+	}
+	fmt.Fprintf(&s, ": %v: %d of %d votes", e.Kind, e.Granted, e.Need)
 	if e.Cause != nil {
 		fmt.Fprintf(&s, ", %v", e.Cause)
 	}
@@ -158,7 +162,7 @@ func (e *QuorumError) new() bool {
 			votes++
 		}
 	}
-	return e.Kind == ErrNoQuorum && e.Granted < e.Need && votes >= e.Need
+	return e.Name != "" && e.Kind == ErrNoQuorum && e.Granted < e.Need && votes >= e.Need
 }
 
 // Unwrap gives the sentinel, the cause and the per-node errors.

@@ -2,13 +2,11 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/go-multierror"
 	"github.com/quorumlock/redlock/internal/script"
 )
 
@@ -119,14 +117,13 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 		return nil, err
 	}
 	defer lk.leave()
-	c := &census{left: len(lk.nodes), all: make(chan struct{}), nodes: make([]NodeStatus, len(lk.nodes))}
+	n := len(lk.nodes)
+	c := &census{left: n, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.opts.Prefix + name
-	about := &claim{key: key, counter: key + script.FenceSuffix, at: make([]place, len(lk.nodes))}
+	about := &claim{key: key, counter: key + script.FenceSuffix, at: make([]place, n)}
 	sent := lk.opts.Clock.Now()
 	for i, n := range lk.nodes {
-		c.nodes[i] = NodeStatus{Node: n.name, Err: &NodeError{Node: n.name, Outcome: Timeout, Elapsed: lk.opts.NodeTimeout}}
-	}
-	for _, n := range lk.nodes {
+		c.nodes[i].Node = n.name
 		n.submit(&request{op: opInspect, claim: about, deadline: sent.Add(lk.opts.NodeTimeout), to: c}, sent)
 	}
 	limit := time.NewTimer(lk.opts.NodeTimeout)
@@ -138,6 +135,12 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	waited := elapsed(sent, lk.opts.Clock.Now())
+	for i := range c.nodes {
+		if n := &c.nodes[i]; !c.told[i] {
+			n.Err = &NodeError{Node: n.Node, Outcome: Timeout, Elapsed: waited, Err: ended(ctx)}
+		}
+	}
 	return slices.Clone(c.nodes), nil
 }
 
@@ -145,6 +148,7 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 type census struct {
 	mu    sync.Mutex
 	left  int
+	told  []bool
 	all   chan struct{}
 	nodes []NodeStatus
 }
@@ -153,6 +157,7 @@ func (c *census) vote(n *node, q *request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := &q.reply
+	c.told[n.index] = true
 	s := &c.nodes[n.index]
 	s.Token, s.TTL, s.Fence, s.Err = a.holder, max(0, a.ttl), a.fence, nil
 	if a.outcome != Granted {
@@ -169,38 +174,44 @@ func (c *census) vote(n *node, q *request) {
 // first reaches them, whoever's it is, so a program that ends earlier has done
 // its part, too.
 //
-// When ctx ends first, the error is ctx's and says what is the matter with each node
-// that has no vote.
+// When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says
+// what is the matter with each node that has no vote.
 func (lk *Locker) Prepare(ctx context.Context) error {
+	var last *QuorumError
 	for {
 		nodes, err := lk.survey(ctx, script.Marker)
 		if err != nil {
 			return err
 		}
-		var absent multierror.Error
-		absent.ErrorFormat = oneLine
+		absent := &QuorumError{Op: "prepare", N: len(nodes), Need: len(nodes), Granted: len(nodes), Kind: ErrNoQuorum}
 		wait := time.Second
 		for _, n := range nodes {
 			if n.Err == nil {
 				continue
 			}
-			absent.Errors = append(absent.Errors, n.Err)
+			absent.Granted--
+			absent.Failed++
+			absent.note(n.Err)
 			if n.Err.Outcome == Quarantined {
 				wait = min(wait, n.Err.TTL+time.Millisecond)
 			}
 		}
-		if len(absent.Errors) == 0 {
+		if absent.Failed == 0 {
 			return nil
+		}
+		if last == nil || ctx.Err() == nil { // else it was cut short, and knows less
+			last = absent
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
+			continue
 		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("redlock: prepare: %w: %d of %d nodes have no vote (%w)", ended(ctx), len(absent.Errors), len(nodes), &absent)
+			last.Cause = ended(ctx)
 		case <-lk.closing:
-			timer.Stop()
-			return errors.Join(ErrClosed, absent.ErrorOrNil())
+			last.Cause = ErrClosed
 		}
+		timer.Stop()
+		return last
 	}
 }

@@ -39,7 +39,8 @@ type Lock struct {
 
 // A seat is what a node's word is worth to a lock.
 type seat struct {
-	granted bool  // it has granted the lock, when it could not have forgotten another's
+	granted bool  // it has granted the lock, and has a vote
+	waits   bool  // it has granted the lock, and had no vote when it was asked last
 	filled  int32 // the extension in which it was filled anew; 0: it was not
 }
 
@@ -275,11 +276,9 @@ func (l *Lock) weigh(r *round, i int, a *reply) vote {
 	case Granted:
 		switch r.op {
 		case opAcquire:
-			l.mu.Lock()
-			l.seats[i].granted = true
-			l.mu.Unlock()
+			l.seated(i, true)
 		case opExtend:
-			if !l.counts(i) {
+			if !l.counts(i, a.voting) {
 				a.outcome = Refilled
 				return voteNo
 			}
@@ -296,8 +295,19 @@ func (l *Lock) weigh(r *round, i int, a *reply) vote {
 		if r.op != opAcquire {
 			return voteNo
 		}
+	case Quarantined:
+		if r.op == opAcquire && a.holder == "" {
+			l.seated(i, false)
+		}
 	}
 	return voteNone
+}
+
+// seated notes that node i has granted the lock, with a vote or without.
+func (l *Lock) seated(i int, voting bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.seats[i].granted, l.seats[i].waits = voting, !voting
 }
 
 // counts reports whether an extension that node i confirms is a vote. A node
@@ -308,13 +318,20 @@ func (l *Lock) weigh(r *round, i int, a *reply) vote {
 // token all along, so no rival can have had a quorum of nodes, and the filled one
 // has kept it since.
 //
-// The same goes for a node of whose grant we do not know, or that may have forgotten
-// a rival when it gave it, as if it had been filled up in the extension in which that
-// is found.
-func (l *Lock) counts(i int) bool {
+// The same goes for a node of whose grant we do not know, as if it had been filled
+// up in the extension in which that is found. One that may have forgotten a rival
+// when it granted the lock does not count until it has a vote: by then that rival's
+// lock has ended, and the node has had ours ever since.
+func (l *Lock) counts(i int, voting bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &l.seats[i]
+	if s.waits {
+		if !voting {
+			return false
+		}
+		s.granted, s.waits = true, false
+	}
 	if !s.granted && s.filled == 0 {
 		s.filled = l.rounds
 	}
@@ -333,7 +350,7 @@ func (l *Lock) fillUp(i int) {
 	if l.cause != nil {
 		return
 	}
-	l.seats[i].filled = l.rounds
+	l.seats[i].filled, l.seats[i].waits = l.rounds, false
 	now := l.locker.opts.Clock.Now()
 	q := &request{op: opAcquire, claim: &l.claim, deadline: now.Add(l.locker.opts.NodeTimeout), to: nobody{}}
 	l.locker.nodes[i].submit(q, now)

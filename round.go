@@ -167,8 +167,8 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 		default:
 			b.add(voteNone)
 		}
-		if r.told[i] && answer.Outcome == Quarantined {
-			answer.TTL = r.reqs[i].reply.rest
+		if answer.Outcome == Quarantined {
+			answer.Holder, answer.TTL = "", r.reqs[i].reply.rest
 		}
 		if answer.Outcome != Granted {
 			e.note(&answer)

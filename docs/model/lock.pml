@@ -1,0 +1,315 @@
+/*
+ * The fenced lock over three nodes, for spin. README.md says how to run it, what it
+ * shows, and what it leaves out.
+ *
+ * A process is an attempt. Its token is fresh, so a client that tries again is just
+ * another attempt, and attempts that overlap as they like include those of one
+ * client. An attempt carries its own messages: a request is a bit in acq, rai or ext
+ * until it is carried out, which may be never, or long after the attempt is over.
+ * What a node does is one atomic step, as a script is. The reply comes in the same
+ * step or is lost; one that comes later is the same as a client that acts later.
+ *
+ * No steps, because nobody acts upon them: a refusal (it is as if the request were
+ * still on its way), giving up (the same as doing nothing more), a release (the same
+ * as a key that ends; with EXCLUSION, as a validity that does).
+ *
+ * Set by -D: ATTEMPTS; DUPS, how many requests are carried out twice; HIGHEST, the
+ * largest proposal; EXTEND, holders extend once; EXCLUSION, see Time; FORGETS and
+ * JUMPS, nodes lose their data and their clocks step, any of them, at any time, as
+ * often as they like. And the name of a rule, to take it out.
+ */
+#ifndef ATTEMPTS
+#define ATTEMPTS 2
+#endif
+#ifndef DUPS
+#define DUPS 0
+#endif
+#ifndef HIGHEST
+#define HIGHEST 3
+#endif
+#ifndef TROUBLES
+#define TROUBLES 9
+#endif
+#define most(x, y)  ((x) > (y) -> (x) : (y))
+#define least(x, y) ((x) < (y) -> (x) : (y))
+#define bit(x)      (1 << (x))
+#define quorum(s)   ((s) == 3 || (s) > 4)   /* two or three of three bits */
+
+byte C[3], owner[3];                        /* a node's counter; whose key it has, 0: nobody's */
+byte dups = DUPS;
+byte begun, touched;                        /* attempts that have a grant, nodes that gave one */
+byte fence[ATTEMPTS], top, holders, done;   /* the judge's, no rule looks at them */
+
+/*
+ * Time. Without EXCLUSION there is none: a key may end at any moment, and the fences
+ * must be right all the same. Whether it has ended is decided when it is looked at:
+ * as good as an event of its own, and fewer states.
+ *
+ * With EXCLUSION over[a] is 0 while the validity of attempt a runs, 1 when only that
+ * of its extension does, 2 when its holder has been told (or gave up, or released).
+ * A node's key outlives the validity that came with it, since that counts from
+ * before the request was sent: so much is asked of clocks, and no more. Numbers do
+ * not decide who gets a key; without BY_END they are left away.
+ */
+byte over[ATTEMPTS], lease[3];              /* lease: the key is as an acquire (0) or an extension (1) left it */
+#if EXCLUSION
+#define TIMED    1
+#define ended(x) (over[owner[x] - 1] > lease[x])
+#else
+#define TIMED    0
+#define ended(x) 1
+#endif
+#define free(x)  (owner[x] == 0 || ended(x))
+#if EXCLUSION && !BY_END
+#define NUMBERS  0
+#else
+#define NUMBERS  1
+#endif
+
+/* Rule: a token for each attempt. ONE_TOKEN: one for the first two, a client's, in turn. */
+#if ONE_TOKEN
+#define v    (_pid == 1 -> 1 : 1 + _pid)
+#define turn (_pid != 1 || done || over[0] == 2)
+#else
+#define v    (1 + _pid)
+#define turn (begun >= _pid)                /* all alike: numbered as they begin, no mirror images */
+#endif
+
+/*
+ * Rule: a node commits t when its counter is t and the key is the attempt's.
+ * NOT_STORED: the largest number of a quorum is good enough.
+ */
+#if NOT_STORED
+#define committed(x) (n[x] > 0)
+#else
+#define committed(x) (n[x] == t)
+#endif
+
+/*
+ * Rule: no raise where the counter is above t. It can be while the key is the
+ * attempt's, if that ended and a copy of the request set it anew; whoever had it in
+ * between may have taken t. RAISE_ABOVE: such a node says yes.
+ */
+#if RAISE_ABOVE
+#define raisable(x) (owner[x] == v)
+#else
+#define raisable(x) (owner[x] == v && C[x] <= t)
+#endif
+
+/*
+ * Rule: a node counts for an extension if its counter is not above t, be the key
+ * still there or set anew: then nobody has won with its vote since. MINE_PROVES: a
+ * key that is there is proof enough. NO_WITNESS: one that was gone counts, too.
+ */
+#if NO_WITNESS
+#define witness(x) 1
+#elif MINE_PROVES
+#define witness(x) (C[x] <= t || owner[x] == v)
+#else
+#define witness(x) (C[x] <= t)
+#endif
+
+/*
+ * Rule: a node that forgot has no vote until every lock that it may have granted is
+ * over. Here: the one that it had, which is less, so nodes may do more than they do.
+ * NO_QUARANTINE: it votes at once. Rule: clients do the same with a node whose clock
+ * stepped, which ended its keys. All of them have seen its clock before; the node
+ * itself does not know, and grants. NO_DETECTION: they count its vote.
+ */
+byte had[3], asof[3];                       /* the key that was lost, and its lease */
+#define past(x)   (had[x] == 0 || over[had[x] - 1] > asof[x])
+#if JUMPS && !NO_DETECTION
+#define counts(x) past(x)
+#else
+#define counts(x) 1
+#endif
+
+/*
+ * Rule: n = max(C + 1, p), with p the client's clock, clamped to the node's. While
+ * nobody forgets, clocks are of no importance: p is any number, and another at each
+ * node. With FORGETS it is any that the clamp lets through: SPREAD ticks, which is
+ * twice S and what the nodes' clocks differ. Quarantine must be longer. A tick has
+ * more numbers than can be counted up in it. NO_CLAMP: any number again.
+ */
+#if FORGETS && !EXCLUSION
+#ifndef SPREAD
+#define SPREAD 1
+#endif
+#if NO_QUARANTINE
+#define QUARANTINE 0
+#elif !defined(QUARANTINE)
+#define QUARANTINE (SPREAD + 1)
+#endif
+#define END      (SPREAD + 1)               /* the last tick */
+#define TICK     16
+byte now, back[3];                          /* when the node votes again */
+#define votes(x) (now >= back[x])
+#if NO_CLAMP
+#define low      0
+#define high     (END + SPREAD)
+#else
+#define low      now
+#define high     (now + SPREAD)
+#endif
+#else
+#define TICK     1
+#define low      0
+#define high     HIGHEST
+#if FORGETS && !NO_QUARANTINE
+#define votes(x) past(x)
+#else
+#define votes(x) 1
+#endif
+#endif
+
+hidden byte i, x, set;                      /* used within one step */
+
+/* All nodes are alike: numbered as they grant. */
+inline pick(when, s) {
+  if
+  :: (when) && s & 1 -> i = 0
+  :: (when) && s & 2 && touched > 0 -> i = 1
+  :: (when) && s & 4 && touched > 1 -> i = 2
+  fi
+}
+
+inline only(condition) {                    /* a refusal */
+  if :: condition :: else -> goto end fi
+}
+
+inline taken(s) {
+  if :: s = s & ~bit(i) :: dups > 0 -> dups-- fi
+}
+
+/*
+ * What is promised. An attempt is complete with its last commit: if it were later,
+ * it would have less to be compared with. first is the largest fence that was
+ * complete before its own first commit. BY_END: before its last.
+ */
+#if BY_END
+#define bound top
+#else
+#define bound first
+#endif
+inline complete() {
+  if
+  :: quorum(yes) && !won && !over[_pid] ->  /* the clock is looked at after the last vote */
+    printf("attempt %d HOLDS, its fence is %d\n", _pid + 1, t);
+    assert(!TIMED || !holders);
+    for (x : 0 .. ATTEMPTS - 1) { assert(!NUMBERS || t != fence[x]) }
+    assert(!NUMBERS || t > bound);
+    holders = holders + TIMED; fence[_pid] = t * NUMBERS; top = most(top, t * NUMBERS);
+    won = 1; yes = 0; first = 0;
+#if EXTEND
+    ext = 7
+#else
+    done = done + !TIMED
+#endif
+  :: else
+  fi
+}
+
+/* With a quorum of grants: choose the fence now, or wait for more of them. */
+#define at(x) (committed(x) -> since[x] : 255)
+inline decide() {
+  set = (n[0] > 0) | (n[1] > 0) << 1 | (n[2] > 0) << 2;
+  if
+  :: quorum(set) ->
+    t = most(most(n[0], n[1]), n[2]);
+    yes = committed(0) | committed(1) << 1 | committed(2) << 2;
+    rai = set & ~yes;
+    first = least(least(at(0), at(1)), at(2));
+    n[0] = 0; n[1] = 0; n[2] = 0; since[0] = 0; since[1] = 0; since[2] = 0;
+    complete()
+  :: set != 7
+  fi
+}
+
+active [ATTEMPTS] proctype attempt() {
+  byte acq = 7, rai, ext;                   /* requests on their way, a bit for each node */
+  byte n[3], since[3];                      /* the numbers granted; top at that moment */
+  byte t, yes, first;                       /* the fence; who committed it */
+  bit won, sure;                            /* sure: the extension is confirmed */
+end:
+  do
+  :: atomic { pick(turn && done < ATTEMPTS, acq);
+    only(votes(i) && (owner[i] == v || free(i)));
+    if
+    :: owner[i] == v                        /* again: it is told the number that it has */
+    :: free(i) ->
+      select (x : low .. high); x = x * TICK;
+      C[i] = (NUMBERS -> most(C[i] + 1, x) : 1); owner[i] = v; lease[i] = 0
+    fi;
+    printf("attempt %d: node %d grants %d\n", _pid + 1, i + 1, C[i]);
+    touched = most(touched, i + 1); begun = most(begun, _pid + 1);
+    taken(acq);
+    if
+    :: printf("           its reply is lost\n")
+    :: t == 0 && counts(i) -> n[i] = C[i]; since[i] = top; decide()
+    fi }
+
+  :: atomic { pick(done < ATTEMPTS, rai);
+    only(raisable(i));
+    C[i] = most(C[i], t);
+    printf("attempt %d: node %d says yes to %d, and has %d\n", _pid + 1, i + 1, t, C[i]);
+    taken(rai);
+    if
+    :: printf("           its reply is lost\n")
+    :: !won -> yes = yes | bit(i); complete()
+    fi }
+
+  :: atomic { pick(done < ATTEMPTS, ext);
+    only(witness(i) && (owner[i] == v || free(i) && votes(i)));
+    owner[i] = v; lease[i] = 1; C[i] = most(C[i], t);
+    printf("attempt %d: node %d extends, and has %d\n", _pid + 1, i + 1, C[i]);
+    taken(ext);
+    if
+    :: printf("           its reply is lost\n")
+    :: !sure && counts(i) ->
+      first = (yes -> first : top); yes = yes | bit(i);
+      if
+      :: quorum(yes) ->
+        printf("attempt %d HAS EXTENDED\n", _pid + 1);
+        assert(first <= t);                 /* nobody won after it and before the first of these votes */
+        sure = 1; first = 0; done = done + !TIMED
+      :: else
+      fi
+    fi }
+
+  :: atomic { TIMED && begun > _pid && over[_pid] < 2 ->
+    over[_pid] = (sure && !over[_pid] -> 1 : 2);
+    only(over[_pid] == 2);
+    printf("attempt %d is over\n", _pid + 1);
+    holders = holders - won;
+    only(!NUMBERS);                         /* without them nothing of it matters any more: */
+    acq = 0; ext = 0; t = 1; yes = 0; sure = 0; n[0] = 0; n[1] = 0; n[2] = 0;
+    for (x : 0 .. 2) {                      /* a key that may end at any moment is in nobody's way */
+      if :: owner[x] == v -> owner[x] = 0; lease[x] = 0 :: else fi;
+      if :: had[x] == v -> had[x] = 0; asof[x] = 0 :: else fi
+    } }
+  od
+}
+
+#if FORGETS || JUMPS
+active proctype trouble() {
+  byte troubles = TROUBLES;
+end:
+  do
+  :: atomic { pick(done < ATTEMPTS && touched > 0 && troubles > 0, 7);
+    only(owner[i] || C[i] * NUMBERS);
+    troubles = troubles - (troubles < 9);
+    printf("node %d loses its keys\n", i + 1);
+#if EXCLUSION
+    if :: past(i) && !ended(i) -> had[i] = owner[i]; asof[i] = lease[i] :: else fi;
+#else
+    C[i] = 0; back[i] = least(now + QUARANTINE, END + 1);
+#endif
+    owner[i] = 0; lease[i] = 0 }
+#if FORGETS && !EXCLUSION
+  :: atomic { done < ATTEMPTS && now < END -> now++;
+    printf("the clock says %d\n", now * TICK);
+    for (x : 0 .. 2) { back[x] = (votes(x) -> 0 : back[x]) } }
+#endif
+  od
+}
+#endif

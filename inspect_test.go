@@ -1,0 +1,161 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
+)
+
+func inspected(t *testing.T, lk *Locker, name string) *Status {
+	t.Helper()
+	s, err := lk.Inspect(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestInspect: who has the lock, for how long, with which number, and which nodes
+// say so.
+func TestInspect(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 5)
+		lk, err := New(nodes.Clients(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lk.Close()
+		if s := inspected(t, lk, "a"); s.Verdict != Free || s.Fence != 0 || s.Token != "" || len(s.Nodes) != 5 {
+			t.Errorf("nobody has had it: %+v", s)
+		}
+		l := acquired(t, lk, "a")
+		pass(4 * time.Second)
+		s := inspected(t, lk, "a")
+		if s.Verdict != Taken || s.Token != l.Token() || s.Fence != l.Fence() || s.TTL <= 5*time.Second || s.TTL > 6*time.Second {
+			t.Errorf("held for four seconds: %+v", s)
+		}
+		if at := s.Nodes[4]; at.Node != nodes.Addr(4) || at.Token != l.Token() || at.Err != nil || at.TTL != s.TTL {
+			t.Errorf("one of the nodes: %+v", at)
+		}
+
+		nodes.Kill(0)
+		nodes.Hang(1)
+		nodes.Mini(2).FlushAll()
+		s = inspected(t, lk, "a")
+		if s.Verdict != Unknown && s.Verdict != Split {
+			t.Errorf("two of five nodes hold it: %+v", s)
+		}
+		for i, want := range []Outcome{Unreachable, Timeout, Quarantined} {
+			if e := s.Nodes[i].Err; e == nil || e.Outcome != want {
+				t.Errorf("node %d: %v, want %v", i, e, want)
+			}
+		}
+		if e := s.Nodes[2].Err; e != nil && (e.TTL <= 10*time.Second || !strings.Contains(e.Error(), "quarantined for 10.") || !strings.Contains(e.Error(), "lost its data")) {
+			t.Errorf("the quarantine is told as %v", e)
+		}
+		nodes.Restart(0, true)
+		nodes.Resume(1)
+		pass(2 * time.Second)
+		if s := inspected(t, lk, "a"); s.Verdict != Taken || s.Nodes[0].Err == nil || s.Nodes[0].Token != l.Token() {
+			t.Errorf("four of five nodes hold it, one of them without a vote: %+v", s)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if s := inspected(t, lk, "a"); s.Verdict != Free && s.Verdict != Split || s.Fence != l.Fence() {
+			t.Errorf("released: %+v", s)
+		}
+		pass(11 * time.Second)
+		if s := inspected(t, lk, "a"); s.Verdict != Free || s.Nodes[0].Err != nil || s.Nodes[2].Err != nil {
+			t.Errorf("all nodes have votes again: %+v", s)
+		}
+	})
+}
+
+// TestInspectBad: what cannot be asked.
+func TestInspectBad(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		lk := newModels(3).locker(t, nil)
+		for _, name := range []string{"", "a" + script.FenceSuffix, script.Marker} {
+			if _, err := lk.Inspect(t.Context(), name); err == nil || !strings.HasPrefix(err.Error(), "redlock: inspect: the name") {
+				t.Errorf("%q: %v", name, err)
+			}
+			if _, err := lk.TryAcquire(t.Context(), name); err == nil || !strings.HasPrefix(err.Error(), "redlock: acquire: the name") {
+				t.Errorf("%q: %v", name, err)
+			}
+		}
+		lk.Close()
+		if _, err := lk.Inspect(t.Context(), "a"); !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestVerdict: what the nodes' words come to.
+func TestVerdict(t *testing.T) {
+	us, they := NodeStatus{Token: "us", TTL: 3 * time.Second, Fence: 7}, NodeStatus{Token: "they", TTL: time.Second, Fence: 6}
+	sooner := NodeStatus{Token: "us", TTL: 2 * time.Second, Fence: 7}
+	free, down := NodeStatus{}, NodeStatus{Err: &NodeError{Outcome: Unreachable}}
+	quarantined := NodeStatus{Err: &NodeError{Outcome: Quarantined}}
+	for _, tt := range []struct {
+		name  string
+		nodes []NodeStatus
+		want  Verdict
+		ttl   time.Duration
+	}{
+		{"all hold it", []NodeStatus{us, us, us, us, sooner}, Taken, 3 * time.Second},
+		{"just a quorum does", []NodeStatus{us, free, sooner, they, us}, Taken, 2 * time.Second},
+		{"two of each", []NodeStatus{us, us, they, they, free}, Split, 0},
+		{"a quorum could grant it", []NodeStatus{us, us, free, free, free}, Free, 0},
+		{"not with a node in quarantine", []NodeStatus{us, us, free, free, quarantined}, Split, 0},
+		{"too few to tell", []NodeStatus{us, us, down, down, down}, Unknown, 0},
+		{"enough to tell", []NodeStatus{us, us, us, down, down}, Taken, 3 * time.Second},
+	} {
+		s := &Status{Nodes: tt.nodes}
+		s.judge(3)
+		if s.Verdict != tt.want || s.TTL != tt.ttl {
+			t.Errorf("%s: %v for %v, want %v for %v", tt.name, s.Verdict, s.TTL, tt.want, tt.ttl)
+		}
+	}
+}
+
+// TestPrepare: new nodes have no vote at first; Prepare returns when they do, or
+// says what is the matter.
+func TestPrepare(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		for i := range 3 {
+			nodes.Mini(i).FlushAll()
+		}
+		begin := time.Now()
+		lk, err := New(nodes.Clients(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = lk.Prepare(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(message(err), "redlock: prepare: no quorum: 0 of 3 votes, context deadline exceeded (10.0.0.1:6379: quarantined for ") {
+			t.Error(err)
+		}
+		if _, err := lk.TryAcquire(t.Context(), "a"); !strings.Contains(message(err), "Locker.Prepare") {
+			t.Error(err)
+		}
+		if err := lk.Prepare(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(begin); took < 10*time.Second || took > 10500*time.Millisecond {
+			t.Errorf("prepared after %v", took)
+		}
+		acquired(t, lk, "a")
+		lk.Close()
+		if err := lk.Prepare(t.Context()); !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A sleeper is the clock of a host that has been suspended: its monotonic clock,
+// and with it every timer, has stood still, and its wall clock has not.
+type sleeper struct {
+	start time.Time // a reading with a monotonic part, which those in a bubble have not
+	begin time.Time // the same instant in the bubble
+	slept atomic.Int64
+}
+
+func (c *sleeper) Now() time.Time {
+	d := time.Duration(c.slept.Load())
+	return asleep(c.start.Add(time.Since(c.begin)+d), d)
+}
+
+// inBubble runs f in a bubble, with such a clock.
+func inBubble(t *testing.T, f func(*testing.T, *sleeper)) {
+	clock := &sleeper{start: time.Now()}
+	bubble(t, func(t *testing.T) {
+		clock.begin = time.Now()
+		f(t, clock)
+	})
+}
+
+func (c *sleeper) sleep(d time.Duration) { c.slept.Add(int64(d)) }
+
+// TestSuspended: a host that slept does not believe in its lock. Who asks learns it
+// at once, and who waits to be told, at the next look at all locks: the timers for
+// the end have most of their time left.
+func TestSuspended(t *testing.T) {
+	inBubble(t, func(t *testing.T, clock *sleeper) {
+		var lost []string
+		lk := newModels(3).locker(t, &Options{Clock: clock, Hooks: &Hooks{Lost: func(l *Lock, _ error) { lost = append(lost, l.Name()) }}})
+		asks, waits, alone := acquired(t, lk, "asks"), acquired(t, lk, "waits"), acquired(t, lk, "alone")
+		asking, waiting := asks.Context(t.Context()), waits.Context(t.Context())
+		pass(time.Second)
+		if err := asking.Err(); err != nil {
+			t.Fatal(err)
+		}
+		clock.sleep(time.Hour)
+		if err := asking.Err(); err != context.Canceled || !errors.Is(context.Cause(asking), ErrLost) {
+			t.Errorf("asked after an hour's sleep: %v, because of %v", err, context.Cause(asking))
+		}
+		select {
+		case <-waiting.Done():
+			t.Error("nobody can have told it yet: it is the look that is to be tested")
+		default:
+		}
+		pass(lk.opts.look())
+		select {
+		case <-waiting.Done():
+		default:
+			t.Errorf("not told within %v after an hour's sleep", lk.opts.look())
+		}
+		if err := alone.Release(t.Context()); !errors.Is(err, ErrLost) {
+			t.Errorf("released after an hour's sleep: %v", err)
+		}
+		if len(lost) != 3 {
+			t.Errorf("the hook was told of %q", lost)
+		}
+	})
+}
+
+// TestNobodyLooksInVain: when the last lock that is watched has ended, nobody looks
+// any more; and somebody does again with the next.
+func TestNobodyLooksInVain(t *testing.T) {
+	inBubble(t, func(t *testing.T, clock *sleeper) {
+		lk := newModels(3).locker(t, &Options{Clock: clock})
+		for range 3 {
+			l := acquired(t, lk, "a")
+			ctx := l.Context(t.Context())
+			pass(2 * time.Second)
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+			lk.renewals.mu.Lock()
+			idle := lk.renewals.looked.IsZero()
+			lk.renewals.mu.Unlock()
+			if ctx.Err() == nil || !idle {
+				t.Errorf("the context says %v; looks no more: %v", ctx.Err(), idle)
+			}
+		}
+		l := acquired(t, lk, "a")
+		ctx := l.Context(t.Context())
+		clock.sleep(time.Hour)
+		pass(2 * lk.opts.look())
+		select {
+		case <-ctx.Done():
+		default:
+			t.Error("not told after an hour's sleep")
+		}
+	})
+}
+
+type tell struct{}
+
+// TestContextsBelow: what is derived from a lock's context ends with it, whoever has
+// found out.
+func TestContextsBelow(t *testing.T) {
+	inBubble(t, func(t *testing.T, clock *sleeper) {
+		lk := newModels(3).locker(t, &Options{Clock: clock})
+		l := acquired(t, lk, "a")
+		ctx := l.Context(context.WithValue(t.Context(), tell{}, "kept"))
+		below, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		if ctx.Value(tell{}) != "kept" {
+			t.Error("the parent's value is gone")
+		}
+		clock.sleep(time.Minute)
+		_ = ctx.Err()
+		<-below.Done()
+		if !errors.Is(context.Cause(below), ErrLost) {
+			t.Errorf("ended because of %v", context.Cause(below))
+		}
+	})
+}
