@@ -17,7 +17,7 @@ FAILURES  = failures
 # The race detector needs a C compiler. Without one the tests run all the same.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: help test short vet tidy names first fuzz bench demo cover ci chaos nightly tables model quickmodel
+.PHONY: help test short vet tidy names first fuzz bench demo cover ci chaos nightly tables recipes model quickmodel
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -62,6 +62,9 @@ nightly: ## run chaos with fresh seeds for NIGHT (8h), and keep the histories of
 
 tables: ## write the generated tables of docs/chaos.md anew
 	go test ./chaos -count=1 -run 'TestMutants|TestScenarioTable' -update
+
+recipes: ## run the recipes of docs/safety.md against real databases
+	cd recipes && go test $(RACE) -count=1 ./...
 
 model: ## check the model of the fenced lock exhaustively, and that it fails without each of its rules; needs spin and gcc
 	docs/model/check.sh

@@ -84,7 +84,7 @@ func (l *Lock) LogValue() slog.Value {
 // comes in time whatever the network does.
 func (l *Lock) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
-	ctx = &lockContext{ctx, l}
+	ctx = &lockContext{ctx, l, cancel}
 	w := &watcher{cancel}
 	l.mu.Lock()
 	if l.cause != nil {
@@ -110,19 +110,25 @@ func (l *Lock) Context(parent context.Context) context.Context {
 }
 
 // A lockContext ends with its lock. To those who ask it for its Err it does not
-// pretend while the alarm is on its way: a process that was stopped, or suspended
-// with its machine, is told at its first look.
+// pretend while the alarm is on its way, or whoever ends the lock goes from one
+// context to the next: a process that was stopped, or suspended with its machine,
+// is told at its first look.
 type lockContext struct {
 	context.Context
-	lock *Lock
+	lock   *Lock
+	cancel context.CancelCauseFunc
 }
 
 func (c *lockContext) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
 	}
-	if l := c.lock; left(l.Until(), l.locker.opts.Clock.Now()) <= 0 {
-		l.expire()
+	why := c.lock.why()
+	if why == nil && left(c.lock.Until(), c.lock.locker.opts.Clock.Now()) <= 0 {
+		why = c.lock.expire()
+	}
+	if why != nil {
+		c.cancel(why)
 	}
 	return c.Context.Err()
 }

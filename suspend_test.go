@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -99,6 +100,25 @@ func TestNobodyLooksInVain(t *testing.T) {
 			t.Error("not told after an hour's sleep")
 		}
 	})
+}
+
+// TestAllContextsAtOnce: whoever ends a lock goes from one of its contexts to the
+// next, and none of them says meanwhile that it has not ended.
+func TestAllContextsAtOnce(t *testing.T) {
+	lk := newModels(3).locker(t, &Options{TTL: 100 * time.Millisecond})
+	l := acquired(t, lk, "a")
+	all := make([]context.Context, 20_000)
+	for i := range all {
+		all[i] = l.Context(t.Context())
+	}
+	for left(l.Until(), time.Now()) > 0 {
+		runtime.Gosched()
+	}
+	for i, ctx := range all {
+		if ctx.Err() == nil {
+			t.Fatalf("context %d says that the lock has not ended", i)
+		}
+	}
 }
 
 type tell struct{}
