@@ -100,6 +100,9 @@ func (s *story) worker(name string) (*redlock.Locker, error) {
 		NodeUp: func(node string, down time.Duration) {
 			s.tell(name, "finds %s up again, after %s", node, figure(down))
 		},
+		Quarantined: func(node string, d time.Duration, _ error) {
+			s.tell(name, "gives %s no vote for %s: it was restarted, and may have forgotten a lock", node, figure(d))
+		},
 		Lost: func(_ *redlock.Lock, cause error) { s.tell(name, "has lost the lock: %v", cause) },
 	}})
 }
@@ -117,8 +120,8 @@ func (s *story) take(ctx context.Context, a *redlock.Locker) (*redlock.Lock, err
 	if !within(soon, func() bool { votes = s.holding(lock); return votes == len(s.readers) }) {
 		return nil, fmt.Errorf("only %d of %d nodes have A's token", votes, len(s.readers))
 	}
-	s.tell("A", "has locked %q in %s: token %s, %d of %d votes, valid for %s of its TTL of %v",
-		demoKey, figure(took), short(lock.Token()), votes, len(s.readers), figure(valid), demoTTL)
+	s.tell("A", "has locked %q in %s: token %s, fence %d, %d of %d votes, valid for %s of its TTL of %v",
+		demoKey, figure(took), short(lock.Token()), lock.Fence(), votes, len(s.readers), figure(valid), demoTTL)
 	time.Sleep(beat)
 	return lock, nil
 }
@@ -213,7 +216,11 @@ func (s *story) handOver(ctx context.Context, held *redlock.Lock, next <-chan tu
 	if t.at.Before(released) {
 		return nil, errors.New("worker B had the lock before A released it")
 	}
-	s.tell("B", "has it, %s after A let go: token %s, %d of %d votes", figure(t.at.Sub(released)), short(t.lock.Token()), s.holding(t.lock), len(s.readers))
+	s.tell("B", "has it, %s after A let go: token %s, fence %d, %d of %d votes",
+		figure(t.at.Sub(released)), short(t.lock.Token()), t.lock.Fence(), s.holding(t.lock), len(s.readers))
+	if t.lock.Fence() <= held.Fence() {
+		return nil, errors.New("the fence of B's lock is not larger than that of A's")
+	}
 	time.Sleep(beat)
 	return t.lock, nil
 }
@@ -237,7 +244,7 @@ func (s *story) bringBack(held *redlock.Lock) error {
 	return nil
 }
 
-// finish: B releases, and no node has any key.
+// finish: B releases, and no node has any key of a lock.
 func (s *story) finish(ctx context.Context, lock *redlock.Lock) error {
 	if err := lock.Release(ctx); err != nil {
 		return err
@@ -255,6 +262,6 @@ func (s *story) finish(ctx context.Context, lock *redlock.Lock) error {
 	}) {
 		return fmt.Errorf("something is left on the nodes: %s", strings.Join(left, ", "))
 	}
-	s.tell("", "nothing left on any node: %d keys on %d nodes", len(left), len(s.nodes.Nodes))
+	s.tell("", "no lock left on any node: %d keys on %d nodes, apart from each node's marker and the lock's counter", len(left), len(s.nodes.Nodes))
 	return nil
 }

@@ -27,10 +27,27 @@ func notAcquired(cfg *runConfig, err error) error {
 	case cfg.timeout < 0:
 		within = "" // waiting would not have helped
 	}
-	if errors.Is(err, redlock.ErrHeld) {
+	switch {
+	case errors.Is(err, redlock.ErrHeld):
 		return fail(exitBusy, patience, "%s%s", within, reason(why))
+	case mended(why):
+		return fail(exitNoQuorum, patience+"; redlock prepare, run once when nodes are deployed, has them vote before", "%s%s", within, reason(why))
 	}
-	return fail(exitNoQuorum, remedy(why), "%s%s", within, reason(why))
+	return fail(exitNoQuorum, remedy(why.Nodes(), why.Need), "%s%s", within, reason(why))
+}
+
+// mended reports whether there will be votes enough when the nodes that are in
+// quarantine have theirs. That one was not asked to the end is not held against it.
+func mended(why *redlock.QuorumError) bool {
+	waiting, able := 0, why.N
+	for _, n := range why.Nodes() {
+		if n.Outcome == redlock.Quarantined {
+			waiting++
+		} else {
+			able--
+		}
+	}
+	return waiting > 0 && able >= why.Need
 }
 
 // reason says why a lock could not be had: who has it, or which node did what.
@@ -68,11 +85,11 @@ func count(n int, what string) string {
 }
 
 // remedy says what can be done about nodes that give no vote, by the trouble that
-// most of them have.
-func remedy(why *redlock.QuorumError) string {
+// most of them have. A quarantine is none: it passes.
+func remedy(nodes []*redlock.NodeError, need int) string {
 	trouble := make(map[redlock.Outcome]int)
-	for _, n := range why.Nodes() {
-		if n.Outcome != redlock.Held {
+	for _, n := range nodes {
+		if n.Outcome != redlock.Held && n.Outcome != redlock.Quarantined {
 			trouble[n.Outcome]++
 		}
 	}
@@ -84,7 +101,7 @@ func remedy(why *redlock.QuorumError) string {
 	}
 	switch worst {
 	case redlock.Unreachable:
-		return "do these Redis servers run, and can they be reached from here? " + count(why.Need, "node") + " must answer"
+		return "do these Redis servers run, and can they be reached from here? " + count(need, "node") + " must answer"
 	case redlock.Timeout:
 		return "are these Redis servers hung, overloaded or far away? Each has a tenth of --ttl to answer, from 50ms to 500ms, and no longer than --timeout"
 	case redlock.Denied:
@@ -94,5 +111,5 @@ func remedy(why *redlock.QuorumError) string {
 	case redlock.Unfit:
 		return "give independent Redis servers, each one once"
 	}
-	return "look at these nodes: votes of " + count(why.Need, "node") + " are needed"
+	return "look at these nodes: votes of " + count(need, "node") + " are needed"
 }

@@ -2,21 +2,35 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	lua "github.com/quorumlock/redlock/internal/script"
 )
 
 // errHelp says that help was asked for among the flags.
 var errHelp = errors.New("help")
 
-// runConfig is what the command line of redlock run says.
-type runConfig struct {
-	key     string
+// lockFlags are those that everybody needs who uses the nodes.
+type lockFlags struct {
 	nodes   []string // the values of --node as they are; nil: none
 	ttl     time.Duration
 	timeout time.Duration // negative: none
-	argv    []string      // the command
+}
+
+// runConfig is what the command line of redlock run says.
+type runConfig struct {
+	lockFlags
+	key  string
+	argv []string // the command
+}
+
+// prepareConfig is what the command line of redlock prepare says.
+type prepareConfig struct {
+	lockFlags
+	noWait bool
 }
 
 const (
@@ -27,73 +41,25 @@ const (
 	leastTTL = 100 * time.Millisecond
 )
 
-// parseRun reads the arguments of redlock run. It is written out, and not the
-// flag package's, for errors that name flag and value, and to refuse what that
-// one lets pass: a second --key would replace the first without a word, where
-// somebody may have meant to lock both.
+// parseRun reads the arguments of redlock run.
 func parseRun(args []string) (*runConfig, error) {
-	cfg := &runConfig{ttl: defaultTTL, timeout: -1}
-	flags := map[string]func(value string) error{
-		"--key": func(value string) error {
-			cfg.key = value
-			if value == "" {
-				return fail(exitUsage, "give the lock a name", "--key is empty")
-			}
-			return nil
-		},
-		"--node": func(value string) error {
-			cfg.nodes = append(cfg.nodes, value)
-			return nil
-		},
-		"--ttl": func(value string) (err error) {
-			cfg.ttl, err = duration("--ttl", value)
-			switch {
-			case err != nil:
-				return err
-			case cfg.ttl < leastTTL:
-				return fail(exitUsage, "the default is 10s", "--ttl %s is too short: the least is %v", value, leastTTL)
-			case cfg.ttl%time.Millisecond != 0:
-				return fail(exitUsage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
-			}
-			return nil
-		},
-		"--timeout": func(value string) (err error) {
-			cfg.timeout, err = duration("--timeout", value)
-			if err == nil && cfg.timeout < 0 {
-				return fail(exitUsage, "0s asks once; leave --timeout out to wait for as long as it takes", "--timeout %s is negative", value)
-			}
-			return err
-		},
-	}
-
-	given := make(map[string]bool)
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		arg := args[0]
-		args = args[1:]
-		if arg == "--" {
-			break
-		}
-		name, value, inline := strings.Cut(arg, "=")
-		set, known := flags[name]
+	cfg := &runConfig{lockFlags: noFlags}
+	values := cfg.values()
+	values["--key"] = func(value string) error {
+		cfg.key = value
 		switch {
-		case slices.Contains([]string{"-h", "--help"}, arg):
-			return nil, errHelp
-		case !known:
-			return nil, fail(exitUsage, "the flags are --key, --node, --ttl and --timeout, then -- and the command; see redlock help run",
-				"run: unknown flag %s", name)
-		case given[name] && name != "--node":
-			return nil, fail(exitUsage, "one lock has one", "%s is given twice", name)
-		case !inline && (len(args) == 0 || strings.HasPrefix(args[0], "--")):
-			return nil, fail(exitUsage, "if the value begins with dashes, write "+name+"=VALUE", "%s has no value", name)
-		case !inline:
-			value, args = args[0], args[1:]
+		case value == "":
+			return fail(exitUsage, "give the lock a name", "--key is empty")
+		case lua.Lasting(value):
+			return fail(exitUsage, "take another name", "--key %s is what the nodes keep something else under", value)
 		}
-		given[name] = true
-		if err := set(value); err != nil {
-			return nil, err
-		}
+		return nil
 	}
-	cfg.argv = args
+	given, rest, err := scan("run", args, values, nil)
+	if err != nil {
+		return nil, err
+	}
+	cfg.argv = rest
 	const example = "for example: redlock run --key demo -- sh -c 'echo hello'"
 	switch {
 	case !given["--key"]:
@@ -102,6 +68,95 @@ func parseRun(args []string) (*runConfig, error) {
 		return nil, fail(exitUsage, example, "the command to run is missing")
 	}
 	return cfg, nil
+}
+
+// parsePrepare reads the arguments of redlock prepare.
+func parsePrepare(args []string) (*prepareConfig, error) {
+	cfg := &prepareConfig{lockFlags: noFlags}
+	given, rest, err := scan("prepare", args, cfg.values(), map[string]*bool{"--no-wait": &cfg.noWait})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rest) > 0:
+		return nil, fail(exitUsage, "see redlock help prepare", "prepare takes flags only, and was given %q", rest[0])
+	case cfg.noWait && given["--timeout"]:
+		return nil, fail(exitUsage, "--timeout 0s asks once whether all nodes vote", "--no-wait and --timeout do not go together")
+	}
+	return cfg, nil
+}
+
+// noFlags is what counts where nothing is said.
+var noFlags = lockFlags{ttl: defaultTTL, timeout: -1}
+
+// values are the flags, each with what takes its value in.
+func (f *lockFlags) values() map[string]func(value string) error {
+	return map[string]func(value string) error{
+		"--node": func(value string) error {
+			f.nodes = append(f.nodes, value)
+			return nil
+		},
+		"--ttl": func(value string) (err error) {
+			f.ttl, err = duration("--ttl", value)
+			switch {
+			case err != nil:
+				return err
+			case f.ttl < leastTTL:
+				return fail(exitUsage, "the default is 10s", "--ttl %s is too short: the least is %v", value, leastTTL)
+			case f.ttl%time.Millisecond != 0:
+				return fail(exitUsage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
+			}
+			return nil
+		},
+		"--timeout": func(value string) (err error) {
+			f.timeout, err = duration("--timeout", value)
+			if err == nil && f.timeout < 0 {
+				return fail(exitUsage, "0s asks once; leave --timeout out to wait for as long as it takes", "--timeout %s is negative", value)
+			}
+			return err
+		},
+	}
+}
+
+// scan reads the flags at the beginning of a command's arguments, and gives those
+// that are there, and what comes after them. It is written out, and not the flag
+// package's, for errors that name flag and value, and to refuse what that one lets
+// pass: a second --key would replace the first without a word, where somebody may
+// have meant to lock both.
+func scan(command string, args []string, values map[string]func(value string) error, switches map[string]*bool) (given map[string]bool, rest []string, err error) {
+	given = make(map[string]bool)
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		arg := args[0]
+		args = args[1:]
+		if arg == "--" {
+			break
+		}
+		name, value, inline := strings.Cut(arg, "=")
+		set, takesValue := values[name]
+		on, isSwitch := switches[name]
+		switch {
+		case slices.Contains([]string{"-h", "--help"}, arg):
+			return nil, nil, errHelp
+		case !takesValue && !isSwitch:
+			return nil, nil, fail(exitUsage, "the flags are "+strings.Join(append(slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(switches))...), ", ")+"; see redlock help "+command,
+				"%s: unknown flag %s", command, name)
+		case given[name] && name != "--node":
+			return nil, nil, fail(exitUsage, "of all flags, only --node may be repeated", "%s is given twice", name)
+		case isSwitch && inline:
+			return nil, nil, fail(exitUsage, "", "%s takes no value", name)
+		case isSwitch:
+			*on, given[name] = true, true
+			continue
+		case !inline && (len(args) == 0 || strings.HasPrefix(args[0], "--")):
+			return nil, nil, fail(exitUsage, "if the value begins with dashes, write "+name+"=VALUE", "%s has no value", name)
+		case !inline:
+			value, args = args[0], args[1:]
+		}
+		given[name] = true
+		if err := set(value); err != nil {
+			return nil, nil, err
+		}
+	}
+	return given, args, nil
 }
 
 func duration(flag, value string) (time.Duration, error) {

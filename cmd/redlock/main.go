@@ -5,6 +5,10 @@
 //
 // It renews the lock while the command runs, ends the command if the lock is
 // lost, and exits with the command's own status. See redlock help run.
+//
+//	redlock prepare --node redis://a:6379,redis://b:6379,redis://c:6379
+//
+// has new servers ready for it, which otherwise the first lock waits for.
 package main
 
 import (
@@ -88,6 +92,8 @@ func (c *command) dispatch(args []string) (int, error) {
 	switch name {
 	case "run":
 		return c.run(args)
+	case "prepare":
+		return c.prepare(args)
 	case "demo":
 		if err := noMore(name, args); err != nil {
 			return 0, err
@@ -104,21 +110,22 @@ func (c *command) dispatch(args []string) (int, error) {
 	case "help", "-h", "--help":
 		return 0, c.help(args)
 	}
-	return 0, fail(exitUsage, "the commands are run, demo, chaos, version and help; see redlock help",
+	return 0, fail(exitUsage, "the commands are run, prepare, demo, chaos, version and help; see redlock help",
 		"unknown command %q", name)
 }
 
+// helpOn are the texts on commands that have flags.
+var helpOn = map[string]string{"run": usageRun, "prepare": usagePrepare, "chaos": usageChaos}
+
 func (c *command) help(args []string) error {
-	switch {
-	case len(args) == 0:
-		fmt.Fprint(c.stdout, usage)
-	case len(args) == 1 && args[0] == "run":
-		fmt.Fprint(c.stdout, usageRun)
-	case len(args) == 1 && args[0] == "chaos":
-		fmt.Fprint(c.stdout, usageChaos)
-	default:
-		return fail(exitUsage, "there is redlock help, redlock help run and redlock help chaos", "no help on %q", strings.Join(args, " "))
+	text := usage
+	if len(args) > 0 {
+		text = helpOn[args[0]]
 	}
+	if text == "" || len(args) > 1 {
+		return fail(exitUsage, "there is redlock help, and redlock help with one of run, prepare and chaos", "no help on %q", strings.Join(args, " "))
+	}
+	fmt.Fprint(c.stdout, text)
 	return nil
 }
 

@@ -8,12 +8,15 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/embedded"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
@@ -97,6 +100,32 @@ func TestNothingIsLeftInTheProcess(t *testing.T) {
 	code := main1([]string{"run", "--key", "k", "--", "cat"}, os.Environ(), strings.NewReader("through"), &stdout, &stderr)
 	if code != 0 || stdout.String() != "through" {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, &stdout, &stderr)
+	}
+}
+
+// The child's fence grows from lock to lock, and replaces what the environment has.
+func TestFence(t *testing.T) {
+	nodes, err := embedded.Start(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nodes.Close()
+	env := append(os.Environ(), "REDLOCK_FENCE=9", nodesVariable+"="+strings.Join(nodes.URLs(), ","))
+	var before int64
+	for range 3 {
+		var stdout, stderr strings.Builder
+		if code := main1([]string{"run", "--key", "k", "--", "env"}, env, strings.NewReader(""), &stdout, &stderr); code != 0 {
+			t.Fatalf("exit code %d, stderr %q", code, &stderr)
+		}
+		found := regexp.MustCompile(`(?m)^REDLOCK_FENCE=(.*)$`).FindAllStringSubmatch(stdout.String(), -1)
+		if len(found) != 1 {
+			t.Fatalf("found %q in %q", found, &stdout)
+		}
+		fence, err := strconv.ParseInt(found[0][1], 10, 64)
+		if err != nil || fence <= before || fence == 9 {
+			t.Errorf("fence %q after %d: %v", found[0][1], before, err)
+		}
+		before = fence
 	}
 }
 

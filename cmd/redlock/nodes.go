@@ -91,26 +91,29 @@ func hostIn(text string) string {
 }
 
 // connect opens a Locker. Errors are about the nodes: the flags have been checked.
-func (c *command) connect(urls []string, ttl time.Duration) (*redlock.Locker, error) {
-	locker, err := redlock.Connect(urls, &redlock.Options{TTL: ttl, Hooks: c.hooks()})
+func (c *command) connect(urls []string, ttl time.Duration) (*redlock.Locker, *quarantines, error) {
+	nodes := &quarantines{say: c.say, nodes: len(urls)}
+	locker, err := redlock.Connect(urls, &redlock.Options{TTL: ttl, Hooks: c.hooks(nodes)})
 	if err == nil {
-		return locker, nil
+		return locker, nodes, nil
 	}
 	if node := new(redlock.NodeError); errors.As(err, &node) {
-		return nil, fail(exitNoQuorum, "give independent Redis servers, each one once", "%v", err)
+		return nil, nil, fail(exitNoQuorum, "give independent Redis servers, each one once", "%v", err)
 	}
-	return nil, fail(exitUsage, "give each Redis server once", "%v", err)
+	return nil, nil, fail(exitUsage, "give each Redis server once", "%v", err)
 }
 
-// hooks tell an operator in words what happens to the nodes. That the lock is
-// lost is not among them: run tells that, with what it does about it.
-func (c *command) hooks() *redlock.Hooks {
+// hooks tell an operator in words what happens to the nodes. Not among them are
+// that the lock is lost, which run tells, with what it does about it; and that a
+// node's clock was set, which is why it has no vote then, and told as that.
+func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 	return &redlock.Hooks{
 		Warning:  func(err error) { c.say("warning: %s", plain(err)) },
 		NodeDown: func(e *redlock.NodeError) { c.say("node down: %v", e) },
 		NodeUp: func(node string, down time.Duration) {
 			c.say("node up again: %s, after %v", node, down.Round(time.Millisecond))
 		},
+		Quarantined: nodes.found,
 		Unreleased: func(l *redlock.Lock, err error) {
 			c.say("%q may stay locked until its TTL is over: %s", l.Name(), plain(err))
 		},

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -16,6 +17,12 @@ import (
 // quiet is how long we wait for a lock before we say what we are waiting for:
 // long enough for ordinary contention to be no news.
 const quiet = time.Second
+
+// stragglers is how much longer than for a quorum of new nodes we wait for their votes.
+// They have been new since the same moment, or nearly so, and the vote of a node that
+// comes too late is none until the lock was extended twice: until then, one of the
+// others that is restarted would cost us the lock.
+const stragglers = 100 * time.Millisecond
 
 // run is redlock run.
 func (c *command) run(args []string) (code int, err error) {
@@ -46,13 +53,13 @@ func (c *command) run(args []string) (code int, err error) {
 		defer cluster.Close()
 		urls = cluster.URLs()
 	}
-	locker, err := c.connect(urls, cfg.ttl)
+	locker, nodes, err := c.connect(urls, cfg.ttl)
 	if err != nil {
 		return 0, err
 	}
 	defer locker.Close()
 
-	lock, err := c.await(locker, cfg, signals)
+	lock, err := c.await(locker, nodes, cfg, signals)
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +67,8 @@ func (c *command) run(args []string) (code int, err error) {
 	// lock within a lock that has to be the inner one's.
 	child := &exec.Cmd{
 		Path: path, Args: cfg.argv,
-		Env:   append(slices.Clone(c.env), "REDLOCK_KEY="+lock.Name(), "REDLOCK_TOKEN="+lock.Token()),
+		Env: append(slices.Clone(c.env),
+			"REDLOCK_KEY="+lock.Name(), "REDLOCK_TOKEN="+lock.Token(), "REDLOCK_FENCE="+strconv.FormatInt(lock.Fence(), 10)),
 		Stdin: c.stdin, Stdout: c.stdout, Stderr: c.stderr,
 	}
 	ended, lost, err := c.supervise(child, lock, signals)
@@ -84,10 +92,10 @@ type interrupted struct{ os.Signal }
 
 func (i interrupted) Error() string { return i.String() }
 
-// await waits for the lock, until cfg.timeout or a signal.
-func (c *command) await(locker *redlock.Locker, cfg *runConfig, signals <-chan os.Signal) (*redlock.Lock, error) {
+// untilSignal gives a context that a signal ends, and what ends the listening: later
+// signals are somebody else's.
+func untilSignal(signals <-chan os.Signal) (ctx context.Context, stop func()) {
 	ctx, interrupt := context.WithCancelCause(context.Background())
-	defer interrupt(nil)
 	done := make(chan struct{})
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -97,10 +105,18 @@ func (c *command) await(locker *redlock.Locker, cfg *runConfig, signals <-chan o
 		case <-done:
 		}
 	})
+	return ctx, func() {
+		close(done)
+		watch.Wait()
+		interrupt(nil)
+	}
+}
 
-	lock, err := c.acquire(ctx, locker, cfg)
-	close(done)
-	watch.Wait()
+// await waits for the lock, until cfg.timeout or a signal.
+func (c *command) await(locker *redlock.Locker, nodes *quarantines, cfg *runConfig, signals <-chan os.Signal) (*redlock.Lock, error) {
+	ctx, stop := untilSignal(signals)
+	lock, err := c.acquire(ctx, locker, nodes, cfg)
+	stop()
 	var by interrupted
 	switch {
 	case errors.As(context.Cause(ctx), &by):
@@ -118,7 +134,7 @@ func (c *command) await(locker *redlock.Locker, cfg *runConfig, signals <-chan o
 // acquire asks once, and then waits. The first answer tells a person who waits
 // what for; it also is the better reason where the time runs out in the middle of
 // a round, of which one only knows then that the nodes have not answered yet.
-func (c *command) acquire(ctx context.Context, locker *redlock.Locker, cfg *runConfig) (*redlock.Lock, error) {
+func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cfg *runConfig) (*redlock.Lock, error) {
 	if cfg.timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.timeout)
@@ -126,6 +142,13 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, cfg *runC
 	}
 	lock, first := locker.TryAcquire(ctx, cfg.key, redlock.Renewed())
 	var why *redlock.QuorumError
+	for errors.As(first, &why) && nodes.wait() > 0 {
+		if !outlast(ctx, locker, nodes, cfg) {
+			return nil, first
+		}
+		lock, first = locker.TryAcquire(ctx, cfg.key, redlock.Renewed())
+	}
+	nodes.tell("", "")
 	if !errors.As(first, &why) || cfg.timeout == 0 {
 		return lock, first
 	}
@@ -136,6 +159,27 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, cfg *runC
 		return nil, first
 	}
 	return lock, last
+}
+
+// outlast waits until enough nodes can have a vote, and says so. Nobody can get the
+// lock before, so there is no use in asking for it meanwhile; nor in waiting at all
+// if the time will be up first, which it reports by false.
+func outlast(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cfg *runConfig) bool {
+	// The round before this was over as soon as it could not be won. Now all nodes
+	// have time to answer, and to be in what we tell.
+	_, _ = locker.Inspect(ctx, cfg.key)
+	wait := nodes.wait() + stragglers
+	deadline, limited := ctx.Deadline()
+	if cfg.timeout == 0 || limited && time.Until(deadline) < wait {
+		return false
+	}
+	nodes.tell(", so the lock has to wait", " (redlock prepare, run once when nodes are deployed, avoids this)")
+	select {
+	case <-time.After(wait):
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // unfinished reports whether an error is that of a round which the end of the

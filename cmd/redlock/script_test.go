@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
 // patience is how long a script waits for what should happen by itself.
@@ -38,6 +39,7 @@ type script struct {
 	programs map[string]*program
 	last     *program
 	nodes    *embedded.Cluster
+	servers  []*redisproc.Server
 }
 
 func (s *script) run(text string) {

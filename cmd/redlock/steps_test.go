@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/redistest"
 )
 
 // eventually polls a condition that becomes true by itself.
@@ -25,6 +26,29 @@ func eventually(cond func() bool) error {
 		return fmt.Errorf("not within %v", patience)
 	}
 	return nil
+}
+
+// addrs are the nodes'.
+func (s *script) addrs() (addrs []string) {
+	if s.nodes != nil {
+		for _, node := range s.nodes.Nodes {
+			addrs = append(addrs, node.Addr())
+		}
+	}
+	for _, server := range s.servers {
+		addrs = append(addrs, server.Addr)
+	}
+	return addrs
+}
+
+// name tells the script of its nodes.
+func (s *script) name() {
+	var urls []string
+	for i, addr := range s.addrs() {
+		s.env[fmt.Sprint("NODE", i)] = addr
+		urls = append(urls, "redis://"+addr)
+	}
+	s.env["NODES"] = strings.Join(urls, ",")
 }
 
 type step func(s *script, wanted bool, args []string) error
@@ -119,9 +143,59 @@ func init() {
 				return err
 			}
 			s.t.Cleanup(s.nodes.Close)
-			s.env["NODES"] = strings.Join(s.nodes.URLs(), ",")
-			for i, node := range s.nodes.Nodes {
-				s.env[fmt.Sprint("NODE", i)] = node.Addr()
+			s.name()
+			return nil
+		},
+		// servers N is nodes N with new redis-servers.
+		"servers": func(s *script, _ bool, args []string) error {
+			n, err := strconv.Atoi(args[0])
+			if err == nil {
+				s.servers = redistest.NewServers(s.t, n)
+				s.name()
+			}
+			return err
+		},
+		// clocks N is servers N that have votes, and whose clocks can be set.
+		"clocks": func(s *script, _ bool, args []string) error {
+			n, err := strconv.Atoi(args[0])
+			if err == nil {
+				s.servers = redistest.ClockServers(s.t, n)
+				s.name()
+			}
+			return err
+		},
+		// clock I D sets a server's clock forward by so much.
+		"clock": func(s *script, _ bool, args []string) error {
+			i, err := strconv.Atoi(args[0])
+			if err != nil {
+				return err
+			}
+			d, err := time.ParseDuration(args[1])
+			if err != nil {
+				return err
+			}
+			return s.servers[i].StepClock(d)
+		},
+		// restart I restarts a node, an embedded one with its data, a server without.
+		"restart": func(s *script, _ bool, args []string) error {
+			i, err := strconv.Atoi(args[0])
+			switch {
+			case err != nil:
+				return err
+			case s.nodes != nil:
+				return s.nodes.Nodes[i].Restart(true)
+			}
+			return s.servers[i].Restart()
+		},
+		// forget I ... has nodes lose all their data.
+		"forget": func(s *script, _ bool, args []string) error {
+			for _, arg := range args {
+				rdb := redis.NewClient(&redis.Options{Addr: s.env["NODE"+arg]})
+				err := rdb.FlushAll(context.Background()).Err()
+				rdb.Close()
+				if err != nil {
+					return err
+				}
 			}
 			return nil
 		},
@@ -160,8 +234,8 @@ func init() {
 			for i, arg := range args {
 				words[i] = arg
 			}
-			for _, node := range s.nodes.Nodes {
-				rdb := redis.NewClient(&redis.Options{Addr: node.Addr()})
+			for _, addr := range s.addrs() {
+				rdb := redis.NewClient(&redis.Options{Addr: addr})
 				reply, err := rdb.Do(context.Background(), words...).Result()
 				rdb.Close()
 				if err != nil {
@@ -177,7 +251,7 @@ func init() {
 			if err != nil {
 				return err
 			}
-			rdb := redis.NewClient(&redis.Options{Addr: s.nodes.Nodes[0].Addr()})
+			rdb := redis.NewClient(&redis.Options{Addr: s.addrs()[0]})
 			defer rdb.Close()
 			var before time.Duration
 			return eventually(func() bool {
@@ -189,13 +263,18 @@ func init() {
 				return times == 0
 			})
 		},
-		// free: no node has any key, sooner than the default TTL could do it.
+		// free: no node has any key of a lock, sooner than the default TTL could do it.
 		"free": func(s *script, _ bool, _ []string) error {
 			var left []string
 			if !within(soon, func() bool {
 				left = left[:0]
-				for _, node := range s.nodes.Nodes {
-					left = append(left, node.Keys()...)
+				if s.nodes != nil {
+					for _, node := range s.nodes.Nodes {
+						left = append(left, node.Keys()...)
+					}
+				}
+				for _, keys := range redistest.Keys(s.t, s.servers) {
+					left = append(left, keys...)
 				}
 				return len(left) == 0
 			}) {

@@ -4,19 +4,22 @@ const usage = `redlock runs a command while holding a lock over several Redis se
 
 Usage:
     redlock run --key KEY [flags] -- CMD [ARG ...]
+    redlock prepare [flags]
     redlock demo
     redlock chaos [flags]
     redlock version
-    redlock help [run|chaos]
+    redlock help [run|prepare|chaos]
 
     run      waits for the lock KEY, runs CMD while it holds it, releases it
+    prepare  has new Redis servers ready for locks, so that nobody has to wait
+             for the first one
     demo     shows on five nodes inside this process how a lock changes hands
              while nodes fail; takes some seconds and needs nothing installed
     chaos    looks for a way to break the lock: runs thousands of schedules in
              which everything fails that can, and judges what came of it
     version  shows the version
-    help     shows this text, or the one on run or on chaos with its flags and
-             exit codes
+    help     shows this text, or the one on run, prepare or chaos with its flags
+             and exit codes
 
 Example, for which no Redis is needed:
     $ redlock run --key demo -- sh -c 'echo "holding $REDLOCK_KEY"'
@@ -38,14 +41,25 @@ Usage:
                    out: such a lock excludes nobody else.
     --ttl D        how long the nodes keep the lock if this process dies; it is
                    renewed while CMD runs. Default 10s, least 100ms. Everybody
-                   who uses the same nodes should give the same.
+                   who uses the same nodes should give the same, since it also is
+                   for how long a node has no vote that may have forgotten.
     --timeout D    how long to wait for the lock; 0s asks only once.
                    Default: for as long as it takes.
 
     D is a duration like 500ms, 30s or 1m30s.
 
-CMD gets stdin, stdout and stderr, and in its environment REDLOCK_KEY and
-REDLOCK_TOKEN: the lock's name, and the value that its key has on the nodes.
+CMD gets stdin, stdout and stderr, and in its environment
+    REDLOCK_KEY    the lock's name
+    REDLOCK_TOKEN  the value that its key has on the nodes
+    REDLOCK_FENCE  a number, larger than that of every earlier lock on KEY. If
+                   CMD sends it along with what it writes, and the receiver
+                   refuses smaller ones than it has seen, then a CMD that was
+                   stopped for longer than its lock lasted can do no harm.
+
+A node that is new, was restarted or has lost its data has no vote for as long as
+a lock that it may have forgotten: --ttl and a little more, at least 2s. That is a
+matter of seconds, and of one node as a rule; but with new nodes the first lock
+ever has to wait for it. See redlock help prepare.
 
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to CMD; one
 that comes before CMD has started ends the waiting, and leaves nothing behind.
@@ -55,7 +69,8 @@ SIGKILL: others may have the lock from then on.
 Exit status:
     that of CMD; 128+N if signal N ended it, or ended the waiting
     64   the command line cannot be used
-    69   too few nodes gave a usable answer until --timeout: look at the nodes
+    69   too few nodes gave a usable answer until --timeout, or would have had a
+         vote by then: look at the nodes
     75   others had the lock until --timeout: try again later
     79   the lock was lost before CMD ended, whatever CMD's own status was
     126  CMD cannot be executed
@@ -66,6 +81,50 @@ Example: machines with this in their crontab do the backup one at a time; one
 whose turn has not come within a minute leaves it to the next night:
     $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
     $ redlock run --key backup --timeout 1m -- /usr/local/bin/backup --full
+`
+
+const usagePrepare = `redlock prepare has new Redis servers ready for locks, so that nobody has to wait
+for the first one.
+
+Usage:
+    redlock prepare [flags]
+
+    --node URL     a Redis server, as for redlock run: see redlock help run.
+                   Default: the environment's REDLOCK_NODES
+    --ttl D        what redlock run is given on these nodes. Default 10s
+    --timeout D    how long to wait until all nodes vote; 0s asks only once.
+                   Default: for as long as it takes.
+    --no-wait      does not wait for votes, but only makes sure that the nodes'
+                   time runs, and says when it is over
+
+    D is a duration like 500ms, 30s or 1m30s.
+
+A node that does not remember what it was may have forgotten a lock which is still
+held. So it gets no vote until every such lock has ended: for --ttl and a little
+more, 10.1s if nothing is said, and never less than 2s. New nodes are no exception,
+since nodes that have all lost their data look just like them.
+
+The time runs from when anybody connects to a node for the first time, and goes on
+by itself. redlock prepare connects, and waits until all nodes vote. Run it when
+nodes are deployed; where all vote already it ends at once. What it writes to each
+node is one key, redlock:node. After a restart the time runs anew, for that node: so
+when servers are restarted on purpose, prepare after each one lets the next wait for
+it.
+
+Exit status:
+    0    all nodes vote; with --no-wait: they will, without anything more
+    64   the command line cannot be used
+    69   there were nodes without a vote when --timeout was over, or nodes that
+         --no-wait could not reach; it says which, and why
+    128+N  signal N ended the waiting
+What it waits for, and what is wrong, is said on stderr, in lines that begin with
+"redlock: "; the result on stdout.
+
+Example: the last step of a deployment, and what it prints:
+    $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
+    $ redlock prepare --timeout 1m
+    redlock: 3 nodes have no vote for 10.1s: each is new, or has lost its data
+    all 3 nodes vote
 `
 
 const usageChaos = `redlock chaos looks for a way to break the lock. It runs the library through

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Quarantines are which nodes have no vote because they are new, or may have
+// forgotten something, and until when. They tell the operator.
+//
+// What is found while the nodes are asked for the first time comes in one line,
+// when everybody has been: the nodes of a new cluster all have the same to say.
+// Later ones come as they happen, and have a line each: they are news of one node.
+type quarantines struct {
+	say   func(format string, args ...any)
+	nodes int // in all
+
+	mu   sync.Mutex
+	told bool // what was found at first
+	all  []quarantine
+}
+
+type quarantine struct {
+	node  string
+	until time.Time
+	why   string
+}
+
+// found is Hooks.Quarantined.
+func (q *quarantines) found(node string, d time.Duration, why error) {
+	q.mu.Lock()
+	q.all = slices.DeleteFunc(q.all, func(other quarantine) bool { return other.node == node })
+	q.all = append(q.all, quarantine{node, time.Now().Add(d), why.Error()})
+	told := q.told
+	q.mu.Unlock()
+	if told {
+		q.say("node %s has no vote for %v: %v", node, tenths(d), why)
+	}
+}
+
+// wait is how long it takes until enough nodes for a quorum can have a vote,
+// provided that none of the others is down.
+func (q *quarantines) wait() time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	under := q.under(now)
+	missing := q.nodes/2 + 1 - (q.nodes - len(under))
+	if missing <= 0 {
+		return 0
+	}
+	return under[missing-1].until.Sub(now)
+}
+
+// under are those that are not over, the shortest first. Under the mutex.
+func (q *quarantines) under(now time.Time) (under []quarantine) {
+	for _, one := range q.all {
+		if one.until.After(now) {
+			under = append(under, one)
+		}
+	}
+	slices.SortStableFunc(under, func(a, b quarantine) int { return a.until.Compare(b.until) })
+	return under
+}
+
+// tell tells of what was found at first, with what follows from it, and a way out.
+func (q *quarantines) tell(so, wayOut string) {
+	q.mu.Lock()
+	now := time.Now()
+	under, told := q.under(now), q.told
+	q.told = true
+	q.mu.Unlock()
+	if told || len(under) == 0 {
+		return
+	}
+	var names, whys []string
+	for _, one := range under {
+		names, whys = append(names, one.node), append(whys, one.why)
+	}
+	rest := func(one quarantine) string { return tenths(one.until.Sub(now)).String() }
+	longest := rest(under[len(under)-1])
+	if rest(under[0]) != longest {
+		longest = "up to " + longest
+	}
+	var who string
+	switch len(under) {
+	case 1:
+		who = "node " + names[0] + " has"
+	case q.nodes:
+		who = count(q.nodes, "node") + " have"
+	default:
+		slices.Sort(names)
+		who = fmt.Sprintf("%d of %s (%s) have", len(under), count(q.nodes, "node"), strings.Join(names, ", "))
+	}
+	q.say("%s no vote for %s%s: %s%s", who, longest, so, reasonFor(whys), wayOut)
+}
+
+// reasonFor says of several nodes why they have no vote.
+func reasonFor(whys []string) string {
+	if len(whys) == 1 {
+		return whys[0]
+	}
+	whys = slices.Clone(whys)
+	for i, why := range whys { // they were not all found in the same millisecond
+		if last := strings.LastIndex(why, ", "); strings.HasSuffix(why, " ago") && last > 0 {
+			whys[i] = why[:last] + ", not long ago"
+		}
+	}
+	if rest, ok := strings.CutPrefix(whys[0], "it "); ok && len(slices.Compact(whys)) == 1 {
+		return "each " + rest
+	}
+	return "each is new, was restarted, or has lost its data"
+}
+
+// tenths is a duration as exact as somebody wants it who waits for its end.
+func tenths(d time.Duration) time.Duration {
+	const tenth = time.Second / 10
+	return max(d.Round(tenth), tenth)
+}
