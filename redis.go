@@ -351,8 +351,8 @@ func parseList(step op, v []any) (r reply, ok bool) {
 			return reply{outcome: Quarantined, mark: mark, time: number(1), err: errForgot}, ok
 		}
 		r = reply{outcome: Granted, fence: number(0), time: number(1)}
-		if r.fence > maxFence {
-			r.outcome, r.err = Failed, fmt.Errorf("the lock's counter is at %d, and cannot be relied on beyond %d", r.fence, int64(maxFence))
+		if r.fence < 0 || r.fence >= maxFence {
+			r.outcome, r.err = Failed, fmt.Errorf("the lock's counter is at %d, and can only be relied on below %d", r.fence, int64(maxFence))
 		}
 		return r, ok
 	case step == opAcquire && len(v) == 3:

@@ -42,16 +42,22 @@ type tolerance struct {
 
 // room is what speed excuses after some time.
 func (a *tolerance) room(since time.Duration) time.Duration {
-	return time.Duration(a.speed*float64(min(since, a.longest)) + quartz*float64(since))
+	return time.Duration(a.speed*float64(min(since, a.longest)) + quartz*float64(max(0, since-a.longest)))
 }
 
-// toleranceOf divides the drift of the longest lock. A drift that was not given is
-// each lock's own, and the shortest has hardly any.
+// toleranceOf divides the drift of the longest lock, less a millisecond: half is for
+// speed, and a quarter for steps, since as much may be forgiven while it lasts. A
+// drift that was not given is each lock's own, and the shortest has hardly any. One
+// that leaves less than clocks need which nobody sets is taken at its user's word.
 func (o *Options) toleranceOf() tolerance {
 	if o.Drift == 0 {
 		return tolerance{speed: 0.01, longest: o.MaxTTL, steps: blur}
 	}
-	return tolerance{speed: float64(o.Drift/2) / float64(o.MaxTTL), longest: o.MaxTTL, steps: o.Drift / 4}
+	return tolerance{
+		speed:   max(quartz, float64(o.Drift/2)/float64(o.MaxTTL)),
+		longest: o.MaxTTL,
+		steps:   max(blur, (o.Drift/2-time.Millisecond)/2),
+	}
 }
 
 // sample takes in that the node's clock said t some time from sent to now. It gives
@@ -61,7 +67,9 @@ func (o *Options) toleranceOf() tolerance {
 // was suspended, or its clock set, and the node's cannot be judged: it is as if it
 // were seen for the first time.
 func (k *tracker) sample(sent, now, t time.Time, allow tolerance) (step time.Duration) {
-	low, up := t.Sub(now.Round(0)), t.Sub(sent.Round(0))
+	// The node read its clock some time before now, and it may have gone on faster
+	// than ours since.
+	low, up := t.Sub(now.Round(0)), t.Sub(sent.Round(0))+allow.room(max(0, now.Sub(sent)))
 	since := now.Sub(k.at)
 	wall := now.Round(0).Sub(k.at.Round(0))
 	if k.at.IsZero() || (wall-since).Abs() > blur {

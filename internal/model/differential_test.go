@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,78 +24,36 @@ import (
 // So the same sequences of steps go to a model node, to the scripts on a
 // miniredis, and to the scripts on a real server, and all must say the same.
 
-func TestMain(m *testing.M) { redistest.NoLeaksMain(m) }
+func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
 
-// A step is a call of a script, or something else that happens to the node.
-type step struct {
-	call  seam.Call
-	other string // "foreign", "flush", "flush scripts"; or "": the call
-	pause time.Duration
-}
+// A subject carries out steps. Its error is what the node says.
+type subject func(step) (any, error)
 
-func (s step) String() string {
-	if s.other != "" {
-		return s.other + " " + s.call.Key
-	}
-	return fmt.Sprintf("%v %s %s %v", s.call.Op, s.call.Key, s.call.Token, s.call.TTL)
-}
+// name is that of the model node, and process the run_id that it has at first.
+const name, process = "node0", "node0.0"
 
-// steps draws a sequence. Steps are at whole multiples of 10 ms and keys expire
-// between them, for a miniredis does not round to milliseconds as Redis does.
-func steps(rng *rand.Rand, pauses bool) (all []step) {
-	for range 40 {
-		s := step{call: seam.Call{
-			Op:    seam.Op(rng.IntN(3)),
-			Key:   string(rune('a' + rng.IntN(2))),
-			Token: fmt.Sprintf("token.%d", rng.IntN(3)),
-			TTL:   time.Duration(rng.IntN(8))*10*time.Millisecond + 15*time.Millisecond,
-		}}
-		if !pauses {
-			s.call.TTL += time.Hour
-		}
-		switch rng.IntN(20) {
-		case 0:
-			s.other = "foreign"
-		case 1:
-			s.other = "flush"
-		case 2:
-			s.other = "flush scripts"
-		}
-		if pauses {
-			s.pause = time.Duration(rng.IntN(4)) * 10 * time.Millisecond
-		}
-		all = append(all, s)
-	}
-	return all
-}
+// place is where the model's link has its turn in a slot of time: see together.
+const place = model.Actors
 
-// A subject carries out steps and says what came of them, in words.
-type subject func(step) string
-
-// outcome puts a reply into words. The milliseconds that are left are not what is
-// compared between clocks, only whether there are any.
-func outcome(v any, err error) string {
-	switch {
-	case err != nil:
-		word, _, _ := strings.Cut(err.Error(), " ")
-		return word
-	default:
-		if list, ok := v.([]any); ok && len(list) == 2 {
-			if ms, ok := list[0].(int64); ok && ms > 0 {
-				return fmt.Sprintf("%v, with time left", list[1])
-			}
-		}
-		return fmt.Sprintf("%T %v", v, v)
-	}
-}
-
-func modelSubject(t *testing.T) subject {
-	n := model.NewNode(seed.Seed(1), "node0", time.Nanosecond)
+func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
+	n = model.NewNode(seed.Seed(1), name, time.Nanosecond)
 	l := n.Dial(model.NewHost(seed.Seed(1), "c1"), time.Second)
-	if _, err := l.Connect(t.Context()); err != nil {
+	_, first, err := l.Connect(t.Context(), true)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return func(s step) string {
+	mark = first.Value
+	join := func(marked bool) (any, error) {
+		m, err := l.Join(marked)
+		if err != nil {
+			return nil, err
+		}
+		if marked {
+			mark = m.Value
+		}
+		return []any{m.Value, m.Before, m.Now}, nil
+	}
+	return n, mark, func(s step) (any, error) {
 		switch s.other {
 		case "foreign":
 			n.Put(s.call.Key)
@@ -101,157 +61,262 @@ func modelSubject(t *testing.T) subject {
 			n.Flush()
 		case "flush scripts":
 			n.FlushScripts()
+		case "join":
+			return join(true)
+		case "join unmarked":
+			return join(false)
 		default:
-			calls := []seam.Call{s.call}
+			calls := []seam.Call{s.marked(mark)}
 			if err := l.Exec(calls); err != nil {
 				t.Fatal(err)
 			}
-			if calls[0].Err != nil && strings.HasPrefix(calls[0].Err.Error(), "NOSCRIPT") {
-				if err := l.Load(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			return outcome(calls[0].Value, calls[0].Err)
+			return calls[0].Value, calls[0].Err
 		}
-		return ""
+		return nil, nil
 	}
 }
 
-func redisSubject(t *testing.T, client *redis.Client) subject {
+// redisSubject is a server that has this marker, which is the model node's.
+func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 	ctx := context.Background()
-	load := func() {
-		for _, s := range script.All {
-			if err := client.ScriptLoad(ctx, s.Source).Err(); err != nil {
-				t.Fatal(err)
-			}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
-	load()
-	hashes := [...]string{seam.Acquire: script.Acquire.Hash, seam.Extend: script.Extend.Hash, seam.Release: script.Release.Hash}
-	return func(s step) string {
-		var err error
+	must(client.Set(ctx, script.Marker, mark, 0).Err())
+	load := func(runID string) {
+		for _, s := range script.All(runID) {
+			must(client.ScriptLoad(ctx, s.Source).Err())
+		}
+	}
+	load(process)
+	join := func(keys []string, runID string) (any, error) {
+		v, err := client.Eval(ctx, script.Join, keys, runID).Result()
+		if err != nil {
+			return nil, err
+		}
+		if len(keys) > 0 {
+			mark = v.([]any)[0].(string)
+		}
+		load(runID)
+		return v, nil
+	}
+	return func(s step) (v any, err error) {
 		switch s.other {
 		case "foreign":
 			if err = client.HSetNX(ctx, s.call.Key, "field", "value").Err(); err != nil && redis.HasErrorPrefix(err, "WRONGTYPE") {
 				err = nil // there is something already
 			}
+			must(err)
 		case "flush":
-			err = client.FlushAll(ctx).Err()
+			must(client.FlushAll(ctx).Err())
 		case "flush scripts":
-			err = client.ScriptFlush(ctx).Err()
+			must(client.ScriptFlush(ctx).Err())
+		case "join":
+			return join([]string{script.Marker}, process)
+		case "join unmarked":
+			return join(nil, "")
 		default:
-			args := []any{s.call.Token, s.call.TTL.Milliseconds()}
-			if s.call.Op == seam.Release {
-				args = args[:1]
-			}
-			v, err := client.EvalSha(ctx, hashes[s.call.Op], []string{s.call.Key}, args...).Result()
+			v, err = ask(client, s.marked(mark))
 			var said redis.Error
 			if err != nil && !errors.As(err, &said) {
 				t.Fatal(err)
 			}
-			if err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
-				load()
-			}
-			return outcome(v, err)
+			kept(t, client, s.call, v)
+			return v, err
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ""
+		return nil, nil
 	}
 }
 
-// compare has two subjects carry out the same steps.
-func compare(t *testing.T, all []step, one, other subject) {
+// ask has a server do what a call says, as the library would.
+func ask(client *redis.Client, c seam.Call) (any, error) {
+	ctx, keys := context.Background(), []string{c.Key, c.Key + script.FenceSuffix}
+	withMarker := keys
+	if c.Mark != "" {
+		withMarker = append(withMarker, script.Marker)
+	}
+	ttl := c.TTL.Milliseconds()
+	switch c.Op {
+	case seam.Acquire:
+		return client.EvalSha(ctx, script.Acquire(seam.RunID(c.Mark)).Hash, withMarker, c.Token, ttl, c.Fence, c.Latest, c.Mark).Result()
+	case seam.Raise:
+		return client.EvalSha(ctx, script.Raise.Hash, keys, c.Token, c.Fence).Result()
+	case seam.Extend:
+		return client.EvalSha(ctx, script.Extend.Hash, keys, c.Token, ttl).Result()
+	case seam.Release:
+		return client.EvalSha(ctx, script.Release.Hash, keys[:1], c.Token).Result()
+	case seam.Inspect:
+		return client.EvalSha(ctx, script.Inspect.Hash, withMarker).Result()
+	}
+	return client.Do(ctx, "set", c.Key, c.Token, "nx", "px", ttl).Result()
+}
+
+// kept checks that a counter which has just been used has a day to live: of the
+// model that shows only when the day is over.
+func kept(t *testing.T, client *redis.Client, c seam.Call, v any) {
+	n, ok := v.(int64)
+	if !ok || n == 0 || c.Op != seam.Raise && c.Op != seam.Extend {
+		return
+	}
+	const day = 24 * time.Hour
+	ttl := client.PTTL(context.Background(), c.Key+script.FenceSuffix).Val()
+	if gone := ttl == -2 && c.Op == seam.Extend; !gone && (ttl > day || ttl < day-time.Minute) {
+		t.Fatalf("after %v the counter has %v to live", c.Op, ttl)
+	}
+}
+
+// compare has the model and a server carry out the same steps, and counts the sorts
+// of answers. Whoever is told that the scripts are not there loads them, and sees to
+// the marker by that, as the library does.
+func compare(t *testing.T, all []step, words teller, ours, real subject, seen map[string]int) {
 	t.Helper()
-	start := time.Now()
-	at := time.Duration(0)
-	for i, s := range all {
-		at += s.pause
-		if s.pause > 0 {
-			time.Sleep(time.Until(start.Add(at)))
+	last := make(map[string]int64)
+	begin, at := time.Now(), time.Duration(0)
+	for i := range all {
+		at += all[i].pause
+		time.Sleep(time.Until(begin.Add(at)))
+		if words.exact {
+			together()
 		}
-		if a, b := one(s), other(s); a != b {
-			t.Fatalf("step %d, %v: the model says %q, the server %q; the steps: %v", i, s, a, b, all[:i+1])
+		if do := all[i].do; do != nil {
+			do()
+			continue
 		}
+		s := all[i].now(time.Now(), last[all[i].call.Key])
+		all[i] = s
+		for again := true; again; {
+			theirs, theirErr := real(s) // first: it takes no time in a bubble
+			v, err := ours(s)
+			if a, b := words.say(&s.call, v, err), words.say(&s.call, theirs, theirErr); a != b {
+				t.Fatalf("step %d, %v: the model says %q, the server %q; the steps:\n%s", i, s, a, b, tell(all[:i+1]))
+			}
+			seen[kind(s, v, err)]++
+			note(last, s, v)
+			again = err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT")
+			if s.other = "join"; s.mark == "" {
+				s.other = "join unmarked"
+			}
+			if again && words.exact {
+				together()
+			}
+		}
+	}
+}
+
+// together waits until a step of the model is one at the same microsecond. A message
+// to a model node is carried out at its place in a slot of time, and those to a
+// miniredis at once.
+func together() {
+	for ok := false; !ok; ok = time.Now().UnixNano()%1000 < 900 {
+		model.SleepTo(time.Now().Add(time.Nanosecond), place-50)
 	}
 }
 
 func TestModelIsLikeMiniredis(t *testing.T) {
-	for n := range 300 {
+	seen := make(map[string]int)
+	try := func(all []step) {
 		synctest.Test(t, func(t *testing.T) {
 			client := redistest.NewBubble(t, 1).Client(0)
-			compare(t, steps(rand.New(rand.NewPCG(uint64(n), 0)), true), modelSubject(t), redisSubject(t, client))
+			_, mark, ours := modelSubject(t)
+			compare(t, all, teller{exact: true}, ours, redisSubject(t, client, mark), seen)
 		})
 	}
+	for _, story := range stories(true) {
+		try(story)
+	}
+	for n := range 200 {
+		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), true))
+	}
+	wantSeen(t, seen)
 }
 
-// Real time would have to be waited for, so nothing expires here.
 func TestModelIsLikeRedis(t *testing.T) {
 	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
-	for n := range 40 {
+	seen := make(map[string]int)
+	try := func(all []step) {
 		client.FlushAll(t.Context())
-		compare(t, steps(rand.New(rand.NewPCG(uint64(n), 0)), false), modelSubject(t), redisSubject(t, client))
+		client.ScriptFlush(t.Context())
+		_, mark, ours := modelSubject(t)
+		compare(t, all, teller{}, ours, redisSubject(t, client, mark), seen)
+	}
+	for _, story := range stories(false) {
+		try(story)
+	}
+	for n := range 60 {
+		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
+	}
+	wantSeen(t, seen)
+}
+
+// TestClampIsLikeRedis: numbers that are far from the node's time, which the model
+// and a real server cannot be asked for at the same instant.
+func TestClampIsLikeRedis(t *testing.T) {
+	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	_, mark, ours := modelSubject(t)
+	const clamp = 500_000
+	for i, tt := range []struct{ proposed, off int64 }{
+		{0, -clamp}, {-1, -clamp}, {1, -clamp}, {math.MinInt64, -clamp},
+		{1 << 53, clamp}, {math.MaxInt64, clamp},
+	} {
+		for who, subject := range map[string]subject{"model": ours, "server": redisSubject(t, client, mark)} {
+			s := step{call: seam.Call{Op: seam.Acquire, Key: fmt.Sprint(i), Token: "token", TTL: time.Hour, Fence: tt.proposed}, mark: "right"}
+			from := time.Now().UnixMicro()
+			v, err := subject(s)
+			to := time.Now().UnixMicro()
+			if list, ok := v.([]any); !ok || len(list) != 2 || list[0].(int64) < from+tt.off || list[0].(int64) > to+tt.off {
+				t.Errorf("%d is proposed between %d and %d: the %s says %v, %v", tt.proposed, from, to, who, v, err)
+			}
+		}
 	}
 }
 
 // TestRefusalsAreLikeRedis: what a server that is full, or read-only, still does.
 func TestRefusalsAreLikeRedis(t *testing.T) {
 	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
-	real := redisSubject(t, client)
-	node := model.NewNode(seed.Seed(1), "node0", time.Nanosecond)
-	link := node.Dial(model.NewHost(seed.Seed(1), "c1"), time.Second)
-	if _, err := link.Connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ours := func(s step) string {
-		calls := []seam.Call{s.call}
-		if err := link.Exec(calls); err != nil {
-			t.Fatal(err)
-		}
-		return outcome(calls[0].Value, calls[0].Err)
-	}
 	set := func(key, value string) {
 		if err := client.ConfigSet(t.Context(), key, value).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
+	replicaOf := func(host, port string) {
+		if err := client.ReplicaOf(t.Context(), host, port).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	call := func(op seam.Op, key, token string) step {
-		return step{call: seam.Call{Op: op, Key: key, Token: token, TTL: time.Hour}}
+		return step{call: seam.Call{Op: op, Key: key, Token: token, TTL: time.Hour}, fence: time.Second / 4, mark: "right"}
 	}
 	for _, trouble := range []struct {
 		name       string
-		begin, end func()
+		begin, end func(*model.Node)
 	}{
-		{"full", func() { set("maxmemory", "1"); node.Full(true) }, func() { set("maxmemory", "0"); node.Full(false) }},
-		{"read-only", func() {
-			if err := client.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
-				t.Fatal(err)
-			}
-			node.ReadOnly(true)
-		}, func() {
-			if err := client.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
-				t.Fatal(err)
-			}
-			node.ReadOnly(false)
-		}},
+		{"full", func(n *model.Node) { set("maxmemory", "1"); n.Full(true) }, func(n *model.Node) { set("maxmemory", "0"); n.Full(false) }},
+		{"read-only", func(n *model.Node) { replicaOf("127.0.0.1", "1"); n.ReadOnly(true) },
+			func(n *model.Node) { replicaOf("NO", "ONE"); n.ReadOnly(false) }},
 	} {
-		for _, s := range []step{call(seam.Acquire, "mine", "token.1"), call(seam.Acquire, "yours", "token.2")} {
-			if a, b := ours(s), real(s); a != b {
-				t.Fatalf("%s: %v: the model says %q, the server %q", trouble.name, s, a, b)
+		t.Run(trouble.name, func(t *testing.T) {
+			node, mark, ours := modelSubject(t)
+			real := redisSubject(t, client, mark)
+			begin, end := step{do: func() { trouble.begin(node) }}, step{do: func() { trouble.end(node) }}
+			all := []step{
+				{other: "flush"}, {other: "join"},
+				call(seam.Acquire, "mine", "token.1"), call(seam.Acquire, "yours", "token.2"),
+				{other: "foreign", call: seam.Call{Key: "foreign"}}, begin, {other: "join"},
 			}
-		}
-		trouble.begin()
-		for _, op := range []seam.Op{seam.Acquire, seam.Extend, seam.Release} {
-			for _, key := range []string{"mine", "yours", "nobody's"} {
-				s := call(op, key, "token.1")
-				if a, b := ours(s), real(s); a != b {
-					t.Errorf("%s: %v: the model says %q, the server %q", trouble.name, s, a, b)
+			for _, key := range []string{"mine", "yours", "nobody's", "foreign"} {
+				for op := range seam.Set + 1 {
+					all = append(all, call(op, key, "token.1"))
 				}
+				late, older := call(seam.Acquire, key, "token.1"), call(seam.Acquire, key, "token.1")
+				late.latest, older.mark = -time.Minute, "older"
+				all = append(all, late, older)
 			}
-		}
-		trouble.end()
-		client.FlushAll(t.Context())
-		node.Flush()
+			compare(t, append(all, end), teller{}, ours, real, make(map[string]int))
+			// Last, since a connection is of no use after a join that failed.
+			compare(t, []step{{other: "flush"}, begin, {other: "join"}, end}, teller{}, ours, real, make(map[string]int))
+		})
 	}
 }

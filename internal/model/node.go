@@ -148,9 +148,8 @@ func (n *Node) do(c *seam.Call) (any, error) {
 		return nil, readOnly
 	case c.Op == seam.Extend:
 		n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
-		if count, there := n.counts[c.Key]; there {
-			count.expires = n.now() + idle
-			n.counts[c.Key] = count
+		if last := n.number(c.Key); last > 0 {
+			n.counts[c.Key] = count{last, n.now() + idle}
 		}
 		return n.micros(), nil
 	}
@@ -237,8 +236,12 @@ func (n *Node) join(m *message) {
 	if m.marked {
 		runID, m.mark.Before = n.runID(), n.marker
 		if seam.RunID(n.marker) != runID {
-			if n.readOnly || n.full {
+			switch {
+			case n.full:
 				m.err = full
+				return
+			case n.readOnly:
+				m.err = readOnly
 				return
 			}
 			n.marker = fmt.Sprintf("%s:%d", runID, n.start.Add(n.now()).UnixMilli())

@@ -1,0 +1,441 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
+)
+
+// Five nodes with the real client and scripts, in virtual time.
+type fenced struct {
+	*testing.T
+	*redistest.Bubble
+}
+
+func fences(t *testing.T, f func(*fenced)) {
+	bubble(t, func(t *testing.T) {
+		redistest.NoLeaks(t)
+		f(&fenced{t, redistest.NewBubble(t, 5)})
+	})
+}
+
+func (f *fenced) locker(opts *Options) *Locker {
+	f.Helper()
+	lk, err := New(f.Clients(), opts)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+// apart has each node answer at another moment, so that it is the first ones who
+// decide: after 10 ms, 12, 14, 16 and 18.
+func (f *fenced) apart() {
+	for i := range f.Len() {
+		f.Path(i).SetDelay(time.Duration(10+2*i) * time.Millisecond)
+	}
+}
+
+// quorumsAnswer is when the third node has answered, of those that are apart.
+const quorumsAnswer = 14 * time.Millisecond
+
+// count sets a node's counter, or takes it away: 0.
+func (f *fenced) count(node int, name string, n int64) {
+	f.Helper()
+	key := name + script.FenceSuffix
+	if f.Mini(node).Del(key); n == 0 {
+		return
+	}
+	if err := f.Mini(node).Set(key, fmt.Sprint(n)); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// counters are the nodes' for a name.
+func (f *fenced) counters(name string) (all []string) {
+	for i := range f.Len() {
+		says, _ := f.Mini(i).Get(name + script.FenceSuffix)
+		all = append(all, says)
+	}
+	return all
+}
+
+// stored checks that so many nodes have a lock's fence, of those that have answered.
+func (f *fenced) stored(l *Lock, least int) {
+	f.Helper()
+	n := 0
+	for _, says := range f.counters(l.Name()) {
+		if says == fmt.Sprint(l.Fence()) {
+			n++
+		}
+	}
+	if n < least {
+		f.Errorf("the fence %d is on %d nodes, want %d: %v", l.Fence(), n, least, f.counters(l.Name()))
+	}
+}
+
+// took acquires a lock, and checks how long that takes.
+func (f *fenced) took(lk *Locker, name string, want time.Duration) *Lock {
+	f.Helper()
+	begin := time.Now()
+	l, err := lk.TryAcquire(f.Context(), name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	if d := time.Since(begin); d != want {
+		f.Errorf("the lock took %v, want %v: %v", d, want, f.counters(name))
+	}
+	pass(time.Second) // everything has arrived
+	return l
+}
+
+func (f *fenced) release(l *Lock) {
+	f.Helper()
+	if err := l.Release(f.Context()); err != nil {
+		f.Error(err)
+	}
+	pass(time.Second)
+}
+
+// free checks that no node has a lock.
+func (f *fenced) free(nodes ...int) {
+	f.Helper()
+	for _, i := range nodes {
+		if keys := f.Keys(i); len(keys) > 0 {
+			f.Errorf("node %d has %q", i, keys)
+		}
+	}
+}
+
+// wrong is a clock that is wrong, by another amount at each look if there is a range.
+type wrong struct{ by, upTo time.Duration }
+
+func (w wrong) Now() time.Time {
+	d := w.by
+	if w.upTo > 0 {
+		d += rand.N(w.upTo)
+	}
+	return time.Now().Add(d)
+}
+
+// TestFencesRise: from lock to lock on a name, whoever takes them, whatever his clock
+// says, and however long the messages take.
+func TestFencesRise(t *testing.T) {
+	const day = 24 * time.Hour
+	for name, clocks := range map[string][]Clock{
+		"right clocks":            {nil, nil, nil},
+		"clocks off by days":      {nil, wrong{by: 3 * day}, wrong{by: -3 * day}, wrong{by: 20 * 365 * day}, wrong{by: -29 * 365 * day}},
+		"clocks of before 1970":   {wrong{by: -40 * 365 * day}, nil},
+		"by less than is noticed": {wrong{by: 300 * time.Millisecond}, nil, wrong{by: -300 * time.Millisecond}},
+		"clocks that tremble":     {wrong{by: 0, upTo: time.Microsecond * 50}, nil},
+	} {
+		for _, jitter := range []time.Duration{0, 20 * time.Millisecond} {
+			t.Run(fmt.Sprint(name, ", ", jitter), func(t *testing.T) {
+				fences(t, func(f *fenced) {
+					var lockers []*Locker
+					for _, clock := range clocks {
+						lockers = append(lockers, f.locker(&Options{Clock: clock}))
+					}
+					for i := range f.Len() {
+						f.Path(i).SetJitter(jitter)
+					}
+					last := make(map[string]int64)
+					for n := range 60 {
+						name := fmt.Sprint("job", n%2)
+						l, err := lockers[rand.N(len(lockers))].Acquire(f.Context(), name)
+						if err != nil {
+							f.Fatal(err)
+						}
+						if l.Fence() <= last[name] || l.Fence() >= maxFence {
+							f.Fatalf("the fence %d comes after %d, in the lock number %d", l.Fence(), last[name], n)
+						}
+						last[name] = l.Fence()
+						f.stored(l, 3)
+						if rand.N(4) > 0 {
+							if err := l.Release(f.Context()); err != nil {
+								f.Fatal(err)
+							}
+						} else {
+							pass(11 * time.Second) // it expires
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestFenceStays: as long as the lock is held.
+func TestFenceStays(t *testing.T) {
+	fences(t, func(f *fenced) {
+		lk := f.locker(nil)
+		l, err := lk.TryAcquire(f.Context(), "a", Renewed())
+		if err != nil {
+			f.Fatal(err)
+		}
+		first := l.Fence()
+		for range 10 {
+			pass(7 * time.Second) // a renewal or two
+			if err := l.Extend(f.Context()); err != nil {
+				f.Fatal(err)
+			}
+			if l.Fence() != first {
+				f.Fatalf("the fence was %d, and is %d", first, l.Fence())
+			}
+			f.stored(l, 5)
+		}
+		f.release(l)
+		next := f.took(lk, "a", 0)
+		if next.Fence() <= first {
+			f.Errorf("after %d comes %d", first, next.Fence())
+		}
+	})
+}
+
+// TestFenceInOneRoundTrip: where all is well the nodes take the number that is
+// proposed, and nobody has to ask them again.
+func TestFenceInOneRoundTrip(t *testing.T) {
+	fences(t, func(f *fenced) {
+		f.apart()
+		lk := f.locker(nil)
+		pass(time.Second)
+		for range 10 {
+			proposed, before := time.Now().UnixMicro(), f.Mini(4).CommandCount()
+			l := f.took(lk, "a", quorumsAnswer)
+			f.stored(l, 5)
+			if l.Fence() != proposed {
+				f.Errorf("the fence is %d, and it was %d that was proposed", l.Fence(), proposed)
+			}
+			// The script, and in it a TIME, three GETs and two SETs.
+			if n := f.Mini(4).CommandCount() - before; n != 7 {
+				f.Errorf("a node had %d commands for one lock", n)
+			}
+			f.release(l)
+			f.free(0, 1, 2, 3, 4)
+		}
+	})
+}
+
+// TestFenceIsRaised: where the counters are not alike, a quorum of nodes is brought to
+// the largest number of the quorum that has granted.
+func TestFenceIsRaised(t *testing.T) {
+	const hour = int64(time.Hour / time.Microsecond)
+	for _, tt := range []struct {
+		name   string
+		ahead  [5]int64 // how far the nodes' counters are ahead of the time; 0: there is none
+		clock  Clock
+		twice  bool // it takes a second round trip
+		want   int64
+		shared int // how many nodes have the fence in the end
+	}{
+		{name: "no counters", want: 0, shared: 5},
+		{name: "one has lost it, and the others are ahead", ahead: [5]int64{0, hour, hour, hour, hour}, twice: true, want: hour + 1, shared: 5},
+		{name: "one is ahead", ahead: [5]int64{0, hour, 0, 0, 0}, twice: true, want: hour + 1, shared: 5},
+		{name: "all are ahead, each by another amount", ahead: [5]int64{hour, hour + 2, hour + 1, hour - 1, 1}, twice: true, want: hour + 3, shared: 5},
+		{name: "one that is not asked in time is ahead", ahead: [5]int64{0, 0, 0, 0, hour}, want: 0, shared: 4},
+		{name: "two that are not asked in time are ahead, and say no", ahead: [5]int64{0, 5, 0, hour, hour}, clock: wrong{by: -time.Hour}, twice: true, want: 6, shared: 3},
+		{name: "all are ahead, by the same", ahead: [5]int64{hour, hour, hour, hour, hour}, want: hour + 1, shared: 5},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			fences(t, func(f *fenced) {
+				f.apart()
+				lk := f.locker(&Options{Clock: tt.clock})
+				pass(time.Second)
+				now := time.Now().UnixMicro()
+				for i, ahead := range tt.ahead {
+					if ahead > 0 {
+						f.count(i, "a", now+ahead)
+					}
+				}
+				round := quorumsAnswer
+				if tt.twice {
+					round *= 2
+				}
+				l := f.took(lk, "a", round)
+				if got := l.Fence() - now; got != tt.want {
+					f.Errorf("the fence is %d ahead, want %d", got, tt.want)
+				}
+				f.stored(l, tt.shared)
+				f.release(l)
+
+				// And the next one is above it, whoever is asked.
+				next := f.locker(nil)
+				for i := range f.Len() {
+					f.Path(i).SetDelay(time.Duration(18-2*i) * time.Millisecond)
+				}
+				after, err := next.TryAcquire(f.Context(), "a")
+				if err != nil {
+					f.Fatal(err)
+				}
+				if after.Fence() <= l.Fence() {
+					f.Errorf("after %d comes %d: %v", l.Fence(), after.Fence(), f.counters("a"))
+				}
+			})
+		})
+	}
+}
+
+// TestFenceCannotBeStored: an attempt whose grants were enough, and whose number could
+// not be stored, is none. It says so, and leaves nothing.
+func TestFenceCannotBeStored(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		trouble func(f *fenced, cancel func())
+		end     func(f *fenced)
+		takes   time.Duration // until node 3 says so, in half of its 16 ms, or twice that; or the time is up
+		cause   error
+		nodes   Outcome // of 1, 2 and 3
+	}{
+		{"nodes die", func(f *fenced, _ func()) {
+			for i := 1; i <= 3; i++ {
+				f.Kill(i)
+			}
+		}, func(f *fenced) {
+			for i := 1; i <= 3; i++ {
+				f.Restart(i, true)
+			}
+		}, 23 * time.Millisecond, errUnfenced, Unreachable},
+		{"nodes hang", func(f *fenced, _ func()) {
+			for i := 1; i <= 3; i++ {
+				f.Hang(i)
+			}
+		}, func(f *fenced) {
+			for i := 1; i <= 3; i++ {
+				f.Resume(i)
+			}
+		}, 500 * time.Millisecond, errUnfenced, Timeout},
+		{"nodes have lost the lock", func(f *fenced, _ func()) {
+			for i := 1; i <= 3; i++ {
+				f.Mini(i).Del("a")
+			}
+		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, Expired},
+		{"nodes were emptied", func(f *fenced, _ func()) {
+			for i := 1; i <= 3; i++ {
+				f.Mini(i).FlushAll()
+			}
+		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, Expired},
+		{"counters are past it", func(f *fenced, _ func()) {
+			for i := 1; i <= 3; i++ {
+				f.count(i, "a", 1<<52)
+			}
+		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, Expired},
+		{"the caller goes away", func(_ *fenced, cancel func()) { cancel() }, func(*fenced) {}, 15 * time.Millisecond, context.Canceled, Timeout},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			fences(t, func(f *fenced) {
+				f.apart()
+				lk := f.locker(nil)
+				pass(time.Second)
+				f.count(0, "a", time.Now().Add(time.Hour).UnixMicro())
+				ctx, cancel := context.WithCancel(f.Context())
+				defer cancel()
+				time.AfterFunc(quorumsAnswer+time.Millisecond, func() { tt.trouble(f, cancel) }) // the raise has left
+				begin := time.Now()
+				l, err := lk.TryAcquire(ctx, "a")
+				q := wantQuorumError(f.T, err, ErrNoQuorum)
+				if took := time.Since(begin); l != nil || took != tt.takes {
+					f.Errorf("after %v, want %v: lock %v, %v", took, tt.takes, l, err)
+				}
+				if !errors.Is(err, tt.cause) {
+					f.Errorf("%v does not say that it was %q", err, tt.cause)
+				}
+				if q.Op != "acquire" || q.Name != "a" {
+					f.Errorf("it is said to be %s %q: %v", q.Op, q.Name, err)
+				}
+				for _, n := range q.Nodes() {
+					if i := slices.IndexFunc([]int{1, 2, 3}, func(i int) bool { return f.Addr(i) == n.Node }); i >= 0 && n.Outcome != tt.nodes {
+						f.Errorf("%v; want %v", n, tt.nodes)
+					}
+				}
+				pass(100 * time.Millisecond)
+				f.free(0, 4)
+				tt.end(f)
+				pass(3 * time.Second)
+				f.free(0, 1, 2, 3, 4)
+
+				l, err = lk.Acquire(f.Context(), "a") // after the quarantine, where there is one
+				if err != nil {
+					f.Fatal(err)
+				}
+				if l.Token() == q.token {
+					f.Errorf("a second attempt has the same token")
+				}
+				synctest.Wait()
+				f.stored(l, 3)
+			})
+		})
+	}
+}
+
+// TestFencesEnd: numbers that Lua cannot tell apart any more are no fences. No node
+// comes there by itself, for a number is near its time; but somebody may have set a
+// counter.
+func TestFencesEnd(t *testing.T) {
+	fences(t, func(f *fenced) {
+		lk := f.locker(nil)
+		for i := range f.Len() {
+			f.count(i, "a", maxFence-3)
+		}
+		last := int64(0)
+		for range 5 {
+			l, err := lk.TryAcquire(f.Context(), "a")
+			if err != nil {
+				if last != maxFence-1 {
+					f.Errorf("after %d: %v", last, err)
+				}
+				wantQuorumError(f.T, err, ErrNoQuorum)
+				pass(time.Second)
+				f.free(0, 1, 2, 3, 4)
+				continue
+			}
+			if l.Fence() <= last || l.Fence() >= maxFence {
+				f.Errorf("after %d comes %d", last, l.Fence())
+			}
+			last = l.Fence()
+			f.release(l)
+		}
+	})
+}
+
+// TestLargestNumber: which number of a round is the fence, and whether that is stored
+// yet. Only the grants of nodes with a vote count.
+func TestLargestNumber(t *testing.T) {
+	type answer struct {
+		outcome Outcome
+		number  int64
+	}
+	const silent = unasked
+	for _, tt := range []struct {
+		answers []answer
+		number  int64
+		stored  bool
+	}{
+		{[]answer{{Granted, 7}, {Granted, 7}, {Granted, 7}, {silent, 0}, {silent, 0}}, 7, true},
+		{[]answer{{Granted, 7}, {Granted, 7}, {Granted, 8}, {silent, 0}, {silent, 0}}, 8, false},
+		{[]answer{{Granted, 8}, {Granted, 7}, {Granted, 7}, {Granted, 7}, {silent, 0}}, 8, false},
+		{[]answer{{Granted, 7}, {Granted, 8}, {Granted, 8}, {Granted, 8}, {Granted, 7}}, 8, true},
+		{[]answer{{Granted, 7}, {Granted, 7}, {Granted, 7}, {Quarantined, 9}, {Unfit, 9}}, 7, true},
+		{[]answer{{Granted, 7}, {Granted, 7}, {Quarantined, 7}, {Granted, 6}, {Held, 0}}, 7, false},
+		{[]answer{{Granted, 7}, {Granted, 7}, {Granted, 7}, {silent, 9}, {silent, 9}}, 7, true},
+	} {
+		r := &round{reqs: make([]request, 5), told: make([]bool, 5), ballot: ballot{n: 5, need: 3}}
+		for i, a := range tt.answers {
+			r.reqs[i].reply = reply{outcome: a.outcome, fence: a.number}
+			if r.told[i] = a.outcome != silent; !r.told[i] {
+				r.reqs[i].reply.outcome = Granted // what is written there is not finished
+			}
+		}
+		if number, stored := r.fence(); number != tt.number || stored != tt.stored {
+			t.Errorf("%v: %d, stored %v; want %d, %v", tt.answers, number, stored, tt.number, tt.stored)
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package model_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
+)
+
+// A step is a call of a script, or something else that happens to the node. What
+// depends on the moment, or on what came before, is said by how far it is from that,
+// and filled in when the step is made.
+type step struct {
+	call  seam.Call
+	other string // "foreign", "flush", "flush scripts", "join", "join unmarked"; or "": the call
+	pause time.Duration
+	do    func() // this instead, for both subjects
+
+	fence   time.Duration // Acquire: how far the number is from the time; Raise: in microseconds, from the key's last number
+	garbage int64         // Acquire: this is the number; 0: it is not garbage
+	latest  time.Duration // Acquire: how far that is from the time; 0: there is none
+	mark    string        // what the client knows of the marker: "right", "older", "another's", or "": it does not ask
+}
+
+func (s step) String() string {
+	what := s.other
+	if what == "" {
+		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark)
+	}
+	return fmt.Sprintf("%v later %s %s", s.pause, what, s.call.Key)
+}
+
+// now fills in what depends on the moment and on the key's last number.
+func (s step) now(now time.Time, last int64) step {
+	switch {
+	case s.call.Op == seam.Raise:
+		s.call.Fence = max(1, last+s.fence.Microseconds())
+	case s.garbage != 0:
+		s.call.Fence = s.garbage
+	default:
+		s.call.Fence = now.Add(s.fence).UnixMicro()
+	}
+	if s.latest != 0 {
+		s.call.Latest = now.Add(s.latest).UnixMicro()
+	}
+	return s
+}
+
+// marked fills in the marker, which may be another at each subject: it has the time
+// of a join in it.
+func (s step) marked(right string) seam.Call {
+	c := s.call
+	switch s.mark {
+	case "right":
+		c.Mark = right
+	case "older":
+		c.Mark = seam.RunID(right) + ":1"
+	case "another's":
+		c.Mark = "another:1"
+	}
+	return c
+}
+
+// pick draws one of several.
+func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
+
+const us = time.Microsecond
+
+// steps draws a sequence. In virtual time, steps are at multiples of 10 ms and keys
+// expire between them, for a miniredis does not round to milliseconds as Redis does,
+// and now and then many hours go by: a counter lives for a day. Real time would have
+// to be waited for, so nothing expires there; and the numbers are such that the node
+// takes them as they are, or its clock would be in them.
+func steps(rng *rand.Rand, virtual bool) (all []step) {
+	for range 40 {
+		s := step{
+			call: seam.Call{
+				Op:    seam.Op(rng.IntN(int(seam.Set) + 1)),
+				Key:   string(rune('a' + rng.IntN(2))),
+				Token: fmt.Sprintf("token.%d", rng.IntN(3)),
+				TTL:   time.Duration(rng.IntN(8))*10*time.Millisecond + 15*time.Millisecond,
+			},
+			mark: pick(rng, "", "right", "right", "right", "right", "older", "another's"),
+		}
+		switch s.call.Op {
+		case seam.Raise:
+			s.fence = pick(rng, -us, 0, us, time.Second)
+		case seam.Acquire:
+			s.latest = pick(rng, 0, 0, -time.Minute, time.Minute)
+			s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond
+			if virtual {
+				s.latest = pick(rng, 0, 0, 0, -time.Minute, -us, 1, us, time.Minute) // 1: the same microsecond
+				s.fence = pick(rng, s.fence, -s.fence, 0,
+					500*time.Millisecond-us, 500*time.Millisecond, 500*time.Millisecond+us, 25*365*24*time.Hour,
+					us-500*time.Millisecond, -500*time.Millisecond, -us-500*time.Millisecond, -20*365*24*time.Hour)
+				s.garbage = pick[int64](rng, 0, 0, 0, 0, 0, 0, 1, -1, 1<<53, math.MaxInt64, math.MinInt64)
+			}
+		}
+		switch rng.IntN(40) {
+		case 0:
+			s.other = "foreign"
+		case 1, 2:
+			s.other = "flush"
+		case 3:
+			s.other = "flush scripts"
+		case 4, 5:
+			s.other = "join"
+		case 6:
+			s.other = "join unmarked"
+		}
+		switch {
+		case !virtual:
+			s.call.TTL += time.Hour
+		case rng.IntN(20) == 0:
+			s.pause = pick(rng, 13*time.Hour, 25*time.Hour)
+		default:
+			s.pause = time.Duration(rng.IntN(4)) * 10 * time.Millisecond
+		}
+		if virtual && rng.IntN(8) == 0 {
+			s.call.TTL += 30 * time.Hour
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// stories are sequences that are not left to chance. Those with pauses are for
+// virtual time alone.
+func stories(virtual bool) (all [][]step) {
+	call := func(op seam.Op, token string) step {
+		return step{call: seam.Call{Op: op, Key: "a", Token: token, TTL: 30 * time.Hour}, mark: "right"}
+	}
+	raise := func(token string, by time.Duration) step {
+		s := call(seam.Raise, token)
+		s.fence = by
+		return s
+	}
+	after := func(pause time.Duration, s step) step {
+		s.pause = pause
+		return s
+	}
+	const mine, yours = "token.1", "token.2"
+	acquire, extend, release, look := call(seam.Acquire, mine), call(seam.Extend, mine), call(seam.Release, mine), call(seam.Inspect, "")
+	another := call(seam.Acquire, yours)
+	flush, join := step{other: "flush"}, step{other: "join"}
+	all = [][]step{
+		{acquire, raise(mine, -us), look, raise(mine, 0), look, raise(mine, us), look, raise(mine, time.Hour), look, acquire, look},
+		{acquire, release, another, raise(mine, time.Second), look, raise(yours, time.Second), look},
+		{acquire, flush, raise(mine, 0), look, join, raise(mine, 0), look},
+		{acquire, raise(mine, time.Hour), release, another, look}, // one more, and not what is proposed
+		{flush, acquire, extend, look, join, acquire, look, join},
+		{call(seam.Set, mine), acquire, look, raise(mine, 0), look, another, call(seam.Set, yours)},
+	}
+	if virtual {
+		const half, whole = 13 * time.Hour, 25 * time.Hour
+		all = append(all, [][]step{
+			{acquire, after(half, extend), after(half, look), release, another, look}, // the counter is kept
+			{acquire, after(half, raise(mine, 0)), after(half, look), release, another, look},
+			{acquire, after(half, acquire), after(half, look)}, // a copy keeps nothing
+			{acquire, after(whole, look), extend, look, raise(mine, 0), look},
+			{acquire, after(whole, acquire), look},
+			{acquire, release, after(whole, look), another, look},
+		}...)
+	}
+	return all
+}
+
+// A teller puts what came of a step into words. Exact is one who compares clocks
+// that are the same; else it is enough that a time is about now. The milliseconds
+// that a key has left are never compared, only whether there are any: a miniredis
+// does not round as Redis does.
+type teller struct{ exact bool }
+
+func (w teller) say(c *seam.Call, v any, err error) string {
+	if err != nil {
+		word, _, _ := strings.Cut(err.Error(), " ")
+		return word
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return w.value(v, c.Op != seam.Raise && c.Op != seam.Release)
+	}
+	words := make([]string, len(list))
+	for i, v := range list {
+		words[i] = w.value(v, i == len(list)-1)
+		if n, ok := v.(int64); ok && n > 0 && (i == 0 && len(list) == 3 || i == 0 && c.Op != seam.Acquire || i == 1 && len(list) == 5) {
+			words[i] = "time left"
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// value puts one into words; the last one of a reply may be the node's time.
+func (w teller) value(v any, last bool) string {
+	about := func(t time.Time) bool { return !w.exact && time.Since(t).Abs() < time.Minute }
+	switch v := v.(type) {
+	case int64:
+		if last && about(time.UnixMicro(v)) {
+			return "now"
+		}
+	case string:
+		id, born, ok := strings.Cut(v, ":")
+		if ms, err := strconv.ParseInt(born, 10, 64); ok && err == nil && about(time.UnixMilli(ms)) {
+			return id + ":now"
+		}
+	}
+	return fmt.Sprintf("%T %v", v, v)
+}
+
+// kind is what sort of answer it is, so that it can be counted whether there were
+// any.
+func kind(s step, v any, err error) string {
+	name := s.other
+	if name == "" {
+		name = s.call.Op.String()
+	}
+	if err != nil {
+		return name + " " + teller{}.say(&s.call, v, err)
+	}
+	switch v := v.(type) {
+	case int64:
+		return fmt.Sprint(name, " ", min(v, 2)) // 2: a time
+	case []any:
+		return fmt.Sprintf("%s %d %T", name, len(v), v[0])
+	}
+	return name
+}
+
+// note keeps the last number of each key.
+func note(last map[string]int64, s step, v any) {
+	list, _ := v.([]any)
+	switch {
+	case s.other == "flush":
+		clear(last)
+	case s.other != "":
+	case s.call.Op == seam.Raise && v == int64(1):
+		last[s.call.Key] = s.call.Fence
+	case s.call.Op == seam.Acquire && len(list) == 2:
+		if n, ok := list[0].(int64); ok {
+			last[s.call.Key] = n
+		}
+	}
+}
+
+func tell(all []step) string {
+	var lines strings.Builder
+	for _, s := range all {
+		fmt.Fprintf(&lines, "\t%v\n", s)
+	}
+	return lines.String()
+}
+
+// wantSeen checks that every sort of answer was compared.
+func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
+	t.Helper()
+	for _, kind := range append(kinds,
+		"acquire 2 int64", "acquire 2 string", "acquire 3 int64", "acquire 2", "acquire NOSCRIPT", "acquire WRONGTYPE",
+		"raise 0", "raise 1", "raise NOSCRIPT", "raise WRONGTYPE",
+		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
+		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
+		"inspect 5 string", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
+		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush scripts") {
+		if seen[kind] < 3 {
+			t.Errorf("%q was seen %d times: %v", kind, seen[kind], seen)
+		}
+	}
+}

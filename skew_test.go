@@ -1,0 +1,442 @@
+package redlock
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// A looked is a tracker in the hands of somebody who looks at a node's clock, and
+// knows what it really does.
+type looked struct {
+	tracker
+	allow tolerance
+	now   time.Time     // by our clock
+	ahead time.Duration // how far the node's is ahead of it
+}
+
+func look(o *Options) *looked {
+	if o.MaxTTL == 0 {
+		o.MaxTTL = 10 * time.Second
+	}
+	k := &looked{allow: o.toleranceOf(), now: time.Now(), ahead: time.Hour}
+	k.sample(k.now, k.now, k.now.Add(k.ahead).Round(0), k.allow)
+	return k
+}
+
+// after looks at the clock after a while in which it has moved by so much. It takes
+// no time: nothing is unknown.
+func (k *looked) after(since, moved time.Duration) (step time.Duration) {
+	k.now, k.ahead = k.now.Add(since), k.ahead+moved
+	return k.sample(k.now, k.now, k.now.Add(k.ahead).Round(0), k.allow)
+}
+
+// part is so much of a duration.
+func part(of float64, d time.Duration) time.Duration { return time.Duration(of * float64(d)) }
+
+// TestSteadyClocks: one that is no faster, or slower, than the drift allows is not
+// suspected, however often somebody looks, if it is as often as a lock lives; and one
+// that is as good as quartz never.
+func TestSteadyClocks(t *testing.T) {
+	for _, o := range []Options{{MaxTTL: time.Second}, {MaxTTL: 10 * time.Second}, {MaxTTL: time.Minute},
+		{MaxTTL: 10 * time.Second, Drift: time.Second}, {MaxTTL: 10 * time.Second, Drift: 10 * time.Millisecond}} {
+		rate := o.toleranceOf().speed
+		if o.Drift == 0 && rate != 0.01 {
+			t.Errorf("the default tolerates a speed of %v", rate)
+		}
+		for _, every := range []time.Duration{time.Microsecond, time.Millisecond, 100 * time.Millisecond, o.MaxTTL / 3, o.MaxTTL - 1, o.MaxTTL} {
+			for _, rate := range []float64{0, quartz, -quartz, rate / 2, rate, -rate} {
+				k := look(&o)
+				for n := range 2_000 {
+					if step := k.after(every, part(rate, every)); step != 0 {
+						t.Fatalf("%v: a clock at %+v, looked at every %v: step of %v at the %dth look", o.MaxTTL, rate, every, step, n)
+					}
+				}
+			}
+		}
+		for _, every := range []time.Duration{time.Minute, time.Hour, 30 * 24 * time.Hour} {
+			for _, rate := range []float64{0, quartz, -quartz} {
+				k := look(&o)
+				for range 100 {
+					if step := k.after(every, part(rate, every)); step != 0 {
+						t.Fatalf("%v: a clock at %+v, looked at every %v: step of %v", o.MaxTTL, rate, every, step)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestStepsAreFound: from the nanosecond on that is one too many.
+func TestStepsAreFound(t *testing.T) {
+	const ms = time.Millisecond
+	for _, drift := range []time.Duration{0, 20 * ms, time.Second} {
+		for _, since := range []time.Duration{0, time.Microsecond, 10 * ms, 100 * ms, time.Second, 10*time.Second - 1, 10 * time.Second, time.Minute, time.Hour} {
+			allow := look(&Options{Drift: drift}).allow
+			for _, sign := range []time.Duration{1, -1} {
+				may := sign * max(allow.room(since), allow.steps) // speed or a step: one of them explains it
+				if step := look(&Options{Drift: drift}).after(since, may); step != 0 {
+					t.Errorf("drift %v: %v after %v is a step of %v", drift, may, since, step)
+				}
+				if step := look(&Options{Drift: drift}).after(since, may+sign); step != may+sign {
+					t.Errorf("drift %v: %v after %v is a step of %v", drift, may+sign, since, step)
+				}
+			}
+		}
+	}
+	// In figures, for the default.
+	for _, tt := range []struct{ since, found time.Duration }{
+		{0, 501 * time.Microsecond}, {40 * ms, 501 * time.Microsecond}, {time.Second, 11 * ms}, {10 * time.Second, 103 * ms},
+		{time.Minute, 113 * ms}, {time.Hour, 821 * ms},
+	} {
+		for _, sign := range []time.Duration{1, -1} {
+			if step := look(&Options{}).after(tt.since, sign*tt.found); step != sign*tt.found {
+				t.Errorf("%v after %v is a step of %v", sign*tt.found, tt.since, step)
+			}
+		}
+	}
+}
+
+// TestAfterAStep: the clock is taken as it is from then on.
+func TestAfterAStep(t *testing.T) {
+	k := look(&Options{})
+	for _, step := range []time.Duration{time.Second, -time.Minute, 3 * time.Second} {
+		if got := k.after(time.Millisecond, step); got != step {
+			t.Errorf("%v is a step of %v", step, got)
+		}
+		for range 10 {
+			if got := k.after(time.Second, 5*time.Millisecond); got != 0 {
+				t.Errorf("%v after it", got)
+			}
+		}
+	}
+}
+
+// TestSmallStepsAddUp: within the life of a lock, and are forgiven after it.
+func TestSmallStepsAddUp(t *testing.T) {
+	const lifetime = 10 * time.Second
+	for _, tt := range []struct {
+		every, step time.Duration
+		found       int // by the how manieth; 0: never
+	}{
+		{0, 100 * time.Microsecond, 6},
+		{0, -100 * time.Microsecond, 6},
+		{0, time.Microsecond, 501},
+		{time.Microsecond, 100 * time.Microsecond, 6},
+		{lifetime / 10_000, 100 * time.Microsecond, 6},
+		{time.Millisecond, 251 * time.Microsecond, 2},
+		{time.Microsecond, blur / 2, 3},
+		{lifetime / 100_000, 10 * time.Nanosecond, 0}, // speed
+		{lifetime / 10_000, part(0.01, lifetime/10_000), 0},
+	} {
+		k, found := look(&Options{}), 0
+		for n := 1; n <= 20_000 && found == 0; n++ {
+			if step := k.after(tt.every, tt.step); step != 0 {
+				found = n
+			}
+		}
+		if found != tt.found {
+			t.Errorf("%v every %v: found by the step number %d, want %d", tt.step, tt.every, found, tt.found)
+		}
+	}
+	// Steps at one instant, and the next ones when those are forgiven, and before.
+	for rest, found := range map[time.Duration]bool{lifetime: false, lifetime - lifetime/1000: true} {
+		k := look(&Options{})
+		got := k.after(0, blur) + k.after(rest, 0) + k.after(0, blur)
+		if (got != 0) != found {
+			t.Errorf("%v, and again after %v: found %v", blur, rest, got)
+		}
+	}
+	// Forth and back is two steps.
+	k := look(&Options{})
+	if got := k.after(0, 300*time.Microsecond) + k.after(0, -300*time.Microsecond); got == 0 {
+		t.Error("forth and back is not found")
+	}
+}
+
+// TestStallsAreNoSteps: a reply says when the node had the request no better than
+// that it was some time in between, so waiting makes it vague, and never wrong.
+func TestStallsAreNoSteps(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
+		for _, rate := range []float64{0, quartz, -quartz, 0.001, 0.01, -0.01} {
+			t.Run(fmt.Sprintf("%v, %+v", ttl, rate), func(t *testing.T) {
+				rng := rand.New(rand.NewPCG(1, 2))
+				below := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+				longest := min(patience(defaultNodeTimeout(ttl)), ttl/2) // more than that, and there is no reply
+				leg := func() time.Duration {
+					d := 20*time.Microsecond + below(200*time.Microsecond)
+					if rng.IntN(20) == 0 {
+						d += below(longest / 2)
+					}
+					return d
+				}
+				var k tracker
+				allow := (&Options{MaxTTL: ttl}).toleranceOf()
+				begin, at := time.Now(), time.Duration(0)
+				for n := range 10_000 {
+					if at += below(20 * time.Millisecond); rng.IntN(100) == 0 {
+						at += below(ttl / 3)
+					}
+					got := at + leg()
+					back := got + leg()
+					says := begin.Add(time.Hour + got + part(rate, got)).UnixMicro()
+					if step := k.sample(begin.Add(at), begin.Add(back), time.UnixMicro(says), allow); step != 0 {
+						t.Fatalf("a step of %v in the %dth reply, which came %v after the request had left, which came there after %v", step, n, back-at, got-at)
+					}
+					at = back
+				}
+			})
+		}
+	}
+}
+
+// TestOwnClocksDisagree: when our own host was suspended, or its clock set, nobody
+// can tell what the node's did meanwhile, and what it does from then on is judged.
+func TestOwnClocksDisagree(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		ours    time.Duration // the wall clock moves on by so much more than the monotonic one
+		unheard bool
+	}{
+		{"suspended for an hour", time.Hour, true},
+		{"set forward", time.Second, true},
+		{"set back", -time.Second, true},
+		{"by more than can be a step of the node's", blur + 1, true},
+		{"by more than that, back", -blur - 1, true},
+		{"just not", blur, false},
+		{"not at all", 0, false},
+	} {
+		k := look(&Options{})
+		// A minute passes by the wall clock, and at the node, whose clock is set forward
+		// by a quarter of an hour then.
+		const passed, set = time.Minute, 15 * time.Minute
+		now := asleep(k.now.Add(passed), tt.ours)
+		if got := now.Round(0).Sub(k.now.Round(0)) - now.Sub(k.now); got != tt.ours {
+			t.Fatalf("the clocks differ by %v and not %v: the test does not test what it means to", got, tt.ours)
+		}
+		step := k.sample(now, now, now.Add(k.ahead+set).Round(0), k.allow)
+		if (step == 0) != tt.unheard {
+			t.Errorf("%s: a step of %v", tt.name, step)
+		}
+		k.now, k.ahead = now, k.ahead+set
+		if step := k.after(time.Second, 0); step != 0 {
+			t.Errorf("%s: and one of %v afterwards", tt.name, step)
+		}
+		if step := k.after(time.Second, time.Second); step != time.Second {
+			t.Errorf("%s: then a second is a step of %v", tt.name, step)
+		}
+	}
+
+	// Readings without a monotonic part, as Options.Clock may give them, are taken as
+	// they are.
+	k := look(&Options{})
+	k.now = k.now.Round(0)
+	if step := k.after(time.Minute, 0); step != 0 {
+		t.Errorf("without a monotonic clock: a step of %v", step)
+	}
+	if step := k.after(time.Minute, time.Second); step != time.Second {
+		t.Errorf("without a monotonic clock: a second is a step of %v", step)
+	}
+}
+
+// TestUndetected: whatever a clock does that is not found, while somebody looks all
+// the time, it has moved by no more than the drift in the life of a lock, less a
+// millisecond for Redis, which counts those. The sequence is the worst there is: all
+// the steps that are put up with at once, then as fast as is excused, with a step
+// whenever one is forgiven.
+func TestUndetected(t *testing.T) {
+	for _, o := range []Options{
+		{MaxTTL: time.Second}, {MaxTTL: 10 * time.Second}, {MaxTTL: time.Minute},
+		{MaxTTL: 10 * time.Second, Drift: 50 * time.Millisecond}, {MaxTTL: 10 * time.Second, Drift: time.Second},
+	} {
+		const looks = 10_000
+		k := look(&o)
+		k.after(o.MaxTTL, 0)
+		begin, every := k.ahead, o.MaxTTL/looks
+		found := k.after(0, k.allow.steps)
+		for range looks {
+			found += k.after(every, k.allow.room(every)).Abs()
+			if spare := k.allow.steps - k.moved; spare > 0 {
+				found += k.after(0, spare).Abs()
+			}
+		}
+		moved, most := k.ahead-begin, o.drift(o.MaxTTL)-time.Millisecond
+		if found != 0 {
+			t.Errorf("MaxTTL %v, drift %v: the steps were found", o.MaxTTL, o.drift(o.MaxTTL))
+		}
+		if moved > most {
+			t.Errorf("MaxTTL %v, drift %v: the clock has moved by %v in a lifetime, which is %v too much, and nobody noticed",
+				o.MaxTTL, o.drift(o.MaxTTL), moved, moved-most)
+		}
+	}
+}
+
+// TestUndetectedBetweenLooks: who looks only now and then cannot tell a step from
+// speed, and two of them may lie just outside of a lifetime's looks. So what such a
+// client may miss is as much more as twice the time between its looks is worth.
+func TestUndetectedBetweenLooks(t *testing.T) {
+	const lifetime = 10 * time.Second
+	for _, every := range []time.Duration{lifetime / 100, lifetime / 10, lifetime / 3, lifetime} {
+		rng := rand.New(rand.NewPCG(uint64(every), 0))
+		allow := look(&Options{}).allow
+		bound := part(allow.speed+quartz, lifetime+2*every) + 2*allow.steps
+		var most time.Duration
+		missed := 0
+		for range 2_000 {
+			// What happens: in each time between looks, the clock moves all at once.
+			type move struct{ at, by time.Duration }
+			var moves []move
+			k, found, at := look(&Options{}), false, time.Duration(0)
+			for at < 2*lifetime && !found {
+				since := every - time.Duration(rng.Int64N(int64(every)))*time.Duration(rng.IntN(2))
+				by := allow.room(since)
+				switch rng.IntN(8) {
+				case 0:
+					by = part(rng.Float64(), by)
+				case 1:
+					by = part(rng.Float64(), max(by, allow.steps))
+				case 2:
+					since, by = 1, allow.steps/4
+				}
+				moves = append(moves, move{at + time.Duration(rng.Int64N(2))*(since-1), by})
+				found = k.after(since, by) != 0
+				at += since
+			}
+			if found {
+				moves = moves[:len(moves)-1]
+			}
+			missed += len(moves)
+			for i := range moves {
+				sum := time.Duration(0)
+				for _, m := range moves[i:] {
+					if m.at-moves[i].at > lifetime {
+						break
+					}
+					sum += m.by
+				}
+				most = max(most, sum)
+			}
+		}
+		if missed < 5_000 {
+			t.Errorf("looked every %v: only %d moves", every, missed)
+		}
+		if most > bound {
+			t.Errorf("looked every %v: the clock has moved by %v in a lifetime, and nobody noticed; want at most %v", every, most, bound)
+		}
+		t.Logf("looked every %v: %v missed, of %v that are possible", every, most, bound)
+	}
+}
+
+// hear has a client hear of a node's clock.
+func hear(c *clocks, node int, now time.Time, ahead time.Duration) (step, skew time.Duration) {
+	return c.sample(node, now, now, now.Add(ahead).Round(0))
+}
+
+// TestFromTheMiddle: who is far from the middle is named, as soon as a majority is
+// known, and nobody else.
+func TestFromTheMiddle(t *testing.T) {
+	o := Options{MaxTTL: 10 * time.Second, MaxNodeSkew: time.Second}
+	for _, off := range []time.Duration{3 * time.Second, -3 * time.Second, time.Second + 1, -time.Second - 1, time.Second, -time.Second, 0} {
+		want := time.Duration(0)
+		if off.Abs() > o.MaxNodeSkew {
+			want = off
+		}
+		for wrong := range 5 {
+			c, now := newClocks(5, &o), time.Now()
+			const all = 42 * time.Minute // the nodes agree with each other, and not with us
+			ahead := func(node int) time.Duration {
+				if node == wrong {
+					return all + off
+				}
+				return all
+			}
+			for round := range 2 {
+				for node := range 5 {
+					step, skew := hear(c, node, now, ahead(node))
+					named := node == wrong && (round > 0 || node >= 2)
+					if step != 0 || named && skew != want || !named && skew != 0 {
+						t.Errorf("node %d is off by %v: node %d is said to be off by %v in round %d, with a step of %v", wrong, off, node, skew, round, step)
+					}
+				}
+			}
+		}
+	}
+
+	// Of two halves neither is the middle of more than a half.
+	c, now := newClocks(4, &o), time.Now()
+	for range 2 {
+		for node, ahead := range []time.Duration{0, 0, time.Minute, time.Minute} {
+			if _, skew := hear(c, node, now, ahead); node < 2 && skew != 0 {
+				t.Errorf("node %d of the first half is off by %v", node, skew)
+			}
+		}
+	}
+
+	// A node is not named for what may be the network's doing.
+	c = newClocks(3, &o)
+	for node := range 3 {
+		hear(c, node, now, 0)
+	}
+	c.all[2] = tracker{}
+	if _, skew := c.sample(2, now.Add(-5*time.Second), now, now.Round(0)); skew != 0 {
+		t.Errorf("a reply that took five seconds makes a skew of %v", skew)
+	}
+
+	// Nobody asked.
+	c = newClocks(3, &Options{MaxTTL: 10 * time.Second})
+	for node := range 3 {
+		if _, skew := hear(c, node, now, time.Duration(node)*time.Hour); skew != 0 {
+			t.Errorf("a skew of %v, though MaxNodeSkew is 0", skew)
+		}
+	}
+}
+
+// TestLatest: no node's clock shows more at an instant of ours, whatever the network
+// did with what we know of it; and not much less, or the node's refusal would come
+// too late to be of use.
+func TestLatest(t *testing.T) {
+	o := Options{MaxTTL: 10 * time.Second}
+	c := newClocks(2, &o)
+	now := time.Now()
+	if got := c.latest(0, now); got != 0 {
+		t.Errorf("of a node that nobody has heard of: %d", got)
+	}
+	hear(c, 0, now, time.Hour)
+	if got := c.latest(0, time.Time{}); got != 0 {
+		t.Errorf("at no time: %d", got)
+	}
+	if got := c.latest(1, now); got != 0 {
+		t.Errorf("of another node: %d", got)
+	}
+	if got, want := c.latest(0, now.Add(time.Second)), now.Add(time.Hour+time.Second+c.allow.room(time.Second)+blur).UnixMicro(); got < want || got > want+1 {
+		t.Errorf("in a second: %dµs off", got-want)
+	}
+	hear(c, 0, now, time.Hour+blur) // no step yet
+	if got, shows := c.latest(0, now), now.Add(time.Hour+blur).UnixMicro(); got < shows {
+		t.Errorf("after a small step: %dµs early", shows-got)
+	}
+
+	for _, rate := range []float64{0, quartz, -quartz, 0.01, -0.01} {
+		rng := rand.New(rand.NewPCG(3, 4))
+		below := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
+		c, begin, at := newClocks(1, &o), time.Now(), time.Duration(0)
+		shows := func(at time.Duration) int64 { return begin.Add(time.Hour + at + part(rate, at)).UnixMicro() }
+		for range 10_000 {
+			got := at + below(time.Second)
+			back := got + below(time.Second)
+			if step, _ := c.sample(0, begin.Add(at), begin.Add(back), time.UnixMicro(shows(got))); step != 0 {
+				t.Errorf("%+v: a step of %v", rate, step)
+				break
+			}
+			at = back + below(time.Second)
+			if latest := c.latest(0, begin.Add(at)); latest < shows(at) {
+				t.Errorf("%+v: the node shows %dµs more", rate, shows(at)-latest)
+				break
+			} else if late := time.Duration(latest-shows(at)) * time.Microsecond; late > 2*time.Second {
+				t.Errorf("%+v: the node shows %v less", rate, late)
+				break
+			}
+		}
+	}
+}
