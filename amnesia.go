@@ -172,6 +172,8 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	for _, q := range batch {
 		r := &q.reply
 		switch {
+		case r.outcome == Late && after > 0: // its clock was set: that is why
+			r.err = why
 		case r.outcome != Granted && (r.outcome != Held || q.op != opAcquire) || q.op == opRelease || q.op == opRaise:
 		case q.op == opInspect && r.mark != mark:
 			*r = reply{outcome: Quarantined, err: errForgot}

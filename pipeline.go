@@ -56,6 +56,11 @@ func (q *request) unknown() bool {
 // may be executed twice; whoever had an answer keeps it.
 func reload(p pipeliner, m *memory, batch []*request) error {
 	if err := p.join(); err != nil {
+		for _, q := range batch {
+			if q.unknown() { // it was not carried out, and why it cannot be is news
+				q.reply = reply{outcome: classify(err), err: err}
+			}
+		}
 		return err
 	}
 	first := make([]reply, len(batch))

@@ -111,12 +111,6 @@ func (lk *Locker) isClosing() bool {`},
 	{"the fence is stored on fewer nodes than a quorum", []edit{
 		{"fence.go", "return number, same >= r.ballot.need", "return number, same >= r.ballot.need-1"},
 	}, "model", "vanishing locks", 2000},
-	{"internal/model/node.go", "case !there || e.token != c.Token || n.number(c.Key) > c.Fence:", "case there && e.token == c.Token && n.number(c.Key) > c.Fence:\n\t\treturn int64(1), nil\n\tcase !there || e.token != c.Token:"},
-	}, "model", "vanishing locks", 20000},
-	{"internal/model/node.go", "case !there || e.token != c.Token || n.number(c.Key) > c.Fence:", "case !there || e.token != c.Token:"},
-	}, "model", "vanishing locks", 5000},
-	{"internal/model/node.go", "case !there || e.token != c.Token || n.number(c.Key) > c.Fence:", "case n.number(c.Key) > c.Fence:"},
-	}, "model", "vanishing locks", 20000},
 	{"a grant takes the number that is proposed", []edit{
 		{"internal/model/node.go", "number := max(last+1, min(max(c.Fence, now-clamp), now+clamp))", "number := max(c.Fence, 1)"},
 	}, "model", "vanishing locks", 500},
