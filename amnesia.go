@@ -174,11 +174,9 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 		switch {
 		case r.outcome == Late && after > 0: // its clock was set: that is why
 			r.err = why
-		case r.outcome != Granted && (r.outcome != Held || q.op != opAcquire) || q.op == opRelease || q.op == opRaise:
+		case q.op != opAcquire && q.op != opInspect || r.outcome != Granted && r.outcome != Held:
 		case q.op == opInspect && r.mark != mark:
 			*r = reply{outcome: Quarantined, err: errForgot}
-		case q.op == opExtend:
-			r.voting = before == 0 && after == 0
 		case skew != 0:
 			r.outcome, r.err = Unfit, skewError{skew, m.opts.MaxNodeSkew}
 		case before > 0 || after > 0:

@@ -30,18 +30,11 @@ type Lock struct {
 	released  chan struct{}
 	freed     error // what Release returned; once released is closed
 	turn      chan struct{}
-	rounds    int32  // extensions begun
-	confirmed int32  // the last of them that a quorum confirmed
-	seats     []seat // by node
+	rounds    int32   // extensions begun
+	confirmed int32   // the last of them that a quorum confirmed
+	filled    []int32 // by node: the extension in which it was filled anew; nil: none was
 
 	renewal renewal
-}
-
-// A seat is what a node's word is worth to a lock.
-type seat struct {
-	granted bool  // it has granted the lock, and has a vote
-	waits   bool  // it has granted the lock, and had no vote when it was asked last
-	filled  int32 // the extension in which it was filled anew; 0: it was not
 }
 
 type watcher struct{ cancel context.CancelCauseFunc }
@@ -280,14 +273,9 @@ func (l *Lock) release() error {
 func (l *Lock) weigh(r *round, i int, a *reply) vote {
 	switch a.outcome {
 	case Granted:
-		switch r.op {
-		case opAcquire:
-			l.seated(i, true)
-		case opExtend:
-			if !l.counts(i, a.voting) {
-				a.outcome = Refilled
-				return voteNo
-			}
+		if r.op == opExtend && !l.counts(i) {
+			a.outcome = Refilled
+			return voteNo
 		}
 		return voteYes
 	case Expired:
@@ -301,19 +289,8 @@ func (l *Lock) weigh(r *round, i int, a *reply) vote {
 		if r.op != opAcquire {
 			return voteNo
 		}
-	case Quarantined:
-		if r.op == opAcquire && a.holder == "" {
-			l.seated(i, false)
-		}
 	}
 	return voteNone
-}
-
-// seated notes that node i has granted the lock, with a vote or without.
-func (l *Lock) seated(i int, voting bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.seats[i].granted, l.seats[i].waits = voting, !voting
 }
 
 // counts reports whether an extension that node i confirms is a vote. A node
@@ -324,24 +301,12 @@ func (l *Lock) seated(i int, voting bool) {
 // token all along, so no rival can have had a quorum of nodes, and the filled one
 // has kept it since.
 //
-// The same goes for a node of whose grant we do not know, as if it had been filled
-// up in the extension in which that is found. One that may have forgotten a rival
-// when it granted the lock does not count until it has a vote: by then that rival's
-// lock has ended, and the node has had ours ever since.
-func (l *Lock) counts(i int, voting bool) bool {
+// A node that had no vote when it granted the lock is no such case: what it may have
+// forgotten cannot be in the way of a lock that a quorum of others has granted.
+func (l *Lock) counts(i int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := &l.seats[i]
-	if s.waits {
-		if !voting {
-			return false
-		}
-		s.granted, s.waits = true, false
-	}
-	if !s.granted && s.filled == 0 {
-		s.filled = l.rounds
-	}
-	return s.filled == 0 || s.filled < l.confirmed
+	return l.filled == nil || l.filled[i] == 0 || l.filled[i] < l.confirmed
 }
 
 // fillUp gives a node the token that has lost it, or never had it. The more nodes
@@ -356,7 +321,10 @@ func (l *Lock) fillUp(i int) {
 	if l.cause != nil {
 		return
 	}
-	l.seats[i].filled, l.seats[i].waits = l.rounds, false
+	if l.filled == nil {
+		l.filled = make([]int32, len(l.at))
+	}
+	l.filled[i] = l.rounds
 	now := l.locker.opts.Clock.Now()
 	q := &request{op: opAcquire, claim: &l.claim, deadline: now.Add(l.locker.opts.NodeTimeout), to: nobody{}}
 	l.locker.nodes[i].submit(q, now)

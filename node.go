@@ -67,7 +67,6 @@ type reply struct {
 	holder  string        // Held, Stolen; inspect: whoever it is
 	ttl     time.Duration // Held, Stolen: the holder's
 	rest    time.Duration // Quarantined: how long yet
-	voting  bool          // extend: the node has a vote
 	fence   int64         // acquire: the grant's number; inspect: the last grant's
 	time    int64         // the node's, in microseconds; 0: it did not say
 	mark    string        // the node's marker, if it said

@@ -349,7 +349,6 @@ func (lk *Locker) newLock(name string, ttl time.Duration) *Lock {
 		at:       make([]place, len(lk.nodes)),
 	}
 	l.counter = l.key + script.FenceSuffix
-	l.seats = make([]seat, len(lk.nodes))
 	return l
 }
 

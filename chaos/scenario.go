@@ -226,7 +226,7 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 			// Not before everybody has seen its clock, and always the same way: of one that
 			// was set back where it was, only those know who have looked in between.
 			f.At += 20 * p.RTT
-			f.For, f.By = 0, 1+below(rng, 2*p.TTL)
+			f.For, f.By = 0, 1+below(rng, []time.Duration{2 * p.TTL, p.TTL / 8}[rng.IntN(2)])
 			if back[f.Node] {
 				f.By = -f.By
 			}

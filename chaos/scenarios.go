@@ -122,8 +122,8 @@ var Scenarios = []*Scenario{
 	},
 	{
 		Name: "wrong clocks", About: "the clients' clocks show any day of the year, are set, and nodes lose their data",
-		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Second, time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Default: true, Wrong: true,
-		Troubles: []Trouble{KillEmpty, Flush, Skew}, Rate: 3, Only: []string{"model"},
+		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Second, time.Second, 5 * time.Second}, RTT: rtts, Span: 10, Write: true, Spread: 1, Forgets: true, Default: true, Wrong: true, Weight: 3,
+		Troubles: []Trouble{KillEmpty, Flush, Skew}, Rate: 1, Only: []string{"model"},
 	},
 	{
 		Name: "stepping clocks", About: "nodes' clocks are set forward or back by more than the drift",
