@@ -88,8 +88,6 @@ func (m *memory) keys(args []any, hash any, c *claim) []any {
 // joined takes in what the node said when it was joined at some time after sent.
 func (m *memory) joined(mark seam.Mark, sent time.Time) {
 	now := m.now()
-	hash := script.Acquire(m.runID(seam.RunID(mark.Value))).Hash
-	m.script.Store(&hash)
 	m.heard(mark.Now, sent, now)
 	_, written, _ := strings.Cut(mark.Value, ":")
 	born, _ := strconv.ParseInt(written, 10, 64)
@@ -103,9 +101,13 @@ func (m *memory) joined(mark seam.Mark, sent time.Time) {
 	}
 	m.suspend(now, m.opts.Quarantine-age, why, func() bool {
 		// As it was: our own clock says until when, and not the node's.
-		known := mark.Value == m.mark
+		if mark.Value == m.mark && m.script.Load() != nil {
+			return false
+		}
 		m.mark = mark.Value
-		return !known
+		hash := script.Acquire(m.runID(seam.RunID(mark.Value))).Hash
+		m.script.Store(&hash)
+		return true
 	})
 }
 

@@ -35,7 +35,7 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 			return l, err
 		}
 		last = why
-		timer := time.NewTimer(pause(try, a.ttl, why.freeIn(), lk.opts.host.Jitter()))
+		timer := time.NewTimer(max(why.votesIn(), pause(try, a.ttl, why.freeIn(), lk.opts.host.Jitter())))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -86,6 +86,23 @@ func (e *QuorumError) freeIn() time.Duration {
 	}
 	slices.Sort(held)
 	return held[need-1]
+}
+
+// votesIn is the earliest time at which a quorum of nodes can have votes: no answer
+// before it can be a yes. Zero: now.
+func (e *QuorumError) votesIn() time.Duration {
+	var rest []time.Duration
+	for _, err := range e.Nodes() {
+		if err.Outcome == Quarantined {
+			rest = append(rest, err.TTL)
+		}
+	}
+	need := e.Need - (e.N - len(rest)) // of them that must have a vote again
+	if need <= 0 {
+		return 0
+	}
+	slices.Sort(rest)
+	return rest[need-1]
 }
 
 // hopeless reports whether keys that are no locks leave no quorum of nodes.

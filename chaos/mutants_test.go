@@ -135,9 +135,6 @@ func (lk *Locker) isClosing() bool {`},
 	{"nobody looks at the nodes' clocks", []edit{
 		{"amnesia.go", "	if step != 0 {\n", "	if false {\n"},
 	}, "model", "stepping clocks", 500},
-	{"a step counts from the next request on", []edit{
-		{"amnesia.go", "case before > 0 || after > 0:", "case before > 0:"},
-	}, "model", "stepping clocks", 2000},
 	{"a request may be as late as it likes", []edit{
 		{"internal/model/node.go", "case c.Latest > 0 && now > c.Latest:", "case false:"},
 	}, "model", "ghosts", 500},

@@ -121,7 +121,7 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 		}
 	}
 	if s.Wrong {
-		for range clients {
+		for range 16 { // more than there are, for those who take the place of others
 			p.Skews = append(p.Skews, below(rng, 200*24*time.Hour)-100*24*time.Hour)
 		}
 	}

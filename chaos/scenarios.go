@@ -121,9 +121,9 @@ var Scenarios = []*Scenario{
 		Troubles: []Trouble{KillEmpty, Flush, Kill}, Rate: 4,
 	},
 	{
-		Name: "wrong clocks", About: "the clients' clocks show any day of the year, are set, and nodes lose their data",
-		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Second, time.Second, 5 * time.Second}, RTT: rtts, Span: 10, Write: true, Spread: 1, Forgets: true, Default: true, Wrong: true, Weight: 3,
-		Troubles: []Trouble{KillEmpty, Flush, Skew}, Rate: 1, Only: []string{"model"},
+		Name: "wrong clocks", About: "the clients' clocks show any day of the year, are set, clients die, and nodes lose their data",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Second, time.Second, 5 * time.Second}, RTT: rtts, Span: 10, Write: true, Spread: 1, Forgets: true, Default: true, Wrong: true, Weight: 6,
+		Troubles: []Trouble{KillEmpty, Flush, Skew, Crash, Crash}, Rate: 2, Only: []string{"model"},
 	},
 	{
 		Name: "stepping clocks", About: "nodes' clocks are set forward or back by more than the drift",
