@@ -61,9 +61,19 @@ func (i serverInfo) number(field string) float64 {
 	return v
 }
 
-// calls reads a line like cmdstat_get:calls=21,usec=175,….
-func (i serverInfo) calls(command string) float64 {
-	first, _, _ := strings.Cut(i["cmdstat_"+command], ",")
-	v, _ := strconv.ParseFloat(strings.TrimPrefix(first, "calls="), 64)
-	return v
+// calls is how often a command was executed, by scripts too.
+func (i serverInfo) calls(command string) float64 { return i.stat(command, "calls") }
+
+// usec is how long that took, in microseconds.
+func (i serverInfo) usec(command string) float64 { return i.stat(command, "usec") }
+
+// stat reads a line like cmdstat_get:calls=21,usec=175,….
+func (i serverInfo) stat(command, figure string) float64 {
+	for part := range strings.SplitSeq(i["cmdstat_"+command], ",") {
+		if value, ok := strings.CutPrefix(part, figure+"="); ok {
+			v, _ := strconv.ParseFloat(value, 64)
+			return v
+		}
+	}
+	return 0
 }

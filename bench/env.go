@@ -20,6 +20,8 @@ type sizes struct {
 	orphans   int   // uncontended cycles of one round
 	contended int   // contended rounds of one round
 	held      int   // locks held at once
+	trip      int   // acquisitions of one round whose round trips are counted
+	step      int   // times that a node executes each step in one round
 }
 
 // Faults outlast the library's own deadlines by far; the window bounds what a
@@ -33,6 +35,7 @@ func fullSizes() sizes {
 		faulted: 10_000, stuck: 1,
 		orphans: 1_000, contended: 60,
 		held: 10_000,
+		trip: 2_000, step: 2_500,
 	}
 }
 
@@ -41,6 +44,7 @@ func quickSizes() sizes {
 	s := fullSizes()
 	s.rounds, s.window = 2, 300*time.Millisecond
 	s.faulted, s.orphans, s.contended, s.held = 4_000, 500, 30, 2_000
+	s.trip, s.step = 500, 500
 	return s
 }
 

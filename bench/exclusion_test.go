@@ -15,6 +15,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -36,6 +37,9 @@ func bothOn(t *testing.T) (ours *redlock.Locker, theirs *redsync.Redsync, client
 		t.Cleanup(s.Stop)
 		c := redis.NewClient(&redis.Options{Addr: s.Addr})
 		t.Cleanup(func() { _ = c.Close() })
+		if err := script.Settle(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
 		clients, pools = append(clients, c), append(pools, goredis.NewPool(c))
 	}
 	ours, err := redlock.New(clients, &redlock.Options{TTL: 5 * time.Second})

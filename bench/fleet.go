@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -20,9 +21,10 @@ type fleet struct {
 	once    sync.Once
 }
 
-// startFleet starts the servers. They stop when ctx ends, whatever the
-// contenders are waiting for then: a client that is stuck with a hung server
-// comes back when the server is gone.
+// startFleet starts the servers, and has them be some that have been there for
+// long: how long a contender distrusts new ones is in nobody's figures. They stop
+// when ctx ends, whatever the contenders are waiting for then: a client that is
+// stuck with a hung server comes back when the server is gone.
 func startFleet(ctx context.Context) (*fleet, error) {
 	f := &fleet{}
 	for i := range nodes {
@@ -32,15 +34,30 @@ func startFleet(ctx context.Context) (*fleet, error) {
 			return nil, fmt.Errorf("redis-server %d of %d: %w", i+1, nodes, err)
 		}
 		f.servers = append(f.servers, s)
-		f.watch = append(f.watch, redis.NewClient(&redis.Options{Addr: s.Addr, PoolSize: 1}))
+		f.watch = append(f.watch, watcher(s.Addr))
 	}
 	context.AfterFunc(ctx, f.stop)
-	// The watching connections are made now, not inside a measurement.
-	if _, err := f.counters(ctx); err != nil {
-		f.stop()
-		return nil, err
+	for _, w := range f.watch {
+		// This also makes the watching connections, outside of any measurement.
+		if err := script.Settle(ctx, w); err != nil {
+			f.stop()
+			return nil, err
+		}
 	}
 	return f, nil
+}
+
+// watchFleet watches servers that another process has started.
+func watchFleet(addrs []string) *fleet {
+	f := &fleet{}
+	for _, addr := range addrs {
+		f.watch = append(f.watch, watcher(addr))
+	}
+	return f
+}
+
+func watcher(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr, PoolSize: 1})
 }
 
 // stop may be called twice, by a signal and on the way out.
@@ -56,9 +73,9 @@ func (f *fleet) stop() {
 }
 
 func (f *fleet) addrs() []string {
-	addrs := make([]string, len(f.servers))
-	for i, s := range f.servers {
-		addrs[i] = s.Addr
+	addrs := make([]string, len(f.watch))
+	for i, w := range f.watch {
+		addrs[i] = w.Options().Addr
 	}
 	return addrs
 }
@@ -84,6 +101,25 @@ func (f *fleet) hang(n int) (resume func() error, err error) {
 	return resume, nil
 }
 
+// renew empties the servers: what one contender keeps there on purpose is not to make
+// them slower for the next.
+func (f *fleet) renew(ctx context.Context) error {
+	for _, w := range f.watch {
+		if err := empty(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty has a server lose its data, and vote at once all the same.
+func empty(ctx context.Context, watch *redis.Client) error {
+	if err := watch.FlushAll(ctx).Err(); err != nil {
+		return err
+	}
+	return script.Settle(ctx, watch)
+}
+
 const quietBound = 3 * time.Second
 
 // quiet waits until the servers have had nothing to do for a moment, bounded
@@ -95,7 +131,7 @@ func (f *fleet) quiet(ctx context.Context) error {
 		time.Sleep(pause)
 		var now counters
 		now, err = f.counters(ctx)
-		if now.minus(before).commands == float64(len(f.servers)) {
+		if now.minus(before).commands == float64(len(f.watch)) {
 			still++
 		} else {
 			still = 0

@@ -8,12 +8,13 @@ import (
 
 	"github.com/quorumlock/redlock/bench/contender"
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
 // leaky takes its locks with SET on all nodes and forgets the last one when it
-// releases, which is the fault that the orphans scenario is there to find. It
-// also keeps a counter for every name, which is not.
+// releases, which is the fault that the orphans scenario is there to find; also
+// a queue for every name. It keeps a counter, too, which is no fault.
 var leaky = contender.Contender{
 	Name: "leaky",
 	Open: func(c contender.Config) (contender.Locker, error) {
@@ -38,7 +39,10 @@ func (l *leakyLocker) Lock(ctx context.Context, name string) (contender.Lock, er
 			return nil, err
 		}
 	}
-	return leakyLock{l.clients, name}, l.clients[0].Incr(ctx, name+":fence").Err()
+	if err := l.clients[1].RPush(ctx, name+":queue", "").Err(); err != nil {
+		return nil, err
+	}
+	return leakyLock{l.clients, name}, l.clients[0].Incr(ctx, name+script.FenceSuffix).Err()
 }
 
 func (l *leakyLocker) Hold(ctx context.Context, name string) (contender.Lock, error) {
@@ -75,7 +79,7 @@ func TestOrphansAreFound(t *testing.T) {
 	for figure, want := range map[string]float64{
 		"alone keys": names, "alone node": names,
 		"contended keys": 1, "contended node": 1,
-		"other": names + 1, // a counter for each name, on the first node
+		"kept": names + 1, "other": names + 1, // one for each name, on one node
 	} {
 		if got[figure] != want {
 			t.Errorf("%s: %v, want %v (all: %v)", figure, got[figure], want, got)
@@ -114,6 +118,59 @@ func TestCountersAreThoseOfTheContender(t *testing.T) {
 	})
 	if want := (counters{commands: 9, scripts: 1, reads: 8}); got != want {
 		t.Errorf("seven PINGs and a script with a GET: %+v, want %+v", got, want)
+	}
+}
+
+// Round trips are counted by looking for raises, which as a rule are not there.
+func TestRaisesAreFound(t *testing.T) {
+	e := miniature(t)
+	for _, c := range []struct {
+		situation
+		share float64
+	}{
+		{situation{}, 1},
+		{situation{first: behind, second: behind}, 0},
+	} {
+		got, err := e.count(t.Context(), c.situation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got["share"] != c.share || got["acquisitions"] != float64(e.trip) {
+			t.Errorf("%+v: %v, want %d acquisitions of which %v took one round trip", c.situation, got, e.trip, c.share)
+		}
+	}
+}
+
+// TestPlainProgram: the program with the plain scripts counts nothing, the other one
+// does.
+func TestPlainProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds two programs")
+	}
+	e := miniature(t)
+	p, err := buildPrograms(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.remove()
+	for _, c := range []struct {
+		name     string
+		counters bool
+	}{{"redlock", true}, {contender.Plain, false}} {
+		if err := e.fleet.renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, err := p.ask(t.Context(), order{c.name, e.fleet.addrs(), e.ttl, e.window})
+		if err != nil || got["cycles"] == 0 {
+			t.Fatalf("%s: %v, %v", c.name, got, err)
+		}
+		counters := 0
+		if err := e.fleet.scan(t.Context(), script.FenceSuffix, func(int, string) { counters++ }); err != nil {
+			t.Fatal(err)
+		}
+		if (counters > 0) != c.counters {
+			t.Errorf("%s leaves %d counters", c.name, counters)
+		}
 	}
 }
 

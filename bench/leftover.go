@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/script"
 )
 
 // A leftover is what a prefix's keys on the nodes come to.
 type leftover struct {
 	lock  []int // by node
+	kept  int   // counters of fences, which are to outlast their locks
 	other int
 }
 
@@ -41,13 +44,16 @@ func (e *env) leftovers(ctx context.Context, prefix string, begin time.Time) (le
 
 // leftovers counts what names with this prefix have left. The lock's own key is
 // the name, or ends in it where a library puts something before; a key that goes
-// on after the name belongs to the library's books.
+// on after the name belongs to the library's books, and may be meant to stay.
 func (f *fleet) leftovers(ctx context.Context, prefix string) (leftover, error) {
 	left := leftover{lock: make([]int, len(f.watch))}
 	err := f.scan(ctx, prefix, func(node int, key string) {
-		if strings.HasSuffix(key, nameEnd) {
+		switch {
+		case script.Lasting(key):
+			left.kept++
+		case strings.HasSuffix(key, nameEnd):
 			left.lock[node]++
-		} else {
+		default:
 			left.other++
 		}
 	})

@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -25,7 +26,12 @@ Markdown table for each scenario.
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command(ctx, os.Args[1:], os.Stdout)
+	var err error
+	if slices.Equal(os.Args[1:], []string{childArg}) {
+		err = obey(ctx, os.Stdin, os.Stdout)
+	} else {
+		err = command(ctx, os.Args[1:], os.Stdout)
+	}
 	stop()
 	switch {
 	case err == nil:

@@ -62,8 +62,8 @@ func (r reading) since(ctx context.Context, f *fleet) (usage, error) {
 	}
 	// A server counts a command when it is through, so between two INFO lies
 	// exactly one: the first.
-	u.servers.commands -= float64(len(f.servers))
-	u.servers.reads -= float64(len(f.servers))
+	u.servers.commands -= float64(len(f.watch))
+	u.servers.reads -= float64(len(f.watch))
 	return u, nil
 }
 

@@ -40,13 +40,15 @@ func orphans(ctx context.Context, e *env) ([]*table, error) {
 			total("rounds with a holder", "won", count),
 			total("lock keys left", "contended keys", count),
 			worst("on one node, at most", "contended node", count),
-			median("other keys left a round", "other", count),
+			total("other keys left", "other", count),
+			median("counters kept a round", "kept", count),
 		},
 		series: s,
 		notes: []string{
 			fmt.Sprintf("Contended: %d lockers with clients of their own make one attempt each on the same name at the same moment; "+
 				"who gets it releases at once. The next round begins when all are through.", contendersOnOneKey),
-			"Other keys are those that a library keeps on purpose, like a counter for a name; all nodes together.",
+			"Other keys begin with the name of a lock, and are none and no counter; all nodes together.",
+			"Counters are kept on purpose, one on each node for each name (the last fence), for a day after the last lock; all nodes together.",
 		},
 	}}, nil
 }
@@ -64,7 +66,7 @@ func (e *env) orphansAlone(ctx context.Context, c contender.Contender, got sampl
 		}
 		got["alone"], got["alone failed"] = float64(len(t.lock)), float64(t.failed)
 		got["alone keys"], got["alone node"] = left.total(), left.worst()
-		got["other"] = float64(left.other)
+		got["other"], got["kept"] = float64(left.other), float64(left.kept)
 		return t.none()
 	})
 }
@@ -102,6 +104,7 @@ func (e *env) orphansContended(ctx context.Context, c contender.Contender, got s
 	got["contended"], got["won"] = float64(rounds), float64(won)
 	got["contended keys"], got["contended node"] = left.total(), left.worst()
 	got["other"] += float64(left.other)
+	got["kept"] += float64(left.kept)
 	return nil
 }
 

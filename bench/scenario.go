@@ -19,6 +19,7 @@ type scenario struct {
 func scenarios() []scenario {
 	return []scenario{
 		{"uncontended", "Lock and unlock, one caller", uncontended},
+		{"fence", "What the fence costs, and the proof that a node has not forgotten", fence},
 		{"throughput", "Many callers, each on names of its own", throughput},
 		{"hung", "Nodes that accept requests and do not answer (SIGSTOP)", hung},
 		{"killed", "Nodes whose process is gone", killed},

@@ -30,6 +30,7 @@ func miniature(t *testing.T) *env {
 		sizes: sizes{
 			rounds: 2, window: 20 * time.Millisecond, ttl: 10 * time.Second,
 			callers: []int{1, 8}, faulted: 50, stuck: 1, orphans: 50, contended: 3, held: 50,
+			trip: 100, step: 50,
 		},
 		contenders: contender.All(),
 		fleet:      f,
@@ -44,6 +45,10 @@ func TestScenarios(t *testing.T) {
 			case "hung", "killed": // seconds for each of its cycles
 				e.rounds = 1
 				e.contenders = slices.DeleteFunc(e.contenders, func(c contender.Contender) bool { return c.Slow })
+			case "fence":
+				if testing.Short() {
+					t.Skip("builds two programs")
+				}
 			case "held": // lasts for four thirds of the TTL for each contender
 				if testing.Short() {
 					t.Skip("ten seconds of holding")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -34,7 +35,7 @@ func (e *env) interleave(ctx context.Context, what string, cs []contender.Conten
 			fmt.Fprintf(os.Stderr, "%s: round %d of %d: %s\n", what, round+1, e.rounds, c.Name)
 			// What the one before has left running is not on this one's account.
 			drained(ctx, goroutines)
-			err := e.fleet.quiet(ctx)
+			err := errors.Join(e.fleet.quiet(ctx), e.fleet.renew(ctx))
 			var got sample
 			if err == nil {
 				got, err = measure(ctx, c)
@@ -64,9 +65,9 @@ func (s *series) values(name, figure string) []float64 {
 	return out
 }
 
-// ratios returns the figure divided by the reference's in the same round.
-func (s *series) ratios(name, figure string) []float64 {
-	reference := s.rounds[contender.Reference]
+// ratios returns the figure divided by another contender's in the same round.
+func (s *series) ratios(name, figure, to string) []float64 {
+	reference := s.rounds[to]
 	var out []float64
 	for round, smp := range s.rounds[name] {
 		if round >= len(reference) {

@@ -57,7 +57,7 @@ func TestRatiosStayInTheirRound(t *testing.T) {
 	for name, want := range map[string][]float64{
 		"other": {.5, 2}, "broken": nil, contender.Reference: {1, 1}, "absent": nil,
 	} {
-		if got := s.ratios(name, "x"); !reflect.DeepEqual(got, want) {
+		if got := s.ratios(name, "x", contender.Reference); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}

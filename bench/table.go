@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/redlock/bench/contender"
 )
 
 // A column is one figure and what to make of its rounds.
@@ -48,9 +51,12 @@ func total(title, figure string, format func(float64) string) column {
 }
 
 // versus shows the ratio to the reference, taken inside each round.
-func versus(title, figure string) column {
+func versus(title, figure string) column { return over(title, figure, contender.Reference) }
+
+// over shows the ratio to another contender, taken inside each round.
+func over(title, figure, to string) column {
 	return column{title, figure, func(s *series, name, figure string) string {
-		return formatSpread(s.ratios(name, figure))
+		return formatSpread(s.ratios(name, figure, to))
 	}}
 }
 
@@ -80,6 +86,7 @@ func ratio(v float64) string {
 type table struct {
 	title   string
 	text    string
+	head    string // of the first column; contender, if empty
 	columns []column
 	series  *series
 	notes   []string
@@ -90,7 +97,7 @@ func (t *table) write(w io.Writer) {
 	if t.text != "" {
 		fmt.Fprintf(w, "%s\n\n", t.text)
 	}
-	head, rule := []string{"contender"}, []string{"---"}
+	head, rule := []string{cmp.Or(t.head, "contender")}, []string{"---"}
 	for _, c := range t.columns {
 		head = append(head, c.title)
 		rule = append(rule, "---:")
@@ -138,6 +145,9 @@ func duration(ns float64) string {
 		return fmt.Sprintf("%.0f µs", float64(d)/1e3)
 	}
 }
+
+// micros is for what takes a few microseconds.
+func micros(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
 
 func count(v float64) string   { return fmt.Sprintf("%.0f", v) }
 func decimal(v float64) string { return fmt.Sprintf("%.1f", v) }

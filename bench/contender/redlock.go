@@ -2,24 +2,49 @@ package contender
 
 import (
 	"context"
+	"time"
 
 	"github.com/quorumlock/redlock"
 	"github.com/redis/go-redis/v9"
 )
 
-var ours = Contender{
-	Name:   "redlock",
-	Module: "github.com/quorumlock/redlock",
-	Note:   "this library, default options, stock clients",
-	Open: func(c Config) (Locker, error) {
+var ours = redlockWith("redlock", "this library, default options, stock clients", redlock.Options{})
+
+// Plain is this library with the scripts in bench/plain laid over its own. Which
+// those are is settled when a program is built: in any other it is the same as ours.
+const Plain = "redlock, plain scripts"
+
+// Fenced returns those whom the scenario fence compares: this library, and what it
+// would be with less, or less luck. Those with a comma in their names are variants of
+// what comes before it.
+func Fenced() []Contender {
+	return []Contender{
+		redsyncStock, floor,
+		redlockWith(Plain, "acquire is SET NX PX in a script: no number, no marker, no time; the rest is the same library", redlock.Options{}),
+		ours,
+		redlockWith("redlock, no quarantine", "Options.Quarantine -1: fences, and nobody asks whether a node forgot", redlock.Options{Quarantine: -1}),
+		redlockWith("redlock, 2 s behind", "its clock is two seconds behind the nodes', so each fence takes a second round trip",
+			redlock.Options{Clock: Ahead(-2 * time.Second)}),
+	}
+}
+
+// Ahead is a clock that is so far ahead of the system's.
+type Ahead time.Duration
+
+func (a Ahead) Now() time.Time { return time.Now().Add(time.Duration(a)) }
+
+func redlockWith(name, note string, o redlock.Options) Contender {
+	return Contender{Name: name, Module: "github.com/quorumlock/redlock", Note: note, Open: func(c Config) (Locker, error) {
+		o := o
+		o.TTL = c.TTL
 		clients := dial(c.Addrs)
-		l, err := redlock.New(clients, &redlock.Options{TTL: c.TTL})
+		l, err := redlock.New(clients, &o)
 		if err != nil {
 			_ = closeAll(clients)
 			return nil, err
 		}
 		return &redlockLocker{Locker: l, clients: clients}, nil
-	},
+	}}
 }
 
 type redlockLocker struct {

@@ -7,16 +7,16 @@
  * client. An attempt carries its own messages: a request is a bit in acq, rai or ext
  * until it is carried out, which may be never, or long after the attempt is over.
  * What a node does is one atomic step, as a script is. The reply comes in the same
- * step or is lost; one that comes later is the same as a client that acts later.
+ * step or is lost: one that comes later is the same as a client that acts later.
  *
- * No steps, because nobody acts upon them: a refusal (it is as if the request were
- * still on its way), giving up (the same as doing nothing more), a release (the same
- * as a key that ends; with EXCLUSION, as a validity that does).
+ * Not steps, as nobody acts upon them: a refusal (it is as if the request were still
+ * on its way), giving up (as doing nothing more), a release (as a key that ends; with
+ * EXCLUSION, as a validity that does).
  *
  * Set by -D: ATTEMPTS; DUPS, how many requests are carried out twice; HIGHEST, the
- * largest proposal; EXTEND, holders extend once; EXCLUSION, see Time; FORGETS and
- * JUMPS, nodes lose their data and their clocks step, any of them, at any time, as
- * often as they like. And the name of a rule, to take it out.
+ * largest proposal; EXTEND, who wins extends once; EXCLUSION, see Time; FORGETS or
+ * JUMPS, any node may lose its data or have its clock step, at any time, TROUBLES times
+ * in all or (9) without end. And names of rules, each of which takes the rule out.
  */
 #ifndef ATTEMPTS
 #define ATTEMPTS 2
@@ -37,21 +37,21 @@
 
 byte C[3], owner[3];                        /* a node's counter; whose key it has, 0: nobody's */
 byte dups = DUPS;
-byte begun, touched;                        /* attempts that have a grant, nodes that gave one */
-byte fence[ATTEMPTS], top, holders, done;   /* the judge's, no rule looks at them */
+byte begun, touched;                        /* attempts that have a grant; nodes that gave one */
+byte fence[ATTEMPTS], top, holders, done;   /* the judge's: no rule looks at them */
 
 /*
  * Time. Without EXCLUSION there is none: a key may end at any moment, and the fences
- * must be right all the same. Whether it has ended is decided when it is looked at:
- * as good as an event of its own, and fewer states.
+ * must be right all the same. Whether it has ended is decided when it is looked at,
+ * which is as good as an event of its own and makes fewer states.
  *
  * With EXCLUSION over[a] is 0 while the validity of attempt a runs, 1 when only that
  * of its extension does, 2 when its holder has been told (or gave up, or released).
  * A node's key outlives the validity that came with it, since that counts from
  * before the request was sent: so much is asked of clocks, and no more. Numbers do
- * not decide who gets a key; without BY_END they are left away.
+ * not decide who gets a key, so they are left away, unless BY_END looks at them.
  */
-byte over[ATTEMPTS], lease[3];              /* lease: the key is as an acquire (0) or an extension (1) left it */
+byte over[ATTEMPTS], lease[3];              /* lease: as an acquire left the key (0), or an extension (1) */
 #if EXCLUSION
 #define TIMED    1
 #define ended(x) (over[owner[x] - 1] > lease[x])
@@ -66,17 +66,20 @@ byte over[ATTEMPTS], lease[3];              /* lease: the key is as an acquire (
 #define NUMBERS  1
 #endif
 
-/* Rule: a token for each attempt. ONE_TOKEN: one for the first two, a client's, in turn. */
+/*
+ * Rule: a token for each attempt, v. ONE_TOKEN: one for the first two, which are a
+ * client's, one after the other.
+ */
 #if ONE_TOKEN
 #define v    (_pid == 1 -> 1 : 1 + _pid)
 #define turn (_pid != 1 || done || over[0] == 2)
 #else
 #define v    (1 + _pid)
-#define turn (begun >= _pid)                /* all alike: numbered as they begin, no mirror images */
+#define turn (begun >= _pid)                /* they are alike: numbered as they begin, no mirror images */
 #endif
 
 /*
- * Rule: a node commits t when its counter is t and the key is the attempt's.
+ * Rule: a node has committed t if its counter is t while the key is the attempt's.
  * NOT_STORED: the largest number of a quorum is good enough.
  */
 #if NOT_STORED
@@ -86,14 +89,21 @@ byte over[ATTEMPTS], lease[3];              /* lease: the key is as an acquire (
 #endif
 
 /*
- * Rule: no raise where the counter is above t. It can be while the key is the
- * attempt's, if that ended and a copy of the request set it anew; whoever had it in
- * between may have taken t. RAISE_ABOVE: such a node says yes.
+ * Rule: no raise where the counter is above t. It can be, though the key is the
+ * attempt's, if the key ended and a copy of the request set it anew; whoever had it
+ * in between may have taken t. RAISE_ABOVE: such a node says yes. Rule: only a node
+ * whose grant is a vote is asked. RAISE_ALL: all are, of which some may have forgotten
+ * what others have committed.
  */
 #if RAISE_ABOVE
 #define raisable(x) (owner[x] == v)
 #else
 #define raisable(x) (owner[x] == v && C[x] <= t)
+#endif
+#if RAISE_ALL
+#define asked 7
+#else
+#define asked set
 #endif
 
 /*
@@ -110,30 +120,36 @@ byte over[ATTEMPTS], lease[3];              /* lease: the key is as an acquire (
 #endif
 
 /*
- * Rule: a node that forgot has no vote until every lock that it may have granted is
- * over. Here: the one that it had, which is less, so nodes may do more than they do.
- * NO_QUARANTINE: it votes at once. Rule: clients do the same with a node whose clock
- * stepped, which ended its keys. All of them have seen its clock before; the node
- * itself does not know, and grants. NO_DETECTION: they count its vote.
+ * Rule: a node that forgot has no vote until all locks that it may have granted are
+ * over. Here: until the one that it had is, so it may vote sooner than in truth. The
+ * same goes for a node whose clock stepped, which ended its keys; only the clients
+ * find that out (all have seen its clock before), so it grants, and is not counted.
+ * NO_QUARANTINE, NO_DETECTION: it votes at once. GRANTS: one that forgot grants, too,
+ * and is not counted. VOUCHES: its grants are not, but their extension is.
  */
 byte had[3], asof[3];                       /* the key that was lost, and its lease */
-#define past(x)   (had[x] == 0 || over[had[x] - 1] > asof[x])
-#if JUMPS && !NO_DETECTION
-#define counts(x) past(x)
+#define past(x)    (had[x] == 0 || over[had[x] - 1] > asof[x])
+#if GRANTS || JUMPS
+#define grants(x)  1
 #else
-#define counts(x) 1
+#define grants(x)  votes(x)
+#endif
+#if VOUCHES
+#define vouches(x) (votes(x) || owner[x] == v)
+#else
+#define vouches(x) votes(x)
 #endif
 
 /*
  * Rule: n = max(C + 1, p), with p the client's clock, clamped to the node's. While
  * nobody forgets, clocks are of no importance: p is any number, and another at each
- * node. With FORGETS it is any that the clamp lets through: SPREAD ticks, which is
- * twice S and what the nodes' clocks differ. Quarantine must be longer. A tick has
- * more numbers than can be counted up in it. NO_CLAMP: any number again.
+ * node. With FORGETS it is any that the clamp lets through: SPREAD ticks, which are
+ * twice S and what the nodes' clocks differ. Quarantine must be longer than that. A
+ * tick has more numbers than can be counted up in it. NO_CLAMP: any number again.
  */
 #if FORGETS && !EXCLUSION
 #ifndef SPREAD
-#define SPREAD 1
+#define SPREAD   1
 #endif
 #if NO_QUARANTINE
 #define QUARANTINE 0
@@ -155,17 +171,16 @@ byte now, back[3];                          /* when the node votes again */
 #define TICK     1
 #define low      0
 #define high     HIGHEST
-#if FORGETS && !NO_QUARANTINE
-#define votes(x) past(x)
-#else
+#if NO_QUARANTINE || NO_DETECTION
 #define votes(x) 1
+#else
+#define votes(x) past(x)
 #endif
 #endif
 
 hidden byte i, x, set;                      /* used within one step */
 
-/* All nodes are alike: numbered as they grant. */
-inline pick(when, s) {
+inline pick(when, s) {                      /* nodes are alike, too: numbered as they grant */
   if
   :: (when) && s & 1 -> i = 0
   :: (when) && s & 2 && touched > 0 -> i = 1
@@ -173,7 +188,7 @@ inline pick(when, s) {
   fi
 }
 
-inline only(condition) {                    /* a refusal */
+inline only(condition) {                    /* else it is a refusal */
   if :: condition :: else -> goto end fi
 }
 
@@ -217,7 +232,7 @@ inline decide() {
   :: quorum(set) ->
     t = most(most(n[0], n[1]), n[2]);
     yes = committed(0) | committed(1) << 1 | committed(2) << 2;
-    rai = set & ~yes;
+    rai = asked & ~yes;
     first = least(least(at(0), at(1)), at(2));
     n[0] = 0; n[1] = 0; n[2] = 0; since[0] = 0; since[1] = 0; since[2] = 0;
     complete()
@@ -233,7 +248,7 @@ active [ATTEMPTS] proctype attempt() {
 end:
   do
   :: atomic { pick(turn && done < ATTEMPTS, acq);
-    only(votes(i) && (owner[i] == v || free(i)));
+    only(owner[i] == v || free(i) && grants(i));
     if
     :: owner[i] == v                        /* again: it is told the number that it has */
     :: free(i) ->
@@ -245,7 +260,7 @@ end:
     taken(acq);
     if
     :: printf("           its reply is lost\n")
-    :: t == 0 && counts(i) -> n[i] = C[i]; since[i] = top; decide()
+    :: t == 0 && votes(i) -> n[i] = C[i]; since[i] = top; decide()
     fi }
 
   :: atomic { pick(done < ATTEMPTS, rai);
@@ -259,13 +274,14 @@ end:
     fi }
 
   :: atomic { pick(done < ATTEMPTS, ext);
-    only(witness(i) && (owner[i] == v || free(i) && votes(i)));
+    only(witness(i) && (owner[i] == v || free(i) && grants(i)));
+    set = vouches(i);
     owner[i] = v; lease[i] = 1; C[i] = most(C[i], t);
     printf("attempt %d: node %d extends, and has %d\n", _pid + 1, i + 1, C[i]);
     taken(ext);
     if
     :: printf("           its reply is lost\n")
-    :: !sure && counts(i) ->
+    :: !sure && set ->
       first = (yes -> first : top); yes = yes | bit(i);
       if
       :: quorum(yes) ->
@@ -276,7 +292,7 @@ end:
       fi
     fi }
 
-  :: atomic { TIMED && begun > _pid && over[_pid] < 2 ->
+  :: atomic { TIMED && turn && begun > _pid && over[_pid] < 2 ->
     over[_pid] = (sure && !over[_pid] -> 1 : 2);
     only(over[_pid] == 2);
     printf("attempt %d is over\n", _pid + 1);
@@ -296,7 +312,7 @@ active proctype trouble() {
 end:
   do
   :: atomic { pick(done < ATTEMPTS && touched > 0 && troubles > 0, 7);
-    only(owner[i] || C[i] * NUMBERS);
+    only(owner[i] || !TIMED && C[i]);       /* else it has nothing to lose */
     troubles = troubles - (troubles < 9);
     printf("node %d loses its keys\n", i + 1);
 #if EXCLUSION

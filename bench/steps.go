@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/redlock/bench/contender"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/redis/go-redis/v9"
+)
+
+// A step is one command, executed many times on one node that does nothing else.
+type step struct {
+	name    string // empty: not measured, only done
+	command string // by which INFO counts it
+	reply   string // what it has to look like, or the step was another
+	args    func(name, token string) []any
+}
+
+const (
+	plainAcquireStep = "acquire, plain script"
+	otherToken       = "bench:another"
+)
+
+// stepsOf are in an order in which each finds what it expects: each name is free
+// again at the end.
+func stepsOf(runID, marker string, ttl time.Duration) []step {
+	plain := redis.NewScript(string(plainAcquire)).Hash()
+	millis := ttl.Milliseconds()
+	acquire := func(runID string, marker ...any) func(name, token string) []any {
+		hash := script.Acquire(runID).Hash
+		return func(name, token string) []any {
+			now := time.Now()
+			args := []any{"evalsha", hash, 2 + len(marker), name, name + script.FenceSuffix}
+			if len(marker) > 0 {
+				args = append(args, script.Marker)
+			}
+			return append(append(args, token, millis, now.UnixMicro(), now.Add(time.Minute).UnixMicro()), marker...)
+		}
+	}
+	fenced := acquire(runID, marker)
+	const granted, denied = "[int64 int64]", "[int64 string int64]"
+	release := func(name string) step {
+		return step{name, "evalsha", "int64", func(name, token string) []any {
+			return []any{"evalsha", script.Release.Hash, 1, name, token}
+		}}
+	}
+	return []step{
+		{"SET NX PX, no script", "set", "string", func(name, token string) []any {
+			return []any{"set", name, token, "nx", "px", millis}
+		}},
+		release("release"),
+		{plainAcquireStep, "evalsha", granted, func(name, token string) []any {
+			return []any{"evalsha", plain, 3, name, name + script.FenceSuffix, script.Marker, token, millis, 0, 0, ""}
+		}},
+		release(""),
+		{"acquire, first lock on a name", "evalsha", granted, fenced},
+		release(""),
+		{"acquire, no quarantine", "evalsha", granted, acquire("")},
+		release(""),
+		{"acquire", "evalsha", granted, fenced},
+		{"acquire, denied", "evalsha", denied, func(name, _ string) []any { return fenced(name, otherToken) }},
+		{"raise", "evalsha", "int64", func(name, token string) []any {
+			return []any{"evalsha", script.Raise.Hash, 2, name, name + script.FenceSuffix, token, time.Now().Add(time.Second).UnixMicro()}
+		}},
+		{"extend", "evalsha", "int64", func(name, token string) []any {
+			return []any{"evalsha", script.Extend.Hash, 2, name, name + script.FenceSuffix, token, millis}
+		}},
+		release(""),
+	}
+}
+
+// stepBatch is how many commands a node gets at once: so few that most batches are
+// through before the machine takes the processor away.
+const stepBatch = 25
+
+// steps measures, on the first node, what each step takes there.
+func (e *env) steps(ctx context.Context) (*table, error) {
+	client := e.fleet.watch[0]
+	info, err := readInfo(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	runID := info["run_id"]
+	marker, err := client.Get(ctx, script.Marker).Result()
+	if err != nil {
+		return nil, err
+	}
+	for _, each := range append(script.All(runID), script.Acquire(""), script.Script{Source: string(plainAcquire)}) {
+		if err := client.ScriptLoad(ctx, each.Source).Err(); err != nil {
+			return nil, err
+		}
+	}
+	all := stepsOf(runID, marker, e.ttl)
+	s := &series{rounds: map[string][]sample{}}
+	for _, st := range all {
+		if st.name != "" {
+			s.contenders = append(s.contenders, contender.Contender{Name: st.name})
+		}
+	}
+	for round := range e.rounds {
+		fmt.Fprintf(os.Stderr, "fence, steps: round %d of %d\n", round+1, e.rounds)
+		took, err := e.stepTimes(ctx, client, all)
+		if err != nil {
+			return nil, err
+		}
+		for name, times := range took {
+			s.rounds[name] = append(s.rounds[name], sample{"usec": quantile(times, .5), "low": quantile(times, .1)})
+		}
+	}
+	return &table{
+		title: "fence, steps",
+		text: fmt.Sprintf("How long one node is busy with each step, by its own account (INFO commandstats), %d times a round in pipelines of %d: "+
+			"the median over the pipelines.", e.step, stepBatch),
+		head: "step",
+		columns: []column{
+			median("a call", "usec", micros),
+			over("÷ plain acquire", "usec", plainAcquireStep),
+			median("a call, in the fastest tenth", "low", micros),
+		},
+		series: s,
+	}, nil
+}
+
+// stepTimes goes through all steps with one batch of names after another.
+func (e *env) stepTimes(ctx context.Context, client *redis.Client, all []step) (map[string][]time.Duration, error) {
+	took := map[string][]time.Duration{}
+	for n := 0; n < e.step; n += stepBatch {
+		prefix, token := freshPrefix(), seam.Chance{}.Token()
+		for _, st := range all {
+			before, err := readInfo(ctx, client)
+			if err != nil {
+				return nil, err
+			}
+			replies, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for i := range stepBatch {
+					p.Do(ctx, st.args(prefix+strconv.Itoa(i)+nameEnd, token)...)
+				}
+				return nil
+			})
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", st.name, err)
+			}
+			after, err := readInfo(ctx, client)
+			if err != nil {
+				return nil, err
+			}
+			if calls := after.calls(st.command) - before.calls(st.command); calls != stepBatch {
+				return nil, fmt.Errorf("%s: %v calls, not %d", st.name, calls, stepBatch)
+			}
+			for _, r := range replies {
+				if got := r.(*redis.Cmd).Val(); likeness(got) != st.reply {
+					return nil, fmt.Errorf("%s: %v, which is no %s", st.name, got, st.reply)
+				}
+			}
+			if st.name != "" {
+				usec := after.usec(st.command) - before.usec(st.command)
+				took[st.name] = append(took[st.name], time.Duration(usec*1000/stepBatch))
+			}
+		}
+	}
+	return took, nil
+}
+
+// likeness names the types in a reply, and so tells a script's ways out apart. No
+// step here replies 0, which is how the scripts say no.
+func likeness(reply any) string {
+	if reply == int64(0) {
+		return "no"
+	}
+	list, ok := reply.([]any)
+	if !ok {
+		return fmt.Sprintf("%T", reply)
+	}
+	types := make([]string, len(list))
+	for i, v := range list {
+		types[i] = fmt.Sprintf("%T", v)
+	}
+	return fmt.Sprint(types)
+}

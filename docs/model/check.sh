@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# check.sh searches all states of lock.pml: once for each promise, which must hold,
+# and once for each rule taken out, which must be found to break a promise.
+#
+#   check.sh             all of it
+#   check.sh quick       every rule, and the promises with fewer messages
+#   check.sh show RULE   the shortest way in which it goes wrong without that rule
+#
+# It needs spin and a C compiler, and 1 GB of memory. Seconds are the processor's.
+set -euo pipefail
+
+model=$(cd "$(dirname "$0")" && pwd)/lock.pml
+mode=${1:-all} shown=${2:-} found=0 failed=0
+case $mode in
+all | quick) [ $# -le 1 ] ;;
+show) [ $# -eq 2 ] ;;
+*) false ;;
+esac || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cd "$dir"
+cp "$model" .
+TIMEFORMAT=%U
+
+# build OPTIMIZE FLAGS... makes the search: pan. Partial order reduction is off. All
+# steps look at the nodes, so it would save no state, and nothing depends on it.
+build() {
+	local optimize=$1
+	shift
+	rm -f pan* ./*.trail
+	spin -a "$@" lock.pml >spin.out || { cat spin.out; exit 1; }
+	# shellcheck disable=SC2086 # two flags in one word
+	${CC:-cc} $optimize -w -DSAFETY -DNOREDUCE -DMEMLIM=3500 -o pan pan.c
+}
+
+# search WORDS OPTIONS... prints the first part of a line and fills pan.out.
+search() {
+	printf '%-60s ' "$1"
+	shift
+	{ time timeout 900 nice ./pan -m10000 "$@" >pan.out 2>&1 || echo 'error: pan failed, or took too long' >>pan.out; } 2>seconds
+}
+
+# say VERDICT prints the rest of it. A verdict in capitals is not what it must be.
+say() {
+	printf '%-24s %9s states %6.1f s\n' "$1" "$(sed -n 's/ states, stored.*//p' pan.out)" "$(tail -n 1 seconds)"
+	case $1 in
+	[A-Z]*)
+		sed 's/^/    /' pan.out
+		failed=1
+		;;
+	esac
+}
+
+# holds MODE WORDS FLAGS... is a promise. It holds if nothing was found and nothing
+# was left out.
+holds() {
+	local when=$1 words=$2
+	shift 2
+	case $mode-$when in
+	quick-quick | quick-both) build -O1 "$@" ;;
+	all-all | all-both) build -O2 "$@" ;;
+	*) return 0 ;;
+	esac
+	search "$words" -w24
+	if grep -q 'assertion violated' pan.out; then
+		say VIOLATED
+	elif grep -qiE '^error|not completed|too small|resource|out of memory|MEMLIM' pan.out || ! grep -q 'errors: 0$' pan.out; then
+		say 'NOT SEARCHED TO THE END'
+	else
+		say holds
+	fi
+}
+
+# without RULE ASSERTION WORDS FLAGS... takes a rule out. What it is there for must
+# be what fails.
+without() {
+	local rule=$1 assertion=$2 words=$3
+	shift 3
+	if [ "$mode" = show ]; then
+		[ "$rule" = "$shown" ] || return 0
+		found=1
+		build '-O1 -DREACH' "$@"
+		nice ./pan -i -m10000 >pan.out 2>&1
+		echo "$words"
+		spin "$@" -t lock.pml | sed '/^spin:/,$d'
+		return 0
+	fi
+	build -O0 "$@"
+	search "$words" -w20
+	if grep 'assertion violated' pan.out | grep -qF "$assertion"; then
+		say 'violated, as it must be'
+	else
+		say 'NOT FOUND TO BE VIOLATED'
+	fi
+}
+
+holds all   'fences: 2 attempts, 2 requests come twice'            -DDUPS=2
+holds quick 'fences: 2 attempts, 1 request comes twice'            -DDUPS=1 -DHIGHEST=2
+holds all   'fences: 3 attempts'                                   -DATTEMPTS=3 -DHIGHEST=2
+holds both  'fences, all nodes are asked to raise: 1 comes twice'  -DRAISE_ALL -DDUPS=1 -DHIGHEST=2
+holds all   'fences, nodes forget: 1 request comes twice'          -DFORGETS -DSPREAD=0 -DDUPS=1
+holds all   'fences, nodes forget, and grant in quarantine'        -DFORGETS -DGRANTS
+holds quick 'fences, nodes forget, and grant in quarantine'        -DFORGETS -DGRANTS -DSPREAD=0
+holds all   'fences in the order of completion: 1 comes twice'     -DEXCLUSION -DBY_END -DDUPS=1
+holds quick 'fences in the order of completion'                    -DEXCLUSION -DBY_END
+holds all   'extension: 1 request comes twice'                     -DEXTEND -DDUPS=1 -DHIGHEST=2
+holds quick 'extension'                                            -DEXTEND -DHIGHEST=2
+holds both  'exclusion, nodes forget: 3 attempts, 1 comes twice'   -DEXCLUSION -DEXTEND -DFORGETS -DATTEMPTS=3 -DDUPS=1
+holds all   'exclusion, clocks step: 3 attempts'                   -DEXCLUSION -DEXTEND -DJUMPS -DATTEMPTS=3
+holds quick 'exclusion, clocks step: 2 attempts, 1 comes twice'    -DEXCLUSION -DEXTEND -DJUMPS -DDUPS=1
+
+without NOT_STORED       't!=fence' 'fences: the largest number is not stored'            -DNOT_STORED
+without RAISE_ABOVE      't!=fence' 'fences: raise says yes above the fence'              -DRAISE_ABOVE -DDUPS=1 -DHIGHEST=2
+without ONE_TOKEN        't!=fence' 'fences: one token for all attempts of a client'      -DONE_TOKEN
+without ONE_TOKEN        'holders'  'exclusion: one token for all attempts of a client'   -DONE_TOKEN -DEXCLUSION -DATTEMPTS=3
+without NO_QUARANTINE    't!=fence' 'fences: a node forgets and votes at once'            -DNO_QUARANTINE -DFORGETS -DTROUBLES=1
+without NO_QUARANTINE    'holders'  'exclusion: a node forgets and votes at once'         -DNO_QUARANTINE -DFORGETS -DTROUBLES=1 -DEXCLUSION
+without SHORT_QUARANTINE 't!=fence' 'fences: quarantine no longer than the clamp is wide' -DQUARANTINE=1 -DFORGETS -DTROUBLES=1
+without NO_CLAMP         't!=fence' 'fences: a node forgets, nothing is clamped'          -DNO_CLAMP -DFORGETS -DTROUBLES=1 -DSPREAD=0
+without NO_DETECTION     'holders'  'exclusion: a clock steps, nobody looks'              -DNO_DETECTION -DJUMPS -DTROUBLES=1 -DEXCLUSION
+without RAISE_ALL        't!=fence' 'fences: a node in quarantine is asked to raise'      -DRAISE_ALL -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0
+without VOUCHES          'holders'  'exclusion: a node in quarantine is asked to extend'  -DVOUCHES -DGRANTS -DFORGETS -DTROUBLES=1 -DEXCLUSION -DEXTEND
+without NO_WITNESS       'first<=t' 'extension: a key that was gone counts'               -DNO_WITNESS -DEXTEND
+without MINE_PROVES      'first<=t' 'extension: a key that is there proves itself'        -DMINE_PROVES -DEXTEND
+
+# What is not promised, lest it be believed.
+without BY_END           't>top'    'keys end early: fences in the order of completion'   -DBY_END
+without FORGETFUL        'first<=t' 'keys end early, a node forgets: extension'           -DEXTEND -DFORGETS -DTROUBLES=1 -DSPREAD=0
+without GRANTS           't!=fence' 'a copy outlasts a quarantine in which nodes grant'   -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0 -DDUPS=1
+
+if [ "$mode" != show ]; then
+	echo "$SECONDS s by the clock"
+elif [ $found = 0 ]; then
+	echo "check.sh: no rule has the name $shown" >&2
+	exit 2
+fi
+exit $failed
