@@ -176,7 +176,7 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 		switch {
 		case r.outcome == Late && after > 0: // its clock was set: that is why
 			r.err = why
-		case q.op != opAcquire && q.op != opInspect || r.outcome != Granted && r.outcome != Held:
+		case q.op == opExtend || q.op == opRelease || r.outcome != Granted && r.outcome != Held:
 		case q.op == opInspect && r.mark != mark:
 			*r = reply{outcome: Quarantined, err: errForgot}
 		case skew != 0:

@@ -58,7 +58,8 @@ func (r *round) fence() (number int64, stored bool) {
 // raise has a quorum of nodes store the fence of a lock that a quorum has granted. It
 // asks all nodes: one whose grant is still under way gets to it first, in its lane,
 // and one that has not granted says no. A node that has the number already says yes
-// once more.
+// once more. One that has no vote stores it, too, but does not count: it may have
+// forgotten a higher one (RAISE_ALL in docs/model).
 func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time.Duration) error {
 	r := lk.newRound(opRaise, l, nil)
 	defer r.drop()

@@ -302,7 +302,8 @@ func (l *Lock) weigh(r *round, i int, a *reply) vote {
 // has kept it since.
 //
 // A node that had no vote when it granted the lock is no such case: what it may have
-// forgotten cannot be in the way of a lock that a quorum of others has granted.
+// forgotten had been granted before, and an acquisition that is older than a lock
+// can live gives none (VOUCHES in docs/model).
 func (l *Lock) counts(i int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

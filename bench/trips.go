@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"strconv"
@@ -244,7 +245,9 @@ func (l *listener) raises(ctx context.Context, f *fleet) (map[string]bool, error
 	}
 	select {
 	case <-l.ended:
-		return l.raised, l.err
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return maps.Clone(l.raised), l.err
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -1,0 +1,113 @@
+package redlock
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
+)
+
+// An echo is a server that says the same to everything.
+type echo reply
+
+func (e echo) join() error { return nil }
+func (e echo) pipeline(batch []*request) error {
+	for _, q := range batch {
+		q.reply = reply(e)
+	}
+	return nil
+}
+
+// TestWithoutVote: what a node says that may have forgotten is no vote: neither a
+// grant, nor a refusal, nor that it has stored a fence, for it may have forgotten a
+// higher one. That a key is still ours, or gone, it can tell as well as any other.
+func TestWithoutVote(t *testing.T) {
+	opts, err := (&Options{}).withDefaults(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMemory(0, "node", &opts, newClocks(3, &opts))
+	now := time.Now()
+	for _, tt := range []struct {
+		step          op
+		reply, before Outcome // before: without a vote
+	}{
+		{opAcquire, Granted, Quarantined},
+		{opAcquire, Held, Quarantined},
+		{opAcquire, Foreign, Foreign},
+		{opRaise, Granted, Quarantined},
+		{opRaise, Expired, Expired},
+		{opInspect, Granted, Quarantined},
+		{opExtend, Granted, Granted},
+		{opExtend, Stolen, Stolen},
+		{opRelease, Granted, Granted},
+	} {
+		for _, voting := range []bool{false, true} {
+			m.until, m.why = time.Time{}, nil
+			want := tt.reply
+			if !voting {
+				m.until, want = now.Add(time.Hour), tt.before
+			}
+			q := &request{op: tt.step, claim: &claim{}}
+			if err := m.send(echo{outcome: tt.reply}, []*request{q}); err != nil {
+				t.Fatal(err)
+			}
+			if q.reply.outcome != want {
+				t.Errorf("%v, %v, with a vote %v: %v, want %v", tt.step, tt.reply, voting, q.reply.outcome, want)
+			}
+			if q.reply.outcome == Quarantined && (q.reply.rest <= 0 || q.reply.rest > time.Hour) {
+				t.Errorf("%v: it votes in %v", tt.step, q.reply.rest)
+			}
+		}
+	}
+}
+
+// TestMarkers: how old a marker is the node says when it is first seen, and our own
+// clock from then on.
+func TestMarkers(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var told []time.Duration
+		opts, err := (&Options{Hooks: &Hooks{Quarantined: func(_ string, d time.Duration, _ error) { told = append(told, d) }}}).withDefaults(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newMemory(0, "node", &opts, newClocks(3, &opts))
+		at := func(ahead time.Duration) int64 { return time.Now().Add(ahead).UnixMicro() }
+		rest := func() time.Duration {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			rest, _ := m.quarantine(m.now())
+			return rest
+		}
+		full := opts.Quarantine
+		born := time.Now().UnixMilli()
+		mark := func(id string, born int64) seam.Mark {
+			return seam.Mark{Value: fmt.Sprint(id, ":", born), Before: "x", Now: at(0)}
+		}
+		m.joined(mark("run1", born), time.Now())
+		if got := rest(); got != full {
+			t.Errorf("a new marker: %v, want %v", got, full)
+		}
+		pass(full / 2)
+		m.joined(mark("run1", born), time.Now())
+		if got := rest(); got != full-full/2 {
+			t.Errorf("the same one half the time later: %v", got)
+		}
+		m.joined(mark("run2", time.Now().Add(-full/4).UnixMilli()), time.Now())
+		if got := rest(); (got - (full - full/4)).Abs() > time.Millisecond {
+			t.Errorf("another that is a quarter of the time old: %v", got)
+		}
+		m.joined(mark("run3", time.Now().Add(-time.Hour).UnixMilli()), time.Now())
+		if got := rest(); (got - (full - full/4)).Abs() > time.Millisecond {
+			t.Errorf("an old one takes nothing away from a quarantine: %v", got)
+		}
+		m.joined(mark("run4", time.Now().Add(time.Hour).UnixMilli()), time.Now())
+		if got := rest(); got != full {
+			t.Errorf("one from the future: %v, want %v", got, full)
+		}
+		if len(told) != 3 {
+			t.Errorf("told of %v", told)
+		}
+	})
+}
