@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -88,7 +89,7 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("after a restart the node says %v", err)
 		}
 		e.Refuse(nil)
-		if keys, err := c.Keys(t.Context(), "*").Result(); !slices.Equal(keys, []string{"after", "down"}) || err != nil {
+		if keys, err := c.Keys(t.Context(), "*").Result(); !slices.Equal(keys, []string{"after", "down", script.Marker}) || err != nil {
 			t.Errorf("the keys are %q, %v", keys, err)
 		}
 	})

@@ -139,8 +139,8 @@ func TestBubbleKillWhileHung(t *testing.T) {
 			t.Error("a killed node has answered")
 		}
 		b.Restart(0, true)
-		if got, err := c.Keys(t.Context(), "*").Result(); len(got) != 0 || err != nil {
-			t.Errorf("what the killed process had not read: %q, %v", got, err)
+		if got, err := c.Exists(t.Context(), "k").Result(); got != 0 || err != nil {
+			t.Errorf("what the killed process had not read: %d keys, %v", got, err)
 		}
 	})
 }
