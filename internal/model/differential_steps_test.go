@@ -117,7 +117,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		case !virtual:
 			s.call.TTL += time.Hour
 		case rng.IntN(20) == 0:
-			s.pause = pick(rng, 13*time.Hour, 25*time.Hour)
+			s.pause = pick(rng, 20*time.Minute, 13*time.Hour, 24*time.Hour+30*time.Minute, 26*time.Hour)
 		default:
 			s.pause = time.Duration(rng.IntN(4)) * 10 * time.Millisecond
 		}
@@ -157,7 +157,7 @@ func stories(virtual bool) (all [][]step) {
 		{call(seam.Set, mine), acquire, look, raise(mine, 0), look, another, call(seam.Set, yours)},
 	}
 	if virtual {
-		const half, whole = 13 * time.Hour, 25 * time.Hour
+		const half, whole, little = 13 * time.Hour, 26 * time.Hour, 20 * time.Minute
 		all = append(all, [][]step{
 			{acquire, after(half, extend), after(half, look), release, another, look}, // the counter is kept
 			{acquire, after(half, raise(mine, 0)), after(half, look), release, another, look},
@@ -165,6 +165,8 @@ func stories(virtual bool) (all [][]step) {
 			{acquire, after(whole, look), extend, look, raise(mine, 0), look},
 			{acquire, after(whole, acquire), look},
 			{acquire, release, after(whole, look), another, look},
+			{acquire, release, after(little, another), after(24*time.Hour+little, look), after(little+little, look)}, // of the same hour
+			{acquire, release, after(little, another), after(little, extend), raise(yours, half), after(half, release), acquire, after(23*time.Hour, look)},
 		}...)
 	}
 	return all

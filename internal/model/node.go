@@ -157,8 +157,12 @@ func (n *Node) do(c *seam.Call) (any, error) {
 	return int64(1), nil
 }
 
-// idle is how long a counter lives.
-const idle = 24 * time.Hour
+// idle is how long a counter lives, or an hour less (in microseconds) if another
+// number of the same hour came after the one that set it.
+const (
+	idle = 25 * time.Hour
+	hour = int64(time.Hour / time.Microsecond)
+)
 
 // number is that of the last grant. Under the mutex.
 func (n *Node) number(key string) int64 {
@@ -187,8 +191,14 @@ func (n *Node) acquire(c *seam.Call, e entry, there bool) (any, error) {
 	case n.readOnly:
 		return nil, readOnly
 	}
-	number := max(last+1, min(max(c.Fence, now-clamp), now+clamp))
-	n.counts[c.Key] = count{number, n.now() + idle}
+	number, expires := min(max(c.Fence, now-clamp), now+clamp), n.now()+idle
+	switch {
+	case number <= last:
+		number = last + 1
+	case last > 0 && number/hour == last/hour:
+		expires = n.counts[c.Key].expires
+	}
+	n.counts[c.Key] = count{number, expires}
 	n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
 	return []any{number, now}, nil
 }

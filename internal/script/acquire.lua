@@ -28,11 +28,16 @@
 -- of a client is not to be trusted, and a node that lost its counters must start
 -- above all that it has handed out before.
 --
+-- The counter lives for a day after its last use, and up to an hour longer: a number
+-- of the same hour as the last one leaves its TTL alone, which is cheaper by far. One
+-- that is not the time (count + 1: the counter is ahead) says nothing of when the TTL
+-- was set, and sets it again.
+--
 -- The counter is written before the lock: an error does not roll back, and a lock
 -- that nobody knows of would stand for a TTL.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local latest = tonumber(ARGV[4])
+local latest = ARGV[4] + 0
 if latest > 0 and now > latest then
   return now
 end
@@ -40,7 +45,8 @@ local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
   return {redis.call('PTTL', KEYS[1]), holder, now}
 end
-local count = tonumber(redis.call('GET', KEYS[2]) or 0)
+local counter = redis.call('GET', KEYS[2])
+local count = tonumber(counter or 0)
 if not count then
   return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is no number: it cannot be the counter of ' .. KEYS[1])
 end
@@ -53,7 +59,19 @@ if KEYS[3] then
     return {marker, now}
   end
 end
-local number = math.max(count + 1, math.min(math.max(ARGV[3], now - 500000), now + 500000))
-redis.call('SET', KEYS[2], string.format('%.0f', number), 'PX', 86400000)
+local number = ARGV[3] + 0
+if number > now + 500000 then
+  number = now + 500000
+elseif number < now - 500000 then
+  number = now - 500000
+end
+if counter and number > count and number % 3600000000 > number - count then
+  redis.call('INCRBY', KEYS[2], number - count)
+else
+  if number <= count then
+    number = count + 1
+  end
+  redis.call('SET', KEYS[2], number, 'PX', 90000000)
+end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return {number, now}

@@ -1,7 +1,7 @@
 -- extend: give a lock that is still mine a full TTL again.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  its counter, which lives as long as anybody uses it, and a day
+-- KEYS[2]  its counter, which lives for a day after anybody has used it, and up to an hour longer
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds
 -- reply    time                 still mine, and prolonged; the node's, in microseconds
 --          0                    gone: expired, deleted, or the node forgot
@@ -16,7 +16,7 @@
 local holder = redis.call('GET', KEYS[1])
 if holder == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  redis.call('PEXPIRE', KEYS[2], 86400000)
+  redis.call('PEXPIRE', KEYS[2], 90000000)
   local time = redis.call('TIME')
   return time[1] * 1000000 + time[2]
 end

@@ -12,7 +12,7 @@
 -- that is past the number says no, for it may belong to a later grant of ours that
 -- a copy of this request knows nothing of.
 if redis.call('GET', KEYS[1]) == ARGV[1] and tonumber(redis.call('GET', KEYS[2]) or 0) <= tonumber(ARGV[2]) then
-  redis.call('SET', KEYS[2], ARGV[2], 'PX', 86400000)
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', 90000000)
   return 1
 end
 return 0
