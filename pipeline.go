@@ -122,7 +122,7 @@ func (s *standIn) pipeline(batch []*request) error {
 	}
 	err := s.model.Exec(s.calls)
 	for i, q := range batch {
-		q.reply = parse(q.op, s.calls[i].Value, s.calls[i].Err)
+		q.read(s.calls[i].Value, s.calls[i].Err)
 	}
 	return err
 }

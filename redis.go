@@ -300,10 +300,21 @@ func (s *redisServer) pipeline(batch []*request) error {
 		} else if err != nil && !isReply(err) {
 			broken = err
 		}
-		q.reply = parse(q.op, cmd.Val(), err)
+		q.read(cmd.Val(), err)
 	}
 	return broken
 }
+
+// read takes the script's reply.
+func (q *request) read(value any, err error) {
+	q.reply = parse(q.op, value, err)
+	if q.reply.fence == asProposed {
+		q.reply.fence = q.claim.proposal
+	}
+}
+
+// asProposed is the fence of a grant with the number that was proposed.
+const asProposed = -1
 
 // parse reads what the scripts in internal/script reply.
 func parse(step op, value any, err error) reply {
@@ -313,10 +324,10 @@ func parse(step op, value any, err error) reply {
 	switch v := value.(type) {
 	case int64:
 		switch {
+		case step == opAcquire:
+			return reply{outcome: Granted, fence: asProposed, time: v}
 		case v == 0:
 			return reply{outcome: Expired}
-		case step == opAcquire:
-			return reply{outcome: Late, time: v, err: errLate}
 		case step == opExtend:
 			return reply{outcome: Granted, time: v}
 		}
@@ -346,6 +357,8 @@ func parseList(step op, v []any) (r reply, ok bool) {
 		r = reply{outcome: Granted, holder: word(0), ttl: milliseconds(number(1)), mark: word(3), time: number(4)}
 		r.fence, _ = strconv.ParseInt(word(2), 10, 64) // none: 0
 		return r, ok
+	case step == opAcquire && len(v) == 1:
+		return reply{outcome: Late, time: number(0), err: errLate}, ok
 	case step == opAcquire && len(v) == 2:
 		if mark, is := v[0].(string); is {
 			return reply{outcome: Quarantined, mark: mark, time: number(1), err: errForgot}, ok

@@ -43,7 +43,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		}
 	}
 	fenced := acquire(runID, marker)
-	const granted, denied = "[int64 int64]", "[int64 string int64]"
+	const granted, denied = "int64", "[int64 string int64]"
 	release := func(name string) step {
 		return step{name, "evalsha", "int64", func(name, token string) []any {
 			return []any{"evalsha", script.Release.Hash, 1, name, token}

@@ -242,6 +242,8 @@ func note(last map[string]int64, s step, v any) {
 	case s.other != "":
 	case s.call.Op == seam.Raise && v == int64(1):
 		last[s.call.Key] = s.call.Fence
+	case s.call.Op == seam.Acquire && v != nil && list == nil:
+		last[s.call.Key] = s.call.Fence
 	case s.call.Op == seam.Acquire && len(list) == 2:
 		if n, ok := list[0].(int64); ok {
 			last[s.call.Key] = n

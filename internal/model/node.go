@@ -177,7 +177,7 @@ func (n *Node) acquire(c *seam.Call, e entry, there bool) (any, error) {
 	last := n.number(c.Key)
 	switch {
 	case c.Latest > 0 && now > c.Latest:
-		return now, nil
+		return []any{now}, nil
 	case there && e.foreign:
 		return nil, wrongType
 	case there && e.token != c.Token:
@@ -200,6 +200,9 @@ func (n *Node) acquire(c *seam.Call, e entry, there bool) (any, error) {
 	}
 	n.counts[c.Key] = count{number, expires}
 	n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
+	if number == c.Fence {
+		return now, nil
+	}
 	return []any{number, now}, nil
 }
 
