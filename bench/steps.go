@@ -54,7 +54,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 			return []any{"set", name, token, "nx", "px", millis}
 		}},
 		release("release"),
-		{plainAcquireStep, "evalsha", granted, func(name, token string) []any {
+		{plainAcquireStep, "evalsha", "0", func(name, token string) []any {
 			return []any{"evalsha", plain, 3, name, name + script.FenceSuffix, script.Marker, token, millis, 0, 0, ""}
 		}},
 		release(""),
@@ -167,10 +167,10 @@ func (e *env) stepTimes(ctx context.Context, client *redis.Client, all []step) (
 }
 
 // likeness names the types in a reply, and so tells a script's ways out apart. No
-// step here replies 0, which is how the scripts say no.
+// step of ours replies 0 here, which is how the scripts say no.
 func likeness(reply any) string {
 	if reply == int64(0) {
-		return "no"
+		return "0"
 	}
 	list, ok := reply.([]any)
 	if !ok {
