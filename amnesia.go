@@ -57,8 +57,8 @@ type memory struct {
 	skew  time.Duration // how far its clock is from the others', if that is too far
 }
 
-func newMemory(node int, name string, o *Options, c *clocks) *memory {
-	return &memory{node: node, name: name, opts: o, clocks: c}
+func newMemory(node int, name string, o *Options) *memory {
+	return &memory{node: node, name: name, opts: o, clocks: o.clocks}
 }
 
 func (m *memory) now() time.Time { return m.opts.Clock.Now() }
@@ -80,9 +80,9 @@ func (m *memory) acquire() *string { return m.script.Load() }
 // keys appends what every script begins with that asks for the marker.
 func (m *memory) keys(args []any, hash any, c *claim) []any {
 	if !m.marked() {
-		return append(args, hash, 2, &c.key, &c.counter)
+		return append(args, hash, 3, &c.key, &c.counter, &c.queue)
 	}
-	return append(args, hash, 3, &c.key, &c.counter, script.Marker)
+	return append(args, hash, 4, &c.key, &c.counter, &c.queue, script.Marker)
 }
 
 // joined takes in what the node said when it was joined at some time after sent.
@@ -176,7 +176,7 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 		switch {
 		case r.outcome == Late && after > 0: // its clock was set: that is why
 			r.err = why
-		case q.op == opExtend || q.op == opRelease || r.outcome != Granted && r.outcome != Held:
+		case q.op == opExtend || q.op == opRelease || q.op == opLeave || r.outcome != Granted && r.outcome != Held && r.outcome != Reserved:
 		case q.op == opInspect && r.mark != mark:
 			*r = reply{outcome: Quarantined, err: errForgot}
 		case skew != 0:

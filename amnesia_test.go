@@ -27,7 +27,7 @@ func TestWithoutVote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newMemory(0, "node", &opts, newClocks(3, &opts))
+	m := newMemory(0, "node", &opts)
 	now := time.Now()
 	for _, tt := range []struct {
 		step          op
@@ -72,7 +72,7 @@ func TestMarkers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := newMemory(0, "node", &opts, newClocks(3, &opts))
+		m := newMemory(0, "node", &opts)
 		at := func(ahead time.Duration) int64 { return time.Now().Add(ahead).UnixMicro() }
 		rest := func() time.Duration {
 			m.mu.Lock()

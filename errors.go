@@ -47,6 +47,7 @@ type Outcome uint8
 const (
 	Granted     Outcome = iota
 	Held                // another's token is there, for a while
+	Reserved            // free, but kept for one who has waited longer
 	Expired             // ours is not there any more
 	Stolen              // another's token is where ours was
 	Refilled            // ours is there, but only again: the node cannot vouch for the time before
@@ -66,7 +67,7 @@ const (
 )
 
 var outcomeNames = [...]string{
-	"granted", "held", "expired", "stolen", "refilled", "foreign key", "timeout", "unreachable", "loading",
+	"granted", "held", "reserved", "expired", "stolen", "refilled", "foreign key", "timeout", "unreachable", "loading",
 	"read-only", "out of memory", "denied", "busy", "quarantined",
 	"late", "unfit", "failed", "unasked",
 }
@@ -82,8 +83,8 @@ func (o Outcome) String() string {
 type NodeError struct {
 	Node    string // its address, as the client was given it
 	Outcome Outcome
-	Holder  string        // Held, Stolen: the token that is there
-	TTL     time.Duration // Held, Stolen: how long it has still to live; Quarantined: how long until the node votes
+	Holder  string        // Held, Stolen: the token that is there; Reserved: the waiter
+	TTL     time.Duration // Held, Stolen: how long it has still to live; Reserved: how long the waiter counts without asking again; Quarantined: how long until the node votes
 	Elapsed time.Duration // from the start of the round to the answer, or to the end of waiting for it
 	Err     error         // the client's or the server's own error, nil if there was none
 }
@@ -96,6 +97,8 @@ func (e *NodeError) Error() string {
 	switch {
 	case e.Outcome == Quarantined:
 		fmt.Fprintf(&s, " for %v: %v", e.TTL.Round(time.Millisecond), e.Err)
+	case e.Outcome == Reserved:
+		fmt.Fprintf(&s, " for %s, who has waited longer", e.Holder)
 	case e.Holder != "":
 		fmt.Fprintf(&s, " by %s for %v", e.Holder, e.TTL)
 	case e.Err != nil:

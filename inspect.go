@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -34,7 +35,18 @@ type Status struct {
 	TTL   time.Duration
 	Fence int64
 
+	// Who waits, as far as the nodes know, the next one first.
+	Waiting []Waiting
+
 	Nodes []NodeStatus
+}
+
+// A Waiting is one who waits for a lock: a process, whatever the number of its callers.
+type Waiting struct {
+	Waiter string        // its name at the nodes
+	Owner  string        // its Options.Owner
+	For    time.Duration // how long it has waited
+	Nodes  int           // how many of the nodes know of it
 }
 
 // A NodeStatus is what one node knows of a lock, and whether it has a vote.
@@ -43,6 +55,8 @@ type NodeStatus struct {
 	Token string        // that is there; "": none
 	TTL   time.Duration // it has still to live
 	Fence int64         // the number of the last grant; 0: there is none
+
+	Waiting []Waiting // who waits, the next one first
 
 	// Err says why the node has no say: nil, or a NodeError. One that is
 	// Quarantined answers, but has no vote yet.
@@ -71,6 +85,7 @@ func (s *Status) judge(quorum int) {
 	free := 0
 	holders := make(map[string]int)
 	answers := 0
+	s.Waiting = waiting(s.Nodes)
 	for _, n := range s.Nodes {
 		if n.Err != nil && n.Err.Outcome != Quarantined {
 			continue
@@ -99,6 +114,23 @@ func (s *Status) judge(quorum int) {
 	}
 }
 
+// waiting puts together what the nodes know of who waits.
+func waiting(nodes []NodeStatus) (all []Waiting) {
+	for _, n := range nodes {
+		for _, w := range n.Waiting {
+			i := slices.IndexFunc(all, func(a Waiting) bool { return a.Waiter == w.Waiter })
+			if i < 0 {
+				all = append(all, w)
+				continue
+			}
+			all[i].Nodes++
+			all[i].For = max(all[i].For, w.For)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Waiting) int { return cmp.Compare(b.For, a.For) })
+	return all
+}
+
 // until finds when too few nodes will have the holder's key for a quorum.
 func (s *Status) until(quorum int) {
 	var ttls []time.Duration
@@ -120,7 +152,7 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 	n := len(lk.nodes)
 	c := &census{left: n, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.opts.Prefix + name
-	about := &claim{key: key, counter: key + script.FenceSuffix, at: make([]place, n)}
+	about := &claim{key: key, counter: key + script.FenceSuffix, queue: key + script.QueueSuffix, at: make([]place, n)}
 	sent := lk.opts.Clock.Now()
 	for i, n := range lk.nodes {
 		c.nodes[i].Node = n.name
@@ -160,6 +192,11 @@ func (c *census) vote(n *node, q *request) {
 	c.told[n.index] = true
 	s := &c.nodes[n.index]
 	s.Token, s.TTL, s.Fence, s.Err = a.holder, max(0, a.ttl), a.fence, nil
+	for _, e := range a.queue {
+		if e.Lives(a.time) {
+			s.Waiting = append(s.Waiting, Waiting{Waiter: e.Waiter, Owner: e.Owner, For: max(0, time.Duration(a.time-e.Ticket)*time.Microsecond), Nodes: 1})
+		}
+	}
 	if a.outcome != Granted {
 		s.Err = &NodeError{Node: n.name, Outcome: a.outcome, TTL: a.rest, Err: a.err}
 	}

@@ -19,6 +19,7 @@ type Lock struct {
 	claim
 	locker *Locker
 	name   string
+	by     *waiter   // who waited for it; nil: nobody
 	last   time.Time // MaxHold: it ends by then; zero: no such limit
 
 	mu        sync.Mutex
@@ -221,6 +222,20 @@ func (l *Lock) giveBack() {
 	r.drop()
 }
 
+// A filling is the answer to a request that filled up a node.
+type filling struct{ *Lock }
+
+func (f filling) vote(n *node, _ *request) { f.unwanted(n.index) }
+
+// unwanted gives back what a node has granted after the lock had ended: giveBack may
+// have come before the request left.
+func (l *Lock) unwanted(i int) {
+	if l.why() == nil {
+		return
+	}
+	l.locker.nodes[i].submit(&request{op: opRelease, claim: &l.claim, to: nobody{}}, l.locker.opts.Clock.Now())
+}
+
 // Release gives the lock back. It returns when a quorum of nodes has confirmed
 // that they do not hold it for us any more, at the latest after
 // Options.NodeTimeout; ending ctx does not stop it. The other nodes are told as
@@ -271,6 +286,10 @@ func (l *Lock) release() error {
 
 // weigh says what node i's answer means for a round of this lock.
 func (l *Lock) weigh(r *round, i int, a *reply) vote {
+	if l.by != nil && r.op == opAcquire {
+		l.by.told(i, a.outcome)
+		l.unwanted(i)
+	}
 	switch a.outcome {
 	case Granted:
 		if r.op == opExtend && !l.counts(i) {
@@ -283,7 +302,7 @@ func (l *Lock) weigh(r *round, i int, a *reply) vote {
 			l.fillUp(i)
 		}
 		return voteNo
-	case Held, Stolen:
+	case Held, Reserved, Stolen:
 		return voteNo
 	case Foreign:
 		if r.op != opAcquire {
@@ -327,6 +346,6 @@ func (l *Lock) fillUp(i int) {
 	}
 	l.filled[i] = l.rounds
 	now := l.locker.opts.Clock.Now()
-	q := &request{op: opAcquire, claim: &l.claim, deadline: now.Add(l.locker.opts.NodeTimeout), to: nobody{}}
+	q := &request{op: opAcquire, claim: &l.claim, deadline: now.Add(l.locker.opts.NodeTimeout), to: filling{l}, ticket: ours}
 	l.locker.nodes[i].submit(q, now)
 }

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/queue"
+	"github.com/quorumlock/redlock/internal/script"
 )
 
 // A model is a Redis of a few lines, for behaviour that is about the quorum and
@@ -19,6 +23,10 @@ type model struct {
 
 	mu      sync.Mutex
 	keys    map[string]entry
+	queues  map[string]*queue.Queue
+	ears    map[chan string]string // to their channels
+	mute    bool
+	dead    string // of this process nothing arrives any more
 	down    bool
 	hung    chan struct{}  // closed on resume; nil: answering
 	delay   time.Duration  // before and after each batch
@@ -37,7 +45,7 @@ type entry struct {
 }
 
 func newModel(name string) *model {
-	return &model{name: name, keys: make(map[string]entry), ended: make(chan struct{})}
+	return &model{name: name, keys: make(map[string]entry), queues: make(map[string]*queue.Queue), ears: make(map[chan string]string), ended: make(chan struct{})}
 }
 
 func (m *model) addr() string { return m.name }
@@ -72,6 +80,59 @@ func (m *model) answers() error {
 }
 
 func (m *model) fork() server { return m }
+
+func (m *model) hear(ctx context.Context, channel string, ready func(), heard func(string)) error {
+	if err := m.answers(); err != nil {
+		return err
+	}
+	ear := make(chan string, 1000)
+	m.set(func(m *model) { m.ears[ear] = channel })
+	defer m.set(func(m *model) { delete(m.ears, ear) })
+	ready()
+	for {
+		select {
+		case message, ok := <-ear:
+			if !ok {
+				return errCut
+			}
+			if m.answers() == nil { // which takes as long as an answer
+				heard(message)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// deafen breaks all subscriptions.
+func (m *model) deafen() {
+	m.set(func(m *model) {
+		for ear := range m.ears {
+			close(ear)
+		}
+		clear(m.ears)
+	})
+}
+
+// queue is that of a lock, and wake calls its first. Under the mutex.
+func (m *model) queue(key string) *queue.Queue {
+	if m.queues[key] == nil {
+		m.queues[key] = new(queue.Queue)
+	}
+	return m.queues[key]
+}
+
+func (m *model) wake(key string) {
+	first, _ := m.queue(key).First(time.Now().UnixMicro())
+	if first == nil || m.mute {
+		return
+	}
+	for ear, channel := range m.ears {
+		if channel == script.WakeChannel+queue.Process(first.Waiter) {
+			ear <- first.Waiter
+		}
+	}
+}
 
 func (m *model) connect(context.Context) (time.Duration, error) {
 	begin := time.Now()
@@ -122,15 +183,34 @@ func (m *model) do(q *request) reply {
 		delete(m.keys, c.key)
 		there = false
 	}
+	if m.dead != "" && strings.HasPrefix(c.waiter, m.dead) {
+		return reply{outcome: Unreachable, err: errCut}
+	}
+	line, micros := m.queue(c.key), now.UnixMicro()
+	enter := func() {
+		if q.ticket > 0 {
+			line.Enter(queue.Entry{Waiter: c.waiter, Ticket: q.ticket, Deadline: micros/1000 + c.lease})
+		}
+	}
 	switch {
+	case q.op == opLeave:
+		if line.Leave(c.waiter, q.ticket) && !there {
+			m.wake(c.key)
+		}
 	case there && e.token != c.token:
 		o := Stolen
 		if q.op == opAcquire {
+			enter()
 			o = Held
 		}
 		return reply{outcome: o, holder: e.token, ttl: e.expires.Sub(now)}
 	case q.op == opAcquire:
+		if other, rest := line.Admits(micros, q.ticket, c.waiter); !there && other != nil {
+			enter()
+			return reply{outcome: Reserved, holder: other.Waiter, ttl: milliseconds(rest)}
+		}
 		if !there {
+			line.Leave(c.waiter, q.ticket)
 			m.keys[c.key] = entry{c.token, now.Add(c.ttl)}
 		}
 	case !there:
@@ -139,6 +219,7 @@ func (m *model) do(q *request) reply {
 		m.keys[c.key] = entry{c.token, now.Add(c.ttl)}
 	case q.op == opRelease:
 		delete(m.keys, c.key)
+		m.wake(c.key)
 	}
 	return reply{outcome: Granted}
 }
@@ -162,8 +243,8 @@ func (m *model) set(f func(*model)) {
 func (m *model) put(key, token string, ttl time.Duration) {
 	m.set(func(m *model) { m.keys[key] = entry{token, time.Now().Add(ttl)} })
 }
-func (m *model) forget()              { m.set(func(m *model) { clear(m.keys) }) }
-func (m *model) kill()                { m.set(func(m *model) { m.down = true }) }
+func (m *model) forget()              { m.set(func(m *model) { clear(m.keys); clear(m.queues) }) }
+func (m *model) kill()                { m.set(func(m *model) { m.down = true }); m.deafen() }
 func (m *model) revive()              { m.set(func(m *model) { m.down = false }) }
 func (m *model) hang()                { m.set(func(m *model) { m.hung = make(chan struct{}) }) }
 func (m *model) resume()              { m.set(func(m *model) { close(m.hung); m.hung = nil }) }
@@ -214,6 +295,11 @@ func (ms models) left() (keys []string) {
 		for k, e := range m.keys {
 			if e.expires.After(time.Now()) {
 				keys = append(keys, m.name+": "+k)
+			}
+		}
+		for k, q := range m.queues {
+			if first, _ := q.First(time.Now().UnixMicro()); first != nil {
+				keys = append(keys, m.name+": "+k+script.QueueSuffix+" "+first.Waiter)
 			}
 		}
 		m.mu.Unlock()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/seam"
 )
 
@@ -32,6 +33,11 @@ type server interface {
 	// fail. It may be called from any goroutine.
 	interrupt()
 
+	// hear listens to a channel, over a connection of its own, until that breaks or
+	// ctx ends. It says when it has begun to, and what it hears. A server that hears
+	// does nothing else.
+	hear(ctx context.Context, channel string, ready func(), heard func(message string)) error
+
 	// fork gives another connection to the same node, not connected yet.
 	fork() server
 }
@@ -44,6 +50,7 @@ const (
 	opRaise
 	opExtend
 	opRelease
+	opLeave
 	opInspect
 )
 
@@ -56,6 +63,7 @@ type request struct {
 	deadline time.Time // nobody wants the answer after it; zero: send it whenever possible
 	reply    reply
 	to       voter // told once, with the reply filled in
+	ticket   int64 // acquire: the waiter's; 0: nobody will wait; ours: the lock is
 
 	// What the node's memory adds before it is sent.
 	latest int64  // acquire: after this time of the node's, in microseconds, it is refused
@@ -64,14 +72,18 @@ type request struct {
 
 type reply struct {
 	outcome Outcome
-	holder  string        // Held, Stolen; inspect: whoever it is
-	ttl     time.Duration // Held, Stolen: the holder's
+	holder  string        // Held, Stolen; inspect: whoever it is; Reserved: for whom
+	ttl     time.Duration // Held, Stolen: the holder's; Reserved: the waiter's lease
 	rest    time.Duration // Quarantined: how long yet
 	fence   int64         // acquire: the grant's number; inspect: the last grant's
 	time    int64         // the node's, in microseconds; 0: it did not say
 	mark    string        // the node's marker, if it said
+	queue   []queue.Entry // inspect: who waits
 	err     error
 }
+
+// ours is the ticket of a lock that is to be at one more node.
+const ours = -1
 
 // A voter is told what became of a request. It must not block.
 type voter interface{ vote(n *node, q *request) }
@@ -82,9 +94,12 @@ type claim struct {
 	token string
 	ttl   time.Duration
 
-	// For the scripts: where the lock's counter is, and the TTL in milliseconds.
-	counter string
-	millis  int64
+	// For the scripts: where the lock's counter and its queue are, and the TTL in
+	// milliseconds; and who waits, and until when he counts without another word.
+	counter, queue string
+	millis         int64
+	waiter         string
+	lease          int64
 
 	// The number that is proposed for the lock, the same at all nodes, and the one
 	// that it came to be: set before the raise, if there is one.
@@ -185,7 +200,7 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 		*at = releasing
 		return reply{}, true
 	}
-	if q.op == opRelease && *at == queued {
+	if q.op == opRelease && *at == queued && q.claim.waiter == "" {
 		*at = nowhere // take drops the acquire: it never was sent, and there is nothing to release
 	}
 	switch silent := n.silent(now); {
@@ -198,8 +213,10 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 	case q.op == opAcquire:
 		*at = queued
 		return reply{}, true
-	case q.op == opInspect:
+	case q.op == opInspect || q.op == opLeave:
 		return reply{}, true
+	// An acquire that waits in the lane for one who waits goes out all the same: the
+	// node is to keep a place. What it grants then is given back (Lock.weigh).
 	case q.op == opRelease || *at == nowhere:
 		return reply{outcome: Expired}, false
 	}
@@ -302,7 +319,7 @@ func (o Outcome) settlesRelease() bool {
 // that refuses to extend, or a counter that is past the number.
 func (o Outcome) meansAbsent(step op) bool {
 	switch o {
-	case Held, Stolen, Expired, Foreign, Late:
+	case Held, Reserved, Stolen, Expired, Foreign, Late:
 		return step != opRaise
 	case Loading, ReadOnly, OutOfMemory, Denied, Busy:
 		return step == opAcquire
@@ -334,6 +351,13 @@ func (n *node) force() {
 	for _, s := range n.strands {
 		s.srv.interrupt()
 	}
+}
+
+// ear gives a connection for a subscription.
+func (n *node) ear() server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.strands[0].srv.fork()
 }
 
 // away says why nothing is sent to the node now; nil: it is well.

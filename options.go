@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 )
@@ -58,13 +59,18 @@ type Options struct {
 	// is redlock:node.
 	Prefix string
 
+	// Owner is how others see us in a queue (Inspect). Default the host's name and the
+	// process's number.
+	Owner string
+
 	// Hooks are called when something happens that an operator may want to know.
 	Hooks *Hooks
 
 	// Clock tells the time. Default the system's.
 	Clock Clock
 
-	host seam.Host // the Clock, if it is one
+	host   seam.Host // the Clock, if it is one
+	clocks *clocks   // of the nodes
 }
 
 // withDefaults checks opts as a set for n nodes, and fills in what was left out.
@@ -124,6 +130,9 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	case opts.Quorum > n:
 		refuse("Quorum %d is more than the %d nodes", opts.Quorum, n)
 	}
+	if opts.Owner == "" {
+		opts.Owner = queue.Owner()
+	}
 	if opts.Hooks == nil {
 		opts.Hooks = new(Hooks)
 	}
@@ -134,6 +143,7 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	if h, ok := opts.Clock.(seam.Host); ok {
 		opts.host = h
 	}
+	opts.clocks = newClocks(n, &opts)
 	return opts, errors.Join(errs...)
 }
 
@@ -203,6 +213,8 @@ func (o *Options) nameable(name string) error {
 		return errors.New("the name is empty")
 	case strings.HasSuffix(name, script.FenceSuffix):
 		return fmt.Errorf("the name %q would be the key of another lock's counter: it must not end in %q", name, script.FenceSuffix)
+	case strings.HasSuffix(name, script.QueueSuffix):
+		return fmt.Errorf("the name %q would be the key of another lock's queue: it must not end in %q", name, script.QueueSuffix)
 	case o.Prefix+name == script.Marker:
 		return fmt.Errorf("the name %q is the key of the nodes' marker", name)
 	}

@@ -92,6 +92,10 @@ func (s *standIn) fork() server {
 	return &standIn{name: s.name, model: s.model.Fork(), memory: s.memory}
 }
 
+func (s *standIn) hear(ctx context.Context, channel string, ready func(), heard func(string)) error {
+	return s.model.Hear(ctx, channel, ready, heard)
+}
+
 func (s *standIn) connect(ctx context.Context) (time.Duration, error) {
 	sent := s.memory.now()
 	rtt, mark, err := s.model.Connect(ctx, s.memory.marked())
@@ -114,7 +118,10 @@ func (s *standIn) pipeline(batch []*request) error {
 	s.calls = s.calls[:0]
 	for _, q := range batch {
 		c := q.claim
-		call := seam.Call{Op: seam.Op(q.op), Key: c.key, Token: c.token, TTL: c.ttl, Fence: c.proposal, Latest: q.latest, Mark: q.mark}
+		call := seam.Call{
+			Op: seam.Op(q.op), Key: c.key, Token: c.token, TTL: c.ttl, Fence: c.proposal, Latest: q.latest, Mark: q.mark,
+			Ticket: q.ticket, Waiter: c.waiter, Lease: milliseconds(c.lease), Owner: s.memory.opts.Owner,
+		}
 		if q.op == opRaise {
 			call.Fence = c.fence
 		}

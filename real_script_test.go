@@ -23,7 +23,7 @@ func eval(t *testing.T, c *redis.Client, s script.Script, key string, args ...an
 	if s == acquire {
 		args = append(args, 1, 0) // a number, and no time after which it is too late
 	}
-	reply, err := c.Eval(context.WithoutCancel(t.Context()), s.Source, []string{key, key + script.FenceSuffix}, args...).Result()
+	reply, err := run(t, c, s, key, args...)
 	if err != nil {
 		return err.Error()
 	}
@@ -116,10 +116,23 @@ func TestLateSteps(t *testing.T) {
 	}
 }
 
-// run has a server execute one of our scripts for a lock, and gives the reply as it is.
+// run has a server execute one of our scripts for a lock, for which nobody waits, and
+// gives the reply as it is.
 func run(t *testing.T, c *redis.Client, s script.Script, key string, args ...any) (any, error) {
 	t.Helper()
-	return c.Eval(t.Context(), s.Source, []string{key, key + script.FenceSuffix}, args...).Result()
+	if s == acquire {
+		args = append(args, "", 0, "", 0, "")
+	}
+	return c.Eval(context.WithoutCancel(t.Context()), s.Source, keysFor(s, key), args...).Result()
+}
+
+// keysFor are the keys that a script wants.
+func keysFor(s script.Script, key string) []string {
+	keys := []string{key, key + script.FenceSuffix, key + script.QueueSuffix}
+	if s == script.Release || s == script.Leave {
+		return slices.Delete(keys, 1, 2)
+	}
+	return keys
 }
 
 // number acquires a lock for a token, and gives the number of the grant.
@@ -339,8 +352,8 @@ func TestMarkerIsAsked(t *testing.T) {
 	marked := script.Acquire("me")
 	ask := func(token, mark string) (any, error) {
 		t.Helper()
-		keys := []string{"a", "a" + script.FenceSuffix, script.Marker}
-		return c.Eval(t.Context(), marked.Source, keys, token, 60_000, nodeTime(t, c), 0, mark).Result()
+		keys := append(keysFor(marked, "a"), script.Marker)
+		return c.Eval(t.Context(), marked.Source, keys, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "").Result()
 	}
 	for _, tt := range []struct{ there, known string }{
 		{"", "me:1"}, {"me:2", "me:1"}, {"you:1", "me:1"}, {"me:1", "me:"}, {"me:1", "me:12"}, {"me:1", "ME:1"}, {"me:1", ""},

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/redis/go-redis/v9"
@@ -28,7 +29,8 @@ import (
 type redisServer struct {
 	name    string
 	options *redis.Options
-	admit   func(facts) error // whether such a server may vote
+	admit   func(facts) error                        // whether such a server may vote
+	greet   func(context.Context, *redis.Conn) error // the caller's OnConnect
 	memory  *memory
 
 	client atomic.Pointer[redis.Client] // the one in use; nil before the first connect
@@ -46,7 +48,7 @@ type redisServer struct {
 }
 
 func newRedisServer(options *redis.Options, patience time.Duration, admit func(facts) error, m *memory) *redisServer {
-	s := &redisServer{name: options.Addr, admit: admit, memory: m}
+	s := &redisServer{name: options.Addr, admit: admit, greet: options.OnConnect, memory: m}
 	o := *options
 	o.MaxRetries = -1 // a lost reply is ours to judge
 	o.ReadTimeout = patience
@@ -60,7 +62,7 @@ func newRedisServer(options *redis.Options, patience time.Duration, admit func(f
 	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.Limiter = nil
-	o.OnConnect = s.onConnect(o.OnConnect)
+	o.OnConnect = s.onConnect
 	s.options = &o
 	return s
 }
@@ -130,7 +132,11 @@ func (s *redisServer) keep(conn *net.Conn) {
 }
 
 func (s *redisServer) fork() server {
-	return &redisServer{name: s.name, options: s.options, admit: s.admit, memory: s.memory}
+	f := &redisServer{name: s.name, admit: s.admit, greet: s.greet, memory: s.memory}
+	o := *s.options
+	o.OnConnect = f.onConnect
+	f.options = &o
+	return f
 }
 
 // take keeps one of the client's connections.
@@ -161,15 +167,13 @@ func (s *redisServer) interrupt() {
 // onConnect prepares each new connection before its first command, also one that
 // go-redis makes by itself when it finds the last one closed: the node says what
 // it is, and gets the scripts.
-func (s *redisServer) onConnect(callers func(context.Context, *redis.Conn) error) func(context.Context, *redis.Conn) error {
-	return func(ctx context.Context, conn *redis.Conn) error {
-		if callers != nil {
-			if err := callers(ctx, conn); err != nil {
-				return err
-			}
+func (s *redisServer) onConnect(ctx context.Context, conn *redis.Conn) error {
+	if s.greet != nil {
+		if err := s.greet(ctx, conn); err != nil {
+			return err
 		}
-		return s.prepare(ctx, conn)
 	}
+	return s.prepare(ctx, conn)
 }
 
 // prepare asks the server what it is, in one round trip, and in a second one sees to
@@ -253,13 +257,15 @@ func (s *redisServer) fill(args []any, q *request) []any {
 	switch q.op {
 	case opAcquire:
 		args = s.memory.keys(args, s.memory.acquire(), c)
-		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark)
+		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner)
 	case opRaise:
 		args = append(args, script.Raise.Hash, 2, &c.key, &c.counter, &c.token, &c.fence)
 	case opExtend:
 		args = append(args, script.Extend.Hash, 2, &c.key, &c.counter, &c.token, &c.millis)
 	case opRelease:
-		args = append(args, script.Release.Hash, 1, &c.key, &c.token)
+		args = append(args, script.Release.Hash, 2, &c.key, &c.queue, &c.token)
+	case opLeave:
+		args = append(args, script.Leave.Hash, 2, &c.key, &c.queue, &c.waiter, &q.ticket)
 	case opInspect:
 		args = s.memory.keys(args, script.Inspect.Hash, c)
 	}
@@ -353,10 +359,18 @@ func parseList(step op, v []any) (r reply, ok bool) {
 		return s
 	}
 	switch {
-	case step == opInspect && len(v) == 5:
+	case step == opInspect && len(v) == 6:
 		r = reply{outcome: Granted, holder: word(0), ttl: milliseconds(number(1)), mark: word(3), time: number(4)}
 		r.fence, _ = strconv.ParseInt(word(2), 10, 64) // none: 0
-		return r, ok
+		waiting, is := v[5].([]any)
+		for i := 0; is && i+1 < len(waiting); i += 2 {
+			member, _ := waiting[i].(string)
+			score, _ := waiting[i+1].(string)
+			if e, well := queue.Parse(member, score); well {
+				r.queue = append(r.queue, e)
+			}
+		}
+		return r, ok && is
 	case step == opAcquire && len(v) == 1:
 		return reply{outcome: Late, time: number(0), err: errLate}, ok
 	case step == opAcquire && len(v) == 2:
@@ -368,6 +382,8 @@ func parseList(step op, v []any) (r reply, ok bool) {
 			r.outcome, r.err = Failed, fmt.Errorf("the lock's counter is at %d, and can only be relied on below %d", r.fence, int64(maxFence))
 		}
 		return r, ok
+	case step == opAcquire && len(v) == 4:
+		return reply{outcome: Reserved, holder: word(1), ttl: milliseconds(number(0)), time: number(2)}, ok
 	case step == opAcquire && len(v) == 3:
 		r = reply{outcome: Held, holder: word(1), ttl: milliseconds(number(0)), time: number(2)}
 	case step != opAcquire && len(v) == 2:

@@ -59,6 +59,7 @@ type Locker struct {
 	opts     Options
 	nodes    []*node
 	renewals *renewals
+	hall     *hall
 	rounds   sync.Pool
 	closing  chan struct{}
 
@@ -141,10 +142,10 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 		}
 	}
 	return start(len(nodes), opts, func(o *Options) []server {
-		admitted, clocks := newRegister(o.Hooks, names), newClocks(len(nodes), o)
+		admitted := newRegister(o.Hooks, names)
 		servers := make([]server, len(nodes))
 		for i, n := range nodes {
-			m := newMemory(i, n.addr, o, clocks)
+			m := newMemory(i, n.addr, o)
 			if n.model != nil {
 				servers[i] = &standIn{name: n.addr, model: n.model(patience(o.NodeTimeout)), memory: m}
 				continue
@@ -182,7 +183,7 @@ func start(n int, opts *Options, servers func(*Options) []server) (*Locker, erro
 	for i, s := range servers(&o) {
 		lk.nodes = append(lk.nodes, newNode(i, s, &o, tried))
 	}
-	lk.renewals = newRenewals(lk)
+	lk.renewals, lk.hall = newRenewals(lk), newHall(lk)
 
 	// Every node is asked what it is; but once a quorum has said so, the others get
 	// no more than some times as long. They are checked whenever they do answer.
@@ -229,6 +230,7 @@ func (lk *Locker) Close() error {
 	close(lk.closing)
 	lk.renewals.close()
 	lk.active.Wait() // each is bounded by NodeTimeout, and may have something to give back
+	lk.hall.close()
 	for _, n := range lk.nodes {
 		n.close()
 	}
@@ -273,12 +275,12 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	if err != nil {
 		return nil, err
 	}
-	return lk.attempt(ctx, name, a)
+	return lk.attempt(ctx, name, a, nil)
 }
 
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.
-func (lk *Locker) attempt(ctx context.Context, name string, a acquisition) (*Lock, error) {
+func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *waiter) (*Lock, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}
@@ -287,6 +289,10 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition) (*Loc
 		return nil, fmt.Errorf("redlock: acquire %q: %w", name, err)
 	}
 	l := lk.newLock(name, a.ttl)
+	if l.by = w; w != nil {
+		w.begin()
+		l.waiter, l.lease = w.name, 3*beat(a.ttl).Milliseconds()
+	}
 	r := lk.newRound(opAcquire, l, nil)
 	defer r.drop()
 	sent := lk.opts.Clock.Now()
@@ -321,7 +327,9 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition) (*Loc
 		err = ErrClosed
 	}
 	if err != nil {
+		l.mu.Lock()
 		l.cause = errReleased
+		l.mu.Unlock()
 		l.giveBack()
 		return nil, err
 	}
@@ -348,7 +356,7 @@ func (lk *Locker) newLock(name string, ttl time.Duration) *Lock {
 		proposal: lk.opts.Clock.Now().UnixMicro(),
 		at:       make([]place, len(lk.nodes)),
 	}
-	l.counter = l.key + script.FenceSuffix
+	l.counter, l.queue = l.key+script.FenceSuffix, l.key+script.QueueSuffix
 	return l
 }
 

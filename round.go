@@ -49,15 +49,19 @@ func (lk *Locker) newRound(step op, l *Lock, then func(*round)) *round {
 
 // start sends the requests, all of them before it returns, so that nothing which
 // the caller does next can overtake any of them. A round that is lost on the way
-// (too many nodes are known to be down) bothers no further node; a release cannot
-// be, since what was won is at a quorum of nodes, and all those are asked.
+// (too many nodes are known to be down) bothers no further node, unless somebody
+// waits, for whom they are to keep a place; a release cannot be, since what was won
+// is at a quorum of nodes, and all those are asked.
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
 	r.refs.Store(int32(len(r.reqs)) + 1)
 	for i, n := range r.locker.nodes {
 		q := &r.reqs[i]
-		q.op, q.claim, q.deadline, q.to, q.reply = r.op, &r.lock.claim, deadline, r, reply{}
-		if r.decided() == lost {
+		q.op, q.claim, q.deadline, q.to, q.ticket, q.reply = r.op, &r.lock.claim, deadline, r, 0, reply{}
+		if r.lock.by != nil {
+			q.ticket = r.lock.by.ticket
+		}
+		if r.lock.by == nil && r.decided() == lost {
 			r.drop()
 			continue
 		}

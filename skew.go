@@ -116,6 +116,9 @@ func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Durat
 	defer c.mu.Unlock()
 	step = c.all[node].sample(sent, now, t, c.allow)
 	k := &c.all[node]
+	if c.maxSkew <= 0 {
+		return step, 0
+	}
 	switch middle, ok := c.middle(); {
 	case !ok:
 	case k.low > middle+c.maxSkew:
@@ -126,13 +129,11 @@ func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Durat
 	return step, 0
 }
 
-// middle is the median of how far the clocks are ahead, if anybody asks and a
-// majority has been heard of. Under the mutex.
+// middle is the median of how far the clocks are ahead, if a majority has been heard
+// of. Under the mutex.
 func (c *clocks) middle() (median time.Duration, ok bool) {
-	if c.maxSkew <= 0 {
-		return 0, false
-	}
-	ahead := make([]time.Duration, 0, len(c.all))
+	var some [9]time.Duration // as many as anybody has, so that nothing is allocated
+	ahead := some[:0]
 	for _, k := range c.all {
 		if !k.at.IsZero() {
 			ahead = append(ahead, k.low+(k.up-k.low)/2)
@@ -143,6 +144,15 @@ func (c *clocks) middle() (median time.Duration, ok bool) {
 	}
 	slices.Sort(ahead)
 	return ahead[(len(ahead)-1)/2], true
+}
+
+// ticket is an instant of ours, in microseconds, by the middle of the nodes' clocks:
+// so that tickets can be compared, whatever the waiters' own clocks say.
+func (c *clocks) ticket(at time.Time) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	middle, _ := c.middle()
+	return at.Round(0).Add(middle).UnixMicro()
 }
 
 // latest is what a node's clock shows at the latest at an instant of ours, in

@@ -21,9 +21,38 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	if err != nil {
 		return nil, err
 	}
+	if err := lk.enter(); err != nil {
+		return nil, err
+	}
+	defer lk.leave()
+	w := lk.hall.enter(lk.opts.Prefix + name)
+	defer lk.hall.leave(w)
+	if w.turn != nil {
+		var cause error
+		select {
+		case <-w.turn:
+			lk.opts.host.Woke(seam.Caller, w.name, -2)
+		case <-ctx.Done():
+			cause = ended(ctx)
+		case <-lk.closing:
+			cause = ErrClosed
+		}
+		if cause != nil {
+			return nil, lk.hall.word(w, name, cause)
+		}
+	}
+	l, err := w.speak(ctx, name, a)
+	w.quit(err == nil)
+	return l, err
+}
+
+// speak asks until it has the lock or there is no point in it.
+func (w *waiter) speak(ctx context.Context, name string, a acquisition) (*Lock, error) {
+	lk := w.hall.locker
 	var last *QuorumError
 	for try := 0; ; try++ {
-		l, err := lk.attempt(ctx, name, a)
+		sent := lk.opts.Clock.Now()
+		l, err := lk.attempt(ctx, name, a, w)
 		if err != nil && ctx.Err() != nil && last != nil {
 			// A round that was cut short knows less than the one before: nodes that
 			// had no time to answer are not why we were waiting.
@@ -35,20 +64,70 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 			return l, err
 		}
 		last = why
-		timer := time.NewTimer(max(why.votesIn(), pause(try, a.ttl, why.freeIn(), lk.opts.host.Jitter())))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			why.Cause = ended(ctx)
-			return nil, why
-		case <-lk.closing:
-			timer.Stop()
-			why.Cause = ErrClosed
+		w.hall.said(w, why)
+		if why.Kind == ErrHeld {
+			w.hall.listen(w)
+		} else {
+			// We keep the places of others for whom there may be a quorum.
+			w.quit(false)
+		}
+		if cause := w.rest(ctx, why.patience(try, a.ttl, lk.opts.host.Jitter()), elapsed(sent, lk.opts.Clock.Now())); cause != nil {
+			why.Cause = cause
 			return nil, why
 		}
 		lk.opts.host.Woke(seam.Caller, why.token, -1)
 	}
+}
+
+// rest returns when it is time for another attempt: the nodes have said so, or this
+// much time is over. A round takes as long as the last one took.
+func (w *waiter) rest(ctx context.Context, patience, round time.Duration) (cause error) {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		switch enough, all := w.chance(); {
+		case enough && all:
+			return nil
+		case enough:
+			// A release reaches the nodes one after another: the rest are about to say
+			// so, too, and nodes that have not been released would refuse.
+			timer.Reset(min(round/2, patience))
+		}
+		select {
+		case <-w.wake:
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return ended(ctx)
+		case <-w.hall.locker.closing:
+			return ErrClosed
+		}
+	}
+}
+
+// patience is how long a waiter can do without another attempt, if nobody calls.
+func (e *QuorumError) patience(try int, ttl time.Duration, jitter float64) time.Duration {
+	if votes := e.votesIn(); votes > 0 || e.Kind != ErrHeld {
+		return max(votes, pause(try, ttl, jitter))
+	}
+	d := min(beat(ttl), e.freeIn()+time.Millisecond) // Redis counts whole milliseconds
+	if e.split() {
+		d = min(d, pause(try+3, ttl, jitter)) // those of ours will call, but others will not
+	}
+	return d
+}
+
+// split reports whether nobody can have a quorum.
+func (e *QuorumError) split() bool {
+	votes := make(map[string]int)
+	for _, err := range e.Nodes() {
+		if err.Outcome == Held || err.Outcome == Reserved {
+			if votes[err.Holder]++; votes[err.Holder]+e.Failed >= e.Need {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 const (
@@ -56,27 +135,20 @@ const (
 	maxPause = 128 * time.Millisecond
 )
 
-// pause is how long to wait before the next attempt: no longer than until the
-// holder's keys expire, for then the lock is free for certain; but sooner, since
-// it may be released any time, and less soon from try to try. The jitter, from
-// half the pause to all of it, keeps two contenders who split the votes from
-// doing it again.
-func pause(try int, ttl, free time.Duration, jitter float64) time.Duration {
-	limit := min(maxPause, max(ttl/8, minPause))
-	d := min(minPause<<min(try, 16), limit)
-	d = d/2 + time.Duration(jitter*float64(d/2))
-	if free > 0 {
-		d = min(d, free+time.Millisecond) // Redis counts whole milliseconds
-	}
-	return d
+// pause is how long to wait before the next attempt where no node can say when: less
+// soon from try to try. The jitter, from half the pause to all of it, keeps two
+// contenders who split the votes from doing it again.
+func pause(try int, ttl time.Duration, jitter float64) time.Duration {
+	d := min(minPause<<min(try, 16), maxPause, max(ttl/8, minPause))
+	return d/2 + time.Duration(jitter*float64(d/2))
 }
 
 // freeIn is the earliest time at which a quorum can be free by expiry, going by
-// what the holders have left at the nodes; zero: now.
+// what the holders, or those for whom it is kept, have left at the nodes; zero: now.
 func (e *QuorumError) freeIn() time.Duration {
 	var held []time.Duration
 	for _, err := range e.Nodes() {
-		if err.Outcome == Held {
+		if err.Outcome == Held || err.Outcome == Reserved {
 			held = append(held, err.TTL)
 		}
 	}

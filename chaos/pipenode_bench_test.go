@@ -58,14 +58,20 @@ func (b *bench) strike(f Fault, begin bool) {
 }
 
 func (b *bench) run(s script.Script, key string, args ...any) (any, error) {
-	return b.client.EvalSha(b.Context(), s.Hash, []string{key, key + script.FenceSuffix}, args...).Result()
+	keys := []string{key, key + script.FenceSuffix, key + script.QueueSuffix}
+	if s == script.Release {
+		keys = []string{keys[0], keys[2]}
+	}
+	return b.client.EvalSha(b.Context(), s.Hash, keys, args...).Result()
 }
 
 // acquire is the script for nodes that nobody asks for their marker.
 var acquire = script.Acquire("")
 
-// The proposed number is of no interest here, and no request is too late.
-func (b *bench) acquire(key string) (any, error) { return b.run(acquire, key, "me", 30000, 0, 0) }
+// The proposed number is of no interest here, no request is too late, and nobody waits.
+func (b *bench) acquire(key string) (any, error) {
+	return b.run(acquire, key, "me", 30000, 0, 0, "", 0, "", 0, "")
+}
 func (b *bench) extend(key string) (any, error)  { return b.run(script.Extend, key, "me", 30000) }
 func (b *bench) release(key string) (any, error) { return b.run(script.Release, key, "me") }
 

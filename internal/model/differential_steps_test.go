@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/seam"
 )
 
@@ -30,7 +31,7 @@ type step struct {
 func (s step) String() string {
 	what := s.other
 	if what == "" {
-		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark)
+		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease)
 	}
 	return fmt.Sprintf("%v later %s %s", s.pause, what, s.call.Key)
 }
@@ -87,10 +88,20 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			},
 			mark: pick(rng, "", "right", "right", "right", "right", "older", "another's"),
 		}
+		if rng.IntN(3) == 0 {
+			s.call.Op = pick(rng, seam.Acquire, seam.Acquire, seam.Release)
+		}
 		switch s.call.Op {
+		case seam.Leave:
+			s.call.Waiter, s.call.Ticket = waiter(rng)
 		case seam.Raise:
 			s.fence = pick(rng, -us, 0, us, time.Second)
 		case seam.Acquire:
+			s.call.Waiter, s.call.Ticket = waiter(rng)
+			s.call.Lease, s.call.Owner = pick(rng, 30*time.Millisecond, time.Second, 3*time.Second, 4*time.Second), "me and you"
+			if rng.IntN(4) == 0 {
+				s.call.Waiter, s.call.Ticket = "", pick[int64](rng, 0, 0, -1)
+			}
 			s.latest = pick(rng, 0, 0, -time.Minute, time.Minute)
 			s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond
 			if virtual {
@@ -129,6 +140,12 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 	return all
 }
 
+// waiter draws one of a few, two of whom have come at the same instant.
+func waiter(rng *rand.Rand) (name string, ticket int64) {
+	n := rng.IntN(4)
+	return fmt.Sprintf("process.%d", n), []int64{1e15, 1e15 + 1, 1e15 + 1, 1e15 - 1}[n]
+}
+
 // stories are sequences that are not left to chance. Those with pauses are for
 // virtual time alone.
 func stories(virtual bool) (all [][]step) {
@@ -147,6 +164,14 @@ func stories(virtual bool) (all [][]step) {
 	const mine, yours = "token.1", "token.2"
 	acquire, extend, release, look := call(seam.Acquire, mine), call(seam.Extend, mine), call(seam.Release, mine), call(seam.Inspect, "")
 	another := call(seam.Acquire, yours)
+	as := func(s step, n int) step {
+		s.call.Waiter, s.call.Ticket = fmt.Sprint("process.", n), int64(1e15)+int64(n)
+		s.call.Lease, s.call.Owner = 3*time.Second, "somebody"
+		return s
+	}
+	leave := func(n int) step { return as(call(seam.Leave, ""), n) }
+	ours := another
+	ours.call.Ticket = -1
 	flush, join := step{other: "flush"}, step{other: "join"}
 	all = [][]step{
 		{acquire, raise(mine, -us), look, raise(mine, 0), look, raise(mine, us), look, raise(mine, time.Hour), look, acquire, look},
@@ -154,6 +179,11 @@ func stories(virtual bool) (all [][]step) {
 		{acquire, flush, raise(mine, 0), look, join, raise(mine, 0), look},
 		{acquire, raise(mine, time.Hour), release, another, look}, // one more, and not what is proposed
 		{flush, acquire, extend, look, join, acquire, look, join},
+		{acquire, as(another, 2), look, as(another, 1), look, as(another, 2), look, release, another, as(another, 3), as(another, 2), look, as(another, 1), look},
+		{acquire, as(another, 2), as(another, 3), release, as(another, 1), look}, // a lower ticket that was not here before
+		{acquire, as(another, 2), release, ours, look, call(seam.Release, yours), leave(1), look, leave(2), another, look},
+		{acquire, as(another, 1), leave(1), as(another, 2), release, another, leave(2), leave(2), another, look},
+		{acquire, as(another, 1), as(acquire, 2), flush, join, release, as(another, 1), look},
 		{call(seam.Set, mine), acquire, look, raise(mine, 0), look, another, call(seam.Set, yours)},
 	}
 	if virtual {
@@ -165,6 +195,10 @@ func stories(virtual bool) (all [][]step) {
 			{acquire, after(whole, look), extend, look, raise(mine, 0), look},
 			{acquire, after(whole, acquire), look},
 			{acquire, release, after(whole, look), another, look},
+			{acquire, as(another, 1), release, after(2*time.Second, another), after(time.Second-10*time.Millisecond, another), after(20*time.Millisecond, another), look},
+			{acquire, as(another, 1), after(2*time.Second, as(another, 2)), after(2*time.Second, release), another, look, as(another, 2), look},
+			{acquire, as(another, 1), after(2*time.Second, as(another, 1)), release, after(2*time.Second, another), after(2*time.Second, another)},
+			{acquire, as(another, 1), after(time.Minute-10*time.Millisecond, look), after(20*time.Millisecond, look)},
 			{acquire, release, after(little, another), after(24*time.Hour+little, look), after(little+little, look)}, // of the same hour
 			{acquire, release, after(little, another), after(little, extend), raise(yours, half), after(half, release), acquire, after(23*time.Hour, look)},
 		}...)
@@ -189,8 +223,8 @@ func (w teller) say(c *seam.Call, v any, err error) string {
 	}
 	words := make([]string, len(list))
 	for i, v := range list {
-		words[i] = w.value(v, i == len(list)-1)
-		if n, ok := v.(int64); ok && n > 0 && (i == 0 && len(list) == 3 || i == 0 && c.Op != seam.Acquire || i == 1 && len(list) == 5) {
+		words[i] = w.value(v, i == min(len(list)-1, 4) || i == 2)
+		if n, ok := v.(int64); ok && n > 0 && (i == 0 && len(list) >= 3 || i == 0 && c.Op != seam.Acquire || i == 1 && len(list) == 6) {
 			words[i] = "time left"
 		}
 	}
@@ -205,6 +239,16 @@ func (w teller) value(v any, last bool) string {
 		if last && about(time.UnixMicro(v)) {
 			return "now"
 		}
+	case []any: // who waits
+		var all []string
+		for i := 0; i < len(v); i += 2 {
+			e, ok := queue.Parse(v[i].(string), v[i+1].(string))
+			if !w.exact && time.Since(time.UnixMilli(e.Deadline)).Abs() < time.Minute {
+				e.Deadline = 0
+			}
+			all = append(all, fmt.Sprint(&e, e.Ticket, ok))
+		}
+		return strings.Join(all, " and ")
 	case string:
 		id, born, ok := strings.Cut(v, ":")
 		if ms, err := strconv.ParseInt(born, 10, 64); ok && err == nil && about(time.UnixMilli(ms)) {
@@ -267,7 +311,7 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"raise 0", "raise 1", "raise NOSCRIPT", "raise WRONGTYPE",
 		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
 		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
-		"inspect 5 string", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
+		"inspect 6 string", "acquire 4 int64", "leave 0", "leave 1", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
 		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush scripts") {
 		if seen[kind] < 3 {
 			t.Errorf("%q was seen %d times: %v", kind, seen[kind], seen)

@@ -133,7 +133,8 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 
 // ask has a server do what a call says, as the library would.
 func ask(client *redis.Client, c seam.Call) (any, error) {
-	ctx, keys := context.Background(), []string{c.Key, c.Key + script.FenceSuffix}
+	ctx, keys := context.Background(), []string{c.Key, c.Key + script.FenceSuffix, c.Key + script.QueueSuffix}
+	withQueue := []string{keys[0], keys[2]}
 	withMarker := keys
 	if c.Mark != "" {
 		withMarker = append(withMarker, script.Marker)
@@ -141,13 +142,16 @@ func ask(client *redis.Client, c seam.Call) (any, error) {
 	ttl := c.TTL.Milliseconds()
 	switch c.Op {
 	case seam.Acquire:
-		return client.EvalSha(ctx, script.Acquire(seam.RunID(c.Mark)).Hash, withMarker, c.Token, ttl, c.Fence, c.Latest, c.Mark).Result()
+		return client.EvalSha(ctx, script.Acquire(seam.RunID(c.Mark)).Hash, withMarker, c.Token, ttl, c.Fence, c.Latest, c.Mark,
+			c.Ticket, c.Waiter, c.Lease.Milliseconds(), c.Owner).Result()
 	case seam.Raise:
 		return client.EvalSha(ctx, script.Raise.Hash, keys, c.Token, c.Fence).Result()
 	case seam.Extend:
 		return client.EvalSha(ctx, script.Extend.Hash, keys, c.Token, ttl).Result()
 	case seam.Release:
-		return client.EvalSha(ctx, script.Release.Hash, keys[:1], c.Token).Result()
+		return client.EvalSha(ctx, script.Release.Hash, withQueue, c.Token).Result()
+	case seam.Leave:
+		return client.EvalSha(ctx, script.Leave.Hash, withQueue, c.Waiter, c.Ticket).Result()
 	case seam.Inspect:
 		return client.EvalSha(ctx, script.Inspect.Hash, withMarker).Result()
 	}

@@ -32,14 +32,15 @@ const (
 )
 
 // The Actors of a process: its connections, eight for each of up to eight nodes;
-// its renewals; its callers and its alarms, by the number in the token; and those
-// who call the library.
+// its renewals; its callers and its alarms, by the number in the token; its
+// subscriptions, by the node; and those who call the library.
 const (
 	forLinks    = 0
 	forRenewals = 64
 	forWorkers  = 65
 	forCallers  = 80 // 88 of them
 	forAlarms   = 168
+	forEars     = 248
 )
 
 // number is what a name ends with.
@@ -119,7 +120,7 @@ func (h *Host) Woke(as seam.Role, key string, n int) {
 		h.wake(id.Below(Moment-Slot), forCallers+number(key)%(forAlarms-forCallers))
 	case seam.Alarm:
 		h.thaw(at)
-		h.wake(id.Below(Moment-Slot), forAlarms+number(key)%(Actors-forAlarms))
+		h.wake(id.Below(Moment-Slot), forAlarms+number(key)%(forEars-forAlarms))
 	case seam.Renewals:
 		h.thaw(at)
 		h.wake(h.seed.For("renewals").Of(n).Below(Moment-Slot), forRenewals)

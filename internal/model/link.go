@@ -64,6 +64,7 @@ type message struct {
 	marked  bool      // connect, join: the node is to have a marker
 	mark    seam.Mark // and what it is
 	calls   []seam.Call
+	ear     *ear // wants to hear
 	epoch   int
 	id      seed.Seed
 
@@ -215,16 +216,19 @@ func (l *link) arrive(m *message) <-chan struct{} {
 // latency is how long a message takes, and its reply: about half of the node's
 // round trip each, and now and then a lot more.
 func (l *link) latency(id seed.Seed) (there, back time.Duration) {
-	n := l.node
-	n.mu.Lock()
-	slow, jitter := n.slow, n.jitter
-	n.mu.Unlock()
+	l.node.mu.Lock()
+	defer l.node.mu.Unlock()
+	return l.node.latency(id)
+}
+
+// latency is the same. Under the mutex.
+func (n *Node) latency(id seed.Seed) (there, back time.Duration) {
 	leg := func(id seed.Seed) time.Duration {
-		d := n.rtt/4 + id.Below(n.rtt/2) + slow
+		d := n.rtt/4 + id.Below(n.rtt/2) + n.slow
 		if id.For("late").OneIn(32) {
 			d += id.For("later").Below(8 * n.rtt)
 		}
-		return d + id.For("jitter").Below(jitter) + 1
+		return d + id.For("jitter").Below(n.jitter) + 1
 	}
 	return leg(id.Of(requests)), leg(id.Of(replies))
 }

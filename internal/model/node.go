@@ -27,6 +27,9 @@ type Node struct {
 	mu      sync.Mutex
 	keys    map[string]entry
 	counts  map[string]count
+	queues  map[string]*line
+	ears    []*ear
+	mute    bool // nobody hears anything
 	marker  string
 	run     int             // how often it was started
 	scripts map[string]bool // by the run_id that they are for
@@ -67,7 +70,7 @@ type count struct {
 func NewNode(s seed.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{
 		Name: name, seed: s.For(name), rtt: rtt, start: time.Now(),
-		keys: make(map[string]entry), counts: make(map[string]count), scripts: make(map[string]bool),
+		keys: make(map[string]entry), counts: make(map[string]count), queues: make(map[string]*line), scripts: make(map[string]bool),
 	}
 	n.marker = script.Settled(n.runID(), n.start)
 	return n
@@ -125,6 +128,8 @@ func (n *Node) do(c *seam.Call) (any, error) {
 		return n.acquire(c, e, there)
 	case c.Op == seam.Inspect:
 		return n.inspect(c, e, there)
+	case c.Op == seam.Leave:
+		return n.leave(c, there)
 	case c.Op == seam.Set:
 		switch {
 		case n.full:
@@ -154,6 +159,7 @@ func (n *Node) do(c *seam.Call) (any, error) {
 		return n.micros(), nil
 	}
 	delete(n.keys, c.Key)
+	n.wake(c.Key)
 	return int64(1), nil
 }
 
@@ -181,16 +187,24 @@ func (n *Node) acquire(c *seam.Call, e entry, there bool) (any, error) {
 	case there && e.foreign:
 		return nil, wrongType
 	case there && e.token != c.Token:
+		n.enter(c)
 		return []any{int64((e.expires - n.now()) / time.Millisecond), e.token, now}, nil
 	case there:
 		return []any{last, now}, nil
 	case c.Mark != "" && c.Mark != n.marker:
 		return []any{n.marker, now}, nil
+	}
+	if other, rest := n.queue(c.Key).Admits(now, c.Ticket, c.Waiter); other != nil {
+		n.enter(c)
+		return []any{rest, other.Waiter, now, int64(0)}, nil
+	}
+	switch {
 	case n.full:
 		return nil, full
 	case n.readOnly:
 		return nil, readOnly
 	}
+	n.queue(c.Key).Leave(c.Waiter, c.Ticket)
 	number, expires := min(max(c.Fence, now-clamp), now+clamp), n.now()+idle
 	switch {
 	case number <= last:
@@ -236,7 +250,11 @@ func (n *Node) inspect(c *seam.Call, e entry, there bool) (any, error) {
 	if c.Mark != "" {
 		marker = n.marker
 	}
-	return []any{e.token, pttl, number, marker, n.micros()}, nil
+	waiting := []any{}
+	for _, e := range *n.queue(c.Key) {
+		waiting = append(waiting, e.String(), fmt.Sprint(e.Ticket))
+	}
+	return []any{e.token, pttl, number, marker, n.micros(), waiting}, nil
 }
 
 // join is what joining a node comes to. Under the mutex.
@@ -335,12 +353,24 @@ func (n *Node) release() {
 			m.end(m.err)
 		}
 		n.unanswered = nil
+		for _, e := range n.ears {
+			if len(e.inbox) > 0 {
+				e.signal()
+			}
+		}
 	}
 }
 
 // receive takes in a message that has arrived. Under the mutex.
 func (n *Node) receive(m *message) {
 	switch {
+	case m.ear != nil && n.down:
+		m.end(errRefused)
+	case m.ear != nil:
+		if m.err = n.refuses; m.err == nil {
+			n.ears = append(n.ears, m.ear)
+		}
+		n.reply(m)
 	case m.connect && n.down:
 		m.end(errRefused)
 	case m.connect:
@@ -371,7 +401,7 @@ func (n *Node) set(f func()) {
 }
 
 // Kill ends the node as SIGKILL does.
-func (n *Node) Kill() { n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1 }) }
+func (n *Node) Kill() { n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.deafen() }) }
 
 // Restart starts it again, with what it had or without.
 func (n *Node) Restart(keepData bool) {
@@ -399,6 +429,7 @@ func (n *Node) Reset() {
 			m.end(errReset)
 		}
 		n.parked, n.unanswered = nil, nil
+		n.deafen()
 	})
 }
 
@@ -434,6 +465,7 @@ func (n *Node) FlushScripts() { n.set(func() { clear(n.scripts) }) }
 func (n *Node) forget() {
 	clear(n.keys)
 	clear(n.counts)
+	clear(n.queues)
 	n.marker = ""
 }
 

@@ -3,17 +3,23 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  its counter: the number of the last grant
--- KEYS[3]  the node's marker; not there: nobody asks whether the node forgot
+-- KEYS[3]  its queue
+-- KEYS[4]  the node's marker; not there: nobody asks whether the node forgot
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds
 -- ARGV[3]  the number that is proposed: the client's time in microseconds
 -- ARGV[4]  the node's time after which nobody wants the lock any more; 0: none
 -- ARGV[5]  what the marker says if the node has not forgotten
+-- ARGV[6]  the waiter's ticket; 0: nobody will wait; -1: it is ours, whoever waits
+-- ARGV[7]  the waiter, ARGV[8] his lease in milliseconds, ARGV[9] what he is called
 -- reply    time                 granted, with the number that was proposed
 --          {number, time}       granted with another one, or already mine
 --          {pttl, holder, time} held by another; pttl -1: a key without a TTL
+--          {rest, waiter, time, 0}  free, but another waits for it who came earlier;
+--                               his lease has rest milliseconds yet
 --          {marker, time}       not granted: the node forgot; '': it has no marker
 --          {time}               not granted: it came too late
---          error WRONGTYPE      the lock is not a string, or the counter no number
+--          error WRONGTYPE      the lock is not a string, the counter no number, or
+--                               the queue none
 --
 -- Times are the node's, in microseconds. The usual reply is a number and no list,
 -- which costs the node a tenth of the whole call.
@@ -35,6 +41,11 @@
 -- that is not the time (count + 1: the counter is ahead) says nothing of when the TTL
 -- was set, and sets it again.
 --
+-- First come, first served: a lock that is free goes to nobody while somebody waits
+-- whose ticket is lower. Who is refused is in the queue from the same instant on, or
+-- the lock might be released between the two and he would not be told. That a node
+-- cannot note him down (it is full, or takes no writes) is no reason not to answer.
+--
 -- The counter is written before the lock: an error does not roll back, and a lock
 -- that nobody knows of would stand for a TTL.
 local time = redis.call('TIME')
@@ -43,8 +54,18 @@ local latest = ARGV[4] + 0
 if latest > 0 and now > latest then
   return {now}
 end
+local ticket = ARGV[6] + 0
+local function enter()
+  if ticket > 0 then
+    leave(KEYS[3], ARGV[7], ARGV[6])
+    local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[8])
+    redis.pcall('ZADD', KEYS[3], ARGV[6], ARGV[7] .. ' ' .. deadline .. ' ' .. ARGV[9])
+    redis.pcall('PEXPIRE', KEYS[3], 60000)
+  end
+end
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
+  enter()
   return {redis.call('PTTL', KEYS[1]), holder, now}
 end
 local counter = redis.call('GET', KEYS[2])
@@ -55,10 +76,19 @@ end
 if holder then
   return {count, now}
 end
-if KEYS[3] then
-  local marker = redis.call('GET', KEYS[3]) or ''
+if KEYS[4] then
+  local marker = redis.call('GET', KEYS[4]) or ''
   if marker ~= ARGV[5] then
     return {marker, now}
+  end
+end
+if ticket >= 0 then
+  local waiter, lower, rest = first(KEYS[3], now)
+  if waiter == ARGV[7] then
+    leave(KEYS[3], waiter, ARGV[6])
+  elseif waiter and (ticket == 0 or lower < ticket or lower == ticket and waiter < ARGV[7]) then
+    enter()
+    return {rest, waiter, now, 0}
   end
 end
 local proposed = ARGV[3] + 0

@@ -14,15 +14,20 @@ const (
 	// FenceSuffix is what the key of a lock's counter has after that of the lock.
 	FenceSuffix = ":fence"
 
+	// QueueSuffix is what the key of a lock's queue has after it, WakeChannel what the
+	// channel begins with over which a process is told that it is its turn.
+	QueueSuffix = ":queue"
+	WakeChannel = "redlock:wake:"
+
 	// Marker is the key of a node's marker, whatever prefix the locks have: all who
 	// use a node share it.
 	Marker = "redlock:node"
 )
 
-// Lasting reports whether a key is one that stays when all locks are gone: a
-// node's marker, or the counter of a lock.
+// Lasting reports whether a key is one that stays when all locks are gone: a node's
+// marker, the counter of a lock, or for a minute its queue.
 func Lasting(key string) bool {
-	return key == Marker || strings.HasSuffix(key, FenceSuffix)
+	return key == Marker || strings.HasSuffix(key, FenceSuffix) || strings.HasSuffix(key, QueueSuffix)
 }
 
 // Settled is the marker of a server process that has been there for long.

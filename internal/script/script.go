@@ -10,12 +10,16 @@ import (
 )
 
 var (
+	//go:embed queue.lua
+	queue string
 	//go:embed acquire.lua
 	acquire string
 	//go:embed raise.lua
 	raise string
 	//go:embed extend.lua
 	extend string
+	//go:embed leave.lua
+	leave string
 	//go:embed release.lua
 	release string
 	//go:embed inspect.lua
@@ -33,18 +37,19 @@ type Script struct{ Source, Hash string }
 var (
 	Raise   = hashed(raise)
 	Extend  = hashed(extend)
-	Release = hashed(release)
+	Release = hashed(queue + release)
+	Leave   = hashed(queue + leave)
 	Inspect = hashed(inspect)
 )
 
 // Acquire is the script for a server with this run_id, which it carries in its
 // text: another server, or the same one after a restart, does not know it, and says
 // so. That is how a restart shows even through a proxy that hides it.
-func Acquire(runID string) Script { return hashed("-- for " + runID + "\n" + acquire) }
+func Acquire(runID string) Script { return hashed("-- for " + runID + "\n" + queue + acquire) }
 
 // All lists the scripts for a server, for loading them.
 func All(runID string) []Script {
-	return []Script{Acquire(runID), Raise, Extend, Release, Inspect}
+	return []Script{Acquire(runID), Raise, Extend, Release, Leave, Inspect}
 }
 
 func hashed(source string) Script {

@@ -22,12 +22,13 @@ const (
 	Raise
 	Extend
 	Release
+	Leave
 	Inspect
 	Set // no step of ours: the SET NX PX of a client that is no redlock
 )
 
 func (o Op) String() string {
-	return [...]string{"acquire", "raise", "extend", "release", "inspect", "set"}[o]
+	return [...]string{"acquire", "raise", "extend", "release", "leave", "inspect", "set"}[o]
 }
 
 // A Call is one step at one node, with what the node says: Value is the reply of
@@ -43,6 +44,12 @@ type Call struct {
 	Fence  int64  // Acquire: the number proposed; Raise: the one to store
 	Latest int64  // Acquire: refused after this time of the node's, in microseconds; 0: never
 	Mark   string // Acquire, Inspect: what the node's marker is if it has not forgotten; "": not asked
+
+	// Acquire, Leave: who waits; see internal/script/queue.lua.
+	Ticket int64
+	Waiter string
+	Lease  time.Duration
+	Owner  string
 
 	Value any
 	Err   error
@@ -75,6 +82,10 @@ type Server interface {
 	// connection failed; those of the calls which have it, too, may have been
 	// carried out or not.
 	Exec(calls []Call) error
+
+	// Hear listens to a channel, over a connection of its own, until that breaks or
+	// ctx ends. It says when it has begun to, and what it hears.
+	Hear(ctx context.Context, channel string, ready func(), heard func(message string)) error
 
 	// Interrupt has the others return soon with an error, now and ever after.
 	Interrupt()

@@ -1,0 +1,349 @@
+package redlock
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/queue"
+	"github.com/quorumlock/redlock/internal/script"
+)
+
+// Whoever waits for a lock is in its queue on every node that has refused him, from
+// the instant of the refusal on, with a ticket that is the same everywhere: when he
+// came. No node grants the lock to anybody while one with a lower ticket waits there
+// (internal/queue, Admits). An attempt that failed was refused by so many nodes that
+// no quorum is left without one of them, so nobody who comes later can overtake.
+//
+// A release tells the first of each node's queue, and nobody else. He tries again when
+// as many nodes can be his as make a quorum: those that had granted to him and got it
+// back, and those that have told him since that they are free. The others need
+// not be told: they count from one heartbeat to the next, each of which is an attempt
+// like the first. It keeps the place, it finds out what nobody has told (a message got
+// lost, a key expired, the one before is dead), and it has the lock if it is free.
+//
+// The tickets make an end of split votes: those who split them have all refused each
+// other's nodes, so each is in the queue where he was not granted. When all have given
+// back, the lowest ticket is the first on all nodes but those that had been his, and
+// those are free to him as well.
+
+const (
+	minBeat = 100 * time.Millisecond
+	maxBeat = queue.MaxLease * time.Millisecond / 3
+
+	// linger is how long subscriptions are kept after the last waiter.
+	linger = 5 * time.Second
+)
+
+// beat is how long a waiter goes without asking again, and a third of his lease.
+func beat(ttl time.Duration) time.Duration { return min(max(ttl/10, minBeat), maxBeat) }
+
+// A hall is where the callers of a Locker wait. Those who want the same lock stand in
+// a line, and the first of them speaks for all.
+type hall struct {
+	locker  *Locker
+	process string
+
+	mu     sync.Mutex
+	count  int
+	lines  map[string]*line
+	voices map[string]*waiter // by name, those that nodes have refused
+	deafen context.CancelFunc // ends the subscriptions; nil: there are none
+	quiet  *time.Timer        // stops listening; nil: somebody waits
+	closed bool
+	ending sync.WaitGroup
+}
+
+// A line is the waiters of this process for one key, the first of whom speaks.
+type line struct {
+	waiters []*waiter
+	last    *QuorumError // what came of the last attempt
+}
+
+// A waiter is one call that waits for a lock.
+type waiter struct {
+	hall   *hall
+	key    string
+	name   string // as the nodes know it
+	ticket int64
+	turn   chan struct{} // closed when it is the first of its line; nil: it was from the start
+	wake   chan struct{} // gets a value when the nodes it has heard from make a quorum
+
+	mu    sync.Mutex
+	nodes []standing
+	held  bool // it has the lock
+}
+
+// A standing is what a waiter knows of himself at a node.
+type standing struct {
+	entry   entryState
+	refused bool // by the last attempt
+	granted bool
+	heard   bool // told since the attempt began that the lock may be free there
+}
+
+type entryState uint8
+
+const (
+	noEntry entryState = iota
+	maybe              // asked, and no answer yet
+	inQueue
+)
+
+func newHall(lk *Locker) *hall {
+	return &hall{locker: lk, lines: make(map[string]*line), voices: make(map[string]*waiter)}
+}
+
+// enter puts a call at the end of the line for a key.
+func (h *hall) enter(key string) *waiter {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.count++; h.count == 1 {
+		h.process = h.locker.opts.host.Token()
+	}
+	w := &waiter{
+		hall: h, key: key, name: h.process + "." + strconv.Itoa(h.count), ticket: h.locker.opts.clocks.ticket(h.locker.opts.Clock.Now()),
+		wake: make(chan struct{}, 1), nodes: make([]standing, len(h.locker.nodes)),
+	}
+	l := h.lines[key]
+	if l == nil {
+		l = new(line)
+		h.lines[key] = l
+	} else {
+		w.turn = make(chan struct{})
+	}
+	l.waiters = append(l.waiters, w)
+	return w
+}
+
+// leave takes a call out of its line, whose next one speaks then.
+func (h *hall) leave(w *waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := h.lines[w.key]
+	i := slices.Index(l.waiters, w)
+	l.waiters = slices.Delete(l.waiters, i, i+1)
+	switch {
+	case len(l.waiters) == 0:
+		delete(h.lines, w.key)
+	case i == 0:
+		close(l.waiters[0].turn)
+	}
+	if h.voices[w.name] == w {
+		delete(h.voices, w.name)
+		if len(h.voices) == 0 && h.deafen != nil {
+			h.quiet = time.AfterFunc(linger, h.hush)
+		}
+	}
+}
+
+// said notes, for those behind, why the first of a line has no lock.
+func (h *hall) said(w *waiter, why *QuorumError) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines[w.key].last = why
+}
+
+// word is why somebody in a line who has not spoken has no lock.
+func (h *hall) word(w *waiter, name string, cause error) *QuorumError {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e := QuorumError{Op: opAcquire.String(), N: len(w.nodes), Need: h.locker.opts.Quorum, Kind: ErrHeld}
+	if last := h.lines[w.key].last; last != nil {
+		e = *last
+	}
+	e.Name, e.Cause = name, cause
+	return &e
+}
+
+// listen has the nodes heard as long as w waits.
+func (h *hall) listen(w *waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed || h.voices[w.name] == w {
+		return
+	}
+	h.voices[w.name] = w
+	if h.quiet != nil {
+		h.quiet.Stop()
+		h.quiet = nil
+	}
+	if h.deafen == nil {
+		var ctx context.Context
+		ctx, h.deafen = context.WithCancel(context.Background())
+		for _, n := range h.locker.nodes {
+			e := &ear{hall: h, node: n}
+			h.ending.Go(func() { e.run(ctx, script.WakeChannel+h.process) })
+		}
+	}
+}
+
+// hush ends listening, unless somebody waits again.
+func (h *hall) hush() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.quiet != nil {
+		h.deafen()
+		h.deafen, h.quiet = nil, nil
+	}
+}
+
+func (h *hall) close() {
+	h.mu.Lock()
+	h.closed = true
+	if h.quiet != nil {
+		h.quiet.Stop()
+		h.quiet = nil
+	}
+	if h.deafen != nil {
+		h.deafen()
+	}
+	h.mu.Unlock()
+	h.ending.Wait()
+}
+
+// An ear is a subscription at one node.
+type ear struct {
+	hall *hall
+	node *node
+}
+
+// run listens, and begins again when the connection breaks. Whoever was refused by the
+// node before it listens may have missed his call: he takes the beginning for one.
+func (e *ear) run(ctx context.Context, channel string) {
+	for pause := minProbe; ctx.Err() == nil; pause = min(2*pause, maxProbe) {
+		begun := func() {
+			pause = minProbe
+			for _, w := range e.waiting("") {
+				w.hear(e.node.index)
+			}
+		}
+		heard := func(name string) {
+			for _, w := range e.waiting(name) {
+				w.hear(e.node.index)
+			}
+		}
+		_ = e.node.ear().hear(ctx, channel, begun, heard) // the lane says what is the matter with the node
+		timer := time.NewTimer(pause/2 + time.Duration(e.node.host.Jitter()*float64(pause/2)))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// waiting gives those who listen: the one with a name, or all.
+func (e *ear) waiting(name string) (all []*waiter) {
+	h := e.hall
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if name != "" {
+		if w := h.voices[name]; w != nil {
+			all = append(all, w)
+		}
+		return all
+	}
+	for _, w := range h.voices {
+		all = append(all, w)
+	}
+	slices.SortFunc(all, func(a, b *waiter) int { return int(a.ticket - b.ticket) })
+	return all
+}
+
+// begin is before an attempt: what was heard before is no news for the next one.
+func (w *waiter) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.wake:
+	default:
+	}
+	for i := range w.nodes {
+		s := &w.nodes[i]
+		s.refused, s.granted, s.heard = false, false, false
+		if s.entry == noEntry {
+			s.entry = maybe
+		}
+	}
+}
+
+// told takes in a node's answer to an attempt. One that refuses after the lock is ours
+// has us in its queue all the same, where we have nothing to wait for.
+func (w *waiter) told(i int, o Outcome) {
+	w.mu.Lock()
+	s := &w.nodes[i]
+	switch o {
+	case Granted:
+		s.entry, s.granted = noEntry, true
+	case Held, Reserved:
+		s.entry, s.refused = inQueue, true
+	}
+	late := w.held && s.entry == inQueue
+	if late {
+		s.entry = noEntry
+	}
+	w.mu.Unlock()
+	if late {
+		w.bow(i)
+	}
+}
+
+// hear takes in that the lock may be free at a node.
+func (w *waiter) hear(i int) {
+	w.mu.Lock()
+	w.nodes[i].heard = true
+	w.mu.Unlock()
+	if enough, _ := w.chance(); enough {
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// chance is what an attempt can hope for, now: enough nodes for a quorum; all that had
+// refused.
+func (w *waiter) chance() (enough, all bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	free, refused := 0, 0
+	for _, s := range w.nodes {
+		switch {
+		case s.granted, s.heard:
+			free++
+		case s.refused:
+			refused++
+		}
+	}
+	return free >= w.hall.locker.opts.Quorum, refused == 0
+}
+
+// quit takes the waiter out of the queues in which he may be.
+func (w *waiter) quit(held bool) {
+	w.mu.Lock()
+	w.held = held
+	var in []int
+	for i := range w.nodes {
+		s := &w.nodes[i]
+		if s.entry == inQueue || s.entry == maybe && !held { // else the answer is on its way
+			s.entry = noEntry
+			in = append(in, i)
+		}
+	}
+	w.mu.Unlock()
+	for _, i := range in {
+		w.bow(i)
+	}
+}
+
+// bow takes the waiter out of a node's queue. If that cannot be told to the node, his
+// lease runs out.
+func (w *waiter) bow(i int) {
+	lk := w.hall.locker
+	now := lk.opts.Clock.Now()
+	c := &claim{key: w.key, queue: w.key + script.QueueSuffix, waiter: w.name, at: make([]place, len(lk.nodes))}
+	lk.nodes[i].submit(&request{op: opLeave, claim: c, ticket: w.ticket, deadline: now.Add(lk.opts.NodeTimeout), to: nobody{}}, now)
+}

@@ -1,0 +1,273 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestFirstComeFirstServed: who is in the queue of a majority gets the lock in the
+// order in which he came, and nobody who comes later gets it before him.
+func TestFirstComeFirstServed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		for _, m := range ms {
+			m.slow(time.Millisecond)
+		}
+		holder, err := ms.locker(t, nil).TryAcquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := make(chan int, 20)
+		for i := range 20 {
+			lk := ms.locker(t, nil)
+			if i%3 == 0 { // some processes have several callers
+				go waitInLine(t, lk, served, i)
+				pass(time.Millisecond)
+				i += 100
+			}
+			go waitInLine(t, lk, served, i)
+			pass(7 * time.Millisecond)
+		}
+		newcomer := ms.locker(t, nil)
+		pass(time.Second)
+		begin := time.Now()
+		holder.Release(t.Context())
+		var order []int
+		for range 27 {
+			order = append(order, <-served)
+			if _, err := newcomer.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) && len(order) < 27 {
+				t.Errorf("somebody who has just come: %v", err)
+			}
+		}
+		if took := time.Since(begin); took > 27*20*time.Millisecond {
+			t.Errorf("27 hand-overs took %v", took)
+		}
+		want := slices.Clone(order)
+		slices.SortFunc(want, func(a, b int) int { return (a%100*2 + a/100) - (b%100*2 + b/100) })
+		if !slices.Equal(order, want) {
+			t.Errorf("they were served in the order %v", order)
+		}
+		pass(time.Second)
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left on the nodes: %v", left)
+		}
+	})
+}
+
+func waitInLine(t *testing.T, lk *Locker, served chan<- int, i int) {
+	l, err := lk.Acquire(context.Background(), "a")
+	if err != nil {
+		t.Error(err)
+		served <- -1
+		return
+	}
+	served <- i
+	time.Sleep(5 * time.Millisecond)
+	if err := l.Release(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOneVoice: however many callers of a process wait for a name, the nodes hear of
+// one, and the callers get the lock in their order.
+func TestOneVoice(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		l, _ := ms.locker(t, nil).TryAcquire(t.Context(), "a")
+		lk := ms.locker(t, nil)
+		served := make(chan int, 50)
+		for i := range 50 {
+			go waitInLine(t, lk, served, i)
+			pass(time.Microsecond)
+		}
+		pass(time.Second)
+		s, err := lk.Inspect(t.Context(), "a")
+		if err != nil || len(s.Waiting) != 0 {
+			t.Errorf("%v, %v", s.Waiting, err) // the models do not tell
+		}
+		for _, m := range ms {
+			if n := len(*m.queue("a")); n != 1 {
+				t.Errorf("%s has %d waiters", m.name, n)
+			}
+		}
+		l.Release(t.Context())
+		for i := range 50 {
+			if got := <-served; got != i {
+				t.Errorf("the caller %d was served as number %d", got, i)
+			}
+		}
+		pass(time.Second)
+	})
+}
+
+// TestNobodyCalls: without any messages from the nodes there is a heartbeat, and with
+// it the lock; the bound is what docs/design.md says.
+func TestNobodyCalls(t *testing.T) {
+	for _, ttl := range []time.Duration{300 * time.Millisecond, time.Second, 10 * time.Second, time.Hour} {
+		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(5)
+				for _, m := range ms {
+					m.mute = true
+				}
+				a, b := ms.locker(t, &Options{TTL: ttl}), ms.locker(t, &Options{TTL: ttl})
+				for i := range 10 {
+					l, err := a.Acquire(t.Context(), "a", Renewed())
+					if err != nil {
+						t.Fatal(err)
+					}
+					var freed time.Time
+					time.AfterFunc(time.Duration(i)*ttl/7, func() {
+						freed = time.Now()
+						l.Release(context.Background())
+					})
+					next, err := b.Acquire(t.Context(), "a")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(freed); took > beat(ttl)+time.Millisecond {
+						t.Errorf("the lock was free for %v before anybody noticed", took)
+					}
+					next.Release(t.Context())
+				}
+			})
+		})
+	}
+}
+
+// TestDeadWaiter: a waiter who has died holds those behind him up until his lease ends,
+// and one who leaves not at all.
+func TestDeadWaiter(t *testing.T) {
+	for _, how := range []string{"dies", "leaves", "closes"} {
+		t.Run(how, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(5)
+				l, _ := ms.locker(t, nil).TryAcquire(t.Context(), "a")
+				first := ms.locker(t, nil)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go first.Acquire(ctx, "a")
+				pass(10 * time.Millisecond)
+				second := ms.locker(t, nil)
+				got := make(chan time.Time)
+				go func() {
+					l, err := second.Acquire(t.Context(), "a")
+					if err != nil {
+						t.Error(err)
+					}
+					got <- time.Now()
+					l.Release(t.Context())
+				}()
+				pass(500 * time.Millisecond)
+				limit := time.Millisecond
+				switch how {
+				case "dies": // it is heard of no more
+					limit = 3 * beat(10*time.Second)
+					first.hall.mu.Lock()
+					clear(first.hall.voices)
+					first.hall.mu.Unlock()
+					for _, m := range ms {
+						m.set(func(m *model) {
+							m.dead = first.hall.process
+						})
+					}
+				case "leaves":
+					cancel()
+				case "closes":
+					first.Close()
+				}
+				pass(time.Millisecond)
+				begin := time.Now()
+				l.Release(t.Context())
+				if took := (<-got).Sub(begin); took > limit {
+					t.Errorf("the second one waited for %v", took)
+				} else if how == "dies" && took < time.Second {
+					t.Errorf("the second one waited for %v: the first was not in the way", took)
+				}
+				pass(time.Second)
+				if left := ms.left(); how != "dies" && len(left) > 0 {
+					t.Errorf("left on the nodes: %v", left)
+				}
+			})
+		})
+	}
+}
+
+// TestSubscriptionsEnd: they are there while somebody waits, and not for long after.
+func TestSubscriptionsEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		ears := func() (n int) {
+			for _, m := range ms {
+				m.set(func(m *model) { n += len(m.ears) })
+			}
+			return n
+		}
+		l, err := lk.Acquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := ears(); n > 0 {
+			t.Errorf("%d subscriptions for a lock that was free", n)
+		}
+		for i := range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			for n := range 100 {
+				go lk.Acquire(ctx, fmt.Sprint("b", n))
+				go lk.Acquire(ctx, "a")
+			}
+			for n := range 100 {
+				go ms.locker(t, nil).Acquire(ctx, fmt.Sprint("b", n))
+			}
+			pass(500 * time.Millisecond)
+			if n := ears(); n < 3 {
+				t.Errorf("%d subscriptions, want one for each node", n)
+			}
+			pass(time.Second)
+			cancel()
+			pass(linger / time.Duration(i+1))
+		}
+		pass(linger)
+		if n := ears(); n > 0 {
+			t.Errorf("%d subscriptions are left", n)
+		}
+		l.Release(t.Context())
+	})
+}
+
+// TestSubscriptionBreaks: what was said meanwhile is made up for.
+func TestSubscriptionBreaks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		holder, waiter := ms.locker(t, nil), ms.locker(t, nil)
+		for range 20 {
+			l, err := holder.Acquire(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make(chan time.Time)
+			go func() {
+				l, err := waiter.Acquire(t.Context(), "a")
+				if err != nil {
+					t.Error(err)
+				}
+				got <- time.Now()
+				l.Release(t.Context())
+			}()
+			pass(100 * time.Millisecond)
+			for _, m := range ms {
+				m.deafen()
+			}
+			begin := time.Now()
+			l.Release(t.Context())
+			if took := (<-got).Sub(begin); took > 2*minProbe {
+				t.Errorf("it took %v", took)
+			}
+		}
+	})
+}
