@@ -99,6 +99,7 @@ type claim struct {
 	counter, queue string
 	millis         int64
 	waiter         string
+	patient        bool // it has come to nothing, but whoever waits is to have a place
 	lease          int64
 
 	// The number that is proposed for the lock, the same at all nodes, and the one
@@ -116,7 +117,8 @@ type place uint8
 const (
 	nowhere   place = iota // never sent there, refused, or given back
 	queued                 // the acquire waits in the lane, or was dropped there
-	sent                   // the acquire went out: the token is there, or may be
+	asked                  // the acquire went out
+	sent                   // and was answered, or has got lost: the token is there, or may be
 	releasing              // a release is in the lane, or owed
 )
 
@@ -196,11 +198,15 @@ func (n *node) submit(q *request, now time.Time) {
 // the answer if not.
 func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 	at := &q.claim.at[n.index]
-	if q.op == opRelease && *at == sent {
+	switch {
+	case q.op != opRelease:
+	case q.claim.patient && (*at == queued || *at == asked):
+		// Whoever waits is to have a place there. What is granted to him all the same he
+		// gives back when he hears of it (Lock.unwanted).
+	case *at == asked, *at == sent:
 		*at = releasing
 		return reply{}, true
-	}
-	if q.op == opRelease && *at == queued && q.claim.waiter == "" {
+	case *at == queued:
 		*at = nowhere // take drops the acquire: it never was sent, and there is nothing to release
 	}
 	switch silent := n.silent(now); {
@@ -215,8 +221,6 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 		return reply{}, true
 	case q.op == opInspect || q.op == opLeave:
 		return reply{}, true
-	// An acquire that waits in the lane for one who waits goes out all the same: the
-	// node is to keep a place. What it grants then is given back (Lock.weigh).
 	case q.op == opRelease || *at == nowhere:
 		return reply{outcome: Expired}, false
 	}

@@ -328,7 +328,7 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *wa
 	}
 	if err != nil {
 		l.mu.Lock()
-		l.cause = errReleased
+		l.cause, l.patient = errReleased, w != nil
 		l.mu.Unlock()
 		l.giveBack()
 		return nil, err

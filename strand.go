@@ -236,7 +236,7 @@ func (s *strand) take() {
 			s.dropped = append(s.dropped, q)
 		default:
 			if q.op == opAcquire {
-				*at = sent
+				*at = asked
 			}
 			// What is owed for the name goes first, or an earlier claim of ours
 			// would be in the way of this one.
@@ -281,8 +281,10 @@ func (s *strand) settle(batch []*request) {
 			}
 		case q.op == opRelease,
 			// A release that came in the meantime is in the queue: leave it its mark.
-			*at == sent && q.reply.outcome.meansAbsent(q.op):
+			(*at == asked || *at == sent) && q.reply.outcome.meansAbsent(q.op):
 			*at = nowhere
+		case *at == asked && q.op == opAcquire:
+			*at = sent
 		}
 	}
 	n.mu.Unlock()

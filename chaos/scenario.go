@@ -215,8 +215,9 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 			f.For, f.Times = 0, 1+rng.IntN(3)
 		case RepeatLate:
 			// A copy that comes within NodeTimeout, but after its release, is carried out: no
-			// connection makes one.
-			f.By, f.For, f.Times = 2*p.options.NodeTimeout+f.For, 0, 1+rng.IntN(3)
+			// connection makes one. So is one a little later, by as much as the clock may have
+			// drifted since the node was heard of.
+			f.By, f.For, f.Times = 2*(p.options.NodeTimeout+p.Span/50)+f.For, 0, 1+rng.IntN(3)
 			if slices.Contains(s.Fails, "nothing left") {
 				f.By = 1 + below(rng, p.options.NodeTimeout)
 			}
