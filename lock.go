@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/seam"
@@ -23,8 +24,9 @@ type Lock struct {
 	last   time.Time // MaxHold: it ends by then; zero: no such limit
 
 	mu        sync.Mutex
-	until     time.Time // the end of validity
-	cause     error     // why it has ended; nil while it has not
+	until     time.Time   // the end of validity
+	cause     error       // why it has ended; nil while it has not
+	over      atomic.Bool // the same, for those who cannot have the mutex
 	done      chan struct{}
 	watchers  map[*watcher]struct{}
 	alarm     *time.Timer // at until, once somebody wants to be told
@@ -177,6 +179,7 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 		return l.cause, false
 	}
 	l.cause = cause
+	l.over.Store(true)
 	if l.alarm != nil {
 		l.alarm.Stop()
 	}
@@ -228,9 +231,9 @@ type filling struct{ *Lock }
 func (f filling) vote(n *node, _ *request) { f.unwanted(n.index) }
 
 // unwanted gives back what a node has granted after the lock had ended: giveBack may
-// have come before the request left.
+// have come before the request left. It may be called under the mutex, by fillUp.
 func (l *Lock) unwanted(i int) {
-	if l.why() == nil {
+	if !l.over.Load() {
 		return
 	}
 	l.locker.nodes[i].submit(&request{op: opRelease, claim: &l.claim, to: nobody{}}, l.locker.opts.Clock.Now())

@@ -208,6 +208,10 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 		return reply{}, true
 	case *at == queued:
 		*at = nowhere // take drops the acquire: it never was sent, and there is nothing to release
+		if q.claim.waiter != "" {
+			q.op = opLeave // but perhaps a place in the queue, of which the acquire would have made an end
+			return reply{}, true
+		}
 	}
 	switch silent := n.silent(now); {
 	// Also to the release of what is not there: a lock is free again when a quorum

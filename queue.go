@@ -49,7 +49,8 @@ type hall struct {
 	mu     sync.Mutex
 	count  int
 	lines  map[string]*line
-	voices map[string]*waiter // by name, those that nodes have refused
+	voices map[string]*waiter // by name, those who speak
+	ears   int                // how many of them have been refused, and listen
 	deafen context.CancelFunc // ends the subscriptions; nil: there are none
 	quiet  *time.Timer        // stops listening; nil: somebody waits
 	closed bool
@@ -74,6 +75,8 @@ type waiter struct {
 	mu    sync.Mutex
 	nodes []standing
 	held  bool // it has the lock
+
+	listens bool // the hall's
 }
 
 // A standing is what a waiter knows of himself at a node.
@@ -131,9 +134,9 @@ func (h *hall) leave(w *waiter) {
 	case i == 0:
 		close(l.waiters[0].turn)
 	}
-	if h.voices[w.name] == w {
-		delete(h.voices, w.name)
-		if len(h.voices) == 0 && h.deafen != nil {
+	delete(h.voices, w.name)
+	if w.listens {
+		if h.ears--; h.ears == 0 && h.deafen != nil {
 			h.quiet = time.AfterFunc(linger, h.hush)
 		}
 	}
@@ -158,14 +161,23 @@ func (h *hall) word(w *waiter, name string, cause error) *QuorumError {
 	return &e
 }
 
+// speaks has w be told what is heard for it: from before its first attempt on, since
+// the nodes may call as soon as they have refused.
+func (h *hall) speaks(w *waiter) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.voices[w.name] = w
+}
+
 // listen has the nodes heard as long as w waits.
 func (h *hall) listen(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.voices[w.name] == w {
+	if h.closed || w.listens {
 		return
 	}
-	h.voices[w.name] = w
+	w.listens = true
+	h.ears++
 	if h.quiet != nil {
 		h.quiet.Stop()
 		h.quiet = nil
@@ -263,10 +275,7 @@ func (w *waiter) begin() {
 	}
 	for i := range w.nodes {
 		s := &w.nodes[i]
-		s.refused, s.granted, s.heard = false, false, false
-		if s.entry == noEntry {
-			s.entry = maybe
-		}
+		*s = standing{entry: maybe} // what is granted ends an entry that is there
 	}
 }
 
@@ -289,6 +298,7 @@ func (w *waiter) told(i int, o Outcome) {
 	if late {
 		w.bow(i)
 	}
+	w.call()
 }
 
 // hear takes in that the lock may be free at a node.
@@ -296,6 +306,11 @@ func (w *waiter) hear(i int) {
 	w.mu.Lock()
 	w.nodes[i].heard = true
 	w.mu.Unlock()
+	w.call()
+}
+
+// call wakes the waiter if there is something to hope for.
+func (w *waiter) call() {
 	if enough, _ := w.chance(); enough {
 		select {
 		case w.wake <- struct{}{}:

@@ -229,7 +229,7 @@ func (lk *Locker) Close() error {
 	lk.mu.Unlock()
 	close(lk.closing)
 	lk.renewals.close()
-	lk.active.Wait() // each is bounded by NodeTimeout, and may have something to give back
+	lk.active.Wait() // those who wait have been told; rounds are bounded by NodeTimeout, and may have something to give back
 	lk.hall.close()
 	for _, n := range lk.nodes {
 		n.close()
@@ -329,6 +329,7 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *wa
 	if err != nil {
 		l.mu.Lock()
 		l.cause, l.patient = errReleased, w != nil
+		l.over.Store(true)
 		l.mu.Unlock()
 		l.giveBack()
 		return nil, err

@@ -12,6 +12,11 @@ import (
 // Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
 // lock is not renewed by itself: see [Renewed], [Lock.KeepAlive], [Locker.Do].
 //
+// Whoever has waited longest is next, in this process and among all that use this
+// library. He is called when the lock is released, and has it about two round trips
+// later; without a call (the holder died, or a message got lost) he finds out when the
+// lock expires, or after a tenth of the TTL, a second at the most.
+//
 // When ctx ends, the error is ctx's and also why the lock could not be had until
 // then, ErrHeld or ErrNoQuorum: [errors.Is] finds both. What no waiting can help
 // is returned at once: a bad option, a closed Locker, or a key in the way that is
@@ -49,6 +54,7 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 // speak asks until it has the lock or there is no point in it.
 func (w *waiter) speak(ctx context.Context, name string, a acquisition) (*Lock, error) {
 	lk := w.hall.locker
+	lk.hall.speaks(w)
 	var last *QuorumError
 	for try := 0; ; try++ {
 		sent := lk.opts.Clock.Now()
@@ -71,7 +77,7 @@ func (w *waiter) speak(ctx context.Context, name string, a acquisition) (*Lock, 
 			// We keep the places of others for whom there may be a quorum.
 			w.quit(false)
 		}
-		if cause := w.rest(ctx, why.patience(try, a.ttl, lk.opts.host.Jitter()), elapsed(sent, lk.opts.Clock.Now())); cause != nil {
+		if cause := w.rest(ctx, why, why.patience(try, a.ttl, lk.opts.host.Jitter()), elapsed(sent, lk.opts.Clock.Now())); cause != nil {
 			why.Cause = cause
 			return nil, why
 		}
@@ -80,12 +86,14 @@ func (w *waiter) speak(ctx context.Context, name string, a acquisition) (*Lock, 
 }
 
 // rest returns when it is time for another attempt: the nodes have said so, or this
-// much time is over. A round takes as long as the last one took.
-func (w *waiter) rest(ctx context.Context, patience, round time.Duration) (cause error) {
+// much time is over. A round takes as long as the last one took. Where it is not that
+// others have the lock, no call helps.
+func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, round time.Duration) (cause error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		switch enough, all := w.chance(); {
+		case why.Kind != ErrHeld:
 		case enough && all:
 			return nil
 		case enough:

@@ -37,6 +37,23 @@ func (f *fleet) counters(ctx context.Context) (counters, error) {
 	return sum, nil
 }
 
+// sent is how often each command was executed that clients send when they lock and
+// wait; SET is one that scripts execute, too. And the servers' CPU, in seconds.
+func (f *fleet) sent(ctx context.Context) (map[string]float64, error) {
+	sum := map[string]float64{}
+	for i, w := range f.watch {
+		info, err := readInfo(ctx, w)
+		if err != nil {
+			return nil, fmt.Errorf("counters of node %d: %w", i+1, err)
+		}
+		for _, command := range []string{"eval", "evalsha", "set", "subscribe"} {
+			sum[command] += info.calls(command)
+		}
+		sum["cpu"] += info.number("used_cpu_user") + info.number("used_cpu_sys")
+	}
+	return sum, nil
+}
+
 // serverInfo is the text of INFO by field.
 type serverInfo map[string]string
 

@@ -22,6 +22,9 @@ type sizes struct {
 	held      int   // locks held at once
 	trip      int   // acquisitions of one round whose round trips are counted
 	step      int   // times that a node executes each step in one round
+	handed    int   // hand-overs of one round that are timed
+	fifo      int   // hand-overs of one round whose order is looked at
+	crowded   int   // names that one process waits for
 }
 
 // Faults outlast the library's own deadlines by far; the window bounds what a
@@ -36,6 +39,7 @@ func fullSizes() sizes {
 		orphans: 1_000, contended: 60,
 		held: 10_000,
 		trip: 2_000, step: 2_500,
+		handed: 300, fifo: 2_000, crowded: 1_000,
 	}
 }
 
@@ -45,6 +49,7 @@ func quickSizes() sizes {
 	s.rounds, s.window = 2, 300*time.Millisecond
 	s.faulted, s.orphans, s.contended, s.held = 4_000, 500, 30, 2_000
 	s.trip, s.step = 500, 500
+	s.handed, s.fifo = 100, 500
 	return s
 }
 

@@ -18,13 +18,13 @@ func fence(ctx context.Context, e *env) ([]*table, error) {
 	if !slices.ContainsFunc(cs, func(c contender.Contender) bool { return c.Name == contender.Plain }) {
 		return nil, nil // it was not asked for
 	}
-	p, err := buildPrograms(ctx)
+	p, err := buildPrograms(ctx, plainScripts())
 	if err != nil {
 		return nil, err
 	}
 	defer p.remove()
 	s, err := e.interleave(ctx, "fence", cs, func(ctx context.Context, c contender.Contender) (sample, error) {
-		return p.ask(ctx, order{c.Name, e.fleet.addrs(), e.ttl, e.window})
+		return p.ask(ctx, c.Name, e.one(taskCycles, c.Name))
 	})
 	if err != nil {
 		return nil, err

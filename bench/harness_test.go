@@ -14,7 +14,7 @@ import (
 
 // leaky takes its locks with SET on all nodes and forgets the last one when it
 // releases, which is the fault that the orphans scenario is there to find; also
-// a queue for every name. It keeps a counter, too, which is no fault.
+// a list for every name. It keeps a counter, too, which is no fault.
 var leaky = contender.Contender{
 	Name: "leaky",
 	Open: func(c contender.Config) (contender.Locker, error) {
@@ -39,7 +39,7 @@ func (l *leakyLocker) Lock(ctx context.Context, name string) (contender.Lock, er
 			return nil, err
 		}
 	}
-	if err := l.clients[1].RPush(ctx, name+":queue", "").Err(); err != nil {
+	if err := l.clients[1].RPush(ctx, name+":list", "").Err(); err != nil {
 		return nil, err
 	}
 	return leakyLock{l.clients, name}, l.clients[0].Incr(ctx, name+script.FenceSuffix).Err()
@@ -148,7 +148,7 @@ func TestPlainProgram(t *testing.T) {
 		t.Skip("builds two programs")
 	}
 	e := miniature(t)
-	p, err := buildPrograms(t.Context())
+	p, err := buildPrograms(t.Context(), plainScripts())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func TestPlainProgram(t *testing.T) {
 		if err := e.fleet.renew(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		got, err := p.ask(t.Context(), order{c.name, e.fleet.addrs(), e.ttl, e.window})
+		got, err := p.ask(t.Context(), c.name, e.one(taskCycles, c.name))
 		if err != nil || got["cycles"] == 0 {
 			t.Fatalf("%s: %v, %v", c.name, got, err)
 		}

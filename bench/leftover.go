@@ -13,7 +13,7 @@ import (
 // A leftover is what a prefix's keys on the nodes come to.
 type leftover struct {
 	lock  []int // by node
-	kept  int   // counters of fences, which are to outlast their locks
+	kept  int   // counters of fences, which are to outlast their locks, and queues, which may
 	other int
 }
 

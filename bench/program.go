@@ -3,40 +3,43 @@ package main
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"time"
-
-	"github.com/quorumlock/redlock/bench/contender"
 )
 
 // The scripts of the library are part of the program that uses it, so the library
-// with other scripts is another program: this one, built again with another file laid
+// with other scripts is another program: this one, built again with other files laid
 // over the library's. To have whatever a process of its own brings with it on
-// everybody's account, all contenders of that scenario are measured in one, and the
+// everybody's account, all contenders of such a scenario are measured in one, and the
 // others in this program built again as it is.
 
-//go:embed plain/acquire.lua
-var plainAcquire []byte
+// programs are this one as it is, and with other scripts.
+type programs struct {
+	dir, own string
+	variants map[string]string // by the contender's name
+}
 
-// programs are the two.
-type programs struct{ dir, own, plain string }
-
-func buildPrograms(ctx context.Context) (*programs, error) {
+func buildPrograms(ctx context.Context, variants ...variant) (*programs, error) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return nil, err
 	}
-	p := &programs{dir, filepath.Join(dir, "own"), filepath.Join(dir, "plain")}
-	if err := p.build(ctx); err != nil {
+	p := &programs{dir, filepath.Join(dir, "own"), map[string]string{}}
+	err = build(ctx, p.own)
+	for i, v := range variants {
+		if err == nil {
+			p.variants[v.contender] = filepath.Join(dir, strconv.Itoa(i))
+			err = v.build(ctx, p.variants[v.contender])
+		}
+	}
+	if err != nil {
 		p.remove()
 		return nil, fmt.Errorf("building this program again, which has to be done in its directory: %w", err)
 	}
@@ -45,28 +48,49 @@ func buildPrograms(ctx context.Context) (*programs, error) {
 
 func (p *programs) remove() { _ = os.RemoveAll(p.dir) }
 
-func (p *programs) build(ctx context.Context) error {
-	scripts, err := run(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/quorumlock/redlock/internal/script")
+// of is the program in which a contender runs.
+func (p *programs) of(contender string) string {
+	if other, ok := p.variants[contender]; ok {
+		return other
+	}
+	return p.own
+}
+
+func build(ctx context.Context, out string, flags ...string) error {
+	args := slices.Concat([]string{"go", "build", "-race=false", "-buildvcs=false", "-o", out}, flags,
+		[]string{"github.com/quorumlock/redlock/bench"})
+	_, err := run(ctx, args...)
+	return err
+}
+
+// build builds the program with the variant's scripts, and keeps those beside it.
+func (v variant) build(ctx context.Context, out string) error {
+	text, err := run(ctx, "go", "list", "-f", "{{.Dir}}", "github.com/quorumlock/redlock/internal/script")
 	if err != nil {
 		return err
 	}
-	file, overlay := filepath.Join(p.dir, "acquire.lua"), filepath.Join(p.dir, "overlay.json")
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{
-		filepath.Join(strings.TrimSpace(scripts), "acquire.lua"): file,
-	}})
+	library := strings.TrimSpace(text)
+	scripts, err := v.scripts(library)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(os.WriteFile(file, plainAcquire, 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
-		return err
-	}
-	build := []string{"go", "build", "-race=false", "-buildvcs=false"}
-	for _, args := range [][]string{{"-o", p.own}, {"-overlay", overlay, "-o", p.plain}} {
-		if _, err := run(ctx, slices.Concat(build, args, []string{"github.com/quorumlock/redlock/bench"})...); err != nil {
+	replace := map[string]string{}
+	for name, source := range scripts {
+		file := out + "." + name
+		if err := os.WriteFile(file, source, 0o600); err != nil {
 			return err
 		}
+		replace[filepath.Join(library, name)] = file
 	}
-	return nil
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return err
+	}
+	overlay := out + ".json"
+	if err := os.WriteFile(overlay, list, 0o600); err != nil {
+		return err
+	}
+	return build(ctx, out, "-overlay", overlay)
 }
 
 // run gives what a command prints.
@@ -77,55 +101,4 @@ func run(ctx context.Context, args ...string) (string, error) {
 		err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
 	}
 	return string(out), err
-}
-
-// childArg is the whole command line of a program that is to do as it is told on its
-// standard input.
-const childArg = "measure-as-told"
-
-// An order is what a child is to measure.
-type order struct {
-	Contender   string
-	Addrs       []string
-	TTL, Window time.Duration
-}
-
-// ask has a contender measured in a process of its own.
-func (p *programs) ask(ctx context.Context, o order) (sample, error) {
-	program := p.own
-	if o.Contender == contender.Plain {
-		program = p.plain
-	}
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	child := exec.CommandContext(ctx, program, childArg)
-	child.Stdin, child.Stderr = bytes.NewReader(text), os.Stderr
-	out, err := child.Output()
-	if err != nil {
-		return nil, err
-	}
-	var got sample
-	return got, json.Unmarshal(out, &got)
-}
-
-// obey is the whole life of a child.
-func obey(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
-	var o order
-	if err := json.NewDecoder(stdin).Decode(&o); err != nil {
-		return err
-	}
-	i := slices.IndexFunc(contender.Fenced(), func(c contender.Contender) bool { return c.Name == o.Contender })
-	if i < 0 {
-		return fmt.Errorf("unknown contender %q", o.Contender)
-	}
-	contender.Silence()
-	e := &env{sizes: sizes{ttl: o.TTL, window: o.Window}, fleet: watchFleet(o.Addrs)}
-	defer e.fleet.stop()
-	got, err := e.cycles(ctx, contender.Fenced()[i])
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(stdout).Encode(got)
 }

@@ -30,7 +30,7 @@ func miniature(t *testing.T) *env {
 		sizes: sizes{
 			rounds: 2, window: 20 * time.Millisecond, ttl: 10 * time.Second,
 			callers: []int{1, 8}, faulted: 50, stuck: 1, orphans: 50, contended: 3, held: 50,
-			trip: 100, step: 50,
+			trip: 100, step: 50, handed: 20, fifo: 80, crowded: 20,
 		},
 		contenders: contender.All(),
 		fleet:      f,
@@ -45,7 +45,7 @@ func TestScenarios(t *testing.T) {
 			case "hung", "killed": // seconds for each of its cycles
 				e.rounds = 1
 				e.contenders = slices.DeleteFunc(e.contenders, func(c contender.Contender) bool { return c.Slow })
-			case "fence":
+			case "fence", "waiting":
 				if testing.Short() {
 					t.Skip("builds two programs")
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/bench/contender"
+	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/redis/go-redis/v9"
@@ -26,27 +27,38 @@ const (
 	otherToken       = "bench:another"
 )
 
+// A waiter of another process, with his ticket: when he came, in microseconds.
+const (
+	stepWaiter, stepOwner = "bench.1", "bench:1"
+	stepTicket            = 1763755200000000
+)
+
 // stepsOf are in an order in which each finds what it expects: each name is free
-// again at the end.
+// again at the end, and nobody waits for it.
 func stepsOf(runID, marker string, ttl time.Duration) []step {
 	plain := redis.NewScript(string(plainAcquire)).Hash()
 	millis := ttl.Milliseconds()
-	acquire := func(runID string, marker ...any) func(name, token string) []any {
+	acquire := func(runID, marker, waiter string, ticket int) func(name, token string) []any {
 		hash := script.Acquire(runID).Hash
 		return func(name, token string) []any {
 			now := time.Now()
-			args := []any{"evalsha", hash, 2 + len(marker), name, name + script.FenceSuffix}
-			if len(marker) > 0 {
+			args := []any{"evalsha", hash, 3, name, name + script.FenceSuffix, name + script.QueueSuffix}
+			if marker != "" {
+				args[2] = 4
 				args = append(args, script.Marker)
 			}
-			return append(append(args, token, millis, now.UnixMicro(), now.Add(time.Minute).UnixMicro()), marker...)
+			return append(args, token, millis, now.UnixMicro(), now.Add(time.Minute).UnixMicro(), marker,
+				ticket, waiter, queue.MaxLease, stepOwner)
 		}
 	}
-	fenced := acquire(runID, marker)
+	fenced, waiting := acquire(runID, marker, "", 0), acquire(runID, marker, stepWaiter, stepTicket)
+	refused := func(args func(name, token string) []any) func(name, token string) []any {
+		return func(name, _ string) []any { return args(name, otherToken) }
+	}
 	const granted, denied = "int64", "[int64 string int64]"
 	release := func(name string) step {
 		return step{name, "evalsha", "int64", func(name, token string) []any {
-			return []any{"evalsha", script.Release.Hash, 1, name, token}
+			return []any{"evalsha", script.Release.Hash, 2, name, name + script.QueueSuffix, token}
 		}}
 	}
 	return []step{
@@ -55,15 +67,24 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		}},
 		release("release"),
 		{plainAcquireStep, "evalsha", "0", func(name, token string) []any {
-			return []any{"evalsha", plain, 3, name, name + script.FenceSuffix, script.Marker, token, millis, 0, 0, ""}
+			return []any{"evalsha", plain, 4, name, name + script.FenceSuffix, name + script.QueueSuffix, script.Marker,
+				token, millis, 0, 0, "", 0, "", 0, ""}
 		}},
 		release(""),
 		{"acquire, first lock on a name", "evalsha", granted, fenced},
 		release(""),
-		{"acquire, no quarantine", "evalsha", granted, acquire("")},
+		{"acquire, no quarantine", "evalsha", granted, acquire(runID, "", "", 0)},
 		release(""),
 		{"acquire", "evalsha", granted, fenced},
-		{"acquire, denied", "evalsha", denied, func(name, _ string) []any { return fenced(name, otherToken) }},
+		{"acquire, denied", "evalsha", denied, refused(fenced)},
+		{"acquire, denied and queued", "evalsha", denied, refused(waiting)},
+		{"the same, in the queue already", "evalsha", denied, refused(waiting)},
+		release("release that wakes the first"),
+		{"acquire, by the first", "evalsha", granted, waiting},
+		{"", "evalsha", denied, refused(waiting)},
+		{"leave", "evalsha", "int64", func(name, _ string) []any {
+			return []any{"evalsha", script.Leave.Hash, 2, name, name + script.QueueSuffix, stepWaiter, stepTicket}
+		}},
 		{"raise", "evalsha", "int64", func(name, token string) []any {
 			return []any{"evalsha", script.Raise.Hash, 2, name, name + script.FenceSuffix, token, time.Now().Add(time.Second).UnixMicro()}
 		}},

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -149,6 +150,11 @@ func duration(ns float64) string {
 // micros is for what takes a few microseconds.
 func micros(ns float64) string { return fmt.Sprintf("%.1f µs", ns/1e3) }
 
-func count(v float64) string   { return fmt.Sprintf("%.0f", v) }
-func decimal(v float64) string { return fmt.Sprintf("%.1f", v) }
-func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+func count(v float64) string       { return fmt.Sprintf("%.0f", v) }
+func decimal(v float64) string     { return fmt.Sprintf("%.1f", v) }
+func hundredths(v float64) string  { return fmt.Sprintf("%.2f", v) }
+func thousandths(v float64) string { return fmt.Sprintf("%.3f", v) }
+func percent(v float64) string     { return fmt.Sprintf("%.1f %%", 100*v) }
+
+// share is a percentage of which nothing is rounded up to all.
+func share(v float64) string { return fmt.Sprintf("%g %%", math.Floor(1e4*v)/100) }

@@ -28,6 +28,18 @@ func Fenced() []Contender {
 	}
 }
 
+// NoQueue is this library with what its scripts do about the queue cut out of them,
+// settled in the same way.
+const NoQueue = "redlock, no queue"
+
+// Idle returns those between whom the price of a queue that nobody is in shows.
+func Idle() []Contender {
+	return []Contender{redlockWith(NoQueue, "its scripts without the queue, which is sent to them all the same", redlock.Options{}), ours}
+}
+
+// Variants returns everybody who is measured in a process of its own.
+func Variants() []Contender { return append(Fenced(), Idle()[0]) }
+
 // Ahead is a clock that is so far ahead of the system's.
 type Ahead time.Duration
 

@@ -85,7 +85,7 @@ end
 if ticket >= 0 then
   local waiter, lower, rest = first(KEYS[3], now)
   if waiter == ARGV[7] then
-    leave(KEYS[3], waiter, ARGV[6])
+    redis.call('ZPOPMIN', KEYS[3])
   elseif waiter and (ticket == 0 or lower < ticket or lower == ticket and waiter < ARGV[7]) then
     enter()
     return {rest, waiter, now, 0}

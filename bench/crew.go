@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// ask has a contender measured in a process that lives for no longer.
+func (p *programs) ask(ctx context.Context, contender string, o order) (sample, error) {
+	c, err := p.hire(ctx, contender, 1)
+	if err != nil {
+		return nil, err
+	}
+	got, err := c.all(func(int) order { return o })
+	if err = errors.Join(err, c.dismiss()); err != nil {
+		return nil, err
+	}
+	return got[0].Sample, nil
+}
+
+// A crew is processes that do what they are told, one order after the other.
+type crew struct{ members []*member }
+
+type member struct {
+	process *exec.Cmd
+	stdin   io.WriteCloser
+	orders  *json.Encoder
+	answers *json.Decoder
+}
+
+// hire starts n processes of the contender's program.
+func (p *programs) hire(ctx context.Context, contender string, n int) (*crew, error) {
+	c := &crew{}
+	for range n {
+		process := exec.CommandContext(ctx, p.of(contender), childArg)
+		process.Stderr = os.Stderr
+		in, err1 := process.StdinPipe()
+		out, err2 := process.StdoutPipe()
+		if err := errors.Join(err1, err2, ctx.Err()); err != nil {
+			return nil, errors.Join(err, c.dismiss())
+		}
+		if err := process.Start(); err != nil {
+			return nil, errors.Join(err, c.dismiss())
+		}
+		c.members = append(c.members, &member{process, in, json.NewEncoder(in), json.NewDecoder(out)})
+	}
+	return c, nil
+}
+
+// dismiss returns when the processes have ended, as they do without orders.
+func (c *crew) dismiss() error {
+	var err error
+	for _, m := range c.members {
+		err = errors.Join(err, m.stdin.Close())
+	}
+	for _, m := range c.members {
+		err = errors.Join(err, m.process.Wait())
+	}
+	c.members = nil
+	return err
+}
+
+// some is the first n of the crew.
+func (c *crew) some(n int) *crew { return &crew{c.members[:n]} }
+
+// all gives each member its order, and returns when all have answered.
+func (c *crew) all(orderOf func(i int) order) ([]answer, error) {
+	got, failed := make([]answer, len(c.members)), make([]error, len(c.members))
+	var done sync.WaitGroup
+	for i, m := range c.members {
+		done.Go(func() {
+			if failed[i] = m.orders.Encode(orderOf(i)); failed[i] == nil {
+				failed[i] = m.answers.Decode(&got[i])
+			}
+			if failed[i] == nil && got[i].Err != "" {
+				failed[i] = errors.New(got[i].Err)
+			}
+			if failed[i] != nil {
+				failed[i] = fmt.Errorf("process %d of %d: %w", i+1, len(c.members), failed[i])
+			}
+		})
+	}
+	done.Wait()
+	return got, errors.Join(failed...)
+}
+
+// open has everybody open the contender.
+func (c *crew) open(o order) error {
+	o.Task = taskOpen
+	prefix := freshPrefix()
+	_, err := c.all(func(i int) order {
+		o := o
+		o.Name = prefix + strconv.Itoa(i) + nameEnd
+		return o
+	})
+	return err
+}
+
+func (c *crew) close() error {
+	_, err := c.all(func(int) order { return order{Task: taskClose} })
+	return err
+}
+
+// muster is how long orders are under way before anybody begins.
+const muster = 30 * time.Millisecond
+
+// contend has everybody take turns at one name, beginning at once or one after the
+// other, and gives the turns in their order.
+func (c *crew) contend(o order, apart, length time.Duration) (*history, error) {
+	begin := time.Now().Add(muster)
+	o.Task, o.Name, o.Until = taskTurns, freshPrefix()+"waiting"+nameEnd, begin.Add(length)
+	got, err := c.all(func(i int) order {
+		o := o
+		o.At = begin.Add(time.Duration(i) * apart)
+		return o
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newHistory(got, begin, o.Until)
+}

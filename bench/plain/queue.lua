@@ -1,0 +1,1 @@
+-- queue, with nothing in it: the plain scripts know nobody who waits.

@@ -1,0 +1,78 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/quorumlock/redlock/bench/contender"
+)
+
+// A variant is a contender that is this library with other scripts: by the name of
+// the file that each is laid over.
+type variant struct {
+	contender string
+	scripts   func(library string) (map[string][]byte, error)
+}
+
+var (
+	//go:embed plain/acquire.lua
+	plainAcquire []byte
+	//go:embed plain/queue.lua
+	plainQueue []byte
+	//go:embed plain/release.lua
+	plainRelease []byte
+)
+
+func plainScripts() variant {
+	return variant{contender.Plain, func(string) (map[string][]byte, error) {
+		return map[string][]byte{"acquire.lua": plainAcquire, "queue.lua": plainQueue, "release.lua": plainRelease}, nil
+	}}
+}
+
+// A cut is a piece of a script, from its first words to its last.
+type cut struct{ from, to string }
+
+// queueCuts are what the scripts do about the queue. What is sent to them stays.
+var queueCuts = map[string][]cut{
+	"queue.lua": {{"local function first(", "\nend\n"}, {"local function leave(", "\nend\n"}, {"local function wake(", "\nend\n"}},
+	"acquire.lua": {
+		{"local ticket =", "\n"}, {"local function enter()", "\nend\n"}, {"  enter()", "\n"}, {"if ticket >= 0 then", "\nend\n"},
+	},
+	"release.lua": {{"  if redis.call('EXISTS', KEYS[2])", "\n  end\n"}},
+}
+
+// queueless has the library's own scripts less the queue.
+func queueless() variant {
+	return variant{contender.NoQueue, func(library string) (map[string][]byte, error) {
+		scripts := map[string][]byte{}
+		for name, cuts := range queueCuts {
+			source, err := os.ReadFile(filepath.Join(library, name))
+			if err != nil {
+				return nil, err
+			}
+			less, err := without(string(source), cuts)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			scripts[name] = []byte(less)
+		}
+		return scripts, nil
+	}}
+}
+
+// without cuts each piece out, where it is found first. All must be there: what is
+// measured is to be without the queue also when the scripts are not what they were.
+func without(source string, cuts []cut) (string, error) {
+	for _, c := range cuts {
+		before, rest, begins := strings.Cut(source, c.from)
+		_, after, ends := strings.Cut(rest, c.to)
+		if !begins || !ends {
+			return "", fmt.Errorf("there is no %q that goes to %q", c.from, c.to)
+		}
+		source = before + after
+	}
+	return source, nil
+}
