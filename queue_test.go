@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 )
@@ -269,5 +271,60 @@ func TestSubscriptionBreaks(t *testing.T) {
 				t.Errorf("it took %v", took)
 			}
 		}
+	})
+}
+
+// TestTicketOrder: 10,000 hand-overs between eight processes of three callers each, on
+// nodes that are well and of which each is at another distance: the lock goes to the
+// lowest ticket of all that have come, each time.
+func TestTicketOrder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		for i, m := range ms {
+			m.slow(time.Duration(i+1) * 100 * time.Microsecond)
+		}
+		const handOvers, processes, callers = 10_000, 8, 3
+		const there = 3 * time.Millisecond // after which a call is in the queue everywhere
+		var mu sync.Mutex
+		waiting := make(map[*int]time.Time) // since when
+		served := 0
+		var calls sync.WaitGroup
+		for p := range processes {
+			lk := ms.locker(t, nil)
+			for c := range callers {
+				calls.Go(func() {
+					pass := rand.New(rand.NewPCG(uint64(p), uint64(c)))
+					for {
+						time.Sleep(time.Duration(pass.Int64N(int64(8 * time.Millisecond))))
+						me := new(int)
+						mu.Lock()
+						begun := time.Now()
+						waiting[me] = begun
+						mu.Unlock()
+						l, err := lk.Acquire(t.Context(), "a")
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						delete(waiting, me)
+						for _, since := range waiting {
+							if since.Add(there).Before(begun) {
+								t.Errorf("hand-over %d: somebody who came at %v had the lock before somebody who came at %v", served, begun, since)
+							}
+						}
+						served++
+						done := served >= handOvers
+						mu.Unlock()
+						time.Sleep(5 * time.Millisecond)
+						l.Release(t.Context())
+						if done {
+							return
+						}
+					}
+				})
+			}
+		}
+		calls.Wait()
 	})
 }
