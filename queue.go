@@ -216,55 +216,6 @@ func (h *hall) close() {
 	h.ending.Wait()
 }
 
-// An ear is a subscription at one node.
-type ear struct {
-	hall *hall
-	node *node
-}
-
-// run listens, and begins again when the connection breaks. Whoever was refused by the
-// node before it listens may have missed his call: he takes the beginning for one.
-func (e *ear) run(ctx context.Context, channel string) {
-	for pause := minProbe; ctx.Err() == nil; pause = min(2*pause, maxProbe) {
-		begun := func() {
-			pause = minProbe
-			for _, w := range e.waiting("") {
-				w.hear(e.node.index)
-			}
-		}
-		heard := func(name string) {
-			for _, w := range e.waiting(name) {
-				w.hear(e.node.index)
-			}
-		}
-		_ = e.node.ear().hear(ctx, channel, begun, heard) // the lane says what is the matter with the node
-		timer := time.NewTimer(pause/2 + time.Duration(e.node.host.Jitter()*float64(pause/2)))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
-	}
-}
-
-// waiting gives those who listen: the one with a name, or all.
-func (e *ear) waiting(name string) (all []*waiter) {
-	h := e.hall
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if name != "" {
-		if w := h.voices[name]; w != nil {
-			all = append(all, w)
-		}
-		return all
-	}
-	for _, w := range h.voices {
-		all = append(all, w)
-	}
-	slices.SortFunc(all, func(a, b *waiter) int { return int(a.ticket - b.ticket) })
-	return all
-}
-
 // begin is before an attempt: what was heard before is no news for the next one.
 func (w *waiter) begin() {
 	w.mu.Lock()

@@ -46,7 +46,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/redis/go-redis/v9"
 )
@@ -259,107 +258,6 @@ func (lk *Locker) enter() error {
 }
 
 func (lk *Locker) leave() { lk.active.Done() }
-
-// nodeTimeout is how long one round of a lock with this TTL may take.
-func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
-	return min(lk.opts.NodeTimeout, ttl/2)
-}
-
-// TryAcquire asks the nodes once for the lock. It takes at most
-// Options.NodeTimeout, or until ctx ends.
-//
-// The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
-// also ctx's error if that has ended; nothing is left behind then.
-func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
-	a, err := lk.opts.acquisition(name, options)
-	if err != nil {
-		return nil, err
-	}
-	return lk.attempt(ctx, name, a, nil)
-}
-
-// attempt is one round for a new lock, with a token of its own: whatever became
-// of an earlier attempt's requests, they can neither take nor release this one.
-func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *waiter) (*Lock, error) {
-	if err := lk.enter(); err != nil {
-		return nil, err
-	}
-	defer lk.leave()
-	if err := ended(ctx); err != nil {
-		return nil, fmt.Errorf("redlock: acquire %q: %w", name, err)
-	}
-	l := lk.newLock(name, a.ttl)
-	if l.by = w; w != nil {
-		w.begin()
-		l.waiter, l.lease = w.name, 3*beat(a.ttl).Milliseconds()
-	}
-	r := lk.newRound(opAcquire, l, nil)
-	defer r.drop()
-	sent := lk.opts.Clock.Now()
-	limit := lk.nodeTimeout(a.ttl)
-	r.start(sent, sent.Add(limit))
-	r.wait(ctx, limit)
-	decided, unfenced := r.decided(), error(nil)
-	if decided == won {
-		number, stored := r.fence()
-		if l.fence = number; !stored {
-			unfenced = lk.raise(ctx, l, sent, limit)
-		}
-	}
-
-	// The second look at the clock, after the last vote that was needed: a lock
-	// that took its whole life to acquire is none.
-	now := lk.opts.Clock.Now()
-	drift := lk.opts.drift(a.ttl)
-	err := ended(ctx)
-	switch {
-	case decided != won:
-		err = r.explain(now, err)
-	case unfenced != nil:
-		err = unfenced
-	case validFor(sent, now, a.ttl, drift) <= 0:
-		late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(sent, now), a.ttl-drift))
-		late.Kind = ErrNoQuorum
-		err = late
-	case err != nil:
-		err = fmt.Errorf("redlock: acquire %q: %w", name, err)
-	case lk.isClosing():
-		err = ErrClosed
-	}
-	if err != nil {
-		l.mu.Lock()
-		l.cause, l.patient = errReleased, w != nil
-		l.over.Store(true)
-		l.mu.Unlock()
-		l.giveBack()
-		return nil, err
-	}
-	l.until = sent.Add(a.ttl - drift)
-	if a.maxHold != nil {
-		l.last = now.Add(*a.maxHold)
-		if l.last.Before(l.until) {
-			l.until = l.last
-		}
-	}
-	if a.renewed {
-		lk.renewals.keep(l)
-	}
-	return l, nil
-}
-
-func (lk *Locker) newLock(name string, ttl time.Duration) *Lock {
-	l := &Lock{locker: lk, name: name}
-	l.claim = claim{
-		key:      lk.opts.Prefix + name,
-		token:    lk.opts.host.Token(),
-		ttl:      ttl,
-		millis:   ttl.Milliseconds(),
-		proposal: lk.opts.Clock.Now().UnixMicro(),
-		at:       make([]place, len(lk.nodes)),
-	}
-	l.counter, l.queue = l.key+script.FenceSuffix, l.key+script.QueueSuffix
-	return l
-}
 
 func (lk *Locker) isClosing() bool {
 	select {

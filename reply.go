@@ -1,0 +1,138 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/queue"
+	"github.com/redis/go-redis/v9"
+)
+
+// read takes the script's reply.
+func (q *request) read(value any, err error) {
+	q.reply = parse(q.op, value, err)
+	if q.reply.fence == asProposed {
+		q.reply.fence = q.claim.proposal
+	}
+}
+
+// asProposed is the fence of a grant with the number that was proposed.
+const asProposed = -1
+
+// parse reads what the scripts in internal/script reply.
+func parse(step op, value any, err error) reply {
+	if err != nil {
+		return reply{outcome: classify(err), err: err}
+	}
+	switch v := value.(type) {
+	case int64:
+		switch {
+		case step == opAcquire:
+			return reply{outcome: Granted, fence: asProposed, time: v}
+		case v == 0:
+			return reply{outcome: Expired}
+		case step == opExtend:
+			return reply{outcome: Granted, time: v}
+		}
+		return reply{outcome: Granted}
+	case []any:
+		if r, ok := parseList(step, v); ok {
+			return r
+		}
+	}
+	return reply{outcome: Failed, err: fmt.Errorf("unexpected reply %v", value)}
+}
+
+func parseList(step op, v []any) (r reply, ok bool) {
+	ok = true
+	number := func(i int) int64 {
+		n, is := v[i].(int64)
+		ok = ok && is
+		return n
+	}
+	word := func(i int) string {
+		s, is := v[i].(string)
+		ok = ok && is
+		return s
+	}
+	switch {
+	case step == opInspect && len(v) == 6:
+		r = reply{outcome: Granted, holder: word(0), ttl: milliseconds(number(1)), mark: word(3), time: number(4)}
+		r.fence, _ = strconv.ParseInt(word(2), 10, 64) // none: 0
+		waiting, is := v[5].([]any)
+		for i := 0; is && i+1 < len(waiting); i += 2 {
+			member, _ := waiting[i].(string)
+			score, _ := waiting[i+1].(string)
+			if e, well := queue.Parse(member, score); well {
+				r.queue = append(r.queue, e)
+			}
+		}
+		return r, ok && is
+	case step == opAcquire && len(v) == 1:
+		return reply{outcome: Late, time: number(0), err: errLate}, ok
+	case step == opAcquire && len(v) == 2:
+		if mark, is := v[0].(string); is {
+			return reply{outcome: Quarantined, mark: mark, time: number(1), err: errForgot}, ok
+		}
+		r = reply{outcome: Granted, fence: number(0), time: number(1)}
+		if r.fence < 0 || r.fence >= maxFence {
+			r.outcome, r.err = Failed, fmt.Errorf("the lock's counter is at %d, and can only be relied on below %d", r.fence, int64(maxFence))
+		}
+		return r, ok
+	case step == opAcquire && len(v) == 4:
+		return reply{outcome: Reserved, holder: word(1), ttl: milliseconds(number(0)), time: number(2)}, ok
+	case step == opAcquire && len(v) == 3:
+		r = reply{outcome: Held, holder: word(1), ttl: milliseconds(number(0)), time: number(2)}
+	case step != opAcquire && len(v) == 2:
+		r = reply{outcome: Stolen, holder: word(1), ttl: milliseconds(number(0))}
+	default:
+		return r, false
+	}
+	if r.ttl < 0 { // -1: nobody's lock, for a lock always has a TTL
+		return reply{outcome: Foreign, time: r.time, err: errNoTTL}, ok
+	}
+	return r, ok
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+var errLate = errors.New("it got the request when its time was up")
+
+var errNoTTL = errors.New("the key has no TTL, so it is no lock; delete it if nobody needs it")
+
+// isReply reports whether err was sent by the server, over a connection that is
+// well.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// classify says what an error means for whoever looks at the nodes.
+func classify(err error) Outcome {
+	var timeout net.Error
+	var unfit unfitError
+	switch {
+	case errors.As(err, &unfit):
+		return Unfit
+	case redis.IsLoadingError(err), redis.IsMasterDownError(err):
+		return Loading
+	case redis.IsReadOnlyError(err), redis.HasErrorPrefix(err, "MISCONF"):
+		return ReadOnly
+	case redis.IsOOMError(err):
+		return OutOfMemory
+	case redis.IsAuthError(err), redis.IsPermissionError(err):
+		return Denied
+	case redis.IsMaxClientsError(err), redis.HasErrorPrefix(err, "BUSY "):
+		return Busy
+	case redis.HasErrorPrefix(err, "WRONGTYPE"):
+		return Foreign
+	case isReply(err):
+		return Failed
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return Timeout
+	}
+	return Unreachable
+}
