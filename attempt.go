@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -76,7 +77,7 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *wa
 	}
 	if err != nil {
 		l.mu.Lock()
-		l.cause, l.patient = errReleased, w != nil
+		l.cause, l.patient = errReleased, w != nil && errors.Is(err, ErrHeld) && ended(ctx) == nil && !lk.isClosing()
 		l.over.Store(true)
 		l.mu.Unlock()
 		l.giveBack()

@@ -99,7 +99,7 @@ type claim struct {
 	counter, queue string
 	millis         int64
 	waiter         string
-	patient        bool // it has come to nothing, but whoever waits is to have a place
+	patient        bool // it has come to nothing, but whoever waits for it will ask again
 	lease          int64
 
 	// The number that is proposed for the lock, the same at all nodes, and the one
@@ -184,7 +184,11 @@ func (n *node) submit(q *request, now time.Time) {
 		q.answer(n, answer)
 		return
 	}
-	n.queue = append(n.queue, q)
+	if q.op == opRelease && q.claim.patient {
+		n.queue = slices.Insert(n.queue, 0, q) // before the next attempt, to which it is another's token
+	} else {
+		n.queue = append(n.queue, q)
+	}
 	for _, s := range n.strands {
 		if s.idle {
 			s.nudge()
