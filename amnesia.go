@@ -156,8 +156,11 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	m.mu.Unlock()
 	for _, q := range batch {
 		q.mark = mark
-		if q.op == opAcquire {
+		switch q.step() {
+		case opAcquire:
 			q.latest = m.clocks.latest(m.node, q.deadline)
+		case opYield:
+			q.latest = m.clocks.latest(m.node, q.claim.again)
 		}
 	}
 	err := p.pipeline(batch)

@@ -40,7 +40,7 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *wa
 	l := lk.newLock(name, a.ttl)
 	if l.by = w; w != nil {
 		w.begin()
-		l.waiter, l.lease = w.name, 3*beat(a.ttl).Milliseconds()
+		l.waiter, l.ticket, l.lease = w.name, w.ticket, 3*beat(a.ttl).Milliseconds()
 	}
 	r := lk.newRound(opAcquire, l, nil)
 	defer r.drop()
@@ -78,6 +78,7 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *wa
 	if err != nil {
 		l.mu.Lock()
 		l.cause, l.patient = errReleased, w != nil && errors.Is(err, ErrHeld) && ended(ctx) == nil && !lk.isClosing()
+		l.again = now.Add(limit)
 		l.over.Store(true)
 		l.mu.Unlock()
 		l.giveBack()

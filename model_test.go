@@ -188,13 +188,13 @@ func (m *model) do(q *request) reply {
 	}
 	line, micros := m.queue(c.key), now.UnixMicro()
 	enter := func() {
-		if q.ticket > 0 {
-			line.Enter(queue.Entry{Waiter: c.waiter, Ticket: q.ticket, Deadline: micros/1000 + c.lease})
+		if c.ticket > 0 && q.ticket != ours {
+			line.Enter(queue.Entry{Waiter: c.waiter, Ticket: c.ticket, Deadline: micros/1000 + c.lease})
 		}
 	}
 	switch {
 	case q.op == opLeave:
-		if line.Leave(c.waiter, q.ticket) && !there {
+		if line.Leave(c.waiter, c.ticket) && !there {
 			m.wake(c.key)
 		}
 	case there && e.token != c.token:
@@ -210,7 +210,7 @@ func (m *model) do(q *request) reply {
 			return reply{outcome: Reserved, holder: other.Waiter, ttl: milliseconds(rest)}
 		}
 		if !there {
-			line.Leave(c.waiter, q.ticket)
+			line.Leave(c.waiter, c.ticket)
 			m.keys[c.key] = entry{c.token, now.Add(c.ttl)}
 		}
 	case !there:
@@ -219,6 +219,9 @@ func (m *model) do(q *request) reply {
 		m.keys[c.key] = entry{c.token, now.Add(c.ttl)}
 	case q.op == opRelease:
 		delete(m.keys, c.key)
+		if c.patient {
+			enter()
+		}
 		m.wake(c.key)
 	}
 	return reply{outcome: Granted}

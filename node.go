@@ -51,6 +51,7 @@ const (
 	opExtend
 	opRelease
 	opLeave
+	opYield // how a release goes out for one who waits on
 	opInspect
 )
 
@@ -66,7 +67,7 @@ type request struct {
 	ticket   int64 // acquire: the waiter's; 0: nobody will wait; ours: the lock is
 
 	// What the node's memory adds before it is sent.
-	latest int64  // acquire: after this time of the node's, in microseconds, it is refused
+	latest int64  // acquire, yield: after this time of the node's, in microseconds, it is refused
 	mark   string // acquire, inspect: what the node's marker is if it has not forgotten
 }
 
@@ -85,6 +86,14 @@ type reply struct {
 // ours is the ticket of a lock that is to be at one more node.
 const ours = -1
 
+// step is what the server is asked to do.
+func (q *request) step() op {
+	if q.op == opRelease && q.claim.patient {
+		return opYield
+	}
+	return q.op
+}
+
 // A voter is told what became of a request. It must not block.
 type voter interface{ vote(n *node, q *request) }
 
@@ -99,7 +108,9 @@ type claim struct {
 	counter, queue string
 	millis         int64
 	waiter         string
-	patient        bool // it has come to nothing, but whoever waits for it will ask again
+	ticket         int64     // 0: nobody waits
+	patient        bool      // it has come to nothing, but whoever waits for it will ask again
+	again          time.Time // by then
 	lease          int64
 
 	// The number that is proposed for the lock, the same at all nodes, and the one

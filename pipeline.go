@@ -119,10 +119,13 @@ func (s *standIn) pipeline(batch []*request) error {
 	for _, q := range batch {
 		c := q.claim
 		call := seam.Call{
-			Op: seam.Op(q.op), Key: c.key, Token: c.token, TTL: c.ttl, Fence: c.proposal, Latest: q.latest, Mark: q.mark,
-			Ticket: q.ticket, Waiter: c.waiter, Lease: milliseconds(c.lease), Owner: s.memory.opts.Owner,
+			Op: seam.Op(q.step()), Key: c.key, Token: c.token, TTL: c.ttl, Fence: c.proposal, Latest: q.latest, Mark: q.mark,
+			Ticket: c.ticket, Waiter: c.waiter, Lease: milliseconds(c.lease), Owner: s.memory.opts.Owner,
 		}
-		if q.op == opRaise {
+		switch q.op {
+		case opAcquire:
+			call.Ticket = q.ticket
+		case opRaise:
 			call.Fence = c.fence
 		}
 		s.calls = append(s.calls, call)

@@ -15,7 +15,8 @@ import (
 // the instant of the refusal on, with a ticket that is the same everywhere: when he
 // came. No node grants the lock to anybody while one with a lower ticket waits there
 // (internal/queue, Admits). An attempt that failed was refused by so many nodes that
-// no quorum is left without one of them, so nobody who comes later can overtake.
+// no quorum is left without one of them, and where it was granted it is given back for
+// the place in the queue (yield.lua), so nobody who comes later can overtake.
 //
 // A release tells the first of each node's queue, and nobody else. He tries again when
 // as many nodes can be his as make a quorum: those that had granted to him and got it
@@ -294,7 +295,9 @@ func (w *waiter) quit(held bool) {
 	var in []int
 	for i := range w.nodes {
 		s := &w.nodes[i]
-		if s.entry == inQueue || s.entry == maybe && !held { // else the answer is on its way
+		// Held: the answer is on its way. Not held: what was granted has been given back,
+		// for a place in the queue.
+		if s.entry == inQueue || !held && (s.entry == maybe || s.granted) {
 			s.entry = noEntry
 			in = append(in, i)
 		}
@@ -310,6 +313,6 @@ func (w *waiter) quit(held bool) {
 func (w *waiter) bow(i int) {
 	lk := w.hall.locker
 	now := lk.opts.Clock.Now()
-	c := &claim{key: w.key, queue: w.key + script.QueueSuffix, waiter: w.name, at: make([]place, len(lk.nodes))}
-	lk.nodes[i].submit(&request{op: opLeave, claim: c, ticket: w.ticket, deadline: now.Add(lk.opts.NodeTimeout), to: nobody{}}, now)
+	c := &claim{key: w.key, queue: w.key + script.QueueSuffix, waiter: w.name, ticket: w.ticket, at: make([]place, len(lk.nodes))}
+	lk.nodes[i].submit(&request{op: opLeave, claim: c, deadline: now.Add(lk.opts.NodeTimeout), to: nobody{}}, now)
 }

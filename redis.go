@@ -238,11 +238,12 @@ func (s *redisServer) join() error { return s.prepare(context.Background(), s.co
 // command gives the k-th command of this step in a batch. Its arguments lie in a
 // slice of ours, so that the command can serve again.
 func (s *redisServer) command(q *request, k int) *redis.Cmd {
-	if k == len(s.commands[q.op]) {
+	all := &s.commands[q.step()]
+	if k == len(*all) {
 		args := s.fill([]any{"evalsha"}, q)
-		s.commands[q.op] = append(s.commands[q.op], redis.NewCmd(context.Background(), args...))
+		*all = append(*all, redis.NewCmd(context.Background(), args...))
 	}
-	cmd := s.commands[q.op][k]
+	cmd := (*all)[k]
 	s.fill(cmd.Args(), q)
 	return cmd
 }
@@ -252,7 +253,7 @@ func (s *redisServer) command(q *request, k int) *redis.Cmd {
 func (s *redisServer) fill(args []any, q *request) []any {
 	c := q.claim
 	args = args[:1]
-	switch q.op {
+	switch q.step() {
 	case opAcquire:
 		args = s.memory.keys(args, s.memory.acquire(), c)
 		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner)
@@ -262,8 +263,10 @@ func (s *redisServer) fill(args []any, q *request) []any {
 		args = append(args, script.Extend.Hash, 2, &c.key, &c.counter, &c.token, &c.millis)
 	case opRelease:
 		args = append(args, script.Release.Hash, 2, &c.key, &c.queue, &c.token)
+	case opYield:
+		args = append(args, script.Yield.Hash, 2, &c.key, &c.queue, &c.token, &c.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &q.latest)
 	case opLeave:
-		args = append(args, script.Leave.Hash, 2, &c.key, &c.queue, &c.waiter, &q.ticket)
+		args = append(args, script.Leave.Hash, 2, &c.key, &c.queue, &c.waiter, &c.ticket)
 	case opInspect:
 		args = s.memory.keys(args, script.Inspect.Hash, c)
 	}
@@ -284,8 +287,8 @@ func (s *redisServer) pipeline(batch []*request) error {
 	var used [len(s.commands)]int
 	s.order = s.order[:0]
 	for _, q := range batch {
-		cmd := s.command(q, used[q.op])
-		used[q.op]++
+		cmd := s.command(q, used[q.step()])
+		used[q.step()]++
 		cmd.SetErr(errUnasked)
 		s.order = append(s.order, cmd)
 	}

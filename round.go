@@ -57,10 +57,7 @@ func (r *round) start(sent, deadline time.Time) {
 	r.refs.Store(int32(len(r.reqs)) + 1)
 	for i, n := range r.locker.nodes {
 		q := &r.reqs[i]
-		q.op, q.claim, q.deadline, q.to, q.ticket, q.reply = r.op, &r.lock.claim, deadline, r, 0, reply{}
-		if r.lock.by != nil {
-			q.ticket = r.lock.by.ticket
-		}
+		q.op, q.claim, q.deadline, q.to, q.ticket, q.reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.ticket, reply{}
 		if r.lock.by == nil && r.decided() == lost {
 			r.drop()
 			continue

@@ -36,6 +36,8 @@ const (
 	Busy         Trouble = "busy"          // runs somebody's long script
 	Foreign      Trouble = "foreign"       // keys of another type are where locks should be
 	Step         Trouble = "step"          // its clock is set By forward, or back
+	Mute         Trouble = "mute"          // what it publishes reaches nobody
+	Deafen       Trouble = "deafen"        // all subscriptions break, at once
 )
 
 // What can happen to a client.

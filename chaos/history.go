@@ -44,6 +44,17 @@ type Head struct {
 	// Bound is how long a client may wait for a lock once all is well again.
 	Bound time.Duration `json:"bound"`
 
+	// Settle is how long a client must have waited to be before all who ask then, and
+	// Idle how long a lock may be free while somebody waits. Nodes that are slower by
+	// Slight, or stop for so long, are well all the same; what was worse may be felt for
+	// Grace. TTL is how long a node keeps a lock that nobody gives back. Without Settle
+	// there is no order, and without Idle no bound.
+	Settle time.Duration `json:"settle,omitempty"`
+	Idle   time.Duration `json:"idle,omitempty"`
+	Slight time.Duration `json:"slight,omitempty"`
+	Grace  time.Duration `json:"grace,omitempty"`
+	TTL    time.Duration `json:"ttl,omitempty"`
+
 	// Exact says that time is virtual: a client writes down what it is told at the
 	// instant at which it is told, and no scheduler is to blame for anything.
 	Exact bool `json:"exact,omitempty"`

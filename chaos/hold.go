@@ -39,13 +39,14 @@ func (c *client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 		options = append(options, redlock.MaxHold(1+below(rng, 2*c.plan.TTL)))
 	}
 	limit := 1 + below(rng, c.plan.TTL)
-	verb := []string{"try", "acquire", "acquire", "do"}[rng.IntN(4)]
+	verb := pick(rng, c.plan.scenario.verbs())
 	h.renewed = h.renewed || verb == "do"
 	asking := ctx
 	// Nobody is in the way of one who is alone, and a single round is enough; but on a
 	// real machine a node that is well may be late for it.
 	alone := c.plan.Run.Exact && c.plan.Run.Clients*c.plan.Workers == 1
-	if c.plan.Run.Always && (verb != "try" || alone) && rng.IntN(2) == 0 {
+	patient := c.plan.scenario.Queue
+	if (c.plan.Run.Always || patient) && (verb != "try" || alone) && (rng.IntN(2) == 0 || patient) {
 		limit = c.plan.Run.Bound // it has to be served then, and gets the time for it
 		asking = context.WithoutCancel(ctx)
 	}
@@ -133,6 +134,11 @@ func (h *hold) look() {
 // live is what a holder does.
 func (h *hold) live() {
 	c, rng := h.client, h.rng
+	if c.plan.scenario.Queue {
+		wait(h.ctx, 1+below(rng, c.plan.TTL/16))
+		h.pass()
+		return
+	}
 	for range rng.IntN(4) {
 		wait(h.ctx, 1+below(rng, c.plan.TTL/2))
 		h.pass()

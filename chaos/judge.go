@@ -53,6 +53,8 @@ var rules = []rule{
 	{"lost updates", "Nobody's write undoes another's that came after the read.", lostUpdates},
 	{"fences", "The fences of a name rise, and the resource takes none that is lower than one before.", fences},
 	{"progress", "Where enough nodes are well, who waits for a lock gets it within the bound.", progress},
+	{"order", "Where nothing goes wrong, who waits gets the lock before those who ask later.", inOrder},
+	{"idle", "A lock that nobody has does not stay so for long while somebody waits.", idle},
 	{"in time", "What is given a limit ends by then.", inTime},
 	{"nothing left", "In the end nothing is left on the nodes, or at work.", nothingLeft},
 	{"well-formed", "What is written down can have happened: each end has a beginning, and time goes on.", wellFormed},

@@ -32,6 +32,9 @@ type record struct {
 	crashes []crash // by client and time
 	stops   []span  // see mergeSpans
 
+	waiting [][]standing // by name; see waits
+	ailing  []ailment    // see ailments
+
 	rule    string
 	verdict Verdict
 }
@@ -50,6 +53,9 @@ type op struct {
 	renews        bool          // by itself: the validity may end later than anybody has noted
 	until         time.Duration // the latest end of validity that there was
 	told, release int
+	released      int           // the end of that release
+	last          int           // what is known of it last
+	extends       bool          // or has tried to
 	untilRelease  time.Duration // the latest that there was at the release
 	read          int           // the last that there was
 
@@ -179,6 +185,7 @@ func (r *record) did(i int, e *Event) {
 	if i > o.dead {
 		return
 	}
+	o.last = i
 	switch e.Kind {
 	case Ask:
 		o.ask = i
@@ -234,7 +241,7 @@ func (r *record) held(i int, e *Event, k int) {
 		if o.extending >= 0 {
 			r.odd(i, "the extension before it has not ended")
 		}
-		o.extending = r.start(k, i)
+		o.extending, o.extends = r.start(k, i), true
 	case Extended, Failed:
 		if o.extending >= 0 {
 			r.steps[o.extending].end = i
@@ -261,6 +268,9 @@ func (r *record) held(i int, e *Event, k int) {
 		}
 	case Released:
 		if o.releasing >= 0 {
+			if r.steps[o.releasing].begin == o.release {
+				o.released = i
+			}
 			r.steps[o.releasing].end = i
 			o.releasing = -1
 		} else {
@@ -309,7 +319,7 @@ func (r *record) add(i int, e *Event) int {
 	}
 	o := op{
 		client: e.Client, number: e.Op, name: name, word: e.Name,
-		ask: -1, end: -1, got: -1, told: -1, release: -1, read: -1, extending: -1, releasing: -1,
+		ask: -1, end: -1, got: -1, told: -1, release: -1, released: -1, read: -1, extending: -1, releasing: -1,
 		dead: math.MaxInt, died: never,
 	}
 	if len(r.crashes) > 0 {

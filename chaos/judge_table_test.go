@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -33,6 +34,14 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 			h.Run.Clients = number(value)
 		case "bound":
 			h.Run.Bound = duration(value)
+		case "nodes":
+			h.Run.Nodes, h.Run.Quorum = number(value), number(value)/2+1
+		case "settle":
+			h.Run.Settle = duration(value)
+		case "idle":
+			h.Run.Idle, h.Run.TTL, h.Run.Grace = duration(value), 10*unit, 5*unit
+		case "slight":
+			h.Run.Slight = duration(value)
 		default:
 			t.Fatalf("%q: no such setting", field)
 		}
@@ -81,6 +90,16 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 				e.Why = value
 			case "error":
 				e.Error = value
+			case "trouble":
+				e.Fault.Trouble = Trouble(strings.ReplaceAll(value, "_", " "))
+			case "node":
+				e.Fault.Node = number(value)
+			case "for":
+				e.Fault.For = duration(value)
+			case "by":
+				e.Fault.By = duration(value)
+			case "began":
+				e.Fault.At = duration(value)
 			case "nothing":
 				e.Fault = nil
 			default:
@@ -297,7 +316,7 @@ var judgeCases = []struct{ name, run, history, want string }{
 
 func TestJudgeTable(t *testing.T) {
 	fires := make(map[string]int)
-	for _, tt := range judgeCases {
+	for _, tt := range slices.Concat(judgeCases, waitCases) {
 		h := historyOf(t, 1, tt.run, tt.history)
 		got := Judge(h).Violations
 		if brief(got) != tt.want {

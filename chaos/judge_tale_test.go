@@ -10,6 +10,8 @@ import (
 func tale(data []byte) *History {
 	t := &teller{data: data, values: make(map[string]int)}
 	t.Run = Head{Lag: t.time(4), Look: t.time(4), Overlap: t.time(2) * t.time(3), Bound: t.time(10), Clients: 1 + t.below(3), Always: t.below(2) == 0, Exact: t.below(2) == 0}
+	t.Run.Nodes, t.Run.Quorum = 3, 2+t.below(2)
+	t.Run.Settle, t.Run.Idle, t.Run.Slight, t.Run.Grace, t.Run.TTL = t.time(6), t.time(12), t.time(3), t.time(4), t.time(8)
 	rare := 1 + t.below(40) // the larger, the less of it cannot have happened
 	for len(t.data) > 0 && len(t.Events) < 120 {
 		t.now += []time.Duration{0, 0, 1, 1, 2, 3, 4, 7}[t.below(8)]
@@ -31,6 +33,7 @@ type teller struct {
 	now     time.Duration
 	clients [4]acting
 	values  map[string]int
+	struck  []Fault
 }
 
 // An acting client does one thing after the other.
@@ -130,12 +133,24 @@ func (t *teller) fate() {
 	case 5:
 		t.add(Event{Kind: Calm})
 	case 6:
-		t.add(Event{Kind: Struck, Fault: &Fault{At: t.now, Trouble: Kill, For: 3}})
+		t.strike()
 	case 7:
 		if t.below(8) == 0 {
 			t.add(Event{Kind: Left, Error: "key"})
 		}
 	}
+}
+
+// strike has a fault begin, or perhaps the first that has not ended end.
+func (t *teller) strike() {
+	if len(t.struck) > 0 && t.below(2) == 0 {
+		t.add(Event{Kind: Healed, Fault: &t.struck[0]})
+		t.struck = t.struck[1:]
+		return
+	}
+	f := Fault{At: t.now, Trouble: []Trouble{Kill, Slow, Hang, Mute, Crash, Flush, LoseReplies, Skew}[t.below(8)], Node: t.below(3), For: t.time(4), By: t.time(4)}
+	t.struck = append(t.struck, f)
+	t.add(Event{Kind: Struck, Fault: &f})
 }
 
 // anything is an event that knows nothing of those before it.

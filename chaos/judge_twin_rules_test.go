@@ -16,6 +16,7 @@ func (tw *twin) judge() {
 	for i, o := range tw.holds {
 		tw.judgeHold(i, o, calm)
 	}
+	tw.judgeWaiting()
 	for i, e := range tw.Events {
 		tw.judgeForm(i, e)
 		switch e.Kind {

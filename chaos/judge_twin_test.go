@@ -59,6 +59,9 @@ type twin struct {
 	numbers Verdict
 	holds   []twinHold
 	last    time.Duration
+
+	ills   []twinIll
+	stands map[int][]bool // by client and instant; see stood
 }
 
 type twinHold struct {

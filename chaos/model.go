@@ -127,6 +127,8 @@ func (w *modelWorld) strike(f Fault, begin bool) {
 		if !begin {
 			n.Reset()
 		}
+	case Mute:
+		n.Mute(begin)
 	case Full:
 		n.Full(begin)
 	case ReadOnly:
@@ -168,6 +170,8 @@ func (w *modelWorld) strike(f Fault, begin bool) {
 		n.FlushScripts()
 	case Step:
 		n.Step(f.By)
+	case Deafen:
+		n.Deafen()
 	}
 }
 

@@ -33,13 +33,13 @@ var mutants = []mutant{
 		{"clock.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
 	}, "model", "calm", 200},
 	{"no second look at the clock", []edit{
-		{"redlock.go", "case validFor(sent, now, a.ttl, drift) <= 0:", "case validFor(sent, sent, a.ttl, drift) <= 0:"},
+		{"attempt.go", "case validFor(sent, now, a.ttl, drift) <= 0:", "case validFor(sent, sent, a.ttl, drift) <= 0:"},
 	}, "model", "sluggish clients", 500},
 	{"a quorum is half of the nodes", []edit{
 		{"quorum.go", "func majority(n int) int { return n/2 + 1 }", "func majority(n int) int { return n / 2 }"},
 	}, "model", "calm", 500},
 	{"one token for all attempts", []edit{
-		{"redlock.go", "token:    lk.opts.host.Token(),", "token:    oneToken(lk),"},
+		{"attempt.go", "token:    lk.opts.host.Token(),", "token:    oneToken(lk),"},
 		{"redlock.go", "func (lk *Locker) isClosing() bool {", `var tokens sync.Map
 
 func oneToken(lk *Locker) string {
@@ -50,7 +50,7 @@ func oneToken(lk *Locker) string {
 func (lk *Locker) isClosing() bool {`},
 	}, "model", "partitions", 500},
 	{"validity counts from the votes", []edit{
-		{"redlock.go", "l.until = sent.Add(a.ttl - drift)", "l.until = now.Add(a.ttl - drift)"},
+		{"attempt.go", "l.until = sent.Add(a.ttl - drift)", "l.until = now.Add(a.ttl - drift)"},
 	}, "model", "sluggish clients", 500},
 	{"an extension counts from its confirmation", []edit{
 		{"renew.go", "until := r.sent.Add(l.ttl - l.locker.opts.drift(l.ttl))", "until := now.Add(l.ttl - l.locker.opts.drift(l.ttl))"},
@@ -62,10 +62,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"renew.go", "case left(l.until, now) <= 0:", "case false:"},
 	}, "model", "sluggish clients", 500},
 	{"clean-up with the caller's context", []edit{
-		{"redlock.go", "l.cause = errReleased\n\t\tl.giveBack()", "l.cause = errReleased\n\t\tif ctx.Err() == nil {\n\t\t\tl.giveBack()\n\t\t}"},
+		{"attempt.go", "\t\tl.giveBack()\n", "\t\tif ctx.Err() == nil {\n\t\t\tl.giveBack()\n\t\t}\n"},
 	}, "model", "long", 500},
 	{"no clean-up after a refusal", []edit{
-		{"redlock.go", "l.cause = errReleased\n\t\tl.giveBack()", "l.cause = errReleased"},
+		{"attempt.go", "\t\tl.giveBack()\n", ""},
 	}, "model", "calm", 500},
 	{"only the network tells of the end", []edit{
 		{"lock.go", "l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)", "l.alarm = time.AfterFunc(time.Hour, l.ring)"},
@@ -77,7 +77,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"lock.go", "\tif left(l.Until(), now) <= 0 {\n\t\treturn l.expire()\n\t}\n\tif first", "\tif first"},
 	}, "model", "clients", 8000},
 	{"an acquire without an answer was not carried out", []edit{
-		{"node.go", "case Held, Stolen, Expired, Foreign, Late:", "case Held, Stolen, Expired, Foreign, Late, Timeout, Unreachable:"},
+		{"node.go", "case Held, Reserved, Stolen, Expired, Foreign, Late:", "case Held, Reserved, Stolen, Expired, Foreign, Late, Timeout, Unreachable:"},
 	}, "model", "partitions", 1000},
 	{"a release without an answer is done", []edit{
 		{"strand.go", "case q.op == opRelease && !q.reply.outcome.settlesRelease():", "case false:"},
@@ -103,16 +103,16 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Fences, by the rules that come to mind first.
 	{"the fence is the largest number, and nobody stores it", []edit{
-		{"redlock.go", "if l.fence = number; !stored {", "if l.fence = number; !stored && false {"},
-	}, "model", "vanishing locks", 1000},
+		{"attempt.go", "if l.fence = number; !stored {", "if l.fence = number; !stored && false {"},
+	}, "model", "vanishing locks", 5000},
 	{"the fence is stored on fewer nodes than a quorum", []edit{
 		{"fence.go", "return number, same >= r.ballot.need", "return number, same >= r.ballot.need-1"},
 	}, "model", "vanishing locks", 2000},
 	{"a grant takes the number that is proposed", []edit{
-		{"internal/model/node.go", "number := max(last+1, min(max(c.Fence, now-clamp), now+clamp))", "number := max(c.Fence, 1)"},
+		{"internal/model/node.go", "number, expires := min(max(c.Fence, now-clamp), now+clamp), n.now()+idle\n\tswitch {\n\tcase number <= last:", "number, expires := max(c.Fence, 1), n.now()+idle\n\tswitch {\n\tcase false:"},
 	}, "model", "vanishing locks", 500},
 	{"a grant counts on, whatever is proposed", []edit{
-		{"internal/model/node.go", "number := max(last+1, min(max(c.Fence, now-clamp), now+clamp))", "number := last + 1"},
+		{"internal/model/node.go", "number, expires := min(max(c.Fence, now-clamp), now+clamp), n.now()+idle", "number, expires := last+1, n.now()+idle"},
 	}, "model", "wrong clocks", 2000},
 	{"a node believes a client's clock", []edit{
 		{"internal/model/node.go", "min(max(c.Fence, now-clamp), now+clamp)", "c.Fence"},
@@ -142,6 +142,23 @@ func (lk *Locker) isClosing() bool {`},
 		{"renew.go", "	k.look(now)\n", ""},
 	}, "model", "suspended hosts", 500},
 
+	// Waiting.
+	{"a dead waiter keeps his place for ever", []edit{
+		{"internal/queue/queue.go", "if rest < 0 || rest > MaxLease {\n\t\treturn 0", "if rest < 0 || rest > MaxLease {\n\t\treturn 1000"},
+	}, "model", "deaf waiters", 200},
+	{"nobody looks unless he is called", []edit{
+		{"wait.go", "timer := time.NewTimer(patience)", "timer := time.NewTimer(patience + time.Hour)"},
+	}, "model", "deaf waiters", 100},
+	{"who does not wait goes before those who do", []edit{
+		{"internal/queue/queue.go", "if ticket < 0 {", "if ticket <= 0 {"},
+	}, "model", "waiting", 100},
+	{"a first attempt is in no queue", []edit{
+		{"wait.go", "lk.attempt(ctx, name, a, w)", "lk.attempt(ctx, name, a, map[bool]*waiter{true: w}[try > 0])"},
+	}, "model", "waiting", 100},
+	{"a line is last in, first out", []edit{
+		{"queue.go", "close(l.waiters[0].turn)", "last := len(l.waiters) - 1\n\t\tl.waiters[0], l.waiters[last] = l.waiters[last], l.waiters[0]\n\t\tclose(l.waiters[0].turn)"},
+	}, "model", "waiting", 100},
+
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes anybody's lock", []edit{
 		{"internal/script/release.lua", "if holder == ARGV[1] then", "if holder then"},
@@ -162,6 +179,12 @@ func (lk *Locker) isClosing() bool {`},
 	{"an acquire may be as late as it likes, in the script", []edit{
 		{"internal/script/acquire.lua", "if latest > 0 and now > latest then", "if false then"},
 	}, "miniredis", "ghosts", 300},
+	{"a dead waiter keeps his place for ever, in the script", []edit{
+		{"internal/script/queue.lua", "local rest = waiter and math.ceil(deadline - now / 1000) or 0", "local rest = waiter and 1000 or 0"},
+	}, "miniredis", "deaf waiters", 20},
+	{"who does not wait goes before those who do, in the script", []edit{
+		{"internal/script/acquire.lua", "(ticket == 0 or lower < ticket or", "(lower < ticket or"},
+	}, "miniredis", "waiting", 20},
 	{"a node counts nothing", []edit{
 		{"internal/script/acquire.lua", "local count = tonumber(counter or 0)", "local count = 0"},
 	}, "miniredis", "calm", 100},

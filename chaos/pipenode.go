@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,9 @@ type pipeNode struct {
 	seed  seed.Seed
 	rtt   time.Duration
 	drawn int // of latencies; guarded by the path, which asks for one after another
+
+	mu   sync.Mutex // never held while waiting
+	ears map[*ear]struct{}
 }
 
 // refuses is what a node says instead of doing what it is told, while it has such
@@ -26,6 +30,7 @@ var refuses = map[Trouble]*embedded.Refusal{
 	Locked:   {Error: "NOAUTH Authentication required."},
 	Crowded:  {Error: "ERR max number of clients reached", HangUp: true},
 	Busy:     {Error: "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", Except: []string{"HELLO"}},
+	Mute:     {Error: "NOPERM this user has no permissions to run the 'publish' command", Only: []string{"PUBLISH"}},
 }
 
 // strike has a trouble begin, or end, and says whether it knows it. Keys are those
@@ -50,7 +55,7 @@ func (n *pipeNode) strike(f Fault, begin bool, keys []string) (known bool) {
 		n.latency(on(begin, f.By))
 	case Cut, CutRequests, CutReplies, Part:
 		n.cut(f.Trouble, begin)
-	case Full, ReadOnly, Loading, Locked, Crowded, Busy:
+	case Full, ReadOnly, Loading, Locked, Crowded, Busy, Mute:
 		if begin {
 			n.Engine.Refuse(refuses[f.Trouble])
 		} else {
@@ -91,6 +96,8 @@ func (n *pipeNode) once(f Fault) (known bool) {
 	switch f.Trouble {
 	case Reset:
 		n.Path.ResetAll()
+	case Deafen:
+		n.deafen()
 	case LoseReplies:
 		n.Path.DropReplies(f.Times)
 	case TearReplies:

@@ -85,7 +85,7 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 			_, err := b.client.Pipelined(b.Context(), func(p redis.Pipeliner) error {
 				for i := range 6 {
 					key := fmt.Sprint(i)
-					replies = append(replies, p.EvalSha(b.Context(), acquire.Hash, []string{key, key + script.FenceSuffix}, "me", 30000, 0, 0))
+					replies = append(replies, p.EvalSha(b.Context(), acquire.Hash, []string{key, key + script.FenceSuffix, key + script.QueueSuffix}, "me", 30000, 0, 0, "", 0, "", 0, ""))
 				}
 				return nil
 			})
@@ -188,6 +188,8 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 				b.Errorf("a key that has expired early: %v, %v", v, err)
 			}
 		},
+		Mute:   mute,
+		Deafen: deafen,
 	}
 	for _, s := range Scenarios {
 		for _, trouble := range s.Troubles {

@@ -94,7 +94,7 @@ func (n *realNode) strike(f Fault, begin bool) (err error) {
 		err = n.kill(begin, f.Trouble == Kill)
 	case Hang:
 		err = n.hang(begin)
-	case Flush, FlushScripts, Evict:
+	case Flush, FlushScripts, Evict, Deafen:
 		if begin && !n.down && !n.hung {
 			_ = n.lose(f) // it may be too busy to
 		}
@@ -185,6 +185,8 @@ func (n *realNode) lose(f Fault) error {
 		return n.admin.FlushAll(ctx).Err()
 	case FlushScripts:
 		return n.admin.ScriptFlush(ctx).Err()
+	case Deafen:
+		return n.admin.Do(ctx, "client", "kill", "type", "pubsub").Err()
 	}
 	keys, err := n.admin.Keys(ctx, "*").Result()
 	keys = slices.DeleteFunc(keys, script.Lasting)

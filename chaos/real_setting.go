@@ -16,7 +16,7 @@ import (
 // that is down, stopped or busy cannot be told. So it is written down how it should
 // be, and apply sees to it whenever something has changed that may let it. Only
 // Foreign goes together with others, which may be in its way.
-var settings = []Trouble{Busy, Full, ReadOnly, Locked, Crowded, Foreign}
+var settings = []Trouble{Busy, Full, ReadOnly, Locked, Crowded, Mute, Foreign}
 
 // apply has the server be as it should, as far as it can be told.
 func (n *realNode) apply() {
@@ -53,6 +53,12 @@ func (n *realNode) set(t Trouble, begin bool) error {
 		return n.readOnly(begin)
 	case Locked:
 		return errors.Join(n.config("requirepass", begin, "secret", ""), n.hangUp(begin))
+	case Mute:
+		rule := "+publish"
+		if begin {
+			rule = "-publish"
+		}
+		return n.admin.Do(context.Background(), "acl", "setuser", "default", rule).Err()
 	case Crowded:
 		return errors.Join(n.config("maxclients", begin, "1", "2000"), n.hangUp(begin))
 	}

@@ -28,6 +28,7 @@ type Scenario struct {
 	Weak     int           // only ever at so many nodes, the same ones; 0: at any
 	Minority bool          // only ever at the same minority of nodes: the others are well
 	Harmless bool          // nobody need notice: a quorum is well all the time, wherever it happens
+	Slight   bool          // and is over so soon that it does not count
 	Fast     bool          // the nodes' clocks run fast, by nearly as much as the drift allows
 	Wrong    bool          // the clients' clocks show anything
 	Forgets  bool          // nodes lose what they have been told, so that a quarantine is needed
@@ -37,6 +38,7 @@ type Scenario struct {
 	Plain   bool    // the last client is no redlock
 	Write   bool    // holders write to a resource
 	Unended bool    // holders may forget to release
+	Queue   bool    // clients wait for as long as it takes, and hold briefly
 	Workers int     // how many goroutines share a client's Locker: up to
 	Span    float64 // for how many TTLs they work
 	Weight  int     // what one schedule costs, in those of other scenarios; 0: 1
@@ -143,6 +145,7 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 	// What a lock may have to wait for: a token of somebody who died, nodes that may
 	// have forgotten, the pauses of lanes that look for their node, and everybody else
 	// who wants it as well.
+	p.patience(clients)
 	p.Run.Bound = 2*p.TTL + max(o.Quarantine, shortest, 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
 	return p
 }
@@ -211,6 +214,9 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 			}
 		case Slow, Jitter:
 			f.By = 1 + below(rng, min(p.TTL/4, 300*time.Millisecond))
+			if s.Slight {
+				f.By = 1 + f.By%p.slight()
+			}
 		case LoseReplies, TearReplies, Repeat, Evict:
 			f.For, f.Times = 0, 1+rng.IntN(3)
 		case RepeatLate:
@@ -221,7 +227,7 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 			if slices.Contains(s.Fails, "nothing left") {
 				f.By = 1 + below(rng, p.options.NodeTimeout)
 			}
-		case Reset, Flush, FlushScripts:
+		case Reset, Flush, FlushScripts, Deafen:
 			f.For = 0
 		case Step:
 			// Not before everybody has seen its clock, and always the same way: of one that
@@ -233,6 +239,9 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 			}
 		case Skew:
 			f.For, f.By = 0, 1+below(rng, p.TTL)
+		}
+		if s.Slight && (f.Trouble == Hang || f.Trouble == Pause) {
+			f.For = 1 + f.For%p.slight()
 		}
 		// No two things happen to the nodes at the same instant.
 		f.At = f.At.Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
@@ -254,7 +263,7 @@ func (t Trouble) group() string {
 		return "delay"
 	case Cut, CutRequests, CutReplies, Part:
 		return "cut"
-	case Full, ReadOnly, Loading, Locked, Crowded, Busy:
+	case Full, ReadOnly, Loading, Locked, Crowded, Busy, Mute:
 		return "refusal"
 	}
 	return string(t)

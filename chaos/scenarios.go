@@ -100,6 +100,16 @@ var Scenarios = []*Scenario{
 		Troubles: []Trouble{Kill, LoseReplies}, Rate: 3, Spread: 4, Weight: 20,
 	},
 	{
+		Name: "waiting", About: "many clients wait for one or two locks that are held briefly, and nodes and clients stop for a moment",
+		Nodes: sizes, Clients: [2]int{3, 8}, TTL: []time.Duration{5 * time.Second, 5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 2, Workers: 4, Queue: true, Weight: 6,
+		Troubles: []Trouble{Slow, Jitter, Hang, Pause}, Rate: 6, Harmless: true, Slight: true,
+	},
+	{
+		Name: "deaf waiters", About: "nobody is called: subscriptions break, messages reach nobody, and those who are first in a queue die, like those who hold the lock",
+		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Workers: 2, Queue: true, Unended: true, Weight: 4,
+		Troubles: []Trouble{Mute, Mute, Mute, Deafen, Deafen, Crash, Crash, Kill}, Rate: 3,
+	},
+	{
 		Name: "long", About: "locks of minutes, where a forgotten key is a nuisance and not just a moment",
 		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Minute, 5 * time.Minute}, RTT: rtts, Span: 0.25, Write: true,
 		Troubles: survived, Rate: 30, Spread: 3, Weight: 6,

@@ -89,9 +89,12 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			mark: pick(rng, "", "right", "right", "right", "right", "older", "another's"),
 		}
 		if rng.IntN(3) == 0 {
-			s.call.Op = pick(rng, seam.Acquire, seam.Acquire, seam.Release)
+			s.call.Op = pick(rng, seam.Acquire, seam.Acquire, seam.Release, seam.Yield)
 		}
 		switch s.call.Op {
+		case seam.Yield:
+			s.call.Waiter, s.call.Ticket = waiter(rng)
+			s.call.Lease, s.call.Owner, s.latest = time.Second, "me", pick(rng, -time.Minute, time.Minute, time.Minute)
 		case seam.Leave:
 			s.call.Waiter, s.call.Ticket = waiter(rng)
 		case seam.Raise:
@@ -117,11 +120,11 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.other = "foreign"
 		case 1, 2:
 			s.other = "flush"
-		case 3:
+		case 3, 4:
 			s.other = "flush scripts"
-		case 4, 5:
+		case 5, 6:
 			s.other = "join"
-		case 6:
+		case 7:
 			s.other = "join unmarked"
 		}
 		switch {
@@ -311,7 +314,7 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"raise 0", "raise 1", "raise NOSCRIPT", "raise WRONGTYPE",
 		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
 		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
-		"inspect 6 string", "acquire 4 int64", "leave 0", "leave 1", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
+		"inspect 6 string", "acquire 4 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
 		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush scripts") {
 		if seen[kind] < 3 {
 			t.Errorf("%q was seen %d times: %v", kind, seen[kind], seen)

@@ -150,6 +150,8 @@ func ask(client *redis.Client, c seam.Call) (any, error) {
 		return client.EvalSha(ctx, script.Extend.Hash, keys, c.Token, ttl).Result()
 	case seam.Release:
 		return client.EvalSha(ctx, script.Release.Hash, withQueue, c.Token).Result()
+	case seam.Yield:
+		return client.EvalSha(ctx, script.Yield.Hash, withQueue, c.Token, c.Ticket, c.Waiter, c.Lease.Milliseconds(), c.Owner, c.Latest).Result()
 	case seam.Leave:
 		return client.EvalSha(ctx, script.Leave.Hash, withQueue, c.Waiter, c.Ticket).Result()
 	case seam.Inspect:

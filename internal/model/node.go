@@ -159,6 +159,9 @@ func (n *Node) do(c *seam.Call) (any, error) {
 		return n.micros(), nil
 	}
 	delete(n.keys, c.Key)
+	if c.Op == seam.Yield && n.micros() <= c.Latest {
+		n.enter(c)
+	}
 	n.wake(c.Key)
 	return int64(1), nil
 }

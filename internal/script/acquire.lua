@@ -43,8 +43,7 @@
 --
 -- First come, first served: a lock that is free goes to nobody while somebody waits
 -- whose ticket is lower. Who is refused is in the queue from the same instant on, or
--- the lock might be released between the two and he would not be told. That a node
--- cannot note him down (it is full, or takes no writes) is no reason not to answer.
+-- the lock might be released between the two and he would not be told.
 --
 -- The counter is written before the lock: an error does not roll back, and a lock
 -- that nobody knows of would stand for a TTL.
@@ -55,17 +54,11 @@ if latest > 0 and now > latest then
   return {now}
 end
 local ticket = ARGV[6] + 0
-local function enter()
-  if ticket > 0 then
-    leave(KEYS[3], ARGV[7], ARGV[6])
-    local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[8])
-    redis.pcall('ZADD', KEYS[3], ARGV[6], ARGV[7] .. ' ' .. deadline .. ' ' .. ARGV[9])
-    redis.pcall('PEXPIRE', KEYS[3], 60000)
-  end
-end
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then
-  enter()
+  if ticket > 0 then
+    enter(KEYS[3], ARGV[7], ARGV[6], now, ARGV[8], ARGV[9])
+  end
   return {redis.call('PTTL', KEYS[1]), holder, now}
 end
 local counter = redis.call('GET', KEYS[2])
@@ -87,7 +80,9 @@ if ticket >= 0 then
   if waiter == ARGV[7] then
     redis.call('ZPOPMIN', KEYS[3])
   elseif waiter and (ticket == 0 or lower < ticket or lower == ticket and waiter < ARGV[7]) then
-    enter()
+    if ticket > 0 then
+      enter(KEYS[3], ARGV[7], ARGV[6], now, ARGV[8], ARGV[9])
+    end
     return {rest, waiter, now, 0}
   end
 end

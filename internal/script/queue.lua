@@ -38,6 +38,15 @@ local function leave(queue, waiter, ticket)
   return false
 end
 
+-- enter has a waiter in a queue for his lease from now on. That a node cannot note him
+-- down (it is full, or takes no writes) is no reason not to answer.
+local function enter(queue, waiter, ticket, now, lease, owner)
+  leave(queue, waiter, ticket)
+  local deadline = string.format('%.0f', math.floor(now / 1000) + lease)
+  redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. owner)
+  redis.pcall('PEXPIRE', queue, 60000)
+end
+
 -- wake tells the first of a queue, and nobody else, that it is his turn. A server that
 -- will not let us publish (ACL) still gives back what it is asked to.
 local function wake(queue, now)

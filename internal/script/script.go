@@ -20,6 +20,8 @@ var (
 	extend string
 	//go:embed leave.lua
 	leave string
+	//go:embed yield.lua
+	yield string
 	//go:embed release.lua
 	release string
 	//go:embed inspect.lua
@@ -39,6 +41,7 @@ var (
 	Extend  = hashed(extend)
 	Release = hashed(queue + release)
 	Leave   = hashed(queue + leave)
+	Yield   = hashed(queue + yield)
 	Inspect = hashed(inspect)
 )
 
@@ -49,7 +52,7 @@ func Acquire(runID string) Script { return hashed("-- for " + runID + "\n" + que
 
 // All lists the scripts for a server, for loading them.
 func All(runID string) []Script {
-	return []Script{Acquire(runID), Raise, Extend, Release, Leave, Inspect}
+	return []Script{Acquire(runID), Raise, Extend, Release, Leave, Yield, Inspect}
 }
 
 func hashed(source string) Script {

@@ -23,12 +23,13 @@ const (
 	Extend
 	Release
 	Leave
+	Yield
 	Inspect
 	Set // no step of ours: the SET NX PX of a client that is no redlock
 )
 
 func (o Op) String() string {
-	return [...]string{"acquire", "raise", "extend", "release", "leave", "inspect", "set"}[o]
+	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "set"}[o]
 }
 
 // A Call is one step at one node, with what the node says: Value is the reply of
@@ -42,10 +43,10 @@ type Call struct {
 	TTL   time.Duration
 
 	Fence  int64  // Acquire: the number proposed; Raise: the one to store
-	Latest int64  // Acquire: refused after this time of the node's, in microseconds; 0: never
+	Latest int64  // Acquire, Yield: refused after this time of the node's, in microseconds; Acquire, 0: never
 	Mark   string // Acquire, Inspect: what the node's marker is if it has not forgotten; "": not asked
 
-	// Acquire, Leave: who waits; see internal/script/queue.lua.
+	// Acquire, Leave, Yield: who waits; see internal/script/queue.lua.
 	Ticket int64
 	Waiter string
 	Lease  time.Duration

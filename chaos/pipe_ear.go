@@ -1,0 +1,67 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// An ear is a connection that may be a subscription: it is one from when it has been
+// asked to be.
+type ear struct {
+	net.Conn
+	node *pipeNode
+}
+
+// Options lead to Dial.
+func (n *pipeNode) Options() *redis.Options {
+	o := n.Node.Options()
+	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return n.Dial(ctx) }
+	return o
+}
+
+// Dial gives a connection that deafen knows of.
+func (n *pipeNode) Dial(ctx context.Context) (net.Conn, error) {
+	conn, err := n.Node.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &ear{conn, n}, nil
+}
+
+// deafen breaks all subscriptions, as CLIENT KILL TYPE pubsub does.
+func (n *pipeNode) deafen() {
+	n.mu.Lock()
+	ears := n.ears
+	n.ears = nil
+	n.mu.Unlock()
+	for e := range ears {
+		_ = e.Conn.Close()
+	}
+}
+
+func (e *ear) Write(b []byte) (int, error) {
+	if bytes.HasPrefix(b, []byte("*2\r\n$9\r\nsubscribe\r\n")) {
+		n := e.node
+		n.mu.Lock()
+		if n.ears == nil {
+			n.ears = make(map[*ear]struct{})
+		}
+		n.ears[e] = struct{}{}
+		n.mu.Unlock()
+	}
+	return e.Conn.Write(b)
+}
+
+func (e *ear) Close() error {
+	e.node.mu.Lock()
+	delete(e.node.ears, e)
+	e.node.mu.Unlock()
+	return e.Conn.Close()
+}
+
+// SyscallConn is how go-redis looks whether an idle connection has been closed.
+func (e *ear) SyscallConn() (syscall.RawConn, error) { return e.Conn.(syscall.Conn).SyscallConn() }
