@@ -37,7 +37,6 @@ const (
 	taskTurns   = "turns"   // wait for a name, hold it, release it, and again
 	taskGather  = "gather"  // wait for many names, and report while they are waited for
 	taskScatter = "scatter" // and when all were given up or had
-	taskClose   = "close"
 )
 
 // An answer is what a child has to say about an order.
@@ -99,8 +98,6 @@ func (w *worker) do(ctx context.Context, o order, a *answer) (err error) {
 	case taskScatter:
 		a.Sample, err = w.crowd.scatter(ctx)
 		w.crowd = nil
-	case taskClose:
-		err = w.close()
 	default:
 		err = fmt.Errorf("unknown task %q", o.Task)
 	}

@@ -68,9 +68,6 @@ func (c *crew) dismiss() error {
 	return err
 }
 
-// some is the first n of the crew.
-func (c *crew) some(n int) *crew { return &crew{c.members[:n]} }
-
 // all gives each member its order, and returns when all have answered.
 func (c *crew) all(orderOf func(i int) order) ([]answer, error) {
 	got, failed := make([]answer, len(c.members)), make([]error, len(c.members))
@@ -101,11 +98,6 @@ func (c *crew) open(o order) error {
 		o.Name = prefix + strconv.Itoa(i) + nameEnd
 		return o
 	})
-	return err
-}
-
-func (c *crew) close() error {
-	_, err := c.all(func(int) order { return order{Task: taskClose} })
 	return err
 }
 
