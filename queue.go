@@ -231,16 +231,17 @@ func (w *waiter) begin() {
 	}
 }
 
-// told takes in a node's answer to an attempt. One that refuses after the lock is ours
-// has us in its queue all the same, where we have nothing to wait for.
+// told takes in a node's answer to an attempt, of which the last one says how it is
+// there. One that refuses after the lock is ours has us in its queue all the same, where
+// we have nothing to wait for.
 func (w *waiter) told(i int, o Outcome) {
 	w.mu.Lock()
 	s := &w.nodes[i]
 	switch o {
 	case Granted:
-		s.entry, s.granted = noEntry, true
+		s.entry, s.granted, s.refused = noEntry, true, false
 	case Held, Reserved:
-		s.entry, s.refused = inQueue, true
+		s.entry, s.granted, s.refused = inQueue, false, true
 	}
 	late := w.held && s.entry == inQueue
 	if late {
