@@ -147,7 +147,8 @@ func (h *hall) leave(w *waiter) {
 func (h *hall) said(w *waiter, why *QuorumError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.lines[w.key].last = why
+	last := *why // ours: why will say what ended it
+	h.lines[w.key].last = &last
 }
 
 // word is why somebody in a line who has not spoken has no lock.
