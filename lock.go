@@ -290,8 +290,8 @@ func (l *Lock) release() error {
 // weigh says what node i's answer means for a round of this lock.
 func (l *Lock) weigh(r *round, i int, a *reply) vote {
 	if l.by != nil && r.op == opAcquire {
+		l.unwanted(i) // first: told may take back the place for which it gives back
 		l.by.told(i, a.outcome)
-		l.unwanted(i)
 	}
 	switch a.outcome {
 	case Granted:

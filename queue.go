@@ -76,6 +76,7 @@ type waiter struct {
 	mu    sync.Mutex
 	nodes []standing
 	held  bool // it has the lock
+	done  bool // it does not wait any more, for now or for ever
 
 	listens bool // the hall's
 }
@@ -226,15 +227,16 @@ func (w *waiter) begin() {
 	case <-w.wake:
 	default:
 	}
+	w.done = false
 	for i := range w.nodes {
-		s := &w.nodes[i]
-		*s = standing{entry: maybe} // what is granted ends an entry that is there
+		w.nodes[i] = standing{entry: maybe} // what is granted ends an entry that is there
 	}
 }
 
 // told takes in a node's answer to an attempt, of which the last one says how it is
-// there. One that refuses after the lock is ours has us in its queue all the same, where
-// we have nothing to wait for.
+// there. One that refuses when we do not wait any more has us in its queue all the same;
+// so has one that grants when we have left without the lock, since that is given back
+// for a place in the queue.
 func (w *waiter) told(i int, o Outcome) {
 	w.mu.Lock()
 	s := &w.nodes[i]
@@ -244,7 +246,7 @@ func (w *waiter) told(i int, o Outcome) {
 	case Held, Reserved:
 		s.entry, s.granted, s.refused = inQueue, false, true
 	}
-	late := w.held && s.entry == inQueue
+	late := w.done && (s.entry == inQueue || s.granted && !w.held)
 	if late {
 		s.entry = noEntry
 	}
@@ -293,7 +295,7 @@ func (w *waiter) chance() (enough, all bool) {
 // quit takes the waiter out of the queues in which he may be.
 func (w *waiter) quit(held bool) {
 	w.mu.Lock()
-	w.held = held
+	w.held, w.done = held, true
 	var in []int
 	for i := range w.nodes {
 		s := &w.nodes[i]

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/quorumlock/redlock/internal/seam"
 )
 
@@ -77,7 +78,7 @@ func (w *waiter) speak(ctx context.Context, name string, a acquisition) (*Lock, 
 			// We keep the places of others for whom there may be a quorum.
 			w.quit(false)
 		}
-		if cause := w.rest(ctx, why, why.patience(try, a.ttl, lk.opts.host.Jitter()), elapsed(sent, lk.opts.Clock.Now())); cause != nil {
+		if cause := w.rest(ctx, why, why.patience(try, a.ttl, &lk.opts), elapsed(sent, lk.opts.Clock.Now())); cause != nil {
 			why.Cause = cause
 			return nil, why
 		}
@@ -114,15 +115,30 @@ func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, round tim
 }
 
 // patience is how long a waiter can do without another attempt, if nobody calls.
-func (e *QuorumError) patience(try int, ttl time.Duration, jitter float64) time.Duration {
+func (e *QuorumError) patience(try int, ttl time.Duration, o *Options) time.Duration {
+	jitter := o.host.Jitter()
 	if votes := e.votesIn(); votes > 0 || e.Kind != ErrHeld {
 		return max(votes, pause(try, ttl, jitter))
 	}
 	d := min(beat(ttl), e.freeIn()+time.Millisecond) // Redis counts whole milliseconds
-	if e.split() {
+	switch {
+	case e.foreign(o):
+		d = min(d, pause(try, ttl, jitter)) // nobody will call
+	case e.split():
 		d = min(d, pause(try+3, ttl, jitter)) // those of ours will call, but others will not
 	}
 	return d
+}
+
+// foreign reports whether a client that is no redlock has the lock somewhere: one whose
+// token is not like ours.
+func (e *QuorumError) foreign(o *Options) bool {
+	if o.host != (seam.Chance{}) {
+		return false
+	}
+	return slices.ContainsFunc(e.Nodes(), func(err *NodeError) bool {
+		return err.Outcome == Held && uuid.Validate(err.Holder) != nil
+	})
 }
 
 // split reports whether nobody can have a quorum.

@@ -37,9 +37,9 @@ type cut struct{ from, to string }
 
 // queueCuts are what the scripts do about the queue. What is sent to them stays.
 var queueCuts = map[string][]cut{
-	"queue.lua": {{"local function first(", "\nend\n"}, {"local function leave(", "\nend\n"}, {"local function wake(", "\nend\n"}},
+	"queue.lua": {{"local function first(", "\nend\n"}, {"local function leave(", "\nend\n"}, {"local function enter(", "\nend\n"}, {"local function wake(", "\nend\n"}},
 	"acquire.lua": {
-		{"local ticket =", "\n"}, {"local function enter()", "\nend\n"}, {"  enter()", "\n"}, {"if ticket >= 0 then", "\nend\n"},
+		{"local ticket =", "\n"}, {"  if ticket > 0 then\n    enter(", "\n  end\n"}, {"if ticket >= 0 then", "\nend\n"},
 	},
 	"release.lua": {{"  if redis.call('EXISTS', KEYS[2])", "\n  end\n"}},
 }
