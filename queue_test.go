@@ -328,3 +328,32 @@ func TestTicketOrder(t *testing.T) {
 		calls.Wait()
 	})
 }
+
+// TestForeignHolder: a client that is no redlock calls nobody when it has done; those
+// who wait for it look more often than at their heartbeats.
+func TestForeignHolder(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		for i := range 10 {
+			for _, m := range ms {
+				m.put("a", "MTIzNDU2Nzg5MDEyMzQ1Ng==", time.Hour)
+			}
+			var freed time.Time
+			time.AfterFunc(time.Duration(i)*700*time.Millisecond, func() {
+				freed = time.Now()
+				for _, m := range ms {
+					m.set(func(m *model) { delete(m.keys, "a") })
+				}
+			})
+			l, err := lk.Acquire(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(freed); took > maxPause {
+				t.Errorf("the lock was free for %v", took)
+			}
+			l.Release(t.Context())
+		}
+	})
+}
