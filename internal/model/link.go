@@ -46,13 +46,14 @@ func (n *Node) Dial(h *Host, patience time.Duration) seam.Server {
 	return l
 }
 
+// Fork may be called while the link is in use: it reads what never changes.
 func (l *link) Fork() seam.Server {
-	f := *l
 	*l.forks++
-	f.seed, f.sent, f.actor = l.seed.Of(-*l.forks), 0, l.actor+*l.forks%8
-	f.interrupted, f.once = make(chan struct{}), new(sync.Once)
-	f.broken = true
-	return &f
+	return &link{
+		node: l.node, host: l.host, patience: l.patience, forks: l.forks,
+		seed: l.seed.Of(-*l.forks), actor: l.actor + *l.forks%8,
+		broken: true, interrupted: make(chan struct{}), once: new(sync.Once),
+	}
 }
 
 func (l *link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
