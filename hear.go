@@ -33,6 +33,9 @@ func (e *ear) run(ctx context.Context, channel string) {
 			}
 		}
 		_ = e.node.ear().hear(ctx, channel, begun, heard) // the lane says what is the matter with the node
+		if ctx.Err() != nil {
+			return // all ears at once: none may draw lots, or no run could be repeated
+		}
 		timer := time.NewTimer(pause/2 + time.Duration(e.node.host.Jitter()*float64(pause/2)))
 		select {
 		case <-timer.C:
