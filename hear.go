@@ -20,7 +20,7 @@ type ear struct {
 // run listens, and begins again when the connection breaks. Whoever was refused by the
 // node before it listens may have missed his call: he takes the beginning for one.
 func (e *ear) run(ctx context.Context, channel string) {
-	for pause := minProbe; ctx.Err() == nil; pause = min(2*pause, maxProbe) {
+	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
 		begun := func() {
 			pause = minProbe
 			for _, w := range e.waiting("") {
@@ -36,11 +36,12 @@ func (e *ear) run(ctx context.Context, channel string) {
 		if ctx.Err() != nil {
 			return // all ears at once: none may draw lots, or no run could be repeated
 		}
-		timer := time.NewTimer(pause/2 + time.Duration(e.node.host.Jitter()*float64(pause/2)))
+		timer := time.NewTimer(jittered(pause, e.node.host.Jitter()))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
+			return
 		}
 	}
 }

@@ -76,26 +76,17 @@ type waiter struct {
 	mu    sync.Mutex
 	nodes []standing
 	held  bool // it has the lock
-	done  bool // it does not wait any more, for now or for ever
+	done  bool // it is in no queue, or has asked to be taken out: before the first attempt, and after quit
 
 	listens bool // the hall's
 }
 
-// A standing is what a waiter knows of himself at a node.
+// A standing is what a waiter knows of himself at a node, from his last attempt: refused,
+// he is in its queue; granted, he is not; neither, and the answer is on its way.
 type standing struct {
-	entry   entryState
-	refused bool // by the last attempt
-	granted bool
-	heard   bool // told since the attempt began that the lock may be free there
+	refused, granted bool
+	heard            bool // told since the attempt began that the lock may be free there
 }
-
-type entryState uint8
-
-const (
-	noEntry entryState = iota
-	maybe              // asked, and no answer yet
-	inQueue
-)
 
 func newHall(lk *Locker) *hall {
 	return &hall{locker: lk, lines: make(map[string]*line), voices: make(map[string]*waiter)}
@@ -110,7 +101,7 @@ func (h *hall) enter(key string) *waiter {
 	}
 	w := &waiter{
 		hall: h, key: key, name: h.process + "." + strconv.Itoa(h.count), ticket: h.locker.opts.clocks.ticket(h.locker.opts.Clock.Now()),
-		wake: make(chan struct{}, 1), nodes: make([]standing, len(h.locker.nodes)),
+		wake: make(chan struct{}, 1), nodes: make([]standing, len(h.locker.nodes)), done: true,
 	}
 	l := h.lines[key]
 	if l == nil {
@@ -228,9 +219,7 @@ func (w *waiter) begin() {
 	default:
 	}
 	w.done = false
-	for i := range w.nodes {
-		w.nodes[i] = standing{entry: maybe} // what is granted ends an entry that is there
-	}
+	clear(w.nodes)
 }
 
 // told takes in a node's answer to an attempt, of which the last one says how it is
@@ -238,18 +227,14 @@ func (w *waiter) begin() {
 // so has one that grants when we have left without the lock, since that is given back
 // for a place in the queue.
 func (w *waiter) told(i int, o Outcome) {
+	if o != Granted && o != Held && o != Reserved {
+		return
+	}
 	w.mu.Lock()
 	s := &w.nodes[i]
-	switch o {
-	case Granted:
-		s.entry, s.granted, s.refused = noEntry, true, false
-	case Held, Reserved:
-		s.entry, s.granted, s.refused = inQueue, false, true
-	}
-	late := w.done && (s.entry == inQueue || s.granted && !w.held)
-	if late {
-		s.entry = noEntry
-	}
+	s.granted = o == Granted
+	s.refused = !s.granted
+	late := w.done && (s.refused || !w.held)
 	w.mu.Unlock()
 	if late {
 		w.bow(i)
@@ -292,17 +277,19 @@ func (w *waiter) chance() (enough, all bool) {
 	return free >= w.hall.locker.opts.Quorum, refused == 0
 }
 
-// quit takes the waiter out of the queues in which he may be.
+// quit takes the waiter out of the queues in which he may be: if he has the lock, of those
+// who have refused him; else of all, for what was granted has been given back for a place
+// in the queue.
 func (w *waiter) quit(held bool) {
 	w.mu.Lock()
+	if w.done {
+		w.mu.Unlock()
+		return
+	}
 	w.held, w.done = held, true
 	var in []int
-	for i := range w.nodes {
-		s := &w.nodes[i]
-		// Held: the answer is on its way. Not held: what was granted has been given back,
-		// for a place in the queue.
-		if s.entry == inQueue || !held && (s.entry == maybe || s.granted) {
-			s.entry = noEntry
+	for i, s := range w.nodes {
+		if s.refused || !held {
 			in = append(in, i)
 		}
 	}

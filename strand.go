@@ -139,7 +139,7 @@ func (s *strand) join() bool {
 			return true
 		}
 		// Jitter, so that a hundred processes do not all knock at once.
-		timer := time.NewTimer(pause/2 + time.Duration(n.host.Jitter()*float64(pause/2)))
+		timer := time.NewTimer(jittered(pause, n.host.Jitter()))
 		select {
 		case <-timer.C:
 		case <-n.drain:

@@ -164,7 +164,7 @@ const (
 // contenders who split the votes from doing it again.
 func pause(try int, ttl time.Duration, jitter float64) time.Duration {
 	d := min(minPause<<min(try, 16), maxPause, max(ttl/8, minPause))
-	return d/2 + time.Duration(jitter*float64(d/2))
+	return jittered(d, jitter)
 }
 
 // freeIn is the earliest time at which a quorum can be free by expiry, going by

@@ -130,6 +130,9 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		switch {
 		case !virtual:
 			s.call.TTL += time.Hour
+			if s.call.Lease > 0 {
+				s.call.Lease = pick(rng, 3*time.Second, 30*time.Second) // the longest that counts, and one that does not
+			}
 		case rng.IntN(20) == 0:
 			s.pause = pick(rng, 20*time.Minute, 13*time.Hour, 24*time.Hour+30*time.Minute, 26*time.Hour)
 		default:
