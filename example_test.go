@@ -175,7 +175,7 @@ func ExampleLocker_Acquire() {
 func ExampleLock_Context() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
-	l, err := lk.TryAcquire(context.Background(), "import", redlock.WithTTL(200*time.Millisecond))
+	l, err := lk.TryAcquire(context.Background(), "import", redlock.WithTTL(2*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}
