@@ -24,7 +24,7 @@ help: ## print this
 
 test: ## run all tests of all modules, under the race detector
 	@command -v redis-server >/dev/null || echo "there is no redis-server: the tests that need one are skipped"
-	.ci/each go test $(RACE) -timeout 20m ./...
+	.ci/each "$(CURDIR)/.ci/gotest" $(RACE) -timeout 20m
 
 short: ## run the tests without the long ones, and without the race detector
 	.ci/each go test -short ./...
