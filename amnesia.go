@@ -77,14 +77,6 @@ func (m *memory) runID(id string) string {
 // acquire is the hash of the acquire script for this server.
 func (m *memory) acquire() *string { return m.script.Load() }
 
-// keys appends what every script begins with that asks for the marker.
-func (m *memory) keys(args []any, hash any, c *claim) []any {
-	if !m.marked() {
-		return append(args, hash, 3, &c.key, &c.counter, &c.queue)
-	}
-	return append(args, hash, 4, &c.key, &c.counter, &c.queue, script.Marker)
-}
-
 // joined takes in what the node said when it was joined at some time after sent.
 func (m *memory) joined(mark seam.Mark, sent time.Time) {
 	now := m.now()

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/quorumlock/redlock/internal/script"
 )
 
 // nodeTimeout is how long one round of a lock with this TTL may take.
@@ -24,20 +22,28 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	if err != nil {
 		return nil, err
 	}
-	return lk.attempt(ctx, name, a, nil)
+	l, err := lk.attempt(ctx, a, 0, nil)
+	for range a.others() {
+		slot := free(err)
+		if slot == 0 {
+			break
+		}
+		l, err = lk.attempt(ctx, a, slot, nil)
+	}
+	return l, err
 }
 
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.
-func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *waiter) (*Lock, error) {
+func (lk *Locker) attempt(ctx context.Context, a *acquisition, slot int64, w *waiter) (*Lock, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}
 	defer lk.leave()
 	if err := ended(ctx); err != nil {
-		return nil, fmt.Errorf("redlock: acquire %q: %w", name, err)
+		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	}
-	l := lk.newLock(name, a.ttl)
+	l := lk.newLock(a, slot)
 	if l.by = w; w != nil {
 		w.begin()
 		l.waiter, l.ticket, l.lease = w.name, w.ticket, 3*beat(a.ttl).Milliseconds()
@@ -71,7 +77,7 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *wa
 		late.Kind = ErrNoQuorum
 		err = late
 	case err != nil:
-		err = fmt.Errorf("redlock: acquire %q: %w", name, err)
+		err = fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	case lk.isClosing():
 		err = ErrClosed
 	}
@@ -97,16 +103,21 @@ func (lk *Locker) attempt(ctx context.Context, name string, a acquisition, w *wa
 	return l, nil
 }
 
-func (lk *Locker) newLock(name string, ttl time.Duration) *Lock {
-	l := &Lock{locker: lk, name: name}
+// newLock makes one that nobody has yet. Slot is the one to ask for; 0: any.
+func (lk *Locker) newLock(a *acquisition, slot int64) *Lock {
+	l := &Lock{locker: lk, name: a.name}
 	l.claim = claim{
-		key:      lk.opts.Prefix + name,
+		key:      a.key,
+		keys:     a.keys,
+		ways:     a.ways,
 		token:    lk.opts.host.Token(),
-		ttl:      ttl,
-		millis:   ttl.Milliseconds(),
+		ttl:      a.ttl,
+		millis:   a.ttl.Milliseconds(),
 		proposal: lk.opts.Clock.Now().UnixMicro(),
 		at:       make([]place, len(lk.nodes)),
 	}
-	l.counter, l.queue = l.key+script.FenceSuffix, l.key+script.QueueSuffix
+	if a.slots != nil {
+		l.take(slot, *a.slots)
+	}
 	return l
 }

@@ -87,6 +87,8 @@ type NodeError struct {
 	TTL     time.Duration // Held, Stolen: how long it has still to live; Reserved: how long the waiter counts without asking again; Quarantined: how long until the node votes
 	Elapsed time.Duration // from the start of the round to the answer, or to the end of waiting for it
 	Err     error         // the client's or the server's own error, nil if there was none
+
+	slot int64 // Held: another one than was asked for, which is free; 0: none
 }
 
 func (e *NodeError) Error() string {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -24,12 +26,14 @@ func (e *ear) run(ctx context.Context, channel string) {
 		begun := func() {
 			pause = minProbe
 			for _, w := range e.waiting("") {
-				w.hear(e.node.index)
+				w.hear(e.node.index, 0)
 			}
 		}
-		heard := func(name string) {
+		heard := func(message string) {
+			name, slot, _ := strings.Cut(message, " ")
+			number, _ := strconv.ParseInt(slot, 10, 64) // none: 0
 			for _, w := range e.waiting(name) {
-				w.hear(e.node.index)
+				w.hear(e.node.index, number)
 			}
 		}
 		_ = e.node.ear().hear(ctx, channel, begun, heard) // the lane says what is the matter with the node

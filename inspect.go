@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // A Verdict is what the nodes say of a lock in all.
@@ -35,11 +36,25 @@ type Status struct {
 	TTL   time.Duration
 	Fence int64
 
+	// Who holds it another way than alone, or something below it.
+	Holders []Holder
+
 	// Who waits, as far as the nodes know, the next one first.
 	Waiting []Waiting
 
 	Nodes []NodeStatus
 }
+
+// A Holder is one of several who hold a lock, or something below it.
+type Holder struct {
+	Token string
+	How   string        // "shared", "slot", "below" (something that lies below it), or "shared below"
+	TTL   time.Duration // it has still to live
+	Nodes int           // how many of the nodes have it
+}
+
+// kinds says how a key is held.
+var kinds = map[ways.Way]string{ways.Shared: "shared", ways.Slots: "slot", ways.Write: "below", ways.Read: "shared below"}
 
 // A Waiting is one who waits for a lock: a process, whatever the number of its callers.
 type Waiting struct {
@@ -53,9 +68,10 @@ type Waiting struct {
 type NodeStatus struct {
 	Node  string
 	Token string        // that is there; "": none
-	TTL   time.Duration // it has still to live
+	TTL   time.Duration // it has still to live, or the last of the Holders has
 	Fence int64         // the number of the last grant; 0: there is none
 
+	Holders []Holder  // who holds it another way than alone
 	Waiting []Waiting // who waits, the next one first
 
 	// Err says why the node has no say: nil, or a NodeError. One that is
@@ -68,7 +84,8 @@ type NodeStatus struct {
 // so in their Err. The error is for a bad name, or a closed Locker; nothing that a
 // node says.
 func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
-	if err := lk.opts.nameable(name); err != nil {
+	name, err := lk.opts.normal(name)
+	if err != nil {
 		return nil, fmt.Errorf("redlock: inspect: %w", err)
 	}
 	nodes, err := lk.survey(ctx, name)
@@ -85,7 +102,7 @@ func (s *Status) judge(quorum int) {
 	free := 0
 	holders := make(map[string]int)
 	answers := 0
-	s.Waiting = waiting(s.Nodes)
+	s.Waiting, s.Holders = waiting(s.Nodes), holding(s.Nodes)
 	for _, n := range s.Nodes {
 		if n.Err != nil && n.Err.Outcome != Quarantined {
 			continue
@@ -95,6 +112,7 @@ func (s *Status) judge(quorum int) {
 		switch {
 		case n.Token != "":
 			holders[n.Token]++
+		case len(n.Holders) > 0:
 		case n.Err == nil:
 			free++
 		}
@@ -104,9 +122,15 @@ func (s *Status) judge(quorum int) {
 			s.Verdict, s.Token = Taken, token
 		}
 	}
+	for _, h := range s.Holders {
+		if h.Nodes >= quorum {
+			s.Verdict, s.TTL = Taken, max(s.TTL, h.TTL)
+		}
+	}
 	switch {
-	case s.Verdict == Taken:
+	case s.Token != "":
 		s.until(quorum)
+	case s.Verdict == Taken:
 	case free >= quorum:
 		s.Verdict = Free
 	case answers >= quorum:
@@ -131,6 +155,22 @@ func waiting(nodes []NodeStatus) (all []Waiting) {
 	return all
 }
 
+// holding puts together what the nodes know of who holds it another way than alone.
+func holding(nodes []NodeStatus) (all []Holder) {
+	for _, n := range nodes {
+		for _, h := range n.Holders {
+			i := slices.IndexFunc(all, func(a Holder) bool { return a.Token == h.Token && a.How == h.How })
+			if i < 0 {
+				all = append(all, h)
+				continue
+			}
+			all[i].Nodes++
+			all[i].TTL = min(all[i].TTL, h.TTL)
+		}
+	}
+	return all
+}
+
 // until finds when too few nodes will have the holder's key for a quorum.
 func (s *Status) until(quorum int) {
 	var ttls []time.Duration
@@ -152,7 +192,7 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 	n := len(lk.nodes)
 	c := &census{left: n, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.opts.Prefix + name
-	about := &claim{key: key, counter: key + script.FenceSuffix, queue: key + script.QueueSuffix, at: make([]place, n)}
+	about := &claim{key: key, keys: []string{key}, at: make([]place, n)}
 	sent := lk.opts.Clock.Now()
 	for i, n := range lk.nodes {
 		c.nodes[i].Node = n.name
@@ -191,7 +231,7 @@ func (c *census) vote(n *node, q *request) {
 	a := &q.reply
 	c.told[n.index] = true
 	s := &c.nodes[n.index]
-	s.Token, s.TTL, s.Fence, s.Err = a.holder, max(0, a.ttl), a.fence, nil
+	s.Token, s.TTL, s.Fence, s.Holders, s.Err = a.holder, max(0, a.ttl), a.fence, a.holders, nil
 	for _, e := range a.queue {
 		if e.Lives(a.time) {
 			s.Waiting = append(s.Waiting, Waiting{Waiter: e.Waiter, Owner: e.Owner, For: max(0, time.Duration(a.time-e.Ticket)*time.Microsecond), Nodes: 1})

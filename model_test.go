@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // A model is a Redis of a few lines, for behaviour that is about the quorum and
@@ -123,13 +124,14 @@ func (m *model) queue(key string) *queue.Queue {
 }
 
 func (m *model) wake(key string) {
-	first, _ := m.queue(key).First(time.Now().UnixMicro())
-	if first == nil || m.mute {
+	if m.mute {
 		return
 	}
-	for ear, channel := range m.ears {
-		if channel == script.WakeChannel+queue.Process(first.Waiter) {
-			ear <- first.Waiter
+	for _, first := range m.queue(key).Next(time.Now().UnixMicro(), ways.Alone) {
+		for ear, channel := range m.ears {
+			if channel == script.WakeChannel+queue.Process(first.Waiter) {
+				ear <- first.Waiter
+			}
 		}
 	}
 }
@@ -189,7 +191,7 @@ func (m *model) do(q *request) reply {
 	line, micros := m.queue(c.key), now.UnixMicro()
 	enter := func() {
 		if c.ticket > 0 && q.ticket != ours {
-			line.Enter(queue.Entry{Waiter: c.waiter, Ticket: c.ticket, Deadline: micros/1000 + c.lease})
+			line.Enter(queue.Entry{Waiter: c.waiter, Ticket: c.ticket, Deadline: micros/1000 + c.lease, Way: ways.Alone})
 		}
 	}
 	switch {
@@ -205,7 +207,7 @@ func (m *model) do(q *request) reply {
 		}
 		return reply{outcome: o, holder: e.token, ttl: e.expires.Sub(now)}
 	case q.op == opAcquire:
-		if other, rest := line.Admits(micros, q.ticket, c.waiter); !there && other != nil {
+		if other, rest := line.Admits(micros, q.ticket, c.waiter, ways.Alone); !there && other != nil {
 			enter()
 			return reply{outcome: Reserved, holder: other.Waiter, ttl: milliseconds(rest)}
 		}
@@ -301,8 +303,8 @@ func (ms models) left() (keys []string) {
 			}
 		}
 		for k, q := range m.queues {
-			if first, _ := q.First(time.Now().UnixMicro()); first != nil {
-				keys = append(keys, m.name+": "+k+script.QueueSuffix+" "+first.Waiter)
+			for e := range q.Alive(time.Now().UnixMicro()) {
+				keys = append(keys, m.name+": "+k+script.QueueSuffix+" "+e.Waiter)
 			}
 		}
 		m.mu.Unlock()

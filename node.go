@@ -79,7 +79,9 @@ type reply struct {
 	fence   int64         // acquire: the grant's number; inspect: the last grant's
 	time    int64         // the node's, in microseconds; 0: it did not say
 	mark    string        // the node's marker, if it said
+	slot    int64         // Held: another slot, which is free; 0: there is none
 	queue   []queue.Entry // inspect: who waits
+	holders []Holder      // inspect: who holds it another way than alone
 	err     error
 }
 
@@ -99,19 +101,24 @@ type voter interface{ vote(n *node, q *request) }
 
 // A claim is one attempt at one lock, as the nodes see it.
 type claim struct {
-	key   string
+	key   string // of its name: what is said about it is said in order
 	token string
 	ttl   time.Duration
 
-	// For the scripts: where the lock's counter and its queue are, and the TTL in
-	// milliseconds; and who waits, and until when he counts without another word.
-	counter, queue string
-	millis         int64
-	waiter         string
-	ticket         int64     // 0: nobody waits
-	patient        bool      // it has come to nothing, but whoever waits for it will ask again
-	again          time.Time // by then
-	lease          int64
+	// All its keys, and a letter for each of how to hold it (internal/ways). Of a slot,
+	// which one it is of how many; 0: it is none.
+	keys        []string
+	ways        string
+	slot, slots int64
+
+	// For the scripts: the TTL in milliseconds; and who waits, and until when he counts
+	// without another word.
+	millis  int64
+	waiter  string
+	ticket  int64     // 0: nobody waits
+	patient bool      // it has come to nothing, but whoever waits for it will ask again
+	again   time.Time // by then
+	lease   int64
 
 	// The number that is proposed for the lock, the same at all nodes, and the one
 	// that it came to be: set before the raise, if there is one.

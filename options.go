@@ -3,11 +3,9 @@ package redlock
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/queue"
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 )
 
@@ -58,6 +56,11 @@ type Options struct {
 	// names, as other Redlock clients have them. The nodes' marker, which all share,
 	// is redlock:node.
 	Prefix string
+
+	// Separator, if there is one, has names be paths, "project/A" with "/": a lock on one
+	// takes in all that lies below it. It must be the same for all clients. Default none:
+	// names are names.
+	Separator string
 
 	// Owner is how others see us in a queue (Inspect). Default the host's name and the
 	// process's number.
@@ -182,9 +185,20 @@ func (f acquireOption) apply(a *acquisition) { f(a) }
 
 // acquisition is what the options of one call come to.
 type acquisition struct {
+	name    string // as the lock is called
 	ttl     time.Duration
 	maxHold *time.Duration // nil: no limit
 	renewed bool
+
+	shared bool
+	also   []string
+	slots  *int
+
+	// What it comes to: the key of the name; all keys, and a letter for each of how it is
+	// held (internal/ways). Which slot it is to be is said by attempts.
+	key  string
+	keys []string
+	ways string
 }
 
 // WithTTL has this lock last for d instead of Options.TTL: whole milliseconds,
@@ -206,28 +220,14 @@ func Renewed() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.renewed = true })
 }
 
-// nameable says why no lock can have this name, or nothing.
-func (o *Options) nameable(name string) error {
-	switch {
-	case name == "":
-		return errors.New("the name is empty")
-	case strings.HasSuffix(name, script.FenceSuffix):
-		return fmt.Errorf("the name %q would be the key of another lock's counter: it must not end in %q", name, script.FenceSuffix)
-	case strings.HasSuffix(name, script.QueueSuffix):
-		return fmt.Errorf("the name %q would be the key of another lock's queue: it must not end in %q", name, script.QueueSuffix)
-	case o.Prefix+name == script.Marker:
-		return fmt.Errorf("the name %q is the key of the nodes' marker", name)
-	}
-	return nil
-}
-
 // acquisition checks what the caller asked for before anything is sent.
-func (o *Options) acquisition(name string, options []AcquireOption) (acquisition, error) {
-	a := acquisition{ttl: o.TTL}
+func (o *Options) acquisition(name string, options []AcquireOption) (*acquisition, error) {
+	a := &acquisition{ttl: o.TTL}
 	for _, opt := range options {
-		opt.apply(&a)
+		opt.apply(a)
 	}
-	if err := o.nameable(name); err != nil {
+	var err error
+	if a.name, err = o.normal(name); err != nil {
 		return a, fmt.Errorf("redlock: acquire: %w", err)
 	}
 	refuse := func(format string, args ...any) error {
@@ -244,6 +244,9 @@ func (o *Options) acquisition(name string, options []AcquireOption) (acquisition
 	}
 	if a.maxHold != nil && *a.maxHold <= 0 {
 		return a, refuse("MaxHold %v is not a time to hold it for", *a.maxHold)
+	}
+	if err := a.keyed(o); err != nil {
+		return a, refuse("%w", err)
 	}
 	return a, nil
 }

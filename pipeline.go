@@ -119,7 +119,7 @@ func (s *standIn) pipeline(batch []*request) error {
 	for _, q := range batch {
 		c := q.claim
 		call := seam.Call{
-			Op: seam.Op(q.step()), Key: c.key, Token: c.token, TTL: c.ttl, Fence: c.proposal, Latest: q.latest, Mark: q.mark,
+			Op: seam.Op(q.step()), Keys: c.keys, Ways: c.ways, Slots: int(c.slots), Slot: int(c.slot), Token: c.token, TTL: c.ttl, Fence: c.proposal, Latest: q.latest, Mark: q.mark,
 			Ticket: c.ticket, Waiter: c.waiter, Lease: milliseconds(c.lease), Owner: s.memory.opts.Owner,
 		}
 		switch q.op {

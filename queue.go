@@ -67,7 +67,7 @@ type line struct {
 // A waiter is one call that waits for a lock.
 type waiter struct {
 	hall   *hall
-	key    string
+	want   *acquisition
 	name   string // as the nodes know it
 	ticket int64
 	turn   chan struct{} // closed when it is the first of its line; nil: it was from the start
@@ -75,8 +75,9 @@ type waiter struct {
 
 	mu    sync.Mutex
 	nodes []standing
-	held  bool // it has the lock
-	done  bool // it is in no queue, or has asked to be taken out: before the first attempt, and after quit
+	slot  int64 // that he was called for; 0: none
+	held  bool  // it has the lock
+	done  bool  // it is in no queue, or has asked to be taken out: before the first attempt, and after quit
 
 	listens bool // the hall's
 }
@@ -92,21 +93,21 @@ func newHall(lk *Locker) *hall {
 	return &hall{locker: lk, lines: make(map[string]*line), voices: make(map[string]*waiter)}
 }
 
-// enter puts a call at the end of the line for a key.
-func (h *hall) enter(key string) *waiter {
+// enter puts a call at the end of the line for what it wants.
+func (h *hall) enter(a *acquisition) *waiter {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.count++; h.count == 1 {
 		h.process = h.locker.opts.host.Token()
 	}
 	w := &waiter{
-		hall: h, key: key, name: h.process + "." + strconv.Itoa(h.count), ticket: h.locker.opts.clocks.ticket(h.locker.opts.Clock.Now()),
+		hall: h, want: a, name: h.process + "." + strconv.Itoa(h.count), ticket: h.locker.opts.clocks.ticket(h.locker.opts.Clock.Now()),
 		wake: make(chan struct{}, 1), nodes: make([]standing, len(h.locker.nodes)), done: true,
 	}
-	l := h.lines[key]
+	l := h.lines[a.key]
 	if l == nil {
 		l = new(line)
-		h.lines[key] = l
+		h.lines[a.key] = l
 	} else {
 		w.turn = make(chan struct{})
 	}
@@ -118,12 +119,12 @@ func (h *hall) enter(key string) *waiter {
 func (h *hall) leave(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.lines[w.key]
+	l := h.lines[w.want.key]
 	i := slices.Index(l.waiters, w)
 	l.waiters = slices.Delete(l.waiters, i, i+1)
 	switch {
 	case len(l.waiters) == 0:
-		delete(h.lines, w.key)
+		delete(h.lines, w.want.key)
 	case i == 0:
 		close(l.waiters[0].turn)
 	}
@@ -140,18 +141,18 @@ func (h *hall) said(w *waiter, why *QuorumError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last := *why // ours: why will say what ended it
-	h.lines[w.key].last = &last
+	h.lines[w.want.key].last = &last
 }
 
 // word is why somebody in a line who has not spoken has no lock.
-func (h *hall) word(w *waiter, name string, cause error) *QuorumError {
+func (h *hall) word(w *waiter, cause error) *QuorumError {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := QuorumError{Op: opAcquire.String(), N: len(w.nodes), Need: h.locker.opts.Quorum, Kind: ErrHeld}
-	if last := h.lines[w.key].last; last != nil {
+	if last := h.lines[w.want.key].last; last != nil {
 		e = *last
 	}
-	e.Name, e.Cause = name, cause
+	e.Name, e.Cause = w.want.name, cause
 	return &e
 }
 
@@ -242,12 +243,23 @@ func (w *waiter) told(i int, o Outcome) {
 	w.call()
 }
 
-// hear takes in that the lock may be free at a node.
-func (w *waiter) hear(i int) {
+// hear takes in that the lock may be free at a node, or this slot of it.
+func (w *waiter) hear(i int, slot int64) {
 	w.mu.Lock()
 	w.nodes[i].heard = true
+	if slot > 0 {
+		w.slot = slot
+	}
 	w.mu.Unlock()
 	w.call()
+}
+
+// calledFor is the slot that the waiter was called for since he last asked; 0: none.
+func (w *waiter) calledFor() (slot int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slot, w.slot = w.slot, 0
+	return slot
 }
 
 // call wakes the waiter if there is something to hope for.
@@ -304,6 +316,6 @@ func (w *waiter) quit(held bool) {
 func (w *waiter) bow(i int) {
 	lk := w.hall.locker
 	now := lk.opts.Clock.Now()
-	c := &claim{key: w.key, queue: w.key + script.QueueSuffix, waiter: w.name, ticket: w.ticket, at: make([]place, len(lk.nodes))}
+	c := &claim{key: w.want.key, keys: w.want.keys, ways: w.want.ways, waiter: w.name, ticket: w.ticket, at: make([]place, len(lk.nodes))}
 	lk.nodes[i].submit(&request{op: opLeave, claim: c, deadline: now.Add(lk.opts.NodeTimeout), to: nobody{}}, now)
 }

@@ -123,16 +123,8 @@ func run(t *testing.T, c *redis.Client, s script.Script, key string, args ...any
 	if s == acquire {
 		args = append(args, "", 0, "", 0, "")
 	}
-	return c.Eval(context.WithoutCancel(t.Context()), s.Source, keysFor(s, key), args...).Result()
-}
-
-// keysFor are the keys that a script wants.
-func keysFor(s script.Script, key string) []string {
-	keys := []string{key, key + script.FenceSuffix, key + script.QueueSuffix}
-	if s == script.Release || s == script.Leave {
-		return slices.Delete(keys, 1, 2)
-	}
-	return keys
+	args = append(args, "x", 0) // alone, and no slot
+	return c.Eval(context.WithoutCancel(t.Context()), s.Source, []string{key}, args...).Result()
 }
 
 // number acquires a lock for a token, and gives the number of the grant.
@@ -352,8 +344,7 @@ func TestMarkerIsAsked(t *testing.T) {
 	marked := script.Acquire("me")
 	ask := func(token, mark string) (any, error) {
 		t.Helper()
-		keys := append(keysFor(marked, "a"), script.Marker)
-		return c.Eval(t.Context(), marked.Source, keys, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "").Result()
+		return c.Eval(t.Context(), marked.Source, []string{"a", script.Marker}, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "", "x", 0).Result()
 	}
 	for _, tt := range []struct{ there, known string }{
 		{"", "me:1"}, {"me:2", "me:1"}, {"you:1", "me:1"}, {"me:1", "me:"}, {"me:1", "me:12"}, {"me:1", "ME:1"}, {"me:1", ""},

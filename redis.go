@@ -236,8 +236,11 @@ func parseMark(value any) (mark seam.Mark, err error) {
 func (s *redisServer) join() error { return s.prepare(context.Background(), s.conn) }
 
 // command gives the k-th command of this step in a batch. Its arguments lie in a
-// slice of ours, so that the command can serve again.
+// slice of ours, so that the command can serve again: those of a lock with one key.
 func (s *redisServer) command(q *request, k int) *redis.Cmd {
+	if len(q.claim.keys) > 1 {
+		return redis.NewCmd(context.Background(), s.fill([]any{"evalsha"}, q)...)
+	}
 	all := &s.commands[q.step()]
 	if k == len(*all) {
 		args := s.fill([]any{"evalsha"}, q)
@@ -255,20 +258,36 @@ func (s *redisServer) fill(args []any, q *request) []any {
 	args = args[:1]
 	switch q.step() {
 	case opAcquire:
-		args = s.memory.keys(args, s.memory.acquire(), c)
-		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner)
+		args = c.named(args, s.memory.acquire(), s.memory.marked())
+		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &c.ways, &c.slots)
 	case opRaise:
-		args = append(args, script.Raise.Hash, 2, &c.key, &c.counter, &c.token, &c.fence)
+		args = append(c.named(args, script.Raise.Hash, false), &c.token, &c.fence, &c.ways)
 	case opExtend:
-		args = append(args, script.Extend.Hash, 2, &c.key, &c.counter, &c.token, &c.millis)
+		args = append(c.named(args, script.Extend.Hash, false), &c.token, &c.millis, &c.ways)
 	case opRelease:
-		args = append(args, script.Release.Hash, 2, &c.key, &c.queue, &c.token)
+		args = append(c.named(args, script.Release.Hash, false), &c.token, &c.ways, &c.slot)
 	case opYield:
-		args = append(args, script.Yield.Hash, 2, &c.key, &c.queue, &c.token, &c.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &q.latest)
+		args = append(c.named(args, script.Yield.Hash, false), &c.token, &c.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &q.latest, &c.ways, &c.slot)
 	case opLeave:
-		args = append(args, script.Leave.Hash, 2, &c.key, &c.queue, &c.waiter, &c.ticket)
+		args = append(c.named(args, script.Leave.Hash, false), &c.waiter, &c.ticket, &c.ways)
 	case opInspect:
-		args = s.memory.keys(args, script.Inspect.Hash, c)
+		args = c.named(args, script.Inspect.Hash, s.memory.marked())
+	}
+	return args
+}
+
+// named appends which script it is, and the claim's keys.
+func (c *claim) named(args []any, hash any, marked bool) []any {
+	n := len(c.keys)
+	if marked {
+		n++
+	}
+	args = append(args, hash, n)
+	for i := range c.keys {
+		args = append(args, &c.keys[i])
+	}
+	if marked {
+		args = append(args, script.Marker)
 	}
 	return args
 }

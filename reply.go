@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/queue"
+	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -59,7 +60,7 @@ func parseList(step op, v []any) (r reply, ok bool) {
 		return s
 	}
 	switch {
-	case step == opInspect && len(v) == 6:
+	case step == opInspect && len(v) == 7:
 		r = reply{outcome: Granted, holder: word(0), ttl: milliseconds(number(1)), mark: word(3), time: number(4)}
 		r.fence, _ = strconv.ParseInt(word(2), 10, 64) // none: 0
 		waiting, is := v[5].([]any)
@@ -70,7 +71,16 @@ func parseList(step op, v []any) (r reply, ok bool) {
 				r.queue = append(r.queue, e)
 			}
 		}
-		return r, ok && is
+		members, are := v[6].([]any)
+		for i := 0; are && i+1 < len(members); i += 2 {
+			token, _ := members[i].(string)
+			score, _ := members[i+1].(string)
+			way, until := ways.OfScore(score)
+			if rest := until - r.time/1000; way != 0 && rest >= 0 {
+				r.holders = append(r.holders, Holder{Token: token, How: kinds[way], TTL: milliseconds(rest), Nodes: 1})
+			}
+		}
+		return r, ok && is && are
 	case step == opAcquire && len(v) == 1:
 		return reply{outcome: Late, time: number(0), err: errLate}, ok
 	case step == opAcquire && len(v) == 2:
@@ -84,6 +94,8 @@ func parseList(step op, v []any) (r reply, ok bool) {
 		return r, ok
 	case step == opAcquire && len(v) == 4:
 		return reply{outcome: Reserved, holder: word(1), ttl: milliseconds(number(0)), time: number(2)}, ok
+	case step == opAcquire && len(v) == 5:
+		r = reply{outcome: Held, holder: word(1), ttl: milliseconds(number(0)), time: number(2), slot: number(4)}
 	case step == opAcquire && len(v) == 3:
 		r = reply{outcome: Held, holder: word(1), ttl: milliseconds(number(0)), time: number(2)}
 	case step != opAcquire && len(v) == 2:

@@ -162,7 +162,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 		switch {
 		case r.told[i]:
 			q := &r.reqs[i]
-			answer.Outcome, answer.Holder, answer.TTL, answer.Err = q.reply.outcome, q.reply.holder, q.reply.ttl, q.reply.err
+			answer.Outcome, answer.Holder, answer.TTL, answer.slot, answer.Err = q.reply.outcome, q.reply.holder, q.reply.ttl, q.reply.slot, q.reply.err
 		case r.verdict != pending:
 			continue
 		default:

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -31,7 +32,7 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 		return nil, err
 	}
 	defer lk.leave()
-	w := lk.hall.enter(lk.opts.Prefix + name)
+	w := lk.hall.enter(a)
 	defer lk.hall.leave(w)
 	if w.turn != nil {
 		var cause error
@@ -44,22 +45,23 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 			cause = ErrClosed
 		}
 		if cause != nil {
-			return nil, lk.hall.word(w, name, cause)
+			return nil, lk.hall.word(w, cause)
 		}
 	}
-	l, err := w.speak(ctx, name, a)
+	l, err := w.speak(ctx)
 	w.quit(err == nil)
 	return l, err
 }
 
 // speak asks until it has the lock or there is no point in it.
-func (w *waiter) speak(ctx context.Context, name string, a acquisition) (*Lock, error) {
-	lk := w.hall.locker
+func (w *waiter) speak(ctx context.Context) (*Lock, error) {
+	lk, a := w.hall.locker, w.want
 	lk.hall.speaks(w)
 	var last *QuorumError
+	slot, again := int64(0), a.others()
 	for try := 0; ; try++ {
 		sent := lk.opts.Clock.Now()
-		l, err := lk.attempt(ctx, name, a, w)
+		l, err := lk.attempt(ctx, a, slot, w)
 		if err != nil && ctx.Err() != nil && last != nil {
 			// A round that was cut short knows less than the one before: nodes that
 			// had no time to answer are not why we were waiting.
@@ -72,6 +74,13 @@ func (w *waiter) speak(ctx context.Context, name string, a acquisition) (*Lock, 
 		}
 		last = why
 		w.hall.said(w, why)
+		if again > 0 {
+			again--
+			if slot = free(err); slot > 0 {
+				continue
+			}
+		}
+		again = a.others()
 		if why.Kind == ErrHeld {
 			w.hall.listen(w)
 		} else {
@@ -83,6 +92,7 @@ func (w *waiter) speak(ctx context.Context, name string, a acquisition) (*Lock, 
 			return nil, why
 		}
 		lk.opts.host.Woke(seam.Caller, why.token, -1)
+		slot = cmp.Or(w.calledFor(), slot)
 	}
 }
 

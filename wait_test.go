@@ -155,7 +155,11 @@ func TestVotesAfterTheRound(t *testing.T) {
 		for _, m := range ms {
 			m.slow(10 * time.Millisecond)
 		}
-		l := lk.newLock("a", time.Minute)
+		a, err := lk.opts.acquisition("a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := lk.newLock(a, 0)
 		r := lk.newRound(opAcquire, l, nil)
 		r.start(time.Now(), time.Now().Add(time.Second))
 		r.wait(t.Context(), time.Millisecond)

@@ -212,7 +212,7 @@ func (l *listener) follow(lines *bufio.Scanner) {
 		switch {
 		case len(words) == 10 && words[3] == "evalsha" && words[4] == script.Raise.Hash:
 			l.mu.Lock()
-			l.raised[words[8]] = true
+			l.raised[words[7]] = true
 			l.mu.Unlock()
 		case len(words) == 5 && words[4] == lastWord:
 			l.end(nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // Model runs the library over nodes that are models, in virtual time: thousands
@@ -241,11 +242,11 @@ func (n *plainModel) call(c seam.Call) (any, error) {
 }
 
 func (n *plainModel) setNX(_ context.Context, key, token string, ttl time.Duration) (bool, error) {
-	v, err := n.call(seam.Call{Op: seam.Set, Key: key, Token: token, TTL: ttl})
+	v, err := n.call(seam.Call{Op: seam.Set, Keys: []string{key}, Token: token, TTL: ttl})
 	return v == "OK", err
 }
 
 func (n *plainModel) compareAndDelete(_ context.Context, key, token string) error {
-	_, err := n.call(seam.Call{Op: seam.Release, Key: key, Token: token})
+	_, err := n.call(seam.Call{Op: seam.Release, Keys: []string{key}, Ways: string(ways.Alone), Token: token})
 	return err
 }

@@ -58,11 +58,7 @@ func (b *bench) strike(f Fault, begin bool) {
 }
 
 func (b *bench) run(s script.Script, key string, args ...any) (any, error) {
-	keys := []string{key, key + script.FenceSuffix, key + script.QueueSuffix}
-	if s == script.Release {
-		keys = []string{keys[0], keys[2]}
-	}
-	return b.client.EvalSha(b.Context(), s.Hash, keys, args...).Result()
+	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, append(args, "x", 0)...).Result() // alone, and no slot
 }
 
 // acquire is the script for nodes that nobody asks for their marker.

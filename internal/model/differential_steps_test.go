@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // A step is a call of a script, or something else that happens to the node. What
@@ -33,8 +34,11 @@ func (s step) String() string {
 	if what == "" {
 		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease)
 	}
-	return fmt.Sprintf("%v later %s %s", s.pause, what, s.call.Key)
+	return fmt.Sprintf("%v later %s %v %s", s.pause, what, s.call.Keys, s.call.Ways)
 }
+
+// key is what the last number is kept by.
+func (s step) key() string { return strings.Join(s.call.Keys, " ") + s.call.Ways }
 
 // now fills in what depends on the moment and on the key's last number.
 func (s step) now(now time.Time, last int64) step {
@@ -72,18 +76,51 @@ func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
 const us = time.Microsecond
 
+// shapes are kinds of locks: their keys, and how they are held.
+var shapes = []struct {
+	keys        []string
+	ways        string
+	slots, slot int
+}{
+	{keys: []string{"a"}, ways: "x"},
+	{keys: []string{"b"}, ways: "x"},
+	{keys: []string{"a"}, ways: "s"},
+	{keys: []string{"a", "b"}, ways: "xx"},
+	{keys: []string{"a", "b"}, ways: "ss"},
+	{keys: []string{"a", "a/b"}, ways: "wx"},
+	{keys: []string{"a", "a/b"}, ways: "rs"},
+	{keys: []string{"a", "a/b", "a/b/c"}, ways: "wwx"},
+	{keys: []string{"a", "a:slot:1"}, ways: "lo", slots: 2, slot: 1},
+	{keys: []string{"a", "a:slot:2"}, ways: "lo", slots: 2, slot: 2},
+}
+
 // steps draws a sequence. In virtual time, steps are at multiples of 10 ms and keys
 // expire between them, for a miniredis does not round to milliseconds as Redis does,
 // and now and then many hours go by: a counter lives for a day. Real time would have
 // to be waited for, so nothing expires there; and the numbers are such that the node
 // takes them as they are, or its clock would be in them.
+//
+// Each sequence is about a few kinds of locks that share keys. A token is of one kind, and
+// so is a waiter.
 func steps(rng *rand.Rand, virtual bool) (all []step) {
+	kinds := rng.Perm(len(shapes))[:1+rng.IntN(4)]
+	switch rng.IntN(5) {
+	case 0:
+		kinds = []int{0, 1} // the usual one
+	case 1:
+		kinds = []int{8, 9}
+	}
 	for range 40 {
+		kind := pick(rng, kinds...)
+		shape := shapes[kind]
 		s := step{
 			call: seam.Call{
 				Op:    seam.Op(rng.IntN(int(seam.Set) + 1)),
-				Key:   string(rune('a' + rng.IntN(2))),
-				Token: fmt.Sprintf("token.%d", rng.IntN(3)),
+				Keys:  shape.keys,
+				Ways:  shape.ways,
+				Slots: shape.slots,
+				Slot:  shape.slot,
+				Token: fmt.Sprintf("token.%d.%d", kind, rng.IntN(3)),
 				TTL:   time.Duration(rng.IntN(8))*10*time.Millisecond + 15*time.Millisecond,
 			},
 			mark: pick(rng, "", "right", "right", "right", "right", "older", "another's"),
@@ -93,14 +130,16 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		}
 		switch s.call.Op {
 		case seam.Yield:
-			s.call.Waiter, s.call.Ticket = waiter(rng)
+			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
 			s.call.Lease, s.call.Owner, s.latest = time.Second, "me", pick(rng, -time.Minute, time.Minute, time.Minute)
 		case seam.Leave:
-			s.call.Waiter, s.call.Ticket = waiter(rng)
+			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
+		case seam.Set:
+			s.call.Token = fmt.Sprintf("another's.%d", rng.IntN(3))
 		case seam.Raise:
 			s.fence = pick(rng, -us, 0, us, time.Second)
 		case seam.Acquire:
-			s.call.Waiter, s.call.Ticket = waiter(rng)
+			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
 			s.call.Lease, s.call.Owner = pick(rng, 30*time.Millisecond, time.Second, 3*time.Second, 4*time.Second), "me and you"
 			if rng.IntN(4) == 0 {
 				s.call.Waiter, s.call.Ticket = "", pick[int64](rng, 0, 0, -1)
@@ -147,16 +186,16 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 }
 
 // waiter draws one of a few, two of whom have come at the same instant.
-func waiter(rng *rand.Rand) (name string, ticket int64) {
+func waiter(rng *rand.Rand, kind int) (name string, ticket int64) {
 	n := rng.IntN(4)
-	return fmt.Sprintf("process.%d", n), []int64{1e15, 1e15 + 1, 1e15 + 1, 1e15 - 1}[n]
+	return fmt.Sprintf("process.%d%d", kind, n), []int64{1e15, 1e15 + 1, 1e15 + 1, 1e15 - 1}[n]
 }
 
 // stories are sequences that are not left to chance. Those with pauses are for
 // virtual time alone.
 func stories(virtual bool) (all [][]step) {
 	call := func(op seam.Op, token string) step {
-		return step{call: seam.Call{Op: op, Key: "a", Token: token, TTL: 30 * time.Hour}, mark: "right"}
+		return step{call: seam.Call{Op: op, Keys: []string{"a"}, Ways: "x", Token: token, TTL: 30 * time.Hour}, mark: "right"}
 	}
 	raise := func(token string, by time.Duration) step {
 		s := call(seam.Raise, token)
@@ -178,7 +217,7 @@ func stories(virtual bool) (all [][]step) {
 	leave := func(n int) step { return as(call(seam.Leave, ""), n) }
 	ours := another
 	ours.call.Ticket = -1
-	flush, join := step{other: "flush"}, step{other: "join"}
+	flush, join := step{other: "flush", call: acquire.call}, step{other: "join"}
 	all = [][]step{
 		{acquire, raise(mine, -us), look, raise(mine, 0), look, raise(mine, us), look, raise(mine, time.Hour), look, acquire, look},
 		{acquire, release, another, raise(mine, time.Second), look, raise(yours, time.Second), look},
@@ -229,8 +268,8 @@ func (w teller) say(c *seam.Call, v any, err error) string {
 	}
 	words := make([]string, len(list))
 	for i, v := range list {
-		words[i] = w.value(v, i == min(len(list)-1, 4) || i == 2)
-		if n, ok := v.(int64); ok && n > 0 && (i == 0 && len(list) >= 3 || i == 0 && c.Op != seam.Acquire || i == 1 && len(list) == 6) {
+		words[i] = w.value(v, i == min(len(list)-1, 4) && len(list) != 5 || i == 2)
+		if n, ok := v.(int64); ok && n > 0 && (i == 0 && len(list) >= 3 || i == 0 && c.Op != seam.Acquire || i == 1 && len(list) == 7) {
 			words[i] = "time left"
 		}
 	}
@@ -248,6 +287,13 @@ func (w teller) value(v any, last bool) string {
 	case []any: // who waits
 		var all []string
 		for i := 0; i < len(v); i += 2 {
+			if way, until := ways.OfScore(v[i+1].(string)); strings.HasPrefix(v[i].(string), "token.") { // or who holds it
+				if !w.exact && time.Until(time.UnixMilli(until)) < 2*time.Hour {
+					until = 0
+				}
+				all = append(all, fmt.Sprintf("%s %c %d", v[i], way, until))
+				continue
+			}
 			e, ok := queue.Parse(v[i].(string), v[i+1].(string))
 			if !w.exact && time.Since(time.UnixMilli(e.Deadline)).Abs() < time.Minute {
 				e.Deadline = 0
@@ -291,12 +337,12 @@ func note(last map[string]int64, s step, v any) {
 		clear(last)
 	case s.other != "":
 	case s.call.Op == seam.Raise && v == int64(1):
-		last[s.call.Key] = s.call.Fence
+		last[s.key()] = s.call.Fence
 	case s.call.Op == seam.Acquire && v != nil && list == nil:
-		last[s.call.Key] = s.call.Fence
+		last[s.key()] = s.call.Fence
 	case s.call.Op == seam.Acquire && len(list) == 2:
 		if n, ok := list[0].(int64); ok {
-			last[s.call.Key] = n
+			last[s.key()] = n
 		}
 	}
 }
@@ -317,7 +363,7 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"raise 0", "raise 1", "raise NOSCRIPT", "raise WRONGTYPE",
 		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
 		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
-		"inspect 6 string", "acquire 4 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
+		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
 		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush scripts") {
 		if seen[kind] < 3 {
 			t.Errorf("%q was seen %d times: %v", kind, seen[kind], seen)

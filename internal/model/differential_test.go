@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,7 +57,7 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 	return n, mark, func(s step) (any, error) {
 		switch s.other {
 		case "foreign":
-			n.Put(s.call.Key)
+			n.Put(s.call.Keys[0])
 		case "flush":
 			n.Flush()
 		case "flush scripts":
@@ -106,7 +107,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 	return func(s step) (v any, err error) {
 		switch s.other {
 		case "foreign":
-			if err = client.HSetNX(ctx, s.call.Key, "field", "value").Err(); err != nil && redis.HasErrorPrefix(err, "WRONGTYPE") {
+			if err = client.HSetNX(ctx, s.call.Keys[0], "field", "value").Err(); err != nil && redis.HasErrorPrefix(err, "WRONGTYPE") {
 				err = nil // there is something already
 			}
 			must(err)
@@ -133,31 +134,31 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 
 // ask has a server do what a call says, as the library would.
 func ask(client *redis.Client, c seam.Call) (any, error) {
-	ctx, keys := context.Background(), []string{c.Key, c.Key + script.FenceSuffix, c.Key + script.QueueSuffix}
-	withQueue := []string{keys[0], keys[2]}
-	withMarker := keys
+	ctx, marked := context.Background(), c.Keys
 	if c.Mark != "" {
-		withMarker = append(withMarker, script.Marker)
+		marked = append(slices.Clone(c.Keys), script.Marker)
 	}
-	ttl := c.TTL.Milliseconds()
+	ttl, lease := c.TTL.Milliseconds(), c.Lease.Milliseconds()
+	run := func(hash string, keys []string, args ...any) (any, error) {
+		return client.EvalSha(ctx, hash, keys, args...).Result()
+	}
 	switch c.Op {
 	case seam.Acquire:
-		return client.EvalSha(ctx, script.Acquire(seam.RunID(c.Mark)).Hash, withMarker, c.Token, ttl, c.Fence, c.Latest, c.Mark,
-			c.Ticket, c.Waiter, c.Lease.Milliseconds(), c.Owner).Result()
+		return run(script.Acquire(seam.RunID(c.Mark)).Hash, marked, c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Ways, c.Slots)
 	case seam.Raise:
-		return client.EvalSha(ctx, script.Raise.Hash, keys, c.Token, c.Fence).Result()
+		return run(script.Raise.Hash, c.Keys, c.Token, c.Fence, c.Ways)
 	case seam.Extend:
-		return client.EvalSha(ctx, script.Extend.Hash, keys, c.Token, ttl).Result()
+		return run(script.Extend.Hash, c.Keys, c.Token, ttl, c.Ways)
 	case seam.Release:
-		return client.EvalSha(ctx, script.Release.Hash, withQueue, c.Token).Result()
+		return run(script.Release.Hash, c.Keys, c.Token, c.Ways, c.Slot)
 	case seam.Yield:
-		return client.EvalSha(ctx, script.Yield.Hash, withQueue, c.Token, c.Ticket, c.Waiter, c.Lease.Milliseconds(), c.Owner, c.Latest).Result()
+		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Ways, c.Slot)
 	case seam.Leave:
-		return client.EvalSha(ctx, script.Leave.Hash, withQueue, c.Waiter, c.Ticket).Result()
+		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Ways)
 	case seam.Inspect:
-		return client.EvalSha(ctx, script.Inspect.Hash, withMarker).Result()
+		return run(script.Inspect.Hash, append(c.Keys[:1:1], marked[len(c.Keys):]...))
 	}
-	return client.Do(ctx, "set", c.Key, c.Token, "nx", "px", ttl).Result()
+	return client.Do(ctx, "set", c.Keys[0], c.Token, "nx", "px", ttl).Result()
 }
 
 // kept checks that a counter which has just been used has a day to live, and up to an hour more: of the
@@ -168,7 +169,7 @@ func kept(t *testing.T, client *redis.Client, c seam.Call, v any) {
 		return
 	}
 	const day = 24 * time.Hour
-	ttl := client.PTTL(context.Background(), c.Key+script.FenceSuffix).Val()
+	ttl := client.PTTL(context.Background(), c.Keys[len(c.Keys)-1]+script.FenceSuffix).Val()
 	if gone := ttl == -2 && c.Op == seam.Extend; !gone && (ttl > day+time.Hour || ttl < day) {
 		t.Fatalf("after %v the counter has %v to live", c.Op, ttl)
 	}
@@ -191,7 +192,7 @@ func compare(t *testing.T, all []step, words teller, ours, real subject, seen ma
 			do()
 			continue
 		}
-		s := all[i].now(time.Now(), last[all[i].call.Key])
+		s := all[i].now(time.Now(), last[all[i].key()])
 		all[i] = s
 		for again := true; again; {
 			theirs, theirErr := real(s) // first: it takes no time in a bubble
@@ -268,7 +269,7 @@ func TestClampIsLikeRedis(t *testing.T) {
 		{1 << 53, clamp}, {math.MaxInt64, clamp},
 	} {
 		for who, subject := range map[string]subject{"model": ours, "server": redisSubject(t, client, mark)} {
-			s := step{call: seam.Call{Op: seam.Acquire, Key: fmt.Sprint(i), Token: "token", TTL: time.Hour, Fence: tt.proposed}, mark: "right"}
+			s := step{call: seam.Call{Op: seam.Acquire, Keys: []string{fmt.Sprint(i)}, Ways: "x", Token: "token", TTL: time.Hour, Fence: tt.proposed}, mark: "right"}
 			from := time.Now().UnixMicro()
 			v, err := subject(s)
 			to := time.Now().UnixMicro()
@@ -293,7 +294,11 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 		}
 	}
 	call := func(op seam.Op, key, token string) step {
-		return step{call: seam.Call{Op: op, Key: key, Token: token, TTL: time.Hour}, fence: time.Second / 4, mark: "right"}
+		c := seam.Call{Op: op, Keys: []string{key}, Ways: "x", Token: token, TTL: time.Hour}
+		if key == "read" {
+			c.Ways = "s"
+		}
+		return step{call: c, fence: time.Second / 4, mark: "right"}
 	}
 	for _, trouble := range []struct {
 		name       string
@@ -310,9 +315,10 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 			all := []step{
 				{other: "flush"}, {other: "join"},
 				call(seam.Acquire, "mine", "token.1"), call(seam.Acquire, "yours", "token.2"),
-				{other: "foreign", call: seam.Call{Key: "foreign"}}, begin, {other: "join"},
+				call(seam.Acquire, "read", "token.1"), call(seam.Acquire, "read", "token.2"),
+				{other: "foreign", call: seam.Call{Keys: []string{"foreign"}}}, begin, {other: "join"},
 			}
-			for _, key := range []string{"mine", "yours", "nobody's", "foreign"} {
+			for _, key := range []string{"mine", "yours", "nobody's", "foreign", "read"} {
 				for op := range seam.Set + 1 {
 					all = append(all, call(op, key, "token.1"))
 				}

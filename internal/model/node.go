@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
-	"github.com/redis/go-redis/v9"
+	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // A Node is a Redis server and the network before it.
@@ -26,7 +26,7 @@ type Node struct {
 
 	mu      sync.Mutex
 	keys    map[string]entry
-	counts  map[string]count
+	counts  map[string]count // by key, of those who hold it, or, with script.BelowSuffix, something below it
 	queues  map[string]*line
 	ears    []*ear
 	mute    bool // nobody hears anything
@@ -52,11 +52,19 @@ type Node struct {
 	unanswered  []*message // carried out, the reply is held back
 }
 
-// An entry is a key: a lock's token, or something that is none.
+// An entry is a key: a lock's token, a set of those who hold it another way than alone,
+// or something that is no lock.
 type entry struct {
 	token   string
-	expires time.Duration // by the node's clock, in whole milliseconds
-	foreign bool          // of another type
+	set     map[string]mark // by token; nil: it is no set
+	expires time.Duration   // by the node's clock, in whole milliseconds
+	foreign bool            // of another type
+}
+
+// A mark is how a token is in a set, and until when it counts.
+type mark struct {
+	way   ways.Way
+	until time.Duration
 }
 
 // A count is the number of the last grant of a lock.
@@ -112,152 +120,6 @@ func (n *Node) lookup(key string) (e entry, ok bool) {
 		return entry{}, false
 	}
 	return e, ok
-}
-
-// do is what the scripts of internal/script do. Under the mutex.
-func (n *Node) do(c *seam.Call) (any, error) {
-	if n.refuses != nil {
-		return nil, n.refuses
-	}
-	if c.Op != seam.Set && !n.scripts[seam.RunID(c.Mark)] && (c.Op == seam.Acquire || len(n.scripts) == 0) {
-		return nil, noScript
-	}
-	e, there := n.lookup(c.Key)
-	switch {
-	case c.Op == seam.Acquire:
-		return n.acquire(c, e, there)
-	case c.Op == seam.Inspect:
-		return n.inspect(c, e, there)
-	case c.Op == seam.Leave:
-		return n.leave(c, there)
-	case c.Op == seam.Set:
-		switch {
-		case n.full:
-			return nil, full
-		case n.readOnly:
-			return nil, readOnly
-		case !there:
-			n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
-			return "OK", nil
-		}
-		return nil, redis.Nil
-	case there && e.foreign:
-		return nil, wrongType
-	case c.Op == seam.Raise:
-		return n.raise(c, e, there)
-	case there && e.token != c.Token:
-		return []any{int64((e.expires - n.now()) / time.Millisecond), e.token}, nil
-	case !there:
-		return int64(0), nil
-	case n.readOnly:
-		return nil, readOnly
-	case c.Op == seam.Extend:
-		n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
-		if last := n.number(c.Key); last > 0 {
-			n.counts[c.Key] = count{last, n.now() + idle}
-		}
-		return n.micros(), nil
-	}
-	delete(n.keys, c.Key)
-	if c.Op == seam.Yield && n.micros() <= c.Latest {
-		n.enter(c)
-	}
-	n.wake(c.Key)
-	return int64(1), nil
-}
-
-// idle is how long a counter lives, or an hour less (in microseconds) if another
-// number of the same hour came after the one that set it.
-const (
-	idle = 25 * time.Hour
-	hour = int64(time.Hour / time.Microsecond)
-)
-
-// number is that of the last grant. Under the mutex.
-func (n *Node) number(key string) int64 {
-	if c := n.counts[key]; c.expires >= n.now() {
-		return c.number
-	}
-	return 0
-}
-
-func (n *Node) acquire(c *seam.Call, e entry, there bool) (any, error) {
-	now := n.micros()
-	last := n.number(c.Key)
-	switch {
-	case c.Latest > 0 && now > c.Latest:
-		return []any{now}, nil
-	case there && e.foreign:
-		return nil, wrongType
-	case there && e.token != c.Token:
-		n.enter(c)
-		return []any{int64((e.expires - n.now()) / time.Millisecond), e.token, now}, nil
-	case there:
-		return []any{last, now}, nil
-	case c.Mark != "" && c.Mark != n.marker:
-		return []any{n.marker, now}, nil
-	}
-	if other, rest := n.queue(c.Key).Admits(now, c.Ticket, c.Waiter); other != nil {
-		n.enter(c)
-		return []any{rest, other.Waiter, now, int64(0)}, nil
-	}
-	switch {
-	case n.full:
-		return nil, full
-	case n.readOnly:
-		return nil, readOnly
-	}
-	n.queue(c.Key).Leave(c.Waiter, c.Ticket)
-	number, expires := min(max(c.Fence, now-clamp), now+clamp), n.now()+idle
-	switch {
-	case number <= last:
-		number = last + 1
-	case last > 0 && number/hour == last/hour:
-		expires = n.counts[c.Key].expires
-	}
-	n.counts[c.Key] = count{number, expires}
-	n.keys[c.Key] = entry{token: c.Token, expires: n.now() + c.TTL}
-	if number == c.Fence {
-		return now, nil
-	}
-	return []any{number, now}, nil
-}
-
-// clamp is how far from its time a node takes a number, in microseconds.
-const clamp = 500_000
-
-func (n *Node) raise(c *seam.Call, e entry, there bool) (any, error) {
-	switch {
-	case !there || e.token != c.Token || n.number(c.Key) > c.Fence:
-		return int64(0), nil
-	case n.full:
-		return nil, full
-	case n.readOnly:
-		return nil, readOnly
-	}
-	n.counts[c.Key] = count{c.Fence, n.now() + idle}
-	return int64(1), nil
-}
-
-func (n *Node) inspect(c *seam.Call, e entry, there bool) (any, error) {
-	if there && e.foreign {
-		return nil, wrongType
-	}
-	pttl, number, marker := int64(-2), "", ""
-	if there {
-		pttl = int64((e.expires - n.now()) / time.Millisecond)
-	}
-	if last := n.number(c.Key); last > 0 {
-		number = fmt.Sprint(last)
-	}
-	if c.Mark != "" {
-		marker = n.marker
-	}
-	waiting := []any{}
-	for _, e := range *n.queue(c.Key) {
-		waiting = append(waiting, e.String(), fmt.Sprint(e.Ticket))
-	}
-	return []any{e.token, pttl, number, marker, n.micros(), waiting}, nil
 }
 
 // join is what joining a node comes to. Under the mutex.
@@ -510,8 +372,14 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 		n.mu.Lock()
 		defer n.mu.Unlock()
 		for _, key := range n.list() {
-			if !yield(key, n.keys[key].token) {
+			e := n.keys[key]
+			if e.set == nil && !yield(key, e.token) {
 				return
+			}
+			for _, token := range slices.Sorted(maps.Keys(e.set)) {
+				if e.set[token].until >= n.now() && !yield(key, token) {
+					return
+				}
 			}
 		}
 	}

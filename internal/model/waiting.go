@@ -3,11 +3,13 @@ package model
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // queue is that of a lock. Under the mutex.
@@ -28,36 +30,49 @@ type line struct {
 
 // enter has whoever was refused wait, if he wants to and there is room. Under the mutex.
 func (n *Node) enter(c *seam.Call) {
-	if c.Ticket > 0 && !n.full && !n.readOnly {
-		n.queue(c.Key).Enter(queue.Entry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Owner: c.Owner})
-		n.queues[c.Key].expires = n.now() + time.Minute
-	}
-}
-
-func (n *Node) leave(c *seam.Call, there bool) (any, error) {
-	q := n.queue(c.Key)
-	if n.readOnly && slices.ContainsFunc(*q, func(e queue.Entry) bool { return e.Waiter == c.Waiter }) {
-		return nil, readOnly
-	}
-	if !q.Leave(c.Waiter, c.Ticket) {
-		return int64(0), nil
-	}
-	if !there {
-		n.wake(c.Key)
-	}
-	return int64(1), nil
-}
-
-// wake tells the first in a queue. Under the mutex.
-func (n *Node) wake(key string) {
-	first, _ := n.queue(key).First(n.micros())
-	if first == nil || n.mute {
+	if c.Ticket <= 0 || n.full || n.readOnly {
 		return
 	}
-	channel := script.WakeChannel + queue.Process(first.Waiter)
-	for _, e := range n.ears {
-		if e.channel == channel {
-			e.push(first.Waiter)
+	for i, key := range c.Keys {
+		if c.Ways[i] != ways.Slot {
+			n.queue(key).Enter(queue.Entry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Way: c.Ways[i], Owner: c.Owner})
+			n.queues[key].expires = n.now() + time.Minute
+		}
+	}
+}
+
+func (n *Node) leave(c *seam.Call) (any, error) {
+	left := int64(0)
+	for i, key := range c.Keys {
+		q := n.queue(key)
+		switch there := slices.ContainsFunc(*q, func(e queue.Entry) bool { return e.Waiter == c.Waiter && e.Ticket == c.Ticket }); {
+		case there && n.readOnly:
+			return nil, readOnly
+		case there:
+			q.Leave(c.Waiter, c.Ticket)
+			n.wake(key, c.Ways[i], 0)
+			left = 1
+		}
+	}
+	return left, nil
+}
+
+// wake tells those in a queue whose turn it is when the key is not held, or waited for, one
+// way any more; and who waits for a slot, which one is free. Under the mutex.
+func (n *Node) wake(key string, way ways.Way, slot int) {
+	for _, e := range n.queue(key).Next(n.micros(), way) {
+		if h, err := n.holder(key, e.Way, ""); n.mute || err != nil || h.who != "" {
+			continue
+		}
+		message := e.Waiter
+		if slot > 0 && e.Way == ways.Slots {
+			message += " " + strconv.Itoa(slot)
+		}
+		channel := script.WakeChannel + queue.Process(e.Waiter)
+		for _, ear := range n.ears {
+			if ear.channel == channel {
+				ear.push(message)
+			}
 		}
 	}
 }

@@ -6,17 +6,21 @@ package queue
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // An Entry is a waiter.
 type Entry struct {
 	Waiter   string
-	Ticket   int64  // when it came, in microseconds
-	Deadline int64  // it counts until then, in milliseconds of the node's time
+	Ticket   int64 // when it came, in microseconds
+	Deadline int64 // it counts until then, in milliseconds of the node's time
+	Way      ways.Way
 	Owner    string // what it is called
 }
 
@@ -25,18 +29,18 @@ type Entry struct {
 const MaxLease = 3000
 
 func (e *Entry) String() string {
-	return fmt.Sprintf("%s %d %s", e.Waiter, e.Deadline, e.Owner)
+	return fmt.Sprintf("%s %d %c %s", e.Waiter, e.Deadline, e.Way, e.Owner)
 }
 
 // Parse reads a member of the sorted set and its score.
 func Parse(member, score string) (e Entry, ok bool) {
-	part := strings.SplitN(member, " ", 3)
+	part := strings.SplitN(member, " ", 4)
 	ticket, err := strconv.ParseFloat(score, 64)
-	if len(part) != 3 || err != nil {
+	if len(part) != 4 || len(part[2]) != 1 || err != nil {
 		return Entry{}, false
 	}
 	deadline, err := strconv.ParseInt(part[1], 10, 64)
-	return Entry{part[0], int64(ticket), deadline, part[2]}, err == nil
+	return Entry{part[0], int64(ticket), deadline, part[2][0], part[3]}, err == nil
 }
 
 // rest is for how many milliseconds yet the entry counts, at a time in microseconds; 0:
@@ -61,30 +65,61 @@ func before(ticket int64, waiter string, than *Entry) bool {
 // A Queue has the lowest ticket first.
 type Queue []Entry
 
-// First gives the first who is alive, and for how many milliseconds yet; nil: nobody.
-// The dead before it are dropped.
-func (q *Queue) First(now int64) (e *Entry, rest int64) {
-	for len(*q) > 0 {
-		if rest := (*q)[0].rest(now); rest > 0 {
-			return &(*q)[0], rest
+// Alive goes through those who are, in their order, and drops the dead that it comes
+// across.
+func (q *Queue) Alive(now int64) iter.Seq2[*Entry, int64] {
+	return func(yield func(*Entry, int64) bool) {
+		for i := 0; i < len(*q); {
+			if rest := (*q)[i].rest(now); rest == 0 {
+				*q = slices.Delete(*q, i, i+1)
+			} else if e := (*q)[i]; !yield(&e, rest) {
+				return
+			} else {
+				i++
+			}
 		}
-		*q = (*q)[1:]
+	}
+}
+
+// Admits is the rule: whether a key that can be held some way may be given to somebody now,
+// and if not, whom he has to let go first, and for how many milliseconds that one counts
+// yet. A ticket of 0 is that of one who does not wait, -1 that of one whose lock it is in
+// any case.
+func (q *Queue) Admits(now, ticket int64, waiter string, way ways.Way) (other *Entry, rest int64) {
+	if ticket < 0 {
+		return nil, 0
+	}
+	for e, rest := range q.Alive(now) {
+		switch {
+		case e.Waiter == waiter, ticket > 0 && before(ticket, waiter, e):
+			return nil, 0
+		case ways.Clash(way, e.Way):
+			return e, rest
+		}
 	}
 	return nil, 0
 }
 
-// Admits is the rule: whether a lock that is free may be given to somebody now, and if
-// not, for whom it is. A ticket of 0 is that of one who does not wait, -1 that of one
-// whose lock it is in any case.
-func (q *Queue) Admits(now, ticket int64, waiter string) (other *Entry, rest int64) {
-	if ticket < 0 {
-		return nil, 0
+// Next gives those whose turn it may be when a key is not held, or waited for, one way any
+// more: who could not hold it as long as it was, and can together with all before him.
+func (q *Queue) Next(now int64, way ways.Way) (all []*Entry) {
+	var earlier []ways.Way
+	for e := range q.Alive(now) {
+		turn := ways.Clash(e.Way, way)
+		for _, w := range earlier {
+			turn = turn && !ways.Clash(e.Way, w)
+		}
+		if turn {
+			all = append(all, e)
+		}
+		if e.Way == ways.Alone || e.Way == ways.Slots {
+			break // nobody can hold it together with him
+		}
+		if !slices.Contains(earlier, e.Way) {
+			earlier = append(earlier, e.Way)
+		}
 	}
-	first, rest := q.First(now)
-	if first == nil || first.Waiter == waiter || ticket > 0 && before(ticket, waiter, first) {
-		return nil, 0
-	}
-	return first, rest
+	return all
 }
 
 // Enter has a waiter in the queue until its new deadline.

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	. "github.com/quorumlock/redlock/internal/queue"
+	"github.com/quorumlock/redlock/internal/ways"
 )
 
 const now = int64(1_800_000_000_000_500) // half a millisecond past a whole one
 
 // entry is one that counts for some milliseconds yet.
 func entry(waiter string, ticket, rest int64) Entry {
-	return Entry{Waiter: waiter, Ticket: ticket, Deadline: now/1000 + rest, Owner: "me"}
+	return Entry{Waiter: waiter, Ticket: ticket, Deadline: now/1000 + rest, Way: ways.Alone, Owner: "me"}
 }
 
 func TestAdmits(t *testing.T) {
@@ -46,7 +47,7 @@ func TestAdmits(t *testing.T) {
 			q.Enter(e)
 		}
 		kept := ""
-		other, rest := q.Admits(now, tt.ticket, tt.waiter)
+		other, rest := q.Admits(now, tt.ticket, tt.waiter, ways.Alone)
 		if other != nil {
 			kept = other.Waiter
 		}
@@ -83,7 +84,7 @@ func TestViewsThatDisagree(t *testing.T) {
 		views++
 		grants := func(ticket int64, waiter string) (n int) {
 			for _, q := range queues {
-				if other, _ := q.Admits(now, ticket, waiter); other == nil {
+				if other, _ := q.Admits(now, ticket, waiter, ways.Alone); other == nil {
 					n++
 				}
 			}
@@ -129,7 +130,7 @@ func FuzzQueue(f *testing.F) {
 				}
 				delete(in, e.Waiter)
 			case 1:
-				if other, _ := q.Admits(now, ticket, e.Waiter); other == nil && len(q) > 0 && q[0].Waiter != e.Waiter && q[0].Ticket < ticket {
+				if other, _ := q.Admits(now, ticket, e.Waiter, ways.Alone); other == nil && len(q) > 0 && q[0].Waiter != e.Waiter && q[0].Ticket < ticket {
 					t.Errorf("step %d: %s goes before %s", i, e.Waiter, q[0].Waiter)
 				}
 			default:
@@ -150,17 +151,17 @@ func FuzzQueue(f *testing.F) {
 
 func TestParse(t *testing.T) {
 	for member, want := range map[string]bool{
-		"p.1 17 me": true, "p.1 17 me and you": true, "p.1 17 ": true,
-		"p.1 17": false, "p.1": false, "": false, "p.1 soon me": false,
+		"p.1 17 x me": true, "p.1 17 s me and you": true, "p.1 17 x ": true,
+		"p.1 17 x": false, "p.1 17": false, "p.1": false, "": false, "p.1 soon x me": false, "p.1 17 xs me": false,
 	} {
 		if _, ok := Parse(member, "1800000000000000"); ok != want {
 			t.Errorf("%q: %v", member, ok)
 		}
 	}
-	if e, ok := Parse("p.1 17 me and you", "1.7953026825135e+15"); !ok || e.Owner != "me and you" || e.Ticket != 1795302682513500 {
+	if e, ok := Parse("p.1 17 s me and you", "1.7953026825135e+15"); !ok || e.Owner != "me and you" || e.Way != 's' || e.Ticket != 1795302682513500 {
 		t.Errorf("%+v", e)
 	}
-	if _, ok := Parse("p.1 17 me", "early"); ok {
+	if _, ok := Parse("p.1 17 x me", "early"); ok {
 		t.Error("the score is no number")
 	}
 }

@@ -1,108 +1,180 @@
--- acquire: take the lock for one token and number the grant, or say who has it and
--- for how long.
+-- acquire: take a lock for one token and number the grant, or say who has it and for
+-- how long.
 --
--- KEYS[1]  the lock
--- KEYS[2]  its counter: the number of the last grant
--- KEYS[3]  its queue
--- KEYS[4]  the node's marker; not there: nobody asks whether the node forgot
+-- KEYS     of the lock, as many as there are ways; and one more, the node's marker, or
+--          nobody asks whether the node forgot
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds
 -- ARGV[3]  the number that is proposed: the client's time in microseconds
 -- ARGV[4]  the node's time after which nobody wants the lock any more; 0: none
 -- ARGV[5]  what the marker says if the node has not forgotten
 -- ARGV[6]  the waiter's ticket; 0: nobody will wait; -1: it is ours, whoever waits
 -- ARGV[7]  the waiter, ARGV[8] his lease in milliseconds, ARGV[9] what he is called
+-- ARGV[10] the ways to hold the keys, ARGV[11] how many slots there are; 0: none
 -- reply    time                 granted, with the number that was proposed
 --          {number, time}       granted with another one, or already mine
 --          {pttl, holder, time} held by another; pttl -1: a key without a TTL
+--          {pttl, holder, time, 0, slot}  the slot is; the other one is free, or none (0)
 --          {rest, waiter, time, 0}  free, but another waits for it who came earlier;
 --                               his lease has rest milliseconds yet
 --          {marker, time}       not granted: the node forgot; '': it has no marker
 --          {time}               not granted: it came too late
---          error WRONGTYPE      the lock is not a string, the counter no number, or
---                               the queue none
+--          error WRONGTYPE      a key is no lock, a counter no number, or a queue none
 --
 -- Times are the node's, in microseconds. The usual reply is a number and no list,
 -- which costs the node a tenth of the whole call.
 --
--- Atomic, because "who has it" must speak of the same instant as the refusal, and
--- because each number must belong to one grant: the counter rises with every one.
--- "Already mine" is a grant: the request may arrive twice (a reply was lost and
--- the connection made anew), and the second copy must not read its own key as
--- somebody else's. It touches neither the TTL, so a late copy prolongs nothing,
--- nor the counter, so one grant has one number.
+-- Atomic, because "who has it" must speak of the same instant as the refusal, because
+-- all keys must be had or none, and because each number must belong to one grant: the
+-- counter rises with every one. "Already mine" is a grant: the request may arrive
+-- twice (a reply was lost and the connection made anew), and the second copy must not
+-- read its own key as somebody else's. It touches neither the TTL, so a late copy
+-- prolongs nothing, nor the counter, so one grant has one number.
+--
+-- The number is larger than those of all who have held alone what this lock takes in,
+-- or what takes it in: a key's counter (:fence) has the last number of those who held
+-- it, and another (:below) the largest of those who held something below it. Locks that
+-- lie side by side share no counter that both read, or each would raise the other's
+-- number. Who holds it shared has the largest number there was, and stores none.
 --
 -- The number is the one proposed, which is the same at all nodes, as long as that
--- is more than the counter and within half a second of the node's time: the clock
+-- is more than the counters and within half a second of the node's time: the clock
 -- of a client is not to be trusted, and a node that lost its counters must start
 -- above all that it has handed out before.
 --
--- The counter lives for a day after its last use, and up to an hour longer: a number
+-- A counter lives for a day after its last use, and up to an hour longer: a number
 -- of the same hour as the last one leaves its TTL alone, which is cheaper by far. One
 -- that is not the time (count + 1: the counter is ahead) says nothing of when the TTL
 -- was set, and sets it again.
 --
 -- First come, first served: a lock that is free goes to nobody while somebody waits
--- whose ticket is lower. Who is refused is in the queue from the same instant on, or
--- the lock might be released between the two and he would not be told.
+-- for it whose ticket is lower. Who is refused is in the queue from the same instant on,
+-- or the lock might be released between the two and he would not be told.
 --
--- The counter is written before the lock: an error does not roll back, and a lock
+-- The counters are written before the lock: an error does not roll back, and a lock
 -- that nobody knows of would stand for a TTL.
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
 local latest = ARGV[4] + 0
-if latest > 0 and now > latest then
-  return {now}
+if latest > 0 and clock() > latest then
+  return {clock()}
 end
-local ticket = ARGV[6] + 0
-local holder = redis.call('GET', KEYS[1])
-if holder and holder ~= ARGV[1] then
+local token, ticket, ways = ARGV[1], ARGV[6] + 0, ARGV[10]
+local locks = #ways
+
+-- refuse has whoever wants to wait do so, and gives the reply.
+local function refuse(reply)
   if ticket > 0 then
-    enter(KEYS[3], ARGV[7], ARGV[6], now, ARGV[8], ARGV[9])
+    enter(ways, ARGV[7], ARGV[6], ARGV[8], ARGV[9])
   end
-  return {redis.call('PTTL', KEYS[1]), holder, now}
+  return reply
 end
-local counter = redis.call('GET', KEYS[2])
-local count = tonumber(counter or 0)
-if not count then
-  return redis.error_reply('WRONGTYPE ' .. KEYS[2] .. ' is no number: it cannot be the counter of ' .. KEYS[1])
-end
-if holder then
-  return {count, now}
-end
-if KEYS[4] then
-  local marker = redis.call('GET', KEYS[4]) or ''
-  if marker ~= ARGV[5] then
-    return {marker, now}
+
+-- another gives a slot that is free; 0: there is none. They are numbered from 1.
+local function another(key)
+  local slots = {}
+  for i = 1, ARGV[11] + 0 do
+    slots[i] = key .. ':slot:' .. i
   end
-end
-if ticket >= 0 then
-  local waiter, lower, rest = first(KEYS[3], now)
-  if waiter == ARGV[7] then
-    redis.call('ZPOPMIN', KEYS[3])
-  elseif waiter and (ticket == 0 or lower < ticket or lower == ticket and waiter < ARGV[7]) then
-    if ticket > 0 then
-      enter(KEYS[3], ARGV[7], ARGV[6], now, ARGV[8], ARGV[9])
+  for i, holds in ipairs(redis.call('MGET', unpack(slots))) do
+    if not holds then
+      return i
     end
-    return {rest, waiter, now, 0}
+  end
+  return 0
+end
+
+-- One look at all keys and queues: as a rule there is nothing. One more has the counters,
+-- and the marker.
+local looks, names = {}, {}
+for key, _, i in each(ways) do
+  looks[2 * i - 1], looks[2 * i] = key, key .. ':queue'
+  names[2 * i - 1], names[2 * i] = key .. ':fence', key .. ':below'
+end
+names[2 * locks + 1] = KEYS[locks + 1]
+local busy = redis.call('EXISTS', unpack(looks)) > 0
+
+local mine = 0
+if busy then
+  for key, way, i in each(ways) do
+    local who, rest = holder(key, way, token)
+    if who == true then
+      mine = mine + 1
+    elseif type(who) == 'table' then
+      return who
+    elseif who and way == 'o' then
+      return refuse({rest, who, clock(), 0, another(KEYS[i - 1])})
+    elseif who then
+      return refuse({rest, who, clock()})
+    end
   end
 end
-local proposed = ARGV[3] + 0
-local number = proposed
-if number > now + 500000 then
-  number = now + 500000
-elseif number < now - 500000 then
-  number = now - 500000
-end
-if counter and number > count and number % 3600000000 > number - count then
-  redis.call('INCRBY', KEYS[2], number - count)
-else
-  if number <= count then
-    number = count + 1
+
+local found = redis.call('MGET', unpack(names))
+local count, was = 0, {}
+for key, way, i in each(ways) do
+  local own, below = tonumber(found[2 * i - 1] or 0), tonumber(found[2 * i] or 0)
+  if not own or not below then
+    return redis.error_reply('WRONGTYPE ' .. key .. (own and ':below' or ':fence') .. ' is no number: it cannot be the counter of ' .. key)
   end
-  redis.call('SET', KEYS[2], number, 'PX', 90000000)
+  if way == 'x' or way == 's' then
+    count = math.max(count, below)
+  end
+  count = math.max(count, own)
+  was[i] = counter(key, way) == names[2 * i] and below or own
 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if mine == locks then
+  return {count, clock()}
+end
+if KEYS[locks + 1] then
+  local marker = found[2 * locks + 1] or ''
+  if marker ~= ARGV[5] then
+    return {marker, clock()}
+  end
+end
+
+local entries
+if busy and ticket >= 0 then
+  for key, way, i in each(ways) do
+    if way ~= 'o' then
+      local waiter, rest, member = ahead(key .. ':queue', way, ARGV[7], ticket)
+      if waiter then
+        return refuse({rest, waiter, clock(), 0})
+      elseif member then
+        entries = entries or {}
+        entries[i] = member
+      end
+    end
+  end
+end
+
+local alone, proposed = string.find(ways, '[xo]'), ARGV[3] + 0
+local number = count
+if alone then
+  number = math.max(math.min(math.max(proposed, clock() - 500000), clock() + 500000), count + 1)
+  for key, way, i in each(ways) do
+    local name, from = counter(key, way), was[i]
+    if number <= from then
+      -- Something else below is ahead.
+    elseif from > 0 and number ~= count + 1 and number % 3600000000 > number - from then
+      redis.call('INCRBY', name, number - from)
+    elseif not redis.call('SET', name, number, 'PX', 90000000, from > 0 and 'XX' or 'NX') then
+      return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. key)
+    end
+  end
+end
+for key, way in each(ways) do
+  hold(key, way, token, ARGV[2])
+end
+if entries then
+  for i, member in pairs(entries) do
+    redis.call('ZREM', KEYS[i] .. ':queue', member)
+  end
+end
+if ARGV[11] ~= '0' and redis.call('EXISTS', KEYS[locks - 1] .. ':queue') == 1 then
+  local slot = another(KEYS[locks - 1])
+  if slot > 0 then
+    wake(KEYS[locks - 1], 'l', slot)
+  end
+end
 if number == proposed then
-  return now
+  return clock()
 end
-return {number, now}
+return {number, clock()}

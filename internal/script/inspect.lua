@@ -1,20 +1,25 @@
 -- inspect: what this node knows of a lock, and of itself.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  its counter
--- KEYS[3]  its queue
--- KEYS[4]  the node's marker; not there: nobody asks whether the node forgot
--- reply    {holder, pttl, number, marker, time, {member, ticket, …}}
---          with '' for no holder, no number and no marker, the node's time in
---          microseconds, and the queue as it is, with who may be dead
---          error WRONGTYPE      the lock is not a string, or the queue none
+-- KEYS[2]  the node's marker; not there: nobody asks whether the node forgot
+-- reply    {holder, pttl, number, marker, time, {member, ticket, …}, {token, score, …}}
+--          with '' for nobody who holds it alone, no number and no marker, the node's
+--          time in microseconds, the queue as it is, with who may be dead, and those who
+--          hold it another way, with who does not count any more (kinds.lua)
+--          error WRONGTYPE      the lock is none, or the queue
 --
 -- Atomic, because holder, TTL and number must be of one instant.
-local holder = redis.call('GET', KEYS[1]) or ''
+local alone, others = redis.pcall('GET', KEYS[1]) or '', {}
+if type(alone) == 'table' then
+  if redis.call('PTTL', KEYS[1]) < 0 then
+    return alone
+  end
+  alone, others = '', redis.call('ZRANGE', KEYS[1], 0, 999, 'WITHSCORES')
+end
 local time = redis.call('TIME')
 local marker = ''
-if KEYS[4] then
-  marker = redis.call('GET', KEYS[4]) or ''
+if KEYS[2] then
+  marker = redis.call('GET', KEYS[2]) or ''
 end
-return {holder, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[2]) or '', marker, time[1] * 1000000 + time[2],
-  redis.call('ZRANGE', KEYS[3], 0, -1, 'WITHSCORES')}
+return {alone, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[1] .. ':fence') or '', marker, time[1] * 1000000 + time[2],
+  redis.call('ZRANGE', KEYS[1] .. ':queue', 0, -1, 'WITHSCORES'), others}

@@ -12,7 +12,12 @@ import (
 
 const (
 	// FenceSuffix is what the key of a lock's counter has after that of the lock.
+	// BelowSuffix is that of the counter of what lies below it.
 	FenceSuffix = ":fence"
+	BelowSuffix = ":below"
+
+	// SlotInfix is between a lock's key and the number of a slot, from 1.
+	SlotInfix = ":slot:"
 
 	// QueueSuffix is what the key of a lock's queue has after it, WakeChannel what the
 	// channel begins with over which a process is told that it is its turn.
@@ -25,9 +30,9 @@ const (
 )
 
 // Lasting reports whether a key is one that stays when all locks are gone: a node's
-// marker, the counter of a lock, or for a minute its queue.
+// marker, the counters of a lock, or for a minute its queue.
 func Lasting(key string) bool {
-	return key == Marker || strings.HasSuffix(key, FenceSuffix) || strings.HasSuffix(key, QueueSuffix)
+	return key == Marker || strings.HasSuffix(key, FenceSuffix) || strings.HasSuffix(key, BelowSuffix) || strings.HasSuffix(key, QueueSuffix)
 }
 
 // Settled is the marker of a server process that has been there for long.

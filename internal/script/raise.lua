@@ -1,18 +1,32 @@
--- raise: have the counter of a lock that is still mine say my number.
+-- raise: have the counters of a lock that is still mine say my number.
 --
--- KEYS[1]  the lock
--- KEYS[2]  its counter
--- ARGV[1]  token, ARGV[2] the number
--- reply    1                    the counter says it
---          0                    not mine any more, or the counter is past it
---          error WRONGTYPE      the lock is not a string
+-- KEYS     of the lock
+-- ARGV[1]  token, ARGV[2] the number, ARGV[3] the ways to hold the keys
+-- reply    1                    the counters say it, or what lies below says more
+--          0                    not mine any more, or a counter is past it
+--          error WRONGTYPE      a key is no lock
 --
 -- Atomic, because a number counts as stored only if that was in the time of the
 -- grant: whoever is granted the lock here next gets a larger one then. A counter
 -- that is past the number says no, for it may belong to a later grant of ours that
--- a copy of this request knows nothing of.
-if redis.call('GET', KEYS[1]) == ARGV[1] and tonumber(redis.call('GET', KEYS[2]) or 0) <= tonumber(ARGV[2]) then
-  redis.call('SET', KEYS[2], ARGV[2], 'PX', 90000000)
-  return 1
+-- a copy of this request knows nothing of. That of what lies below may be past it at
+-- any time: others hold something there, too.
+local number, behind = ARGV[2] + 0, {}
+for key, way in each(ARGV[3]) do
+  local who = holder(key, way, ARGV[1])
+  if type(who) == 'table' then
+    return who
+  elseif who ~= true then
+    return 0
+  end
+  local name = counter(key, way)
+  if tonumber(redis.call('GET', name) or 0) <= number then
+    behind[#behind + 1] = name
+  elseif name == key .. ':fence' then
+    return 0
+  end
 end
-return 0
+for _, name in ipairs(behind) do
+  redis.call('SET', name, ARGV[2], 'PX', 90000000)
+end
+return 1

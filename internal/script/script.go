@@ -5,13 +5,18 @@ package script
 
 import (
 	_ "embed"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
 
 var (
+	//go:embed kinds.lua
+	kinds string
 	//go:embed queue.lua
 	queue string
+	//go:embed acquire_alone.lua
+	alone string
 	//go:embed acquire.lua
 	acquire string
 	//go:embed raise.lua
@@ -37,22 +42,38 @@ var (
 type Script struct{ Source, Hash string }
 
 var (
-	Raise   = hashed(raise)
-	Extend  = hashed(extend)
-	Release = hashed(queue + release)
-	Leave   = hashed(queue + leave)
-	Yield   = hashed(queue + yield)
-	Inspect = hashed(inspect)
+	Raise   = hashed(bare(kinds + raise))
+	Extend  = hashed(bare(kinds + extend))
+	Release = hashed(bare(kinds + queue + release))
+	Leave   = hashed(bare(kinds + queue + leave))
+	Yield   = hashed(bare(kinds + queue + yield))
+	Inspect = hashed(bare(inspect))
 )
+
+var code = bare(alone + kinds + queue + acquire)
 
 // Acquire is the script for a server with this run_id, which it carries in its
 // text: another server, or the same one after a restart, does not know it, and says
 // so. That is how a restart shows even through a proxy that hides it.
-func Acquire(runID string) Script { return hashed("-- for " + runID + "\n" + queue + acquire) }
+func Acquire(runID string) Script {
+	return hashed("-- for " + runID + "\n" + code)
+}
 
 // All lists the scripts for a server, for loading them.
 func All(runID string) []Script {
 	return []Script{Acquire(runID), Raise, Extend, Release, Leave, Yield, Inspect}
+}
+
+// bare is a script as servers get it: without the comments, for one that wants a password
+// first breaks the connection at an argument of more than 16 KB.
+func bare(source string) string {
+	var code strings.Builder
+	for line := range strings.Lines(source) {
+		if words := strings.TrimSpace(line); words != "" && !strings.HasPrefix(words, "--") {
+			code.WriteString(line)
+		}
+	}
+	return code.String()
 }
 
 func hashed(source string) Script {

@@ -38,9 +38,14 @@ func (o Op) String() string {
 // connection failed.
 type Call struct {
 	Op    Op
-	Key   string
+	Keys  []string
+	Ways  string // to hold the keys; see internal/ways
 	Token string
 	TTL   time.Duration
+
+	// Of a lock that is one slot of several: how many there are, and which one it is,
+	// from 1.
+	Slots, Slot int
 
 	Fence  int64  // Acquire: the number proposed; Raise: the one to store
 	Latest int64  // Acquire, Yield: refused after this time of the node's, in microseconds; Acquire, 0: never

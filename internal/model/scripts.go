@@ -1,0 +1,373 @@
+package model
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/redis/go-redis/v9"
+)
+
+// do is what the scripts of internal/script do. Under the mutex.
+func (n *Node) do(c *seam.Call) (any, error) {
+	if n.refuses != nil {
+		return nil, n.refuses
+	}
+	if c.Op != seam.Set && !n.scripts[seam.RunID(c.Mark)] && (c.Op == seam.Acquire || len(n.scripts) == 0) {
+		return nil, noScript
+	}
+	switch c.Op {
+	case seam.Acquire:
+		return n.acquire(c)
+	case seam.Raise:
+		return n.raise(c)
+	case seam.Extend:
+		return n.extend(c)
+	case seam.Leave:
+		return n.leave(c)
+	case seam.Inspect:
+		return n.inspect(c)
+	case seam.Set:
+		return n.plain(c)
+	}
+	return n.giveBack(c)
+}
+
+// plain is SET NX PX.
+func (n *Node) plain(c *seam.Call) (any, error) {
+	_, there := n.lookup(c.Keys[0])
+	switch {
+	case n.full:
+		return nil, full
+	case n.readOnly:
+		return nil, readOnly
+	case there:
+		return nil, redis.Nil
+	}
+	n.keys[c.Keys[0]] = entry{token: c.Token, expires: n.now() + c.TTL}
+	return "OK", nil
+}
+
+// writable is what a script says that has something to write.
+func (n *Node) writable() error {
+	switch {
+	case n.full:
+		return full
+	case n.readOnly:
+		return readOnly
+	}
+	return nil
+}
+
+// A holding is what a node says of a key to somebody who wants to hold it: who is in his
+// way, and for how long yet; or that it is him.
+type holding struct {
+	who  string
+	rest time.Duration
+	mine bool
+}
+
+func (h holding) list() []any { return []any{h.rest.Milliseconds(), h.who} }
+
+func (n *Node) holder(key string, way ways.Way, token string) (holding, error) {
+	e, there := n.lookup(key)
+	switch {
+	case !there:
+		return holding{}, nil
+	case e.foreign:
+		return holding{}, wrongType
+	case e.set == nil:
+		return holding{e.token, e.expires - n.now(), e.token == token}, nil
+	}
+	if m := e.set[token]; ways.IsSet(way) && m.way == way && m.until >= n.now() {
+		return holding{token, 0, true}, nil
+	}
+	for _, other := range ways.Bars[way][1:] {
+		var last holding
+		for token, m := range e.set {
+			left := m.until - n.now()
+			if m.way == ways.Way(other) && left >= 0 && cmp.Or(cmp.Compare(left, last.rest), cmp.Compare(token, last.who)) > 0 {
+				last = holding{token, left, false}
+			}
+		}
+		if last.who != "" {
+			return last, nil
+		}
+	}
+	return holding{}, nil
+}
+
+// hold has a token at a key from now on.
+func (n *Node) hold(key string, way ways.Way, token string, ttl time.Duration) {
+	until := n.now() + ttl
+	if !ways.IsSet(way) {
+		n.keys[key] = entry{token: token, expires: until}
+		return
+	}
+	e, _ := n.lookup(key)
+	if e.set == nil {
+		e.set = make(map[string]mark)
+	}
+	for token, m := range e.set {
+		if m.way == way && m.until < n.now() {
+			delete(e.set, token)
+		}
+	}
+	e.set[token] = mark{way, until}
+	e.expires = max(e.expires, until)
+	n.keys[key] = e
+}
+
+// drop takes a token away that is at a key.
+func (n *Node) drop(key string, way ways.Way, token string) {
+	e := n.keys[key]
+	if delete(e.set, token); len(e.set) == 0 {
+		delete(n.keys, key)
+	}
+}
+
+// counter is the name of that which has the number of whoever holds a key like this.
+func counter(key string, way ways.Way) string {
+	if ways.Counts(way) {
+		return key
+	}
+	return key + script.BelowSuffix
+}
+
+// idle is how long a counter lives, or an hour less (in microseconds) if another
+// number of the same hour came after the one that set it.
+const (
+	idle = 25 * time.Hour
+	hour = int64(time.Hour / time.Microsecond)
+)
+
+// number is what a counter says. Under the mutex.
+func (n *Node) number(name string) int64 {
+	if c := n.counts[name]; c.expires >= n.now() {
+		return c.number
+	}
+	return 0
+}
+
+// clamp is how far from its time a node takes a number, in microseconds.
+const clamp = 500_000
+
+func (n *Node) acquire(c *seam.Call) (any, error) {
+	now, mine := n.micros(), 0
+	if c.Latest > 0 && now > c.Latest {
+		return []any{now}, nil
+	}
+	for i, key := range c.Keys {
+		h, err := n.holder(key, c.Ways[i], c.Token)
+		switch {
+		case err != nil:
+			return nil, err
+		case h.mine:
+			mine++
+		case h.who != "":
+			n.enter(c)
+			if c.Ways[i] == ways.Slot {
+				return append(h.list(), now, int64(0), n.another(c.Keys[i-1], c.Slots)), nil
+			}
+			return append(h.list(), now), nil
+		}
+	}
+	count, alone := int64(0), false
+	for i, key := range c.Keys {
+		alone = alone || !ways.IsSet(c.Ways[i])
+		count = max(count, n.number(key))
+		if c.Ways[i] == ways.Alone || c.Ways[i] == ways.Shared {
+			count = max(count, n.number(key+script.BelowSuffix))
+		}
+	}
+	switch {
+	case mine == len(c.Keys):
+		return []any{count, now}, nil
+	case c.Mark != "" && c.Mark != n.marker:
+		return []any{n.marker, now}, nil
+	}
+	for i, key := range c.Keys {
+		if c.Ways[i] == ways.Slot {
+			continue
+		}
+		if other, rest := n.queue(key).Admits(now, c.Ticket, c.Waiter, c.Ways[i]); other != nil {
+			n.enter(c)
+			return []any{rest, other.Waiter, now, int64(0)}, nil
+		}
+	}
+	if err := n.writable(); err != nil {
+		return nil, err
+	}
+	number := count
+	if alone {
+		number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)
+		for i, key := range c.Keys {
+			n.count(counter(key, c.Ways[i]), number, count)
+		}
+	}
+	for i, key := range c.Keys {
+		n.hold(key, c.Ways[i], c.Token, c.TTL)
+		if c.Ticket > 0 {
+			n.queue(key).Leave(c.Waiter, c.Ticket)
+		}
+	}
+	if c.Slots > 0 {
+		key := c.Keys[len(c.Keys)-2]
+		if slot := n.another(key, c.Slots); slot > 0 {
+			n.wake(key, ways.Slots, int(slot))
+		}
+	}
+	if alone && number == c.Fence {
+		return now, nil
+	}
+	return []any{number, now}, nil
+}
+
+// count has a counter say a number, if that is larger. One of the same hour, which is not
+// just the one after the largest, leaves it to live for as long as it did.
+func (n *Node) count(name string, number, largest int64) {
+	last := n.number(name)
+	expires := n.now() + idle
+	if number <= last {
+		return
+	}
+	if last > 0 && number != largest+1 && number/hour == last/hour {
+		expires = n.counts[name].expires
+	}
+	n.counts[name] = count{number, expires}
+}
+
+// another is a slot that is free, or none.
+func (n *Node) another(key string, slots int) int64 {
+	for i := range slots {
+		e, there := n.lookup(key + script.SlotInfix + fmt.Sprint(i+1))
+		if !there || e.foreign || e.set != nil { // to MGET, whatever is no string is nothing
+			return int64(i + 1)
+		}
+	}
+	return 0
+}
+
+func (n *Node) raise(c *seam.Call) (any, error) {
+	var behind []string
+	for i, key := range c.Keys {
+		h, err := n.holder(key, c.Ways[i], c.Token)
+		if err != nil {
+			return nil, err
+		}
+		name := counter(key, c.Ways[i])
+		ahead := n.number(name) > c.Fence
+		if !h.mine || ahead && ways.Counts(c.Ways[i]) {
+			return int64(0), nil
+		}
+		if !ahead {
+			behind = append(behind, name)
+		}
+	}
+	if len(behind) > 0 {
+		if err := n.writable(); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range behind {
+		n.counts[name] = count{c.Fence, n.now() + idle}
+	}
+	return int64(1), nil
+}
+
+func (n *Node) extend(c *seam.Call) (any, error) {
+	for i, key := range c.Keys {
+		h, err := n.holder(key, c.Ways[i], c.Token)
+		switch {
+		case err != nil:
+			return nil, err
+		case h.mine:
+		case h.who == "":
+			return int64(0), nil
+		default:
+			return h.list(), nil
+		}
+	}
+	if n.readOnly {
+		return nil, readOnly
+	}
+	for i, key := range c.Keys {
+		n.hold(key, c.Ways[i], c.Token, c.TTL)
+		if name := counter(key, c.Ways[i]); n.number(name) > 0 {
+			n.counts[name] = count{n.number(name), n.now() + idle}
+		}
+	}
+	return n.micros(), nil
+}
+
+// giveBack is what release and yield do.
+func (n *Node) giveBack(c *seam.Call) (any, error) {
+	var dropped []int
+	var other holding
+	var failed error
+	for i, key := range c.Keys {
+		h, err := n.holder(key, c.Ways[i], c.Token)
+		switch {
+		case err != nil:
+			failed = err
+		case h.mine && n.readOnly:
+			return nil, readOnly
+		case h.mine:
+			n.drop(key, c.Ways[i], c.Token)
+			dropped = append(dropped, i)
+		case h.who != "":
+			other, failed = h, nil
+		}
+	}
+	if c.Op == seam.Yield && len(dropped) > 0 && n.micros() <= c.Latest {
+		n.enter(c)
+	}
+	for _, i := range dropped {
+		n.wake(c.Keys[i], c.Ways[i], c.Slot)
+	}
+	switch {
+	case len(dropped) == len(c.Keys):
+		return int64(1), nil
+	case failed != nil:
+		return nil, failed
+	case other.who != "":
+		return other.list(), nil
+	}
+	return int64(0), nil
+}
+
+func (n *Node) inspect(c *seam.Call) (any, error) {
+	key := c.Keys[0]
+	e, there := n.lookup(key)
+	if there && e.foreign {
+		return nil, wrongType
+	}
+	pttl, number, marker := int64(-2), "", ""
+	if there {
+		pttl = (e.expires - n.now()).Milliseconds()
+	}
+	if last := n.number(key); last > 0 {
+		number = fmt.Sprint(last)
+	}
+	if c.Mark != "" {
+		marker = n.marker
+	}
+	waiting, others := []any{}, []any{}
+	for _, e := range *n.queue(key) {
+		waiting = append(waiting, e.String(), fmt.Sprint(e.Ticket))
+	}
+	score := func(token string) string {
+		return ways.Score(e.set[token].way, n.start.Add(e.set[token].until).UnixMilli())
+	}
+	for _, token := range slices.SortedFunc(maps.Keys(e.set), func(a, b string) int {
+		return cmp.Or(cmp.Compare(score(a), score(b)), cmp.Compare(a, b)) // all scores have as many digits
+	}) {
+		others = append(others, token, score(token))
+	}
+	return []any{e.token, pttl, number, marker, n.micros(), waiting, others}, nil
+}

@@ -1,0 +1,218 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/ways"
+)
+
+// A lock is one or more keys, each of which is held in a way of its own, and all at a node
+// or none (internal/script/kinds.lua). With that, kinds of locks are ways to hold keys:
+//
+//	Acquire("a")                   a alone
+//	Acquire("a", Shared())         a shared
+//	Acquire("a", Also("b"))        a alone, b alone
+//	Acquire("a/b/c")               a and a/b for what lies below them, a/b/c alone
+//	Acquire("a/b", Shared())       a for what lies below it and is shared, a/b shared
+//	Acquire("a", Slots(3))         a for a slot, and that slot alone: a:slot:2, say
+//
+// Two locks exclude each other if there is a key that they cannot both hold (ways.Bar). So
+// who locks a folder looks at one key to find whether anything below it is locked, however
+// much that is; and it costs a lock in a folder a mark on each folder above it.
+
+// Shared has the lock be one of readers: any number of them may have it at once, and
+// nobody may have it alone then. Whoever waits to have it alone keeps those out who come
+// later. One is not made into the other: release it, and acquire anew.
+func Shared() AcquireOption {
+	return acquireOption(func(a *acquisition) { a.shared = true })
+}
+
+// Also has the lock take in other names, too: all of them are had, or none. It is one
+// lock, with one token and one fence, whatever the order of the names.
+func Also(names ...string) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.also = append(a.also, names...) })
+}
+
+// Slots lets n at most have the lock at a time, each with a slot of it, of which every one
+// is as safe as a lock. All who use the name should say the same n: with a smaller one,
+// those who have one of the other slots keep it until they release it. TryAcquire asks
+// again, for another slot, as long as the nodes say that there is one.
+func Slots(n int) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.slots = &n })
+}
+
+// maxSlots keeps short what a node does to find a slot that is free.
+const maxSlots = 1000
+
+// folders gives those that a name lies in, the outermost first.
+func folders(separator, name string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for at := 0; separator != ""; at += len(separator) {
+			next := strings.Index(name[at:], separator)
+			if next < 0 {
+				return
+			}
+			if at += next; !yield(name[:at]) {
+				return
+			}
+		}
+	}
+}
+
+// lay gives the keys that the lock on some names has, and how they are held: the names
+// themselves like this, except for one that lies in another; and the folders above
+// them.
+func lay(separator string, names []string, way ways.Way) (keys []string, held string) {
+	hold := make(map[string]ways.Way)
+	for _, name := range names {
+		hold[name] = way
+	}
+	above := ways.Write
+	if way == ways.Shared {
+		above = ways.Read
+	}
+	for _, name := range slices.Sorted(maps.Keys(hold)) { // a folder comes before what lies in it
+		for folder := range folders(separator, name) {
+			if hold[folder] == way {
+				delete(hold, name)
+			}
+		}
+		if hold[name] == 0 {
+			continue
+		}
+		for folder := range folders(separator, name) {
+			hold[folder] = above
+		}
+	}
+	keys = slices.Sorted(maps.Keys(hold))
+	for _, key := range keys {
+		held += string(hold[key])
+	}
+	return keys, held
+}
+
+// normal gives a name as we know it: of a path, without a separator at its beginning or
+// end. It refuses what cannot be a lock's name.
+func (o *Options) normal(name string) (string, error) {
+	if o.Separator != "" {
+		was := name
+		name = strings.TrimSuffix(strings.TrimPrefix(name, o.Separator), o.Separator)
+		for part := range strings.SplitSeq(name, o.Separator) {
+			if part == "" {
+				return "", fmt.Errorf("the path %q has an empty part", was)
+			}
+		}
+		for folder := range folders(o.Separator, name) {
+			if err := o.nameable(folder); err != nil {
+				return "", fmt.Errorf("the path %q: %w", was, err)
+			}
+		}
+	}
+	return name, o.nameable(name)
+}
+
+// nameable says why no lock can have this name, or nothing.
+func (o *Options) nameable(name string) error {
+	for _, of := range []struct{ suffix, what string }{
+		{script.FenceSuffix, "counter"}, {script.BelowSuffix, "counter"}, {script.QueueSuffix, "queue"},
+	} {
+		if strings.HasSuffix(name, of.suffix) {
+			return fmt.Errorf("the name %q would be the key of another lock's %s: it must not end in %q", name, of.what, of.suffix)
+		}
+	}
+	if i := strings.LastIndex(name, script.SlotInfix); i >= 0 {
+		if _, err := strconv.Atoi(name[i+len(script.SlotInfix):]); err == nil {
+			return fmt.Errorf("the name %q would be the key of another lock's slot: it must not end in %q and a number", name, script.SlotInfix)
+		}
+	}
+	switch {
+	case name == "":
+		return errors.New("the name is empty")
+	case o.Prefix+name == script.Marker:
+		return fmt.Errorf("the name %q is the key of the nodes' marker", name)
+	}
+	return nil
+}
+
+// keyed finds the keys of what is wanted, and refuses what cannot be had together.
+func (a *acquisition) keyed(o *Options) error {
+	way := ways.Alone
+	switch {
+	case a.slots != nil && (*a.slots < 1 || *a.slots > maxSlots):
+		return fmt.Errorf("Slots %d: there can be 1 to %d", *a.slots, maxSlots)
+	case a.slots != nil && a.shared:
+		return errors.New("Slots and Shared do not go together: a slot is held alone")
+	case a.slots != nil && len(a.also) > 0:
+		return errors.New("Slots and Also do not go together: a slot is of one name")
+	case a.slots != nil:
+		way = ways.Slots
+	case a.shared:
+		way = ways.Shared
+	}
+	names := []string{a.name}
+	for _, name := range a.also {
+		name, err := o.normal(name)
+		if err != nil {
+			return fmt.Errorf("Also: %w", err)
+		}
+		names = append(names, name)
+	}
+	a.key = o.Prefix + a.name
+	if len(names) == 1 && o.Separator == "" {
+		a.keys, a.ways = []string{a.key}, string(way)
+	} else {
+		a.keys, a.ways = lay(o.Separator, names, way)
+		for i := range a.keys {
+			a.keys[i] = o.Prefix + a.keys[i]
+		}
+	}
+	if a.slots != nil {
+		a.keys = append(a.keys, a.key+script.SlotInfix)
+		a.ways += string(ways.Slot)
+	}
+	return nil
+}
+
+// others is how many slots there are but for one.
+func (a *acquisition) others() int {
+	if a.slots == nil {
+		return 0
+	}
+	return *a.slots - 1
+}
+
+// free is a slot that most nodes have said is free when they refused another one; 0: none.
+func free(err error) (slot int64) {
+	var why *QuorumError
+	if err == nil || !errors.As(err, &why) || why.Kind != ErrHeld {
+		return 0
+	}
+	votes := make(map[int64]int)
+	for _, node := range why.Nodes() {
+		if votes[node.slot]++; node.slot > 0 && (slot == 0 || votes[node.slot] > votes[slot]) {
+			slot = node.slot
+		}
+	}
+	return slot
+}
+
+// take has a claim be for this slot, or for any: of those who do not know which are free,
+// each by his token, so that they do not all begin with the same one.
+func (c *claim) take(slot int64, of int) {
+	if slot == 0 {
+		hash := fnv.New32a()
+		hash.Write([]byte(c.token))
+		slot = int64(hash.Sum32())%int64(of) + 1
+	}
+	c.slot, c.slots = slot, int64(of)
+	c.keys = slices.Clone(c.keys)
+	c.keys[len(c.keys)-1] += strconv.FormatInt(slot, 10)
+}
