@@ -22,6 +22,9 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	if err != nil {
 		return nil, err
 	}
+	if l, err := lk.within(ctx, a); l != nil || err != nil {
+		return l, err
+	}
 	l, err := lk.attempt(ctx, a, 0, nil)
 	for range a.others() {
 		slot := free(err)

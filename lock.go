@@ -21,6 +21,7 @@ type Lock struct {
 	locker *Locker
 	name   string
 	by     *waiter   // who waited for it; nil: nobody
+	root   *Lock     // whose hold it has joined; nil: it has one of its own
 	last   time.Time // MaxHold: it ends by then; zero: no such limit
 
 	mu        sync.Mutex
@@ -36,6 +37,9 @@ type Lock struct {
 	rounds    int32   // extensions begun
 	confirmed int32   // the last of them that a quorum confirmed
 	filled    []int32 // by node: the extension in which it was filled anew; nil: none was
+	joined    map[*Lock]struct{}
+	left      bool // released by whoever acquired it, but not by all who have joined
+	renewed   bool // of one who has joined: he has the hold renewed
 
 	renewal renewal
 }
@@ -59,6 +63,9 @@ func (l *Lock) Fence() int64 { return l.fence }
 // Until is the end of validity: no other can have the lock before it. Extending
 // moves it.
 func (l *Lock) Until() time.Time {
+	if l.root != nil {
+		return l.root.Until()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.until
@@ -83,16 +90,16 @@ func (l *Lock) Context(parent context.Context) context.Context {
 	ctx = &lockContext{ctx, l, cancel}
 	w := &watcher{cancel}
 	l.mu.Lock()
-	if l.cause != nil {
+	if why := l.gone(); why != nil {
 		l.mu.Unlock()
-		cancel(l.cause)
+		cancel(why)
 		return ctx
 	}
 	if l.watchers == nil {
 		l.watchers = make(map[*watcher]struct{})
 	}
 	l.watchers[w] = struct{}{}
-	alive := l.watch()
+	alive := l.root != nil || l.watch()
 	l.mu.Unlock()
 	if !alive {
 		l.end(errShut)
@@ -154,6 +161,10 @@ func (l *Lock) ring() {
 
 // expire ends a lock whose validity is over.
 func (l *Lock) expire() error {
+	if l.root != nil {
+		l.root.expire()
+		return l.why()
+	}
 	if !l.last.IsZero() && !l.Until().Before(l.last) {
 		return l.lose(errMaxHold)
 	}
@@ -183,14 +194,17 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 	if l.alarm != nil {
 		l.alarm.Stop()
 	}
-	if l.done != nil {
+	if l.done != nil && !l.left {
 		close(l.done)
 	}
-	watchers := l.watchers
-	l.watchers = nil
+	watchers, joined := l.watchers, l.joined
+	l.watchers, l.joined = nil, nil
 	l.mu.Unlock()
 	for w := range watchers {
 		w.cancel(cause)
+	}
+	for j := range joined {
+		j.end(cause)
 	}
 	l.locker.renewals.remove(l)
 	return cause, true
@@ -202,7 +216,7 @@ func (l *Lock) ended() <-chan struct{} {
 	defer l.mu.Unlock()
 	if l.done == nil {
 		l.done = make(chan struct{})
-		if l.cause != nil {
+		if l.gone() != nil {
 			close(l.done)
 		}
 	}
@@ -213,6 +227,14 @@ func (l *Lock) ended() <-chan struct{} {
 func (l *Lock) why() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.gone()
+}
+
+// gone is why, under the mutex.
+func (l *Lock) gone() error {
+	if l.left {
+		return cmp.Or(l.cause, errReleased)
+	}
 	return l.cause
 }
 
@@ -247,7 +269,8 @@ func (l *Lock) unwanted(i int) {
 // The error is nil; or ErrLost if the lock had ended before, or the answers show
 // that a quorum of nodes had lost it; or ErrNoQuorum if too few nodes confirmed in
 // time. Either way it is not ours any more, its contexts are done, and to release
-// it again changes nothing and returns the same.
+// it again changes nothing and returns the same. A lock that was acquired under the
+// context of another one, which takes it in, is given back with the last of them.
 func (l *Lock) Release(context.Context) error {
 	l.mu.Lock()
 	if l.released != nil { // another call is at it, or has been
@@ -258,7 +281,12 @@ func (l *Lock) Release(context.Context) error {
 	l.released = make(chan struct{})
 	l.mu.Unlock()
 	defer close(l.released)
-	l.freed = l.release()
+	switch {
+	case l.root != nil:
+		l.freed = l.quit()
+	case !l.leave():
+		l.freed = l.release()
+	}
 	return l.freed
 }
 

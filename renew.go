@@ -26,22 +26,26 @@ func (l *Lock) Extend(ctx context.Context) error {
 		return err
 	}
 	defer l.locker.leave()
+	hold := cmp.Or(l.root, l)
 	select {
-	case l.turns() <- struct{}{}:
+	case hold.turns() <- struct{}{}:
 	case <-l.ended():
 		return l.why()
 	case <-ctx.Done():
 		return ended(ctx)
 	}
 	l.locker.opts.host.Woke(seam.Caller, l.token, -1)
-	defer func() { <-l.turn }()
-	r := l.locker.newRound(opExtend, l, nil)
+	defer func() { <-hold.turn }()
+	if why := l.why(); why != nil {
+		return why
+	}
+	r := l.locker.newRound(opExtend, hold, nil)
 	defer r.drop()
-	if err := l.beginExtension(r); err != nil {
+	if err := hold.beginExtension(r); err != nil {
 		return err
 	}
 	r.wait(ctx, l.locker.nodeTimeout(l.ttl))
-	return l.endExtension(r, ended(ctx))
+	return hold.endExtension(r, ended(ctx))
 }
 
 // turns gives the channel by which extensions of one lock take turns.
@@ -106,8 +110,9 @@ func (l *Lock) endExtension(r *round, cause error) error {
 // lock has ended, and returns why, nil if it was released. It blocks, and is
 // meant for a goroutine of the caller's; [Renewed] and [Locker.Do] need none.
 func (l *Lock) KeepAlive(ctx context.Context) error {
-	l.locker.renewals.keep(l)
-	defer l.locker.renewals.unkeep(l)
+	hold := cmp.Or(l.root, l)
+	l.locker.renewals.keep(hold)
+	defer l.locker.renewals.unkeep(hold)
 	select {
 	case <-ctx.Done():
 		return nil

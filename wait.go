@@ -28,6 +28,9 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	if err != nil {
 		return nil, err
 	}
+	if l, err := lk.within(ctx, a); l != nil || err != nil {
+		return l, err
+	}
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,235 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// path has names be paths.
+func path() *Options { return &Options{Separator: "/"} }
+
+// TestJoin: under a lock's context, a lock that it takes in is the same hold: nothing is
+// sent, and releasing the inner one gives nothing away.
+func TestJoin(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		outer, inner string
+		of, in       []AcquireOption
+	}{
+		{"the same name", "a", "a", nil, nil},
+		{"below", "a", "a/b/c", nil, nil},
+		{"shared in alone", "a", "a", nil, []AcquireOption{Shared()}},
+		{"shared in shared", "a", "a", []AcquireOption{Shared()}, []AcquireOption{Shared()}},
+		{"below, shared in shared", "a", "a/b", []AcquireOption{Shared()}, []AcquireOption{Shared()}},
+		{"one of several", "a", "b", []AcquireOption{Also("b")}, nil},
+		{"several", "a", "b", []AcquireOption{Also("b", "c")}, []AcquireOption{Also("a/x", "c")}},
+		{"a slot of it", "a", "a", []AcquireOption{Slots(2)}, []AcquireOption{Slots(2)}},
+		{"a slot, in alone", "a", "a", nil, []AcquireOption{Slots(2)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				lk := ms.locker(t, path())
+				o, err := lk.opts.acquisition(tt.outer, tt.of)
+				if err != nil {
+					t.Fatal(err)
+				}
+				outer := lk.newLock(o, 0)
+				outer.until = time.Now().Add(time.Minute)
+				ctx := outer.Context(t.Context())
+				inner, err := lk.TryAcquire(ctx, tt.inner, tt.in...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if inner.Token() != outer.Token() || inner.Fence() != outer.Fence() || !inner.Until().Equal(outer.Until()) {
+					t.Errorf("%v is not of the hold of %v", inner, outer)
+				}
+				within := inner.Context(ctx)
+				if err := inner.Release(ctx); err != nil {
+					t.Error(err)
+				}
+				if context.Cause(within) != errReleased || ctx.Err() != nil {
+					t.Errorf("after the inner one was released: %v, and the outer one %v", context.Cause(within), ctx.Err())
+				}
+			})
+		})
+	}
+}
+
+// TestMoreThanHeld: whoever wants more than he has is refused at once. He would wait for
+// himself.
+func TestMoreThanHeld(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		outer, inner string
+		of, in       []AcquireOption
+		says         string
+	}{
+		{"alone in shared", "a", "a", []AcquireOption{Shared()}, nil, `"a" (shared)`},
+		{"alone below shared", "a", "a/b", []AcquireOption{Shared()}, nil, `"a" (shared)`},
+		{"the folder", "a/b", "a", nil, nil, `"a/b" (alone)`},
+		{"the folder, shared", "a/b", "a", []AcquireOption{Shared()}, []AcquireOption{Shared()}, `"a/b" (shared)`},
+		{"one more", "a", "a", nil, []AcquireOption{Also("b")}, `"a" (alone)`},
+		{"alone in a slot", "a", "a", []AcquireOption{Slots(2)}, nil, `"a" (slot 1 of 2)`},
+		{"shared in a slot", "a", "a", []AcquireOption{Slots(2)}, []AcquireOption{Shared()}, `"a" (slot 1 of 2)`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				lk := ms.locker(t, path())
+				o, err := lk.opts.acquisition(tt.outer, tt.of)
+				if err != nil {
+					t.Fatal(err)
+				}
+				outer := lk.newLock(o, 1)
+				outer.until = time.Now().Add(time.Minute)
+				_, err = lk.Acquire(outer.Context(t.Context()), tt.inner, tt.in...)
+				if err == nil || !strings.Contains(err.Error(), tt.says) || errors.Is(err, ErrHeld) {
+					t.Errorf("%v, want it to say %s", err, tt.says)
+				}
+			})
+		})
+	}
+}
+
+// TestNotJoined: what has nothing to do with the lock of the context is acquired, and so is
+// what another Locker has, or a lock that has ended.
+func TestNotJoined(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk, other := ms.locker(t, path()), ms.locker(t, path())
+		outer, err := lk.TryAcquire(t.Context(), "a/b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := outer.Context(t.Context())
+		for _, name := range []string{"a1", "b"} {
+			l, err := lk.TryAcquire(ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Token() == outer.Token() {
+				t.Errorf("%q has been joined", name)
+			}
+			if err := l.Release(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+		if l, err := other.TryAcquire(ctx, "a/b"); !errors.Is(err, ErrHeld) {
+			t.Errorf("another Locker has %v, %v", l, err)
+		}
+		if err := outer.Release(ctx); err != nil {
+			t.Error(err)
+		}
+		if l, err := lk.TryAcquire(ctx, "a/b"); err == nil || l != nil {
+			t.Errorf("under the context of a lock that was released: %v", l)
+		}
+	})
+}
+
+// TestLastOneGivesBack: a hold ends with the last who is in it, whoever comes last; and the
+// one who has left is told that his is over.
+func TestLastOneGivesBack(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		outer, err := lk.TryAcquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := outer.Context(t.Context())
+		first, err1 := lk.TryAcquire(ctx, "a", Renewed())
+		second, err2 := lk.TryAcquire(first.Context(ctx), "a")
+		if err1 != nil || err2 != nil {
+			t.Fatal(err1, err2)
+		}
+		kept := make(chan error, 1)
+		go func() { kept <- outer.KeepAlive(t.Context()) }()
+		pass(0)
+		if err := outer.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if err := <-kept; err != nil {
+			t.Errorf("keeping alive what was released: %v", err)
+		}
+		if context.Cause(ctx) != errReleased || outer.Extend(t.Context()) != errReleased {
+			t.Error("whoever has released it is not told so")
+		}
+		if context.Cause(outer.Context(t.Context())) != errReleased {
+			t.Error("it has a context that lives")
+		}
+		pass(time.Minute) // the first one has it renewed
+		if n := ms.held("a", second.Token()); n != 3 || second.Extend(t.Context()) != nil {
+			t.Errorf("the lock is on %d nodes while there is somebody in it", n)
+		}
+		if err := second.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := ms.held("a", second.Token()); n != 3 {
+			t.Errorf("the lock is on %d nodes while there is somebody in it", n)
+		}
+		if err := first.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		pass(0)
+		if left := ms.left(); len(left) > 0 {
+			t.Error(left)
+		}
+	})
+}
+
+// TestJoinedAreTold: whoever has joined is told when the hold is lost, also if he alone
+// looks.
+func TestJoinedAreTold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		outer, err := lk.TryAcquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := lk.TryAcquire(outer.Context(t.Context()), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := inner.Context(t.Context())
+		<-ctx.Done()
+		if cause := context.Cause(ctx); cause != errExpired || time.Until(inner.Until()) > 0 {
+			t.Errorf("told %v with %v left", cause, time.Until(inner.Until()))
+		}
+		for _, l := range []*Lock{inner, outer} {
+			if err := l.Release(t.Context()); !errors.Is(err, ErrLost) {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestDoInDo: nested calls run under one hold, which is renewed until the outer one ends.
+func TestDoInDo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, path())
+		err := lk.Do(t.Context(), "a", func(ctx context.Context, outer *Lock) error {
+			err := lk.Do(ctx, "a/b", func(ctx context.Context, inner *Lock) error {
+				if inner.Token() != outer.Token() || inner.Name() != "a/b" {
+					t.Errorf("%v is not of the hold of %v", inner, outer)
+				}
+				pass(time.Minute)
+				return ctx.Err()
+			})
+			pass(time.Minute)
+			return errors.Join(err, ctx.Err())
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		pass(0)
+		if left := ms.left(); len(left) > 0 {
+			t.Error(left)
+		}
+	})
+}
