@@ -49,8 +49,9 @@ func Slots(n int) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.slots = &n })
 }
 
-// maxSlots keeps short what a node does to find a slot that is free.
-const maxSlots = 1000
+// MaxSlots is how many there can be: it keeps short what a node does to find one that is
+// free.
+const MaxSlots = 1000
 
 // folders gives those that a name lies in, the outermost first.
 func folders(separator, name string) iter.Seq[string] {
@@ -146,8 +147,8 @@ func (o *Options) nameable(name string) error {
 func (a *acquisition) keyed(o *Options) error {
 	way := ways.Alone
 	switch {
-	case a.slots != nil && (*a.slots < 1 || *a.slots > maxSlots):
-		return fmt.Errorf("Slots %d: there can be 1 to %d", *a.slots, maxSlots)
+	case a.slots != nil && (*a.slots < 1 || *a.slots > MaxSlots):
+		return fmt.Errorf("Slots %d: there can be 1 to %d", *a.slots, MaxSlots)
 	case a.slots != nil && a.shared:
 		return errors.New("Slots and Shared do not go together: a slot is held alone")
 	case a.slots != nil && len(a.also) > 0:

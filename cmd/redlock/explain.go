@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,8 +17,12 @@ import (
 // command did not run.
 func notAcquired(cfg *runConfig, err error) error {
 	var why *redlock.QuorumError
-	if !errors.As(err, &why) {
+	switch {
+	case errors.As(err, &why):
+	case errors.Is(err, context.DeadlineExceeded):
 		return fail(exitNoQuorum, "", "%v", err)
+	default:
+		return fail(exitUsage, "see redlock help run", "%s", plain(err))
 	}
 	within := fmt.Sprintf("not acquired within --timeout %v: ", cfg.timeout)
 	patience := fmt.Sprintf("wait longer than --timeout %v, or without --timeout for as long as it takes", cfg.timeout)

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
@@ -23,8 +25,25 @@ type lockFlags struct {
 // runConfig is what the command line of redlock run says.
 type runConfig struct {
 	lockFlags
-	key  string
-	argv []string // the command
+	keys      []string // one at least
+	shared    bool
+	slots     int // 0: it is no matter of slots
+	separator string
+	argv      []string // the command
+}
+
+// kind is what is asked of the library beyond the first key.
+func (c *runConfig) kind() (options []redlock.AcquireOption) {
+	if len(c.keys) > 1 {
+		options = append(options, redlock.Also(c.keys[1:]...))
+	}
+	if c.shared {
+		options = append(options, redlock.Shared())
+	}
+	if c.slots > 0 {
+		options = append(options, redlock.Slots(c.slots))
+	}
+	return append(options, redlock.Renewed())
 }
 
 // prepareConfig is what the command line of redlock prepare says.
@@ -46,7 +65,7 @@ func parseRun(args []string) (*runConfig, error) {
 	cfg := &runConfig{lockFlags: noFlags}
 	values := cfg.values()
 	values["--key"] = func(value string) error {
-		cfg.key = value
+		cfg.keys = append(cfg.keys, value)
 		switch {
 		case value == "":
 			return fail(exitUsage, "give the lock a name", "--key is empty")
@@ -55,7 +74,19 @@ func parseRun(args []string) (*runConfig, error) {
 		}
 		return nil
 	}
-	given, rest, err := scan("run", args, values, nil)
+	values["--slots"] = func(value string) (err error) {
+		if cfg.slots, err = strconv.Atoi(value); err != nil || cfg.slots < 1 || cfg.slots > redlock.MaxSlots {
+			return fail(exitUsage, "it is how many may have the lock at a time", "--slots %s is not a number from 1 to %d", value, redlock.MaxSlots)
+		}
+		return nil
+	}
+	values["--separator"] = func(value string) error {
+		if cfg.separator = value; value == "" {
+			return fail(exitUsage, "leave it out if keys are no paths", "--separator is empty")
+		}
+		return nil
+	}
+	given, rest, err := scan("run", args, values, map[string]*bool{"--shared": &cfg.shared})
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +95,10 @@ func parseRun(args []string) (*runConfig, error) {
 	switch {
 	case !given["--key"]:
 		return nil, fail(exitUsage, example, "--key is missing: the name of the lock")
+	case given["--slots"] && cfg.shared:
+		return nil, fail(exitUsage, "one command has one slot alone", "--slots and --shared do not go together")
+	case given["--slots"] && len(cfg.keys) > 1:
+		return nil, fail(exitUsage, "a slot is of one key", "--slots and several --key do not go together")
 	case len(cfg.argv) == 0:
 		return nil, fail(exitUsage, example, "the command to run is missing")
 	}
@@ -120,8 +155,7 @@ func (f *lockFlags) values() map[string]func(value string) error {
 // scan reads the flags at the beginning of a command's arguments, and gives those
 // that are there, and what comes after them. It is written out, and not the flag
 // package's, for errors that name flag and value, and to refuse what that one lets
-// pass: a second --key would replace the first without a word, where somebody may
-// have meant to lock both.
+// pass: a second --ttl would replace the first without a word.
 func scan(command string, args []string, values map[string]func(value string) error, switches map[string]*bool) (given map[string]bool, rest []string, err error) {
 	given = make(map[string]bool)
 	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
@@ -139,8 +173,8 @@ func scan(command string, args []string, values map[string]func(value string) er
 		case !takesValue && !isSwitch:
 			return nil, nil, fail(exitUsage, "the flags are "+strings.Join(append(slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(switches))...), ", ")+"; see redlock help "+command,
 				"%s: unknown flag %s", command, name)
-		case given[name] && name != "--node":
-			return nil, nil, fail(exitUsage, "of all flags, only --node may be repeated", "%s is given twice", name)
+		case given[name] && name != "--node" && name != "--key":
+			return nil, nil, fail(exitUsage, "of all flags, only --node and --key may be repeated", "%s is given twice", name)
 		case isSwitch && inline:
 			return nil, nil, fail(exitUsage, "", "%s takes no value", name)
 		case isSwitch:

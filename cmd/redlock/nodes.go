@@ -91,9 +91,10 @@ func hostIn(text string) string {
 }
 
 // connect opens a Locker. Errors are about the nodes: the flags have been checked.
-func (c *command) connect(urls []string, ttl time.Duration) (*redlock.Locker, *quarantines, error) {
+func (c *command) connect(urls []string, opts *redlock.Options) (*redlock.Locker, *quarantines, error) {
 	nodes := &quarantines{say: c.say, nodes: len(urls)}
-	locker, err := redlock.Connect(urls, &redlock.Options{TTL: ttl, Hooks: c.hooks(nodes)})
+	opts.Hooks = c.hooks(nodes)
+	locker, err := redlock.Connect(urls, opts)
 	if err == nil {
 		return locker, nodes, nil
 	}

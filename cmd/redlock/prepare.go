@@ -35,7 +35,7 @@ func (c *command) prepare(args []string) (code int, err error) {
 
 	signals, restore := catchSignals()
 	defer restore()
-	locker, nodes, err := c.connect(urls, cfg.ttl)
+	locker, nodes, err := c.connect(urls, &redlock.Options{TTL: cfg.ttl})
 	if err != nil {
 		return 0, err
 	}

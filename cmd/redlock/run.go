@@ -53,7 +53,7 @@ func (c *command) run(args []string) (code int, err error) {
 		defer cluster.Close()
 		urls = cluster.URLs()
 	}
-	locker, nodes, err := c.connect(urls, cfg.ttl)
+	locker, nodes, err := c.connect(urls, &redlock.Options{TTL: cfg.ttl, Separator: cfg.separator})
 	if err != nil {
 		return 0, err
 	}
@@ -78,11 +78,11 @@ func (c *command) run(args []string) (code int, err error) {
 	}
 	if !lost && errors.Is(gaveBack, redlock.ErrLost) { // in the instant in which the command ended
 		lost = true
-		c.say("lost %q: %s", cfg.key, plain(gaveBack))
+		c.say("lost %q: %s", cfg.keys[0], plain(gaveBack))
 	}
 	if lost {
 		return 0, fail(exitLost, "others may have had the lock while it still ran: look at what it has done before you trust it",
-			"%q was not ours to the end of the command (%v)", cfg.key, ended)
+			"%q was not ours to the end of the command (%v)", cfg.keys[0], ended)
 	}
 	return status(ended), nil
 }
@@ -124,7 +124,7 @@ func (c *command) await(locker *redlock.Locker, nodes *quarantines, cfg *runConf
 			_ = lock.Release(ctx)
 		}
 		number, _ := by.Signal.(syscall.Signal)
-		return nil, fail(exitSignal+int(number), "", "%v ended the waiting for %q; the command was not started", by, cfg.key)
+		return nil, fail(exitSignal+int(number), "", "%v ended the waiting for %q; the command was not started", by, cfg.keys[0])
 	case err != nil:
 		return nil, notAcquired(cfg, err)
 	}
@@ -140,13 +140,13 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *qu
 		ctx, cancel = context.WithTimeout(ctx, cfg.timeout)
 		defer cancel()
 	}
-	lock, first := locker.TryAcquire(ctx, cfg.key, redlock.Renewed())
+	lock, first := locker.TryAcquire(ctx, cfg.keys[0], cfg.kind()...)
 	var why *redlock.QuorumError
 	for errors.As(first, &why) && nodes.wait() > 0 {
 		if !outlast(ctx, locker, nodes, cfg) {
 			return nil, first
 		}
-		lock, first = locker.TryAcquire(ctx, cfg.key, redlock.Renewed())
+		lock, first = locker.TryAcquire(ctx, cfg.keys[0], cfg.kind()...)
 	}
 	nodes.tell("", "")
 	if !errors.As(first, &why) || cfg.timeout == 0 {
@@ -154,7 +154,7 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *qu
 	}
 	notice := time.AfterFunc(quiet, func() { c.say("waiting for %s", reason(why)) })
 	defer notice.Stop()
-	lock, last := locker.Acquire(ctx, cfg.key, redlock.Renewed())
+	lock, last := locker.Acquire(ctx, cfg.keys[0], cfg.kind()...)
 	if last != nil && ctx.Err() != nil && unfinished(last) {
 		return nil, first
 	}
@@ -167,7 +167,7 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *qu
 func outlast(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cfg *runConfig) bool {
 	// The round before this was over as soon as it could not be won. Now all nodes
 	// have time to answer, and to be in what we tell.
-	_, _ = locker.Inspect(ctx, cfg.key)
+	_, _ = locker.Inspect(ctx, cfg.keys[0])
 	wait := nodes.wait() + stragglers
 	deadline, limited := ctx.Deadline()
 	if cfg.timeout == 0 || limited && time.Until(deadline) < wait {

@@ -31,7 +31,15 @@ const usageRun = `redlock run waits for a lock, runs a command while it holds it
 Usage:
     redlock run --key KEY [flags] -- CMD [ARG ...]
 
-    --key KEY      the lock's name, and the key that it has on the nodes
+    --key KEY      the lock's name, and the key that it has on the nodes. Repeated:
+                   all of them are locked, or none
+    --shared       with others who say so, too: readers, of whom there may be any
+                   number as long as nobody has the lock alone
+    --slots N      with N-1 others at most who say so, too. Not with --shared, or
+                   several keys
+    --separator S  keys are paths whose parts S separates, and a lock takes in what
+                   lies below it: with / a lock on a/b excludes a and a/b/c, and
+                   not a/c. Everybody who uses the same nodes should give the same.
     --node URL     a Redis server: redis://[user:password@]host:port[/db],
                    rediss://... for TLS, or unix:///path/to/socket; several are
                    separated by commas or spaces, and --node may be repeated.
@@ -49,12 +57,13 @@ Usage:
     D is a duration like 500ms, 30s or 1m30s.
 
 CMD gets stdin, stdout and stderr, and in its environment
-    REDLOCK_KEY    the lock's name
+    REDLOCK_KEY    the lock's name: of several, the first
     REDLOCK_TOKEN  the value that its key has on the nodes
     REDLOCK_FENCE  a number, larger than that of every earlier lock on KEY. If
                    CMD sends it along with what it writes, and the receiver
                    refuses smaller ones than it has seen, then a CMD that was
                    stopped for longer than its lock lasted can do no harm.
+                   With --shared it is that of the last lock before that was not.
 
 A node that is new, was restarted or has lost its data has no vote for as long as
 a lock that it may have forgotten: --ttl and a little more, at least 2s. That is a
