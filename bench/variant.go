@@ -20,15 +20,16 @@ type variant struct {
 var (
 	//go:embed plain/acquire.lua
 	plainAcquire []byte
-	//go:embed plain/queue.lua
-	plainQueue []byte
 	//go:embed plain/release.lua
 	plainRelease []byte
 )
 
 func plainScripts() variant {
 	return variant{contender.Plain, func(string) (map[string][]byte, error) {
-		return map[string][]byte{"acquire.lua": plainAcquire, "queue.lua": plainQueue, "release.lua": plainRelease}, nil
+		return map[string][]byte{
+			"acquire.lua": plainAcquire, "release.lua": plainRelease,
+			"acquire_alone.lua": nil, "release_alone.lua": nil, "kinds.lua": nil, "queue.lua": nil,
+		}, nil
 	}}
 }
 
@@ -37,11 +38,8 @@ type cut struct{ from, to string }
 
 // queueCuts are what the scripts do about the queue. What is sent to them stays.
 var queueCuts = map[string][]cut{
-	"queue.lua": {{"local function first(", "\nend\n"}, {"local function leave(", "\nend\n"}, {"local function enter(", "\nend\n"}, {"local function wake(", "\nend\n"}},
-	"acquire.lua": {
-		{"local ticket =", "\n"}, {"  if ticket > 0 then\n    enter(", "\n  end\n"}, {"if ticket >= 0 then", "\nend\n"},
-	},
-	"release.lua": {{"  if redis.call('EXISTS', KEYS[2])", "\n  end\n"}},
+	"acquire_alone.lua": {{", queue", ""}},
+	"release_alone.lua": {{" and redis.call('EXISTS', KEYS[1] .. ':queue')", "== 0"}},
 }
 
 // queueless has the library's own scripts less the queue.

@@ -81,35 +81,32 @@ local function another(key)
   return 0
 end
 
--- One look at all keys and queues: as a rule there is nothing. One more has the counters,
--- and the marker.
-local looks, names = {}, {}
-for key, _, i in each(ways) do
-  looks[2 * i - 1], looks[2 * i] = key, key .. ':queue'
-  names[2 * i - 1], names[2 * i] = key .. ':fence', key .. ':below'
-end
-names[2 * locks + 1] = KEYS[locks + 1]
-local busy = redis.call('EXISTS', unpack(looks)) > 0
-
 local mine = 0
-if busy then
-  for key, way, i in each(ways) do
-    local who, rest = holder(key, way, token)
-    if who == true then
-      mine = mine + 1
-    elseif type(who) == 'table' then
-      return who
-    elseif who and way == 'o' then
-      return refuse({rest, who, clock(), 0, another(KEYS[i - 1])})
-    elseif who then
-      return refuse({rest, who, clock()})
-    end
+for i = 1, locks do
+  local way = string.sub(ways, i, i)
+  local who, rest = holder(KEYS[i], way, token)
+  if who == true then
+    mine = mine + 1
+  elseif type(who) == 'table' then
+    return who
+  elseif who and way == 'o' then
+    return refuse({rest, who, clock(), 0, another(KEYS[i - 1])})
+  elseif who then
+    return refuse({rest, who, clock()})
   end
 end
 
+-- All counters and the marker with one look, and another at all queues.
+local names, queues = {}, {}
+for i = 1, locks do
+  names[2 * i - 1], names[2 * i] = KEYS[i] .. ':fence', KEYS[i] .. ':below'
+  queues[i] = KEYS[i] .. ':queue'
+end
+names[2 * locks + 1] = KEYS[locks + 1]
 local found = redis.call('MGET', unpack(names))
 local count, was = 0, {}
-for key, way, i in each(ways) do
+for i = 1, locks do
+  local key, way = KEYS[i], string.sub(ways, i, i)
   local own, below = tonumber(found[2 * i - 1] or 0), tonumber(found[2 * i] or 0)
   if not own or not below then
     return redis.error_reply('WRONGTYPE ' .. key .. (own and ':below' or ':fence') .. ' is no number: it cannot be the counter of ' .. key)
@@ -131,10 +128,11 @@ if KEYS[locks + 1] then
 end
 
 local entries
-if busy and ticket >= 0 then
-  for key, way, i in each(ways) do
+if ticket >= 0 and redis.call('EXISTS', unpack(queues)) > 0 then
+  for i = 1, locks do
+    local key, way = KEYS[i], string.sub(ways, i, i)
     if way ~= 'o' then
-      local waiter, rest, member = ahead(key .. ':queue', way, ARGV[7], ticket)
+      local waiter, rest, member = ahead(queues[i], way, ARGV[7], ticket)
       if waiter then
         return refuse({rest, waiter, clock(), 0})
       elseif member then
@@ -149,7 +147,8 @@ local alone, proposed = string.find(ways, '[xo]'), ARGV[3] + 0
 local number = count
 if alone then
   number = math.max(math.min(math.max(proposed, clock() - 500000), clock() + 500000), count + 1)
-  for key, way, i in each(ways) do
+  for i = 1, locks do
+    local key, way = KEYS[i], string.sub(ways, i, i)
     local name, from = counter(key, way), was[i]
     if number <= from then
       -- Something else below is ahead.
@@ -160,15 +159,16 @@ if alone then
     end
   end
 end
-for key, way in each(ways) do
+for i = 1, locks do
+  local key, way = KEYS[i], string.sub(ways, i, i)
   hold(key, way, token, ARGV[2])
 end
 if entries then
   for i, member in pairs(entries) do
-    redis.call('ZREM', KEYS[i] .. ':queue', member)
+    redis.call('ZREM', queues[i], member)
   end
 end
-if ARGV[11] ~= '0' and redis.call('EXISTS', KEYS[locks - 1] .. ':queue') == 1 then
+if ARGV[11] ~= '0' and redis.call('EXISTS', queues[locks - 1]) == 1 then
   local slot = another(KEYS[locks - 1])
   if slot > 0 then
     wake(KEYS[locks - 1], 'l', slot)

@@ -13,7 +13,8 @@
 -- made again here: the caller must know which nodes were filled up anew, since
 -- those say nothing about the time in between. The node's marker is not asked: a
 -- key that is still mine was not forgotten.
-for key, way in each(ARGV[3]) do
+for i = 1, #ARGV[3] do
+  local key, way = KEYS[i], string.sub(ARGV[3], i, i)
   local who, rest = holder(key, way, ARGV[1])
   if not who then
     return 0
@@ -23,7 +24,8 @@ for key, way in each(ARGV[3]) do
     return {rest, who}
   end
 end
-for key, way in each(ARGV[3]) do
+for i = 1, #ARGV[3] do
+  local key, way = KEYS[i], string.sub(ARGV[3], i, i)
   redis.call('PEXPIRE', counter(key, way), 90000000) -- first: a server that is full lets a script go on that has written
   if range[way] then
     hold(key, way, ARGV[1], ARGV[2])

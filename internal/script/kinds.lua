@@ -37,17 +37,6 @@ local function millis()
   return math.floor(clock() / 1000)
 end
 
--- each goes through the keys: the key, the way to hold it, and which one it is.
-local function each(ways)
-  local i = 0
-  return function()
-    i = i + 1
-    if i <= #ways then
-      return KEYS[i], string.sub(ways, i, i), i
-    end
-  end
-end
-
 -- holder gives who is in the way of holding a key like this, and for how many
 -- milliseconds yet; true if the token is there itself; nil if it is free; and an error
 -- to be returned if it is no lock.

@@ -9,7 +9,8 @@
 -- Atomic, because the lock may be free and waiting for him alone: then the next one
 -- must be told, and nobody else would.
 local left = 0
-for key, way in each(ARGV[3]) do
+for i = 1, #ARGV[3] do
+  local key, way = KEYS[i], string.sub(ARGV[3], i, i)
   if way ~= 'o' and leave(key .. ':queue', ARGV[1], ARGV[2]) then
     wake(key, way)
     left = 1

@@ -71,7 +71,8 @@ end
 -- cannot note him down (it is full, or takes no writes) is no reason not to answer.
 local function enter(ways, waiter, ticket, lease, owner)
   local deadline = string.format('%.0f', millis() + lease)
-  for key, way in each(ways) do
+  for i = 1, #ways do
+    local key, way = KEYS[i], string.sub(ways, i, i)
     if way ~= 'o' then
       local queue = key .. ':queue'
       leave(queue, waiter, ticket)
@@ -84,16 +85,16 @@ end
 -- wake tells those in the queue of a key, and nobody else, whose turn it is and who could
 -- not hold it as long as it was held, or waited for, the way that has ended now: the first,
 -- and those behind him who can hold it together with all before them. Who waits for a slot
--- is told which one is free. A server that will not let us publish (ACL) still gives back
+-- is told which one is free. Where it is known that nobody holds it, nobody looks. A server that will not let us publish (ACL) still gives back
 -- what it is asked to.
-local function wake(key, way, slot)
+local function wake(key, way, slot, free)
   local before = ''
   for _, _, waiter, his in line(key .. ':queue') do
     local turn = clash(his, way)
     for other in string.gmatch(before, '.') do
       turn = turn and not clash(his, other)
     end
-    if turn and not holder(key, his, '') then
+    if turn and (free or not holder(key, his, '')) then
       local message = waiter
       if slot and his == 'l' then
         message = waiter .. ' ' .. slot
@@ -113,7 +114,8 @@ end
 -- those are woken whose turn it is.
 local function giveBack(ways, token, slot, again)
   local all, dropped, other, rest = true, {}
-  for key, way, i in each(ways) do
+  for i = 1, #ways do
+    local key, way = KEYS[i], string.sub(ways, i, i)
     local who, left = holder(key, way, token)
     if who == true then
       if range[way] then
@@ -132,9 +134,10 @@ local function giveBack(ways, token, slot, again)
   if again and next(dropped) then
     again()
   end
-  for key, way, i in each(ways) do
+  for i = 1, #ways do
+    local key, way = KEYS[i], string.sub(ways, i, i)
     if dropped[i] and redis.call('EXISTS', key .. ':queue') == 1 then
-      wake(key, way, slot)
+      wake(key, way, slot, not range[way]) -- what was held alone is free
     end
   end
   if all then

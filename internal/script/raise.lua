@@ -12,7 +12,8 @@
 -- a copy of this request knows nothing of. That of what lies below may be past it at
 -- any time: others hold something there, too.
 local number, behind = ARGV[2] + 0, {}
-for key, way in each(ARGV[3]) do
+for i = 1, #ARGV[3] do
+  local key, way = KEYS[i], string.sub(ARGV[3], i, i)
   local who = holder(key, way, ARGV[1])
   if type(who) == 'table' then
     return who

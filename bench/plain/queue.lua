@@ -1,1 +1,0 @@
--- queue, with nothing in it: the plain scripts know nobody who waits.
