@@ -21,6 +21,7 @@ func scenarios() []scenario {
 		{"uncontended", "Lock and unlock, one caller", uncontended},
 		{"fence", "What the fence costs, and the proof that a node has not forgotten", fence},
 		{"throughput", "Many callers, each on names of its own", throughput},
+		{"kinds", "Kinds of lock", kinds},
 		{"waiting", "Many who wait for the same name", waiting},
 		{"hung", "Nodes that accept requests and do not answer (SIGSTOP)", hung},
 		{"killed", "Nodes whose process is gone", killed},

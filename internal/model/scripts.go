@@ -124,7 +124,7 @@ func (n *Node) hold(key string, way ways.Way, token string, ttl time.Duration) {
 }
 
 // drop takes a token away that is at a key.
-func (n *Node) drop(key string, way ways.Way, token string) {
+func (n *Node) drop(key, token string) {
 	e := n.keys[key]
 	if delete(e.set, token); len(e.set) == 0 {
 		delete(n.keys, key)
@@ -312,13 +312,14 @@ func (n *Node) giveBack(c *seam.Call) (any, error) {
 	var failed error
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Ways[i], c.Token)
+		m, marked := n.keys[key].set[c.Token] // perhaps it does not count any more
 		switch {
 		case err != nil:
 			failed = err
-		case h.mine && n.readOnly:
+		case h.mine && n.readOnly, marked && n.readOnly:
 			return nil, readOnly
-		case h.mine:
-			n.drop(key, c.Ways[i], c.Token)
+		case h.mine, marked && m.way == c.Ways[i]:
+			n.drop(key, c.Token)
 			dropped = append(dropped, i)
 		case h.who != "":
 			other, failed = h, nil

@@ -81,10 +81,21 @@ local function another(key)
   return 0
 end
 
-local mine = 0
+-- One look at all keys and queues, which are mostly not there, and one at the counters and
+-- the marker.
+local looks, names, queues = {}, {}, {}
 for i = 1, locks do
+  local key = KEYS[i]
+  names[2 * i - 1], names[2 * i], queues[i] = key .. ':fence', key .. ':below', key .. ':queue'
+  looks[2 * i - 1], looks[2 * i] = key, queues[i]
+end
+names[2 * locks + 1] = KEYS[locks + 1]
+local busy = redis.call('EXISTS', unpack(looks)) > 0
+local mine, left = 0, {}
+for i = 1, busy and locks or 0 do
   local way = string.sub(ways, i, i)
-  local who, rest = holder(KEYS[i], way, token)
+  local who, rest, ttl = holder(KEYS[i], way, token)
+  left[i] = ttl
   if who == true then
     mine = mine + 1
   elseif type(who) == 'table' then
@@ -96,13 +107,6 @@ for i = 1, locks do
   end
 end
 
--- All counters and the marker with one look, and another at all queues.
-local names, queues = {}, {}
-for i = 1, locks do
-  names[2 * i - 1], names[2 * i] = KEYS[i] .. ':fence', KEYS[i] .. ':below'
-  queues[i] = KEYS[i] .. ':queue'
-end
-names[2 * locks + 1] = KEYS[locks + 1]
 local found = redis.call('MGET', unpack(names))
 local count, was = 0, {}
 for i = 1, locks do
@@ -128,7 +132,7 @@ if KEYS[locks + 1] then
 end
 
 local entries
-if ticket >= 0 and redis.call('EXISTS', unpack(queues)) > 0 then
+if busy and ticket >= 0 then
   for i = 1, locks do
     local key, way = KEYS[i], string.sub(ways, i, i)
     if way ~= 'o' then
@@ -161,7 +165,7 @@ if alone then
 end
 for i = 1, locks do
   local key, way = KEYS[i], string.sub(ways, i, i)
-  hold(key, way, token, ARGV[2])
+  hold(key, way, token, ARGV[2], left[i])
 end
 if entries then
   for i, member in pairs(entries) do

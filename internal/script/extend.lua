@@ -13,9 +13,11 @@
 -- made again here: the caller must know which nodes were filled up anew, since
 -- those say nothing about the time in between. The node's marker is not asked: a
 -- key that is still mine was not forgotten.
+local left = {}
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
-  local who, rest = holder(key, way, ARGV[1])
+  local who, rest, ttl = holder(key, way, ARGV[1])
+  left[i] = ttl
   if not who then
     return 0
   elseif type(who) == 'table' then
@@ -28,7 +30,7 @@ for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
   redis.call('PEXPIRE', counter(key, way), 90000000) -- first: a server that is full lets a script go on that has written
   if range[way] then
-    hold(key, way, ARGV[1], ARGV[2])
+    hold(key, way, ARGV[1], ARGV[2], left[i])
   else
     redis.call('PEXPIRE', key, ARGV[2])
   end

@@ -37,51 +37,70 @@ local function millis()
   return math.floor(clock() / 1000)
 end
 
--- holder gives who is in the way of holding a key like this, and for how many
--- milliseconds yet; true if the token is there itself; nil if it is free; and an error
--- to be returned if it is no lock.
-local function holder(key, way, token)
+-- other gives who has a key alone, or whatever else keeps it from being a set that we
+-- know: the error to be returned.
+local function other(key, token)
   local value = redis.pcall('GET', key)
-  if not value then
-    return nil
+  if type(value) ~= 'string' then
+    return value or nil
+  elseif value == token then
+    return true
   end
-  if type(value) == 'string' then
-    if value == token then
-      return true
-    end
-    return value, redis.call('PTTL', key)
-  end
-  if redis.call('PTTL', key) < 0 then
-    return value
-  end
-  if range[way] then
-    local score = redis.call('ZSCORE', key, token)
-    local deadline = score and score - range[way] or 0
-    if deadline >= millis() and deadline < 1e13 then
-      return true
-    end
-  end
-  for other in string.gmatch(bars[way], '[^x]') do
-    local least = range[other] + millis()
-    local last = redis.call('ZREVRANGEBYSCORE', key, range[other] + 9999999999999, least, 'WITHSCORES', 'LIMIT', 0, 1)
-    if last[1] then
-      return last[1], last[2] - least
-    end
-  end
+  return value, redis.call('PTTL', key)
 end
 
--- hold has a token at a key from now on for its TTL, in milliseconds. Of a set, those who
--- do not count any more are dropped: their scores are strictly below now.
-local function hold(key, way, token, ttl)
-  if not range[way] then
+-- holder gives who is in the way of holding a key like this, and for how many
+-- milliseconds yet; true if the token is there itself; nil if it is free; and an error
+-- to be returned if it is no lock. Third, how long a set has to live that is there.
+local function holder(key, way, token)
+  local score = false
+  if range[way] then
+    score = redis.pcall('ZSCORE', key, token)
+    if type(score) == 'table' then
+      return other(key, token)
+    end
+  else
+    local who, rest = other(key, token)
+    if type(who) ~= 'table' then
+      return who, rest
+    end
+  end
+  local left = redis.call('PTTL', key)
+  if left == -2 then
+    return nil
+  elseif left == -1 then
+    return redis.error_reply('WRONGTYPE ' .. key .. ' is a set without a TTL, and no lock')
+  end
+  if score then
+    local deadline = score - range[way]
+    if deadline >= millis() and deadline < 1e13 then
+      return true, nil, left
+    end
+  end
+  for bar in string.gmatch(bars[way], '[^x]') do
+    local last = redis.call('ZREVRANGEBYSCORE', key, range[bar] + 9999999999999, range[bar] + millis(), 'WITHSCORES', 'LIMIT', 0, 1)
+    if last[1] then
+      return last[1], last[2] - range[bar] - millis(), left
+    end
+  end
+  return nil, nil, left
+end
+
+-- hold has a token at a key from now on for its TTL, in milliseconds. Of a set that has so
+-- long to live (nil: it is not there), those are dropped who do not count any more: their
+-- scores are strictly below now.
+local function hold(key, way, token, ttl, left)
+  local from = range[way]
+  if not from then
     redis.call('SET', key, token, 'PX', ttl)
     return
   end
-  local from, deadline = range[way], millis() + ttl
-  redis.call('ZADD', key, from + deadline, token)
-  redis.call('ZREMRANGEBYSCORE', key, from, '(' .. string.format('%.0f', from + millis()))
-  if redis.call('PTTL', key) < ttl + 0 then
-    redis.call('PEXPIREAT', key, deadline)
+  redis.call('ZADD', key, from + millis() + ttl, token)
+  if left then
+    redis.call('ZREMRANGEBYSCORE', key, from, '(' .. string.format('%.0f', from + millis()))
+  end
+  if not left or left < ttl + 0 then
+    redis.call('PEXPIREAT', key, millis() + ttl)
   end
 end
 

@@ -111,41 +111,46 @@ local function wake(key, way, slot, free)
 end
 
 -- giveBack does what release.lua says. Who wants to wait again is in the queue before
--- those are woken whose turn it is.
+-- those are woken whose turn it is. A mark in a set that did not count any more is given
+-- back like one that did: the holder knows by his own clock.
 local function giveBack(ways, token, slot, again)
-  local all, dropped, other, rest = true, {}
+  local count, dropped, queues, who, rest = 0, {}, {}
   for i = 1, #ways do
     local key, way = KEYS[i], string.sub(ways, i, i)
-    local who, left = holder(key, way, token)
-    if who == true then
-      if range[way] then
-        redis.call('ZREM', key, token)
-      else
-        redis.call('DEL', key)
-      end
-      dropped[i] = true
+    queues[i] = key .. ':queue'
+    local done = range[way] and redis.pcall('ZREM', key, token)
+    if not range[way] and redis.pcall('GET', key) == token then
+      done = redis.call('DEL', key)
+    end
+    dropped[i] = done == 1
+    if dropped[i] then
+      count = count + 1
     else
-      all = false
-      if who then
-        other, rest = who, left
+      local has, left = holder(key, way, token)
+      if has == true then
+        return done -- the server takes no writes
+      elseif has then
+        who, rest = has, left
       end
     end
   end
-  if again and next(dropped) then
+  if again and count > 0 then
     again()
   end
-  for i = 1, #ways do
-    local key, way = KEYS[i], string.sub(ways, i, i)
-    if dropped[i] and redis.call('EXISTS', key .. ':queue') == 1 then
-      wake(key, way, slot, not range[way]) -- what was held alone is free
+  if count > 0 and redis.call('EXISTS', unpack(queues)) > 0 then
+    for i = 1, #ways do
+      local way = string.sub(ways, i, i)
+      if dropped[i] and way ~= 'o' then
+        wake(KEYS[i], way, slot, not range[way]) -- what was held alone is free
+      end
     end
   end
-  if all then
+  if count == #ways then
     return 1
-  elseif type(other) == 'table' then
-    return other
-  elseif other then
-    return {rest, other}
+  elseif type(who) == 'table' then
+    return who
+  elseif who then
+    return {rest, who}
   end
   return 0
 end
