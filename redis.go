@@ -235,13 +235,14 @@ func parseMark(value any) (mark seam.Mark, err error) {
 
 func (s *redisServer) join() error { return s.prepare(context.Background(), s.conn) }
 
-// command gives the k-th command of this step in a batch. Its arguments lie in a
-// slice of ours, so that the command can serve again: those of a lock with one key.
-func (s *redisServer) command(q *request, k int) *redis.Cmd {
+// command gives one for a step in a batch. For a lock with one key, the arguments lie in
+// a slice of ours, so that the command can serve again in a later batch.
+func (s *redisServer) command(q *request, used *[opInspect + 1]int) *redis.Cmd {
 	if len(q.claim.keys) > 1 {
 		return redis.NewCmd(context.Background(), s.fill([]any{"evalsha"}, q)...)
 	}
-	all := &s.commands[q.step()]
+	all, k := &s.commands[q.step()], used[q.step()]
+	used[q.step()]++
 	if k == len(*all) {
 		args := s.fill([]any{"evalsha"}, q)
 		*all = append(*all, redis.NewCmd(context.Background(), args...))
@@ -306,8 +307,7 @@ func (s *redisServer) pipeline(batch []*request) error {
 	var used [len(s.commands)]int
 	s.order = s.order[:0]
 	for _, q := range batch {
-		cmd := s.command(q, used[q.step()])
-		used[q.step()]++
+		cmd := s.command(q, &used)
 		cmd.SetErr(errUnasked)
 		s.order = append(s.order, cmd)
 	}

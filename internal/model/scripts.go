@@ -133,10 +133,10 @@ func (n *Node) drop(key, token string) {
 
 // counter is the name of that which has the number of whoever holds a key like this.
 func counter(key string, way ways.Way) string {
-	if ways.Counts(way) {
-		return key
+	if ways.Below(way) {
+		return key + script.BelowSuffix
 	}
-	return key + script.BelowSuffix
+	return key
 }
 
 // idle is how long a counter lives, or an hour less (in microseconds) if another
@@ -181,7 +181,7 @@ func (n *Node) acquire(c *seam.Call) (any, error) {
 	for i, key := range c.Keys {
 		alone = alone || !ways.IsSet(c.Ways[i])
 		count = max(count, n.number(key))
-		if c.Ways[i] == ways.Alone || c.Ways[i] == ways.Shared {
+		if !ways.Below(c.Ways[i]) {
 			count = max(count, n.number(key+script.BelowSuffix))
 		}
 	}
@@ -206,9 +206,9 @@ func (n *Node) acquire(c *seam.Call) (any, error) {
 	number := count
 	if alone {
 		number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)
-		for i, key := range c.Keys {
-			n.count(counter(key, c.Ways[i]), number, count)
-		}
+	}
+	for i, key := range c.Keys {
+		n.count(counter(key, c.Ways[i]), number, count)
 	}
 	for i, key := range c.Keys {
 		n.hold(key, c.Ways[i], c.Token, c.TTL)
@@ -262,7 +262,7 @@ func (n *Node) raise(c *seam.Call) (any, error) {
 		}
 		name := counter(key, c.Ways[i])
 		ahead := n.number(name) > c.Fence
-		if !h.mine || ahead && ways.Counts(c.Ways[i]) {
+		if !h.mine || ahead && !ways.IsSet(c.Ways[i]) {
 			return int64(0), nil
 		}
 		if !ahead {

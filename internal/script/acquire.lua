@@ -32,9 +32,11 @@
 --
 -- The number is larger than those of all who have held alone what this lock takes in,
 -- or what takes it in: a key's counter (:fence) has the last number of those who held
--- it, and another (:below) the largest of those who held something below it. Locks that
--- lie side by side share no counter that both read, or each would raise the other's
--- number. Who holds it shared has the largest number there was, and stores none.
+-- it, or a slot of it, and another (:below) the largest of those who held something below
+-- it. Locks that lie side by side share no counter that both read, or each would raise the
+-- other's number. Who holds it shared has the largest number there was; it is stored with
+-- all that he holds, for the next who holds one of the keys alone may know nothing of the
+-- others.
 --
 -- The number is the one proposed, which is the same at all nodes, as long as that
 -- is more than the counters and within half a second of the node's time: the clock
@@ -115,7 +117,7 @@ for i = 1, locks do
   if not own or not below then
     return redis.error_reply('WRONGTYPE ' .. key .. (own and ':below' or ':fence') .. ' is no number: it cannot be the counter of ' .. key)
   end
-  if way == 'x' or way == 's' then
+  if way ~= 'w' and way ~= 'r' then
     count = math.max(count, below)
   end
   count = math.max(count, own)
@@ -147,16 +149,15 @@ if busy and ticket >= 0 then
   end
 end
 
-local alone, proposed = string.find(ways, '[xo]'), ARGV[3] + 0
-local number = count
-if alone then
+local number, proposed = count, ARGV[3] + 0
+if string.find(ways, '[xo]') then
   number = math.max(math.min(math.max(proposed, clock() - 500000), clock() + 500000), count + 1)
-  for i = 1, locks do
-    local key, way = KEYS[i], string.sub(ways, i, i)
-    local name, from = counter(key, way), was[i]
-    if number <= from then
-      -- Something else below is ahead.
-    elseif from > 0 and number ~= count + 1 and number % 3600000000 > number - from then
+end
+for i = 1, locks do
+  local key, way = KEYS[i], string.sub(ways, i, i)
+  local name, from = counter(key, way), was[i]
+  if number > from then
+    if from > 0 and number ~= count + 1 and number % 3600000000 > number - from then
       redis.call('INCRBY', name, number - from)
     elseif not redis.call('SET', name, number, 'PX', 90000000, from > 0 and 'XX' or 'NX') then
       return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. key)

@@ -107,7 +107,7 @@ end
 -- counter gives the name of the one that has the number of whoever holds a key like
 -- this: its own, or that of what lies below it.
 local function counter(key, way)
-  if way == 'l' or way == 'w' or way == 'r' then
+  if way == 'w' or way == 'r' then
     return key .. ':below'
   end
   return key .. ':fence'

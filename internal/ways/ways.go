@@ -35,9 +35,8 @@ func Clash(one, other Way) bool { return Bar(one, other) || one == Slots && othe
 // several. Else it is one token.
 func IsSet(w Way) bool { return w != Alone && w != Slot }
 
-// Counts reports whether who holds a key like this has the key's own number. Else it is
-// for something below it.
-func Counts(w Way) bool { return w == Alone || w == Shared || w == Slot }
+// Below reports whether a key is held like this for something that lies below it.
+func Below(w Way) bool { return w == Write || w == Read }
 
 // inSets are the ways in the order of their scores in a set, each of which has a range of
 // them that is a stride long.
