@@ -175,6 +175,9 @@ func (a *acquisition) keyed(o *Options) error {
 			a.keys[i] = o.Prefix + a.keys[i]
 		}
 	}
+	if a.line = a.key; a.ways != string(ways.Alone) {
+		a.line = strings.Join(append(a.keys, a.ways), "\x00")
+	}
 	if a.slots != nil {
 		a.keys = append(a.keys, a.key+script.SlotInfix)
 		a.ways += string(ways.Slot)

@@ -199,6 +199,8 @@ type acquisition struct {
 	key  string
 	keys []string
 	ways string
+
+	line string // where those wait who want the same
 }
 
 // WithTTL has this lock last for d instead of Options.TTL: whole milliseconds,

@@ -41,15 +41,15 @@ const (
 // beat is how long a waiter goes without asking again, and a third of his lease.
 func beat(ttl time.Duration) time.Duration { return min(max(ttl/10, minBeat), maxBeat) }
 
-// A hall is where the callers of a Locker wait. Those who want the same lock stand in
-// a line, and the first of them speaks for all.
+// A hall is where the callers of a Locker wait. Those who want the same lock, and of the
+// same kind, stand in a line, and the first of them speaks for all.
 type hall struct {
 	locker  *Locker
 	process string
 
 	mu     sync.Mutex
 	count  int
-	lines  map[string]*line
+	lines  map[string]*line   // by what they want
 	voices map[string]*waiter // by name, those who speak
 	ears   int                // how many of them have been refused, and listen
 	deafen context.CancelFunc // ends the subscriptions; nil: there are none
@@ -58,7 +58,7 @@ type hall struct {
 	ending sync.WaitGroup
 }
 
-// A line is the waiters of this process for one key, the first of whom speaks.
+// A line is the waiters of this process for one lock, the first of whom speaks.
 type line struct {
 	waiters []*waiter
 	last    *QuorumError // what came of the last attempt
@@ -104,10 +104,10 @@ func (h *hall) enter(a *acquisition) *waiter {
 		hall: h, want: a, name: h.process + "." + strconv.Itoa(h.count), ticket: h.locker.opts.clocks.ticket(h.locker.opts.Clock.Now()),
 		wake: make(chan struct{}, 1), nodes: make([]standing, len(h.locker.nodes)), done: true,
 	}
-	l := h.lines[a.key]
+	l := h.lines[a.line]
 	if l == nil {
 		l = new(line)
-		h.lines[a.key] = l
+		h.lines[a.line] = l
 	} else {
 		w.turn = make(chan struct{})
 	}
@@ -119,12 +119,12 @@ func (h *hall) enter(a *acquisition) *waiter {
 func (h *hall) leave(w *waiter) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.lines[w.want.key]
+	l := h.lines[w.want.line]
 	i := slices.Index(l.waiters, w)
 	l.waiters = slices.Delete(l.waiters, i, i+1)
 	switch {
 	case len(l.waiters) == 0:
-		delete(h.lines, w.want.key)
+		delete(h.lines, w.want.line)
 	case i == 0:
 		close(l.waiters[0].turn)
 	}
@@ -141,7 +141,7 @@ func (h *hall) said(w *waiter, why *QuorumError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last := *why // ours: why will say what ended it
-	h.lines[w.want.key].last = &last
+	h.lines[w.want.line].last = &last
 }
 
 // word is why somebody in a line who has not spoken has no lock.
@@ -149,7 +149,7 @@ func (h *hall) word(w *waiter, cause error) *QuorumError {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	e := QuorumError{Op: opAcquire.String(), N: len(w.nodes), Need: h.locker.opts.Quorum, Kind: ErrHeld}
-	if last := h.lines[w.want.key].last; last != nil {
+	if last := h.lines[w.want.line].last; last != nil {
 		e = *last
 	}
 	e.Name, e.Cause = w.want.name, cause
