@@ -53,7 +53,7 @@ func Score(w Way, deadline int64) string {
 // OfScore reads it; a way of 0: it is none.
 func OfScore(score string) (w Way, deadline int64) {
 	f, err := strconv.ParseFloat(score, 64)
-	if err != nil || f < 0 || f >= stride*float64(len(inSets)) {
+	if err != nil || !(f >= 0 && f < stride*float64(len(inSets))) { // nor what is no number
 		return 0, 0
 	}
 	return inSets[int(f/stride)], int64(f) % stride

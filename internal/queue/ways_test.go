@@ -1,0 +1,187 @@
+package queue_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	. "github.com/quorumlock/redlock/internal/queue"
+	"github.com/quorumlock/redlock/internal/ways"
+)
+
+// all are the ways in which somebody can wait for a key.
+var all = []ways.Way{ways.Alone, ways.Shared, ways.Slots, ways.Write, ways.Read}
+
+func held(e Entry, w ways.Way) Entry {
+	e.Way = w
+	return e
+}
+
+// firstInTheWay is whom a waiter has to let go first, going through all that wait.
+func firstInTheWay(q Queue, e Entry) *Entry {
+	for _, other := range q {
+		if other.Waiter == e.Waiter {
+			return nil
+		}
+		earlier := other.Ticket < e.Ticket || other.Ticket == e.Ticket && other.Waiter < e.Waiter
+		if earlier && other.Deadline > now/1000 && ways.Clash(e.Way, other.Way) {
+			return &other
+		}
+	}
+	return nil
+}
+
+// TestAdmitsTogether: who comes later goes first, or at once, if he can hold the key
+// together with all who came earlier.
+func TestAdmitsTogether(t *testing.T) {
+	for _, tt := range []struct {
+		what  string
+		queue string // the ways of those who wait, in their order; in capitals: dead
+		way   ways.Way
+		kept  int // for which of them it is kept; -1: for nobody
+	}{
+		{"a reader behind readers", "sss", 's', -1},
+		{"a reader behind a writer", "sxs", 's', 1},
+		{"a reader behind a dead writer", "sXs", 's', -1},
+		{"a writer behind a reader", "s", 'x', 0},
+		{"a slot behind a slot", "l", 'l', 0},
+		{"a slot behind a reader", "sl", 'l', 0},
+		{"a reader behind a slot", "rl", 's', 1},
+		{"something below, behind something below", "wrw", 'w', -1},
+		{"something below, behind the folder", "wsw", 'w', 1},
+		{"something to be read below, behind a reader of the folder", "srs", 'r', -1},
+		{"something to be read below, behind a slot of the folder", "rl", 'r', 1},
+		{"the folder, behind something below", "w", 'x', 0},
+		{"a reader of the folder, behind something to be read below", "rr", 's', -1},
+		{"a reader of the folder, behind something below", "rw", 's', 1},
+	} {
+		var q Queue
+		for i, w := range tt.queue {
+			e := held(entry(fmt.Sprint("p.", i), int64(i+1), 100), ways.Way(w))
+			if w < 'a' {
+				e = held(entry(fmt.Sprint("p.", i), int64(i+1), 0), ways.Way(w+'a'-'A'))
+			}
+			q.Enter(e)
+		}
+		for _, ticket := range []int64{0, 100} {
+			other, _ := q.Admits(now, ticket, "q.1", tt.way)
+			want := ""
+			if tt.kept >= 0 {
+				want = fmt.Sprint("p.", tt.kept)
+			}
+			if got := name(other); got != want {
+				t.Errorf("%s, with ticket %d: kept for %q, want %q", tt.what, ticket, got, want)
+			}
+		}
+		if other, _ := q.Admits(now, -1, "q.1", tt.way); other != nil {
+			t.Errorf("%s: what is his anyway is kept for %v", tt.what, other)
+		}
+	}
+}
+
+func name(e *Entry) string {
+	if e == nil {
+		return ""
+	}
+	return e.Waiter
+}
+
+// TestViewsThatDisagree goes through all that three nodes can know of three waiters, of
+// whom two have come at the same instant, any of whom may have got through to any node,
+// or have died there, and who want to hold a key in any ways.
+func TestViewsThatDisagree(t *testing.T) {
+	const nodes, quorum, states = 3, 2, 27 // of each waiter at a node: not there, there, dead
+	views := 0
+	for kinds := range 5 * 5 * 5 {
+		waiters := []Entry{
+			held(entry("p.1", 5, 100), all[kinds%5]), held(entry("q.1", 6, 100), all[kinds/5%5]), held(entry("q.2", 6, 100), all[kinds/25]),
+		}
+		// Those who ask: the waiters, and of each way one who comes later, and one who
+		// does not wait.
+		asking := slices.Clone(waiters)
+		for _, w := range all {
+			asking = append(asking, held(entry("r.1", 7, 100), w), held(entry("", 0, 100), w))
+		}
+		var knows [states][3]int
+		var grants [states][13]int
+		for state := range states {
+			var q Queue
+			for w, e := range waiters {
+				switch state / []int{1, 3, 9}[w] % 3 {
+				case 1:
+					knows[state][w] = 1
+					q.Enter(e)
+				case 2:
+					e.Deadline = now / 1000
+					q.Enter(e)
+				}
+			}
+			for i, e := range asking {
+				waits := slices.Clone(q)
+				if other, _ := waits.Admits(now, e.Ticket, e.Waiter, e.Way); other == nil {
+					grants[state][i] = 1
+				}
+			}
+			if grants[state][0] == 0 {
+				t.Fatalf("%v in state %d: a node refuses the one who came first", waiters, state)
+			}
+		}
+		for view := range states * states * states {
+			a, b, c := view%states, view/states%states, view/states/states
+			views++
+			for w, e := range waiters {
+				if knows[a][w]+knows[b][w]+knows[c][w] < quorum {
+					continue
+				}
+				// Nobody who came later, and cannot hold it together with him, has a quorum.
+				for i := w + 1; i < len(asking); i++ {
+					if n := grants[a][i] + grants[b][i] + grants[c][i]; n >= quorum && ways.Clash(asking[i].Way, e.Way) {
+						t.Fatalf("%v in view %d: %d nodes would grant to %v, and %s waits", waiters, view, n, &asking[i], e.Waiter)
+					}
+				}
+			}
+		}
+	}
+	if views != 125*27*27*27 {
+		t.Error(views)
+	}
+}
+
+// TestNext goes through all queues of up to four, any of whom may be dead: woken are
+// those, and nobody else, whom what has ended kept out, and nobody who came earlier does.
+func TestNext(t *testing.T) {
+	woken := 0
+	for length := range 5 {
+		n := 1
+		for range length {
+			n *= 2 * len(all)
+		}
+		for kinds := range n {
+			var q Queue
+			for i, rest := 0, kinds; i < length; i, rest = i+1, rest/(2*len(all)) {
+				lives := int64(rest / len(all) % 2)
+				q.Enter(held(entry(fmt.Sprint("p.", i), int64(i+1), 100*lives), all[rest%len(all)]))
+			}
+			for _, ended := range all {
+				var want []string
+				for i, e := range q {
+					if e.Lives(now) && ways.Clash(e.Way, ended) && firstInTheWay(q[:i], e) == nil {
+						want = append(want, e.Waiter)
+					}
+				}
+				var got []string
+				waits := slices.Clone(q)
+				for _, e := range waits.Next(now, ended) {
+					got = append(got, e.Waiter)
+				}
+				woken += len(got)
+				if !slices.Equal(got, want) {
+					t.Fatalf("%c has ended, and woken are %q of %v, want %q", ended, got, q, want)
+				}
+			}
+		}
+	}
+	if woken == 0 {
+		t.Error("nobody was ever woken")
+	}
+}

@@ -1,0 +1,293 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+var paths = &Options{Separator: "/", MaxTTL: time.Minute}
+
+// refused checks that somebody else has what is wanted.
+func refused(t *testing.T, lk *Locker, name string, options ...AcquireOption) {
+	t.Helper()
+	if l, err := lk.TryAcquire(t.Context(), name, options...); !errors.Is(err, ErrHeld) {
+		t.Fatalf("%s: %v, %v; want %v", name, l, err, ErrHeld)
+	}
+}
+
+// TestEachForItsOwnTime: of several who hold a key, one who is in the way is so until his
+// own time ends, whoever else came before or after him with more time or less.
+func TestEachForItsOwnTime(t *testing.T) {
+	type want struct {
+		name    string
+		options []AcquireOption
+	}
+	const short, long = time.Second, 10 * time.Second
+	const soon = 3 * time.Millisecond
+	heartbeat := beat(long) // of who is told until when one slot is held, and not the other
+	shared, slot := []AcquireOption{Shared()}, []AcquireOption{Slots(2)}
+	for _, tt := range []struct {
+		what        string
+		short, long want
+		wanted      want
+		after, late time.Duration
+	}{
+		{"readers, and a writer", want{"a", shared}, want{"a", shared}, want{"a", nil}, long, soon},
+		{"slots, and who wants it alone", want{"a", slot}, want{"a", slot}, want{"a", nil}, long, soon},
+		{"slots, and a third who wants one", want{"a", slot}, want{"a", slot}, want{"a", slot}, short, heartbeat},
+		{"two in a folder", want{"a/b", nil}, want{"a/c", nil}, want{"a", nil}, long, soon},
+		{"two in a folder, and a reader of it", want{"a/b", nil}, want{"a/c", nil}, want{"a", shared}, long, soon},
+		{"two readers in a folder", want{"a/b", shared}, want{"a/c/d", shared}, want{"a", nil}, long, soon},
+		{"a writer in a folder, a reader for longer, and a reader of all", want{"a/b", nil}, want{"a/c", shared}, want{"a", shared}, short, soon},
+		{"a reader in a folder, a writer for longer, and a reader of all", want{"a/b", shared}, want{"a/c", nil}, want{"a", shared}, long, soon},
+		{"a slot in a folder, a reader for longer, and a reader of all", want{"a/b", slot}, want{"a/c", shared}, want{"a", shared}, short, soon},
+		{"a reader of a folder, and one in it for longer", want{"a", shared}, want{"a/b", shared}, want{"a", nil}, long, soon},
+		{"a reader of a folder for longer than one in it", want{"a/b", shared}, want{"a", shared}, want{"a/b", nil}, long, soon},
+		{"several names", want{"b", []AcquireOption{Shared(), Also("a")}}, want{"c", []AcquireOption{Shared(), Also("a")}}, want{"a", nil}, long, soon},
+	} {
+		for _, first := range []string{"the short one first", "the long one first"} {
+			t.Run(tt.what+", "+first, func(t *testing.T) {
+				fences(t, func(f *fenced) {
+					t := f.T
+					one, two, third, fourth := f.locker(paths), f.locker(paths), f.locker(paths), f.locker(paths)
+					begin := time.Now()
+					take := func(lk *Locker, w want, ttl time.Duration) {
+						acquired(t, lk, w.name, append([]AcquireOption{WithTTL(ttl)}, w.options...)...)
+					}
+					if first == "the short one first" {
+						take(one, tt.short, short)
+						take(two, tt.long, long)
+					} else {
+						take(two, tt.long, long)
+						take(one, tt.short, short)
+					}
+					for time.Since(begin) < tt.after-tt.after/8 {
+						refused(t, third, tt.wanted.name, tt.wanted.options...)
+						pass(tt.after / 9)
+					}
+					time.Sleep(tt.after - time.Since(begin) - time.Millisecond)
+					refused(t, third, tt.wanted.name, tt.wanted.options...)
+					l, err := fourth.Acquire(t.Context(), tt.wanted.name, tt.wanted.options...)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if took := time.Since(begin); took > tt.after+tt.late {
+						t.Errorf("had after %v, want %v", took, tt.after)
+					}
+					f.release(l)
+				})
+			})
+		}
+	}
+}
+
+// TestReaderCrashes: his part ends by itself, though others go on, and nothing of it stays
+// in what they hold.
+func TestReaderCrashes(t *testing.T) {
+	fences(t, func(f *fenced) {
+		t := f.T
+		one, two, writer := f.locker(nil), f.locker(nil), f.locker(nil)
+		acquired(t, one, "a", Shared(), WithTTL(2*time.Second))
+		l := acquired(t, two, "a", Shared(), WithTTL(2*time.Second), Renewed())
+		pass(20 * time.Second)
+		if s := inspected(t, writer, "a"); s.Verdict != Taken || len(s.Holders) != 1 || s.Holders[0].Token != l.Token() {
+			t.Errorf("%+v", s)
+		}
+		for i := range f.Len() {
+			if set, err := f.Mini(i).SortedSet("a"); err != nil || len(set) != 1 {
+				t.Errorf("node %d has %v, %v", i, set, err)
+			}
+		}
+		refused(t, writer, "a")
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		acquired(t, writer, "a")
+	})
+}
+
+// without are clients of whom this node cannot be reached, as if a link were down.
+func (f *fenced) without(node int) []*redis.Client {
+	clients := f.Clients()
+	opts := f.Options(node)
+	opts.Dialer = func(context.Context, string, string) (net.Conn, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.EHOSTUNREACH}
+	}
+	clients[node] = redis.NewClient(opts)
+	f.Cleanup(func() { clients[node].Close() })
+	return clients
+}
+
+// A crowd is who has slots, of whom there are only so many.
+type crowd struct {
+	*testing.T
+	mu   sync.Mutex
+	in   map[*Lock]bool
+	most int
+}
+
+func (c *crowd) enter(l *Lock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.in[l] = true
+	n := 0
+	for other := range c.in {
+		if !other.Until().After(time.Now()) {
+			continue
+		}
+		if n++; other != l && other.slot == l.slot {
+			c.Errorf("two have slot %d", l.slot)
+		}
+	}
+	c.most = max(c.most, n)
+}
+
+func (c *crowd) leave(l *Lock) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.in, l)
+}
+
+// TestSlotsWithLinksDown: three who each reach another two of three nodes, so that any two
+// of them have one node in common, and no node sees more than two of them. There are never
+// more who have slots than there are slots, and all get theirs.
+func TestSlotsWithLinksDown(t *testing.T) {
+	for _, slots := range []int{1, 2} {
+		bubble(t, func(t *testing.T) {
+			redistest.NoLeaks(t)
+			f := &fenced{t, redistest.NewBubble(t, 3)}
+			c := &crowd{T: t, in: make(map[*Lock]bool)}
+			var calls sync.WaitGroup
+			for i := range f.Len() {
+				f.Path(i).SetJitter(3 * time.Millisecond)
+				for caller := range 2 {
+					lk, err := New(f.without(i), &Options{TTL: 400 * time.Millisecond})
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { lk.Close() })
+					calls.Go(func() {
+						lots := rand.New(rand.NewPCG(uint64(i), uint64(caller)))
+						for n := range 30 {
+							ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+							l, err := lk.Acquire(ctx, "a", Slots(slots))
+							cancel()
+							if err != nil {
+								t.Errorf("client %d: %v", i, err)
+								return
+							}
+							c.enter(l)
+							time.Sleep(time.Duration(lots.Int64N(int64(20 * time.Millisecond))))
+							c.leave(l)
+							if n%10 > 0 { // else he crashes
+								l.Release(t.Context())
+							}
+							time.Sleep(time.Duration(lots.Int64N(int64(20 * time.Millisecond))))
+						}
+					})
+				}
+			}
+			calls.Wait()
+			if c.most != slots {
+				t.Errorf("%d had one of %d slots at once", c.most, slots)
+			}
+		})
+	}
+}
+
+// TestInspectKinds: who has a lock that several can have, how, and for how long; and who
+// has something below it.
+func TestInspectKinds(t *testing.T) {
+	fences(t, func(f *fenced) {
+		t, lk := f.T, f.locker(paths)
+		held := func(name string, ttl time.Duration, options ...AcquireOption) *Lock {
+			t.Helper()
+			return acquired(t, lk, name, append(options, WithTTL(ttl))...)
+		}
+		type holder struct {
+			lock *Lock
+			how  string
+			ttl  time.Duration
+		}
+		look := func(name string, verdict Verdict, want ...holder) *Status {
+			t.Helper()
+			s := inspected(t, lk, name)
+			if s.Verdict != verdict || len(s.Holders) != len(want) || s.Token != "" && len(want) > 0 {
+				t.Errorf("%s: %v, %+v; want %d who have it", name, s.Verdict, s.Holders, len(want))
+				return s
+			}
+			for _, w := range want {
+				if !slices.Contains(s.Holders, Holder{Token: w.lock.Token(), How: w.how, TTL: w.ttl, Nodes: f.Len()}) {
+					t.Errorf("%s: %+v, and no %q by %s for %v", name, s.Holders, w.how, w.lock.Token(), w.ttl)
+				}
+			}
+			return s
+		}
+
+		one, two := held("a", 5*time.Second, Shared()), held("a", 10*time.Second, Shared(), Also("b"))
+		if s := look("a", Taken, holder{one, "shared", 5 * time.Second}, holder{two, "shared", 10 * time.Second}); s.TTL != 10*time.Second {
+			t.Errorf("the last of the readers has it for %v", s.TTL)
+		}
+		look("b", Taken, holder{two, "shared", 10 * time.Second})
+		pass(6 * time.Second)
+		look("a", Taken, holder{two, "shared", 4 * time.Second})
+		f.release(two)
+		look("a", Free)
+		look("b", Free)
+
+		slot, other := held("jobs", 20*time.Second, Slots(3)), held("jobs", 30*time.Second, Slots(3))
+		look("jobs", Taken, holder{slot, "slot", 20 * time.Second}, holder{other, "slot", 30 * time.Second})
+		f.release(slot)
+		f.release(other)
+		look("jobs", Free)
+
+		reader, writer := held("p/A", 20*time.Second, Shared()), held("p/B/c", 30*time.Second)
+		look("p", Taken, holder{reader, "shared below", 20 * time.Second}, holder{writer, "below", 30 * time.Second})
+		look("/p/A/", Taken, holder{reader, "shared", 20 * time.Second})
+		look("p/B", Taken, holder{writer, "below", 30 * time.Second})
+		if s := look("p/B/c", Taken); s.Token != writer.Token() || s.Fence != writer.Fence() {
+			t.Errorf("%+v", s)
+		}
+		look("p/C", Free)
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		go f.locker(paths).Acquire(ctx, "p")
+		pass(500 * time.Millisecond)
+		if s := inspected(t, lk, "p"); len(s.Waiting) != 1 || s.Waiting[0].Nodes != f.Len() || len(s.Holders) != 2 {
+			t.Errorf("somebody waits for the folder: %+v", s)
+		}
+		pass(time.Second)
+		f.release(reader)
+		f.release(writer)
+		look("p", Free)
+	})
+}
+
+// TestInspectKindsDisagree: who is known to no quorum has nothing.
+func TestInspectKindsDisagree(t *testing.T) {
+	fences(t, func(f *fenced) {
+		lk := f.locker(nil)
+		l := acquired(f.T, lk, "a", Shared())
+		for i := range 3 {
+			f.Mini(i).Del("a")
+		}
+		if s := inspected(f.T, lk, "a"); s.Verdict != Free || len(s.Holders) != 1 || s.Holders[0].Nodes != 2 {
+			f.Errorf("two of five nodes know of a reader: %+v", s)
+		}
+		f.Kill(0)
+		if s := inspected(f.T, lk, "a"); s.Verdict != Split || len(s.Holders) != 1 || s.Holders[0].Token != l.Token() {
+			f.Errorf("two know of him, and two of nobody: %+v", s)
+		}
+	})
+}
