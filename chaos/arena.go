@@ -3,9 +3,11 @@ package chaos
 import (
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // An Arena is where a plan is carried out.
@@ -91,6 +93,13 @@ type process interface {
 type plainNode interface {
 	setNX(ctx context.Context, key, token string, ttl time.Duration) (bool, error)
 	compareAndDelete(ctx context.Context, key, token string) error
+}
+
+// counts reports whether somebody in a set with others counts at some time of the
+// node's, which may have yet to drop him.
+func counts(score float64, now time.Time) bool {
+	_, until := ways.OfScore(strconv.FormatFloat(score, 'f', 0, 64))
+	return until >= now.UnixMilli()
 }
 
 // A leftover is a key on a node.

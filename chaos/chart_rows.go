@@ -113,7 +113,7 @@ func (c *chart) story(s *story, y float64) chartItem {
 		if s.fence != 0 {
 			fence = "#" + strconv.FormatUint(s.fence, 10)
 		}
-		name := plainText(s.name)
+		name := plainText(s.want.label())
 		for _, label := range []string{strings.TrimSpace(name + " " + fence), fence, name} {
 			if fits(label, item.Bar.W-8) {
 				item.Label, item.LabelX, item.LabelY = label, round1(item.Bar.X+5), y+12.5

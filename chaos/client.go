@@ -117,7 +117,7 @@ func (c *client) skew(by time.Duration) {
 	defer c.mu.Unlock()
 	for h := range c.live {
 		if h.renewed {
-			c.note(Event{Kind: Renewed, Op: h.op, Name: h.name, Until: c.at(h.lock.Until())})
+			c.note(Event{Kind: Renewed, Op: h.op, Name: h.want.Name, Until: c.at(h.lock.Until())})
 		}
 	}
 	c.process.skew(by)
@@ -177,7 +177,7 @@ func (c *client) last() {
 			c.note(Event{Kind: Denied, Op: op, Name: name, Why: why(err), Error: text(err)})
 			continue
 		}
-		h := &hold{client: c, op: op, name: name, lock: l, rng: rand.New(rand.NewPCG(1, 1))}
+		h := &hold{client: c, op: op, want: want{Name: name}, lock: l, rng: rand.New(rand.NewPCG(1, 1))}
 		h.begin()
 		h.release(ctx)
 	}

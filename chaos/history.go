@@ -29,6 +29,9 @@ type Head struct {
 	Quorum   int    `json:"quorum"`
 	Clients  int    `json:"clients"`
 
+	// Separator is what names are paths with; none: names are names.
+	Separator string `json:"separator,omitempty"`
+
 	// Lag is how much later than it should a client that is not held up may notice
 	// something: the scheduler's share. Virtual time has hardly any.
 	Lag time.Duration `json:"lag"`
@@ -70,7 +73,7 @@ type Kind string
 const (
 	// What clients do. Op pairs an end with its beginning; a hold is known by the
 	// Op of the acquisition that it began with.
-	Ask      Kind = "ask"      // begins to acquire Name, by Verb, for up to Limit
+	Ask      Kind = "ask"      // begins to acquire Name, by Verb, for up to Limit; Also, Shared, Slots: a lock of another kind
 	Got      Kind = "got"      // has it: Token, Fence, valid to Until
 	Denied   Kind = "denied"   // has it not: Error
 	Extend   Kind = "extend"   // begins to extend
@@ -101,7 +104,10 @@ type Event struct {
 	Client int           `json:"client,omitempty"` // from 1; 0: no client
 	Op     int           `json:"op,omitempty"`     // from 1, for each client
 	Name   string        `json:"name,omitempty"`
-	Verb   string        `json:"verb,omitempty"` // "try", "acquire", "do", "plain"
+	Also   string        `json:"also,omitempty"`   // other names of the lock, with a space between them
+	Shared bool          `json:"shared,omitempty"` // it is a reader's
+	Slots  int           `json:"slots,omitempty"`  // it is one of so many
+	Verb   string        `json:"verb,omitempty"`   // "try", "acquire", "do", "plain"
 	Limit  time.Duration `json:"limit,omitempty"`
 	Token  string        `json:"token,omitempty"`
 	Fence  uint64        `json:"fence,omitempty"`

@@ -13,9 +13,9 @@ import (
 func everyField() *History {
 	f := &Fault{At: 1, Trouble: LoseReplies, Node: 2, Client: 3, For: 4, By: -5, Times: 6}
 	return &History{
-		Run: Head{Scenario: "s", Arena: "a", Seed: 1 << 63, Nodes: 5, Quorum: 3, Clients: 7, Lag: time.Millisecond, Look: 8, Overlap: 9, Bound: time.Minute, Settle: 10, Idle: 11, Slight: 12, Grace: 13, TTL: 14, Exact: true, Always: true},
+		Run: Head{Scenario: "s", Arena: "a", Seed: 1 << 63, Nodes: 5, Quorum: 3, Clients: 7, Separator: "/", Lag: time.Millisecond, Look: 8, Overlap: 9, Bound: time.Minute, Settle: 10, Idle: 11, Slight: 12, Grace: 13, TTL: 14, Exact: true, Always: true},
 		Events: []Event{
-			{At: 1, Kind: Held, Client: 2, Op: 3, Name: "a<b>&\n", Verb: "try", Limit: 4, Token: "t", Fence: 1<<64 - 1, Until: 5, Value: 6, Was: -7, Why: "lost", Error: "é", Fault: f},
+			{At: 1, Kind: Held, Client: 2, Op: 3, Name: "a<b>&\n", Also: "b c", Shared: true, Slots: 8, Verb: "try", Limit: 4, Token: "t", Fence: 1<<64 - 1, Until: 5, Value: 6, Was: -7, Why: "lost", Error: "é", Fault: f},
 			{Kind: Calm},
 		},
 	}

@@ -14,7 +14,7 @@ type hold struct {
 	worker int
 	rng    *rand.Rand
 	op     int
-	name   string
+	want   want
 	lock   *redlock.Lock
 	ctx    context.Context
 	until  time.Time // as noted last
@@ -26,8 +26,8 @@ type hold struct {
 
 // turn is one lock's story, in one of the ways in which people write it.
 func (c *client) turn(ctx context.Context, worker int, rng *rand.Rand) {
-	h := &hold{client: c, worker: worker, rng: rng, op: int(c.ops.Add(1)), name: pick(rng, c.plan.Names)}
-	var options []redlock.AcquireOption
+	h := &hold{client: c, worker: worker, rng: rng, op: int(c.ops.Add(1)), want: c.plan.draw(rng)}
+	options := h.want.options()
 	h.renewed = rng.IntN(2) == 0
 	if h.renewed {
 		options = append(options, redlock.Renewed())
@@ -59,7 +59,7 @@ func (c *client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	if verb == "do" {
 		asking, limit = ctx, 0 // its context bounds the work, too
 	}
-	ask := Event{Kind: Ask, Op: h.op, Name: h.name, Verb: verb, Limit: limit}
+	ask := h.want.ask(Event{Kind: Ask, Op: h.op, Verb: verb, Limit: limit})
 	if h.renewed {
 		ask.Why = "renewed"
 	}
@@ -67,25 +67,25 @@ func (c *client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	var err error
 	switch verb {
 	case "try":
-		h.lock, err = c.locker.TryAcquire(asking, h.name, options...)
+		h.lock, err = c.locker.TryAcquire(asking, h.want.Name, options...)
 	case "acquire":
-		h.lock, err = c.locker.Acquire(asking, h.name, options...)
+		h.lock, err = c.locker.Acquire(asking, h.want.Name, options...)
 	case "do":
-		err = c.locker.Do(asking, h.name, func(_ context.Context, l *redlock.Lock) error {
+		err = c.locker.Do(asking, h.want.Name, func(_ context.Context, l *redlock.Lock) error {
 			h.lock = l
 			h.begin()
 			h.live()
-			c.note(Event{Kind: Release, Op: h.op, Name: h.name, Until: c.at(l.Until()), Limit: c.plan.options.NodeTimeout})
+			c.note(Event{Kind: Release, Op: h.op, Name: h.want.Name, Until: c.at(l.Until()), Limit: c.plan.options.NodeTimeout})
 			return nil
 		}, options...)
 		if h.lock != nil {
-			c.note(Event{Kind: Released, Op: h.op, Name: h.name, Why: why(err), Error: text(err)})
+			c.note(Event{Kind: Released, Op: h.op, Name: h.want.Name, Why: why(err), Error: text(err)})
 			<-h.told
 			return
 		}
 	}
 	if err != nil {
-		c.note(Event{Kind: Denied, Op: h.op, Name: h.name, Why: why(err), Error: text(err)})
+		c.note(Event{Kind: Denied, Op: h.op, Name: h.want.Name, Why: why(err), Error: text(err)})
 		return
 	}
 	h.begin()
@@ -102,13 +102,13 @@ func (c *client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 func (h *hold) begin() {
 	c := h.client
 	h.until = h.lock.Until()
-	c.note(Event{Kind: Got, Op: h.op, Name: h.name, Token: h.lock.Token(), Fence: h.fence(), Until: c.at(h.until)})
+	c.note(h.want.ask(Event{Kind: Got, Op: h.op, Token: h.lock.Token(), Fence: h.fence(), Until: c.at(h.until)}))
 	h.told = make(chan struct{})
 	c.holds(h, true)
 	h.ctx = h.lock.Context(context.Background())
 	context.AfterFunc(h.ctx, func() {
 		cause := context.Cause(h.ctx)
-		c.note(Event{Kind: Told, Op: h.op, Name: h.name, Until: c.at(h.lock.Until()), Why: why(cause), Error: text(cause)})
+		c.note(Event{Kind: Told, Op: h.op, Name: h.want.Name, Until: c.at(h.lock.Until()), Why: why(cause), Error: text(cause)})
 		c.holds(h, false)
 		close(h.told)
 	})
@@ -127,7 +127,7 @@ func (h *hold) look() {
 	c := h.client
 	if until := h.lock.Until(); !until.Equal(h.until) {
 		h.until = until
-		c.note(Event{Kind: Renewed, Op: h.op, Name: h.name, Until: c.at(until)})
+		c.note(Event{Kind: Renewed, Op: h.op, Name: h.want.Name, Until: c.at(until)})
 	}
 }
 
@@ -165,25 +165,31 @@ func (h *hold) extend() {
 	limit := 1 + below(h.rng, c.plan.TTL)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	c.note(Event{Kind: Extend, Op: h.op, Name: h.name, Limit: limit})
+	c.note(Event{Kind: Extend, Op: h.op, Name: h.want.Name, Limit: limit})
 	if err := h.lock.Extend(ctx); err != nil {
-		c.note(Event{Kind: Failed, Op: h.op, Name: h.name, Why: why(err), Error: text(err)})
+		c.note(Event{Kind: Failed, Op: h.op, Name: h.want.Name, Why: why(err), Error: text(err)})
 		return
 	}
 	if h.renewed {
 		h.look() // what it was extended from may be news, too
 	}
 	h.until = h.lock.Until()
-	c.note(Event{Kind: Extended, Op: h.op, Name: h.name, Until: c.at(h.until)})
+	c.note(Event{Kind: Extended, Op: h.op, Name: h.want.Name, Until: c.at(h.until)})
 }
 
 // write adds one to what it has read at the resource, as somebody does who trusts
 // his lock: he looks whether it is valid for as long as the work takes, does it
 // while nobody tells him of an end, and writes.
 func (h *hold) write() {
-	c := h.client
-	value := c.store.read(h.name, h.fence())
-	c.note(Event{Kind: Read, Op: h.op, Name: h.name, Value: value})
+	c, name := h.client, h.want.Name
+	if within := c.plan.within(h.want); len(within) > 1 {
+		name = pick(h.rng, within)
+	}
+	value := c.store.read(name, h.fence())
+	c.note(Event{Kind: Read, Op: h.op, Name: name, Value: value})
+	if h.want.Shared || h.want.Slots > 0 {
+		return // it is not his alone
+	}
 	work, way := 1+below(h.rng, c.plan.TTL/8), 1+below(h.rng, c.plan.TTL/64)
 	if time.Until(c.process.real(h.lock.Until())) < work+2*way+c.plan.Run.Lag {
 		return
@@ -195,7 +201,7 @@ func (h *hold) write() {
 	h.pass() // between the look and the write any time may go by
 	time.Sleep(way)
 	if !c.dead.Load() {
-		c.store.write(Event{Client: c.number, Op: h.op, Name: h.name, Value: value + 1, Fence: h.fence()})
+		c.store.write(Event{Client: c.number, Op: h.op, Name: name, Value: value + 1, Fence: h.fence()})
 	}
 }
 
@@ -207,8 +213,8 @@ func (h *hold) release(ctx context.Context) {
 		cancel()
 		ctx = ended
 	}
-	c.note(Event{Kind: Release, Op: h.op, Name: h.name, Until: c.at(h.lock.Until()), Limit: c.plan.options.NodeTimeout})
+	c.note(Event{Kind: Release, Op: h.op, Name: h.want.Name, Until: c.at(h.lock.Until()), Limit: c.plan.options.NodeTimeout})
 	err := h.lock.Release(ctx)
-	c.note(Event{Kind: Released, Op: h.op, Name: h.name, Why: why(err), Error: text(err)})
+	c.note(Event{Kind: Released, Op: h.op, Name: h.want.Name, Why: why(err), Error: text(err)})
 	<-h.told
 }

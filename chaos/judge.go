@@ -44,17 +44,17 @@ type rule struct {
 }
 
 var rules = []rule{
-	{"exclusion", "No two locks on one name are valid at the same moment.", exclusion},
+	{"exclusion", "No two locks that exclude each other are valid at the same moment, and no more slots of a name than there are.", exclusion},
 	{"tokens", "Every lock has a token, and no other has the same.", tokens},
 	{"told", "Who keeps a lock until its validity is over is told so in time.", told},
 	{"late success", "What succeeds, succeeds while the lock is valid.", lateSuccess},
 	{"continuity", "Nobody extends a lock that another has had since.", continuity},
 	{"kept", "While nothing has gone wrong, a lock that is renewed is not lost.", kept},
 	{"lost updates", "Nobody's write undoes another's that came after the read.", lostUpdates},
-	{"fences", "The fences of a name rise, and the resource takes none that is lower than one before.", fences},
+	{"fences", "Each fence is larger than all before it of locks that exclude its own, or as large if its holder reads, and the resource takes none that is lower than one before.", fences},
 	{"progress", "Where enough nodes are well, who waits for a lock gets it within the bound.", progress},
-	{"order", "Where nothing goes wrong, who waits gets the lock before those who ask later.", inOrder},
-	{"idle", "A lock that nobody has does not stay so for long while somebody waits.", idle},
+	{"order", "Where nothing goes wrong, who waits gets the lock before those who ask later and are in his way.", inOrder},
+	{"idle", "A lock that nobody has does not stay so for long while somebody waits whose turn it is.", idle},
 	{"in time", "What is given a limit ends by then.", inTime},
 	{"nothing left", "In the end nothing is left on the nodes, or at work.", nothingLeft},
 	{"well-formed", "What is written down can have happened: each end has a beginning, and time goes on.", wellFormed},

@@ -11,31 +11,97 @@ type stretch struct{ from, to time.Duration }
 
 // idle: a lock that nobody has does not stay so while somebody waits. Times do not
 // count in which too many nodes are not well; nor those for which the dead, and the
-// stopped, may have the lock without having said so.
+// stopped, may have the lock without having said so; nor, since there is an order among
+// those who want different locks that have something in common, those in which somebody
+// waits who comes first.
 func idle(r *record) {
 	if r.run.Idle <= 0 {
 		return
 	}
 	all := r.hindrances()
-	taken := make([][]stretch, len(r.names))
+	had := make([][]stretch, len(r.wants)) // by want
 	for _, k := range r.holds {
 		o := &r.ops[k]
-		taken[o.name] = append(taken[o.name], stretch{r.events[o.got].At, r.free(o)})
+		had[o.want] = append(had[o.want], stretch{r.events[o.got].At, r.free(o)})
 	}
-	for name, waits := range r.waits() {
-		if len(waits) == 0 {
+	waits := r.waits()
+	for v := range waits {
+		if len(waits[v]) == 0 {
 			continue
 		}
-		times := slices.Concat(all, taken[name])
-		slices.SortFunc(times, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
-		for i := range waits {
-			w := &waits[i]
+		times := slices.Concat(all, r.full(v, had))
+		for _, other := range r.against[v] {
+			times = append(times, had[other]...)
+		}
+		sortStretches(times)
+		for i := range waits[v] {
+			w, times := &waits[v][i], times
+			if first := r.first(w, v); first != nil {
+				times = slices.Concat(times, first)
+				sortStretches(times)
+			}
 			if since := longFree(times, w.front, min(w.end, r.last), r.run.Idle); since != never {
 				o := &r.ops[w.op]
-				r.violated(since+r.run.Idle, []int{o.ask}, "client %d waited for %q, and nobody had it from %v on", o.client, o.word, since)
+				r.violated(since+r.run.Idle, []int{o.ask}, "client %d waited for %v, and nobody had it from %v on", o.client, r.want(o), since)
 			}
 		}
 	}
+}
+
+func sortStretches(times []stretch) {
+	slices.SortFunc(times, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
+}
+
+// first gives the times in which others may come before one who waits.
+func (r *record) first(w *standing, want int) (all []stretch) {
+	for _, v := range r.behind[want] {
+		if v == want {
+			continue // what is in their way is in his
+		}
+		for i := range r.waiting[v] {
+			o := &r.waiting[v][i]
+			if o.ask >= w.ask+max(r.run.Settle, 1) {
+				break
+			}
+			if o.end > w.ask {
+				all = append(all, stretch{o.ask, o.end})
+			}
+		}
+	}
+	return all
+}
+
+// full gives the times in which there is no slot for one who wants one.
+func (r *record) full(want int, had [][]stretch) (all []stretch) {
+	w := r.wants[want]
+	if !w.slot() {
+		return nil
+	}
+	type change struct {
+		at time.Duration
+		by int
+	}
+	var changes []change
+	for v, o := range r.wants {
+		if o.sibling(w) {
+			for _, s := range had[v] {
+				changes = append(changes, change{s.from, 1}, change{s.to, -1})
+			}
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.by, a.by)) })
+	n, since := 0, never
+	for _, c := range changes {
+		n += c.by
+		switch {
+		case n >= w.Slots && since == never:
+			since = c.at
+		case n < w.Slots && since != never:
+			all = append(all, stretch{since, c.at})
+			since = never
+		}
+	}
+	return all
 }
 
 // longFree gives the beginning of the first time of more than limit, from one instant to

@@ -5,7 +5,8 @@ import "time"
 // inOrder: who has waited for long enough when another asks gets the lock before him.
 // The calls of one client know that of each other by themselves; those of several know
 // it from the nodes, which must have been well, and who was not the first of his line
-// was not known there.
+// was not known there. Only those count who are in each other's way, or want slots of
+// which there may be one.
 func inOrder(r *record) {
 	if r.run.Settle <= 0 {
 		return
@@ -16,14 +17,28 @@ func inOrder(r *record) {
 		if o.ask < 0 || r.events[o.ask].Verb == "plain" {
 			continue
 		}
-		for i := range waits[o.name] {
-			if w := &waits[o.name][i]; w.op != k && r.overtakes(o, w) {
-				x := &r.ops[w.op]
-				r.violated(r.events[o.got].At, []int{x.ask, o.ask, o.got}, "client %d asked for %q at %v and waited, client %d asked at %v and got it at %v",
-					x.client, x.word, w.ask, o.client, r.events[o.ask].At, r.events[o.got].At)
-				break
+		var first *standing
+		for _, v := range r.behind[o.want] {
+			for i := range waits[v] {
+				w := &waits[v][i]
+				if first != nil && first.op < w.op {
+					break
+				}
+				if w.op != k && r.overtakes(o, w) {
+					first = w
+					break
+				}
 			}
 		}
+		if first == nil {
+			continue
+		}
+		x, what := &r.ops[first.op], ""
+		if x.want != o.want {
+			what = " for " + r.want(o).String()
+		}
+		r.violated(r.events[o.got].At, []int{x.ask, o.ask, o.got}, "client %d asked for %v at %v and waited, client %d asked%s at %v and got it at %v",
+			x.client, r.want(x), first.ask, o.client, what, r.events[o.ask].At, r.events[o.got].At)
 	}
 }
 
@@ -31,10 +46,14 @@ func inOrder(r *record) {
 func (r *record) overtakes(o *op, w *standing) bool {
 	x := &r.ops[w.op]
 	ask, got := r.events[o.ask], r.events[o.got].At
-	if w.ask+r.run.Settle > ask.At || !r.waitedAt(w, got) {
+	still := got
+	if r.want(x).sibling(r.want(o)) {
+		still += r.run.Settle // he may have one, too, and be about to hear of it
+	}
+	if w.ask+r.run.Settle > ask.At || !r.waitedAt(w, still) {
 		return false
 	}
-	if x.client == o.client && inLine(ask.Verb) {
+	if x.client == o.client && inLine(ask.Verb) && r.lines[x.want] == r.lines[o.want] {
 		return !r.stood(o.client, w.ask, got)
 	}
 	return after(w.front, r.run.Settle) <= got && !r.ailed(w.front, got) && !r.stood(x.client, w.front, got) && !r.stood(o.client, w.front, got)

@@ -22,8 +22,9 @@ type record struct {
 
 	ops    []op
 	index  index
-	names  map[string]int
-	holds  []int // the ops that came to hold, in order of time
+	wants  []want
+	number map[want]int // of those
+	holds  []int        // the ops that came to hold, in order of time
 	steps  []step
 	writes []write
 	left   []int
@@ -32,7 +33,11 @@ type record struct {
 	crashes []crash // by client and time
 	stops   []span  // see mergeSpans
 
-	waiting [][]standing // by name; see waits
+	against [][]int // by want: those that exclude it
+	behind  [][]int // by want: those that have to be let go first if they were there before
+	lines   []want  // by want: what is the same for those that are
+
+	waiting [][]standing // by want; see waits
 	ailing  []ailment    // see ailments
 
 	rule    string
@@ -42,8 +47,7 @@ type record struct {
 // An op is an acquisition, and the hold that came of it.
 type op struct {
 	client, number int
-	name           int // see record.names
-	word           string
+	want           int // see record.wants
 
 	ask, end int           // end: the first of the two there are
 	got      int           // from here on it is a hold
@@ -83,7 +87,7 @@ func newRecord(h *History) *record {
 	r := &record{
 		run: h.Run, events: h.Events, calm: never, struck: never,
 		ops: make([]op, 0, n/4+8), holds: make([]int, 0, n/8+8), steps: make([]step, 0, n/8+8),
-		index: newIndex(n), names: make(map[string]int),
+		index: newIndex(n), number: make(map[want]int),
 	}
 	if n > 0 {
 		r.last = h.Events[n-1].At
@@ -101,6 +105,7 @@ func newRecord(h *History) *record {
 	if byTime := func(a, b int) int { return cmp.Compare(r.begin(a), r.begin(b)) }; !slices.IsSortedFunc(r.holds, byTime) {
 		slices.SortStableFunc(r.holds, byTime)
 	}
+	r.sort()
 	return r
 }
 
@@ -197,6 +202,9 @@ func (r *record) did(i int, e *Event) {
 		if e.Name == "" {
 			r.odd(i, "it has no name")
 		}
+		if r.want(o).odd() {
+			r.odd(i, "there is no such kind of lock")
+		}
 	case Got, Denied:
 		if o.ask < 0 && o.end < 0 {
 			r.odd(i, "it has not begun")
@@ -213,8 +221,8 @@ func (r *record) did(i int, e *Event) {
 		if o.got >= 0 {
 			return
 		}
-		if e.Name != "" && e.Name != o.word {
-			r.odd(i, "it was to be %q", o.word)
+		if was := r.want(o); e.Name != "" && e.want() != was {
+			r.odd(i, "it was to be %v", was)
 		}
 		o.got, o.until = i, e.Until
 		r.holds = append(r.holds, k)
@@ -312,13 +320,14 @@ func (r *record) start(op, event int) int {
 
 // add begins an op.
 func (r *record) add(i int, e *Event) int {
-	name, known := r.names[e.Name]
+	want, known := r.number[e.want()]
 	if !known {
-		name = len(r.names)
-		r.names[e.Name] = name
+		want = len(r.wants)
+		r.number[e.want()] = want
+		r.wants = append(r.wants, e.want())
 	}
 	o := op{
-		client: e.Client, number: e.Op, name: name, word: e.Name,
+		client: e.Client, number: e.Op, want: want,
 		ask: -1, end: -1, got: -1, told: -1, release: -1, released: -1, read: -1, extending: -1, releasing: -1,
 		dead: math.MaxInt, died: never,
 	}

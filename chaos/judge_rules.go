@@ -21,31 +21,66 @@ func (r *record) valid(o *op) (from, to time.Duration) {
 }
 
 // lock puts a hold in words.
-func (r *record) lock(o *op) string { return fmt.Sprintf("%q (%s)", o.word, r.events[o.got].Token) }
+func (r *record) lock(o *op) string {
+	return fmt.Sprintf("%v (%s)", r.want(o), r.events[o.got].Token)
+}
 
-// exclusion compares each hold with the one before it that reaches farthest: if it
-// overlaps any, it overlaps that one.
+// exclusion compares each hold with the one before it, of those that exclude it, that
+// reaches farthest: if it overlaps any, it overlaps that one. Who gets a slot is
+// counted with those who have one then.
 func exclusion(r *record) {
-	farthest := make([]int, len(r.names)) // an op, plus 1
-	for _, k := range r.holds {
+	farthest := make([]int, len(r.wants)) // by want: an index of r.holds, plus 1
+	var slots map[string][]int            // by name: the ops that have one
+	for i, k := range r.holds {
 		o := &r.ops[k]
 		from, to := r.valid(o)
 		if from >= to {
 			continue
 		}
-		if far := farthest[o.name]; far > 0 {
-			before := &r.ops[far-1]
-			since, until := r.valid(before)
-			if from < until {
-				r.violated(from, []int{before.got, o.got}, "client %d had %s from %v to %v, and client %d had it (%s) from %v",
-					before.client, r.lock(before), since, until, o.client, r.events[o.got].Token, from)
+		worst, last := -1, from
+		for _, v := range r.against[o.want] {
+			if j := farthest[v] - 1; j >= 0 {
+				if _, until := r.valid(&r.ops[r.holds[j]]); until > last || until == last && j < worst {
+					worst, last = j, until
+				}
 			}
-			if to <= until {
+		}
+		if worst >= 0 {
+			before := &r.ops[r.holds[worst]]
+			since, until := r.valid(before)
+			r.violated(from, []int{before.got, o.got}, "client %d had %s from %v to %v, and client %d had %s from %v",
+				before.client, r.lock(before), since, until, o.client, r.same(before, o), from)
+		}
+		if w := r.want(o); w.slot() {
+			if slots == nil {
+				slots = make(map[string][]int)
+			}
+			all := slices.DeleteFunc(slots[w.Name], func(k int) bool { _, until := r.valid(&r.ops[k]); return until <= from })
+			all = append(all, k)
+			slots[w.Name] = all
+			if some := r.crowd(all); some != nil {
+				var got []int
+				for _, k := range some {
+					got = append(got, r.ops[k].got)
+				}
+				r.violated(from, got, "client %d had %s from %v, when %d had one already", o.client, r.lock(o), from, len(some)-1)
+			}
+		}
+		if j := farthest[o.want] - 1; j >= 0 {
+			if _, until := r.valid(&r.ops[r.holds[j]]); to <= until {
 				continue
 			}
 		}
-		farthest[o.name] = k + 1
+		farthest[o.want] = i + 1
 	}
+}
+
+// same puts a hold in words after another one.
+func (r *record) same(before, o *op) string {
+	if before.want == o.want {
+		return fmt.Sprintf("it (%s)", r.events[o.got].Token)
+	}
+	return r.lock(o)
 }
 
 func tokens(r *record) {
@@ -54,13 +89,13 @@ func tokens(r *record) {
 		o := &r.ops[k]
 		e := &r.events[o.got]
 		if e.Token == "" {
-			r.violated(e.At, []int{o.got}, "client %d got %q without a token", o.client, o.word)
+			r.violated(e.At, []int{o.got}, "client %d got %v without a token", o.client, r.want(o))
 			continue
 		}
 		if first, taken := owners[e.Token]; taken {
 			other := &r.ops[first]
-			r.violated(e.At, []int{other.got, o.got}, "client %d got %s at %v with the token with which client %d had got %q at %v",
-				o.client, r.lock(o), e.At, other.client, other.word, r.events[other.got].At)
+			r.violated(e.At, []int{other.got, o.got}, "client %d got %s at %v with the token with which client %d had got %v at %v",
+				o.client, r.lock(o), e.At, other.client, r.want(other), r.events[other.got].At)
 		} else {
 			owners[e.Token] = k
 		}
@@ -138,7 +173,7 @@ func continuity(r *record) {
 		next, _ := slices.BinarySearchFunc(r.holds, begin, func(k int, at time.Duration) int { return cmp.Compare(r.begin(k), at) })
 		for j := next - 1; j >= 0 && r.begin(r.holds[j]) > since; j-- {
 			other := &r.ops[r.holds[j]]
-			if from, to := r.valid(other); other.name == o.name && from < to {
+			if from, to := r.valid(other); from < to && slices.Contains(r.against[o.want], other.want) {
 				r.violated(r.events[s.end].At, []int{o.got, other.got, s.begin, s.end}, "client %d extended %s from %v on, and client %d had got it at %v",
 					o.client, r.lock(o), begin, other.client, from)
 				break
@@ -178,77 +213,6 @@ func lostUpdates(r *record) {
 	}
 }
 
-func fences(r *record) {
-	var got, wrote []fenced
-	for _, k := range r.holds {
-		o := &r.ops[k]
-		e := &r.events[o.got]
-		// Who was stopped when he got it writes it down when others may have got it
-		// since, if that can be.
-		excused := !r.run.Exact && o.ask >= 0 && r.stopped(o.client, r.events[o.ask].At, e.At)
-		if e.Fence > 0 && !excused {
-			got = append(got, fenced{o.word, o.got, e})
-		}
-	}
-	for _, w := range r.writes {
-		if e := &r.events[w.event]; e.Fence > 0 {
-			wrote = append(wrote, fenced{e.Name, w.event, e})
-		}
-	}
-	r.rise(got, r.run.Overlap, 1)
-	r.rise(wrote, 0, 0)
-}
-
-type fenced struct {
-	name  string
-	index int
-	*Event
-}
-
-// rise checks that each fence of a name is higher by some step than the highest
-// that was there by so much before it, and that no two are the same if they must not
-// be. What has no order, for it happened at one instant, gets the one that suits it.
-func (r *record) rise(all []fenced, overlap time.Duration, step uint64) {
-	slices.SortFunc(all, func(a, b fenced) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.At, b.At), cmp.Compare(a.Fence, b.Fence), cmp.Compare(a.index, b.index))
-	})
-	for begin, end := 0, 0; begin < len(all); begin = end {
-		for end = begin; end < len(all) && all[end].name == all[begin].name; end++ {
-		}
-		r.riseOf(all[begin:end], overlap, step)
-	}
-}
-
-// riseOf is rise for one name.
-func (r *record) riseOf(all []fenced, overlap time.Duration, step uint64) {
-	had := make(map[uint64]int) // which was the first with a fence
-	var high *fenced
-	next := 0 // the first that does not come before f
-	for i := range all {
-		f := &all[i]
-		for ; next < i && all[next].At+overlap <= f.At; next++ {
-			if high == nil || all[next].Fence >= high.Fence && all[next].Fence-high.Fence >= step {
-				high = &all[next]
-			}
-		}
-		first, taken := had[f.Fence]
-		switch {
-		case high != nil && (f.Fence < high.Fence || f.Fence-high.Fence < step):
-			r.outOfOrder(high, f)
-		case taken && step > 0:
-			r.outOfOrder(&all[first], f)
-		}
-		if !taken {
-			had[f.Fence] = i
-		}
-	}
-}
-
-func (r *record) outOfOrder(high, f *fenced) {
-	r.violated(f.At, []int{high.index, f.index}, "client %d %s %q at %v with fence %d, and client %d at %v with fence %d",
-		f.Client, f.Kind, f.name, f.At, f.Fence, high.Client, high.At, high.Fence)
-}
-
 // progress: who waits is owed a lock. Who asks once is owed one if nobody can be in
 // his way, not even a scheduler.
 func progress(r *record) {
@@ -269,15 +233,15 @@ func progress(r *record) {
 		switch {
 		case o.got >= 0 && r.events[o.got].At <= by:
 		case o.got >= 0:
-			r.violated(by, []int{o.ask, o.got}, "client %d asked for %q at %v and got it at %v, not by %v",
-				o.client, o.word, ask.At, r.events[o.got].At, by)
+			r.violated(by, []int{o.ask, o.got}, "client %d asked for %v at %v and got it at %v, not by %v",
+				o.client, r.want(o), ask.At, r.events[o.got].At, by)
 		case o.end >= 0:
 			e := &r.events[o.end]
-			r.violated(min(e.At, by), []int{o.ask, o.end}, "client %d asked for %q at %v and was denied it at %v: %s",
-				o.client, o.word, ask.At, e.At, cmp.Or(e.Error, e.Why, "no reason given"))
+			r.violated(min(e.At, by), []int{o.ask, o.end}, "client %d asked for %v at %v and was denied it at %v: %s",
+				o.client, r.want(o), ask.At, e.At, cmp.Or(e.Error, e.Why, "no reason given"))
 		case o.died <= by, r.last <= by:
 		default:
-			r.violated(by, []int{o.ask}, "client %d asked for %q at %v and had not got it by %v", o.client, o.word, ask.At, by)
+			r.violated(by, []int{o.ask}, "client %d asked for %v at %v and had not got it by %v", o.client, r.want(o), ask.At, by)
 		}
 	}
 }
@@ -303,12 +267,12 @@ func (r *record) ends(o *op, begin, end int) {
 	switch {
 	case end >= 0 && r.events[end].At <= by:
 	case end >= 0:
-		r.violated(by, []int{begin, end}, "client %d had %v from %v on to %s %q, and it took until %v",
-			o.client, b.Limit, b.At, doing(b), o.word, r.events[end].At)
+		r.violated(by, []int{begin, end}, "client %d had %v from %v on to %s %v, and it took until %v",
+			o.client, b.Limit, b.At, doing(b), r.want(o), r.events[end].At)
 	case o.died <= by, r.last <= by:
 	default:
-		r.violated(by, []int{begin}, "client %d had %v from %v on to %s %q, and it had not ended by %v",
-			o.client, b.Limit, b.At, doing(b), o.word, by)
+		r.violated(by, []int{begin}, "client %d had %v from %v on to %s %v, and it had not ended by %v",
+			o.client, b.Limit, b.At, doing(b), r.want(o), by)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // historyOf makes a history of lines "at client/op kind field=value ...", separated
 // by semicolons. What is not said is what most lines would say: the name is a, the
-// verb acquire, the token that of the op.
+// verb acquire, the token that of the op; and what is got is what was asked for.
 func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 	t.Helper()
 	h := &History{Run: Head{Lag: 2 * unit, Bound: 50 * unit, Clients: 3}}
@@ -26,6 +26,8 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 	duration := func(s string) time.Duration { return time.Duration(number(s)) * unit }
 	for _, field := range strings.Fields(run) {
 		switch key, value, _ := strings.Cut(field, "="); key {
+		case "paths":
+			h.Run.Separator = "/"
 		case "always":
 			h.Run.Always = true
 		case "exact":
@@ -46,6 +48,7 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 			t.Fatalf("%q: no such setting", field)
 		}
 	}
+	asked := make(map[string]want)
 	for line := range strings.SplitSeq(text, ";") {
 		fields := strings.Fields(line)
 		if len(fields) == 0 {
@@ -62,7 +65,11 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 		case Ask:
 			e.Name, e.Verb = "a", "acquire"
 		case Got:
-			e.Name, e.Token = "a", "t"+fields[1]
+			e.Name = "a"
+			if w, ok := asked[fields[1]]; ok {
+				e = w.ask(e)
+			}
+			e.Token = "t" + fields[1]
 		case Read, Wrote, Refused:
 			e.Name = "a"
 		case Struck, Healed:
@@ -72,6 +79,14 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 			switch key, value, _ := strings.Cut(field, "="); key {
 			case "name":
 				e.Name = value
+			case "also":
+				e.Also = strings.ReplaceAll(value, ",", " ")
+			case "shared":
+				e.Shared = true
+			case "slots":
+				e.Slots = number(value)
+			case "alone":
+				e.Also, e.Shared, e.Slots = "", false, 0
 			case "verb":
 				e.Verb = value
 			case "limit":
@@ -105,6 +120,9 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 			default:
 				t.Fatalf("%q: no such field", field)
 			}
+		}
+		if e.Kind == Ask {
+			asked[fields[1]] = e.want()
 		}
 		h.Events = append(h.Events, e)
 	}
@@ -316,7 +334,7 @@ var judgeCases = []struct{ name, run, history, want string }{
 
 func TestJudgeTable(t *testing.T) {
 	fires := make(map[string]int)
-	for _, tt := range slices.Concat(judgeCases, waitCases) {
+	for _, tt := range slices.Concat(judgeCases, waitCases, kindCases) {
 		h := historyOf(t, 1, tt.run, tt.history)
 		got := Judge(h).Violations
 		if brief(got) != tt.want {

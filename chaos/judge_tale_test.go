@@ -12,6 +12,10 @@ func tale(data []byte) *History {
 	t.Run = Head{Lag: t.time(4), Look: t.time(4), Overlap: t.time(2) * t.time(3), Bound: t.time(10), Clients: 1 + t.below(3), Always: t.below(2) == 0, Exact: t.below(2) == 0}
 	t.Run.Nodes, t.Run.Quorum = 3, 2+t.below(2)
 	t.Run.Settle, t.Run.Idle, t.Run.Slight, t.Run.Grace, t.Run.TTL = t.time(6), t.time(12), t.time(3), t.time(4), t.time(8)
+	t.kinds = t.below(2) == 0
+	if t.kinds && t.below(4) > 0 {
+		t.Run.Separator = "/"
+	}
 	rare := 1 + t.below(40) // the larger, the less of it cannot have happened
 	for len(t.data) > 0 && len(t.Events) < 120 {
 		t.now += []time.Duration{0, 0, 1, 1, 2, 3, 4, 7}[t.below(8)]
@@ -34,12 +38,13 @@ type teller struct {
 	clients [4]acting
 	values  map[string]int
 	struck  []Fault
+	kinds   bool // there are locks of all kinds
 }
 
 // An acting client does one thing after the other.
 type acting struct {
 	number, op         int
-	name               string
+	want               want
 	asked, has, told   bool
 	extends, releasing bool
 	until              time.Duration
@@ -70,18 +75,19 @@ func (t *teller) act(c *acting) {
 			c.number = i + 1
 		}
 	}
-	e := Event{Client: c.number, Op: c.op, Name: c.name}
+	e := Event{Client: c.number, Op: c.op, Name: c.want.Name}
 	choice := t.below(12)
 	switch {
 	case !c.asked:
-		*c = acting{number: c.number, op: c.op + 1, name: string(rune('a' + t.below(2))), asked: true}
-		e = Event{Kind: Ask, Client: c.number, Op: c.op, Name: c.name, Limit: t.time(20)}
+		*c = acting{number: c.number, op: c.op + 1, want: t.want(), asked: true}
+		e = c.want.ask(Event{Kind: Ask, Client: c.number, Op: c.op, Limit: t.time(20)})
 		e.Verb = []string{"acquire", "try", "do", "acquire", "plain", "acquire"}[t.below(6)]
 		e.Why = []string{"", "", "renewed"}[t.below(3)]
 	case !c.has && choice == 0:
 		e.Kind, e.Why, c.asked = Denied, "held", false
 	case !c.has:
 		c.has, c.until = true, t.now+t.time(15)
+		e = c.want.ask(e)
 		e.Kind, e.Until, e.Token, e.Fence = Got, c.until, fmt.Sprintf("t%d.%d", c.number, c.op), uint64(t.below(5))
 		if t.below(30) == 0 {
 			e.Token = ""
@@ -107,11 +113,11 @@ func (t *teller) act(c *acting) {
 		c.until += t.time(10)
 		e.Kind, e.Until = Renewed, c.until
 	case choice == 3, choice == 4:
-		c.read = t.values[c.name]
+		c.read = t.values[c.want.Name]
 		e.Kind, e.Value = Read, c.read
 	case choice == 5, choice == 6:
-		e.Kind, e.Was, e.Value, e.Fence = Wrote, t.values[c.name], c.read+1, uint64(t.below(4))
-		t.values[c.name] = e.Value
+		e.Kind, e.Was, e.Value, e.Fence = Wrote, t.values[c.want.Name], c.read+1, uint64(t.below(4))
+		t.values[c.want.Name] = e.Value
 	case choice == 7:
 		e.Kind, e.Value = Refused, c.read+1
 	default:
@@ -119,6 +125,18 @@ func (t *teller) act(c *acting) {
 		e.Kind, e.Limit, e.Until = Release, t.time(10), c.until-t.time(4)
 	}
 	t.add(e)
+}
+
+// want is what a client asks for: a or b, or something that may have to do with either.
+func (t *teller) want() want {
+	if !t.kinds {
+		return want{Name: string(rune('a' + t.below(2)))}
+	}
+	return []want{
+		{Name: "a"}, {Name: "a"}, {Name: "b"}, {Name: "a", Shared: true}, {Name: "a", Shared: true}, {Name: "a", Slots: 2}, {Name: "a", Slots: 2}, {Name: "a", Slots: 1},
+		{Name: "a/b"}, {Name: "a/b", Shared: true}, {Name: "a/c", Also: "b"}, {Name: "a/b/c", Also: "a/c a/b", Shared: true}, {Name: "ab"}, {Name: "a/b", Slots: 2},
+		{Name: "b", Also: "a"}, {Name: "b", Slots: 3},
+	}[t.below(16)]
 }
 
 // fate is what happens to clients and nodes.
@@ -161,6 +179,9 @@ func (t *teller) anything() {
 	}
 	e := Event{Kind: kinds[t.below(len(kinds))], Client: t.below(6), Op: t.below(5)}
 	e.Name = []string{"a", "b", ""}[t.below(3)]
+	if t.kinds {
+		e.Also, e.Shared, e.Slots = []string{"", "a/b"}[t.below(2)], t.below(4) == 0, t.below(4)-1
+	}
 	e.Verb = []string{"acquire", "sing", "do", ""}[t.below(4)]
 	e.Token = []string{"t1.1", "x", ""}[t.below(3)]
 	e.Why = []string{"lost", ""}[t.below(2)]

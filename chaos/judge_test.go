@@ -19,6 +19,12 @@ func TestJudgeSaysIt(t *testing.T) {
 		{"1 2/1 ask; 2 2/1 got token=t7 until=9; 20 - calm", `at 11ms, told: client 2 had "a" (t7) until 9ms, and was not told by 11ms`},
 		{"0 - calm; 0 1/1 ask limit=50; 50 1/1 denied why=held", `at 50ms, progress: client 1 asked for "a" at 0s and was denied it at 50ms: held`},
 		{"1 1/1 ask; 2 1/1 got until=20; 3 1/1 extend limit=5; 11 1/1 failed", `at 10ms, in time: client 1 had 5ms from 3ms on to extend "a", and it took until 11ms`},
+		{"1 2/1 ask shared; 2 2/1 got token=t7 until=9; 3 3/1 ask also=b; 5 3/1 got token=t9 until=9; 9 2/1 told; 9 3/1 told",
+			`at 5ms, exclusion: client 2 had "a" as a reader (t7) from 2ms to 9ms, and client 3 had "a" and "b" (t9) from 5ms`},
+		{"1 2/1 ask slots=1; 2 2/1 got until=9; 3 3/1 ask slots=1; 5 3/1 got token=t9 until=9; 9 2/1 told; 9 3/1 told",
+			`at 5ms, exclusion: client 3 had one of 1 slot of "a" (t9) from 5ms, when 1 had one already`},
+		{"1 2/1 ask slots=2; 2 2/1 got fence=4 until=3; 3 2/1 told; 3 3/1 ask; 5 3/1 got fence=4 until=9; 9 3/1 told",
+			`at 5ms, fences: client 3 got "a" at 5ms with fence 4, and client 2 got one of 2 slots of "a" at 2ms with fence 4`},
 		{"7 - left error=key", `at 7ms, nothing left: key`},
 		{"7 1/2 told", `at 7ms, well-formed: client 1, number 2, "told": there is no such lock`},
 	} {
@@ -44,7 +50,7 @@ func TestJudgeCounts(t *testing.T) {
 
 func TestJudgeFindsOps(t *testing.T) {
 	for _, tt := range []struct{ clients, numbers int }{{1000, 2}, {2, 1000}, {50, 40}} {
-		r := &record{index: newIndex(2000), names: make(map[string]int)}
+		r := &record{index: newIndex(2000), number: make(map[want]int)}
 		for client := range tt.clients {
 			for number := range tt.numbers {
 				e := &Event{Client: client - 10, Op: number*number - 10}
@@ -124,7 +130,7 @@ func FuzzJudgeAgainstItsTwin(f *testing.F) {
 
 // FuzzJudgeAnything: there is no history that it cannot read or judge.
 func FuzzJudgeAnything(f *testing.F) {
-	for _, tt := range slices.Concat(judgeCases, waitCases) {
+	for _, tt := range slices.Concat(judgeCases, waitCases, kindCases) {
 		var s strings.Builder
 		if err := historyOf(f, 1, tt.run, tt.history).Write(&s); err != nil {
 			f.Fatal(err)

@@ -45,7 +45,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 
 	overlap, shares, high, same := -1, -1, -1, -1
 	for j, p := range tw.holds[:i] {
-		if p.name == o.name && p.from < p.to && o.from < o.to && max(o.from, p.from) < min(o.to, p.to) && (overlap < 0 || p.to > tw.holds[overlap].to) {
+		if !tw.apart(p.what, o.what) && p.from < p.to && o.from < o.to && max(o.from, p.from) < min(o.to, p.to) && (overlap < 0 || p.to > tw.holds[overlap].to) {
 			overlap = j
 		}
 		if shares < 0 && tw.Events[p.got].Token == e.Token {
@@ -55,6 +55,11 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	if overlap >= 0 {
 		tw.add("exclusion", o.from, tw.holds[overlap].got, o.got)
 	}
+	if isSlot(o.what) && o.from < o.to {
+		if crowd := tw.crowded(i, o); crowd != nil {
+			tw.add("exclusion", o.from, crowd...)
+		}
+	}
 	if e.Token == "" {
 		tw.add("tokens", o.from, o.got)
 	} else if shares >= 0 {
@@ -63,17 +68,22 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 
 	// The highest fence that was there for the name at any instant before, or at
 	// the same if it is not higher: those are put in the order that suits. If two may
-	// be got at once, so much before; but no two may be the same.
+	// be got at once, so much before; but no two may be the same, unless one reads: he
+	// may have that of the one before him.
+	reads := o.what.Shared
 	for j, p := range tw.holds {
 		f := tw.Events[p.got]
-		if p.name != o.name || f.Fence == 0 || e.Fence == 0 || j == i || tw.lateNews(p) || tw.lateNews(o) {
+		if tw.apart(p.what, o.what) || f.Fence == 0 && !p.what.Shared || e.Fence == 0 && !reads || j == i || tw.lateNews(p) || tw.lateNews(o) {
 			continue
 		}
-		before := f.At < e.At || f.At == e.At && (f.Fence < e.Fence || f.Fence == e.Fence && j < i)
+		before := f.At < e.At
+		if f.At == e.At {
+			before = f.Fence < e.Fence || f.Fence == e.Fence && (reads && !p.what.Shared || reads == p.what.Shared && j < i)
+		}
 		if !before {
 			continue
 		}
-		if f.Fence == e.Fence && (same < 0 || tw.firstTo(p, tw.holds[same])) {
+		if f.Fence == e.Fence && !reads && !p.what.Shared && (same < 0 || tw.firstTo(p, tw.holds[same])) {
 			same = j
 		}
 		if f.At+tw.Run.Overlap > e.At {
@@ -83,7 +93,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 			high = j
 		}
 	}
-	if high >= 0 && tw.Events[tw.holds[high].got].Fence >= e.Fence {
+	if high >= 0 && (tw.Events[tw.holds[high].got].Fence > e.Fence || tw.Events[tw.holds[high].got].Fence == e.Fence && !reads) {
 		tw.add("fences", o.from, tw.holds[high].got, o.got)
 	} else if same >= 0 {
 		tw.add("fences", o.from, tw.holds[same].got, o.got)
@@ -128,7 +138,10 @@ func (tw *twin) struckBy(at time.Duration) bool {
 // had it.
 func (tw *twin) firstTo(p, q twinHold) bool {
 	a, b := tw.Events[p.got], tw.Events[q.got]
-	return a.Fence > b.Fence || a.Fence == b.Fence && (a.At < b.At || a.At == b.At && p.got < q.got)
+	if a.Fence != b.Fence || a.At != b.At {
+		return a.Fence > b.Fence || a.Fence == b.Fence && a.At < b.At
+	}
+	return q.what.Shared && !p.what.Shared || q.what.Shared == p.what.Shared && p.got < q.got
 }
 
 func (tw *twin) judgeWrite(i int, e Event) {
@@ -300,7 +313,7 @@ func (tw *twin) judgeStep(i int, e Event) {
 		between := -1
 		since := tw.Events[o.got].At
 		for j, p := range tw.holds {
-			if p.name == o.name && p.from < p.to && p.from > since && p.from < e.At &&
+			if !tw.apart(p.what, o.what) && p.from < p.to && p.from > since && p.from < e.At &&
 				(between < 0 || p.from >= tw.holds[between].from) {
 				between = j
 			}

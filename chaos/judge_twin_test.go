@@ -65,7 +65,7 @@ type twin struct {
 }
 
 type twinHold struct {
-	name           string
+	what           Event // what was to be had
 	mine           []int // all events of the op that count
 	ask, got, told int
 	release        int
@@ -87,7 +87,7 @@ func newTwin(h *History) *twin {
 		if tw.first(mine, Got) != i {
 			continue
 		}
-		o := twinHold{name: h.Events[mine[0]].Name, mine: mine, got: i, ask: tw.first(mine, Ask), died: tw.died(mine[0]), release: -1, told: -1}
+		o := twinHold{what: h.Events[mine[0]], mine: mine, got: i, ask: tw.first(mine, Ask), died: tw.died(mine[0]), release: -1, told: -1}
 		if o.ask >= 0 {
 			o.renews = h.Events[o.ask].Verb == "do" || h.Events[o.ask].Why == "renewed"
 		}
@@ -256,6 +256,7 @@ func (tw *twin) judgeForm(i int, e Event) {
 		odd(mine[0] != i)
 		if mine[0] == i {
 			odd(e.Name == "")
+			odd(e.Slots < 0 || e.Slots > 0 && !isSlot(e))
 			odd(!slices.Contains([]string{"try", "acquire", "do", "plain"}, e.Verb))
 		}
 		return
@@ -285,7 +286,8 @@ func (tw *twin) judgeForm(i int, e Event) {
 			tw.numbers.Denials++
 		}
 		odd(ended >= 0 || len(past) == 0)
-		odd(e.Kind == Got && got < 0 && e.Name != "" && e.Name != tw.Events[mine[0]].Name)
+		was := tw.Events[mine[0]]
+		odd(e.Kind == Got && got < 0 && e.Name != "" && (e.Name != was.Name || e.Also != was.Also || e.Shared != was.Shared || e.Slots != was.Slots))
 		return
 	}
 	if got < 0 {

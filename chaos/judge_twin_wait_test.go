@@ -9,7 +9,7 @@ import (
 // A twinWait is an ask of one who waits.
 type twinWait struct {
 	ask, client       int
-	name              string
+	what              Event
 	asked, front, end time.Duration
 	forsaken          bool
 }
@@ -20,12 +20,12 @@ func (tw *twin) waits() (all []twinWait) {
 		if e.Kind != Ask || mine[0] != i || e.Verb != "acquire" && e.Verb != "do" {
 			continue
 		}
-		w := twinWait{ask: i, asked: e.At, front: e.At, end: tw.died(i), client: e.Client, name: e.Name}
+		w := twinWait{ask: i, asked: e.At, front: e.At, end: tw.died(i), client: e.Client, what: e}
 		if end := tw.first(mine, Got, Denied); end >= 0 {
 			w.end, w.forsaken = tw.Events[end].At, tw.first(mine, Got) < 0
 		}
 		for _, before := range all {
-			if before.client == w.client && before.name == w.name {
+			if before.client == w.client && tw.same(before.what, w.what) {
 				w.front = max(w.front, before.end)
 			}
 		}
@@ -129,17 +129,14 @@ func (tw *twin) judgeWaiting() {
 	if tw.Run.Idle <= 0 {
 		return
 	}
-	taken, touched := make(map[string][]bool), make(map[string][]bool)
 	for _, w := range waits {
-		if taken[w.name] == nil {
-			taken[w.name], touched[w.name] = tw.taken(w.name)
-		}
+		taken, touched := tw.inTheWay(w, waits)
 		free := time.Duration(0)
 		for at := w.front; at < min(w.end, tw.last); at++ {
-			if touched[w.name][at] {
+			if touched[at] {
 				free = 0
 			}
-			if free++; taken[w.name][at] {
+			if free++; taken[at] {
 				free = 0
 			}
 			if free > tw.Run.Idle {
@@ -151,7 +148,7 @@ func (tw *twin) judgeWaiting() {
 }
 
 func (tw *twin) overtaken(w twinWait, o twinHold) bool {
-	if o.ask < 0 || o.ask == w.ask || o.name != w.name {
+	if o.ask < 0 || o.ask == w.ask || tw.apart(w.what, o.what) && !sameSlots(w.what, o.what) {
 		return false
 	}
 	ask := tw.Events[o.ask]
@@ -159,11 +156,14 @@ func (tw *twin) overtaken(w twinWait, o twinHold) bool {
 	if w.forsaken {
 		end -= tw.Run.Settle
 	}
+	if sameSlots(w.what, o.what) {
+		end -= tw.Run.Settle
+	}
 	if ask.Verb == "plain" || ask.At-w.asked < tw.Run.Settle || end <= o.from {
 		return false
 	}
 	since := w.front
-	alone := w.client == ask.Client && (ask.Verb == "acquire" || ask.Verb == "do")
+	alone := w.client == ask.Client && tw.same(w.what, ask) && (ask.Verb == "acquire" || ask.Verb == "do")
 	if alone {
 		since = w.asked
 	} else if o.from < w.front || o.from-w.front < tw.Run.Settle {
@@ -184,7 +184,7 @@ func (tw *twin) overtaken(w twinWait, o twinHold) bool {
 
 // taken says of each instant whether, up to the next one, somebody may have the lock or
 // nobody can, and whether that was so at the instant itself.
-func (tw *twin) taken(name string) (is, touched []bool) {
+func (tw *twin) taken(w twinWait) (is, touched []bool) {
 	is, touched = make([]bool, tw.last+1), make([]bool, tw.last+1)
 	fill := func(from, to time.Duration) {
 		touched[from] = true
@@ -193,7 +193,7 @@ func (tw *twin) taken(name string) (is, touched []bool) {
 		}
 	}
 	for _, o := range tw.holds {
-		if o.name == name {
+		if !tw.apart(o.what, w.what) {
 			fill(o.from, tw.free(o))
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A standing is an op of those who stand in a line: the calls of one client for one name
+// A standing is an op of those who stand in a line: the calls of one client for the same
 // that wait. The first of it is whom the nodes know of.
 type standing struct {
 	op       int
@@ -16,13 +16,16 @@ type standing struct {
 	forsaken bool          // it ended without a lock
 }
 
-// waits gives those who have waited, by name, in the order in which they asked.
+// waits gives those who have waited, by want, in the order in which they asked.
 func (r *record) waits() [][]standing {
 	if r.waiting != nil {
 		return r.waiting
 	}
-	r.waiting = make([][]standing, len(r.names))
-	type line struct{ client, name int }
+	r.waiting = make([][]standing, len(r.wants))
+	type line struct {
+		client int
+		of     want
+	}
 	gone := make(map[line]time.Duration) // when all are that have asked so far
 	for k := range r.ops {               // which are in the order of their first events
 		o := &r.ops[k]
@@ -33,10 +36,10 @@ func (r *record) waits() [][]standing {
 		if o.end >= 0 {
 			w.end, w.forsaken = r.events[o.end].At, o.got < 0
 		}
-		l := line{o.client, o.name}
+		l := line{o.client, r.lines[o.want]}
 		w.front = max(w.ask, gone[l])
 		gone[l] = max(gone[l], w.end)
-		r.waiting[o.name] = append(r.waiting[o.name], w)
+		r.waiting[o.want] = append(r.waiting[o.want], w)
 	}
 	return r.waiting
 }

@@ -74,9 +74,22 @@ func (w *miniWorld) strike(f Fault, begin bool) { w.nodes[f.Node].strike(f, begi
 
 func (w *miniWorld) left() (all []leftover) {
 	for i, n := range w.nodes {
-		values := n.Engine.Values()
-		for _, key := range slices.Sorted(maps.Keys(values)) {
-			all = append(all, leftover{i, key, values[key]})
+		for _, key := range n.Engine.Keys() {
+			db := n.Engine.Mini().DB(0)
+			token, err := db.Get(key)
+			if err == nil {
+				all = append(all, leftover{i, key, token})
+				continue
+			}
+			set, err := db.SortedSet(key)
+			if err != nil { // it is no lock
+				all = append(all, leftover{i, key, ""})
+			}
+			for _, token := range slices.Sorted(maps.Keys(set)) {
+				if counts(set[token], time.Now()) {
+					all = append(all, leftover{i, key, token})
+				}
+			}
 		}
 	}
 	return all

@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -196,7 +197,8 @@ func (n *realNode) lose(f Fault) error {
 	return n.admin.Del(ctx, keys...).Err()
 }
 
-// keys are what is on the node, with the tokens.
+// keys are what is on the node, with the tokens; a key that several have is there for
+// each of them.
 func (n *realNode) keys() (map[string]string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -209,8 +211,15 @@ func (n *realNode) keys() (map[string]string, error) {
 	all := make(map[string]string)
 	for _, key := range slices.DeleteFunc(keys, script.Lasting) {
 		token, err := n.admin.Get(ctx, key).Result()
+		set, notSet := n.admin.ZRangeWithScores(ctx, key, 0, -1).Result()
 		switch {
 		case errors.Is(err, redis.Nil): // it has expired just now
+		case err != nil && notSet == nil:
+			for _, one := range set {
+				if token := fmt.Sprint(one.Member); counts(one.Score, time.Now()) {
+					all[key+" "+token] = token
+				}
+			}
 		case err != nil:
 			all[key] = err.Error()
 		default:

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -35,6 +36,7 @@ type Scenario struct {
 	Default  bool          // and not a shorter one than the library has by itself
 
 	Spread  int     // over how many names the clients spread; 0: one or two
+	Kinds   bool    // of all kinds: shared, of several names, slots, paths
 	Plain   bool    // the last client is no redlock
 	Write   bool    // holders write to a resource
 	Unended bool    // holders may forget to release
@@ -62,6 +64,7 @@ type Plan struct {
 	Rates   []float64       // by node: how much faster its clock runs
 	Skews   []time.Duration // by client: what its clock is ahead by; nil: nothing
 	Names   []string
+	Wants   []want // nil: each name, alone
 	Workers int
 
 	scenario *Scenario
@@ -115,6 +118,11 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 	for i := range names {
 		p.Names = append(p.Names, string(rune('a'+i%26))+suffix(i/26))
 	}
+	if s.Kinds {
+		o.Separator = cmp.Or(o.Separator, "/")
+		p.Wants = dish(rng, o.Separator)
+		p.Names = allNames(p.Wants)
+	}
 	p.Rates = make([]float64, n)
 	// One who is alone looks at the clocks too seldom for that. See quartz in skew.go.
 	if s.Fast && clients > 1 {
@@ -139,7 +147,7 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 		}
 	}
 	p.Run = Head{
-		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: n, Quorum: quorum, Clients: clients + crashes,
+		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: n, Quorum: quorum, Clients: clients + crashes, Separator: o.Separator,
 		Lag: arena.Lag, Overlap: overlap, Look: min(max(p.TTL/10, 50*time.Millisecond), 500*time.Millisecond), Exact: arena.Exact, Always: s.Minority || s.Harmless || len(s.Troubles) == 0,
 	}
 	// What a lock may have to wait for: a token of somebody who died, nodes that may

@@ -110,6 +110,16 @@ var Scenarios = []*Scenario{
 		Troubles: []Trouble{Mute, Mute, Mute, Deafen, Deafen, Crash, Crash, Kill}, Rate: 3,
 	},
 	{
+		Name: "kinds", About: "locks are shared, of several names, of paths and of slots, and in each other's way; whatever a lock survives happens",
+		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 2, Write: true, Unended: true, Workers: 2, Fast: true, Kinds: true, Weight: 3,
+		Troubles: append([]Trouble{Pause, Pause, Crash}, survived...), Rate: 4,
+	},
+	{
+		Name: "kinds waiting", About: "many clients wait for locks of all kinds that are in each other's way, and nodes and clients stop for a moment",
+		Nodes: sizes, Clients: [2]int{3, 8}, TTL: []time.Duration{5 * time.Second, 5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 2, Workers: 4, Queue: true, Kinds: true, Weight: 8,
+		Troubles: []Trouble{Slow, Jitter, Hang, Pause}, Rate: 6, Harmless: true, Slight: true,
+	},
+	{
 		Name: "long", About: "locks of minutes, where a forgotten key is a nuisance and not just a moment",
 		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Minute, 5 * time.Minute}, RTT: rtts, Span: 0.25, Write: true,
 		Troubles: survived, Rate: 30, Spread: 3, Weight: 6,

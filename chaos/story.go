@@ -12,7 +12,8 @@ import (
 // negative got says that the lock was never had.
 type story struct {
 	client             int
-	name, verb, token  string
+	want               want
+	verb, token        string
 	fence              uint64
 	ask, got           int           // the events
 	asked, since, end  time.Duration // waits from asked to since, or to end; holds from since to end
@@ -51,7 +52,7 @@ func stories(events []Event) []*story {
 		}
 		s := open[k]
 		if e.Kind == Ask || e.Kind == Got && s == nil {
-			s = &story{client: e.Client, name: e.Name, verb: e.Verb, ask: i, got: -1, asked: e.At}
+			s = &story{client: e.Client, want: e.want(), verb: e.Verb, ask: i, got: -1, asked: e.At}
 			all, open[k] = append(all, s), s
 		}
 		if s != nil {
@@ -79,7 +80,7 @@ func colour(all []*story) {
 	for _, s := range all {
 		k := key{token: s.token}
 		if s.fence != 0 {
-			k = key{name: s.name, fence: s.fence}
+			k = key{name: s.want.Name, fence: s.fence}
 		}
 		if s.got < 0 {
 			continue
@@ -158,7 +159,7 @@ func (s *story) heard() time.Duration { return max(s.end, s.last) }
 func (s *story) tell() string {
 	var t strings.Builder
 	if s.got < 0 {
-		fmt.Fprintf(&t, "Client %d asked for %q", s.client, s.name)
+		fmt.Fprintf(&t, "Client %d asked for %v", s.client, s.want)
 		if s.verb != "" {
 			fmt.Fprintf(&t, " (%s)", s.verb)
 		}
@@ -176,7 +177,7 @@ func (s *story) tell() string {
 		}
 		return t.String()
 	}
-	fmt.Fprintf(&t, "Client %d had %q from %s to %s (%s)", s.client, s.name, roundTime(s.since), roundTime(s.end), roundTime(s.end-s.since))
+	fmt.Fprintf(&t, "Client %d had %v from %s to %s (%s)", s.client, s.want, roundTime(s.since), roundTime(s.end), roundTime(s.end-s.since))
 	sep := ": "
 	say := func(format string, args ...any) {
 		fmt.Fprintf(&t, sep+format, args...)

@@ -26,7 +26,7 @@ func tellEvent(e Event) string {
 	say := func(format string, args ...any) { fmt.Fprintf(&t, format, args...) }
 	name := ""
 	if e.Name != "" {
-		name = " " + strconv.Quote(e.Name)
+		name = " " + e.want().String()
 	}
 	switch e.Kind {
 	case Ask:
