@@ -85,8 +85,8 @@ end
 -- wake tells those in the queue of a key, and nobody else, whose turn it is and who could
 -- not hold it as long as it was held, or waited for, the way that has ended now: the first,
 -- and those behind him who can hold it together with all before them. Who waits for a slot
--- is told which one is free. Where it is known that nobody holds it, nobody looks. A server that will not let us publish (ACL) still gives back
--- what it is asked to.
+-- is told which one is free. Where it is known that nobody holds it, nobody looks. A server
+-- that will not let us publish (ACL) still gives back what it is asked to.
 local function wake(key, way, slot, free)
   local before = ''
   for _, _, waiter, his in line(key .. ':queue') do
