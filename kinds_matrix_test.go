@@ -1,6 +1,7 @@
 package redlock_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -142,6 +143,19 @@ func (s *scene) try(lk *redlock.Locker, name string, options []redlock.AcquireOp
 	return l
 }
 
+// wait has what is about to be free: a release is over when a quorum of nodes has confirmed
+// it, and of two releases these may be different nodes.
+func (s *scene) wait(lk *redlock.Locker, name string, options []redlock.AcquireOption, what string) *redlock.Lock {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), settleWithin)
+	defer cancel()
+	l, err := lk.Acquire(ctx, name, options...)
+	if err != nil {
+		s.Errorf("%s: %v", what, err)
+	}
+	return l
+}
+
 // pair has a lock of one kind held, and wants one of another.
 func (s *scene) pair(one, other *kindOfLock, relation, first, second string) {
 	s.Helper()
@@ -175,7 +189,7 @@ func (s *scene) pair(one, other *kindOfLock, relation, first, second string) {
 		released(s.T, l)
 	}
 	for range refused {
-		later = append(later, s.try(s.other, name, options, true, what+", after the first was released"))
+		later = append(later, s.wait(s.other, name, options, what+", after the first was released"))
 	}
 	for _, l := range later {
 		if l == nil {

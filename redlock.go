@@ -36,6 +36,11 @@
 // Most callers want [Locker.Do]: it waits for the lock, renews it while a
 // function runs, and cancels the function's context when the lock ends.
 // [Locker.Acquire] waits and hands out the [Lock]; [Locker.TryAcquire] asks once.
+//
+// A lock excludes everybody else on its name. With [Shared] it is one of many readers,
+// with [Slots] one of n, with [Also] it takes in other names, and with
+// [Options].Separator all that lies below it. Whoever asks again under the lock's own
+// context has it already.
 package redlock
 
 import (

@@ -204,23 +204,25 @@ func (lk *Locker) isClosing() bool {`},
 
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes anybody's lock", []edit{
-		{"internal/script/release_alone.lua", "redis.pcall('GET', KEYS[1]) == ARGV[1] and", "redis.pcall('GET', KEYS[1]) and"},
+		{"internal/script/release_usual.lua", "redis.pcall('GET', KEYS[1]) == ARGV[1] then", "redis.pcall('GET', KEYS[1]) then"},
 	}, "miniredis", "calm", 100},
 	{"an acquire takes what is held", []edit{
-		{"internal/script/acquire_alone.lua", "elseif there > 1 then", "elseif false then"},
+		{"internal/script/acquire_usual.lua", "there == 0\n", "there ~= 1\n"},
+		{"internal/script/acquire_usual.lua", "elseif there > 1 and way == 'x' then", "elseif false then"},
+		{"internal/script/acquire_usual.lua", "elseif there == 2 then", "elseif false then"},
 	}, "miniredis", "calm", 20},
 	{"an acquire keeps its lock for ever", []edit{
-		{"internal/script/acquire_alone.lua", "redis.call('SET', key, ARGV[1], 'PX', ARGV[2])", "redis.call('SET', key, ARGV[1])"},
+		{"internal/script/acquire_usual.lua", "redis.call('SET', key, ARGV[1], 'PX', ARGV[2])", "redis.call('SET', key, ARGV[1])"},
 	}, "miniredis", "clients", 100},
 	{"an acquire that comes twice reads its own lock as taken", []edit{
 		{"internal/script/acquire.lua", "if who == true then\n    mine = mine + 1", "if who == true then\n    return refuse({1000, token, clock()})"},
 	}, "miniredis", "repeats", 100},
 	{"an acquire does not look at the node's marker", []edit{
-		{"internal/script/acquire_alone.lua", "(not KEYS[2] or found[3] == ARGV[5])", "true"},
+		{"internal/script/acquire_usual.lua", "(not KEYS[2] or found[3] == ARGV[5])", "true"},
 		{"internal/script/acquire.lua", "if marker ~= ARGV[5] then", "if false then"},
 	}, "miniredis", "forgetful nodes", 500},
 	{"an acquire may be as late as it likes, in the script", []edit{
-		{"internal/script/acquire_alone.lua", "if latest > 0 and now > latest then", "if false then"},
+		{"internal/script/acquire_usual.lua", "if latest > 0 and now > latest then", "if false then"},
 		{"internal/script/acquire.lua", "if latest > 0 and clock() > latest then", "if false then"},
 	}, "miniredis", "ghosts", 300},
 	{"a dead waiter keeps his place for ever, in the script", []edit{
@@ -230,7 +232,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/queue.lua", "elseif ticket > 0 and (ticket < lower or ticket == lower and waiter < who) then", "elseif ticket <= 0 or ticket < lower or ticket == lower and waiter < who then"},
 	}, "miniredis", "waiting", 20},
 	{"a node counts nothing", []edit{
-		{"internal/script/acquire_alone.lua", "if ARGV[10] == 'x' then", "if false then"},
+		{"internal/script/acquire_usual.lua", "if way == 'x' or way == 's' then", "if false then"},
 		{"internal/script/acquire.lua", "count = math.max(count, own)", "count = 0"},
 	}, "miniredis", "calm", 100},
 	{"readers of a folder are not in the way of writers below it, in the script", []edit{

@@ -64,7 +64,7 @@ local locks = #ways
 -- refuse has whoever wants to wait do so, and gives the reply.
 local function refuse(reply)
   if ticket > 0 then
-    enter(ways, ARGV[7], ARGV[6], ARGV[8], ARGV[9])
+    queueing().enter(ways, ARGV[7], ARGV[6], ARGV[8], ARGV[9])
   end
   return reply
 end
@@ -135,6 +135,7 @@ end
 
 local entries
 if busy and ticket >= 0 then
+  local ahead = queueing().ahead
   for i = 1, locks do
     local key, way = KEYS[i], string.sub(ways, i, i)
     if way ~= 'o' then
@@ -176,7 +177,7 @@ end
 if ARGV[11] ~= '0' and redis.call('EXISTS', queues[locks - 1]) == 1 then
   local slot = another(KEYS[locks - 1])
   if slot > 0 then
-    wake(KEYS[locks - 1], 'l', slot)
+    queueing().wake(KEYS[locks - 1], 'l', slot)
   end
 end
 if number == proposed then

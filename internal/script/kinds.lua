@@ -22,6 +22,9 @@
 local bars = {x = 'xslwr', o = 'xslwr', s = 'xlw', l = 'xswr', w = 'xsl', r = 'xl'}
 local range = {s = 0, l = 1e13, w = 2e13, r = 3e13}
 
+-- span is where the scores are of all who are in the way, where their ranges lie together.
+local span = {s = {1e13, 3e13}, w = {0, 2e13}, r = {1e13, 2e13}}
+
 -- clock is the node's time, in microseconds, and millis in whole milliseconds, by which
 -- Redis expires keys. It is asked once in a script, and only by those who need it: it
 -- costs as much as four other commands.
@@ -76,6 +79,9 @@ local function holder(key, way, token)
     if deadline >= millis() and deadline < 1e13 then
       return true, nil, left
     end
+  end
+  if span[way] and redis.call('ZCOUNT', key, span[way][1], '(' .. span[way][2]) == 0 then
+    return nil, nil, left
   end
   for bar in string.gmatch(bars[way], '[^x]') do
     local last = redis.call('ZREVRANGEBYSCORE', key, range[bar] + 9999999999999, range[bar] + millis(), 'WITHSCORES', 'LIMIT', 0, 1)

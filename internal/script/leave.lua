@@ -8,11 +8,11 @@
 --
 -- Atomic, because the lock may be free and waiting for him alone: then the next one
 -- must be told, and nobody else would.
-local left = 0
+local left, queue = 0, queueing()
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
-  if way ~= 'o' and leave(key .. ':queue', ARGV[1], ARGV[2]) then
-    wake(key, way)
+  if way ~= 'o' and queue.leave(key .. ':queue', ARGV[1], ARGV[2]) then
+    queue.wake(key, way)
     left = 1
   end
 end

@@ -15,22 +15,22 @@ var (
 	kinds string
 	//go:embed queue.lua
 	queue string
-	//go:embed acquire_alone.lua
-	acquireAlone string
+	//go:embed acquire_usual.lua
+	acquireUsual string
 	//go:embed acquire.lua
 	acquire string
 	//go:embed raise.lua
 	raise string
-	//go:embed extend_alone.lua
-	extendAlone string
+	//go:embed extend_usual.lua
+	extendUsual string
 	//go:embed extend.lua
 	extend string
 	//go:embed leave.lua
 	leave string
 	//go:embed yield.lua
 	yield string
-	//go:embed release_alone.lua
-	releaseAlone string
+	//go:embed release_usual.lua
+	releaseUsual string
 	//go:embed release.lua
 	release string
 	//go:embed inspect.lua
@@ -47,14 +47,14 @@ type Script struct{ Source, Hash string }
 
 var (
 	Raise   = hashed(bare(kinds + raise))
-	Extend  = hashed(bare(extendAlone + kinds + extend))
-	Release = hashed(bare(releaseAlone + kinds + queue + release))
+	Extend  = hashed(bare(extendUsual + kinds + extend))
+	Release = hashed(bare(releaseUsual + kinds + queue + release))
 	Leave   = hashed(bare(kinds + queue + leave))
 	Yield   = hashed(bare(kinds + queue + yield))
 	Inspect = hashed(bare(inspect))
 )
 
-var code = bare(acquireAlone + kinds + queue + acquire)
+var code = bare(acquireUsual + kinds + queue + acquire)
 
 // Acquire is the script for a server with this run_id, which it carries in its
 // text: another server, or the same one after a restart, does not know it, and says
