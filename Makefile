@@ -9,7 +9,7 @@ BENCHFLAGS = -quick
 
 # How many schedules make chaos runs in the model and on miniredis, and how long
 # make nightly does all it can, keeping the histories of what fails.
-SCHEDULES = 60000
+SCHEDULES = 100000
 MINIREDIS = 1000
 NIGHT     = 8h
 FAILURES  = failures
@@ -24,7 +24,7 @@ help: ## print this
 
 test: ## run all tests of all modules, under the race detector
 	@command -v redis-server >/dev/null || echo "there is no redis-server: the tests that need one are skipped"
-	.ci/each go test $(RACE) -timeout 20m ./...
+	.ci/each "$(CURDIR)/.ci/gotest" $(RACE) -timeout 20m
 
 short: ## run the tests without the long ones, and without the race detector
 	.ci/each go test -short ./...
