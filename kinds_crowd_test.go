@@ -160,7 +160,7 @@ func TestThrong(t *testing.T) {
 			t.Run(fmt.Sprint(tt.what, ", ", seed), func(t *testing.T) {
 				inHall(t, func(h *hall) {
 					g := &throng{hall: h, names: tt.names, hold: 10 * time.Millisecond, inOrder: true, has: make(map[*redlock.Lock][]claim), waits: make(map[*wait]bool)}
-					g.run(6/tt.callers+1, tt.callers, cycles(30), seed)
+					g.run(6/tt.callers+1, tt.callers, cycles(15), seed)
 					if g.longest > 500*time.Millisecond {
 						t.Errorf("somebody waited for %v", g.longest)
 					}

@@ -164,6 +164,7 @@ func TestNoTraceOfTheCancelled(t *testing.T) {
 	})
 	t.Run("pausing", func(t *testing.T) {
 		held := acquired(t, others, "a")
+		eventually(t, 2*time.Second, "the holder has all nodes", func() bool { return heldOn(t, servers, "a", held.Token()) == 3 })
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errEnough)
 		defer cancel()
 		if _, err := lk.Acquire(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errEnough) {

@@ -90,11 +90,12 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 			// We keep the places of others for whom there may be a quorum.
 			w.quit(false)
 		}
-		if cause := w.rest(ctx, why, why.patience(try, a.ttl, &lk.opts), elapsed(sent, lk.opts.Clock.Now())); cause != nil {
+		cause := w.rest(ctx, why, why.patience(try, a.ttl, &lk.opts), elapsed(sent, lk.opts.Clock.Now()))
+		lk.opts.host.Woke(seam.Caller, why.token, -1)
+		if cause != nil {
 			why.Cause = cause
 			return nil, why
 		}
-		lk.opts.host.Woke(seam.Caller, why.token, -1)
 		slot = cmp.Or(w.calledFor(), slot)
 	}
 }

@@ -95,7 +95,7 @@ type ear struct {
 	link    *link
 	channel string
 	pushed  int
-	last    time.Time // when the last message arrives: one does not overtake another
+	last    time.Time // when the last message arrives: none overtakes another, or comes with it
 	inbox   []string
 	news    chan struct{}
 	broken  bool
@@ -113,8 +113,8 @@ func (e *ear) push(message string) {
 	n := e.link.node
 	e.pushed++
 	_, back := n.latency(e.link.seed.For("push").Of(e.pushed))
-	if at := time.Now().Add(back); at.After(e.last) {
-		e.last = at
+	if e.last = e.last.Add(1); e.last.Before(time.Now().Add(back)) {
+		e.last = time.Now().Add(back)
 	}
 	time.AfterFunc(time.Until(e.last), func() {
 		n.mu.Lock()
