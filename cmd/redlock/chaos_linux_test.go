@@ -12,7 +12,7 @@ import (
 // At a terminal one line is drawn again and again, and gone in the end; a Ctrl-C
 // there ends it.
 func TestChaosAtATerminal(t *testing.T) {
-	keyboard, terminal := openTerminal(t)
+	keyboard, terminal := openPty(t)
 	var stdout, screen buffer
 	cmd := exec.Command("redlock", "chaos", "--arena", "model", "--scenario", "calm", "--for", "5m")
 	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TERM=xterm")

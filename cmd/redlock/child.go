@@ -4,51 +4,102 @@ import (
 	"context"
 	"os"
 	"os/exec"
-	"syscall"
+	"strconv"
 	"time"
 
 	"github.com/quorumlock/redlock"
 )
 
-// grace is how long a command has between SIGTERM and SIGKILL when its lock is
-// lost. It works without the lock then, so it is time to stop, not to finish.
-const grace = time.Second
+// A hold is a command that runs under a lock.
+type hold struct {
+	*command
+	cfg   *runConfig
+	lock  *redlock.Lock
+	since time.Time
+	group *group
 
-// supervise runs the command to its end, passes signals on to it, and ends it if
-// the lock is lost before: then it also says why. The error is that it could not
-// be started.
+	ended  time.Time   // when it was told to end; zero: it was not
+	killer *time.Timer // from then on
+	lost   bool        // others may have had the lock while it ran
+}
+
+// supervise runs the command to its end, passes signals on to it, and ends it when the
+// lock does: before, where that can be foreseen. If the nodes do not answer, or
+// --max-hold is over, nobody else has the lock until its validity ends, and the command
+// has had its grace by then. Where the lock turns out to be gone, others may have it
+// during the grace.
 //
-// The command stays in our process group. In one of its own it would be in the
-// terminal's background: stopped when it reads from there, and out of reach of
-// Ctrl-C and Ctrl-Z, unless we did a shell's job control. The price is that only
-// the command itself is signalled, and not what it has started.
-func (c *command) supervise(child *exec.Cmd, lock *redlock.Lock, signals <-chan os.Signal) (ended *os.ProcessState, lost bool, err error) {
-	if err := child.Start(); err != nil {
-		return nil, false, notExecutable(child.Args[0], err)
+// All of its process group is signalled: a shell that is told something does not pass
+// it on to what it runs. If we are killed, or stand still while the validity ends, the
+// keeper does the rest.
+func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) {
+	until := h.lock.Until()
+	h.group, err = startGroup(child, until, h.cfg.sign, h.cfg.grace)
+	if err != nil {
+		return notExecutable(child.Args[0], err)
 	}
-	exited := make(chan struct{})
-	go func() {
-		defer close(exited)
-		_ = child.Wait() // its ProcessState says it all
-	}()
+	defer h.group.close()
 
-	held := lock.Context(context.Background())
+	held := h.lock.Context(context.Background())
 	gone := held.Done()
+	alarm := time.NewTimer(h.pause(until))
+	defer alarm.Stop()
 	for {
 		select {
 		case sig := <-signals:
-			if !sentByTerminal(sig) {
-				_ = child.Process.Signal(sig) // if it has gone, exited comes next
+			h.group.signal(sig)
+		case <-h.group.stopped:
+			h.group.suspend(held)
+		case <-alarm.C:
+			until = h.lock.Until()
+			h.group.keepUntil(until)
+			if pause := h.pause(until); pause > 0 {
+				alarm.Reset(pause)
+			} else if h.ended.IsZero() {
+				h.endEarly()
 			}
 		case <-gone:
-			gone, lost = nil, true
-			// First the deeds: stderr may be a pipe that nobody empties.
-			_ = child.Process.Signal(syscall.SIGTERM)
-			kill := time.AfterFunc(grace, func() { _ = child.Process.Kill() })
-			defer kill.Stop()
-			c.say("lost %q while the command runs, which gets SIGTERM, and SIGKILL in %v: %s", lock.Name(), grace, plain(context.Cause(held)))
-		case <-exited:
-			return child.ProcessState, lost, nil
+			gone, h.lost = nil, true
+			if h.ended.IsZero() {
+				h.end()
+				h.say("lost %q while the command runs, which gets SIG%s, and SIGKILL in %v: %s", h.lock.Name(), h.cfg.signal, h.cfg.grace, plain(context.Cause(held)))
+			}
+		case <-h.group.exited:
+			if !h.ended.IsZero() { // nor may what it has started go on without a lock
+				h.group.drain(h.ended.Add(h.cfg.grace))
+				h.killer.Stop()
+			}
+			return nil
 		}
 	}
+}
+
+// pause is until there is just time to end the command before the lock ends: its grace,
+// and as much of a TTL as SIGKILL may take. At the latest, it is until the lock should
+// have been renewed, of which the keeper wants to hear.
+func (h *hold) pause(until time.Time) time.Duration {
+	return min(time.Until(until)-h.cfg.grace-h.cfg.ttl/20, h.cfg.ttl/3)
+}
+
+// end tells the command to end. First the deeds: stderr may be a pipe that nobody
+// empties.
+func (h *hold) end() {
+	h.ended = time.Now()
+	h.group.signal(h.cfg.sign)
+	h.killer = time.AfterFunc(h.cfg.grace, h.group.kill)
+}
+
+// endEarly does it while the lock is still ours.
+func (h *hold) endEarly() {
+	h.end()
+	why := "cannot renew " + strconv.Quote(h.lock.Name()) + " in time"
+	if h.maxed() {
+		why = "--max-hold " + h.cfg.maxHold.String() + " is over"
+	}
+	h.say("%s: the command gets SIG%s, and SIGKILL in %v, before others can have the lock", why, h.cfg.signal, h.cfg.grace)
+}
+
+// maxed reports whether it is --max-hold that ends the lock.
+func (h *hold) maxed() bool {
+	return h.cfg.maxHold > 0 && time.Since(h.since)+h.cfg.grace+h.cfg.ttl/10 >= h.cfg.maxHold
 }

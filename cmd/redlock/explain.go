@@ -34,7 +34,7 @@ func notAcquired(cfg *runConfig, err error) error {
 	}
 	switch {
 	case errors.Is(err, redlock.ErrHeld):
-		return fail(exitBusy, patience, "%s%s", within, reason(why))
+		return fail(cfg.busy, patience, "%s%s", within, reason(why))
 	case mended(why):
 		return fail(exitNoQuorum, patience+"; redlock prepare, run once when nodes are deployed, has them vote before", "%s%s", within, reason(why))
 	}

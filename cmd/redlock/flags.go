@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -29,7 +31,14 @@ type runConfig struct {
 	shared    bool
 	slots     int // 0: it is no matter of slots
 	separator string
-	argv      []string // the command
+
+	busy             int // what to exit with when others have the lock
+	minHold, maxHold time.Duration
+	signal           string // which ends the command when the lock does: its name
+	sign             syscall.Signal
+	grace            time.Duration // how long it has then
+	shell            bool
+	argv             []string // the command
 }
 
 // kind is what is asked of the library beyond the first key.
@@ -42,6 +51,9 @@ func (c *runConfig) kind() (options []redlock.AcquireOption) {
 	}
 	if c.slots > 0 {
 		options = append(options, redlock.Slots(c.slots))
+	}
+	if c.maxHold > 0 {
+		options = append(options, redlock.MaxHold(c.maxHold))
 	}
 	return append(options, redlock.Renewed())
 }
@@ -62,8 +74,9 @@ const (
 
 // parseRun reads the arguments of redlock run.
 func parseRun(args []string) (*runConfig, error) {
-	cfg := &runConfig{lockFlags: noFlags}
+	cfg := &runConfig{lockFlags: noFlags, busy: exitBusy, signal: "TERM", sign: syscall.SIGTERM, grace: -1}
 	values := cfg.values()
+	nonblock := false
 	values["--key"] = func(value string) error {
 		cfg.keys = append(cfg.keys, value)
 		switch {
@@ -86,11 +99,38 @@ func parseRun(args []string) (*runConfig, error) {
 		}
 		return nil
 	}
-	given, rest, err := scan("run", args, values, map[string]*bool{"--shared": &cfg.shared})
+	values["--conflict-exit-code"] = func(value string) (err error) {
+		if cfg.busy, err = strconv.Atoi(value); err != nil || cfg.busy < 0 || cfg.busy > 255 {
+			return fail(exitUsage, "it is what to exit with when others have the lock", "--conflict-exit-code %s is not a number from 0 to 255", value)
+		}
+		return nil
+	}
+	values["--lost-signal"] = func(value string) error {
+		cfg.signal = strings.TrimPrefix(strings.ToUpper(value), "SIG")
+		if cfg.sign = signalNames[cfg.signal]; cfg.sign == 0 {
+			return fail(exitUsage, "they are "+strings.Join(slices.Sorted(maps.Keys(signalNames)), ", "), "--lost-signal %s is no signal that can be sent here", value)
+		}
+		return nil
+	}
+	for name, d := range map[string]*time.Duration{"--min-hold": &cfg.minHold, "--max-hold": &cfg.maxHold, "--lost-grace": &cfg.grace} {
+		values[name] = func(value string) (err error) {
+			if *d, err = duration(name, value); err == nil && *d < 0 {
+				return fail(exitUsage, "see redlock help run", "%s %s is negative", name, value)
+			}
+			return err
+		}
+	}
+	given, rest, err := scan("run", args, values, map[string]*bool{"--shared": &cfg.shared, "--nonblock": &nonblock, "--shell": &cfg.shell})
 	if err != nil {
 		return nil, err
 	}
 	cfg.argv = rest
+	if nonblock {
+		cfg.timeout = 0
+	}
+	if !given["--lost-grace"] {
+		cfg.grace = min(time.Second, cfg.ttl/4).Truncate(time.Millisecond)
+	}
 	const example = "for example: redlock run --key demo -- sh -c 'echo hello'"
 	switch {
 	case !given["--key"]:
@@ -99,6 +139,14 @@ func parseRun(args []string) (*runConfig, error) {
 		return nil, fail(exitUsage, "one command has one slot alone", "--slots and --shared do not go together")
 	case given["--slots"] && len(cfg.keys) > 1:
 		return nil, fail(exitUsage, "a slot is of one key", "--slots and several --key do not go together")
+	case nonblock && given["--timeout"]:
+		return nil, fail(exitUsage, "--nonblock is --timeout 0s", "--nonblock and --timeout do not go together")
+	case cfg.grace > cfg.ttl/2:
+		return nil, fail(exitUsage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", cfg.grace, cfg.ttl)
+	case given["--max-hold"] && cfg.maxHold < cfg.grace+cfg.ttl/10:
+		return nil, fail(exitUsage, "it has to leave time for the command besides --lost-grace", "--max-hold %v is too short for --lost-grace %v and --ttl %v", cfg.maxHold, cfg.grace, cfg.ttl)
+	case given["--max-hold"] && cfg.minHold > cfg.maxHold:
+		return nil, fail(exitUsage, "", "--min-hold %v is more than --max-hold %v", cfg.minHold, cfg.maxHold)
 	case len(cfg.argv) == 0:
 		return nil, fail(exitUsage, example, "the command to run is missing")
 	}
@@ -152,6 +200,9 @@ func (f *lockFlags) values() map[string]func(value string) error {
 	}
 }
 
+// flockNames are the flags that have a second name, that of flock.
+var flockNames = map[string]string{"-n": "--nonblock", "-w": "--timeout", "-E": "--conflict-exit-code", "-s": "--shared"}
+
 // scan reads the flags at the beginning of a command's arguments, and gives those
 // that are there, and what comes after them. It is written out, and not the flag
 // package's, for errors that name flag and value, and to refuse what that one lets
@@ -165,6 +216,7 @@ func scan(command string, args []string, values map[string]func(value string) er
 			break
 		}
 		name, value, inline := strings.Cut(arg, "=")
+		name = cmp.Or(flockNames[name], name)
 		set, takesValue := values[name]
 		on, isSwitch := switches[name]
 		switch {

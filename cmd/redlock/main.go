@@ -107,6 +107,8 @@ func (c *command) dispatch(args []string) (int, error) {
 		}
 		fmt.Fprintln(c.stdout, version())
 		return 0, nil
+	case "keep": // ourselves, started by run
+		return keep(args, c.stdin), nil
 	case "help", "-h", "--help":
 		return 0, c.help(args)
 	}

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -34,6 +36,9 @@ func (c *command) run(args []string) (code int, err error) {
 		return 0, err
 	}
 	// Before the lock, not after an hour of waiting for it.
+	if cfg.shell {
+		cfg.argv = []string{"sh", "-c", strings.Join(cfg.argv, " ")}
+	}
 	path, err := exec.LookPath(cfg.argv[0])
 	if err != nil {
 		return 0, notExecutable(cfg.argv[0], err)
@@ -63,28 +68,56 @@ func (c *command) run(args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	// Ours come last: where a name is there twice, the later one counts, and in a
-	// lock within a lock that has to be the inner one's.
-	child := &exec.Cmd{
-		Path: path, Args: cfg.argv,
-		Env: append(slices.Clone(c.env),
-			"REDLOCK_KEY="+lock.Name(), "REDLOCK_TOKEN="+lock.Token(), "REDLOCK_FENCE="+strconv.FormatInt(lock.Fence(), 10)),
+	h := &hold{command: c, cfg: cfg, lock: lock, since: time.Now()}
+	err = h.supervise(&exec.Cmd{
+		Path: path, Args: cfg.argv, Env: append(slices.Clone(c.env), variables(lock, len(urls))...),
 		Stdin: c.stdin, Stdout: c.stdout, Stderr: c.stderr,
+	}, signals)
+	if err == nil && h.ended.IsZero() {
+		h.linger(signals)
 	}
-	ended, lost, err := c.supervise(child, lock, signals)
 	gaveBack := lock.Release(context.Background())
 	if err != nil {
 		return 0, err
 	}
-	if !lost && errors.Is(gaveBack, redlock.ErrLost) { // in the instant in which the command ended
-		lost = true
+	if !h.lost && h.ended.IsZero() && errors.Is(gaveBack, redlock.ErrLost) { // in the instant in which the command ended
+		h.lost = true
 		c.say("lost %q: %s", cfg.keys[0], plain(gaveBack))
 	}
-	if lost {
+	switch {
+	case h.lost:
 		return 0, fail(exitLost, "others may have had the lock while it still ran: look at what it has done before you trust it",
-			"%q was not ours to the end of the command (%v)", cfg.keys[0], ended)
+			"%q was not ours to the end of the command (%v)", cfg.keys[0], h.group)
+	case !h.ended.IsZero():
+		return 0, fail(exitLost, "nobody else had the lock before; what it had not done yet it has not done",
+			"the command was ended, because %q would have been (%v)", cfg.keys[0], h.group)
 	}
-	return status(ended), nil
+	return h.group.code(), nil
+}
+
+// variables are what the command finds in its environment. They come last: where a name
+// is there twice, the later one counts, and in a lock within a lock that has to be the
+// inner one's.
+func variables(lock *redlock.Lock, nodes int) []string {
+	return []string{
+		"REDLOCK_KEY=" + lock.Name(),
+		"REDLOCK_TOKEN=" + lock.Token(),
+		"REDLOCK_FENCE=" + strconv.FormatInt(lock.Fence(), 10),
+		"REDLOCK_EXPIRES=" + strconv.FormatInt(lock.Until().UnixMilli(), 10),
+		fmt.Sprintf("REDLOCK_QUORUM=%d/%d", nodes/2+1, nodes),
+	}
+}
+
+// linger keeps the lock until --min-hold is over: a machine whose clock is behind may be
+// about to start the same. A signal ends it.
+func (h *hold) linger(signals <-chan os.Signal) {
+	rest := time.NewTimer(h.cfg.minHold - time.Since(h.since))
+	defer rest.Stop()
+	select {
+	case <-rest.C:
+	case <-signals:
+	case <-h.lock.Context(context.Background()).Done():
+	}
 }
 
 // interrupted is the cause with which a signal ends the waiting.
@@ -212,12 +245,4 @@ func notExecutable(name string, err error) error {
 		err = why.Err
 	}
 	return fail(exitNotExecutable, hint, "cannot execute %s: %v", name, err)
-}
-
-// status is the exit code that a shell would give to an ended process.
-func status(ended *os.ProcessState) int {
-	if s, ok := ended.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-		return exitSignal + int(s.Signal())
-	}
-	return ended.ExitCode()
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 	"os/signal"
+	"syscall"
 )
 
 // catchSignals has the signals delivered to a channel until restore is called.
@@ -13,3 +14,6 @@ func catchSignals() (signals <-chan os.Signal, restore func()) {
 	signal.Notify(ch, os.Interrupt)
 	return ch, func() { signal.Stop(ch) }
 }
+
+// signalNames are those that can be asked for, by their names without SIG.
+var signalNames = map[string]syscall.Signal{"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}

@@ -44,3 +44,9 @@ func catchSignals() (signals <-chan os.Signal, restore func()) {
 		signal.Stop(pipe)
 	}
 }
+
+// signalNames are those that can be asked for, by their names without SIG.
+var signalNames = map[string]syscall.Signal{
+	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "KILL": syscall.SIGKILL,
+	"TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
+}

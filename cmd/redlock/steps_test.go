@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net"
@@ -95,7 +96,7 @@ func init() {
 		"signal": func(s *script, _ bool, args []string) error {
 			return s.programs[args[0]].cmd.Process.Signal(map[string]os.Signal{
 				"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT,
-				"TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
+				"TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "CONT": syscall.SIGCONT, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 			}[args[1]])
 		},
 		// capture NAME PATTERN sets $NAME to the pattern's group in the last stdout.
@@ -107,13 +108,16 @@ func init() {
 			s.env[args[0]] = m[1]
 			return nil
 		},
-		// gone PID
+		// gone PID: it does not run, whether its parent has noticed or not.
 		"gone": func(s *script, _ bool, args []string) error {
 			pid, err := strconv.Atoi(args[0])
 			if err != nil {
 				return err
 			}
-			return eventually(func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH })
+			return eventually(func() bool {
+				stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+				return syscall.Kill(pid, 0) == syscall.ESRCH || bytes.Contains(stat, []byte(") Z "))
+			})
 		},
 		"env": func(s *script, _ bool, args []string) error {
 			name, value, _ := strings.Cut(args[0], "=")

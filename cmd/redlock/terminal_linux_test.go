@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -20,7 +21,7 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nodes.Close)
-	keyboard, terminal := openTerminal(t)
+	keyboard, terminal := openPty(t)
 
 	var stdout, stderr buffer
 	cmd := exec.Command("redlock", "run", "--key", "k", "--", "sh", "-c", `read word; echo "read $word"; exec child polite`)
@@ -74,8 +75,59 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// openTerminal makes a pseudo-terminal, and gives both of its ends.
-func openTerminal(t *testing.T) (keyboard, terminal *os.File) {
+// Ctrl-Z stops the command and us, as the shell sees it, and fg has both go on.
+func TestJobControl(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip(err)
+	}
+	nodes, err := embedded.Start(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nodes.Close)
+	keyboard, terminal := openPty(t)
+	var said buffer
+	go func() { _, _ = io.Copy(&said, keyboard) }()
+
+	shell := exec.Command(bash, "--norc", "--noprofile", "--noediting", "-i")
+	shell.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "PS1=$ ", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	shell.Stdin, shell.Stdout, shell.Stderr = terminal, terminal, terminal
+	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := shell.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- shell.Wait() }()
+	t.Cleanup(func() { _ = shell.Process.Kill() })
+	from := 0
+	press := func(keys, until string) {
+		t.Helper()
+		if _, err := keyboard.WriteString(keys); err != nil {
+			t.Fatal(err)
+		}
+		if !within(patience, func() bool { return strings.Contains(said.String()[from:], until) }) {
+			t.Fatalf("no %q after %q in %q", until, keys, said.String())
+		}
+		from += strings.Index(said.String()[from:], until) + len(until)
+	}
+
+	press("redlock run --key k --ttl 1m -- child polite\n", "ready")
+	press("\x1a", "Stopped")
+	press("echo mine $((6*7))\n", "mine 42")
+	press("fg\n", "--key k")
+	press("\x03", "got interrupt")
+	press("\x1a", "Stopped")
+	press("bg; sleep 0.1; echo mine $((6*8))\n", "mine 48")
+	press("kill -TERM %1; wait %1; echo code $?\n", "code 0")
+	press("exit 7\n", "exit")
+	if <-ended; shell.ProcessState.ExitCode() != 7 {
+		t.Errorf("the shell ended with %v: %q", shell.ProcessState, said.String())
+	}
+}
+
+// openPty makes a pseudo-terminal, and gives both of its ends.
+func openPty(t *testing.T) (keyboard, terminal *os.File) {
 	t.Helper()
 	open := func(name string) *os.File {
 		f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)

@@ -8,21 +8,39 @@ import (
 	"unsafe"
 )
 
-// sentByTerminal reports whether a signal was, as far as one can tell, a key in
-// the terminal: then the command, in the same process group, has got it too, and
-// would take a second one for impatience. It cannot be told from a kill of our
-// process alone while we are in the terminal's foreground; of these two mistakes
-// the one that loses a signal which SIGTERM can replace is the smaller.
-func sentByTerminal(sig os.Signal) bool {
-	if sig != syscall.SIGINT && sig != syscall.SIGQUIT {
-		return false
-	}
-	tty, err := syscall.Open("/dev/tty", syscall.O_RDONLY|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+// A terminal is the one that we are in; nil: we are in none.
+type terminal struct{ file *os.File }
+
+func openTerminal() *terminal {
+	file, err := os.OpenFile("/dev/tty", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		return false // we have none
+		return nil
 	}
-	defer syscall.Close(tty)
-	var foreground int32
-	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(tty), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&foreground)))
-	return errno == 0 && int(foreground) == syscall.Getpgrp()
+	return &terminal{file}
+}
+
+func (t *terminal) fd() int { return int(t.file.Fd()) }
+
+// foreground is the process group that has it; 0: none, or there is no terminal.
+func (t *terminal) foreground() int {
+	if t == nil {
+		return 0
+	}
+	var group int32
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, t.file.Fd(), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&group))); errno != 0 {
+		return 0
+	}
+	return int(group)
+}
+
+// give lets a process group have it.
+func (t *terminal) give(group int) {
+	number := int32(group)
+	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, t.file.Fd(), syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&number)))
+}
+
+func (t *terminal) close() {
+	if t != nil {
+		t.file.Close()
+	}
 }

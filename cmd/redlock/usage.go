@@ -33,7 +33,7 @@ Usage:
 
     --key KEY      the lock's name, and the key that it has on the nodes. Repeated:
                    all of them are locked, or none
-    --shared       with others who say so, too: readers, of whom there may be any
+    -s, --shared   with others who say so, too: readers, of whom there may be any
                    number as long as nobody has the lock alone
     --slots N      with N-1 others at most who say so, too. Not with --shared, or
                    several keys
@@ -51,8 +51,19 @@ Usage:
                    renewed while CMD runs. Default 10s, least 100ms. Everybody
                    who uses the same nodes should give the same, since it also is
                    for how long a node has no vote that may have forgotten.
-    --timeout D    how long to wait for the lock; 0s asks only once.
+    -w, --timeout D
+                   how long to wait for the lock; 0s asks only once.
                    Default: for as long as it takes.
+    -n, --nonblock the same as --timeout 0s
+    -E, --conflict-exit-code N
+                   what to exit with when others have the lock. Default 75
+    --min-hold D   keeps the lock for so long, also when CMD ends before: a machine
+                   whose clock is behind finds it taken when its own time comes
+    --max-hold D   has CMD end before it has had the lock for longer
+    --lost-signal S  what CMD gets when the lock ends before it does. Default TERM
+    --lost-grace D   how long after that it gets a SIGKILL. Default 1s, or a quarter
+                   of --ttl if that is less
+    --shell        CMD is for sh -c: redlock run --key k --shell -- 'a | b'
 
     D is a duration like 500ms, 30s or 1m30s.
 
@@ -64,16 +75,24 @@ CMD gets stdin, stdout and stderr, and in its environment
                    refuses smaller ones than it has seen, then a CMD that was
                    stopped for longer than its lock lasted can do no harm.
                    With --shared it is that of the last lock before that was not.
+    REDLOCK_EXPIRES  until when the lock is valid if it is not renewed, in
+                   milliseconds since 1970
+    REDLOCK_QUORUM how many nodes must agree, of how many: 3/5
 
 A node that is new, was restarted or has lost its data has no vote for as long as
 a lock that it may have forgotten: --ttl and a little more, at least 2s. That is a
 matter of seconds, and of one node as a rule; but with new nodes the first lock
 ever has to wait for it. See redlock help prepare.
 
-SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to CMD; one
-that comes before CMD has started ends the waiting, and leaves nothing behind.
-If the lock is lost while CMD runs, CMD gets a SIGTERM, and one second later a
-SIGKILL: others may have the lock from then on.
+SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to CMD and all that
+it has started, its process group; one that comes before CMD has started ends the
+waiting, and leaves nothing behind. In a terminal the group is in the foreground, and
+Ctrl-C and Ctrl-Z do what they do without redlock.
+
+If the lock cannot be renewed, the group gets --lost-signal in time for SIGKILL to come
+before others can have the lock. If the lock turns out to be gone, others may have it
+during --lost-grace. If redlock itself is killed, or stopped for longer than the lock
+lasts, a second process that it has started ends the group.
 
 Exit status:
     that of CMD; 128+N if signal N ended it, or ended the waiting
@@ -81,7 +100,8 @@ Exit status:
     69   too few nodes gave a usable answer until --timeout, or would have had a
          vote by then: look at the nodes
     75   others had the lock until --timeout: try again later
-    79   the lock was lost before CMD ended, whatever CMD's own status was
+    79   CMD was ended because the lock was, by --max-hold or the nodes, or the lock was
+         lost before CMD ended; whatever CMD's own status was
     126  CMD cannot be executed
     127  CMD was not found
 What is wrong is said on stderr, in lines that begin with "redlock: ".

@@ -1,0 +1,108 @@
+//go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A keeper is a process of ours that ends the command if we cannot: because somebody
+// has killed us, which it learns from the pipe that it reads from, or because we were
+// stopped, and have not told it in time that the lock was renewed. It is in a session of
+// its own, where nobody means it who means us.
+type keeper struct {
+	process *exec.Cmd
+	pipe    io.WriteCloser
+}
+
+// startKeeper gives nil if there can be none: the command runs without.
+func startKeeper(group int, until time.Time, sign syscall.Signal, grace time.Duration) *keeper {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	k := &keeper{process: exec.Command(self, "keep", strconv.Itoa(group), strconv.Itoa(int(sign)), grace.String())}
+	k.process.Args[0] = "redlock"
+	k.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if k.pipe, err = k.process.StdinPipe(); err != nil || k.process.Start() != nil {
+		return nil
+	}
+	k.until(until)
+	return k
+}
+
+// until tells it for how long the lock is ours.
+func (k *keeper) until(t time.Time) {
+	if k != nil {
+		fmt.Fprintln(k.pipe, t.UnixNano())
+	}
+}
+
+// dismiss tells it that the command has ended.
+func (k *keeper) dismiss() {
+	if k != nil {
+		fmt.Fprintln(k.pipe, "done")
+		k.pipe.Close()
+		_ = k.process.Wait()
+	}
+}
+
+// keep is the keeper: what was meant for people must not end it.
+func keep(args []string, from io.Reader) int {
+	signal.Ignore(append(forwarded, syscall.SIGPIPE)...)
+	if len(args) != 3 {
+		return exitUsage
+	}
+	group, err := strconv.Atoi(args[0])
+	number, badSignal := strconv.Atoi(args[1])
+	grace, badGrace := time.ParseDuration(args[2])
+	if err != nil || badSignal != nil || badGrace != nil || group < 2 {
+		return exitUsage
+	}
+	words := make(chan string)
+	go func() {
+		defer close(words)
+		for lines := bufio.NewScanner(from); lines.Scan(); {
+			words <- strings.TrimSpace(lines.Text())
+		}
+	}()
+	over := time.NewTimer(time.Hour)
+	for {
+		select {
+		case word, alive := <-words:
+			if word == "done" {
+				return 0
+			}
+			if !alive {
+				endGroup(group, syscall.Signal(number), grace)
+				return 0
+			}
+			if nano, err := strconv.ParseInt(word, 10, 64); err == nil {
+				over.Reset(time.Until(time.Unix(0, nano)))
+			}
+		case <-over.C:
+			_ = syscall.Kill(-group, syscall.SIGKILL) // its grace is over
+		}
+	}
+}
+
+// endGroup gives a group its grace, and ends it.
+func endGroup(group int, sign syscall.Signal, grace time.Duration) {
+	_ = syscall.Kill(-group, sign)
+	_ = syscall.Kill(-group, syscall.SIGCONT)
+	for end := time.Now().Add(grace); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if syscall.Kill(-group, 0) != nil {
+			return
+		}
+	}
+	_ = syscall.Kill(-group, syscall.SIGKILL)
+}
