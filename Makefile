@@ -39,6 +39,7 @@ tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 	go mod tidy -diff
 	cd chaos/linear && go mod tidy -diff
 	cd recipes && go mod tidy -diff
+	cd otelredlock && go mod tidy -diff
 	@echo "bench: left out of this check: the tests of a library that it measures need a module that cannot be downloaded"
 
 names: ## check that no file names what has no place in it

@@ -25,20 +25,22 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	if l, err := lk.within(ctx, a); l != nil || err != nil {
 		return l, err
 	}
-	l, err := lk.attempt(ctx, a, 0, nil)
+	c := lk.begins(ctx, "try-acquire", a.name, nil)
+	l, err := lk.attempt(ctx, c, a, 0, nil)
 	for range a.others() {
 		slot := free(err)
 		if slot == 0 {
 			break
 		}
-		l, err = lk.attempt(ctx, a, slot, nil)
+		l, err = lk.attempt(ctx, c, a, slot, nil)
 	}
+	c.ends(l, err)
 	return l, err
 }
 
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.
-func (lk *Locker) attempt(ctx context.Context, a *acquisition, slot int64, w *waiter) (*Lock, error) {
+func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot int64, w *waiter) (*Lock, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}
@@ -46,13 +48,16 @@ func (lk *Locker) attempt(ctx context.Context, a *acquisition, slot int64, w *wa
 	if err := ended(ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	}
+	c.tries()
 	l := lk.newLock(a, slot)
+	l.course = c
 	if l.by = w; w != nil {
 		w.begin()
 		l.waiter, l.ticket, l.lease = w.name, w.ticket, 3*beat(a.ttl).Milliseconds()
 	}
 	r := lk.newRound(opAcquire, l, nil)
 	defer r.drop()
+	r.course = c
 	sent := lk.opts.Clock.Now()
 	limit := lk.nodeTimeout(a.ttl)
 	r.start(sent, sent.Add(limit))
@@ -93,6 +98,7 @@ func (lk *Locker) attempt(ctx context.Context, a *acquisition, slot int64, w *wa
 		l.giveBack()
 		return nil, err
 	}
+	l.since = now
 	l.until = sent.Add(a.ttl - drift)
 	if a.maxHold != nil {
 		l.last = now.Add(*a.maxHold)

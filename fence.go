@@ -63,6 +63,7 @@ func (r *round) fence() (number int64, stored bool) {
 func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time.Duration) error {
 	r := lk.newRound(opRaise, l, nil)
 	defer r.drop()
+	r.course = l.course
 	r.start(sent, sent.Add(limit))
 	r.wait(ctx, limit-elapsed(sent, lk.opts.Clock.Now()))
 	if r.decided() == won {

@@ -130,7 +130,7 @@ func (l *Lock) join(a *acquisition) *Lock {
 
 // quit takes a handle out of the hold that it has joined, and gives the lock back if that
 // was the last one.
-func (l *Lock) quit() error {
+func (l *Lock) quit(ctx context.Context) error {
 	first, ok := l.end(errReleased)
 	l.root.mu.Lock()
 	delete(l.root.joined, l)
@@ -141,7 +141,7 @@ func (l *Lock) quit() error {
 	}
 	switch {
 	case last:
-		return l.root.release()
+		return l.root.release(ctx)
 	case !ok:
 		return first
 	}

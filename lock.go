@@ -23,11 +23,12 @@ type Lock struct {
 	by     *waiter   // who waited for it; nil: nobody
 	root   *Lock     // whose hold it has joined; nil: it has one of its own
 	last   time.Time // MaxHold: it ends by then; zero: no such limit
+	since  time.Time // when it was acquired
+	course *course   // how it was acquired; nil: no hook wants to know
 
 	mu        sync.Mutex
-	until     time.Time   // the end of validity
-	cause     error       // why it has ended; nil while it has not
-	over      atomic.Bool // the same, for those who cannot have the mutex
+	until     time.Time // the end of validity
+	cause     error     // why it has ended; nil while it has not
 	done      chan struct{}
 	watchers  map[*watcher]struct{}
 	alarm     *time.Timer // at until, once somebody wants to be told
@@ -38,8 +39,9 @@ type Lock struct {
 	confirmed int32   // the last of them that a quorum confirmed
 	filled    []int32 // by node: the extension in which it was filled anew; nil: none was
 	joined    map[*Lock]struct{}
-	left      bool // released by whoever acquired it, but not by all who have joined
-	renewed   bool // of one who has joined: he has the hold renewed
+	left      bool        // released by whoever acquired it, but not by all who have joined
+	renewed   bool        // of one who has joined: he has the hold renewed
+	over      atomic.Bool // that it has ended, for those who cannot have the mutex
 
 	renewal renewal
 }
@@ -59,6 +61,14 @@ func (l *Lock) Token() string { return l.token }
 // also from a holder that does not know yet that its lock has ended. Extending does
 // not change it.
 func (l *Lock) Fence() int64 { return l.fence }
+
+// Since is when it was acquired, by Options.Clock.
+func (l *Lock) Since() time.Time {
+	if l.root != nil {
+		return l.root.since
+	}
+	return l.since
+}
 
 // Until is the end of validity: no other can have the lock before it. Extending
 // moves it.
@@ -271,7 +281,7 @@ func (l *Lock) unwanted(i int) {
 // time. Either way it is not ours any more, its contexts are done, and to release
 // it again changes nothing and returns the same. A lock that was acquired under the
 // context of another one, which takes it in, is given back with the last of them.
-func (l *Lock) Release(context.Context) error {
+func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	if l.released != nil { // another call is at it, or has been
 		l.mu.Unlock()
@@ -283,14 +293,14 @@ func (l *Lock) Release(context.Context) error {
 	defer close(l.released)
 	switch {
 	case l.root != nil:
-		l.freed = l.quit()
+		l.freed = l.quit(ctx)
 	case !l.leave():
-		l.freed = l.release()
+		l.freed = l.release(ctx)
 	}
 	return l.freed
 }
 
-func (l *Lock) release() error {
+func (l *Lock) release(ctx context.Context) error {
 	lk := l.locker
 	if err := lk.enter(); err != nil {
 		return cmp.Or(l.why(), err)
@@ -303,14 +313,18 @@ func (l *Lock) release() error {
 	if first, ok := l.end(errReleased); !ok {
 		return first
 	}
+	c := lk.begins(ctx, "release", l.name, l)
 	r := lk.newRound(opRelease, l, nil)
 	defer r.drop()
+	r.course = c
 	r.start(now, time.Time{}) // no deadline: a lane keeps it until it can be sent
 	r.wait(context.Background(), lk.nodeTimeout(l.ttl))
 	if r.decided() == won && !r.refused() {
+		c.ends(l, nil)
 		return nil
 	}
 	err := r.explain(lk.opts.Clock.Now(), nil)
+	c.ends(l, err)
 	lk.opts.Hooks.unreleased(l, err)
 	return err
 }

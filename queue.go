@@ -68,6 +68,7 @@ type line struct {
 type waiter struct {
 	hall   *hall
 	want   *acquisition
+	course *course
 	name   string // as the nodes know it
 	ticket int64
 	turn   chan struct{} // closed when it is the first of its line; nil: it was from the start

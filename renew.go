@@ -26,6 +26,13 @@ func (l *Lock) Extend(ctx context.Context) error {
 		return err
 	}
 	defer l.locker.leave()
+	c := l.locker.begins(ctx, "extend", l.name, l)
+	err := l.extend(ctx, c)
+	c.ends(l, err)
+	return err
+}
+
+func (l *Lock) extend(ctx context.Context, c *course) error {
 	hold := cmp.Or(l.root, l)
 	select {
 	case hold.turns() <- struct{}{}:
@@ -41,6 +48,7 @@ func (l *Lock) Extend(ctx context.Context) error {
 	}
 	r := l.locker.newRound(opExtend, hold, nil)
 	defer r.drop()
+	r.course = c
 	if err := hold.beginExtension(r); err != nil {
 		return err
 	}
@@ -342,9 +350,12 @@ func (k *renewals) begin(l *Lock, r *round) {
 		}
 		return
 	}
+	c := k.locker.begins(l.course.renewing(), "renew", l.name, l)
+	r.course = c
 	if err := l.beginExtension(r); err != nil && k.claim(l, r) {
 		r.drop()
 		<-l.turn
+		c.ends(l, err)
 	}
 }
 
@@ -370,7 +381,7 @@ func (k *renewals) settle(r *round) {
 }
 
 func (k *renewals) finish(l *Lock, r *round) {
-	err := l.endExtension(r, nil)
+	c, err := r.course, l.endExtension(r, nil)
 	next := r.sent.Add(l.ttl / 3)
 	if err != nil {
 		// Tried again while validity lasts, but not as fast as a node that is
@@ -380,6 +391,7 @@ func (k *renewals) finish(l *Lock, r *round) {
 	r.drop()
 	<-l.turn
 	k.again(l, next)
+	c.ends(l, err)
 }
 
 // again has a lock renewed once more, if it still lives and somebody wants it.
@@ -403,10 +415,20 @@ func (k *renewals) close() {
 	k.mu.Lock()
 	live := k.live
 	k.live = nil
+	flying := slices.Clone(k.flying)
 	k.mu.Unlock()
 	for l := range live {
 		if _, ok := l.end(errShut); ok {
 			k.locker.opts.Hooks.lost(l, errShut)
+		}
+	}
+	for _, l := range flying { // what is under way ends here, too: nobody would give up on it any more
+		k.mu.Lock()
+		r := l.renewal.round
+		k.mu.Unlock()
+		if r != nil && k.claim(l, r) { // unless a vote has decided it meanwhile
+			r.close()
+			k.finish(l, r)
 		}
 	}
 }

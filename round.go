@@ -18,6 +18,7 @@ import (
 type round struct {
 	locker *Locker
 	lock   *Lock
+	course *course // the operation of which it is a step; nil: none that a hook wants to know of
 	op     op
 	number int32 // of the lock's extensions, 1 and up
 	sent   time.Time
@@ -40,7 +41,7 @@ func (lk *Locker) newRound(step op, l *Lock, then func(*round)) *round {
 		n := len(lk.nodes)
 		r = &round{locker: lk, reqs: make([]request, n), told: make([]bool, n), done: make(chan struct{}, 1)}
 	}
-	r.lock, r.op, r.number, r.then = l, step, 0, then
+	r.lock, r.op, r.course, r.number, r.then = l, step, nil, 0, then
 	r.ballot = ballot{n: len(lk.nodes), need: lk.opts.Quorum}
 	r.verdict, r.closed = pending, false
 	clear(r.told)
@@ -85,7 +86,8 @@ func (r *round) vote(n *node, q *request) {
 	r.mu.Lock()
 	r.told[n.index] = true
 	var then func(*round)
-	if r.verdict == pending && !r.closed {
+	late := r.verdict != pending || r.closed
+	if !late {
 		r.ballot.add(v)
 		r.verdict = r.ballot.verdict()
 		if r.op == opRelease {
@@ -100,6 +102,7 @@ func (r *round) vote(n *node, q *request) {
 		}
 	}
 	r.mu.Unlock()
+	r.course.answer(r, n, &q.reply, late) // after the word to the owner, who need not wait for a hook
 	if then != nil {
 		then(r)
 	}
@@ -137,7 +140,7 @@ func (r *round) close() {
 // drop gives up one reference; the last one makes the round free for use again.
 func (r *round) drop() {
 	if r.refs.Add(-1) == 0 {
-		r.lock, r.then = nil, nil
+		r.lock, r.course, r.then = nil, nil, nil
 		for i := range r.reqs {
 			r.reqs[i] = request{}
 		}

@@ -35,9 +35,19 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 		return nil, err
 	}
 	defer lk.leave()
+	c := lk.begins(ctx, "acquire", a.name, nil)
+	l, err := lk.await(ctx, c, a)
+	c.ends(l, err)
+	return l, err
+}
+
+// await stands in line, and asks when it is the first.
+func (lk *Locker) await(ctx context.Context, c *course, a *acquisition) (*Lock, error) {
 	w := lk.hall.enter(a)
+	w.course = c
 	defer lk.hall.leave(w)
 	if w.turn != nil {
+		c.wait(nil)
 		var cause error
 		select {
 		case <-w.turn:
@@ -64,7 +74,7 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 	slot, again := int64(0), a.others()
 	for try := 0; ; try++ {
 		sent := lk.opts.Clock.Now()
-		l, err := lk.attempt(ctx, a, slot, w)
+		l, err := lk.attempt(ctx, w.course, a, slot, w)
 		if err != nil && ctx.Err() != nil && last != nil {
 			// A round that was cut short knows less than the one before: nodes that
 			// had no time to answer are not why we were waiting.
@@ -90,6 +100,7 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 			// We keep the places of others for whom there may be a quorum.
 			w.quit(false)
 		}
+		w.course.wait(why)
 		cause := w.rest(ctx, why, why.patience(try, a.ttl, &lk.opts), elapsed(sent, lk.opts.Clock.Now()))
 		lk.opts.host.Woke(seam.Caller, why.token, -1)
 		if cause != nil {

@@ -40,7 +40,7 @@ func TestModelRepeats(t *testing.T) {
 			}
 		}
 		for _, procs := range []int{1, 2, 7} {
-			run := exec.CommandContext(t.Context(), other, Model.Name, s.Name, strconv.Itoa(n), "histories")
+			run := exec.CommandContext(t.Context(), other, Model.Name, s.Name, "1", strconv.Itoa(n), "histories")
 			run.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", procs))
 			run.Stderr = os.Stderr
 			there, err := run.Output()

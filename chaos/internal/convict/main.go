@@ -1,6 +1,7 @@
 // Command convict runs one scenario until it finds something that must not be, and
-// says in which schedule. The tests build it with something broken in the library.
-// With one more argument it prints the histories instead.
+// says in which schedule: convict ARENA SCENARIO FIRST LAST, which count from 1. The
+// tests build it with something broken in the library. With one more argument it prints
+// the histories instead.
 package main
 
 import (
@@ -15,18 +16,22 @@ import (
 )
 
 func main() {
-	arena, scenario, within := os.Args[1], os.Args[2], os.Args[3]
+	arena, scenario, first, last := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
 	redis.SetLogger(silence{}) // it notes each dial that fails
-	if err := run(arena, scenario, within); err != nil {
+	if err := run(arena, scenario, first, last); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run prints the number of the schedule, the rule that was broken, and how; or
-// nothing if none was within so many schedules.
-func run(arena, scenario, within string) error {
-	n, err := strconv.Atoi(within)
+// nothing if none of these schedules did.
+func run(arena, scenario, first, last string) error {
+	from, err := strconv.Atoi(first)
+	if err != nil {
+		return err
+	}
+	to, err := strconv.Atoi(last)
 	if err != nil {
 		return err
 	}
@@ -35,12 +40,12 @@ func run(arena, scenario, within string) error {
 	if a < 0 || s < 0 {
 		return fmt.Errorf("there is no arena %q or no scenario %q", arena, scenario)
 	}
-	for seed := range n {
+	for seed := from - 1; seed < to; seed++ {
 		h, verdict, err := chaos.Arenas[a].Replay(chaos.Scenarios[s], uint64(seed), nil)
 		if err != nil {
 			return err
 		}
-		if len(os.Args) > 4 { // histories are wanted, not violations
+		if len(os.Args) > 5 { // histories are wanted, not violations
 			if err := h.Write(os.Stdout); err != nil {
 				return err
 			}

@@ -1,0 +1,83 @@
+package otelredlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+)
+
+type tracing struct{ tracer trace.Tracer }
+
+func (t tracing) hooks() *redlock.Hooks {
+	return &redlock.Hooks{Start: t.start, Wait: t.wait, Node: t.node, End: t.end}
+}
+
+func (t tracing) start(ctx context.Context, op redlock.Operation) context.Context {
+	options := []trace.SpanStartOption{trace.WithAttributes(operationKey.String(op.Op), nameKey.String(op.Name))}
+	if op.Op == "renew" {
+		if !trace.SpanContextFromContext(ctx).IsSampled() {
+			return ctx
+		}
+		options = append(options, trace.WithNewRoot(), trace.WithLinks(trace.LinkFromContext(ctx)))
+	}
+	ctx, _ = t.tracer.Start(ctx, "redlock "+op.Op, options...)
+	return ctx
+}
+
+func (t tracing) wait(ctx context.Context, op redlock.Operation) {
+	why := "behind another caller of this process"
+	if op.Err != nil {
+		why = op.Err.Error()
+	}
+	trace.SpanFromContext(ctx).AddEvent("wait", trace.WithAttributes(triesKey.Int(op.Tries), attribute.String("redlock.reason", why)))
+}
+
+func (t tracing) end(ctx context.Context, op redlock.Operation) {
+	span := trace.SpanFromContext(ctx)
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	if op.Tries > 0 {
+		span.SetAttributes(triesKey.Int(op.Tries))
+	}
+	if op.Lock != nil {
+		span.SetAttributes(fenceKey.Int64(op.Lock.Fence()))
+	}
+	if op.Err == nil {
+		return
+	}
+	span.SetAttributes(semconv.ErrorTypeKey.String(errorType(op.Err)))
+	if op.Op != "try-acquire" || !errors.Is(op.Err, redlock.ErrHeld) { // that is an answer
+		span.SetStatus(codes.Error, op.Err.Error())
+	}
+}
+
+// node makes a span of an answer. The one that it is below may have ended. It has no
+// db.operation.name, for what went out is a part of a pipeline of scripts.
+func (t tracing) node(ctx context.Context, a redlock.Answer) {
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return
+	}
+	now := time.Now()
+	_, span := t.tracer.Start(ctx, a.Step+" "+a.Node,
+		trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithTimestamp(now.Add(-a.Elapsed)),
+		trace.WithAttributes(semconv.DBSystemNameRedis, stepKey.String(a.Step), outcomeKey.String(a.Outcome.String()), lateKey.Bool(a.Late)),
+		trace.WithAttributes(server(a.Node)...))
+	if !answered(a.Outcome) {
+		span.SetAttributes(semconv.ErrorTypeKey.String(a.Outcome.String()))
+		why := ""
+		if a.Err != nil {
+			why = a.Err.Error()
+		}
+		span.SetStatus(codes.Error, why)
+	}
+	span.End(trace.WithTimestamp(now))
+}
