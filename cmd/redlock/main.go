@@ -16,9 +16,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 
@@ -42,6 +44,7 @@ const (
 	exitSignal        = 128 // plus the signal's number
 
 	exitDemo       = 1 // the demo's story went another way than told
+	exitSick       = 1 // doctor has found what has to change
 	exitViolations = 1 // chaos has found what must not be
 )
 
@@ -92,6 +95,10 @@ func (c *command) dispatch(args []string) (int, error) {
 	switch name {
 	case "run":
 		return c.run(args)
+	case "status", "watch", "wait":
+		return c.look(name, args)
+	case "doctor":
+		return c.doctor(args)
 	case "prepare":
 		return c.prepare(args)
 	case "demo":
@@ -112,12 +119,14 @@ func (c *command) dispatch(args []string) (int, error) {
 	case "help", "-h", "--help":
 		return 0, c.help(args)
 	}
-	return 0, fail(exitUsage, "the commands are run, prepare, demo, chaos, version and help; see redlock help",
+	return 0, fail(exitUsage, "the commands are run, status, watch, wait, doctor, prepare, demo, chaos, version and help; see redlock help",
 		"unknown command %q", name)
 }
 
 // helpOn are the texts on commands that have flags.
-var helpOn = map[string]string{"run": usageRun, "prepare": usagePrepare, "chaos": usageChaos}
+var helpOn = map[string]string{
+	"run": usageRun, "status": usageLook, "watch": usageLook, "wait": usageLook, "doctor": usageDoctor, "prepare": usagePrepare, "chaos": usageChaos,
+}
 
 func (c *command) help(args []string) error {
 	text := usage
@@ -125,7 +134,7 @@ func (c *command) help(args []string) error {
 		text = helpOn[args[0]]
 	}
 	if text == "" || len(args) > 1 {
-		return fail(exitUsage, "there is redlock help, and redlock help with one of run, prepare and chaos", "no help on %q", strings.Join(args, " "))
+		return fail(exitUsage, "there is redlock help, and redlock help with one of "+strings.Join(slices.Sorted(maps.Keys(helpOn)), ", "), "no help on %q", strings.Join(args, " "))
 	}
 	fmt.Fprint(c.stdout, text)
 	return nil

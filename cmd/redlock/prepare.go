@@ -25,12 +25,9 @@ func (c *command) prepare(args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	urls, err := nodeURLs(cfg.nodes, c.env)
+	urls, err := c.realNodes(cfg.nodes, "prepare")
 	if err != nil {
 		return 0, err
-	}
-	if urls == nil {
-		return 0, fail(exitUsage, "name them with --node redis://HOST:PORT,... or in "+nodesVariable, "there are no nodes to prepare")
 	}
 
 	signals, restore := catchSignals()

@@ -18,6 +18,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
@@ -47,6 +48,7 @@ func (s *script) name() {
 	var urls []string
 	for i, addr := range s.addrs() {
 		s.env[fmt.Sprint("NODE", i)] = addr
+		_, s.env[fmt.Sprint("PORT", i)], _ = net.SplitHostPort(addr)
 		urls = append(urls, "redis://"+addr)
 	}
 	s.env["NODES"] = strings.Join(urls, ",")
@@ -247,6 +249,31 @@ func init() {
 				}
 				s.env["REPLY"] = fmt.Sprint(reply)
 			}
+			return nil
+		},
+		// at I COMMAND ... is redis, on one node.
+		"at": func(s *script, _ bool, args []string) error {
+			words := make([]any, len(args)-1)
+			for i, arg := range args[1:] {
+				words[i] = arg
+			}
+			rdb := redis.NewClient(&redis.Options{Addr: s.env["NODE"+args[0]]})
+			defer rdb.Close()
+			return rdb.Do(context.Background(), words...).Err()
+		},
+		// slow I D: $SLOW is a node, over a link on which each byte takes so long.
+		"slow": func(s *script, _ bool, args []string) error {
+			d, err := time.ParseDuration(args[1])
+			if err != nil {
+				return err
+			}
+			proxy, err := faultproxy.Listen(s.env["NODE"+args[0]])
+			if err != nil {
+				return err
+			}
+			s.t.Cleanup(proxy.Close)
+			proxy.SetDelay(d)
+			s.env["SLOW"] = "redis://" + proxy.Addr()
 			return nil
 		},
 		// renewed KEY N: until the first node's TTL of the key has gone up N times.

@@ -4,13 +4,19 @@ const usage = `redlock runs a command while holding a lock over several Redis se
 
 Usage:
     redlock run --key KEY [flags] -- CMD [ARG ...]
+    redlock status|watch|wait KEY [flags]
+    redlock doctor [flags]
     redlock prepare [flags]
     redlock demo
     redlock chaos [flags]
     redlock version
-    redlock help [run|prepare|chaos]
+    redlock help [COMMAND]
 
     run      waits for the lock KEY, runs CMD while it holds it, releases it
+    status   says who has the lock KEY and who waits for it, node by node
+    watch    says it again whenever that has changed
+    wait     waits until nobody has it
+    doctor   examines Redis servers, and says what has to change
     prepare  has new Redis servers ready for locks, so that nobody has to wait
              for the first one
     demo     shows on five nodes inside this process how a lock changes hands
@@ -18,8 +24,7 @@ Usage:
     chaos    looks for a way to break the lock: runs thousands of schedules in
              which everything fails that can, and judges what came of it
     version  shows the version
-    help     shows this text, or the one on run, prepare or chaos with its flags
-             and exit codes
+    help     shows this text, or the one on a command with its flags and exit codes
 
 Example, for which no Redis is needed:
     $ redlock run --key demo -- sh -c 'echo "holding $REDLOCK_KEY"'
@@ -110,6 +115,77 @@ Example: machines with this in their crontab do the backup one at a time; one
 whose turn has not come within a minute leaves it to the next night:
     $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
     $ redlock run --key backup --timeout 1m -- /usr/local/bin/backup --full
+`
+
+const usageLook = `redlock status says who has a lock and who waits for it, node by node; redlock watch
+says it again whenever that has changed; redlock wait waits until nobody has it.
+
+Usage:
+    redlock status KEY [flags]
+    redlock watch KEY [flags]
+    redlock wait KEY [flags]
+
+    --node URL     a Redis server, as for redlock run: see redlock help run.
+                   Default: the environment's REDLOCK_NODES
+    --separator S  keys are paths, as for redlock run
+    --json         status and watch: one JSON object, and no table; durations are in
+                   milliseconds
+    --every D      watch: how often the nodes are asked. Default 1s
+    --timeout D    wait: for how long; 0s asks once. Default: for as long as it takes
+
+A lock is free if a majority of the nodes could grant it, held if a majority has it for
+one holder, split if neither, and unknown if too few nodes have answered. To have waited
+is not to have the lock: somebody else may be faster. That is what redlock run is for.
+
+Exit status:
+    0    it has been said; wait: nobody has the lock
+    64   the command line cannot be used
+    69   too few nodes have answered to tell
+    75   wait: somebody still had it when --timeout was over
+    128+N  signal N ended it
+
+Example: who is in the way?
+    $ redlock status backup
+    "backup": held by token 0f6a5d3e-61a7-4c3b-9d0e-6f1c7f4f2f10, fence 1795291247523619
+    8.4s left unless renewed
+
+    node    has                                   left   fence             waiting
+    a:6379  0f6a5d3e-61a7-4c3b-9d0e-6f1c7f4f2f10  8.4s   1795291247523619  0
+    b:6379  0f6a5d3e-61a7-4c3b-9d0e-6f1c7f4f2f10  8.4s   1795291247523619  0
+    c:6379  -                                     -      -                 0        unreachable: connection refused
+`
+
+const usageDoctor = `redlock doctor examines the Redis servers of a lock, and says what has to change.
+
+Usage:
+    redlock doctor [flags]
+
+    --node URL     a Redis server, as for redlock run: see redlock help run.
+                   Default: the environment's REDLOCK_NODES
+    --ttl D        what redlock run is given on these nodes. Default 10s
+    --no-quarantine  clients have Options.Quarantine off, so that nothing keeps a node
+                   from voting that has forgotten a lock: then nodes must not forget
+
+    D is a duration like 500ms, 30s or 1m30s.
+
+It asks whether they can be reached, are as many as make sense, do not depend on each
+other (the same server twice, a replica, a node of a cluster, the same host), keep what
+they are given (eviction, persistence), agree about the time, are fast enough for the
+TTL, and are not too old; and takes a lock on a key of its own, and releases it.
+
+What has to change is marked with "!", what should be thought about with "?".
+
+Exit status:
+    0    nothing has to change
+    1    something has to change
+    64   the command line cannot be used
+
+Example:
+    $ redlock doctor --node redis://a:6379,redis://b:6379,redis://c:6379
+    ! c:6379: its maxmemory-policy is allkeys-lru, so it may drop locks
+      redis-cli -h c -p 6379 config set maxmemory-policy noeviction, and in its redis.conf
+    a:6379, b:6379: nothing to say
+    1 thing has to change
 `
 
 const usagePrepare = `redlock prepare has new Redis servers ready for locks, so that nobody has to wait

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// checkup bounds what a node gets to answer all questions.
+const checkup = 5 * time.Second
+
+// A patient is a node that is examined.
+type patient struct {
+	name string // its address
+	opts *redis.Options
+	err  error // it did not answer
+
+	info      map[string]string
+	fsync     string // CONFIG appendfsync; "": it does not say
+	fastest   time.Duration
+	clock     time.Duration // how far its clock is ahead, within half of fastest
+	roundTrip time.Duration // the usual one
+	keyError  error         // of the key that was locked and released
+}
+
+// A finding is what is to be said of nodes.
+type finding struct {
+	must  bool // it has to change, or else should be thought about
+	nodes []string
+	what  string
+	todo  string
+}
+
+// doctor is redlock doctor.
+func (c *command) doctor(args []string) (code int, err error) {
+	cfg := noFlags
+	voteless := false
+	values := cfg.values()
+	delete(values, "--timeout")
+	_, rest, err := scan("doctor", args, values, map[string]*bool{"--no-quarantine": &voteless})
+	switch {
+	case errors.Is(err, errHelp):
+		return 0, c.help([]string{"doctor"})
+	case err != nil:
+		return 0, err
+	case len(rest) > 0:
+		return 0, fail(exitUsage, "see redlock help doctor", "doctor takes flags only, and was given %q", rest[0])
+	}
+	urls, err := c.realNodes(cfg.nodes, "examine")
+	if err != nil {
+		return 0, err
+	}
+	patients := make([]*patient, len(urls))
+	var examined sync.WaitGroup
+	for i, u := range urls {
+		examined.Go(func() { patients[i] = examine(u) })
+	}
+	examined.Wait()
+
+	found := findings(patients, cfg.ttl, !voteless)
+	must := 0
+	for _, f := range found {
+		mark := "?"
+		if f.must {
+			mark, must = "!", must+1
+		}
+		fmt.Fprintf(c.stdout, "%s %s: %s\n  %s\n", mark, strings.Join(f.nodes, ", "), f.what, f.todo)
+	}
+	var well []string
+	for _, p := range patients {
+		if !slices.ContainsFunc(found, func(f finding) bool { return slices.Contains(f.nodes, p.name) }) {
+			well = append(well, p.name)
+		}
+	}
+	if len(well) > 0 {
+		fmt.Fprintf(c.stdout, "%s: nothing to say\n", strings.Join(well, ", "))
+	}
+	if must > 0 {
+		change := "things have"
+		if must == 1 {
+			change = "thing has"
+		}
+		fmt.Fprintf(c.stdout, "%d %s to change\n", must, change)
+		return exitSick, nil
+	}
+	fmt.Fprintln(c.stdout, "nothing has to change")
+	return 0, nil
+}
+
+// examine asks a node all that can be asked.
+func examine(u string) *patient {
+	p := &patient{info: make(map[string]string)}
+	if p.opts, p.err = redis.ParseURL(u); p.err != nil {
+		return p // it was parsed before
+	}
+	p.name = p.opts.Addr
+	p.opts.MaxRetries, p.opts.DialTimeout = -1, checkup/2
+	rdb := redis.NewClient(p.opts)
+	defer rdb.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), checkup)
+	defer cancel()
+	info, err := rdb.Info(ctx).Result()
+	if p.err = err; err != nil {
+		return p
+	}
+	for line := range strings.Lines(info) {
+		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			p.info[field] = value
+		}
+	}
+	if config, err := rdb.ConfigGet(ctx, "appendfsync").Result(); err == nil { // an ACL may forbid it
+		p.fsync = config["appendfsync"]
+	}
+	var trips []time.Duration
+	for range 9 {
+		sent := time.Now()
+		at, err := rdb.Time(ctx).Result()
+		trip := time.Since(sent)
+		if err != nil {
+			p.err = err
+			return p
+		}
+		if trips = append(trips, trip); p.fastest == 0 || trip < p.fastest {
+			p.fastest, p.clock = trip, at.Sub(sent.Add(trip/2))
+		}
+	}
+	slices.Sort(trips)
+	p.roundTrip = trips[len(trips)/2]
+	key := "redlock:doctor"
+	if p.info["role"] != "slave" {
+		if err := rdb.Eval(ctx, "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000) return redis.call('DEL', KEYS[1])", []string{key}, "x").Err(); err != nil {
+			p.keyError = err
+		}
+	}
+	return p
+}
+
+// at is how somebody reaches the node with redis-cli.
+func (p *patient) at() string {
+	host, port, err := net.SplitHostPort(p.opts.Addr)
+	if err != nil {
+		return "redis-cli -s " + p.opts.Addr
+	}
+	return "redis-cli -h " + host + " -p " + port
+}
+
+// findings judges what was found.
+func findings(patients []*patient, ttl time.Duration, quarantine bool) (all []finding) {
+	must := func(p *patient, what, todo string) { all = append(all, finding{true, []string{p.name}, what, todo}) }
+	think := func(p *patient, what, todo string) { all = append(all, finding{false, []string{p.name}, what, todo}) }
+	timeout := max(min(ttl/10, 500*time.Millisecond), min(50*time.Millisecond, ttl/2))
+	servers, hosts := make(map[string]string), make(map[string][]string)
+	var clocks []time.Duration
+	for _, p := range patients {
+		if p.err == nil {
+			clocks = append(clocks, p.clock)
+		}
+	}
+	slices.Sort(clocks)
+	for _, p := range patients {
+		if p.err != nil {
+			must(p, "it does not answer: "+p.err.Error(), remedyFor(p.err))
+			continue
+		}
+		if first, again := servers[p.info["run_id"]]; again && p.info["run_id"] != "" {
+			must(p, "it is the same server as "+first+", and would have two votes", "give independent servers, each one once")
+			continue
+		}
+		servers[p.info["run_id"]] = p.name
+		if host, _, err := net.SplitHostPort(p.opts.Addr); err == nil {
+			hosts[host] = append(hosts[host], p.name)
+		}
+		if p.info["role"] != "master" && p.info["role"] != "" {
+			must(p, "it is a replica of "+p.info["master_host"]+":"+p.info["master_port"]+", which may promise what the other has not heard of", "give its master, or make it independent: "+p.at()+" replicaof no one")
+		}
+		if p.info["cluster_enabled"] == "1" {
+			must(p, "it is a node of a Redis Cluster, where keys move and replicas take over", "give independent servers, with cluster-enabled no")
+		}
+		if policy := p.info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+			todo := p.at() + " config set maxmemory-policy noeviction, and in its redis.conf"
+			if p.info["maxmemory"] != "0" {
+				must(p, "its maxmemory-policy is "+policy+", so it may drop locks", todo)
+			} else {
+				think(p, "its maxmemory-policy is "+policy+", so it may drop locks once maxmemory is set", todo)
+			}
+		}
+		if n, _ := strconv.Atoi(p.info["connected_slaves"]); n > 0 {
+			think(p, count(n, "replica")+" would take its place without all of its locks", "switch automatic failover off, or have the replica prepared (redlock prepare) before it gets requests")
+		}
+		if !quarantine && (p.info["aof_enabled"] != "1" || p.fsync != "" && p.fsync != "always") {
+			must(p, "it does not write each lock to disk (appendonly yes and appendfsync always), forgets some when it is restarted, and no quarantine makes up for that",
+				"leave Options.Quarantine on, or: "+p.at()+" config set appendonly yes appendfsync always, and in its redis.conf")
+		}
+		if version := p.info["redis_version"]; older(version, 6) {
+			must(p, "its version is "+version, "the scripts need Redis 6 or newer")
+		}
+		if apart := p.clock - clocks[len(clocks)/2]; apart.Abs() > 500*time.Millisecond+p.fastest {
+			must(p, fmt.Sprintf("its clock is %v %s the others'", apart.Abs().Round(time.Millisecond), ahead(apart)), "have all nodes' clocks set by NTP, slewing and not stepping")
+		} else if p.clock.Abs() > 500*time.Millisecond+p.fastest {
+			think(p, fmt.Sprintf("its clock is %v %s ours: each lock costs a second round trip, for its fence", p.clock.Abs().Round(time.Millisecond), ahead(p.clock)), "have the clocks of clients and nodes set by NTP")
+		}
+		switch {
+		case p.roundTrip > timeout:
+			must(p, fmt.Sprintf("a round trip takes %v, and with a TTL of %v a node has %v to answer", p.roundTrip.Round(time.Microsecond), ttl, timeout), fmt.Sprintf("take a node that is nearer, or a --ttl of %v", (20*p.roundTrip).Round(time.Second)+time.Second))
+		case p.roundTrip > timeout/4:
+			think(p, fmt.Sprintf("a round trip takes %v, which is much of the %v that a node has to answer with a TTL of %v", p.roundTrip.Round(time.Microsecond), timeout, ttl), "take a node that is nearer, or a longer --ttl")
+		}
+		if p.keyError != nil {
+			must(p, "it refuses to lock and release a key: "+p.keyError.Error(), remedyFor(p.keyError))
+		}
+	}
+	for host, names := range hosts {
+		if len(names) > 1 && len(names) > len(patients)-len(patients)/2-1 {
+			slices.Sort(names)
+			all = append(all, finding{false, names, "they are on one host, " + host + ", and fail with it: no majority is left then", "have each node on a host of its own"})
+		}
+	}
+	var names []string
+	for _, p := range patients {
+		names = append(names, p.name)
+	}
+	switch n := len(patients); {
+	case n < 3:
+		all = append(all, finding{false, names, "with " + count(n, "node") + " none may fail", "3 nodes go on without any one of them, 5 without any two"})
+	case n%2 == 0:
+		all = append(all, finding{false, names, fmt.Sprintf("%d nodes survive no more failures than %d do", n, n-1), "take an odd number"})
+	}
+	return all
+}
+
+func ahead(d time.Duration) string {
+	if d > 0 {
+		return "ahead of"
+	}
+	return "behind"
+}
+
+// older reports whether a version's first number is smaller.
+func older(version string, than int) bool {
+	first, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(first)
+	return err == nil && n < than
+}
+
+// remedyFor says what can be done about an error.
+func remedyFor(err error) string {
+	text := err.Error()
+	switch {
+	case strings.HasPrefix(text, "NOAUTH"), strings.HasPrefix(text, "WRONGPASS"):
+		return "look at user and password in the URL: redis://user:password@host:port"
+	case strings.HasPrefix(text, "NOPERM"):
+		return "look at the user's ACL: it needs +@all on the keys of locks, or at least INFO, TIME, EVAL, EVALSHA, SCRIPT and what scripts call"
+	case strings.HasPrefix(text, "OOM"):
+		return "give it more memory (maxmemory), or less to keep"
+	case strings.HasPrefix(text, "READONLY"):
+		return "it is a replica, or was one: give its master"
+	case strings.HasPrefix(text, "MISCONF"):
+		return "it cannot write to its disk, and takes no writes: make room there"
+	}
+	return "does it run, and can it be reached from here? Locks go on as long as a majority does"
+}
