@@ -34,7 +34,7 @@ type hold struct {
 // keeper does the rest.
 func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) {
 	until := h.lock.Until()
-	h.group, err = startGroup(child, until, h.cfg.sign, h.cfg.grace)
+	h.group, err = startGroup(child, until.Add(-h.margin()), h.cfg.sign, h.cfg.grace)
 	if err != nil {
 		return notExecutable(child.Args[0], err)
 	}
@@ -52,7 +52,7 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 			h.group.suspend(held)
 		case <-alarm.C:
 			until = h.lock.Until()
-			h.group.keepUntil(until)
+			h.group.keepUntil(until.Add(-h.margin()))
 			if pause := h.pause(until); pause > 0 {
 				alarm.Reset(pause)
 			} else if h.ended.IsZero() {
@@ -74,12 +74,15 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 	}
 }
 
-// pause is until there is just time to end the command before the lock ends: its grace,
-// and as much of a TTL as SIGKILL may take. At the latest, it is until the lock should
-// have been renewed, of which the keeper wants to hear.
+// pause is until there is just time to end the command before the lock ends. At the
+// latest, it is until the lock should have been renewed, of which the keeper wants to
+// hear.
 func (h *hold) pause(until time.Time) time.Duration {
-	return min(time.Until(until)-h.cfg.grace-h.cfg.ttl/20, h.cfg.ttl/3)
+	return min(time.Until(until)-h.cfg.grace-h.margin(), h.cfg.ttl/3)
 }
+
+// margin is how long a SIGKILL may take.
+func (h *hold) margin() time.Duration { return h.cfg.ttl / 20 }
 
 // end tells the command to end. First the deeds: stderr may be a pipe that nobody
 // empties.

@@ -40,7 +40,7 @@ func startKeeper(group int, until time.Time, sign syscall.Signal, grace time.Dur
 	return k
 }
 
-// until tells it for how long the lock is ours.
+// until tells it by when the command must have ended.
 func (k *keeper) until(t time.Time) {
 	if k != nil {
 		fmt.Fprintln(k.pipe, t.UnixNano())

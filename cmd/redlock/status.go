@@ -15,6 +15,9 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
+// patientLook is how long a node has to answer to somebody who only looks.
+const patientLook = 2 * time.Second
+
 // lookConfig is what the command lines of redlock status, watch and wait say.
 type lookConfig struct {
 	lockFlags
@@ -77,7 +80,7 @@ func (c *command) look(command string, args []string) (code int, err error) {
 	}
 	signals, restore := catchSignals()
 	defer restore()
-	locker, nodes, err := c.connect(urls, &redlock.Options{TTL: cfg.ttl, Separator: cfg.separator})
+	locker, nodes, err := c.connect(urls, &redlock.Options{TTL: cfg.ttl, NodeTimeout: patientLook, Separator: cfg.separator})
 	if err != nil {
 		return 0, err
 	}
