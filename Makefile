@@ -24,7 +24,7 @@ help: ## print this
 
 test: ## run all tests of all modules, under the race detector
 	@command -v redis-server >/dev/null || echo "there is no redis-server: the tests that need one are skipped"
-	.ci/each "$(CURDIR)/.ci/gotest" $(RACE) -timeout 20m
+	.ci/each "$(CURDIR)/.ci/gotest" $(RACE) -timeout 30m
 
 short: ## run the tests without the long ones, and without the race detector
 	.ci/each go test -short ./...
@@ -40,6 +40,9 @@ tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 	cd chaos/linear && go mod tidy -diff
 	cd recipes && go mod tidy -diff
 	cd otelredlock && go mod tidy -diff
+	cd gocronredlock && go mod tidy -diff
+	cd certmagicredlock && go mod tidy -diff
+	cd grpcredlock && go mod tidy -diff
 	@echo "bench: left out of this check: the tests of a library that it measures need a module that cannot be downloaded"
 
 names: ## check that no file names what has no place in it

@@ -16,7 +16,9 @@ func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
 // Options.NodeTimeout, or until ctx ends.
 //
 // The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
-// also ctx's error if that has ended; nothing is left behind then.
+// also ctx's error if that has ended; nothing is left behind then. Of those who ask in
+// the same instant, as cron jobs do, each may get some of the nodes and nobody the lock:
+// where one of them has to have it, Acquire with a short ctx gives it to one.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	a, err := lk.opts.acquisition(name, options)
 	if err != nil {

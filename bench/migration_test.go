@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redsync/redsync/v4"
+	redsyncredis "github.com/go-redsync/redsync/v4/redis"
+	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/bench/contender"
+	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestMigration is docs/from-redsync.md: from redsync alone to redlock alone on one key,
+// both together in between, while a node goes and comes back. Nobody has the lock with
+// another, and each phase lasts until everybody who takes part has had it some times.
+func TestMigration(t *testing.T) {
+	contender.Silence() // about the node that is down
+	servers, clients := keepingServers(t, 3)
+	var pools []redsyncredis.Pool
+	for _, c := range clients {
+		pools = append(pools, goredis.NewPool(c))
+	}
+	rs := redsync.New(pools...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+
+	var in guarded
+	old := func(ctx context.Context) error {
+		return withRedsync(ctx, rs, "a", func(context.Context) error { return in.work(t, 0) })
+	}
+	var lockers []*redlock.Locker
+	for range 2 { // processes
+		lk, err := rollout(clients)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lk.Close() })
+		lockers = append(lockers, lk)
+	}
+	// As redlock prepare would, before the rollout.
+	if err := lockers[0].Prepare(ctx); err != nil {
+		t.Fatal(err)
+	}
+	anew := func(lk *redlock.Locker) func(context.Context) error {
+		return func(ctx context.Context) error {
+			return withRedlock(ctx, lk, "a", func(_ context.Context, l *redlock.Lock) error { return in.work(t, l.Fence()) })
+		}
+	}
+
+	both := []func(context.Context) error{old, old, old, anew(lockers[0]), anew(lockers[0]), anew(lockers[1])}
+	for _, phase := range []struct {
+		name    string
+		before  func() error
+		callers []func(context.Context) error
+	}{
+		{"redsync", nil, []func(context.Context) error{old, old, old, old, old, old}},
+		{"half and half", nil, both},
+		{"one node down", func() error { servers[2].Kill(); return nil }, both},
+		{"and back, with its data", servers[2].Restart, both},
+		{"redlock", nil, []func(context.Context) error{anew(lockers[0]), anew(lockers[0]), anew(lockers[0]), anew(lockers[1]), anew(lockers[1]), anew(lockers[1])}},
+	} {
+		// The node goes and comes back with the callers at work.
+		if !during(ctx, t, phase.name, phase.before, phase.callers) {
+			return
+		}
+	}
+	t.Logf("%d times under the lock", in.visits.Load())
+}
+
+// during has callers take the lock again and again until each has had it five times
+// since before was called, which is in the middle.
+func during(ctx context.Context, t *testing.T, name string, before func() error, callers []func(context.Context) error) bool {
+	t.Helper()
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	var all, first, second sync.WaitGroup
+	var changed atomic.Bool
+	first.Add(len(callers))
+	second.Add(len(callers))
+	for _, call := range callers {
+		all.Go(func() {
+			early, late := 0, 0
+			for ctx.Err() == nil {
+				err := call(ctx)
+				var taken *redsync.ErrTaken
+				switch {
+				case err == nil && !changed.Load():
+					if early++; early == 1 {
+						first.Done()
+					}
+				case err == nil:
+					if late++; late == 5 {
+						second.Done()
+					}
+				case ctx.Err() == nil && !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed):
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if early == 0 {
+				first.Done()
+			}
+			if late < 5 {
+				second.Done()
+				t.Errorf("%s: somebody has had the lock %d times, and then %d, when time was up", name, early, late)
+			}
+		})
+	}
+	first.Wait()
+	if before != nil {
+		if err := before(); err != nil {
+			t.Error(err)
+		}
+	}
+	changed.Store(true)
+	second.Wait()
+	enough()
+	all.Wait()
+	return !t.Failed()
+}
+
+// guarded is what the lock guards.
+type guarded struct {
+	inside, visits atomic.Int64
+	last           atomic.Int64 // the largest fence
+}
+
+// work looks whether anybody else is inside. Holders of redlock's have a fence.
+func (r *guarded) work(t *testing.T, fence int64) error {
+	began := time.Now()
+	if n := r.inside.Add(1); n > 1 {
+		t.Errorf("%d inside at once", n)
+	}
+	if fence != 0 {
+		if was := r.last.Swap(fence); was >= fence {
+			t.Errorf("fence %d comes after %d", fence, was)
+		}
+	}
+	time.Sleep(time.Millisecond) // the work
+	r.visits.Add(1)
+	if took := time.Since(began); took > 4*time.Second {
+		t.Errorf("%v inside: the lock may have ended under the work, which proves nothing", took)
+	}
+	r.inside.Add(-1)
+	return nil
+}
+
+// keepingServers are redis-servers that have lost nothing when they are killed and come
+// back: redsync would take the vote of one that has.
+func keepingServers(t *testing.T, n int) (servers []*redisproc.Server, clients []*redis.Client) {
+	t.Helper()
+	if err := redisproc.Available(); err != nil {
+		if os.Getenv("REDLOCK_REQUIRE_REDIS") == "1" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+	for range n {
+		s, err := redisproc.Start("", "--appendonly", "yes", "--appendfsync", "always")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Stop)
+		c := redis.NewClient(&redis.Options{Addr: s.Addr})
+		t.Cleanup(func() { _ = c.Close() })
+		if err := script.Settle(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		servers, clients = append(servers, s), append(clients, c)
+	}
+	return servers, clients
+}
+
+const migrationPage = "../docs/from-redsync.md"
+
+// TestMigrationCode: what the page shows of Go is what is compiled here, and the other
+// way round.
+func TestMigrationCode(t *testing.T) {
+	page, code := slurp(t, migrationPage), slurp(t, "migration_code_test.go")
+	_, code, _ = strings.Cut(code, "by these functions.\n")
+	for _, m := range regexp.MustCompile("(?s)\n```go\n(.*?)```\n").FindAllStringSubmatch(page, -1) {
+		if !strings.Contains(code, m[1]) {
+			t.Errorf("the page has code that is not compiled:\n%s", m[1])
+		}
+		code = strings.Replace(code, m[1], "", 1)
+	}
+	if code = strings.TrimSpace(code); code != "" {
+		t.Errorf("the page does not have\n%s", code)
+	}
+}
+
+// TestMigrationNames: the page says of every name that redsync exports what becomes of it.
+func TestMigrationNames(t *testing.T) {
+	page := slurp(t, migrationPage)
+	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/go-redsync/redsync/v4")
+	dir, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := 0
+	has := func(name string) {
+		names++
+		if ast.IsExported(name) && !regexp.MustCompile("`[^`]*\\b"+name+"\\b").MatchString(page) {
+			t.Errorf("the page does not say what becomes of %s", name)
+		}
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				has(d.Name.Name)
+			case *ast.GenDecl:
+				for _, s := range d.Specs {
+					switch s := s.(type) {
+					case *ast.TypeSpec:
+						has(s.Name.Name)
+					case *ast.ValueSpec:
+						for _, n := range s.Names {
+							has(n.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	if names < 30 {
+		t.Errorf("redsync has %d names, which cannot be", names)
+	}
+}
+
+func slurp(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

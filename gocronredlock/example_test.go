@@ -1,0 +1,58 @@
+package gocronredlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/gocronredlock"
+	"github.com/quorumlock/redlock/internal/embedded"
+)
+
+// Two schedulers, and a job that is due at both at once. They have a process each, as a
+// rule, and a Locker each.
+func Example() {
+	nodes, err := embedded.Start(3) // redis://redis-1:6379, …
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nodes.Close()
+
+	done, skipped := make(chan struct{}, 2), make(chan error, 2)
+	for range 2 {
+		locker, err := redlock.Connect(nodes.URLs(), nil)
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer locker.Close()
+		locks := gocronredlock.NewLocker(locker, nil)
+		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locks))
+		if err != nil {
+			log.Fatal(err)
+		}
+		defer func() { _ = s.Shutdown() }()
+		_, err = s.NewJob(gocron.OneTimeJob(gocron.OneTimeJobStartImmediately()),
+			gocron.NewTask(locks.Task("report", func(ctx context.Context, l *redlock.Lock) error {
+				// ctx ends when the lock does; l.Fence() is for what is written to.
+				fmt.Println("reporting under the lock on", l.Name())
+				done <- struct{}{}
+				return ctx.Err()
+			})),
+			gocron.WithName("report"),
+			gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { skipped <- err })),
+		)
+		if err != nil {
+			log.Fatal(err)
+		}
+		s.Start()
+	}
+	<-done
+	fmt.Println("skipped by the other:", errors.Is(<-skipped, redlock.ErrHeld))
+	// Output:
+	// reporting under the lock on report
+	// skipped by the other: true
+}

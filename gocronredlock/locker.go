@@ -1,0 +1,174 @@
+// Package gocronredlock has a job of gocron run once, however many schedulers there are.
+//
+//	locks := gocronredlock.NewLocker(locker, nil)
+//	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locks))
+//	...
+//	s.NewJob(gocron.CronJob("*/5 * * * *", false),
+//		gocron.NewTask(locks.Task("report", report)),
+//		gocron.WithName("report"))
+//
+// Each run has a lock of its own on the job's name. The schedulers ask for it when they
+// think that it is time; the first one has it, and the others skip this run.
+//
+// # What a lock per run needs
+//
+// Clocks differ. A job that takes a millisecond would have given its lock back when a
+// scheduler whose clock is ten milliseconds late asks for it, and run again. So a lock is
+// held for [Options].MinHold, also when the job is over before. It must be longer than
+// the schedulers' clocks may be apart, and shorter than the time between two runs.
+//
+// A gocron.DurationJob counts from when its scheduler was started, so there it is no
+// matter of clocks: two schedulers that were started two minutes apart stay two minutes
+// apart. Give the job a gocron.WithStartAt that is the same for all, or have MinHold be
+// most of the interval.
+//
+// A job without a name is called after its function, and all closures of one function are
+// called the same: use gocron.WithName.
+//
+// # What the job is told
+//
+// A lock is renewed as long as the job runs. If it ends before the job (too few nodes
+// answered for a TTL, or MaxHold), another scheduler may begin the next run, and gocron
+// has no way to tell the job. [Locker.Task] has: it gives the job a context that ends with
+// the lock, and the lock, whose fence what it writes to can check.
+//
+// A scheduler that dies with a job leaves its lock for what is left of the TTL. The run
+// is not made up for: the next one is at the next tick. [Elector] is the other way to do
+// it, with one scheduler that runs all jobs.
+package gocronredlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/quorumlock/redlock"
+)
+
+// Options tune a Locker. Nil, or a zero field, means the default.
+type Options struct {
+	// MinHold is how long a lock is held at least, so that a scheduler whose clock is
+	// late finds it held although the job was short. Default 500ms; negative: only as
+	// long as the job runs.
+	//
+	// If the process ends, or the redlock.Locker is closed, before it is over, the lock
+	// still has what is left of its TTL, two thirds at least.
+	MinHold time.Duration
+
+	// Acquire is for each lock: [redlock.WithTTL], or [redlock.MaxHold] for a job that
+	// may hang. All locks are [redlock.Renewed].
+	Acquire []redlock.AcquireOption
+}
+
+// A Locker is a [gocron.Locker].
+type Locker struct {
+	locker  *redlock.Locker
+	minHold time.Duration
+	options []redlock.AcquireOption
+
+	mu      sync.Mutex
+	running map[string]*redlock.Lock // by the job's name
+}
+
+var _ gocron.Locker = (*Locker)(nil)
+
+// NewLocker returns a Locker over locker, which stays the caller's: close it when the
+// scheduler has been shut down.
+func NewLocker(locker *redlock.Locker, opts *Options) *Locker {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.MinHold == 0 {
+		o.MinHold = 500 * time.Millisecond
+	}
+	return &Locker{locker, o.MinHold, renewed(o.Acquire), sync.Mutex{}, make(map[string]*redlock.Lock)}
+}
+
+func renewed(options []redlock.AcquireOption) []redlock.AcquireOption {
+	return append(options[:len(options):len(options)], redlock.Renewed())
+}
+
+// Lock takes the lock for a run, or says why there is none here: redlock.ErrHeld if
+// another scheduler has it, redlock.ErrNoQuorum if too few nodes answer. gocron skips the
+// run then, and tells gocron.AfterLockError.
+func (k *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
+	l, err := k.locker.TryAcquire(ctx, key, k.options...)
+	if err != nil && !taken(err) {
+		// All schedulers ask in the same instant, so it may be that each has some of the
+		// nodes and nobody a quorum. If all gave up, nobody would run the job. One that
+		// waits has the lock in a moment; the others must not wait for as long as he holds
+		// it, or they would run the job, too.
+		wait, cancel := context.WithTimeout(ctx, max(k.minHold/2, 50*time.Millisecond))
+		defer cancel()
+		l, err = k.locker.Acquire(wait, key, k.options...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("gocronredlock: job %q: %w", key, err)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.running[key] = l
+	return &run{k, key, l, time.Now()}, nil
+}
+
+// taken reports whether one holder has so many nodes that nobody else is to wait for.
+func taken(err error) bool {
+	var why *redlock.QuorumError
+	if !errors.As(err, &why) {
+		return false
+	}
+	nodes := make(map[string]int)
+	for _, n := range why.Nodes() {
+		if n.Outcome != redlock.Held {
+			continue
+		}
+		if nodes[n.Holder]++; nodes[n.Holder] >= why.Need {
+			return true
+		}
+	}
+	return false
+}
+
+// Task makes what gocron.NewTask takes out of a job that wants to know of its lock: its
+// context ends when gocron's does, or when the lock does. The name is the one that
+// gocron.WithName gives to the job.
+func (k *Locker) Task(name string, job func(context.Context, *redlock.Lock) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		k.mu.Lock()
+		l := k.running[name]
+		k.mu.Unlock()
+		if l == nil {
+			return fmt.Errorf("gocronredlock: job %q runs without a lock: it has another name, or its scheduler another Locker", name)
+		}
+		ctx, cancel := context.WithCancel(l.Context(ctx))
+		defer cancel()
+		return job(ctx, l)
+	}
+}
+
+// A run is one run's lock.
+type run struct {
+	locker *Locker
+	key    string
+	lock   *redlock.Lock
+	since  time.Time
+}
+
+// Unlock gives the lock back, now or when MinHold is over. The error is redlock.ErrLost
+// if it had ended before; gocron does not look at it.
+func (r *run) Unlock(ctx context.Context) error {
+	r.locker.mu.Lock()
+	if r.locker.running[r.key] == r.lock {
+		delete(r.locker.running, r.key)
+	}
+	r.locker.mu.Unlock()
+	if rest := r.locker.minHold - time.Since(r.since); rest > 0 {
+		time.AfterFunc(rest, func() { _ = r.lock.Release(context.WithoutCancel(ctx)) })
+		return nil
+	}
+	return r.lock.Release(ctx)
+}

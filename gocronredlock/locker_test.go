@@ -1,0 +1,193 @@
+package gocronredlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/gocronredlock"
+	"github.com/quorumlock/redlock/internal/redistest"
+)
+
+// TestOncePerTick: five schedulers and a job that takes no time. The last two are the
+// test's test: the trouble is there, and it is MinHold that helps.
+func TestOncePerTick(t *testing.T) {
+	const ticks = 12
+	started := func(after time.Duration) func(int) gocron.JobDefinition { // one after another
+		return func(n int) gocron.JobDefinition {
+			time.Sleep(time.Duration(n) * after)
+			return gocron.DurationJob(interval)
+		}
+	}
+	same := func(int) gocron.JobDefinition { return every() }
+	for _, test := range []struct {
+		name    string
+		apart   time.Duration // each clock from the next
+		when    func(int) gocron.JobDefinition
+		minHold time.Duration
+		once    bool
+	}{
+		{"clocks agree", 0, same, 0, true},
+		{"clocks 120 ms apart", 120 * time.Millisecond, same, 0, true},
+		{"durations", 0, started(time.Second / 2), interval * 9 / 10, true},
+		{"clocks apart, no MinHold", 120 * time.Millisecond, same, -1, false},
+		{"durations, short MinHold", 0, started(time.Second / 2), time.Second, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
+				var d diary
+				var skipped refusals
+				begin := time.Now()
+				for n := range 5 {
+					locks := gocronredlock.NewLocker(locker(t, nodes), &gocronredlock.Options{MinHold: test.minHold})
+					schedule(t, time.Duration(n)*test.apart, gocron.WithDistributedLocker(locks), test.when(n),
+						gocron.NewTask(func() { d.note(n) }), skipped.listen())
+				}
+				time.Sleep(time.Until(begin.Add((ticks + 1) * interval)))
+				all := d.who(d.first(), ticks)
+				once, runs := 0, 0
+				for _, who := range all {
+					if runs += len(who); len(who) == 1 {
+						once++
+					}
+				}
+				t.Logf("%d runs at %d ticks", runs, ticks)
+				switch {
+				case test.once && once != ticks:
+					t.Errorf("%d of %d ticks have one run: %v", once, ticks, all)
+				case !test.once && runs < 2*ticks:
+					t.Errorf("%d runs at %d ticks: what the others are about does not happen", runs, ticks)
+				}
+				if test.once {
+					skipped.are(t, redlock.ErrHeld)
+				}
+			})
+		})
+	}
+}
+
+// TestLongJob: a job that takes longer than the interval and the TTL runs once at a time.
+func TestLongJob(t *testing.T) {
+	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
+		var inside, runs atomic.Int32
+		var skipped refusals
+		for range 3 {
+			locks := gocronredlock.NewLocker(locker(t, nodes), nil)
+			schedule(t, 0, gocron.WithDistributedLocker(locks), every(), gocron.NewTask(func() {
+				if n := inside.Add(1); n > 1 {
+					t.Errorf("%d runs at once", n)
+				}
+				time.Sleep(35 * time.Second)
+				inside.Add(-1)
+				runs.Add(1)
+			}), skipped.listen())
+		}
+		time.Sleep(282 * time.Second)               // not into a run: see schedule
+		if got := runs.Load(); got < 6 || got > 7 { // every fourth tick
+			t.Errorf("%d runs", got)
+		}
+		skipped.are(t, redlock.ErrHeld)
+	})
+}
+
+// TestSchedulerDies: in the middle of a run. Another one runs the job when the lock has
+// expired, and not before.
+func TestSchedulerDies(t *testing.T) {
+	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
+		var d diary
+		begin := time.Now()
+		dying, err := redlock.New(nodes.Clients(), &redlock.Options{TTL: 2 * interval, MaxTTL: 2 * interval})
+		if err != nil {
+			t.Fatal(err)
+		}
+		dead := make(chan struct{})
+		schedule(t, 0, gocron.WithDistributedLocker(gocronredlock.NewLocker(dying, nil)), every(), gocron.NewTask(func() {
+			d.note(1)
+			<-dead
+		}))
+		schedule(t, 50*time.Millisecond, gocron.WithDistributedLocker(gocronredlock.NewLocker(locker(t, nodes), nil)), every(), gocron.NewTask(func() { d.note(2) }))
+		time.Sleep(interval) // into the first run
+		_ = dying.Close()    // as if the process had ended: the lock is left to its TTL
+		time.Sleep(9 * interval)
+		close(dead)
+		time.Sleep(time.Second)
+		// The lock was last renewed before the second tick, and lasts until after the third.
+		if got := fmt.Sprint(d.who(begin, 6)); got != "[[1] [] [] [2] [2] [2]]" && got != "[[1] [] [2] [2] [2] [2]]" {
+			t.Errorf("runs: %s", got)
+		}
+	})
+}
+
+// TestLost: the nodes are away for longer than a lock lives. The job is told in time, and
+// may stop; there is another run when they are back.
+func TestLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
+		var inside, runs atomic.Int32
+		var fence atomic.Int64
+		lost, over := make(chan error, 100), make(chan struct{})
+		for range 2 {
+			locks := gocronredlock.NewLocker(locker(t, nodes), nil)
+			schedule(t, 0, gocron.WithDistributedLocker(locks), every(),
+				gocron.NewTask(locks.Task("job", func(ctx context.Context, l *redlock.Lock) error {
+					if n := inside.Add(1); n > 1 {
+						t.Errorf("%d runs at once", n)
+					}
+					defer inside.Add(-1)
+					if was := fence.Swap(l.Fence()); was >= l.Fence() {
+						t.Errorf("fence %d comes after %d", l.Fence(), was)
+					}
+					runs.Add(1)
+					select {
+					case <-ctx.Done():
+						lost <- context.Cause(ctx)
+					case <-over:
+					}
+					return nil
+				})))
+		}
+		time.Sleep(interval) // into the first run
+		for i := range 3 {
+			nodes.Hang(i)
+		}
+		away := time.Now()
+		if err := <-lost; !errors.Is(err, redlock.ErrLost) {
+			t.Errorf("the job was told %v", err)
+		}
+		if took := time.Since(away); took > 10*time.Second {
+			t.Errorf("told after %v, later than another could have the lock", took)
+		}
+		time.Sleep(2 * interval)
+		if got := runs.Load(); got != 1 {
+			t.Errorf("%d runs without a quorum", got-1)
+		}
+		for i := range 3 {
+			nodes.Resume(i)
+		}
+		time.Sleep(2 * interval)
+		if got := runs.Load(); got != 2 {
+			t.Errorf("%d runs when the nodes are back, want 1 that goes on", got-1)
+		}
+		close(over)
+		time.Sleep(time.Second)
+	})
+}
+
+// TestTaskWithoutLock: a job that is called something else is not run without one.
+func TestTaskWithoutLock(t *testing.T) {
+	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
+		locks := gocronredlock.NewLocker(locker(t, nodes), nil)
+		said := make(chan error, 100)
+		schedule(t, 0, gocron.WithDistributedLocker(locks), every(),
+			gocron.NewTask(func(ctx context.Context) {
+				said <- locks.Task("another", func(context.Context, *redlock.Lock) error { return nil })(ctx)
+			}))
+		if err := <-said; err == nil {
+			t.Error("it has run")
+		}
+	})
+}
