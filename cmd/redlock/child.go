@@ -21,6 +21,7 @@ type hold struct {
 	ended  time.Time   // when it was told to end; zero: it was not
 	killer *time.Timer // from then on
 	lost   bool        // others may have had the lock while it ran
+	told   bool        // somebody wants us to end, and the command with us
 }
 
 // supervise runs the command to its end, passes signals on to it, and ends it when the
@@ -47,6 +48,7 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 	for {
 		select {
 		case sig := <-signals:
+			h.told = h.told || ends(sig)
 			h.group.signal(sig)
 		case <-h.group.stopped:
 			h.group.suspend(held)

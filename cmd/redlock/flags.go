@@ -38,7 +38,9 @@ type runConfig struct {
 	sign             syscall.Signal
 	grace            time.Duration // how long it has then
 	shell            bool
+	elect            bool
 	argv             []string // the command
+	path             string   // where it is
 }
 
 // kind is what is asked of the library beyond the first key.
@@ -72,9 +74,9 @@ const (
 	leastTTL = 100 * time.Millisecond
 )
 
-// parseRun reads the arguments of redlock run.
-func parseRun(args []string) (*runConfig, error) {
-	cfg := &runConfig{lockFlags: noFlags, busy: exitBusy, signal: "TERM", sign: syscall.SIGTERM, grace: -1}
+// parseRun reads the arguments of redlock run, or elect.
+func parseRun(command string, args []string) (*runConfig, error) {
+	cfg := &runConfig{elect: command == "elect", lockFlags: noFlags, busy: exitBusy, signal: "TERM", sign: syscall.SIGTERM, grace: -1}
 	values := cfg.values()
 	nonblock := false
 	values["--key"] = func(value string) error {
@@ -120,7 +122,15 @@ func parseRun(args []string) (*runConfig, error) {
 			return err
 		}
 	}
-	given, rest, err := scan("run", args, values, map[string]*bool{"--shared": &cfg.shared, "--nonblock": &nonblock, "--shell": &cfg.shell})
+	switches := map[string]*bool{"--shared": &cfg.shared, "--nonblock": &nonblock, "--shell": &cfg.shell}
+	if cfg.elect { // it waits for as long as it takes, and there is one leader
+		for _, name := range []string{"--timeout", "--conflict-exit-code", "--min-hold", "--max-hold", "--slots"} {
+			delete(values, name)
+		}
+		delete(switches, "--nonblock")
+		delete(switches, "--shared")
+	}
+	given, rest, err := scan(command, args, values, switches)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +141,7 @@ func parseRun(args []string) (*runConfig, error) {
 	if !given["--lost-grace"] {
 		cfg.grace = min(time.Second, cfg.ttl/4).Truncate(time.Millisecond)
 	}
-	const example = "for example: redlock run --key demo -- sh -c 'echo hello'"
+	example := "for example: redlock " + command + " --key demo -- sh -c 'echo hello'"
 	switch {
 	case !given["--key"]:
 		return nil, fail(exitUsage, example, "--key is missing: the name of the lock")

@@ -93,8 +93,8 @@ func (c *command) dispatch(args []string) (int, error) {
 	}
 	name, args := args[0], args[1:]
 	switch name {
-	case "run":
-		return c.run(args)
+	case "run", "elect":
+		return c.run(name, args)
 	case "status", "watch", "wait":
 		return c.look(name, args)
 	case "doctor":
@@ -119,13 +119,13 @@ func (c *command) dispatch(args []string) (int, error) {
 	case "help", "-h", "--help":
 		return 0, c.help(args)
 	}
-	return 0, fail(exitUsage, "the commands are run, status, watch, wait, doctor, prepare, demo, chaos, version and help; see redlock help",
+	return 0, fail(exitUsage, "the commands are run, elect, status, watch, wait, doctor, prepare, demo, chaos, version and help; see redlock help",
 		"unknown command %q", name)
 }
 
 // helpOn are the texts on commands that have flags.
 var helpOn = map[string]string{
-	"run": usageRun, "status": usageLook, "watch": usageLook, "wait": usageLook, "doctor": usageDoctor, "prepare": usagePrepare, "chaos": usageChaos,
+	"run": usageRun, "elect": usageElect, "status": usageLook, "watch": usageLook, "wait": usageLook, "doctor": usageDoctor, "prepare": usagePrepare, "chaos": usageChaos,
 }
 
 func (c *command) help(args []string) error {

@@ -26,11 +26,11 @@ const quiet = time.Second
 // others that is restarted would cost us the lock.
 const stragglers = 100 * time.Millisecond
 
-// run is redlock run.
-func (c *command) run(args []string) (code int, err error) {
-	cfg, err := parseRun(args)
+// run is redlock run, and redlock elect, which does it again and again.
+func (c *command) run(name string, args []string) (code int, err error) {
+	cfg, err := parseRun(name, args)
 	if errors.Is(err, errHelp) {
-		return 0, c.help([]string{"run"})
+		return 0, c.help([]string{name})
 	}
 	if err != nil {
 		return 0, err
@@ -39,8 +39,7 @@ func (c *command) run(args []string) (code int, err error) {
 	if cfg.shell {
 		cfg.argv = []string{"sh", "-c", strings.Join(cfg.argv, " ")}
 	}
-	path, err := exec.LookPath(cfg.argv[0])
-	if err != nil {
+	if cfg.path, err = exec.LookPath(cfg.argv[0]); err != nil {
 		return 0, notExecutable(cfg.argv[0], err)
 	}
 	urls, err := nodeURLs(cfg.nodes, c.env)
@@ -63,34 +62,58 @@ func (c *command) run(args []string) (code int, err error) {
 		return 0, err
 	}
 	defer locker.Close()
-
-	lock, err := c.await(locker, nodes, cfg, signals)
-	if err != nil {
-		return 0, err
+	for {
+		lock, err := c.await(locker, nodes, cfg, signals)
+		if err != nil {
+			return 0, err
+		}
+		h := &hold{command: c, cfg: cfg, lock: lock, since: time.Now()}
+		code, err = h.run(len(urls), signals)
+		if !cfg.elect || h.told || h.group == nil {
+			return code, err
+		}
+		if err != nil {
+			c.say("%v", err)
+		} else {
+			c.say("%q: the command has ended (%v); once more in %v, or whoever is first", cfg.keys[0], h.group, again)
+		}
+		select {
+		case <-time.After(again):
+		case sig := <-signals:
+			number, _ := sig.(syscall.Signal)
+			return exitSignal + int(number), nil
+		}
 	}
-	h := &hold{command: c, cfg: cfg, lock: lock, since: time.Now()}
+}
+
+// again is how long redlock elect leaves the lock to others when its command has ended.
+const again = time.Second
+
+// run runs the command under the lock, and gives that back.
+func (h *hold) run(nodes int, signals <-chan os.Signal) (code int, err error) {
+	name := h.cfg.keys[0]
 	err = h.supervise(&exec.Cmd{
-		Path: path, Args: cfg.argv, Env: append(slices.Clone(c.env), variables(lock, len(urls))...),
-		Stdin: c.stdin, Stdout: c.stdout, Stderr: c.stderr,
+		Path: h.cfg.path, Args: h.cfg.argv, Env: append(slices.Clone(h.env), variables(h.lock, nodes)...),
+		Stdin: h.stdin, Stdout: h.stdout, Stderr: h.stderr,
 	}, signals)
 	if err == nil && h.ended.IsZero() {
 		h.linger(signals)
 	}
-	gaveBack := lock.Release(context.Background())
+	gaveBack := h.lock.Release(context.Background())
 	if err != nil {
 		return 0, err
 	}
 	if !h.lost && h.ended.IsZero() && errors.Is(gaveBack, redlock.ErrLost) { // in the instant in which the command ended
 		h.lost = true
-		c.say("lost %q: %s", cfg.keys[0], plain(gaveBack))
+		h.say("lost %q: %s", name, plain(gaveBack))
 	}
 	switch {
 	case h.lost:
 		return 0, fail(exitLost, "others may have had the lock while it still ran: look at what it has done before you trust it",
-			"%q was not ours to the end of the command (%v)", cfg.keys[0], h.group)
+			"%q was not ours to the end of the command (%v)", name, h.group)
 	case !h.ended.IsZero():
 		return 0, fail(exitLost, "nobody else had the lock before; what it had not done yet it has not done",
-			"the command was ended, because %q would have been (%v)", cfg.keys[0], h.group)
+			"the command was ended, because %q would have been (%v)", name, h.group)
 	}
 	return h.group.code(), nil
 }

@@ -17,3 +17,6 @@ func catchSignals() (signals <-chan os.Signal, restore func()) {
 
 // signalNames are those that can be asked for, by their names without SIG.
 var signalNames = map[string]syscall.Signal{"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}
+
+// ends reports whether a signal is one by which people end a program.
+func ends(os.Signal) bool { return true }

@@ -4,6 +4,7 @@ const usage = `redlock runs a command while holding a lock over several Redis se
 
 Usage:
     redlock run --key KEY [flags] -- CMD [ARG ...]
+    redlock elect --key KEY [flags] -- CMD [ARG ...]
     redlock status|watch|wait KEY [flags]
     redlock doctor [flags]
     redlock prepare [flags]
@@ -13,6 +14,7 @@ Usage:
     redlock help [COMMAND]
 
     run      waits for the lock KEY, runs CMD while it holds it, releases it
+    elect    runs CMD wherever the lock KEY is, for ever: as the leader of many
     status   says who has the lock KEY and who waits for it, node by node
     watch    says it again whenever that has changed
     wait     waits until nobody has it
@@ -115,6 +117,32 @@ Example: machines with this in their crontab do the backup one at a time; one
 whose turn has not come within a minute leaves it to the next night:
     $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
     $ redlock run --key backup --timeout 1m -- /usr/local/bin/backup --full
+`
+
+const usageElect = `redlock elect stands for election: it waits for a lock, runs a command while it holds
+it, and when the command has ended, or the lock, it begins again. Of all that stand for
+the same key one runs its command at a time.
+
+Usage:
+    redlock elect --key KEY [flags] -- CMD [ARG ...]
+
+It takes the flags of redlock run (see redlock help run), but for --timeout, --nonblock,
+--conflict-exit-code, --min-hold, --max-hold, --shared and --slots.
+
+When CMD ends by itself, whatever its status, the lock is given back, and whoever waits
+for it is first; a second later this one waits again. If the lock cannot be renewed, CMD
+gets --lost-signal in time to end before others can have the lock.
+
+SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD, and end the election with it;
+SIGUSR1 and SIGUSR2 are only passed on.
+
+Exit status:
+    that of CMD, when a signal has ended it; 128+N if signal N ended the waiting
+    64, 69, 126, 127  as for redlock run
+
+Example: three machines run this as a service; one of them is the scheduler:
+    $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
+    $ redlock elect --key scheduler --ttl 5s -- /usr/local/bin/scheduler
 `
 
 const usageLook = `redlock status says who has a lock and who waits for it, node by node; redlock watch
