@@ -17,7 +17,7 @@ FAILURES  = failures
 # The race detector needs a C compiler. Without one the tests run all the same.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: help test short vet tidy names first fuzz bench demo cover ci chaos nightly tables recipes model quickmodel
+.PHONY: help test short vet tidy names first fuzz bench demo cover ci chaos nightly tables recipes model quickmodel reproducible
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -76,6 +76,9 @@ model: ## check the model of the fenced lock exhaustively, and that it fails wit
 quickmodel: ## the part of make model that takes half a minute
 	docs/model/check.sh quick
 
+reproducible: ## build the command twice, in two places, and compare the bytes
+	.ci/reproducible
+
 bench: ## compare with other libraries on redis-servers of its own; BENCHFLAGS=-help says how
 	cd bench && go run . $(BENCHFLAGS)
 
@@ -86,4 +89,4 @@ cover: ## say how much of the root module its tests run, function by function in
 	go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out | tail -n 1
 
-ci: vet tidy names first quickmodel test chaos ## all of what CI checks
+ci: vet tidy names first reproducible quickmodel test chaos ## all of what CI checks
