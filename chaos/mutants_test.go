@@ -341,7 +341,7 @@ func (m *mutant) convict(t *testing.T, root, dir, schedule string) (string, erro
 		return "", err
 	}
 	binary := filepath.Join(dir, "convict")
-	build := exec.CommandContext(t.Context(), "go", "build", "-race=false", "-overlay", file, "-o", binary, "./internal/convict")
+	build := exec.CommandContext(t.Context(), "go", "build", "-race=false", "-ldflags=-s -w", "-overlay", file, "-o", binary, "./internal/convict")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%v: %v\n%s", build.Args, err, out)
 	}
