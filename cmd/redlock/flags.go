@@ -188,6 +188,11 @@ func (f *lockFlags) values() map[string]func(value string) error {
 			f.nodes = append(f.nodes, value)
 			return nil
 		},
+		"--nodes": func(value string) error {
+			found, err := readNodes("--nodes", value)
+			f.nodes = append(f.nodes, found...)
+			return err
+		},
 		"--ttl": func(value string) (err error) {
 			f.ttl, err = duration("--ttl", value)
 			switch {
@@ -235,8 +240,8 @@ func scan(command string, args []string, values map[string]func(value string) er
 		case !takesValue && !isSwitch:
 			return nil, nil, fail(exitUsage, "the flags are "+strings.Join(append(slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(switches))...), ", ")+"; see redlock help "+command,
 				"%s: unknown flag %s", command, name)
-		case given[name] && name != "--node" && name != "--key":
-			return nil, nil, fail(exitUsage, "of all flags, only --node and --key may be repeated", "%s is given twice", name)
+		case given[name] && name != "--node" && name != "--nodes" && name != "--key":
+			return nil, nil, fail(exitUsage, "of all flags, only --node, --nodes and --key may be repeated", "%s is given twice", name)
 		case isSwitch && inline:
 			return nil, nil, fail(exitUsage, "", "%s takes no value", name)
 		case isSwitch:

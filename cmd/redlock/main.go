@@ -108,6 +108,8 @@ func (c *command) dispatch(args []string) (int, error) {
 		return c.demo()
 	case "chaos":
 		return c.chaos(args)
+	case "completion":
+		return 0, c.completion(args)
 	case "version", "--version":
 		if err := noMore(name, args); err != nil {
 			return 0, err
@@ -119,7 +121,7 @@ func (c *command) dispatch(args []string) (int, error) {
 	case "help", "-h", "--help":
 		return 0, c.help(args)
 	}
-	return 0, fail(exitUsage, "the commands are run, elect, status, watch, wait, doctor, prepare, demo, chaos, version and help; see redlock help",
+	return 0, fail(exitUsage, "the commands are run, elect, status, watch, wait, doctor, prepare, demo, chaos, completion, version and help; see redlock help",
 		"unknown command %q", name)
 }
 

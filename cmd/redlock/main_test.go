@@ -86,6 +86,7 @@ func TestScripts(t *testing.T) {
 			}
 			s := &script{t: t, programs: make(map[string]*program), env: map[string]string{
 				"PATH":   os.Getenv("PATH"),
+				"TMP":    t.TempDir(),
 				"GORACE": "atexit_sleep_ms=0", // or each program takes a second longer under -race
 			}}
 			s.run(string(text))

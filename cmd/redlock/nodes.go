@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 	"unicode"
@@ -15,6 +16,7 @@ import (
 
 const (
 	nodesVariable = "REDLOCK_NODES"
+	filesVariable = "REDLOCK_NODES_FILE"
 
 	// embeddedNodes is how many nodes we start if we are given none: the number
 	// that people have who use a quorum in earnest.
@@ -28,10 +30,19 @@ func nodeURLs(flags, env []string) ([]string, error) {
 	source, values := "--node", flags
 	if flags == nil {
 		value, ok := lookup(env, nodesVariable)
-		if !ok {
+		file, inFile := lookup(env, filesVariable)
+		switch {
+		case ok:
+			source, values = nodesVariable, []string{value}
+		case inFile:
+			found, err := readNodes(filesVariable, file)
+			if err != nil {
+				return nil, err
+			}
+			source, values = filesVariable, found
+		default:
 			return nil, nil
 		}
-		source, values = nodesVariable, []string{value}
 	}
 	var urls []string
 	for _, value := range values {
@@ -45,6 +56,23 @@ func nodeURLs(flags, env []string) ([]string, error) {
 		if err := checkURL(source, u); err != nil {
 			return nil, err
 		}
+	}
+	return urls, nil
+}
+
+// readNodes reads a file of URLs, which may have comments: lines that begin with #.
+func readNodes(source, file string) (urls []string, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fail(exitUsage, "give a file with the URL of a Redis server on each line", "%s: %v", source, err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			urls = append(urls, line)
+		}
+	}
+	if len(urls) == 0 {
+		return nil, fail(exitUsage, "give a file with the URL of a Redis server on each line", "%s: no server is named in %s", source, file)
 	}
 	return urls, nil
 }

@@ -10,6 +10,7 @@ Usage:
     redlock prepare [flags]
     redlock demo
     redlock chaos [flags]
+    redlock completion bash|zsh|fish
     redlock version
     redlock help [COMMAND]
 
@@ -25,6 +26,7 @@ Usage:
              while nodes fail; takes some seconds and needs nothing installed
     chaos    looks for a way to break the lock: runs thousands of schedules in
              which everything fails that can, and judges what came of it
+    completion  prints what completes commands and flags: . <(redlock completion bash)
     version  shows the version
     help     shows this text, or the one on a command with its flags and exit codes
 
@@ -51,9 +53,12 @@ Usage:
                    rediss://... for TLS, or unix:///path/to/socket; several are
                    separated by commas or spaces, and --node may be repeated.
                    A majority must answer, so give 3 or 5 independent servers.
-                   Default: the environment's REDLOCK_NODES. Without either,
+                   Default: the environment's REDLOCK_NODES. Without any,
                    five nodes are started inside this process, to try things
                    out: such a lock excludes nobody else.
+    --nodes FILE   the same from a file, a URL on each line, # before comments: there
+                   passwords are nobody else's to see. Or REDLOCK_NODES_FILE.
+                   Certificates are checked as SSL_CERT_FILE and SSL_CERT_DIR say.
     --ttl D        how long the nodes keep the lock if this process dies; it is
                    renewed while CMD runs. Default 10s, least 100ms. Everybody
                    who uses the same nodes should give the same, since it also is
