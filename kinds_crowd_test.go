@@ -156,7 +156,7 @@ func TestThrong(t *testing.T) {
 		{"a tree", []string{"p", "p/A", "p/A/x", "p/B", "p/B/x", "q"}, 1},
 		{"a tree, and other names", []string{"p/A/x", "p/A", "p/B", "q/A", "q/B", "q", "a", "b"}, 2},
 	} {
-		for seed := range uint64(2) {
+		for seed := range uint64(1) {
 			t.Run(fmt.Sprint(tt.what, ", ", seed), func(t *testing.T) {
 				inHall(t, func(h *hall) {
 					g := &throng{hall: h, names: tt.names, hold: 10 * time.Millisecond, inOrder: true, has: make(map[*redlock.Lock][]claim), waits: make(map[*wait]bool)}

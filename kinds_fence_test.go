@@ -75,7 +75,7 @@ func TestFencesOfKinds(t *testing.T) {
 			end:     func(_ *redistest.Bubble, _ int, lk *redlock.Locker) { _ = lk.Prepare(context.Background()) }},
 		{what: "clocks are wrong by a day", opts: redlock.Options{Clock: off(-24 * time.Hour)}},
 	} {
-		for seed := range uint64(2) {
+		for seed := range uint64(1) {
 			t.Run(fmt.Sprint(tt.what, ", ", seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					redistest.NoLeaks(t)

@@ -49,8 +49,11 @@ func (g *group) wait(child *exec.Cmd) {
 	defer close(g.exited)
 	for {
 		var status syscall.WaitStatus
-		if _, err := syscall.Wait4(g.pid, &status, syscall.WUNTRACED, nil); err == syscall.EINTR {
+		switch _, err := syscall.Wait4(g.pid, &status, syscall.WUNTRACED, nil); {
+		case err == syscall.EINTR:
 			continue
+		case err != nil:
+			status = 255 << 8 // it has ended, and nobody knows how
 		}
 		if status.Stopped() {
 			select {

@@ -32,7 +32,7 @@ func startKeeper(group int, until time.Time, sign syscall.Signal, grace time.Dur
 	}
 	k := &keeper{process: exec.Command(self, "keep", strconv.Itoa(group), strconv.Itoa(int(sign)), grace.String())}
 	k.process.Args[0] = "redlock"
-	k.process.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	k.process.Dir, k.process.SysProcAttr = "/", &syscall.SysProcAttr{Setsid: true}
 	if k.pipe, err = k.process.StdinPipe(); err != nil || k.process.Start() != nil {
 		return nil
 	}
@@ -47,10 +47,10 @@ func (k *keeper) until(t time.Time) {
 	}
 }
 
-// dismiss tells it that the command has ended.
+// dismiss ends it, since the command has ended.
 func (k *keeper) dismiss() {
 	if k != nil {
-		fmt.Fprintln(k.pipe, "done")
+		_ = k.process.Process.Kill() // before the pipe is closed, which means that we were killed
 		k.pipe.Close()
 		_ = k.process.Wait()
 	}
@@ -79,9 +79,6 @@ func keep(args []string, from io.Reader) int {
 	for {
 		select {
 		case word, alive := <-words:
-			if word == "done" {
-				return 0
-			}
 			if !alive {
 				endGroup(group, syscall.Signal(number), grace)
 				return 0
