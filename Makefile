@@ -9,7 +9,7 @@ BENCHFLAGS = -quick
 
 # How many schedules make chaos runs in the model and on miniredis, and how long
 # make nightly does all it can, keeping the histories of what fails.
-SCHEDULES = 50000
+SCHEDULES = 100000
 MINIREDIS = 1000
 NIGHT     = 8h
 FAILURES  = failures
