@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,12 +26,30 @@ import (
 // bothOn starts servers with our Locker and theirs over the same nodes.
 func bothOn(t *testing.T) (ours *redlock.Locker, theirs *redsync.Redsync, clients []*redis.Client) {
 	t.Helper()
+	_, clients = settledServers(t, 3)
+	var pools []redsyncredis.Pool
+	for _, c := range clients {
+		pools = append(pools, goredis.NewPool(c))
+	}
+	ours, err := redlock.New(clients, &redlock.Options{TTL: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ours.Close() })
+	return ours, redsync.New(pools...), clients
+}
+
+// settledServers starts redis-servers that have votes, with stock clients.
+func settledServers(t *testing.T, n int, args ...string) (servers []*redisproc.Server, clients []*redis.Client) {
+	t.Helper()
 	if err := redisproc.Available(); err != nil {
+		if os.Getenv("REDLOCK_REQUIRE_REDIS") == "1" {
+			t.Fatal(err)
+		}
 		t.Skip(err)
 	}
-	var pools []redsyncredis.Pool
-	for range 3 {
-		s, err := redisproc.Start("")
+	for range n {
+		s, err := redisproc.Start("", args...)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,14 +59,9 @@ func bothOn(t *testing.T) (ours *redlock.Locker, theirs *redsync.Redsync, client
 		if err := script.Settle(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		clients, pools = append(clients, c), append(pools, goredis.NewPool(c))
+		servers, clients = append(servers, s), append(clients, c)
 	}
-	ours, err := redlock.New(clients, &redlock.Options{TTL: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = ours.Close() })
-	return ours, redsync.New(pools...), clients
+	return servers, clients
 }
 
 // values lists what the nodes have under a key, with how many of them have it.

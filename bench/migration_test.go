@@ -21,9 +21,6 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/bench/contender"
-	"github.com/quorumlock/redlock/internal/redisproc"
-	"github.com/quorumlock/redlock/internal/script"
-	"github.com/redis/go-redis/v9"
 )
 
 // TestMigration is docs/from-redsync.md: from redsync alone to redlock alone on one key,
@@ -31,7 +28,9 @@ import (
 // another, and each phase lasts until everybody who takes part has had it some times.
 func TestMigration(t *testing.T) {
 	contender.Silence() // about the node that is down
-	servers, clients := keepingServers(t, 3)
+	// They lose nothing when they are killed and come back: redsync would take the vote of
+	// one that has.
+	servers, clients := settledServers(t, 3, "--appendonly", "yes", "--appendfsync", "always")
 	var pools []redsyncredis.Pool
 	for _, c := range clients {
 		pools = append(pools, goredis.NewPool(c))
@@ -158,32 +157,6 @@ func (r *guarded) work(t *testing.T, fence int64) error {
 	}
 	r.inside.Add(-1)
 	return nil
-}
-
-// keepingServers are redis-servers that have lost nothing when they are killed and come
-// back: redsync would take the vote of one that has.
-func keepingServers(t *testing.T, n int) (servers []*redisproc.Server, clients []*redis.Client) {
-	t.Helper()
-	if err := redisproc.Available(); err != nil {
-		if os.Getenv("REDLOCK_REQUIRE_REDIS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-	for range n {
-		s, err := redisproc.Start("", "--appendonly", "yes", "--appendfsync", "always")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.Stop)
-		c := redis.NewClient(&redis.Options{Addr: s.Addr})
-		t.Cleanup(func() { _ = c.Close() })
-		if err := script.Settle(t.Context(), c); err != nil {
-			t.Fatal(err)
-		}
-		servers, clients = append(servers, s), append(clients, c)
-	}
-	return servers, clients
 }
 
 const migrationPage = "../docs/from-redsync.md"

@@ -16,12 +16,10 @@ const completionBash = `_redlock() {
 		fi
 	done
 	[[ $of == elect ]] && of=run
-	if ((COMP_CWORD == 1)); then
+	if ((COMP_CWORD == 1)) || [[ $of == help ]]; then
 		COMPREPLY=($(compgen -W "@" -- "$cur"))
 	elif [[ $of == completion ]]; then
 		COMPREPLY=($(compgen -W "bash zsh fish" -- "$cur"))
-	elif [[ $of == help ]]; then
-		COMPREPLY=($(compgen -W "@" -- "$cur"))
 	elif [[ $cur == -* ]]; then
 		COMPREPLY=($(compgen -W "$(redlock help "$of" 2>/dev/null | grep -oE '^    (-[a-zA-Z], )?--[a-z-]+' | grep -oE -- '--[a-z-]+') --help" -- "$cur"))
 	fi

@@ -134,11 +134,8 @@ func examine(u string) *patient {
 	}
 	slices.Sort(trips)
 	p.roundTrip = trips[len(trips)/2]
-	key := "redlock:doctor"
 	if p.info["role"] != "slave" {
-		if err := rdb.Eval(ctx, "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000) return redis.call('DEL', KEYS[1])", []string{key}, "x").Err(); err != nil {
-			p.keyError = err
-		}
+		p.keyError = rdb.Eval(ctx, "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000) return redis.call('DEL', KEYS[1])", []string{"redlock:doctor"}, "x").Err()
 	}
 	return p
 }

@@ -68,25 +68,32 @@ func (g *group) wait(child *exec.Cmd) {
 	}
 }
 
-func (g *group) signal(sig os.Signal) {
-	if s, ok := sig.(syscall.Signal); ok {
-		_ = syscall.Kill(-g.pid, s) // if it has gone, exited comes next
-		if s != syscall.SIGKILL {
-			_ = syscall.Kill(-g.pid, syscall.SIGCONT) // who is stopped hears nothing
-		}
-	}
-}
-
-func (g *group) kill() { g.signal(syscall.SIGKILL) }
+func (g *group) signal(sig os.Signal) { signalGroup(g.pid, sig.(syscall.Signal)) }
+func (g *group) kill()                { g.signal(syscall.SIGKILL) }
 
 // drain returns when nobody of the group is left, whom somebody else kills by then.
 func (g *group) drain(killed time.Time) {
-	for time.Since(killed) < time.Second { // longer only takes a zombie that nobody buries
-		if syscall.Kill(-g.pid, 0) != nil {
-			return
+	goneBy(g.pid, killed.Add(time.Second)) // longer only takes a zombie that nobody buries
+}
+
+// signalGroup tells all of a process group, if there is one.
+func signalGroup(pid int, sig syscall.Signal) {
+	_ = syscall.Kill(-pid, sig)
+	if sig != syscall.SIGKILL {
+		_ = syscall.Kill(-pid, syscall.SIGCONT) // who is stopped hears nothing
+	}
+}
+
+// goneBy waits until nobody of a process group is left, and reports false if somebody is
+// when the time is up.
+func goneBy(pid int, limit time.Time) bool {
+	for time.Now().Before(limit) {
+		if syscall.Kill(-pid, 0) != nil {
+			return true
 		}
 		time.Sleep(time.Millisecond)
 	}
+	return false
 }
 
 // suspend stops us with a command that was stopped in the terminal, and the lock is not

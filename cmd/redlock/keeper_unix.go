@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -72,7 +71,7 @@ func keep(args []string, from io.Reader) int {
 	go func() {
 		defer close(words)
 		for lines := bufio.NewScanner(from); lines.Scan(); {
-			words <- strings.TrimSpace(lines.Text())
+			words <- lines.Text()
 		}
 	}()
 	over := time.NewTimer(time.Hour)
@@ -80,26 +79,17 @@ func keep(args []string, from io.Reader) int {
 		select {
 		case word, alive := <-words:
 			if !alive {
-				endGroup(group, syscall.Signal(number), grace)
+				signalGroup(group, syscall.Signal(number))
+				if !goneBy(group, time.Now().Add(grace)) {
+					signalGroup(group, syscall.SIGKILL)
+				}
 				return 0
 			}
 			if nano, err := strconv.ParseInt(word, 10, 64); err == nil {
 				over.Reset(time.Until(time.Unix(0, nano)))
 			}
 		case <-over.C:
-			_ = syscall.Kill(-group, syscall.SIGKILL) // its grace is over
+			signalGroup(group, syscall.SIGKILL) // its grace is over
 		}
 	}
-}
-
-// endGroup gives a group its grace, and ends it.
-func endGroup(group int, sign syscall.Signal, grace time.Duration) {
-	_ = syscall.Kill(-group, sign)
-	_ = syscall.Kill(-group, syscall.SIGCONT)
-	for end := time.Now().Add(grace); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if syscall.Kill(-group, 0) != nil {
-			return
-		}
-	}
-	_ = syscall.Kill(-group, syscall.SIGKILL)
 }

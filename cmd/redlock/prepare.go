@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -61,17 +60,12 @@ func (c *command) prepare(args []string) (code int, err error) {
 }
 
 // voteless asks the nodes, and gives those that have no vote.
-func voteless(locker *redlock.Locker) (absent []*redlock.NodeError) {
+func voteless(locker *redlock.Locker) []*redlock.NodeError {
 	status, err := locker.Inspect(context.Background(), nobodys)
 	if err != nil {
 		panic(err) // neither the name nor the Locker is at fault
 	}
-	for _, n := range status.Nodes {
-		if n.Err != nil {
-			absent = append(absent, n.Err)
-		}
-	}
-	return absent
+	return absent(status)
 }
 
 // waitForVotes waits until all nodes vote, or gives those that do not when the
@@ -92,8 +86,7 @@ func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.
 	absent := voteless(locker)
 	var by interrupted
 	if len(absent) > 0 && errors.As(context.Cause(watched), &by) {
-		number, _ := by.Signal.(syscall.Signal)
-		return nil, fail(exitSignal+int(number), remedyForAll(absent, n), "%v ended the waiting: %s", by, without("vote", absent, n))
+		return nil, fail(by.code(), remedyForAll(absent, n), "%v ended the waiting: %s", by, without("vote", absent, n))
 	}
 	return absent, nil
 }

@@ -80,8 +80,7 @@ func (c *command) run(name string, args []string) (code int, err error) {
 		select {
 		case <-time.After(again):
 		case sig := <-signals:
-			number, _ := sig.(syscall.Signal)
-			return exitSignal + int(number), nil
+			return interrupted{sig}.code(), nil
 		}
 	}
 }
@@ -148,6 +147,12 @@ type interrupted struct{ os.Signal }
 
 func (i interrupted) Error() string { return i.String() }
 
+// code is the exit code for it.
+func (i interrupted) code() int {
+	number, _ := i.Signal.(syscall.Signal)
+	return exitSignal + int(number)
+}
+
 // untilSignal gives a context that a signal ends, and what ends the listening: later
 // signals are somebody else's.
 func untilSignal(signals <-chan os.Signal) (ctx context.Context, stop func()) {
@@ -179,8 +184,7 @@ func (c *command) await(locker *redlock.Locker, nodes *quarantines, cfg *runConf
 		if lock != nil { // both at once
 			_ = lock.Release(ctx)
 		}
-		number, _ := by.Signal.(syscall.Signal)
-		return nil, fail(exitSignal+int(number), "", "%v ended the waiting for %q; the command was not started", by, cfg.keys[0])
+		return nil, fail(by.code(), "", "%v ended the waiting for %q; the command was not started", by, cfg.keys[0])
 	case err != nil:
 		return nil, notAcquired(cfg, err)
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -98,8 +97,7 @@ func (c *command) look(command string, args []string) (code int, err error) {
 		err = c.wait(ctx, locker, cfg)
 	}
 	if by := (interrupted{}); errors.As(context.Cause(ctx), &by) {
-		number, _ := by.Signal.(syscall.Signal)
-		return exitSignal + int(number), nil
+		return by.code(), nil
 	}
 	return 0, err
 }

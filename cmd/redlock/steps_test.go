@@ -54,6 +54,17 @@ func (s *script) name() {
 	s.env["NODES"] = strings.Join(urls, ",")
 }
 
+// ask has a node carry out a command.
+func ask(addr string, command []string) (reply any, err error) {
+	words := make([]any, len(command))
+	for i, word := range command {
+		words[i] = word
+	}
+	rdb := redis.NewClient(&redis.Options{Addr: addr})
+	defer rdb.Close()
+	return rdb.Do(context.Background(), words...).Result()
+}
+
 type step func(s *script, wanted bool, args []string) error
 
 var steps map[string]step
@@ -196,10 +207,7 @@ func init() {
 		// forget I ... has nodes lose all their data.
 		"forget": func(s *script, _ bool, args []string) error {
 			for _, arg := range args {
-				rdb := redis.NewClient(&redis.Options{Addr: s.env["NODE"+arg]})
-				err := rdb.FlushAll(context.Background()).Err()
-				rdb.Close()
-				if err != nil {
+				if _, err := ask(s.env["NODE"+arg], []string{"FLUSHALL"}); err != nil {
 					return err
 				}
 			}
@@ -236,14 +244,8 @@ func init() {
 		},
 		// redis COMMAND ... on every node; $REPLY is the last node's reply.
 		"redis": func(s *script, _ bool, args []string) error {
-			words := make([]any, len(args))
-			for i, arg := range args {
-				words[i] = arg
-			}
 			for _, addr := range s.addrs() {
-				rdb := redis.NewClient(&redis.Options{Addr: addr})
-				reply, err := rdb.Do(context.Background(), words...).Result()
-				rdb.Close()
+				reply, err := ask(addr, args)
 				if err != nil {
 					return err
 				}
@@ -253,13 +255,8 @@ func init() {
 		},
 		// at I COMMAND ... is redis, on one node.
 		"at": func(s *script, _ bool, args []string) error {
-			words := make([]any, len(args)-1)
-			for i, arg := range args[1:] {
-				words[i] = arg
-			}
-			rdb := redis.NewClient(&redis.Options{Addr: s.env["NODE"+args[0]]})
-			defer rdb.Close()
-			return rdb.Do(context.Background(), words...).Err()
+			_, err := ask(s.env["NODE"+args[0]], args[1:])
+			return err
 		},
 		// slow I D: $SLOW is a node, over a link on which each byte takes so long.
 		"slow": func(s *script, _ bool, args []string) error {

@@ -113,8 +113,9 @@ func (e *ear) push(message string) {
 	n := e.link.node
 	e.pushed++
 	_, back := n.latency(e.link.seed.For("push").Of(e.pushed))
-	if e.last = e.last.Add(1); e.last.Before(time.Now().Add(back)) {
-		e.last = time.Now().Add(back)
+	e.last = e.last.Add(1)
+	if at := time.Now().Add(back); at.After(e.last) {
+		e.last = at
 	}
 	time.AfterFunc(time.Until(e.last), func() {
 		n.mu.Lock()
