@@ -75,49 +75,47 @@ func TestFencesOfKinds(t *testing.T) {
 			end:     func(_ *redistest.Bubble, _ int, lk *redlock.Locker) { _ = lk.Prepare(context.Background()) }},
 		{what: "clocks are wrong by a day", opts: redlock.Options{Clock: off(-24 * time.Hour)}},
 	} {
-		for seed := range uint64(1) {
-			t.Run(fmt.Sprint(tt.what, ", ", seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					redistest.NoLeaks(t)
-					b := redistest.NewBubble(t, 3)
-					r := tt.record
-					r.T = t
-					lots := rand.New(rand.NewPCG(seed, 1))
-					g := &throng{hall: &hall{T: t, Bubble: b}, names: []string{"p", "p/A", "p/A/x", "p/B", "p/B/y/z", "q"}}
-					right, opts := redlock.Options{Separator: "/", Quarantine: tt.opts.Quarantine}, tt.opts
-					opts.Separator = "/"
-					lockers := []*redlock.Locker{open(t, b.Clients(), &right), open(t, b.Clients(), &opts)}
-					var held []*redlock.Lock
-					troubled := -1
-					for range cycles(120) {
-						if tt.trouble != nil && lots.IntN(3) == 0 {
-							if troubled >= 0 {
-								tt.end(b, troubled, lockers[0])
-							}
-							troubled = lots.IntN(3)
-							tt.trouble(b, troubled)
+		t.Run(tt.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				redistest.NoLeaks(t)
+				b := redistest.NewBubble(t, 3)
+				r := tt.record
+				r.T = t
+				lots := rand.New(rand.NewPCG(0, 1))
+				g := &throng{hall: &hall{T: t, Bubble: b}, names: []string{"p", "p/A", "p/A/x", "p/B", "p/B/y/z", "q"}}
+				right, opts := redlock.Options{Separator: "/", Quarantine: tt.opts.Quarantine}, tt.opts
+				opts.Separator = "/"
+				lockers := []*redlock.Locker{open(t, b.Clients(), &right), open(t, b.Clients(), &opts)}
+				var held []*redlock.Lock
+				troubled := -1
+				for range cycles(120) {
+					if tt.trouble != nil && lots.IntN(3) == 0 {
+						if troubled >= 0 {
+							tt.end(b, troubled, lockers[0])
 						}
-						name, options, claims := g.wish(lots)
-						l, err := lockers[lots.IntN(2)].TryAcquire(t.Context(), name, options...)
-						if err == nil {
-							r.add(numbered{claims, claims[0].way == "shared", l.Fence()})
-							held = append(held, l)
-						} else if !errors.Is(err, redlock.ErrHeld) {
-							t.Fatal(err)
-						}
-						for len(held) > lots.IntN(3) {
-							_ = held[0].Release(t.Context()) // it may have expired
-							held = held[1:]
-						}
-						time.Sleep(time.Duration(lots.IntN(int(time.Millisecond))))
+						troubled = lots.IntN(3)
+						tt.trouble(b, troubled)
 					}
-					t.Logf("%d locks, of which %d pairs were compared", len(r.past), r.compared)
-					if len(r.past) < cycles(120)/4 || r.compared < len(r.past) {
-						t.Error("there is not enough to compare")
+					name, options, claims := g.wish(lots)
+					l, err := lockers[lots.IntN(2)].TryAcquire(t.Context(), name, options...)
+					if err == nil {
+						r.add(numbered{claims, claims[0].way == "shared", l.Fence()})
+						held = append(held, l)
+					} else if !errors.Is(err, redlock.ErrHeld) {
+						t.Fatal(err)
 					}
-				})
+					for len(held) > lots.IntN(3) {
+						_ = held[0].Release(t.Context()) // it may have expired
+						held = held[1:]
+					}
+					time.Sleep(time.Duration(lots.IntN(int(time.Millisecond))))
+				}
+				t.Logf("%d locks, of which %d pairs were compared", len(r.past), r.compared)
+				if len(r.past) < cycles(120)/4 || r.compared < len(r.past) {
+					t.Error("there is not enough to compare")
+				}
 			})
-		}
+		})
 	}
 }
 
