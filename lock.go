@@ -14,8 +14,8 @@ import (
 // A Lock is one acquisition of a name. Its name and token never change, it is
 // never acquired again, and all its methods may be called from any goroutine.
 //
-// It ends when it is released, when its validity does, or as soon as it is known
-// that a quorum of nodes does not have it any more, whichever comes first.
+// It ends when it is released or detached, when its validity does, or as soon as it is
+// known that a quorum of nodes does not have it any more, whichever comes first.
 type Lock struct {
 	claim
 	locker *Locker
@@ -38,10 +38,11 @@ type Lock struct {
 	rounds    int32   // extensions begun
 	confirmed int32   // the last of them that a quorum confirmed
 	filled    []int32 // by node: the extension in which it was filled anew; nil: none was
+	attached  bool    // it came from another process: no node is given it anew
 	joined    map[*Lock]struct{}
 	left      bool        // released by whoever acquired it, but not by all who have joined
 	renewed   bool        // of one who has joined: he has the hold renewed
-	over      atomic.Bool // that it has ended, for those who cannot have the mutex
+	over      atomic.Bool // that it has ended, and not for another process to take up; for those who cannot have the mutex
 
 	renewal renewal
 }
@@ -200,7 +201,7 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 		return l.cause, false
 	}
 	l.cause = cause
-	l.over.Store(true)
+	l.over.Store(cause != errDetached)
 	if l.alarm != nil {
 		l.alarm.Stop()
 	}
@@ -383,7 +384,7 @@ func (l *Lock) counts(i int) bool {
 func (l *Lock) fillUp(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil {
+	if l.cause != nil || l.attached {
 		return
 	}
 	if l.filled == nil {

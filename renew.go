@@ -125,7 +125,7 @@ func (l *Lock) KeepAlive(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-l.ended():
-		if why := l.why(); why != errReleased {
+		if why := l.why(); why != errReleased && why != errDetached {
 			return why
 		}
 		return nil

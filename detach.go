@@ -1,0 +1,196 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/ways"
+)
+
+// A Handle is a lock between two processes: what [Lock.Detach] gives and [Locker.Attach]
+// takes. It can be written as JSON. Whoever has it can extend and release the lock, so it
+// is a secret among those who may.
+type Handle struct {
+	Name   string   `json:"name"`
+	Also   []string `json:"also,omitempty"` // other names that it takes in
+	Shared bool     `json:"shared,omitempty"`
+	Slot   int      `json:"slot,omitempty"` // of Slots; 0: it is none
+	Slots  int      `json:"slots,omitempty"`
+
+	Token string        `json:"token"`
+	Fence int64         `json:"fence"`
+	TTL   time.Duration `json:"ttl_ns"`
+	Since time.Time     `json:"since"`         // when it was acquired
+	Until time.Time     `json:"until"`         // the end of validity, by the clock of who detached it
+	Last  time.Time     `json:"last,omitzero"` // MaxHold: it ends by then
+
+	// Of Options, which have to be the same where it is attached.
+	Prefix    string `json:"prefix,omitempty"`
+	Separator string `json:"separator,omitempty"`
+
+	// Healed are the nodes that had lost it and were given it anew, as yet without a vote.
+	Healed []string `json:"healed,omitempty"`
+}
+
+// errDetached is the cause with which a lock ends that goes to another process.
+var errDetached = errors.New("redlock: lock detached")
+
+// Detach ends the lock here, and leaves it on the nodes for another process to take up:
+// see [Locker.Attach]. Until then nobody renews it: others may have it when its TTL is
+// over. It sends nothing, but waits for an extension that is under way, for at most
+// Options.NodeTimeout.
+//
+// The error is why the lock has ended before; or that it was had under the context of
+// another one, whose it is. Those who have joined this one end with it.
+func (l *Lock) Detach() (Handle, error) {
+	if l.root != nil {
+		return Handle{}, fmt.Errorf("redlock: detach %q: it belongs to the lock on %q, under whose context it was acquired", l.name, l.root.name)
+	}
+	select {
+	case l.turns() <- struct{}{}:
+	case <-l.ended():
+		return Handle{}, l.why()
+	}
+	l.locker.opts.host.Woke(seam.Caller, l.token, -1)
+	defer func() { <-l.turn }()
+	if left(l.Until(), l.locker.opts.Clock.Now()) <= 0 {
+		return Handle{}, l.expire()
+	}
+	// What is under way to the nodes still may arrive: a grant of the acquisition's that
+	// came too late to be asked for is part of the lock, and must not be given back when
+	// we hear of it, for the next process may count it by then (see end and unwanted).
+	if first, ok := l.end(errDetached); !ok {
+		return Handle{}, first
+	}
+	o := &l.locker.opts
+	h := Handle{
+		Name: l.name, Shared: strings.IndexByte(l.ways, ways.Shared) >= 0, Slot: int(l.slot), Slots: int(l.slots),
+		Token: l.token, Fence: l.fence, TTL: l.ttl, Since: l.since, Last: l.last,
+		Prefix: o.Prefix, Separator: o.Separator,
+	}
+	for i, key := range l.keys {
+		if way := ways.Way(l.ways[i]); key != l.key && (way == ways.Alone || way == ways.Shared) {
+			h.Also = append(h.Also, strings.TrimPrefix(key, o.Prefix))
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h.Until = l.until
+	for i, n := range l.locker.nodes {
+		if l.filled != nil && l.filled[i] > 0 && l.filled[i] >= l.confirmed {
+			h.Healed = append(h.Healed, n.name)
+		}
+	}
+	return h, nil
+}
+
+// Attach takes up a lock that another process, or this one, has detached. It extends the
+// lock at once, in one round, bounded by ctx and Options.NodeTimeout; what it returns is
+// valid for a full TTL from then.
+//
+// An error that is ErrLost means that a quorum of nodes does not have the lock any more.
+// Any other, ErrNoQuorum say, leaves it as it is, and worth another try. A handle may be
+// attached again, also by several, who then share the lock: with the first of them that
+// releases it, all have lost it.
+//
+// The nodes decide, and not Handle.Until, which is by another clock: a node never gets a
+// token again that it has lost, once the lock was detached, so each that has it has had it
+// all the time, and has kept all others out. For the same reason a lock that was
+// attached is not put back on nodes that have lost it, as others are: with each of those
+// it has a vote less.
+func (lk *Locker) Attach(ctx context.Context, h Handle) (*Lock, error) {
+	l, err := lk.handed(h)
+	if err != nil {
+		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
+	}
+	if err := lk.enter(); err != nil {
+		return nil, err
+	}
+	defer lk.leave()
+	c := lk.begins(ctx, "attach", l.name, nil)
+	l.course = c
+	l, err = lk.attach(ctx, c, l)
+	c.ends(l, err)
+	return l, err
+}
+
+// handed checks a handle, and makes the lock of it.
+func (lk *Locker) handed(h Handle) (*Lock, error) {
+	switch o := &lk.opts; {
+	case h.Token == "":
+		return nil, errors.New("the handle has no token")
+	case h.Fence < 0:
+		return nil, fmt.Errorf("the handle's fence %d is negative", h.Fence)
+	case h.Prefix != o.Prefix:
+		return nil, fmt.Errorf("the handle's prefix %q is not Options.Prefix %q", h.Prefix, o.Prefix)
+	case h.Separator != o.Separator:
+		return nil, fmt.Errorf("the handle's separator %q is not Options.Separator %q", h.Separator, o.Separator)
+	case h.Slot < 0 || h.Slot > h.Slots || h.Slots > 0 && h.Slot == 0:
+		return nil, fmt.Errorf("the handle's slot %d is none of %d", h.Slot, h.Slots)
+	}
+	options := []AcquireOption{WithTTL(h.TTL), Also(h.Also...)}
+	if h.Shared {
+		options = append(options, Shared())
+	}
+	if h.Slots != 0 {
+		options = append(options, Slots(h.Slots))
+	}
+	a, err := lk.opts.acquisition(h.Name, options)
+	if err != nil {
+		return nil, err
+	}
+	l := lk.newLock(a, int64(h.Slot))
+	l.token, l.fence, l.since, l.last, l.attached = h.Token, h.Fence, h.Since, h.Last, true
+	for i := range l.at {
+		l.at[i] = sent
+	}
+	for _, healed := range h.Healed {
+		i := slices.IndexFunc(lk.nodes, func(n *node) bool { return n.name == healed })
+		if i < 0 { // or is one of ours, by another address
+			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
+		}
+		if l.filled == nil {
+			l.filled = make([]int32, len(l.at))
+		}
+		l.filled[i] = math.MaxInt32 // never: the filling may arrive as late as this
+	}
+	return l, nil
+}
+
+func (lk *Locker) attach(ctx context.Context, c *course, l *Lock) (*Lock, error) {
+	r := lk.newRound(opExtend, l, nil)
+	defer r.drop()
+	r.course = c
+	begun, limit := lk.opts.Clock.Now(), lk.nodeTimeout(l.ttl)
+	r.start(begun, begun.Add(limit))
+	r.wait(ctx, limit)
+	now := lk.opts.Clock.Now()
+	if r.decided() != won {
+		err := r.explain(now, ended(ctx))
+		if err.Kind == ErrLost {
+			l.giveBack()
+		}
+		return nil, err
+	}
+	drift := lk.opts.drift(l.ttl)
+	if validFor(begun, now, l.ttl, drift) <= 0 {
+		late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(begun, now), l.ttl-drift))
+		late.Kind = ErrNoQuorum
+		return nil, late
+	}
+	l.until = begun.Add(l.ttl - drift)
+	if !l.last.IsZero() && l.last.Before(l.until) {
+		l.until = l.last
+	}
+	if left(l.until, now) <= 0 {
+		l.giveBack()
+		return nil, errMaxHold
+	}
+	return l, nil
+}

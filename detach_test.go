@@ -1,0 +1,415 @@
+package redlock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// handle detaches a lock, and gives what another process reads of what this one writes.
+func handle(t *testing.T, l *Lock) (h Handle) {
+	t.Helper()
+	detached, err := l.Detach()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(detached)
+	if err == nil {
+		err = json.Unmarshal(text, &h)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func attached(t *testing.T, lk *Locker, h Handle) *Lock {
+	t.Helper()
+	l, err := lk.Attach(t.Context(), h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return l
+}
+
+// TestDetachAttach: a lock of any kind goes from one process, which ends, to another one,
+// and is the same lock there: nobody else can have it in between, nor before it is given
+// back.
+func TestDetachAttach(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		lock    string
+		options []AcquireOption
+		rivals  [][]AcquireOption
+	}{
+		{"alone", "a", nil, [][]AcquireOption{nil, {Shared()}}},
+		{"of several names", "b", []AcquireOption{Also("c", "a")}, [][]AcquireOption{nil, {Also("c")}}},
+		{"shared", "a", []AcquireOption{Shared()}, [][]AcquireOption{nil}},
+		{"several, shared", "a", []AcquireOption{Shared(), Also("b")}, [][]AcquireOption{nil}},
+		{"a slot", "a", []AcquireOption{Slots(1)}, [][]AcquireOption{nil, {Slots(1)}}},
+		{"a folder's", "a/b/c", nil, [][]AcquireOption{nil, {Shared()}}},
+		{"two in folders", "a/b", []AcquireOption{Also("c/d")}, [][]AcquireOption{nil}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			fences(t, func(f *fenced) {
+				t := f.T
+				opts := Options{Prefix: "app:", Separator: "/"}
+				rival := f.locker(&opts)
+				first, err := New(f.Clients(), &opts)
+				if err != nil {
+					f.Fatal(err)
+				}
+				was := acquired(t, first, tt.lock, append(tt.options, WithTTL(5*time.Second))...)
+				ctx, kept := was.Context(t.Context()), make(chan error, 1)
+				go func() { kept <- was.KeepAlive(t.Context()) }()
+				pass(3 * time.Second)
+				until := was.Until()
+				h := handle(t, was)
+				if got := context.Cause(ctx); got != errDetached || errors.Is(got, ErrLost) {
+					t.Errorf("the lock's context ended with %v", got)
+				}
+				if err := <-kept; err != nil {
+					t.Errorf("KeepAlive: %v", err)
+				}
+				if err := was.Release(t.Context()); err != errDetached {
+					t.Errorf("releasing a detached lock: %v", err)
+				}
+				if err := was.Extend(t.Context()); err != errDetached {
+					t.Errorf("extending a detached lock: %v", err)
+				}
+				if _, err := was.Detach(); err != errDetached {
+					t.Errorf("detaching it again: %v", err)
+				}
+				if slices.Contains(h.Also, h.Name) {
+					t.Errorf("%q, also %q", h.Name, h.Also)
+				}
+				if !h.Until.Equal(until) || !h.Since.Equal(was.Since()) {
+					t.Errorf("the handle says since %v until %v, the lock since %v until %v", h.Since, h.Until, was.Since(), until)
+				}
+				pass(time.Second)
+				first.Close()
+				for _, options := range tt.rivals {
+					refused(t, rival, "a", options...)
+				}
+
+				pass(2 * time.Second) // its end comes nearer: since the last extension, 4 s at the least
+				begun := time.Now()
+				lk := f.locker(&opts)
+				l := attached(t, lk, h)
+				if l.Name() != was.Name() || l.Token() != was.Token() || l.Fence() != was.Fence() || !l.Since().Equal(was.Since()) {
+					t.Errorf("%v is another lock than %v", l, was)
+				}
+				if want := begun.Add(5*time.Second - 52*time.Millisecond); !l.Until().Equal(want) {
+					t.Errorf("valid for %v, want %v", l.Until().Sub(begun), want.Sub(begun))
+				}
+				keep, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() { kept <- l.KeepAlive(keep) }()
+				pass(30 * time.Second)
+				for _, options := range tt.rivals {
+					refused(t, rival, "a", options...)
+				}
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := <-kept; err != nil {
+					t.Errorf("KeepAlive: %v", err)
+				}
+				pass(time.Second)
+				f.free(0, 1, 2, 3, 4)
+				if next := acquired(t, rival, "a"); next.Fence() <= l.Fence() {
+					t.Errorf("the fence %d after %d", next.Fence(), l.Fence())
+				}
+				if _, err := lk.Attach(t.Context(), h); !errors.Is(err, ErrLost) {
+					t.Errorf("attaching a lock that was released: %v", err)
+				}
+			})
+		})
+	}
+}
+
+// TestAttachWhatIsLost: with a quorum of nodes that do not have it any more there is no
+// lock, and what is left of it is given back.
+func TestAttachWhatIsLost(t *testing.T) {
+	for name, lose := range map[string]func(t *testing.T, ms models, rival *Locker){
+		"its TTL is over":        func(*testing.T, models, *Locker) { pass(10 * time.Second) },
+		"nodes have forgotten":   func(_ *testing.T, ms models, _ *Locker) { ms[0].forget(); ms[1].forget(); ms[2].forget() },
+		"another has it already": func(t *testing.T, _ models, rival *Locker) { pass(10 * time.Second); acquired(t, rival, "a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(5)
+				lk := ms.locker(t, nil)
+				h := handle(t, acquired(t, lk, "a"))
+				lose(t, ms, ms.locker(t, nil))
+				wantQuorumError(t, attachFails(t, lk, h), ErrLost)
+				pass(time.Second)
+				if n := ms.held("a", h.Token); n > 0 {
+					t.Errorf("left on %d nodes", n)
+				}
+			})
+		})
+	}
+}
+
+func attachFails(t *testing.T, lk *Locker, h Handle) error {
+	t.Helper()
+	l, err := lk.Attach(t.Context(), h)
+	if err == nil {
+		t.Fatalf("attached: %v", l)
+	}
+	return err
+}
+
+// TestAttachWithoutQuorum: too few answers take nothing away, and the handle is as good as
+// before.
+func TestAttachWithoutQuorum(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		h := handle(t, acquired(t, lk, "a"))
+		for _, m := range ms[:3] {
+			m.hang()
+		}
+		wantQuorumError(t, attachFails(t, lk, h), ErrNoQuorum)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := lk.Attach(ctx, h); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoQuorum) {
+			t.Errorf("%v is not both the context's error and why", err)
+		}
+		for _, m := range ms[:3] {
+			m.resume()
+		}
+		pass(time.Second)
+		if n := ms.held("a", h.Token); n != 5 {
+			t.Errorf("held on %d nodes", n)
+		}
+		attached(t, lk, h)
+	})
+}
+
+// TestAttachLate: votes that take a lock's whole life to come are too late, as they are to
+// acquire it.
+func TestAttachLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms, clock := newModels(3), new(pausing)
+		lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
+		h := handle(t, acquired(t, lk, "a"))
+		ms[2].slow(time.Millisecond)
+		ms[2].spy = func(*request) { clock.skipped.Store(int64(9898 * time.Millisecond)) }
+		if q := wantQuorumError(t, attachFails(t, lk, h), ErrNoQuorum); q.Granted < 3 {
+			t.Errorf("%v", q)
+		}
+	})
+}
+
+// TestDetachKeepsLateGrants: a grant of the acquisition's that comes in when the lock is
+// detached is part of it. Were it given back, then a node would lose a lock that the next
+// process has counted it for.
+func TestDetachKeepsLateGrants(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		for _, m := range ms[3:] {
+			m.slow(100 * time.Millisecond)
+		}
+		l, err := lk.Acquire(t.Context(), "a") // who is ready to wait hears of late grants himself
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := handle(t, l)
+		if n := ms.held("a", h.Token); n != 3 {
+			t.Errorf("held on %d nodes at once", n)
+		}
+		pass(time.Second)
+		if n := ms.held("a", h.Token); n != 5 {
+			t.Errorf("held on %d of 5 nodes", n)
+		}
+	})
+}
+
+// TestHealedNodesNeverCount: a node that was filled up before the lock was detached has no
+// vote for whoever attaches it, nor do nodes get it again that have lost it since: of one
+// that has the token, nobody could tell any more since when.
+func TestHealedNodesNeverCount(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		l := acquired(t, lk, "a")
+		ms[0].forget()
+		if err := l.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		h := handle(t, l)
+		if fmt.Sprint(h.Healed) != "[node0]" || ms.held("a", h.Token) != 3 {
+			t.Fatalf("healed are %v; held on %d nodes", h.Healed, ms.held("a", h.Token))
+		}
+		l = attached(t, ms.locker(t, nil), h)
+		for range 3 { // however often it is extended, and handed on
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			h = handle(t, l)
+			l = attached(t, lk, h)
+		}
+		if fmt.Sprint(h.Healed) != "[node0]" {
+			t.Errorf("healed are %v", h.Healed)
+		}
+		ms[1].forget()
+		wantQuorumError(t, l.Extend(t.Context()), ErrLost)
+
+		// Two extensions later it has a vote again, and no need to be in the handle.
+		l = acquired(t, lk, "b")
+		ms[0].forget()
+		for range 3 {
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if h = handle(t, l); len(h.Healed) > 0 {
+			t.Errorf("healed are %v", h.Healed)
+		}
+		l = attached(t, lk, h)
+		ms[1].forget()
+		for range 3 {
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if n := ms.held("b", h.Token); n != 2 {
+			t.Errorf("held on %d nodes: one that had lost an attached lock was given it anew", n)
+		}
+	})
+}
+
+// TestMaxHoldGoesAlong: the limit is of the lock, whoever has it.
+func TestMaxHoldGoesAlong(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		begun := time.Now()
+		h := handle(t, acquired(t, lk, "a", MaxHold(15*time.Second)))
+		pass(8 * time.Second)
+		l := attached(t, lk, h)
+		ctx := l.Context(t.Context())
+		wantEnd(t, ctx, begun.Add(15*time.Second), errMaxHold)
+
+		h = handle(t, acquired(t, lk, "a", MaxHold(8*time.Second)))
+		pass(9 * time.Second)
+		if err := attachFails(t, lk, h); err != errMaxHold {
+			t.Errorf("attached after its time: %v", err)
+		}
+		pass(time.Second)
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left on the nodes: %v", left)
+		}
+	})
+}
+
+// TestDetachWaits: what is said to the nodes while it is detached is over before; so the
+// handle knows of every node that was given it anew.
+func TestDetachWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		l := acquired(t, ms.locker(t, nil), "a")
+		for _, m := range ms {
+			m.slow(100 * time.Millisecond)
+		}
+		extended := make(chan error, 1)
+		go func() { extended <- l.Extend(t.Context()) }()
+		pass(50 * time.Millisecond)
+		begun := time.Now()
+		h := handle(t, l)
+		if waited := time.Since(begun); waited != 150*time.Millisecond {
+			t.Errorf("waited for %v", waited)
+		}
+		if err := <-extended; err != nil {
+			t.Error(err)
+		}
+		if want := begun.Add(10*time.Second - 152*time.Millisecond); !h.Until.Equal(want) {
+			t.Errorf("the handle's lock is valid for %v, want %v", h.Until.Sub(begun), want.Sub(begun))
+		}
+	})
+}
+
+// TestDetachWhatIsNotOurs: what has ended cannot be handed on, nor what is another's.
+func TestDetachWhatIsNotOurs(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		lk := newModels(3).locker(t, nil)
+		l := acquired(t, lk, "a")
+		inner, err := lk.TryAcquire(l.Context(t.Context()), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := inner.Detach(); err == nil || !strings.Contains(err.Error(), `"a"`) {
+			t.Errorf("detached from within: %v", err)
+		}
+		within := inner.Context(t.Context())
+		handle(t, l)
+		if got := context.Cause(within); got != errDetached {
+			t.Errorf("who has joined it is told %v", got)
+		}
+		l = acquired(t, lk, "b")
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.Detach(); err != errReleased {
+			t.Errorf("detached after its release: %v", err)
+		}
+		l = acquired(t, lk, "c")
+		pass(10 * time.Second)
+		if _, err := l.Detach(); err != errExpired {
+			t.Errorf("detached after its end: %v", err)
+		}
+	})
+}
+
+// TestHandlesThatCannotBe: what is wrong with a handle is said before anything is sent.
+func TestHandlesThatCannotBe(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, &Options{Separator: "/"})
+		good := handle(t, acquired(t, lk, "a/b"))
+		for _, tt := range []struct {
+			break_ func(*Handle)
+			want   string
+		}{
+			{func(h *Handle) { h.Name = "" }, "empty"},
+			{func(h *Handle) { h.Name = "a:fence" }, `":fence"`},
+			{func(h *Handle) { h.Also = []string{"a//b"} }, `"a//b"`},
+			{func(h *Handle) { h.Token = "" }, "no token"},
+			{func(h *Handle) { h.Fence = -1 }, "fence -1"},
+			{func(h *Handle) { h.TTL = 0 }, "0s"},
+			{func(h *Handle) { h.TTL = time.Hour }, "1h0m0s"},
+			{func(h *Handle) { h.Prefix = "x:" }, `"x:"`},
+			{func(h *Handle) { h.Separator = "" }, `separator ""`},
+			{func(h *Handle) { h.Slot = 1 }, "slot 1"},
+			{func(h *Handle) { h.Slots = 2 }, "slot 0"},
+			{func(h *Handle) { h.Slot, h.Slots = 3, 2 }, "slot 3"},
+			{func(h *Handle) { h.Slot, h.Slots = -1, 2 }, "slot -1"},
+			{func(h *Handle) { h.Slot, h.Slots, h.Shared = 1, 2, true }, "Shared"},
+			{func(h *Handle) { h.Healed = []string{"elsewhere:6379"} }, "elsewhere:6379"},
+		} {
+			bad := good
+			tt.break_(&bad)
+			if err := attachFails(t, lk, bad); !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "redlock: attach ") {
+				t.Errorf("%v does not name %s", err, tt.want)
+			}
+		}
+		attached(t, lk, good)
+		lk.Close()
+		if err := attachFails(t, lk, good); err != ErrClosed {
+			t.Errorf("attached to a closed Locker: %v", err)
+		}
+	})
+}
