@@ -33,6 +33,9 @@ type Engine struct {
 	ahead              atomic.Pointer[time.Duration] // of the system's clock; nil: it never was
 	late               atomic.Pointer[lateness]
 
+	loading sync.Mutex
+	loaded  map[string]string // scripts, and what SCRIPT LOAD has said
+
 	// mu keeps a connection from being served after Stop has closed the others.
 	// It is never held while waiting.
 	mu sync.Mutex
@@ -42,7 +45,7 @@ type Engine struct {
 // NewEngine returns a running engine without data. The port is only for INFO to
 // mention.
 func NewEngine(port int) *Engine {
-	e := &Engine{Info: NewInfo(port), mini: miniredis.NewMiniRedis()}
+	e := &Engine{Info: NewInfo(port), mini: miniredis.NewMiniRedis(), loaded: make(map[string]string)}
 	e.mini.ClockTTL(true) // keys expire by the clock; a bubble's clock in a bubble
 	e.settle()
 	e.boot()

@@ -6,7 +6,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -98,7 +97,7 @@ func (e *Engine) Take(key string) {
 }
 
 // FlushScripts drops the scripts, as SCRIPT FLUSH does.
-func (e *Engine) FlushScripts() { e.do("SCRIPT", "FLUSH") }
+func (e *Engine) FlushScripts() { e.replyTo(nil, "SCRIPT", "FLUSH") }
 
 // Values are the keys of the first database with what is there, if it is a
 // string, also of a stopped engine.
@@ -116,11 +115,7 @@ const own = "\nour own"
 
 // do executes a command of our own, also in a stopped engine, and nobody gets the
 // reply.
-func (e *Engine) do(args ...string) {
-	peer := server.NewPeer(bufio.NewWriter(io.Discard))
-	peer.ClientName = own
-	e.srv.Load().Dispatch(peer, args)
-}
+func (e *Engine) do(args ...string) { e.dispatch(nil, args) }
 
 // hook is run before each command. It says whether it has dealt with it.
 func (e *Engine) hook(peer *server.Peer, cmd string, args ...string) bool {
@@ -132,6 +127,9 @@ func (e *Engine) hook(peer *server.Peer, cmd string, args ...string) bool {
 		return e.script(peer, append([]string{cmd}, args...))
 	case e.refuses(peer, cmd):
 		return true
+	case cmd == "SCRIPT":
+		peer.WriteRaw(e.replyTo(peer, append([]string{cmd}, args...)...))
+		return true
 	case e.scripts.Load() == 0: // one that runs has miniredis locked, and its own commands come here
 		e.tell()
 	}
@@ -139,6 +137,41 @@ func (e *Engine) hook(peer *server.Peer, cmd string, args ...string) bool {
 }
 
 func isScript(cmd string) bool { return cmd == "EVAL" || cmd == "EVALSHA" }
+
+// replyTo carries out a command that is about scripts, for a peer or nobody. miniredis
+// compiles a script each time that it is loaded, which is most of what it costs it that
+// a client connects; so what it has said to that it says again. That much is so also
+// before AUTH, and in a transaction.
+func (e *Engine) replyTo(peer *server.Peer, args ...string) string {
+	e.loading.Lock()
+	defer e.loading.Unlock()
+	load := len(args) == 3 && strings.EqualFold(args[1], "LOAD")
+	if known, ok := e.loaded[args[len(args)-1]]; ok && load {
+		return known
+	}
+	reply := e.dispatch(peer, args)
+	switch {
+	case load && strings.HasPrefix(reply, "$"):
+		e.loaded[args[2]] = reply
+	case len(args) > 1 && strings.EqualFold(args[1], "FLUSH"):
+		clear(e.loaded)
+	}
+	return reply
+}
+
+// dispatch has miniredis carry out a command, and gives what it replies.
+func (e *Engine) dispatch(peer *server.Peer, args []string) string {
+	var reply bytes.Buffer
+	inner := server.NewPeer(bufio.NewWriter(&reply))
+	inner.ClientName = own
+	if peer != nil {
+		inner.Ctx, inner.Resp3 = peer.Ctx, peer.Resp3
+		defer func() { peer.Ctx = inner.Ctx }()
+	}
+	e.srv.Load().Dispatch(inner, args)
+	inner.Flush()
+	return reply.String()
+}
 
 // script runs a script, and mends the reply: an error of a command in it is that
 // command's error, as a real server says it, and a node that was killed meanwhile
@@ -152,12 +185,7 @@ func (e *Engine) script(peer *server.Peer, args []string) bool {
 	if e.repeat.Load() > 0 && e.repeat.Add(-1) >= 0 {
 		e.do(args...)
 	}
-	var reply bytes.Buffer
-	inner := server.NewPeer(bufio.NewWriter(&reply))
-	inner.ClientName, inner.Ctx, inner.Resp3 = own, peer.Ctx, peer.Resp3
-	e.srv.Load().Dispatch(inner, args)
-	inner.Flush()
-	peer.Ctx = inner.Ctx
+	reply := e.dispatch(peer, args)
 	if e.repeatLate.Load() > 0 && e.repeatLate.Add(-1) >= 0 {
 		time.AfterFunc(e.late.Load().after(), func() { e.again(args) })
 	}
@@ -165,7 +193,7 @@ func (e *Engine) script(peer *server.Peer, args []string) bool {
 		peer.Close()
 		return true
 	}
-	peer.WriteRaw(mend(reply.String(), args))
+	peer.WriteRaw(mend(reply, args))
 	return true
 }
 

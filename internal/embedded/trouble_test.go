@@ -170,3 +170,34 @@ func TestKilledInAScript(t *testing.T) {
 		e.Start(true)
 	}
 }
+
+// A script is compiled once, and is there for as long as nobody has flushed it; one that
+// cannot be compiled is refused each time.
+func TestLoadedScripts(t *testing.T) {
+	serve(t, func(t *testing.T, e *Engine, c *redis.Client) {
+		flushes := []func(){
+			func() { c.ScriptFlush(t.Context()) },
+			e.FlushScripts,
+			func() { e.Stop(); e.Start(true); c.Ping(t.Context()) }, // which finds its connection closed
+		}
+		for i := range len(flushes) + 1 {
+			var sha string
+			for range 2 {
+				sha = c.ScriptLoad(t.Context(), "return 7").Val()
+				if got, err := c.EvalSha(t.Context(), sha, nil).Int(); got != 7 || err != nil {
+					t.Errorf("loaded as %q, it says %d, %v", sha, got, err)
+				}
+				if err := c.ScriptLoad(t.Context(), "return return").Err(); err == nil {
+					t.Error("what is no script was loaded")
+				}
+			}
+			if i == len(flushes) {
+				break
+			}
+			flushes[i]()
+			if err := c.EvalSha(t.Context(), sha, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+				t.Errorf("flushed, it says %v", err)
+			}
+		}
+	})
+}
