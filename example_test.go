@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -207,6 +208,46 @@ func ExampleLock_KeepAlive() {
 	err = l.KeepAlive(work)
 	fmt.Println(err, time.Until(l.Until()) > 0)
 	// Output: <nil> true
+}
+
+// A lock that one process acquires and another one releases: a request that locks an
+// order, say, and the job that carries it out later.
+func ExampleLock_Detach() {
+	web, stop := connected(redlock.Options{})
+	defer stop()
+	ctx := context.Background()
+
+	l, err := web.TryAcquire(ctx, "order-17", redlock.WithTTL(9*time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	handle, err := l.Detach() // this process renews it no more, and does not release it
+	if err != nil {
+		log.Fatal(err)
+	}
+	job, err := json.Marshal(handle) // into a queue
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	var taken redlock.Handle // and out of it, elsewhere
+	if err := json.Unmarshal(job, &taken); err != nil {
+		log.Fatal(err)
+	}
+	worker := web // a Locker of its own
+	again, err := worker.Attach(ctx, taken)
+	switch {
+	case errors.Is(err, redlock.ErrLost):
+		log.Print("it took too long; another may have it: ", err)
+	case err != nil:
+		log.Print("worth another try: ", err)
+	default:
+		fmt.Println("the same lock:", again.Name(), again.Fence() == l.Fence())
+		fmt.Println("released:", again.Release(ctx))
+	}
+	// Output:
+	// the same lock: order-17 true
+	// released: <nil>
 }
 
 // Errors are told apart by what to do next; the details name the nodes.
