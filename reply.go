@@ -93,7 +93,7 @@ func parseList(step op, v []any) (r reply, ok bool) {
 		}
 		return r, ok
 	case step == opAcquire && len(v) == 4:
-		return reply{outcome: Reserved, holder: word(1), ttl: milliseconds(number(0)), time: number(2)}, ok
+		return reply{outcome: Reserved, holder: word(1), ttl: max(0, milliseconds(number(0))), time: number(2)}, ok
 	case step == opAcquire && len(v) == 5:
 		r = reply{outcome: Held, holder: word(1), ttl: milliseconds(number(0)), time: number(2), slot: number(4)}
 	case step == opAcquire && len(v) == 3:
@@ -109,7 +109,11 @@ func parseList(step op, v []any) (r reply, ok bool) {
 	return r, ok
 }
 
-func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// milliseconds is a time to live: -1 for none, and a century for what is longer, since a
+// key may live for longer than a Duration can say.
+func milliseconds(n int64) time.Duration {
+	return time.Duration(min(max(n, -1), 100*365*24*3600*1000)) * time.Millisecond
+}
 
 var errLate = errors.New("it got the request when its time was up")
 

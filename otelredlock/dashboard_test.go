@@ -29,9 +29,9 @@ type dashboard struct {
 }
 
 type variable struct {
-	Name, Type, Definition string
-	Query                  any
-	Datasource             source
+	Name, Type string
+	Query      any
+	Datasource source
 }
 
 type panel struct {
@@ -135,10 +135,14 @@ func TestDashboardMetrics(t *testing.T) {
 		}
 	}
 	for _, v := range d.Templating.List {
-		if m := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`).FindStringSubmatch(v.Definition); m != nil {
+		if v.Type != "query" {
+			continue
+		}
+		query, _ := v.Query.(map[string]any)["query"].(string)
+		if m := regexp.MustCompile(`^label_values\((\w+), (\w+)\)$`).FindStringSubmatch(query); m != nil {
 			check("variable "+v.Name, fmt.Sprintf("sum by (%s) (%s)", m[2], m[1]))
-		} else if v.Type == "query" {
-			t.Errorf("variable %s: %s", v.Name, v.Definition)
+		} else {
+			t.Errorf("variable %s: %s", v.Name, query)
 		}
 	}
 	for _, family := range []string{

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// FuzzNodeURLs: a password that is written as a URL wants it is the one that the server
+// gets, whatever it is made of; and one that is not, by whoever has typed it as it is, is
+// in no message: those go to logs, and to cron's mails. Unless there is a comma or a space
+// in it: there one URL ends and the next one begins, as far as anybody can see.
+func FuzzNodeURLs(f *testing.F) {
+	for _, password := range []string{"", "a,b", "a b", "a@b", "a:b/c?d#e%f", "%2", "\u00fc\x00", "1,redis://", "://", "[", ",@"} {
+		f.Add("redis", "", password, "localhost:6379/1")
+		f.Add("rediss", "me", password, "[::1]:6379")
+		f.Add("unix", "me", password, "/run/redis.sock?db=1")
+	}
+	f.Fuzz(func(t *testing.T, scheme, user, password, host string) {
+		const hush = "hush"
+		if strings.Contains(scheme+user+host, hush) || strings.Contains(host, "@") {
+			return
+		}
+		typed := scheme + "://" + user + ":" + hush + password + hush + "@" + host
+		_, err := nodeURLs([]string{typed}, nil)
+		apart := strings.ContainsRune(typed, ',') || len(strings.Fields(typed)) > 1
+		if why := new(failure); err != nil && (!errors.As(err, &why) || !apart && strings.Contains(why.text+why.hint, hush)) {
+			t.Errorf("%q: %v (%s)", typed, err, why.hint)
+		}
+
+		login := strings.ReplaceAll(url.UserPassword(user, password).String(), ",", "%2C")
+		urls, err := nodeURLs([]string{"redis://" + login + "@localhost:6379"}, nil)
+		if err != nil || len(urls) != 1 {
+			t.Fatalf("%q: %q, %v", login, urls, err)
+		}
+		if o, err := redis.ParseURL(urls[0]); err != nil || o.Username != user || o.Password != password {
+			t.Errorf("%q is read as %+v, %v", login, o, err)
+		}
+	})
+}
