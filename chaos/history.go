@@ -107,7 +107,7 @@ type Event struct {
 	Also   string        `json:"also,omitempty"`   // other names of the lock, with a space between them
 	Shared bool          `json:"shared,omitempty"` // it is a reader's
 	Slots  int           `json:"slots,omitempty"`  // it is one of so many
-	Verb   string        `json:"verb,omitempty"`   // "try", "acquire", "do", "plain"
+	Verb   string        `json:"verb,omitempty"`   // "try", "acquire", "do", "plain"; of an Extend: "hand on", it is detached and attached
 	Limit  time.Duration `json:"limit,omitempty"`
 	Token  string        `json:"token,omitempty"`
 	Fence  uint64        `json:"fence,omitempty"`

@@ -103,11 +103,22 @@ func (h *hold) begin() {
 	c := h.client
 	h.until = h.lock.Until()
 	c.note(h.want.ask(Event{Kind: Got, Op: h.op, Token: h.lock.Token(), Fence: h.fence(), Until: c.at(h.until)}))
+	h.watch()
+}
+
+// watch has the client told of the end.
+func (h *hold) watch() {
+	c := h.client
 	h.told = make(chan struct{})
 	c.holds(h, true)
 	h.ctx = h.lock.Context(context.Background())
 	context.AfterFunc(h.ctx, func() {
 		cause := context.Cause(h.ctx)
+		if why(cause) == "detached" {
+			c.holds(h, false)
+			close(h.told)
+			return
+		}
 		c.note(Event{Kind: Told, Op: h.op, Name: h.want.Name, Until: c.at(h.lock.Until()), Why: why(cause), Error: text(cause)})
 		c.holds(h, false)
 		close(h.told)
@@ -139,6 +150,9 @@ func (h *hold) live() {
 		h.pass()
 		return
 	}
+	if c.plan.scenario.Hands && !h.renewed && rng.IntN(2) == 0 {
+		h.handOn() // while some nodes have not answered yet
+	}
 	for range rng.IntN(4) {
 		wait(h.ctx, 1+below(rng, c.plan.TTL/2))
 		h.pass()
@@ -148,7 +162,11 @@ func (h *hold) live() {
 		h.look()
 		switch rng.IntN(4) {
 		case 0:
-			h.extend()
+			if c.plan.scenario.Hands && !h.renewed {
+				h.handOn()
+			} else {
+				h.extend()
+			}
 		case 1, 2:
 			if c.plan.scenario.Write {
 				h.write()
@@ -175,6 +193,36 @@ func (h *hold) extend() {
 	}
 	h.until = h.lock.Until()
 	c.note(Event{Kind: Extended, Op: h.op, Name: h.want.Name, Until: c.at(h.until)})
+}
+
+// handOn detaches the lock, and attaches it again a little later, as the next process does:
+// by what was written down of it, and with nobody to renew it in between. It is an
+// extension for the judge, in all but one thing: the nodes may still have a lock that was
+// to have ended by then.
+func (h *hold) handOn() {
+	c := h.client
+	limit, rest := 1+below(h.rng, c.plan.TTL/2), below(h.rng, c.plan.TTL/time.Duration(2<<h.rng.IntN(8)))
+	c.note(Event{Kind: Extend, Op: h.op, Name: h.want.Name, Verb: handingOn, Limit: limit + rest + c.plan.options.NodeTimeout})
+	handle, err := h.lock.Detach()
+	if err != nil {
+		c.note(Event{Kind: Failed, Op: h.op, Name: h.want.Name, Why: why(err), Error: text(err)})
+		return
+	}
+	<-h.told
+	time.Sleep(rest)
+	h.pass()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	l, err := c.locker.Attach(ctx, handle)
+	if err != nil { // with that the story ends, and the token stays for its TTL
+		c.lots.add(handle.Token)
+		c.note(Event{Kind: Failed, Op: h.op, Name: h.want.Name, Why: why(err), Error: text(err)})
+		c.note(Event{Kind: Told, Op: h.op, Name: h.want.Name, Until: c.at(handle.Until), Why: why(err), Error: text(err)})
+		return
+	}
+	h.lock, h.until = l, l.Until()
+	c.note(Event{Kind: Extended, Op: h.op, Name: h.want.Name, Until: c.at(h.until)})
+	h.watch()
 }
 
 // write adds one to what it has read at the resource, as somebody does who trusts

@@ -239,6 +239,9 @@ func (r *record) did(i int, e *Event) {
 
 var verbs = []string{"try", "acquire", "do", "plain"}
 
+// handingOn is the verb of an extension that is a Detach and an Attach.
+const handingOn = "hand on"
+
 // held is what the holder of a lock did, or what happened to him. The end of
 // validity never moves back: if it seems to, the holder's clock was set forward,
 // and the nodes keep the lock for him as long as they would have anyway.

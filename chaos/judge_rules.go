@@ -103,7 +103,7 @@ func tokens(r *record) {
 }
 
 // told asks for nothing where the holder has seen to it himself: he has released,
-// or died, before he had to be told.
+// or died, before he had to be told; nor while the lock is in nobody's hands.
 func told(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -112,6 +112,7 @@ func told(r *record) {
 		case o.told >= 0 && r.events[o.told].At <= by:
 		case o.release >= 0 && r.events[o.release].At <= by:
 		case o.died <= by, r.last <= by:
+		case r.handedOn(k, by):
 		case o.renews && o.died < never && o.told < 0 && o.release < 0:
 			// It took with it until when the lock was valid.
 		case o.told >= 0:
@@ -121,6 +122,14 @@ func told(r *record) {
 			r.violated(by, []int{o.got}, "client %d had %s until %v, and was not told by %v", o.client, r.lock(o), o.until, by)
 		}
 	}
+}
+
+// handedOn reports whether a hold was detached then, and not attached again.
+func (r *record) handedOn(op int, at time.Duration) bool {
+	return slices.ContainsFunc(r.steps, func(s step) bool {
+		begin := &r.events[s.begin]
+		return s.op == op && begin.Verb == handingOn && begin.At <= at && (s.end < 0 || r.events[s.end].At > at)
+	})
 }
 
 // lateSuccess excuses those who were stopped between the library's answer and the
@@ -149,7 +158,7 @@ func lateSuccess(r *record) {
 		o, begin, end := &r.ops[s.op], &r.events[s.begin], &r.events[s.end]
 		excused := !r.run.Exact && r.stopped(o.client, begin.At, end.At)
 		switch {
-		case end.Kind == Extended && end.At >= s.until && !o.renews && !excused:
+		case end.Kind == Extended && end.At >= s.until && !o.renews && !excused && begin.Verb != handingOn:
 			r.violated(end.At, []int{o.got, s.begin, s.end}, "client %d extended %s at %v, and it had been valid until %v",
 				o.client, r.lock(o), end.At, s.until)
 		case s.begin == o.release && end.Error == "" && begin.At > o.untilRelease+r.run.Lag && !excused:

@@ -109,6 +109,7 @@ func (t *teller) act(c *acting) {
 		e.Kind, e.Why, e.Until = Told, []string{"lost", "cancelled"}[t.below(2)], max(0, t.now-1+t.time(4))
 	case choice == 1 && !c.extends:
 		e.Kind, e.Limit, c.extends = Extend, t.time(10), true
+		e.Verb = []string{"", "hand on"}[t.below(2)]
 	case choice == 2:
 		c.until += t.time(10)
 		e.Kind, e.Until = Renewed, c.until
@@ -182,7 +183,7 @@ func (t *teller) anything() {
 	if t.kinds {
 		e.Also, e.Shared, e.Slots = []string{"", "a/b"}[t.below(2)], t.below(4) == 0, t.below(4)-1
 	}
-	e.Verb = []string{"acquire", "sing", "do", ""}[t.below(4)]
+	e.Verb = []string{"acquire", "sing", "do", "", "hand on"}[t.below(5)]
 	e.Token = []string{"t1.1", "x", ""}[t.below(3)]
 	e.Why = []string{"lost", ""}[t.below(2)]
 	e.Until, e.Limit = t.time(256), t.time(20)

@@ -102,7 +102,22 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	by := tw.noticed(e.Client, o.from, o.until)
 	unknown := o.renews && o.died != math.MaxInt64 && o.told < 0 && o.release < 0
 	noticed := unknown || o.died <= by || o.told >= 0 && tw.Events[o.told].At <= by || o.release >= 0 && tw.Events[o.release].At <= by
-	if !noticed && tw.last > by {
+	handed := false
+	for n, j := range o.mine {
+		if f := tw.Events[j]; f.Kind != Extend || f.Verb != "hand on" || j < o.got || f.At > by {
+			continue
+		}
+		back := false
+		for _, k := range o.mine[n+1:] {
+			f := tw.Events[k]
+			if f.Kind == Extend || f.At > by {
+				break
+			}
+			back = back || f.Kind == Extended || f.Kind == Failed
+		}
+		handed = handed || !back
+	}
+	if !noticed && !handed && tw.last > by {
 		if o.told >= 0 {
 			tw.add("told", by, o.got, o.told)
 		} else {
@@ -325,7 +340,7 @@ func (tw *twin) judgeStep(i int, e Event) {
 	if !tw.Run.Exact && tw.stopped(e.Client, e.At, f.At) {
 		return
 	}
-	late := f.Kind == Extended && until <= f.At && !o.renews ||
+	late := f.Kind == Extended && until <= f.At && !o.renews && e.Verb != "hand on" ||
 		f.Kind == Released && o.release == i && f.Error == "" && e.At > until+tw.Run.Lag
 	if late {
 		tw.add("late success", f.At, o.got, i, end)

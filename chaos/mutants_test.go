@@ -162,6 +162,14 @@ func (lk *Locker) isClosing() bool {`},
 		{"queue.go", "close(l.waiters[0].turn)", "last := len(l.waiters) - 1\n\t\tl.waiters[0], l.waiters[last] = l.waiters[last], l.waiters[0]\n\t\tclose(l.waiters[0].turn)"},
 	}, "model", "waiting", 100},
 
+	// Locks that are handed on.
+	{"a lock is attached without a quorum", []edit{
+		{"detach.go", "if r.decided() != won {", "if r.ballot.yes == 0 {"},
+	}, "model", "handed on", 2000},
+	{"an attached lock counts from its confirmation", []edit{
+		{"detach.go", "l.until = begun.Add(l.ttl - drift)", "l.until = now.Add(l.ttl - drift)"},
+	}, "model", "handed on", 2000},
+
 	// Kinds of locks.
 	{"no mark on the folders above", []edit{
 		{"kinds.go", "\t\t\thold[folder] = above\n", "\t\t\t_, _ = folder, above\n"},

@@ -40,6 +40,7 @@ type Scenario struct {
 	Plain   bool    // the last client is no redlock
 	Write   bool    // holders write to a resource
 	Unended bool    // holders may forget to release
+	Hands   bool    // locks are detached and attached again, as they are between processes
 	Queue   bool    // clients wait for as long as it takes, and hold briefly
 	Workers int     // how many goroutines share a client's Locker: up to
 	Span    float64 // for how many TTLs they work

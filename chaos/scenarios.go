@@ -70,6 +70,11 @@ var Scenarios = []*Scenario{
 		Troubles: []Trouble{Pause, Pause, Crash, Skew}, Rate: 4,
 	},
 	{
+		Name: "handed on", About: "locks go from one process to another, while nodes are slow, hang and die",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 2, Write: true, Workers: 2, Fast: true, Spread: 1, Hands: true,
+		Troubles: []Trouble{Slow, Slow, Jitter, Hang, Kill, Pause, Part, LoseReplies}, Rate: 8,
+	},
+	{
 		Name: "sluggish clients", About: "clients are stopped again and again for a moment, also in the middle of what they do",
 		Nodes: sizes, Clients: some, TTL: []time.Duration{50 * ms, 50 * ms, 100 * ms}, RTT: []time.Duration{3 * ms, 20 * ms}, Span: 4, Fast: true, Spread: 1,
 		Troubles: []Trouble{Pause}, Rate: 6, Limit: 120 * ms,

@@ -28,6 +28,8 @@ func why(err error) string {
 		return "no quorum"
 	case strings.Contains(err.Error(), "released"):
 		return "released"
+	case strings.Contains(err.Error(), "detached"):
+		return "detached"
 	}
 	return "other"
 }
