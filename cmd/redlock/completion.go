@@ -31,7 +31,7 @@ const completionZsh = "autoload -U +X bashcompinit && bashcompinit\n" + completi
 
 const completionFish = `complete -c redlock -n __fish_use_subcommand -f -a "@"
 complete -c redlock -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
-for of in run status watch wait doctor prepare chaos
+for of in run elect lock status watch wait doctor prepare bench chaos
 	for flag in (redlock help $of 2>/dev/null | string match -r '^    (?:-[a-zA-Z], )?--[a-z-]+' | string match -r -- '--[a-z-]+' | string sub -s 3)
 		complete -c redlock -n "__fish_seen_subcommand_from $of" -l $flag
 	end
@@ -52,4 +52,4 @@ func (c *command) completion(args []string) error {
 	return nil
 }
 
-const commands = "run elect status watch wait doctor prepare demo chaos completion version help"
+const commands = "run elect lock extend unlock status watch wait doctor prepare bench demo chaos completion version help"

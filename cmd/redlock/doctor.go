@@ -149,11 +149,20 @@ func (p *patient) at() string {
 	return "redis-cli -h " + host + " -p " + port
 }
 
+// nodeTimeout is how long a node has to answer with this TTL: the library's default.
+func nodeTimeout(ttl time.Duration) time.Duration {
+	return max(min(ttl/10, 500*time.Millisecond), min(50*time.Millisecond, ttl/2))
+}
+
+// several is how many round trips to a node have to fit in its time to answer: one for
+// the step, and the rest for a bad moment of the network or the node.
+const several = 4
+
 // findings judges what was found.
 func findings(patients []*patient, ttl time.Duration, quarantine bool) (all []finding) {
 	must := func(p *patient, what, todo string) { all = append(all, finding{true, []string{p.name}, what, todo}) }
 	think := func(p *patient, what, todo string) { all = append(all, finding{false, []string{p.name}, what, todo}) }
-	timeout := max(min(ttl/10, 500*time.Millisecond), min(50*time.Millisecond, ttl/2))
+	timeout := nodeTimeout(ttl)
 	servers, hosts := make(map[string]string), make(map[string][]string)
 	var clocks []time.Duration
 	for _, p := range patients {
@@ -207,7 +216,7 @@ func findings(patients []*patient, ttl time.Duration, quarantine bool) (all []fi
 		switch {
 		case p.roundTrip > timeout:
 			must(p, fmt.Sprintf("a round trip takes %v, and with a TTL of %v a node has %v to answer", p.roundTrip.Round(time.Microsecond), ttl, timeout), fmt.Sprintf("take a node that is nearer, or a --ttl of %v", (20*p.roundTrip).Round(time.Second)+time.Second))
-		case p.roundTrip > timeout/4:
+		case p.roundTrip > timeout/several:
 			think(p, fmt.Sprintf("a round trip takes %v, which is much of the %v that a node has to answer with a TTL of %v", p.roundTrip.Round(time.Microsecond), timeout, ttl), "take a node that is nearer, or a longer --ttl")
 		}
 		if p.keyError != nil {

@@ -74,7 +74,7 @@ const (
 	leastTTL = 100 * time.Millisecond
 )
 
-// parseRun reads the arguments of redlock run, or elect.
+// parseRun reads the arguments of redlock run, elect, or lock.
 func parseRun(command string, args []string) (*runConfig, error) {
 	cfg := &runConfig{elect: command == "elect", lockFlags: noFlags, busy: exitBusy, signal: "TERM", sign: syscall.SIGTERM, grace: -1}
 	values := cfg.values()
@@ -130,6 +130,12 @@ func parseRun(command string, args []string) (*runConfig, error) {
 		delete(switches, "--nonblock")
 		delete(switches, "--shared")
 	}
+	if command == "lock" { // there is no command
+		for _, name := range []string{"--min-hold", "--max-hold", "--lost-signal", "--lost-grace"} {
+			delete(values, name)
+		}
+		delete(switches, "--shell")
+	}
 	given, rest, err := scan(command, args, values, switches)
 	if err != nil {
 		return nil, err
@@ -142,6 +148,9 @@ func parseRun(command string, args []string) (*runConfig, error) {
 		cfg.grace = min(time.Second, cfg.ttl/4).Truncate(time.Millisecond)
 	}
 	example := "for example: redlock " + command + " --key demo -- sh -c 'echo hello'"
+	if command == "lock" {
+		example = "for example: lock=$(redlock lock --key demo)"
+	}
 	switch {
 	case !given["--key"]:
 		return nil, fail(exitUsage, example, "--key is missing: the name of the lock")
@@ -157,7 +166,9 @@ func parseRun(command string, args []string) (*runConfig, error) {
 		return nil, fail(exitUsage, "it has to leave time for the command besides --lost-grace", "--max-hold %v is too short for --lost-grace %v and --ttl %v", cfg.maxHold, cfg.grace, cfg.ttl)
 	case given["--max-hold"] && cfg.minHold > cfg.maxHold:
 		return nil, fail(exitUsage, "", "--min-hold %v is more than --max-hold %v", cfg.minHold, cfg.maxHold)
-	case len(cfg.argv) == 0:
+	case command == "lock" && len(cfg.argv) > 0:
+		return nil, fail(exitUsage, "redlock run has a command run under a lock", "lock takes flags only, and was given %q", cfg.argv[0])
+	case command != "lock" && len(cfg.argv) == 0:
 		return nil, fail(exitUsage, example, "the command to run is missing")
 	}
 	return cfg, nil

@@ -95,12 +95,18 @@ func (c *command) dispatch(args []string) (int, error) {
 	switch name {
 	case "run", "elect":
 		return c.run(name, args)
+	case "lock":
+		return c.lock(args)
+	case "extend", "unlock":
+		return c.takeUp(name, args)
 	case "status", "watch", "wait":
 		return c.look(name, args)
 	case "doctor":
 		return c.doctor(args)
 	case "prepare":
 		return c.prepare(args)
+	case "bench":
+		return c.bench(args)
 	case "demo":
 		if err := noMore(name, args); err != nil {
 			return 0, err
@@ -121,13 +127,13 @@ func (c *command) dispatch(args []string) (int, error) {
 	case "help", "-h", "--help":
 		return 0, c.help(args)
 	}
-	return 0, fail(exitUsage, "the commands are run, elect, status, watch, wait, doctor, prepare, demo, chaos, completion, version and help; see redlock help",
+	return 0, fail(exitUsage, "the commands are run, elect, lock, extend, unlock, status, watch, wait, doctor, prepare, bench, demo, chaos, completion, version and help; see redlock help",
 		"unknown command %q", name)
 }
 
 // helpOn are the texts on commands that have flags.
 var helpOn = map[string]string{
-	"run": usageRun, "elect": usageElect, "status": usageLook, "watch": usageLook, "wait": usageLook, "doctor": usageDoctor, "prepare": usagePrepare, "chaos": usageChaos,
+	"run": usageRun, "elect": usageElect, "lock": usageLock, "extend": usageLock, "unlock": usageLock, "status": usageLook, "watch": usageLook, "wait": usageLook, "doctor": usageDoctor, "prepare": usagePrepare, "bench": usageBench, "chaos": usageChaos,
 }
 
 func (c *command) help(args []string) error {

@@ -118,18 +118,24 @@ func hostIn(text string) string {
 	return host
 }
 
-// connect opens a Locker. Errors are about the nodes: the flags have been checked.
+// connect opens a Locker that tells of its nodes.
 func (c *command) connect(urls []string, opts *redlock.Options) (*redlock.Locker, *quarantines, error) {
 	nodes := &quarantines{say: c.say, nodes: len(urls)}
 	opts.Hooks = c.hooks(nodes)
 	locker, err := redlock.Connect(urls, opts)
-	if err == nil {
-		return locker, nodes, nil
+	if err != nil {
+		return nil, nil, notConnected(err)
 	}
+	return locker, nodes, nil
+}
+
+// notConnected says why there is no Locker. It is about the nodes: the flags have been
+// checked.
+func notConnected(err error) error {
 	if node := new(redlock.NodeError); errors.As(err, &node) {
-		return nil, nil, fail(exitNoQuorum, "give independent Redis servers, each one once", "%v", err)
+		return fail(exitNoQuorum, "give independent Redis servers, each one once", "%v", err)
 	}
-	return nil, nil, fail(exitUsage, "give each Redis server once", "%v", err)
+	return fail(exitUsage, "give each Redis server once", "%v", err)
 }
 
 // hooks tell an operator in words what happens to the nodes. Not among them are

@@ -184,7 +184,11 @@ func (c *command) await(locker *redlock.Locker, nodes *quarantines, cfg *runConf
 		if lock != nil { // both at once
 			_ = lock.Release(ctx)
 		}
-		return nil, fail(by.code(), "", "%v ended the waiting for %q; the command was not started", by, cfg.keys[0])
+		without := "the command was not started"
+		if len(cfg.argv) == 0 {
+			without = "it is not locked"
+		}
+		return nil, fail(by.code(), "", "%v ended the waiting for %q; %s", by, cfg.keys[0], without)
 	case err != nil:
 		return nil, notAcquired(cfg, err)
 	}

@@ -5,9 +5,12 @@ const usage = `redlock runs a command while holding a lock over several Redis se
 Usage:
     redlock run --key KEY [flags] -- CMD [ARG ...]
     redlock elect --key KEY [flags] -- CMD [ARG ...]
+    redlock lock --key KEY [flags]
+    redlock extend|unlock LOCK [flags]
     redlock status|watch|wait KEY [flags]
     redlock doctor [flags]
     redlock prepare [flags]
+    redlock bench [flags]
     redlock demo
     redlock chaos [flags]
     redlock completion bash|zsh|fish
@@ -16,12 +19,16 @@ Usage:
 
     run      waits for the lock KEY, runs CMD while it holds it, releases it
     elect    runs CMD wherever the lock KEY is, for ever: as the leader of many
+    lock     waits for the lock KEY, and prints it, for scripts of several commands
+    extend   gives LOCK, which lock has printed, its full time again
+    unlock   releases it
     status   says who has the lock KEY and who waits for it, node by node
     watch    says it again whenever that has changed
     wait     waits until nobody has it
     doctor   examines Redis servers, and says what has to change
     prepare  has new Redis servers ready for locks, so that nobody has to wait
              for the first one
+    bench    measures what locks cost on your Redis servers, from this machine
     demo     shows on five nodes inside this process how a lock changes hands
              while nodes fail; takes some seconds and needs nothing installed
     chaos    looks for a way to break the lock: runs thousands of schedules in
@@ -148,6 +155,58 @@ Exit status:
 Example: three machines run this as a service; one of them is the scheduler:
     $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
     $ redlock elect --key scheduler --ttl 5s -- /usr/local/bin/scheduler
+`
+
+const usageLock = `redlock lock waits for a lock and prints it; redlock extend gives it its full time
+again, and prints it anew; redlock unlock releases it. In between nobody renews it: it ends
+after --ttl, whatever the script is doing. Where one command does the work, redlock run
+is better: it renews, and ends the command before the lock ends.
+
+Usage:
+    redlock lock --key KEY [flags]
+    redlock extend LOCK [flags]
+    redlock unlock LOCK [flags]
+
+    --node URL     a Redis server, as for redlock run: see redlock help run.
+    --nodes FILE   Default: the environment's REDLOCK_NODES, or REDLOCK_NODES_FILE.
+                   There must be some: none are started inside this process.
+
+and for lock, as for redlock run:
+    --key KEY      the lock's name. Repeated: all of them are locked, or none
+    -s, --shared   with others who say so, too
+    --slots N      with N-1 others at most who say so, too
+    --separator S  keys are paths, and a lock takes in what lies below it
+    --ttl D        how long the lock lasts, from lock or the last extend on. Default 10s.
+                   Everybody who uses the same nodes should give the same.
+    -w, --timeout D
+                   how long to wait for the lock; 0s asks only once.
+                   Default: for as long as it takes.
+    -n, --nonblock the same as --timeout 0s
+    -E, --conflict-exit-code N
+                   what to exit with when others have the lock. Default 75
+
+LOCK is what lock or extend has printed, as one argument, or else from stdin: a line of
+JSON, with the lock's name, token and fence, and until when it is valid. Whoever has it can
+extend and release the lock.
+
+Exit status:
+    0    the lock is ours until what was printed says; unlock: it is released
+    64   the command line cannot be used
+    69   too few nodes gave a usable answer. extend, unlock: the lock is as it was
+    73   the lock could not be printed, and was given back
+    75   lock: others had it until --timeout
+    79   extend, unlock: it was not ours any more; others may have had it
+    128+N  signal N ended the waiting
+What is wrong is said on stderr, in lines that begin with "redlock: ".
+
+Example: a deployment in steps, each of which takes less than ten minutes; what it writes
+to can refuse a smaller fence than it has seen:
+    $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
+    $ lock=$(redlock lock --key deploy --ttl 10m) || exit
+    $ ./build.sh
+    $ lock=$(redlock extend "$lock") || exit
+    $ ./publish.sh --fence "$(echo "$lock" | jq .fence)"
+    $ redlock unlock "$lock"
 `
 
 const usageLook = `redlock status says who has a lock and who waits for it, node by node; redlock watch

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// advice says what the figures mean for the settings. It goes by the rules of doctor and
+// of docs/operations.md, and says nothing for which there are no figures.
+func (r *benchReport) advice() (all []string) {
+	if r.Embedded {
+		return []string{"Nothing for your nodes: these are inside this process. Give yours with --node redis://HOST:PORT,..."}
+	}
+	all = []string{} // in JSON, no advice is a list, too
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if failed := r.failed(); failed > 0 {
+		say("%s above came to nothing: what follows is of those that did not.", counted(failed, "attempt"))
+	}
+	well, unwell := r.sorted()
+	if len(unwell) > 0 {
+		say("%s cannot be counted on: one step in a hundred has failed there, or more.", strings.Join(unwell, ", "))
+	}
+	if len(well) >= r.Quorum {
+		r.adviseNodes(well, say)
+		r.adviseTTL(well[len(well)-1], say)
+	}
+	if h := r.HandOver; h != nil && h.HandOver.Count > 0 {
+		say("One name serves at most %s holders a second, who hold it for no time at all. What each holds it for comes on top of %v: where that is too few, have more names.", perSecond(h.PerSecond), h.HandOver.P50)
+	}
+	return all
+}
+
+// failed is how many attempts at a lock or a release came to nothing.
+func (r *benchReport) failed() (sum int) {
+	for _, c := range r.Callers {
+		sum += c.Failed.total()
+	}
+	if r.HandOver != nil {
+		sum += r.HandOver.Failed.total()
+	}
+	return sum
+}
+
+// sorted are the nodes of which less than one step in a hundred has failed, so that
+// their p99 is one of all steps, by that; and the names of the others.
+func (r *benchReport) sorted() (well []nodeFigures, unwell []string) {
+	for _, n := range r.Nodes {
+		if failed := n.Failed.total(); n.Count > 0 && 100*failed < int(n.Count)+failed {
+			well = append(well, n)
+		} else {
+			unwell = append(unwell, n.Node)
+		}
+	}
+	slices.SortStableFunc(well, func(a, b nodeFigures) int { return cmp.Compare(a.P99, b.P99) })
+	return well, unwell
+}
+
+// adviseNodes says which node it is that a lock waits for: the slowest of the fastest
+// majority, now and when others have failed; and by doctor's rule, what NodeTimeout
+// leaves for it.
+func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) {
+	at, last, spare := well[r.Quorum-1], well[len(well)-1], len(well)-r.Quorum
+	waits := fmt.Sprintf("A lock waits twice, to acquire and to release, for the slowest node of the fastest majority: %s, %v at p99.", at.Node, at.P99)
+	switch spare {
+	case 0:
+		say("%s No further node may fail: those that answer are just a majority.", waits)
+	case 1:
+		say("%s If the fastest node fails, that is %s, %v.", waits, last.Node, last.P99)
+	default:
+		say("%s If the fastest %d fail, that is %s, %v.", waits, spare, last.Node, last.P99)
+	}
+	if len(well) == len(r.Nodes) && len(well) > 3 { // of three, the second makes the majority
+		say("With the fastest 3 nodes alone it would be %s, %v, and one of them may fail.", well[1].Node, well[1].P99)
+	}
+	if several*last.P99 > r.NodeTimeout {
+		say("NodeTimeout %v is too short for %s: it should be %d times %v.", time.Duration(r.NodeTimeout), last.Node, several, last.P99)
+	} else {
+		say("NodeTimeout %v leaves room: it is %s times the %v of %s.", time.Duration(r.NodeTimeout), digits(int(r.NodeTimeout/max(last.P99, 1))), last.P99, last.Node)
+	}
+}
+
+// adviseTTL says what the least TTL is by these figures. Its NodeTimeout has to have
+// room for the farthest node, which counts when others have failed. And a lock is
+// renewed when a third of its TTL is over, so the rest has to be longer than a renewal
+// at the worst moment that was seen: a cycle and a hand-over are two steps, and it is one.
+func (r *benchReport) adviseTTL(farthest nodeFigures, say func(string, ...any)) {
+	longest := millis(0)
+	for _, c := range r.Callers {
+		longest = max(longest, c.Longest)
+	}
+	if longest == 0 {
+		return
+	}
+	if r.HandOver != nil {
+		longest = max(longest, r.HandOver.HandOver.Longest)
+	}
+	const step = leastTTL
+	least := max(step, (time.Duration(longest)*3/2+step-1)/step*step)
+	for nodeTimeout(least) < several*time.Duration(farthest.P99) {
+		if least += step; least > defaultTTL {
+			say("No TTL brings a NodeTimeout of %v with it: take a node that is nearer, or set Options.NodeTimeout.", several*farthest.P99)
+			return
+		}
+	}
+	verdict := fmt.Sprintf("%v is enough", time.Duration(r.TTL))
+	if time.Duration(r.TTL) < least {
+		verdict = fmt.Sprintf("%v is too short", time.Duration(r.TTL))
+	}
+	say("By these figures a TTL of %v or more will do: %s. Its NodeTimeout leaves room, and a renewal that takes as long as the longest cycle or hand-over above, %v, comes in time. They do not say for how long your processes may stand still, which is the better reason for a long one.", least, verdict, longest)
+}

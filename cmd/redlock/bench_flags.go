@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// benchConfig is what the command line of redlock bench says.
+type benchConfig struct {
+	lockFlags
+	callers []int
+	length  time.Duration // of each measurement
+	key     string
+	json    bool
+}
+
+const (
+	// leastLength is the shortest measurement: a garbage collection, or another program
+	// that has the processor, takes tens of milliseconds, and would be all that is seen.
+	leastLength = 100 * time.Millisecond
+
+	// mostCallers bounds what a slip of the finger does. Each caller's name leaves a
+	// counter on every node for 25 hours.
+	mostCallers = 10_000
+
+	// defaultCallers are the steps of the comparison in bench/: one that waits for
+	// nobody, some, and as many as keep a small machine busy.
+	defaultCallers = "1,16,128"
+
+	// easyCallers are for nodes inside this process, which interpret each script anew.
+	easyCallers = "1,4,16"
+)
+
+// parseBench reads the arguments of redlock bench.
+func parseBench(args []string) (*benchConfig, error) {
+	cfg := &benchConfig{lockFlags: noFlags, length: 2 * time.Second}
+	values := cfg.values()
+	values["--callers"] = func(value string) (err error) {
+		cfg.callers, err = parseCallers(value)
+		return err
+	}
+	values["--for"] = func(value string) (err error) {
+		if cfg.length, err = duration("--for", value); err == nil && cfg.length < leastLength {
+			return fail(exitUsage, "the default is 2s", "--for %s is too short: the least is %v", value, leastLength)
+		}
+		return err
+	}
+	values["--key"] = func(value string) error {
+		switch {
+		case value == "":
+			return fail(exitUsage, "leave it out to have names that nobody else has", "--key is empty")
+		case cfg.key != "":
+			return fail(exitUsage, "it is what the names of all locks begin with", "--key is given twice")
+		}
+		cfg.key = value
+		return nil
+	}
+	_, rest, err := scan("bench", args, values, map[string]*bool{"--json": &cfg.json})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rest) > 0:
+		return nil, fail(exitUsage, "see redlock help bench", "bench takes flags only, and was given %q", rest[0])
+	}
+	if cfg.key == "" { // another one each time, so that two at once do not meet
+		cfg.key = fmt.Sprintf("redlock:bench:%08x", rand.Uint32())
+	}
+	return cfg, nil
+}
+
+// parseCallers reads a list of numbers.
+func parseCallers(value string) (all []int, err error) {
+	const hint = "it is how many lock at once, or several such numbers: the default is " + defaultCallers
+	for word := range strings.SplitSeq(value, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(word))
+		switch {
+		case err != nil || n < 1 || n > mostCallers:
+			return nil, fail(exitUsage, hint, "--callers %s: %q is not a number from 1 to %d", value, word, mostCallers)
+		case slices.Contains(all, n):
+			return nil, fail(exitUsage, hint, "--callers %s: %d is there twice", value, n)
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// A benchReport is what redlock bench has found. Durations are in milliseconds.
+type benchReport struct {
+	Embedded    bool             `json:"embedded,omitempty"` // nodes inside this process
+	Interrupted bool             `json:"interrupted,omitempty"`
+	Key         string           `json:"key"`
+	Quorum      int              `json:"quorum"`
+	TTL         millis           `json:"ttl_ms"`
+	NodeTimeout millis           `json:"node_timeout_ms"`
+	Length      millis           `json:"for_ms"`
+	Nodes       []nodeFigures    `json:"nodes"`
+	Callers     []callersFigures `json:"callers"`
+	HandOver    *handOverFigures `json:"hand_over,omitempty"`
+	Advice      []string         `json:"advice"`
+}
+
+// nodeFigures are the answers of a node to one step at a time.
+type nodeFigures struct {
+	Node string `json:"node"`
+	spread
+	InMajority float64 `json:"in_majority"` // the share that came before the majority was full
+	Failed     tally   `json:"failed,omitempty"`
+}
+
+// callersFigures are cycles of lock and unlock.
+type callersFigures struct {
+	Callers   int     `json:"callers"`
+	PerSecond float64 `json:"per_second"`
+	spread
+	troubles
+}
+
+// handOverFigures are those of one lock that many wait for.
+type handOverFigures struct {
+	Waiters   int     `json:"waiters"`
+	PerSecond float64 `json:"per_second"`
+	HandOver  spread  `json:"hand_over"`
+	Wait      spread  `json:"wait"`
+	troubles
+}
+
+type troubles struct {
+	Failed tally  `json:"failed,omitempty"`
+	Last   string `json:"last_failure,omitempty"`
+}
+
+// rate is how many there were in a second.
+func rate(n uint64, in time.Duration) float64 {
+	if in <= 0 {
+		return 0
+	}
+	return math.Round(10*float64(n)/in.Seconds()) / 10
+}
+
+// heading says what is measured.
+func (b *bench) heading() string {
+	each := b.cfg.length + b.cfg.length/10
+	return fmt.Sprintf("%s, and a quorum is %d; TTL %v, so NodeTimeout is %v\nthe names of all locks begin with %s\n%d measurements of %v, with a warm-up each: about %v\n",
+		count(len(b.urls), "node"), b.report.Quorum, b.cfg.ttl, nodeTimeout(b.cfg.ttl), b.cfg.key,
+		len(b.cfg.callers)+2, b.cfg.length, tenths(each*time.Duration(len(b.cfg.callers)+2)))
+}
+
+func (r *benchReport) nodesTable() string {
+	if len(r.Nodes) == 0 {
+		return ""
+	}
+	rows := [][]string{{"node", "p50", "p99", "longest", "in majority", "failed"}}
+	for _, n := range r.Nodes {
+		share := "-"
+		if n.Count > 0 {
+			share = fmt.Sprintf("%.0f %%", 100*n.InMajority)
+		}
+		rows = append(rows, append(append([]string{n.Node}, n.cells()...), share, n.Failed.String()))
+	}
+	return "from asking a node until it has answered, one lock at a time\n\n" + table(rows, 1, 2, 3, 4)
+}
+
+func (r *benchReport) callersTable() string {
+	if len(r.Callers) == 0 {
+		return ""
+	}
+	rows := [][]string{{"callers", "a second", "p50", "p99", "longest", "failed"}}
+	failures := ""
+	for _, c := range r.Callers {
+		rows = append(rows, append(append([]string{digits(c.Callers), perSecond(c.PerSecond)}, c.cells()...), c.Failed.String()))
+		if c.Last != "" {
+			failures += fmt.Sprintf("the last that failed of %s: %s\n", count(c.Callers, "caller"), c.Last)
+		}
+	}
+	return "lock and unlock, each caller a lock of his own\n\n" + table(rows, 0, 1, 2, 3, 4) + failures
+}
+
+func (r *benchReport) handOverTable() string {
+	h := r.HandOver
+	if h == nil {
+		return ""
+	}
+	row := func(what, often string, s spread) []string {
+		mean := "-"
+		if s.Count > 0 {
+			mean = s.Mean.String()
+		}
+		return append(append([]string{what, often}, s.cells()...), mean)
+	}
+	text := fmt.Sprintf("one lock that %d clients wait for again and again\n\n", h.Waiters) + table([][]string{
+		{"", "a second", "p50", "p99", "longest", "mean"},
+		row("from a release to the next who has it", perSecond(h.PerSecond), h.HandOver),
+		row("from asking for it to having it", "", h.Wait),
+	}, 1, 2, 3, 4, 5)
+	if h.Wait.Mean > 0 {
+		text += fmt.Sprintf("the longest wait is %.1f times the mean\n", h.Wait.Longest.float()/h.Wait.Mean.float())
+	}
+	if len(h.Failed) > 0 {
+		text += fmt.Sprintf("failed: %v, the last: %s\n", h.Failed, h.Last)
+	}
+	return text
+}
+
+// items are paragraphs, with a dash before each, and lines that fit on a screen.
+func items(all []string) string {
+	const width = 86
+	var out strings.Builder
+	for _, text := range all {
+		line := "-"
+		for word := range strings.FieldsSeq(text) {
+			if len(line)+1+len(word) > width {
+				out.WriteString(line + "\n")
+				line = " "
+			}
+			line += " " + word
+		}
+		out.WriteString(line + "\n")
+	}
+	return out.String()
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quorumlock/redlock"
+)
+
+// lock is redlock lock: it acquires a lock, and leaves it to whoever has what it prints.
+func (c *command) lock(args []string) (int, error) {
+	cfg, err := parseRun("lock", args)
+	if errors.Is(err, errHelp) {
+		return 0, c.help([]string{"lock"})
+	}
+	if err != nil {
+		return 0, err
+	}
+	urls, err := c.someNodes("lock", cfg.nodes)
+	if err != nil {
+		return 0, err
+	}
+	signals, restore := catchSignals()
+	defer restore()
+	locker, nodes, err := c.connect(urls, &redlock.Options{TTL: cfg.ttl, Separator: cfg.separator})
+	if err != nil {
+		return 0, err
+	}
+	defer locker.Close()
+	lock, err := c.await(locker, nodes, cfg, signals)
+	if err != nil {
+		return 0, err
+	}
+	handle, err := c.handOut(lock)
+	if err != nil { // what nobody has heard of nobody would release
+		if lock, err := locker.Attach(context.Background(), handle); err == nil {
+			_ = lock.Release(context.Background())
+		}
+	}
+	return 0, err
+}
+
+// someNodes are the nodes to use, where it takes some that outlive us.
+func (c *command) someNodes(command string, flags []string) ([]string, error) {
+	urls, err := nodeURLs(flags, c.env)
+	if err == nil && urls == nil {
+		err = fail(exitUsage, "give --node redis://HOST:PORT,... or "+nodesVariable, "%s takes Redis servers, and no node is given", command)
+	}
+	return urls, err
+}
+
+// handOut prints the lock for the next process.
+func (c *command) handOut(lock *redlock.Lock) (handle redlock.Handle, err error) {
+	handle, err = lock.Detach()
+	if err != nil { // it has taken as long as the lock lives to come this far
+		return handle, fail(exitLost, "", "%s", plain(err))
+	}
+	text, err := json.Marshal(handle)
+	if err != nil {
+		return handle, err
+	}
+	signal.Ignore(syscall.SIGPIPE) // or nobody would be left to say that nobody listens
+	if _, err := fmt.Fprintf(c.stdout, "%s\n", text); err != nil {
+		return handle, fail(exitCannotWrite, "", "cannot print the lock on %q: %v", lock.Name(), err)
+	}
+	return handle, nil
+}
+
+// takeUp is redlock extend, and redlock unlock.
+func (c *command) takeUp(command string, args []string) (int, error) {
+	flags := noFlags
+	values := flags.values()
+	delete(values, "--ttl")
+	delete(values, "--timeout")
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // redlock unlock "$lock" --node a
+		args = append(slices.Clone(args[1:]), args[0])
+	}
+	_, rest, err := scan(command, args, values, nil)
+	if errors.Is(err, errHelp) {
+		return 0, c.help([]string{command})
+	}
+	if err != nil {
+		return 0, err
+	}
+	handle, err := c.readHandle(command, rest)
+	if err != nil {
+		return 0, err
+	}
+	urls, err := c.someNodes(command, flags.nodes)
+	if err != nil {
+		return 0, err
+	}
+	locker, _, err := c.connect(urls, &redlock.Options{TTL: handle.TTL, Prefix: handle.Prefix, Separator: handle.Separator})
+	if err != nil {
+		return 0, err
+	}
+	defer locker.Close()
+	lock, err := locker.Attach(context.Background(), handle)
+	if err == nil && command == "extend" {
+		_, err := c.handOut(lock)
+		return 0, err
+	}
+	if err == nil {
+		err = lock.Release(context.Background())
+	}
+	var why *redlock.QuorumError
+	switch {
+	case errors.Is(err, redlock.ErrLost):
+		return 0, fail(exitLost, "others may have had the lock, or have it: look at what was done under it before you trust it", "%q is not ours any more: %s", handle.Name, plain(err))
+	case errors.As(err, &why):
+		return 0, fail(exitNoQuorum, remedy(why.Nodes(), why.Need), "%s", plain(err))
+	case err != nil:
+		return 0, fail(exitUsage, "give what redlock lock has printed", "%s", plain(err))
+	}
+	return 0, nil
+}
+
+// readHandle reads what redlock lock has printed: the one argument, or else stdin.
+func (c *command) readHandle(command string, args []string) (handle redlock.Handle, err error) {
+	source, text := "the argument", strings.Join(args, "")
+	if len(args) == 0 {
+		all, err := io.ReadAll(io.LimitReader(c.stdin, 1<<20))
+		if err != nil {
+			return handle, fail(exitUsage, "", "cannot read stdin: %v", err)
+		}
+		source, text = "stdin", string(all)
+	}
+	hint := "lock=$(redlock lock --key KEY); redlock " + command + ` "$lock"`
+	if len(args) > 1 {
+		return handle, fail(exitUsage, hint+", in quotes", "%s takes one lock, and was given %d arguments", command, len(args))
+	}
+	if err := json.Unmarshal([]byte(text), &handle); err != nil {
+		return handle, fail(exitUsage, hint, "%s is not what redlock lock has printed: %v", source, err)
+	}
+	if handle.TTL < leastTTL || handle.TTL%time.Millisecond != 0 {
+		return handle, fail(exitUsage, hint, "%s is not what redlock lock has printed: its ttl_ns is %d", source, handle.TTL)
+	}
+	return handle, nil
+}
