@@ -17,7 +17,7 @@ FAILURES  = failures
 # The race detector needs a C compiler. Without one the tests run all the same.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: help test short vet tidy names first fuzz bench demo cover ci chaos nightly tables recipes model quickmodel reproducible
+.PHONY: help test short vet tidy names first stranger fuzz bench demo cover ci chaos nightly tables recipes model quickmodel reproducible
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -47,6 +47,9 @@ tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 
 names: ## check that no file names what has no place in it
 	.ci/names
+
+stranger: ## type what the README's first ten minutes have people type, and time it
+	go test -count=1 -v -run TestFirstTenMinutes .
 
 first: ## run the README's first command, and look at what it prints
 	.ci/first

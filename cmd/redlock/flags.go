@@ -95,12 +95,7 @@ func parseRun(command string, args []string) (*runConfig, error) {
 		}
 		return nil
 	}
-	values["--separator"] = func(value string) error {
-		if cfg.separator = value; value == "" {
-			return fail(exitUsage, "leave it out if keys are no paths", "--separator is empty")
-		}
-		return nil
-	}
+	values["--separator"] = separator(&cfg.separator)
 	values["--conflict-exit-code"] = func(value string) (err error) {
 		if cfg.busy, err = strconv.Atoi(value); err != nil || cfg.busy < 0 || cfg.busy > 255 {
 			return fail(exitUsage, "it is what to exit with when others have the lock", "--conflict-exit-code %s is not a number from 0 to 255", value)
@@ -223,6 +218,16 @@ func (f *lockFlags) values() map[string]func(value string) error {
 			}
 			return err
 		},
+	}
+}
+
+// separator takes the value of --separator in.
+func separator(to *string) func(value string) error {
+	return func(value string) error {
+		if *to = value; value == "" {
+			return fail(exitUsage, "leave it out if keys are no paths", "--separator is empty")
+		}
+		return nil
 	}
 }
 

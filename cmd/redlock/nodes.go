@@ -50,15 +50,23 @@ func nodeURLs(flags, env []string) ([]string, error) {
 		if len(found) == 0 {
 			return nil, fail(exitUsage, "name the Redis servers, or leave it out altogether to try a lock without any", "%s is there, but empty", source)
 		}
-		urls = append(urls, found...)
-	}
-	for _, u := range urls {
-		if err := checkURL(source, u); err != nil {
-			return nil, err
+		for i, u := range found {
+			err := checkURL(source, u)
+			if err != nil && len(found) > 1 && strings.ContainsRune(value, '@') {
+				// What was taken for a separator may be in a password: any piece may be part of it.
+				err = fail(exitUsage, escapes, "%s: number %d of %d URLs, which commas or spaces separate, is not a Redis URL", source, i+1, len(found))
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
+		urls = append(urls, found...)
 	}
 	return urls, nil
 }
+
+// escapes is what to do about what is no URL, and has a password in it.
+const escapes = "write redis://user:password@host:port; in a password, @ : / ? # % and the comma are written as %40 %3A %2F %3F %23 %25 and %2C, and a space as %20"
 
 // readNodes reads a file of URLs, which may have comments: lines that begin with #.
 func readNodes(source, file string) (urls []string, err error) {
@@ -95,8 +103,7 @@ func checkURL(source, text string) error {
 	}
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
 		// The reason may quote a part of what comes before.
-		return fail(exitUsage, "write redis://user:password@host:port; in a password, @ : / ? # and % are written as %40 %3A %2F %3F %23 and %25",
-			"%s: the one at %q is not a Redis URL", source, text[at+1:])
+		return fail(exitUsage, escapes, "%s: the one at %q is not a Redis URL", source, text[at+1:])
 	}
 	var why *url.Error
 	if errors.As(err, &why) {

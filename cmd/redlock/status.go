@@ -30,10 +30,7 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	cfg := &lookConfig{lockFlags: noFlags, every: time.Second}
 	values := cfg.values()
 	delete(values, "--ttl")
-	values["--separator"] = func(value string) error {
-		cfg.separator = value
-		return nil
-	}
+	values["--separator"] = separator(&cfg.separator)
 	switches := map[string]*bool{"--json": &cfg.json}
 	switch command {
 	case "status":

@@ -177,7 +177,9 @@ and for lock, as for redlock run:
     --slots N      with N-1 others at most who say so, too
     --separator S  keys are paths, and a lock takes in what lies below it
     --ttl D        how long the lock lasts, from lock or the last extend on. Default 10s.
-                   Everybody who uses the same nodes should give the same.
+                   Everybody who uses the same nodes should give the same, prepare too,
+                   since it also is for how long a node has no vote that is new or may
+                   have forgotten: with 10m, new nodes serve nobody for ten minutes.
     -w, --timeout D
                    how long to wait for the lock; 0s asks only once.
                    Default: for as long as it takes.
@@ -199,10 +201,10 @@ Exit status:
     128+N  signal N ended the waiting
 What is wrong is said on stderr, in lines that begin with "redlock: ".
 
-Example: a deployment in steps, each of which takes less than ten minutes; what it writes
-to can refuse a smaller fence than it has seen:
+Example: a deployment in steps, each of which takes less than a minute; what it writes to
+can refuse a smaller fence than it has seen:
     $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
-    $ lock=$(redlock lock --key deploy --ttl 10m) || exit
+    $ lock=$(redlock lock --key deploy --ttl 1m) || exit
     $ ./build.sh
     $ lock=$(redlock extend "$lock") || exit
     $ ./publish.sh --fence "$(echo "$lock" | jq .fence)"
