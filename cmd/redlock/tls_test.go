@@ -1,0 +1,132 @@
+//go:build unix
+
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+)
+
+// TestUserAndTLS: the user that docs/operations.md has people make can do all that it
+// takes, over TLS, with a password that has to be escaped, and URLs from a file; and what
+// is wrong with certificates and passwords is said.
+func TestUserAndTLS(t *testing.T) {
+	dir := t.TempDir()
+	certificate(t, dir, "server")
+	certificate(t, dir, "other")
+	manual, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := regexp.MustCompile(`(?m)^user (locks on >PASSWORD .*)$`).FindSubmatch(manual)
+	if rule == nil {
+		t.Fatal("docs/operations.md has no user")
+	}
+	user := strings.Fields(strings.Replace(string(rule[1]), "PASSWORD", "p,a@ss", 1))
+
+	urls, plain := "", []string(nil)
+	env := map[string]string{"PATH": os.Getenv("PATH"), "TMP": dir, "SSL_CERT_FILE": filepath.Join(dir, "server.pem"), "REDLOCK_NODES_FILE": filepath.Join(dir, "nodes")}
+	for range 3 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		l.Close()
+		server := redistest.Servers(t, 1, "--tls-port", port, "--tls-auth-clients", "no", "--tls-ca-cert-file", filepath.Join(dir, "server.pem"),
+			"--tls-cert-file", filepath.Join(dir, "server.pem"), "--tls-key-file", filepath.Join(dir, "server.key"))[0]
+		if _, err := ask(server.Addr, append([]string{"ACL", "SETUSER"}, user...)); err != nil {
+			t.Fatal(err)
+		}
+		plain = append(plain, server.Addr)
+		urls += fmt.Sprintf("rediss://locks:p%%2Ca%%40ss@127.0.0.1:%s\n", port)
+	}
+	for name, text := range map[string]string{"nodes": "# ours\n" + urls, "wrong": strings.ReplaceAll(urls, "%2C", "")} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &script{t: t, programs: make(map[string]*program), env: env}
+	s.run(`
+exec redlock prepare
+exec redlock run --key k -- echo done
+stdout '\Adone\n\z'
+! stderr .
+start holder redlock run --key k/a --separator / -- child polite
+await holder 'ready'
+start waiter redlock run --key k --separator / -- echo mine
+await waiter 'waiting for "k"'
+exec redlock status k --separator /
+stdout 'waiting'
+signal holder TERM
+wait waiter
+stdout '\Amine\n\z'
+exec redlock run --key s --slots 2 -- redlock run --key r --shared -- redlock run --key r --shared -- true
+exec bash -c 'redlock unlock "$(redlock extend "$(redlock lock --key k)")"'
+exec redlock doctor
+stderr '\A\z'
+
+! exec redlock run --key k --timeout 1s --nodes $TMP/wrong -- echo done
+status 69
+stderr 'denied: WRONGPASS .*\nredlock: hint: look at user and password'
+env SSL_CERT_FILE=$TMP/other.pem
+! exec redlock run --key k --timeout 1s -- echo done
+status 69
+stderr 'x509: certificate signed by unknown authority'
+`)
+	for _, addr := range plain { // wrong passwords are in that log, and what the user may not do
+		log, err := ask(addr, []string{"ACL", "LOG", "128"})
+		refused := regexp.MustCompile(`object:(\S+)`).FindAllStringSubmatch(fmt.Sprint(log), -1)
+		if err != nil || len(refused) == 0 {
+			t.Errorf("%s: %v, %v", addr, log, err)
+		}
+		for _, what := range refused {
+			if !slices.Contains([]string{"auth", "hello", "config|get"}, what[1]) {
+				t.Errorf("%s has refused %s", addr, what[1])
+			}
+		}
+	}
+}
+
+// certificate writes NAME.pem and NAME.key, for 127.0.0.1.
+func certificate(t *testing.T, dir, name string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{name + ".pem": {Type: "CERTIFICATE", Bytes: der}, name + ".key": {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(filepath.Join(dir, file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
