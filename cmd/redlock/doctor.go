@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	lua "github.com/quorumlock/redlock/internal/script"
 )
 
 // checkup bounds what a node gets to answer all questions.
@@ -29,6 +31,7 @@ type patient struct {
 	clock     time.Duration // how far its clock is ahead, within half of fastest
 	roundTrip time.Duration // the usual one
 	keyError  error         // of the key that was locked and released
+	callError error         // of calling those who wait
 }
 
 // A finding is what is to be said of nodes.
@@ -137,6 +140,11 @@ func examine(u string) *patient {
 	if p.info["role"] != "slave" {
 		p.keyError = rdb.Eval(ctx, "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000) return redis.call('DEL', KEYS[1])", []string{"redlock:doctor"}, "x").Err()
 	}
+	if p.callError = rdb.Publish(ctx, lua.WakeChannel+"doctor", "").Err(); p.callError == nil {
+		ear := rdb.Subscribe(ctx, lua.WakeChannel+"doctor")
+		defer ear.Close()
+		_, p.callError = ear.Receive(ctx)
+	}
 	return p
 }
 
@@ -222,6 +230,9 @@ func findings(patients []*patient, ttl time.Duration, quarantine bool) (all []fi
 		if p.keyError != nil {
 			must(p, "it refuses to lock and release a key: "+p.keyError.Error(), remedyFor(p.keyError))
 		}
+		if p.callError != nil {
+			think(p, "nobody who waits can be called there, and looks for himself, up to a second late: "+p.callError.Error(), remedyFor(p.callError))
+		}
 	}
 	for host, names := range hosts {
 		if len(names) > 1 && len(names) > len(patients)-len(patients)/2-1 {
@@ -262,8 +273,8 @@ func remedyFor(err error) string {
 	switch {
 	case strings.HasPrefix(text, "NOAUTH"), strings.HasPrefix(text, "WRONGPASS"):
 		return "look at user and password in the URL: redis://user:password@host:port"
-	case strings.HasPrefix(text, "NOPERM"):
-		return "look at the user's ACL: it needs +@all on the keys of locks, or at least INFO, TIME, EVAL, EVALSHA, SCRIPT and what scripts call"
+	case strings.HasPrefix(text, "NOPERM"), strings.Contains(text, "The user executing the script can't"):
+		return "look at the user's ACL: docs/operations.md says what it has to allow"
 	case strings.HasPrefix(text, "OOM"):
 		return "give it more memory (maxmemory), or less to keep"
 	case strings.HasPrefix(text, "READONLY"):
