@@ -40,7 +40,8 @@
 // A lock excludes everybody else on its name. With [Shared] it is one of many readers,
 // with [Slots] one of n, with [Also] it takes in other names, and with
 // [Options].Separator all that lies below it. Whoever asks again under the lock's own
-// context has it already.
+// context has it already. With [Lock.Detach] and [Locker.Attach] it goes from one process
+// to another.
 package redlock
 
 import (
