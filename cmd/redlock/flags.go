@@ -21,6 +21,7 @@ var errHelp = errors.New("help")
 type lockFlags struct {
 	nodes   []string // the values of --node as they are; nil: none
 	ttl     time.Duration
+	maxTTL  time.Duration // 0: it is not said
 	timeout time.Duration // negative: none
 }
 
@@ -211,6 +212,10 @@ func (f *lockFlags) values() map[string]func(value string) error {
 			}
 			return nil
 		},
+		"--max-ttl": func(value string) (err error) {
+			f.maxTTL, err = maxTTL("--max-ttl", value)
+			return err
+		},
 		"--timeout": func(value string) (err error) {
 			f.timeout, err = duration("--timeout", value)
 			if err == nil && f.timeout < 0 {
@@ -219,6 +224,33 @@ func (f *lockFlags) values() map[string]func(value string) error {
 			return err
 		},
 	}
+}
+
+// maxTTLVariable has --max-ttl in one place for all who use the same nodes.
+const maxTTLVariable = "REDLOCK_MAX_TTL"
+
+func maxTTL(source, value string) (time.Duration, error) {
+	d, err := duration(source, value)
+	if err == nil && (d < leastTTL || d%time.Millisecond != 0) {
+		err = fail(exitUsage, "it is the longest --ttl of anybody on these nodes", "%s %s is not a --ttl that there can be", source, value)
+	}
+	return d, err
+}
+
+// options are those of a Locker by which everybody on the same nodes goes.
+func (f *lockFlags) options(env []string) (*redlock.Options, error) {
+	o, source := &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL}, "--max-ttl"
+	if value, ok := lookup(env, maxTTLVariable); ok && o.MaxTTL == 0 {
+		source = maxTTLVariable
+		var err error
+		if o.MaxTTL, err = maxTTL(source, value); err != nil {
+			return nil, err
+		}
+	}
+	if o.MaxTTL > 0 && o.MaxTTL < f.ttl {
+		return nil, fail(exitUsage, "it is the longest --ttl of anybody on these nodes", "--ttl %v is longer than %s %v", f.ttl, source, o.MaxTTL)
+	}
+	return o, nil
 }
 
 // separator takes the value of --separator in.

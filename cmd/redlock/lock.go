@@ -24,13 +24,18 @@ func (c *command) lock(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	urls, err := c.someNodes("lock", cfg.nodes)
+	urls, err := c.realNodes(cfg.nodes, "ask")
 	if err != nil {
 		return 0, err
 	}
+	opts, err := cfg.options(c.env)
+	if err != nil {
+		return 0, err
+	}
+	opts.Separator = cfg.separator
 	signals, restore := catchSignals()
 	defer restore()
-	locker, nodes, err := c.connect(urls, &redlock.Options{TTL: cfg.ttl, Separator: cfg.separator})
+	locker, nodes, err := c.connect(urls, opts)
 	if err != nil {
 		return 0, err
 	}
@@ -46,15 +51,6 @@ func (c *command) lock(args []string) (int, error) {
 		}
 	}
 	return 0, err
-}
-
-// someNodes are the nodes to use, where it takes some that outlive us.
-func (c *command) someNodes(command string, flags []string) ([]string, error) {
-	urls, err := nodeURLs(flags, c.env)
-	if err == nil && urls == nil {
-		err = fail(exitUsage, "give --node redis://HOST:PORT,... or "+nodesVariable, "%s takes Redis servers, and no node is given", command)
-	}
-	return urls, err
 }
 
 // handOut prints the lock for the next process.
@@ -78,8 +74,9 @@ func (c *command) handOut(lock *redlock.Lock) (handle redlock.Handle, err error)
 func (c *command) takeUp(command string, args []string) (int, error) {
 	flags := noFlags
 	values := flags.values()
-	delete(values, "--ttl")
-	delete(values, "--timeout")
+	for _, name := range []string{"--ttl", "--max-ttl", "--timeout"} {
+		delete(values, name)
+	}
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // redlock unlock "$lock" --node a
 		args = append(slices.Clone(args[1:]), args[0])
 	}
@@ -94,7 +91,7 @@ func (c *command) takeUp(command string, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	urls, err := c.someNodes(command, flags.nodes)
+	urls, err := c.realNodes(flags.nodes, "ask")
 	if err != nil {
 		return 0, err
 	}

@@ -28,10 +28,14 @@ func (c *command) prepare(args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
+	opts, err := cfg.options(c.env)
+	if err != nil {
+		return 0, err
+	}
 
 	signals, restore := catchSignals()
 	defer restore()
-	locker, nodes, err := c.connect(urls, &redlock.Options{TTL: cfg.ttl})
+	locker, nodes, err := c.connect(urls, opts)
 	if err != nil {
 		return 0, err
 	}

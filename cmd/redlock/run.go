@@ -47,6 +47,12 @@ func (c *command) run(name string, args []string) (code int, err error) {
 		return 0, err
 	}
 
+	opts, err := cfg.options(c.env)
+	if err != nil {
+		return 0, err
+	}
+	opts.Separator = cfg.separator
+
 	signals, restore := catchSignals()
 	defer restore()
 	if urls == nil {
@@ -57,7 +63,7 @@ func (c *command) run(name string, args []string) (code int, err error) {
 		defer cluster.Close()
 		urls = cluster.URLs()
 	}
-	locker, nodes, err := c.connect(urls, &redlock.Options{TTL: cfg.ttl, Separator: cfg.separator})
+	locker, nodes, err := c.connect(urls, opts)
 	if err != nil {
 		return 0, err
 	}

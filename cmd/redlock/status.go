@@ -30,6 +30,7 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	cfg := &lookConfig{lockFlags: noFlags, every: time.Second}
 	values := cfg.values()
 	delete(values, "--ttl")
+	delete(values, "--max-ttl")
 	values["--separator"] = separator(&cfg.separator)
 	switches := map[string]*bool{"--json": &cfg.json}
 	switch command {

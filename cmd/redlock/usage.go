@@ -67,9 +67,11 @@ Usage:
                    passwords are nobody else's to see. Or REDLOCK_NODES_FILE.
                    Certificates are checked as SSL_CERT_FILE and SSL_CERT_DIR say.
     --ttl D        how long the nodes keep the lock if this process dies; it is
-                   renewed while CMD runs. Default 10s, least 100ms. Everybody
-                   who uses the same nodes should give the same, since it also is
-                   for how long a node has no vote that may have forgotten.
+                   renewed while CMD runs. Default 10s, least 100ms
+    --max-ttl D    the longest --ttl of anybody on these nodes: for so long a node has
+                   no vote that is new or may have forgotten. Everybody must give the
+                   same, as REDLOCK_MAX_TTL, say. Default: --ttl, which then everybody
+                   has to give the same
     -w, --timeout D
                    how long to wait for the lock; 0s asks only once.
                    Default: for as long as it takes.
@@ -176,10 +178,10 @@ and for lock, as for redlock run:
     -s, --shared   with others who say so, too
     --slots N      with N-1 others at most who say so, too
     --separator S  keys are paths, and a lock takes in what lies below it
-    --ttl D        how long the lock lasts, from lock or the last extend on. Default 10s.
-                   Everybody who uses the same nodes should give the same, prepare too,
-                   since it also is for how long a node has no vote that is new or may
-                   have forgotten: with 10m, new nodes serve nobody for ten minutes.
+    --ttl D        how long the lock lasts, from lock or the last extend on. Default 10s
+    --max-ttl D    the longest --ttl of anybody on these nodes: for so long a node has
+                   no vote that is new or may have forgotten, ten minutes with 10m.
+                   Everybody must give the same, as REDLOCK_MAX_TTL, say
     -w, --timeout D
                    how long to wait for the lock; 0s asks only once.
                    Default: for as long as it takes.
@@ -203,7 +205,7 @@ What is wrong is said on stderr, in lines that begin with "redlock: ".
 
 Example: a deployment in steps, each of which takes less than a minute; what it writes to
 can refuse a smaller fence than it has seen:
-    $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379"
+    $ export REDLOCK_NODES="redis://a:6379 redis://b:6379 redis://c:6379" REDLOCK_MAX_TTL=1m
     $ lock=$(redlock lock --key deploy --ttl 1m) || exit
     $ ./build.sh
     $ lock=$(redlock extend "$lock") || exit
@@ -291,6 +293,7 @@ Usage:
     --node URL     a Redis server, as for redlock run: see redlock help run.
                    Default: the environment's REDLOCK_NODES
     --ttl D        what redlock run is given on these nodes. Default 10s
+    --max-ttl D    the same, or REDLOCK_MAX_TTL
     --timeout D    how long to wait until all nodes vote; 0s asks only once.
                    Default: for as long as it takes.
     --no-wait      does not wait for votes, but only makes sure that the nodes'
