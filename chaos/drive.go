@@ -41,6 +41,8 @@ type driver struct {
 	// settle waits for as long as it says, or where time is dear until it is done.
 	settle func(limit time.Duration, done func() bool)
 
+	came []chan struct{} // closed when one who is there from the beginning has come in
+
 	mu      sync.Mutex
 	clients []member // by number, from 1; nil: not there yet, or not any more
 	next    int      // of those that take the place of others who crash
@@ -85,8 +87,13 @@ func (d *driver) run() *History {
 		}
 	}
 	d.next = first
+	d.came = make([]chan struct{}, first)
 	for i := range first {
-		d.faults.Go(func() { d.enter(working, i) })
+		d.came[i] = make(chan struct{})
+		d.faults.Go(func() {
+			defer close(d.came[i])
+			d.enter(working, i)
+		})
 	}
 	for _, f := range p.Faults {
 		d.faults.Go(func() { d.cause(working, f) })
@@ -155,6 +162,9 @@ func (d *driver) cause(ctx context.Context, f Fault) {
 	time.Sleep(time.Until(d.rec.start.Add(f.At)))
 	var c member
 	if f.Trouble.onClient() {
+		if i := f.Client - 1; i < len(d.came) {
+			<-d.came[i] // which takes a process its time, where the machine is busy
+		}
 		if c = d.client(f.Client); c == nil {
 			return
 		}

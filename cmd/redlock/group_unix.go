@@ -106,8 +106,18 @@ func (g *group) suspend(held context.Context) {
 	// One in the background is stopped because it wants the terminal: which we may have
 	// been given meanwhile.
 	if own := syscall.Getpgrp(); g.tty.foreground() != own {
+		continued := make(chan os.Signal, 1)
+		signal.Notify(continued, syscall.SIGCONT)
 		g.tty.give(own)
 		_ = syscall.Kill(0, syscall.SIGTSTP)
+		// It is for any of our threads, and this one may run on until that one has taken
+		// it: the command would be continued, and we stopped. Where there is no shell that
+		// could continue us we are not stopped at all.
+		select {
+		case <-continued:
+		case <-time.After(time.Second):
+		}
+		signal.Stop(continued)
 	}
 	if g.tty.foreground() == syscall.Getpgrp() {
 		g.tty.give(g.pid)

@@ -113,9 +113,21 @@ func TestJobControl(t *testing.T) {
 	}
 
 	press("redlock run --key k --ttl 1m -- child polite\n", "ready")
+	var job uint32
+	if err := ioctl(keyboard, syscall.TIOCGPGRP, &job); err != nil {
+		t.Fatal(err)
+	}
 	press("\x1a", "Stopped")
 	press("echo mine $((6*7))\n", "mine 42")
 	press("fg\n", "--key k")
+	// The shell says that before it gives the terminal to the job, and what is typed
+	// in between is for the shell.
+	var front uint32
+	if !within(patience, func() bool {
+		return ioctl(keyboard, syscall.TIOCGPGRP, &front) == nil && front == job
+	}) {
+		t.Fatalf("the terminal is of group %d after fg, and the job is %d", front, job)
+	}
 	press("\x03", "got interrupt")
 	press("\x1a", "Stopped")
 	press("bg; sleep 0.1; echo mine $((6*8))\n", "mine 48")
@@ -140,11 +152,18 @@ func openPty(t *testing.T) (keyboard, terminal *os.File) {
 	keyboard = open("/dev/ptmx")
 	var number, unlock uint32
 	for request, arg := range map[uintptr]*uint32{syscall.TIOCSPTLCK: &unlock, syscall.TIOCGPTN: &number} {
-		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, keyboard.Fd(), request, uintptr(unsafe.Pointer(arg))); errno != 0 {
-			t.Fatal(errno)
+		if err := ioctl(keyboard, request, arg); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return keyboard, open("/dev/pts/" + strconv.Itoa(int(number)))
+}
+
+func ioctl(terminal *os.File, request uintptr, arg *uint32) error {
+	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, terminal.Fd(), request, uintptr(unsafe.Pointer(arg))); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // Once nobody reads our stderr, a line that we write there must not end us and
