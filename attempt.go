@@ -83,9 +83,7 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	case unfenced != nil:
 		err = unfenced
 	case validFor(sent, now, a.ttl, drift) <= 0:
-		late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(sent, now), a.ttl-drift))
-		late.Kind = ErrNoQuorum
-		err = late
+		err = r.tooLate(now)
 	case err != nil:
 		err = fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	case lk.isClosing():
@@ -101,13 +99,10 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 		return nil, err
 	}
 	l.since = now
-	l.until = sent.Add(a.ttl - drift)
 	if a.maxHold != nil {
 		l.last = now.Add(*a.maxHold)
-		if l.last.Before(l.until) {
-			l.until = l.last
-		}
 	}
+	l.until = l.validUntil(sent)
 	if a.renewed {
 		lk.renewals.keep(l)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/ways"
 )
 
@@ -52,12 +51,9 @@ func (l *Lock) Detach() (Handle, error) {
 	if l.root != nil {
 		return Handle{}, fmt.Errorf("redlock: detach %q: it belongs to the lock on %q, under whose context it was acquired", l.name, l.root.name)
 	}
-	select {
-	case l.turns() <- struct{}{}:
-	case <-l.ended():
-		return Handle{}, l.why()
+	if err := l.takeTurn(context.Background(), l); err != nil {
+		return Handle{}, err
 	}
-	l.locker.opts.host.Woke(seam.Caller, l.token, -1)
 	defer func() { <-l.turn }()
 	if left(l.Until(), l.locker.opts.Clock.Now()) <= 0 {
 		return Handle{}, l.expire()
@@ -178,16 +174,10 @@ func (lk *Locker) attach(ctx context.Context, c *course, l *Lock) (*Lock, error)
 		}
 		return nil, err
 	}
-	drift := lk.opts.drift(l.ttl)
-	if validFor(begun, now, l.ttl, drift) <= 0 {
-		late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(begun, now), l.ttl-drift))
-		late.Kind = ErrNoQuorum
-		return nil, late
+	if validFor(begun, now, l.ttl, lk.opts.drift(l.ttl)) <= 0 {
+		return nil, r.tooLate(now)
 	}
-	l.until = begun.Add(l.ttl - drift)
-	if !l.last.IsZero() && l.last.Before(l.until) {
-		l.until = l.last
-	}
+	l.until = l.validUntil(begun)
 	if left(l.until, now) <= 0 {
 		l.giveBack()
 		return nil, errMaxHold

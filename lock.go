@@ -82,6 +82,16 @@ func (l *Lock) Until() time.Time {
 	return l.until
 }
 
+// validUntil is the end of validity, when a quorum has confirmed requests of which the
+// first byte left then.
+func (l *Lock) validUntil(sent time.Time) time.Time {
+	until := sent.Add(l.ttl - l.locker.opts.drift(l.ttl))
+	if !l.last.IsZero() && l.last.Before(until) {
+		return l.last
+	}
+	return until
+}
+
 // LogValue shows name, token and remaining validity to a structured logger.
 func (l *Lock) LogValue() slog.Value {
 	return slog.GroupValue(

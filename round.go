@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -146,6 +147,14 @@ func (r *round) drop() {
 		}
 		r.locker.rounds.Put(r)
 	}
+}
+
+// tooLate makes the error of a round that was won when the lock's life was over.
+func (r *round) tooLate(now time.Time) *QuorumError {
+	ttl := r.lock.ttl
+	late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(r.sent, now), ttl-r.locker.opts.drift(ttl)))
+	late.Kind = ErrNoQuorum
+	return late
 }
 
 // explain makes the error of a closed round that was not won, or came to nothing

@@ -114,12 +114,9 @@ func (h *hold) watch() {
 	h.ctx = h.lock.Context(context.Background())
 	context.AfterFunc(h.ctx, func() {
 		cause := context.Cause(h.ctx)
-		if why(cause) == "detached" {
-			c.holds(h, false)
-			close(h.told)
-			return
+		if why(cause) != "detached" {
+			c.note(Event{Kind: Told, Op: h.op, Name: h.want.Name, Until: c.at(h.lock.Until()), Why: why(cause), Error: text(cause)})
 		}
-		c.note(Event{Kind: Told, Op: h.op, Name: h.want.Name, Until: c.at(h.lock.Until()), Why: why(cause), Error: text(cause)})
 		c.holds(h, false)
 		close(h.told)
 	})

@@ -112,9 +112,9 @@ func told(r *record) {
 		case o.told >= 0 && r.events[o.told].At <= by:
 		case o.release >= 0 && r.events[o.release].At <= by:
 		case o.died <= by, r.last <= by:
-		case r.handedOn(k, by):
 		case o.renews && o.died < never && o.told < 0 && o.release < 0:
 			// It took with it until when the lock was valid.
+		case r.handedOn(k, by):
 		case o.told >= 0:
 			r.violated(by, []int{o.got, o.told}, "client %d had %s until %v, and was told at %v, not by %v",
 				o.client, r.lock(o), o.until, r.events[o.told].At, by)

@@ -52,16 +52,16 @@ func oneToken(lk *Locker) string {
 func (lk *Locker) isClosing() bool {`},
 	}, "model", "partitions", 500},
 	{"validity counts from the votes", []edit{
-		{"attempt.go", "l.until = sent.Add(a.ttl - drift)", "l.until = now.Add(a.ttl - drift)"},
+		{"attempt.go", "l.until = l.validUntil(sent)", "l.until = l.validUntil(now)"},
 	}, "model", "sluggish clients", 500},
 	{"an extension counts from its confirmation", []edit{
-		{"renew.go", "until := r.sent.Add(l.ttl - l.locker.opts.drift(l.ttl))", "until := now.Add(l.ttl - l.locker.opts.drift(l.ttl))"},
+		{"extend.go", "l.until, l.confirmed = l.validUntil(r.sent), r.number", "l.until, l.confirmed = l.validUntil(now), r.number"},
 	}, "model", "sluggish clients", 5000},
 	{"an extension needs no quorum", []edit{
-		{"renew.go", "case decided == won:", "case decided == won || r.ballot.yes > 0:"},
+		{"extend.go", "case decided == won:", "case decided == won || r.ballot.yes > 0:"},
 	}, "model", "refusals", 3000},
 	{"an extension succeeds after the end", []edit{
-		{"renew.go", "case left(l.until, now) <= 0:", "case false:"},
+		{"extend.go", "case left(l.until, now) <= 0:", "case false:"},
 	}, "model", "sluggish clients", 500},
 	{"clean-up with the caller's context", []edit{
 		{"attempt.go", "\t\tl.giveBack()\n", "\t\tif ctx.Err() == nil {\n\t\t\tl.giveBack()\n\t\t}\n"},
@@ -167,7 +167,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"detach.go", "if r.decided() != won {", "if r.ballot.yes == 0 {"},
 	}, "model", "handed on", 2000},
 	{"an attached lock counts from its confirmation", []edit{
-		{"detach.go", "l.until = begun.Add(l.ttl - drift)", "l.until = now.Add(l.ttl - drift)"},
+		{"detach.go", "l.until = l.validUntil(begun)", "l.until = l.validUntil(now)"},
 	}, "model", "handed on", 2000},
 
 	// Kinds of locks.

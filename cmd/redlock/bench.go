@@ -115,10 +115,7 @@ func (b *bench) awaitVotes(ctx context.Context, nodes *quarantines) error {
 // for.
 func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience time.Duration) *redlock.Status {
 	for begin := time.Now(); ; time.Sleep(breather) {
-		status, err := locker.Inspect(ctx, nobodys)
-		if err != nil {
-			panic(err) // neither the name nor the Locker is at fault
-		}
+		status := asked(ctx, locker)
 		if time.Since(begin) >= patience || ctx.Err() != nil || !slices.ContainsFunc(absent(status), func(e *redlock.NodeError) bool {
 			return e.Outcome == redlock.Timeout && !slices.ContainsFunc(b.silent, func(s *redlock.NodeError) bool { return s.Node == e.Node })
 		}) {

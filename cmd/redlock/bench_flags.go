@@ -39,7 +39,6 @@ const (
 func parseBench(args []string) (*benchConfig, error) {
 	cfg := &benchConfig{lockFlags: noFlags, length: 2 * time.Second}
 	values := cfg.values()
-	delete(values, "--max-ttl")
 	values["--callers"] = func(value string) (err error) {
 		cfg.callers, err = parseCallers(value)
 		return err

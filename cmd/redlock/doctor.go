@@ -48,7 +48,6 @@ func (c *command) doctor(args []string) (code int, err error) {
 	voteless := false
 	values := cfg.values()
 	delete(values, "--timeout")
-	delete(values, "--max-ttl")
 	_, rest, err := scan("doctor", args, values, map[string]*bool{"--no-quarantine": &voteless})
 	switch {
 	case errors.Is(err, errHelp):

@@ -79,6 +79,7 @@ const (
 func parseRun(command string, args []string) (*runConfig, error) {
 	cfg := &runConfig{elect: command == "elect", lockFlags: noFlags, busy: exitBusy, signal: "TERM", sign: syscall.SIGTERM, grace: -1}
 	values := cfg.values()
+	values["--max-ttl"] = cfg.takeMaxTTL
 	nonblock := false
 	values["--key"] = func(value string) error {
 		cfg.keys = append(cfg.keys, value)
@@ -173,7 +174,9 @@ func parseRun(command string, args []string) (*runConfig, error) {
 // parsePrepare reads the arguments of redlock prepare.
 func parsePrepare(args []string) (*prepareConfig, error) {
 	cfg := &prepareConfig{lockFlags: noFlags}
-	given, rest, err := scan("prepare", args, cfg.values(), map[string]*bool{"--no-wait": &cfg.noWait})
+	values := cfg.values()
+	values["--max-ttl"] = cfg.takeMaxTTL
+	given, rest, err := scan("prepare", args, values, map[string]*bool{"--no-wait": &cfg.noWait})
 	switch {
 	case err != nil:
 		return nil, err
@@ -212,10 +215,6 @@ func (f *lockFlags) values() map[string]func(value string) error {
 			}
 			return nil
 		},
-		"--max-ttl": func(value string) (err error) {
-			f.maxTTL, err = maxTTL("--max-ttl", value)
-			return err
-		},
 		"--timeout": func(value string) (err error) {
 			f.timeout, err = duration("--timeout", value)
 			if err == nil && f.timeout < 0 {
@@ -229,13 +228,22 @@ func (f *lockFlags) values() map[string]func(value string) error {
 // maxTTLVariable has --max-ttl in one place for all who use the same nodes.
 const maxTTLVariable = "REDLOCK_MAX_TTL"
 
+// takeMaxTTL takes the value of --max-ttl in.
+func (f *lockFlags) takeMaxTTL(value string) (err error) {
+	f.maxTTL, err = maxTTL("--max-ttl", value)
+	return err
+}
+
 func maxTTL(source, value string) (time.Duration, error) {
 	d, err := duration(source, value)
-	if err == nil && (d < leastTTL || d%time.Millisecond != 0) {
+	if err == nil && !canBeTTL(d) {
 		err = fail(exitUsage, "it is the longest --ttl of anybody on these nodes", "%s %s is not a --ttl that there can be", source, value)
 	}
 	return d, err
 }
+
+// canBeTTL reports whether a --ttl can have this value.
+func canBeTTL(d time.Duration) bool { return d >= leastTTL && d%time.Millisecond == 0 }
 
 // options are those of a Locker by which everybody on the same nodes goes.
 func (f *lockFlags) options(env []string) (*redlock.Options, error) {
@@ -253,6 +261,15 @@ func (f *lockFlags) options(env []string) (*redlock.Options, error) {
 	return o, nil
 }
 
+// options are those for the lock, too.
+func (c *runConfig) options(env []string) (*redlock.Options, error) {
+	o, err := c.lockFlags.options(env)
+	if err == nil {
+		o.Separator = c.separator
+	}
+	return o, err
+}
+
 // separator takes the value of --separator in.
 func separator(to *string) func(value string) error {
 	return func(value string) error {
@@ -265,6 +282,14 @@ func separator(to *string) func(value string) error {
 
 // flockNames are the flags that have a second name, that of flock.
 var flockNames = map[string]string{"-n": "--nonblock", "-w": "--timeout", "-E": "--conflict-exit-code", "-s": "--shared"}
+
+// flagsFirst puts the one argument of a command behind its flags: redlock status KEY --json.
+func flagsFirst(args []string) []string {
+	if len(args) > 1 && !strings.HasPrefix(args[0], "-") {
+		args = append(slices.Clone(args[1:]), args[0])
+	}
+	return args
+}
 
 // scan reads the flags at the beginning of a command's arguments, and gives those
 // that are there, and what comes after them. It is written out, and not the flag

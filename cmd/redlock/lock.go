@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/quorumlock/redlock"
 )
@@ -32,7 +30,6 @@ func (c *command) lock(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	opts.Separator = cfg.separator
 	signals, restore := catchSignals()
 	defer restore()
 	locker, nodes, err := c.connect(urls, opts)
@@ -74,13 +71,9 @@ func (c *command) handOut(lock *redlock.Lock) (handle redlock.Handle, err error)
 func (c *command) takeUp(command string, args []string) (int, error) {
 	flags := noFlags
 	values := flags.values()
-	for _, name := range []string{"--ttl", "--max-ttl", "--timeout"} {
-		delete(values, name)
-	}
-	if len(args) > 0 && !strings.HasPrefix(args[0], "-") { // redlock unlock "$lock" --node a
-		args = append(slices.Clone(args[1:]), args[0])
-	}
-	_, rest, err := scan(command, args, values, nil)
+	delete(values, "--ttl")
+	delete(values, "--timeout")
+	_, rest, err := scan(command, flagsFirst(args), values, nil)
 	if errors.Is(err, errHelp) {
 		return 0, c.help([]string{command})
 	}
@@ -137,7 +130,7 @@ func (c *command) readHandle(command string, args []string) (handle redlock.Hand
 	if err := json.Unmarshal([]byte(text), &handle); err != nil {
 		return handle, fail(exitUsage, hint, "%s is not what redlock lock has printed: %v", source, err)
 	}
-	if handle.TTL < leastTTL || handle.TTL%time.Millisecond != 0 {
+	if !canBeTTL(handle.TTL) {
 		return handle, fail(exitUsage, hint, "%s is not what redlock lock has printed: its ttl_ns is %d", source, handle.TTL)
 	}
 	return handle, nil

@@ -68,6 +68,15 @@ func nodeURLs(flags, env []string) ([]string, error) {
 // escapes is what to do about what is no URL, and has a password in it.
 const escapes = "write redis://user:password@host:port; in a password, @ : / ? # % and the comma are written as %40 %3A %2F %3F %23 %25 and %2C, and a space as %20"
 
+// realNodes are those that are named; there is no use in new ones of our own.
+func (c *command) realNodes(flags []string, todo string) ([]string, error) {
+	urls, err := nodeURLs(flags, c.env)
+	if err == nil && urls == nil {
+		err = fail(exitUsage, "name them with --node redis://HOST:PORT,... or in "+nodesVariable, "there are no nodes to %s", todo)
+	}
+	return urls, err
+}
+
 // readNodes reads a file of URLs, which may have comments: lines that begin with #.
 func readNodes(source, file string) (urls []string, err error) {
 	text, err := os.ReadFile(file)

@@ -65,11 +65,16 @@ func (c *command) prepare(args []string) (code int, err error) {
 
 // voteless asks the nodes, and gives those that have no vote.
 func voteless(locker *redlock.Locker) []*redlock.NodeError {
-	status, err := locker.Inspect(context.Background(), nobodys)
+	return absent(asked(context.Background(), locker))
+}
+
+// asked is what the nodes say of themselves.
+func asked(ctx context.Context, locker *redlock.Locker) *redlock.Status {
+	status, err := locker.Inspect(ctx, nobodys)
 	if err != nil {
 		panic(err) // neither the name nor the Locker is at fault
 	}
-	return absent(status)
+	return status
 }
 
 // waitForVotes waits until all nodes vote, or gives those that do not when the

@@ -51,7 +51,6 @@ func (c *command) run(name string, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	opts.Separator = cfg.separator
 
 	signals, restore := catchSignals()
 	defer restore()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,7 +29,6 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	cfg := &lookConfig{lockFlags: noFlags, every: time.Second}
 	values := cfg.values()
 	delete(values, "--ttl")
-	delete(values, "--max-ttl")
 	values["--separator"] = separator(&cfg.separator)
 	switches := map[string]*bool{"--json": &cfg.json}
 	switch command {
@@ -47,10 +45,7 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	case "wait":
 		delete(switches, "--json")
 	}
-	if len(args) > 1 && !strings.HasPrefix(args[0], "-") { // redlock status KEY --json
-		args = append(slices.Clone(args[1:]), args[0])
-	}
-	_, rest, err := scan(command, args, values, switches)
+	_, rest, err := scan(command, flagsFirst(args), values, switches)
 	switch {
 	case err != nil:
 		return nil, err
@@ -98,15 +93,6 @@ func (c *command) look(command string, args []string) (code int, err error) {
 		return by.code(), nil
 	}
 	return 0, err
-}
-
-// realNodes are those that are named; there is no use in new ones of our own.
-func (c *command) realNodes(flags []string, todo string) ([]string, error) {
-	urls, err := nodeURLs(flags, c.env)
-	if err == nil && urls == nil {
-		err = fail(exitUsage, "name them with --node redis://HOST:PORT,... or in "+nodesVariable, "there are no nodes to %s", todo)
-	}
-	return urls, err
 }
 
 // status shows once what the nodes say.

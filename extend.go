@@ -1,0 +1,114 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/quorumlock/redlock/internal/seam"
+)
+
+// Extend renews the lock once, to its full TTL from now. It is bounded by ctx
+// and by Options.NodeTimeout.
+//
+// An error that is ErrLost means that the lock has ended. Any other, ErrNoQuorum
+// say, leaves it as it is: valid until [Lock.Until], and worth another try.
+//
+// Validity counts from before the first byte of a request that a quorum has
+// confirmed, and only from its confirmation on: an extension whose replies do not
+// come moves nothing.
+func (l *Lock) Extend(ctx context.Context) error {
+	if err := l.locker.enter(); err != nil {
+		return err
+	}
+	defer l.locker.leave()
+	c := l.locker.begins(ctx, "extend", l.name, l)
+	err := l.extend(ctx, c)
+	c.ends(l, err)
+	return err
+}
+
+func (l *Lock) extend(ctx context.Context, c *course) error {
+	hold := cmp.Or(l.root, l)
+	if err := l.takeTurn(ctx, hold); err != nil {
+		return err
+	}
+	defer func() { <-hold.turn }()
+	if why := l.why(); why != nil {
+		return why
+	}
+	r := l.locker.newRound(opExtend, hold, nil)
+	defer r.drop()
+	r.course = c
+	if err := hold.beginExtension(r); err != nil {
+		return err
+	}
+	r.wait(ctx, l.locker.nodeTimeout(l.ttl))
+	return hold.endExtension(r, ended(ctx))
+}
+
+// takeTurn waits for the turn at a hold, as long as the lock lives.
+func (l *Lock) takeTurn(ctx context.Context, hold *Lock) error {
+	select {
+	case hold.turns() <- struct{}{}:
+	case <-l.ended():
+		return l.why()
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+	l.locker.opts.host.Woke(seam.Caller, l.token, -1)
+	return nil
+}
+
+// turns gives the channel by which extensions of one lock take turns.
+func (l *Lock) turns() chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.turn == nil {
+		l.turn = make(chan struct{}, 1)
+	}
+	return l.turn
+}
+
+// beginExtension sends the requests of r, unless the lock has ended. Whoever
+// calls it has the turn.
+func (l *Lock) beginExtension(r *round) error {
+	l.mu.Lock()
+	if l.cause != nil {
+		defer l.mu.Unlock()
+		return l.cause
+	}
+	l.rounds++
+	r.number = l.rounds
+	l.mu.Unlock()
+	now := l.locker.opts.Clock.Now()
+	r.start(now, now.Add(l.locker.nodeTimeout(l.ttl)))
+	return nil
+}
+
+// endExtension draws the conclusion from a round that is decided or closed.
+func (l *Lock) endExtension(r *round, cause error) error {
+	now := l.locker.opts.Clock.Now()
+	decided := r.decided()
+	l.mu.Lock()
+	switch {
+	case l.cause != nil:
+		defer l.mu.Unlock()
+		return l.cause
+	case left(l.until, now) <= 0:
+		// The confirmation came too late, or not at all. Even if the nodes still
+		// have the token: the holder has been told, or is about to be.
+		l.mu.Unlock()
+		return l.expire()
+	case decided == won:
+		l.until, l.confirmed = l.validUntil(r.sent), r.number
+		l.mu.Unlock()
+		return nil
+	}
+	l.mu.Unlock()
+	err := r.explain(now, cause)
+	if err.Kind == ErrLost {
+		// A quorum says that it is not ours: another may have it at this moment.
+		return l.lose(err)
+	}
+	return err
+}
