@@ -2,23 +2,13 @@ package redlock
 
 import (
 	"fmt"
-	"strings"
 	"sync"
+
+	"github.com/quorumlock/redlock/internal/facts"
 )
 
 // infoSections are the parts of INFO that say whether a server may vote.
 var infoSections = []string{"server", "replication", "memory", "cluster"}
-
-// facts are what a server says of itself: the fields of INFO.
-type facts map[string]string
-
-func (f facts) parse(info string) {
-	for line := range strings.Lines(info) {
-		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			f[field] = value
-		}
-	}
-}
 
 // An unfitError says why a node must not vote. It wraps nothing: go-redis unwraps the
 // errors of its OnConnect.
@@ -26,34 +16,28 @@ type unfitError string
 
 func (e unfitError) Error() string { return "must not vote: " + string(e) }
 
-// unfit says why a server with these facts must not vote, or nothing. What it
-// does not say is not held against it.
-func (f facts) unfit() string {
+// unfit says why a server with these facts must not vote, or nothing.
+func unfit(f facts.Facts) string {
 	switch {
-	case f["role"] != "" && f["role"] != "master":
-		return fmt.Sprintf("it is a %s (INFO role) of %s:%s: give its master", f["role"], f["master_host"], f["master_port"])
-	case f["cluster_enabled"] == "1":
+	case f.Replica():
+		return fmt.Sprintf("it is a %s (INFO role) of %s: give its master", f["role"], f.Master())
+	case f.Cluster():
 		return "it is a node of a Redis Cluster (INFO cluster_enabled:1), where keys move and replicas take over: give independent servers"
-	case f.evicts() && f["maxmemory"] != "0":
+	case f.Evicts() && f.Limited():
 		return fmt.Sprintf("its maxmemory-policy %s may evict locks (maxmemory %s): set noeviction", f["maxmemory_policy"], f["maxmemory"])
 	}
 	return ""
 }
 
 // unwise says what is better changed, or nothing.
-func (f facts) unwise() string {
+func unwise(f facts.Facts) string {
 	switch {
 	case f["run_id"] == "":
 		return "it does not say what it is (INFO server), so it may be a replica, or the same server as another node"
-	case f.evicts():
+	case f.Evicts():
 		return fmt.Sprintf("its maxmemory-policy is %s: locks may be evicted as soon as maxmemory is set; set noeviction", f["maxmemory_policy"])
 	}
 	return ""
-}
-
-func (f facts) evicts() bool {
-	policy := f["maxmemory_policy"]
-	return policy != "" && policy != "noeviction"
 }
 
 // A register knows the nodes of a Locker by their run_id, so that one server
@@ -73,8 +57,8 @@ func newRegister(hooks *Hooks, names []string) *register {
 }
 
 // admit judges node i by what it says of itself.
-func (r *register) admit(i int, about facts) error {
-	if why := about.unfit(); why != "" {
+func (r *register) admit(i int, about facts.Facts) error {
+	if why := unfit(about); why != "" {
 		return unfitError(why)
 	}
 	r.mu.Lock()
@@ -86,7 +70,7 @@ func (r *register) admit(i int, about facts) error {
 		}
 	}
 	r.runIDs[i] = id
-	why := about.unwise()
+	why := unwise(about)
 	tell := why != "" && !r.warned[i]
 	r.warned[i] = why != ""
 	r.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -210,7 +211,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 	r := newRegister(&Hooks{Warning: told.add}, []string{"one", "two"})
 	for range 3 {
 		for i := range 2 {
-			if err := r.admit(i, facts{}); err != nil {
+			if err := r.admit(i, facts.Facts{}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -218,7 +219,7 @@ func TestServerThatSaysNothing(t *testing.T) {
 	if got := strings.Count(told.all(), "INFO server"); got != 2 {
 		t.Errorf("warned %q, want once for each", told.all())
 	}
-	if err := r.admit(0, facts{"role": "slave"}); classify(err) != Unfit {
+	if err := r.admit(0, facts.Facts{"role": "slave"}); classify(err) != Unfit {
 		t.Error(err)
 	}
 }

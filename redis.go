@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/redis/go-redis/v9"
@@ -27,7 +28,7 @@ import (
 type redisServer struct {
 	name    string
 	options *redis.Options
-	admit   func(facts) error                        // whether such a server may vote
+	admit   func(facts.Facts) error                  // whether such a server may vote
 	greet   func(context.Context, *redis.Conn) error // the caller's OnConnect
 	memory  *memory
 
@@ -45,7 +46,7 @@ type redisServer struct {
 	order    []redis.Cmder
 }
 
-func newRedisServer(options *redis.Options, patience time.Duration, admit func(facts) error, m *memory) *redisServer {
+func newRedisServer(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, m *memory) *redisServer {
 	s := &redisServer{name: options.Addr, admit: admit, greet: options.OnConnect, memory: m}
 	o := *options
 	o.MaxRetries = -1 // a lost reply is ours to judge
@@ -189,9 +190,9 @@ func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err != nil && !isReply(err) {
 		return err
 	}
-	about := make(facts)
+	about := make(facts.Facts)
 	for _, section := range info {
-		about.parse(section.Val())
+		about.Add(section.Val())
 	}
 	if err := s.admit(about); err != nil {
 		return err

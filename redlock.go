@@ -52,6 +52,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/redis/go-redis/v9"
 )
@@ -155,7 +156,7 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 				servers[i] = &standIn{name: n.addr, model: n.model(patience(o.NodeTimeout)), memory: m}
 				continue
 			}
-			servers[i] = newRedisServer(n.options, patience(o.NodeTimeout), func(about facts) error { return admitted.admit(i, about) }, m)
+			servers[i] = newRedisServer(n.options, patience(o.NodeTimeout), func(about facts.Facts) error { return admitted.admit(i, about) }, m)
 		}
 		return servers
 	})

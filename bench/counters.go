@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/facts"
 )
 
 // counters are the servers' own accounts, summed over the fleet.
@@ -54,8 +56,8 @@ func (f *fleet) sent(ctx context.Context) (map[string]float64, error) {
 	return sum, nil
 }
 
-// serverInfo is the text of INFO by field.
-type serverInfo map[string]string
+// serverInfo is what a server counts.
+type serverInfo facts.Facts
 
 func readInfo(ctx context.Context, client *redis.Client) (serverInfo, error) {
 	// One section at a time is all that servers before 7 understand.
@@ -63,13 +65,9 @@ func readInfo(ctx context.Context, client *redis.Client) (serverInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	info := serverInfo{}
-	for line := range strings.Lines(text) {
-		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			info[field] = value
-		}
-	}
-	return info, nil
+	info := make(facts.Facts)
+	info.Add(text)
+	return serverInfo(info), nil
 }
 
 // number returns 0 for a field that this server does not have.

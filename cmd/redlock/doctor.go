@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorumlock/redlock/internal/facts"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
@@ -25,7 +26,7 @@ type patient struct {
 	opts *redis.Options
 	err  error // it did not answer
 
-	info      map[string]string
+	info      facts.Facts
 	fsync     string // CONFIG appendfsync; "": it does not say
 	fastest   time.Duration
 	clock     time.Duration // how far its clock is ahead, within half of fastest
@@ -100,7 +101,7 @@ func (c *command) doctor(args []string) (code int, err error) {
 
 // examine asks a node all that can be asked.
 func examine(u string) *patient {
-	p := &patient{info: make(map[string]string)}
+	p := &patient{info: make(facts.Facts)}
 	if p.opts, p.err = redis.ParseURL(u); p.err != nil {
 		return p // it was parsed before
 	}
@@ -114,11 +115,7 @@ func examine(u string) *patient {
 	if p.err = err; err != nil {
 		return p
 	}
-	for line := range strings.Lines(info) {
-		if field, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
-			p.info[field] = value
-		}
-	}
+	p.info.Add(info)
 	if config, err := rdb.ConfigGet(ctx, "appendfsync").Result(); err == nil { // an ACL may forbid it
 		p.fsync = config["appendfsync"]
 	}
@@ -137,7 +134,7 @@ func examine(u string) *patient {
 	}
 	slices.Sort(trips)
 	p.roundTrip = trips[len(trips)/2]
-	if p.info["role"] != "slave" {
+	if !p.info.Replica() {
 		p.keyError = rdb.Eval(ctx, "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000) return redis.call('DEL', KEYS[1])", []string{"redlock:doctor"}, "x").Err()
 	}
 	if p.callError = rdb.Publish(ctx, lua.WakeChannel+"doctor", "").Err(); p.callError == nil {
@@ -192,15 +189,15 @@ func findings(patients []*patient, ttl time.Duration, quarantine bool) (all []fi
 		if host, _, err := net.SplitHostPort(p.opts.Addr); err == nil {
 			hosts[host] = append(hosts[host], p.name)
 		}
-		if p.info["role"] != "master" && p.info["role"] != "" {
-			must(p, "it is a replica of "+p.info["master_host"]+":"+p.info["master_port"]+", which may promise what the other has not heard of", "give its master, or make it independent: "+p.at()+" replicaof no one")
+		if p.info.Replica() {
+			must(p, "it is a replica of "+p.info.Master()+", which may promise what the other has not heard of", "give its master, or make it independent: "+p.at()+" replicaof no one")
 		}
-		if p.info["cluster_enabled"] == "1" {
+		if p.info.Cluster() {
 			must(p, "it is a node of a Redis Cluster, where keys move and replicas take over", "give independent servers, with cluster-enabled no")
 		}
-		if policy := p.info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-			todo := p.at() + " config set maxmemory-policy noeviction, and in its redis.conf"
-			if p.info["maxmemory"] != "0" {
+		if p.info.Evicts() {
+			policy, todo := p.info["maxmemory_policy"], p.at()+" config set maxmemory-policy noeviction, and in its redis.conf"
+			if p.info.Limited() {
 				must(p, "its maxmemory-policy is "+policy+", so it may drop locks", todo)
 			} else {
 				think(p, "its maxmemory-policy is "+policy+", so it may drop locks once maxmemory is set", todo)
