@@ -41,6 +41,10 @@ type driver struct {
 	// settle waits for as long as it says, or where time is dear until it is done.
 	settle func(limit time.Duration, done func() bool)
 
+	// slow: clients take their time to come in, and what is to befall one waits for it.
+	// In virtual time nobody does, for it would happen at the same instant as something
+	// else, and no run could be repeated.
+	slow bool
 	came []chan struct{} // closed when one who is there from the beginning has come in
 
 	mu      sync.Mutex
@@ -87,13 +91,16 @@ func (d *driver) run() *History {
 		}
 	}
 	d.next = first
-	d.came = make([]chan struct{}, first)
+	came := make([]chan struct{}, first)
 	for i := range first {
-		d.came[i] = make(chan struct{})
+		came[i] = make(chan struct{})
 		d.faults.Go(func() {
-			defer close(d.came[i])
+			defer close(came[i])
 			d.enter(working, i)
 		})
+	}
+	if d.slow {
+		d.came = came
 	}
 	for _, f := range p.Faults {
 		d.faults.Go(func() { d.cause(working, f) })
@@ -163,7 +170,7 @@ func (d *driver) cause(ctx context.Context, f Fault) {
 	var c member
 	if f.Trouble.onClient() {
 		if i := f.Client - 1; i < len(d.came) {
-			<-d.came[i] // which takes a process its time, where the machine is busy
+			<-d.came[i]
 		}
 		if c = d.client(f.Client); c == nil {
 			return

@@ -46,7 +46,7 @@ func runReal(p *Plan) (*History, error) {
 		r.rec, r.lots = d.rec, d.lots
 		return r, nil
 	}
-	d.settle = poll
+	d.settle, d.slow = poll, true
 	return d.run(), nil
 }
 
