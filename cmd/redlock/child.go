@@ -50,8 +50,10 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 		case sig := <-signals:
 			h.told = h.told || ends(sig)
 			h.group.signal(sig)
-		case <-h.group.stopped:
-			h.group.suspend(held)
+		case <-h.group.keys:
+			h.group.stop()
+		case by := <-h.group.stopped:
+			h.group.suspend(by, held)
 		case <-alarm.C:
 			until = h.lock.Until()
 			h.group.keepUntil(until.Add(-h.margin()))

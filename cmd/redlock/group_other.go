@@ -14,7 +14,8 @@ import (
 // A group is the command alone, where there are no process groups.
 type group struct {
 	process *os.Process
-	stopped chan struct{}
+	stopped chan os.Signal
+	keys    chan os.Signal
 	exited  chan struct{}
 	state   *os.ProcessState // once exited is closed
 }
@@ -32,13 +33,16 @@ func startGroup(child *exec.Cmd, _ time.Time, _ syscall.Signal, _ time.Duration)
 	return g, nil
 }
 
-func (g *group) signal(sig os.Signal)    { _ = g.process.Signal(sig) }
-func (g *group) kill()                   { _ = g.process.Kill() }
-func (g *group) drain(time.Time)         {}
-func (g *group) suspend(context.Context) {}
-func (g *group) keepUntil(time.Time)     {}
-func (g *group) close()                  {}
-func (g *group) code() int               { return g.state.ExitCode() }
-func (g *group) String() string          { return g.state.String() }
+func (g *group) signal(sig os.Signal)               { _ = g.process.Signal(sig) }
+func (g *group) kill()                              { _ = g.process.Kill() }
+func (g *group) drain(time.Time)                    {}
+func (g *group) stop()                              {}
+func (g *group) suspend(os.Signal, context.Context) {}
+func (g *group) keepUntil(time.Time)                {}
+func (g *group) close()                             {}
+func (g *group) code() int                          { return g.state.ExitCode() }
+func (g *group) String() string                     { return g.state.String() }
+
+func dieOf(syscall.Signal) {}
 
 func keep([]string, io.Reader) int { return exitUsage }

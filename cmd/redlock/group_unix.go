@@ -15,20 +15,30 @@ import (
 // A group is the process group of a command.
 type group struct {
 	pid     int
-	tty     *terminal // ours, in whose foreground the group is; nil: it is in none
+	tty     *terminal      // ours; nil: we are in none
+	front   bool           // the group has had its foreground, and gets it again with us
+	keys    chan os.Signal // Ctrl-Z that is for us; nil: it stops us by itself
+	passed  bool           // it was stopped because we were told to stop
 	keeper  *keeper
-	stopped chan struct{} // somebody has stopped the command: Ctrl-Z
+	stopped chan os.Signal // by this signal: Ctrl-Z, or it wants the terminal
 	exited  chan struct{}
 	status  syscall.WaitStatus // once exited is closed
 }
 
-// startGroup starts a command in a group of its own; in the terminal's foreground, if
-// that is where we are, or it would be stopped when it reads from there. From then on it
-// is the group that gets Ctrl-C and Ctrl-Z, and we do for it what a shell does.
+// startGroup starts a command in a group of its own, and does for it what a shell does
+// in a terminal.
+//
+// If we are all that the shell has started, the group is in the foreground from the start,
+// and gets Ctrl-C and Ctrl-Z. In a pipeline another may be the one who reads keys, and in
+// a script Ctrl-C is for the script as well: there the foreground stays where it is until
+// the command wants something of the terminal and is stopped for it, and what is meant for
+// all in the foreground is passed on.
 func startGroup(child *exec.Cmd, until time.Time, sign syscall.Signal, grace time.Duration) (*group, error) {
-	g := &group{stopped: make(chan struct{}, 1), exited: make(chan struct{}), tty: openTerminal()}
+	g := &group{stopped: make(chan os.Signal, 1), exited: make(chan struct{}), tty: openTerminal()}
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if g.tty.foreground() == syscall.Getpgrp() {
+	own := syscall.Getpgrp()
+	alone := !passesStops || own == syscall.Getpid() && isTerminal(child.Stdin) && isTerminal(child.Stdout)
+	if g.front = alone && g.tty.foreground() == own; g.front {
 		child.SysProcAttr.Foreground, child.SysProcAttr.Ctty = true, g.tty.fd()
 	}
 	if err := child.Start(); err != nil {
@@ -38,6 +48,7 @@ func startGroup(child *exec.Cmd, until time.Time, sign syscall.Signal, grace tim
 	g.pid = child.Process.Pid
 	if g.tty != nil { // after the start, or the command would ignore it, too
 		signal.Ignore(syscall.SIGTTOU) // that of who takes the foreground without being there
+		g.keys = catchStops()
 	}
 	g.keeper = startKeeper(g.pid, until, sign, grace)
 	go g.wait(child)
@@ -57,7 +68,7 @@ func (g *group) wait(child *exec.Cmd) {
 		}
 		if status.Stopped() {
 			select {
-			case g.stopped <- struct{}{}:
+			case g.stopped <- status.StopSignal():
 			default:
 			}
 			continue
@@ -96,20 +107,50 @@ func goneBy(pid int, limit time.Time) bool {
 	return false
 }
 
+// Between two commands Ctrl-Z stops us by itself.
+var (
+	stopKeys     = make(chan os.Signal, 1)
+	restoreStops func()
+)
+
+// catchStops gives the channel that gets Ctrl-Z from now on; nil: it cannot, or is ignored.
+func catchStops() chan os.Signal {
+	switch {
+	case !passesStops || signal.Ignored(syscall.SIGTSTP):
+		return nil
+	case restoreStops != nil:
+		restoreStops()
+	default:
+		signal.Notify(stopKeys, syscall.SIGTSTP)
+	}
+	return stopKeys
+}
+
+// stop passes Ctrl-Z on, which was for us and not for the command.
+func (g *group) stop() {
+	g.passed = true
+	_ = syscall.Kill(-g.pid, syscall.SIGTSTP)
+}
+
 // suspend stops us with a command that was stopped in the terminal, and the lock is not
 // renewed meanwhile. When we are continued, so is the command; unless its lock has ended:
-// then it will only hear of that.
-func (g *group) suspend(held context.Context) {
+// then it will only hear of that. One that was stopped because it wants the terminal gets
+// it if we have it.
+func (g *group) suspend(by os.Signal, held context.Context) {
 	if g.tty == nil {
 		return // it was not a key
 	}
-	// One in the background is stopped because it wants the terminal: which we may have
-	// been given meanwhile.
-	if own := syscall.Getpgrp(); g.tty.foreground() != own {
+	own := syscall.Getpgrp()
+	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
+	if !wants || g.tty.foreground() != own {
 		continued := make(chan os.Signal, 1)
 		signal.Notify(continued, syscall.SIGCONT)
-		g.tty.give(own)
-		_ = syscall.Kill(0, syscall.SIGTSTP)
+		restore := stopsUs()
+		whom := 0 // all that the shell has started with us
+		if g.passed {
+			whom = os.Getpid() // the others were told
+		}
+		_ = syscall.Kill(whom, syscall.SIGTSTP)
 		// It is for any of our threads, and this one may run on until that one has taken
 		// it: the command would be continued, and we stopped. Where there is no shell that
 		// could continue us we are not stopped at all.
@@ -118,8 +159,10 @@ func (g *group) suspend(held context.Context) {
 		case <-time.After(time.Second):
 		}
 		signal.Stop(continued)
+		restore()
 	}
-	if g.tty.foreground() == syscall.Getpgrp() {
+	g.passed = false
+	if g.front = g.front || wants; g.front && g.tty.foreground() == own {
 		g.tty.give(g.pid)
 	}
 	if held.Err() == nil {
@@ -135,6 +178,9 @@ func (g *group) close() {
 			g.tty.give(syscall.Getpgrp())
 		}
 		signal.Reset(syscall.SIGTTOU)
+		if g.keys != nil {
+			restoreStops = stopsUs()
+		}
 		g.tty.close()
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/redis/go-redis/v9"
 
@@ -50,7 +51,11 @@ const (
 
 func main() {
 	chaos.ClientMain() // does not return if chaos has started us to be a client
-	os.Exit(main1(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+	code := main1(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
+	if code == exitSignal+int(syscall.SIGINT) {
+		dieOf(syscall.SIGINT)
+	}
+	os.Exit(code)
 }
 
 // A command is one call of redlock: what it gets from outside.

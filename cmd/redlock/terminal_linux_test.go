@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -75,8 +76,19 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// Ctrl-Z stops the command and us, as the shell sees it, and fg has both go on.
-func TestJobControl(t *testing.T) {
+// A session is an interactive shell in a terminal, and somebody at its keyboard.
+type session struct {
+	*testing.T
+	keyboard *os.File
+	shell    *exec.Cmd
+	ended    chan error
+	said     buffer
+	from     int // what it has said since the last key
+}
+
+// newSession starts one in which redlock finds nodes.
+func newSession(t *testing.T) *session {
+	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip(err)
@@ -87,55 +99,131 @@ func TestJobControl(t *testing.T) {
 	}
 	t.Cleanup(nodes.Close)
 	keyboard, terminal := openPty(t)
-	var said buffer
-	go func() { _, _ = io.Copy(&said, keyboard) }()
-
-	shell := exec.Command(bash, "--norc", "--noprofile", "--noediting", "-i")
-	shell.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "PS1=$ ", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
-	shell.Stdin, shell.Stdout, shell.Stderr = terminal, terminal, terminal
-	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := shell.Start(); err != nil {
+	s := &session{T: t, keyboard: keyboard, ended: make(chan error, 1)}
+	go func() { _, _ = io.Copy(&s.said, keyboard) }()
+	s.shell = exec.Command(bash, "--norc", "--noprofile", "--noediting", "-i")
+	s.shell.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "PS1=$ ", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	s.shell.Stdin, s.shell.Stdout, s.shell.Stderr = terminal, terminal, terminal
+	s.shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := s.shell.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- shell.Wait() }()
-	t.Cleanup(func() { _ = shell.Process.Kill() })
-	from := 0
-	press := func(keys, until string) {
-		t.Helper()
-		if _, err := keyboard.WriteString(keys); err != nil {
-			t.Fatal(err)
-		}
-		if !within(patience, func() bool { return strings.Contains(said.String()[from:], until) }) {
-			t.Fatalf("no %q after %q in %q", until, keys, said.String())
-		}
-		from += strings.Index(said.String()[from:], until) + len(until)
-	}
+	go func() { s.ended <- s.shell.Wait() }()
+	t.Cleanup(func() { _ = s.shell.Process.Kill() })
+	return s
+}
 
-	press("redlock run --key k --ttl 1m -- child polite\n", "ready")
-	var job uint32
-	if err := ioctl(keyboard, syscall.TIOCGPGRP, &job); err != nil {
+// press waits until keys have made the screen say something.
+func (s *session) press(keys, until string) {
+	s.Helper()
+	if _, err := s.keyboard.WriteString(keys); err != nil {
+		s.Fatal(err)
+	}
+	if !within(patience, func() bool { return strings.Contains(s.said.String()[s.from:], until) }) {
+		s.Fatalf("no %q after %q in %q", until, keys, s.said.String())
+	}
+	s.from += strings.Index(s.said.String()[s.from:], until) + len(until)
+}
+
+// front is the process group that the keys are for.
+func (s *session) front() (group uint32) {
+	s.Helper()
+	if err := ioctl(s.keyboard, syscall.TIOCGPGRP, &group); err != nil {
+		s.Fatal(err)
+	}
+	return group
+}
+
+// fg continues the job, which is all in one group or has this one to itself. The shell says
+// so before it gives the job the terminal, and what is typed in between is for the shell.
+func (s *session) fg(job uint32) {
+	s.Helper()
+	s.press("fg\n", "redlock run")
+	if !within(patience, func() bool { return s.front() == job }) {
+		s.Fatalf("the terminal is of group %d after fg, and the job is %d: %q", s.front(), job, s.said.String())
+	}
+}
+
+// leave ends the shell, which must be there yet.
+func (s *session) leave() {
+	s.Helper()
+	s.press("exit 7\n", "exit")
+	if <-s.ended; s.shell.ProcessState.ExitCode() != 7 {
+		s.Errorf("the shell ended with %v: %q", s.shell.ProcessState, s.said.String())
+	}
+}
+
+// Ctrl-Z stops the command and us, as the shell sees it, and fg has both go on.
+func TestJobControl(t *testing.T) {
+	s := newSession(t)
+	s.press("redlock run --key k --ttl 1m -- child polite\n", "ready")
+	job := s.front()
+	s.press("\x1a", "Stopped")
+	s.press("echo mine $((6*7))\n", "mine 42")
+	s.fg(job)
+	s.press("\x03", "got interrupt")
+	s.press("\x1a", "Stopped")
+	s.press("bg; sleep 0.1; echo mine $((6*8))\n", "mine 48")
+	s.press("kill -TERM %1; wait %1; echo code $?\n", "code 0")
+	s.leave()
+}
+
+// A command in the background that reads from the terminal is stopped, and we with it: the
+// terminal is the shell's. In the foreground it reads.
+func TestReadsInTheBackground(t *testing.T) {
+	s := newSession(t)
+	s.press("redlock run --key k --ttl 1m -- sh -c 'read word; echo \"<$word>\"; exec child polite' &\n", "$ ")
+	s.press("until jobs | grep -q Stopped; do sleep 0.05; done; echo mine $((6*7))\n", "mine 42")
+	s.press("fg\n", "redlock run")
+	s.press("hello\n", "<hello>")
+	s.press("", "ready")
+	s.press("\x03", "got interrupt")
+	s.press("\x1a", "Stopped")
+	s.press("bg; kill -TERM %1; wait %1; echo code $?\n", "code 0")
+	s.leave()
+}
+
+// In a pipeline keys are for whoever reads them, and Ctrl-C and Ctrl-Z for all.
+func TestPipeline(t *testing.T) {
+	s := newSession(t)
+	s.press("redlock run --key k --ttl 1m -- sh -c 'echo ready $$; exec sleep 60' | while read line; do echo \"<$line>\"; read key < /dev/tty && echo \"<$key>\"; done\n", "<ready ")
+	s.press("", ">")
+	command := strings.TrimSuffix(s.said.String()[:s.from], ">")
+	command = command[strings.LastIndexByte(command, ' ')+1:]
+	job := s.front()
+	s.press("one\n", "<one>")
+	s.press("\x1a", "Stopped")
+	s.press("echo mine $((6*7))\n", "mine 42")
+	if stat, err := os.ReadFile("/proc/" + command + "/stat"); err != nil || !strings.Contains(string(stat), ") T ") {
+		t.Errorf("the command is not stopped: %q, %v", stat, err)
+	}
+	s.fg(job)
+	s.press("\x03", "$ ")
+	s.leave()
+}
+
+// Ctrl-C ends a script that runs us, as it does without us: the command has it from us, and
+// the script from the terminal.
+func TestScriptIsInterrupted(t *testing.T) {
+	s := newSession(t)
+	script := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(script, []byte("redlock run --key k --ttl 1m -- sh -c 'echo ready; exec sleep 60'\necho the script goes on\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	press("\x1a", "Stopped")
-	press("echo mine $((6*7))\n", "mine 42")
-	press("fg\n", "--key k")
-	// The shell says that before it gives the terminal to the job, and what is typed
-	// in between is for the shell.
-	var front uint32
-	if !within(patience, func() bool {
-		return ioctl(keyboard, syscall.TIOCGPGRP, &front) == nil && front == job
-	}) {
-		t.Fatalf("the terminal is of group %d after fg, and the job is %d", front, job)
+	s.press("bash "+script+"\n", "ready")
+	job := s.front()
+	s.press("\x1a", "Stopped")
+	s.press("echo mine $((6*7))\n", "mine 42")
+	s.press("fg\n", "bash")
+	if !within(patience, func() bool { return s.front() == job }) {
+		t.Fatalf("the terminal is of group %d after fg, and the job is %d", s.front(), job)
 	}
-	press("\x03", "got interrupt")
-	press("\x1a", "Stopped")
-	press("bg; sleep 0.1; echo mine $((6*8))\n", "mine 48")
-	press("kill -TERM %1; wait %1; echo code $?\n", "code 0")
-	press("exit 7\n", "exit")
-	if <-ended; shell.ProcessState.ExitCode() != 7 {
-		t.Errorf("the shell ended with %v: %q", shell.ProcessState, said.String())
+	s.press("\x03", "$ ")
+	s.press("echo code $?\n", "code 130")
+	if strings.Contains(s.said.String(), "goes on") {
+		t.Errorf("%q", s.said.String())
 	}
+	s.leave()
 }
 
 // openPty makes a pseudo-terminal, and gives both of its ends.

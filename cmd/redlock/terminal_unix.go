@@ -4,7 +4,9 @@ package main
 
 import (
 	"os"
+	"os/signal"
 	"syscall"
+	"time"
 	"unsafe"
 )
 
@@ -37,6 +39,25 @@ func (t *terminal) foreground() int {
 func (t *terminal) give(group int) {
 	number := int32(group)
 	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, t.file.Fd(), syscall.TIOCSPGRP, uintptr(unsafe.Pointer(&number)))
+}
+
+// isTerminal reports whether something that is read or written is the one that we are in.
+func isTerminal(f any) bool {
+	file, ok := f.(*os.File)
+	return ok && (&terminal{file}).foreground() != 0
+}
+
+// dieOf has us end by a signal that has ended our command, or our waiting, if it was for
+// all in the foreground of a terminal. A script that runs us was interrupted by Ctrl-C, too,
+// and goes on only if we took care of it: which an exit code says, and a signal does not.
+func dieOf(sig syscall.Signal) {
+	tty := openTerminal()
+	defer tty.close()
+	if own := syscall.Getpgrp(); own != os.Getpid() && tty.foreground() == own {
+		signal.Reset(sig)
+		_ = syscall.Kill(os.Getpid(), sig)
+		time.Sleep(time.Second) // the signal may be another thread's
+	}
 }
 
 func (t *terminal) close() {

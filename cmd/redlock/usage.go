@@ -107,8 +107,8 @@ ever has to wait for it. See redlock help prepare.
 
 SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 are passed on to CMD and all that
 it has started, its process group; one that comes before CMD has started ends the
-waiting, and leaves nothing behind. In a terminal the group is in the foreground, and
-Ctrl-C and Ctrl-Z do what they do without redlock.
+waiting, and leaves nothing behind. In a terminal Ctrl-C and Ctrl-Z do what they do
+without redlock, in pipelines and scripts, too.
 
 If the lock cannot be renewed, the group gets --lost-signal in time for SIGKILL to come
 before others can have the lock. If the lock turns out to be gone, others may have it
