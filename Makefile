@@ -17,7 +17,7 @@ FAILURES  = failures
 # The race detector needs a C compiler. Without one the tests run all the same.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
-.PHONY: help test short vet tidy names first stranger fuzz bench demo cover ci chaos nightly tables recipes model quickmodel reproducible
+.PHONY: help test short vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly tables recipes model quickmodel reproducible
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -34,6 +34,11 @@ vet: ## gofmt, go vet, staticcheck and govulncheck
 	.ci/each go vet ./...
 	.ci/each go run $(STATICCHECK) ./...
 	.ci/vulnerabilities $(GOVULNCHECK)
+
+platforms: ## go vet for other systems and machines: takes minutes the first time
+	@for on in windows/amd64 darwin/arm64 freebsd/amd64 linux/386; do \
+		echo "go vet for $$on"; GOOS=$${on%/*} GOARCH=$${on#*/} CGO_ENABLED=0 go vet ./... || exit 1; \
+	done
 
 tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 	go mod tidy -diff

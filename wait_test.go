@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +24,7 @@ func TestPause(t *testing.T) {
 		{3, 10 * time.Second, 1, 32 * ms},
 		{3, 10 * time.Second, 0.5, 24 * ms},
 		{9, 10 * time.Second, 1, maxPause},
-		{1 << 40, 10 * time.Second, 1, maxPause},
+		{math.MaxInt, 10 * time.Second, 1, maxPause},
 		{9, 80 * ms, 1, 10 * ms}, // short locks are waited for in short pauses
 		{0, 8 * ms, 1, 4 * ms},
 	} {

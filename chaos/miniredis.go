@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/embedded"
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/pipes"
 	"github.com/quorumlock/redlock/internal/seed"
@@ -33,6 +34,7 @@ var Miniredis = &Arena{
 	About: "the library with go-redis and Lua over in-process nodes, in virtual time",
 	Lag:   4 * model.Moment,
 	Exact: true,
+	ready: embedded.Available,
 	run:   runMiniredis,
 }
 

@@ -101,7 +101,7 @@ func (h *hunt) plan() error {
 	for _, arena := range cfg.arenas {
 		if err := arena.Ready(); err != nil {
 			if !cfg.all {
-				return fail(exitNoQuorum, "install it, or take the arenas model and miniredis, which need nothing", "--arena %s: %v", arena.Name, err)
+				return fail(exitNoQuorum, "install it, or take --arena model, which needs nothing", "--arena %s: %v", arena.Name, err)
 			}
 			h.skipped = append(h.skipped, fmt.Sprintf("%s: skipped: %v", arena.Name, err))
 			continue

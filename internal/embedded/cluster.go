@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -19,8 +20,20 @@ type Cluster struct {
 	Nodes []*Node
 }
 
+// Available says why there can be no nodes here: miniredis takes a number that a script
+// replies for an int, and ours, which are microseconds, need 64 bits.
+func Available() error {
+	if strconv.IntSize < 64 {
+		return errors.New("embedded nodes need a 64-bit program: name real ones")
+	}
+	return nil
+}
+
 // Start starts n nodes on free ports of the loopback interface.
 func Start(n int) (*Cluster, error) {
+	if err := Available(); err != nil {
+		return nil, err
+	}
 	if n < 1 {
 		return nil, fmt.Errorf("embedded: cannot start %d nodes", n)
 	}
