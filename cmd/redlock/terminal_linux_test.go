@@ -136,9 +136,9 @@ func (s *session) front() (group uint32) {
 
 // fg continues the job, which is all in one group or has this one to itself. The shell says
 // so before it gives the job the terminal, and what is typed in between is for the shell.
-func (s *session) fg(job uint32) {
+func (s *session) fg(job uint32, says string) {
 	s.Helper()
-	s.press("fg\n", "redlock run")
+	s.press("fg\n", says)
 	if !within(patience, func() bool { return s.front() == job }) {
 		s.Fatalf("the terminal is of group %d after fg, and the job is %d: %q", s.front(), job, s.said.String())
 	}
@@ -160,7 +160,7 @@ func TestJobControl(t *testing.T) {
 	job := s.front()
 	s.press("\x1a", "Stopped")
 	s.press("echo mine $((6*7))\n", "mine 42")
-	s.fg(job)
+	s.fg(job, "redlock run")
 	s.press("\x03", "got interrupt")
 	s.press("\x1a", "Stopped")
 	s.press("bg; sleep 0.1; echo mine $((6*8))\n", "mine 48")
@@ -197,7 +197,7 @@ func TestPipeline(t *testing.T) {
 	if stat, err := os.ReadFile("/proc/" + command + "/stat"); err != nil || !strings.Contains(string(stat), ") T ") {
 		t.Errorf("the command is not stopped: %q, %v", stat, err)
 	}
-	s.fg(job)
+	s.fg(job, "redlock run")
 	s.press("\x03", "$ ")
 	s.leave()
 }
@@ -214,10 +214,7 @@ func TestScriptIsInterrupted(t *testing.T) {
 	job := s.front()
 	s.press("\x1a", "Stopped")
 	s.press("echo mine $((6*7))\n", "mine 42")
-	s.press("fg\n", "bash")
-	if !within(patience, func() bool { return s.front() == job }) {
-		t.Fatalf("the terminal is of group %d after fg, and the job is %d", s.front(), job)
-	}
+	s.fg(job, "bash")
 	s.press("\x03", "$ ")
 	s.press("echo code $?\n", "code 130")
 	if strings.Contains(s.said.String(), "goes on") {
