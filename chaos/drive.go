@@ -91,16 +91,13 @@ func (d *driver) run() *History {
 		}
 	}
 	d.next = first
-	came := make([]chan struct{}, first)
+	d.came = make([]chan struct{}, first)
 	for i := range first {
-		came[i] = make(chan struct{})
+		d.came[i] = make(chan struct{})
 		d.faults.Go(func() {
-			defer close(came[i])
+			defer close(d.came[i])
 			d.enter(working, i)
 		})
-	}
-	if d.slow {
-		d.came = came
 	}
 	for _, f := range p.Faults {
 		d.faults.Go(func() { d.cause(working, f) })
@@ -169,7 +166,7 @@ func (d *driver) cause(ctx context.Context, f Fault) {
 	time.Sleep(time.Until(d.rec.start.Add(f.At)))
 	var c member
 	if f.Trouble.onClient() {
-		if i := f.Client - 1; i < len(d.came) {
+		if i := f.Client - 1; d.slow && i < len(d.came) {
 			<-d.came[i]
 		}
 		if c = d.client(f.Client); c == nil {

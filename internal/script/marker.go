@@ -1,12 +1,12 @@
 package script
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -47,14 +47,15 @@ func Settle(ctx context.Context, client *redis.Client) error {
 	if err != nil {
 		return err
 	}
-	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
-		if id, ok := strings.CutPrefix(lines.Text(), "run_id:"); ok {
-			now, err := client.Time(ctx).Result()
-			if err != nil {
-				return err
-			}
-			return client.Set(ctx, Marker, Settled(id, now), 0).Err()
-		}
+	about := make(facts.Facts)
+	about.Add(info)
+	id := about["run_id"]
+	if id == "" {
+		return fmt.Errorf("INFO server has no run_id: %q", info)
 	}
-	return fmt.Errorf("INFO server has no run_id: %q", info)
+	now, err := client.Time(ctx).Result()
+	if err != nil {
+		return err
+	}
+	return client.Set(ctx, Marker, Settled(id, now), 0).Err()
 }
