@@ -41,8 +41,9 @@ type redisServer struct {
 	pipe redis.Pipeliner
 	last time.Time // when it was last seen well
 
-	// Commands by op, used again for each batch: no allocation per request.
-	commands [opInspect + 1][]*redis.Cmd
+	// Commands by op and number of keys, used again for each batch: no allocation per
+	// request.
+	commands [opInspect + 1][mostReused][]*redis.Cmd
 	order    []redis.Cmder
 }
 
@@ -236,14 +237,18 @@ func parseMark(value any) (mark seam.Mark, err error) {
 
 func (s *redisServer) join() error { return s.prepare(context.Background(), s.conn) }
 
-// command gives one for a step in a batch. For a lock with one key, the arguments lie in
-// a slice of ours, so that the command can serve again in a later batch.
-func (s *redisServer) command(q *request, used *[opInspect + 1]int) *redis.Cmd {
-	if len(q.claim.keys) > 1 {
+// mostReused is up to how many keys a lock has whose commands serve again.
+const mostReused = 10
+
+// command gives one for a step in a batch. Its arguments lie in a slice of ours, so that it
+// can serve again in a later batch.
+func (s *redisServer) command(q *request, used *[opInspect + 1][mostReused]int) *redis.Cmd {
+	n := len(q.claim.keys) - 1
+	if n >= mostReused {
 		return redis.NewCmd(context.Background(), s.fill([]any{"evalsha"}, q)...)
 	}
-	all, k := &s.commands[q.step()], used[q.step()]
-	used[q.step()]++
+	all, k := &s.commands[q.step()][n], used[q.step()][n]
+	used[q.step()][n]++
 	if k == len(*all) {
 		args := s.fill([]any{"evalsha"}, q)
 		*all = append(*all, redis.NewCmd(context.Background(), args...))
@@ -305,7 +310,7 @@ var errUnasked = errors.New("no reply")
 
 // pipeline sends a batch and reads the replies.
 func (s *redisServer) pipeline(batch []*request) error {
-	var used [len(s.commands)]int
+	var used [len(s.commands)][mostReused]int
 	s.order = s.order[:0]
 	for _, q := range batch {
 		cmd := s.command(q, &used)

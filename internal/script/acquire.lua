@@ -58,13 +58,12 @@ local latest = ARGV[4] + 0
 if latest > 0 and clock() > latest then
   return {clock()}
 end
-local token, ticket, ways = ARGV[1], ARGV[6] + 0, ARGV[10]
-local locks = #ways
+local token, ticket = ARGV[1], ARGV[6] + 0
 
 -- refuse has whoever wants to wait do so, and gives the reply.
 local function refuse(reply)
   if ticket > 0 then
-    queueing().enter(ways, ARGV[7], ARGV[6], ARGV[8], ARGV[9])
+    queueing().enter(ARGV[10], ARGV[7], ARGV[6], ARGV[8], ARGV[9])
   end
   return reply
 end
@@ -84,44 +83,62 @@ local function another(key)
 end
 
 -- One look at all keys and queues, which are mostly not there, and one at the counters and
--- the marker.
-local looks, names, queues = {}, {}, {}
+-- the marker. (The tables begin as long as KEYS: one that grows from nothing costs as much
+-- as the command.)
+local looks, names, ways = {unpack(KEYS)}, {unpack(KEYS)}, {unpack(KEYS)}
+local locks = #ARGV[10]
 for i = 1, locks do
-  local key = KEYS[i]
-  names[2 * i - 1], names[2 * i], queues[i] = key .. ':fence', key .. ':below', key .. ':queue'
-  looks[2 * i - 1], looks[2 * i] = key, queues[i]
+  looks[locks + i], names[i], ways[i] = KEYS[i] .. ':queue', KEYS[i] .. ':fence', string.sub(ARGV[10], i, i)
+end
+for i = 1, locks do
+  names[locks + i] = KEYS[i] .. ':below'
 end
 names[2 * locks + 1] = KEYS[locks + 1]
-local busy = redis.call('EXISTS', unpack(looks)) > 0
-local mine, left = 0, {}
+local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
+
+-- What is there may be marks of others in the same folder, and nothing else: that is seen
+-- faster than who holds what.
+local left = {}
+for i = 1, there > 0 and locks or 0 do
+  if ways[i] == 'w' and redis.pcall('ZCOUNT', KEYS[i], '0', '(2e13') == 0 then
+    local ttl = redis.call('PTTL', KEYS[i])
+    if ttl > 0 then
+      left[i], there = ttl, there - 1
+    end
+  end
+end
+local busy, mine = there > 0, 0
+if busy then
+  looking()
+end
 for i = 1, busy and locks or 0 do
-  local way = string.sub(ways, i, i)
-  local who, rest, ttl = holder(KEYS[i], way, token)
+  local who, rest, ttl = holder(KEYS[i], ways[i], token)
   left[i] = ttl
   if who == true then
     mine = mine + 1
   elseif type(who) == 'table' then
     return who
-  elseif who and way == 'o' then
+  elseif who and ways[i] == 'o' then
     return refuse({rest, who, clock(), 0, another(KEYS[i - 1])})
   elseif who then
     return refuse({rest, who, clock()})
   end
 end
 
-local found = redis.call('MGET', unpack(names))
-local count, was = 0, {}
+local found = redis.call('MGET', unpack(names, 1, 2 * locks + (KEYS[locks + 1] and 1 or 0)))
+local count, alone = 0, false
 for i = 1, locks do
-  local key, way = KEYS[i], string.sub(ways, i, i)
-  local own, below = tonumber(found[2 * i - 1] or 0), tonumber(found[2 * i] or 0)
+  local way, own, below = ways[i], tonumber(found[i] or 0), tonumber(found[locks + i] or 0)
   if not own or not below then
-    return redis.error_reply('WRONGTYPE ' .. key .. (own and ':below' or ':fence') .. ' is no number: it cannot be the counter of ' .. key)
-  end
-  if way ~= 'w' and way ~= 'r' then
-    count = math.max(count, below)
+    return redis.error_reply('WRONGTYPE ' .. names[own and locks + i or i] .. ' is no number: it cannot be the counter of ' .. KEYS[i])
   end
   count = math.max(count, own)
-  was[i] = counter(key, way) == names[2 * i] and below or own
+  if way == 'w' or way == 'r' then
+    names[i], found[i] = names[locks + i], below
+  else
+    count = math.max(count, below)
+    found[i], alone = own, alone or not range[way]
+  end
 end
 if mine == locks then
   return {count, clock()}
@@ -137,9 +154,8 @@ local entries
 if busy and ticket >= 0 then
   local ahead = queueing().ahead
   for i = 1, locks do
-    local key, way = KEYS[i], string.sub(ways, i, i)
-    if way ~= 'o' then
-      local waiter, rest, member = ahead(queues[i], way, ARGV[7], ticket)
+    if ways[i] ~= 'o' then
+      local waiter, rest, member = ahead(looks[locks + i], ways[i], ARGV[7], ticket)
       if waiter then
         return refuse({rest, waiter, clock(), 0})
       elseif member then
@@ -151,30 +167,28 @@ if busy and ticket >= 0 then
 end
 
 local number, proposed = count, ARGV[3] + 0
-if string.find(ways, '[xo]') then
+if alone then
   number = math.max(math.min(math.max(proposed, clock() - 500000), clock() + 500000), count + 1)
 end
 for i = 1, locks do
-  local key, way = KEYS[i], string.sub(ways, i, i)
-  local name, from = counter(key, way), was[i]
+  local name, from = names[i], found[i]
   if number > from then
     if from > 0 and number ~= count + 1 and number % 3600000000 > number - from then
       redis.call('INCRBY', name, number - from)
     elseif not redis.call('SET', name, number, 'PX', 90000000, from > 0 and 'XX' or 'NX') then
-      return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. key)
+      return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. KEYS[i])
     end
   end
 end
 for i = 1, locks do
-  local key, way = KEYS[i], string.sub(ways, i, i)
-  hold(key, way, token, ARGV[2], left[i])
+  hold(KEYS[i], ways[i], token, ARGV[2], left[i])
 end
 if entries then
   for i, member in pairs(entries) do
-    redis.call('ZREM', queues[i], member)
+    redis.call('ZREM', looks[locks + i], member)
   end
 end
-if ARGV[11] ~= '0' and redis.call('EXISTS', queues[locks - 1]) == 1 then
+if ARGV[11] ~= '0' and redis.call('EXISTS', looks[2 * locks - 1]) == 1 then
   local slot = another(KEYS[locks - 1])
   if slot > 0 then
     queueing().wake(KEYS[locks - 1], 'l', slot)

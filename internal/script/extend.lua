@@ -13,6 +13,7 @@
 -- made again here: the caller must know which nodes were filled up anew, since
 -- those say nothing about the time in between. The node's marker is not asked: a
 -- key that is still mine was not forgotten.
+looking()
 local left = {}
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)

@@ -18,12 +18,8 @@
 --
 -- The scripts get the ways as a word with a letter for each key.
 
--- bars has, for each way to hold a key, those that it does not go together with.
-local bars = {x = 'xslwr', o = 'xslwr', s = 'xlw', l = 'xswr', w = 'xsl', r = 'xl'}
+-- range is where the scores begin of those who are in a set.
 local range = {s = 0, l = 1e13, w = 2e13, r = 3e13}
-
--- span is where the scores are of all who are in the way, where their ranges lie together.
-local span = {s = {1e13, 3e13}, w = {0, 2e13}, r = {1e13, 2e13}}
 
 -- clock is the node's time, in microseconds, and millis in whole milliseconds, by which
 -- Redis expires keys. It is asked once in a script, and only by those who need it: it
@@ -40,73 +36,87 @@ local function millis()
   return math.floor(clock() / 1000)
 end
 
--- other gives who has a key alone, or whatever else keeps it from being a set that we
--- know: the error to be returned.
-local function other(key, token)
-  local value = redis.pcall('GET', key)
-  if type(value) ~= 'string' then
-    return value or nil
-  elseif value == token then
-    return true
-  end
-  return value, redis.call('PTTL', key)
-end
+-- looking defines holder, and bars, which has for each way to hold a key those that it does
+-- not go together with. Mostly there is nothing to look at, so it is only done then.
+local holder, bars
+local function looking()
+  bars = {x = 'xslwr', o = 'xslwr', s = 'xlw', l = 'xswr', w = 'xsl', r = 'xl'}
 
--- holder gives who is in the way of holding a key like this, and for how many
--- milliseconds yet; true if the token is there itself; nil if it is free; and an error
--- to be returned if it is no lock. Third, how long a set has to live that is there.
-local function holder(key, way, token)
-  local score = false
-  if range[way] then
-    score = redis.pcall('ZSCORE', key, token)
-    if type(score) == 'table' then
-      return other(key, token)
+  -- span is where the scores are of all who are in the way, where their ranges lie together.
+  local span = {s = {1e13, 3e13}, w = {0, 2e13}, r = {1e13, 2e13}}
+
+  -- other gives who has a key alone, or whatever else keeps it from being a set that we
+  -- know: the error to be returned.
+  local function other(key, token)
+    local value = redis.pcall('GET', key)
+    if type(value) ~= 'string' then
+      return value or nil
+    elseif value == token then
+      return true
     end
-  else
-    local who, rest = other(key, token)
-    if type(who) ~= 'table' then
-      return who, rest
+    return value, redis.call('PTTL', key)
+  end
+
+  -- holder gives who is in the way of holding a key like this, and for how many
+  -- milliseconds yet; true if the token is there itself; nil if it is free; and an error
+  -- to be returned if it is no lock. Third, how long a set has to live that is there.
+  holder = function(key, way, token)
+    local score = false
+    if range[way] then
+      score = redis.pcall('ZSCORE', key, token)
+      if type(score) == 'table' then
+        return other(key, token)
+      end
+    else
+      local who, rest = other(key, token)
+      if type(who) ~= 'table' then
+        return who, rest
+      end
     end
-  end
-  local left = redis.call('PTTL', key)
-  if left == -2 then
-    return nil
-  elseif left == -1 then
-    return redis.error_reply('WRONGTYPE ' .. key .. ' is a set without a TTL, and no lock')
-  end
-  if score then
-    local deadline = score - range[way]
-    if deadline >= millis() and deadline < 1e13 then
-      return true, nil, left
+    local left = redis.call('PTTL', key)
+    if left == -2 then
+      return nil
+    elseif left == -1 then
+      return redis.error_reply('WRONGTYPE ' .. key .. ' is a set without a TTL, and no lock')
     end
-  end
-  if span[way] and redis.call('ZCOUNT', key, span[way][1], '(' .. span[way][2]) == 0 then
+    if score then
+      local deadline = score - range[way]
+      if deadline >= millis() and deadline < 1e13 then
+        return true, nil, left
+      end
+    end
+    if span[way] and redis.call('ZCOUNT', key, span[way][1], '(' .. span[way][2]) == 0 then
+      return nil, nil, left
+    end
+    for bar in string.gmatch(bars[way], '[^x]') do
+      local last = redis.call('ZREVRANGEBYSCORE', key, range[bar] + 9999999999999, range[bar] + millis(), 'WITHSCORES', 'LIMIT', 0, 1)
+      if last[1] then
+        return last[1], last[2] - range[bar] - millis(), left
+      end
+    end
     return nil, nil, left
   end
-  for bar in string.gmatch(bars[way], '[^x]') do
-    local last = redis.call('ZREVRANGEBYSCORE', key, range[bar] + 9999999999999, range[bar] + millis(), 'WITHSCORES', 'LIMIT', 0, 1)
-    if last[1] then
-      return last[1], last[2] - range[bar] - millis(), left
-    end
-  end
-  return nil, nil, left
 end
 
--- hold has a token at a key from now on for its TTL, in milliseconds. Of a set that has so
--- long to live (nil: it is not there), those are dropped who do not count any more: their
--- scores are strictly below now.
+-- hold has a token at a key from now on for its TTL, in milliseconds, which is the same for
+-- all keys: so the large numbers are made text once, and not by each command. Of a set that
+-- has so long to live (nil: it is not there), those are dropped who do not count any more:
+-- their scores are strictly below now.
+local scores, deadline = {}, nil
 local function hold(key, way, token, ttl, left)
   local from = range[way]
   if not from then
     redis.call('SET', key, token, 'PX', ttl)
     return
   end
-  redis.call('ZADD', key, from + millis() + ttl, token)
+  deadline = deadline or string.format('%.0f', millis() + ttl)
+  scores[way] = scores[way] or string.format('%.0f', from + millis() + ttl)
+  redis.call('ZADD', key, scores[way], token)
   if left then
     redis.call('ZREMRANGEBYSCORE', key, from, '(' .. string.format('%.0f', from + millis()))
   end
   if not left or left < ttl + 0 then
-    redis.call('PEXPIREAT', key, millis() + ttl)
+    redis.call('PEXPIREAT', key, deadline)
   end
 end
 

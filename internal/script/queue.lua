@@ -20,6 +20,10 @@
 -- queueing gives what there is to do with a queue, which is mostly not there: so it is
 -- only defined when it is wanted.
 local function queueing()
+  if not bars then
+    looking()
+  end
+
   -- clash reports whether who wants to hold a key one way has to wait for an earlier one
   -- who wants to hold it another way. Those who want slots do, since there may be one only.
   local function clash(one, other)
@@ -120,24 +124,17 @@ end
 -- those are woken whose turn it is. A mark in a set that did not count any more is given
 -- back like one that did: the holder knows by his own clock.
 local function giveBack(ways, token, slot, again)
-  local count, dropped, queues, who, rest = 0, {}, {}
+  local count, dropped, queues = 0, {unpack(KEYS)}, {unpack(KEYS)}
   for i = 1, #ways do
-    local key, way = KEYS[i], string.sub(ways, i, i)
+    local key = KEYS[i]
     queues[i] = key .. ':queue'
-    local done = range[way] and redis.pcall('ZREM', key, token)
-    if not range[way] and redis.pcall('GET', key) == token then
-      done = redis.call('DEL', key)
-    end
-    dropped[i] = done == 1
-    if dropped[i] then
-      count = count + 1
+    if range[string.sub(ways, i, i)] then
+      dropped[i] = redis.pcall('ZREM', key, token)
     else
-      local has, left = holder(key, way, token)
-      if has == true then
-        return done -- the server takes no writes
-      elseif has then
-        who, rest = has, left
-      end
+      dropped[i] = redis.pcall('GET', key) == token and redis.call('DEL', key)
+    end
+    if dropped[i] == 1 then
+      count = count + 1
     end
   end
   if again and count > 0 then
@@ -147,14 +144,28 @@ local function giveBack(ways, token, slot, again)
     local wake = queueing().wake
     for i = 1, #ways do
       local way = string.sub(ways, i, i)
-      if dropped[i] and way ~= 'o' then
+      if dropped[i] == 1 and way ~= 'o' then
         wake(KEYS[i], way, slot, not range[way]) -- what was held alone is free
       end
     end
   end
   if count == #ways then
     return 1
-  elseif type(who) == 'table' then
+  end
+  looking()
+  local who, rest
+  for i = 1, #ways do
+    local has, left = false, nil
+    if dropped[i] ~= 1 then
+      has, left = holder(KEYS[i], string.sub(ways, i, i), token)
+    end
+    if has == true then
+      return dropped[i] -- the server takes no writes
+    elseif has then
+      who, rest = has, left
+    end
+  end
+  if type(who) == 'table' then
     return who
   elseif who then
     return {rest, who}

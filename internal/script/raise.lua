@@ -11,6 +11,7 @@
 -- that is past the number says no, for it may belong to a later grant of ours that
 -- a copy of this request knows nothing of. That of a key which others may hold, too, or
 -- something below it, may be past it at any time.
+looking()
 local number, behind = ARGV[2] + 0, {}
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
