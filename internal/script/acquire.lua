@@ -128,16 +128,20 @@ end
 local found = redis.call('MGET', unpack(names, 1, 2 * locks + (KEYS[locks + 1] and 1 or 0)))
 local count, alone = 0, false
 for i = 1, locks do
-  local way, own, below = ways[i], tonumber(found[i] or 0), tonumber(found[locks + i] or 0)
-  if not own or not below then
-    return redis.error_reply('WRONGTYPE ' .. names[own and locks + i or i] .. ' is no number: it cannot be the counter of ' .. KEYS[i])
+  local own, below = found[i] and tonumber(found[i]), found[locks + i] and tonumber(found[locks + i])
+  if own == nil or below == nil then
+    return redis.error_reply('WRONGTYPE ' .. names[own == nil and i or locks + i] .. ' is no number: it cannot be the counter of ' .. KEYS[i])
   end
-  count = math.max(count, own)
-  if way == 'w' or way == 'r' then
-    names[i], found[i] = names[locks + i], below
+  if own and own > count then
+    count = own
+  end
+  if ways[i] == 'w' or ways[i] == 'r' then
+    names[i], found[i] = names[locks + i], below or 0
   else
-    count = math.max(count, below)
-    found[i], alone = own, alone or not range[way]
+    found[i], alone = own or 0, alone or not range[ways[i]]
+    if below and below > count then
+      count = below
+    end
   end
 end
 if mine == locks then
@@ -168,7 +172,8 @@ end
 
 local number, proposed = count, ARGV[3] + 0
 if alone then
-  number = math.max(math.min(math.max(proposed, clock() - 500000), clock() + 500000), count + 1)
+  local time = clock()
+  number = math.max(math.min(math.max(proposed, time - 500000), time + 500000), count + 1)
 end
 for i = 1, locks do
   local name, from = names[i], found[i]

@@ -15,6 +15,8 @@ var (
 	kinds string
 	//go:embed queue.lua
 	queue string
+	//go:embed give.lua
+	give string
 	//go:embed acquire_usual.lua
 	acquireUsual string
 	//go:embed acquire.lua
@@ -48,9 +50,9 @@ type Script struct{ Source, Hash string }
 var (
 	Raise   = hashed(bare(kinds + raise))
 	Extend  = hashed(bare(extendUsual + kinds + extend))
-	Release = hashed(bare(releaseUsual + kinds + queue + release))
+	Release = hashed(bare(releaseUsual + kinds + queue + give + release))
 	Leave   = hashed(bare(kinds + queue + leave))
-	Yield   = hashed(bare(kinds + queue + yield))
+	Yield   = hashed(bare(kinds + queue + give + yield))
 	Inspect = hashed(bare(inspect))
 )
 
