@@ -28,7 +28,7 @@ func plainScripts() variant {
 	return variant{contender.Plain, func(string) (map[string][]byte, error) {
 		return map[string][]byte{
 			"acquire.lua": plainAcquire, "release.lua": plainRelease,
-			"acquire_usual.lua": nil, "release_usual.lua": nil, "kinds.lua": nil, "queue.lua": nil,
+			"acquire_usual.lua": nil, "release_usual.lua": nil, "kinds.lua": nil, "queue.lua": nil, "give.lua": nil,
 		}, nil
 	}}
 }
@@ -39,7 +39,7 @@ type cut struct{ from, to string }
 // queueCuts are what the scripts do about the queue. What is sent to them stays.
 var queueCuts = map[string][]cut{
 	"acquire_usual.lua": {{", queue", ""}},
-	"release_usual.lua": {{" and redis.call('EXISTS', KEYS[1] .. ':queue')", "== 0"}},
+	"release_usual.lua": {{" = redis.call('EXISTS'", "== 1"}},
 }
 
 // queueless has the library's own scripts less the queue.

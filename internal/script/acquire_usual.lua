@@ -1,8 +1,7 @@
 -- acquire, the usual cases: one key that is wanted alone or shared, and no number that is
 -- ahead of the time. It is free, and nobody waits, or who wants it is the first; or others
--- share it, and nobody waits; or another has it alone, and who asks will not wait, or has
--- not waited yet. This is put before the rest of acquire, which finds out all else, and does
--- the same at half the cost.
+-- share it, and nobody waits; or another has it alone. This is put before the rest of
+-- acquire, which finds out all else, and does the same at half the cost.
 local way = ARGV[10]
 if way == 'x' or way == 's' then
   local key, fence = KEYS[1], KEYS[1] .. ':fence'
@@ -20,16 +19,18 @@ if way == 'x' or way == 's' then
   elseif there > 1 and way == 'x' then
     local holder = redis.pcall('GET', key)
     if type(holder) == 'string' and holder ~= ARGV[1] then
-      local waits = ARGV[6] + 0 > 0
-      if waits and (there == 2 or not redis.call('ZRANGEBYSCORE', queue, ARGV[6], ARGV[6])[1]) then
+      if ARGV[6] + 0 > 0 then
+        local waiter = ARGV[7] .. ' '
+        for _, member in ipairs(there == 3 and redis.call('ZRANGEBYSCORE', queue, ARGV[6], ARGV[6]) or {}) do
+          if string.sub(member, 1, #waiter) == waiter then
+            redis.call('ZREM', queue, member)
+          end
+        end
         local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[8])
-        redis.pcall('ZADD', queue, ARGV[6], ARGV[7] .. ' ' .. deadline .. ' x ' .. ARGV[9])
+        redis.pcall('ZADD', queue, ARGV[6], waiter .. deadline .. ' x ' .. ARGV[9])
         redis.pcall('PEXPIRE', queue, 60000)
-        waits = false
       end
-      if not waits then
-        return {redis.call('PTTL', key), holder, now}
-      end
+      return {redis.call('PTTL', key), holder, now}
     end
   elseif there == 2 then
     -- Nobody has a slot, or something below it alone (the ranges of kinds.lua), and this
