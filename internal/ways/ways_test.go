@@ -31,7 +31,7 @@ func TestAsTheScriptSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := func(name string) map[string]string {
-		text := regexp.MustCompile(`local ` + name + ` = \{(.*)\}`).FindSubmatch(script)
+		text := regexp.MustCompile(`(?m)^ *(?:local )?` + name + ` = \{(.*)\}`).FindSubmatch(script)
 		if text == nil {
 			t.Fatalf("kinds.lua has no %s", name)
 		}
