@@ -88,7 +88,7 @@ func TestFencesOfKinds(t *testing.T) {
 				lockers := []*redlock.Locker{open(t, b.Clients(), &right), open(t, b.Clients(), &opts)}
 				var held []*redlock.Lock
 				troubled := -1
-				for range cycles(120) {
+				for range cycles(200) {
 					if tt.trouble != nil && lots.IntN(3) == 0 {
 						if troubled >= 0 {
 							tt.end(b, troubled, lockers[0])
@@ -111,7 +111,7 @@ func TestFencesOfKinds(t *testing.T) {
 					time.Sleep(time.Duration(lots.IntN(int(time.Millisecond))))
 				}
 				t.Logf("%d locks, of which %d pairs were compared", len(r.past), r.compared)
-				if len(r.past) < cycles(120)/4 || r.compared < len(r.past) {
+				if len(r.past) < cycles(200)/4 || r.compared < len(r.past) {
 					t.Error("there is not enough to compare")
 				}
 			})
