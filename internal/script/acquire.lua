@@ -97,7 +97,7 @@ names[2 * locks + 1] = KEYS[locks + 1]
 local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
 
 -- What is there may be marks of others in the same folder, and nothing else: that is seen
--- faster than who holds what.
+-- faster than who holds what. (The ranges of kinds.lua: nobody shares it, or has a slot.)
 local left = {}
 for i = 1, there > 0 and locks or 0 do
   if ways[i] == 'w' and redis.pcall('ZCOUNT', KEYS[i], '0', '(2e13') == 0 then

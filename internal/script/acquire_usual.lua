@@ -19,7 +19,7 @@ if way == 'x' or way == 's' then
   elseif there > 1 and way == 'x' then
     local holder = redis.pcall('GET', key)
     if type(holder) == 'string' and holder ~= ARGV[1] then
-      if ARGV[6] + 0 > 0 then
+      if ARGV[6] + 0 > 0 then -- he is put in the queue as enter does (queue.lua)
         local waiter = ARGV[7] .. ' '
         for _, member in ipairs(there == 3 and redis.call('ZRANGEBYSCORE', queue, ARGV[6], ARGV[6]) or {}) do
           if string.sub(member, 1, #waiter) == waiter then

@@ -40,6 +40,9 @@ end
 -- not go together with. Mostly there is nothing to look at, so it is only done then.
 local holder, bars
 local function looking()
+  if bars then
+    return
+  end
   bars = {x = 'xslwr', o = 'xslwr', s = 'xlw', l = 'xswr', w = 'xsl', r = 'xl'}
 
   -- span is where the scores are of all who are in the way, where their ranges lie together.

@@ -20,9 +20,7 @@
 -- queueing gives what there is to do with a queue, which is mostly not there: so it is
 -- only defined when it is wanted.
 local function queueing()
-  if not bars then
-    looking()
-  end
+  looking()
 
   -- clash reports whether who wants to hold a key one way has to wait for an earlier one
   -- who wants to hold it another way. Those who want slots do, since there may be one only.

@@ -13,6 +13,7 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
       redis.call('DEL', key)
       return 1
     end
+    -- Who is alive is as line has it, and who is told as wake (queue.lua).
     local first = redis.pcall('ZRANGE', queue, 0, 0)[1] or ''
     local process, number, deadline = string.match(first, '^(%S+)%.(%d+) (%d+) x ')
     if process then
