@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"iter"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,32 +71,31 @@ func folders(separator, name string) iter.Seq[string] {
 // themselves like this, except for one that lies in another; and the folders above
 // them.
 func lay(separator string, names []string, way ways.Way) (keys []string, held string) {
-	hold := make(map[string]ways.Way)
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	named := func(key string) bool {
+		_, is := slices.BinarySearch(names, key)
+		return is
+	}
 	for _, name := range names {
-		hold[name] = way
-	}
-	above := ways.Write
-	if way == ways.Shared {
-		above = ways.Read
-	}
-	for _, name := range slices.Sorted(maps.Keys(hold)) { // a folder comes before what lies in it
-		for folder := range folders(separator, name) {
-			if hold[folder] == way {
-				delete(hold, name)
-			}
-		}
-		if hold[name] == 0 {
-			continue
-		}
-		for folder := range folders(separator, name) {
-			hold[folder] = above
+		above := slices.Collect(folders(separator, name))
+		if !slices.ContainsFunc(above, named) {
+			keys = append(append(keys, above...), name)
 		}
 	}
-	keys = slices.Sorted(maps.Keys(hold))
-	for _, key := range keys {
-		held += string(hold[key])
+	slices.Sort(keys)
+	keys = slices.Compact(keys)
+	letters := make([]byte, len(keys))
+	for i, key := range keys {
+		switch {
+		case named(key):
+			letters[i] = byte(way)
+		case way == ways.Shared:
+			letters[i] = byte(ways.Read)
+		default:
+			letters[i] = byte(ways.Write)
+		}
 	}
-	return keys, held
+	return keys, string(letters)
 }
 
 // normal gives a name as we know it: of a path, without a separator at its beginning or

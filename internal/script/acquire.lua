@@ -83,15 +83,15 @@ local function another(key)
 end
 
 -- One look at all keys and queues, which are mostly not there, and one at the counters and
--- the marker. (The tables begin as long as KEYS: one that grows from nothing costs as much
--- as the command.)
-local looks, names, ways = {unpack(KEYS)}, {unpack(KEYS)}, {unpack(KEYS)}
+-- the marker. (The tables begin with room for a path of five: one that grows from nothing
+-- costs as much as a command.)
 local locks = #ARGV[10]
+local looks, names, ways = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {unpack(KEYS)}
 for i = 1, locks do
-  looks[locks + i], names[i], ways[i] = KEYS[i] .. ':queue', KEYS[i] .. ':fence', string.sub(ARGV[10], i, i)
-end
-for i = 1, locks do
-  names[locks + i] = KEYS[i] .. ':below'
+  local key = KEYS[i]
+  looks[i], looks[locks + i] = key, key .. ':queue'
+  names[i], names[locks + i] = key .. ':fence', key .. ':below'
+  ways[i] = string.sub(ARGV[10], i, i)
 end
 names[2 * locks + 1] = KEYS[locks + 1]
 local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
@@ -138,7 +138,7 @@ for i = 1, locks do
   if ways[i] == 'w' or ways[i] == 'r' then
     names[i], found[i] = names[locks + i], below or 0
   else
-    found[i], alone = own or 0, alone or not range[ways[i]]
+    found[i], alone = own or 0, alone or ways[i] == 'x' or ways[i] == 'o'
     if below and below > count then
       count = below
     end
@@ -175,11 +175,15 @@ if alone then
   local time = clock()
   number = math.max(math.min(math.max(proposed, time - 500000), time + 500000), count + 1)
 end
+local step, text -- they are mostly as far behind, one and all
 for i = 1, locks do
   local name, from = names[i], found[i]
   if number > from then
     if from > 0 and number ~= count + 1 and number % 3600000000 > number - from then
-      redis.call('INCRBY', name, number - from)
+      if step ~= number - from then
+        step, text = number - from, string.format('%.0f', number - from)
+      end
+      redis.call('INCRBY', name, text)
     elseif not redis.call('SET', name, number, 'PX', 90000000, from > 0 and 'XX' or 'NX') then
       return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. KEYS[i])
     end

@@ -7,12 +7,12 @@
 local function giveBack(ways, token, slot, again)
   local count, dropped, queues = 0, {unpack(KEYS)}, {unpack(KEYS)}
   for i = 1, #ways do
-    local key = KEYS[i]
+    local key, way = KEYS[i], string.sub(ways, i, i)
     queues[i] = key .. ':queue'
-    if range[string.sub(ways, i, i)] then
-      dropped[i] = redis.pcall('ZREM', key, token)
-    else
+    if way == 'x' or way == 'o' then
       dropped[i] = redis.pcall('GET', key) == token and redis.call('DEL', key)
+    else
+      dropped[i] = redis.pcall('ZREM', key, token)
     end
     if dropped[i] == 1 then
       count = count + 1
@@ -26,7 +26,7 @@ local function giveBack(ways, token, slot, again)
     for i = 1, #ways do
       local way = string.sub(ways, i, i)
       if dropped[i] == 1 and way ~= 'o' then
-        wake(KEYS[i], way, slot, not range[way]) -- what was held alone is free
+        wake(KEYS[i], way, slot, way == 'x') -- what was held alone is free
       end
     end
   end

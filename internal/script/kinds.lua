@@ -18,12 +18,8 @@
 --
 -- The scripts get the ways as a word with a letter for each key.
 
--- range is where the scores begin of those who are in a set.
-local range = {s = 0, l = 1e13, w = 2e13, r = 3e13}
-
--- clock is the node's time, in microseconds, and millis in whole milliseconds, by which
--- Redis expires keys. It is asked once in a script, and only by those who need it: it
--- costs as much as four other commands.
+-- clock is the node's time, in microseconds. It is asked once in a script, and only by
+-- those who need it: it costs as much as four other commands.
 local now
 local function clock()
   if not now then
@@ -32,18 +28,23 @@ local function clock()
   end
   return now
 end
-local function millis()
-  return math.floor(clock() / 1000)
-end
 
--- looking defines holder, and bars, which has for each way to hold a key those that it does
--- not go together with. Mostly there is nothing to look at, so it is only done then.
-local holder, bars
+-- looking defines what there is to look with at keys that are there, which is mostly none,
+-- and then to define it would cost as much as the commands: bars has for each way to hold a
+-- key those that it does not go together with; range is where the scores begin of those who
+-- are in a set.
+local bars, range, holder, counter
 local function looking()
   if bars then
     return
   end
   bars = {x = 'xslwr', o = 'xslwr', s = 'xlw', l = 'xswr', w = 'xsl', r = 'xl'}
+  range = {s = 0, l = 1e13, w = 2e13, r = 3e13}
+
+  -- millis is the node's time in whole milliseconds, by which Redis expires keys.
+  local function millis()
+    return math.floor(clock() / 1000)
+  end
 
   -- span is where the scores are of all who are in the way, where their ranges lie together.
   local span = {s = {1e13, 3e13}, w = {0, 2e13}, r = {1e13, 2e13}}
@@ -99,35 +100,34 @@ local function looking()
     end
     return nil, nil, left
   end
+
+  -- counter gives the name of the one that has the number of whoever holds a key like
+  -- this: its own, or that of what lies below it.
+  counter = function(key, way)
+    if way == 'w' or way == 'r' then
+      return key .. ':below'
+    end
+    return key .. ':fence'
+  end
 end
 
 -- hold has a token at a key from now on for its TTL, in milliseconds, which is the same for
--- all keys: so the large numbers are made text once, and not by each command. Of a set that
--- has so long to live (nil: it is not there), those are dropped who do not count any more:
--- their scores are strictly below now.
-local scores, deadline = {}, nil
+-- all keys: so its deadline is made text once, and not by each command; the ranges differ in
+-- the digit before it. Of a set that has so long to live (nil: it is not there), those are
+-- dropped who do not count any more: their scores are strictly below now.
+local deadline
 local function hold(key, way, token, ttl, left)
-  local from = range[way]
-  if not from then
+  if way == 'x' or way == 'o' then
     redis.call('SET', key, token, 'PX', ttl)
     return
   end
-  deadline = deadline or string.format('%.0f', millis() + ttl)
-  scores[way] = scores[way] or string.format('%.0f', from + millis() + ttl)
-  redis.call('ZADD', key, scores[way], token)
+  local digit = way == 'w' and '2' or way == 'r' and '3' or way == 'l' and '1' or '0'
+  deadline = deadline or string.format('%013.0f', math.floor(clock() / 1000) + ttl)
+  redis.call('ZADD', key, digit .. deadline, token)
   if left then
-    redis.call('ZREMRANGEBYSCORE', key, from, '(' .. string.format('%.0f', from + millis()))
+    redis.call('ZREMRANGEBYSCORE', key, digit .. '0000000000000', '(' .. digit .. string.format('%013.0f', math.floor(clock() / 1000)))
   end
   if not left or left < ttl + 0 then
-    redis.call('PEXPIREAT', key, deadline)
+    redis.call('PEXPIRE', key, ttl)
   end
-end
-
--- counter gives the name of the one that has the number of whoever holds a key like
--- this: its own, or that of what lies below it.
-local function counter(key, way)
-  if way == 'w' or way == 'r' then
-    return key .. ':below'
-  end
-  return key .. ':fence'
 end

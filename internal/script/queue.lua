@@ -75,7 +75,7 @@ local function queueing()
   -- enter has a waiter in the queues of all keys for his lease from now on. That a node
   -- cannot note him down (it is full, or takes no writes) is no reason not to answer.
   local function enter(ways, waiter, ticket, lease, owner)
-    local deadline = string.format('%.0f', millis() + lease)
+    local deadline = string.format('%.0f', math.floor(clock() / 1000) + lease)
     for i = 1, #ways do
       local key, way = KEYS[i], string.sub(ways, i, i)
       if way ~= 'o' then
