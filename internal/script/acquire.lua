@@ -60,28 +60,6 @@ if latest > 0 and clock() > latest then
 end
 local token, ticket = ARGV[1], ARGV[6] + 0
 
--- refuse has whoever wants to wait do so, and gives the reply.
-local function refuse(reply)
-  if ticket > 0 then
-    queueing().enter(ARGV[10], ARGV[7], ARGV[6], ARGV[8], ARGV[9])
-  end
-  return reply
-end
-
--- another gives a slot that is free; 0: there is none. They are numbered from 1.
-local function another(key)
-  local slots = {}
-  for i = 1, ARGV[11] + 0 do
-    slots[i] = key .. ':slot:' .. i
-  end
-  for i, holds in ipairs(redis.call('MGET', unpack(slots))) do
-    if not holds then
-      return i
-    end
-  end
-  return 0
-end
-
 -- One look at all keys and queues, which are mostly not there, and one at the counters and
 -- the marker. (The tables begin with room for a path of five: one that grows from nothing
 -- costs as much as a command.)
@@ -96,11 +74,13 @@ end
 names[2 * locks + 1] = KEYS[locks + 1]
 local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
 
--- What is there may be marks of others in the same folder, and nothing else: that is seen
--- faster than who holds what. (The ranges of kinds.lua: nobody shares it, or has a slot.)
-local left = {}
+-- What is there may be marks of others in the same folder that all count, and nothing else:
+-- that is seen faster than who holds what. (The ranges of kinds.lua: nobody shares it, or has
+-- a slot, and no mark is of before now.)
+local left, before = {}, nil
 for i = 1, there > 0 and locks or 0 do
-  if ways[i] == 'w' and redis.pcall('ZCOUNT', KEYS[i], '0', '(2e13') == 0 then
+  before = before or '(2' .. string.format('%013.0f', math.floor(clock() / 1000))
+  if ways[i] == 'w' and redis.pcall('ZCOUNT', KEYS[i], '0', before) == 0 then
     local ttl = redis.call('PTTL', KEYS[i])
     if ttl > 0 then
       left[i], there = ttl, there - 1
@@ -108,8 +88,31 @@ for i = 1, there > 0 and locks or 0 do
   end
 end
 local busy, mine = there > 0, 0
+local refuse, another
 if busy then
   looking()
+
+  -- refuse has whoever wants to wait do so, and gives the reply.
+  refuse = function(reply)
+    if ticket > 0 then
+      queueing().enter(ARGV[10], ARGV[7], ARGV[6], ARGV[8], ARGV[9])
+    end
+    return reply
+  end
+
+  -- another gives a slot that is free; 0: there is none. They are numbered from 1.
+  another = function(key)
+    local slots = {}
+    for i = 1, ARGV[11] + 0 do
+      slots[i] = key .. ':slot:' .. i
+    end
+    for i, holds in ipairs(redis.call('MGET', unpack(slots))) do
+      if not holds then
+        return i
+      end
+    end
+    return 0
+  end
 end
 for i = 1, busy and locks or 0 do
   local who, rest, ttl = holder(KEYS[i], ways[i], token)
@@ -126,20 +129,28 @@ for i = 1, busy and locks or 0 do
 end
 
 local found = redis.call('MGET', unpack(names, 1, 2 * locks + (KEYS[locks + 1] and 1 or 0)))
-local count, alone = 0, false
-for i = 1, locks do
-  local own, below = found[i] and tonumber(found[i]), found[locks + i] and tonumber(found[locks + i])
-  if own == nil or below == nil then
-    return redis.error_reply('WRONGTYPE ' .. names[own == nil and i or locks + i] .. ' is no number: it cannot be the counter of ' .. KEYS[i])
+local count, alone, text, value = 0, false, nil, nil
+for i = 1, 2 * locks do
+  if found[i] then
+    if found[i] ~= text then -- they mostly say the same, one and all
+      text, value = found[i], tonumber(found[i])
+      if not value then
+        return redis.error_reply('WRONGTYPE ' .. names[i] .. ' is no number: it cannot be the counter of ' .. KEYS[(i - 1) % locks + 1])
+      end
+    end
+    found[i] = value
   end
-  if own and own > count then
+end
+for i = 1, locks do
+  local own, below = found[i] or 0, found[locks + i] or 0
+  if own > count then
     count = own
   end
   if ways[i] == 'w' or ways[i] == 'r' then
-    names[i], found[i] = names[locks + i], below or 0
+    names[i], found[i] = names[locks + i], below
   else
-    found[i], alone = own or 0, alone or ways[i] == 'x' or ways[i] == 'o'
-    if below and below > count then
+    found[i], alone = own, alone or ways[i] == 'x' or ways[i] == 'o'
+    if below > count then
       count = below
     end
   end
@@ -190,7 +201,7 @@ for i = 1, locks do
   end
 end
 for i = 1, locks do
-  hold(KEYS[i], ways[i], token, ARGV[2], left[i])
+  hold(KEYS[i], ways[i], token, ARGV[2], left[i], not busy)
 end
 if entries then
   for i, member in pairs(entries) do

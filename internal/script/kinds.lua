@@ -114,9 +114,10 @@ end
 -- hold has a token at a key from now on for its TTL, in milliseconds, which is the same for
 -- all keys: so its deadline is made text once, and not by each command; the ranges differ in
 -- the digit before it. Of a set that has so long to live (nil: it is not there), those are
--- dropped who do not count any more: their scores are strictly below now.
+-- dropped who do not count any more, unless it is known that there are none (fresh): their
+-- scores are strictly below now.
 local deadline
-local function hold(key, way, token, ttl, left)
+local function hold(key, way, token, ttl, left, fresh)
   if way == 'x' or way == 'o' then
     redis.call('SET', key, token, 'PX', ttl)
     return
@@ -124,7 +125,7 @@ local function hold(key, way, token, ttl, left)
   local digit = way == 'w' and '2' or way == 'r' and '3' or way == 'l' and '1' or '0'
   deadline = deadline or string.format('%013.0f', math.floor(clock() / 1000) + ttl)
   redis.call('ZADD', key, digit .. deadline, token)
-  if left then
+  if left and not fresh then
     redis.call('ZREMRANGEBYSCORE', key, digit .. '0000000000000', '(' .. digit .. string.format('%013.0f', math.floor(clock() / 1000)))
   end
   if not left or left < ttl + 0 then
