@@ -172,7 +172,7 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Kinds of locks.
 	{"no mark on the folders above", []edit{
-		{"kinds.go", "\t\t\thold[folder] = above\n", "\t\t\t_, _ = folder, above\n"},
+		{"kinds.go", "append(append(keys, above...), name)", "append(keys, name)"},
 	}, "model", "kinds", 200},
 	{"readers of a folder are not in the way of writers below it", []edit{
 		{"internal/ways/ways.go", "Shared: \"xlw\"", "Shared: \"xl\""},
