@@ -68,7 +68,7 @@ exec redlock prepare
 exec redlock run --key k -- echo done
 stdout '\Adone\n\z'
 ! stderr .
-start holder redlock run --key k/a --separator / -- child polite
+start holder redlock run --key k/a/b --separator / -- child polite
 await holder 'ready'
 start waiter redlock run --key k --separator / -- echo mine
 await waiter 'waiting for "k"'

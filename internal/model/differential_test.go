@@ -241,21 +241,28 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 }
 
 func TestModelIsLikeRedis(t *testing.T) {
-	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
-	seen := make(map[string]int)
-	try := func(all []step) {
-		client.FlushAll(t.Context())
-		client.ScriptFlush(t.Context())
-		_, mark, ours := modelSubject(t)
-		compare(t, all, teller{}, ours, redisSubject(t, client, mark), seen)
+	for name, args := range map[string][]string{"as it comes": nil, "without COPY": {"--rename-command", "COPY", ""}} {
+		t.Run(name, func(t *testing.T) {
+			client := redistest.Clients(t, redistest.Servers(t, 1, args...))[0]
+			seen := make(map[string]int)
+			try := func(all []step) {
+				client.FlushAll(t.Context())
+				client.ScriptFlush(t.Context())
+				_, mark, ours := modelSubject(t)
+				compare(t, all, teller{}, ours, redisSubject(t, client, mark), seen)
+			}
+			for _, story := range stories(false) {
+				try(story)
+			}
+			for n := range 60 {
+				try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
+			}
+			wantSeen(t, seen)
+			if copies := strings.Contains(client.Info(t.Context(), "commandstats").Val(), "cmdstat_copy:"); copies != (args == nil) {
+				t.Errorf("sets are made by COPY: %v", copies)
+			}
+		})
 	}
-	for _, story := range stories(false) {
-		try(story)
-	}
-	for n := range 60 {
-		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
-	}
-	wantSeen(t, seen)
 }
 
 // TestClampIsLikeRedis: numbers that are far from the node's time, which the model

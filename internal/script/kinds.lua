@@ -115,11 +115,16 @@ end
 -- all keys: so its deadline is made text once, and not by each command; the ranges differ in
 -- the digit before it. Of a set that has so long to live (nil: it is not there), those are
 -- dropped who do not count any more, unless it is known that there are none (fresh): their
--- scores are strictly below now.
-local deadline
+-- scores are strictly below now. A set that is new and held like the one before is the same
+-- as that, TTL and all, and a copy of it; a server that has no COPY (before Redis 6.2), or
+-- does not let us, makes each.
+local deadline, like, likeWay
 local function hold(key, way, token, ttl, left, fresh)
   if way == 'x' or way == 'o' then
     redis.call('SET', key, token, 'PX', ttl)
+    return
+  end
+  if way == likeWay and redis.pcall('COPY', like, key) == 1 then
     return
   end
   local digit = way == 'w' and '2' or way == 'r' and '3' or way == 'l' and '1' or '0'
@@ -130,5 +135,8 @@ local function hold(key, way, token, ttl, left, fresh)
   end
   if not left or left < ttl + 0 then
     redis.call('PEXPIRE', key, ttl)
+  end
+  if not left then
+    like, likeWay = key, way
   end
 end
