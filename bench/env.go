@@ -39,7 +39,7 @@ func fullSizes() sizes {
 		orphans: 1_000, contended: 60,
 		held: 10_000,
 		trip: 2_000, step: 2_500,
-		handed: 300, fifo: 2_000, crowded: 1_000,
+		handed: 300, fifo: 3_400, crowded: 1_000,
 	}
 }
 
