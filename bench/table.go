@@ -43,12 +43,26 @@ func worst(title, figure string, format func(float64) string) column {
 // total adds the rounds up.
 func total(title, figure string, format func(float64) string) column {
 	return column{title, figure, func(s *series, name, figure string) string {
-		sum := 0.0
-		for _, v := range s.values(name, figure) {
-			sum += v
-		}
-		return format(sum)
+		return format(sum(s.values(name, figure)))
 	}}
+}
+
+// average shows the mean of the rounds: where they are of one size, a share of the whole.
+func average(title, figure string, format func(float64) string) column {
+	return column{title, figure, func(s *series, name, figure string) string {
+		v := s.values(name, figure)
+		if len(v) == 0 {
+			return "–"
+		}
+		return format(sum(v) / float64(len(v)))
+	}}
+}
+
+func sum(values []float64) (all float64) {
+	for _, v := range values {
+		all += v
+	}
+	return all
 }
 
 // versus shows the ratio to the reference, taken inside each round.

@@ -229,7 +229,7 @@ func (w *waits) order(ctx context.Context) (*table, error) {
 		head: "redlock, with",
 		columns: []column{
 			total("locks", "locks", count),
-			median("in order (wanted: 100 %)", "order", share),
+			average("in order (wanted: 100 %)", "order", share),
 			total("out of order", "wrong", count),
 			total("by more than 1 ms", "roughly wrong", count),
 			total("never served", "unserved", count),
