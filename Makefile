@@ -74,7 +74,7 @@ nightly: ## run chaos with fresh seeds for NIGHT (8h), and keep the histories of
 	go run ./cmd/redlock chaos --arena all --for $(NIGHT) --save $(FAILURES) --report $(FAILURES)/report.html
 
 tables: ## write the generated tables of docs/chaos.md anew
-	go test ./chaos -count=1 -run 'TestMutants|TestScenarioTable' -update
+	go test ./chaos -count=1 -timeout 20m -run 'TestMutants|TestScenarioTable' -update
 
 recipes: ## run the recipes of docs/safety.md against real databases
 	cd recipes && go test $(RACE) -count=1 ./...

@@ -28,7 +28,8 @@ import (
 //     was promoted, or a copy of another server: the marker is of another process.
 //     Whoever connects compares it with INFO and writes a new one; and for those
 //     whose connection a proxy has kept, the script carries the run_id in its text,
-//     so that the new process does not know it (NOSCRIPT).
+//     so that the new process does not know it (NOSCRIPT). So does that of a release,
+//     which may hand the lock to another.
 //
 // A node has no vote until its marker is as old as Options.Quarantine, which is
 // longer than any lock: whatever it has forgotten has ended by then. Its grants
@@ -48,7 +49,7 @@ type memory struct {
 	name   string
 	opts   *Options
 	clocks *clocks
-	script atomic.Pointer[string] // the hash of the acquire script for this server
+	script atomic.Pointer[hashes] // of the scripts that are for this server
 
 	mu    sync.Mutex
 	mark  string    // what the marker says
@@ -66,7 +67,7 @@ func (m *memory) now() time.Time { return m.opts.Clock.Now() }
 // marked reports whether the node is to have a marker.
 func (m *memory) marked() bool { return m.opts.Quarantine > 0 }
 
-// runID is the part of its text by which the acquire script knows its server.
+// runID is the part of their text by which the scripts that grant know their server.
 func (m *memory) runID(id string) string {
 	if !m.marked() {
 		return ""
@@ -74,8 +75,8 @@ func (m *memory) runID(id string) string {
 	return id
 }
 
-// acquire is the hash of the acquire script for this server.
-func (m *memory) acquire() *string { return m.script.Load() }
+// hashes are those of the scripts that have the server's run_id in their text.
+type hashes struct{ acquire, release string }
 
 // joined takes in what the node said when it was joined at some time after sent.
 func (m *memory) joined(mark seam.Mark, sent time.Time) {
@@ -97,8 +98,8 @@ func (m *memory) joined(mark seam.Mark, sent time.Time) {
 			return false
 		}
 		m.mark = mark.Value
-		hash := script.Acquire(m.runID(seam.RunID(mark.Value))).Hash
-		m.script.Store(&hash)
+		id := m.runID(seam.RunID(mark.Value))
+		m.script.Store(&hashes{script.Acquire(id).Hash, script.Release(id).Hash})
 		return true
 	})
 }
@@ -134,6 +135,18 @@ func (m *memory) heard(micros int64, sent, now time.Time) {
 // monotonic clock alone: when in doubt, longer. Under the mutex.
 func (m *memory) quarantine(now time.Time) (rest time.Duration, why error) {
 	return max(0, m.until.Sub(now)), m.why
+}
+
+// vouches reports whether it counts that the node has handed somebody a lock, and said this
+// of its marker and its time; his request for it left at sent, and was answered by a node that
+// had a vote.
+func (m *memory) vouches(mark string, micros int64, sent time.Time) bool {
+	now := m.now()
+	m.heard(micros, sent, now)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rest, _ := m.quarantine(now)
+	return rest == 0 && m.skew == 0 && (mark == m.mark || !m.marked())
 }
 
 // send carries a batch to the server. What it asks for is bound to what we know of

@@ -111,3 +111,42 @@ func TestMarkers(t *testing.T) {
 		}
 	})
 }
+
+// TestVouches: a node that hands somebody the lock says what its marker and its time are, and
+// has no vote where a grant would be none.
+func TestVouches(t *testing.T) {
+	opts, err := (&Options{MaxNodeSkew: time.Minute}).withDefaults(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		set  func(*memory)
+		mark string
+		time time.Time
+		want bool
+	}{
+		"well":                 {func(*memory) {}, "id:5", now, true},
+		"it has lost its data": {func(*memory) {}, "", now, false},
+		"another process":      {func(*memory) {}, "id2:5", now, false},
+		"no markers": {func(m *memory) {
+			m.opts = &Options{Quarantine: -1, Clock: systemClock{}, clocks: m.clocks, Hooks: m.opts.Hooks}
+		}, "", now, true},
+		"it may have forgotten": {func(m *memory) { m.until = now.Add(time.Hour) }, "id:5", now, false},
+		"its clock was set":     {func(m *memory) { m.heard(now.Add(-time.Hour).UnixMicro(), now, now) }, "id:5", now, false},
+		"its clock is another": {func(m *memory) {
+			for other := range 3 {
+				m.clocks.sample(other, now, now, now.Add(-time.Hour))
+			}
+			m.clocks.all[m.node] = tracker{}
+		}, "id:5", now, false},
+	} {
+		opts.clocks = newClocks(3, &opts)
+		m := newMemory(0, "node", &opts)
+		m.mark = "id:5"
+		tt.set(m)
+		if got := m.vouches(tt.mark, tt.time.UnixMicro(), now); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -51,16 +51,15 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	}
 	c.tries()
-	l := lk.newLock(a, slot)
+	l := lk.newLock(a, slot, lk.opts.host.Token())
 	l.course = c
+	sent := lk.opts.Clock.Now()
 	if l.by = w; w != nil {
-		w.begin()
-		l.waiter, l.ticket, l.lease = w.name, w.ticket, 3*beat(a.ttl).Milliseconds()
+		l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, 3*beat(a.ttl).Milliseconds(), w.begin(sent)
 	}
 	r := lk.newRound(opAcquire, l, nil)
 	defer r.drop()
 	r.course = c
-	sent := lk.opts.Clock.Now()
 	limit := lk.nodeTimeout(a.ttl)
 	r.start(sent, sent.Add(limit))
 	r.wait(ctx, limit)
@@ -104,19 +103,19 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	}
 	l.until = l.validUntil(sent)
 	if a.renewed {
-		lk.renewals.keep(l)
+		lk.renewals.keep(l, false)
 	}
 	return l, nil
 }
 
 // newLock makes one that nobody has yet. Slot is the one to ask for; 0: any.
-func (lk *Locker) newLock(a *acquisition, slot int64) *Lock {
+func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	l := &Lock{locker: lk, name: a.name}
 	l.claim = claim{
 		key:      a.key,
 		keys:     a.keys,
 		ways:     a.ways,
-		token:    lk.opts.host.Token(),
+		token:    token,
 		ttl:      a.ttl,
 		millis:   a.ttl.Milliseconds(),
 		proposal: lk.opts.Clock.Now().UnixMicro(),

@@ -43,13 +43,19 @@ var errDetached = errors.New("redlock: lock detached")
 // Detach ends the lock here, and leaves it on the nodes for another process to take up:
 // see [Locker.Attach]. Until then nobody renews it: others may have it when its TTL is
 // over. It sends nothing, but waits for an extension that is under way, for at most
-// Options.NodeTimeout.
+// Options.NodeTimeout; and a lock that was handed over a moment ago it extends first, or
+// returns why it cannot (see [Lock.Until]).
 //
 // The error is why the lock has ended before; or that it was had under the context of
 // another one, whose it is. Those who have joined this one end with it.
 func (l *Lock) Detach() (Handle, error) {
 	if l.root != nil {
 		return Handle{}, fmt.Errorf("redlock: detach %q: it belongs to the lock on %q, under whose context it was acquired", l.name, l.root.name)
+	}
+	if l.brief() { // for the next process a whole TTL, as of any lock
+		if err := l.Extend(context.Background()); err != nil {
+			return Handle{}, err
+		}
 	}
 	if err := l.takeTurn(context.Background(), l); err != nil {
 		return Handle{}, err
@@ -141,8 +147,8 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := lk.newLock(a, int64(h.Slot))
-	l.token, l.fence, l.since, l.last, l.attached = h.Token, h.Fence, h.Since, h.Last, true
+	l := lk.newLock(a, int64(h.Slot), h.Token)
+	l.fence, l.since, l.last, l.attached = h.Fence, h.Since, h.Last, true
 	for i := range l.at {
 		l.at[i] = sent
 	}

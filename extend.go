@@ -55,7 +55,7 @@ func (l *Lock) takeTurn(ctx context.Context, hold *Lock) error {
 	case <-ctx.Done():
 		return ended(ctx)
 	}
-	l.locker.opts.host.Woke(seam.Caller, l.token, -1)
+	l.locker.opts.host.Woke(seam.Caller, l.alias(), -1)
 	return nil
 }
 

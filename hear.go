@@ -30,6 +30,12 @@ func (e *ear) run(ctx context.Context, channel string) {
 			}
 		}
 		heard := func(message string) {
+			if h, ok := parseHanding(message); ok {
+				for _, w := range e.waiting(h.waiter) {
+					w.take(e.node, h)
+				}
+				return
+			}
 			name, slot, _ := strings.Cut(message, " ")
 			number, _ := strconv.ParseInt(slot, 10, 64) // none: 0
 			for _, w := range e.waiting(name) {

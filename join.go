@@ -123,7 +123,7 @@ func (l *Lock) join(a *acquisition) *Lock {
 	}
 	if a.renewed {
 		j.renewed = true
-		j.locker.renewals.keep(root)
+		j.locker.renewals.keep(root, false)
 	}
 	return j
 }

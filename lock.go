@@ -25,6 +25,8 @@ type Lock struct {
 	last   time.Time // MaxHold: it ends by then; zero: no such limit
 	since  time.Time // when it was acquired
 	course *course   // how it was acquired; nil: no hook wants to know
+	handed bool      // it was handed over
+	as     string    // what the host knows it by; "": by its token
 
 	mu        sync.Mutex
 	until     time.Time // the end of validity
@@ -32,6 +34,7 @@ type Lock struct {
 	done      chan struct{}
 	watchers  map[*watcher]struct{}
 	alarm     *time.Timer // at until, once somebody wants to be told
+	whole     *time.Timer // extends it after a moment, if it was handed over
 	released  chan struct{}
 	freed     error // what Release returned; once released is closed
 	turn      chan struct{}
@@ -41,7 +44,7 @@ type Lock struct {
 	attached  bool    // it came from another process: no node is given it anew
 	joined    map[*Lock]struct{}
 	left      bool        // released by whoever acquired it, but not by all who have joined
-	renewed   bool        // of one who has joined: he has the hold renewed
+	renewed   bool        // of one who has joined, or was handed the lock: it is to be renewed for him
 	over      atomic.Bool // that it has ended, and not for another process to take up; for those who cannot have the mutex
 
 	renewal renewal
@@ -52,9 +55,12 @@ type watcher struct{ cancel context.CancelCauseFunc }
 // Name is what was locked, without Options.Prefix.
 func (l *Lock) Name() string { return l.name }
 
-// Token is what the nodes hold while the lock is ours: random, and different for
+// Token is what the nodes hold while the lock is ours: hard to guess, and different for
 // each attempt to acquire a lock.
 func (l *Lock) Token() string { return l.token }
+
+// alias is what the host knows the lock by.
+func (l *Lock) alias() string { return cmp.Or(l.as, l.token) }
 
 // Fence is a number that is larger than that of every earlier lock on this name,
 // whatever clocks, pauses and lost messages have done, and below 2^53. A resource
@@ -73,6 +79,12 @@ func (l *Lock) Since() time.Time {
 
 // Until is the end of validity: no other can have the lock before it. Extending
 // moves it.
+//
+// A lock that Acquire had to wait for, and that was handed over with the release of the one
+// before, is valid for less than its TTL at first: for the time that somebody who waits
+// counts without another word, three tenths of the TTL since he last asked, of which at
+// least one is left (of at most a second each). It is extended to its full TTL by itself
+// after 10 ms; or before Acquire or Do returns, if it is renewed.
 func (l *Lock) Until() time.Time {
 	if l.root != nil {
 		return l.root.Until()
@@ -169,7 +181,7 @@ func (l *Lock) watch() bool {
 // ring ends the lock, unless its validity was extended while the alarm was on
 // its way.
 func (l *Lock) ring() {
-	l.locker.opts.host.Woke(seam.Alarm, l.token, 0)
+	l.locker.opts.host.Woke(seam.Alarm, l.alias(), 0)
 	l.mu.Lock()
 	if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.cause == nil {
 		l.alarm.Reset(rest)
@@ -215,12 +227,18 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 	if l.alarm != nil {
 		l.alarm.Stop()
 	}
+	if l.whole != nil {
+		l.whole.Stop()
+	}
 	if l.done != nil && !l.left {
 		close(l.done)
 	}
 	watchers, joined := l.watchers, l.joined
 	l.watchers, l.joined = nil, nil
 	l.mu.Unlock()
+	if l.handed {
+		l.deafen()
+	}
 	for w := range watchers {
 		w.cancel(cause)
 	}
@@ -344,11 +362,11 @@ func (l *Lock) release(ctx context.Context) error {
 func (l *Lock) weigh(r *round, i int, a *reply) vote {
 	if l.by != nil && r.op == opAcquire {
 		l.unwanted(i) // first: told may take back the place for which it gives back
-		l.by.told(i, a.outcome)
+		l.by.told(i, l.try, a.outcome)
 	}
 	switch a.outcome {
 	case Granted:
-		if r.op == opExtend && !l.counts(i) {
+		if (r.op == opExtend || r.op == opRaise) && !l.counts(i) {
 			a.outcome = Refilled
 			return voteNo
 		}

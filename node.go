@@ -38,6 +38,9 @@ type server interface {
 	// does nothing else.
 	hear(ctx context.Context, channel string, ready func(), heard func(message string)) error
 
+	// vouches reports whether a grant counts that the node tells of; see memory.
+	vouches(mark string, micros int64, sent time.Time) bool
+
 	// fork gives another connection to the same node, not connected yet.
 	fork() server
 }
@@ -65,6 +68,7 @@ type request struct {
 	reply    reply
 	to       voter // told once, with the reply filled in
 	ticket   int64 // acquire: the waiter's; 0: nobody will wait; ours: the lock is
+	next     int64 // release: the number proposed for whom the lock is handed to; 0: it is not to be
 
 	// What the node's memory adds before it is sent.
 	latest int64  // acquire, yield: after this time of the node's, in microseconds, it is refused
@@ -119,6 +123,7 @@ type claim struct {
 	patient bool      // it has come to nothing, but whoever waits for it will ask again
 	again   time.Time // by then
 	lease   int64
+	try     int64 // the attempt that he can be handed the lock for; 0: he cannot
 
 	// The number that is proposed for the lock, the same at all nodes, and the one
 	// that it came to be: set before the raise, if there is one.

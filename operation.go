@@ -12,7 +12,7 @@ import (
 // to release one that others are still in, or a lock that has ended, of which
 // [Hooks].Lost has told. Nor is the giving back of what an attempt in vain was granted.
 type Operation struct {
-	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by [Renewed] or [Lock.KeepAlive]) or "release"
+	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by [Renewed] or [Lock.KeepAlive], or of a lock that was handed over) or "release"
 	Name string // the lock
 	Lock *Lock  // acquire, attach: the one that was had, at the end; or the one that is extended or released
 

@@ -88,6 +88,10 @@ func (s *standIn) addr() string                { return s.name }
 func (s *standIn) interrupt()                  { s.model.Interrupt() }
 func (s *standIn) exec(batch []*request) error { return carryOut(s, s.memory, batch) }
 
+func (s *standIn) vouches(mark string, micros int64, sent time.Time) bool {
+	return s.memory.vouches(mark, micros, sent)
+}
+
 func (s *standIn) fork() server {
 	return &standIn{name: s.name, model: s.model.Fork(), memory: s.memory}
 }
@@ -120,13 +124,15 @@ func (s *standIn) pipeline(batch []*request) error {
 		c := q.claim
 		call := seam.Call{
 			Op: seam.Op(q.step()), Keys: c.keys, Ways: c.ways, Slots: int(c.slots), Slot: int(c.slot), Token: c.token, TTL: c.ttl, Fence: c.proposal, Latest: q.latest, Mark: q.mark,
-			Ticket: c.ticket, Waiter: c.waiter, Lease: milliseconds(c.lease), Owner: s.memory.opts.Owner,
+			Ticket: c.ticket, Waiter: c.waiter, Lease: milliseconds(c.lease), Owner: s.memory.opts.Owner, Try: c.try,
 		}
 		switch q.op {
 		case opAcquire:
 			call.Ticket = q.ticket
 		case opRaise:
 			call.Fence = c.fence
+		case opRelease:
+			call.Fence = q.next
 		}
 		s.calls = append(s.calls, call)
 	}

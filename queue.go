@@ -18,12 +18,13 @@ import (
 // no quorum is left without one of them, and where it was granted it is given back for
 // the place in the queue (yield.lua), so nobody who comes later can overtake.
 //
-// A release tells the first of each node's queue, and nobody else. He tries again when
-// as many nodes can be his as make a quorum: those that had granted to him and got it
-// back, and those that have told him since that they are free. The others need
-// not be told: they count from one heartbeat to the next, each of which is an attempt
-// like the first. It keeps the place, it finds out what nobody has told (a message got
-// lost, a key expired, the one before is dead), and it has the lock if it is free.
+// A release hands the lock to the first of each node's queue (hand.go), or tells him that
+// it is free, and nobody else. He tries again when as many nodes can be his as make a
+// quorum: those that had granted to him and got it back, those that he was handed, and
+// those that have told him since that they are free. The others need not be told: they
+// count from one heartbeat to the next, each of which is an attempt like the first. It
+// keeps the place, it finds out what nobody has told (a message got lost, a key expired,
+// the one before is dead), and it has the lock if it is free, or was handed to him.
 //
 // The tickets make an end of split votes: those who split them have all refused each
 // other's nodes, so each is in the queue where he was not granted. When all have given
@@ -64,6 +65,9 @@ type line struct {
 	last    *QuorumError // what came of the last attempt
 }
 
+// mine reports whether the waiter has the node's vote by having been handed the lock.
+func (s *standing) mine() bool { return s.handed > 0 && (s.refused || s.granted) }
+
 // A waiter is one call that waits for a lock.
 type waiter struct {
 	hall   *hall
@@ -76,9 +80,12 @@ type waiter struct {
 
 	mu    sync.Mutex
 	nodes []standing
-	slot  int64 // that he was called for; 0: none
-	held  bool  // it has the lock
-	done  bool  // it is in no queue, or has asked to be taken out: before the first attempt, and after quit
+	try   int64     // how many attempts it has made
+	asked time.Time // when the last one left
+	slot  int64     // that he was called for; 0: none
+	held  bool      // it has the lock
+	has   *Lock     // that it was handed; nil: none
+	done  bool      // it is in no queue, or has asked to be taken out: before the first attempt, and after quit
 
 	listens bool // the hall's
 }
@@ -87,7 +94,8 @@ type waiter struct {
 // he is in its queue; granted, he is not; neither, and the answer is on its way.
 type standing struct {
 	refused, granted bool
-	heard            bool // told since the attempt began that the lock may be free there
+	heard            bool  // told since the attempt began that the lock may be free there
+	handed           int64 // the number with which it was handed the lock there, for that attempt; 0: it was not
 }
 
 func newHall(lk *Locker) *hall {
@@ -129,7 +137,9 @@ func (h *hall) leave(w *waiter) {
 	case i == 0:
 		close(l.waiters[0].turn)
 	}
-	delete(h.voices, w.name)
+	if w.has == nil { // else it hears of more nodes for a moment (Lock.deafen)
+		delete(h.voices, w.name)
+	}
 	if w.listens {
 		if h.ears--; h.ears == 0 && h.deafen != nil {
 			h.quiet = time.AfterFunc(linger, h.hush)
@@ -213,7 +223,7 @@ func (h *hall) close() {
 }
 
 // begin is before an attempt: what was heard before is no news for the next one.
-func (w *waiter) begin() {
+func (w *waiter) begin(sent time.Time) (try int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -222,24 +232,34 @@ func (w *waiter) begin() {
 	}
 	w.done = false
 	clear(w.nodes)
+	w.try++
+	w.asked = sent
+	return w.tried()
 }
 
 // told takes in a node's answer to an attempt, of which the last one says how it is
 // there. One that refuses when we do not wait any more has us in its queue all the same;
 // so has one that grants when we have left without the lock, since that is given back
 // for a place in the queue.
-func (w *waiter) told(i int, o Outcome) {
+//
+// An answer to an earlier attempt that comes only now says nothing of this one, and takes
+// back no more than what was handed over for the earlier one. Who was handed the lock, and
+// has it, takes nothing back: an extension may count the node since (OWN_LEAVE in
+// docs/model). Its release does.
+func (w *waiter) told(i int, try int64, o Outcome) {
 	if o != Granted && o != Held && o != Reserved {
 		return
 	}
 	w.mu.Lock()
-	s := &w.nodes[i]
-	s.granted = o == Granted
-	s.refused = !s.granted
-	late := w.done && (s.refused || !w.held)
+	granted := o == Granted
+	if try == w.tried() {
+		w.nodes[i].granted, w.nodes[i].refused = granted, !granted
+		w.vouch(i)
+	}
+	late := w.done && (!granted || !w.held) && (w.has == nil || w.has.over.Load())
 	w.mu.Unlock()
 	if late {
-		w.bow(i)
+		w.bow(i, try)
 	}
 	w.call()
 }
@@ -265,7 +285,7 @@ func (w *waiter) calledFor() (slot int64) {
 
 // call wakes the waiter if there is something to hope for.
 func (w *waiter) call() {
-	if enough, _ := w.chance(); enough {
+	if enough, _, mine := w.chance(); enough || mine > 0 {
 		select {
 		case w.wake <- struct{}{}:
 		default:
@@ -274,20 +294,23 @@ func (w *waiter) call() {
 }
 
 // chance is what an attempt can hope for, now: enough nodes for a quorum; all that had
-// refused.
-func (w *waiter) chance() (enough, all bool) {
+// refused; and how many the waiter has been handed.
+func (w *waiter) chance() (enough, all bool, mine int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	free, refused := 0, 0
 	for _, s := range w.nodes {
 		switch {
+		case s.mine():
+			free++
+			mine++
 		case s.granted, s.heard:
 			free++
 		case s.refused:
 			refused++
 		}
 	}
-	return free >= w.hall.locker.opts.Quorum, refused == 0
+	return free >= w.hall.locker.opts.Quorum, refused == 0, mine
 }
 
 // quit takes the waiter out of the queues in which he may be: if he has the lock, of those
@@ -300,6 +323,7 @@ func (w *waiter) quit(held bool) {
 		return
 	}
 	w.held, w.done = held, true
+	try := w.tried()
 	var in []int
 	for i, s := range w.nodes {
 		if s.refused || !held {
@@ -308,15 +332,15 @@ func (w *waiter) quit(held bool) {
 	}
 	w.mu.Unlock()
 	for _, i := range in {
-		w.bow(i)
+		w.bow(i, try)
 	}
 }
 
-// bow takes the waiter out of a node's queue. If that cannot be told to the node, his
-// lease runs out.
-func (w *waiter) bow(i int) {
+// bow takes the waiter out of a node's queue, and gives back what he was handed there for
+// attempts up to this one. If that cannot be told to the node, his lease runs out.
+func (w *waiter) bow(i int, try int64) {
 	lk := w.hall.locker
 	now := lk.opts.Clock.Now()
-	c := &claim{key: w.want.key, keys: w.want.keys, ways: w.want.ways, waiter: w.name, ticket: w.ticket, at: make([]place, len(lk.nodes))}
+	c := &claim{key: w.want.key, keys: w.want.keys, ways: w.want.ways, waiter: w.name, ticket: w.ticket, try: try, at: make([]place, len(lk.nodes))}
 	lk.nodes[i].submit(&request{op: opLeave, claim: c, deadline: now.Add(lk.opts.NodeTimeout), to: nobody{}}, now)
 }

@@ -357,3 +357,59 @@ func TestForeignHolder(t *testing.T) {
 		}
 	})
 }
+
+// TestEarlierAttempt: what comes of an earlier attempt, late, is nothing to go by for whom
+// a node hands the lock: neither that it had refused, which says that it had a vote, nor
+// that it hands over, for the token is another; and he leaves with no more than that
+// attempt's.
+func TestEarlierAttempt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		a, err := lk.opts.acquisition("a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, now := lk.hall.enter(a), time.Now()
+		defer lk.hall.leave(w)
+		hand := func(try int64) { w.take(lk.nodes[0], handing{w.name, try, 17, now.UnixMicro(), ""}) }
+		first, second := w.begin(now), w.begin(now)
+		if first != 1 || second != 2 {
+			t.Fatal(first, second)
+		}
+		w.told(0, first, Held)
+		hand(first)
+		if _, _, mine := w.chance(); mine != 0 || w.nodes[0].refused || w.nodes[0].handed > 0 {
+			t.Errorf("%d nodes are its own: %+v", mine, w.nodes[0])
+		}
+		hand(second)
+		if _, _, mine := w.chance(); mine != 0 {
+			t.Error("it counts before the node has refused")
+		}
+		w.told(0, second, Held)
+		if _, _, mine := w.chance(); mine != 1 {
+			t.Errorf("%d nodes are its own", mine)
+		}
+		for i := range ms {
+			w.told(i, second, Held)
+			w.take(lk.nodes[i], handing{w.name, second, 17, now.UnixMicro(), ""})
+		}
+		w.quit(false)
+		if l := w.accept(t.Context(), "late"); l != nil {
+			t.Error("it counts after the nodes were asked to take it back")
+		}
+	})
+}
+
+func TestParseHanding(t *testing.T) {
+	for message, want := range map[string]handing{
+		"p.1 2 17 1795302682 513500 id:5": {"p.1", 2, 17, 1795302682513500, "id:5"},
+		"p.1 2 17 1795302682 513500 ":     {"p.1", 2, 17, 1795302682513500, ""},
+		"p.1":                             {}, "p.1 3": {}, "": {}, "p.1 2 17 1795302682 513500": {}, "p.1 2 17 1 1 id:5 more": {},
+		"p.1 2 0 1 1 id:5": {}, "p.1 2 -1 1 1 id:5": {}, "p.1 2 9007199254740992 1 1 id:5": {}, "p.1 x 17 1 1 id:5": {},
+	} {
+		if h, ok := parseHanding(message); ok != (want != handing{}) || ok && h != want {
+			t.Errorf("%q: %+v, %v", message, h, ok)
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 )
 
 // acquire is the script for nodes that nobody asks for their marker.
-var acquire = script.Acquire("")
+var acquire, release = script.Acquire(""), script.Release("")
 
 // eval has a server execute one of our scripts, and gives the reply as text: its
 // first part, if that is what a grant or an extension begins with.
@@ -77,7 +77,7 @@ func TestTokensAreCompared(t *testing.T) {
 		for step, reply := range map[string]string{
 			"acquire": eval(t, c, acquire, "a", tt.other, 60_000),
 			"extend":  eval(t, c, script.Extend, "a", tt.other, 60_000),
-			"release": eval(t, c, script.Release, "a", tt.other),
+			"release": eval(t, c, release, "a", tt.other),
 		} {
 			var pttl int
 			var holder string
@@ -94,7 +94,7 @@ func TestTokensAreCompared(t *testing.T) {
 		if ttl := c.PTTL(t.Context(), "a").Val(); ttl <= 0 || ttl > 5*time.Second {
 			t.Errorf("%q: the TTL is now %v", tt.held, ttl)
 		}
-		if got := eval(t, c, script.Release, "a", tt.held); got != "1" {
+		if got := eval(t, c, release, "a", tt.held); got != "1" {
 			t.Errorf("%q: its own release is answered %s", tt.held, got)
 		}
 	}
@@ -108,7 +108,7 @@ func TestLateSteps(t *testing.T) {
 	if got := eval(t, c, script.Extend, "a", "token", 5_000); got != "0" {
 		t.Errorf("extend is answered %s", got)
 	}
-	if got := eval(t, c, script.Release, "a", "token"); got != "0" {
+	if got := eval(t, c, release, "a", "token"); got != "0" {
 		t.Errorf("release is answered %s", got)
 	}
 	if n := c.Exists(t.Context(), "a").Val(); n != 0 {
@@ -247,7 +247,7 @@ func TestDuplicateCountsOnce(t *testing.T) {
 	if ttl := c.PTTL(t.Context(), "a"+script.FenceSuffix).Val(); ttl > time.Hour {
 		t.Errorf("a duplicate has made the counter live for %v", ttl)
 	}
-	if got := eval(t, c, script.Release, "a", "token"); got != "1" {
+	if got := eval(t, c, release, "a", "token"); got != "1" {
 		t.Fatal(got)
 	}
 	if got := number(t, c, "a", "another", first-100_000); got != first+1 {
@@ -282,7 +282,7 @@ func TestRaise(t *testing.T) {
 	raise("token", n+1_000, 1, n+1_000)
 	livesADay(t, c, "a", "a raise")
 
-	eval(t, c, script.Release, "a", "token")
+	eval(t, c, release, "a", "token")
 	raise("token", n+2_000, 0, n+1_000) // gone
 	if next := number(t, c, "a", "another", n); next != n+1_001 {
 		t.Errorf("numbered n%+d after a raise to n+1000", next-n)
@@ -396,7 +396,7 @@ func TestCounterLives(t *testing.T) {
 		t.Errorf("extend is answered %s", got)
 	}
 	livesADay(t, c, "a", "an extension")
-	eval(t, c, script.Release, "a", "token")
+	eval(t, c, release, "a", "token")
 	livesADay(t, c, "a", "a release")
 	if got := counter(t, c, "a"); got != fmt.Sprint(n) {
 		t.Errorf("the counter says %s after the number %d", got, n)

@@ -224,7 +224,7 @@ func TestHeadIsStopped(t *testing.T) {
 	})
 	queued(t, holder, "a", 2, 5)
 	for _, p := range proxies {
-		p.Hang()
+		p.Cut()
 	}
 	begin := time.Now()
 	released(t, l)
@@ -235,6 +235,6 @@ func TestHeadIsStopped(t *testing.T) {
 	cancel()
 	waiting.Wait()
 	for _, p := range proxies {
-		p.Resume()
+		p.Heal()
 	}
 }

@@ -265,18 +265,18 @@ func (s *redisServer) fill(args []any, q *request) []any {
 	args = args[:1]
 	switch q.step() {
 	case opAcquire:
-		args = c.named(args, s.memory.acquire(), s.memory.marked())
-		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &c.ways, &c.slots)
+		args = c.named(args, &s.memory.script.Load().acquire, s.memory.marked())
+		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &c.ways, &c.slots, &c.try)
 	case opRaise:
 		args = append(c.named(args, script.Raise.Hash, false), &c.token, &c.fence, &c.ways)
 	case opExtend:
 		args = append(c.named(args, script.Extend.Hash, false), &c.token, &c.millis, &c.ways)
 	case opRelease:
-		args = append(c.named(args, script.Release.Hash, false), &c.token, &c.ways, &c.slot)
+		args = append(c.named(args, &s.memory.script.Load().release, false), &c.token, &c.ways, &c.slot, &q.next)
 	case opYield:
-		args = append(c.named(args, script.Yield.Hash, false), &c.token, &c.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &q.latest, &c.ways, &c.slot)
+		args = append(c.named(args, script.Yield.Hash, false), &c.token, &c.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &q.latest, &c.ways, &c.slot, &c.try)
 	case opLeave:
-		args = append(c.named(args, script.Leave.Hash, false), &c.waiter, &c.ticket, &c.ways)
+		args = append(c.named(args, script.Leave.Hash, false), &c.waiter, &c.ticket, &c.ways, &c.try)
 	case opInspect:
 		args = c.named(args, script.Inspect.Hash, s.memory.marked())
 	}
@@ -297,6 +297,10 @@ func (c *claim) named(args []any, hash any, marked bool) []any {
 		args = append(args, script.Marker)
 	}
 	return args
+}
+
+func (s *redisServer) vouches(mark string, micros int64, sent time.Time) bool {
+	return s.memory.vouches(mark, micros, sent)
 }
 
 func (s *redisServer) exec(batch []*request) error { return carryOut(s, s.memory, batch) }

@@ -17,7 +17,7 @@ import (
 // meant for a goroutine of the caller's; [Renewed] and [Locker.Do] need none.
 func (l *Lock) KeepAlive(ctx context.Context) error {
 	hold := cmp.Or(l.root, l)
-	l.locker.renewals.keep(hold)
+	l.locker.renewals.keep(hold, false)
 	defer l.locker.renewals.unkeep(hold)
 	select {
 	case <-ctx.Done():
@@ -55,6 +55,7 @@ type renewals struct {
 // A renewal is a lock's part in it, guarded by renewals.mu.
 type renewal struct {
 	users int       // who wants it renewed
+	once  bool      // one of them wants it extended once
 	at    time.Time // due: when to begin; flying: when to give up
 	in    *schedule // the one it is in, nil: none
 	index int
@@ -95,9 +96,10 @@ func (k *renewals) remove(l *Lock) {
 	}
 }
 
-func (k *renewals) keep(l *Lock) {
+// keep has a lock renewed; once: extended once, if it has not been by now.
+func (k *renewals) keep(l *Lock, once bool) {
 	l.mu.Lock()
-	if l.cause != nil {
+	if l.cause != nil || once && l.confirmed > 0 {
 		l.mu.Unlock()
 		return
 	}
@@ -114,6 +116,7 @@ func (k *renewals) keep(l *Lock) {
 		return // it ended in the meantime
 	}
 	l.renewal.users++
+	l.renewal.once = l.renewal.once || once
 	if l.renewal.in == nil {
 		k.move(l, &k.due, at)
 	}
@@ -288,6 +291,14 @@ func (k *renewals) finish(l *Lock, r *round) {
 	}
 	r.drop()
 	<-l.turn
+	if err == nil {
+		k.mu.Lock()
+		if l.renewal.once {
+			l.renewal.once = false
+			l.renewal.users--
+		}
+		k.mu.Unlock()
+	}
 	k.again(l, next)
 	c.ends(l, err)
 }

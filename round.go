@@ -56,10 +56,14 @@ func (lk *Locker) newRound(step op, l *Lock, then func(*round)) *round {
 // is at a quorum of nodes, and all those are asked.
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
+	next := int64(0)
+	if r.op == opRelease && !r.lock.since.IsZero() && !r.lock.leavesFree() { // what nobody has had, nobody is handed
+		next = sent.UnixMicro()
+	}
 	r.refs.Store(int32(len(r.reqs)) + 1)
 	for i, n := range r.locker.nodes {
 		q := &r.reqs[i]
-		q.op, q.claim, q.deadline, q.to, q.ticket, q.reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.ticket, reply{}
+		q.op, q.claim, q.deadline, q.to, q.ticket, q.next, q.reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.ticket, next, reply{}
 		if r.lock.by == nil && r.decided() == lost {
 			r.drop()
 			continue
@@ -123,7 +127,7 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 	case <-r.timer.C:
 	}
 	r.timer.Stop()
-	r.locker.opts.host.Woke(seam.Caller, r.lock.token, int(r.op)+int(r.number)<<3)
+	r.locker.opts.host.Woke(seam.Caller, r.lock.alias(), int(r.op)+int(r.number)<<3)
 	r.close()
 }
 

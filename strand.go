@@ -283,7 +283,9 @@ func (s *strand) settle(batch []*request) {
 			// A release that came in the meantime is in the queue: leave it its mark.
 			(*at == asked || *at == sent) && q.reply.outcome.meansAbsent(q.op):
 			*at = nowhere
-		case *at == asked && q.op == opAcquire:
+		case *at == asked && q.op == opAcquire,
+			// It was handed over there since, or may have been, and has a whole TTL now.
+			*at == queued && q.op == opExtend && !q.reply.outcome.meansAbsent(opExtend):
 			*at = sent
 		}
 	}

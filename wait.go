@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,9 +16,11 @@ import (
 // lock is not renewed by itself: see [Renewed], [Lock.KeepAlive], [Locker.Do].
 //
 // Whoever has waited longest is next, in this process and among all that use this
-// library. He is called when the lock is released, and has it about two round trips
-// later; without a call (the holder died, or a message got lost) he finds out when the
-// lock expires, or after a tenth of the TTL, a second at the most.
+// library. A release hands him the lock, which he has about one round trip later, and
+// which is valid for less than its TTL at first (see [Lock.Until]); or it calls him, where
+// the lock is shared, or takes in more than one name, and he has it after two. Without
+// a message (the holder died, or it got lost) he finds out when the lock expires, or after
+// a tenth of the TTL, a second at the most.
 //
 // When ctx ends, the error is ctx's and also why the lock could not be had until
 // then, ErrHeld or ErrNoQuorum: [errors.Is] finds both. What no waiting can help
@@ -107,25 +110,32 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 			why.Cause = cause
 			return nil, why
 		}
+		if l := w.accept(ctx, why.token); l != nil {
+			return l, nil
+		}
 		slot = cmp.Or(w.calledFor(), slot)
 	}
 }
 
-// rest returns when it is time for another attempt: the nodes have said so, or this
-// much time is over. A round takes as long as the last one took. Where it is not that
+// rest returns when it is time for another attempt, or no attempt is needed any more: the
+// nodes have said so, or this much time is over. A round takes as long as the last one took. Where it is not that
 // others have the lock, no call helps.
 func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, round time.Duration) (cause error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
-		switch enough, all := w.chance(); {
+		switch enough, all, mine := w.chance(); {
 		case why.Kind != ErrHeld:
+		case mine >= why.Need:
+			return nil
 		case enough && all:
 			return nil
 		case enough:
 			// A release reaches the nodes one after another: the rest are about to say
 			// so, too, and nodes that have not been released would refuse.
 			timer.Reset(min(round/2, patience))
+		case mine > 0:
+			timer.Reset(min(grace, patience))
 		}
 		select {
 		case <-w.wake:
@@ -162,7 +172,8 @@ func (e *QuorumError) foreign(o *Options) bool {
 		return false
 	}
 	return slices.ContainsFunc(e.Nodes(), func(err *NodeError) bool {
-		return err.Outcome == Held && uuid.Validate(err.Holder) != nil
+		token, _, _ := strings.Cut(err.Holder, ".") // what was handed over has more (hand.go)
+		return err.Outcome == Held && uuid.Validate(token) != nil
 	})
 }
 

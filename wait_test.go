@@ -160,7 +160,7 @@ func TestVotesAfterTheRound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := lk.newLock(a, 0)
+		l := lk.newLock(a, 0, lk.opts.host.Token())
 		r := lk.newRound(opAcquire, l, nil)
 		r.start(time.Now(), time.Now().Add(time.Second))
 		r.wait(t.Context(), time.Millisecond)

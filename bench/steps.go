@@ -48,7 +48,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 				args = append(args, script.Marker)
 			}
 			return append(args, token, millis, now.UnixMicro(), now.Add(time.Minute).UnixMicro(), marker,
-				ticket, waiter, queue.MaxLease, stepOwner, "x", 0)
+				ticket, waiter, queue.MaxLease, stepOwner, "x", 0, 0)
 		}
 	}
 	fenced, waiting := acquire(runID, marker, "", 0), acquire(runID, marker, stepWaiter, stepTicket)
@@ -58,7 +58,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 	const granted, denied = "int64", "[int64 string int64]"
 	release := func(name string) step {
 		return step{name, "evalsha", "int64", func(name, token string) []any {
-			return []any{"evalsha", script.Release.Hash, 1, name, token, "x", 0}
+			return []any{"evalsha", script.Release(runID).Hash, 1, name, token, "x", 0, 0}
 		}}
 	}
 	return []step{
@@ -67,7 +67,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		}},
 		release("release"),
 		{plainAcquireStep, "evalsha", "0", func(name, token string) []any {
-			return []any{"evalsha", plain, 2, name, script.Marker, token, millis, 0, 0, "", 0, "", 0, "", "x", 0}
+			return []any{"evalsha", plain, 2, name, script.Marker, token, millis, 0, 0, "", 0, "", 0, "", "x", 0, 0}
 		}},
 		release(""),
 		{"acquire, first lock on a name", "evalsha", granted, fenced},
@@ -82,7 +82,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		{"acquire, by the first", "evalsha", granted, waiting},
 		{"", "evalsha", denied, refused(waiting)},
 		{"leave", "evalsha", "int64", func(name, _ string) []any {
-			return []any{"evalsha", script.Leave.Hash, 1, name, stepWaiter, stepTicket, "x"}
+			return []any{"evalsha", script.Leave.Hash, 1, name, stepWaiter, stepTicket, "x", 0}
 		}},
 		{"raise", "evalsha", "int64", func(name, token string) []any {
 			return []any{"evalsha", script.Raise.Hash, 1, name, token, time.Now().Add(time.Second).UnixMicro(), "x"}

@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/ways"
@@ -19,20 +21,22 @@ import (
 // and filled in when the step is made.
 type step struct {
 	call  seam.Call
-	other string // "foreign", "flush", "flush scripts", "join", "join unmarked"; or "": the call
+	other string // "foreign", "flush", "flush scripts", "join", "join unmarked", "listen", "heard"; or "": the call
 	pause time.Duration
 	do    func() // this instead, for both subjects
 
-	fence   time.Duration // Acquire: how far the number is from the time; Raise: in microseconds, from the key's last number
-	garbage int64         // Acquire: this is the number; 0: it is not garbage
-	latest  time.Duration // Acquire: how far that is from the time; 0: there is none
-	mark    string        // what the client knows of the marker: "right", "older", "another's", or "": it does not ask
+	fence    time.Duration // Acquire, Release: how far the number is from the time, Release, 0: there is none; Raise: in microseconds, from the key's last number
+	garbage  int64         // Acquire, Release: this is the number; 0: it is not garbage
+	latest   time.Duration // Acquire: how far that is from the time; 0: there is none
+	mark     string        // what the client knows of the marker: "right", "older", "another's", or "": it does not ask
+	theirs   bool          // the token is of whoever has the key, if anybody has; Leave: the waiter, if it was handed to him
+	messages int           // "heard": how many there are
 }
 
 func (s step) String() string {
 	what := s.other
 	if what == "" {
-		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease)
+		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v, try %d", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease, s.call.Try)
 	}
 	return fmt.Sprintf("%v later %s %v %s", s.pause, what, s.call.Keys, s.call.Ways)
 }
@@ -40,13 +44,31 @@ func (s step) String() string {
 // key is what the last number is kept by.
 func (s step) key() string { return strings.Join(s.call.Keys, " ") + s.call.Ways }
 
-// now fills in what depends on the moment and on the key's last number.
-func (s step) now(now time.Time, last int64) step {
+// holder is the token of whoever has the key.
+func (s step) holder(n *model.Node) string {
+	for key, token := range n.Tokens() {
+		if len(s.call.Keys) > 0 && key == s.call.Keys[0] {
+			return token
+		}
+	}
+	return ""
+}
+
+// now fills in what depends on the moment, on the key's last number and on who has it.
+func (s step) now(now time.Time, last int64, holder string) step {
+	switch {
+	case !s.theirs || holder == "":
+	case s.call.Op != seam.Leave:
+		s.call.Token = holder
+	case strings.HasPrefix(holder, "process."):
+		s.call.Waiter = queue.Process(holder)
+	}
 	switch {
 	case s.call.Op == seam.Raise:
 		s.call.Fence = max(1, last+s.fence.Microseconds())
 	case s.garbage != 0:
 		s.call.Fence = s.garbage
+	case s.call.Op == seam.Release && s.fence == 0:
 	default:
 		s.call.Fence = now.Add(s.fence).UnixMicro()
 	}
@@ -101,7 +123,8 @@ var shapes = []struct {
 // takes them as they are, or its clock would be in them.
 //
 // Each sequence is about a few kinds of locks that share keys. A token is of one kind, and
-// so is a waiter.
+// so is a waiter. In most of them somebody listens, for a while at least: else nobody is
+// handed a lock.
 func steps(rng *rand.Rand, virtual bool) (all []step) {
 	kinds := rng.Perm(len(shapes))[:1+rng.IntN(4)]
 	switch rng.IntN(5) {
@@ -109,6 +132,9 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		kinds = []int{0, 1} // the usual one
 	case 1:
 		kinds = []int{8, 9}
+	}
+	if rng.IntN(4) > 0 {
+		all = append(all, step{other: "listen"})
 	}
 	for range 40 {
 		kind := pick(rng, kinds...)
@@ -128,7 +154,20 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		if rng.IntN(3) == 0 {
 			s.call.Op = pick(rng, seam.Acquire, seam.Acquire, seam.Release, seam.Yield)
 		}
+		far := func() { // the number, somewhere
+			s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond
+			if virtual {
+				s.fence = pick(rng, s.fence, -s.fence, 0,
+					500*time.Millisecond-us, 500*time.Millisecond, 500*time.Millisecond+us, 25*365*24*time.Hour,
+					us-500*time.Millisecond, -500*time.Millisecond, -us-500*time.Millisecond, -20*365*24*time.Hour)
+				s.garbage = pick[int64](rng, 0, 0, 0, 0, 0, 0, 1, -1, 1<<53, math.MaxInt64, math.MinInt64)
+			}
+		}
 		switch s.call.Op {
+		case seam.Release:
+			if rng.IntN(8) > 0 {
+				far()
+			}
 		case seam.Yield:
 			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
 			s.call.Lease, s.call.Owner, s.latest = time.Second, "me", pick(rng, -time.Minute, time.Minute, time.Minute)
@@ -145,13 +184,17 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 				s.call.Waiter, s.call.Ticket = "", pick[int64](rng, 0, 0, -1)
 			}
 			s.latest = pick(rng, 0, 0, -time.Minute, time.Minute)
-			s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond
-			if virtual {
+			if far(); virtual {
 				s.latest = pick(rng, 0, 0, 0, -time.Minute, -us, 1, us, time.Minute) // 1: the same microsecond
-				s.fence = pick(rng, s.fence, -s.fence, 0,
-					500*time.Millisecond-us, 500*time.Millisecond, 500*time.Millisecond+us, 25*365*24*time.Hour,
-					us-500*time.Millisecond, -500*time.Millisecond, -us-500*time.Millisecond, -20*365*24*time.Hour)
-				s.garbage = pick[int64](rng, 0, 0, 0, 0, 0, 0, 1, -1, 1<<53, math.MaxInt64, math.MinInt64)
+			}
+		}
+		if shape.ways == "x" && s.call.Waiter != "" {
+			s.call.Try = pick[int64](rng, 0, 9, 9, 9, 10, 10)
+		}
+		if shape.ways == "x" && s.call.Op < seam.Inspect {
+			s.theirs = s.call.Op != seam.Acquire && rng.IntN(2) == 0
+			if name, _ := waiter(rng, kind); s.call.Op != seam.Acquire && rng.IntN(10) == 0 {
+				s.call.Token, s.theirs = name+".9", false // perhaps it was his
 			}
 		}
 		switch rng.IntN(40) {
@@ -165,6 +208,8 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.other = "join"
 		case 7:
 			s.other = "join unmarked"
+		case 8:
+			s.other = pick(rng, "listen", "listen", "heard")
 		}
 		switch {
 		case !virtual:
@@ -180,9 +225,55 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		if virtual && rng.IntN(8) == 0 {
 			s.call.TTL += 30 * time.Hour
 		}
+		if virtual && s.call.Try > 0 {
+			s.call.Lease += 5 * time.Millisecond // he may be handed a key, which expires with it then
+		}
 		all = append(all, s)
 	}
-	return all
+	return append(all, step{other: "heard"})
+}
+
+// handings draws a sequence about one lock that is mostly handed over. All who wait live
+// until its end.
+func handings(rng *rand.Rand, virtual bool) []step {
+	all := []step{{other: "listen"}}
+	for i := range 40 {
+		try := int64(8 + i/3)
+		s := step{
+			call: seam.Call{
+				Op:    pick(rng, seam.Acquire, seam.Acquire, seam.Acquire, seam.Release, seam.Release, seam.Raise, seam.Extend, seam.Yield, seam.Leave, seam.Inspect),
+				Keys:  []string{"a"},
+				Ways:  "x",
+				Token: fmt.Sprint("token.0.", i),
+				TTL:   time.Hour,
+				Lease: pick(rng, 1505*time.Millisecond, 2505*time.Millisecond),
+				Owner: "me",
+				Try:   pick(rng, 0, try, try, try, try-3),
+			},
+			pause:  time.Duration(rng.IntN(4)) * 10 * time.Millisecond,
+			fence:  100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond,
+			latest: time.Minute,
+			mark:   "right",
+			theirs: true,
+		}
+		s.call.Waiter, s.call.Ticket = waiter(rng, 0)
+		switch {
+		case s.call.Op == seam.Acquire:
+			s.theirs = false
+		case s.call.Op == seam.Raise:
+			s.fence = pick(rng, -us, us, time.Second)
+		case rng.IntN(8) == 0:
+			s.fence = 0
+		}
+		if !virtual {
+			s.pause, s.call.Lease = 0, 3*time.Second
+		}
+		if rng.IntN(40) == 0 {
+			s.other = pick(rng, "listen", "heard")
+		}
+		all = append(all, s)
+	}
+	return append(all, step{other: "heard"})
 }
 
 // waiter draws one of a few, two of whom have come at the same instant.
@@ -215,6 +306,27 @@ func stories(virtual bool) (all [][]step) {
 		return s
 	}
 	leave := func(n int) step { return as(call(seam.Leave, ""), n) }
+	at := func(try int64, s step) step { // for this attempt
+		s.call.Try = try
+		return s
+	}
+	first, second, third := at(9, as(another, 1)), at(9, as(another, 2)), at(9, as(another, 3))
+	again := at(10, as(call(seam.Acquire, "token.3"), 1))
+	hand := func(token string) step { // a release
+		s := call(seam.Release, token)
+		s.fence = time.Second / 4
+		return s
+	}
+	give := hand(mine)
+	const his = "process.1.9" // what the first is handed
+	dead, shared, below := first, first, acquire
+	dead.call.Lease, shared.call.Ways = 30*time.Second, "s"
+	below.call.Keys, below.call.Ways = []string{"a", "a/b"}, "wx"
+	notBelow := below
+	notBelow.call.Op = seam.Release
+	yield := at(10, as(call(seam.Yield, his), 1))
+	yield.latest = time.Minute
+	listen, heard := step{other: "listen"}, step{other: "heard"}
 	ours := another
 	ours.call.Ticket = -1
 	flush, join := step{other: "flush", call: acquire.call}, step{other: "join"}
@@ -230,7 +342,30 @@ func stories(virtual bool) (all [][]step) {
 		{acquire, as(another, 1), leave(1), as(another, 2), release, another, leave(2), leave(2), another, look},
 		{acquire, as(another, 1), as(acquire, 2), flush, join, release, as(another, 1), look},
 		{call(seam.Set, mine), acquire, look, raise(mine, 0), look, another, call(seam.Set, yours)},
+		{listen, acquire, first, give, look, another, heard, release, look},
+		{acquire, first, second, give, look, listen, second, first, look, heard},        // nobody listens
+		{listen, acquire, first, heard, give, look, listen, first, give, second, heard}, // nobody any more
+		{listen, acquire, first, give, as(another, 0), again, look, hand(his), look, hand("token.3"), look, heard},
+		{listen, acquire, first, give, second, first, at(8, as(acquire, 1)), look, leave(2), hand(his), look, heard}, // late ones
+		{listen, acquire, first, give, second, at(9, as(call(seam.Acquire, his), 1)), look, heard},                   // it is his
+		{listen, acquire, first, give, at(0, as(another, 1)), look, again, look, heard},
+		{listen, acquire, first, second, third, give, at(9, leave(1)), look, second, look, heard},
+		{listen, acquire, first, second, give, at(10, leave(1)), look, at(10, leave(1)), heard},
+		{listen, acquire, first, second, give, at(8, leave(1)), look, leave(1), look, heard},
+		{listen, acquire, first, second, third, give, hand(his), look, call(seam.Release, "process.2.9"), third, look, heard},
+		{listen, acquire, at(0, as(another, 1)), second, give, look, heard},
+		{listen, acquire, dead, second, third, give, look, heard},
+		{listen, acquire, first, second, release, look, heard},
+		{listen, acquire, shared, second, give, look, heard},
+		{listen, below, notBelow, acquire, first, second, give, look, heard},
+		{listen, acquire, raise(mine, time.Hour), first, give, look, raise(his, 0), raise(his, time.Hour), look, heard},
+		{listen, acquire, first, second, give, extend, call(seam.Extend, his), raise(mine, time.Second), raise(his, time.Second), look, release, give, hand(his), look, heard},
+		{listen, acquire, first, second, give, yield, look, heard},
+		{listen, acquire, first, flush, join, acquire, second, give, look, flush, second, heard},
 	}
+	ours.call.Token = his
+	all = append(all, []step{listen, acquire, first, second, release, ours, look, hand(his), look, heard}, // the first was there before
+		[]step{listen, acquire, first, release, ours, look, hand(his), look, heard})
 	if virtual {
 		const half, whole, little = 13 * time.Hour, 26 * time.Hour, 20 * time.Minute
 		all = append(all, [][]step{
@@ -244,6 +379,10 @@ func stories(virtual bool) (all [][]step) {
 			{acquire, as(another, 1), after(2*time.Second, as(another, 2)), after(2*time.Second, release), another, look, as(another, 2), look},
 			{acquire, as(another, 1), after(2*time.Second, as(another, 1)), release, after(2*time.Second, another), after(2*time.Second, another)},
 			{acquire, as(another, 1), after(time.Minute-10*time.Millisecond, look), after(20*time.Millisecond, look)},
+			{listen, acquire, first, after(2*time.Second, give), after(time.Second-10*time.Millisecond, look), after(20*time.Millisecond, look), heard},
+			{listen, acquire, first, second, after(2*time.Second, give), call(seam.Extend, his), after(2*time.Second, look), give, hand(his), look, heard},
+			{listen, acquire, first, after(2*time.Second, second), after(2*time.Second, give), look, heard},
+			{listen, acquire, first, give, after(half, look), after(half, look), heard},
 			{acquire, release, after(little, another), after(24*time.Hour+little, look), after(little+little, look)}, // of the same hour
 			{acquire, release, after(little, another), after(little, extend), raise(yours, half), after(half, release), acquire, after(23*time.Hour, look)},
 		}...)
@@ -280,6 +419,20 @@ func (w teller) say(c *seam.Call, v any, err error) string {
 func (w teller) value(v any, last bool) string {
 	about := func(t time.Time) bool { return !w.exact && time.Since(t).Abs() < time.Minute }
 	switch v := v.(type) {
+	case []string: // what was heard
+		all := make([]string, len(v))
+		for i, message := range v {
+			part := strings.Split(message, " ")
+			if len(part) == 6 { // somebody is handed a lock
+				seconds, _ := strconv.ParseInt(part[3], 10, 64)
+				micros, _ := strconv.ParseInt(part[4], 10, 64)
+				if part[5] = w.value(part[5], false); about(time.Unix(seconds, micros*1000)) {
+					part[3], part[4] = "now", ""
+				}
+			}
+			all[i] = strings.Join(part, " ")
+		}
+		return strings.Join(all, " and ")
 	case int64:
 		if last && about(time.UnixMicro(v)) {
 			return "now"
@@ -329,6 +482,32 @@ func kind(s step, v any, err error) string {
 	return name
 }
 
+// count counts the sorts of answers; those to whoever was handed the lock once more; and
+// what was heard, by the words of a message.
+func count(seen map[string]int, s step, v any, err error, holder string) {
+	seen[kind(s, v, err)]++
+	c := &s.call
+	his := c.Token == holder
+	if c.Op == seam.Acquire || c.Op == seam.Leave {
+		his = !his && c.Waiter != "" && strings.HasPrefix(holder, c.Waiter+".")
+	}
+	if s.other == "" && his && strings.HasPrefix(holder, "process.") {
+		seen["his: "+kind(s, v, err)]++
+	}
+	messages, _ := v.([]string)
+	for _, m := range messages {
+		seen[fmt.Sprint("heard ", len(strings.Split(m, " ")))]++
+	}
+}
+
+// drawn forgets what was seen of handing over in stories: there is to be some of it in what
+// is drawn, too.
+func drawn(seen map[string]int) {
+	maps.DeleteFunc(seen, func(kind string, _ int) bool {
+		return strings.HasPrefix(kind, "heard ") || strings.HasPrefix(kind, "his: ")
+	})
+}
+
 // note keeps the last number of each key.
 func note(last map[string]int64, s step, v any) {
 	list, _ := v.([]any)
@@ -364,7 +543,9 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
 		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
 		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
-		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush scripts") {
+		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush scripts",
+		"listen", "heard", "heard 1", "heard 6",
+		"his: acquire 3 int64", "his: acquire 2 int64", "his: raise 0", "his: raise 1", "his: extend 2", "his: release 1", "his: yield 1", "his: leave 0", "his: leave 1") {
 		if seen[kind] < 3 {
 			t.Errorf("%q was seen %d times: %v", kind, seen[kind], seen)
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,6 +37,38 @@ const name, process = "node0", "node0.0"
 // place is where the model's link has its turn in a slot of time: see together.
 const place = model.Actors
 
+// channel is where those are told who wait: all are of one process.
+const channel = script.WakeChannel + "process"
+
+// An audience is whoever listens there at one of the two, and what he has heard.
+type audience struct {
+	mu    sync.Mutex
+	heard []string
+	stop  func() // nil: nobody listens
+}
+
+func (a *audience) hear(message string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard = append(a.heard, message)
+}
+
+func (a *audience) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.heard)
+}
+
+// end has nobody listen any more, and gives what was heard.
+func (a *audience) end() []string {
+	if a.stop != nil {
+		a.stop()
+	}
+	heard := a.heard
+	a.heard, a.stop = nil, nil
+	return heard
+}
+
 func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 	n = model.NewNode(seed.Seed(1), name, time.Nanosecond)
 	l := n.Dial(model.NewHost(seed.Seed(1), "c1"), time.Second)
@@ -54,8 +87,28 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 		}
 		return []any{m.Value, m.Before, m.Now}, nil
 	}
+	ears := new(audience)
+	listen := func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		ready, done := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(done)
+			_ = n.Dial(model.NewHost(seed.Seed(1), "c2"), time.Second).Hear(ctx, channel, func() { close(ready) }, ears.hear)
+		}()
+		<-ready
+		ears.stop = func() { cancel(); <-done }
+	}
 	return n, mark, func(s step) (any, error) {
 		switch s.other {
+		case "listen":
+			if ears.stop == nil {
+				listen()
+			}
+		case "heard":
+			for tries := 0; ears.stop != nil && (tries == 0 || ears.count() < s.messages && tries < 5000); tries++ {
+				time.Sleep(2 * model.Moment) // a message is on its way for a moment
+			}
+			return ears.end(), nil
 		case "foreign":
 			n.Put(s.call.Keys[0])
 		case "flush":
@@ -104,8 +157,37 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		load(runID)
 		return v, nil
 	}
+	ears := new(audience)
+	listen := func() {
+		sub, done := client.Subscribe(ctx, channel), make(chan struct{})
+		t.Cleanup(func() { _ = sub.Close() })
+		_, err := sub.Receive(ctx)
+		must(err)
+		go func() {
+			defer close(done)
+			for {
+				v, _ := sub.Receive(ctx)
+				m, ok := v.(*redis.Message)
+				if !ok {
+					return // that was the last one
+				}
+				ears.hear(m.Payload)
+			}
+		}()
+		ears.stop = func() {
+			must(sub.Unsubscribe(ctx))
+			<-done
+			must(sub.Close())
+		}
+	}
 	return func(s step) (v any, err error) {
 		switch s.other {
+		case "listen":
+			if ears.stop == nil {
+				listen()
+			}
+		case "heard":
+			return ears.end(), nil
 		case "foreign":
 			if err = client.HSetNX(ctx, s.call.Keys[0], "field", "value").Err(); err != nil && redis.HasErrorPrefix(err, "WRONGTYPE") {
 				err = nil // there is something already
@@ -144,17 +226,17 @@ func ask(client *redis.Client, c seam.Call) (any, error) {
 	}
 	switch c.Op {
 	case seam.Acquire:
-		return run(script.Acquire(seam.RunID(c.Mark)).Hash, marked, c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Ways, c.Slots)
+		return run(script.Acquire(seam.RunID(c.Mark)).Hash, marked, c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Ways, c.Slots, c.Try)
 	case seam.Raise:
 		return run(script.Raise.Hash, c.Keys, c.Token, c.Fence, c.Ways)
 	case seam.Extend:
 		return run(script.Extend.Hash, c.Keys, c.Token, ttl, c.Ways)
 	case seam.Release:
-		return run(script.Release.Hash, c.Keys, c.Token, c.Ways, c.Slot)
+		return run(script.Release(seam.RunID(c.Mark)).Hash, c.Keys, c.Token, c.Ways, c.Slot, c.Fence)
 	case seam.Yield:
-		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Ways, c.Slot)
+		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Ways, c.Slot, c.Try)
 	case seam.Leave:
-		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Ways)
+		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Ways, c.Try)
 	case seam.Inspect:
 		return run(script.Inspect.Hash, append(c.Keys[:1:1], marked[len(c.Keys):]...))
 	}
@@ -178,7 +260,7 @@ func kept(t *testing.T, client *redis.Client, c seam.Call, v any) {
 // compare has the model and a server carry out the same steps, and counts the sorts
 // of answers. Whoever is told that the scripts are not there loads them, and sees to
 // the marker by that, as the library does.
-func compare(t *testing.T, all []step, words teller, ours, real subject, seen map[string]int) {
+func compare(t *testing.T, all []step, words teller, n *model.Node, ours, real subject, seen map[string]int) {
 	t.Helper()
 	last := make(map[string]int64)
 	begin, at := time.Now(), time.Duration(0)
@@ -192,15 +274,19 @@ func compare(t *testing.T, all []step, words teller, ours, real subject, seen ma
 			do()
 			continue
 		}
-		s := all[i].now(time.Now(), last[all[i].key()])
+		holder := all[i].holder(n)
+		s := all[i].now(time.Now(), last[all[i].key()], holder)
 		all[i] = s
 		for again := true; again; {
 			theirs, theirErr := real(s) // first: it takes no time in a bubble
+			if heard, ok := theirs.([]string); ok {
+				s.messages = len(heard)
+			}
 			v, err := ours(s)
 			if a, b := words.say(&s.call, v, err), words.say(&s.call, theirs, theirErr); a != b {
 				t.Fatalf("step %d, %v: the model says %q, the server %q; the steps:\n%s", i, s, a, b, tell(all[:i+1]))
 			}
-			seen[kind(s, v, err)]++
+			count(seen, s, v, err, holder)
 			note(last, s, v)
 			again = err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT")
 			if s.other = "join"; s.mark == "" {
@@ -227,15 +313,17 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 	try := func(all []step) {
 		synctest.Test(t, func(t *testing.T) {
 			client := redistest.NewBubble(t, 1).Client(0)
-			_, mark, ours := modelSubject(t)
-			compare(t, all, teller{exact: true}, ours, redisSubject(t, client, mark), seen)
+			n, mark, ours := modelSubject(t)
+			compare(t, all, teller{exact: true}, n, ours, redisSubject(t, client, mark), seen)
 		})
 	}
 	for _, story := range stories(true) {
 		try(story)
 	}
+	drawn(seen)
 	for n := range 200 {
 		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), true))
+		try(handings(rand.New(rand.NewPCG(uint64(n), 1)), true))
 	}
 	wantSeen(t, seen)
 }
@@ -248,14 +336,16 @@ func TestModelIsLikeRedis(t *testing.T) {
 			try := func(all []step) {
 				client.FlushAll(t.Context())
 				client.ScriptFlush(t.Context())
-				_, mark, ours := modelSubject(t)
-				compare(t, all, teller{}, ours, redisSubject(t, client, mark), seen)
+				n, mark, ours := modelSubject(t)
+				compare(t, all, teller{}, n, ours, redisSubject(t, client, mark), seen)
 			}
 			for _, story := range stories(false) {
 				try(story)
 			}
+			drawn(seen)
 			for n := range 60 {
 				try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
+				try(handings(rand.New(rand.NewPCG(uint64(n), 1)), false))
 			}
 			wantSeen(t, seen)
 			if copies := strings.Contains(client.Info(t.Context(), "commandstats").Val(), "cmdstat_copy:"); copies != (args == nil) {
@@ -307,6 +397,12 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 		}
 		return step{call: c, fence: time.Second / 4, mark: "right"}
 	}
+	as := func(n, try int64, s step) step {
+		s.call.Waiter, s.call.Ticket, s.call.Try = fmt.Sprint("process.", n), 1e15+n, try
+		s.call.Lease, s.call.Owner, s.latest = 3*time.Second, "somebody", time.Minute
+		return s
+	}
+	const his = "process.1.9" // what the first is handed
 	for _, trouble := range []struct {
 		name       string
 		begin, end func(*model.Node)
@@ -323,8 +419,29 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 				{other: "flush"}, {other: "join"},
 				call(seam.Acquire, "mine", "token.1"), call(seam.Acquire, "yours", "token.2"),
 				call(seam.Acquire, "read", "token.1"), call(seam.Acquire, "read", "token.2"),
-				{other: "foreign", call: seam.Call{Keys: []string{"foreign"}}}, begin, {other: "join"},
+				{other: "foreign", call: seam.Call{Keys: []string{"foreign"}}}, {other: "listen"},
 			}
+			waited := []string{"to hand", "to tell", "to yield", "to ask for", "to release", "to take over", "to leave", "to leave later"}
+			for i, key := range waited {
+				try := int64(9)
+				if key == "to tell" {
+					try = 0
+				}
+				all = append(all, call(seam.Acquire, key, "token.1"), as(1, try, call(seam.Acquire, key, "token.2")), as(2, try, call(seam.Acquire, key, "token.3")))
+				if i >= 4 {
+					all = append(all, call(seam.Release, key, "token.1"), call(seam.Inspect, key, ""))
+				}
+			}
+			all = append(all, begin, step{other: "join"},
+				call(seam.Release, "to hand", "token.1"), call(seam.Release, "to tell", "token.1"),
+				as(3, 9, call(seam.Yield, "to yield", "token.1")), as(1, 10, call(seam.Acquire, "to ask for", "token.2")), as(3, 9, call(seam.Acquire, "to ask for", "token.2")),
+				call(seam.Extend, "to release", his), call(seam.Raise, "to release", his), call(seam.Release, "to release", his),
+				as(1, 9, call(seam.Acquire, "to take over", "token.2")), as(1, 10, call(seam.Acquire, "to take over", "token.2")),
+				as(1, 9, call(seam.Leave, "to leave", "")), as(1, 8, call(seam.Leave, "to leave later", "")))
+			for _, key := range waited {
+				all = append(all, call(seam.Inspect, key, ""))
+			}
+			all = append(all, step{other: "heard"})
 			for _, key := range []string{"mine", "yours", "nobody's", "foreign", "read"} {
 				for op := range seam.Set + 1 {
 					all = append(all, call(op, key, "token.1"))
@@ -333,9 +450,9 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 				late.latest, older.mark = -time.Minute, "older"
 				all = append(all, late, older)
 			}
-			compare(t, append(all, end), teller{}, ours, real, make(map[string]int))
+			compare(t, append(all, end), teller{}, node, ours, real, make(map[string]int))
 			// Last, since a connection is of no use after a join that failed.
-			compare(t, []step{{other: "flush"}, begin, {other: "join"}, end}, teller{}, ours, real, make(map[string]int))
+			compare(t, []step{{other: "flush"}, begin, {other: "join"}, end}, teller{}, node, ours, real, make(map[string]int))
 		})
 	}
 }

@@ -18,7 +18,7 @@ func (n *Node) do(c *seam.Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
 	}
-	if c.Op != seam.Set && !n.scripts[seam.RunID(c.Mark)] && (c.Op == seam.Acquire || len(n.scripts) == 0) {
+	if c.Op != seam.Set && !n.scripts[seam.RunID(c.Mark)] && (c.Op == seam.Acquire || c.Op == seam.Release || len(n.scripts) == 0) {
 		return nil, noScript
 	}
 	switch c.Op {
@@ -158,7 +158,7 @@ func (n *Node) number(name string) int64 {
 const clamp = 500_000
 
 func (n *Node) acquire(c *seam.Call) (any, error) {
-	now, mine := n.micros(), 0
+	now, mine, handed := n.micros(), 0, false
 	if c.Latest > 0 && now > c.Latest {
 		return []any{now}, nil
 	}
@@ -169,8 +169,14 @@ func (n *Node) acquire(c *seam.Call) (any, error) {
 			return nil, err
 		case h.mine:
 			mine++
+		case c.Ticket > 0 && n.handed(c) >= c.Try && c.Try > 0:
+			return append(h.list(), now), nil // an old request, which comes late
+		case c.Ticket > 0 && n.handed(c) > 0:
+			handed = true
 		case h.who != "":
-			n.enter(c)
+			if err := n.enter(c); err != nil {
+				return nil, err
+			}
 			if c.Ways[i] == ways.Slot {
 				return append(h.list(), now, int64(0), n.another(c.Keys[i-1], c.Slots)), nil
 			}
@@ -192,11 +198,13 @@ func (n *Node) acquire(c *seam.Call) (any, error) {
 		return []any{n.marker, now}, nil
 	}
 	for i, key := range c.Keys {
-		if c.Ways[i] == ways.Slot {
+		if c.Ways[i] == ways.Slot || handed {
 			continue
 		}
 		if other, rest := n.queue(key).Admits(now, c.Ticket, c.Waiter, c.Ways[i]); other != nil {
-			n.enter(c)
+			if err := n.enter(c); err != nil {
+				return nil, err
+			}
 			return []any{rest, other.Waiter, now, int64(0)}, nil
 		}
 	}
@@ -212,7 +220,7 @@ func (n *Node) acquire(c *seam.Call) (any, error) {
 	}
 	for i, key := range c.Keys {
 		n.hold(key, c.Ways[i], c.Token, c.TTL)
-		if c.Ticket > 0 {
+		if c.Ticket > 0 && !handed {
 			n.queue(key).Leave(c.Waiter, c.Ticket)
 		}
 	}
@@ -318,6 +326,8 @@ func (n *Node) giveBack(c *seam.Call) (any, error) {
 			failed = err
 		case h.mine && n.readOnly, marked && n.readOnly:
 			return nil, readOnly
+		case c.Op == seam.Release && h.mine && len(c.Keys) == 1 && n.hand(c):
+			return int64(1), nil
 		case h.mine, marked && m.way == c.Ways[i]:
 			n.drop(key, c.Token)
 			dropped = append(dropped, i)
@@ -326,7 +336,7 @@ func (n *Node) giveBack(c *seam.Call) (any, error) {
 		}
 	}
 	if c.Op == seam.Yield && len(dropped) > 0 && n.micros() <= c.Latest {
-		n.enter(c)
+		_ = n.enter(c) // it takes writes
 	}
 	for _, i := range dropped {
 		n.wake(c.Keys[i], c.Ways[i], c.Slot)
@@ -366,7 +376,7 @@ func (n *Node) inspect(c *seam.Call) (any, error) {
 		return ways.Score(e.set[token].way, n.start.Add(e.set[token].until).UnixMilli())
 	}
 	for _, token := range slices.SortedFunc(maps.Keys(e.set), func(a, b string) int {
-		return cmp.Or(cmp.Compare(score(a), score(b)), cmp.Compare(a, b)) // all scores have as many digits
+		return cmp.Or(cmp.Compare(len(score(a)), len(score(b))), cmp.Compare(score(a), score(b)), cmp.Compare(a, b)) // as numbers
 	}) {
 		others = append(others, token, score(token))
 	}

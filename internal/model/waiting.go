@@ -2,8 +2,10 @@ package model
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/queue"
@@ -28,27 +30,50 @@ type line struct {
 	expires time.Duration
 }
 
-// enter has whoever was refused wait, if he wants to and there is room. Under the mutex.
-func (n *Node) enter(c *seam.Call) {
-	if c.Ticket <= 0 || n.full || n.readOnly {
-		return
+// enter has whoever was refused wait, if he wants to and there is room: a server that is
+// full lets a script go on that has written, and one that is read-only refuses to take him
+// out first. Under the mutex.
+func (n *Node) enter(c *seam.Call) error {
+	if c.Ticket <= 0 {
+		return nil
 	}
+	wrote := c.Op == seam.Yield
 	for i, key := range c.Keys {
 		if c.Ways[i] != ways.Slot {
-			n.queue(key).Enter(queue.Entry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Way: c.Ways[i], Owner: c.Owner})
+			there := n.there(key, c)
+			switch wrote = wrote || there; {
+			case n.readOnly && there:
+				return readOnly
+			case n.readOnly, n.full && !wrote:
+				continue
+			}
+			n.queue(key).Enter(queue.Entry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Way: c.Ways[i], Try: c.Try, Owner: c.Owner})
 			n.queues[key].expires = n.now() + time.Minute
 		}
 	}
+	return nil
+}
+
+// there reports whether who asks is in a queue. Under the mutex.
+func (n *Node) there(key string, c *seam.Call) bool {
+	return slices.ContainsFunc(*n.queue(key), func(e queue.Entry) bool { return e.Waiter == c.Waiter && e.Ticket == c.Ticket })
 }
 
 func (n *Node) leave(c *seam.Call) (any, error) {
-	left := int64(0)
+	left, given := int64(0), false
+	if try := n.handed(c); try > 0 && try <= c.Try {
+		if n.readOnly {
+			return nil, readOnly
+		}
+		delete(n.keys, c.Keys[0])
+		given = true
+	}
 	for i, key := range c.Keys {
 		q := n.queue(key)
-		switch there := slices.ContainsFunc(*q, func(e queue.Entry) bool { return e.Waiter == c.Waiter && e.Ticket == c.Ticket }); {
+		switch there := n.there(key, c); {
 		case there && n.readOnly:
 			return nil, readOnly
-		case there:
+		case there, given:
 			q.Leave(c.Waiter, c.Ticket)
 			n.wake(key, c.Ways[i], 0)
 			left = 1
@@ -68,13 +93,59 @@ func (n *Node) wake(key string, way ways.Way, slot int) {
 		if slot > 0 && e.Way == ways.Slots {
 			message += " " + strconv.Itoa(slot)
 		}
-		channel := script.WakeChannel + queue.Process(e.Waiter)
-		for _, ear := range n.ears {
-			if ear.channel == channel {
+		n.publish(e.Waiter, message)
+	}
+}
+
+// publish sends a message to a waiter's process, and reports whether that listens. Under the
+// mutex.
+func (n *Node) publish(waiter, message string) (heard bool) {
+	channel := script.WakeChannel + queue.Process(waiter)
+	for _, ear := range n.ears {
+		if ear.channel == channel {
+			heard = true
+			if !n.mute {
 				ear.push(message)
 			}
 		}
 	}
+	return heard
+}
+
+// hand gives a lock that is released to the first who waits, if he is to be handed it and
+// listens. Under the mutex.
+func (n *Node) hand(c *seam.Call) bool {
+	key := c.Keys[0]
+	q := n.queue(key)
+	if c.Ways == string(ways.Alone) && len(*q) > 0 && strings.HasPrefix(c.Token, (*q)[0].Waiter+".") {
+		q.Leave((*q)[0].Waiter, (*q)[0].Ticket)
+		return false // the next one is told
+	}
+	if c.Fence <= 0 || c.Ways != string(ways.Alone) || len(*q) == 0 || n.full || n.number(key+script.BelowSuffix) > 0 {
+		return false
+	}
+	e, now := (*q)[0], n.micros()
+	if e.Way != ways.Alone || e.Try == 0 || !e.Lives(now) {
+		return false
+	}
+	number := max(min(max(c.Fence, now-clamp), now+clamp), n.number(key)+1)
+	n.counts[key] = count{number, n.now() + idle}
+	delete(n.keys, key)
+	if n.publish(e.Waiter, fmt.Sprintf("%s %d %d %d %d %s", e.Waiter, e.Try, number, now/1e6, now%1e6, n.marker)) {
+		n.hold(key, ways.Alone, e.Token(), time.Duration(e.Deadline-now/1000)*time.Millisecond)
+		q.Leave(e.Waiter, e.Ticket)
+	}
+	return true
+}
+
+// handed is the attempt for which a waiter has been handed the lock that he asks for; 0: he
+// was not. Under the mutex.
+func (n *Node) handed(c *seam.Call) (try int64) {
+	e, _ := n.lookup(c.Keys[0])
+	if number, ok := strings.CutPrefix(e.token, c.Waiter+"."); ok && c.Try > 0 && len(c.Keys) == 1 {
+		try, _ = strconv.ParseInt(number, 10, 64)
+	}
+	return try
 }
 
 // Mute has the node's messages to subscribers go nowhere. Deafen ends all subscriptions.

@@ -21,6 +21,7 @@ type Entry struct {
 	Ticket   int64 // when it came, in microseconds
 	Deadline int64 // it counts until then, in milliseconds of the node's time
 	Way      ways.Way
+	Try      int64  // the attempt that it can be handed the lock for; 0: it cannot
 	Owner    string // what it is called
 }
 
@@ -29,19 +30,23 @@ type Entry struct {
 const MaxLease = 3000
 
 func (e *Entry) String() string {
-	return fmt.Sprintf("%s %d %c %s", e.Waiter, e.Deadline, e.Way, e.Owner)
+	return fmt.Sprintf("%s %d %c%d %s", e.Waiter, e.Deadline, e.Way, e.Try, e.Owner)
 }
 
 // Parse reads a member of the sorted set and its score.
 func Parse(member, score string) (e Entry, ok bool) {
 	part := strings.SplitN(member, " ", 4)
 	ticket, err := strconv.ParseFloat(score, 64)
-	if len(part) != 4 || len(part[2]) != 1 || err != nil {
+	if len(part) != 4 || len(part[2]) < 2 || err != nil {
 		return Entry{}, false
 	}
 	deadline, err := strconv.ParseInt(part[1], 10, 64)
-	return Entry{part[0], int64(ticket), deadline, part[2][0], part[3]}, err == nil
+	try, err2 := strconv.ParseInt(part[2][1:], 10, 64)
+	return Entry{part[0], int64(ticket), deadline, part[2][0], try, part[3]}, err == nil && err2 == nil
 }
+
+// Token is what the node has the lock held by when it is handed to the waiter.
+func (e *Entry) Token() string { return fmt.Sprintf("%s.%d", e.Waiter, e.Try) }
 
 // rest is for how many milliseconds yet the entry counts, at a time in microseconds; 0:
 // it does not.

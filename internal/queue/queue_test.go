@@ -96,17 +96,17 @@ func FuzzQueue(f *testing.F) {
 
 func TestParse(t *testing.T) {
 	for member, want := range map[string]bool{
-		"p.1 17 x me": true, "p.1 17 s me and you": true, "p.1 17 x ": true,
-		"p.1 17 x": false, "p.1 17": false, "p.1": false, "": false, "p.1 soon x me": false, "p.1 17 xs me": false,
+		"p.1 17 x0 me": true, "p.1 17 s3 me and you": true, "p.1 17 x12 ": true,
+		"p.1 17 x0": false, "p.1 17": false, "p.1": false, "": false, "p.1 soon x0 me": false, "p.1 17 xs me": false, "p.1 17 x me": false,
 	} {
 		if _, ok := Parse(member, "1800000000000000"); ok != want {
 			t.Errorf("%q: %v", member, ok)
 		}
 	}
-	if e, ok := Parse("p.1 17 s me and you", "1.7953026825135e+15"); !ok || e.Owner != "me and you" || e.Way != 's' || e.Ticket != 1795302682513500 {
+	if e, ok := Parse("p.1 17 s3 me and you", "1.7953026825135e+15"); !ok || e.Try != 3 || e.Token() != "p.1.3" || e.Owner != "me and you" || e.Way != 's' || e.Ticket != 1795302682513500 {
 		t.Errorf("%+v", e)
 	}
-	if _, ok := Parse("p.1 17 x me", "early"); ok {
+	if _, ok := Parse("p.1 17 x0 me", "early"); ok {
 		t.Error("the score is no number")
 	}
 }

@@ -95,7 +95,7 @@ if busy then
   -- refuse has whoever wants to wait do so, and gives the reply.
   refuse = function(reply)
     if ticket > 0 then
-      queueing().enter(ARGV[10], ARGV[7], ARGV[6], ARGV[8], ARGV[9])
+      queueing().enter(ARGV[10], ARGV[7], ARGV[6], ARGV[8], ARGV[9], ARGV[12])
     end
     return reply
   end
@@ -114,8 +114,15 @@ if busy then
     return 0
   end
 end
+local handed = false
 for i = 1, busy and locks or 0 do
   local who, rest, ttl = holder(KEYS[i], ways[i], token)
+  if ticket > 0 and ARGV[12] ~= '0' and type(who) == 'string' and string.sub(who, 1, #ARGV[7] + 1) == ARGV[7] .. '.' then
+    if string.sub(who, #ARGV[7] + 2) + 0 >= ARGV[12] + 0 then
+      return {rest, who, clock()}
+    end
+    handed, who = true, nil
+  end
   left[i] = ttl
   if who == true then
     mine = mine + 1
@@ -166,7 +173,7 @@ if KEYS[locks + 1] then
 end
 
 local entries
-if busy and ticket >= 0 then
+if busy and ticket >= 0 and not handed then
   local ahead = queueing().ahead
   for i = 1, locks do
     if ways[i] ~= 'o' then

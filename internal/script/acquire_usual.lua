@@ -4,7 +4,7 @@
 -- acquire, which finds out all else, and does the same at half the cost.
 local way = ARGV[10]
 if way == 'x' or way == 's' then
-  local key, fence = KEYS[1], KEYS[1] .. ':fence'
+  local key, fence, ticket = KEYS[1], KEYS[1] .. ':fence', ARGV[6] + 0
   local queue = key .. ':queue'
   local there = redis.call('EXISTS', key, key, queue) -- 1: somebody waits; 2 or 3: it is held
   local time = redis.call('TIME')
@@ -18,8 +18,10 @@ if way == 'x' or way == 's' then
     free = string.sub(first, 1, #ARGV[7] + 1) == ARGV[7] .. ' '
   elseif there > 1 and way == 'x' then
     local holder = redis.pcall('GET', key)
-    if type(holder) == 'string' and holder ~= ARGV[1] then
-      if ARGV[6] + 0 > 0 then -- he is put in the queue as enter does (queue.lua)
+    if type(holder) == 'string' and ticket > 0 and ARGV[12] ~= '0' and string.sub(holder, 1, #ARGV[7] + 1) == ARGV[7] .. '.' then
+      free = string.sub(holder, #ARGV[7] + 2) + 0 < ARGV[12] + 0 -- it was handed to him
+    elseif type(holder) == 'string' and holder ~= ARGV[1] then
+      if ticket > 0 then -- he is put in the queue as enter does (queue.lua)
         local waiter = ARGV[7] .. ' '
         for _, member in ipairs(there == 3 and redis.call('ZRANGEBYSCORE', queue, ARGV[6], ARGV[6]) or {}) do
           if string.sub(member, 1, #waiter) == waiter then
@@ -27,7 +29,7 @@ if way == 'x' or way == 's' then
           end
         end
         local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[8])
-        redis.pcall('ZADD', queue, ARGV[6], waiter .. deadline .. ' x ' .. ARGV[9])
+        redis.pcall('ZADD', queue, ARGV[6], waiter .. deadline .. ' x' .. ARGV[12] .. ' ' .. ARGV[9])
         redis.pcall('PEXPIRE', queue, 60000)
       end
       return {redis.call('PTTL', key), holder, now}

@@ -35,7 +35,7 @@ local function queueing()
     return function()
       local entry = redis.call('ZRANGE', queue, at, at, 'WITHSCORES')
       while entry[1] do
-        local waiter, deadline, way = string.match(entry[1], '^(%S+) (%d+) (%l) ')
+        local waiter, deadline, way = string.match(entry[1], '^(%S+) (%d+) (%l)%d+ ')
         local rest = waiter and math.ceil(deadline - clock() / 1000) or 0
         if rest > 0 and rest <= 3000 and bars[way] then
           at = at + 1
@@ -74,14 +74,14 @@ local function queueing()
 
   -- enter has a waiter in the queues of all keys for his lease from now on. That a node
   -- cannot note him down (it is full, or takes no writes) is no reason not to answer.
-  local function enter(ways, waiter, ticket, lease, owner)
+  local function enter(ways, waiter, ticket, lease, owner, try)
     local deadline = string.format('%.0f', math.floor(clock() / 1000) + lease)
     for i = 1, #ways do
       local key, way = KEYS[i], string.sub(ways, i, i)
       if way ~= 'o' then
         local queue = key .. ':queue'
         leave(queue, waiter, ticket)
-        redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. ' ' .. owner)
+        redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. try .. ' ' .. owner)
         redis.pcall('PEXPIRE', queue, 60000)
       end
     end

@@ -50,24 +50,27 @@ type Script struct{ Source, Hash string }
 var (
 	Raise   = hashed(bare(kinds + raise))
 	Extend  = hashed(bare(extendUsual + kinds + extend))
-	Release = hashed(bare(releaseUsual + kinds + queue + give + release))
 	Leave   = hashed(bare(kinds + queue + leave))
 	Yield   = hashed(bare(kinds + queue + give + yield))
 	Inspect = hashed(bare(inspect))
 )
 
-var code = bare(acquireUsual + kinds + queue + acquire)
+var (
+	acquireCode = bare(acquireUsual + kinds + queue + acquire)
+	releaseCode = bare(releaseUsual + kinds + queue + give + release)
+)
 
 // Acquire is the script for a server with this run_id, which it carries in its
 // text: another server, or the same one after a restart, does not know it, and says
 // so. That is how a restart shows even through a proxy that hides it.
-func Acquire(runID string) Script {
-	return hashed("-- for " + runID + "\n" + code)
-}
+func Acquire(runID string) Script { return hashed("-- for " + runID + "\n" + acquireCode) }
+
+// Release is, too, since it grants the lock to whom it hands it.
+func Release(runID string) Script { return hashed("-- for " + runID + "\n" + releaseCode) }
 
 // All lists the scripts for a server, for loading them.
 func All(runID string) []Script {
-	return []Script{Acquire(runID), Raise, Extend, Release, Leave, Yield, Inspect}
+	return []Script{Acquire(runID), Raise, Extend, Release(runID), Leave, Yield, Inspect}
 }
 
 // bare is a script as servers get it: without the comments, for one that wants a password

@@ -47,15 +47,16 @@ type Call struct {
 	// from 1.
 	Slots, Slot int
 
-	Fence  int64  // Acquire: the number proposed; Raise: the one to store
+	Fence  int64  // Acquire: the number proposed; Raise: the one to store; Release: proposed for whom the lock is handed to, 0: it is not to be
 	Latest int64  // Acquire, Yield: refused after this time of the node's, in microseconds; Acquire, 0: never
-	Mark   string // Acquire, Inspect: what the node's marker is if it has not forgotten; "": not asked
+	Mark   string // what the node's marker is if it has not forgotten; "": not asked
 
 	// Acquire, Leave, Yield: who waits; see internal/script/queue.lua.
 	Ticket int64
 	Waiter string
 	Lease  time.Duration
 	Owner  string
+	Try    int64 // the attempt that he can be handed the lock for; 0: he cannot
 
 	Value any
 	Err   error

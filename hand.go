@@ -1,0 +1,233 @@
+package redlock
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/ways"
+)
+
+// A release hands the lock to the first of those who wait, in the same step: each node
+// puts his token in the place of the old one and tells him so (release_usual.lua). Who has
+// heard that from a quorum of nodes has the lock, one trip after its release, and nobody
+// asks again. It is a vote like any other, only that the reply comes later than the
+// question, which was the attempt that was refused:
+//
+//   - The token is of that attempt (Lock.try): no request that is still under way for an
+//     earlier one can take it away, and what is handed over for an earlier one is not
+//     counted. The next attempt takes over what was handed to the one before it
+//     (acquire.lua), which counts for nothing from then on.
+//   - A node had a vote when it refused, and still has one, going by its marker and its time
+//     in the message (memory.vouches); and the script is for one server process.
+//   - It keeps the token for as long as the waiter's lease counts there, which began after
+//     the attempt was sent. So validity is what is left of that, as if the lease were the
+//     TTL (see validFor).
+//
+// So the lock is valid for two heartbeats or so at first, and then extended like any other,
+// to a full TTL: after a moment (wholeAfter), since who works for less than that has given
+// it back by then. To hand it over for a TTL at once would have a waiter who is dead, or
+// cut off, cost one.
+//
+// Who leaves without the lock, or with it, where a release may still be on its way to nodes
+// that have him in their queue, has each of them take him out, or the lock back if it was
+// handed to him: whichever comes first there (leave.lua).
+
+const (
+	// wholeAfter is how long a lock that was handed over goes without an extension. An
+	// extension costs as much as the release that follows.
+	wholeAfter = 10 * time.Millisecond
+
+	// grace is how long a waiter who was handed some nodes waits for the others: a release
+	// reaches them one after another. Then he asks, and whoever asks may lose.
+	grace = 8 * time.Millisecond
+)
+
+// A handing is a node's word that it has handed the lock to a waiter.
+type handing struct {
+	waiter            string
+	try, number, time int64
+	mark              string
+}
+
+// parseHanding reads what release_usual.lua sends.
+func parseHanding(message string) (h handing, ok bool) {
+	part := strings.Split(message, " ")
+	if len(part) != 6 {
+		return handing{}, false
+	}
+	numbers := [4]int64{}
+	for i := range numbers {
+		n, err := strconv.ParseInt(part[1+i], 10, 64)
+		if err != nil || n < 0 {
+			return handing{}, false
+		}
+		numbers[i] = n
+	}
+	h = handing{part[0], numbers[0], numbers[1], numbers[2]*1e6 + numbers[3], part[5]}
+	return h, h.number > 0 && h.number < maxFence
+}
+
+// handable reports whether the lock can be handed over: it is one key, held alone, and a
+// lease is no longer than the TTL.
+func (a *acquisition) handable() bool {
+	return a.ways == string(ways.Alone) && 3*beat(a.ttl) <= a.ttl
+}
+
+// tried is the last attempt for which the waiter can be handed the lock; 0: he never can.
+// Under the mutex.
+func (w *waiter) tried() int64 {
+	if !w.want.handable() {
+		return 0
+	}
+	return w.try
+}
+
+// take takes in that a node has handed over the lock.
+func (w *waiter) take(n *node, h handing) {
+	w.mu.Lock()
+	asked, current := w.asked, h.try == w.try
+	w.mu.Unlock()
+	if !current || !n.vouches(h.mark, h.time, asked) {
+		return
+	}
+	w.mu.Lock()
+	if h.try == w.try {
+		w.nodes[n.index].handed = h.number
+		w.vouch(n.index)
+	}
+	w.mu.Unlock()
+	w.call()
+}
+
+// vouch has a node count for the lock that the waiter has been handed meanwhile, if it hands
+// it over, too. Under the mutex.
+func (w *waiter) vouch(i int) {
+	if w.has == nil || !w.nodes[i].mine() {
+		return
+	}
+	w.has.mu.Lock()
+	defer w.has.mu.Unlock()
+	if w.has.rounds == 0 { // else an extension may have filled it up
+		w.has.filled[i] = 0
+	}
+}
+
+// accept makes a lock of what the waiter was handed. Nil: it is no quorum, or of no use any
+// more, and the next attempt, or quit, sees to it.
+func (w *waiter) accept(ctx context.Context, as string) *Lock {
+	lk, a := w.hall.locker, w.want
+	w.mu.Lock()
+	votes, number, same := 0, int64(0), 0
+	for _, s := range w.nodes {
+		if !s.mine() {
+			continue
+		}
+		votes++
+		switch {
+		case s.handed > number:
+			number, same = s.handed, 1
+		case s.handed == number:
+			same++
+		}
+	}
+	if votes < lk.opts.Quorum || w.done { // done: the nodes have been asked to take it back (quit)
+		w.mu.Unlock()
+		return nil
+	}
+	l := lk.newLock(a, 0, w.name+"."+strconv.FormatInt(w.try, 10))
+	l.as, l.handed, l.fence = as, true, number
+	l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, 3*beat(a.ttl).Milliseconds(), w.try
+	asked := w.asked
+	l.filled = make([]int32, len(w.nodes))
+	for i, s := range w.nodes {
+		if s.mine() {
+			l.at[i] = sent
+			continue
+		}
+		// He may be in the queue there, or be handed the lock at any moment. That is like a
+		// node that is filled up: it may have forgotten who else has the lock, or a higher
+		// number (HAND_EXTENDED, HAND_RAISED in docs/model). See counts.
+		l.at[i], l.filled[i] = queued, 1
+	}
+	w.mu.Unlock()
+	now := lk.opts.Clock.Now()
+	if same < lk.opts.Quorum && lk.raise(ctx, l, now, lk.nodeTimeout(a.ttl)) != nil {
+		return nil
+	}
+	now = lk.opts.Clock.Now()
+	lease := 3 * beat(a.ttl)
+	valid := lease - lk.opts.drift(lease)
+	if elapsed(asked, now) > valid-beat(a.ttl) || ended(ctx) != nil || lk.isClosing() {
+		return nil
+	}
+	w.mu.Lock()
+	w.done, w.has = true, l // he leaves the queues with the lock's release
+	w.mu.Unlock()
+	l.since, l.until = now, asked.Add(valid)
+	if a.maxHold != nil {
+		if l.last = now.Add(*a.maxHold); l.last.Before(l.until) {
+			l.until = l.last
+		}
+	}
+	l.renewed = a.renewed
+	l.course = w.course
+	if a.renewed {
+		// Whoever has it renewed has more to do than that, and may go by Until, as a command
+		// does that is to be ended before its lock. Another trip is nothing to him; and if it
+		// fails, it is tried again, like any renewal.
+		_ = l.extend(ctx, nil)
+		if ended(ctx) != nil || lk.isClosing() || left(l.Until(), lk.opts.Clock.Now()) <= 0 {
+			if _, ok := l.end(errReleased); ok {
+				l.giveBack()
+			}
+			return nil
+		}
+		l.makeWhole()
+		return l
+	}
+	l.mu.Lock()
+	l.whole = time.AfterFunc(wholeAfter, l.makeWhole)
+	l.mu.Unlock()
+	return l
+}
+
+// makeWhole has a lock that was handed over extended to its full TTL, and from then on if
+// it is to be renewed.
+func (l *Lock) makeWhole() {
+	if !l.renewed {
+		l.locker.opts.host.Woke(seam.Alarm, l.alias(), 1)
+	}
+	l.deafen()
+	l.locker.renewals.keep(l, !l.renewed)
+}
+
+// deafen has no more heard of nodes that hand the lock over.
+func (l *Lock) deafen() {
+	h := l.locker.hall
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.voices, l.waiter)
+}
+
+// leavesFree draws whether the lock is free for a moment when it is released, and who waits
+// is called: one of four that were handed over. Else clients that are no redlock, which
+// only take what they find free, would never have it while ours go on waiting for it.
+func (l *Lock) leavesFree() bool { return l.handed && l.locker.opts.host.Jitter() < 0.25 }
+
+// brief reports whether the lock was handed over, and has not been extended since.
+func (l *Lock) brief() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.handed && l.confirmed == 0
+}
+
+// vouches is the server's.
+func (n *node) vouches(mark string, micros int64, sent time.Time) bool {
+	n.mu.Lock()
+	srv := n.strands[0].srv
+	n.mu.Unlock()
+	return srv.vouches(mark, micros, sent)
+}

@@ -1,0 +1,273 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock"
+)
+
+// A turn is what became of a call that waited.
+type turn struct {
+	lock  *redlock.Lock
+	at    time.Time
+	tries int
+	err   error
+}
+
+// waits has a process of its own wait for "a".
+func (h *hall) waits(ctx context.Context, opts redlock.Options, options ...redlock.AcquireOption) <-chan turn {
+	h.Helper()
+	var tries int
+	opts.Hooks = &redlock.Hooks{End: func(_ context.Context, op redlock.Operation) {
+		if op.Op == "acquire" {
+			tries = op.Tries
+		}
+	}}
+	lk, got := open(h.T, h.Clients(), &opts), make(chan turn, 1)
+	h.calls.Go(func() {
+		l, err := lk.Acquire(ctx, "a", options...)
+		got <- turn{l, time.Now(), tries, err}
+	})
+	time.Sleep(100 * time.Millisecond) // it has been refused, and listens
+	return got
+}
+
+// TestHandedOver: a release hands the lock to the next one, who does not ask again. It is
+// his for a lease at first, and then for a TTL; or for that at once, if it is renewed.
+func TestHandedOver(t *testing.T) {
+	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.Renewed()}} {
+		t.Run(name, func(t *testing.T) {
+			inHall(t, func(h *hall) {
+				before := acquired(h.T, h.locker(), "a")
+				got := h.waits(h.Context(), redlock.Options{}, options...)
+				behind := h.waits(h.Context(), redlock.Options{})
+				begin := time.Now()
+				released(h.T, before)
+				next := <-got
+				if next.err != nil {
+					t.Fatal(next.err)
+				}
+				l := next.lock
+				const lease, ttl = 3 * time.Second, 10 * time.Second
+				trip, least, most := 1500*time.Microsecond, lease/3, lease
+				if options != nil { // it has been extended, a trip later
+					trip, least, most = 2500*time.Microsecond, ttl-ttl/50, ttl
+				}
+				// There and back over a link of a millisecond. One attempt was before it listened.
+				if took := next.at.Sub(begin); next.tries != 2 || took > trip {
+					t.Errorf("handed over after %v, and %d attempts", took, next.tries)
+				}
+				if l.Fence() <= before.Fence() {
+					t.Errorf("fence %d after %d", l.Fence(), before.Fence())
+				}
+				if left := time.Until(l.Until()); left > most || left < least {
+					t.Errorf("valid for %v at first", left)
+				}
+				for i := range h.Len() {
+					if token, err := h.Mini(i).Get("a"); err != nil || token != l.Token() {
+						t.Errorf("node %d has %q, %v", i, token, err)
+					}
+				}
+				time.Sleep(20 * time.Millisecond)
+				if left := time.Until(l.Until()); left < ttl-ttl/50 {
+					t.Errorf("valid for %v in the end", left)
+				}
+				time.Sleep(ttl + time.Second)
+				if over := time.Until(l.Until()) <= 0; over != (options == nil) {
+					t.Errorf("over after a TTL: %v", over)
+				}
+				if options != nil {
+					released(h.T, l)
+				}
+				last := <-behind
+				if last.err != nil || last.lock.Fence() <= l.Fence() {
+					t.Errorf("the one behind: fence %d after %d, %v", last.lock.Fence(), l.Fence(), last.err)
+				}
+				released(h.T, last.lock) // at once: nothing is to be left, also of his places
+			})
+		})
+	}
+}
+
+// TestOneOfFourIsFree: of the locks that were handed over one in four is handed to nobody
+// when it is released, for the sake of clients that take only what is free; he who waits is
+// called. What was not handed over is handed on.
+func TestOneOfFourIsFree(t *testing.T) {
+	inHall(t, func(h *hall) {
+		const locks = 400
+		got := make(chan *redlock.Lock)
+		for range 2 {
+			lk := h.locker()
+			h.calls.Go(func() {
+				for range locks / 2 {
+					l, err := lk.Acquire(h.Context(), "a")
+					if err != nil {
+						t.Error(err)
+						break
+					}
+					time.Sleep(5 * time.Millisecond) // the other one waits
+					got <- l
+					released(h.T, l)
+				}
+			})
+		}
+		free, handed := 0, true
+		for n := range locks {
+			l := <-got
+			was := handed
+			if handed = strings.Contains(l.Token(), "."); !handed {
+				free++
+			}
+			if !was && !handed && n > 2 { // by then both listen
+				t.Error("a lock that was not handed over was not handed on")
+			}
+		}
+		// One in five of all, since who was called hands it on.
+		if free < locks/10 || free > locks*3/10 {
+			t.Errorf("%d of %d were left free", free, locks)
+		}
+	})
+}
+
+// TestOnlyCalled: who wants another kind of lock, or one that is shorter than a lease, is
+// called, and asks.
+func TestOnlyCalled(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts   redlock.Options
+		option redlock.AcquireOption
+	}{
+		"shared":        {option: redlock.Shared()},
+		"several names": {option: redlock.Also("b")},
+		"short":         {redlock.Options{TTL: 200 * time.Millisecond, MaxTTL: 10 * time.Second}, redlock.WithTTL(200 * time.Millisecond)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHall(t, func(h *hall) {
+				before := acquired(h.T, h.locker(), "a")
+				got := h.waits(h.Context(), tt.opts, tt.option)
+				released(h.T, before)
+				next := <-got
+				if next.err != nil || strings.Contains(next.lock.Token(), ".") {
+					t.Fatalf("%v, %v", next.lock.Token(), next.err)
+				}
+				released(h.T, next.lock)
+			})
+		})
+	}
+}
+
+// TestHandedOverInVain: what an attempt in vain was granted is handed to nobody, since he
+// who is handed one node waits for the others.
+func TestHandedOverInVain(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before, lk, trying := acquired(h.T, h.locker(), "a"), h.locker(), h.locker()
+		wait := func() {
+			h.calls.Go(func() {
+				l, err := lk.Acquire(h.Context(), "a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				released(h.T, l)
+			})
+		}
+		wait()
+		time.Sleep(100 * time.Millisecond)
+		released(h.T, before)
+		time.Sleep(100 * time.Millisecond) // it listens yet
+		for _, node := range []int{0, 1} {
+			if err := h.Client(node).Set(h.Context(), "a", "another's", 2*time.Second).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The attempt gets to the nodes after half a millisecond, who waits after one, and the
+		// release after one and a half.
+		time.AfterFunc(500*time.Microsecond, wait)
+		if _, err := trying.TryAcquire(h.Context(), "a"); !errors.Is(err, redlock.ErrHeld) {
+			t.Fatal(err)
+		}
+		time.Sleep(750 * time.Microsecond)
+		if queues := h.queues(2); len(queues) != 1 {
+			t.Errorf("in the queues: %q", queues)
+		}
+		if token, err := h.Mini(2).Get("a"); err == nil {
+			t.Errorf("%q was handed the lock", token)
+		}
+	})
+}
+
+// TestHandedOverWithoutNodes: who was handed the lock, and cannot extend it since, is told
+// before his lease is over on the nodes, and the next one waits no longer than that.
+func TestHandedOverWithoutNodes(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		cut := newLink(h)
+		got := make(chan turn, 1)
+		h.calls.Go(func() {
+			l, err := cut.locker.Acquire(h.Context(), "a")
+			got <- turn{lock: l, at: time.Now(), err: err}
+		})
+		time.Sleep(100 * time.Millisecond)
+		behind := h.waits(h.Context(), redlock.Options{})
+		released(h.T, before)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		ctx := next.lock.Context(h.Context())
+		cut.cut()
+		<-ctx.Done()
+		told := time.Now()
+		if cause := context.Cause(ctx); !errors.Is(cause, redlock.ErrLost) || told.Sub(next.at) > 3*time.Second {
+			t.Errorf("told after %v: %v", told.Sub(next.at), cause)
+		}
+		last := <-behind
+		if last.err != nil || last.at.Before(told) || last.at.Sub(next.at) > 3*time.Second+called {
+			t.Errorf("the next one has it after %v, %v", last.at.Sub(next.at), last.err)
+		}
+		released(h.T, last.lock)
+	})
+}
+
+// TestHandedOverAndDetached: the next process is to have a whole TTL.
+func TestHandedOverAndDetached(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		got := h.waits(h.Context(), redlock.Options{})
+		released(h.T, before)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		handle, err := next.lock.Detach()
+		if err != nil || time.Until(handle.Until) < 9*time.Second {
+			t.Fatalf("valid for %v, %v", time.Until(handle.Until), err)
+		}
+		l, err := open(h.T, h.Clients(), &redlock.Options{}).Attach(h.Context(), handle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		released(h.T, l)
+	})
+}
+
+// TestHandedOverBriefly: MaxHold is a limit here as well.
+func TestHandedOverBriefly(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		got := h.waits(h.Context(), redlock.Options{}, redlock.MaxHold(time.Second))
+		released(h.T, before)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if until := next.lock.Until(); until.After(next.at.Add(time.Second)) {
+			t.Errorf("valid for %v", until.Sub(next.at))
+		}
+		released(h.T, next.lock)
+	})
+}
