@@ -116,7 +116,7 @@ func (c *client) skew(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.live {
-		if h.renewed {
+		if h.renewed || h.handed() {
 			c.note(Event{Kind: Renewed, Op: h.op, Name: h.want.Name, Until: c.at(h.lock.Until())})
 		}
 	}

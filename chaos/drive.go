@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/queue"
 )
 
 // drive carries a plan out in a world whose time is the caller's: the clients work
@@ -112,11 +113,18 @@ func (d *driver) run() *History {
 
 	// What is owed to a node that was away is tried again every quarter of a second;
 	// what nobody is there to give back expires.
-	owed := func() []leftover {
-		return slices.DeleteFunc(d.nodes.left(), func(l leftover) bool { return d.lots.has(l.token) })
+	owed := func(over bool) []leftover {
+		return slices.DeleteFunc(d.nodes.left(), func(l leftover) bool { return d.lots.has(l.token) || handed(l.token) != over })
 	}
-	d.settle(2*time.Second, func() bool { return len(owed()) == 0 })
-	for _, l := range owed() {
+	d.settle(2*time.Second, func() bool { return len(owed(false)) == 0 })
+	left := owed(false)
+	// Whoever was in a queue that he could not be taken out of may have been handed a lock
+	// since, for his lease.
+	if len(owed(true)) > 0 {
+		d.settle(queue.MaxLease*time.Millisecond, func() bool { return len(owed(true)) == 0 })
+		left = append(left, owed(true)...)
+	}
+	for _, l := range left {
 		d.rec.note(Event{Kind: Left, Error: fmt.Sprintf("node %d still has %q with token %s", l.node, l.key, l.token)})
 	}
 	d.settle(2*p.TTL+time.Second, func() bool { return len(d.nodes.left()) == 0 })

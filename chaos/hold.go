@@ -3,6 +3,7 @@ package chaos
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -103,8 +104,18 @@ func (h *hold) begin() {
 	c := h.client
 	h.until = h.lock.Until()
 	c.note(h.want.ask(Event{Kind: Got, Op: h.op, Token: h.lock.Token(), Fence: h.fence(), Until: c.at(h.until)}))
+	if h.handed() {
+		c.note(Event{Kind: Renewed, Op: h.op, Name: h.want.Name, Until: c.at(h.until)})
+	}
 	h.watch()
 }
+
+// handed reports whether the lock was handed over: then the library extends it once by
+// itself.
+func (h *hold) handed() bool { return handed(h.lock.Token()) }
+
+// handed reports whether a token is that of a lock that was handed over.
+func handed(token string) bool { return strings.Count(token, ".") > 1 }
 
 // watch has the client told of the end.
 func (h *hold) watch() {

@@ -41,7 +41,7 @@ var mutants = []mutant{
 		{"quorum.go", "func majority(n int) int { return n/2 + 1 }", "func majority(n int) int { return n / 2 }"},
 	}, "model", "calm", 500},
 	{"one token for all attempts", []edit{
-		{"attempt.go", "token:    lk.opts.host.Token(),", "token:    oneToken(lk),"},
+		{"attempt.go", "lk.newLock(a, slot, lk.opts.host.Token())", "lk.newLock(a, slot, oneToken(lk))"},
 		{"redlock.go", "func (lk *Locker) isClosing() bool {", `var tokens sync.Map
 
 func oneToken(lk *Locker) string {
@@ -154,13 +154,33 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "deaf waiters", 100},
 	{"who does not wait goes before those who do", []edit{
 		{"internal/queue/queue.go", "if ticket < 0 {", "if ticket <= 0 {"},
-	}, "model", "waiting", 100},
+	}, "model", "kinds waiting", 200},
 	{"a first attempt is in no queue", []edit{
 		{"wait.go", "lk.attempt(ctx, w.course, a, slot, w)", "lk.attempt(ctx, w.course, a, slot, map[bool]*waiter{true: w}[try > 0])"},
 	}, "model", "waiting", 100},
 	{"a line is last in, first out", []edit{
 		{"queue.go", "close(l.waiters[0].turn)", "last := len(l.waiters) - 1\n\t\tl.waiters[0], l.waiters[last] = l.waiters[last], l.waiters[0]\n\t\tclose(l.waiters[0].turn)"},
 	}, "model", "waiting", 100},
+
+	// Locks that are handed over.
+	{"what was handed over counts for a whole TTL", []edit{
+		{"hand.go", "valid := lease - lk.opts.drift(lease)", "valid := a.ttl - lk.opts.drift(lease)"},
+	}, "model", "handed over", 2000},
+	{"what the nodes were asked to take back counts", []edit{
+		{"hand.go", "if votes < lk.opts.Quorum || w.done {", "if votes < lk.opts.Quorum {"},
+	}, "model", "handed over", 5000},
+	{"a lock that was handed over is extended, and not released there", []edit{
+		{"strand.go", "*at == queued && q.op == opExtend && !q.reply.outcome.meansAbsent(opExtend):", "false:"},
+	}, "model", "ghosts", 5000},
+	{"who leaves keeps what he was handed", []edit{
+		{"internal/model/waiting.go", "if try := n.handed(c); try > 0 && try <= c.Try {", "if try := n.handed(c); false && try <= c.Try {"},
+	}, "model", "waiting", 500},
+	{"a node that hands over counts nothing", []edit{
+		{"internal/model/waiting.go", "n.counts[key] = count{number, n.now() + idle}", ""},
+	}, "model", "handed over", 2000},
+	{"a node hands over for a whole minute", []edit{
+		{"internal/model/waiting.go", "time.Duration(e.Deadline-now/1000)*time.Millisecond)", "time.Minute)"},
+	}, "model", "handed over", 2000},
 
 	// Locks that are handed on.
 	{"a lock is attached without a quorum", []edit{
@@ -206,7 +226,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/scripts.go", "count = max(count, n.number(key+script.BelowSuffix))", "count = max(count, 0)"},
 	}, "model", "kinds", 500},
 	{"a lock with several keys is had when the last of them is", []edit{
-		{"internal/model/scripts.go", "case h.who != \"\":\n\t\t\tn.enter(c)\n", "case h.who != \"\" && i == len(c.Keys)-1:\n\t\t\tn.enter(c)\n"},
+		{"internal/model/scripts.go", "case h.who != \"\":\n\t\t\tif err := n.enter(c)", "case h.who != \"\" && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
 	}, "model", "kinds", 200},
 	{"only one of several names is locked", []edit{
 		{"kinds.go", "names = append(names, name)\n", "names = append(names, name)[:1]\n"},
@@ -240,7 +260,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "miniredis", "deaf waiters", 20},
 	{"who does not wait goes before those who do, in the script", []edit{
 		{"internal/script/queue.lua", "elseif ticket > 0 and (ticket < lower or ticket == lower and waiter < who) then", "elseif ticket <= 0 or ticket < lower or ticket == lower and waiter < who then"},
-	}, "miniredis", "waiting", 20},
+	}, "miniredis", "kinds waiting", 40},
 	{"a node counts nothing", []edit{
 		{"internal/script/acquire_usual.lua", "if way == 'x' or way == 's' then", "if false then"},
 		{"internal/script/acquire.lua", "if own > count then", "if false then"},

@@ -58,7 +58,7 @@ func (b *bench) strike(f Fault, begin bool) {
 }
 
 func (b *bench) run(s script.Script, key string, args ...any) (any, error) {
-	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, append(args, "x", 0)...).Result() // alone, and no slot
+	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, append(args, "x", 0, 0)...).Result() // alone, no slot, and nobody is handed it
 }
 
 // acquire is the script for nodes that nobody asks for their marker.
@@ -69,7 +69,7 @@ func (b *bench) acquire(key string) (any, error) {
 	return b.run(acquire, key, "me", 30000, 0, 0, "", 0, "", 0, "")
 }
 func (b *bench) extend(key string) (any, error)  { return b.run(script.Extend, key, "me", 30000) }
-func (b *bench) release(key string) (any, error) { return b.run(script.Release, key, "me") }
+func (b *bench) release(key string) (any, error) { return b.run(script.Release(""), key, "me") }
 
 // granted reports whether this is how a node grants: with a number, and its time.
 func granted(v any) bool {

@@ -115,6 +115,11 @@ var Scenarios = []*Scenario{
 		Troubles: []Trouble{Mute, Mute, Mute, Deafen, Deafen, Crash, Crash, Kill}, Rate: 3,
 	},
 	{
+		Name: "handed over", About: "each release hands the lock to the next who waits, while whatever a lock survives happens, also to the messages that tell him",
+		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{300 * ms, 500 * ms, time.Second, 5 * time.Second}, RTT: append([]time.Duration{20 * ms, 20 * ms}, rtts...), Span: 3, Write: true, Workers: 2, Fast: true, Spread: 1, Weight: 4,
+		Troubles: append([]Trouble{Pause, Pause, Pause, Jitter, Jitter, Jitter, Slow, Slow, Mute, Deafen, Deafen, Repeat, Repeat}, survived...), Rate: 6,
+	},
+	{
 		Name: "kinds", About: "locks are shared, of several names, of paths and of slots, and in each other's way; whatever a lock survives happens",
 		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 2, Write: true, Unended: true, Workers: 2, Fast: true, Kinds: true, Weight: 3,
 		Troubles: append([]Trouble{Pause, Pause, Crash}, survived...), Rate: 4,
