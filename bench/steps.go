@@ -56,9 +56,10 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		return func(name, _ string) []any { return args(name, otherToken) }
 	}
 	const granted, denied = "int64", "[int64 string int64]"
+	released := script.Release(runID).Hash
 	release := func(name string) step {
 		return step{name, "evalsha", "int64", func(name, token string) []any {
-			return []any{"evalsha", script.Release(runID).Hash, 1, name, token, "x", 0, 0}
+			return []any{"evalsha", released, 1, name, token, "x", 0, 0}
 		}}
 	}
 	return []step{
