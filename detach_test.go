@@ -303,6 +303,7 @@ func TestMaxHoldGoesAlong(t *testing.T) {
 		l := attached(t, lk, h)
 		ctx := l.Context(t.Context())
 		wantEnd(t, ctx, begun.Add(15*time.Second), errMaxHold)
+		synctest.Wait() // it is given back
 
 		h = handle(t, acquired(t, lk, "a", MaxHold(8*time.Second)))
 		pass(9 * time.Second)
