@@ -115,7 +115,7 @@ func TestOneOfFourIsFree(t *testing.T) {
 				}
 			})
 		}
-		free, handed := 0, true
+		free, again, handed := 0, 0, true
 		for n := range locks {
 			l := <-got
 			was := handed
@@ -123,12 +123,16 @@ func TestOneOfFourIsFree(t *testing.T) {
 				free++
 			}
 			if !was && !handed && n > 2 { // by then both listen
-				t.Error("a lock that was not handed over was not handed on")
+				again++
 			}
 		}
 		// One in five of all, since who was called hands it on.
 		if free < locks/10 || free > locks*3/10 {
 			t.Errorf("%d of %d were left free", free, locks)
+		}
+		// Once in thousands of locks one is not, and he who waits asks. One in four would be 20.
+		if again > locks/50 {
+			t.Errorf("%d that were not handed over were not handed on", again)
 		}
 	})
 }
