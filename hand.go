@@ -73,7 +73,7 @@ func parseHanding(message string) (h handing, ok bool) {
 // handable reports whether the lock can be handed over: it is one key, held alone, and a
 // lease is no longer than the TTL.
 func (a *acquisition) handable() bool {
-	return a.ways == string(ways.Alone) && 3*beat(a.ttl) <= a.ttl
+	return a.ways == string(ways.Alone) && leaseOf(a.ttl) <= a.ttl
 }
 
 // tried is the last attempt for which the waiter can be handed the lock; 0: he never can.
@@ -139,7 +139,7 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 	}
 	l := lk.newLock(a, 0, w.name+"."+strconv.FormatInt(w.try, 10))
 	l.as, l.handed, l.fence = as, true, number
-	l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, 3*beat(a.ttl).Milliseconds(), w.try
+	l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.try
 	asked := w.asked
 	l.filled = make([]int32, len(w.nodes))
 	for i, s := range w.nodes {
@@ -158,7 +158,7 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 		return nil
 	}
 	now = lk.opts.Clock.Now()
-	lease := 3 * beat(a.ttl)
+	lease := leaseOf(a.ttl)
 	valid := lease - lk.opts.drift(lease)
 	if elapsed(asked, now) > valid-beat(a.ttl) || ended(ctx) != nil || lk.isClosing() {
 		return nil

@@ -42,6 +42,9 @@ const (
 // beat is how long a waiter goes without asking again, and a third of his lease.
 func beat(ttl time.Duration) time.Duration { return min(max(ttl/10, minBeat), maxBeat) }
 
+// leaseOf is for how long a waiter counts without another word.
+func leaseOf(ttl time.Duration) time.Duration { return 3 * beat(ttl) }
+
 // A hall is where the callers of a Locker wait. Those who want the same lock, and of the
 // same kind, stand in a line, and the first of them speaks for all.
 type hall struct {
@@ -64,9 +67,6 @@ type line struct {
 	waiters []*waiter
 	last    *QuorumError // what came of the last attempt
 }
-
-// mine reports whether the waiter has the node's vote by having been handed the lock.
-func (s *standing) mine() bool { return s.handed > 0 && (s.refused || s.granted) }
 
 // A waiter is one call that waits for a lock.
 type waiter struct {
@@ -97,6 +97,9 @@ type standing struct {
 	heard            bool  // told since the attempt began that the lock may be free there
 	handed           int64 // the number with which it was handed the lock there, for that attempt; 0: it was not
 }
+
+// mine reports whether the waiter has the node's vote by having been handed the lock.
+func (s *standing) mine() bool { return s.handed > 0 && (s.refused || s.granted) }
 
 func newHall(lk *Locker) *hall {
 	return &hall{locker: lk, lines: make(map[string]*line), voices: make(map[string]*waiter)}

@@ -118,8 +118,8 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 }
 
 // rest returns when it is time for another attempt, or no attempt is needed any more: the
-// nodes have said so, or this much time is over. A round takes as long as the last one took. Where it is not that
-// others have the lock, no call helps.
+// nodes have said so, or this much time is over. A round takes as long as the last one
+// took. Where it is not that others have the lock, no call helps.
 func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, round time.Duration) (cause error) {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
