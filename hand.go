@@ -213,9 +213,19 @@ func (l *Lock) deafen() {
 }
 
 // leavesFree draws whether the lock is free for a moment when it is released, and who waits
-// is called: one of four that were handed over. Else clients that are no redlock, which
-// only take what they find free, would never have it while ours go on waiting for it.
-func (l *Lock) leavesFree() bool { return l.handed && l.locker.opts.host.Jitter() < 0.25 }
+// is called. Else clients that are no redlock, which only take what they find free, would
+// never have it while ours go on waiting for it. It is so with one lock of sixteen that were
+// handed over; and with one of four while there are such clients, as their locks show.
+func (l *Lock) leavesFree() bool {
+	if !l.handed {
+		return false
+	}
+	share := 1. / 16
+	if l.locker.hall.hasMet(l.locker.opts.Clock.Now()) {
+		share = 1. / 4
+	}
+	return l.locker.opts.host.Jitter() < share
+}
 
 // brief reports whether the lock was handed over, and has not been extended since.
 func (l *Lock) brief() bool {

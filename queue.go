@@ -37,6 +37,10 @@ const (
 
 	// linger is how long subscriptions are kept after the last waiter.
 	linger = 5 * time.Second
+
+	// remembered is how long clients of other libraries are reckoned with after one of their
+	// locks was seen.
+	remembered = time.Minute
 )
 
 // beat is how long a waiter goes without asking again, and a third of his lease.
@@ -59,6 +63,7 @@ type hall struct {
 	deafen context.CancelFunc // ends the subscriptions; nil: there are none
 	quiet  *time.Timer        // stops listening; nil: somebody waits
 	closed bool
+	met    time.Time // when another library was last seen to have a lock
 	ending sync.WaitGroup
 }
 
@@ -150,12 +155,23 @@ func (h *hall) leave(w *waiter) {
 	}
 }
 
-// said notes, for those behind, why the first of a line has no lock.
+// said notes, for those behind, why the first of a line has no lock; and whether that is
+// since another library has it.
 func (h *hall) said(w *waiter, why *QuorumError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last := *why // ours: why will say what ended it
 	h.lines[w.want.line].last = &last
+	if why.foreign(&h.locker.opts) {
+		h.met = h.locker.opts.Clock.Now()
+	}
+}
+
+// hasMet reports whether another library has lately had a lock that was waited for here.
+func (h *hall) hasMet(now time.Time) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.met.IsZero() && elapsed(h.met, now) < remembered
 }
 
 // word is why somebody in a line who has not spoken has no lock.
