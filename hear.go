@@ -95,6 +95,7 @@ func (s *redisServer) hear(ctx context.Context, channel string, ready func(), he
 	only := &once{Conn: conn}
 	o := *s.options
 	o.OnConnect, o.Dialer = s.greet, only.dial
+	o.DisableIdentity = true // a trip and two commands for each of many who begin to wait at once
 	client := redis.NewClient(&o)
 	defer client.Close()
 	sub := client.Subscribe(ctx, channel)

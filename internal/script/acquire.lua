@@ -202,7 +202,7 @@ for i = 1, locks do
         step, text = number - from, string.format('%.0f', number - from)
       end
       redis.call('INCRBY', name, text)
-    elseif not redis.call('SET', name, number, 'PX', 90000000, from > 0 and 'XX' or 'NX') then
+    elseif not redis.call('SET', name, number, 'PX', '90000000', from > 0 and 'XX' or 'NX') then
       return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. KEYS[i])
     end
   end

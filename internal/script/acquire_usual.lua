@@ -14,7 +14,7 @@ if way == 'x' or way == 's' then
   end
   local first, left, free = nil, nil, there == 0
   if there == 1 then
-    first = redis.call('ZRANGE', queue, 0, 0)[1]
+    first = redis.call('ZRANGE', queue, '0', '0')[1]
     free = string.sub(first, 1, #ARGV[7] + 1) == ARGV[7] .. ' '
   elseif there > 1 and way == 'x' then
     local holder = redis.pcall('GET', key)
@@ -30,14 +30,14 @@ if way == 'x' or way == 's' then
         end
         local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[8])
         redis.pcall('ZADD', queue, ARGV[6], waiter .. deadline .. ' x' .. ARGV[12] .. ' ' .. ARGV[9])
-        redis.pcall('PEXPIRE', queue, 60000)
+        redis.pcall('PEXPIRE', queue, '60000')
       end
       return {redis.call('PTTL', key), holder, now}
     end
   elseif there == 2 then
     -- Nobody has a slot, or something below it alone (the ranges of kinds.lua), and this
     -- is no copy.
-    free = redis.pcall('ZCOUNT', key, 1e13, 3e13) == 0 and not redis.call('ZSCORE', key, ARGV[1])
+    free = redis.pcall('ZCOUNT', key, '1e13', '3e13') == 0 and not redis.call('ZSCORE', key, ARGV[1])
     left = free and redis.call('PTTL', key)
     free = free and left > 0
   end
@@ -51,7 +51,7 @@ if way == 'x' or way == 's' then
     elseif count > 0 and proposed ~= count + 1 and proposed % 3600000000 > proposed - count then
       redis.call('INCRBY', fence, proposed - count)
     else
-      stored = redis.call('SET', fence, proposed, 'PX', 90000000, count > 0 and 'XX' or 'NX')
+      stored = redis.call('SET', fence, ARGV[3], 'PX', '90000000', count > 0 and 'XX' or 'NX')
     end
     if stored then
       if way == 'x' then
@@ -60,7 +60,7 @@ if way == 'x' or way == 's' then
         local ms = math.floor(now / 1000)
         redis.call('ZADD', key, ms + ARGV[2], ARGV[1])
         if left then
-          redis.call('ZREMRANGEBYSCORE', key, 0, '(' .. string.format('%.0f', ms))
+          redis.call('ZREMRANGEBYSCORE', key, '0', '(' .. string.format('%.0f', ms))
         end
         if not left or left < ARGV[2] + 0 then
           redis.call('PEXPIREAT', key, ms + ARGV[2])

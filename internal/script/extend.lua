@@ -29,7 +29,7 @@ for i = 1, #ARGV[3] do
 end
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
-  redis.call('PEXPIRE', counter(key, way), 90000000) -- first: a server that is full lets a script go on that has written
+  redis.call('PEXPIRE', counter(key, way), '90000000') -- first: a server that is full lets a script go on that has written
   if range[way] then
     hold(key, way, ARGV[1], ARGV[2], left[i])
   else

@@ -14,7 +14,7 @@ if type(alone) == 'table' then
   if redis.call('PTTL', KEYS[1]) < 0 then
     return alone
   end
-  alone, others = '', redis.call('ZRANGE', KEYS[1], 0, 999, 'WITHSCORES')
+  alone, others = '', redis.call('ZRANGE', KEYS[1], '0', '999', 'WITHSCORES')
 end
 local time = redis.call('TIME')
 local marker = ''
@@ -22,4 +22,4 @@ if KEYS[2] then
   marker = redis.call('GET', KEYS[2]) or ''
 end
 return {alone, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[1] .. ':fence') or '', marker, time[1] * 1000000 + time[2],
-  redis.call('ZRANGE', KEYS[1] .. ':queue', 0, -1, 'WITHSCORES'), others}
+  redis.call('ZRANGE', KEYS[1] .. ':queue', '0', '-1', 'WITHSCORES'), others}

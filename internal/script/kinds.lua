@@ -93,7 +93,7 @@ local function looking()
       return nil, nil, left
     end
     for bar in string.gmatch(bars[way], '[^x]') do
-      local last = redis.call('ZREVRANGEBYSCORE', key, range[bar] + 9999999999999, range[bar] + millis(), 'WITHSCORES', 'LIMIT', 0, 1)
+      local last = redis.call('ZREVRANGEBYSCORE', key, range[bar] + 9999999999999, range[bar] + millis(), 'WITHSCORES', 'LIMIT', '0', '1')
       if last[1] then
         return last[1], last[2] - range[bar] - millis(), left
       end

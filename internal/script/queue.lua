@@ -82,7 +82,7 @@ local function queueing()
         local queue = key .. ':queue'
         leave(queue, waiter, ticket)
         redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. try .. ' ' .. owner)
-        redis.pcall('PEXPIRE', queue, 60000)
+        redis.pcall('PEXPIRE', queue, '60000')
       end
     end
   end

@@ -29,6 +29,6 @@ for i = 1, #ARGV[3] do
   end
 end
 for _, name in ipairs(behind) do
-  redis.call('SET', name, ARGV[2], 'PX', 90000000)
+  redis.call('SET', name, ARGV[2], 'PX', '90000000')
 end
 return 1

@@ -25,7 +25,7 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
       return 1
     end
     -- Who is alive is as line has it, and who is told as wake (queue.lua).
-    local first = redis.pcall('ZRANGE', queue, 0, 0)[1] or ''
+    local first = redis.pcall('ZRANGE', queue, '0', '0')[1] or ''
     local waiter, process, deadline, try = string.match(first, '^((%S+)%.%d+) (%d+) x(%d+) ')
     if waiter and string.sub(ARGV[1], 1, #waiter + 1) == waiter .. '.' then
       redis.call('ZREM', queue, first) -- he has had it, and will not wait again: it is an old request's, which came late
@@ -46,7 +46,7 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
             stored = type(redis.pcall('INCRBY', key .. ':fence', proposed - count)) == 'number'
           else
             -- NX: whatever is no string is no counter.
-            stored = redis.pcall('SET', key .. ':fence', number, 'PX', 90000000, count > 0 and 'XX' or 'NX')
+            stored = redis.pcall('SET', key .. ':fence', number, 'PX', '90000000', count > 0 and 'XX' or 'NX')
             stored = stored and stored.ok
           end
           if stored then
