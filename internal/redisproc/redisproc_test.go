@@ -86,6 +86,10 @@ func TestKillAndRestart(t *testing.T) {
 		t.Errorf("a killed server: %v", err)
 	}
 	s.Kill() // nothing to do
+	if claim, err := reserve(addr); err == nil {
+		claim.Close()
+		t.Error("somebody else can start a server at its port")
+	}
 	if s.Hang() == nil || s.Resume() == nil {
 		t.Error("a killed server can be hung")
 	}
@@ -139,6 +143,11 @@ func TestStop(t *testing.T) {
 	if !gone(pid) {
 		t.Error("a hung server survives Stop")
 	}
+	claim, err := reserve(s.Addr)
+	if err != nil {
+		t.Fatalf("its port is kept: %v", err)
+	}
+	claim.Close()
 	if _, err := os.Stat(s.Dir()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its directory: %v", err)
 	}

@@ -59,6 +59,7 @@ type Server struct {
 	Addr string // host:port
 
 	port   int
+	claim  net.PacketConn // see reserve
 	args   []string
 	dir    string
 	ownDir bool
@@ -100,18 +101,31 @@ func newServer(dir string, c *clock, args []string) (*Server, error) {
 	return s, nil
 }
 
+// reserve keeps a port for a server that may be down for a while, among all processes that
+// start servers with this package: they do not take one whose namesake of UDP is in use.
+func reserve(addr string) (net.PacketConn, error) { return net.ListenPacket("udp", addr) }
+
 // startAnywhere tries ports until one is ours: between finding a port free and
 // the server's bind, anybody may take it.
 func (s *Server) startAnywhere() (err error) {
 	for range portTries {
 		s.port = firstPort + rand.IntN(lastPort-firstPort+1)
 		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
-		var l net.Listener
-		if l, err = net.Listen("tcp", s.Addr); err != nil {
+		if s.claim, err = reserve(s.Addr); err != nil {
 			continue
 		}
-		_ = l.Close()
-		if err = s.launch(); !errors.Is(err, errPortTaken) {
+		var l net.Listener
+		taken := true
+		if l, err = net.Listen("tcp", s.Addr); err == nil {
+			_ = l.Close()
+			err = s.launch()
+			taken = errors.Is(err, errPortTaken)
+		}
+		if err == nil {
+			return nil
+		}
+		_ = s.claim.Close()
+		if !taken {
 			return err
 		}
 	}
@@ -262,6 +276,7 @@ func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kill()
+	_ = s.claim.Close()
 	s.removeDir()
 	if s.clock != nil {
 		s.clock.close()
