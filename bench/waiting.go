@@ -211,8 +211,9 @@ func (w *waits) order(ctx context.Context) (*table, error) {
 				return err
 			}
 			strictly, roughly := h.inOrder(0), h.inOrder(time.Millisecond)
-			n := float64(h.had)
+			n, waited := float64(h.had), h.waits(0)
 			got = sample{
+				"longest": quantile(waited, 1), "mean": mean(waited), "uneven": quantile(waited, 1) / mean(waited),
 				"locks": n, "order": strictly, "wrong": n * (1 - strictly), "roughly wrong": n * (1 - roughly),
 				"unserved": float64(len(h.turns) - h.had), "tries": h.tries(),
 			}
@@ -234,6 +235,9 @@ func (w *waits) order(ctx context.Context) (*table, error) {
 			total("by more than 1 ms", "roughly wrong", count),
 			total("never served", "unserved", count),
 			median("attempts/lock", "tries", hundredths),
+			median("longest wait", "longest", duration),
+			median("mean wait", "mean", duration),
+			within("longest ÷ mean (wanted: ≤ 1.5)", "uneven"),
 		},
 		series: s,
 		notes: []string{
