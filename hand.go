@@ -174,10 +174,17 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 	}
 	l.renewed = a.renewed
 	l.course = w.course
-	if a.renewed {
-		// Whoever has it renewed has more to do than that, and may go by Until, as a command
-		// does that is to be ended before its lock. Another trip is nothing to him; and if it
-		// fails, it is tried again, like any renewal.
+	if !a.renewed {
+		l.mu.Lock()
+		l.whole = time.AfterFunc(wholeAfter, l.makeWhole)
+		l.mu.Unlock()
+		return l
+	}
+	// Whoever has it renewed has more to do than that, and may go by Until, as a command
+	// does that is to be ended before its lock. Another trip is nothing to him; and if it
+	// fails, it is tried again, like any renewal. But where MaxHold is about as short as a
+	// trip, the lock would be over before he had it, and his place lost.
+	if !l.spent() {
 		_ = l.extend(ctx, nil)
 		if ended(ctx) != nil || lk.isClosing() || left(l.Until(), lk.opts.Clock.Now()) <= 0 {
 			if _, ok := l.end(errReleased); ok {
@@ -185,12 +192,8 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 			}
 			return nil
 		}
-		l.makeWhole()
-		return l
 	}
-	l.mu.Lock()
-	l.whole = time.AfterFunc(wholeAfter, l.makeWhole)
-	l.mu.Unlock()
+	l.makeWhole()
 	return l
 }
 

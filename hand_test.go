@@ -279,20 +279,33 @@ func TestHandedOverAndDetached(t *testing.T) {
 	})
 }
 
-// TestHandedOverBriefly: MaxHold is a limit here as well.
+// TestHandedOverBriefly: MaxHold is a limit here as well. Where it is shorter than a trip, he
+// who is first has the lock all the same, also if it is to be renewed.
 func TestHandedOverBriefly(t *testing.T) {
-	inHall(t, func(h *hall) {
-		before := acquired(h.T, h.locker(), "a")
-		got := h.waits(h.Context(), redlock.Options{}, redlock.MaxHold(time.Second))
-		released(h.T, before)
-		next := <-got
-		if next.err != nil {
-			t.Fatal(next.err)
+	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.Renewed()}} {
+		for _, hold := range []time.Duration{time.Second, 500 * time.Microsecond} {
+			t.Run(name+" "+hold.String(), func(t *testing.T) {
+				inHall(t, func(h *hall) {
+					before := acquired(h.T, h.locker(), "a")
+					got := h.waits(h.Context(), redlock.Options{}, append(options, redlock.MaxHold(hold))...)
+					behind := h.waits(h.Context(), redlock.Options{})
+					released(h.T, before)
+					next, last := <-got, <-behind
+					if next.err != nil || last.err != nil {
+						t.Fatal(next.err, last.err)
+					}
+					if until := next.lock.Until(); until.After(next.at.Add(hold)) {
+						t.Errorf("valid for %v", until.Sub(next.at))
+					}
+					if next.lock.Fence() >= last.lock.Fence() {
+						t.Errorf("fence %d, and that of the one behind %d", next.lock.Fence(), last.lock.Fence())
+					}
+					if err := next.lock.Release(h.Context()); err == nil || !strings.Contains(err.Error(), "MaxHold") {
+						t.Errorf("release says %v", err)
+					}
+					released(h.T, last.lock)
+				})
+			})
 		}
-		time.Sleep(50 * time.Millisecond)
-		if until := next.lock.Until(); until.After(next.at.Add(time.Second)) {
-			t.Errorf("valid for %v", until.Sub(next.at))
-		}
-		released(h.T, next.lock)
-	})
+	}
 }

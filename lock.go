@@ -198,11 +198,14 @@ func (l *Lock) expire() error {
 		l.root.expire()
 		return l.why()
 	}
-	if !l.last.IsZero() && !l.Until().Before(l.last) {
+	if l.spent() {
 		return l.lose(errMaxHold)
 	}
 	return l.lose(errExpired)
 }
+
+// spent reports whether an extension would gain nothing, since MaxHold ends the lock before.
+func (l *Lock) spent() bool { return !l.last.IsZero() && !l.Until().Before(l.last) }
 
 // lose ends a lock that its holder has not given back, and returns the cause for
 // which it ended first. The nodes that still have it are told to drop it.

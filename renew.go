@@ -305,7 +305,7 @@ func (k *renewals) finish(l *Lock, r *round) {
 
 // again has a lock renewed once more, if it still lives and somebody wants it.
 func (k *renewals) again(l *Lock, at time.Time) {
-	spent := !l.last.IsZero() && !l.Until().Before(l.last) // MaxHold: no more to gain
+	spent := l.spent()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, ok := k.live[l]; ok && !spent && l.renewal.users > 0 && l.renewal.in == nil {
