@@ -3,6 +3,7 @@ package redlock_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -254,6 +255,65 @@ func TestHandedOverWithoutNodes(t *testing.T) {
 			t.Errorf("the next one has it after %v, %v", last.at.Sub(next.at), last.err)
 		}
 		released(h.T, last.lock)
+	})
+}
+
+// TestHandedOverLate: a node that hangs has the release that hands the lock over, and the
+// extension that followed, only when he who was handed it elsewhere has given it back. It is
+// free there as soon as he can reach it, for he tells it until it confirms that.
+func TestHandedOverLate(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		got := h.waits(h.Context(), redlock.Options{}, redlock.Renewed())
+		h.Hang(2)
+		released(h.T, before)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		released(h.T, next.lock)
+		time.Sleep(2500 * time.Millisecond) // nobody waits for the node any more
+		h.Resume(2)
+		time.Sleep(500 * time.Microsecond)
+		if token, err := h.Mini(2).Get("a"); err != nil || token != next.lock.Token() {
+			t.Errorf("the node has %q, %v: it has not been handed over late", token, err)
+		}
+		time.Sleep(time.Second)
+		if keys := h.Keys(2); slices.Contains(keys, "a") {
+			t.Errorf("the node still has it: %q", keys)
+		}
+	})
+}
+
+// TestHandedOnByAll: a node that has handed the lock over too late to be counted hands it on
+// like the others, once it has been extended there.
+func TestHandedOnByAll(t *testing.T) {
+	inHall(t, func(h *hall) {
+		everywhere := 0
+		for range 8 { // of which some are free in between: TestSomeAreFree
+			before := acquired(h.T, h.locker(), "a")
+			got, behind := h.waits(h.Context(), redlock.Options{}), h.waits(h.Context(), redlock.Options{})
+			h.Path(2).SetDelay(20 * time.Millisecond)
+			released(h.T, before)
+			next := <-got
+			if next.err != nil {
+				t.Fatal(next.err)
+			}
+			h.Path(2).SetDelay(time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
+			released(h.T, next.lock)
+			last := <-behind
+			if last.err != nil {
+				t.Fatal(last.err)
+			}
+			if token, _ := h.Mini(2).Get("a"); token == last.lock.Token() {
+				everywhere++
+			}
+			released(h.T, last.lock)
+		}
+		if everywhere == 0 {
+			t.Error("the node that was late has handed the lock to nobody")
+		}
 	})
 }
 

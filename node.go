@@ -143,6 +143,7 @@ const (
 	asked                  // the acquire went out
 	sent                   // and was answered, or has got lost: the token is there, or may be
 	releasing              // a release is in the lane, or owed
+	leaving                // it was queued when it was released: a leave is in the lane, or owed
 )
 
 // A node is one Redis server and its lane: an ordered queue that is carried to
@@ -236,7 +237,10 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 	case *at == queued:
 		*at = nowhere // take drops the acquire: it never was sent, and there is nothing to release
 		if q.claim.waiter != "" {
-			q.op = opLeave // but perhaps a place in the queue, of which the acquire would have made an end
+			// But perhaps a place in the queue, of which the acquire would have made an end. If
+			// the node hangs, it may have the release that hands the lock over, and an extension
+			// of ours, yet to carry out: the token would stand for a TTL if the leave got lost.
+			*at, q.op = leaving, opLeave
 			return reply{}, true
 		}
 	}
@@ -252,10 +256,16 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 		return reply{}, true
 	case q.op == opInspect || q.op == opLeave:
 		return reply{}, true
-	case q.op == opRelease || *at == nowhere:
+	case q.op == opRelease || *at == nowhere || *at == leaving:
 		return reply{outcome: Expired}, false
 	}
 	return reply{}, true
+}
+
+// releases reports whether this is a release, or the leave that became of one. Under the
+// mutex.
+func (n *node) releases(q *request) bool {
+	return q.op == opRelease || q.op == opLeave && q.claim.at[n.index] == leaving
 }
 
 // answer tells the one who asked.
@@ -302,7 +312,11 @@ func (n *node) repay() {
 // longer. Under the mutex.
 func (n *node) appendOwed(queue []*request, key string) []*request {
 	for _, c := range n.owed[key] {
-		queue = append(queue, &request{op: opRelease, claim: c, to: nobody{}})
+		q := &request{op: opRelease, claim: c, to: nobody{}}
+		if c.at[n.index] == leaving {
+			q.op = opLeave
+		}
+		queue = append(queue, q)
 	}
 	delete(n.owed, key)
 	return queue
@@ -314,7 +328,7 @@ type nobody struct{}
 func (nobody) vote(*node, *request) {}
 
 // fail takes the node out of the votes and gives everybody who waits for it an
-// answer now. Releases stay.
+// answer now. Releases stay, and what became of them.
 func (n *node) fail(err error) {
 	outcome := classify(err)
 	n.mu.Lock()
@@ -326,7 +340,7 @@ func (n *node) fail(err error) {
 	var dropped []*request
 	down, releases := n.down, n.queue[:0]
 	for _, q := range n.queue {
-		if q.op == opRelease {
+		if n.releases(q) {
 			releases = append(releases, q)
 		} else {
 			dropped = append(dropped, q)

@@ -271,7 +271,7 @@ func (s *strand) settle(batch []*request) {
 			}
 		}
 		switch at := &q.claim.at[n.index]; {
-		case q.op == opRelease && !q.reply.outcome.settlesRelease():
+		case n.releases(q) && !q.reply.outcome.settlesRelease():
 			if len(n.owed) == 0 {
 				n.retry = n.clock.Now().Add(maxProbe / 4)
 			}
@@ -279,12 +279,13 @@ func (s *strand) settle(batch []*request) {
 			if first := n.strands[0]; first.idle {
 				first.nudge() // it is the one to try again
 			}
-		case q.op == opRelease,
+		case n.releases(q),
 			// A release that came in the meantime is in the queue: leave it its mark.
 			(*at == asked || *at == sent) && q.reply.outcome.meansAbsent(q.op):
 			*at = nowhere
 		case *at == asked && q.op == opAcquire,
-			// It was handed over there since, or may have been, and has a whole TTL now.
+			// It was handed over there since, or may have been, and has a whole TTL now: a
+			// release is to hand it on there, too.
 			*at == queued && q.op == opExtend && !q.reply.outcome.meansAbsent(opExtend):
 			*at = sent
 		}

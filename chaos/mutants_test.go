@@ -82,7 +82,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"node.go", "case Held, Reserved, Stolen, Expired, Foreign, Late:", "case Held, Reserved, Stolen, Expired, Foreign, Late, Timeout, Unreachable:"},
 	}, "model", "partitions", 1000},
 	{"a release without an answer is done", []edit{
-		{"strand.go", "case q.op == opRelease && !q.reply.outcome.settlesRelease():", "case false:"},
+		{"strand.go", "case n.releases(q) && !q.reply.outcome.settlesRelease():", "case false:"},
 	}, "model", "partitions", 1000},
 	{"a release may overtake its acquire", []edit{
 		{"strand.go", "func (s *strand) elsewhere(key string) bool { return s.node.flying[key] > 0 }", "func (s *strand) elsewhere(string) bool { return false }"},
@@ -171,6 +171,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "handed over", 5000},
 	{"a lock that was handed over is extended, and not released there", []edit{
 		{"strand.go", "*at == queued && q.op == opExtend && !q.reply.outcome.meansAbsent(opExtend):", "false:"},
+		{"node.go", "if n.releases(q) {", "if q.op == opRelease {"},
 	}, "model", "ghosts", 5000},
 	{"who leaves keeps what he was handed", []edit{
 		{"internal/model/waiting.go", "if try := n.handed(c); try > 0 && try <= c.Try {", "if try := n.handed(c); false && try <= c.Try {"},
