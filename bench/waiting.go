@@ -143,7 +143,9 @@ func (w *waits) switches(ctx context.Context, processes int, target float64) (*t
 				return err
 			}
 			length := 2 * w.window
+			stop := bystander()
 			h, err := all.contend(w.one(taskTurns, c.Name), 0, length)
+			late := stop()
 			if err != nil {
 				return err
 			}
@@ -160,7 +162,7 @@ func (w *waits) switches(ctx context.Context, processes int, target float64) (*t
 				"switches": n / length.Seconds(), "locks": float64(h.had) / length.Seconds(),
 				"longest": quantile(waited, 1), "mean": mean(waited), "uneven": quantile(waited, 1) / mean(waited),
 				"later": quantile(later, 1) / max(1, mean(later)),
-				"jain":  jain(h.shares()), "order": h.inOrder(0),
+				"jain":  jain(h.shares()), "order": h.inOrder(0), "late": late,
 			}
 			if n > 0 {
 				got["commands"], got["cpu"] = commands/n, (after["cpu"]-before["cpu"])*float64(time.Second)/n
@@ -184,6 +186,7 @@ func (w *waits) switches(ctx context.Context, processes int, target float64) (*t
 			median("mean wait", "mean", duration),
 			within("longest ÷ mean (wanted: ≤ 1.5)", "uneven"),
 			within("after the first tenth", "later"),
+			median("a bystander, late by", "late", duration),
 			median("Jain's index (wanted: ≥ 0.99)", "jain", thousandths),
 			median("in order", "order", share),
 		},
@@ -193,9 +196,34 @@ func (w *waits) switches(ctx context.Context, processes int, target float64) (*t
 			"Commands are those that clients send (EVALSHA, EVAL, SUBSCRIBE, and redsync's SET), not those that scripts execute.",
 			"Waits are from the first moment on, when all come at once; one that has lasted until the end counts with that. " +
 				"After the first tenth: of the waits that began then.",
+			"A bystander sleeps for 1 ms, again and again: by how much he was late at the most. He wants no lock, so that is the machine.",
 			"Jain's index is of the locks that each process had: 1 if all had the same.",
 		}, notes(contender.Waiting())...),
 	}, nil
+}
+
+// bystander sleeps for a millisecond again and again until it is stopped, and says by how
+// much it was late at the most: as long as anybody may have had to wait for a CPU.
+func bystander() (stop func() float64) {
+	done, said := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		var late time.Duration
+		for {
+			select {
+			case <-done:
+				said <- late
+				return
+			default:
+			}
+			begin := time.Now()
+			time.Sleep(time.Millisecond)
+			late = max(late, time.Since(begin)-time.Millisecond)
+		}
+	}()
+	return func() float64 {
+		close(done)
+		return float64(<-said)
+	}
 }
 
 // order looks at many hand-overs on healthy nodes.
