@@ -2,18 +2,14 @@ package model_test
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/seam"
-	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // A step is a call of a script, or something else that happens to the node. What
@@ -388,166 +384,4 @@ func stories(virtual bool) (all [][]step) {
 		}...)
 	}
 	return all
-}
-
-// A teller puts what came of a step into words. Exact is one who compares clocks
-// that are the same; else it is enough that a time is about now. The milliseconds
-// that a key has left are never compared, only whether there are any: a miniredis
-// does not round as Redis does.
-type teller struct{ exact bool }
-
-func (w teller) say(c *seam.Call, v any, err error) string {
-	if err != nil {
-		word, _, _ := strings.Cut(err.Error(), " ")
-		return word
-	}
-	list, ok := v.([]any)
-	if !ok {
-		return w.value(v, c.Op != seam.Raise && c.Op != seam.Release)
-	}
-	words := make([]string, len(list))
-	for i, v := range list {
-		words[i] = w.value(v, i == min(len(list)-1, 4) && len(list) != 5 || i == 2)
-		if n, ok := v.(int64); ok && n > 0 && (i == 0 && len(list) >= 3 || i == 0 && c.Op != seam.Acquire || i == 1 && len(list) == 7) {
-			words[i] = "time left"
-		}
-	}
-	return strings.Join(words, ", ")
-}
-
-// value puts one into words; the last one of a reply may be the node's time.
-func (w teller) value(v any, last bool) string {
-	about := func(t time.Time) bool { return !w.exact && time.Since(t).Abs() < time.Minute }
-	switch v := v.(type) {
-	case []string: // what was heard
-		all := make([]string, len(v))
-		for i, message := range v {
-			part := strings.Split(message, " ")
-			if len(part) == 6 { // somebody is handed a lock
-				seconds, _ := strconv.ParseInt(part[3], 10, 64)
-				micros, _ := strconv.ParseInt(part[4], 10, 64)
-				if part[5] = w.value(part[5], false); about(time.Unix(seconds, micros*1000)) {
-					part[3], part[4] = "now", ""
-				}
-			}
-			all[i] = strings.Join(part, " ")
-		}
-		return strings.Join(all, " and ")
-	case int64:
-		if last && about(time.UnixMicro(v)) {
-			return "now"
-		}
-	case []any: // who waits
-		var all []string
-		for i := 0; i < len(v); i += 2 {
-			if way, until := ways.OfScore(v[i+1].(string)); strings.HasPrefix(v[i].(string), "token.") { // or who holds it
-				if !w.exact && time.Until(time.UnixMilli(until)) < 2*time.Hour {
-					until = 0
-				}
-				all = append(all, fmt.Sprintf("%s %c %d", v[i], way, until))
-				continue
-			}
-			e, ok := queue.Parse(v[i].(string), v[i+1].(string))
-			if !w.exact && time.Since(time.UnixMilli(e.Deadline)).Abs() < time.Minute {
-				e.Deadline = 0
-			}
-			all = append(all, fmt.Sprint(&e, e.Ticket, ok))
-		}
-		return strings.Join(all, " and ")
-	case string:
-		id, born, ok := strings.Cut(v, ":")
-		if ms, err := strconv.ParseInt(born, 10, 64); ok && err == nil && about(time.UnixMilli(ms)) {
-			return id + ":now"
-		}
-	}
-	return fmt.Sprintf("%T %v", v, v)
-}
-
-// kind is what sort of answer it is, so that it can be counted whether there were
-// any.
-func kind(s step, v any, err error) string {
-	name := s.other
-	if name == "" {
-		name = s.call.Op.String()
-	}
-	if err != nil {
-		return name + " " + teller{}.say(&s.call, v, err)
-	}
-	switch v := v.(type) {
-	case int64:
-		return fmt.Sprint(name, " ", min(v, 2)) // 2: a time
-	case []any:
-		return fmt.Sprintf("%s %d %T", name, len(v), v[0])
-	}
-	return name
-}
-
-// count counts the sorts of answers; those to whoever was handed the lock once more; and
-// what was heard, by the words of a message.
-func count(seen map[string]int, s step, v any, err error, holder string) {
-	seen[kind(s, v, err)]++
-	c := &s.call
-	his := c.Token == holder
-	if c.Op == seam.Acquire || c.Op == seam.Leave {
-		his = !his && c.Waiter != "" && strings.HasPrefix(holder, c.Waiter+".")
-	}
-	if s.other == "" && his && strings.HasPrefix(holder, "process.") {
-		seen["his: "+kind(s, v, err)]++
-	}
-	messages, _ := v.([]string)
-	for _, m := range messages {
-		seen[fmt.Sprint("heard ", len(strings.Split(m, " ")))]++
-	}
-}
-
-// drawn forgets what was seen of handing over in stories: there is to be some of it in what
-// is drawn, too.
-func drawn(seen map[string]int) {
-	maps.DeleteFunc(seen, func(kind string, _ int) bool {
-		return strings.HasPrefix(kind, "heard ") || strings.HasPrefix(kind, "his: ")
-	})
-}
-
-// note keeps the last number of each key.
-func note(last map[string]int64, s step, v any) {
-	list, _ := v.([]any)
-	switch {
-	case s.other == "flush":
-		clear(last)
-	case s.other != "":
-	case s.call.Op == seam.Raise && v == int64(1):
-		last[s.key()] = s.call.Fence
-	case s.call.Op == seam.Acquire && v != nil && list == nil:
-		last[s.key()] = s.call.Fence
-	case s.call.Op == seam.Acquire && len(list) == 2:
-		if n, ok := list[0].(int64); ok {
-			last[s.key()] = n
-		}
-	}
-}
-
-func tell(all []step) string {
-	var lines strings.Builder
-	for _, s := range all {
-		fmt.Fprintf(&lines, "\t%v\n", s)
-	}
-	return lines.String()
-}
-
-// wantSeen checks that every sort of answer was compared.
-func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
-	t.Helper()
-	for _, kind := range append(kinds,
-		"acquire 2 int64", "acquire 2 string", "acquire 3 int64", "acquire 2", "acquire NOSCRIPT", "acquire WRONGTYPE",
-		"raise 0", "raise 1", "raise NOSCRIPT", "raise WRONGTYPE",
-		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
-		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
-		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
-		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush scripts",
-		"listen", "heard", "heard 1", "heard 6",
-		"his: acquire 3 int64", "his: acquire 2 int64", "his: raise 0", "his: raise 1", "his: extend 2", "his: release 1", "his: yield 1", "his: leave 0", "his: leave 1") {
-		if seen[kind] < 3 {
-			t.Errorf("%q was seen %d times: %v", kind, seen[kind], seen)
-		}
-	}
 }
