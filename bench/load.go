@@ -17,7 +17,8 @@ import (
 type load struct {
 	callers int
 	window  time.Duration
-	cycles  int // for each caller; 0: as many as the window allows
+	cycles  int  // for each caller; 0: as many as the window allows
+	fresh   bool // each cycle locks a name that the nodes have never seen
 }
 
 // A job is a load made ready: its names exist and its figures have room, so
@@ -42,6 +43,18 @@ type tally struct {
 // would meet their own leftovers at once, which the orphans scenario counts.
 const namesEach = 16
 
+// freshNames is how many names all callers together have where each is locked once:
+// more than a window has cycles, and made before it begins.
+const freshNames = 1 << 18
+
+// each is how many names a caller has.
+func (l load) each() int {
+	if !l.fresh {
+		return namesEach
+	}
+	return max(freshNames/l.callers, 2*l.cycles)
+}
+
 // runs makes the names of every job new, so that what an earlier one left
 // behind is in nobody's way.
 var runs atomic.Int64
@@ -56,7 +69,7 @@ func freshPrefix() string { return "bench:" + strconv.FormatInt(runs.Add(1), 10)
 func (l load) ready(room int) *job {
 	j := &job{load: l, prefix: freshPrefix(), parts: make([]tally, l.callers)}
 	for c := range l.callers {
-		names := make([]string, namesEach)
+		names := make([]string, l.each())
 		for i := range names {
 			names[i] = fmt.Sprintf("%s%d:%d%s", j.prefix, c, i, nameEnd)
 		}
@@ -95,6 +108,10 @@ func (j *job) caller(ctx context.Context, locker contender.Locker, start time.Ti
 	for i := 0; j.cycles == 0 || i < j.cycles; i++ {
 		begin := time.Now()
 		if begin.Sub(start) >= j.window || ctx.Err() != nil {
+			return
+		}
+		if j.fresh && i >= len(names) {
+			t.failed, t.err = t.failed+1, fmt.Errorf("a caller has used up its %d new names", len(names))
 			return
 		}
 		lock, err := locker.Lock(ctx, names[i%len(names)])
@@ -137,7 +154,7 @@ const warmBound = 30 * time.Second
 // use. It goes on until locks are granted: a contender may refuse nodes that it
 // has never seen for a while, and that is no part of any figure here.
 func warm(ctx context.Context, locker contender.Locker, l load) error {
-	l.cycles, l.window = 0, max(l.window/5, 50*time.Millisecond)
+	l.cycles, l.window, l.fresh = 0, max(l.window/5, 50*time.Millisecond), false
 	for deadline := time.Now().Add(warmBound); ; {
 		err := l.ready(0).run(ctx, locker).none()
 		if err == nil || ctx.Err() != nil {

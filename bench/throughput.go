@@ -11,18 +11,20 @@ import (
 func throughput(ctx context.Context, e *env) ([]*table, error) {
 	var out []*table
 	for _, callers := range e.callers {
-		l := load{callers: callers, window: e.window}
-		s, err := e.interleave(ctx, fmt.Sprintf("throughput, %d callers", callers), e.contenders,
-			func(ctx context.Context, c contender.Contender) (sample, error) { return e.through(ctx, c, l) })
-		if err != nil {
-			return nil, err
+		for _, names := range newness {
+			l := load{callers: callers, window: e.window, fresh: names.fresh}
+			s, err := e.interleave(ctx, fmt.Sprintf("throughput, %d callers%s", callers, names.title), e.contenders,
+				func(ctx context.Context, c contender.Contender) (sample, error) { return e.through(ctx, c, l) })
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, &table{
+				title:   fmt.Sprintf("throughput, callers: %d%s", callers, names.title),
+				text:    fmt.Sprintf("Every caller locks and unlocks names of its own, for %v a round. %s", e.window, names.text),
+				columns: throughputColumns(),
+				series:  s,
+			})
 		}
-		out = append(out, &table{
-			title:   fmt.Sprintf("throughput, callers: %d", callers),
-			text:    fmt.Sprintf("Every caller locks and unlocks names of its own, for %v a round.", e.window),
-			columns: throughputColumns(),
-			series:  s,
-		})
 	}
 	out[len(out)-1].notes = append([]string{
 		"CPU is user and system time of this process and of all servers, for one lock with its unlock.",

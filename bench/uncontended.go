@@ -10,9 +10,28 @@ import (
 // room is more cycles than one caller gets through in any sensible window.
 const room = 1 << 17
 
-func uncontended(ctx context.Context, e *env) ([]*table, error) {
-	l := load{callers: 1, window: e.window}
-	s, err := e.interleave(ctx, "uncontended", e.contenders, func(ctx context.Context, c contender.Contender) (sample, error) {
+// newness is whether a load's names are known to the nodes, in the words of a table.
+var newness = []struct {
+	fresh       bool
+	title, text string
+}{
+	{false, "", fmt.Sprintf("Each caller goes round %d names.", namesEach)},
+	{true, ", new names", "Each name is locked once, and is new to the nodes."},
+}
+
+func uncontended(ctx context.Context, e *env) (tables []*table, err error) {
+	for _, names := range newness {
+		t, err := e.uncontended(ctx, load{callers: 1, window: e.window, fresh: names.fresh}, names.title, names.text)
+		if err != nil {
+			return nil, err
+		}
+		tables = append(tables, t)
+	}
+	return tables, nil
+}
+
+func (e *env) uncontended(ctx context.Context, l load, title, text string) (*table, error) {
+	s, err := e.interleave(ctx, "uncontended"+title, e.contenders, func(ctx context.Context, c contender.Contender) (sample, error) {
 		return e.price(ctx, c, l, room, func(t *tally, u usage) sample {
 			n := float64(len(t.lock))
 			cycles := t.cycles()
@@ -27,10 +46,10 @@ func uncontended(ctx context.Context, e *env) ([]*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []*table{{
-		title: "uncontended",
-		text: fmt.Sprintf("One caller locks and unlocks names that nobody else wants, for %v a round. "+
-			"Allocations are those of the whole process, background goroutines included.", e.window),
+	return &table{
+		title: "uncontended" + title,
+		text: fmt.Sprintf("One caller locks and unlocks names that nobody else wants, for %v a round. %s "+
+			"Allocations are those of the whole process, background goroutines included.", e.window, text),
 		columns: []column{
 			median("cycles a round", "cycles", count),
 			median("p50", "p50", duration),
@@ -45,5 +64,5 @@ func uncontended(ctx context.Context, e *env) ([]*table, error) {
 		},
 		series: s,
 		notes:  notes(e.contenders),
-	}}, nil
+	}, nil
 }
