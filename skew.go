@@ -15,9 +15,22 @@ import (
 //
 // How much it may disagree is what the drift of a lock leaves room for, since the
 // locks that are valid need not fear it: a clock that runs fast by as much as the
-// drift allows is not suspected. Over times for which nobody has looked that are
-// longer than a lock can live, that would excuse steps of any size; beyond them it
-// is what quartz does.
+// drift allows is not suspected. A lock of TTL t has the drift d(t) = t/100 + 2ms, and
+// for its speed a clock gets a hundredth of t of that. Over times for which nobody
+// has looked, a hundredth of the time is another matter: a lock of 10 s that is alive at
+// the end of an idle minute was alive for the last 10 s of it only, and all of what is
+// excused may have been one step, in the last of its moments. So speed excuses no more
+// after any time than it does in the life of the shortest lock there may be.
+//
+// That is the shortest one that this client knows of, for a client cannot know what others
+// do: Options.TTL, or less if it has asked for less. The clients that want one name want
+// it for the same time, as a rule. Where Options.Drift is given, it is every
+// lock's, and the shortest has as much room as the longest.
+//
+// Beyond that, what is excused is what quartz does: a client that is idle for an hour
+// must not find that all clocks were set. With the default drift that is less than speed
+// excuses for the first fifty times the shortest TTL, and less than the drift of any
+// lock from it on. After a longer time nothing tells a step from quartz.
 const quartz = 200e-6
 
 // blur is the part of the default drift for what has no speed, and half of that for
@@ -32,31 +45,34 @@ type tracker struct {
 }
 
 // A tolerance says what a tracker puts up with: a speed that differs from ours by so
-// much, for no longer than the longest lock lives, and steps that make so much in
-// all in such a time.
+// much, for no longer than the shortest lock lives, or that of quartz; and steps that
+// make so much in all in the time for which the longest lock lives.
 type tolerance struct {
-	speed   float64
-	longest time.Duration
-	steps   time.Duration
+	speed             float64
+	shortest, longest time.Duration
+	steps             time.Duration
 }
 
 // room is what speed excuses after some time.
 func (a *tolerance) room(since time.Duration) time.Duration {
-	return time.Duration(a.speed*float64(min(since, a.longest)) + quartz*float64(max(0, since-a.longest)))
+	return time.Duration(max(a.speed*float64(min(since, a.shortest)), quartz*float64(since)))
 }
 
-// toleranceOf divides the drift of the longest lock, less a millisecond: half is for
-// speed, and a quarter for steps, since as much may be forgiven while it lasts. A
-// drift that was not given is each lock's own, and the shortest has hardly any. One
-// that leaves less than clocks need which nobody sets is taken at its user's word.
+// toleranceOf divides the drift of a lock, less a millisecond: half is for speed, and a
+// quarter for steps, since as much may be forgiven while it lasts. A drift that was not
+// given is each lock's own: speed gets the part that grows with the TTL, and steps get
+// half a millisecond. A drift that was given is the same for the shortest lock and the
+// longest, so its half is for the time for which the longest lives. One that leaves less
+// than clocks need which nobody sets is taken at its user's word.
 func (o *Options) toleranceOf() tolerance {
 	if o.Drift == 0 {
-		return tolerance{speed: 0.01, longest: o.MaxTTL, steps: blur}
+		return tolerance{speed: 0.01, shortest: o.TTL, longest: o.MaxTTL, steps: blur}
 	}
 	return tolerance{
-		speed:   max(quartz, float64(o.Drift/2)/float64(o.MaxTTL)),
-		longest: o.MaxTTL,
-		steps:   max(blur, (o.Drift/2-time.Millisecond)/2),
+		speed:    max(quartz, float64(o.Drift/2)/float64(o.MaxTTL)),
+		shortest: o.MaxTTL,
+		longest:  o.MaxTTL,
+		steps:    max(blur, (o.Drift/2-time.Millisecond)/2),
 	}
 }
 
@@ -107,6 +123,14 @@ type clocks struct {
 
 func newClocks(n int, o *Options) *clocks {
 	return &clocks{allow: o.toleranceOf(), maxSkew: o.MaxNodeSkew, all: make([]tracker, n)}
+}
+
+// lasts takes in how long a lock lasts that is about to be asked for, if that is shorter
+// than Options.TTL: its drift is its own.
+func (c *clocks) lasts(ttl time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.allow.shortest = min(c.allow.shortest, ttl)
 }
 
 // sample is tracker.sample for a node. It also gives how far the node is from

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -20,6 +21,7 @@ func look(o *Options) *looked {
 	if o.MaxTTL == 0 {
 		o.MaxTTL = 10 * time.Second
 	}
+	o.TTL = cmp.Or(o.TTL, o.MaxTTL)
 	k := &looked{allow: o.toleranceOf(), now: time.Now(), ahead: time.Hour}
 	k.sample(k.now, k.now, k.now.Add(k.ahead).Round(0), k.allow)
 	return k
@@ -40,12 +42,14 @@ func part(of float64, d time.Duration) time.Duration { return time.Duration(of *
 // that is as good as quartz never.
 func TestSteadyClocks(t *testing.T) {
 	for _, o := range []Options{{MaxTTL: time.Second}, {MaxTTL: 10 * time.Second}, {MaxTTL: time.Minute},
-		{MaxTTL: 10 * time.Second, Drift: time.Second}, {MaxTTL: 10 * time.Second, Drift: 10 * time.Millisecond}} {
+		{MaxTTL: 10 * time.Second, Drift: time.Second}, {MaxTTL: 10 * time.Second, Drift: 10 * time.Millisecond},
+		{TTL: 10 * time.Second, MaxTTL: 10 * time.Minute}, {TTL: 10 * time.Second, MaxTTL: 10 * time.Minute, Drift: time.Second}} {
+		shortest := cmp.Or(o.TTL, o.MaxTTL)
 		rate := o.toleranceOf().speed
 		if o.Drift == 0 && rate != 0.01 {
 			t.Errorf("the default tolerates a speed of %v", rate)
 		}
-		for _, every := range []time.Duration{time.Microsecond, time.Millisecond, 100 * time.Millisecond, o.MaxTTL / 3, o.MaxTTL - 1, o.MaxTTL} {
+		for _, every := range []time.Duration{time.Microsecond, time.Millisecond, 100 * time.Millisecond, shortest / 3, shortest - 1, shortest} {
 			for _, rate := range []float64{0, quartz, -quartz, rate / 2, rate, -rate} {
 				k := look(&o)
 				for n := range 2_000 {
@@ -87,8 +91,8 @@ func TestStepsAreFound(t *testing.T) {
 	}
 	// In figures, for the default.
 	for _, tt := range []struct{ since, found time.Duration }{
-		{0, 501 * time.Microsecond}, {40 * ms, 501 * time.Microsecond}, {time.Second, 11 * ms}, {10 * time.Second, 103 * ms},
-		{time.Minute, 113 * ms}, {time.Hour, 821 * ms},
+		{0, 501 * time.Microsecond}, {40 * ms, 501 * time.Microsecond}, {time.Second, 11 * ms}, {10 * time.Second, 101 * ms},
+		{time.Minute, 101 * ms}, {8 * time.Minute, 101 * ms}, {time.Hour, 721 * ms},
 	} {
 		for _, sign := range []time.Duration{1, -1} {
 			if step := look(&Options{}).after(tt.since, sign*tt.found); step != sign*tt.found {
@@ -172,7 +176,7 @@ func TestStallsAreNoSteps(t *testing.T) {
 					return d
 				}
 				var k tracker
-				allow := (&Options{MaxTTL: ttl}).toleranceOf()
+				allow := (&Options{TTL: ttl, MaxTTL: ttl}).toleranceOf()
 				begin, at := time.Now(), time.Duration(0)
 				for n := range 10_000 {
 					if at += below(20 * time.Millisecond); rng.IntN(100) == 0 {
@@ -272,6 +276,67 @@ func TestUndetected(t *testing.T) {
 	}
 }
 
+// TestIdleLooks: after idle time, too, what is excused is less than the drift of the
+// shortest lock that there may be, by a millisecond for Redis: all of it may have been
+// one step, in the last moment of that lock. That holds for as long as quartz alone cannot
+// have done more; from then on it is what quartz does.
+func TestIdleLooks(t *testing.T) {
+	const ms = time.Millisecond
+	for _, o := range []Options{
+		{TTL: 10 * time.Second, MaxTTL: 10 * time.Minute}, {TTL: 10 * time.Second, MaxTTL: 10 * time.Second},
+		{TTL: time.Second, MaxTTL: time.Hour}, {TTL: 100 * ms, MaxTTL: time.Minute}, {TTL: time.Minute, MaxTTL: time.Hour},
+		{TTL: 10 * time.Second, MaxTTL: 10 * time.Minute, Drift: 200 * ms}, {TTL: 50 * ms, MaxTTL: 10 * time.Minute, Drift: 40 * ms},
+	} {
+		most := o.drift(o.TTL) - ms
+		for since := ms; part(quartz, since) <= o.drift(o.TTL)/2-ms; since = since * 3 / 2 {
+			for _, sign := range []time.Duration{1, -1} {
+				if step := look(&o).after(since, sign*(most+1)); step != sign*(most+1) {
+					t.Errorf("TTL %v, MaxTTL %v, drift %v: %v after %v is a step of %v", o.TTL, o.MaxTTL, o.Drift, sign*(most+1), since, step)
+				}
+			}
+		}
+		for since := ms; since < 60*24*time.Hour; since = since * 3 / 2 {
+			for _, rate := range []float64{quartz, -quartz} {
+				if step := look(&o).after(since, part(rate, since)); step != 0 {
+					t.Errorf("TTL %v, MaxTTL %v, drift %v: a clock at %+v, looked at after %v: step of %v", o.TTL, o.MaxTTL, o.Drift, rate, since, step)
+				}
+			}
+		}
+	}
+
+	// A shorter lock than Options.TTL, of which this client knows since it asks for one
+	// itself; a longer one, or with a drift that is the same for all, changes nothing.
+	for _, tt := range []struct {
+		o     Options
+		ttl   time.Duration
+		found time.Duration
+	}{
+		{Options{}, 5 * time.Second, 51 * ms},
+		{Options{}, 5 * ms, 13 * ms}, // a minute of quartz
+		{Options{}, 20 * time.Second, 101 * ms},
+		{Options{Drift: time.Second}, 5 * time.Second, 251 * ms}, // what steps have, as without that lock
+	} {
+		o := tt.o
+		o.MaxTTL = 10 * time.Minute
+		o, err := o.withDefaults(3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.acquisition("a", []AcquireOption{WithTTL(tt.ttl)}); err != nil {
+			t.Fatal(err)
+		}
+		for _, by := range []time.Duration{tt.found, tt.found - 2*ms} {
+			c, now := o.clocks, time.Now()
+			c.all = make([]tracker, 3)
+			hear(c, 0, now, 0)
+			step, _ := hear(c, 0, now.Add(time.Minute), by)
+			if (step != 0) != (by == tt.found) {
+				t.Errorf("drift %v, after a lock of %v: %v after a minute is a step of %v", tt.o.Drift, tt.ttl, by, step)
+			}
+		}
+	}
+}
+
 // TestUndetectedBetweenLooks: who looks only now and then cannot tell a step from
 // speed, and two of them may lie just outside of a lifetime's looks. So what such a
 // client may miss is as much more as twice the time between its looks is worth.
@@ -336,7 +401,7 @@ func hear(c *clocks, node int, now time.Time, ahead time.Duration) (step, skew t
 // TestFromTheMiddle: who is far from the middle is named, as soon as a majority is
 // known, and nobody else.
 func TestFromTheMiddle(t *testing.T) {
-	o := Options{MaxTTL: 10 * time.Second, MaxNodeSkew: time.Second}
+	o := Options{TTL: 10 * time.Second, MaxTTL: 10 * time.Second, MaxNodeSkew: time.Second}
 	for _, off := range []time.Duration{3 * time.Second, -3 * time.Second, time.Second + 1, -time.Second - 1, time.Second, -time.Second, 0} {
 		want := time.Duration(0)
 		if off.Abs() > o.MaxNodeSkew {
@@ -384,7 +449,7 @@ func TestFromTheMiddle(t *testing.T) {
 	}
 
 	// Nobody asked.
-	c = newClocks(3, &Options{MaxTTL: 10 * time.Second})
+	c = newClocks(3, &Options{TTL: 10 * time.Second, MaxTTL: 10 * time.Second})
 	for node := range 3 {
 		if _, skew := hear(c, node, now, time.Duration(node)*time.Hour); skew != 0 {
 			t.Errorf("a skew of %v, though MaxNodeSkew is 0", skew)
@@ -396,7 +461,7 @@ func TestFromTheMiddle(t *testing.T) {
 // did with what we know of it; and not much less, or the node's refusal would come
 // too late to be of use.
 func TestLatest(t *testing.T) {
-	o := Options{MaxTTL: 10 * time.Second}
+	o := Options{TTL: 10 * time.Second, MaxTTL: 10 * time.Second}
 	c := newClocks(2, &o)
 	now := time.Now()
 	if got := c.latest(0, now); got != 0 {
