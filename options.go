@@ -244,14 +244,14 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 	if drift := o.drift(a.ttl); drift >= a.ttl {
 		return a, refuse("WithTTL %v leaves nothing after Drift %v", a.ttl, drift)
 	}
-	if a.ttl < o.TTL && o.Drift == 0 {
-		o.clocks.lasts(a.ttl)
-	}
 	if a.maxHold != nil && *a.maxHold <= 0 {
 		return a, refuse("MaxHold %v is not a time to hold it for", *a.maxHold)
 	}
 	if err := a.keyed(o); err != nil {
 		return a, refuse("%w", err)
+	}
+	if a.ttl < o.TTL && o.Drift == 0 {
+		o.clocks.lasts(a.ttl)
 	}
 	return a, nil
 }
