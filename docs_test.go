@@ -18,7 +18,7 @@ import (
 func TestReadmeCommands(t *testing.T) {
 	commands := blocks(readFile(t, "README.md"), "sh")
 	for _, want := range []string{
-		`go run ./cmd/redlock run --key demo -- sh -c 'echo "holding $REDLOCK_KEY"'`,
+		`go run ./cmd/redlock run --embedded --key demo -- sh -c 'echo "holding $REDLOCK_KEY"'`,
 		`make test`,
 	} {
 		if !slices.Contains(commands, want+"\n") {

@@ -31,25 +31,17 @@ func (c *command) bench(args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	urls, err := nodeURLs(cfg.nodes, c.env)
-	if err != nil {
-		return 0, err
-	}
 
 	signals, restore := catchSignals()
 	defer restore()
-	embedded := urls == nil
-	if embedded {
-		cluster, err := c.startEmbedded()
-		if err != nil {
-			return 0, err
-		}
-		defer cluster.Close()
-		urls = cluster.URLs()
+	urls, end, err := c.lockNodes(cfg.nodes, cfg.embedded, "measure")
+	if err != nil {
+		return 0, err
 	}
+	defer end()
 	switch {
 	case cfg.callers != nil:
-	case embedded:
+	case cfg.embedded:
 		cfg.callers, _ = parseCallers(easyCallers)
 	default:
 		cfg.callers, _ = parseCallers(defaultCallers)
@@ -66,7 +58,7 @@ func (c *command) bench(args []string) (code int, err error) {
 	defer stop()
 
 	b := &bench{command: c, cfg: cfg, urls: urls, locker: locker, report: benchReport{
-		Embedded: embedded, Key: cfg.key, Quorum: len(urls)/2 + 1,
+		Embedded: cfg.embedded, Key: cfg.key, Quorum: len(urls)/2 + 1,
 		TTL: millis(cfg.ttl), NodeTimeout: millis(nodeTimeout(cfg.ttl)), Length: millis(cfg.length),
 		Nodes: []nodeFigures{}, Callers: []callersFigures{},
 	}}

@@ -12,7 +12,8 @@ import (
 // benchConfig is what the command line of redlock bench says.
 type benchConfig struct {
 	lockFlags
-	callers []int
+	embedded bool
+	callers  []int
 	length  time.Duration // of each measurement
 	key     string
 	json    bool
@@ -59,7 +60,7 @@ func parseBench(args []string) (*benchConfig, error) {
 		cfg.key = value
 		return nil
 	}
-	_, rest, err := scan("bench", args, values, map[string]*bool{"--json": &cfg.json})
+	_, rest, err := scan("bench", args, values, map[string]*bool{"--embedded": &cfg.embedded, "--json": &cfg.json})
 	switch {
 	case err != nil:
 		return nil, err

@@ -7,16 +7,16 @@ Usage:
     redlock bench [flags]
 
     --node URL     a Redis server, as for redlock run: see redlock help run.
-                   Default: the environment's REDLOCK_NODES. Without any, five nodes
-                   inside this process, which show what it does, and no more: they
-                   are slower than any Redis.
+                   Default: the environment's REDLOCK_NODES
     --nodes FILE   the same from a file, or REDLOCK_NODES_FILE
+    --embedded     five nodes inside this process, which show what it does, and no
+                   more: they are slower than any Redis
     --ttl D        what redlock run is given on these nodes. Default 10s
     --timeout D    how long to wait for new nodes, which have no vote at first (see
                    redlock help prepare); 0s asks only once. Default: for as long as
                    it takes.
     --callers N    how many lock at once: a number, or several for a line each.
-                   Default 1,16,128, and 1,4,16 on nodes inside this process
+                   Default 1,16,128, and 1,4,16 with --embedded
     --for D        how long each measurement takes, besides a tenth of that before it
                    to warm up. Default 2s, least 100ms
     --key KEY      what the names of all locks begin with. Default redlock:bench: and
@@ -31,7 +31,7 @@ It measures, one after the other:
                    among those that made the majority; and what was no answer, or a no.
     many callers   cycles of lock and unlock a second, each caller with a name of his
                    own, as callers of one Locker, and how long a cycle takes.
-    one lock       how it changes hands among 8 clients (3 on nodes inside this process)
+    one lock       how it changes hands among 8 clients (3 with --embedded)
                    that wait for it again and again, as so many processes would, and
                    hold it for no time; and how long each waits for his turn.
 All of it by the library as your programs use it, so what this machine and its network

@@ -28,6 +28,7 @@ type lockFlags struct {
 // runConfig is what the command line of redlock run says.
 type runConfig struct {
 	lockFlags
+	embedded  bool     // on nodes inside this process
 	keys      []string // one at least
 	shared    bool
 	slots     int // 0: it is no matter of slots
@@ -119,7 +120,7 @@ func parseRun(command string, args []string) (*runConfig, error) {
 			return err
 		}
 	}
-	switches := map[string]*bool{"--shared": &cfg.shared, "--nonblock": &nonblock, "--shell": &cfg.shell}
+	switches := map[string]*bool{"--embedded": &cfg.embedded, "--shared": &cfg.shared, "--nonblock": &nonblock, "--shell": &cfg.shell}
 	if cfg.elect { // it waits for as long as it takes, and there is one leader
 		for _, name := range []string{"--timeout", "--conflict-exit-code", "--min-hold", "--max-hold", "--slots"} {
 			delete(values, name)
@@ -132,6 +133,7 @@ func parseRun(command string, args []string) (*runConfig, error) {
 			delete(values, name)
 		}
 		delete(switches, "--shell")
+		delete(switches, "--embedded") // they would be gone when it has printed the lock
 	}
 	given, rest, err := scan(command, args, values, switches)
 	if err != nil {
@@ -283,12 +285,15 @@ func separator(to *string) func(value string) error {
 // flockNames are the flags that have a second name, that of flock.
 var flockNames = map[string]string{"-n": "--nonblock", "-w": "--timeout", "-E": "--conflict-exit-code", "-s": "--shared"}
 
-// flagsFirst puts the one argument of a command behind its flags: redlock status KEY --json.
-func flagsFirst(args []string) []string {
-	if len(args) > 1 && !strings.HasPrefix(args[0], "-") {
-		args = append(slices.Clone(args[1:]), args[0])
+// scanAround is scan for a command with one argument, which may come before the flags:
+// redlock status KEY --json.
+func scanAround(command string, args []string, values map[string]func(value string) error, switches map[string]*bool) (rest []string, err error) {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		_, rest, err = scan(command, args, values, switches)
+		return rest, err
 	}
-	return args
+	_, rest, err = scan(command, args[1:], values, switches)
+	return append(args[:1:1], rest...), err
 }
 
 // scan reads the flags at the beginning of a command's arguments, and gives those

@@ -22,7 +22,7 @@ func (c *command) lock(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	urls, err := c.realNodes(cfg.nodes, "ask")
+	urls, err := c.realNodes(cfg.nodes, "lock on")
 	if err != nil {
 		return 0, err
 	}
@@ -73,7 +73,7 @@ func (c *command) takeUp(command string, args []string) (int, error) {
 	values := flags.values()
 	delete(values, "--ttl")
 	delete(values, "--timeout")
-	_, rest, err := scan(command, flagsFirst(args), values, nil)
+	rest, err := scanAround(command, args, values, nil)
 	if errors.Is(err, errHelp) {
 		return 0, c.help([]string{command})
 	}

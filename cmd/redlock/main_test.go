@@ -97,7 +97,7 @@ func TestScripts(t *testing.T) {
 // goroutines.
 func TestNothingIsLeftInTheProcess(t *testing.T) {
 	var stdout, stderr strings.Builder
-	code := main1([]string{"run", "--key", "k", "--", "cat"}, os.Environ(), strings.NewReader("through"), &stdout, &stderr)
+	code := main1([]string{"run", "--embedded", "--key", "k", "--", "cat"}, os.Environ(), strings.NewReader("through"), &stdout, &stderr)
 	if code != 0 || stdout.String() != "through" {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, &stdout, &stderr)
 	}

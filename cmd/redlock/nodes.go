@@ -18,8 +18,8 @@ const (
 	nodesVariable = "REDLOCK_NODES"
 	filesVariable = "REDLOCK_NODES_FILE"
 
-	// embeddedNodes is how many nodes we start if we are given none: the number
-	// that people have who use a quorum in earnest.
+	// embeddedNodes is how many nodes we start for --embedded: the number that people
+	// have who use a quorum in earnest.
 	embeddedNodes = 5
 )
 
@@ -48,7 +48,7 @@ func nodeURLs(flags, env []string) ([]string, error) {
 	for _, value := range values {
 		found := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		if len(found) == 0 {
-			return nil, fail(exitUsage, "name the Redis servers, or leave it out altogether to try a lock without any", "%s is there, but empty", source)
+			return nil, fail(exitUsage, "name the Redis servers: redis://HOST:PORT,...", "%s is there, but empty", source)
 		}
 		for i, u := range found {
 			err := checkURL(source, u)
@@ -68,13 +68,37 @@ func nodeURLs(flags, env []string) ([]string, error) {
 // escapes is what to do about what is no URL, and has a password in it.
 const escapes = "write redis://user:password@host:port; in a password, @ : / ? # % and the comma are written as %40 %3A %2F %3F %23 %25 and %2C, and a space as %20"
 
+// howToName is what to do where no nodes are named.
+const howToName = "name them with --node redis://HOST:PORT,... or in " + nodesVariable
+
 // realNodes are those that are named; there is no use in new ones of our own.
 func (c *command) realNodes(flags []string, todo string) ([]string, error) {
 	urls, err := nodeURLs(flags, c.env)
 	if err == nil && urls == nil {
-		err = fail(exitUsage, "name them with --node redis://HOST:PORT,... or in "+nodesVariable, "there are no nodes to %s", todo)
+		err = fail(exitUsage, howToName, "there are no nodes to %s", todo)
 	}
 	return urls, err
+}
+
+// lockNodes are those that are named, or with --embedded new ones of our own, which stop
+// ends. Without either there are none: a lock on nodes that nobody else has is no lock, and
+// two jobs of which each believes to have it alone would both run.
+func (c *command) lockNodes(flags []string, own bool, todo string) (urls []string, stop func(), err error) {
+	if own {
+		if flags != nil {
+			return nil, nil, fail(exitUsage, "--embedded is for a lock on nodes inside this process, which excludes nobody else", "--embedded and --node do not go together")
+		}
+		cluster, err := c.startEmbedded()
+		if err != nil {
+			return nil, nil, err
+		}
+		return cluster.URLs(), cluster.Close, nil
+	}
+	urls, err = nodeURLs(flags, c.env)
+	if err == nil && urls == nil {
+		err = fail(exitUsage, howToName+"; --embedded tries it out on nodes inside this process, with a lock that excludes nobody else", "there are no nodes to %s", todo)
+	}
+	return urls, func() {}, err
 }
 
 // readNodes reads a file of URLs, which may have comments: lines that begin with #.
@@ -177,7 +201,6 @@ func (c *command) startEmbedded() (*embedded.Cluster, error) {
 	if err != nil {
 		return nil, fail(exitNoQuorum, "give real ones with --node redis://HOST:PORT", "could not start nodes inside this process: %v", err)
 	}
-	c.say("no nodes given, so %d were started inside this process: the lock excludes nobody outside of it; give real ones with --node redis://HOST:PORT,... or in %s",
-		embeddedNodes, nodesVariable)
+	c.say("%d nodes were started inside this process: the lock excludes nobody outside of it", embeddedNodes)
 	return cluster, nil
 }

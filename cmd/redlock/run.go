@@ -42,11 +42,6 @@ func (c *command) run(name string, args []string) (code int, err error) {
 	if cfg.path, err = exec.LookPath(cfg.argv[0]); err != nil {
 		return 0, notExecutable(cfg.argv[0], err)
 	}
-	urls, err := nodeURLs(cfg.nodes, c.env)
-	if err != nil {
-		return 0, err
-	}
-
 	opts, err := cfg.options(c.env)
 	if err != nil {
 		return 0, err
@@ -54,14 +49,11 @@ func (c *command) run(name string, args []string) (code int, err error) {
 
 	signals, restore := catchSignals()
 	defer restore()
-	if urls == nil {
-		cluster, err := c.startEmbedded()
-		if err != nil {
-			return 0, err
-		}
-		defer cluster.Close()
-		urls = cluster.URLs()
+	urls, stop, err := c.lockNodes(cfg.nodes, cfg.embedded, "lock on")
+	if err != nil {
+		return 0, err
 	}
+	defer stop()
 	locker, nodes, err := c.connect(urls, opts)
 	if err != nil {
 		return 0, err

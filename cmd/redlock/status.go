@@ -45,7 +45,7 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	case "wait":
 		delete(switches, "--json")
 	}
-	_, rest, err := scan(command, flagsFirst(args), values, switches)
+	rest, err := scanAround(command, args, values, switches)
 	switch {
 	case err != nil:
 		return nil, err

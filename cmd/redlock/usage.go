@@ -38,7 +38,7 @@ Usage:
     help     shows this text, or the one on a command with its flags and exit codes
 
 Example, for which no Redis is needed:
-    $ redlock run --key demo -- sh -c 'echo "holding $REDLOCK_KEY"'
+    $ redlock run --embedded --key demo -- sh -c 'echo "holding $REDLOCK_KEY"'
     holding demo
 `
 
@@ -60,12 +60,12 @@ Usage:
                    rediss://... for TLS, or unix:///path/to/socket; several are
                    separated by commas or spaces, and --node may be repeated.
                    A majority must answer, so give 3 or 5 independent servers.
-                   Default: the environment's REDLOCK_NODES. Without any,
-                   five nodes are started inside this process, to try things
-                   out: such a lock excludes nobody else.
+                   Default: the environment's REDLOCK_NODES
     --nodes FILE   the same from a file, a URL on each line, # before comments: there
                    passwords are nobody else's to see. Or REDLOCK_NODES_FILE.
                    Certificates are checked as SSL_CERT_FILE and SSL_CERT_DIR say.
+    --embedded     five nodes inside this process, and no Redis, to try things out:
+                   such a lock excludes nobody else
     --ttl D        how long the nodes keep the lock if this process dies; it is
                    renewed while CMD runs. Default 10s, least 100ms
     --max-ttl D    the longest --ttl of anybody on these nodes: for so long a node has
@@ -170,8 +170,7 @@ Usage:
     redlock unlock LOCK [flags]
 
     --node URL     a Redis server, as for redlock run: see redlock help run.
-    --nodes FILE   Default: the environment's REDLOCK_NODES, or REDLOCK_NODES_FILE.
-                   There must be some: none are started inside this process.
+    --nodes FILE   Default: the environment's REDLOCK_NODES, or REDLOCK_NODES_FILE
 
 and for lock, as for redlock run:
     --key KEY      the lock's name. Repeated: all of them are locked, or none
