@@ -35,7 +35,8 @@ func Shared() AcquireOption {
 }
 
 // Also has the lock take in other names, too: all of them are had, or none. It is one
-// lock, with one token and one fence, whatever the order of the names.
+// lock, with one token and one fence, whatever the order of the names. With the folders
+// above them they have at most MaxKeys keys.
 func Also(names ...string) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.also = append(a.also, names...) })
 }
@@ -51,6 +52,24 @@ func Slots(n int) AcquireOption {
 // MaxSlots is how many there can be: it keeps short what a node does to find one that is
 // free.
 const MaxSlots = 1000
+
+// What there can be of a lock at most. More is refused before anything is sent, since a
+// node carries out one script at a time, and all others wait for it meanwhile: with
+// MaxKeys it takes about a millisecond.
+const (
+	MaxName  = 1024 // bytes of a name, with Options.Prefix
+	MaxDepth = 32   // parts of a path: each folder is a key of its own, to which all locks in it write
+	MaxKeys  = 256  // keys of one lock: the names of Also, and the folders above them
+	MaxOwner = 256  // bytes of Options.Owner: there is one in each entry of a queue
+)
+
+// clipped is a text in quotes, or its beginning: errors are short, whatever they are about.
+func clipped(s string) string {
+	if len(s) <= 100 {
+		return strconv.Quote(s)
+	}
+	return strings.TrimSuffix(strconv.Quote(s[:20]), `"`) + `…"`
+}
 
 // folders gives those that a name lies in, the outermost first.
 func folders(separator, name string) iter.Seq[string] {
@@ -104,6 +123,12 @@ func (o *Options) normal(name string) (string, error) {
 	if o.Separator != "" {
 		was := name
 		name = strings.TrimSuffix(strings.TrimPrefix(name, o.Separator), o.Separator)
+		if err := o.short(name); err != nil {
+			return "", err
+		}
+		if parts := strings.Count(name, o.Separator) + 1; parts > MaxDepth {
+			return "", fmt.Errorf("the path %s has %d parts: the limit is %d", clipped(was), parts, MaxDepth)
+		}
 		for part := range strings.SplitSeq(name, o.Separator) {
 			if part == "" {
 				return "", fmt.Errorf("the path %q has an empty part", was)
@@ -115,28 +140,48 @@ func (o *Options) normal(name string) (string, error) {
 			}
 		}
 	}
+	if err := o.short(name); err != nil {
+		return "", err
+	}
 	return name, o.nameable(name)
 }
 
-// nameable says why no lock can have this name, or nothing.
+// short says that a name is too long, or nothing.
+func (o *Options) short(name string) error {
+	n := len(o.Prefix) + len(name)
+	switch {
+	case n <= MaxName:
+		return nil
+	case o.Prefix != "":
+		return fmt.Errorf("the name %s is %d bytes long with Options.Prefix %s: the limit is %d", clipped(name), n, clipped(o.Prefix), MaxName)
+	}
+	return fmt.Errorf("the name %s is %d bytes long: the limit is %d", clipped(name), n, MaxName)
+}
+
+// nameable says why no lock can have this name, or nothing. It goes by the key: what comes
+// before the name is a part of it.
 func (o *Options) nameable(name string) error {
+	key, before := o.Prefix+name, ""
+	if o.Prefix != "" {
+		before = fmt.Sprintf(", with Options.Prefix %q before it", o.Prefix)
+	}
+	if name == "" {
+		return errors.New("the name is empty")
+	}
+	if what := script.Reserved(key); what != "" {
+		return fmt.Errorf("the name %q %s%s", name, what, before)
+	}
 	for _, of := range []struct{ suffix, what string }{
 		{script.FenceSuffix, "counter"}, {script.BelowSuffix, "counter"}, {script.QueueSuffix, "queue"},
 	} {
-		if strings.HasSuffix(name, of.suffix) {
-			return fmt.Errorf("the name %q would be the key of another lock's %s: it must not end in %q", name, of.what, of.suffix)
+		if strings.HasSuffix(key, of.suffix) {
+			return fmt.Errorf("the name %q would be the key of another lock's %s: it must not end in %q%s", name, of.what, of.suffix, before)
 		}
 	}
-	if i := strings.LastIndex(name, script.SlotInfix); i >= 0 {
-		if _, err := strconv.Atoi(name[i+len(script.SlotInfix):]); err == nil {
-			return fmt.Errorf("the name %q would be the key of another lock's slot: it must not end in %q and a number", name, script.SlotInfix)
+	if i := strings.LastIndex(key, script.SlotInfix); i >= 0 {
+		if _, err := strconv.Atoi(key[i+len(script.SlotInfix):]); err == nil {
+			return fmt.Errorf("the name %q would be the key of another lock's slot: it must not end in %q and a number%s", name, script.SlotInfix, before)
 		}
-	}
-	switch {
-	case name == "":
-		return errors.New("the name is empty")
-	case o.Prefix+name == script.Marker:
-		return fmt.Errorf("the name %q is the key of the nodes' marker", name)
 	}
 	return nil
 }
@@ -173,8 +218,20 @@ func (a *acquisition) keyed(o *Options) error {
 			a.keys[i] = o.Prefix + a.keys[i]
 		}
 	}
-	if a.line = a.key; a.ways != string(ways.Alone) {
-		a.line = strings.Join(append(a.keys, a.ways), "\x00")
+	switch {
+	case len(a.keys) <= MaxKeys:
+	case o.Separator != "":
+		return fmt.Errorf("Also: %d names have %d keys, with those of the folders above them: the limit is %d", len(names), len(a.keys), MaxKeys)
+	default:
+		return fmt.Errorf("Also: %d names have %d keys: the limit is %d", len(names), len(a.keys), MaxKeys)
+	}
+	// Names are any bytes, so lengths keep the keys apart, and what begins with a zero is no
+	// key by itself.
+	if a.line = a.key; a.ways != string(ways.Alone) || a.key[0] == 0 {
+		a.line = "\x00" + a.ways
+		for _, key := range a.keys {
+			a.line += strconv.Itoa(len(key)) + ":" + key
+		}
 	}
 	if a.slots != nil {
 		a.keys = append(a.keys, a.key+script.SlotInfix)

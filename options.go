@@ -53,17 +53,19 @@ type Options struct {
 	Quorum int
 
 	// Prefix is put before the key of every lock. Default none, so that keys equal
-	// names, as other Redlock clients have them. The nodes' marker, which all share,
-	// is redlock:node.
+	// names, as other Redlock clients have them. With it, a name has at most MaxName
+	// bytes, and must not be a key that the library keeps something else under: one that
+	// ends in :fence, :below, :queue, or :slot: and a number; and redlock, redlock:marker,
+	// redlock:node, redlock:fence and redlock:below, which all share.
 	Prefix string
 
 	// Separator, if there is one, has names be paths, "project/A" with "/": a lock on one
-	// takes in all that lies below it. It must be the same for all clients. Default none:
-	// names are names.
+	// takes in all that lies below it. A path has at most MaxDepth parts. It must be the same
+	// for all clients. Default none: names are names.
 	Separator string
 
-	// Owner is how others see us in a queue (Inspect). Default the host's name and the
-	// process's number.
+	// Owner is how others see us in a queue (Inspect): at most MaxOwner bytes. Default the
+	// host's name and the process's number.
 	Owner string
 
 	// Hooks are called when something happens that an operator may want to know.
@@ -132,6 +134,12 @@ func (o *Options) withDefaults(n int) (Options, error) {
 		refuse("Quorum %d of %d nodes is no majority: two locks could be held at once; the least is %d", opts.Quorum, n, majority(n))
 	case opts.Quorum > n:
 		refuse("Quorum %d is more than the %d nodes", opts.Quorum, n)
+	}
+	if len(opts.Prefix) >= MaxName {
+		refuse("Prefix %s is %d bytes long: the limit is %d, since a name comes after it, and a key has %d at most", clipped(opts.Prefix), len(opts.Prefix), MaxName-1, MaxName)
+	}
+	if len(opts.Owner) > MaxOwner {
+		refuse("Owner %s is %d bytes long: the limit is %d", clipped(opts.Owner), len(opts.Owner), MaxOwner)
 	}
 	if opts.Owner == "" {
 		opts.Owner = queue.Owner()
@@ -249,9 +257,6 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 	}
 	if err := a.keyed(o); err != nil {
 		return a, refuse("%w", err)
-	}
-	if a.ttl < o.TTL && o.Drift == 0 {
-		o.clocks.lasts(a.ttl)
 	}
 	return a, nil
 }

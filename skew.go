@@ -20,17 +20,21 @@ import (
 // has looked, a hundredth of the time is another matter: a lock of 10 s that is alive at
 // the end of an idle minute was alive for the last 10 s of it only, and all of what is
 // excused may have been one step, in the last of its moments. So speed excuses no more
-// after any time than it does in the life of the shortest lock there may be.
+// after any time than it does in the life of a lock that is as short as they are.
 //
-// That is the shortest one that this client knows of, for a client cannot know what others
-// do: Options.TTL, or less if it has asked for less. The clients that want one name want
-// it for the same time, as a rule. Where Options.Drift is given, it is every
-// lock's, and the shortest has as much room as the longest.
+// How short others' locks are a client does not know. It takes Options.TTL, which those
+// who use the same names have in common, as a rule, and not the shortest time that it
+// has asked for itself: a clock that is as fast as drift allows moves by a hundredth of
+// TTL between two looks that are TTL apart, which is no step, and would be one too many
+// for a lock of half of that. So a lock that lasts for less than Options.TTL (WithTTL) has
+// less room than is excused to those who have not looked for longer than it lives. Where
+// Options.Drift is given, it is every lock's, and the shortest has as much room as the
+// longest.
 //
 // Beyond that, what is excused is what quartz does: a client that is idle for an hour
 // must not find that all clocks were set. With the default drift that is less than speed
-// excuses for the first fifty times the shortest TTL, and less than the drift of any
-// lock from it on. After a longer time nothing tells a step from quartz.
+// excuses for the first fifty times Options.TTL. After a longer time nothing tells a step
+// from quartz.
 const quartz = 200e-6
 
 // blur is the part of the default drift for what has no speed, and half of that for
@@ -45,17 +49,17 @@ type tracker struct {
 }
 
 // A tolerance says what a tracker puts up with: a speed that differs from ours by so
-// much, for no longer than the shortest lock lives, or that of quartz; and steps that
+// much, for no longer than short locks live, or that of quartz; and steps that
 // make so much in all in the time for which the longest lock lives.
 type tolerance struct {
-	speed             float64
-	shortest, longest time.Duration
-	steps             time.Duration
+	speed          float64
+	short, longest time.Duration // how long short locks live, and the longest
+	steps          time.Duration
 }
 
 // room is what speed excuses after some time.
 func (a *tolerance) room(since time.Duration) time.Duration {
-	return time.Duration(max(a.speed*float64(min(since, a.shortest)), quartz*float64(since)))
+	return time.Duration(max(a.speed*float64(min(since, a.short)), quartz*float64(since)))
 }
 
 // toleranceOf divides the drift of a lock, less a millisecond: half is for speed, and a
@@ -66,13 +70,13 @@ func (a *tolerance) room(since time.Duration) time.Duration {
 // than clocks need which nobody sets is taken at its user's word.
 func (o *Options) toleranceOf() tolerance {
 	if o.Drift == 0 {
-		return tolerance{speed: 0.01, shortest: o.TTL, longest: o.MaxTTL, steps: blur}
+		return tolerance{speed: 0.01, short: o.TTL, longest: o.MaxTTL, steps: blur}
 	}
 	return tolerance{
-		speed:    max(quartz, float64(o.Drift/2)/float64(o.MaxTTL)),
-		shortest: o.MaxTTL,
-		longest:  o.MaxTTL,
-		steps:    max(blur, (o.Drift/2-time.Millisecond)/2),
+		speed:   max(quartz, float64(o.Drift/2)/float64(o.MaxTTL)),
+		short:   o.MaxTTL,
+		longest: o.MaxTTL,
+		steps:   max(blur, (o.Drift/2-time.Millisecond)/2),
 	}
 }
 
@@ -123,14 +127,6 @@ type clocks struct {
 
 func newClocks(n int, o *Options) *clocks {
 	return &clocks{allow: o.toleranceOf(), maxSkew: o.MaxNodeSkew, all: make([]tracker, n)}
-}
-
-// lasts takes in how long a lock lasts that is about to be asked for, if that is shorter
-// than Options.TTL: its drift is its own.
-func (c *clocks) lasts(ttl time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.allow.shortest = min(c.allow.shortest, ttl)
 }
 
 // sample is tracker.sample for a node. It also gives how far the node is from

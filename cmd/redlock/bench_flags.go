@@ -14,9 +14,9 @@ type benchConfig struct {
 	lockFlags
 	embedded bool
 	callers  []int
-	length  time.Duration // of each measurement
-	key     string
-	json    bool
+	length   time.Duration // of each measurement
+	key      string
+	json     bool
 }
 
 const (
