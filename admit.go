@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/script"
 )
 
 // infoSections are the parts of INFO that say whether a server may vote.
@@ -18,6 +19,9 @@ func (e unfitError) Error() string { return "must not vote: " + string(e) }
 
 // unfit says why a server with these facts must not vote, or nothing.
 func unfit(f facts.Facts) string {
+	if why, todo := f.Unsupported(); why != "" {
+		return fmt.Sprintf("it is %s, %s: %s", f.Server(), why, todo)
+	}
 	switch {
 	case f.Replica():
 		return fmt.Sprintf("it is a %s (INFO role) of %s: give its master", f["role"], f.Master())
@@ -31,7 +35,10 @@ func unfit(f facts.Facts) string {
 
 // unwise says what is better changed, or nothing.
 func unwise(f facts.Facts) string {
+	_, known := f.KeepsScripts()
 	switch {
+	case f["run_id"] == "" && !known:
+		return "it does not say what it is (INFO server), nor whether its scripts stay in one process (EVAL), so it may be a replica, the same server as another node, or one that takes a restart for none: allow INFO, and EVAL with the key " + script.ProbeKey
 	case f["run_id"] == "":
 		return "it does not say what it is (INFO server), so it may be a replica, or the same server as another node"
 	case f.Evicts():

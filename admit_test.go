@@ -32,6 +32,14 @@ func TestUnfit(t *testing.T) {
 			[]string{"10.0.0.3:6379: unfit", "maxmemory-policy allkeys-lru may evict locks (maxmemory 1000000): set noeviction"}, ""},
 		{"eviction of keys with a TTL", map[int]info{2: {"maxmemory": "1", "maxmemory_policy": "volatile-ttl"}},
 			[]string{"volatile-ttl"}, ""},
+		{"an old Redis", map[int]info{1: {"redis_version": "6.2.14"}},
+			[]string{"10.0.0.2:6379: unfit: must not vote: it is Redis 6.2.14, and the scripts need Redis 7.0: use Redis 7.0 or later, Valkey or Redict"}, ""},
+		{"Dragonfly", map[int]info{2: {"dragonfly_version": "df-v1.40.1"}},
+			[]string{"10.0.0.3:6379: unfit: must not vote: it is Dragonfly df-v1.40.1, which does not say which process it is"}, ""},
+		{"Garnet", map[int]info{0: {"garnet_version": "1.0.99"}},
+			[]string{"10.0.0.1:6379: unfit: must not vote: it is Garnet 1.0.99, which does not run scripts atomically"}, ""},
+		{"Kvrocks", map[int]info{0: {"kvrocks_version": "2.12.0"}}, []string{"it is Kvrocks 2.12.0, which keeps scripts on disk"}, ""},
+		{"Valkey and Redict", map[int]info{0: {"valkey_version": "9.1.2"}, 1: {"redict_version": "7.3.6"}}, nil, ""},
 		{"two at once", map[int]info{0: {"role": "slave"}, 1: {"cluster_enabled": "1"}},
 			[]string{"10.0.0.1:6379: unfit", "10.0.0.2:6379: unfit"}, ""},
 		{"no memory limit yet", map[int]info{2: {"maxmemory_policy": "allkeys-lru"}}, nil,
@@ -202,6 +210,20 @@ func TestOpeningWithAHungNode(t *testing.T) {
 				t.Errorf("%d of 5 hung: opened and closed after %v, want %v", hung, took, want)
 			}
 		})
+	}
+}
+
+// TestScriptsThatAreKept: a server that hands scripts to other processes is found out by
+// what it does, whatever version it claims.
+func TestScriptsThatAreKept(t *testing.T) {
+	r := newRegister(&Hooks{}, []string{"one"})
+	about := facts.Facts{"redis_version": "7.2.4", "run_id": "a"}
+	if err := r.admit(0, about); err != nil {
+		t.Error(err)
+	}
+	about.Probed(int64(0), nil)
+	if err := r.admit(0, about); classify(err) != Unfit || !strings.Contains(err.Error(), "it is Redis 7.2.4, which replicates and persists scripts") {
+		t.Error(err)
 	}
 }
 

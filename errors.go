@@ -61,7 +61,7 @@ const (
 	Busy                // the server runs a long script, or has told us that it has too many clients
 	Quarantined         // granted, but no vote: the node may have forgotten what it granted to another
 	Late                // the node got the request when its time was up, and did nothing
-	Unfit               // the node must not vote: a replica, a cluster node, evicting keys, or the same server twice
+	Unfit               // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
 	Failed              // any other error of the server
 	unasked             // no answer yet
 )

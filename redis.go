@@ -176,16 +176,18 @@ func (s *redisServer) onConnect(ctx context.Context, conn *redis.Conn) error {
 	return s.prepare(ctx, conn)
 }
 
-// prepare asks the server what it is, in one round trip, and in a second one sees to
-// its marker and loads the scripts. A server that will not say what it is (an ACL
+// prepare asks the server what it is, and whether it keeps scripts to itself, in one round
+// trip, and in a second one sees to its marker and loads the scripts. A server that will not say what it is (an ACL
 // without INFO, a proxy, a plain miniredis) is only unknown; one that does not take
 // scripts is of no use.
 func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
+	var probe *redis.Cmd
 	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, section := range infoSections {
 			info = append(info, p.Info(ctx, section))
 		}
+		probe = p.Eval(ctx, script.Probe, []string{script.ProbeKey})
 		return nil
 	})
 	if err != nil && !isReply(err) {
@@ -195,6 +197,7 @@ func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 	for _, section := range info {
 		about.Add(section.Val())
 	}
+	about.Probed(probe.Result())
 	if err := s.admit(about); err != nil {
 		return err
 	}

@@ -85,7 +85,8 @@ type Locker struct {
 // Options.NodeTimeout, whichever is longer (to connect takes several round trips),
 // and not as long for the last of them once a quorum has. It
 // refuses what would break a lock: the same server twice, a replica, a cluster
-// node, one that may evict locks. A node that does not answer yet is no error:
+// node, one that may evict locks, one whose scripts reach other processes (Redis
+// before 7.0, KeyDB) or that is not supported (Dragonfly, Garnet, Kvrocks). A node that does not answer yet is no error:
 // it has no vote until it does, and is checked then.
 func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 	origins := make([]origin, len(nodes))

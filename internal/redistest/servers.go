@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -17,6 +18,22 @@ import (
 // redis-server a failure: what should have run everything must not be content
 // with having skipped it.
 const RequireRedis = "REDLOCK_REQUIRE_REDIS"
+
+// OldRedis is the environment variable that names the redis-server of a Redis before 7.0,
+// for the tests that such a one is refused.
+const OldRedis = "REDLOCK_OLD_REDIS"
+
+// OldServers are NewServers of that version, and so are all that the test starts later.
+// Without OldRedis the test is skipped.
+func OldServers(t testing.TB, n int, args ...string) []*redisproc.Server {
+	t.Helper()
+	binary := os.Getenv(OldRedis)
+	if binary == "" {
+		t.Skipf("%s does not name the redis-server of a Redis before 7.0", OldRedis)
+	}
+	t.Setenv("PATH", filepath.Dir(binary)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return NewServers(t, n, args...)
+}
 
 // Servers starts n redis-server processes, which end with the test, and have votes
 // at once. Without redis-server the test is skipped; see RequireRedis.

@@ -24,6 +24,9 @@ const (
 	QueueSuffix = ":queue"
 	WakeChannel = "redlock:wake:"
 
+	// ProbeKey is for probe.lua. It never is there.
+	ProbeKey = "redlock:probe"
+
 	// Marker is the key of a node's marker, whatever prefix the locks have: all who
 	// use a node share it.
 	Marker = "redlock:node"

@@ -1,6 +1,6 @@
 // Package script holds the Lua that runs on the nodes, a file for each step.
 // Every file's header says its keys, arguments and reply, and why it is atomic.
-// The scripts need nothing newer than Redis 6.
+// The scripts may use what Redis 7.0 has: older servers have no vote.
 package script
 
 import (
@@ -38,9 +38,12 @@ var (
 	//go:embed inspect.lua
 	inspect string
 
-	// Join is not loaded: it runs once for each connection.
+	// Join is not loaded: it runs once for each connection. Nor is Probe.
 	//go:embed join.lua
 	Join string
+	//go:embed probe.lua
+	probe string
+	Probe = bare(probe)
 )
 
 // A Script is one step: its source, and the hash by which a server that has

@@ -1,0 +1,92 @@
+package facts
+
+import (
+	"path"
+	"strconv"
+	"strings"
+)
+
+// kept is a field that INFO cannot have, for its name has a colon: what probe.lua said.
+const kept = "scripts:kept"
+
+// Probed takes the reply of probe.lua. An error says nothing about scripts: an ACL, or
+// a server that loads its data.
+func (f Facts) Probed(reply any, err error) {
+	if n, ok := reply.(int64); ok && err == nil && n >= 0 {
+		f[kept] = strconv.FormatBool(n == 0)
+	}
+}
+
+// vendors are servers that speak Redis's protocol, by the field of INFO that has their
+// own version. Their redis_version is that of the Redis they want to be taken for.
+var vendors = []struct{ field, name string }{
+	{"valkey_version", "Valkey"},
+	{"redict_version", "Redict"},
+	{"keydb_version", "KeyDB"},
+	{"dragonfly_version", "Dragonfly"},
+	{"garnet_version", "Garnet"},
+	{"kvrocks_version", "Kvrocks"},
+}
+
+// Server is the kind of server and its version. What does not say is nameless.
+func (f Facts) Server() string {
+	for _, v := range vendors {
+		if version := f[v.field]; version != "" {
+			return v.name + " " + version
+		}
+	}
+	version := f["redis_version"]
+	switch {
+	case version == "":
+		return "a server that does not say its version (INFO server)"
+	case path.Base(f["executable"]) == "keydb-server":
+		return "KeyDB " + version // it has no field of its own
+	}
+	return "Redis " + version
+}
+
+// KeepsScripts reports whether scripts outlive the process that got them, and whether
+// anything is known of that.
+//
+// The proof of a node that it has not forgotten is a script with the run_id of its
+// process in it. Where scripts reach other processes, the proof is worth nothing.
+func (f Facts) KeepsScripts() (keeps, known bool) {
+	if said, ok := f[kept]; ok {
+		return said == "true", true
+	}
+	major, ok := f.major()
+	return ok && major < leastRedis, ok
+}
+
+// leastRedis is the first version of Redis that keeps scripts to one process. Those
+// made from it say that they are this one, or a later one.
+const leastRedis = 7
+
+func (f Facts) major() (n int, ok bool) {
+	first, _, _ := strings.Cut(f["redis_version"], ".")
+	n, err := strconv.Atoi(first)
+	return n, err == nil
+}
+
+// Unsupported says why locks on a server of this kind are not safe, and what to do; or
+// nothing.
+func (f Facts) Unsupported() (why, todo string) {
+	const instead = "use Redis 7.0 or later, Valkey or Redict"
+	keeps, _ := f.KeepsScripts()
+	major, known := f.major()
+	switch {
+	case f["dragonfly_version"] != "":
+		return "which does not say which process it is (INFO run_id), so a restart cannot be recognised", instead
+	case f["garnet_version"] != "":
+		return "which does not run scripts atomically unless it is configured to", instead
+	case f["kvrocks_version"] != "":
+		return "which keeps scripts on disk and does not say which process it is (INFO run_id), so a restart cannot be recognised", instead
+	case keeps:
+		return "which replicates and persists scripts: a promoted replica, or the server after a restart, could grant a lock that is held", instead
+	case known && major < leastRedis:
+		return "and the scripts need Redis 7.0", instead
+	case f["redis_version"] != "" && f["run_id"] == "":
+		return "which does not say which process it is (INFO run_id), so a restart cannot be recognised", instead
+	}
+	return "", ""
+}
