@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/redis/go-redis/v9"
@@ -128,27 +130,41 @@ func isReply(err error) bool {
 
 // classify says what an error means for whoever looks at the nodes.
 func classify(err error) Outcome {
+	var said redis.Error
 	var timeout net.Error
 	var unfit unfitError
 	switch {
 	case errors.As(err, &unfit):
 		return Unfit
-	case redis.IsLoadingError(err), redis.IsMasterDownError(err):
-		return Loading
-	case redis.IsReadOnlyError(err), redis.HasErrorPrefix(err, "MISCONF"):
-		return ReadOnly
-	case redis.IsOOMError(err):
-		return OutOfMemory
-	case redis.IsAuthError(err), redis.IsPermissionError(err):
-		return Denied
-	case redis.IsMaxClientsError(err), redis.HasErrorPrefix(err, "BUSY "):
-		return Busy
-	case redis.HasErrorPrefix(err, "WRONGTYPE"):
-		return Foreign
-	case isReply(err):
-		return Failed
+	case errors.As(err, &said):
+		return refusal(said.Error())
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return Timeout
 	}
 	return Unreachable
+}
+
+// refusal says what an error of the server's own means.
+func refusal(text string) Outcome {
+	switch facts.Code(text) {
+	case "LOADING", "MASTERDOWN":
+		return Loading
+	case "READONLY", "MISCONF", "NOREPLICAS":
+		return ReadOnly
+	case "OOM":
+		return OutOfMemory
+	case "NOAUTH", "WRONGPASS", "NOPERM":
+		return Denied
+	case "BUSY":
+		return Busy
+	case "WRONGTYPE":
+		return Foreign
+	}
+	switch {
+	case strings.HasPrefix(text, "ERR max number of clients reached"):
+		return Busy
+	case strings.Contains(text, "unauthenticated"): // of proxies
+		return Denied
+	}
+	return Failed
 }

@@ -1,0 +1,23 @@
+package facts
+
+import "strings"
+
+// Code is the word by which the text of a server's error says what it is: NOPERM, OOM,
+// READONLY. It is the first one, but for what servers make of an error within a script.
+func Code(text string) string {
+	switch {
+	// The ACL of the user: since 7.2, and before. Neither has the code of it.
+	case strings.Contains(text, "ACL failure in script"), strings.Contains(text, "The user executing the script can't"):
+		return "NOPERM"
+	// Before 7.0: "ERR Error running script (call to f_SHA): @user_script:1: @user_script: 1: -OOM command not …"
+	case strings.HasPrefix(text, "ERR Error running script "):
+		for _, part := range strings.Split(text, ": ")[1:] {
+			word, _, _ := strings.Cut(strings.TrimPrefix(part, "-"), " ")
+			if len(word) > 2 && strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == "" {
+				return word
+			}
+		}
+	}
+	code, _, _ := strings.Cut(text, " ")
+	return code
+}
