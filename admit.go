@@ -72,6 +72,9 @@ func (r *register) admit(i int, about facts.Facts) error {
 	id := about["run_id"]
 	for j, other := range r.runIDs {
 		if id != "" && other == id && j != i {
+			// What this address was before it is not any more; or two that have been swapped would
+			// be in each other's way for ever. The other one still is, for all that is known.
+			r.runIDs[i] = ""
 			r.mu.Unlock()
 			return unfitError(fmt.Sprintf("it is the same server as %s (INFO run_id %s)", r.names[j], id))
 		}

@@ -3,8 +3,6 @@ package redlock
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +17,8 @@ import (
 // grant.
 //
 // It has a marker, a key without a TTL, which names the server's process (run_id)
-// and the moment at which the marker was written. The acquire script grants only
-// if the marker is the one that the client knows:
+// and the moment at which the marker was written (join.lua). The acquire script grants
+// only if the marker is the one that the client knows:
 //
 //   - Restarted without data, flushed, or made a copy of an empty server: there is
 //     no marker.
@@ -31,9 +29,14 @@ import (
 //     so that the new process does not know it (NOSCRIPT). So does that of a release,
 //     which may hand the lock to another.
 //
-// A node has no vote until its marker is as old as Options.Quarantine, which is
-// longer than any lock: whatever it has forgotten has ended by then. Its grants
-// are made, so that the lock is there too, but they are no votes.
+// A node has no vote until its marker is as old as Options.Quarantine, or as the longest
+// TTL that anybody has announced (see terms): whatever it has forgotten has ended by then.
+// Its grants are made, so that the lock is there too, but they are no votes.
+//
+// How old the marker is two clocks say: the node's, and that of its writer beside ours. The
+// smaller age counts. A host that boots with a wrong clock, and is then set right, makes a
+// marker look old, or as if it were of the future; but not by the other clock. From when it
+// has seen the marker, a client goes by its own clock alone.
 //
 // The same goes for a node whose clock was found to have been set, as it may have
 // dropped keys early; but only for this client, since it may as well be our own
@@ -49,17 +52,22 @@ type memory struct {
 	name   string
 	opts   *Options
 	clocks *clocks
+	terms  *terms
 	script atomic.Pointer[hashes] // of the scripts that are for this server
 
-	mu    sync.Mutex
-	mark  string    // what the marker says
-	until time.Time // no vote before this
-	why   error
-	skew  time.Duration // how far its clock is from the others', if that is too far
+	mu      sync.Mutex
+	mark    string      // what the marker says
+	known   script.Mark // the same
+	lost    time.Time   // when it last may have forgotten something, by our clock; zero: never
+	why     error
+	emptied time.Time     // when it last may have lost its data, and its marker: lost, or before
+	skew    time.Duration // how far its clock is from the others', if that is too far
 }
 
 func newMemory(node int, name string, o *Options) *memory {
-	return &memory{node: node, name: name, opts: o, clocks: o.clocks}
+	m := &memory{node: node, name: name, opts: o, clocks: o.clocks, terms: o.terms}
+	o.terms.nodes[node] = m
+	return m
 }
 
 func (m *memory) now() time.Time { return m.opts.Clock.Now() }
@@ -78,45 +86,87 @@ func (m *memory) runID(id string) string {
 // hashes are those of the scripts that have the server's run_id in their text.
 type hashes struct{ acquire, release string }
 
+// hello is what the node is told when it is joined.
+func (m *memory) hello() seam.Hello {
+	return seam.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.now().UnixMilli()}
+}
+
 // joined takes in what the node said when it was joined at some time after sent.
 func (m *memory) joined(mark seam.Mark, sent time.Time) {
 	now := m.now()
 	m.heard(mark.Now, sent, now)
-	_, written, _ := strings.Cut(mark.Value, ":")
-	born, _ := strconv.ParseInt(written, 10, 64)
-	age := max(0, time.UnixMicro(mark.Now).Sub(time.UnixMilli(born)))
+	before, had := script.ParseMark(mark.Before)
+	says, ok := script.ParseMark(mark.Value)
+	if m.marked() {
+		m.terms.hear(m, before.Longest, says.Longest, sent)
+	}
+	age := time.Duration(0) // of what cannot be read, nobody can tell
+	if ok {
+		byNode, byWriter := time.UnixMicro(mark.Now).Sub(time.UnixMilli(says.Born)), now.Round(0).Sub(time.UnixMilli(says.Writer))
+		age = max(0, min(byNode, byWriter))
+	}
 	why := fmt.Errorf("it was new, restarted, or had lost its data, %v ago", age.Round(time.Millisecond))
 	switch {
 	case mark.Before == "":
 		why = errors.New("it is new, or has lost its data")
-	case mark.Before != mark.Value:
+	case !had || before.RunID != says.RunID:
 		why = errors.New("it was restarted, or is another server now")
+	case before.DB != says.DB:
+		why = fmt.Errorf("its data is that of database %s (SWAPDB)", before.DB)
+	case before.Born != says.Born:
+		why = errors.New("its clock has been set back: its marker was born later than now")
 	}
-	m.suspend(now, m.opts.Quarantine-age, why, func() bool {
-		// As it was: our own clock says until when, and not the node's.
-		if mark.Value == m.mark && m.script.Load() != nil {
+	m.lose(now.Add(-age), true, why, func() bool {
+		// As it was: our own clock says since when, and not the node's. What has been announced
+		// since is news, and no loss.
+		as := m.script.Load() != nil && (mark.Value == m.mark || ok && says.Same(m.known))
+		m.mark, m.known = mark.Value, says
+		if as {
 			return false
 		}
-		m.mark = mark.Value
-		id := m.runID(seam.RunID(mark.Value))
+		id := m.runID(says.RunID)
 		m.script.Store(&hashes{script.Acquire(id).Hash, script.Release(id).Hash})
-		return true
+		return m.marked()
 	})
 }
 
-// suspend takes the node's vote away for some time, if so it is to be, which is
-// decided under the mutex: the marker must not be there without its quarantine.
-func (m *memory) suspend(now time.Time, d time.Duration, why error, so func() bool) {
+// lose takes the node's vote away for a quarantine that began at some time, if so it is to
+// be, which is decided under the mutex: the marker must not be there without its quarantine.
+func (m *memory) lose(at time.Time, data bool, why error, so func() bool) {
 	m.mu.Lock()
-	until := now.Add(d)
-	longer := so() && d > 0 && until.After(m.until)
-	if longer {
-		m.until, m.why = until, why
+	lost := so()
+	later := lost && at.After(m.lost)
+	if later {
+		m.lost, m.why = at, why
+	}
+	data = data && lost && at.After(m.emptied)
+	if data {
+		m.emptied = at
 	}
 	m.mu.Unlock()
-	if longer {
-		m.opts.Hooks.quarantined(m.name, d, why)
+	if rest := at.Add(m.terms.quarantine()).Sub(m.now()); later && rest > 0 {
+		m.opts.Hooks.quarantined(m.name, rest, why)
 	}
+	if data {
+		m.terms.ask(m)
+	}
+}
+
+// prolong tells of a quarantine that has become longer, or is not over after all.
+func (m *memory) prolong() {
+	m.mu.Lock()
+	lost, why := m.lost, m.why
+	m.mu.Unlock()
+	if rest := lost.Add(m.terms.quarantine()).Sub(m.now()); !lost.IsZero() && rest > 0 {
+		m.opts.Hooks.quarantined(m.name, rest, fmt.Errorf("locks may live longer than was known, and %w", why))
+	}
+}
+
+// dataLost is when the node last may have lost its data; zero: never.
+func (m *memory) dataLost() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.emptied
 }
 
 // heard takes in the node's time.
@@ -127,14 +177,25 @@ func (m *memory) heard(micros int64, sent, now time.Time) {
 	m.mu.Unlock()
 	if step != 0 {
 		m.opts.Hooks.clockStep(m.name, step)
-		m.suspend(now, m.opts.Quarantine, stepError(step), m.marked)
+		m.lose(now, false, stepError(step), m.marked)
 	}
 }
 
 // quarantine is for how long the node has no vote yet, and why. It goes by the
 // monotonic clock alone: when in doubt, longer. Under the mutex.
 func (m *memory) quarantine(now time.Time) (rest time.Duration, why error) {
-	return max(0, m.until.Sub(now)), m.why
+	if m.lost.IsZero() {
+		return 0, nil
+	}
+	if rest = m.lost.Add(m.terms.quarantine()).Sub(now); rest > 0 {
+		return rest, m.why
+	}
+	if rest = m.emptied.Add(unheard).Sub(now); rest > 0 && !m.emptied.IsZero() {
+		if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {
+			return rest, silentError(m.terms.nodes[others[0]].name)
+		}
+	}
+	return 0, nil
 }
 
 // vouches reports whether it counts that the node has handed somebody a lock, and said this
@@ -179,6 +240,23 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	after, why := m.quarantine(now)
 	skew := m.skew
 	m.mu.Unlock()
+	longer := false
+	for _, q := range batch {
+		switch r := &q.reply; {
+		case q.op == opInspect && r.outcome == Granted && r.mark == mark:
+			m.terms.vouched(m.node, sent)
+		case q.op == opAcquire && r.outcome == Held && before == 0 && after == 0 && skew == 0 && m.marked(): // and its clock was not set back
+			longer = m.terms.shown(m, r.ttl) || longer
+		}
+	}
+	if longer {
+		m.mu.Lock()
+		after, why = m.quarantine(now)
+		m.mu.Unlock()
+	}
+	if _, silent := why.(silentError); silent {
+		m.terms.ask(m)
+	}
 	for _, q := range batch {
 		r := &q.reply
 		switch {

@@ -1,10 +1,10 @@
 package redlock
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 )
 
@@ -44,10 +44,10 @@ func TestWithoutVote(t *testing.T) {
 		{opRelease, Granted, Granted},
 	} {
 		for _, voting := range []bool{false, true} {
-			m.until, m.why = time.Time{}, nil
+			m.lost, m.why = time.Time{}, nil
 			want := tt.reply
 			if !voting {
-				m.until, want = now.Add(time.Hour), tt.before
+				m.lost, want = now.Add(time.Hour-opts.Quarantine), tt.before
 			}
 			q := &request{op: tt.step, claim: &claim{}}
 			if err := m.send(echo{outcome: tt.reply}, []*request{q}); err != nil {
@@ -83,7 +83,8 @@ func TestMarkers(t *testing.T) {
 		full := opts.Quarantine
 		born := time.Now().UnixMilli()
 		mark := func(id string, born int64) seam.Mark {
-			return seam.Mark{Value: fmt.Sprint(id, ":", born), Before: "x", Now: at(0)}
+			mark := script.Mark{RunID: id, Born: born, Writer: born}.String()
+			return seam.Mark{Value: mark, Before: "x", Now: at(0)}
 		}
 		m.joined(mark("run1", born), time.Now())
 		if got := rest(); got != full {
@@ -132,7 +133,7 @@ func TestVouches(t *testing.T) {
 		"no markers": {func(m *memory) {
 			m.opts = &Options{Quarantine: -1, Clock: systemClock{}, clocks: m.clocks, Hooks: m.opts.Hooks}
 		}, "", now, true},
-		"it may have forgotten": {func(m *memory) { m.until = now.Add(time.Hour) }, "id:5", now, false},
+		"it may have forgotten": {func(m *memory) { m.lost = now.Add(time.Hour) }, "id:5", now, false},
 		"its clock was set":     {func(m *memory) { m.heard(now.Add(-time.Hour).UnixMicro(), now, now) }, "id:5", now, false},
 		"its clock is another": {func(m *memory) {
 			for other := range 3 {

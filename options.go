@@ -26,15 +26,19 @@ type Options struct {
 	// running faster than ours. Default TTL/100 + 2ms, of each lock's own TTL.
 	Drift time.Duration
 
-	// MaxTTL is the longest TTL that anyone uses on these nodes; a longer one is
-	// refused. It must be the same for all clients. Default TTL.
+	// MaxTTL is the longest TTL that this program uses on these nodes; a longer one is
+	// refused. Default TTL. It should be the same for all programs: it is announced to
+	// the nodes, which keep the largest, and every quarantine goes by that. A program
+	// whose MaxTTL is another gets a Warning (Hooks) with both.
 	MaxTTL time.Duration
 
 	// Quarantine is how long a node has no vote that may have forgotten what it
 	// granted: it is new, was restarted, lost its data, or its clock was set. Default
-	// MaxTTL and the drift, at least 2s; it must be the same for all clients, and
-	// less than the default is refused. Negative: off. Then nodes are taken at their
-	// word, as by other Redlock clients.
+	// MaxTTL and the drift, at least 2s; less than MaxTTL and the drift is refused. It is
+	// longer than this where another program has announced a longer MaxTTL, and at least
+	// a minute for a node that has lost its data while another node, on which there may be
+	// such an announcement, cannot be reached. Negative: off. Then nodes are taken at their
+	// word, as by other Redlock clients, and this program announces nothing.
 	//
 	// New nodes are no exception (to a client, nodes that were all emptied look the
 	// same), so the first lock on them waits for as long; [Locker.Prepare] has them
@@ -76,6 +80,7 @@ type Options struct {
 
 	host   seam.Host // the Clock, if it is one
 	clocks *clocks   // of the nodes
+	terms  *terms    // the TTLs in use there
 }
 
 // withDefaults checks opts as a set for n nodes, and fills in what was left out.
@@ -155,6 +160,7 @@ func (o *Options) withDefaults(n int) (Options, error) {
 		opts.host = h
 	}
 	opts.clocks = newClocks(n, &opts)
+	opts.terms = newTerms(n, &opts)
 	return opts, errors.Join(errs...)
 }
 

@@ -102,7 +102,7 @@ func (s *standIn) hear(ctx context.Context, channel string, ready func(), heard 
 
 func (s *standIn) connect(ctx context.Context) (time.Duration, error) {
 	sent := s.memory.now()
-	rtt, mark, err := s.model.Connect(ctx, s.memory.marked())
+	rtt, mark, err := s.model.Connect(ctx, s.memory.hello())
 	if err == nil {
 		s.memory.joined(mark, sent)
 	}
@@ -111,7 +111,7 @@ func (s *standIn) connect(ctx context.Context) (time.Duration, error) {
 
 func (s *standIn) join() error {
 	sent := s.memory.now()
-	mark, err := s.model.Join(s.memory.marked())
+	mark, err := s.model.Join(s.memory.hello())
 	if err == nil {
 		s.memory.joined(mark, sent)
 	}

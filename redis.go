@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -182,8 +183,9 @@ func (s *redisServer) onConnect(ctx context.Context, conn *redis.Conn) error {
 // scripts is of no use.
 func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
-	var probe *redis.Cmd
+	var probe, self *redis.Cmd
 	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		self = p.Do(ctx, "client", "info")
 		for _, section := range infoSections {
 			info = append(info, p.Info(ctx, section))
 		}
@@ -201,14 +203,14 @@ func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err := s.admit(about); err != nil {
 		return err
 	}
-	var marker []string
-	if s.memory.marked() {
-		marker = []string{script.Marker}
-	}
 	var join *redis.Cmd
 	sent := s.memory.now()
 	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-		join = p.Eval(ctx, script.Join, marker, about["run_id"])
+		if hello := s.memory.hello(); hello.Marked {
+			join = p.Eval(ctx, script.Join, []string{script.Marker, script.OldMarker}, about["run_id"], hello.Longest.Milliseconds(), hello.Time, database(self))
+		} else {
+			join = p.Eval(ctx, script.Join, nil)
+		}
 		for _, each := range script.All(s.memory.runID(about["run_id"])) {
 			p.ScriptLoad(ctx, each.Source)
 		}
@@ -222,6 +224,19 @@ func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 		s.memory.joined(mark, sent)
 	}
 	return err
+}
+
+// database is the number of the one that a connection is in, by the server's own word: the
+// client's settings need not know, and a marker that two clients take for that of different
+// databases would be written anew all the time. Empty: the server does not say.
+func database(self *redis.Cmd) string {
+	about, _ := self.Text()
+	for field := range strings.FieldsSeq(about) {
+		if n, ok := strings.CutPrefix(field, "db="); ok {
+			return n
+		}
+	}
+	return ""
 }
 
 // parseMark reads what join.lua replies.

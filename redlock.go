@@ -190,6 +190,7 @@ func start(n int, opts *Options, servers func(*Options) []server) (*Locker, erro
 	for i, s := range servers(&o) {
 		lk.nodes = append(lk.nodes, newNode(i, s, &o, tried))
 	}
+	o.terms.open(lk.nodes)
 	lk.renewals, lk.hall = newRenewals(lk), newHall(lk)
 
 	// Every node is asked what it is; but once a quorum has said so, the others get

@@ -228,7 +228,7 @@ type plainModel struct {
 
 func (n *plainModel) call(c seam.Call) (any, error) {
 	if !n.connected {
-		if _, _, err := n.server.Connect(context.Background(), false); err != nil {
+		if _, _, err := n.server.Connect(context.Background(), seam.Hello{}); err != nil {
 			return nil, err
 		}
 		n.connected = true

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/queue"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 )
 
@@ -17,7 +18,7 @@ import (
 // and filled in when the step is made.
 type step struct {
 	call  seam.Call
-	other string // "foreign", "flush", "flush scripts", "join", "join unmarked", "listen", "heard"; or "": the call
+	other string // "foreign", "flush", "flush scripts", "join", "join unmarked", "mark", "listen", "heard"; or "": the call
 	pause time.Duration
 	do    func() // this instead, for both subjects
 
@@ -27,6 +28,11 @@ type step struct {
 	mark     string        // what the client knows of the marker: "right", "older", "another's", or "": it does not ask
 	theirs   bool          // the token is of whoever has the key, if anybody has; Leave: the waiter, if it was handed to him
 	messages int           // "heard": how many there are
+
+	hello seam.Hello                 // "join"
+	clock time.Duration              // and how far the client's clock is from the time
+	wrote func(now time.Time) string // "mark": what the marker is to be
+	text  string
 }
 
 func (s step) String() string {
@@ -67,6 +73,10 @@ func (s step) now(now time.Time, last int64, holder string) step {
 	case s.call.Op == seam.Release && s.fence == 0:
 	default:
 		s.call.Fence = now.Add(s.fence).UnixMicro()
+	}
+	s.hello.Time = now.Add(s.clock).UnixMilli()
+	if s.wrote != nil {
+		s.text = s.wrote(now)
 	}
 	if s.latest != 0 {
 		s.call.Latest = now.Add(s.latest).UnixMicro()
@@ -202,6 +212,8 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.other = "flush scripts"
 		case 5, 6:
 			s.other = "join"
+			s.hello.Longest = pick(rng, 0, 2*time.Second, time.Minute)
+			s.clock = pick(rng, 0, 0, -time.Hour, time.Hour)
 		case 7:
 			s.other = "join unmarked"
 		case 8:
@@ -326,12 +338,24 @@ func stories(virtual bool) (all [][]step) {
 	ours := another
 	ours.call.Ticket = -1
 	flush, join := step{other: "flush", call: acquire.call}, step{other: "join"}
+	says := func(longest, clock time.Duration) step {
+		return step{other: "join", hello: seam.Hello{Longest: longest}, clock: clock}
+	}
+	marked := func(runID string, born, writer time.Duration) step {
+		return step{other: "mark", wrote: func(now time.Time) string {
+			return script.Mark{RunID: runID, Born: now.Add(born).UnixMilli(), Writer: now.Add(writer).UnixMilli(), Longest: 5 * time.Second}.String()
+		}}
+	}
 	all = [][]step{
 		{acquire, raise(mine, -us), look, raise(mine, 0), look, raise(mine, us), look, raise(mine, time.Hour), look, acquire, look},
 		{acquire, release, another, raise(mine, time.Second), look, raise(yours, time.Second), look},
 		{acquire, flush, raise(mine, 0), look, join, raise(mine, 0), look},
 		{acquire, raise(mine, time.Hour), release, another, look}, // one more, and not what is proposed
 		{flush, acquire, extend, look, join, acquire, look, join},
+		{flush, says(2*time.Second, 0), says(time.Minute, 0), acquire, look, says(2*time.Second, 0), another, look}, // the longest stays
+		{flush, says(0, time.Hour), says(0, 0), says(0, -time.Hour), says(0, 0)},                                    // the earliest clock stays
+		{marked(process, -time.Minute, 0), says(time.Second, 0), marked(process, time.Hour, 0), join, join},         // one of the future
+		{marked("another", -time.Minute, 0), says(time.Minute, 0), marked(process, -time.Minute, time.Hour), join, join},
 		{acquire, as(another, 2), look, as(another, 1), look, as(another, 2), look, release, another, as(another, 3), as(another, 2), look, as(another, 1), look},
 		{acquire, as(another, 2), as(another, 3), release, as(another, 1), look}, // a lower ticket that was not here before
 		{acquire, as(another, 2), release, ours, look, call(seam.Release, yours), leave(1), look, leave(2), another, look},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/queue"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/ways"
 )
@@ -78,9 +79,9 @@ func (w teller) value(v any, last bool) string {
 		}
 		return strings.Join(all, " and ")
 	case string:
-		id, born, ok := strings.Cut(v, ":")
-		if ms, err := strconv.ParseInt(born, 10, 64); ok && err == nil && about(time.UnixMilli(ms)) {
-			return id + ":now"
+		if mark, ok := script.ParseMark(v); ok && about(time.UnixMilli(mark.Born)) {
+			mark.Born = 0 // the writer's clock shows the same to both
+			return mark.String()
 		}
 	}
 	return fmt.Sprintf("%T %v", v, v)

@@ -72,17 +72,17 @@ func (a *audience) end() []string {
 func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 	n = model.NewNode(seed.Seed(1), name, time.Nanosecond)
 	l := n.Dial(model.NewHost(seed.Seed(1), "c1"), time.Second)
-	_, first, err := l.Connect(t.Context(), true)
+	_, first, err := l.Connect(t.Context(), seam.Hello{Marked: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mark = first.Value
-	join := func(marked bool) (any, error) {
-		m, err := l.Join(marked)
+	join := func(hello seam.Hello) (any, error) {
+		m, err := l.Join(hello)
 		if err != nil {
 			return nil, err
 		}
-		if marked {
+		if hello.Marked {
 			mark = m.Value
 		}
 		return []any{m.Value, m.Before, m.Now}, nil
@@ -116,9 +116,12 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 		case "flush scripts":
 			n.FlushScripts()
 		case "join":
-			return join(true)
+			s.hello.Marked = true
+			return join(s.hello)
 		case "join unmarked":
-			return join(false)
+			return join(seam.Hello{})
+		case "mark":
+			n.SetMarker(s.text)
 		default:
 			calls := []seam.Call{s.marked(mark)}
 			if err := l.Exec(calls); err != nil {
@@ -146,8 +149,8 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		}
 	}
 	load(process)
-	join := func(keys []string, runID string) (any, error) {
-		v, err := client.Eval(ctx, script.Join, keys, runID).Result()
+	join := func(keys []string, runID string, hello seam.Hello) (any, error) {
+		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Longest.Milliseconds(), hello.Time, "").Result()
 		if err != nil {
 			return nil, err
 		}
@@ -198,9 +201,11 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		case "flush scripts":
 			must(client.ScriptFlush(ctx).Err())
 		case "join":
-			return join([]string{script.Marker}, process)
+			return join([]string{script.Marker, script.OldMarker}, process, s.hello)
 		case "join unmarked":
-			return join(nil, "")
+			return join(nil, "", s.hello)
+		case "mark":
+			must(client.Set(ctx, script.Marker, s.text, 0).Err())
 		default:
 			v, err = ask(client, s.marked(mark))
 			var said redis.Error

@@ -62,8 +62,8 @@ func (l *link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
 type message struct {
 	connect bool
 	join    bool
-	marked  bool      // connect, join: the node is to have a marker
-	mark    seam.Mark // and what it is
+	hello   seam.Hello // connect, join
+	mark    seam.Mark  // what the node's marker is, if it is to have one
 	calls   []seam.Call
 	ear     *ear // wants to hear
 	epoch   int
@@ -92,9 +92,9 @@ func (m *message) wait() <-chan struct{} {
 	return m.done
 }
 
-func (l *link) Connect(ctx context.Context, marked bool) (time.Duration, seam.Mark, error) {
+func (l *link) Connect(ctx context.Context, hello seam.Hello) (time.Duration, seam.Mark, error) {
 	l.sent++
-	m := &message{connect: true, marked: marked, id: l.seed.Of(l.sent)}
+	m := &message{connect: true, hello: hello, id: l.seed.Of(l.sent)}
 	err := l.send(ctx, m)
 	l.broken = err != nil
 	if l.broken { // it may still be on its way
@@ -105,8 +105,8 @@ func (l *link) Connect(ctx context.Context, marked bool) (time.Duration, seam.Ma
 }
 
 // Join takes a round trip, like any other message.
-func (l *link) Join(marked bool) (seam.Mark, error) {
-	m := &message{join: true, marked: marked}
+func (l *link) Join(hello seam.Hello) (seam.Mark, error) {
+	m := &message{join: true, hello: hello}
 	if err := l.exec(m); err != nil {
 		return seam.Mark{}, err
 	}

@@ -129,22 +129,37 @@ func (n *Node) join(m *message) {
 	}
 	m.mark = seam.Mark{Now: n.micros()}
 	runID := ""
-	if m.marked {
+	if m.hello.Marked {
 		runID, m.mark.Before = n.runID(), n.marker
-		if seam.RunID(n.marker) != runID {
-			switch {
-			case n.full:
-				m.err = full
-				return
-			case n.readOnly:
-				m.err = readOnly
-				return
-			}
-			n.marker = fmt.Sprintf("%s:%d", runID, n.start.Add(n.now()).UnixMilli())
+		switch marker := n.marked(&m.hello); {
+		case marker == n.marker:
+		case n.full:
+			m.err = full
+			return
+		case n.readOnly:
+			m.err = readOnly
+			return
+		default:
+			n.marker = marker
 		}
 		m.mark.Value = n.marker
 	}
 	n.scripts[runID] = true
+}
+
+// marked is what the marker is to be for one who joins. Under the mutex.
+func (n *Node) marked(hello *seam.Hello) string {
+	const slack = 1000
+	now := n.start.Add(n.now()).UnixMilli()
+	mark, ok := script.ParseMark(n.marker)
+	mark.Longest = max(mark.Longest, hello.Longest)
+	switch {
+	case !ok || mark.RunID != n.runID() || mark.Born > now+slack:
+		mark.RunID, mark.Born, mark.Writer, mark.DB = n.runID(), now, hello.Time, ""
+	case mark.Writer > hello.Time+slack:
+		mark.Writer = hello.Time
+	}
+	return mark.String()
 }
 
 // carryOut executes a message. Under the mutex.
@@ -326,6 +341,9 @@ func (n *Node) RepeatLate(times int, after time.Duration) {
 // Flush drops all keys, FlushScripts all scripts.
 func (n *Node) Flush()        { n.set(n.forget) }
 func (n *Node) FlushScripts() { n.set(func() { clear(n.scripts) }) }
+
+// SetMarker has the node's marker say something else.
+func (n *Node) SetMarker(text string) { n.set(func() { n.marker = text }) }
 
 func (n *Node) forget() {
 	clear(n.keys)

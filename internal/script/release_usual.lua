@@ -34,7 +34,7 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
       local rest = math.ceil(deadline - time[1] * 1000 - time[2] / 1000)
       if rest > 0 and rest <= 3000 then
         local channel, token, proposed = 'redlock:wake:' .. process, waiter .. '.' .. try, ARGV[4] + 0
-        local found = try ~= '0' and proposed > 0 and redis.call('MGET', key .. ':fence', key .. ':below', 'redlock:node')
+        local found = try ~= '0' and proposed > 0 and redis.call('MGET', key .. ':fence', key .. ':below', 'redlock:marker')
         local count = found and not found[2] and tonumber(found[1] or 0)
         if count then
           local now, number, stored = time[1] * 1000000 + time[2], ARGV[4], nil

@@ -75,15 +75,22 @@ func RunID(mark string) string {
 	return id
 }
 
+// A Hello is what a client says of itself when it joins a node.
+type Hello struct {
+	Marked  bool          // the node is to have a marker
+	Longest time.Duration // the longest TTL that it knows of
+	Time    int64         // what its clock shows, in milliseconds
+}
+
 // A Server is one connection to one node.
 type Server interface {
 	// Connect makes the connection, prepares the node (Join) and says how long a
 	// round trip takes.
-	Connect(ctx context.Context, marked bool) (rtt time.Duration, mark Mark, err error)
+	Connect(ctx context.Context, hello Hello) (rtt time.Duration, mark Mark, err error)
 
 	// Join sees to the node's marker, if there is to be one, and gives the node the
 	// scripts, which it may have dropped: a Call's error is NOSCRIPT then.
-	Join(marked bool) (Mark, error)
+	Join(hello Hello) (Mark, error)
 
 	// Exec carries out the calls in their order. An error means that the
 	// connection failed; those of the calls which have it, too, may have been
