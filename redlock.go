@@ -192,6 +192,7 @@ func start(n int, opts *Options, servers func(*Options) []server) (*Locker, erro
 	}
 	o.terms.open(lk.nodes)
 	lk.renewals, lk.hall = newRenewals(lk), newHall(lk)
+	lk.weighed()
 
 	// Every node is asked what it is; but once a quorum has said so, the others get
 	// no more than some times as long. They are checked whenever they do answer.

@@ -59,8 +59,9 @@ type world interface {
 	// strike has a fault at a node begin or end.
 	strike(f Fault, begin bool)
 
-	// left lists what is on the nodes.
+	// left lists what is on the nodes, and weigh how much it is.
 	left() []leftover
+	weigh() []Weight
 
 	// close ends it, and says what has not ended by itself.
 	close() error
@@ -84,6 +85,13 @@ type process interface {
 	// time.
 	skew(d time.Duration)
 	real(t time.Time) time.Time
+
+	// lanes are how many requests its Locker keeps for each node.
+	lanes() []int
+
+	// holders looks for a token under a key: how many nodes have it, and how many
+	// cannot say.
+	holders(key, token string) (has, silent int)
 
 	// crash ends it: no message leaves it or reaches it any more.
 	crash()

@@ -73,15 +73,54 @@ func (c *client) work(ctx context.Context) {
 		rng := rand.New(rand.NewPCG(c.plan.Run.Seed, uint64(c.number)<<8|uint64(w)))
 		c.workers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				wait(ctx, 1+below(rng, c.plan.TTL/4))
+				c.rise(ctx)
+				pause := c.plan.TTL / 4
+				if c.plan.scenario.Brief {
+					pause /= 8
+				}
+				wait(ctx, 1+below(rng, pause))
 				if ctx.Err() != nil {
 					return
 				}
 				c.process.pass(w, n)
+				if c.fresh() && c.renew() != nil {
+					return
+				}
 				c.turn(ctx, w, rng)
 			}
 		})
 	}
+}
+
+// rise waits for the next time at which clients work.
+func (c *client) rise(ctx context.Context) {
+	p := c.plan
+	if p.Days == nil {
+		return
+	}
+	next, now := p.Span, time.Since(c.start)
+	for _, day := range p.Days {
+		if now < day+p.Work {
+			next = day
+			break
+		}
+	}
+	if now < next {
+		wait(ctx, next-now)
+	}
+}
+
+// fresh reports whether it makes a new Locker for each lock: one that knows nothing of the
+// nodes' clocks and past, as in a program that runs, locks, and ends.
+func (c *client) fresh() bool { return c.plan.scenario.Fresh && c.number%2 == 0 }
+
+func (c *client) renew() (err error) {
+	_ = c.locker.Close()
+	opts := c.plan.options
+	if c.locker, err = c.process.locker(&opts); err != nil {
+		c.note(Event{Kind: Left, Error: fmt.Sprintf("client %d could not come in again: %v", c.number, err)})
+	}
+	return err
 }
 
 // wait reports whether d went by before ctx ended.

@@ -57,6 +57,7 @@ type driver struct {
 type nodes interface {
 	strike(f Fault, begin bool)
 	left() []leftover
+	weigh() []Weight
 	close() error
 }
 
@@ -67,6 +68,7 @@ type member interface {
 	die()
 	rest() // returns when it works no more
 	last() // gets every lock once
+	weigh()
 	leave()
 }
 
@@ -107,6 +109,7 @@ func (d *driver) run() *History {
 	d.faults.Wait()
 	d.clients = slices.DeleteFunc(d.clients, func(c member) bool { return c == nil })
 	d.rec.note(Event{Kind: Calm})
+	d.weighClients()
 	stop()
 	d.all(member.rest)
 	d.all(member.last)
@@ -131,12 +134,20 @@ func (d *driver) run() *History {
 	for _, l := range d.nodes.left() {
 		d.rec.note(Event{Kind: Left, Error: fmt.Sprintf("node %d has %q with token %s long after its TTL", l.node, l.key, l.token)})
 	}
+	if p.Run.weighs() {
+		d.settle(queueLife, func() bool { return false })
+		d.weighClients()
+		d.weighNodes()
+	}
 	d.all(member.leave)
 	if err := d.nodes.close(); err != nil {
 		d.rec.note(Event{Kind: Left, Error: err.Error()})
 	}
 	return &History{Run: p.Run, Events: d.rec.sorted()}
 }
+
+// queueLife is how long a queue is on a node that nobody stands in any more.
+const queueLife = time.Minute + time.Second
 
 // all has all clients do something, and waits for the last of them.
 func (d *driver) all(do func(member)) {
@@ -187,9 +198,30 @@ func (d *driver) cause(ctx context.Context, f Fault) {
 		c.suffer(f)
 	case Crash:
 		d.crash(ctx, f)
+	case Churn:
+		d.nodes.strike(f, true)
+		flush := f
+		flush.Trouble = FlushScripts
+		for rest := f.For; rest > 0; rest -= f.By {
+			d.nodes.strike(flush, true)
+			time.Sleep(min(f.By, rest))
+		}
+		d.nodes.strike(f, false)
+	case Forge, Replay: // a quorum of nodes has to say it
+		for range f.Times {
+			for i := range d.plan.Run.Nodes {
+				there := f
+				there.Node = i
+				d.nodes.strike(there, true)
+			}
+			time.Sleep(f.By)
+		}
 	default:
 		d.nodes.strike(f, true)
 		time.Sleep(f.For)
+		if f.For > 0 {
+			d.weighClients()
+		}
 		d.nodes.strike(f, false)
 	}
 	if f.For > 0 {

@@ -38,6 +38,10 @@ const (
 	Step         Trouble = "step"          // its clock is set By forward, or back
 	Mute         Trouble = "mute"          // what it publishes reaches nobody
 	Deafen       Trouble = "deafen"        // all subscriptions break, at once
+	Churn        Trouble = "churn"         // SCRIPT FLUSH, every By
+	Clock        Trouble = "clock"         // its clock is By ahead, or behind, and is set right when it is over
+	Forge        Trouble = "forge"         // Times times, every By, somebody who may publish there tells those who listen what the node would, as far as that can be guessed
+	Replay       Trouble = "replay"        // the same, but with what the node has said before
 )
 
 // What can happen to a client.

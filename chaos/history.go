@@ -58,6 +58,16 @@ type Head struct {
 	Grace  time.Duration `json:"grace,omitempty"`
 	TTL    time.Duration `json:"ttl,omitempty"`
 
+	// MostKeys and MostBytes are how much there may be on a node when all is over, and
+	// MostRequests is how many a Locker may keep for a node, at any time. 0: nobody looks.
+	MostKeys     int `json:"most_keys,omitempty"`
+	MostBytes    int `json:"most_bytes,omitempty"`
+	MostRequests int `json:"most_requests,omitempty"`
+
+	// Found says that no node loses what it has been told, and that clients look for what
+	// they get on all nodes.
+	Found bool `json:"found,omitempty"`
+
 	// Exact says that time is virtual: a client writes down what it is told at the
 	// instant at which it is told, and no scheduler is to blame for anything.
 	Exact bool `json:"exact,omitempty"`
@@ -86,14 +96,16 @@ const (
 	Read     Kind = "read"     // has read Value at the resource Name
 	Wrote    Kind = "wrote"    // what the resource took: Value in the place of Was
 	Refused  Kind = "refused"  // what the resource did not take: Value in the place of Was
+	Found    Kind = "found"    // has looked for its token: Value nodes have it, and Was could not say
 	Crashed  Kind = "crashed"  // the client is gone, with all that it held
 	Held     Kind = "held up"  // the client is stopped until Until; Why says "suspended" if its machine is, timers and all
 
 	// What happens to the nodes, and to the run.
-	Struck Kind = "struck" // Fault begins
-	Healed Kind = "healed" // Fault is over
-	Calm   Kind = "calm"   // all is well from here on
-	Left   Kind = "left"   // Error: something is left that should not be
+	Struck  Kind = "struck"  // Fault begins
+	Healed  Kind = "healed"  // Fault is over
+	Calm    Kind = "calm"    // all is well from here on
+	Left    Kind = "left"    // Error: something is left that should not be
+	Weighed Kind = "weighed" // Weight: what is on a node, or, with a Client, in its lane
 )
 
 // An Event is one line of a history. Times count from the start of the run, by
@@ -117,6 +129,7 @@ type Event struct {
 	Why    string        `json:"why,omitempty"` // a word for Error: "held", "no quorum", "lost", "max hold", "cancelled", "closed", "released"
 	Error  string        `json:"error,omitempty"`
 	Fault  *Fault        `json:"fault,omitempty"`
+	Weight *Weight       `json:"weight,omitempty"`
 }
 
 // Write writes the history as JSON lines, the Head first.
@@ -185,5 +198,5 @@ func (r *recorder) sorted() []Event {
 }
 
 var order = []Kind{
-	Calm, Struck, Healed, Held, Ask, Denied, Got, Read, Wrote, Refused, Renewed, Extend, Extended, Failed, Release, Told, Released, Crashed, Left,
+	Calm, Struck, Healed, Held, Ask, Denied, Got, Found, Read, Wrote, Refused, Renewed, Extend, Extended, Failed, Release, Told, Released, Crashed, Left, Weighed,
 }

@@ -28,6 +28,9 @@ type hold struct {
 // turn is one lock's story, in one of the ways in which people write it.
 func (c *client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	h := &hold{client: c, worker: worker, rng: rng, op: int(c.ops.Add(1)), want: c.plan.draw(rng)}
+	if c.plan.scenario.Names {
+		h.want = c.plan.unheard(rng, c.number, h.op)
+	}
 	options := h.want.options()
 	h.renewed = rng.IntN(2) == 0
 	if h.renewed {
@@ -107,6 +110,7 @@ func (h *hold) begin() {
 	if h.handed() {
 		c.note(Event{Kind: Renewed, Op: h.op, Name: h.want.Name, Until: c.at(h.until)})
 	}
+	h.find()
 	h.watch()
 }
 
@@ -153,8 +157,12 @@ func (h *hold) look() {
 // live is what a holder does.
 func (h *hold) live() {
 	c, rng := h.client, h.rng
-	if c.plan.scenario.Queue {
-		wait(h.ctx, 1+below(rng, c.plan.TTL/16))
+	if brief := c.plan.scenario.Brief; brief || c.plan.scenario.Queue {
+		most := c.plan.TTL / 16
+		if brief {
+			most /= 8
+		}
+		wait(h.ctx, 1+below(rng, most))
 		h.pass()
 		return
 	}

@@ -56,6 +56,8 @@ var rules = []rule{
 	{"order", "Where nothing goes wrong, who waits gets the lock before those who ask later and are in his way.", inOrder},
 	{"idle", "A lock that nobody has does not stay so for long while somebody waits whose turn it is.", idle},
 	{"in time", "What is given a limit ends by then.", inTime},
+	{"on a quorum", "Who gets a lock has it on a quorum of nodes.", onQuorum},
+	{"bounded", "What nodes and clients remember does not grow with what has been.", bounded},
 	{"nothing left", "In the end nothing is left on the nodes, or at work.", nothingLeft},
 	{"well-formed", "What is written down can have happened: each end has a beginning, and time goes on.", wellFormed},
 }

@@ -139,7 +139,7 @@ func (r *record) disturbances() {
 // take puts an event where it belongs.
 func (r *record) take(i int, e *Event) {
 	switch e.Kind {
-	case Ask, Got, Denied, Extend, Extended, Failed, Renewed, Release, Released, Told, Read, Wrote, Refused:
+	case Ask, Got, Denied, Extend, Extended, Failed, Renewed, Release, Released, Told, Read, Wrote, Refused, Found:
 		if e.Client < 1 || e.Op < 1 {
 			r.odd(i, "it has no client, or no number")
 		}
@@ -153,6 +153,10 @@ func (r *record) take(i int, e *Event) {
 		}
 	case Struck, Healed:
 		if e.Fault == nil {
+			r.odd(i, "it does not say what")
+		}
+	case Weighed:
+		if e.Weight == nil {
 			r.odd(i, "it does not say what")
 		}
 	case Calm:

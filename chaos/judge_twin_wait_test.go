@@ -59,7 +59,7 @@ func (tw *twin) findIlls() {
 		to += tw.Run.Grace
 		where := f.Node
 		switch f.Trouble {
-		case Crash, Mute, Deafen, Pause, Suspend:
+		case Crash, Mute, Deafen, Pause, Suspend, Forge, Replay:
 			continue
 		case Skew:
 			where, to = -1, math.MaxInt64

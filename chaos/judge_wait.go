@@ -72,7 +72,7 @@ func (r *record) ailments() []ailment {
 		f := &s.Fault
 		a := ailment{f.Node, s.from, after(s.to, r.run.Grace)}
 		switch f.Trouble {
-		case Pause, Suspend, Crash, Mute, Deafen:
+		case Pause, Suspend, Crash, Mute, Deafen, Forge, Replay:
 			continue
 		case Slow, Jitter:
 			if f.By <= r.run.Slight {

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -58,6 +59,22 @@ func (p *Plan) draw(rng *rand.Rand) want {
 		return want{Name: pick(rng, p.Names)}
 	}
 	return pick(rng, p.Wants)
+}
+
+// unheard is what nobody has wanted before: the order, or the job, of the day.
+func (p *Plan) unheard(rng *rand.Rand, client, op int) want {
+	name := fmt.Sprintf("n%d.%d", client, op)
+	switch s := p.Run.Separator; rng.IntN(6) {
+	case 0:
+		return want{Name: name, Shared: true}
+	case 1:
+		return want{Name: name + s + "a" + s + "b"}
+	case 2:
+		return want{Name: name, Also: name + "b " + name + s + "c"}
+	case 3:
+		return want{Name: name, Slots: 2}
+	}
+	return want{Name: name}
 }
 
 // within gives those names of a plan that one who has a lock alone has for himself.

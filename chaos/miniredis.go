@@ -27,13 +27,16 @@ import (
 // that hangs, breaks or is answered by halves is in it, and a node's Lua is run; a
 // seed gives the same faults every time, and nearly the same history.
 //
-// It can make all troubles there are. But the nodes' clocks all run at one speed,
+// It can make nearly all troubles there are. But the nodes' clocks all run at one speed,
 // so it makes no use of Plan.Rates.
 var Miniredis = &Arena{
 	Name:  "miniredis",
 	About: "the library with go-redis and Lua over in-process nodes, in virtual time",
 	Lag:   4 * model.Moment,
 	Exact: true,
+	cannot: []Trouble{
+		Churn, Forge, Replay, // which the model has, and real servers
+	},
 	ready: embedded.Available,
 	run:   runMiniredis,
 }
@@ -75,24 +78,52 @@ func (w *miniWorld) enter(_ int, name string) (process, error) {
 func (w *miniWorld) strike(f Fault, begin bool) { w.nodes[f.Node].strike(f, begin, w.keys) }
 
 func (w *miniWorld) left() (all []leftover) {
-	for i, n := range w.nodes {
-		for _, key := range n.Engine.Keys() {
-			db := n.Engine.Mini().DB(0)
-			token, err := db.Get(key)
-			if err == nil {
+	for i := range w.nodes {
+		all = append(all, w.on(i)...)
+	}
+	return all
+}
+
+// on lists what is on a node.
+func (w *miniWorld) on(i int) (all []leftover) {
+	engine := w.nodes[i].Engine
+	for _, key := range engine.Keys() {
+		db := engine.Mini().DB(0)
+		token, err := db.Get(key)
+		if err == nil {
+			all = append(all, leftover{i, key, token})
+			continue
+		}
+		set, err := db.SortedSet(key)
+		if err != nil { // it is no lock
+			all = append(all, leftover{i, key, ""})
+		}
+		for _, token := range slices.Sorted(maps.Keys(set)) {
+			if counts(set[token], time.Now()) {
 				all = append(all, leftover{i, key, token})
-				continue
 			}
-			set, err := db.SortedSet(key)
-			if err != nil { // it is no lock
-				all = append(all, leftover{i, key, ""})
-			}
-			for _, token := range slices.Sorted(maps.Keys(set)) {
-				if counts(set[token], time.Now()) {
-					all = append(all, leftover{i, key, token})
+		}
+	}
+	return all
+}
+
+func (w *miniWorld) weigh() (all []Weight) {
+	const perKey, perOne = 72, 24 // what Redis needs for a key, and for each member of a set
+	for i, n := range w.nodes {
+		_ = n.Engine.Keys() // what has expired is gone
+		mini, weight := n.Engine.Mini(), Weight{Node: i}
+		for _, key := range mini.Keys() {
+			weight.Keys++
+			weight.Bytes += perKey + len(key)
+			if value, err := mini.Get(key); err == nil {
+				weight.Bytes += len(value)
+			} else if set, err := mini.SortedSet(key); err == nil {
+				for member := range set {
+					weight.Bytes += perOne + len(member)
 				}
 			}
 		}
+		all = append(all, weight)
 	}
 	return all
 }
@@ -164,6 +195,16 @@ func (p *miniProcess) hold(d time.Duration, machine bool) {
 
 func (p *miniProcess) skew(d time.Duration)       { p.host.Skew(d) }
 func (p *miniProcess) real(t time.Time) time.Time { return p.host.Real(t) }
+func (p *miniProcess) lanes() []int               { return p.host.Lanes() }
+
+func (p *miniProcess) holders(_, token string) (has, silent int) {
+	for i := range p.world.nodes {
+		if slices.ContainsFunc(p.world.on(i), func(l leftover) bool { return l.token == token }) {
+			has++
+		}
+	}
+	return has, 0
+}
 
 // crash closes the sockets, as the kernel does: what was sent before may arrive.
 func (p *miniProcess) crash() {

@@ -85,6 +85,14 @@ func (w *modelWorld) enter(_ int, name string) (process, error) {
 
 func (w *modelWorld) close() error { return nil }
 
+func (w *modelWorld) weigh() (all []Weight) {
+	for i, n := range w.nodes {
+		keys, bytes := n.Size()
+		all = append(all, Weight{Node: i, Keys: keys, Bytes: bytes})
+	}
+	return all
+}
+
 func (w *modelWorld) left() (all []leftover) {
 	for i, n := range w.nodes {
 		for key, token := range n.Tokens() {
@@ -130,6 +138,14 @@ func (w *modelWorld) strike(f Fault, begin bool) {
 		}
 	case Mute:
 		n.Mute(begin)
+	case Churn:
+		n.Churn(begin)
+	case Clock:
+		if begin {
+			n.Step(f.By)
+		} else {
+			n.Step(-f.By)
+		}
 	case Full:
 		n.Full(begin)
 	case ReadOnly:
@@ -173,6 +189,10 @@ func (w *modelWorld) strike(f Fault, begin bool) {
 		n.Step(f.By)
 	case Deafen:
 		n.Deafen()
+	case Forge:
+		n.Say(forged)
+	case Replay:
+		n.Say(replayed)
 	}
 }
 
@@ -210,6 +230,19 @@ func (p *modelProcess) hold(d time.Duration, machine bool) {
 func (p *modelProcess) skew(d time.Duration)       { p.host.Skew(d) }
 func (p *modelProcess) real(t time.Time) time.Time { return p.host.Real(t) }
 func (p *modelProcess) crash()                     { p.host.Crash() }
+func (p *modelProcess) lanes() []int               { return p.host.Lanes() }
+
+func (p *modelProcess) holders(_, token string) (has, silent int) {
+	for _, n := range p.world.nodes {
+		for _, other := range n.Tokens() {
+			if other == token {
+				has++
+				break
+			}
+		}
+	}
+	return has, 0
+}
 
 func (p *modelProcess) plain() []plainNode {
 	nodes := make([]plainNode, len(p.world.nodes))

@@ -33,6 +33,17 @@ func (p *Plan) patience(clients int) {
 	r.Grace = 2*time.Second + p.TTL + quarantine
 }
 
+// limits says what may be in memory. When all is over there are on a node, for all names
+// together, its markers and its tables of counters. A lane that stops keeps what comes in
+// until that is noticed, what was under way, and a release for each lock that was held.
+func (p *Plan) limits(clients int) {
+	p.Run.Found = p.scenario.Find
+	if p.scenario.Weigh {
+		p.Run.MostKeys, p.Run.MostBytes = 8, 1<<20
+		p.Run.MostRequests = 24 + 16*p.Workers
+	}
+}
+
 // slight is what no attempt fails of: a fraction of the time that it has.
 func (p *Plan) slight() time.Duration { return min(40*time.Millisecond, p.options.NodeTimeout/8) }
 

@@ -55,6 +55,12 @@ func (n *pipeNode) strike(f Fault, begin bool, keys []string) (known bool) {
 		n.latency(on(begin, f.By))
 	case Cut, CutRequests, CutReplies, Part:
 		n.cut(f.Trouble, begin)
+	case Clock:
+		if begin {
+			n.Engine.Step(f.By)
+		} else {
+			n.Engine.Step(-f.By)
+		}
 	case Full, ReadOnly, Loading, Locked, Crowded, Busy, Mute:
 		if begin {
 			n.Engine.Refuse(refuses[f.Trouble])

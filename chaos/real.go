@@ -23,8 +23,8 @@ var Real = &Arena{
 	ready: redisproc.Available,
 	cannot: []Trouble{
 		Repeat, RepeatLate, // TCP delivers once, and nobody on the way here sends again
-		Loading,    // takes a large data set, of which nobody could tell what is left behind
-		Step, Skew, // all processes have the one clock of this machine
+		Loading,           // takes a large data set, of which nobody could tell what is left behind
+		Step, Clock, Skew, // all processes have the one clock of this machine
 		Suspend, // and nobody can suspend it but from outside
 	},
 	run: runReal,
@@ -133,6 +133,19 @@ func (w *realWorld) left() (all []leftover) {
 		for key, token := range keys {
 			all = append(all, leftover{i, key, token})
 		}
+	}
+	return all
+}
+
+func (w *realWorld) weigh() (all []Weight) {
+	for i, n := range w.nodes {
+		weight, err := n.weigh()
+		if err != nil {
+			w.fail(fmt.Errorf("node %d, to be weighed: %w", i, err))
+			continue
+		}
+		weight.Node = i
+		all = append(all, weight)
 	}
 	return all
 }

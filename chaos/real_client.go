@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -111,6 +112,8 @@ func live(text string, orders io.Reader, out io.Writer) error {
 			c.rest()
 		case wordLast:
 			c.last()
+		case wordWeigh:
+			c.weigh()
 		default:
 			return fmt.Errorf("the order %q has no meaning", word)
 		}
@@ -196,7 +199,10 @@ type ownProcess struct {
 	seam.Chance // but for the token
 	name        string
 	addrs       []string
+	asking      sync.Mutex
 	tokens      atomic.Int64
+	scales      atomic.Pointer[func() []int] // of its Locker
+	direct      []*redis.Client              // to look for tokens
 	clients     []*redis.Client
 }
 
@@ -215,16 +221,62 @@ func (p *ownProcess) locker(opts *redlock.Options) (*redlock.Locker, error) {
 	return redlock.Connect(urls, opts)
 }
 
-func (p *ownProcess) plain() []plainNode {
-	const patience = 50 * time.Millisecond
-	nodes := make([]plainNode, len(p.addrs))
-	for i, addr := range p.addrs {
-		c := redis.NewClient(&redis.Options{
-			Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
-			DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+// Weigh takes what says how many requests the lanes keep.
+func (p *ownProcess) Weigh(lanes func() []int) { p.scales.Store(&lanes) }
+
+func (p *ownProcess) lanes() []int {
+	if lanes := p.scales.Load(); lanes != nil {
+		return (*lanes)()
+	}
+	return nil
+}
+
+// holders asks all nodes at once, by way of their proxies.
+func (p *ownProcess) holders(key, token string) (has, silent int) {
+	p.asking.Lock()
+	if p.direct == nil {
+		for i := range p.addrs {
+			p.direct = append(p.direct, p.stranger(i))
+		}
+	}
+	p.asking.Unlock()
+	answers := make([]error, len(p.addrs))
+	var all sync.WaitGroup
+	for i, c := range p.direct {
+		all.Go(func() {
+			found, err := c.Get(context.Background(), key).Result()
+			if answers[i] = err; err == nil && found != token {
+				answers[i] = redis.Nil
+			}
 		})
-		p.clients = append(p.clients, c)
-		nodes[i] = plainReal{c}
+	}
+	all.Wait()
+	for _, err := range answers {
+		switch {
+		case err == nil:
+			has++
+		case !errors.Is(err, redis.Nil):
+			silent++
+		}
+	}
+	return has, silent
+}
+
+// stranger is a connection that has nothing to do with the Locker's.
+func (p *ownProcess) stranger(node int) *redis.Client {
+	const patience = 50 * time.Millisecond
+	c := redis.NewClient(&redis.Options{
+		Addr: p.addrs[node], Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	})
+	p.clients = append(p.clients, c)
+	return c
+}
+
+func (p *ownProcess) plain() []plainNode {
+	nodes := make([]plainNode, len(p.addrs))
+	for i := range p.addrs {
+		nodes[i] = plainReal{p.stranger(i)}
 	}
 	return nodes
 }

@@ -51,6 +51,7 @@ const (
 	wordBegin = "begin"
 	wordRest  = "rest"
 	wordLast  = "last"
+	wordWeigh = "weigh"
 )
 
 // How long a process may take that comes, does what is nearly nothing, or goes, on
@@ -182,6 +183,13 @@ func (r *remote) enter(context.Context) error {
 
 func (r *remote) rest() { r.longOrder(wordRest) }
 func (r *remote) last() { r.longOrder(wordLast) }
+
+// weigh is only for one that nothing else is asked of.
+func (r *remote) weigh() {
+	if err := r.order(wordWeigh, patience); err != nil {
+		r.blame(err)
+	}
+}
 
 // longOrder is for what may take as long as locks are waited for.
 func (r *remote) longOrder(word string) {

@@ -199,6 +199,24 @@ func (n *realNode) lose(f Fault) error {
 	return n.admin.Del(ctx, keys...).Err()
 }
 
+// weigh is how much there is on the node.
+func (n *realNode) weigh() (w Weight, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failure != nil {
+		return w, n.failure
+	}
+	ctx := context.Background()
+	keys, err := n.admin.Keys(ctx, "*").Result()
+	for _, key := range keys {
+		bytes, err := n.admin.MemoryUsage(ctx, key, 0).Result() // of all that is in it
+		if err == nil {
+			w.Keys, w.Bytes = w.Keys+1, w.Bytes+int(bytes)
+		}
+	}
+	return w, err
+}
+
 // keys are what is on the node, with the tokens; a key that several have is there for
 // each of them.
 func (n *realNode) keys() (map[string]string, error) {

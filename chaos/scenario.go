@@ -40,8 +40,16 @@ type Scenario struct {
 	Plain   bool    // the last client is no redlock
 	Write   bool    // holders write to a resource
 	Unended bool    // holders may forget to release
+	Days    int     // there are up to so many times at which clients work, Span long, and a day to sixty between two; 0: they work all the time
+	Fresh   bool    // some clients make a new Locker for each lock
+	Away    bool    // one of the troubles begins soon, and ends late
+	Names   bool    // each lock is on names that nobody has had before
+	Weigh   bool    // nodes and clients remember little
+	Find    bool    // who gets a lock looks for it on the nodes, which never forget
 	Hands   bool    // locks are detached and attached again, as they are between processes
 	Queue   bool    // clients wait for as long as it takes, and hold briefly
+	Brief   bool    // they hold briefly, and ask again soon
+	Long    bool    // its TTLs are long enough for what is left to be seen, whatever time they take
 	Workers int     // how many goroutines share a client's Locker: up to
 	Span    float64 // for how many TTLs they work
 	Weight  int     // what one schedule costs, in those of other scenarios; 0: 1
@@ -61,6 +69,8 @@ type Plan struct {
 	RTT     time.Duration
 	Drift   time.Duration   // what the library takes off; 0: its default
 	Span    time.Duration   // when the clients stop working
+	Days    []time.Duration // when they begin to, each time for Work; nil: at once
+	Work    time.Duration
 	Faults  []Fault         // in order
 	Rates   []float64       // by node: how much faster its clock runs
 	Skews   []time.Duration // by client: what its clock is ahead by; nil: nothing
@@ -82,7 +92,11 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 	}
 	o := &p.options
 	if o.TTL == 0 {
-		o.TTL = pick(rng, arena.ttls(s.TTL))
+		ttls := arena.ttls(s.TTL)
+		if s.Long {
+			ttls = s.TTL
+		}
+		o.TTL = pick(rng, ttls)
 	}
 	p.TTL = o.TTL
 	if o.NodeTimeout == 0 {
@@ -119,6 +133,9 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 	for i := range names {
 		p.Names = append(p.Names, string(rune('a'+i%26))+suffix(i/26))
 	}
+	if s.Names {
+		o.Separator = cmp.Or(o.Separator, "/")
+	}
 	if s.Kinds {
 		o.Separator = cmp.Or(o.Separator, "/")
 		p.Wants = dish(rng, o.Separator)
@@ -136,7 +153,14 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 			p.Skews = append(p.Skews, below(rng, 200*24*time.Hour)-100*24*time.Hour)
 		}
 	}
-	p.strike(rng, arena, n, clients)
+	switch {
+	case s.Days > 0:
+		p.days(rng, arena, n)
+	case s.Away:
+		p.away(rng, arena, n)
+	default:
+		p.strike(rng, arena, n, clients)
+	}
 	overlap := time.Duration(0)
 	if slices.Contains(s.Fails, "exclusion") {
 		overlap = 2*o.NodeTimeout + p.TTL // an attempt, and a stop in the middle of it
@@ -155,6 +179,7 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 	// have forgotten, the pauses of lanes that look for their node, and everybody else
 	// who wants it as well.
 	p.patience(clients)
+	p.limits(clients)
 	p.Run.Bound = 2*p.TTL + max(o.Quarantine, shortest, 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
 	return p
 }
@@ -238,6 +263,10 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 			}
 		case Reset, Flush, FlushScripts, Deafen:
 			f.For = 0
+		case Churn:
+			f.By = (ms + below(rng, 20*ms)).Truncate(model.Slot)
+		case Forge, Replay:
+			f.For, f.By, f.Times = 0, (ms + below(rng, 20*ms)).Truncate(model.Slot), 1+rng.IntN(8)
 		case Step:
 			// Not before everybody has seen its clock, and always the same way: of one that
 			// was set back where it was, only those know who have looked in between.
@@ -272,6 +301,8 @@ func (t Trouble) group() string {
 		return "delay"
 	case Cut, CutRequests, CutReplies, Part:
 		return "cut"
+	case FlushScripts, Churn:
+		return "scripts"
 	case Full, ReadOnly, Loading, Locked, Crowded, Busy, Mute:
 		return "refusal"
 	}

@@ -176,6 +176,37 @@ var Scenarios = []*Scenario{
 		Troubles: []Trouble{Suspend}, Rate: 6,
 	},
 
+	{
+		Name: "calendar", About: "days and months go by between locks, clients come in anew for each, and a minority of nodes has clocks that are off by as much, now and then, or loses its data",
+		Nodes: sizes, Clients: [2]int{1, 3}, TTL: []time.Duration{time.Second, 5 * time.Second}, RTT: rtts, Span: 2, Write: true, Spread: 1, Minority: true, Forgets: true, Default: true, Wrong: true, Weight: 8,
+		Troubles: []Trouble{Clock, Clock, Clock, Flush, KillEmpty, Kill}, Days: 5, Fresh: true, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "calendar of kinds", About: "the same, with locks of all kinds that are in each other's way",
+		Nodes: sizes, Clients: [2]int{1, 3}, TTL: []time.Duration{time.Second, 5 * time.Second}, RTT: rtts, Span: 2, Write: true, Kinds: true, Minority: true, Forgets: true, Default: true, Wrong: true, Weight: 8,
+		Troubles: []Trouble{Clock, Clock, Clock, Flush, KillEmpty, Kill}, Days: 5, Fresh: true, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "a node away", About: "a node is dead, hangs or is cut off for a long time, and many clients hand the lock to each other: none of them remembers more and more for it",
+		Nodes: []int{3, 3, 5}, Clients: [2]int{2, 4}, TTL: []time.Duration{time.Second}, RTT: rtts[:4], Span: 40, Workers: 2, Queue: true, Spread: 1, Weight: 20,
+		Troubles: []Trouble{Kill, Hang, Cut}, Minority: true, Away: true, Weigh: true, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "new names", About: "each lock is on a name that nobody has had before, and the nodes are as empty afterwards as they were",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 8, Workers: 2, Spread: 1, Names: true, Weigh: true, Weight: 3,
+		Troubles: []Trouble{LoseReplies, Reset, Hang}, Rate: 1, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "churn", About: "scripts are flushed again and again, subscriptions and connections break: who gets a lock has it on a quorum of nodes, and no key is left without an owner",
+		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{5 * time.Second}, Long: true, RTT: rtts, Span: 1, Workers: 6, Spread: 2, Find: true, Brief: true, Weight: 20,
+		Troubles: []Trouble{Churn, Churn, Churn, Churn, FlushScripts, Deafen, Reset}, Rate: 8, Only: []string{"model", "real"},
+	},
+	{
+		Name: "forged messages", About: "somebody tells those who wait that they have been handed the lock, or again what they were told before: nobody believes it",
+		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{time.Second, 5 * time.Second}, RTT: rtts, Span: 3, Workers: 2, Queue: true, Spread: 1, Find: true, Weight: 6,
+		Troubles: []Trouble{Forge, Forge, Forge, Replay, Pause, Slow, Jitter, Deafen}, Rate: 8, Only: []string{"model", "real"},
+	},
+
 	// What nothing can be done about: these must show it.
 	{
 		Name: "vanishing locks", About: "locks vanish from nodes at any moment, requests come late and twice, clocks are wrong: only the fences are right",

@@ -61,6 +61,19 @@ func tellEvent(e Event) string {
 		say("writes %d in the place of %d at%s", e.Value, e.Was, name)
 	case Refused:
 		say("is refused to write %d in the place of %d at%s", e.Value, e.Was, name)
+	case Found:
+		say("finds its token on %s", countOf(e.Value, "node"))
+		if e.Was > 0 {
+			say(", and %d could not say", e.Was)
+		}
+	case Weighed:
+		switch w := e.Weight; {
+		case w == nil:
+		case e.Client > 0:
+			say("keeps %s for node %d", countOf(w.Requests, "request"), w.Node)
+		default:
+			say("node %d has %s, which take %s", w.Node, countOf(w.Keys, "key"), countOf(w.Bytes, "byte"))
+		}
 	case Crashed:
 		say("crashes, with all that it held")
 	case Held:

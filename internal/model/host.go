@@ -64,6 +64,7 @@ type Host struct {
 	suspended      time.Time // since when its timers stood still, too
 	suspendedUntil time.Time
 	dead           bool
+	lanes          func() []int // of its Locker; see Weigh
 }
 
 // NewHost is a process whose name ends with a number of its own, from 1.

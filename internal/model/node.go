@@ -24,17 +24,20 @@ type Node struct {
 	rtt   time.Duration
 	start time.Time
 
-	mu      sync.Mutex
-	keys    map[string]entry
-	counts  map[string]count // by key, of those who hold it, or, with script.BelowSuffix, something below it
-	queues  map[string]*line
-	ears    []*ear
-	mute    bool // nobody hears anything
-	marker  string
-	run     int             // how often it was started
-	scripts map[string]bool // by the run_id that they are for
-	offset  time.Duration   // of its clock
-	rate    float64         // and how much faster than true time it runs
+	mu     sync.Mutex
+	keys   map[string]entry
+	counts map[string]count // by key, of those who hold it, or, with script.BelowSuffix, something below it
+	queues map[string]*line
+	ears   []*ear
+	mute   bool // nobody hears anything
+	said   []Said
+
+	lateScripts bool // see Churn
+	marker      string
+	run         int             // how often it was started
+	scripts     map[string]bool // by the run_id that they are for
+	offset      time.Duration   // of its clock
+	rate        float64         // and how much faster than true time it runs
 
 	down, hung  bool
 	cut         [2]bool // requests, replies
@@ -202,8 +205,15 @@ func (n *Node) carryOut(m *message) {
 }
 
 func (n *Node) execute(m *message) {
+	middle := -1
+	if n.lateScripts && len(n.scripts) == 0 && len(m.calls) > 1 {
+		middle = 1 + int(m.id.For("scripts").Below(time.Duration(len(m.calls)-1)))
+	}
 	for i := range m.calls {
 		c := &m.calls[i]
+		if i == middle { // another client has loaded them
+			n.scripts[""], n.scripts[n.runID()] = true, true
+		}
 		c.Value, c.Err = n.do(c)
 	}
 }
@@ -337,6 +347,10 @@ func (n *Node) Repeat(times int) { n.set(func() { n.repeat = times }) }
 func (n *Node) RepeatLate(times int, after time.Duration) {
 	n.set(func() { n.repeatLate, n.repeatAfter = times, after })
 }
+
+// Churn has scripts that were dropped be loaded again by somebody else, in the middle of a
+// pipeline.
+func (n *Node) Churn(on bool) { n.set(func() { n.lateScripts = on }) }
 
 // Flush drops all keys, FlushScripts all scripts.
 func (n *Node) Flush()        { n.set(n.forget) }

@@ -101,6 +101,7 @@ func (n *Node) wake(key string, way ways.Way, slot int) {
 // mutex.
 func (n *Node) publish(waiter, message string) (heard bool) {
 	channel := script.WakeChannel + queue.Process(waiter)
+	n.remember(channel, message)
 	for _, ear := range n.ears {
 		if ear.channel == channel {
 			heard = true

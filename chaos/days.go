@@ -1,0 +1,79 @@
+package chaos
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/model"
+)
+
+const (
+	hour = time.Hour
+	day  = 24 * hour
+)
+
+// days draws when the clients work, and what goes wrong while they do not: a minority of
+// nodes have clocks that are off by up to months, from some time before the clients work to
+// some time after, are set right, and lose their data. A lock is never held when a clock is
+// set: a client that has not seen that cannot know (Options.MaxNodeSkew). But what locks
+// leave behind has to last.
+func (p *Plan) days(rng *rand.Rand, arena *Arena, nodes int) {
+	s := p.scenario
+	p.Work = p.Span
+	at := day / 2
+	for range 2 + rng.IntN(s.Days-1) {
+		p.Days = append(p.Days, at.Truncate(model.Slot))
+		p.Span = (at + p.Work).Truncate(model.Slot)
+		gap := 25*hour + below(rng, hour)
+		if rng.IntN(2) == 0 {
+			gap = 25*hour + below(rng, 59*day)
+		}
+		at += gap
+	}
+	troubles, weak := arena.able(s.Troubles), rng.Perm(nodes)[:(nodes-1)/2]
+	if len(troubles) == 0 || len(weak) == 0 {
+		return
+	}
+	off := make(map[int]int) // by node: the first day on which its clock is right again
+	for i, at := range p.Days {
+		for n := range rng.IntN(3) {
+			f := Fault{At: at - hour, Trouble: pick(rng, troubles), Node: pick(rng, weak)}
+			switch f.Trouble {
+			case Clock:
+				last := min(i+rng.IntN(2), len(p.Days)-1)
+				if off[f.Node] > i {
+					continue
+				}
+				off[f.Node] = last + 1
+				f.For, f.By = p.Days[last]+p.Work+hour-f.At, hour+below(rng, 60*day)
+				if rng.IntN(3) == 0 {
+					f.By = -f.By
+				}
+				if last == len(p.Days)-1 {
+					f.For = p.Span - f.At // it is never set right
+				}
+			case Flush:
+			default: // and it is back before anybody works
+				f.For = (1 + below(rng, time.Minute)).Truncate(model.Slot)
+			}
+			f.At += time.Duration(n) * 10 * time.Minute
+			f.At = f.At.Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
+			f.For = f.For.Truncate(model.Slot)
+			p.Faults = append(p.Faults, f)
+		}
+	}
+	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
+}
+
+// away has one node be away for nearly as long as the clients work.
+func (p *Plan) away(rng *rand.Rand, arena *Arena, nodes int) {
+	troubles := arena.able(p.scenario.Troubles)
+	if len(troubles) == 0 {
+		return
+	}
+	f := Fault{At: (p.TTL + below(rng, p.TTL)).Truncate(model.Slot), Trouble: pick(rng, troubles), Node: rng.IntN(nodes)}
+	f.For = (p.Span - 2*p.TTL - f.At).Truncate(model.Slot)
+	p.Faults = append(p.Faults, f)
+}

@@ -1,0 +1,58 @@
+package model
+
+// Weigh takes what says how many requests the lanes of the process's Locker keep. Of several
+// Lockers, one after the other, it is the last one's.
+func (h *Host) Weigh(lanes func() []int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lanes = lanes
+}
+
+// Lanes is what they keep now; nil: there is no Locker.
+func (h *Host) Lanes() []int {
+	h.mu.Lock()
+	lanes := h.lanes
+	h.mu.Unlock()
+	if lanes == nil {
+		return nil
+	}
+	return lanes()
+}
+
+// Size is how many keys a Redis in the place of this node would have, those that stay when
+// all locks are gone with the others, and about how many bytes they would take.
+func (n *Node) Size() (keys, bytes int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	const (
+		perKey = 72 // what Redis needs beside the key and what is in it
+		perOne = 24 // and for each member of a set
+	)
+	add := func(name string) { keys, bytes = keys+1, bytes+perKey+len(name) }
+	for _, key := range n.list() {
+		e := n.keys[key]
+		add(key)
+		bytes += len(e.token)
+		for token := range e.set {
+			bytes += perOne + len(token)
+		}
+	}
+	for name, c := range n.counts {
+		if c.expires >= n.now() {
+			add(name)
+			bytes += 8
+		}
+	}
+	for key, q := range n.queues {
+		if len(q.Queue) > 0 && n.now() <= q.expires {
+			add(key)
+			for _, e := range q.Queue {
+				bytes += perOne + len(e.String())
+			}
+		}
+	}
+	if n.marker != "" {
+		add(n.marker)
+	}
+	return keys, bytes
+}
