@@ -171,6 +171,12 @@ func TestRefusedClients(t *testing.T) {
 		{"redis://user:sec%ret@h", "node 1"},
 		{"redis://h:1/x", "node 1"},
 		{"h:6379", "node 1"},
+		{"redis://user:sec/ret@h", "node 1"},
+		{"redis://user:sec#ret@h", "node 1"},
+		{"redis://user:sec?ret@h", "node 1"},
+		{"redis://user:12/sec@h", "node 1"},
+		{"redis://user:12#sec@h", "node 1"},
+		{"redis://user:12?sec@h", "node 1"},
 		{"", "node 1"},
 	} {
 		_, err := Connect([]string{"redis://127.0.0.1:1", tt.url}, nil)

@@ -2,6 +2,7 @@ package redlock_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -73,6 +74,28 @@ func TestServersThatHide(t *testing.T) {
 				t.Errorf("warned %q, want %q", warned, tt.want)
 			}
 		})
+	}
+}
+
+// TestServerThatRepeatsPasswords: a server, or a proxy, that does not know AUTH repeats what
+// it was sent. That is in no error.
+func TestServerThatRepeatsPasswords(t *testing.T) {
+	s := redistest.Servers(t, 1, "--rename-command", "AUTH", "", "--rename-command", "HELLO", "")[0]
+	for _, login := range []string{"me:hush", ":hush"} {
+		var down []error
+		opts := trusting()
+		opts.Hooks = &redlock.Hooks{NodeDown: func(e *redlock.NodeError) { down = append(down, e) }}
+		lk, err := redlock.Connect([]string{"redis://" + login + "@" + s.Addr}, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = lk.TryAcquire(t.Context(), "a")
+		_ = lk.Close()
+		for _, err := range append(down, err) {
+			if text := fmt.Sprintf("%v %+v", err, errors.Unwrap(err)); strings.Contains(text, "hush") || !strings.Contains(text, "failed: ERR unknown command") {
+				t.Errorf("%s: %s", login, text)
+			}
+		}
 	}
 }
 

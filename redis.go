@@ -110,7 +110,7 @@ func (s *redisServer) connect(ctx context.Context) (rtt time.Duration, err error
 	if err != nil {
 		s.keep(nil)
 	}
-	return rtt, err
+	return rtt, facts.Discreet(err)
 }
 
 // dial makes a connection, and closes the one before it, for a strand never has
@@ -343,6 +343,7 @@ func (s *redisServer) pipeline(batch []*request) error {
 	s.refresh()
 	_ = s.pipe.BatchProcess(ctx, s.order...)
 	_, failure := s.pipe.Exec(ctx)
+	failure = facts.Discreet(failure)
 	s.last = time.Now()
 	var broken error
 	for i, q := range batch {

@@ -48,11 +48,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	neturl "net/url"
 	"sync"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/nodeurl"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/redis/go-redis/v9"
 )
@@ -109,17 +109,14 @@ func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 
 // Connect returns a Locker over the servers at these URLs, one for each node:
 // redis://user:password@host:port/db, rediss:// for TLS, or
-// unix://user:password@/path/to/socket?db=0. Otherwise it is like [New].
+// unix://user:password@/path/to/socket?db=0. In a password, @ : / ? # and % are
+// percent-encoded. Errors quote nothing of a URL. Otherwise it is like [New].
 func Connect(urls []string, opts *Options) (*Locker, error) {
 	origins := make([]origin, len(urls))
 	for i, url := range urls {
-		o, err := redis.ParseURL(url)
+		o, err := nodeurl.Parse(url)
 		if err != nil {
-			var parse *neturl.Error
-			if errors.As(err, &parse) {
-				err = parse.Err // without the URL, which has a password in it
-			}
-			return nil, fmt.Errorf("redlock: node %d: %w", i, err)
+			return nil, fmt.Errorf("redlock: node %d is no URL of a Redis server: %w", i, err)
 		}
 		client := redis.NewClient(o)
 		origins[i] = originOf(client.Options()) // with go-redis's defaults filled in

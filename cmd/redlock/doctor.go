@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/nodeurl"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
@@ -102,7 +103,7 @@ func (c *command) doctor(args []string) (code int, err error) {
 // examine asks a node all that can be asked.
 func examine(u string) *patient {
 	p := &patient{info: make(facts.Facts)}
-	if p.opts, p.err = redis.ParseURL(u); p.err != nil {
+	if p.opts, p.err = nodeurl.Parse(u); p.err != nil {
 		return p // it was parsed before
 	}
 	p.name = p.opts.Addr
@@ -112,7 +113,7 @@ func examine(u string) *patient {
 	ctx, cancel := context.WithTimeout(context.Background(), checkup)
 	defer cancel()
 	info, err := rdb.Info(ctx).Result()
-	if p.err = err; err != nil {
+	if p.err = facts.Discreet(err); err != nil {
 		return p
 	}
 	p.info.Add(info)

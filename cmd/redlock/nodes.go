@@ -2,16 +2,15 @@ package main
 
 import (
 	"errors"
-	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 	"unicode"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/nodeurl"
 )
 
 const (
@@ -130,7 +129,7 @@ func lookup(env []string, name string) (value string, ok bool) {
 // checkURL says what is wrong with a URL as the one who has typed it knows it,
 // but keeps passwords to itself.
 func checkURL(source, text string) error {
-	_, err := redis.ParseURL(text)
+	_, err := nodeurl.Parse(text)
 	if err == nil {
 		return nil
 	}
@@ -138,13 +137,24 @@ func checkURL(source, text string) error {
 		// The reason may quote a part of what comes before.
 		return fail(exitUsage, escapes, "%s: the one at %q is not a Redis URL", source, text[at+1:])
 	}
-	var why *url.Error
-	if errors.As(err, &why) {
-		err = why.Err
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		scheme, rest = "", text
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	if !address.MatchString(host) {
+		// It may be user and password, and the host that was forgotten.
+		return fail(exitUsage, escapes, "%s: one URL is not a Redis URL: %v", source, err)
+	}
+	if ok {
+		scheme += "://"
 	}
 	return fail(exitUsage, "write redis://host:port, say redis://"+strings.TrimPrefix(hostIn(text), "//"),
-		"%s %q is not a Redis URL: %s", source, text, strings.TrimPrefix(err.Error(), "redis: "))
+		"%s %q is not a Redis URL: %v", source, scheme+host, err)
 }
+
+// address is a host and a port, and nothing that could be a password.
+var address = regexp.MustCompile(`^([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?$`)
 
 // hostIn is the host and port that somebody meant.
 func hostIn(text string) string {

@@ -21,3 +21,21 @@ func Code(text string) string {
 	code, _, _ := strings.Cut(text, " ")
 	return code
 }
+
+// Discreet is an error without the arguments of a command that the server does not know,
+// and repeats: those of AUTH and HELLO are user and password.
+func Discreet(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text, _, repeats := strings.Cut(err.Error(), ", with args beginning with"); repeats {
+		return said(text)
+	}
+	return err
+}
+
+// said is an error of a server's own, as go-redis knows them.
+type said string
+
+func (s said) Error() string { return string(s) }
+func (said) RedisError()     {}

@@ -1,0 +1,56 @@
+// Package nodeurl reads the URLs of nodes. Its errors go to logs and terminals, so they
+// quote nothing of a URL: a password may be anywhere in one that is not well formed.
+package nodeurl
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Escapes is how a password is written in a URL.
+const Escapes = "in a password, @ : / ? # % and the comma are written as %40 %3A %2F %3F %23 %25 and %2C, and a space as %20"
+
+var (
+	errScheme   = errors.New("it does not begin with redis://, rediss:// or unix://")
+	errForm     = errors.New("it is not of the form redis://user:password@host:port/db; " + Escapes)
+	errDatabase = errors.New("what follows the host is not the number of a database (redis://host:port/db); " + Escapes)
+	errUnix     = errors.New("it is not of the form unix://user:password@/path/to/socket?db=0; " + Escapes)
+	errOption   = errors.New("it has an option, after ?, that is not known or has no such value; " + Escapes)
+)
+
+// Parse reads redis://user:password@host:port/db, rediss:// and unix://, with go-redis's
+// options after a question mark.
+//
+// A password that should have been escaped and is not may still make a URL, of another
+// host: in redis://me:12#34@host the host would be "me", and its port 12. So what is after
+// the host is looked at, too: there is no @ there, and no fragment.
+func Parse(text string) (*redis.Options, error) {
+	scheme, _, _ := strings.Cut(text, "://")
+	switch strings.ToLower(scheme) {
+	case "redis", "rediss", "unix":
+	default:
+		return nil, errScheme
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil, u.Opaque != "", strings.Contains(text, "#"):
+		return nil, errForm
+	case u.User == nil && strings.Contains(text, "@"), strings.Contains(u.EscapedPath(), "@"):
+		return nil, errForm
+	case u.Scheme == "unix" && (u.Host != "" || u.Path == ""):
+		return nil, errUnix
+	case u.Scheme != "unix" && strings.Trim(u.Path, "/0123456789") != "":
+		return nil, errDatabase
+	}
+	o, err := redis.ParseURL(text)
+	switch {
+	case err == nil:
+		return o, nil
+	case u.RawQuery != "":
+		return nil, errOption
+	}
+	return nil, errForm
+}

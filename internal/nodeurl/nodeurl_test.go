@@ -1,0 +1,66 @@
+package nodeurl
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// TestNoPasswordIsTold: whatever is wrong with a URL, its error has nothing of the password,
+// and a password that is not escaped never makes another host of a part of itself.
+func TestNoPasswordIsTold(t *testing.T) {
+	for _, sign := range []string{"/", "#", "?", "@", ":", "%", " ", ",", "[", "]", "\\", "\x00", "\u00fc", "//", "@/", "/@", "#@", "?@", "?db=", "&", ";", "://"} {
+		for _, form := range []string{
+			"redis://me:PASS@host:6379/0", "rediss://:PASS@host", "redis://PASS@host", "redis://me:PASS", "redis://me:1PASS@host", "redis://me:12SIGN34hush@host",
+			"unix://me:PASS@/run/redis.sock", "unix://:12SIGN34hush@/run/redis.sock", "http://me:PASS@host", "redis:me:PASS@host", "me:PASS@host", "PASS", "redis://host/PASS", "redis://host?PASS", "redis://host?db=PASS", "redis://host?read_timeout=PASS", "redis://me:PASS@host?hush=1",
+		} {
+			if strings.HasPrefix(sign, "@") && form == "redis://me:PASS" {
+				continue // that is a password and a host
+			}
+			text := strings.ReplaceAll(strings.ReplaceAll(form, "PASS", "hushSIGNhush"), "SIGN", sign)
+			o, err := Parse(text)
+			switch {
+			case err != nil && strings.Contains(err.Error(), "hush"):
+				t.Errorf("%q: %v", text, err)
+			case err == nil && (strings.Contains(o.Addr, "hush") || strings.Contains(o.Addr, "12") || strings.Contains(o.Addr, "34")):
+				t.Errorf("%q is the address %q", text, o.Addr)
+			}
+		}
+		login := url.UserPassword("me", "hush"+sign+"hush").String()
+		if o, err := Parse("redis://" + login + "@host:1/2"); err != nil || o.Password != "hush"+sign+"hush" || o.Addr != "host:1" || o.DB != 2 {
+			t.Errorf("%q is not read: %v", login, err)
+		}
+	}
+}
+
+// TestParse: what go-redis takes is taken, and what is wrong is named.
+func TestParse(t *testing.T) {
+	for _, tt := range []struct{ text, addr, why string }{
+		{"redis://host", "host:6379", ""},
+		{"redis://", "localhost:6379", ""},
+		{"REDIS://host:1/", "host:1", ""},
+		{"rediss://user:password@[::1]:6380/3?dial_timeout=2s&client_name=a@b", "[::1]:6380", ""},
+		{"unix://user:password@/run/redis.sock?db=1", "/run/redis.sock", ""},
+		{"unix:///run/redis@home.sock", "", "redis://user:password@host:port"}, // write %40
+		{"unix:///run/redis%40home.sock", "/run/redis@home.sock", ""},
+		{"unix://run/redis.sock", "", "unix://user:password@/path"},
+		{"unix://", "", "unix://user:password@/path"},
+		{"host:6379", "", "does not begin with"},
+		{"", "", "does not begin with"},
+		{"http://host", "", "does not begin with"},
+		{"redis:host", "", "does not begin with"},
+		{"redis://host:port", "", "redis://user:password@host:port"},
+		{"redis://host:1/x", "", "number of a database"},
+		{"redis://host:1/1/2", "", "redis://user:password@host:port"},
+		{"redis://host:1?what=1", "", "option"},
+		{"redis://host:1?read_timeout=x", "", "option"},
+	} {
+		o, err := Parse(tt.text)
+		switch {
+		case tt.why == "" && (err != nil || o.Addr != tt.addr):
+			t.Errorf("%q: %v, %v", tt.text, o, err)
+		case tt.why != "" && (err == nil || !strings.Contains(err.Error(), tt.why)):
+			t.Errorf("%q: %v, want %q", tt.text, err, tt.why)
+		}
+	}
+}
