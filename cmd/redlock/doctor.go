@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -71,6 +72,9 @@ func (c *command) doctor(args []string) (code int, err error) {
 	examined.Wait()
 
 	found := findings(patients, cfg.ttl, !voteless)
+	for _, line := range kinds(patients) {
+		fmt.Fprintln(c.stdout, line)
+	}
 	must := 0
 	for _, f := range found {
 		mark := "?"
@@ -117,6 +121,7 @@ func examine(u string) *patient {
 		return p
 	}
 	p.info.Add(info)
+	p.info.Probed(rdb.Eval(ctx, lua.Probe, []string{lua.ProbeKey}).Result())
 	if config, err := rdb.ConfigGet(ctx, "appendfsync").Result(); err == nil { // an ACL may forbid it
 		p.fsync = config["appendfsync"]
 	}
@@ -211,8 +216,10 @@ func findings(patients []*patient, ttl time.Duration, quarantine bool) (all []fi
 			must(p, "it does not write each lock to disk (appendonly yes and appendfsync always), forgets some when it is restarted, and no quarantine makes up for that",
 				"leave Options.Quarantine on, or: "+p.at()+" config set appendonly yes appendfsync always, and in its redis.conf")
 		}
-		if version := p.info["redis_version"]; older(version, 6) {
-			must(p, "its version is "+version, "the scripts need Redis 6 or newer")
+		if why, todo := p.info.Unsupported(); why != "" {
+			must(p, "it is "+p.info.Server()+", "+why, todo)
+		} else if _, known := p.info.KeepsScripts(); !known {
+			think(p, "it says neither its version nor whether its scripts stay in one process", "allow the user INFO, and EVAL with the key "+lua.ProbeKey)
 		}
 		if apart := p.clock - clocks[len(clocks)/2]; apart.Abs() > 500*time.Millisecond+p.fastest {
 			must(p, fmt.Sprintf("its clock is %v %s the others'", apart.Abs().Round(time.Millisecond), ahead(apart)), "have all nodes' clocks set by NTP, slewing and not stepping")
@@ -258,27 +265,48 @@ func ahead(d time.Duration) string {
 	return "behind"
 }
 
-// older reports whether a version's first number is smaller.
-func older(version string, than int) bool {
-	first, _, _ := strings.Cut(version, ".")
-	n, err := strconv.Atoi(first)
-	return err == nil && n < than
+// kinds says what the nodes are.
+func kinds(patients []*patient) (lines []string) {
+	names := make(map[string][]string)
+	for _, p := range patients {
+		if p.err != nil {
+			continue
+		}
+		what := p.info.Server()
+		if why, _ := p.info.Unsupported(); why == "" {
+			if _, known := p.info.KeepsScripts(); known {
+				what += "; scripts stay in one process"
+			} else {
+				what += "; nothing says whether scripts stay in one process"
+			}
+		}
+		names[what] = append(names[what], p.name)
+	}
+	for _, what := range slices.Sorted(maps.Keys(names)) {
+		lines = append(lines, strings.Join(names[what], ", ")+": "+what)
+	}
+	return lines
 }
 
 // remedyFor says what can be done about an error.
 func remedyFor(err error) string {
-	text := err.Error()
-	switch {
-	case strings.HasPrefix(text, "NOAUTH"), strings.HasPrefix(text, "WRONGPASS"):
+	switch facts.Code(err.Error()) {
+	case "NOAUTH", "WRONGPASS":
 		return "look at user and password in the URL: redis://user:password@host:port"
-	case strings.HasPrefix(text, "NOPERM"), strings.Contains(text, "The user executing the script can't"):
+	case "NOPERM":
 		return "look at the user's ACL: docs/operations.md says what it has to allow"
-	case strings.HasPrefix(text, "OOM"):
+	case "OOM":
 		return "give it more memory (maxmemory), or less to keep"
-	case strings.HasPrefix(text, "READONLY"):
+	case "READONLY":
 		return "it is a replica, or was one: give its master"
-	case strings.HasPrefix(text, "MISCONF"):
+	case "MISCONF":
 		return "it cannot write to its disk, and takes no writes: make room there"
+	case "NOREPLICAS":
+		return "it takes no writes without replicas, and locks need none: set min-replicas-to-write 0"
+	case "BUSY":
+		return "somebody's script runs and does not end: redis-cli script kill; give locks servers of their own"
+	case "LOADING", "MASTERDOWN":
+		return "it reads its data, or waits for its master's: ask again later"
 	}
 	return "does it run, and can it be reached from here? Locks go on as long as a majority does"
 }

@@ -114,7 +114,7 @@ func remedy(nodes []*redlock.NodeError, need int) string {
 	case redlock.Foreign:
 		return "take another --key, or delete that key on the nodes if nobody needs it"
 	case redlock.Unfit:
-		return "give independent Redis servers, each one once"
+		return "change what is said of it, or give another server; redlock doctor examines all of them"
 	}
 	return "look at these nodes: votes of " + count(need, "node") + " are needed"
 }

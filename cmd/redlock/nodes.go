@@ -183,7 +183,7 @@ func (c *command) connect(urls []string, opts *redlock.Options) (*redlock.Locker
 // checked.
 func notConnected(err error) error {
 	if node := new(redlock.NodeError); errors.As(err, &node) {
-		return fail(exitNoQuorum, "give independent Redis servers, each one once", "%v", err)
+		return fail(exitNoQuorum, "change what is said of it, or give another server; redlock doctor examines all of them", "%v", err)
 	}
 	return fail(exitUsage, "give each Redis server once", "%v", err)
 }
