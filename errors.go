@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-multierror"
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 // What the caller does next tells the errors apart. Test with [errors.Is]; the
@@ -100,15 +101,15 @@ func (e *NodeError) Error() string {
 	case e.Outcome == Quarantined:
 		fmt.Fprintf(&s, " for %v: %v", e.TTL.Round(time.Millisecond), e.Err)
 	case e.Outcome == Reserved:
-		fmt.Fprintf(&s, " for %s, who has waited longer", e.Holder)
+		fmt.Fprintf(&s, " for %s, who has waited longer", printable.Text(e.Holder))
 	case e.Holder != "":
-		fmt.Fprintf(&s, " by %s for %v", e.Holder, e.TTL)
+		fmt.Fprintf(&s, " by %s for %v", printable.Text(e.Holder), e.TTL)
 	case e.Err != nil:
 		s.WriteString(": ")
 		if op := (*net.OpError)(nil); errors.As(e.Err, &op) {
 			fmt.Fprintf(&s, "%s: %v", op.Op, op.Err) // the address has been said
 		} else {
-			s.WriteString(e.Err.Error())
+			s.WriteString(printable.Text(e.Err.Error()))
 		}
 	case e.Outcome == Timeout:
 		fmt.Fprintf(&s, " after %v", e.Elapsed.Round(time.Millisecond/10))

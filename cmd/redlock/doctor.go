@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/nodeurl"
+	"github.com/quorumlock/redlock/internal/printable"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
@@ -73,7 +74,7 @@ func (c *command) doctor(args []string) (code int, err error) {
 
 	found := findings(patients, cfg.ttl, !voteless)
 	for _, line := range kinds(patients) {
-		fmt.Fprintln(c.stdout, line)
+		fmt.Fprintln(c.stdout, printable.Text(line))
 	}
 	must := 0
 	for _, f := range found {
@@ -81,7 +82,7 @@ func (c *command) doctor(args []string) (code int, err error) {
 		if f.must {
 			mark, must = "!", must+1
 		}
-		fmt.Fprintf(c.stdout, "%s %s: %s\n  %s\n", mark, strings.Join(f.nodes, ", "), f.what, f.todo)
+		fmt.Fprintf(c.stdout, "%s %s: %s\n  %s\n", mark, strings.Join(f.nodes, ", "), printable.Text(f.what), printable.Text(f.todo))
 	}
 	var well []string
 	for _, p := range patients {

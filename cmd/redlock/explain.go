@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 // notAcquired makes of the library's error what somebody needs to know whose
@@ -76,7 +77,7 @@ func reason(why *redlock.QuorumError) string {
 		return cmp.Or(holders[b].nodes-holders[a].nodes, strings.Compare(a, b))
 	}) {
 		h := holders[token]
-		parts = append(parts, fmt.Sprintf("token %s on %s, %v left unless renewed", token, count(h.nodes, "node"), h.ttl))
+		parts = append(parts, fmt.Sprintf("token %s on %s, %v left unless renewed", printable.Text(token), count(h.nodes, "node"), h.ttl))
 	}
 	parts = append(parts, others...)
 	return fmt.Sprintf("%q: %v (%d of %s): %s", why.Name, why.Kind, why.Granted, count(why.Need, "vote"), strings.Join(parts, "; "))

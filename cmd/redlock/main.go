@@ -28,6 +28,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 // What we exit with for reasons of our own, when there is no command's status to
@@ -195,11 +196,12 @@ func fail(code int, hint, format string, args ...any) *failure {
 func plain(err error) string { return strings.TrimPrefix(err.Error(), "redlock: ") }
 
 // say writes to stderr, whole lines and each with our name, since the command
-// writes there too. Hooks call it from any goroutine.
+// writes there too. Hooks call it from any goroutine. What steers terminals is escaped;
+// line ends are not, so what others have set is printable before it is part of a text.
 func (c *command) say(format string, args ...any) {
 	var out strings.Builder
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
-		out.WriteString("redlock: " + strings.TrimPrefix(line, "redlock: ") + "\n")
+		out.WriteString("redlock: " + printable.Text(strings.TrimPrefix(line, "redlock: ")) + "\n")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 // patientLook is how long a node has to answer to somebody who only looks.
@@ -191,10 +193,10 @@ func news(s *redlock.Status) string {
 	var say strings.Builder
 	fmt.Fprintf(&say, "%q: %v", s.Name, s.Verdict)
 	if s.Token != "" {
-		fmt.Fprintf(&say, " by token %s, fence %d", s.Token, s.Fence)
+		fmt.Fprintf(&say, " by token %s, fence %d", printable.Text(s.Token), s.Fence)
 	}
 	for _, h := range s.Holders {
-		fmt.Fprintf(&say, ", %s by token %s", h.How, h.Token)
+		fmt.Fprintf(&say, ", %s by token %s", h.How, printable.Text(h.Token))
 	}
 	if n := len(s.Waiting); n > 0 {
 		fmt.Fprintf(&say, "; %d waiting, the first is %s", n, owner(s.Waiting[0]))
@@ -206,10 +208,7 @@ func news(s *redlock.Status) string {
 }
 
 func owner(w redlock.Waiting) string {
-	if w.Owner != "" {
-		return w.Owner
-	}
-	return w.Waiter
+	return printable.Text(cmp.Or(w.Owner, w.Waiter))
 }
 
 // show writes a status for people.
@@ -229,7 +228,7 @@ func show(to io.Writer, s *redlock.Status) error {
 	for _, n := range s.Nodes {
 		has, left, fence, note := "-", "-", "-", ""
 		if n.Token != "" {
-			has = n.Token
+			has = printable.Text(n.Token)
 		} else if len(n.Holders) > 0 {
 			has = fmt.Sprintf("%s %s", count(len(n.Holders), "holder"), n.Holders[0].How)
 		}

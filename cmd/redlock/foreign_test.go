@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestForeignTextIsShownHarmless: any client of the nodes can set a token and an owner.
+// What is in them steers no terminal, makes no line of its own, and turns no order of
+// reading around; JSON has them as they are.
+func TestForeignTextIsShownHarmless(t *testing.T) {
+	const csi8, csi, title, line, bidi = "\x9b2J", "\u009b2J", "\x1b]0;mine\a", "\nredlock: all is well\r\t", "\u202e\u2066"
+	const token, owner = "them" + title + csi + line + bidi, "me" + title + csi + line + bidi
+	const shown = `\x1b]0;mine\a\u009b2J\nredlock: all is well\r\t\u202e\u2066`
+	nodes, err := embedded.Start(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nodes.Close()
+	for _, u := range nodes.URLs() {
+		o, err := redis.ParseURL(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rdb := redis.NewClient(o)
+		for key, value := range map[string]string{"k": token, "bytes": "them" + csi8} {
+			if err := rdb.Set(t.Context(), key, value, time.Minute).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = rdb.Close()
+	}
+	waiter, err := redlock.Connect(nodes.URLs(), &redlock.Options{Owner: owner, Quarantine: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	defer func() { stop(); <-done; _ = waiter.Close() }()
+	go func() {
+		defer close(done)
+		if _, err := waiter.Acquire(ctx, "k"); !errors.Is(err, redlock.ErrHeld) || !harmless(err.Error()) || !strings.Contains(err.Error(), "held by them"+shown) {
+			t.Errorf("the library's error: %q", err)
+		}
+	}()
+	env := append(os.Environ(), nodesVariable+"="+strings.Join(nodes.URLs(), ","))
+	call := func(args ...string) (code int, stdout, stderr string) {
+		var out, err strings.Builder
+		code = main1(args, env, strings.NewReader(""), &out, &err)
+		return code, out.String(), err.String()
+	}
+	for begin := time.Now(); ; {
+		if _, out, _ := call("status", "k"); strings.Contains(out, "1 waiting") {
+			break
+		} else if time.Since(begin) > patience {
+			t.Fatalf("nobody waits: %q", out)
+		}
+	}
+
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"status", "k"}, []string{`held by token them` + shown + ", fence", "the first is me" + shown + "\n", "\nme" + shown + " "}},
+		{[]string{"status", "bytes"}, []string{`held by token them\x9b2J, fence`}},
+		{[]string{"wait", "k", "--timeout", "50ms"}, []string{`token them` + shown, "the first is me" + shown}},
+		{[]string{"run", "--key", "k", "--timeout", "0", "--", "true"}, []string{"token them" + shown + " on "}},
+		{[]string{"run", "--key", "bytes", "--timeout", "0", "--", "true"}, []string{`token them\x9b2J on `}},
+		{[]string{"lock", "--key", "k", "--timeout", "50ms"}, []string{"token them" + shown + " on "}},
+		{[]string{"status", "k", "--nodes", "/\x1b[31m\n"}, []string{`/\x1b[31m`}},
+	} {
+		_, out, err := call(tt.args...)
+		if !harmless(out) || !harmless(err) {
+			t.Errorf("%q: %q, %q", tt.args, out, err)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(out+err, want) {
+				t.Errorf("%q: %q, %q; want %q", tt.args, out, err, want)
+			}
+		}
+		for text := range strings.Lines(out + err) {
+			if text == "redlock: all is well\n" {
+				t.Errorf("%q: %q, %q", tt.args, out, err)
+			}
+		}
+	}
+
+	_, out, _ := call("status", "k", "--json")
+	var s statusReport
+	if err := json.Unmarshal([]byte(out), &s); err != nil || s.Token != token || len(s.Waiting) != 1 || s.Waiting[0].Owner != owner {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// harmless reports whether there is nothing to steer a terminal with in a text.
+func harmless(text string) bool {
+	return strings.ToValidUTF8(text, "\x1b") == text && !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
+}
