@@ -44,7 +44,8 @@ func StartWithClock(dir string, args ...string) (*Server, error) {
 }
 
 // StepClock moves the server's wall clock by d, forwards or back, from the next
-// command on: its TIME, and with it what has expired. Steps add up. The clock is
+// command on (Valkey from 9.1 reads its clock once in a millisecond, so up to that
+// later): its TIME, and with it what has expired. Steps add up. The clock is
 // the host's and not the process's: it can be stepped while the server hangs or is
 // down, and keeps its offset over restarts. Clocks that measure durations, like the
 // one that tells a long script, do not notice. Only a server of StartWithClock has
