@@ -97,6 +97,26 @@ func TestDenied(t *testing.T) {
 	released(t, acquired(t, lk, "a"))
 }
 
+// TestDeniedWithinScripts: a user whose ACL lacks a command, or a key, that a script needs is
+// denied, and not only failed, whatever the server's words for it are.
+func TestDeniedWithinScripts(t *testing.T) {
+	for _, acl := range [][]any{{"-@write"}, {"-set"}, {"resetkeys", "~redlock:*"}} {
+		t.Run(fmt.Sprint(acl...), func(t *testing.T) {
+			servers, lk := onServers(t, 3, trusting())
+			released(t, acquired(t, lk, "a"))
+			on(t, servers, append([]any{"ACL", "SETUSER", "default"}, acl...)...)
+			_, err := lk.TryAcquire(t.Context(), "a")
+			for _, n := range wantKind(t, err, redlock.ErrNoQuorum).Nodes() {
+				if n.Outcome != redlock.Denied {
+					t.Errorf("%v, want it denied", n)
+				}
+			}
+			on(t, servers, "ACL", "SETUSER", "default", "+@all", "allkeys")
+			nothingLeft(t, servers)
+		})
+	}
+}
+
 // TestForeignKey: a key that is no lock stays for ever, so nobody waits for it;
 // the error says what it is and where.
 func TestForeignKey(t *testing.T) {
