@@ -56,6 +56,7 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	sent := lk.opts.Clock.Now()
 	if l.by = w; w != nil {
 		l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.begin(sent)
+		l.reached = w.reached
 	}
 	r := lk.newRound(opAcquire, l, nil)
 	defer r.drop()

@@ -141,7 +141,7 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 	l.as, l.handed, l.fence = as, true, number
 	l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.try
 	asked := w.asked
-	l.filled = make([]int32, len(w.nodes))
+	l.filled, l.absent, l.reached = make([]int32, len(w.nodes)), due, w.reached
 	for i, s := range w.nodes {
 		if s.mine() {
 			l.at[i] = sent
@@ -150,7 +150,7 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 		// He may be in the queue there, or be handed the lock at any moment. That is like a
 		// node that is filled up: it may have forgotten who else has the lock, or a higher
 		// number (HAND_EXTENDED, HAND_RAISED in docs/model). See counts.
-		l.at[i], l.filled[i] = queued, 1
+		l.at[i], l.filled[i] = due, 1
 	}
 	w.mu.Unlock()
 	now := lk.opts.Clock.Now()

@@ -64,7 +64,7 @@ func (o op) String() string { return seam.Op(o).String() }
 type request struct {
 	op       op
 	claim    *claim
-	deadline time.Time // nobody wants the answer after it; zero: send it whenever possible
+	deadline time.Time // nobody wants the answer after it; zero: send it whenever possible. A release's is the lane's
 	reply    reply
 	to       voter // told once, with the reply filled in
 	ticket   int64 // acquire: the waiter's; 0: nobody will wait; ours: the lock is
@@ -132,6 +132,15 @@ type claim struct {
 	// at says where the token may be, node by node. Each element belongs to its
 	// node's lane and is guarded by the lane's mutex.
 	at []place
+
+	// absent is the place of a claim of which a node says that it does not have the
+	// token: nowhere; or due, if the waiter was handed the lock by other nodes.
+	absent place
+
+	// reached says, node by node, whether an acquire of the waiter's has ever gone out.
+	// Where none has, no queue has the waiter in it, and nothing is handed over. All
+	// claims of a waiter share it, and it is guarded as at is; nil: nobody waits.
+	reached []bool
 }
 
 // A place says whether a node may have a claim's token.
@@ -139,12 +148,26 @@ type place uint8
 
 const (
 	nowhere   place = iota // never sent there, refused, or given back
+	due                    // another's release may hand the lock over there, if the waiter was in the queue
 	queued                 // the acquire waits in the lane, or was dropped there
 	asked                  // the acquire went out
 	sent                   // and was answered, or has got lost: the token is there, or may be
 	releasing              // a release is in the lane, or owed
-	leaving                // it was queued when it was released: a leave is in the lane, or owed
+	leaving                // it was due, or queued, when it was released: a leave is in the lane, or owed
 )
+
+// mayWait reports whether a node may have the waiter in its queue, or have handed the lock
+// over since. Under the lane's mutex.
+func (c *claim) mayWait(i int) bool { return c.reached != nil && c.reached[i] }
+
+// gone is by when no node has a token any more that is released now, whatever got lost.
+// An acquire or extension that left before may be carried out after the release was sent, by
+// a node that hung; the acquire only within its own deadline, and the extension only
+// while the token stands, which then stands for a last TTL. A waiter's lease counts as a TTL
+// does, and is the longer of the two where the TTL is very short.
+func (c *claim) gone(now time.Time) time.Time {
+	return now.Add(2 * max(c.ttl, milliseconds(c.lease)))
+}
 
 // A node is one Redis server and its lane: an ordered queue that is carried to
 // the server in pipelines, everything that came while the last one was under way
@@ -154,9 +177,12 @@ const (
 //
 // A lane holds no caller. Callers wait for their round, not for a node; a node
 // that has kept silent for its timeout, or cannot be reached, answers for itself
-// at once ("no vote") until it speaks again. Only releases are then kept, one at
-// the most for each claim that went out while the node was well, so the memory
-// of a hung lane is bounded by what was in flight and held when it stopped.
+// at once ("no vote") until it speaks again. Only releases are then kept: one at
+// the most for each claim of which an acquire went out, and one leave for each
+// waiter of whom one did. Nothing goes out while the node is down, and a release is
+// dropped when its token cannot stand any more (claim.gone). So what a lane keeps is
+// bounded by what was in flight and held within two TTLs, however long the node is
+// away, and also if it comes and goes.
 //
 // Over a near link the lane is one strand: one connection, and one goroutine that
 // writes a pipeline and reads its replies. Over a far one that would make a
@@ -179,8 +205,8 @@ type node struct {
 
 	mu       sync.Mutex
 	queue    []*request
-	owed     map[string][]*claim // by key, the releases that had no answer, to be sent again
-	retry    time.Time           // when to, if the connection stands
+	owed     map[string][]debt // by key, the releases that had no answer, to be sent again
+	retry    time.Time         // when to, if the connection stands
 	strands  []*strand
 	flying   map[string]int // by key, the requests under way; nil while there is one strand
 	down     *NodeError     // why nothing is sent now; nil: the server is well
@@ -189,10 +215,16 @@ type node struct {
 	draining bool
 }
 
+// A debt is a release that is owed to a node, until the token is gone there in any case.
+type debt struct {
+	claim *claim
+	until time.Time
+}
+
 func newNode(index int, srv server, opts *Options, tried chan<- *node) *node {
 	n := &node{
 		index: index, name: srv.addr(), clock: opts.Clock, hooks: opts.Hooks, host: opts.host, timeout: opts.NodeTimeout,
-		drain: make(chan struct{}), tried: tried, owed: make(map[string][]*claim),
+		drain: make(chan struct{}), tried: tried, owed: make(map[string][]debt),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.addStrand(srv)
@@ -232,15 +264,15 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 		// Whoever waits is to have a place there. What is granted to him all the same he
 		// gives back when he hears of it (Lock.unwanted).
 	case *at == asked, *at == sent:
-		*at = releasing
+		*at, q.deadline = releasing, q.claim.gone(now)
 		return reply{}, true
-	case *at == queued:
+	case *at == queued, *at == due:
 		*at = nowhere // take drops the acquire: it never was sent, and there is nothing to release
-		if q.claim.waiter != "" {
+		if q.claim.mayWait(n.index) {
 			// But perhaps a place in the queue, of which the acquire would have made an end. If
 			// the node hangs, it may have the release that hands the lock over, and an extension
 			// of ours, yet to carry out: the token would stand for a TTL if the leave got lost.
-			*at, q.op = leaving, opLeave
+			*at, q.op, q.deadline = leaving, opLeave, q.claim.gone(now)
 			return reply{}, true
 		}
 	}
@@ -256,7 +288,7 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 		return reply{}, true
 	case q.op == opInspect || q.op == opLeave:
 		return reply{}, true
-	case q.op == opRelease || *at == nowhere || *at == leaving:
+	case q.op == opRelease || *at == nowhere || *at == leaving || *at == due && !q.claim.mayWait(n.index):
 		return reply{outcome: Expired}, false
 	}
 	return reply{}, true
@@ -266,6 +298,18 @@ func (n *node) admit(q *request, now time.Time) (answer reply, ok bool) {
 // mutex.
 func (n *node) releases(q *request) bool {
 	return q.op == opRelease || q.op == opLeave && q.claim.at[n.index] == leaving
+}
+
+// late reports whether nobody wants the answer any more. A release that is late has nothing
+// to release. Under the mutex.
+func (n *node) late(q *request, now time.Time) bool {
+	if q.deadline.IsZero() || !now.After(q.deadline) {
+		return false
+	}
+	if n.releases(q) {
+		q.claim.at[n.index] = nowhere
+	}
+	return true
 }
 
 // answer tells the one who asked.
@@ -302,18 +346,23 @@ func (n *node) repay() {
 		return
 	}
 	var queue []*request
+	now := n.clock.Now()
 	for _, key := range slices.Sorted(maps.Keys(n.owed)) { // in an order that a run can repeat
-		queue = n.appendOwed(queue, key)
+		queue = n.appendOwed(queue, key, now)
 	}
 	n.queue = append(queue, n.queue...)
 }
 
 // appendOwed appends the releases that are owed for a key, and owes them no
 // longer. Under the mutex.
-func (n *node) appendOwed(queue []*request, key string) []*request {
-	for _, c := range n.owed[key] {
-		q := &request{op: opRelease, claim: c, to: nobody{}}
-		if c.at[n.index] == leaving {
+func (n *node) appendOwed(queue []*request, key string, now time.Time) []*request {
+	if len(n.owed) == 0 {
+		return queue
+	}
+	n.forgive(key, now)
+	for _, d := range n.owed[key] {
+		q := &request{op: opRelease, claim: d.claim, deadline: d.until, to: nobody{}}
+		if d.claim.at[n.index] == leaving {
 			q.op = opLeave
 		}
 		queue = append(queue, q)
@@ -322,25 +371,43 @@ func (n *node) appendOwed(queue []*request, key string) []*request {
 	return queue
 }
 
+// forgive drops the releases that are owed for a key of which the tokens are gone by now.
+// Under the mutex.
+func (n *node) forgive(key string, now time.Time) {
+	rest := slices.DeleteFunc(n.owed[key], func(d debt) bool {
+		over := now.After(d.until)
+		if over {
+			d.claim.at[n.index] = nowhere
+		}
+		return over
+	})
+	if len(rest) == 0 {
+		delete(n.owed, key)
+		return
+	}
+	n.owed[key] = rest
+}
+
 // nobody wants the answer: whoever asked has been told that there was none.
 type nobody struct{}
 
 func (nobody) vote(*node, *request) {}
 
 // fail takes the node out of the votes and gives everybody who waits for it an
-// answer now. Releases stay, and what became of them.
+// answer now. Releases stay, as long as there may be something to release. It is called
+// again each time the node could not be reached.
 func (n *node) fail(err error) {
-	outcome := classify(err)
+	outcome, now := classify(err), n.clock.Now()
 	n.mu.Lock()
 	news := n.down == nil && !n.draining
 	if n.down == nil {
-		n.since = n.clock.Now()
+		n.since = now
 	}
 	n.down = &NodeError{Node: n.name, Outcome: outcome, Err: err}
 	var dropped []*request
 	down, releases := n.down, n.queue[:0]
 	for _, q := range n.queue {
-		if n.releases(q) {
+		if n.releases(q) && !n.late(q, now) {
 			releases = append(releases, q)
 		} else {
 			dropped = append(dropped, q)
@@ -348,6 +415,9 @@ func (n *node) fail(err error) {
 	}
 	clear(n.queue[len(releases):])
 	n.queue = releases
+	for key := range n.owed {
+		n.forgive(key, now)
+	}
 	n.mu.Unlock()
 	for _, q := range dropped {
 		q.answer(n, reply{outcome: outcome, err: err})

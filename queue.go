@@ -83,6 +83,8 @@ type waiter struct {
 	turn   chan struct{} // closed when it is the first of its line; nil: it was from the start
 	wake   chan struct{} // gets a value when the nodes it has heard from make a quorum
 
+	reached []bool // the nodes of which any may have it in its queue; the lanes', see claim
+
 	mu    sync.Mutex
 	nodes []standing
 	try   int64     // how many attempts it has made
@@ -120,6 +122,7 @@ func (h *hall) enter(a *acquisition) *waiter {
 	w := &waiter{
 		hall: h, want: a, name: h.process + "." + strconv.Itoa(h.count), ticket: h.locker.opts.clocks.ticket(h.locker.opts.Clock.Now()),
 		wake: make(chan struct{}, 1), nodes: make([]standing, len(h.locker.nodes)), done: true,
+		reached: make([]bool, len(h.locker.nodes)),
 	}
 	l := h.lines[a.line]
 	if l == nil {

@@ -228,19 +228,21 @@ func (s *strand) take() {
 	now, rest := n.clock.Now(), n.queue[:0]
 	for _, q := range n.queue {
 		at := &q.claim.at[n.index]
-		late := !q.deadline.IsZero() && now.After(q.deadline)
 		switch {
 		case len(s.batch) >= maxBatch || s.elsewhere(q.claim.key):
 			rest = append(rest, q)
-		case late || q.op == opAcquire && *at != queued: // a release has cancelled it
+		case n.late(q, now) || q.op == opAcquire && *at != queued: // a release has cancelled it
 			s.dropped = append(s.dropped, q)
 		default:
 			if q.op == opAcquire {
 				*at = asked
+				if q.claim.reached != nil {
+					q.claim.reached[n.index] = true
+				}
 			}
 			// What is owed for the name goes first, or an earlier claim of ours
 			// would be in the way of this one.
-			s.batch = append(n.appendOwed(s.batch, q.claim.key), q)
+			s.batch = append(n.appendOwed(s.batch, q.claim.key, now), q)
 		}
 	}
 	clear(n.queue[len(rest):])
@@ -275,18 +277,18 @@ func (s *strand) settle(batch []*request) {
 			if len(n.owed) == 0 {
 				n.retry = n.clock.Now().Add(maxProbe / 4)
 			}
-			n.owed[q.claim.key] = append(n.owed[q.claim.key], q.claim)
+			n.owed[q.claim.key] = append(n.owed[q.claim.key], debt{q.claim, q.deadline})
 			if first := n.strands[0]; first.idle {
 				first.nudge() // it is the one to try again
 			}
-		case n.releases(q),
-			// A release that came in the meantime is in the queue: leave it its mark.
-			(*at == asked || *at == sent) && q.reply.outcome.meansAbsent(q.op):
+		case n.releases(q):
 			*at = nowhere
+		case (*at == asked || *at == sent) && q.reply.outcome.meansAbsent(q.op):
+			*at = q.claim.absent // a release that came in the meantime is in the queue, and has its mark
 		case *at == asked && q.op == opAcquire,
 			// It was handed over there since, or may have been, and has a whole TTL now: a
 			// release is to hand it on there, too.
-			*at == queued && q.op == opExtend && !q.reply.outcome.meansAbsent(opExtend):
+			*at == due && q.op == opExtend && !q.reply.outcome.meansAbsent(opExtend):
 			*at = sent
 		}
 	}
