@@ -186,15 +186,25 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 	// trip, the lock would be over before he had it, and his place lost.
 	if !l.spent() {
 		_ = l.extend(ctx, nil)
-		if ended(ctx) != nil || lk.isClosing() || left(l.Until(), lk.opts.Clock.Now()) <= 0 {
+		if l.why() != nil || ended(ctx) != nil || lk.isClosing() || left(l.Until(), lk.opts.Clock.Now()) <= 0 {
 			if _, ok := l.end(errReleased); ok {
 				l.giveBack()
 			}
+			w.waitOn()
 			return nil
 		}
 	}
 	l.makeWhole()
 	return l
+}
+
+// waitOn is after a lock that the waiter was handed has come to nothing: its end has it heard
+// no more (deafen), and the waiter is to hear of the next.
+func (w *waiter) waitOn() {
+	w.mu.Lock()
+	w.has = nil
+	w.mu.Unlock()
+	w.hall.speaks(w)
 }
 
 // makeWhole has a lock that was handed over extended to its full TTL, and from then on if

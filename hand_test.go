@@ -369,3 +369,42 @@ func TestHandedOverBriefly(t *testing.T) {
 		}
 	}
 }
+
+// TestHandedOverAndLost: a lock that was handed over, and that the nodes lose before it is
+// extended, is not had. The waiter waits on, and is handed the next one like any other.
+func TestHandedOverAndLost(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		got := h.waits(h.Context(), redlock.Options{}, redlock.Renewed())
+		const token = "0f8fad5b-d9cb-469f-a165-70867728950e" // of ours, or the waiter would look all the time
+		// It hears of the lock after a millisecond, and its extension gets to the nodes after
+		// another half.
+		time.AfterFunc(1250*time.Microsecond, func() {
+			for i := range h.Len() {
+				if err := h.Mini(i).Set("a", token); err != nil {
+					h.Error(err)
+				}
+				h.Mini(i).SetTTL("a", 10*time.Second)
+			}
+		})
+		released(h.T, before)
+		time.Sleep(1300 * time.Millisecond) // it has asked again, and once more after a heartbeat
+		second, err := h.locker().Attach(h.Context(), redlock.Handle{Name: "a", Token: token, TTL: 10 * time.Second, Since: time.Now(), Separator: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		released(h.T, second)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		if took := next.at.Sub(begin); took > 10*time.Millisecond {
+			t.Errorf("handed over after %v: it heard nothing", took)
+		}
+		if !strings.Contains(next.lock.Token(), ".") {
+			t.Errorf("not handed over: %s", next.lock.Token())
+		}
+		released(h.T, next.lock)
+	})
+}

@@ -107,7 +107,7 @@ func (l *Lock) join(a *acquisition) *Lock {
 	}
 	j := &Lock{locker: l.locker, name: a.name, claim: root.claim, root: root}
 	root.mu.Lock()
-	if root.cause != nil || l != root && l.cause != nil {
+	if root.cause != nil || l != root && l.why() != nil {
 		root.mu.Unlock()
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -230,6 +231,39 @@ func TestDoInDo(t *testing.T) {
 		pass(0)
 		if left := ms.left(); len(left) > 0 {
 			t.Error(left)
+		}
+	})
+}
+
+// TestJoinBesideRelease: whoever acquires under the context of a lock that has joined a hold,
+// while that lock is released, joins the hold or has ended with it; the race detector is to
+// have nothing to say.
+func TestJoinBesideRelease(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		outer := acquired(t, lk, "a")
+		for range 100 {
+			inner, err := lk.TryAcquire(outer.Context(t.Context()), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := inner.Context(t.Context())
+			var both sync.WaitGroup
+			both.Go(func() {
+				l, err := lk.TryAcquire(ctx, "a") // or ctx has ended
+				if err == nil && l.Token() != outer.Token() {
+					t.Errorf("%v is another lock than %v", l, outer)
+				}
+				if err == nil {
+					l.Release(ctx)
+				}
+			})
+			both.Go(func() { inner.Release(ctx) })
+			both.Wait()
+		}
+		if err := outer.Extend(t.Context()); err != nil {
+			t.Errorf("those who had joined have given it back: %v", err)
 		}
 	})
 }

@@ -16,6 +16,20 @@ import (
 //
 // It ends when it is released or detached, when its validity does, or as soon as it is
 // known that a quorum of nodes does not have it any more, whichever comes first.
+//
+// The mutexes of the library, in the order in which they are taken. Whoever has one may take
+// those that are further down, and none above; those of one line are never taken together.
+//
+//	hall.mu         the lines, and who listens
+//	waiter.mu       what a waiter knows of itself at each node, and what it was handed
+//	Lock.mu         of a hold: until, cause, watchers, the handles that have joined
+//	Lock.mu         of a handle that has joined: its cause, its watchers (join)
+//	renewals.mu     the schedules, what is live, and Lock.renewal
+//	node.mu         the lane: its queue, what it owes, its strands, and claim.at and reached
+//	round.mu, memory.mu, clocks.mu, Locker.mu    what they are in; nothing is called under them
+//
+// A vote comes in under none of them, but for the one that a lane has at once for a filling
+// (fillUp): under Lock.mu. Contexts are cancelled, and hooks called, under none.
 type Lock struct {
 	claim
 	locker *Locker

@@ -194,7 +194,8 @@ func TestNodeThatComesAndGoes(t *testing.T) {
 			if kept := w.kept(2); i < 4 {
 				most = max(most, kept)
 			} else if kept > most*5/4 {
-				t.Fatalf("%d requests are kept after %d s, %d at most before", kept, i+1, most)
+				t.Errorf("%d requests are kept after %d s, %d at most before", kept, i+1, most)
+				break
 			}
 		}
 		if most < 50 {
