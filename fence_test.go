@@ -48,14 +48,16 @@ func (f *fenced) apart() {
 // quorumsAnswer is when the third node has answered, of those that are apart.
 const quorumsAnswer = 14 * time.Millisecond
 
-// count sets a node's counter, or takes it away: 0.
+// count sets a node's counter for a name, or takes it away: 0.
 func (f *fenced) count(node int, name string, n int64) {
 	f.Helper()
-	key := name + script.FenceSuffix
-	if f.Mini(node).Del(key); n == 0 {
-		return
+	var err error
+	if n == 0 {
+		_, err = f.Mini(node).ZRem(script.Fences, *script.Bucket(name))
+	} else {
+		_, err = f.Mini(node).ZAdd(script.Fences, float64(n), *script.Bucket(name))
 	}
-	if err := f.Mini(node).Set(key, fmt.Sprint(n)); err != nil {
+	if err != nil {
 		f.Fatal(err)
 	}
 }
@@ -63,8 +65,12 @@ func (f *fenced) count(node int, name string, n int64) {
 // counters are the nodes' for a name.
 func (f *fenced) counters(name string) (all []string) {
 	for i := range f.Len() {
-		says, _ := f.Mini(i).Get(name + script.FenceSuffix)
-		all = append(all, says)
+		says, err := f.Mini(i).ZScore(script.Fences, *script.Bucket(name))
+		if err != nil {
+			all = append(all, "")
+			continue
+		}
+		all = append(all, fmt.Sprintf("%.0f", says))
 	}
 	return all
 }

@@ -120,10 +120,16 @@ func TestLateSteps(t *testing.T) {
 // gives the reply as it is.
 func run(t *testing.T, c *redis.Client, s script.Script, key string, args ...any) (any, error) {
 	t.Helper()
-	if s == acquire {
-		args = append(args, "", 0, "", 0, "")
+	switch s { // alone, and no slot; nobody is handed it
+	case acquire:
+		args = append(args, "", 0, "", 0, "", "x", 0, 0, script.Bucket(key))
+	case release:
+		args = append(args, "x", 0, 0, script.Bucket(key))
+	case script.Raise:
+		args = append(args, "x", script.Bucket(key))
+	default:
+		args = append(args, "x")
 	}
-	args = append(args, "x", 0) // alone, and no slot
 	return c.Eval(context.WithoutCancel(t.Context()), s.Source, []string{key}, args...).Result()
 }
 
@@ -140,18 +146,21 @@ func number(t *testing.T, c *redis.Client, key, token string, proposed int64) in
 	return proposed
 }
 
-// counter is what a lock's counter says, as text; "": there is none.
+// counter is what the counter of a lock's bucket says, as text; "": there is none.
 func counter(t *testing.T, c *redis.Client, key string) string {
 	t.Helper()
-	return c.Get(t.Context(), key+script.FenceSuffix).Val()
+	number, err := c.ZScore(t.Context(), script.Fences, *script.Bucket(key)).Result()
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("%.0f", number)
 }
 
-// livesADay checks the TTL of a lock's counter.
-func livesADay(t *testing.T, c *redis.Client, key, after string) {
+// count sets it.
+func count(t *testing.T, c *redis.Client, key string, number int64) {
 	t.Helper()
-	const day = 24 * time.Hour
-	if ttl := c.PTTL(t.Context(), key+script.FenceSuffix).Val(); ttl > day+time.Hour || ttl < day {
-		t.Errorf("after %s the counter has %v to live", after, ttl)
+	if err := c.ZAdd(t.Context(), script.Fences, redis.Z{Score: float64(number), Member: *script.Bucket(key)}).Err(); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -175,33 +184,32 @@ func nodeTime(t *testing.T, c *redis.Client) int64 {
 	return now.UnixMicro()
 }
 
-// TestCounterOfAnotherKind: a counter that cannot count gives no number, and so
-// there is no lock: a script that fails half way does not undo what it has done.
-func TestCounterOfAnotherKind(t *testing.T) {
+// TestTableOfAnotherKind: a table that is none gives no number, and so there is no
+// lock: a script that fails half way does not undo what it has done.
+func TestTableOfAnotherKind(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	ctx := t.Context()
 	for kind, put := range map[string]func(key string) error{
 		"a word":         func(key string) error { return c.Set(ctx, key, "many", 0).Err() },
-		"nothing":        func(key string) error { return c.Set(ctx, key, "", 0).Err() },
-		"half a number":  func(key string) error { return c.Set(ctx, key, "12 apples", 0).Err() },
-		"two numbers":    func(key string) error { return c.Set(ctx, key, "12:13", 0).Err() },
 		"a list":         func(key string) error { return c.RPush(ctx, key, 12).Err() },
 		"a hash":         func(key string) error { return c.HSet(ctx, key, "n", 12).Err() },
 		"somebody's set": func(key string) error { return c.SAdd(ctx, key, 12).Err() },
 	} {
-		c.FlushAll(ctx)
-		if err := put("a" + script.FenceSuffix); err != nil {
-			t.Fatal(err)
-		}
-		before := c.Dump(ctx, "a"+script.FenceSuffix).Val()
-		reply, err := run(t, c, acquire, "a", "token", 60_000, nodeTime(t, c), 0)
-		if !redis.HasErrorPrefix(err, "WRONGTYPE") {
-			t.Errorf("%s: acquire is answered %v, %v", kind, reply, err)
-		}
-		wantKeys(t, c, kind, "a"+script.FenceSuffix)
-		if c.Dump(ctx, "a"+script.FenceSuffix).Val() != before {
-			t.Errorf("%s: the key is another", kind)
+		for _, table := range []string{script.Fences, script.Belows} {
+			c.FlushAll(ctx)
+			if err := put(table); err != nil {
+				t.Fatal(err)
+			}
+			before := c.Dump(ctx, table).Val()
+			reply, err := run(t, c, acquire, "a", "token", 60_000, nodeTime(t, c), 0)
+			if !redis.HasErrorPrefix(err, "WRONGTYPE") {
+				t.Errorf("%s: acquire is answered %v, %v", kind, reply, err)
+			}
+			wantKeys(t, c, kind, table)
+			if c.Dump(ctx, table).Val() != before {
+				t.Errorf("%s: the key is another", kind)
+			}
 		}
 	}
 }
@@ -212,7 +220,7 @@ func TestNumbersAreWhole(t *testing.T) {
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	for _, last := range []int64{1 << 51, 1<<52 - 1, 1 << 52, 9_000_000_000_000_000, 9_007_199_254_740_000, 1<<53 - 3, 1<<53 - 2, 1<<53 - 1} {
 		c.FlushAll(t.Context())
-		c.Set(t.Context(), "a"+script.FenceSuffix, last, 0)
+		count(t, c, "a", last)
 		if got := number(t, c, "a", "token", 0); got != last+1 {
 			t.Errorf("after %d comes %d", last, got)
 		}
@@ -235,7 +243,6 @@ func TestDuplicateCountsOnce(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	first := number(t, c, "a", "token", nodeTime(t, c))
-	c.PExpire(t.Context(), "a"+script.FenceSuffix, time.Hour)
 	for range 3 {
 		if got := number(t, c, "a", "token", first+100_000); got != first {
 			t.Errorf("the duplicate is numbered %d, the first was %d", got, first)
@@ -243,9 +250,6 @@ func TestDuplicateCountsOnce(t *testing.T) {
 	}
 	if got := counter(t, c, "a"); got != fmt.Sprint(first) {
 		t.Errorf("the counter says %s after the number %d", got, first)
-	}
-	if ttl := c.PTTL(t.Context(), "a"+script.FenceSuffix).Val(); ttl > time.Hour {
-		t.Errorf("a duplicate has made the counter live for %v", ttl)
 	}
 	if got := eval(t, c, release, "a", "token"); got != "1" {
 		t.Fatal(got)
@@ -278,9 +282,7 @@ func TestRaise(t *testing.T) {
 	raise("token", n+1_000, 1, n+1_000)
 	raise("token", n+1, 0, n+1_000) // a late copy
 
-	c.PExpire(t.Context(), "a"+script.FenceSuffix, time.Second)
 	raise("token", n+1_000, 1, n+1_000)
-	livesADay(t, c, "a", "a raise")
 
 	eval(t, c, release, "a", "token")
 	raise("token", n+2_000, 0, n+1_000) // gone
@@ -344,7 +346,7 @@ func TestMarkerIsAsked(t *testing.T) {
 	marked := script.Acquire("me")
 	ask := func(token, mark string) (any, error) {
 		t.Helper()
-		return c.Eval(t.Context(), marked.Source, []string{"a", script.Marker}, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "", "x", 0).Result()
+		return c.Eval(t.Context(), marked.Source, []string{"a", script.Marker}, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "", "x", 0, 0, script.Bucket("a")).Result()
 	}
 	for _, tt := range []struct{ there, known string }{
 		{"", "me:1"}, {"me:2", "me:1"}, {"you:1", "me:1"}, {"me:1", "me:"}, {"me:1", "me:12"}, {"me:1", "ME:1"}, {"me:1", ""},
@@ -378,29 +380,43 @@ func TestMarkerIsAsked(t *testing.T) {
 	}
 }
 
-// TestCounterLives: for a day after it was last used, and a lock that is extended
-// uses it.
-func TestCounterLives(t *testing.T) {
+// TestTableStays: it has no TTL, whatever is done, and it is all that a lock leaves.
+func TestTableStays(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	n := number(t, c, "a", "token", nodeTime(t, c))
-	livesADay(t, c, "a", "a grant")
-	c.PExpire(t.Context(), "a"+script.FenceSuffix, time.Second)
-	if got := eval(t, c, script.Extend, "a", "another", 60_000); got[0] != '[' {
-		t.Errorf("extended by another: %s", got)
-	}
-	if ttl := c.PTTL(t.Context(), "a"+script.FenceSuffix).Val(); ttl > time.Second {
-		t.Errorf("another has made the counter live for %v", ttl)
-	}
 	if got := eval(t, c, script.Extend, "a", "token", 60_000); got == "0" || got[0] == '[' {
 		t.Errorf("extend is answered %s", got)
 	}
-	livesADay(t, c, "a", "an extension")
-	eval(t, c, release, "a", "token")
-	livesADay(t, c, "a", "a release")
-	if got := counter(t, c, "a"); got != fmt.Sprint(n) {
-		t.Errorf("the counter says %s after the number %d", got, n)
+	if reply, err := run(t, c, script.Raise, "a", "token", n+1_000); reply != int64(1) || err != nil {
+		t.Errorf("raise is answered %v, %v", reply, err)
 	}
+	eval(t, c, release, "a", "token")
+	wantKeys(t, c, "a release", script.Fences)
+	if ttl := c.PTTL(t.Context(), script.Fences).Val(); ttl != -1 {
+		t.Errorf("the table has %v to live", ttl)
+	}
+	if got := counter(t, c, "a"); got != fmt.Sprint(n+1_000) {
+		t.Errorf("the counter says %s after the number %d", got, n+1_000)
+	}
+}
+
+// TestNoCounterIsNoGrant: whoever was granted the lock has a counter. Where it is gone, it may
+// have been anything: nothing is stored there, and nothing that was granted counts.
+func TestNoCounterIsNoGrant(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	n := number(t, c, "a", "token", nodeTime(t, c))
+	c.Del(t.Context(), script.Fences)
+	if reply, err := run(t, c, script.Raise, "a", "token", n+1_000); reply != int64(0) || err != nil {
+		t.Errorf("raise is answered %v, %v", reply, err)
+	}
+	wantKeys(t, c, "a raise without a counter", "a")
+	reply, err := run(t, c, acquire, "a", "token", 60_000, n, 0)
+	if list, ok := reply.([]any); !ok || len(list) != 2 || list[0] != "" || err != nil {
+		t.Errorf("a copy is answered %v, %v", reply, err)
+	}
+	wantKeys(t, c, "a copy without a counter", "a")
 }
 
 // TestJoin: the marker is this server's, and as old as the first who joined it.

@@ -285,18 +285,20 @@ func (s *redisServer) fill(args []any, q *request) []any {
 	case opAcquire:
 		args = c.named(args, &s.memory.script.Load().acquire, s.memory.marked())
 		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &c.ways, &c.slots, &c.try)
+		args = c.buckets(args)
 	case opRaise:
 		args = append(c.named(args, script.Raise.Hash, false), &c.token, &c.fence, &c.ways)
+		args = c.buckets(args)
 	case opExtend:
 		args = append(c.named(args, script.Extend.Hash, false), &c.token, &c.millis, &c.ways)
 	case opRelease:
-		args = append(c.named(args, &s.memory.script.Load().release, false), &c.token, &c.ways, &c.slot, &q.next)
+		args = append(c.named(args, &s.memory.script.Load().release, false), &c.token, &c.ways, &c.slot, &q.next, script.Bucket(c.keys[0]))
 	case opYield:
 		args = append(c.named(args, script.Yield.Hash, false), &c.token, &c.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &q.latest, &c.ways, &c.slot, &c.try)
 	case opLeave:
 		args = append(c.named(args, script.Leave.Hash, false), &c.waiter, &c.ticket, &c.ways, &c.try)
 	case opInspect:
-		args = c.named(args, script.Inspect.Hash, s.memory.marked())
+		args = append(c.named(args, script.Inspect.Hash, s.memory.marked()), script.Bucket(c.keys[0]))
 	}
 	return args
 }
@@ -313,6 +315,14 @@ func (c *claim) named(args []any, hash any, marked bool) []any {
 	}
 	if marked {
 		args = append(args, script.Marker)
+	}
+	return args
+}
+
+// buckets appends those of the claim's keys.
+func (c *claim) buckets(args []any) []any {
+	for _, key := range c.keys {
+		args = append(args, script.Bucket(key))
 	}
 	return args
 }

@@ -165,7 +165,7 @@ func TestPlainProgram(t *testing.T) {
 			t.Fatalf("%s: %v, %v", c.name, got, err)
 		}
 		counters := 0
-		if err := e.fleet.scan(t.Context(), script.FenceSuffix, func(int, string) { counters++ }); err != nil {
+		if err := e.fleet.scan(t.Context(), script.Fences, func(int, string) { counters++ }); err != nil {
 			t.Fatal(err)
 		}
 		if (counters > 0) != c.counters {

@@ -48,7 +48,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 				args = append(args, script.Marker)
 			}
 			return append(args, token, millis, now.UnixMicro(), now.Add(time.Minute).UnixMicro(), marker,
-				ticket, waiter, queue.MaxLease, stepOwner, "x", 0, 0)
+				ticket, waiter, queue.MaxLease, stepOwner, "x", 0, 0, script.Bucket(name))
 		}
 	}
 	fenced, waiting := acquire(runID, marker, "", 0), acquire(runID, marker, stepWaiter, stepTicket)
@@ -59,7 +59,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 	released := script.Release(runID).Hash
 	release := func(name string) step {
 		return step{name, "evalsha", "int64", func(name, token string) []any {
-			return []any{"evalsha", released, 1, name, token, "x", 0, 0}
+			return []any{"evalsha", released, 1, name, token, "x", 0, 0, script.Bucket(name)}
 		}}
 	}
 	return []step{
@@ -86,7 +86,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 			return []any{"evalsha", script.Leave.Hash, 1, name, stepWaiter, stepTicket, "x", 0}
 		}},
 		{"raise", "evalsha", "int64", func(name, token string) []any {
-			return []any{"evalsha", script.Raise.Hash, 1, name, token, time.Now().Add(time.Second).UnixMicro(), "x"}
+			return []any{"evalsha", script.Raise.Hash, 1, name, token, time.Now().Add(time.Second).UnixMicro(), "x", script.Bucket(name)}
 		}},
 		{"extend", "evalsha", "int64", func(name, token string) []any {
 			return []any{"evalsha", script.Extend.Hash, 1, name, token, millis, "x"}

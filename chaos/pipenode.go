@@ -24,8 +24,8 @@ type pipeNode struct {
 // refuses is what a node says instead of doing what it is told, while it has such
 // a trouble, and to what, as servers of version 7 do.
 var refuses = map[Trouble]*embedded.Refusal{
-	Full:     {Error: "OOM command not allowed when used memory > 'maxmemory'.", Only: []string{"SET", "ZADD", "INCRBY"}},
-	ReadOnly: {Error: "READONLY You can't write against a read only replica.", Only: []string{"SET", "PEXPIRE", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE", "PEXPIREAT", "INCRBY"}},
+	Full:     {Error: "OOM command not allowed when used memory > 'maxmemory'.", Only: []string{"SET", "ZADD"}},
+	ReadOnly: {Error: "READONLY You can't write against a read only replica.", Only: []string{"SET", "PEXPIRE", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE", "PEXPIREAT"}},
 	Loading:  {Error: "LOADING Redis is loading the dataset in memory", Except: []string{"HELLO", "CLIENT", "INFO"}},
 	Locked:   {Error: "NOAUTH Authentication required."},
 	Crowded:  {Error: "ERR max number of clients reached", HangUp: true},

@@ -58,7 +58,7 @@ func (b *bench) strike(f Fault, begin bool) {
 }
 
 func (b *bench) run(s script.Script, key string, args ...any) (any, error) {
-	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, append(args, "x", 0, 0)...).Result() // alone, no slot, and nobody is handed it
+	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, append(args, "x", 0, 0, script.Bucket(key))...).Result() // alone, no slot, and nobody is handed it
 }
 
 // acquire is the script for nodes that nobody asks for their marker.

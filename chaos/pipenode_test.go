@@ -85,7 +85,7 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 			_, err := b.client.Pipelined(b.Context(), func(p redis.Pipeliner) error {
 				for i := range 6 {
 					key := fmt.Sprint(i)
-					replies = append(replies, p.EvalSha(b.Context(), acquire.Hash, []string{key, key + script.FenceSuffix, key + script.QueueSuffix}, "me", 30000, 0, 0, "", 0, "", 0, "", "x", 0))
+					replies = append(replies, p.EvalSha(b.Context(), acquire.Hash, []string{key}, "me", 30000, 0, 0, "", 0, "", 0, "", "x", 0, 0, script.Bucket(key)))
 				}
 				return nil
 			})

@@ -18,7 +18,7 @@ import (
 // and filled in when the step is made.
 type step struct {
 	call  seam.Call
-	other string // "foreign", "flush", "flush scripts", "join", "join unmarked", "mark", "listen", "heard"; or "": the call
+	other string // "foreign", "flush", "flush counters", "flush scripts", "join", "join unmarked", "mark", "listen", "heard"; or "": the call
 	pause time.Duration
 	do    func() // this instead, for both subjects
 
@@ -104,6 +104,22 @@ func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
 const us = time.Microsecond
 
+// What shares its bucket with "a": another name, and what lies in the folder. So a lock on
+// both has two counters that are one.
+var (
+	twin  = "b" + sharing("b")
+	child = sharing("a/")
+)
+
+// sharing finds what makes a key of the bucket of "a" with this before it.
+func sharing(prefix string) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprint(i); script.Bucket(prefix+name) == script.Bucket("a") {
+			return name
+		}
+	}
+}
+
 // shapes are kinds of locks: their keys, and how they are held.
 var shapes = []struct {
 	keys        []string
@@ -118,13 +134,17 @@ var shapes = []struct {
 	{keys: []string{"a", "a/b"}, ways: "wx"},
 	{keys: []string{"a", "a/b"}, ways: "rs"},
 	{keys: []string{"a", "a/b", "a/b/c"}, ways: "wwx"},
+	{keys: []string{"a", twin}, ways: "xx"},
+	{keys: []string{twin}, ways: "x"},
+	{keys: []string{"a", "a/" + child}, ways: "wx"},
+	{keys: []string{"a/" + child}, ways: "s"},
 	{keys: []string{"a", "a:slot:1"}, ways: "lo", slots: 2, slot: 1},
 	{keys: []string{"a", "a:slot:2"}, ways: "lo", slots: 2, slot: 2},
 }
 
 // steps draws a sequence. In virtual time, steps are at multiples of 10 ms and keys
 // expire between them, for a miniredis does not round to milliseconds as Redis does,
-// and now and then many hours go by: a counter lives for a day. Real time would have
+// and now and then many hours go by, over which a counter stays. Real time would have
 // to be waited for, so nothing expires there; and the numbers are such that the node
 // takes them as they are, or its clock would be in them.
 //
@@ -137,7 +157,9 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 	case 0:
 		kinds = []int{0, 1} // the usual one
 	case 1:
-		kinds = []int{8, 9}
+		kinds = []int{12, 13}
+	case 2:
+		kinds = []int{0, 8, 9, 10, 11} // all of one bucket
 	}
 	if rng.IntN(4) > 0 {
 		all = append(all, step{other: "listen"})
@@ -207,7 +229,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		case 0:
 			s.other = "foreign"
 		case 1, 2:
-			s.other = "flush"
+			s.other = pick(rng, "flush", "flush", "flush counters")
 		case 3, 4:
 			s.other = "flush scripts"
 		case 5, 6:
@@ -346,10 +368,16 @@ func stories(virtual bool) (all [][]step) {
 			return script.Mark{RunID: runID, Born: now.Add(born).UnixMilli(), Writer: now.Add(writer).UnixMilli(), Longest: 5 * time.Second}.String()
 		}}
 	}
+	noTable := step{other: "flush counters", call: acquire.call}
+	belowRaised := below
+	belowRaised.call.Op, belowRaised.fence = seam.Raise, time.Second
 	all = [][]step{
 		{acquire, raise(mine, -us), look, raise(mine, 0), look, raise(mine, us), look, raise(mine, time.Hour), look, acquire, look},
 		{acquire, release, another, raise(mine, time.Second), look, raise(yours, time.Second), look},
 		{acquire, flush, raise(mine, 0), look, join, raise(mine, 0), look},
+		{acquire, noTable, raise(mine, time.Second), look, acquire, look, extend, release, another, look},
+		{below, noTable, belowRaised, below, look},
+		{acquire, noTable, as(another, 1), release, look, as(another, 1), look},
 		{acquire, raise(mine, time.Hour), release, another, look}, // one more, and not what is proposed
 		{flush, acquire, extend, look, join, acquire, look, join},
 		{flush, says(2*time.Second, 0), says(time.Minute, 0), acquire, look, says(2*time.Second, 0), another, look}, // the longest stays
@@ -387,11 +415,11 @@ func stories(virtual bool) (all [][]step) {
 	all = append(all, []step{listen, acquire, first, second, release, ours, look, hand(his), look, heard}, // the first was there before
 		[]step{listen, acquire, first, release, ours, look, hand(his), look, heard})
 	if virtual {
-		const half, whole, little = 13 * time.Hour, 26 * time.Hour, 20 * time.Minute
+		const half, whole = 13 * time.Hour, 26 * time.Hour
 		all = append(all, [][]step{
-			{acquire, after(half, extend), after(half, look), release, another, look}, // the counter is kept
+			{acquire, after(half, extend), after(half, look), release, another, look},
 			{acquire, after(half, raise(mine, 0)), after(half, look), release, another, look},
-			{acquire, after(half, acquire), after(half, look)}, // a copy keeps nothing
+			{acquire, after(half, acquire), after(half, look)},
 			{acquire, after(whole, look), extend, look, raise(mine, 0), look},
 			{acquire, after(whole, acquire), look},
 			{acquire, release, after(whole, look), another, look},
@@ -403,8 +431,7 @@ func stories(virtual bool) (all [][]step) {
 			{listen, acquire, first, second, after(2*time.Second, give), call(seam.Extend, his), after(2*time.Second, look), give, hand(his), look, heard},
 			{listen, acquire, first, after(2*time.Second, second), after(2*time.Second, give), look, heard},
 			{listen, acquire, first, give, after(half, look), after(half, look), heard},
-			{acquire, release, after(little, another), after(24*time.Hour+little, look), after(little+little, look)}, // of the same hour
-			{acquire, release, after(little, another), after(little, extend), raise(yours, half), after(half, release), acquire, after(23*time.Hour, look)},
+			{acquire, release, after(60*24*time.Hour, look), another, look},
 		}...)
 	}
 	return all

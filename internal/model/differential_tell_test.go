@@ -136,7 +136,7 @@ func drawn(seen map[string]int) {
 func note(last map[string]int64, s step, v any) {
 	list, _ := v.([]any)
 	switch {
-	case s.other == "flush":
+	case s.other == "flush", s.other == "flush counters":
 		clear(last)
 	case s.other != "":
 	case s.call.Op == seam.Raise && v == int64(1):
@@ -167,7 +167,7 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
 		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
 		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
-		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush scripts",
+		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush counters", "flush scripts",
 		"listen", "heard", "heard 1", "heard 6",
 		"his: acquire 3 int64", "his: acquire 2 int64", "his: raise 0", "his: raise 1", "his: extend 2", "his: release 1", "his: yield 1", "his: leave 0", "his: leave 1") {
 		if seen[kind] < 3 {

@@ -26,7 +26,7 @@ type Node struct {
 
 	mu     sync.Mutex
 	keys   map[string]entry
-	counts map[string]count // by key, of those who hold it, or, with script.BelowSuffix, something below it
+	counts map[string]int64 // the numbers, by bucket (see fence and below)
 	queues map[string]*line
 	ears   []*ear
 	mute   bool // nobody hears anything
@@ -70,18 +70,12 @@ type mark struct {
 	until time.Duration
 }
 
-// A count is the number of the last grant of a lock.
-type count struct {
-	number  int64
-	expires time.Duration
-}
-
 // NewNode is a node that is well, with a round trip of about rtt, and has been there
 // for long.
 func NewNode(s seed.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{
 		Name: name, seed: s.For(name), rtt: rtt, start: time.Now(),
-		keys: make(map[string]entry), counts: make(map[string]count), queues: make(map[string]*line), scripts: make(map[string]bool),
+		keys: make(map[string]entry), counts: make(map[string]int64), queues: make(map[string]*line), scripts: make(map[string]bool),
 	}
 	n.marker = script.Settled(n.runID(), n.start)
 	return n
@@ -358,6 +352,9 @@ func (n *Node) FlushScripts() { n.set(func() { clear(n.scripts) }) }
 
 // SetMarker has the node's marker say something else.
 func (n *Node) SetMarker(text string) { n.set(func() { n.marker = text }) }
+
+// FlushCounters drops the numbers, and nothing else.
+func (n *Node) FlushCounters() { n.set(func() { clear(n.counts) }) }
 
 func (n *Node) forget() {
 	clear(n.keys)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -131,28 +132,17 @@ func (n *Node) drop(key, token string) {
 	}
 }
 
-// counter is the name of that which has the number of whoever holds a key like this.
+// counter is the bucket that has the number of whoever holds a key like this.
 func counter(key string, way ways.Way) string {
 	if ways.Below(way) {
-		return key + script.BelowSuffix
+		return below(key)
 	}
-	return key
+	return fence(key)
 }
 
-// idle is how long a counter lives, or an hour less (in microseconds) if another
-// number of the same hour came after the one that set it.
-const (
-	idle = 25 * time.Hour
-	hour = int64(time.Hour / time.Microsecond)
-)
-
-// number is what a counter says. Under the mutex.
-func (n *Node) number(name string) int64 {
-	if c := n.counts[name]; c.expires >= n.now() {
-		return c.number
-	}
-	return 0
-}
+// fence is the bucket for who holds a key, and below for who holds something below it.
+func fence(key string) string { return script.Fences + " " + *script.Bucket(key) }
+func below(key string) string { return script.Belows + " " + *script.Bucket(key) }
 
 // clamp is how far from its time a node takes a number, in microseconds.
 const clamp = 500_000
@@ -183,17 +173,20 @@ func (n *Node) acquire(c *seam.Call) (any, error) {
 			return append(h.list(), now), nil
 		}
 	}
-	count, alone := int64(0), false
+	count, least, alone := int64(0), int64(math.MaxInt64), false
 	for i, key := range c.Keys {
 		alone = alone || !ways.IsSet(c.Ways[i])
-		count = max(count, n.number(key))
+		count = max(count, n.counts[fence(key)])
 		if !ways.Below(c.Ways[i]) {
-			count = max(count, n.number(key+script.BelowSuffix))
+			count = max(count, n.counts[below(key)])
 		}
+		least = min(least, n.counts[counter(key, c.Ways[i])])
 	}
 	switch {
+	case mine == len(c.Keys) && least == 0:
+		return []any{"", now}, nil // it has lost its counters
 	case mine == len(c.Keys):
-		return []any{count, now}, nil
+		return []any{least, now}, nil
 	case c.Mark != "" && c.Mark != n.marker:
 		return []any{n.marker, now}, nil
 	}
@@ -211,12 +204,12 @@ func (n *Node) acquire(c *seam.Call) (any, error) {
 	if err := n.writable(); err != nil {
 		return nil, err
 	}
-	number := count
+	number := max(min(c.Fence, now+clamp), count, 1)
 	if alone {
 		number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)
 	}
 	for i, key := range c.Keys {
-		n.count(counter(key, c.Ways[i]), number, count)
+		n.count(counter(key, c.Ways[i]), number)
 	}
 	for i, key := range c.Keys {
 		n.hold(key, c.Ways[i], c.Token, c.TTL)
@@ -230,24 +223,15 @@ func (n *Node) acquire(c *seam.Call) (any, error) {
 			n.wake(key, ways.Slots, int(slot))
 		}
 	}
-	if alone && number == c.Fence {
+	if number == c.Fence {
 		return now, nil
 	}
 	return []any{number, now}, nil
 }
 
-// count has a counter say a number, if that is larger. One of the same hour, which is not
-// just the one after the largest, leaves it to live for as long as it did.
-func (n *Node) count(name string, number, largest int64) {
-	last := n.number(name)
-	expires := n.now() + idle
-	if number <= last {
-		return
-	}
-	if last > 0 && number != largest+1 && number/hour == last/hour {
-		expires = n.counts[name].expires
-	}
-	n.counts[name] = count{number, expires}
+// count has a counter say a number, if that is larger.
+func (n *Node) count(name string, number int64) {
+	n.counts[name] = max(n.counts[name], number)
 }
 
 // another is a slot that is free, or none.
@@ -269,8 +253,8 @@ func (n *Node) raise(c *seam.Call) (any, error) {
 			return nil, err
 		}
 		name := counter(key, c.Ways[i])
-		ahead := n.number(name) > c.Fence
-		if !h.mine || ahead && !ways.IsSet(c.Ways[i]) {
+		ahead := n.counts[name] > c.Fence
+		if !h.mine || n.counts[name] == 0 || ahead && !ways.IsSet(c.Ways[i]) {
 			return int64(0), nil
 		}
 		if !ahead {
@@ -283,7 +267,7 @@ func (n *Node) raise(c *seam.Call) (any, error) {
 		}
 	}
 	for _, name := range behind {
-		n.counts[name] = count{c.Fence, n.now() + idle}
+		n.count(name, c.Fence)
 	}
 	return int64(1), nil
 }
@@ -306,9 +290,6 @@ func (n *Node) extend(c *seam.Call) (any, error) {
 	}
 	for i, key := range c.Keys {
 		n.hold(key, c.Ways[i], c.Token, c.TTL)
-		if name := counter(key, c.Ways[i]); n.number(name) > 0 {
-			n.counts[name] = count{n.number(name), n.now() + idle}
-		}
 	}
 	return n.micros(), nil
 }
@@ -362,7 +343,7 @@ func (n *Node) inspect(c *seam.Call) (any, error) {
 	if there {
 		pttl = (e.expires - n.now()).Milliseconds()
 	}
-	if last := n.number(key); last > 0 {
+	if last := n.counts[fence(key)]; last > 0 {
 		number = fmt.Sprint(last)
 	}
 	if c.Mark != "" {

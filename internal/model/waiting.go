@@ -122,15 +122,15 @@ func (n *Node) hand(c *seam.Call) bool {
 		q.Leave((*q)[0].Waiter, (*q)[0].Ticket)
 		return false // the next one is told
 	}
-	if c.Fence <= 0 || c.Ways != string(ways.Alone) || len(*q) == 0 || n.full || n.number(key+script.BelowSuffix) > 0 {
+	if c.Fence <= 0 || c.Ways != string(ways.Alone) || len(*q) == 0 || n.full {
 		return false
 	}
 	e, now := (*q)[0], n.micros()
 	if e.Way != ways.Alone || e.Try == 0 || !e.Lives(now) {
 		return false
 	}
-	number := max(min(max(c.Fence, now-clamp), now+clamp), n.number(key)+1)
-	n.counts[key] = count{number, n.now() + idle}
+	number := max(min(max(c.Fence, now-clamp), now+clamp), max(n.counts[fence(key)], n.counts[below(key)])+1)
+	n.count(fence(key), number)
 	delete(n.keys, key)
 	if n.publish(e.Waiter, fmt.Sprintf("%s %d %d %d %d %s", e.Waiter, e.Try, number, now/1e6, now%1e6, n.marker)) {
 		n.hold(key, ways.Alone, e.Token(), time.Duration(e.Deadline-now/1000)*time.Millisecond)

@@ -4,12 +4,15 @@
 -- KEYS     of the lock, as many as there are ways; and one more, the node's marker, or
 --          nobody asks whether the node forgot
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds
--- ARGV[3]  the number that is proposed: the client's time in microseconds
+-- ARGV[3]  the number that is proposed: the client's time in microseconds; by those who
+--          hold it shared, what is above all that the node has lost
 -- ARGV[4]  the node's time after which nobody wants the lock any more; 0: none
 -- ARGV[5]  what the marker says if the node has not forgotten
 -- ARGV[6]  the waiter's ticket; 0: nobody will wait; -1: it is ours, whoever waits
 -- ARGV[7]  the waiter, ARGV[8] his lease in milliseconds, ARGV[9] what he is called
 -- ARGV[10] the ways to hold the keys, ARGV[11] how many slots there are; 0: none
+-- ARGV[12] the attempt that he can be handed the lock for; 0: he cannot
+-- ARGV[13] and on: the keys' buckets
 -- reply    time                 granted, with the number that was proposed
 --          {number, time}       granted with another one, or already mine
 --          {pttl, holder, time} held by another; pttl -1: a key without a TTL
@@ -25,28 +28,30 @@
 --
 -- Atomic, because "who has it" must speak of the same instant as the refusal, because
 -- all keys must be had or none, and because each number must belong to one grant: the
--- counter rises with every one. "Already mine" is a grant: the request may arrive
+-- counters rise with every one. "Already mine" is a grant: the request may arrive
 -- twice (a reply was lost and the connection made anew), and the second copy must not
 -- read its own key as somebody else's. It touches neither the TTL, so a late copy
--- prolongs nothing, nor the counter, so one grant has one number.
+-- prolongs nothing, nor the counters, so it takes no number of its own.
 --
 -- The number is larger than those of all who have held alone what this lock takes in,
--- or what takes it in: a key's counter (:fence) has the last number of those who held
--- it, or a slot of it, and another (:below) the largest of those who held something below
--- it. Locks that lie side by side share no counter that both read, or each would raise the
--- other's number. Who holds it shared has the largest number there was; it is stored with
--- all that he holds, for the next who holds one of the keys alone may know nothing of the
--- others.
+-- or what takes it in: a key's counter has the last number of those who held it, or a slot
+-- of it, and another the largest of those who held something below it (counters.lua). Locks
+-- that lie side by side share no counter that both read, unless it is one bucket, or each
+-- would raise the other's number. Who holds it shared has the largest number there was; it
+-- is stored with all that he holds, for the next who holds one of the keys alone may know
+-- nothing of the others.
 --
 -- The number is the one proposed, which is the same at all nodes, as long as that
 -- is more than the counters and within half a second of the node's time: the clock
 -- of a client is not to be trusted, and a node that lost its counters must start
--- above all that it has handed out before.
+-- above all that it has handed out before. Who holds it shared proposes a number that is
+-- above all that this node may have lost, and gets that if no counter says more.
 --
--- A counter lives for a day after its last use, and up to an hour longer: a number
--- of the same hour as the last one leaves its TTL alone, which is cheaper by far. One
--- that is not the time (count + 1: the counter is ahead) says nothing of when the TTL
--- was set, and sets it again.
+-- Whoever was granted the lock finds his number, or more, in all buckets that it was stored
+-- in. So that is what a copy of the request is told, and not the largest of all counters: in
+-- those that were only read, another name may have stored more since, and that is not
+-- stored as this lock's. Where a bucket is missing the node has lost its table since, and
+-- "already mine" is no grant.
 --
 -- First come, first served: a lock that is free goes to nobody while somebody waits
 -- for it whose ticket is lower. Who is refused is in the queue from the same instant on,
@@ -60,18 +65,15 @@ if latest > 0 and clock() > latest then
 end
 local token, ticket = ARGV[1], ARGV[6] + 0
 
--- One look at all keys and queues, which are mostly not there, and one at the counters and
--- the marker. (The tables begin with room for a path of five: one that grows from nothing
+-- One look at all keys and queues, which are mostly not there. (The tables begin with room for a path of five: one that grows from nothing
 -- costs as much as a command.)
 local locks = #ARGV[10]
-local looks, names, ways = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {unpack(KEYS)}
+local looks, ways = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {unpack(KEYS)}
 for i = 1, locks do
   local key = KEYS[i]
   looks[i], looks[locks + i] = key, key .. ':queue'
-  names[i], names[locks + i] = key .. ':fence', key .. ':below'
   ways[i] = string.sub(ARGV[10], i, i)
 end
-names[2 * locks + 1] = KEYS[locks + 1]
 local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
 
 -- What is there may be marks of others in the same folder that all count, and nothing else:
@@ -135,38 +137,44 @@ for i = 1, busy and locks or 0 do
   end
 end
 
-local found = redis.call('MGET', unpack(names, 1, 2 * locks + (KEYS[locks + 1] and 1 or 0)))
-local count, alone, text, value = 0, false, nil, nil
-for i = 1, 2 * locks do
-  if found[i] then
-    if found[i] ~= text then -- they mostly say the same, one and all
-      text, value = found[i], tonumber(found[i])
-      if not value then
-        return redis.error_reply('WRONGTYPE ' .. names[i] .. ' is no number: it cannot be the counter of ' .. KEYS[(i - 1) % locks + 1])
-      end
-    end
-    found[i] = value
-  end
-end
+-- One look at the marks of the node, and one at each table. has is what is stored where this
+-- lock's number will be, and least the smallest of that.
+local marks = redis.call('MGET', KEYS[locks + 1] or KEYS[1], 'redlock:node')
+local fences = redis.call('ZMSCORE', 'redlock:fence', unpack(ARGV, 13, 12 + locks))
+local belows = redis.call('ZMSCORE', 'redlock:below', unpack(ARGV, 13, 12 + locks))
+local count, alone, has, least = 0, false, fences, math.huge
 for i = 1, locks do
-  local own, below = found[i] or 0, found[locks + i] or 0
+  local own, below = tonumber(fences[i] or 0), tonumber(belows[i] or 0)
   if own > count then
     count = own
   end
   if ways[i] == 'w' or ways[i] == 'r' then
-    names[i], found[i] = names[locks + i], below
+    has[i] = below
   else
-    found[i], alone = own, alone or ways[i] == 'x' or ways[i] == 'o'
+    has[i], alone = own, alone or ways[i] == 'x' or ways[i] == 'o'
     if below > count then
       count = below
     end
   end
+  least = math.min(least, has[i])
 end
 if mine == locks then
-  return {count, clock()}
+  if least == 0 then
+    return {'', clock()}
+  end
+  return {least, clock()}
+end
+local theirs = marks[2] and {}
+for i = 1, theirs and locks or 0 do
+  local own, below = older(KEYS[i], 'x'), older(KEYS[i], 'w')
+  theirs[i] = below
+  if ways[i] ~= 'w' and ways[i] ~= 'r' then
+    theirs[i], count = own, math.max(count, below)
+  end
+  count = math.max(count, own)
 end
 if KEYS[locks + 1] then
-  local marker = found[2 * locks + 1] or ''
+  local marker = marks[1] or ''
   if marker ~= ARGV[5] then
     return {marker, clock()}
   end
@@ -188,24 +196,25 @@ if busy and ticket >= 0 and not handed then
   end
 end
 
-local number, proposed = count, ARGV[3] + 0
+local time, proposed = clock(), ARGV[3] + 0
+local number = math.max(math.min(proposed, time + 500000), count, 1)
 if alone then
-  local time = clock()
   number = math.max(math.min(math.max(proposed, time - 500000), time + 500000), count + 1)
 end
-local step, text -- they are mostly as far behind, one and all
+local text, stores = string.format('%.0f', number), {}
 for i = 1, locks do
-  local name, from = names[i], found[i]
-  if number > from then
-    if from > 0 and number ~= count + 1 and number % 3600000000 > number - from then
-      if step ~= number - from then
-        step, text = number - from, string.format('%.0f', number - from)
-      end
-      redis.call('INCRBY', name, text)
-    elseif not redis.call('SET', name, number, 'PX', '90000000', from > 0 and 'XX' or 'NX') then
-      return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. KEYS[i])
-    end
+  if has[i] < number then
+    local name = tableOf(ways[i])
+    local all = stores[name] or {}
+    stores[name], all[#all + 1], all[#all + 2] = all, text, ARGV[12 + i]
   end
+  local wrong = theirs and theirs[i] < number and tell(KEYS[i], ways[i], text, theirs[i])
+  if wrong then
+    return wrong
+  end
+end
+for name, all in pairs(stores) do
+  redis.call('ZADD', name, 'GT', unpack(all))
 end
 for i = 1, locks do
   hold(KEYS[i], ways[i], token, ARGV[2], left[i], not busy)

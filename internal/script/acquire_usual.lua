@@ -1,10 +1,10 @@
--- acquire, the usual cases: one key that is wanted alone or shared, and no number that is
--- ahead of the time. It is free, and nobody waits, or who wants it is the first; or others
+-- acquire, the usual cases: one key that is wanted alone or shared, no number that is
+-- ahead of the time, and no client from before there were buckets. It is free, and nobody waits, or who wants it is the first; or others
 -- share it, and nobody waits; or another has it alone. This is put before the rest of
 -- acquire, which finds out all else, and does the same at half the cost.
 local way = ARGV[10]
 if way == 'x' or way == 's' then
-  local key, fence, ticket = KEYS[1], KEYS[1] .. ':fence', ARGV[6] + 0
+  local key, ticket = KEYS[1], ARGV[6] + 0
   local queue = key .. ':queue'
   local there = redis.call('EXISTS', key, key, queue) -- 1: somebody waits; 2 or 3: it is held
   local time = redis.call('TIME')
@@ -41,17 +41,15 @@ if way == 'x' or way == 's' then
     left = free and redis.call('PTTL', key)
     free = free and left > 0
   end
-  local found = free and redis.call('MGET', fence, key .. ':below', KEYS[2] or key)
-  if found and (not KEYS[2] or found[3] == ARGV[5]) and not found[2] then
-    local count, proposed, stored = found[1] and tonumber(found[1]) or 0, ARGV[3] + 0, true
+  local marks = free and redis.call('MGET', KEYS[2] or key, 'redlock:node')
+  if marks and (not KEYS[2] or marks[1] == ARGV[5]) and not marks[2] then
+    local below, number, proposed = redis.call('ZSCORE', 'redlock:below', ARGV[13]), ARGV[3] + 0, ARGV[3] + 0
+    local stored = false
     if way == 's' then
-      stored = count > 0 or not found[1]
-    elseif proposed <= count or math.abs(proposed - now) > 500000 then
-      stored = false
-    elseif count > 0 and proposed ~= count + 1 and proposed % 3600000000 > proposed - count then
-      redis.call('INCRBY', fence, proposed - count)
-    else
-      stored = redis.call('SET', fence, ARGV[3], 'PX', '90000000', count > 0 and 'XX' or 'NX')
+      number = tonumber(redis.call('ZSCORE', 'redlock:fence', ARGV[13]) or 0)
+      stored = number > 0 and number >= proposed and (not below or below + 0 <= number)
+    elseif math.abs(number - now) <= 500000 and (not below or below + 0 < number) then
+      stored = redis.call('ZADD', 'redlock:fence', 'GT', 'CH', ARGV[3], ARGV[13]) == 1
     end
     if stored then
       if way == 'x' then
@@ -69,10 +67,10 @@ if way == 'x' or way == 's' then
       if first then
         redis.call('ZREM', queue, first)
       end
-      if way == 'x' or count == proposed then
+      if number == proposed then
         return now
       end
-      return {count, now}
+      return {number, now}
     end
   end
 end

@@ -1,7 +1,6 @@
 -- extend: give a lock that is still mine a full TTL again.
 --
--- KEYS     of the lock; their counters live for a day after anybody has used them, and
---          up to an hour longer
+-- KEYS     of the lock
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds, ARGV[3] the ways to hold the keys
 -- reply    time                 still mine, and prolonged; the node's, in microseconds
 --          0                    gone: expired, deleted, or the node forgot
@@ -29,8 +28,8 @@ for i = 1, #ARGV[3] do
 end
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
-  redis.call('PEXPIRE', counter(key, way), '90000000') -- first: a server that is full lets a script go on that has written
   if range[way] then
+    redis.call('PEXPIRE', key, math.max(left[i], ARGV[2] + 0)) -- first: a server that is full lets a script go on that has written
     hold(key, way, ARGV[1], ARGV[2], left[i])
   else
     redis.call('PEXPIRE', key, ARGV[2])

@@ -2,7 +2,6 @@
 -- the rest of extend, and does the same at half the cost.
 if ARGV[3] == 'x' and redis.pcall('GET', KEYS[1]) == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  redis.call('PEXPIRE', KEYS[1] .. ':fence', '90000000')
   local time = redis.call('TIME')
   return time[1] * 1000000 + time[2]
 end

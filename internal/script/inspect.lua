@@ -2,8 +2,10 @@
 --
 -- KEYS[1]  the lock
 -- KEYS[2]  the node's marker; not there: nobody asks whether the node forgot
+-- ARGV[1]  the bucket of the lock's key
 -- reply    {holder, pttl, number, marker, time, {member, ticket, …}, {token, score, …}}
---          with '' for nobody who holds it alone, no number and no marker, the node's
+--          with the number in the lock's bucket, which other names may have raised, and ''
+--          for nobody who holds it alone, no number and no marker, the node's
 --          time in microseconds, the queue as it is, with who may be dead, and those who
 --          hold it another way, with who does not count any more (kinds.lua)
 --          error WRONGTYPE      the lock is none, or the queue
@@ -21,5 +23,11 @@ local marker = ''
 if KEYS[2] then
   marker = redis.call('GET', KEYS[2]) or ''
 end
-return {alone, redis.call('PTTL', KEYS[1]), redis.call('GET', KEYS[1] .. ':fence') or '', marker, time[1] * 1000000 + time[2],
+local number = tonumber(redis.call('ZSCORE', 'redlock:fence', ARGV[1]) or 0)
+if redis.call('EXISTS', 'redlock:node') == 1 then
+  local says = redis.pcall('GET', KEYS[1] .. ':fence') -- of clients from before (counters.lua)
+  number = math.max(number, type(says) == 'string' and tonumber(says) or 0)
+end
+number = number > 0 and string.format('%.0f', number) or ''
+return {alone, redis.call('PTTL', KEYS[1]), number, marker, time[1] * 1000000 + time[2],
   redis.call('ZRANGE', KEYS[1] .. ':queue', '0', '-1', 'WITHSCORES'), others}

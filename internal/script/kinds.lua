@@ -33,7 +33,7 @@ end
 -- and then to define it would cost as much as the commands: bars has for each way to hold a
 -- key those that it does not go together with; range is where the scores begin of those who
 -- are in a set.
-local bars, range, holder, counter
+local bars, range, holder
 local function looking()
   if bars then
     return
@@ -99,15 +99,6 @@ local function looking()
       end
     end
     return nil, nil, left
-  end
-
-  -- counter gives the name of the one that has the number of whoever holds a key like
-  -- this: its own, or that of what lies below it.
-  counter = function(key, way)
-    if way == 'w' or way == 'r' then
-      return key .. ':below'
-    end
-    return key .. ':fence'
   end
 end
 

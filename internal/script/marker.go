@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// FenceSuffix is what the key of a lock's counter has after that of the lock.
-	// BelowSuffix is that of the counter of what lies below it.
+	// FenceSuffix is what the key of a lock's counter has after that of the lock, to clients
+	// from before there was a table (counters.lua). BelowSuffix is that of the counter of
+	// what lies below it.
 	FenceSuffix = ":fence"
 	BelowSuffix = ":below"
 
@@ -30,15 +31,16 @@ const (
 	ProbeKey = "redlock:probe"
 
 	// Marker is the key of a node's marker, whatever prefix the locks have: all who
-	// use a node share it. OldMarker is that of earlier versions, which write it still.
+	// use a node share it. OldMarker is that of clients from before there was a table: where
+	// it is, they are about.
 	Marker    = "redlock:marker"
 	OldMarker = "redlock:node"
 )
 
 // Lasting reports whether a key is one that stays when all locks are gone: a node's
-// marker, the counters of a lock, or for a minute its queue.
+// marker, its table of counters, those of older clients, or for a minute a lock's queue.
 func Lasting(key string) bool {
-	return key == Marker || key == OldMarker || strings.HasSuffix(key, FenceSuffix) || strings.HasSuffix(key, BelowSuffix) || strings.HasSuffix(key, QueueSuffix)
+	return Reserved(key) != "" || strings.HasSuffix(key, FenceSuffix) || strings.HasSuffix(key, BelowSuffix) || strings.HasSuffix(key, QueueSuffix)
 }
 
 // A Mark is what a marker says; see join.lua.

@@ -3,6 +3,8 @@
 -- KEYS     of the lock; those are woken whose turn it is
 -- ARGV[1]  token, ARGV[2] the ways to hold the keys
 -- ARGV[3]  the slot that it is; 0: it is none
+-- ARGV[4]  the number proposed for whom it is handed to; 0: it is not to be
+-- ARGV[5]  the bucket of the first key (release_usual.lua)
 -- reply    1                    deleted
 --          0                    was not there any more
 --          {pttl, holder}       another's, untouched

@@ -4,7 +4,8 @@
 --
 -- Handed the lock, the waiter has it here from the same instant on, with a token that is of
 -- his last attempt (WAITER.TRY), so that no late copy of an older release can take it away,
--- and with a number of its own, as if he had asked (acquire.lua). He is sent
+-- and with a number of its own, as if he had asked (acquire.lua). ARGV[5] is the key's
+-- bucket. He is sent
 --
 --   WAITER TRY NUMBER SECONDS MICROSECONDS MARKER
 --
@@ -34,24 +35,20 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
       local rest = math.ceil(deadline - time[1] * 1000 - time[2] / 1000)
       if rest > 0 and rest <= 3000 then
         local channel, token, proposed = 'redlock:wake:' .. process, waiter .. '.' .. try, ARGV[4] + 0
-        local found = try ~= '0' and proposed > 0 and redis.call('MGET', key .. ':fence', key .. ':below', 'redlock:marker')
-        local count = found and not found[2] and tonumber(found[1] or 0)
-        if count then
-          local now, number, stored = time[1] * 1000000 + time[2], ARGV[4], nil
+        local marks = try ~= '0' and proposed > 0 and redis.call('MGET', 'redlock:marker', 'redlock:node')
+        if marks and not marks[2] then -- else there are clients from before: he asks, and acquire counts for them, too
+          local own, below = redis.pcall('ZSCORE', 'redlock:fence', ARGV[5]), redis.pcall('ZSCORE', 'redlock:below', ARGV[5])
+          local now, number = time[1] * 1000000 + time[2], ARGV[4]
+          local count, stored = math.max(tonumber(own or 0) or math.huge, tonumber(below or 0) or math.huge), nil
           if proposed <= count or math.abs(proposed - now) > 500000 then
-            proposed = math.max(math.min(math.max(proposed, now - 500000), now + 500000), count + 1)
-            number = string.format('%.0f', proposed)
+            number = string.format('%.0f', math.max(math.min(math.max(proposed, now - 500000), now + 500000), count + 1))
           end
-          if count > 0 and proposed ~= count + 1 and proposed % 3600000000 > proposed - count then
-            stored = type(redis.pcall('INCRBY', key .. ':fence', proposed - count)) == 'number'
-          else
-            -- NX: whatever is no string is no counter.
-            stored = redis.pcall('SET', key .. ':fence', number, 'PX', '90000000', count > 0 and 'XX' or 'NX')
-            stored = stored and stored.ok
+          if count < math.huge then
+            stored = type(redis.pcall('ZADD', 'redlock:fence', 'GT', number, ARGV[5])) == 'number'
           end
           if stored then
             redis.call('SET', key, token, 'PX', rest)
-            local heard = redis.pcall('PUBLISH', channel, waiter .. ' ' .. try .. ' ' .. number .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. (found[3] or ''))
+            local heard = redis.pcall('PUBLISH', channel, waiter .. ' ' .. try .. ' ' .. number .. ' ' .. time[1] .. ' ' .. time[2] .. ' ' .. (marks[1] or ''))
             if type(heard) == 'number' and heard > 0 then
               redis.call('ZREM', queue, first)
             else

@@ -4,11 +4,11 @@ package script
 // each is: their marker, that of older clients, and the tables of the fences. The counters
 // that an older client has for a lock with the key redlock would be those tables.
 var reserved = map[string]string{
-	"redlock":        "would have the tables of fences for its counters",
-	"redlock:marker": "is the key of the nodes' marker",
-	"redlock:node":   "is the key of the nodes' marker",
-	"redlock:fence":  "is the key of the nodes' table of fences",
-	"redlock:below":  "is the key of the nodes' table of fences",
+	"redlock": "would have the tables of fences for its counters",
+	Marker:    "is the key of the nodes' marker",
+	OldMarker: "is the key of the nodes' marker",
+	Fences:    "is the key of the nodes' table of fences",
+	Belows:    "is the key of the nodes' table of fences",
 }
 
 // Reserved says what a key is to the nodes; "": nothing.

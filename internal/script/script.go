@@ -13,6 +13,8 @@ import (
 var (
 	//go:embed kinds.lua
 	kinds string
+	//go:embed counters.lua
+	counters string
 	//go:embed queue.lua
 	queue string
 	//go:embed give.lua
@@ -51,7 +53,7 @@ var (
 type Script struct{ Source, Hash string }
 
 var (
-	Raise   = hashed(bare(kinds + raise))
+	Raise   = hashed(bare(kinds + counters + raise))
 	Extend  = hashed(bare(extendUsual + kinds + extend))
 	Leave   = hashed(bare(kinds + queue + leave))
 	Yield   = hashed(bare(kinds + queue + give + yield))
@@ -59,7 +61,7 @@ var (
 )
 
 var (
-	acquireCode = bare(acquireUsual + kinds + queue + acquire)
+	acquireCode = bare(acquireUsual + kinds + counters + queue + acquire)
 	releaseCode = bare(releaseUsual + kinds + queue + give + release)
 )
 
