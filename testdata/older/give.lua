@@ -1,0 +1,55 @@
+-- give: what the scripts have in common that give a lock back. It is put before each of
+-- them, after kinds and queue.
+
+-- giveBack does what release.lua says. Who wants to wait again is in the queue before
+-- those are woken whose turn it is. A mark in a set that did not count any more is given
+-- back like one that did: the holder knows by his own clock.
+local function giveBack(ways, token, slot, again)
+  local count, dropped, queues = 0, {unpack(KEYS)}, {unpack(KEYS)}
+  for i = 1, #ways do
+    local key, way = KEYS[i], string.sub(ways, i, i)
+    queues[i] = key .. ':queue'
+    if way == 'x' or way == 'o' then
+      dropped[i] = redis.pcall('GET', key) == token and redis.call('DEL', key)
+    else
+      dropped[i] = redis.pcall('ZREM', key, token)
+    end
+    if dropped[i] == 1 then
+      count = count + 1
+    end
+  end
+  if again and count > 0 then
+    again()
+  end
+  if count > 0 and redis.call('EXISTS', unpack(queues)) > 0 then
+    local wake = queueing().wake
+    for i = 1, #ways do
+      local way = string.sub(ways, i, i)
+      if dropped[i] == 1 and way ~= 'o' then
+        wake(KEYS[i], way, slot, way == 'x') -- what was held alone is free
+      end
+    end
+  end
+  if count == #ways then
+    return 1
+  end
+  looking()
+  local who, rest
+  for i = 1, #ways do
+    local has, left = false, nil
+    if dropped[i] ~= 1 then
+      has, left = holder(KEYS[i], string.sub(ways, i, i), token)
+    end
+    if has == true then
+      return dropped[i] -- the server takes no writes
+    elseif has then
+      who, rest = has, left
+    end
+  end
+  if type(who) == 'table' then
+    return who
+  elseif who then
+    return {rest, who}
+  end
+  return 0
+end

@@ -1,0 +1,13 @@
+-- release: delete a lock if, and only if, it is still mine.
+--
+-- KEYS     of the lock; those are woken whose turn it is
+-- ARGV[1]  token, ARGV[2] the ways to hold the keys
+-- ARGV[3]  the slot that it is; 0: it is none
+-- reply    1                    deleted
+--          0                    was not there any more
+--          {pttl, holder}       another's, untouched
+--          error WRONGTYPE      a key is no lock, untouched
+--
+-- Atomic, because between a look and a DEL the key may expire and become another's.
+-- The whole token is compared.
+return giveBack(ARGV[2], ARGV[1], ARGV[3] ~= '0' and ARGV[3])
