@@ -210,6 +210,18 @@ func (m *memory) vouches(mark string, micros int64, sent time.Time) bool {
 	return rest == 0 && m.skew == 0 && (mark == m.mark || !m.marked())
 }
 
+// floor is a number that is larger than all that the node may have lost, and that it goes
+// below for nobody as long as it has a vote: what it has lost was numbered before its marker
+// was written, by clocks that differ by less than the quarantine leaves room for (see
+// fence.go). So who reads has a number above all who wrote before, though the node has
+// forgotten them. Under the mutex.
+func (m *memory) floor() int64 {
+	if !m.marked() || m.known.Born == 0 {
+		return 0
+	}
+	return time.UnixMilli(m.known.Born).Add(m.terms.quarantine() - clamp).UnixMicro()
+}
+
 // send carries a batch to the server. What it asks for is bound to what we know of
 // the node when it leaves, and judged by what we know when the replies are here: a
 // grant counts if the node had a vote before it was asked, and has one after what
@@ -218,6 +230,7 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	sent := m.now()
 	m.mu.Lock()
 	mark := m.mark
+	floor := m.floor()
 	before, _ := m.quarantine(sent)
 	m.mu.Unlock()
 	for _, q := range batch {
@@ -225,6 +238,9 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 		switch q.step() {
 		case opAcquire:
 			q.latest = m.clocks.latest(m.node, q.deadline)
+			if q.number = q.claim.proposal; q.number == 0 {
+				q.number = floor
+			}
 		case opYield:
 			q.latest = m.clocks.latest(m.node, q.claim.again)
 		}

@@ -122,6 +122,9 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 		proposal: lk.opts.Clock.Now().UnixMicro(),
 		at:       make([]place, len(lk.nodes)),
 	}
+	if a.reads() {
+		l.proposal = 0
+	}
 	if a.slots != nil {
 		l.take(slot, *a.slots)
 	}

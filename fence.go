@@ -30,6 +30,9 @@ import (
 // stored with the grants, in one round trip. Else a second one raises the counters
 // that are behind ("if the lock is still mine and the counter is not past it").
 
+// clamp is S: how far from its time a node takes a number that is proposed.
+const clamp = 500 * time.Millisecond
+
 // maxFence is the largest number up to which Lua counts one by one.
 const maxFence = 1 << 53
 

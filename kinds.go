@@ -240,6 +240,11 @@ func (a *acquisition) keyed(o *Options) error {
 	return nil
 }
 
+// reads reports whether nothing is held alone, so that the number is one of the past.
+func (a *acquisition) reads() bool {
+	return strings.IndexByte(a.ways, byte(ways.Alone)) < 0 && strings.IndexByte(a.ways, byte(ways.Slot)) < 0
+}
+
 // others is how many slots there are but for one.
 func (a *acquisition) others() int {
 	if a.slots == nil {

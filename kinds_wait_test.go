@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -52,6 +53,9 @@ func inHall(t *testing.T, f func(*hall)) {
 // queues are those of a node that somebody is in.
 func (h *hall) queues(node int) (all []string) {
 	for _, key := range h.Mini(node).Keys() {
+		if script.Reserved(key) != "" {
+			continue
+		}
 		if set, err := h.Mini(node).SortedSet(key); err == nil {
 			all = append(all, fmt.Sprint(key, " ", set))
 		}

@@ -71,6 +71,7 @@ type request struct {
 	next     int64 // release: the number proposed for whom the lock is handed to; 0: it is not to be
 
 	// What the node's memory adds before it is sent.
+	number int64  // acquire: the one that is proposed
 	latest int64  // acquire, yield: after this time of the node's, in microseconds, it is refused
 	mark   string // acquire, inspect: what the node's marker is if it has not forgotten
 }
@@ -125,8 +126,9 @@ type claim struct {
 	lease   int64
 	try     int64 // the attempt that he can be handed the lock for; 0: he cannot
 
-	// The number that is proposed for the lock, the same at all nodes, and the one
-	// that it came to be: set before the raise, if there is one.
+	// The number that is proposed for the lock, the same at all nodes, 0 if it is only
+	// read under the lock (memory.floor); and the one that it came to be: set before the
+	// raise, if there is one.
 	proposal, fence int64
 
 	// at says where the token may be, node by node. Each element belongs to its

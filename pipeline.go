@@ -123,12 +123,12 @@ func (s *standIn) pipeline(batch []*request) error {
 	for _, q := range batch {
 		c := q.claim
 		call := seam.Call{
-			Op: seam.Op(q.step()), Keys: c.keys, Ways: c.ways, Slots: int(c.slots), Slot: int(c.slot), Token: c.token, TTL: c.ttl, Fence: c.proposal, Latest: q.latest, Mark: q.mark,
+			Op: seam.Op(q.step()), Keys: c.keys, Ways: c.ways, Slots: int(c.slots), Slot: int(c.slot), Token: c.token, TTL: c.ttl, Latest: q.latest, Mark: q.mark,
 			Ticket: c.ticket, Waiter: c.waiter, Lease: milliseconds(c.lease), Owner: s.memory.opts.Owner, Try: c.try,
 		}
 		switch q.op {
 		case opAcquire:
-			call.Ticket = q.ticket
+			call.Ticket, call.Fence = q.ticket, q.number
 		case opRaise:
 			call.Fence = c.fence
 		case opRelease:

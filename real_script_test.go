@@ -392,7 +392,7 @@ func TestTableStays(t *testing.T) {
 		t.Errorf("raise is answered %v, %v", reply, err)
 	}
 	eval(t, c, release, "a", "token")
-	wantKeys(t, c, "a release", script.Fences)
+	wantKeys(t, c, "a release", script.Fences, script.Marker)
 	if ttl := c.PTTL(t.Context(), script.Fences).Val(); ttl != -1 {
 		t.Errorf("the table has %v to live", ttl)
 	}
@@ -411,12 +411,12 @@ func TestNoCounterIsNoGrant(t *testing.T) {
 	if reply, err := run(t, c, script.Raise, "a", "token", n+1_000); reply != int64(0) || err != nil {
 		t.Errorf("raise is answered %v, %v", reply, err)
 	}
-	wantKeys(t, c, "a raise without a counter", "a")
+	wantKeys(t, c, "a raise without a counter", "a", script.Marker)
 	reply, err := run(t, c, acquire, "a", "token", 60_000, n, 0)
 	if list, ok := reply.([]any); !ok || len(list) != 2 || list[0] != "" || err != nil {
 		t.Errorf("a copy is answered %v, %v", reply, err)
 	}
-	wantKeys(t, c, "a copy without a counter", "a")
+	wantKeys(t, c, "a copy without a counter", "a", script.Marker)
 }
 
 // TestJoin: the marker is this server's, and as old as the first who joined it.

@@ -284,7 +284,7 @@ func (s *redisServer) fill(args []any, q *request) []any {
 	switch q.step() {
 	case opAcquire:
 		args = c.named(args, &s.memory.script.Load().acquire, s.memory.marked())
-		args = append(args, &c.token, &c.millis, &c.proposal, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &c.ways, &c.slots, &c.try)
+		args = append(args, &c.token, &c.millis, &q.number, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &c.ways, &c.slots, &c.try)
 		args = c.buckets(args)
 	case opRaise:
 		args = append(c.named(args, script.Raise.Hash, false), &c.token, &c.fence, &c.ways)

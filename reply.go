@@ -18,7 +18,7 @@ import (
 func (q *request) read(value any, err error) {
 	q.reply = parse(q.op, value, err)
 	if q.reply.fence == asProposed {
-		q.reply.fence = q.claim.proposal
+		q.reply.fence = q.number
 	}
 }
 

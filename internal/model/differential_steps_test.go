@@ -369,6 +369,7 @@ func stories(virtual bool) (all [][]step) {
 		}}
 	}
 	noTable := step{other: "flush counters", call: acquire.call}
+	below.call.TTL = time.Hour
 	belowRaised := below
 	belowRaised.call.Op, belowRaised.fence = seam.Raise, time.Second
 	all = [][]step{

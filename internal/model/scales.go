@@ -1,5 +1,7 @@
 package model
 
+import "github.com/quorumlock/redlock/internal/script"
+
 // Weigh takes what says how many requests the lanes of the process's Locker keep. Of several
 // Lockers, one after the other, it is the last one's.
 func (h *Host) Weigh(lanes func() []int) {
@@ -27,6 +29,8 @@ func (n *Node) Size() (keys, bytes int) {
 	const (
 		perKey = 72 // what Redis needs beside the key and what is in it
 		perOne = 24 // and for each member of a set
+
+		perBucket = 110 // of the table of fences
 	)
 	add := func(name string) { keys, bytes = keys+1, bytes+perKey+len(name) }
 	for _, key := range n.list() {
@@ -37,11 +41,9 @@ func (n *Node) Size() (keys, bytes int) {
 			bytes += perOne + len(token)
 		}
 	}
-	for name, c := range n.counts {
-		if c.expires >= n.now() {
-			add(name)
-			bytes += 8
-		}
+	if len(n.counts) > 0 {
+		add(script.Fences)
+		bytes += perBucket * len(n.counts)
 	}
 	for key, q := range n.queues {
 		if len(q.Queue) > 0 && n.now() <= q.expires {

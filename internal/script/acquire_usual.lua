@@ -6,7 +6,14 @@ local way = ARGV[10]
 if way == 'x' or way == 's' then
   local key, ticket = KEYS[1], ARGV[6] + 0
   local queue = key .. ':queue'
-  local there = redis.call('EXISTS', key, key, queue) -- 1: somebody waits; 2 or 3: it is held
+  -- 1: somebody waits; 2 or 3: it is held; and 4 more where there is a table of what lies
+  -- below folders, which to look into would be a command of its own.
+  local under = 'redlock:below'
+  local there = redis.call('EXISTS', key, key, queue, under, under, under, under)
+  local folders = there >= 4
+  if folders then
+    there = there - 4
+  end
   local time = redis.call('TIME')
   local now, latest = time[1] * 1000000 + time[2], ARGV[4] + 0
   if latest > 0 and now > latest then
@@ -43,8 +50,8 @@ if way == 'x' or way == 's' then
   end
   local marks = free and redis.call('MGET', KEYS[2] or key, 'redlock:node')
   if marks and (not KEYS[2] or marks[1] == ARGV[5]) and not marks[2] then
-    local below, number, proposed = redis.call('ZSCORE', 'redlock:below', ARGV[13]), ARGV[3] + 0, ARGV[3] + 0
-    local stored = false
+    local number, proposed, stored = ARGV[3] + 0, ARGV[3] + 0, false
+    local below = folders and redis.call('ZSCORE', under, ARGV[13])
     if way == 's' then
       number = tonumber(redis.call('ZSCORE', 'redlock:fence', ARGV[13]) or 0)
       stored = number > 0 and number >= proposed and (not below or below + 0 <= number)
