@@ -112,7 +112,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "vanishing locks", 2000},
 	{"a grant takes the number that is proposed", []edit{
 		{"internal/model/scripts.go", "number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)", "number = max(c.Fence, 1)"},
-		{"internal/model/scripts.go", "if number <= last {", "if false {"},
+		{"internal/model/scripts.go", "n.counts[name] = max(n.counts[name], number)", "n.counts[name] = number"},
 	}, "model", "vanishing locks", 500},
 	{"a grant counts on, whatever is proposed", []edit{
 		{"internal/model/scripts.go", "number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)", "number = count + 1"},
@@ -177,7 +177,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/waiting.go", "if try := n.handed(c); try > 0 && try <= c.Try {", "if try := n.handed(c); false && try <= c.Try {"},
 	}, "model", "waiting", 500},
 	{"a node that hands over counts nothing", []edit{
-		{"internal/model/waiting.go", "n.counts[key] = count{number, n.now() + idle}", ""},
+		{"internal/model/waiting.go", "n.count(fence(key), number)", ""},
 	}, "model", "handed over", 2000},
 	{"a node hands over for a whole minute", []edit{
 		{"internal/model/waiting.go", "time.Duration(e.Deadline-now/1000)*time.Millisecond)", "time.Minute)"},
@@ -224,7 +224,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/queue/queue.go", "case ways.Clash(way, e.Way):", "case way != ways.Shared && way != ways.Read && ways.Clash(way, e.Way):"},
 	}, "model", "kinds waiting", 200},
 	{"the fence of a folder knows nothing of what lies below it", []edit{
-		{"internal/model/scripts.go", "count = max(count, n.number(key+script.BelowSuffix))", "count = max(count, 0)"},
+		{"internal/model/scripts.go", "count = max(count, n.counts[below(key)])", "count = max(count, 0)"},
 	}, "model", "kinds", 500},
 	{"a lock with several keys is had when the last of them is", []edit{
 		{"internal/model/scripts.go", "case h.who != \"\":\n\t\t\tif err := n.enter(c)", "case h.who != \"\" && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
@@ -249,7 +249,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/acquire.lua", "if who == true then\n    mine = mine + 1", "if who == true then\n    return refuse({1000, token, clock()})"},
 	}, "miniredis", "repeats", 100},
 	{"an acquire does not look at the node's marker", []edit{
-		{"internal/script/acquire_usual.lua", "(not KEYS[2] or found[3] == ARGV[5])", "true"},
+		{"internal/script/acquire_usual.lua", "(not KEYS[2] or marks[1] == ARGV[5])", "true"},
 		{"internal/script/acquire.lua", "if marker ~= ARGV[5] then", "if false then"},
 	}, "miniredis", "forgetful nodes", 500},
 	{"an acquire may be as late as it likes, in the script", []edit{

@@ -111,6 +111,11 @@ holds both  'exclusion, nodes forget: 3 attempts, 1 comes twice'   -DEXCLUSION -
 holds all   'exclusion, clocks step: 3 attempts'                   -DEXCLUSION -DEXTEND -DJUMPS -DATTEMPTS=3
 holds quick 'exclusion, clocks step: 2 attempts, 1 comes twice'    -DEXCLUSION -DEXTEND -DJUMPS -DDUPS=1
 
+holds all   'fences, another name in the bucket: 1 comes twice'    -DNEIGHBOUR=2 -DDUPS=1 -DHIGHEST=2
+holds quick 'fences, another name in the bucket'                   -DNEIGHBOUR=2 -DHIGHEST=2
+holds both  'fences, another name in the bucket, nodes forget'     -DNEIGHBOUR=1 -DFORGETS -DSPREAD=0
+holds both  'fences, the table is lost, and no key: 1 comes twice' -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
+
 holds all   'handed over, fences: 2 requests come twice'           -DHAND -DDUPS=2 -DHIGHEST=2
 holds quick 'handed over, fences: 1 request comes twice'           -DHAND -DDUPS=1 -DHIGHEST=2
 holds all   'handed over, fences: also what nobody had won'        -DHAND=2 -DHIGHEST=2
@@ -134,6 +139,10 @@ without RAISE_ALL        't!=fence' 'fences: a node in quarantine is asked to ra
 without VOUCHES          'holders'  'exclusion: a node in quarantine is asked to extend'  -DVOUCHES -DGRANTS -DFORGETS -DTROUBLES=1 -DEXCLUSION -DEXTEND
 without NO_WITNESS       'first<=t' 'extension: a key that was gone counts'               -DNO_WITNESS -DEXTEND
 without MINE_PROVES      'first<=t' 'extension: a key that is there proves itself'        -DMINE_PROVES -DEXTEND
+
+without OVERWRITES       't!=fence' 'fences: a bucket has the last number of any name'     -DOVERWRITES -DNEIGHBOUR=1 -DHIGHEST=2
+without RAISE_LOST       't!=fence' 'fences: raised where the counter is lost'             -DRAISE_LOST -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
+without MINE_LOST        't>first' 'fences: a key that is mine, and no counter'           -DMINE_LOST -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
 
 without HAND_NUMBER      't!=fence' 'handed over: with the number of the holder'          -DHAND_NUMBER -DHAND -DHIGHEST=2
 without HAND_FORGOT      't!=fence' 'handed over, fences: in quarantine it counts'        -DHAND_FORGOT -DHAND=2 -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0

@@ -16,7 +16,7 @@
  * Set by -D: ATTEMPTS; DUPS, how many requests are carried out twice; HIGHEST, the
  * largest proposal; EXTEND, who wins extends once; EXCLUSION, see Time; FORGETS or
  * JUMPS, any node may lose its data or have its clock step, at any time, TROUBLES times
- * in all or (9) without end; HAND, see Handing over. And names of rules, each of which
+ * in all or (9) without end; DROPS, NEIGHBOUR, see The table; HAND, see Handing over. And names of rules, each of which
  * takes the rule out.
  */
 #ifndef ATTEMPTS
@@ -36,7 +36,7 @@
 #define bit(x)      (1 << (x))
 #define quorum(s)   ((s) == 3 || (s) > 4)   /* two or three of three bits */
 
-byte C[3], owner[3];                        /* a node's counter; whose key it has, 0: nobody's */
+byte C[3], owner[3];                        /* a node's counter, 0: it is not there; whose key it has, 0: nobody's */
 byte dups = DUPS;
 byte begun, touched;                        /* attempts that have a grant; nodes that gave one */
 byte fence[ATTEMPTS], top, holders, done;   /* the judge's: no rule looks at them */
@@ -126,6 +126,28 @@ byte over[TOKENS], lease[3];                /* lease: as an acquire left the key
 #endif
 
 /*
+ * The table. A counter is a bucket of several names. NEIGHBOUR: so often, at any time, another
+ * name is granted on a node, with any number that is larger than what is there. Rule: what is
+ * there is never made smaller. OVERWRITES: the bucket has the last number of whichever name.
+ *
+ * With DROPS a node that forgets loses the table, and keeps the keys. Rule: a grant has left a
+ * bucket there, so where there is none, an attempt that finds its own key has no grant. MINE_LOST:
+ * it has one. Nor is anything raised there. RAISE_LOST: it is.
+ */
+#if RAISE_LOST
+#define stands(x)   1
+#else
+#define stands(x)   (C[x] > 0)
+#endif
+#if MINE_LOST
+#define mine(x)     (owner[x] == own)
+#define number(x)   most(C[x], 1)           /* no counter reads as the least number */
+#else
+#define mine(x)     (owner[x] == own && C[x] > 0)
+#define number(x)   C[x]
+#endif
+
+/*
  * Rule: a node has committed t if its counter is t while the key is the attempt's.
  * NOT_STORED: the largest number of a quorum is good enough.
  */
@@ -143,9 +165,9 @@ byte over[TOKENS], lease[3];                /* lease: as an acquire left the key
  * what others have committed. HAND_RAISED: all are, for one that is handed the lock.
  */
 #if RAISE_ABOVE
-#define raisable(x) (owner[x] == v)
+#define raisable(x) (owner[x] == v && stands(x))
 #else
-#define raisable(x) (owner[x] == v && C[x] <= t)
+#define raisable(x) (owner[x] == v && stands(x) && C[x] <= t)
 #endif
 #if RAISE_ALL
 #define asked 7
@@ -318,9 +340,9 @@ active [ATTEMPTS] proctype attempt() {
 end:
   do
   :: atomic { pick(turn && done < ATTEMPTS, acq);
-    only(owner[i] == own || free(i) && grants(i));
+    only(mine(i) || free(i) && grants(i));
     if
-    :: owner[i] == own                      /* again: it is told the number that it has */
+    :: mine(i)                              /* again: it is told the number that it has */
     :: free(i) ->
       select (x : low .. high); x = x * TICK;
       C[i] = (NUMBERS -> most(C[i] + 1, x) : 1); owner[i] = own; lease[i] = 0
@@ -330,7 +352,7 @@ end:
     taken(acq);
     if
     :: printf("           its reply is lost\n")
-    :: t == 0 && !vain && votes(i) -> n[i] = C[i]; since[i] = top; decide()
+    :: t == 0 && !vain && votes(i) -> n[i] = number(i); since[i] = top; decide()
     fi }
 
 #if HAND
@@ -426,12 +448,34 @@ end:
 #else
     C[i] = 0; back[i] = least(now + QUARANTINE, END + 1);
 #endif
-    owner[i] = 0; lease[i] = 0 }
+#if !DROPS
+    owner[i] = 0; lease[i] = 0
+#endif
+    }
 #if FORGETS && !EXCLUSION
   :: atomic { done < ATTEMPTS && now < END -> now++;
     printf("the clock says %d\n", now * TICK);
     for (x : 0 .. 2) { back[x] = (votes(x) -> 0 : back[x]) } }
 #endif
+  od
+}
+#endif
+
+#if NEIGHBOUR
+active proctype neighbour() {
+  byte others = NEIGHBOUR;
+end:
+  do
+  :: atomic { pick(done < ATTEMPTS && others > 0, 7);
+    others--;
+    select (x : low .. high); x = x * TICK;
+#if OVERWRITES
+    C[i] = most(x, 1);
+#else
+    C[i] = most(C[i] + 1, x);
+#endif
+    touched = most(touched, i + 1);
+    printf("node %d grants %d to another name\n", i + 1, C[i]) }
   od
 }
 #endif
