@@ -187,15 +187,20 @@ func (m *memory) quarantine(now time.Time) (rest time.Duration, why error) {
 	if m.lost.IsZero() {
 		return 0, nil
 	}
-	if rest = m.lost.Add(m.terms.quarantine()).Sub(now); rest > 0 {
-		return rest, m.why
+	return max(0, m.lost.Add(m.terms.quarantine()).Sub(now)), m.why
+}
+
+// voteless is the same, and longer if another node has to be heard of first. Under the mutex.
+func (m *memory) voteless(now time.Time) (rest time.Duration, why error) {
+	if rest, why = m.quarantine(now); rest > 0 || m.emptied.IsZero() {
+		return rest, why
 	}
-	if rest = m.emptied.Add(unheard).Sub(now); rest > 0 && !m.emptied.IsZero() {
+	if longer := m.emptied.Add(unheard).Sub(now); longer > 0 {
 		if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {
-			return rest, silentError(m.terms.nodes[others[0]].name)
+			return longer, silentError{m, m.terms.nodes[others[0]].name}
 		}
 	}
-	return 0, nil
+	return 0, why
 }
 
 // vouches reports whether it counts that the node has handed somebody a lock, and said this
@@ -206,7 +211,7 @@ func (m *memory) vouches(mark string, micros int64, sent time.Time) bool {
 	m.heard(micros, sent, now)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rest, _ := m.quarantine(now)
+	rest, _ := m.voteless(now)
 	return rest == 0 && m.skew == 0 && (mark == m.mark || !m.marked())
 }
 
@@ -253,24 +258,27 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 		}
 	}
 	m.mu.Lock()
-	after, why := m.quarantine(now)
+	after, why := m.voteless(now)
 	skew := m.skew
 	m.mu.Unlock()
-	longer := false
+	longer, vouched := false, false
 	for _, q := range batch {
 		switch r := &q.reply; {
-		case q.op == opInspect && r.outcome == Granted && r.mark == mark:
-			m.terms.vouched(m.node, sent)
+		case r.outcome == Granted && r.mark != "" && r.mark == mark:
+			vouched = true
 		case q.op == opAcquire && r.outcome == Held && before == 0 && after == 0 && skew == 0 && m.marked(): // and its clock was not set back
-			longer = m.terms.shown(m, r.ttl) || longer
+			longer = m.terms.shown(m, r.holder, r.ttl) || longer
 		}
+	}
+	if vouched {
+		m.terms.vouched(m.node, sent)
 	}
 	if longer {
 		m.mu.Lock()
-		after, why = m.quarantine(now)
+		after, why = m.voteless(now)
 		m.mu.Unlock()
 	}
-	if _, silent := why.(silentError); silent {
+	if _, silent := why.(silentError); silent { // the question got lost, or is on its way
 		m.terms.ask(m)
 	}
 	for _, q := range batch {

@@ -13,7 +13,8 @@ func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
 }
 
 // TryAcquire asks the nodes once for the lock. It takes at most
-// Options.NodeTimeout, or until ctx ends.
+// Options.NodeTimeout, or until ctx ends; and twice that where a node has lost its data,
+// and the vote that it has again depends on what another one says.
 //
 // The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
 // also ctx's error if that has ended; nothing is left behind then. Of those who ask in
@@ -29,6 +30,9 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	}
 	c := lk.begins(ctx, "try-acquire", a.name, nil)
 	l, err := lk.attempt(ctx, c, a, 0, nil)
+	if lk.opts.terms.await(ctx, err, lk.nodeTimeout(a.ttl)) {
+		l, err = lk.attempt(ctx, c, a, 0, nil)
+	}
 	for range a.others() {
 		slot := free(err)
 		if slot == 0 {

@@ -419,48 +419,107 @@ func TestNoCounterIsNoGrant(t *testing.T) {
 	wantKeys(t, c, "a copy without a counter", "a", script.Marker)
 }
 
+// join has a server joined by a client that says this of itself.
+func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db string) (mark, before script.Mark, found string) {
+	t.Helper()
+	keys := []string{script.Marker, script.OldMarker}
+	reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, keys, runID, longest, clock, db).Slice()
+	if err != nil || len(reply) != 3 {
+		t.Errorf("join is answered %v, %v", reply, err)
+		return mark, before, ""
+	}
+	mark, ok := script.ParseMark(reply[0].(string))
+	if found = reply[1].(string); !ok || mark.String() != reply[0] {
+		t.Errorf("the marker %q is read as %+v", reply[0], mark)
+	}
+	before, _ = script.ParseMark(found)
+	return mark, before, found
+}
+
 // TestJoin: the marker is this server's, and as old as the first who joined it.
 func TestJoin(t *testing.T) {
 	redistest.NoLeaks(t)
 	server := redistest.Servers(t, 1)
 	c, other := redistest.Clients(t, server)[0], redistest.Clients(t, server)[0]
-	join := func(c *redis.Client, runID string) (mark, before string) {
-		t.Helper()
-		reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, []string{script.Marker}, runID).Slice()
-		if err != nil || len(reply) != 3 {
-			t.Errorf("join is answered %v, %v", reply, err)
-			return "", ""
-		}
-		return reply[0].(string), reply[1].(string)
-	}
 	for _, runID := range []string{"0123456789abcdef0123456789abcdef01234567", ""} { // "": it does not say
 		c.FlushAll(t.Context())
 		born := nodeTime(t, c) / 1000
-		mark, before := join(c, runID)
-		var ms int64
-		if n, err := fmt.Sscanf(mark, runID+":%d", &ms); n != 1 || before != "" || ms < born || ms > nodeTime(t, c)/1000 {
-			t.Errorf("joined at %d, and the marker is %q after %q: %v", born, mark, before, err)
-		}
-		if ttl := c.TTL(t.Context(), script.Marker).Val(); ttl != -1 || c.Get(t.Context(), script.Marker).Val() != mark {
-			t.Errorf("the server has %q for %v", c.Get(t.Context(), script.Marker).Val(), ttl)
+		mark, _, found := join(t, c, runID, 2000, 777, "0")
+		want := script.Mark{RunID: runID, Born: mark.Born, Writer: 777, Longest: 2 * time.Second, DB: "0"}
+		if mark != want || found != "" || mark.Born < born || mark.Born > nodeTime(t, c)/1000 {
+			t.Errorf("joined at %d, and the marker is %v after %q", born, mark, found)
 		}
 		time.Sleep(2 * time.Millisecond) // so that a marker which is made anew is another
-		if again, before := join(other, runID); again != mark || before != mark {
-			t.Errorf("the marker was %q; to the next one it is %q, and was %q", mark, again, before)
+		if again, before, _ := join(t, other, runID, 2000, 9999, "0"); again != mark || before != mark {
+			t.Errorf("the marker was %v; to the next one it is %v, and was %v", mark, again, before)
 		}
 	}
 
-	// Another server's, also one whose name begins the same, is replaced.
-	for _, there := range []string{"you:1", "mee:1", "m:1", "me", ":1", "no marker at all"} {
-		c.Set(t.Context(), script.Marker, there, 0)
-		mark, before := join(c, "me")
-		if before != there || mark == there || len(mark) < len("me:1700000000000") || mark[:3] != "me:" {
-			t.Errorf("over %q: the marker is %q, and was %q", there, mark, before)
-		}
+	// What is there, and what one says who joins; and whether the marker is of now then.
+	now := nodeTime(t, c) / 1000
+	const hour = 3_600_000
+	text := func(born, writer, longest int64, db string) string {
+		return fmt.Sprintf("me:%d:%d:%d:%s", born, writer, longest, db)
 	}
-	c.Set(t.Context(), script.Marker, "me:1", 0)
-	if mark, before := join(c, "me"); mark != "me:1" || before != "me:1" {
-		t.Errorf("the marker of long ago is %q now, and was %q", mark, before)
+	for _, tt := range []struct {
+		name, there, older string
+		longest, clock     int64
+		db                 string
+		born, writer       int64 // born 0: now
+		max                time.Duration
+	}{
+		{"another server's", "you:1:1:5000:", "", 2000, now, "", 0, now, 5 * time.Second}, // it may be its data, and who announced that is there still
+		{"one whose name begins the same", "mee:1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"one whose name is shorter", "m:1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"nobody's", ":1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"what is no marker", "no marker at all", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"one of an earlier version, in the wrong place", "me:1", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"one of long ago", text(1, 1, 0, ""), "", 2000, now, "", 1, 1, 2 * time.Second},
+		{"somebody with longer locks", text(1, 1, 60_000, ""), "", 2000, now, "", 1, 1, time.Minute},
+		{"somebody with shorter locks", text(1, 1, 2000, ""), "", 60_000, now, "", 1, 1, time.Minute},
+		{"one of the future", text(now+hour, now, 5000, ""), "", 2000, now, "", 0, now, 5 * time.Second},
+		{"one of a moment later", text(now+800, now, 0, ""), "", 0, now, "", now + 800, now, 0},
+		{"a writer of the future", text(1, now+hour, 0, ""), "", 0, now, "", 1, now, 0},
+		{"a client of the past", text(1, now, 0, ""), "", 0, -hour, "", 1, -hour, 0},
+		{"a client of the future", text(1, now, 0, ""), "", 0, now + hour, "", 1, now, 0},
+		{"another database's", text(1, 1, 60_000, "1"), "", 2000, now, "0", 0, now, time.Minute},
+		{"a client that does not know its database", text(1, 1, 0, "1"), "", 0, now, "", 1, 1, 0},
+		{"a writer that did not", text(1, 1, 0, ""), "", 0, now, "1", 1, 1, 0},
+		{"one of an earlier version", "", fmt.Sprint("me:", now-hour), 2000, now + 5, "0", now - hour, 0, 2 * time.Second},
+		{"one of an earlier version, of the future", "", fmt.Sprint("me:", now+hour), 0, now, "", 0, now, 0},
+		{"another server's, of an earlier version", "", "you:1", 0, now, "", 0, now, 0},
+		{"a newer one beside it", text(now-5, 1, 0, ""), "me:1", 0, now, "", now - 5, 1, 0},
+		{"another server's beside it", "you:1:1:0:", "me:1", 0, now, "", 0, now, 0},
+	} {
+		c.FlushAll(t.Context())
+		for key, value := range map[string]string{script.Marker: tt.there, script.OldMarker: tt.older} {
+			if value != "" {
+				c.Set(t.Context(), key, value, 0)
+			}
+		}
+		mark, before, found := join(t, c, "me", tt.longest, tt.clock, tt.db)
+		adopted := tt.there == "" && tt.born != 0
+		if adopted { // by the client's clock it is as old as by the node's
+			if age := nodeTime(t, c)/1000 - mark.Born; mark.Writer > tt.clock-hour || mark.Writer < tt.clock-age {
+				t.Errorf("%s: written at %d", tt.name, mark.Writer)
+			}
+			tt.writer = mark.Writer
+		}
+		if tt.born == 0 {
+			if tt.born = mark.Born; mark.Born < now || mark.Born > nodeTime(t, c)/1000 {
+				t.Errorf("%s: the marker is %v", tt.name, mark)
+			}
+		}
+		want := script.Mark{RunID: "me", Born: tt.born, Writer: tt.writer, Longest: tt.max, DB: mark.DB}
+		if ttl := c.TTL(t.Context(), script.Marker).Val(); ttl != -1 || c.Get(t.Context(), script.Marker).Val() != mark.String() {
+			t.Errorf("%s: the server has %q for %v, and says %v", tt.name, c.Get(t.Context(), script.Marker).Val(), ttl, mark)
+		}
+		if mark != want || !adopted && found != tt.there || adopted && before != mark {
+			t.Errorf("%s: the marker is %v after %q, want %v", tt.name, mark, found, want)
+		}
+		if got := c.Get(t.Context(), script.OldMarker).Val(); got != tt.older {
+			t.Errorf("%s: what earlier versions look at is %q, and was %q", tt.name, got, tt.older)
+		}
 	}
 
 	// Where it is not asked for, none is made.
@@ -474,13 +533,16 @@ func TestJoin(t *testing.T) {
 	for range 50 {
 		c.FlushAll(t.Context())
 		var all sync.WaitGroup
-		var marks [8]string
+		var marks [8]script.Mark
 		for i, c := range []*redis.Client{c, other, c, other, c, other, c, other} {
-			all.Go(func() { marks[i], _ = join(c, "me") })
+			all.Go(func() { marks[i], _, _ = join(t, c, "me", int64(1000*i), 1, "") })
 		}
 		all.Wait()
-		if slices.ContainsFunc(marks[:], func(mark string) bool { return mark != marks[0] }) {
-			t.Fatalf("joined at once, and told %q", marks)
+		if slices.ContainsFunc(marks[:], func(mark script.Mark) bool { return !mark.Same(marks[0]) }) {
+			t.Fatalf("joined at once, and told %v", marks)
+		}
+		if mark, _, _ := join(t, c, "me", 0, 1, ""); mark.Longest != 7*time.Second {
+			t.Fatalf("of the TTLs that were announced at once, %v is left", mark.Longest)
 		}
 	}
 }

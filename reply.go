@@ -18,7 +18,7 @@ import (
 func (q *request) read(value any, err error) {
 	q.reply = parse(q.op, value, err)
 	if q.reply.fence == asProposed {
-		q.reply.fence = q.number
+		q.reply.fence, q.reply.mark = q.number, q.mark // it granted just now, so that is the marker
 	}
 }
 

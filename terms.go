@@ -1,12 +1,16 @@
 package redlock
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/seam"
 )
 
 // A quarantine must outlast every lock that the node may have forgotten, also those of
@@ -27,8 +31,7 @@ import (
 // node has no vote for at least a minute (unheard). What is left is in docs/safety.md.
 //
 // Each client announces what it has heard, not only its own: so it is there again before
-// all nodes have been replaced one by one. What a refusal shows is not announced. It may be
-// anybody's key.
+// all nodes have been replaced one by one. What a refusal shows (shown) is not announced.
 type terms struct {
 	opts    Options
 	longest atomic.Int64 // TTL that anybody uses, as far as we know
@@ -38,8 +41,14 @@ type terms struct {
 	announced time.Duration          // the longest that was, by us or others
 	told      map[time.Duration]bool // what a warning was given of
 	nodes     []*memory
-	heard     []time.Time // when the node was last asked what is announced there, and said so
-	lanes     []*node     // nil: not yet
+	lanes     []*node // nil: not yet
+
+	// By node, when a request left in answer to which it has last shown its marker, since
+	// the beginning.
+	began     time.Time
+	heard     []atomic.Int64
+	listening atomic.Int32
+	listeners map[chan struct{}]struct{} // told when one is heard of
 }
 
 const (
@@ -53,7 +62,7 @@ const (
 )
 
 func newTerms(n int, o *Options) *terms {
-	t := &terms{opts: *o, told: make(map[time.Duration]bool), nodes: make([]*memory, n), heard: make([]time.Time, n)}
+	t := &terms{opts: *o, told: make(map[time.Duration]bool), listeners: make(map[chan struct{}]struct{}), nodes: make([]*memory, n), began: o.Clock.Now(), heard: make([]atomic.Int64, n)}
 	t.announced = o.MaxTTL
 	t.set(o.MaxTTL)
 	return t
@@ -92,10 +101,11 @@ func (t *terms) hear(m *memory, before, now time.Duration, sent time.Time) {
 }
 
 // shown takes in that a lock at a node has so long to live, and reports whether quarantines
-// are longer now. One that is renewed in time always has two thirds of its TTL.
-func (t *terms) shown(m *memory, rest time.Duration) bool {
+// are longer now. One that is renewed in time always has two thirds of its TTL. What another
+// library, or nobody's lock, shows is not acted on: it may be anything.
+func (t *terms) shown(m *memory, token string, rest time.Duration) bool {
 	longest := time.Duration(t.longest.Load())
-	if rest <= longest+t.opts.drift(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
+	if t.opts.foreign(token) || rest <= longest+t.opts.drift(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
 		return false
 	}
 	t.opts.Hooks.warning(fmt.Errorf("redlock: node %s: a lock there lives for another %v, and our MaxTTL (Options.MaxTTL) is %v: every quarantine goes by half as much again now; give all programs the same", m.name, rest.Round(time.Millisecond), t.opts.MaxTTL))
@@ -121,22 +131,30 @@ func (t *terms) raise(longest time.Duration) bool {
 	return true
 }
 
-// vouched notes that a node has told us its marker, of which we know what it says, in answer
+// vouched notes that a node has shown its marker, of which we know what it says, in answer
 // to a request that left then.
 func (t *terms) vouched(node int, sent time.Time) {
+	at, now := &t.heard[node], int64(sent.Sub(t.began))
+	for before := at.Load(); now > before && !at.CompareAndSwap(before, now); {
+		before = at.Load()
+	}
+	if t.listening.Load() == 0 {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if sent.After(t.heard[node]) {
-		t.heard[node] = sent
+	for news := range t.listeners {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
 	}
 }
 
 // silent gives the nodes, but for one, that have not been heard of since a time.
 func (t *terms) silent(node int, since time.Time) (others []int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i, at := range t.heard {
-		if i != node && !at.After(since) {
+	for i := range t.heard {
+		if i != node && t.heard[i].Load() < int64(since.Sub(t.began)) {
 			others = append(others, i)
 		}
 	}
@@ -175,8 +193,70 @@ func (t *terms) ask(m *memory) {
 
 // A silentError is why a node has no vote that has lost its data longer ago than a
 // quarantine: another one, which may know of longer TTLs, has not been heard of since.
-type silentError string
+type silentError struct {
+	node  *memory
+	other string
+}
 
 func (e silentError) Error() string {
-	return fmt.Sprintf("it is new, or has lost its data, and %s, where longer TTLs may have been announced, has not been heard of since", string(e))
+	return fmt.Sprintf("it is new, or has lost its data, and %s, where longer TTLs may have been announced, has not been heard of since", e.other)
+}
+
+// await waits until a node that had no vote for that has one, if it may come to that, and
+// reports whether it has. Somebody who asks after a long time hears of all nodes at once, also
+// of one that lost its data meanwhile, and for others has had a vote again for long: whether
+// it has one is decided by the answers of the others, which may come a moment later.
+func (t *terms) await(ctx context.Context, err error, limit time.Duration) bool {
+	var why *QuorumError
+	if !errors.As(err, &why) {
+		return false
+	}
+	var waits []*memory
+	for _, n := range why.Nodes() {
+		if silent, is := n.Err.(silentError); is {
+			waits = append(waits, silent.node)
+		}
+	}
+	if len(waits) == 0 {
+		return false
+	}
+	news := make(chan struct{}, 1)
+	t.mu.Lock()
+	t.listeners[news] = struct{}{}
+	t.listening.Add(1)
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		delete(t.listeners, news)
+		t.listening.Add(-1)
+		t.mu.Unlock()
+	}()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		away := 0
+		for _, m := range waits {
+			m.mu.Lock()
+			rest, _ := m.voteless(m.now())
+			since := m.emptied
+			m.mu.Unlock()
+			if rest == 0 {
+				return true
+			}
+			if slices.ContainsFunc(t.silent(m.node, since), func(i int) bool { return t.lanes[i].away() != nil }) {
+				away++
+			}
+		}
+		if away == len(waits) {
+			return false
+		}
+		select {
+		case <-news:
+			t.opts.host.Woke(seam.Caller, why.token, -1)
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
 }

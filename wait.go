@@ -168,13 +168,16 @@ func (e *QuorumError) patience(try int, ttl time.Duration, o *Options) time.Dura
 // foreign reports whether a client that is no redlock has the lock somewhere: one whose
 // token is not like ours.
 func (e *QuorumError) foreign(o *Options) bool {
+	return slices.ContainsFunc(e.Nodes(), func(err *NodeError) bool { return err.Outcome == Held && o.foreign(err.Holder) })
+}
+
+// foreign reports whether a token is not like ours.
+func (o *Options) foreign(token string) bool {
 	if o.host != (seam.Chance{}) {
 		return false
 	}
-	return slices.ContainsFunc(e.Nodes(), func(err *NodeError) bool {
-		token, _, _ := strings.Cut(err.Holder, ".") // what was handed over has more (hand.go)
-		return err.Outcome == Held && uuid.Validate(token) != nil
-	})
+	token, _, _ = strings.Cut(token, ".") // what was handed over has more (hand.go)
+	return uuid.Validate(token) != nil
 }
 
 // split reports whether nobody can have a quorum.
@@ -225,7 +228,8 @@ func (e *QuorumError) freeIn() time.Duration {
 func (e *QuorumError) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, err := range e.Nodes() {
-		if err.Outcome == Quarantined {
+		_, silent := err.Err.(silentError) // it may vote as soon as another node has been heard of
+		if err.Outcome == Quarantined && !silent {
 			rest = append(rest, err.TTL)
 		}
 	}
