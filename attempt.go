@@ -59,7 +59,7 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	l.course = c
 	sent := lk.opts.Clock.Now()
 	if l.by = w; w != nil {
-		l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.begin(sent)
+		l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.begin(sent, l.token)
 		l.reached = w.reached
 	}
 	r := lk.newRound(opAcquire, l, nil)

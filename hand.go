@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/ways"
 )
@@ -20,6 +21,12 @@ import (
 //     earlier one can take it away, and what is handed over for an earlier one is not
 //     counted. The next attempt takes over what was handed to the one before it
 //     (acquire.lua), which counts for nothing from then on.
+//   - Token and message have a nonce that the attempt left in the node's queue, its own token.
+//     So a message is true that has it: whoever may publish, and cannot read the queue, does
+//     not know it, nor does one who has heard the messages for other attempts.
+//   - It counts if it was heard over a subscription that stood when the attempt was sent. A
+//     virtual machine that was copied goes on twice, in the same attempt; but one of the two at
+//     most has the connections that there were, and from their next attempts on they differ.
 //   - A node had a vote when it refused, and still has one, going by its marker and its time
 //     in the message (memory.vouches); and the script is for one server process.
 //   - It keeps the token for as long as the waiter's lease counts there, which began after
@@ -45,29 +52,67 @@ const (
 	grace = 8 * time.Millisecond
 )
 
+// longest is that of a message that is read: two names of processes, some numbers and a
+// marker are less than half of it. Anybody may publish anything.
+const longest = 1024
+
+// A node bends a number to within clamp of its time, unless its counter is further ahead. That
+// goes by the clocks of other nodes with a vote; where they differ by more than farAhead from
+// one that has a vote, the waiter has the lock with its next attempt.
+const farAhead = time.Hour
+
 // A handing is a node's word that it has handed the lock to a waiter.
 type handing struct {
-	waiter            string
-	try, number, time int64
-	mark              string
+	waiter       string
+	try          int64
+	nonce        string
+	number, time int64
+	mark         string
 }
 
-// parseHanding reads what release_usual.lua sends.
+// parseHanding reads what release_usual.lua sends. It refuses numbers that the script does not
+// send: no time, and one that is far from the time.
 func parseHanding(message string) (h handing, ok bool) {
+	if len(message) > longest {
+		return handing{}, false
+	}
 	part := strings.Split(message, " ")
 	if len(part) != 6 {
 		return handing{}, false
 	}
-	numbers := [4]int64{}
+	try, nonce, ok := queue.ParseAttempt(part[1])
+	if !ok {
+		return handing{}, false
+	}
+	numbers := [3]int64{}
 	for i := range numbers {
-		n, err := strconv.ParseInt(part[1+i], 10, 64)
-		if err != nil || n < 0 {
+		n, err := strconv.ParseInt(part[2+i], 10, 64)
+		if err != nil || n < 0 || n >= maxFence {
 			return handing{}, false
 		}
 		numbers[i] = n
 	}
-	h = handing{part[0], numbers[0], numbers[1], numbers[2]*1e6 + numbers[3], part[5]}
-	return h, h.number > 0 && h.number < maxFence
+	number, seconds, micros := numbers[0], numbers[1], numbers[2]
+	if seconds >= maxFence/1_000_000 || micros >= 1_000_000 {
+		return handing{}, false
+	}
+	h = handing{part[0], try, nonce, number, seconds*1_000_000 + micros, part[5]}
+	return h, number > 0 && number >= h.time-clamp.Microseconds() && number <= h.time+farAhead.Microseconds()
+}
+
+// parseCall reads what wake in queue.lua sends: who is called, and for which slot; 0: for none.
+// What is no message of ours calls, too, if it begins with a name: to call is to have somebody
+// ask, and whoever was handed the lock with a number that is refused has it by asking.
+func parseCall(message string) (name string, slot int64) {
+	if len(message) > longest {
+		return "", 0
+	}
+	name, number, _ := strings.Cut(message, " ")
+	slot, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || slot < 0 {
+		slot = 0
+	}
+	return name, slot
 }
 
 // handable reports whether the lock can be handed over: it is one key, held alone, and a
@@ -85,22 +130,36 @@ func (w *waiter) tried() int64 {
 	return w.try
 }
 
-// take takes in that a node has handed over the lock.
-func (w *waiter) take(n *node, h handing) {
+// take takes in that a node has handed over the lock, heard over a subscription that began
+// then.
+func (w *waiter) take(n *node, h handing, began time.Time) {
 	w.mu.Lock()
-	asked, current := w.asked, h.try == w.try
+	asked, current := w.asked, w.isFor(h)
 	w.mu.Unlock()
-	if !current || !n.vouches(h.mark, h.time, asked) {
+	if !current {
+		return
+	}
+	if began.After(asked) {
+		w.hear(n.index, 0) // the next attempt takes it over
+		return
+	}
+	if !n.vouches(h.mark, h.time, asked) {
 		return
 	}
 	w.mu.Lock()
-	if h.try == w.try {
+	news := w.isFor(h) && w.nodes[n.index].handed == 0
+	if news {
 		w.nodes[n.index].handed = h.number
 		w.vouch(n.index)
 	}
 	w.mu.Unlock()
-	w.call()
+	if news {
+		w.call()
+	}
 }
+
+// isFor reports whether the lock was handed over for the last attempt. Under the mutex.
+func (w *waiter) isFor(h handing) bool { return h.try == w.try && h.nonce == w.nonce }
 
 // vouch has a node count for the lock that the waiter has been handed meanwhile, if it hands
 // it over, too. Under the mutex.
@@ -137,7 +196,7 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 		w.mu.Unlock()
 		return nil
 	}
-	l := lk.newLock(a, 0, w.name+"."+strconv.FormatInt(w.try, 10))
+	l := lk.newLock(a, 0, queue.Token(w.name, w.try, w.nonce))
 	l.as, l.handed, l.fence = as, true, number
 	l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.try
 	asked := w.asked

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net"
 	"slices"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -22,24 +20,23 @@ type ear struct {
 // run listens, and begins again when the connection breaks. Whoever was refused by the
 // node before it listens may have missed his call: he takes the beginning for one.
 func (e *ear) run(ctx context.Context, channel string) {
+	var began time.Time
 	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
 		begun := func() {
-			pause = minProbe
-			for _, w := range e.waiting("") {
+			pause, began = minProbe, e.hall.locker.opts.Clock.Now()
+			for _, w := range e.waiting() {
 				w.hear(e.node.index, 0)
 			}
 		}
 		heard := func(message string) {
 			if h, ok := parseHanding(message); ok {
-				for _, w := range e.waiting(h.waiter) {
-					w.take(e.node, h)
+				if w := e.waiter(h.waiter); w != nil {
+					w.take(e.node, h, began)
 				}
-				return
-			}
-			name, slot, _ := strings.Cut(message, " ")
-			number, _ := strconv.ParseInt(slot, 10, 64) // none: 0
-			for _, w := range e.waiting(name) {
-				w.hear(e.node.index, number)
+			} else if name, slot := parseCall(message); name != "" {
+				if w := e.waiter(name); w != nil {
+					w.hear(e.node.index, slot)
+				}
 			}
 		}
 		_ = e.node.ear().hear(ctx, channel, begun, heard) // the lane says what is the matter with the node
@@ -56,17 +53,19 @@ func (e *ear) run(ctx context.Context, channel string) {
 	}
 }
 
-// waiting gives those who listen: the one with a name, or all.
-func (e *ear) waiting(name string) (all []*waiter) {
+// waiter gives the one who listens that has this name; nil: nobody.
+func (e *ear) waiter(name string) *waiter {
 	h := e.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if name != "" {
-		if w := h.voices[name]; w != nil {
-			all = append(all, w)
-		}
-		return all
-	}
+	return h.voices[name]
+}
+
+// waiting gives those who listen.
+func (e *ear) waiting() (all []*waiter) {
+	h := e.hall
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, w := range h.voices {
 		all = append(all, w)
 	}

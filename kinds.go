@@ -246,11 +246,14 @@ func (a *acquisition) reads() bool {
 }
 
 // others is how many slots there are but for one.
-func (a *acquisition) others() int {
+func (a *acquisition) others() int { return int(max(0, a.most()-1)) }
+
+// most is how many slots there are; 0: it is not about slots.
+func (a *acquisition) most() int64 {
 	if a.slots == nil {
 		return 0
 	}
-	return *a.slots - 1
+	return int64(*a.slots)
 }
 
 // free is a slot that most nodes have said is free when they refused another one; 0: none.

@@ -88,6 +88,7 @@ type waiter struct {
 	mu    sync.Mutex
 	nodes []standing
 	try   int64     // how many attempts it has made
+	nonce string    // the last one's, which is its token
 	asked time.Time // when the last one left
 	slot  int64     // that he was called for; 0: none
 	held  bool      // it has the lock
@@ -245,7 +246,7 @@ func (h *hall) close() {
 }
 
 // begin is before an attempt: what was heard before is no news for the next one.
-func (w *waiter) begin(sent time.Time) (try int64) {
+func (w *waiter) begin(sent time.Time, token string) (try int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -255,7 +256,7 @@ func (w *waiter) begin(sent time.Time) (try int64) {
 	w.done = false
 	clear(w.nodes)
 	w.try++
-	w.asked = sent
+	w.nonce, w.asked = token, sent
 	return w.tried()
 }
 
@@ -286,15 +287,20 @@ func (w *waiter) told(i int, try int64, o Outcome) {
 	w.call()
 }
 
-// hear takes in that the lock may be free at a node, or this slot of it.
+// hear takes in that the lock may be free at a node, or this slot of it, if it is one of those
+// that the waiter may have. What it has heard already wakes nobody: a flood of calls must not
+// put off the attempt that the first one leads to (rest).
 func (w *waiter) hear(i int, slot int64) {
 	w.mu.Lock()
+	news := !w.nodes[i].heard
 	w.nodes[i].heard = true
-	if slot > 0 {
+	if slot > 0 && slot <= w.want.most() {
 		w.slot = slot
 	}
 	w.mu.Unlock()
-	w.call()
+	if news {
+		w.call()
+	}
 }
 
 // calledFor is the slot that the waiter was called for since he last asked; 0: none.

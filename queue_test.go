@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -372,8 +373,10 @@ func TestEarlierAttempt(t *testing.T) {
 		}
 		w, now := lk.hall.enter(a), time.Now()
 		defer lk.hall.leave(w)
-		hand := func(try int64) { w.take(lk.nodes[0], handing{w.name, try, 17, now.UnixMicro(), ""}) }
-		first, second := w.begin(now), w.begin(now)
+		hand := func(try int64) {
+			w.take(lk.nodes[0], handing{w.name, try, fmt.Sprint("nonce", try), 17, now.UnixMicro(), ""}, now)
+		}
+		first, second := w.begin(now, "nonce1"), w.begin(now, "nonce2")
 		if first != 1 || second != 2 {
 			t.Fatal(first, second)
 		}
@@ -392,7 +395,7 @@ func TestEarlierAttempt(t *testing.T) {
 		}
 		for i := range ms {
 			w.told(i, second, Held)
-			w.take(lk.nodes[i], handing{w.name, second, 17, now.UnixMicro(), ""})
+			w.take(lk.nodes[i], handing{w.name, second, "nonce2", 17, now.UnixMicro(), ""}, now)
 		}
 		w.quit(false)
 		if l := w.accept(t.Context(), "late"); l != nil {
@@ -402,14 +405,65 @@ func TestEarlierAttempt(t *testing.T) {
 }
 
 func TestParseHanding(t *testing.T) {
-	for message, want := range map[string]handing{
-		"p.1 2 17 1795302682 513500 id:5": {"p.1", 2, 17, 1795302682513500, "id:5"},
-		"p.1 2 17 1795302682 513500 ":     {"p.1", 2, 17, 1795302682513500, ""},
-		"p.1":                             {}, "p.1 3": {}, "": {}, "p.1 2 17 1795302682 513500": {}, "p.1 2 17 1 1 id:5 more": {},
-		"p.1 2 0 1 1 id:5": {}, "p.1 2 -1 1 1 id:5": {}, "p.1 2 9007199254740992 1 1 id:5": {}, "p.1 x 17 1 1 id:5": {},
-	} {
+	const seconds, micros = "1795302682 513500", int64(1795302682513500)
+	true1 := handing{"p.1", 2, "n.1", micros, micros, "id:5"}
+	numbered := func(number int64) (string, handing) {
+		h := true1
+		h.number = number
+		return fmt.Sprintf("p.1 2.n.1 %d %s id:5", number, seconds), h
+	}
+	all := map[string]handing{
+		"p.1 2.n.1 1795302682513500 1795302682 513500 id:5": true1,
+		"p.1 2.n.1 1795302682513500 1795302682 513500 ":     {"p.1", 2, "n.1", micros, micros, ""},
+		"p.1": {}, "p.1 3": {}, "": {}, " ": {}, "      ": {}, "p.1 2.n 17 1795302682 513500": {}, "p.1 2.n.1 1795302682513500 1795302682 513500 id:5 more": {},
+		"p.1 2 1795302682513500 1795302682 513500 id:5":                                {}, // of an older version
+		"p.1 2. 1795302682513500 1795302682 513500 id:5":                               {},
+		"p.1 x.n 1795302682513500 1795302682 513500 id:5":                              {},
+		"p.1 -1.n 1795302682513500 1795302682 513500 id:5":                             {},
+		"p.1 2.n.1 0 0 1 id:5":                                                         {},
+		"p.1 2.n.1 -1 0 1 id:5":                                                        {},
+		"p.1 2.n.1 1 9223372036854775807 1 id:5":                                       {},
+		"p.1 2.n.1 1795302682513500 1795302681 1513500 id:5":                           {},
+		"p.1 2.n.1 1795302682513500 -1795302682 513500 id:5":                           {},
+		"p.1 2.n.1 1795302682513500 1795302682 513500 " + strings.Repeat("i", longest): {},
+	}
+	for off, ok := range map[int64]bool{0: true, -500_000: true, -500_001: false, 3_600_000_000: true, 3_600_000_001: false, maxFence - micros - 1: false, 1 - micros: false} {
+		message, h := numbered(micros + off)
+		if !ok {
+			h = handing{}
+		}
+		all[message] = h
+	}
+	for message, want := range all {
 		if h, ok := parseHanding(message); ok != (want != handing{}) || ok && h != want {
 			t.Errorf("%q: %+v, %v", message, h, ok)
 		}
 	}
+}
+
+// FuzzParseHanding: whatever is published, what is read of it is within what the script can
+// have sent, and says the same when it is written again.
+func FuzzParseHanding(f *testing.F) {
+	for _, message := range []string{
+		"p.1 2.n.1 1795302682513500 1795302682 513500 id:5", "p.1", "p.1 3", "", " ", "p.1 2 17 1 1 ", "p.1 +2.n 01 0 1 ",
+		"p.1 2.n 9007199254740991 9007199254 740991 id", "p.1 9223372036854775808.n 1 0 1 id", "\x00 1.\xff 1 0 1 \n", strings.Repeat(" ", 2000),
+	} {
+		f.Add(message)
+	}
+	f.Fuzz(func(t *testing.T, message string) {
+		if name, slot := parseCall(message); len(name) > longest || slot < 0 {
+			t.Errorf("%q calls %q for %d", message, name, slot)
+		}
+		h, ok := parseHanding(message)
+		if !ok {
+			return
+		}
+		if len(message) > longest || h.nonce == "" || h.try < 0 || h.number <= 0 || h.number >= maxFence || h.time < 0 || h.number < h.time-500_000 || h.number-h.time > 3_600_000_000 {
+			t.Errorf("%q is believed: %+v", message, h)
+		}
+		again := fmt.Sprintf("%s %d.%s %d %d %d %s", h.waiter, h.try, h.nonce, h.number, h.time/1e6, h.time%1e6, h.mark)
+		if other, ok := parseHanding(again); !ok || other != h {
+			t.Errorf("%q is read as %+v, %v", again, other, ok)
+		}
+	})
 }

@@ -75,6 +75,7 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 	lk.hall.speaks(w)
 	var last *QuorumError
 	slot, again := int64(0), a.others()
+	calls := 0 // that have led to an attempt in vain, one after another
 	for try := 0; ; try++ {
 		sent := lk.opts.Clock.Now()
 		l, err := lk.attempt(ctx, w.course, a, slot, w)
@@ -104,7 +105,14 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 			w.quit(false)
 		}
 		w.course.wait(why)
-		cause := w.rest(ctx, why, why.patience(try, a.ttl, &lk.opts), elapsed(sent, lk.opts.Clock.Now()))
+		patience, hold := why.patience(try, a.ttl, &lk.opts), time.Duration(0)
+		if calls >= manyCalls {
+			hold = pause(calls-manyCalls, a.ttl, lk.opts.host.Jitter())
+		}
+		called, cause := w.rest(ctx, why, patience, hold, elapsed(sent, lk.opts.Clock.Now()))
+		if calls++; !called {
+			calls = 0
+		}
 		lk.opts.host.Woke(seam.Caller, why.token, -1)
 		if cause != nil {
 			why.Cause = cause
@@ -117,34 +125,40 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 	}
 }
 
+// manyCalls is after how many attempts in a row that came of calls, and were in vain, the next
+// call is not obeyed at once. One is the rule among ours; but anybody may publish.
+const manyCalls = 8
+
 // rest returns when it is time for another attempt, or no attempt is needed any more: the
-// nodes have said so, or this much time is over. A round takes as long as the last one
-// took. Where it is not that others have the lock, no call helps.
-func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, round time.Duration) (cause error) {
-	timer := time.NewTimer(patience)
+// nodes have said so (called), or this much time is over. A call is obeyed after hold at the
+// soonest. A round takes as long as the last one took. Where it is not that others have the
+// lock, no call helps.
+func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, hold, round time.Duration) (called bool, cause error) {
+	timer, begin := time.NewTimer(patience), time.Now()
 	defer timer.Stop()
 	for {
 		switch enough, all, mine := w.chance(); {
 		case why.Kind != ErrHeld:
 		case mine >= why.Need:
-			return nil
-		case enough && all:
-			return nil
+			return true, nil
+		case enough && all && hold == 0:
+			return true, nil
 		case enough:
 			// A release reaches the nodes one after another: the rest are about to say
 			// so, too, and nodes that have not been released would refuse.
-			timer.Reset(min(round/2, patience))
+			called = true
+			timer.Reset(min(max(round/2, hold-time.Since(begin)), patience))
 		case mine > 0:
 			timer.Reset(min(grace, patience))
 		}
 		select {
 		case <-w.wake:
 		case <-timer.C:
-			return nil
+			return called, nil
 		case <-ctx.Done():
-			return ended(ctx)
+			return called, ended(ctx)
 		case <-w.hall.locker.closing:
-			return ErrClosed
+			return called, ErrClosed
 		}
 	}
 }

@@ -63,7 +63,7 @@ func (s step) now(now time.Time, last int64, holder string) step {
 	case s.call.Op != seam.Leave:
 		s.call.Token = holder
 	case strings.HasPrefix(holder, "process."):
-		s.call.Waiter = queue.Process(holder)
+		s.call.Waiter = strings.Join(strings.SplitN(holder, ".", 3)[:2], ".")
 	}
 	switch {
 	case s.call.Op == seam.Raise:
@@ -222,7 +222,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		if shape.ways == "x" && s.call.Op < seam.Inspect {
 			s.theirs = s.call.Op != seam.Acquire && rng.IntN(2) == 0
 			if name, _ := waiter(rng, kind); s.call.Op != seam.Acquire && rng.IntN(10) == 0 {
-				s.call.Token, s.theirs = name+".9", false // perhaps it was his
+				s.call.Token, s.theirs = queue.Token(name, 9, pick(rng, "token.0.0", "token.1.1")), false // perhaps it was his
 			}
 		}
 		switch rng.IntN(40) {
@@ -348,7 +348,7 @@ func stories(virtual bool) (all [][]step) {
 		return s
 	}
 	give := hand(mine)
-	const his = "process.1.9" // what the first is handed
+	const his = "process.1.9.token.2" // what the first is handed
 	dead, shared, below := first, first, acquire
 	dead.call.Lease, shared.call.Ways = 30*time.Second, "s"
 	below.call.Keys, below.call.Ways = []string{"a", "a/b"}, "wx"
@@ -401,7 +401,7 @@ func stories(virtual bool) (all [][]step) {
 		{listen, acquire, first, second, third, give, at(9, leave(1)), look, second, look, heard},
 		{listen, acquire, first, second, give, at(10, leave(1)), look, at(10, leave(1)), heard},
 		{listen, acquire, first, second, give, at(8, leave(1)), look, leave(1), look, heard},
-		{listen, acquire, first, second, third, give, hand(his), look, call(seam.Release, "process.2.9"), third, look, heard},
+		{listen, acquire, first, second, third, give, hand(his), look, call(seam.Release, "process.2.9.token.2"), third, look, heard},
 		{listen, acquire, at(0, as(another, 1)), second, give, look, heard},
 		{listen, acquire, dead, second, third, give, look, heard},
 		{listen, acquire, first, second, release, look, heard},
@@ -412,6 +412,18 @@ func stories(virtual bool) (all [][]step) {
 		{listen, acquire, first, second, give, yield, look, heard},
 		{listen, acquire, first, flush, join, acquire, second, give, look, flush, second, heard},
 	}
+	// More readers wait than are let go together.
+	crowd := []step{listen, acquire}
+	reader := func(n int) step {
+		s := as(call(seam.Acquire, fmt.Sprint("token.r", n)), n)
+		s.call.Ways, s.call.TTL = "s", time.Hour
+		return s
+	}
+	for n := range queue.Window + 3 {
+		crowd = append(crowd, reader(n))
+	}
+	crowd = append(crowd, release, heard, listen, reader(queue.Window+1), reader(7), reader(queue.Window+1), reader(queue.Window), reader(200), look, heard)
+	all = append(all, crowd)
 	ours.call.Token = his
 	all = append(all, []step{listen, acquire, first, second, release, ours, look, hand(his), look, heard}, // the first was there before
 		[]step{listen, acquire, first, release, ours, look, hand(his), look, heard})

@@ -402,7 +402,7 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 		s.call.Lease, s.call.Owner, s.latest = 3*time.Second, "somebody", time.Minute
 		return s
 	}
-	const his = "process.1.9" // what the first is handed
+	const his = "process.1.9.token.2" // what the first is handed
 	for _, trouble := range []struct {
 		name       string
 		begin, end func(*model.Node)

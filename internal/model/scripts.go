@@ -213,8 +213,10 @@ func (n *Node) acquire(c *seam.Call) (any, error) {
 	}
 	for i, key := range c.Keys {
 		n.hold(key, c.Ways[i], c.Token, c.TTL)
-		if c.Ticket > 0 && !handed {
-			n.queue(key).Leave(c.Waiter, c.Ticket)
+		if c.Ticket > 0 && !handed && n.queue(key).Leave(c.Waiter, c.Ticket) {
+			if next := n.queue(key).Follows(now, c.Ways[i]); next != nil {
+				n.publish(next.Waiter, next.Waiter)
+			}
 		}
 	}
 	if c.Slots > 0 {

@@ -47,7 +47,7 @@ func (n *Node) enter(c *seam.Call) error {
 			case n.readOnly, n.full && !wrote:
 				continue
 			}
-			n.queue(key).Enter(queue.Entry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Way: c.Ways[i], Try: c.Try, Owner: c.Owner})
+			n.queue(key).Enter(queue.Entry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Way: c.Ways[i], Try: c.Try, Nonce: c.Token, Owner: c.Owner})
 			n.queues[key].expires = n.now() + time.Minute
 		}
 	}
@@ -132,7 +132,7 @@ func (n *Node) hand(c *seam.Call) bool {
 	number := max(min(max(c.Fence, now-clamp), now+clamp), max(n.counts[fence(key)], n.counts[below(key)])+1)
 	n.count(fence(key), number)
 	delete(n.keys, key)
-	if n.publish(e.Waiter, fmt.Sprintf("%s %d %d %d %d %s", e.Waiter, e.Try, number, now/1e6, now%1e6, n.marker)) {
+	if n.publish(e.Waiter, fmt.Sprintf("%s %d.%s %d %d %d %s", e.Waiter, e.Try, e.Nonce, number, now/1e6, now%1e6, n.marker)) {
 		n.hold(key, ways.Alone, e.Token(), time.Duration(e.Deadline-now/1000)*time.Millisecond)
 		q.Leave(e.Waiter, e.Ticket)
 	}
@@ -143,8 +143,8 @@ func (n *Node) hand(c *seam.Call) bool {
 // was not. Under the mutex.
 func (n *Node) handed(c *seam.Call) (try int64) {
 	e, _ := n.lookup(c.Keys[0])
-	if number, ok := strings.CutPrefix(e.token, c.Waiter+"."); ok && c.Try > 0 && len(c.Keys) == 1 {
-		try, _ = strconv.ParseInt(number, 10, 64)
+	if c.Try > 0 && len(c.Keys) == 1 {
+		try, _ = queue.HandedTo(c.Waiter, e.token)
 	}
 	return try
 }
@@ -168,6 +168,7 @@ type ear struct {
 	channel string
 	pushed  int
 	last    time.Time // when the last message arrives: none overtakes another, or comes with it
+	under   []string  // the messages on their way, in order
 	inbox   []string
 	news    chan struct{}
 	broken  bool
@@ -184,6 +185,7 @@ func (e *ear) signal() {
 func (e *ear) push(message string) {
 	n := e.link.node
 	e.pushed++
+	e.under = append(e.under, message)
 	_, back := n.latency(e.link.seed.For("push").Of(e.pushed))
 	e.last = e.last.Add(1)
 	if at := time.Now().Add(back); at.After(e.last) {
@@ -192,7 +194,7 @@ func (e *ear) push(message string) {
 	time.AfterFunc(time.Until(e.last), func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		e.inbox = append(e.inbox, message)
+		e.inbox, e.under = append(e.inbox, e.under[0]), e.under[1:] // outside of a bubble, timers overtake each other
 		if !n.cut[replies] {
 			e.signal()
 		}

@@ -22,6 +22,7 @@ type Entry struct {
 	Deadline int64 // it counts until then, in milliseconds of the node's time
 	Way      ways.Way
 	Try      int64  // the attempt that it can be handed the lock for; 0: it cannot
+	Nonce    string // that attempt's: who knows it has seen the queue, or is the waiter
 	Owner    string // what it is called
 }
 
@@ -29,11 +30,16 @@ type Entry struct {
 // would count for longer is from before the node's clock was set back.
 const MaxLease = 3000
 
+// Window is how many of those who are alive count: with so many before it, a waiter is not
+// let in, whatever they wait for. Else n readers who wait would cost a node n² looks.
+const Window = 100
+
 func (e *Entry) String() string {
-	return fmt.Sprintf("%s %d %c%d %s", e.Waiter, e.Deadline, e.Way, e.Try, e.Owner)
+	return fmt.Sprintf("%s %d %c0 +%d.%s %s", e.Waiter, e.Deadline, e.Way, e.Try, e.Nonce, e.Owner)
 }
 
-// Parse reads a member of the sorted set and its score.
+// Parse reads a member of the sorted set and its score. That of a waiter of an older version
+// has no nonce: it cannot be handed the lock.
 func Parse(member, score string) (e Entry, ok bool) {
 	part := strings.SplitN(member, " ", 4)
 	ticket, err := strconv.ParseFloat(score, 64)
@@ -41,12 +47,41 @@ func Parse(member, score string) (e Entry, ok bool) {
 		return Entry{}, false
 	}
 	deadline, err := strconv.ParseInt(part[1], 10, 64)
-	try, err2 := strconv.ParseInt(part[2][1:], 10, 64)
-	return Entry{part[0], int64(ticket), deadline, part[2][0], try, part[3]}, err == nil && err2 == nil
+	_, err2 := strconv.ParseInt(part[2][1:], 10, 64)
+	e = Entry{Waiter: part[0], Ticket: int64(ticket), Deadline: deadline, Way: part[2][0], Owner: part[3]}
+	handed, owner, some := strings.Cut(part[3], " ")
+	if attempt, is := strings.CutPrefix(handed, "+"); is && some {
+		if try, nonce, ok := ParseAttempt(attempt); ok {
+			e.Try, e.Nonce, e.Owner = try, nonce, owner
+		}
+	}
+	return e, err == nil && err2 == nil
+}
+
+// ParseAttempt reads which attempt of a waiter's something is for, TRY.NONCE.
+func ParseAttempt(text string) (try int64, nonce string, ok bool) {
+	number, nonce, ok := strings.Cut(text, ".")
+	try, err := strconv.ParseInt(number, 10, 64)
+	return try, nonce, ok && err == nil && try >= 0 && nonce != ""
 }
 
 // Token is what the node has the lock held by when it is handed to the waiter.
-func (e *Entry) Token() string { return fmt.Sprintf("%s.%d", e.Waiter, e.Try) }
+func (e *Entry) Token() string { return Token(e.Waiter, e.Try, e.Nonce) }
+
+// Token is that of a lock that was handed to a waiter for an attempt.
+func Token(waiter string, try int64, nonce string) string {
+	return fmt.Sprintf("%s.%d.%s", waiter, try, nonce)
+}
+
+// HandedTo is the attempt for which a waiter was handed the lock that is held by this token.
+func HandedTo(waiter, token string) (try int64, ok bool) {
+	attempt, ok := strings.CutPrefix(token, waiter+".")
+	if !ok {
+		return 0, false
+	}
+	try, _, ok = ParseAttempt(attempt)
+	return try, ok
+}
 
 // rest is for how many milliseconds yet the entry counts, at a time in microseconds; 0:
 // it does not.
@@ -94,12 +129,21 @@ func (q *Queue) Admits(now, ticket int64, waiter string, way ways.Way) (other *E
 	if ticket < 0 {
 		return nil, 0
 	}
+	var first *Entry
+	var left int64
+	count := 0
 	for e, rest := range q.Alive(now) {
 		switch {
 		case e.Waiter == waiter, ticket > 0 && before(ticket, waiter, e):
 			return nil, 0
 		case ways.Clash(way, e.Way):
 			return e, rest
+		}
+		if count++; count == 1 {
+			first, left = e, rest
+		}
+		if count == Window {
+			return first, left
 		}
 	}
 	return nil, 0
@@ -109,6 +153,7 @@ func (q *Queue) Admits(now, ticket int64, waiter string, way ways.Way) (other *E
 // more: who could not hold it as long as it was, and can together with all before him.
 func (q *Queue) Next(now int64, way ways.Way) (all []*Entry) {
 	var earlier []ways.Way
+	count := 0
 	for e := range q.Alive(now) {
 		turn := ways.Clash(e.Way, way)
 		for _, w := range earlier {
@@ -117,14 +162,27 @@ func (q *Queue) Next(now int64, way ways.Way) (all []*Entry) {
 		if turn {
 			all = append(all, e)
 		}
-		if e.Way == ways.Alone || e.Way == ways.Slots {
-			break // nobody can hold it together with him
+		if count++; e.Way == ways.Alone || e.Way == ways.Slots || count == Window {
+			break // nobody can hold it together with him; or it is for those let in to call (Follows)
 		}
 		if !slices.Contains(earlier, e.Way) {
 			earlier = append(earlier, e.Way)
 		}
 	}
 	return all
+}
+
+// Follows gives the one that has come into the window, when one before it has been let in to
+// hold the key this way; nil: none, or it cannot hold it, too.
+func (q *Queue) Follows(now int64, way ways.Way) *Entry {
+	if len(*q) < Window {
+		return nil
+	}
+	e := &(*q)[Window-1]
+	if !e.Lives(now) || ways.Clash(e.Way, way) {
+		return nil
+	}
+	return e
 }
 
 // Enter has a waiter in the queue until its new deadline.

@@ -3,6 +3,7 @@ package queue_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/quorumlock/redlock/internal/queue"
@@ -13,7 +14,7 @@ const now = int64(1_800_000_000_000_500) // half a millisecond past a whole one
 
 // entry is one that counts for some milliseconds yet.
 func entry(waiter string, ticket, rest int64) Entry {
-	return Entry{Waiter: waiter, Ticket: ticket, Deadline: now/1000 + rest, Way: ways.Alone, Owner: "me"}
+	return Entry{Waiter: waiter, Ticket: ticket, Deadline: now/1000 + rest, Way: ways.Alone, Try: ticket % 3, Nonce: "n." + waiter, Owner: "me and you"}
 }
 
 func TestAdmits(t *testing.T) {
@@ -96,18 +97,77 @@ func FuzzQueue(f *testing.F) {
 
 func TestParse(t *testing.T) {
 	for member, want := range map[string]bool{
-		"p.1 17 x0 me": true, "p.1 17 s3 me and you": true, "p.1 17 x12 ": true,
+		"p.1 17 x0 +3.n me": true, "p.1 17 x0 +0.n ": true,
+		"p.1 17 x0 me": true, "p.1 17 s3 me and you": true, "p.1 17 x12 ": true, // of an older version
 		"p.1 17 x0": false, "p.1 17": false, "p.1": false, "": false, "p.1 soon x0 me": false, "p.1 17 xs me": false, "p.1 17 x me": false,
 	} {
 		if _, ok := Parse(member, "1800000000000000"); ok != want {
 			t.Errorf("%q: %v", member, ok)
 		}
 	}
-	if e, ok := Parse("p.1 17 s3 me and you", "1.7953026825135e+15"); !ok || e.Try != 3 || e.Token() != "p.1.3" || e.Owner != "me and you" || e.Way != 's' || e.Ticket != 1795302682513500 {
+	if e, ok := Parse("p.1 17 x0 +3.n.4 me and you", "1.7953026825135e+15"); !ok || e.Try != 3 || e.Token() != "p.1.3.n.4" || e.Owner != "me and you" || e.Way != 'x' || e.Ticket != 1795302682513500 {
 		t.Errorf("%+v", e)
+	}
+	for _, member := range []string{"p.1 17 x3 me and you", "p.1 17 x0 3.n me", "p.1 17 x0 +3. me", "p.1 17 x0 +3.n", "p.1 17 x0 +n.3 me"} {
+		if e, ok := Parse(member, "1"); !ok || e.Try != 0 || e.Nonce != "" || !strings.HasSuffix(member, e.Owner) || e.Owner == "me" {
+			t.Errorf("%q: %+v, %v", member, e, ok)
+		}
 	}
 	if _, ok := Parse("p.1 17 x0 me", "early"); ok {
 		t.Error("the score is no number")
+	}
+}
+
+func TestHandedTo(t *testing.T) {
+	for token, want := range map[string]int64{"p.1.9.n": 9, "p.1.9.n.8": 9, "p.1.0.n": 0, "p.1.9": -1, "p.1.9.": -1, "p.1.x.n": -1, "p.1.-9.n": -1, "p.10.9.n": -1, "p.1": -1, "": -1, "q.1.9.n": -1} {
+		if try, ok := HandedTo("p.1", token); ok != (want >= 0) || ok && try != want {
+			t.Errorf("%q: %d, %v", token, try, ok)
+		}
+	}
+}
+
+// TestWindow: who has a hundred before it waits until one of them is let in, which calls it
+// then; and a release calls no more than that.
+func TestWindow(t *testing.T) {
+	var q Queue
+	for i := range int64(Window + 2) {
+		q.Enter(held(entry(fmt.Sprint("p.", i), 10+i, 100), ways.Shared))
+	}
+	admits := func(i int64, want bool) {
+		t.Helper()
+		other, rest := q.Admits(now, 10+i, fmt.Sprint("p.", i), ways.Shared)
+		if (other == nil) != want || other != nil && (*other != q[0] || rest != 100) {
+			t.Errorf("%d is kept for %v, which has %d", i, other, rest)
+		}
+	}
+	admits(Window-1, true)
+	admits(Window, false)
+	if other, _ := q.Admits(now, 0, "", ways.Shared); other == nil || *other != q[0] {
+		t.Errorf("who does not wait is kept for %v", other)
+	}
+	if all := q.Next(now, ways.Alone); len(all) != Window || *all[Window-1] != q[Window-1] {
+		t.Errorf("%d are called", len(all))
+	}
+	q.Leave("p.7", 17)
+	admits(Window, true)
+	admits(Window+1, false)
+	if next := q.Follows(now, ways.Shared); next == nil || next.Waiter != fmt.Sprint("p.", Window) {
+		t.Errorf("%v is called", next)
+	}
+	for _, way := range []ways.Way{ways.Alone, ways.Slots, ways.Write} {
+		if next := q.Follows(now, way); next != nil {
+			t.Errorf("%v is called since somebody holds it as %c", next, way)
+		}
+	}
+	q[Window-1].Deadline = now/1000 - 1
+	if next := q.Follows(now, ways.Shared); next != nil {
+		t.Errorf("%v is called, and dead", next)
+	}
+	q[5].Deadline = now/1000 - 1 // and another one has moved up
+	admits(Window+1, true)
+	q.Leave("p.8", 18)
+	if next := q.Follows(now, ways.Shared); next != nil {
+		t.Errorf("%v is called, and there is no hundredth", next)
 	}
 }
 

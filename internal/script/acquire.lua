@@ -58,7 +58,9 @@
 -- or the lock might be released between the two and he would not be told.
 --
 -- The counters are written before the lock: an error does not roll back, and a lock
--- that nobody knows of would stand for a TTL.
+-- that nobody knows of would stand for a TTL. So whatever may fail comes before it, or is
+-- taken back, or does no harm (pcall): also what a user is not let do (ACL), for whom
+-- "denied" means that the lock is not there.
 local latest = ARGV[4] + 0
 if latest > 0 and clock() > latest then
   return {clock()}
@@ -97,7 +99,7 @@ if busy then
   -- refuse has whoever wants to wait do so, and gives the reply.
   refuse = function(reply)
     if ticket > 0 then
-      queueing().enter(ARGV[10], ARGV[7], ARGV[6], ARGV[8], ARGV[9], ARGV[12])
+      queueing().enter(ARGV[10], ARGV[7], ARGV[6], ARGV[8], ARGV[9], ARGV[12], token)
     end
     return reply
   end
@@ -120,7 +122,7 @@ local handed = false
 for i = 1, busy and locks or 0 do
   local who, rest, ttl = holder(KEYS[i], ways[i], token)
   if ticket > 0 and ARGV[12] ~= '0' and type(who) == 'string' and string.sub(who, 1, #ARGV[7] + 1) == ARGV[7] .. '.' then
-    if string.sub(who, #ARGV[7] + 2) + 0 >= ARGV[12] + 0 then
+    if tonumber(string.match(who, '^%d+', #ARGV[7] + 2) or ARGV[12]) >= ARGV[12] + 0 then
       return {rest, who, clock()}
     end
     handed, who = true, nil
@@ -216,18 +218,28 @@ end
 for name, all in pairs(stores) do
   redis.call('ZADD', name, 'GT', unpack(all))
 end
-for i = 1, locks do
-  hold(KEYS[i], ways[i], token, ARGV[2], left[i], not busy)
+local held, why = pcall(function()
+  for i = 1, locks do
+    hold(KEYS[i], ways[i], token, ARGV[2], left[i], not busy)
+  end
+end)
+if not held then -- all or none
+  for i = 1, locks do
+    drop(KEYS[i], ways[i], token)
+  end
+  return type(why) == 'table' and why or redis.error_reply(tostring(why))
 end
 if entries then
   for i, member in pairs(entries) do
-    redis.call('ZREM', looks[locks + i], member)
+    if redis.pcall('ZREM', looks[locks + i], member) == 1 then
+      queueing().follow(looks[locks + i], ways[i])
+    end
   end
 end
 if ARGV[11] ~= '0' and redis.call('EXISTS', looks[2 * locks - 1]) == 1 then
   local slot = another(KEYS[locks - 1])
   if slot > 0 then
-    queueing().wake(KEYS[locks - 1], 'l', slot)
+    pcall(queueing().wake, KEYS[locks - 1], 'l', slot)
   end
 end
 if number == proposed then

@@ -22,11 +22,11 @@ if way == 'x' or way == 's' then
   local first, left, free = nil, nil, there == 0
   if there == 1 then
     first = redis.call('ZRANGE', queue, '0', '0')[1]
-    free = string.sub(first, 1, #ARGV[7] + 1) == ARGV[7] .. ' '
+    free = way == 'x' and string.sub(first, 1, #ARGV[7] + 1) == ARGV[7] .. ' '
   elseif there > 1 and way == 'x' then
     local holder = redis.pcall('GET', key)
     if type(holder) == 'string' and ticket > 0 and ARGV[12] ~= '0' and string.sub(holder, 1, #ARGV[7] + 1) == ARGV[7] .. '.' then
-      free = string.sub(holder, #ARGV[7] + 2) + 0 < ARGV[12] + 0 -- it was handed to him
+      free = tonumber(string.match(holder, '^%d+', #ARGV[7] + 2) or ARGV[12]) < ARGV[12] + 0 -- it was handed to him
     elseif type(holder) == 'string' and holder ~= ARGV[1] then
       if ticket > 0 then -- he is put in the queue as enter does (queue.lua)
         local waiter = ARGV[7] .. ' '
@@ -36,7 +36,7 @@ if way == 'x' or way == 's' then
           end
         end
         local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[8])
-        redis.pcall('ZADD', queue, ARGV[6], waiter .. deadline .. ' x' .. ARGV[12] .. ' ' .. ARGV[9])
+        redis.pcall('ZADD', queue, ARGV[6], waiter .. deadline .. ' x0 +' .. ARGV[12] .. '.' .. ARGV[1] .. ' ' .. ARGV[9])
         redis.pcall('PEXPIRE', queue, '60000')
       end
       return {redis.call('PTTL', key), holder, now}
@@ -65,14 +65,18 @@ if way == 'x' or way == 's' then
         local ms = math.floor(now / 1000)
         redis.call('ZADD', key, ms + ARGV[2], ARGV[1])
         if left then
-          redis.call('ZREMRANGEBYSCORE', key, '0', '(' .. string.format('%.0f', ms))
+          redis.pcall('ZREMRANGEBYSCORE', key, '0', '(' .. string.format('%.0f', ms))
         end
         if not left or left < ARGV[2] + 0 then
-          redis.call('PEXPIREAT', key, ms + ARGV[2])
+          local lives = redis.pcall('PEXPIREAT', key, ms + ARGV[2])
+          if type(lives) ~= 'number' then -- it is for ever, and nobody knows of it
+            redis.pcall('ZREM', key, ARGV[1])
+            return lives
+          end
         end
       end
       if first then
-        redis.call('ZREM', queue, first)
+        redis.pcall('ZREM', queue, first)
       end
       if number == proposed then
         return now

@@ -9,11 +9,7 @@ local function giveBack(ways, token, slot, again)
   for i = 1, #ways do
     local key, way = KEYS[i], string.sub(ways, i, i)
     queues[i] = key .. ':queue'
-    if way == 'x' or way == 'o' then
-      dropped[i] = redis.pcall('GET', key) == token and redis.call('DEL', key)
-    else
-      dropped[i] = redis.pcall('ZREM', key, token)
-    end
+    dropped[i] = ((way ~= 'x' and way ~= 'o') or redis.pcall('MGET', key)[1] == token) and drop(key, way, token)
     if dropped[i] == 1 then
       count = count + 1
     end

@@ -131,3 +131,25 @@ local function hold(key, way, token, ttl, left, fresh)
     like, likeWay = key, way
   end
 end
+
+-- drop takes a token away from a key that it is at: 1 if it was there. A user who may not
+-- delete (ACL) can do it all the same, with what the token was set by: it ends at once, and so
+-- does a set in which nobody else is.
+local function drop(key, way, token)
+  local gone
+  if way == 'x' or way == 'o' then
+    gone = redis.pcall('DEL', key)
+    if type(gone) ~= 'number' and redis.pcall('SET', key, token, 'PX', '1').ok then
+      return 1
+    end
+    return gone
+  end
+  gone = redis.pcall('ZREM', key, token)
+  if type(gone) ~= 'number' and redis.pcall('ZADD', key, 'XX', 'CH', '1', token) == 1 then
+    if redis.pcall('ZCOUNT', key, '-inf', '+inf') == 1 then
+      redis.pcall('PEXPIRE', key, '1')
+    end
+    return 1
+  end
+  return gone
+end

@@ -16,8 +16,8 @@
 local left, queue = 0, queueing()
 local handed = ARGV[4] ~= '0' and redis.pcall('GET', KEYS[1])
 if type(handed) == 'string' and string.sub(handed, 1, #ARGV[1] + 1) == ARGV[1] .. '.' then
-  if string.sub(handed, #ARGV[1] + 2) + 0 <= ARGV[4] + 0 then
-    left = redis.call('DEL', KEYS[1])
+  if tonumber(string.match(handed, '^%d+', #ARGV[1] + 2) or math.huge) <= ARGV[4] + 0 then
+    left = drop(KEYS[1], 'x', handed)
   end
 end
 for i = 1, #ARGV[3] do

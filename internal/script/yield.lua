@@ -14,6 +14,6 @@
 -- those behind him could have one node after another while he tries.
 return giveBack(ARGV[7], ARGV[1], ARGV[8] ~= '0' and ARGV[8], function()
   if clock() <= ARGV[6] + 0 then
-    queueing().enter(ARGV[7], ARGV[3], ARGV[2], ARGV[4], ARGV[5], ARGV[9])
+    queueing().enter(ARGV[7], ARGV[3], ARGV[2], ARGV[4], ARGV[5], ARGV[9], ARGV[1])
   end
 end)
