@@ -101,9 +101,9 @@ func TestOwedReleaseOnBusyLane(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
 	eventually(t, 2*time.Second, "all three to have the key", func() bool { return heldOn(t, servers, "a", l.Token()) == 3 })
-	ask(t, servers[0], "ACL", "SETUSER", "default", "-del")
+	ask(t, servers[0], "ACL", "SETUSER", "default", "-evalsha")
 	released(t, l)
-	ask(t, servers[0], "ACL", "SETUSER", "default", "+del")
+	ask(t, servers[0], "ACL", "SETUSER", "default", "+evalsha")
 	eventually(t, 3*time.Second, "the key of the lock that was released to go from all nodes", func() bool {
 		other := acquired(t, lk, "other")
 		gone := heldOn(t, servers, "a", l.Token()) == 0
@@ -166,14 +166,14 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 }
 
 // TestRefusedReleaseComesFirst: the same for a server that says no to a release,
-// here by ACL, over a connection that stands.
+// here by ACL, over a connection that stands. (Without DEL it would find another way.)
 func TestRefusedReleaseComesFirst(t *testing.T) {
 	servers, lk := onServers(t, 1, patient())
 	for range 3 {
 		l := acquired(t, lk, "a")
-		ask(t, servers[0], "ACL", "SETUSER", "default", "-del")
+		ask(t, servers[0], "ACL", "SETUSER", "default", "-evalsha")
 		wantKind(t, l.Release(t.Context()), redlock.ErrNoQuorum)
-		ask(t, servers[0], "ACL", "SETUSER", "default", "+del")
+		ask(t, servers[0], "ACL", "SETUSER", "default", "+evalsha")
 		released(t, acquired(t, lk, "a"))
 	}
 }

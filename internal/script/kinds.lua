@@ -139,7 +139,7 @@ local function drop(key, way, token)
   local gone
   if way == 'x' or way == 'o' then
     gone = redis.pcall('DEL', key)
-    if type(gone) ~= 'number' and redis.pcall('SET', key, token, 'PX', '1').ok then
+    if type(gone) ~= 'number' and redis.pcall('SET', key, token, 'PXAT', '1').ok then
       return 1
     end
     return gone
@@ -147,7 +147,7 @@ local function drop(key, way, token)
   gone = redis.pcall('ZREM', key, token)
   if type(gone) ~= 'number' and redis.pcall('ZADD', key, 'XX', 'CH', '1', token) == 1 then
     if redis.pcall('ZCOUNT', key, '-inf', '+inf') == 1 then
-      redis.pcall('PEXPIRE', key, '1')
+      redis.pcall('PEXPIRE', key, '0')
     end
     return 1
   end

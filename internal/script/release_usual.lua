@@ -54,7 +54,7 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
             if type(heard) == 'number' and heard > 0 then
               redis.pcall('ZREM', queue, first)
             elseif redis.pcall('DEL', key) ~= 1 then
-              redis.call('SET', key, token, 'PX', '1')
+              redis.call('SET', key, token, 'PXAT', '1')
             end
             return 1
           end
