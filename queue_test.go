@@ -404,6 +404,69 @@ func TestEarlierAttempt(t *testing.T) {
 	})
 }
 
+// TestOnlyTheNodesWord: a message hands the lock over if it has the nonce of the last attempt,
+// and comes over a subscription that stood when that was sent. Who hears what is said to others,
+// or has heard it before, and says it again, is not believed; nor is who guesses.
+func TestOnlyTheNodesWord(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		a, err := lk.opts.acquisition("a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := lk.hall.enter(a)
+		defer lk.hall.leave(w)
+		pass(time.Second)
+		before := time.Now()
+		pass(time.Second)
+		sent := time.Now()
+		w.begin(sent, "first")
+		w.begin(sent, "second")
+		for i := range ms {
+			w.told(i, 2, Held)
+		}
+		hand := func(try int64, nonce string, began time.Time) {
+			w.take(lk.nodes[0], handing{w.name, try, nonce, 17, time.Now().UnixMicro(), ""}, began)
+		}
+		mine := func(want int) {
+			t.Helper()
+			if _, _, mine := w.chance(); mine != want {
+				t.Errorf("%d nodes are its own", mine)
+			}
+		}
+		for _, nonce := range []string{"", "first", "second ", "2", w.name} {
+			hand(2, nonce, before)
+		}
+		hand(1, "first", before)  // once more
+		hand(1, "second", before) // for another attempt
+		hand(3, "second", before)
+		mine(0)
+		if len(w.wake) > 0 {
+			t.Error("it is woken")
+		}
+		hand(2, "second", sent.Add(1)) // a copy of this process hears it, and only asks
+		mine(0)
+		if !w.nodes[0].heard {
+			t.Error("it does not ask")
+		}
+		hand(2, "second", before)
+		mine(1)
+		w.begin(time.Now(), "third")
+		w.told(0, 3, Held)
+		hand(2, "second", before)
+		hand(3, "second", before)
+		mine(0)
+		hand(3, "third", sent.Add(1))
+		mine(0)
+		pass(time.Second)
+		w.begin(time.Now(), "fourth")
+		w.told(0, 4, Held)
+		hand(4, "fourth", sent.Add(1))
+		mine(1)
+	})
+}
+
 func TestParseHanding(t *testing.T) {
 	const seconds, micros = "1795302682 513500", int64(1795302682513500)
 	true1 := handing{"p.1", 2, "n.1", micros, micros, "id:5"}
