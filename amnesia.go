@@ -62,6 +62,7 @@ type memory struct {
 	why     error
 	emptied time.Time     // when it last may have lost its data, and its marker: lost, or before
 	skew    time.Duration // how far its clock is from the others', if that is too far
+	ahead   bool          // it has given a number that was beyond the time, and a warning has said so
 }
 
 func newMemory(node int, name string, o *Options) *memory {
@@ -124,6 +125,7 @@ func (m *memory) joined(mark seam.Mark, sent time.Time) {
 		if as {
 			return false
 		}
+		m.ahead = false
 		id := m.runID(says.RunID)
 		m.script.Store(&hashes{script.Acquire(id).Hash, script.Release(id).Hash})
 		return m.marked()
@@ -171,10 +173,16 @@ func (m *memory) dataLost() time.Time {
 
 // heard takes in the node's time.
 func (m *memory) heard(micros int64, sent, now time.Time) {
-	step, skew := m.clocks.sample(m.node, sent, now, time.UnixMicro(micros))
+	step, skew, known := m.clocks.sample(m.node, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
-	m.skew = skew
+	news := known && skew != 0 && m.skew == 0
+	if known {
+		m.skew = skew
+	}
 	m.mu.Unlock()
+	if news {
+		m.opts.Hooks.warning(fmt.Errorf("redlock: node %s has no vote: %w", m.name, skewError{skew, m.opts.MaxNodeSkew}))
+	}
 	if step != 0 {
 		m.opts.Hooks.clockStep(m.name, step)
 		m.lose(now, false, stepError(step), m.marked)
@@ -203,12 +211,31 @@ func (m *memory) voteless(now time.Time) (rest time.Duration, why error) {
 	return 0, why
 }
 
-// vouches reports whether it counts that the node has handed somebody a lock, and said this
-// of its marker and its time; his request for it left at sent, and was answered by a node that
+// poisoned says why a grant with this number is no vote; nil: it is one. See fence.go.
+func (m *memory) poisoned(number int64, now time.Time) error {
+	ahead := m.clocks.beyond(number, now)
+	if ahead == 0 {
+		return nil
+	}
+	m.mu.Lock()
+	news := !m.ahead
+	m.ahead = true
+	m.mu.Unlock()
+	if news {
+		m.opts.Hooks.warning(fmt.Errorf("redlock: node %s: %w", m.name, poisonError(ahead)))
+	}
+	return poisonError(ahead)
+}
+
+// vouches reports whether it counts that the node has handed somebody a lock with this number,
+// and said this of its marker and its time; his request for it left at sent, and was answered by a node that
 // had a vote.
-func (m *memory) vouches(mark string, micros int64, sent time.Time) bool {
+func (m *memory) vouches(mark string, micros, number int64, sent time.Time) bool {
 	now := m.now()
 	m.heard(micros, sent, now)
+	if m.poisoned(number, now) != nil {
+		return false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	rest, _ := m.voteless(now)
@@ -295,6 +322,10 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 			// Also if it has refused: it has no say in who is to have the lock, and
 			// whom it names may have no more than a grant like this one.
 			r.outcome, r.rest, r.err = Quarantined, after, why
+		case q.op == opAcquire && r.outcome == Granted:
+			if err := m.poisoned(r.fence, now); err != nil {
+				r.outcome, r.err = Unfit, err
+			}
 		}
 	}
 	return err

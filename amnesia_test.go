@@ -116,37 +116,45 @@ func TestMarkers(t *testing.T) {
 // TestVouches: a node that hands somebody the lock says what its marker and its time are, and
 // has no vote where a grant would be none.
 func TestVouches(t *testing.T) {
-	opts, err := (&Options{MaxNodeSkew: time.Minute}).withDefaults(3)
+	opts, err := (&Options{MaxNodeSkew: time.Second}).withDefaults(3)
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
+	heardAll := func(m *memory) {
+		for other := range 3 {
+			_, _, _ = m.clocks.sample(other, now, now, now)
+		}
+	}
 	for name, tt := range map[string]struct {
-		set  func(*memory)
-		mark string
-		time time.Time
-		want bool
+		set    func(*memory)
+		mark   string
+		time   time.Time
+		want   bool
+		number int64
 	}{
-		"well":                 {func(*memory) {}, "id:5", now, true},
-		"it has lost its data": {func(*memory) {}, "", now, false},
-		"another process":      {func(*memory) {}, "id2:5", now, false},
+		"well":                 {func(*memory) {}, "id:5", now, true, 0},
+		"it has lost its data": {func(*memory) {}, "", now, false, 0},
+		"another process":      {func(*memory) {}, "id2:5", now, false, 0},
 		"no markers": {func(m *memory) {
 			m.opts = &Options{Quarantine: -1, Clock: systemClock{}, clocks: m.clocks, Hooks: m.opts.Hooks}
-		}, "", now, true},
-		"it may have forgotten": {func(m *memory) { m.lost = now.Add(time.Hour) }, "id:5", now, false},
-		"its clock was set":     {func(m *memory) { m.heard(now.Add(-time.Hour).UnixMicro(), now, now) }, "id:5", now, false},
+		}, "", now, true, 0},
+		"it may have forgotten": {func(m *memory) { m.lost = now.Add(time.Hour) }, "id:5", now, false, 0},
+		"its clock was set":     {func(m *memory) { m.heard(now.Add(-time.Hour).UnixMicro(), now, now) }, "id:5", now, false, 0},
 		"its clock is another": {func(m *memory) {
 			for other := range 3 {
-				m.clocks.sample(other, now, now, now.Add(-time.Hour))
+				_, _, _ = m.clocks.sample(other, now, now, now.Add(-time.Hour))
 			}
 			m.clocks.all[m.node] = tracker{}
-		}, "id:5", now, false},
+		}, "id:5", now, false, 0},
+		"its number is ahead":     {heardAll, "id:5", now, false, now.Add(3*time.Second + time.Millisecond).UnixMicro()},
+		"its number is not ahead": {heardAll, "id:5", now, true, now.Add(2*time.Second - time.Millisecond).UnixMicro()},
 	} {
 		opts.clocks = newClocks(3, &opts)
 		m := newMemory(0, "node", &opts)
 		m.mark = "id:5"
 		tt.set(m)
-		if got := m.vouches(tt.mark, tt.time.UnixMicro(), now); got != tt.want {
+		if got := m.vouches(tt.mark, tt.time.UnixMicro(), tt.number, now); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

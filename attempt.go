@@ -71,7 +71,10 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	decided, unfenced := r.decided(), error(nil)
 	if decided == won {
 		number, stored := r.fence()
-		if l.fence = number; !stored {
+		// A node that answered before a majority was heard of could not be judged by it.
+		if ahead := lk.opts.clocks.beyond(number, lk.opts.Clock.Now()); ahead > 0 {
+			unfenced = r.poisoned(lk.opts.Clock.Now(), ahead)
+		} else if l.fence = number; !stored {
 			unfenced = lk.raise(ctx, l, sent, limit)
 		}
 	}

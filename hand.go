@@ -143,7 +143,7 @@ func (w *waiter) take(n *node, h handing, began time.Time) {
 		w.hear(n.index, 0) // the next attempt takes it over
 		return
 	}
-	if !n.vouches(h.mark, h.time, asked) {
+	if !n.vouches(h.mark, h.time, h.number, asked) {
 		return
 	}
 	w.mu.Lock()
@@ -307,9 +307,9 @@ func (l *Lock) brief() bool {
 }
 
 // vouches is the server's.
-func (n *node) vouches(mark string, micros int64, sent time.Time) bool {
+func (n *node) vouches(mark string, micros, number int64, sent time.Time) bool {
 	n.mu.Lock()
 	srv := n.strands[0].srv
 	n.mu.Unlock()
-	return srv.vouches(mark, micros, sent)
+	return srv.vouches(mark, micros, number, sent)
 }

@@ -82,7 +82,7 @@ func (m *model) answers() error {
 
 func (m *model) fork() server { return m }
 
-func (m *model) vouches(string, int64, time.Time) bool { return true }
+func (m *model) vouches(string, int64, int64, time.Time) bool { return true }
 
 func (m *model) hear(ctx context.Context, channel string, ready func(), heard func(string)) error {
 	if err := m.answers(); err != nil {

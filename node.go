@@ -39,7 +39,7 @@ type server interface {
 	hear(ctx context.Context, channel string, ready func(), heard func(message string)) error
 
 	// vouches reports whether a grant counts that the node tells of; see memory.
-	vouches(mark string, micros int64, sent time.Time) bool
+	vouches(mark string, micros, number int64, sent time.Time) bool
 
 	// fork gives another connection to the same node, not connected yet.
 	fork() server

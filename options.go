@@ -46,9 +46,12 @@ type Options struct {
 	Quarantine time.Duration
 
 	// MaxNodeSkew is how far a node's clock may be from the middle of the nodes'
-	// clocks; further off, it has no vote. Default 0: nobody looks. A node whose clock
-	// is set while we look is found without it (Hooks.ClockStep); this is for one
-	// that was set before.
+	// clocks; further off, it has no vote, and neither has a grant whose number is
+	// further ahead of the middle than that and a second: a node that was ahead once keeps
+	// such numbers. Default half of what the quarantine leaves after 1.5s, at least 250ms
+	// and at most 10s; it must be the same for all clients, and more than that half is refused,
+	// since fences would go back when nodes lose their data. Negative: off. A node whose
+	// clock is set while we look is found without it (Hooks.ClockStep).
 	MaxNodeSkew time.Duration
 
 	// Quorum is how many of the N nodes must grant a lock. Default, and least,
@@ -129,8 +132,13 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	case opts.Quarantine > 0 && opts.Quarantine < least:
 		refuse("Quarantine %v is less than MaxTTL %v and Drift %v: locks may be forgotten that are still held; negative turns it off", opts.Quarantine, opts.MaxTTL, opts.drift(opts.MaxTTL))
 	}
-	if opts.MaxNodeSkew < 0 {
-		refuse("MaxNodeSkew %v is negative", opts.MaxNodeSkew)
+	switch room := (opts.Quarantine - 3*clamp) / 2; {
+	case opts.MaxNodeSkew == 0 && opts.Quarantine < 0: // nothing is asked of nodes that lose their data
+		opts.MaxNodeSkew = 10 * time.Second
+	case opts.MaxNodeSkew == 0:
+		opts.MaxNodeSkew = max(min(room, 10*time.Second), 250*time.Millisecond)
+	case opts.MaxNodeSkew > max(room, 250*time.Millisecond) && opts.Quarantine > 0:
+		refuse("MaxNodeSkew %v is more than the Quarantine %v leaves room for, which is %v: fences may go back when nodes lose their data; negative turns it off", opts.MaxNodeSkew, opts.Quarantine, max(room, 250*time.Millisecond))
 	}
 	switch {
 	case opts.Quorum == 0:

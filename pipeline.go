@@ -88,8 +88,8 @@ func (s *standIn) addr() string                { return s.name }
 func (s *standIn) interrupt()                  { s.model.Interrupt() }
 func (s *standIn) exec(batch []*request) error { return carryOut(s, s.memory, batch) }
 
-func (s *standIn) vouches(mark string, micros int64, sent time.Time) bool {
-	return s.memory.vouches(mark, micros, sent)
+func (s *standIn) vouches(mark string, micros, number int64, sent time.Time) bool {
+	return s.memory.vouches(mark, micros, number, sent)
 }
 
 func (s *standIn) fork() server {

@@ -112,13 +112,14 @@ func TestClockStep(t *testing.T) {
 }
 
 // TestFencesUnderClockSteps: again and again the clocks of a majority are set, up
-// to a minute forward or back. No quarantine could help then, so there is none here,
-// and a lock may have two holders. But of those the later one has the larger fence.
+// to a minute forward or back, and now and then by a month. No quarantine could help then,
+// so there is none here, nor a look at whose clock is right, and a lock may have two
+// holders. But of those the later one has the larger fence.
 func TestFencesUnderClockSteps(t *testing.T) {
 	redistest.NoLeaks(t)
-	const most = 30 * time.Minute // ahead or behind: a counter that nobody uses goes after a day
+	const most = 100 * 24 * time.Hour // ahead or behind
 	servers := redistest.ClockServers(t, 5)
-	opts := &redlock.Options{TTL: 5 * time.Second, NodeTimeout: time.Second, Quarantine: -1}
+	opts := &redlock.Options{TTL: 5 * time.Second, NodeTimeout: time.Second, Quarantine: -1, MaxNodeSkew: -1}
 	var lockers []*redlock.Locker
 	for range 3 {
 		lockers = append(lockers, open(t, redistest.Clients(t, servers), opts))
@@ -131,6 +132,9 @@ func TestFencesUnderClockSteps(t *testing.T) {
 		sign := time.Duration(1 - 2*random.IntN(2))
 		for _, k := range random.Perm(len(servers))[:3] {
 			by := sign * time.Duration(random.Int64N(int64(time.Minute)))
+			if random.IntN(10) == 0 {
+				by = sign * 30 * 24 * time.Hour
+			}
 			if (ahead[k] + by).Abs() > most {
 				by = -by
 			}
@@ -171,7 +175,7 @@ func TestFencesUnderClockSteps(t *testing.T) {
 }
 
 // TestMaxNodeSkew: a client that comes after a clock was set has nothing to compare
-// it with but the other nodes' clocks. With MaxNodeSkew it does.
+// it with but the other nodes' clocks. It does, unless that is switched off.
 func TestMaxNodeSkew(t *testing.T) {
 	redistest.NoLeaks(t)
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
@@ -188,7 +192,9 @@ func TestMaxNodeSkew(t *testing.T) {
 			opts := patient()
 			opts.MaxNodeSkew = time.Second
 			careful := open(t, redistest.Clients(t, servers), opts)
-			careless := open(t, redistest.Clients(t, servers), patient())
+			opts.MaxNodeSkew = -1
+			careless := open(t, redistest.Clients(t, servers), opts)
+			usual := open(t, redistest.Clients(t, servers), patient())
 			released(t, acquired(t, careful, "c")) // from the others
 			_, err := careful.TryAcquire(t.Context(), "b")
 			n := nodeOf(err, stepped)
@@ -197,6 +203,9 @@ func TestMaxNodeSkew(t *testing.T) {
 			}
 			if _, err := careful.TryAcquire(t.Context(), "a"); err == nil {
 				t.Fatalf("a second holder while the first lock is valid for %v", time.Until(l.Until()))
+			}
+			if _, err := usual.TryAcquire(t.Context(), "a"); err == nil {
+				t.Fatalf("a second holder by default while the first lock is valid for %v", time.Until(l.Until()))
 			}
 			// Who has been there before needs no MaxNodeSkew.
 			if _, err := holder.TryAcquire(t.Context(), "a"); err == nil {
@@ -212,8 +221,17 @@ func TestMaxNodeSkew(t *testing.T) {
 				}
 			}
 			_ = l.Release(t.Context())
+			// The careless one has spread the number of the clock that was wrong: for it alone that
+			// is a fence.
+			last := careful
+			if by > 0 {
+				last = careless
+				if _, err := careful.TryAcquire(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "redlock reset-fences") {
+					t.Errorf("with a number of the future: %v", err)
+				}
+			}
 			eventually(t, 2*time.Second, "the lock", func() bool { // when the others have given back
-				l, err := careful.TryAcquire(t.Context(), "a")
+				l, err := last.TryAcquire(t.Context(), "a")
 				return err == nil && l.Release(t.Context()) == nil
 			})
 		})

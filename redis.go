@@ -327,8 +327,8 @@ func (c *claim) buckets(args []any) []any {
 	return args
 }
 
-func (s *redisServer) vouches(mark string, micros int64, sent time.Time) bool {
-	return s.memory.vouches(mark, micros, sent)
+func (s *redisServer) vouches(mark string, micros, number int64, sent time.Time) bool {
+	return s.memory.vouches(mark, micros, number, sent)
 }
 
 func (s *redisServer) exec(batch []*request) error { return carryOut(s, s.memory, batch) }

@@ -161,6 +161,13 @@ func (r *round) tooLate(now time.Time) *QuorumError {
 	return late
 }
 
+// poisoned makes the error of a round that was won with a number so far ahead of the time.
+func (r *round) poisoned(now time.Time, ahead time.Duration) *QuorumError {
+	e := r.explain(now, poisonError(ahead))
+	e.Kind = ErrNoQuorum
+	return e
+}
+
 // explain makes the error of a closed round that was not won, or came to nothing
 // for another cause. Nodes that have not answered by now count as silent, unless
 // the round was decided without them.

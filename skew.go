@@ -130,40 +130,67 @@ func newClocks(n int, o *Options) *clocks {
 }
 
 // sample is tracker.sample for a node. It also gives how far the node is from
-// the middle of those that have been heard of, if that is more than MaxNodeSkew.
-func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Duration) {
+// the middle of the nodes' clocks, if that is more than MaxNodeSkew; known is false if the
+// middle is not.
+func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step = c.all[node].sample(sent, now, t, c.allow)
 	k := &c.all[node]
 	if c.maxSkew <= 0 {
-		return step, 0
+		return step, 0, true
 	}
-	switch middle, ok := c.middle(); {
-	case !ok:
-	case k.low > middle+c.maxSkew:
-		return step, k.low - middle
-	case k.up < middle-c.maxSkew:
-		return step, k.up - middle
+	low, up, known := c.middle(now)
+	switch {
+	case !known:
+	case k.low > up+c.maxSkew:
+		skew = k.low - up
+	case k.up < low-c.maxSkew:
+		skew = k.up - low
 	}
-	return step, 0
+	return step, skew, known
 }
 
-// middle is the median of how far the clocks are ahead, if a majority has been heard
-// of. Under the mutex.
-func (c *clocks) middle() (median time.Duration, ok bool) {
-	var some [9]time.Duration // as many as anybody has, so that nothing is allocated
-	ahead := some[:0]
-	for _, k := range c.all {
-		if !k.at.IsZero() {
-			ahead = append(ahead, k.low+(k.up-k.low)/2)
+// middle is the lower median of how far the clocks are ahead at an instant, at least and at
+// most, if a majority has been heard of. So it is no more than what a node shows that is
+// right, as long as a majority of those that have been heard of are. What a node may have
+// drifted by since it was last heard of counts, and what our own clock was set by: idle times
+// make the middle vague, and never wrong. Under the mutex.
+func (c *clocks) middle(now time.Time) (low, up time.Duration, ok bool) {
+	var some [2][9]time.Duration // as many as anybody has, so that nothing is allocated
+	lows, ups := some[0][:0], some[1][:0]
+	for i := range c.all {
+		k := &c.all[i]
+		if k.at.IsZero() {
+			continue
 		}
+		since := now.Sub(k.at)
+		room := c.allow.room(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
+		lows, ups = append(lows, k.low-room), append(ups, k.up+room)
 	}
-	if len(ahead) < majority(len(c.all)) {
-		return 0, false
+	if len(lows) < majority(len(c.all)) {
+		return 0, 0, false
 	}
-	slices.Sort(ahead)
-	return ahead[(len(ahead)-1)/2], true
+	slices.Sort(lows)
+	slices.Sort(ups)
+	i := (len(lows) - 1) / 2
+	return lows[i], ups[i], true
+}
+
+// beyond gives by how much a lock's number is ahead of the middle of the nodes' clocks, if that
+// is so much that it is no vote; else 0. See fence.go.
+func (c *clocks) beyond(number int64, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, up, ok := c.middle(now)
+	if !ok || c.maxSkew <= 0 {
+		return 0
+	}
+	ahead := time.UnixMicro(number).Sub(now.Round(0).Add(up))
+	if ahead < c.maxSkew+2*clamp {
+		return 0
+	}
+	return ahead
 }
 
 // ticket is an instant of ours, in microseconds, by the middle of the nodes' clocks:
@@ -171,8 +198,8 @@ func (c *clocks) middle() (median time.Duration, ok bool) {
 func (c *clocks) ticket(at time.Time) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	middle, _ := c.middle()
-	return at.Round(0).Add(middle).UnixMicro()
+	low, up, _ := c.middle(at)
+	return at.Round(0).Add(low + (up-low)/2).UnixMicro()
 }
 
 // latest is what a node's clock shows at the latest at an instant of ours, in
@@ -199,5 +226,12 @@ func (e stepError) Error() string {
 type skewError struct{ skew, limit time.Duration }
 
 func (e skewError) Error() string {
-	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", e.skew.Round(time.Millisecond), e.limit)
+	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", e.skew.Round(time.Millisecond), e.limit.Round(time.Millisecond))
+}
+
+// A poisonError is why a grant is no vote whose number is far ahead of the time.
+type poisonError time.Duration
+
+func (e poisonError) Error() string {
+	return fmt.Sprintf("the number of its grant is %v ahead of the nodes' clocks, for its clock was wrong once: redlock reset-fences mends it", time.Duration(e).Round(time.Millisecond))
 }

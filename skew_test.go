@@ -363,7 +363,8 @@ func TestUndetectedBetweenLooks(t *testing.T) {
 
 // hear has a client hear of a node's clock.
 func hear(c *clocks, node int, now time.Time, ahead time.Duration) (step, skew time.Duration) {
-	return c.sample(node, now, now, now.Add(ahead).Round(0))
+	step, skew, _ = c.sample(node, now, now, now.Add(ahead).Round(0))
+	return step, skew
 }
 
 // TestFromTheMiddle: who is far from the middle is named, as soon as a majority is
@@ -412,15 +413,15 @@ func TestFromTheMiddle(t *testing.T) {
 		hear(c, node, now, 0)
 	}
 	c.all[2] = tracker{}
-	if _, skew := c.sample(2, now.Add(-5*time.Second), now, now.Round(0)); skew != 0 {
+	if _, skew, _ := c.sample(2, now.Add(-5*time.Second), now, now.Round(0)); skew != 0 {
 		t.Errorf("a reply that took five seconds makes a skew of %v", skew)
 	}
 
-	// Nobody asked.
-	c = newClocks(3, &Options{TTL: 10 * time.Second, MaxTTL: 10 * time.Second})
+	// It is switched off.
+	c = newClocks(3, &Options{TTL: 10 * time.Second, MaxTTL: 10 * time.Second, MaxNodeSkew: -1})
 	for node := range 3 {
 		if _, skew := hear(c, node, now, time.Duration(node)*time.Hour); skew != 0 {
-			t.Errorf("a skew of %v, though MaxNodeSkew is 0", skew)
+			t.Errorf("a skew of %v, though MaxNodeSkew is negative", skew)
 		}
 	}
 }
@@ -458,7 +459,7 @@ func TestLatest(t *testing.T) {
 		for range 10_000 {
 			got := at + below(time.Second)
 			back := got + below(time.Second)
-			if step, _ := c.sample(0, begin.Add(at), begin.Add(back), time.UnixMicro(shows(got))); step != 0 {
+			if step, _, _ := c.sample(0, begin.Add(at), begin.Add(back), time.UnixMicro(shows(got))); step != 0 {
 				t.Errorf("%+v: a step of %v", rate, step)
 				break
 			}

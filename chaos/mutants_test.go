@@ -124,10 +124,10 @@ func (lk *Locker) isClosing() bool {`},
 	// Amnesia and clocks.
 	{"no quarantine", []edit{
 		{"options.go", "opts.Quarantine < least:", "false:"},
-		{"options.go", "if opts.MaxNodeSkew < 0 {", "opts.Quarantine = -1\n\tif opts.MaxNodeSkew < 0 {"},
+		{"options.go", "\tswitch room := ", "\topts.Quarantine = -1\n\tswitch room := "},
 	}, "model", "forgetful nodes", 500},
 	{"a quarantine is half of what it should be", []edit{
-		{"options.go", "if opts.MaxNodeSkew < 0 {", "opts.Quarantine /= 2\n\tif opts.MaxNodeSkew < 0 {"},
+		{"options.go", "\tswitch room := ", "\topts.Quarantine /= 2\n\tswitch room := "},
 	}, "model", "forgetful nodes", 5000},
 	{"nobody looks at the node's marker", []edit{
 		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
