@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -438,14 +439,30 @@ func (o Outcome) settlesRelease() bool {
 // meansAbsent reports whether this answer to an acquire or extend says that the
 // token is not at the node. A lost answer does not, and neither does a server
 // that refuses to extend, or a counter that is past the number.
-func (o Outcome) meansAbsent(step op) bool {
-	switch o {
-	case Held, Reserved, Stolen, Expired, Foreign, Late:
+//
+// Nor does an error that a script has raised, since it may have written before: a user
+// without one of the commands is told so when the script comes to it. Others come before the
+// first write if they come at all: a server that loads its data, or runs another script, runs
+// none; a replica that has lost its master refuses the first look, and one that takes no writes
+// the first write; a full one does, too, and lets a script go on that has written.
+func (r *reply) meansAbsent(step op) bool {
+	switch r.outcome {
+	case Held, Reserved, Stolen, Expired, Late:
 		return step != opRaise
-	case Loading, ReadOnly, OutOfMemory, Denied, Busy:
+	case Foreign:
+		return step != opRaise && !r.raised()
+	case Denied:
+		return step == opAcquire && !r.raised()
+	case Loading, Busy, ReadOnly, OutOfMemory:
 		return step == opAcquire
 	}
 	return false
+}
+
+// raised reports whether the error is one of a command within a script: all servers say so,
+// each in words of its own (TestWhatScriptsRaise).
+func (r *reply) raised() bool {
+	return r.err != nil && strings.Contains(r.err.Error(), "script")
 }
 
 // close has the lane send what it has, take no more, and end; one that has nothing

@@ -53,7 +53,7 @@ func (q *request) unknown() bool {
 // All the rest, and not just those that failed: another client may have loaded
 // the scripts in the middle of our pipeline, so a release may have been executed
 // when its acquire was not, and the acquire must not come after it. Each step
-// may be executed twice; whoever had an answer keeps it.
+// may be executed twice; reply.then says what its answers come to.
 func reload(p pipeliner, m *memory, batch []*request) error {
 	if err := p.join(); err != nil {
 		for _, q := range batch {
@@ -69,11 +69,51 @@ func reload(p pipeliner, m *memory, batch []*request) error {
 	}
 	err := m.send(p, batch)
 	for i, q := range batch {
-		if first[i].err == nil {
-			q.reply = first[i]
-		}
+		q.reply = first[i].then(q.op, &q.reply)
 	}
 	return err
+}
+
+// then gives what a step comes to that was sent twice and had these answers. Between the two
+// anything may have happened: what had the lock is released, or has expired, and the same
+// batch has carried out once more what comes before. So as a rule the later answer is the one
+// that is true now.
+//
+//   - acquire, extend: the later one. A refusal that became a grant has put the token there,
+//     and a grant that became a refusal is no vote.
+//   - raise: a yes stays one. The number was stored in the time of its grant, whatever came
+//     after.
+//   - release, yield, leave: the later one must settle it, since what it gives back may have
+//     been granted again in between. If it does, then "deleted" is told rather than "not
+//     there", which is what the second one finds.
+//   - inspect: the later one, if it is one.
+//
+// An answer of a node that did not look at the lock at all changes nothing.
+func (r reply) then(step op, later *reply) reply {
+	switch {
+	case step == opRelease || step == opLeave:
+		if r.outcome == Granted && later.outcome.settlesRelease() {
+			return r
+		}
+		return *later
+	case later.blind() && !r.blind(),
+		step == opRaise && r.outcome == Granted,
+		step == opInspect && r.err == nil && later.err != nil:
+		return r
+	}
+	return *later
+}
+
+// blind reports whether the node has not looked at the lock: it did not run the script, or
+// that found that it came too late.
+func (r *reply) blind() bool {
+	switch r.outcome {
+	case Late, Loading, Busy:
+		return true
+	case Denied:
+		return !r.raised()
+	}
+	return redis.HasErrorPrefix(r.err, "NOSCRIPT")
 }
 
 // A standIn is a server that is a model of one.

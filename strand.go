@@ -283,12 +283,12 @@ func (s *strand) settle(batch []*request) {
 			}
 		case n.releases(q):
 			*at = nowhere
-		case (*at == asked || *at == sent) && q.reply.outcome.meansAbsent(q.op):
+		case (*at == asked || *at == sent) && q.reply.meansAbsent(q.op):
 			*at = q.claim.absent // a release that came in the meantime is in the queue, and has its mark
 		case *at == asked && q.op == opAcquire,
 			// It was handed over there since, or may have been, and has a whole TTL now: a
 			// release is to hand it on there, too.
-			*at == due && q.op == opExtend && !q.reply.outcome.meansAbsent(opExtend):
+			*at == due && q.op == opExtend && !q.reply.meansAbsent(opExtend):
 			*at = sent
 		}
 	}
