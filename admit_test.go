@@ -133,6 +133,46 @@ func TestUnfitLater(t *testing.T) {
 	})
 }
 
+// TestSwappedAddresses: two servers have changed their addresses, and each is where the other
+// was. That is no reason to keep them out; but one that is at both addresses is in once.
+func TestSwappedAddresses(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		ids := []string{"aaa", "bbb", "ccc"}
+		for i, id := range ids {
+			nodes.SetInfo(i, "run_id", id)
+		}
+		lk, err := New(nodes.Clients(), &Options{Quarantine: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lk.Close()
+		nodes.SetInfo(0, "run_id", ids[1])
+		nodes.SetInfo(1, "run_id", ids[0])
+		nodes.Restart(0, true)
+		nodes.Restart(1, true)
+		_, _ = lk.TryAcquire(t.Context(), "any") // and finds the connections broken
+		pass(3 * time.Second)
+		status, err := lk.Inspect(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range status.Nodes {
+			if n.Err != nil {
+				t.Errorf("swapped: %v", n.Err)
+			}
+		}
+
+		nodes.SetInfo(0, "run_id", ids[0])
+		nodes.Restart(0, true)
+		_, _ = lk.TryAcquire(t.Context(), "any")
+		pass(3 * time.Second)
+		if status, err = lk.Inspect(t.Context(), "a"); err != nil || status.Nodes[0].Err == nil || status.Nodes[0].Err.Outcome != Unfit || status.Nodes[1].Err != nil {
+			t.Errorf("the same server twice: %v, %+v", err, status)
+		}
+	})
+}
+
 // TestRefusedClients: what is no client of one server is refused before anything
 // is sent.
 func TestRefusedClients(t *testing.T) {
