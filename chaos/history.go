@@ -101,11 +101,13 @@ const (
 	Held     Kind = "held up"  // the client is stopped until Until; Why says "suspended" if its machine is, timers and all
 
 	// What happens to the nodes, and to the run.
-	Struck  Kind = "struck"  // Fault begins
-	Healed  Kind = "healed"  // Fault is over
-	Calm    Kind = "calm"    // all is well from here on
-	Left    Kind = "left"    // Error: something is left that should not be
-	Weighed Kind = "weighed" // Weight: what is on a node, or, with a Client, in its lane
+	Struck   Kind = "struck"   // Fault begins
+	Healed   Kind = "healed"   // Fault is over
+	Calm     Kind = "calm"     // all is well from here on
+	Left     Kind = "left"     // Error: something is left that should not be
+	Stalled  Kind = "stalled"  // all servers, and a bystander, did nothing until Until: the computer did not run them
+	Measured Kind = "measured" // Error: what the kernel, or a server, says of why something took long
+	Weighed  Kind = "weighed"  // Weight: what is on a node, or, with a Client, in its lane
 )
 
 // An Event is one line of a history. Times count from the start of the run, by
@@ -198,5 +200,5 @@ func (r *recorder) sorted() []Event {
 }
 
 var order = []Kind{
-	Calm, Struck, Healed, Held, Ask, Denied, Got, Found, Read, Wrote, Refused, Renewed, Extend, Extended, Failed, Release, Told, Released, Crashed, Left, Weighed,
+	Calm, Stalled, Measured, Struck, Healed, Held, Ask, Denied, Got, Found, Read, Wrote, Refused, Renewed, Extend, Extended, Failed, Release, Told, Released, Crashed, Left, Weighed,
 }

@@ -155,6 +155,11 @@ func (r *record) take(i int, e *Event) {
 		if e.Fault == nil {
 			r.odd(i, "it does not say what")
 		}
+	case Stalled:
+		if e.Until < e.At {
+			r.odd(i, "it ends at %v, before it begins", e.Until)
+		}
+	case Measured:
 	case Weighed:
 		if e.Weight == nil {
 			r.odd(i, "it does not say what")

@@ -41,6 +41,7 @@ func runReal(p *Plan) (*History, error) {
 	}
 	d := newDriver(p, w)
 	w.store.serve(newMemory(d.rec.note))
+	w.machine.begin(d.rec)
 	d.join = func(number int) (member, error) {
 		r := w.members[number-1]
 		r.rec, r.lots = d.rec, d.lots
@@ -67,6 +68,7 @@ type realWorld struct {
 	plan    *Plan
 	nodes   []*realNode
 	store   *shop
+	machine *machine
 	members []*remote // by number, from 1; a process that was not needed never works
 
 	mu   sync.Mutex
@@ -87,6 +89,9 @@ func (w *realWorld) open() (err error) {
 		w.nodes[i], err = newRealNode(keys)
 		return err
 	}); err != nil {
+		return err
+	}
+	if w.machine, err = newMachine(w.nodes); err != nil {
 		return err
 	}
 	b := briefing{Resource: w.store.addr(), Plan: w.plan}
@@ -156,6 +161,9 @@ func (w *realWorld) close() error {
 		if r != nil {
 			r.end()
 		}
+	}
+	if w.machine != nil {
+		w.machine.end(w.plan.Run.Quorum) // before there is nobody left to ask
 	}
 	for _, n := range w.nodes {
 		if n != nil {

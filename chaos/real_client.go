@@ -133,7 +133,6 @@ func live(text string, orders io.Reader, out io.Writer) error {
 // runs one goroutine at a time (see live), so what holds up another holds this one
 // up, too.
 func watch(r *reporter, number int) (stop func()) {
-	const tick, worth = 10 * time.Millisecond, 40 * time.Millisecond
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
 	watching.Go(func() {

@@ -41,7 +41,7 @@ var nodeArgs = []string{
 }
 
 func newRealNode(locks []string) (*realNode, error) {
-	server, err := redisproc.Start("", nodeArgs...)
+	server, err := redisproc.Start("", slices.Concat(nodeArgs, watchArgs)...)
 	if err != nil {
 		return nil, err
 	}

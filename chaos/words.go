@@ -66,6 +66,10 @@ func tellEvent(e Event) string {
 		if e.Was > 0 {
 			say(", and %d could not say", e.Was)
 		}
+	case Stalled:
+		say("the computer runs nobody until %s", roundTime(e.Until))
+	case Measured:
+		say("measured")
 	case Weighed:
 		switch w := e.Weight; {
 		case w == nil:
