@@ -91,6 +91,15 @@ func (w *realWorld) open() (err error) {
 	}); err != nil {
 		return err
 	}
+	for _, f := range w.plan.Faults {
+		if f.Trouble != Forge && f.Trouble != Replay {
+			continue
+		}
+		for _, n := range w.nodes {
+			n.spy = newSpy(n.server.Addr)
+		}
+		break
+	}
 	if w.machine, err = newMachine(w.nodes); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type realNode struct {
 	server *redisproc.Server
 	proxy  *faultproxy.Proxy
 	locks  []string // their keys
+	spy    *spy     // nil: there is none
 
 	mu         sync.Mutex
 	admin      *redis.Client // goes round the proxy
@@ -76,6 +77,9 @@ func (n *realNode) connect() {
 }
 
 func (n *realNode) close() {
+	if n.spy != nil {
+		n.spy.close()
+	}
 	n.server.Stop()
 	n.proxy.Close()
 	n.mu.Lock()
@@ -88,6 +92,16 @@ func (n *realNode) close() {
 // more.
 func (n *realNode) strike(f Fault, begin bool) (err error) {
 	if n.onNetwork(f, begin) {
+		return nil
+	}
+	switch {
+	case f.Trouble == Churn:
+		return nil // it is one flush of the scripts after the other
+	case f.Trouble == Forge && n.spy != nil:
+		n.spy.say(forged)
+		return nil
+	case f.Trouble == Replay && n.spy != nil:
+		n.spy.say(replayed)
 		return nil
 	}
 	n.mu.Lock()
