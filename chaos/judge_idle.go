@@ -40,9 +40,9 @@ func idle(r *record) {
 				times = slices.Concat(times, first)
 				sortStretches(times)
 			}
-			if since := longFree(times, w.front, min(w.end, r.last), r.run.Idle); since != never {
+			if since, by := r.longFree(times, w.front, min(w.end, r.last)); since != never {
 				o := &r.ops[w.op]
-				r.violated(since+r.run.Idle, []int{o.ask}, "client %d waited for %v, and nobody had it from %v on", o.client, r.want(o), since)
+				r.violated(by, []int{o.ask}, "client %d waited for %v, and nobody had it from %v on", o.client, r.want(o), since)
 			}
 		}
 	}
@@ -104,19 +104,31 @@ func (r *record) full(want int, had [][]stretch) (all []stretch) {
 	return all
 }
 
-// longFree gives the beginning of the first time of more than limit, from one instant to
-// another, that none of the stretches has a part in. They are sorted.
-func longFree(times []stretch, from, to, limit time.Duration) (since time.Duration) {
-	for _, s := range times {
-		if min(s.from, to)-from > limit {
-			return from
+// longFree gives the beginning of the first time that is too long, from one instant to
+// another, that none of the stretches has a part in, and when it was too long. They are
+// sorted.
+func (r *record) longFree(times []stretch, from, to time.Duration) (since, by time.Duration) {
+	for _, s := range append(slices.Clip(times), stretch{to, to}) {
+		if until := min(s.from, to); until-from > r.run.Idle { // else there is no need to look further
+			if by := r.ran(from, r.run.Idle); until > by {
+				return from, by
+			}
 		}
 		from = max(from, s.to)
 	}
-	if to-from > limit {
-		return from
+	return never, never
+}
+
+// ran is when some time has gone by in which the computer ran the servers.
+func (r *record) ran(from, d time.Duration) time.Duration {
+	by := from + d
+	for _, s := range r.stalls { // which are sorted, and apart
+		if s.from > by {
+			break
+		}
+		by += max(0, s.to-max(s.from, from))
 	}
-	return never
+	return by
 }
 
 // free is when the nodes have forgotten a hold at the latest.

@@ -30,8 +30,9 @@ type record struct {
 	left   []int
 	amiss  []oddity
 
-	crashes []crash // by client and time
-	stops   []span  // see mergeSpans
+	crashes []crash   // by client and time
+	stops   []span    // see mergeSpans
+	stalls  []stretch // sorted, and apart
 
 	against [][]int // by want: those that exclude it
 	behind  [][]int // by want: those that have to be let go first if they were there before
@@ -128,12 +129,17 @@ func (r *record) disturbances() {
 			r.struck = min(r.struck, e.At)
 		case Held:
 			r.stops = append(r.stops, span{e.Client, e.At, e.Until, e.Why == suspended})
+		case Stalled:
+			if !r.run.Exact && e.At <= e.Until {
+				r.stalls = append(r.stalls, stretch{e.At, e.Until})
+			}
 		}
 	}
 	slices.SortFunc(r.crashes, func(a, b crash) int {
 		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.event, b.event))
 	})
 	r.stops = mergeSpans(r.stops)
+	r.stalls = mergeStretches(r.stalls)
 }
 
 // take puts an event where it belongs.

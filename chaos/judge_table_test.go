@@ -44,6 +44,12 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 			h.Run.Idle, h.Run.TTL, h.Run.Grace = duration(value), 10*unit, 5*unit
 		case "slight":
 			h.Run.Slight = duration(value)
+		case "keys":
+			h.Run.MostKeys = number(value)
+		case "bytes":
+			h.Run.MostBytes = number(value)
+		case "requests":
+			h.Run.MostRequests = number(value)
 		default:
 			t.Fatalf("%q: no such setting", field)
 		}
@@ -70,8 +76,10 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 				e = w.ask(e)
 			}
 			e.Token = "t" + fields[1]
-		case Read, Wrote, Refused:
+		case Read, Wrote, Refused, Found:
 			e.Name = "a"
+		case Weighed:
+			e.Weight = new(Weight)
 		case Struck, Healed:
 			e.Fault = &Fault{At: e.At, Trouble: Kill}
 		}
@@ -115,8 +123,14 @@ func historyOf(t testing.TB, unit time.Duration, run, text string) *History {
 				e.Fault.By = duration(value)
 			case "began":
 				e.Fault.At = duration(value)
+			case "keys":
+				e.Weight.Keys = number(value)
+			case "bytes":
+				e.Weight.Bytes = number(value)
+			case "requests":
+				e.Weight.Requests = number(value)
 			case "nothing":
-				e.Fault = nil
+				e.Fault, e.Weight = nil, nil
 			default:
 				t.Fatalf("%q: no such field", field)
 			}
@@ -334,7 +348,7 @@ var judgeCases = []struct{ name, run, history, want string }{
 
 func TestJudgeTable(t *testing.T) {
 	fires := make(map[string]int)
-	for _, tt := range slices.Concat(judgeCases, waitCases, kindCases) {
+	for _, tt := range slices.Concat(judgeCases, waitCases, kindCases, memoryCases, stallCases) {
 		h := historyOf(t, 1, tt.run, tt.history)
 		got := Judge(h).Violations
 		if brief(got) != tt.want {

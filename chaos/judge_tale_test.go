@@ -12,6 +12,7 @@ func tale(data []byte) *History {
 	t.Run = Head{Lag: t.time(4), Look: t.time(4), Overlap: t.time(2) * t.time(3), Bound: t.time(10), Clients: 1 + t.below(3), Always: t.below(2) == 0, Exact: t.below(2) == 0}
 	t.Run.Nodes, t.Run.Quorum = 3, 2+t.below(2)
 	t.Run.Settle, t.Run.Idle, t.Run.Slight, t.Run.Grace, t.Run.TTL = t.time(6), t.time(12), t.time(3), t.time(4), t.time(8)
+	t.Run.MostKeys, t.Run.MostBytes, t.Run.MostRequests = t.below(5), t.below(5), t.below(5)
 	t.kinds = t.below(2) == 0
 	if t.kinds && t.below(4) > 0 {
 		t.Run.Separator = "/"
@@ -119,6 +120,8 @@ func (t *teller) act(c *acting) {
 	case choice == 5, choice == 6:
 		e.Kind, e.Was, e.Value, e.Fence = Wrote, t.values[c.want.Name], c.read+1, uint64(t.below(4))
 		t.values[c.want.Name] = e.Value
+	case choice == 7 && t.below(2) == 0:
+		e.Kind, e.Value, e.Was = Found, 1+t.below(3), t.below(2)
 	case choice == 7:
 		e.Kind, e.Value = Refused, c.read+1
 	default:
@@ -154,8 +157,15 @@ func (t *teller) fate() {
 	case 6:
 		t.strike()
 	case 7:
-		if t.below(8) == 0 {
+		switch t.below(8) {
+		case 0:
 			t.add(Event{Kind: Left, Error: "key"})
+		case 1, 2:
+			t.add(Event{Kind: Stalled, Until: t.now + t.time(12)})
+		case 3:
+			t.add(Event{Kind: Measured, Error: "steal"})
+		case 4, 5:
+			t.add(Event{Kind: Weighed, Client: t.below(2), Weight: &Weight{Node: t.below(3), Keys: t.below(6), Bytes: t.below(6), Requests: t.below(6)}})
 		}
 	}
 }
@@ -176,7 +186,7 @@ func (t *teller) strike() {
 func (t *teller) anything() {
 	kinds := []Kind{
 		Ask, Got, Denied, Extend, Extended, Failed, Renewed, Release, Released, Told, Read, Wrote, Refused,
-		Crashed, Held, Struck, Healed, Calm, Left, "", "sung",
+		Crashed, Held, Struck, Healed, Calm, Left, Found, Stalled, Measured, Weighed, "", "sung",
 	}
 	e := Event{Kind: kinds[t.below(len(kinds))], Client: t.below(6), Op: t.below(5)}
 	e.Name = []string{"a", "b", ""}[t.below(3)]

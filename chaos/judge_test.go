@@ -130,7 +130,7 @@ func FuzzJudgeAgainstItsTwin(f *testing.F) {
 
 // FuzzJudgeAnything: there is no history that it cannot read or judge.
 func FuzzJudgeAnything(f *testing.F) {
-	for _, tt := range slices.Concat(judgeCases, waitCases, kindCases) {
+	for _, tt := range slices.Concat(judgeCases, waitCases, kindCases, memoryCases, stallCases) {
 		var s strings.Builder
 		if err := historyOf(f, 1, tt.run, tt.history).Write(&s); err != nil {
 			f.Fatal(err)

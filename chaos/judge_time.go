@@ -36,6 +36,20 @@ func mergeSpans(spans []span) []span {
 	return merged
 }
 
+// mergeStretches sorts stretches, and makes one of those that touch.
+func mergeStretches(all []stretch) []stretch {
+	sortStretches(all)
+	merged := all[:0]
+	for _, s := range all {
+		if n := len(merged); n > 0 && s.from <= merged[n-1].to {
+			merged[n-1].to = max(merged[n-1].to, s.to)
+		} else {
+			merged = append(merged, s)
+		}
+	}
+	return merged
+}
+
 // stopsSince gives the stops from the first of a client's on that ends at t or
 // later. Others' follow after the client's.
 func (r *record) stopsSince(client int, t time.Duration) []span {

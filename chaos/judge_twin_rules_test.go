@@ -28,6 +28,10 @@ func (tw *twin) judge() {
 			tw.judgeAsk(i, e, calm)
 		case Extend, Release:
 			tw.judgeStep(i, e)
+		case Weighed:
+			tw.judgeWeight(i, e)
+		case Found:
+			tw.judgeFound(i, e)
 		}
 	}
 }
@@ -157,6 +161,29 @@ func (tw *twin) firstTo(p, q twinHold) bool {
 		return a.Fence > b.Fence || a.Fence == b.Fence && a.At < b.At
 	}
 	return q.what.Shared && !p.what.Shared || q.what.Shared == p.what.Shared && p.got < q.got
+}
+
+func (tw *twin) judgeWeight(i int, e Event) {
+	if e.Weight == nil {
+		return
+	}
+	for _, heavy := range []bool{
+		tw.Run.MostKeys > 0 && e.Weight.Keys > tw.Run.MostKeys,
+		tw.Run.MostBytes > 0 && e.Weight.Bytes > tw.Run.MostBytes,
+		tw.Run.MostRequests > 0 && e.Weight.Requests > tw.Run.MostRequests,
+	} {
+		if heavy {
+			tw.add("bounded", e.At, i)
+		}
+	}
+}
+
+// judgeFound counts the nodes that do not have the token, and say so.
+func (tw *twin) judgeFound(i int, e Event) {
+	o := tw.holdOf(i, e.Client, e.Op)
+	if o != nil && e.At < o.to && tw.Run.Quorum-e.Was > e.Value {
+		tw.add("on a quorum", e.At, o.got, i)
+	}
 }
 
 func (tw *twin) judgeWrite(i int, e Event) {

@@ -132,7 +132,7 @@ func (tw *twin) lifeOf(i int) (mine []int) {
 }
 
 func isClients(k Kind) bool {
-	return slices.Contains([]Kind{Ask, Got, Denied, Extend, Extended, Failed, Renewed, Release, Released, Told, Read, Wrote, Refused}, k)
+	return slices.Contains([]Kind{Ask, Got, Denied, Extend, Extended, Failed, Renewed, Release, Released, Told, Read, Wrote, Refused, Found}, k)
 }
 
 func (tw *twin) first(of []int, kinds ...Kind) int {
@@ -232,7 +232,13 @@ func (tw *twin) judgeForm(i int, e Event) {
 		}
 	}
 	switch e.Kind {
-	case Calm, Left:
+	case Calm, Left, Measured:
+		return
+	case Weighed:
+		odd(e.Weight == nil)
+		return
+	case Stalled:
+		odd(e.Until < e.At)
 		return
 	case Struck, Healed:
 		odd(e.Fault == nil)

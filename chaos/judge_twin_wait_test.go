@@ -136,7 +136,10 @@ func (tw *twin) judgeWaiting() {
 			if touched[at] {
 				free = 0
 			}
-			if free++; taken[at] {
+			if !tw.stalled(at) {
+				free++
+			}
+			if taken[at] {
 				free = 0
 			}
 			if free > tw.Run.Idle {
@@ -145,6 +148,11 @@ func (tw *twin) judgeWaiting() {
 			}
 		}
 	}
+}
+
+// stalled reports whether the computer ran nobody from an instant up to the next.
+func (tw *twin) stalled(at time.Duration) bool {
+	return !tw.Run.Exact && slices.ContainsFunc(tw.Events, func(e Event) bool { return e.Kind == Stalled && e.At <= at && at < e.Until })
 }
 
 func (tw *twin) overtaken(w twinWait, o twinHold) bool {
