@@ -207,6 +207,19 @@ func (d *driver) cause(ctx context.Context, f Fault) {
 			time.Sleep(min(f.By, rest))
 		}
 		d.nodes.strike(f, false)
+	case Still:
+		from := d.rec.now()
+		for begin := range 2 {
+			for i := range d.plan.Run.Nodes {
+				d.nodes.strike(Fault{Trouble: Hang, Node: i}, begin == 0)
+			}
+			if begin == 0 {
+				time.Sleep(f.For)
+			}
+		}
+		for i := range d.plan.Run.Nodes {
+			d.rec.add(Event{At: from, Kind: Stalled, Value: i, Until: d.rec.now()})
+		}
 	case Forge, Replay: // a quorum of nodes has to say it
 		for range f.Times {
 			for i := range d.plan.Run.Nodes {

@@ -41,6 +41,7 @@ const (
 	Churn        Trouble = "churn"         // SCRIPT FLUSH, every By
 	Clock        Trouble = "clock"         // its clock is By ahead, or behind, and is set right when it is over
 	Forge        Trouble = "forge"         // Times times, every By, somebody who may publish there tells those who listen what the node would, as far as that can be guessed
+	Still        Trouble = "still"         // the computer runs none of the servers, and clients go on
 	Replay       Trouble = "replay"        // the same, but with what the node has said before
 )
 

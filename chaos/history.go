@@ -105,7 +105,7 @@ const (
 	Healed   Kind = "healed"   // Fault is over
 	Calm     Kind = "calm"     // all is well from here on
 	Left     Kind = "left"     // Error: something is left that should not be
-	Stalled  Kind = "stalled"  // all servers, and a bystander, did nothing until Until: the computer did not run them
+	Stalled  Kind = "stalled"  // the computer did not run the server of node Value until Until, nor a bystander
 	Measured Kind = "measured" // Error: what the kernel, or a server, says of why something took long
 	Weighed  Kind = "weighed"  // Weight: what is on a node, or, with a Client, in its lane
 )

@@ -19,6 +19,7 @@ func idle(r *record) {
 		return
 	}
 	all := r.hindrances()
+	r.still = r.standstills()
 	had := make([][]stretch, len(r.wants)) // by want
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -119,12 +120,15 @@ func (r *record) longFree(times []stretch, from, to time.Duration) (since, by ti
 	return never, never
 }
 
-// ran is when some time has gone by in which the computer ran the servers.
+// ran is when some time has gone by in which there were enough nodes that the computer ran.
 func (r *record) ran(from, d time.Duration) time.Duration {
 	by := from + d
-	for _, s := range r.stalls { // which are sorted, and apart
+	for _, s := range r.still { // which are sorted, and apart
 		if s.from > by {
 			break
+		}
+		if s.to == never {
+			return never
 		}
 		by += max(0, s.to-max(s.from, from))
 	}
@@ -163,10 +167,23 @@ func (r *record) hindrances() (all []stretch) {
 	return append(all, r.unwell()...)
 }
 
+// standstills are the times, sorted and apart, in which so many servers were not run, with the
+// nodes that ail, that no quorum was left. What was under way is late by as much and no more.
+func (r *record) standstills() []stretch {
+	if len(r.stalls) == 0 {
+		return nil
+	}
+	all := slices.Concat(r.ailments(), r.stalls)
+	slices.SortStableFunc(all, func(a, b ailment) int { return cmp.Compare(a.from, b.from) })
+	return mergeStretches(r.tooMany(all))
+}
+
 // unwell are the times in which so many nodes ail that no quorum is left.
-func (r *record) unwell() (all []stretch) {
+func (r *record) unwell() []stretch { return r.tooMany(r.ailments()) }
+
+// tooMany are the times in which some ailments, by when they begin, leave no quorum.
+func (r *record) tooMany(ailments []ailment) (all []stretch) {
 	spare := r.run.Nodes - r.run.Quorum
-	ailments := r.ailments()
 	for i, a := range ailments {
 		// From when one begins on, for as long as enough of those that have begun last.
 		ends := make(map[int]time.Duration)

@@ -32,7 +32,7 @@ type record struct {
 
 	crashes []crash   // by client and time
 	stops   []span    // see mergeSpans
-	stalls  []stretch // sorted, and apart
+	stalls  []ailment // of servers that the computer did not run
 
 	against [][]int // by want: those that exclude it
 	behind  [][]int // by want: those that have to be let go first if they were there before
@@ -40,6 +40,7 @@ type record struct {
 
 	waiting [][]standing // by want; see waits
 	ailing  []ailment    // see ailments
+	still   []stretch    // see standstills
 
 	rule    string
 	verdict Verdict
@@ -130,8 +131,8 @@ func (r *record) disturbances() {
 		case Held:
 			r.stops = append(r.stops, span{e.Client, e.At, e.Until, e.Why == suspended})
 		case Stalled:
-			if !r.run.Exact && e.At <= e.Until {
-				r.stalls = append(r.stalls, stretch{e.At, e.Until})
+			if e.At <= e.Until {
+				r.stalls = append(r.stalls, ailment{e.Value, e.At, e.Until})
 			}
 		}
 	}
@@ -139,7 +140,6 @@ func (r *record) disturbances() {
 		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.event, b.event))
 	})
 	r.stops = mergeSpans(r.stops)
-	r.stalls = mergeStretches(r.stalls)
 }
 
 // take puts an event where it belongs.

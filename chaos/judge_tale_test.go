@@ -161,7 +161,7 @@ func (t *teller) fate() {
 		case 0:
 			t.add(Event{Kind: Left, Error: "key"})
 		case 1, 2:
-			t.add(Event{Kind: Stalled, Until: t.now + t.time(12)})
+			t.add(Event{Kind: Stalled, Value: t.below(3), Until: t.now + t.time(12)})
 		case 3:
 			t.add(Event{Kind: Measured, Error: "steal"})
 		case 4, 5:

@@ -59,7 +59,7 @@ func (tw *twin) findIlls() {
 		to += tw.Run.Grace
 		where := f.Node
 		switch f.Trouble {
-		case Crash, Mute, Deafen, Pause, Suspend, Forge, Replay:
+		case Crash, Mute, Deafen, Pause, Suspend, Forge, Replay, Still:
 			continue
 		case Skew:
 			where, to = -1, math.MaxInt64
@@ -136,7 +136,7 @@ func (tw *twin) judgeWaiting() {
 			if touched[at] {
 				free = 0
 			}
-			if !tw.stalled(at) {
+			if !tw.standsStill(at) {
 				free++
 			}
 			if taken[at] {
@@ -150,9 +150,25 @@ func (tw *twin) judgeWaiting() {
 	}
 }
 
-// stalled reports whether the computer ran nobody from an instant up to the next.
-func (tw *twin) stalled(at time.Duration) bool {
-	return !tw.Run.Exact && slices.ContainsFunc(tw.Events, func(e Event) bool { return e.Kind == Stalled && e.At <= at && at < e.Until })
+// stalled reports whether the computer did not run a server at an instant, or up to the next
+// one.
+func (tw *twin) stalled(node int, at time.Duration, next bool) bool {
+	return slices.ContainsFunc(tw.Events, func(e Event) bool {
+		return e.Kind == Stalled && e.Value == node && e.At <= at && (at < e.Until || at == e.Until && !next)
+	})
+}
+
+// stands reports whether it ran so few that no quorum was left.
+func (tw *twin) standsStill(at time.Duration) bool {
+	bad, stalled := 0, false
+	for node := range 8 {
+		is := tw.stalled(node, at, true)
+		stalled = stalled || is
+		if is || tw.ails(node, at, true) {
+			bad++
+		}
+	}
+	return stalled && bad > max(tw.Run.Nodes-tw.Run.Quorum, 0)
 }
 
 func (tw *twin) overtaken(w twinWait, o twinHold) bool {
@@ -182,7 +198,7 @@ func (tw *twin) overtaken(w twinWait, o twinHold) bool {
 			return false
 		}
 		for node := -1; node < 8 && !alone; node++ {
-			if tw.ails(node, at, false) {
+			if tw.ails(node, at, false) || tw.stalled(node, at, false) {
 				return false
 			}
 		}

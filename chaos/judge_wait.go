@@ -72,7 +72,7 @@ func (r *record) ailments() []ailment {
 		f := &s.Fault
 		a := ailment{f.Node, s.from, after(s.to, r.run.Grace)}
 		switch f.Trouble {
-		case Pause, Suspend, Crash, Mute, Deafen, Forge, Replay:
+		case Pause, Suspend, Crash, Mute, Deafen, Forge, Replay, Still:
 			continue
 		case Slow, Jitter:
 			if f.By <= r.run.Slight {
@@ -93,9 +93,10 @@ func (r *record) ailments() []ailment {
 	return r.ailing
 }
 
-// ailed reports whether anything was not well at some moment between two.
+// ailed reports whether anything was not well, or not run, at some moment between two.
 func (r *record) ailed(from, to time.Duration) bool {
-	return slices.ContainsFunc(r.ailments(), func(a ailment) bool { return a.from <= to && a.to >= from })
+	then := func(a ailment) bool { return a.from <= to && a.to >= from }
+	return slices.ContainsFunc(r.ailments(), then) || slices.ContainsFunc(r.stalls, then)
 }
 
 // stood reports whether a client was stopped for more than a moment between two

@@ -295,7 +295,7 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 // group names what a trouble has to itself at a node while it lasts.
 func (t Trouble) group() string {
 	switch t {
-	case Kill, KillEmpty, Hang:
+	case Kill, KillEmpty, Hang, Still:
 		return "process"
 	case Slow, Jitter:
 		return "delay"

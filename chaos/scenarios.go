@@ -197,6 +197,11 @@ var Scenarios = []*Scenario{
 		Troubles: []Trouble{LoseReplies, Reset, Hang}, Rate: 1, Only: []string{"model", "miniredis"},
 	},
 	{
+		Name: "standstill", About: "the computer that all servers are on does not run them for a moment, again and again, and that is no time in which a lock could be had",
+		Nodes: []int{3, 5}, Clients: [2]int{3, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 12, Workers: 2, Queue: true, Spread: 1, Weight: 6,
+		Troubles: []Trouble{Still}, Rate: 1, Limit: 600 * ms, Only: []string{"model"},
+	},
+	{
 		Name: "churn", About: "scripts are flushed again and again, subscriptions and connections break: who gets a lock has it on a quorum of nodes, and no key is left without an owner",
 		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{5 * time.Second}, Long: true, RTT: rtts, Span: 1, Workers: 6, Spread: 2, Find: true, Brief: true, Weight: 20,
 		Troubles: []Trouble{Churn, Churn, Churn, Churn, FlushScripts, Deafen, Reset}, Rate: 8, Only: []string{"model", "real"},

@@ -67,7 +67,7 @@ func tellEvent(e Event) string {
 			say(", and %d could not say", e.Was)
 		}
 	case Stalled:
-		say("the computer runs nobody until %s", roundTime(e.Until))
+		say("the server of node %d is not run until %s", e.Value, roundTime(e.Until))
 	case Measured:
 		say("measured")
 	case Weighed:
