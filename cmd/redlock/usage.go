@@ -266,7 +266,8 @@ Usage:
 It asks whether they can be reached, are as many as make sense, do not depend on each
 other (the same server twice, a replica, a node of a cluster, the same host), keep what
 they are given (eviction, persistence), agree about the time, are fast enough for the
-TTL, and are not too old; and takes a lock on a key of its own, and releases it.
+TTL, and are of a kind and version that is supported, whose scripts stay in one process;
+and takes a lock on a key of its own, and releases it. It says what each of them is.
 
 What has to change is marked with "!", what should be thought about with "?".
 
