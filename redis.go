@@ -63,6 +63,7 @@ func newRedisServer(options *redis.Options, patience time.Duration, admit func(f
 	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.Limiter = nil
+	o.DisableIdentity = true // CLIENT SETINFO: each connection of a user who may not would be in the ACL log
 	o.OnConnect = s.onConnect
 	s.options = &o
 	return s

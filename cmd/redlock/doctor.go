@@ -112,7 +112,7 @@ func examine(u string) *patient {
 		return p // it was parsed before
 	}
 	p.name = p.opts.Addr
-	p.opts.MaxRetries, p.opts.DialTimeout = -1, checkup/2
+	p.opts.MaxRetries, p.opts.DialTimeout, p.opts.DisableIdentity = -1, checkup/2, true
 	rdb := redis.NewClient(p.opts)
 	defer rdb.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), checkup)
