@@ -191,3 +191,50 @@ func TestWhatScriptsRaise(t *testing.T) {
 		t.Errorf("%q is said to leave something: there would be a release for every acquire", err)
 	}
 }
+
+// A scripted connection gives these answers, a batch after another, and takes scripts.
+type scripted struct{ says [][]string }
+
+func (s *scripted) join() error { return nil }
+
+func (s *scripted) pipeline(batch []*request) error {
+	now := s.says[0]
+	s.says = s.says[1:]
+	for i, q := range batch {
+		q.reply = answers[now[i]]
+	}
+	return nil
+}
+
+// TestReload: from the first request that the server did not know how to carry out, all are
+// sent again, and what became of them counts.
+func TestReload(t *testing.T) {
+	for _, tt := range []struct {
+		steps []op
+		says  [][]string
+		want  []string
+	}{
+		{[]op{opRelease, opAcquire}, [][]string{{"noscript", "held"}, {"yes", "yes"}}, []string{"yes", "yes"}},
+		{[]op{opExtend, opRelease, opAcquire}, [][]string{{"yes", "noscript", "held"}, {"yes", "held"}}, []string{"yes", "yes", "held"}},
+		{[]op{opRelease, opAcquire}, [][]string{{"noscript", "noscript"}, {"noscript", "yes"}, {"no", "noscript"}, {"yes"}}, []string{"no", "yes"}},
+		{[]op{opExtend, opAcquire, opRelease}, [][]string{{"noscript", "yes", "yes"}, {"yes", "yes", "lost"}}, []string{"yes", "yes", "lost"}},
+		{[]op{opAcquire}, [][]string{{"noscript"}, {"noscript"}, {"noscript"}, {"noscript"}, {"noscript"}, {"noscript"}}, []string{"noscript"}},
+	} {
+		var batch []*request
+		for _, step := range tt.steps {
+			batch = append(batch, &request{op: step, claim: new(claim)})
+		}
+		o, err := (&Options{}).withDefaults(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := carryOut(&scripted{tt.says}, newMemory(0, "node0", &o), batch); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range tt.want {
+			if got := batch[i].reply; got.outcome != answers[want].outcome {
+				t.Errorf("%v, answered %v: %v comes to %v, want %s", tt.steps, tt.says, tt.steps[i], got.outcome, want)
+			}
+		}
+	}
+}

@@ -79,11 +79,14 @@ func (lk *Locker) isClosing() bool {`},
 		{"lock.go", "\tif left(l.Until(), now) <= 0 {\n\t\treturn l.expire()\n\t}\n\tif first", "\tif first"},
 	}, "model", "clients", 8000},
 	{"an acquire without an answer was not carried out", []edit{
-		{"node.go", "case Held, Reserved, Stolen, Expired, Foreign, Late:", "case Held, Reserved, Stolen, Expired, Foreign, Late, Timeout, Unreachable:"},
+		{"node.go", "case Held, Reserved, Stolen, Expired, Late:", "case Held, Reserved, Stolen, Expired, Late, Timeout, Unreachable:"},
 	}, "model", "partitions", 1000},
 	{"a release without an answer is done", []edit{
 		{"strand.go", "case n.releases(q) && !q.reply.outcome.settlesRelease():", "case false:"},
 	}, "model", "partitions", 1000},
+	{"a release that a node owes an answer to is soon forgotten", []edit{
+		{"node.go", "return now.Add(2 * max(c.ttl, milliseconds(c.lease)))", "return now.Add(max(c.ttl, milliseconds(c.lease)) / 50)"},
+	}, "model", "long", 1000},
 	{"a release may overtake its acquire", []edit{
 		{"strand.go", "func (s *strand) elsewhere(key string) bool { return s.node.flying[key] > 0 }", "func (s *strand) elsewhere(string) bool { return false }"},
 	}, "model", "slow links", 2000},
@@ -170,8 +173,11 @@ func (lk *Locker) isClosing() bool {`},
 		{"hand.go", "if votes < lk.opts.Quorum || w.done {", "if votes < lk.opts.Quorum {"},
 	}, "model", "handed over", 5000},
 	{"a lock that was handed over is extended, and not released there", []edit{
-		{"strand.go", "*at == queued && q.op == opExtend && !q.reply.outcome.meansAbsent(opExtend):", "false:"},
-		{"node.go", "if n.releases(q) {", "if q.op == opRelease {"},
+		{"strand.go", "*at == due && q.op == opExtend && !q.reply.meansAbsent(opExtend):", "false:"},
+		{"node.go", "if n.releases(q) && !n.late(q, now) {", "if q.op == opRelease && !n.late(q, now) {"},
+	}, "model", "ghosts", 5000},
+	{"nobody can be handed what he has asked for", []edit{
+		{"node.go", "return c.reached != nil && c.reached[i] }", "return false }"},
 	}, "model", "ghosts", 5000},
 	{"who leaves keeps what he was handed", []edit{
 		{"internal/model/waiting.go", "if try := n.handed(c); try > 0 && try <= c.Try {", "if try := n.handed(c); false && try <= c.Try {"},
