@@ -106,7 +106,7 @@ func (m *memory) joined(mark seam.Mark, sent time.Time) {
 		byNode, byWriter := time.UnixMicro(mark.Now).Sub(time.UnixMilli(says.Born)), now.Round(0).Sub(time.UnixMilli(says.Writer))
 		age = max(0, min(byNode, byWriter))
 	}
-	why := fmt.Errorf("it was new, restarted, or had lost its data, %v ago", age.Round(time.Millisecond))
+	var why error = pastError(age)
 	switch {
 	case mark.Before == "":
 		why = errors.New("it is new, or has lost its data")
@@ -157,9 +157,9 @@ func (m *memory) lose(at time.Time, data bool, why error, so func() bool) {
 // prolong tells of a quarantine that has become longer, or is not over after all.
 func (m *memory) prolong() {
 	m.mu.Lock()
-	lost, why := m.lost, m.why
+	rest, why := m.quarantine(m.now())
 	m.mu.Unlock()
-	if rest := lost.Add(m.terms.quarantine()).Sub(m.now()); !lost.IsZero() && rest > 0 {
+	if rest > 0 {
 		m.opts.Hooks.quarantined(m.name, rest, fmt.Errorf("locks may live longer than was known, and %w", why))
 	}
 }
@@ -195,7 +195,19 @@ func (m *memory) quarantine(now time.Time) (rest time.Duration, why error) {
 	if m.lost.IsZero() {
 		return 0, nil
 	}
-	return max(0, m.lost.Add(m.terms.quarantine()).Sub(now)), m.why
+	why = m.why
+	if _, ok := why.(pastError); ok { // which goes on
+		why = pastError(now.Sub(m.lost))
+	}
+	return max(0, m.lost.Add(m.terms.quarantine()).Sub(now)), why
+}
+
+// A pastError is why a node has no vote to which something has happened before we came, so
+// long ago.
+type pastError time.Duration
+
+func (e pastError) Error() string {
+	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", time.Duration(e).Round(time.Millisecond))
 }
 
 // voteless is the same, and longer if another node has to be heard of first. Under the mutex.

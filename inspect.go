@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/ways"
 )
 
@@ -16,7 +15,7 @@ import (
 type Verdict uint8
 
 const (
-	Unknown Verdict = iota // too few nodes have answered to tell
+	Unknown Verdict = iota // too few nodes have answered, or have a vote, to tell
 	Free                   // a quorum of nodes could grant it
 	Taken                  // a quorum of nodes holds it for one owner
 	Split                  // neither: it changes hands, or somebody's attempt left something behind
@@ -99,7 +98,7 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 
 // judge draws the conclusion from what the nodes say.
 func (s *Status) judge(quorum int) {
-	free := 0
+	free, taken := 0, 0
 	holders := make(map[string]int)
 	answers := 0
 	s.Waiting, s.Holders = waiting(s.Nodes), holding(s.Nodes)
@@ -112,7 +111,9 @@ func (s *Status) judge(quorum int) {
 		switch {
 		case n.Token != "":
 			holders[n.Token]++
+			taken++
 		case len(n.Holders) > 0:
+			taken++
 		case n.Err == nil:
 			free++
 		}
@@ -133,7 +134,7 @@ func (s *Status) judge(quorum int) {
 	case s.Verdict == Taken:
 	case free >= quorum:
 		s.Verdict = Free
-	case answers >= quorum:
+	case answers >= quorum && taken > 0: // else nodes say that nobody has it, which may have forgotten who
 		s.Verdict = Split
 	}
 }
@@ -245,6 +246,10 @@ func (c *census) vote(n *node, q *request) {
 	}
 }
 
+// nobodys is the name of a lock about which the nodes are asked when it is they that are of
+// interest. It must not be a key that is there and no lock, as the marker is.
+const nobodys = "redlock:prepare"
+
 // Prepare waits until all nodes have a vote. New nodes get one only when
 // Options.Quarantine is over: to be called when nodes are deployed, so that nobody
 // has to wait for his first lock. The nodes' time runs from when New or Connect
@@ -256,7 +261,7 @@ func (c *census) vote(n *node, q *request) {
 func (lk *Locker) Prepare(ctx context.Context) error {
 	var last *QuorumError
 	for {
-		nodes, err := lk.survey(ctx, script.Marker)
+		nodes, err := lk.survey(ctx, nobodys)
 		if err != nil {
 			return err
 		}

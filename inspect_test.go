@@ -102,6 +102,8 @@ func TestVerdict(t *testing.T) {
 	sooner := NodeStatus{Token: "us", TTL: 2 * time.Second, Fence: 7}
 	free, down := NodeStatus{}, NodeStatus{Err: &NodeError{Outcome: Unreachable}}
 	quarantined := NodeStatus{Err: &NodeError{Outcome: Quarantined}}
+	foreign := NodeStatus{Err: &NodeError{Outcome: Foreign}}
+	reader := NodeStatus{Holders: []Holder{{Token: "us", How: "shared", TTL: time.Second, Nodes: 1}}}
 	for _, tt := range []struct {
 		name  string
 		nodes []NodeStatus
@@ -113,6 +115,11 @@ func TestVerdict(t *testing.T) {
 		{"two of each", []NodeStatus{us, us, they, they, free}, Split, 0},
 		{"a quorum could grant it", []NodeStatus{us, us, free, free, free}, Free, 0},
 		{"not with a node in quarantine", []NodeStatus{us, us, free, free, quarantined}, Split, 0},
+		{"nobody has it, as far as two nodes know", []NodeStatus{free, free, quarantined, quarantined, quarantined}, Unknown, 0},
+		{"nobody has it, as far as any node knows", []NodeStatus{quarantined, quarantined, quarantined, quarantined, quarantined}, Unknown, 0},
+		{"one has a reader", []NodeStatus{reader, free, free, quarantined, quarantined}, Split, 0},
+		{"no lock on two", []NodeStatus{free, free, free, foreign, foreign}, Free, 0},
+		{"no lock on three", []NodeStatus{free, free, foreign, foreign, foreign}, Unknown, 0},
 		{"too few to tell", []NodeStatus{us, us, down, down, down}, Unknown, 0},
 		{"enough to tell", []NodeStatus{us, us, us, down, down}, Taken, 3 * time.Second},
 	} {
@@ -156,6 +163,101 @@ func TestPrepare(t *testing.T) {
 		lk.Close()
 		if err := lk.Prepare(t.Context()); !errors.Is(err, ErrClosed) {
 			t.Error(err)
+		}
+	})
+}
+
+// TestAgeGoesOn: how long ago a node was new is said as of when it is said, and not as of
+// when that was found.
+func TestAgeGoesOn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		for i := range 3 {
+			nodes.Mini(i).FlushAll()
+		}
+		first, err := New(nodes.Clients(), nil) // which the nodes are new to
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer first.Close()
+		pass(time.Second)
+		lk, err := New(nodes.Clients(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lk.Close()
+		for range 3 {
+			pass(2 * time.Second)
+			s := inspected(t, lk, "a")
+			_, err := lk.TryAcquire(t.Context(), "a")
+			for _, said := range []string{s.Nodes[0].Err.Error(), message(err)} {
+				_, rest, _ := strings.Cut(said, "quarantined for ")
+				left, after, _ := strings.Cut(rest, ": it was new, restarted, or had lost its data, ")
+				ago, _, ok := strings.Cut(after, " ago")
+				a, err1 := time.ParseDuration(left)
+				b, err2 := time.ParseDuration(ago)
+				if sum := a + b; !ok || err1 != nil || err2 != nil || (sum-lk.opts.Quarantine).Abs() > 50*time.Millisecond {
+					t.Errorf("the quarantine is %v, and a node says %q", lk.opts.Quarantine, said)
+				}
+			}
+		}
+	})
+}
+
+// TestNobodyInQuarantine: nobody has had a lock, and nodes that may have forgotten cannot
+// say that nobody has it. It is not known who has it, and it is not split.
+func TestNobodyInQuarantine(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		nodes.Mini(0).FlushAll()
+		nodes.Mini(1).FlushAll()
+		lk, err := New(nodes.Clients(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lk.Close()
+		if s := inspected(t, lk, "nobody's"); s.Verdict != Unknown {
+			t.Errorf("two of three nodes cannot tell: %v, %+v", s.Verdict, s)
+		}
+		pass(11 * time.Second)
+		if s := inspected(t, lk, "nobody's"); s.Verdict != Free {
+			t.Errorf("all can: %v", s.Verdict)
+		}
+	})
+}
+
+// TestKeysThatAreNoLocks: what has no TTL, or is of another type, is nobody's lock, whatever
+// is in it.
+func TestKeysThatAreNoLocks(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		lk, err := New(nodes.Clients(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lk.Close()
+		for i := range 3 {
+			mini := nodes.Mini(i)
+			_ = mini.Set("counter", "1")
+			_, _ = mini.Push("list", "1")
+			mini.HSet("hash", "1", "1")
+			_, _ = mini.ZAdd("board", 1, "1")
+		}
+		for _, key := range []string{"counter", "list", "hash", "board"} {
+			s := inspected(t, lk, key)
+			if s.Verdict != Unknown || s.Token != "" || len(s.Holders) > 0 || s.TTL != 0 {
+				t.Errorf("%s: %v by %q, %+v", key, s.Verdict, s.Token, s)
+			}
+			for _, n := range s.Nodes {
+				if n.Err == nil || n.Err.Outcome != Foreign || n.Token != "" {
+					t.Errorf("%s: %s has %q, and says %v", key, n.Node, n.Token, n.Err)
+				}
+			}
+		}
+		// One of three nodes has such a key: the others can tell.
+		_ = nodes.Mini(0).Set("stray", "1")
+		if s := inspected(t, lk, "stray"); s.Verdict != Free || s.Nodes[0].Err == nil || s.Nodes[0].Err.Outcome != Foreign {
+			t.Errorf("two of three are free: %v, %v", s.Verdict, s.Nodes[0].Err)
 		}
 	})
 }

@@ -64,6 +64,9 @@ func parseList(step op, v []any) (r reply, ok bool) {
 	switch {
 	case step == opInspect && len(v) == 7:
 		r = reply{outcome: Granted, holder: word(0), ttl: milliseconds(number(1)), mark: word(3), time: number(4)}
+		if v[1] == int64(-1) { // a key without a TTL: nobody's lock, whatever it says
+			return reply{outcome: Foreign, time: r.time, err: errNoTTL}, ok
+		}
 		r.fence, _ = strconv.ParseInt(word(2), 10, 64) // none: 0
 		waiting, is := v[5].([]any)
 		for i := 0; is && i+1 < len(waiting); i += 2 {

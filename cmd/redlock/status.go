@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -109,7 +110,7 @@ func (c *command) status(ctx context.Context, locker *redlock.Locker, cfg *lookC
 		err = show(c.stdout, s)
 	}
 	if err == nil && s.Verdict == redlock.Unknown {
-		return fail(exitNoQuorum, remedy(absent(s), len(s.Nodes)/2+1), "too few nodes have answered to tell")
+		return untold(s, "")
 	}
 	return err
 }
@@ -172,10 +173,22 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 		case watched.Err() != nil:
 			return nil
 		case s.Verdict == redlock.Unknown:
-			return fail(exitNoQuorum, remedy(absent(s), len(s.Nodes)/2+1), "too few nodes have answered within --timeout %v", cfg.timeout)
+			return untold(s, fmt.Sprintf(" within --timeout %v", cfg.timeout))
 		}
 		return fail(exitBusy, "wait longer, or without --timeout for as long as it takes", "not free within --timeout %v: %s", cfg.timeout, news(s))
 	}
+}
+
+// untold says why nobody knows who has the lock.
+func untold(s *redlock.Status, within string) error {
+	down := absent(s)
+	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.Quarantined }) {
+		return fail(exitNoQuorum, remedyForAll(down, len(s.Nodes)), "too few nodes have a vote%s: those that may have forgotten cannot tell", within)
+	}
+	if within == "" {
+		within = " to tell"
+	}
+	return fail(exitNoQuorum, remedy(down, len(s.Nodes)/2+1), "too few nodes have answered%s", within)
 }
 
 // absent are the nodes without a say.

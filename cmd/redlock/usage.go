@@ -229,8 +229,8 @@ Usage:
     --timeout D    wait: for how long; 0s asks once. Default: for as long as it takes
 
 A lock is free if a majority of the nodes could grant it, held if a majority has it for
-one holder, split if neither, and unknown if too few nodes have answered. To have waited
-is not to have the lock: somebody else may be faster. That is what redlock run is for.
+one holder, split if neither, and unknown if too few nodes have answered, or have a vote.
+To have waited is not to have the lock: somebody else may be faster. That is what redlock run is for.
 
 Exit status:
     0    it has been said; wait: nobody has the lock
