@@ -1,11 +1,16 @@
 package redlock_test
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
 )
 
 // TestAnsweredLate: a node's refusal comes when the waiter has been handed the lock by the
@@ -54,4 +59,60 @@ func TestAnsweredLate(t *testing.T) {
 	}
 	proxies[0].Resume()
 	_ = l.Release(t.Context()) // it may have ended
+}
+
+// TestPublisherGivesNoLock: a user who may publish, and nothing else, has somebody who waits
+// believe in no lock, though it guesses all that can be guessed; the nodes' release does.
+func TestPublisherGivesNoLock(t *testing.T) {
+	redistest.NoLeaks(t)
+	servers := redistest.Servers(t, 3)
+	opts := &redlock.Options{TTL: time.Minute, NodeTimeout: 2 * time.Second, Quarantine: -1}
+	near, far := open(t, redistest.Clients(t, servers), opts), open(t, redistest.Clients(t, servers), opts)
+	before, got := acquired(t, near, "a"), make(chan *redlock.Lock, 1)
+	go func() {
+		l, err := far.Acquire(t.Context(), "a")
+		if err != nil {
+			t.Error(err)
+		}
+		got <- l
+	}()
+	queued(t, near, "a", 1, 3)
+	var forgers []*redis.Client
+	for _, s := range servers {
+		subscribed(t, s, 1)
+		ask(t, s, "ACL", "SETUSER", "forger", "reset", "on", ">p", "&"+script.WakeChannel+"*", "+publish")
+		c := redis.NewClient(&redis.Options{Addr: s.Addr, Username: "forger", Password: "p"})
+		t.Cleanup(func() { _ = c.Close() })
+		forgers = append(forgers, c)
+		if err := c.Get(t.Context(), "a").Err(); err == nil || errors.Is(err, redis.Nil) {
+			t.Fatalf("it may read: %v", err)
+		}
+	}
+	member, _ := ask(t, servers[0], "ZRANGE", "a:queue", "0", "0").([]any)[0].(string)
+	waiter, _, _ := strings.Cut(member, " ")
+	process := waiter[:strings.LastIndexByte(waiter, '.')]
+	for _, nonce := range []string{"", "." + before.Token()} {
+		for try := range 30 { // it may ask again at any moment, also for a message that is none
+			for _, number := range []int64{1<<53 - 1, time.Now().UnixMicro()} {
+				for i, c := range forgers {
+					now := time.Now()
+					message := fmt.Sprintf("%s %d%s %d %d %d ", waiter, try, nonce, number, now.Unix(), now.Nanosecond()/1000)
+					if heard, err := c.Publish(t.Context(), script.WakeChannel+process, message).Result(); err != nil || heard != 1 {
+						t.Fatalf("node %d: %d hear it, %v", i, heard, err)
+					}
+				}
+			}
+		}
+	}
+	released(t, before) // what was said before has been heard before
+	l := <-got
+	if l == nil {
+		return
+	}
+	eventually(t, 5*time.Second, "the lock on the nodes", func() bool { return heldOn(t, servers, "a", l.Token()) >= 2 })
+	if l.Fence() <= before.Fence() || l.Fence() > time.Now().Add(time.Second).UnixMicro() {
+		t.Errorf("fence %d after %d", l.Fence(), before.Fence())
+	}
+	released(t, l)
+	nothingLeft(t, servers)
 }
