@@ -134,7 +134,8 @@ const manyCalls = 8
 // soonest. A round takes as long as the last one took. Where it is not that others have the
 // lock, no call helps.
 func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, hold, round time.Duration) (called bool, cause error) {
-	timer, begin := time.NewTimer(patience), time.Now()
+	begin := time.Now()
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	for {
 		switch enough, all, mine := w.chance(); {

@@ -277,7 +277,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/kinds.lua", "w = 'xsl'", "w = 'xl'"},
 	}, "miniredis", "kinds", 100},
 	{"a reader's release is that of all readers, in the script", []edit{
-		{"internal/script/give.lua", "redis.pcall('ZREM', key, token)", "redis.pcall('DEL', key)"},
+		{"internal/script/kinds.lua", "gone = redis.pcall('ZREM', key, token)", "gone = redis.pcall('DEL', key)"},
 	}, "miniredis", "kinds", 100},
 	{"the fence of a folder knows nothing of what lies below it, in the script", []edit{
 		{"internal/script/acquire.lua", "if below > count then", "if false then"},

@@ -123,9 +123,9 @@ local function queueing()
     end
   end
 
-  -- tell calls a waiter. A server that will not let us publish (ACL) still gives back what
+  -- call has a waiter ask. A server that will not let us publish (ACL) still gives back what
   -- it is asked to.
-  local function tell(waiter, message)
+  local function call(waiter, message)
     redis.pcall('PUBLISH', 'redlock:wake:' .. string.match(waiter, '^(.*)%.'), message)
   end
 
@@ -144,7 +144,7 @@ local function queueing()
         held[his] = holder(key, his, '') or false
       end
       if turn and not held[his] then
-        tell(waiter, slot and his == 'l' and waiter .. ' ' .. slot or waiter)
+        call(waiter, slot and his == 'l' and waiter .. ' ' .. slot or waiter)
       end
       count = count + 1
       if his == 'x' or his == 'l' or count == window then
@@ -161,7 +161,7 @@ local function queueing()
   local function follow(queue, way)
     local waiter, his = read(redis.call('ZRANGE', queue, window - 1, window - 1)[1] or '')
     if waiter and not clash(his, way) then
-      tell(waiter, waiter)
+      call(waiter, waiter)
     end
   end
 
