@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	in "github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
@@ -115,4 +116,40 @@ func TestPublisherGivesNoLock(t *testing.T) {
 	}
 	released(t, l)
 	nothingLeft(t, servers)
+}
+
+// TestOlderClientsInTheQueue: one that knows no nonce is called, and handed no token that could
+// be guessed; and to its scripts, those who have one are to be called, too.
+func TestOlderClientsInTheQueue(t *testing.T) {
+	servers, lk := onServers(t, 1, trusting())
+	s := servers[0]
+	l := acquired(t, lk, "a")
+	client := redis.NewClient(&redis.Options{Addr: s.Addr})
+	defer client.Close()
+	sub := client.Subscribe(t.Context(), script.WakeChannel+"older")
+	defer sub.Close()
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(2 * time.Second).UnixMilli()
+	ask(t, s, "ZADD", "a:queue", "1", fmt.Sprintf("older.1 %d x3 10.0.0.1:7 and more", deadline))
+	released(t, l)
+	if m, err := sub.ReceiveMessage(t.Context()); err != nil || m.Payload != "older.1" {
+		t.Errorf("it hears %v, %v", m, err)
+	}
+	if token := ask(t, s, "GET", "a"); token != nil {
+		t.Errorf("%v has the lock", token)
+	}
+	ask(t, s, "DEL", "a:queue")
+
+	// How the scripts of before read a member: release, and whatever goes through a queue.
+	e := in.Entry{Waiter: "p.1", Deadline: deadline, Way: 'x', Try: 7, Nonce: "n", Owner: "me"}
+	for pattern, want := range map[string]string{
+		`^((%S+)%.%d+) (%d+) x(%d+) `: fmt.Sprint([]any{"p.1", "p", fmt.Sprint(deadline), "0"}), // an attempt of 0 is called
+		`^(%S+) (%d+) (%l)%d+ `:       fmt.Sprint([]any{"p.1", fmt.Sprint(deadline), "x"}),
+	} {
+		if got := fmt.Sprint(ask(t, s, "EVAL", "return {string.match(ARGV[1], ARGV[2])}", "0", e.String(), pattern)); got != want {
+			t.Errorf("%s reads %s, not %s", pattern, got, want)
+		}
+	}
 }

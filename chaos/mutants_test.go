@@ -185,6 +185,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"a node that hands over counts nothing", []edit{
 		{"internal/model/waiting.go", "n.count(fence(key), number)", ""},
 	}, "model", "handed over", 2000},
+	{"a message needs no nonce", []edit{
+		{"hand.go", "h.try == w.try && h.nonce == w.nonce", "h.try == w.try"},
+	}, "model", "forged messages", 500},
 	{"a node hands over for a whole minute", []edit{
 		{"internal/model/waiting.go", "time.Duration(e.Deadline-now/1000)*time.Millisecond)", "time.Minute)"},
 	}, "model", "handed over", 2000},
