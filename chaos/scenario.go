@@ -32,6 +32,7 @@ type Scenario struct {
 	Slight   bool          // and is over so soon that it does not count
 	Fast     bool          // the nodes' clocks run fast, by nearly as much as the drift allows
 	Wrong    bool          // the clients' clocks show anything
+	Apart    bool          // nobody compares the nodes' clocks with each other
 	Forgets  bool          // nodes lose what they have been told, so that a quarantine is needed
 	Default  bool          // and not a shorter one than the library has by itself
 
@@ -117,6 +118,9 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 		o.Quarantine = -1
 	default:
 		o.Quarantine = shortest
+	}
+	if s.Apart {
+		o.MaxNodeSkew = -1
 	}
 	clients := s.Clients[0] + rng.IntN(s.Clients[1]-s.Clients[0]+1)
 	if arena.Room > 0 {

@@ -156,9 +156,14 @@ var Scenarios = []*Scenario{
 		Troubles: []Trouble{KillEmpty, Flush, Skew, Crash, Crash}, Rate: 2, Only: []string{"model"},
 	},
 	{
-		Name: "stepping clocks", About: "nodes' clocks are set forward or back by more than the drift",
-		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Forgets: true,
+		Name: "stepping clocks", About: "any number of nodes' clocks are set forward or back by more than the drift, and nobody compares them with each other",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Forgets: true, Apart: true,
 		Troubles: []Trouble{Step}, Rate: 4,
+	},
+	{
+		Name: "clocks apart", About: "the clocks of a minority of nodes are set further and further away from the others', and they lose their data: that minority has no vote, and everybody is served",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Forgets: true, Minority: true,
+		Troubles: []Trouble{Step, Step, Step, Flush}, Rate: 4,
 	},
 	{
 		Name: "ghosts", About: "nodes hang for so long that connections are given up, and then do what they were asked to",

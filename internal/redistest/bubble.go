@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -92,6 +93,9 @@ func (b *Bubble) Hang(i int) { b.nodes[i].Path.Hang() }
 
 // Resume ends Hang.
 func (b *Bubble) Resume(i int) { b.nodes[i].Path.Resume() }
+
+// Step sets the clock of node i forward by d, or back: its keys expire so much earlier, or later.
+func (b *Bubble) Step(i int, d time.Duration) { b.nodes[i].Engine.Step(d) }
 
 // Path is the network of node i, for delays, cuts, resets and lost replies.
 func (b *Bubble) Path(i int) *faultproxy.Path { return b.nodes[i].Path }

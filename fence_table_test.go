@@ -1,0 +1,297 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+const day = 24 * time.Hour
+
+// threeNodes are three nodes with the real client and scripts, in virtual time.
+func threeNodes(t *testing.T, f func(*fenced)) {
+	bubble(t, func(t *testing.T) {
+		redistest.NoLeaks(t)
+		f(&fenced{t, redistest.NewBubble(t, 3)})
+	})
+}
+
+// whileDown has a node hang while something is done.
+func (f *fenced) whileDown(node int, do func()) {
+	f.Hang(node)
+	do()
+	f.Resume(node)
+	pass(time.Second)
+}
+
+// once has a client that has not been here before get a lock and give it back.
+func (f *fenced) once(name string, opts Options, options ...AcquireOption) (fence int64, err error) {
+	f.Helper()
+	clients := make([]*redis.Client, f.Len()) // they tick as long as they are open
+	for i := range clients {
+		clients[i] = redis.NewClient(f.Options(i))
+		defer clients[i].Close()
+	}
+	lk, err := New(clients, &opts)
+	if err != nil {
+		f.Fatal(err)
+	}
+	defer lk.Close()
+	l, err := lk.TryAcquire(f.Context(), name, options...)
+	if err != nil {
+		return 0, err
+	}
+	if err := l.Release(f.Context()); err != nil {
+		f.Error(err)
+	}
+	return l.Fence(), nil
+}
+
+// must is once where the lock is to be had.
+func (f *fenced) must(name string, opts Options, options ...AcquireOption) int64 {
+	f.Helper()
+	fence, err := f.once(name, opts, options...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return fence
+}
+
+// TestFenceAfterABlip: a lock's counter must not end with its key, nor with a clock that is
+// ahead for a moment, or a node would have nothing but the time to go by; and that of the
+// slow client, in the next lock, is earlier than that of the fast one in the first. A counter
+// for all names in the place of one for each does not help: it would be ahead of every lock
+// on another name, too.
+func TestFenceAfterABlip(t *testing.T) {
+	threeNodes(t, func(f *fenced) {
+		fast := Options{TTL: 2 * time.Second, Clock: wrong{by: 500 * time.Millisecond}, Quarantine: -1}
+		slow := Options{TTL: 2 * time.Second, Clock: wrong{by: -500 * time.Millisecond}, Quarantine: -1}
+		var first, second int64
+		f.whileDown(2, func() { first = f.must("a", fast) })
+		f.Step(1, 13*time.Second)
+		f.Mini(1).Keys() // what has expired is gone
+		f.Step(1, -13*time.Second)
+		pass(200 * time.Millisecond)
+		f.whileDown(0, func() { second = f.must("a", slow) })
+		if second <= first {
+			t.Errorf("after %d comes %d", first, second)
+		}
+	})
+}
+
+// TestPoison: one node of three is a month ahead for a second. Whoever comes then does not
+// take its number for one, nor give it to another node; when its clock is right again its
+// counter is not, and nobody takes that either. The others go on as if nothing had been.
+func TestPoison(t *testing.T) {
+	threeNodes(t, func(f *fenced) {
+		var warned []string
+		opts := Options{Hooks: &Hooks{Warning: func(err error) { warned = append(warned, err.Error()) }}}
+		tell := func(want string) {
+			t.Helper()
+			if len(warned) != 1 || !strings.Contains(warned[0], f.Addr(0)) || !strings.Contains(warned[0], want) {
+				t.Errorf("the warnings are %q, want one of %s: %s", warned, f.Addr(0), want)
+			}
+			warned = nil
+		}
+		before := f.must("a", opts)
+		f.Step(0, 30*day)
+		pass(time.Second)
+		f.whileDown(2, func() {
+			if fence, err := f.once("a", opts); err == nil {
+				t.Errorf("with a node a month ahead, and another one down, the lock is had with %d", fence)
+			}
+		})
+		warned = nil
+		if ahead := f.must("a", opts); ahead <= before || time.UnixMicro(ahead).After(time.Now().Add(time.Second)) {
+			t.Errorf("after %d comes %d", before, ahead)
+		}
+		tell("its clock is 720h")
+		f.Step(0, -30*day)
+		last := int64(0)
+		for _, idle := range []time.Duration{0, 25 * time.Hour, 3 * day} {
+			pass(idle)
+			warned = nil
+			next := f.must("a", opts)
+			if next <= last || time.UnixMicro(next).After(time.Now().Add(time.Second)) {
+				t.Errorf("%v later: after %d comes %d", idle, last, next)
+			}
+			tell("redlock reset-fences")
+			last = next
+			f.whileDown(2, func() {
+				_, err := f.once("a", opts)
+				q := wantQuorumError(t, err, ErrNoQuorum)
+				if i := slices.IndexFunc(q.Nodes(), func(n *NodeError) bool { return n.Node == f.Addr(0) && n.Outcome == Unfit }); i < 0 {
+					t.Errorf("the error does not name %s: %v", f.Addr(0), err)
+				}
+			})
+			for i := range 3 {
+				if keys := f.Keys(i); len(keys) > 0 {
+					t.Errorf("node %d has %q", i, keys)
+				}
+			}
+		}
+		// And when time has caught up, it has a vote again.
+		pass(30 * day)
+		f.whileDown(2, func() {
+			if next := f.must("a", opts); next <= last {
+				t.Errorf("after %d comes %d", last, next)
+			}
+		})
+	})
+}
+
+// TestPoisonIsKept: to whom all clocks are right, the number of the one that is ahead is a
+// fence, and is stored on another node. Then no number is smaller ever after, though the
+// clock is mended and nobody uses the lock for longer than a counter for each name could be
+// kept.
+func TestPoisonIsKept(t *testing.T) {
+	threeNodes(t, func(f *fenced) {
+		careless := Options{MaxNodeSkew: -1, Quarantine: -1}
+		f.Step(0, 30*day)
+		pass(time.Second)
+		var last int64
+		f.whileDown(2, func() { last = f.must("a", careless) })
+		f.Step(0, -30*day)
+		for _, idle := range []time.Duration{time.Second, 26 * time.Hour, 20 * day} {
+			pass(idle)
+			f.whileDown(0, func() {
+				if next := f.must("a", careless); next <= last {
+					t.Errorf("%v later: after %d comes %d", idle, last, next)
+				} else {
+					last = next
+				}
+			})
+			pass(10 * time.Second)
+		}
+	})
+}
+
+// TestPoisonBeforeAMajority: the node that is ahead answers before the others have been heard
+// of, since our clock was set and what we knew of theirs counts for little. Then its number
+// alone is not enough to judge by; but it is judged when there is a majority.
+func TestPoisonBeforeAMajority(t *testing.T) {
+	threeNodes(t, func(f *fenced) {
+		lk := f.locker(nil)
+		f.count(0, "a", time.Now().Add(30*day).UnixMicro())
+		for i := range lk.opts.clocks.all {
+			lk.opts.clocks.all[i] = tracker{}
+		}
+		f.Path(1).SetDelay(10 * time.Millisecond)
+		f.Path(2).SetDelay(20 * time.Millisecond)
+		l, err := lk.TryAcquire(f.Context(), "a")
+		if err == nil {
+			t.Fatalf("the lock is had with %d", l.Fence())
+		}
+		wantQuorumError(t, err, ErrNoQuorum)
+		var why poisonError
+		if !errors.As(err, &why) {
+			t.Errorf("it does not say why: %v", err)
+		}
+		pass(time.Second)
+		if next, err := lk.TryAcquire(f.Context(), "a"); err != nil || time.UnixMicro(next.Fence()).After(time.Now().Add(time.Second)) {
+			t.Errorf("the next one: %v, %v", next, err)
+		}
+	})
+}
+
+// TestFencesForMonths: a day to two months go by between locks, clients come anew and have
+// clocks that are wrong, and of the five nodes two have clocks that are off by as much, are
+// down, lose their data. Each lock's number is larger than all before it, whatever its name:
+// some of the names share a bucket.
+func TestFencesForMonths(t *testing.T) {
+	const weak = 2
+	same := func(name string) bool { return script.Bucket(name) == script.Bucket("a") }
+	names := []string{"a", "b"}
+	for i := 0; len(names) < 4; i++ {
+		if name := fmt.Sprint("twin", i); same(name) {
+			names = append(names, name)
+		}
+	}
+	for seed := range uint64(8) {
+		fences(t, func(f *fenced) {
+			rng := rand.New(rand.NewPCG(seed, 0))
+			last := make(map[string]int64)
+			var off [weak]time.Duration
+			for range 40 {
+				if rng.IntN(2) == 0 {
+					pass(time.Duration(rng.Int64N(int64(60 * day))))
+				} else {
+					pass(time.Duration(rng.Int64N(int64(time.Second))))
+				}
+				var down []int
+				for i := range weak {
+					switch rng.IntN(5) {
+					case 0:
+						by := time.Duration(rng.Int64N(int64(120*day))) - 60*day
+						f.Step(i, by)
+						off[i] += by
+					case 1:
+						f.Step(i, -off[i])
+						off[i] = 0
+					case 2:
+						f.Mini(i).FlushAll()
+					case 3:
+						f.Kill(i)
+						down = append(down, i)
+					}
+				}
+				opts := Options{Clock: []Clock{nil, wrong{by: 40 * day}, wrong{by: -400 * time.Millisecond}}[rng.IntN(3)]}
+				var options []AcquireOption
+				name := names[rng.IntN(len(names))]
+				if rng.IntN(4) == 0 {
+					options = append(options, Also(names...))
+				}
+				next := f.must(name, opts, options...)
+				for _, n := range names {
+					if n != name && options == nil {
+						continue
+					}
+					if next <= last[n] {
+						t.Fatalf("seed %d: on %q comes %d after %d", seed, n, next, last[n])
+					}
+					last[n] = next
+				}
+				for _, i := range down {
+					f.Restart(i, true)
+				}
+			}
+		})
+	}
+}
+
+// TestNamesLeaveNothing: a million names are as dear as a few thousand (TestMemoryOfNames has
+// it in bytes). What is left is the table.
+func TestNamesLeaveNothing(t *testing.T) {
+	threeNodes(t, func(f *fenced) {
+		lk := f.locker(&Options{Separator: "/"})
+		for i := range 500 {
+			l, err := lk.TryAcquire(context.Background(), fmt.Sprint("folder", i%7, "/name", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Release(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass(time.Minute)
+		for i := range 3 {
+			if keys, want := f.Mini(i).Keys(), []string{script.Belows, script.Fences, script.Marker}; !slices.Equal(keys, want) {
+				t.Errorf("node %d has %d keys, %q..., want %q", i, len(keys), keys[:min(len(keys), 5)], want)
+			}
+			for _, table := range []string{script.Fences, script.Belows} {
+				if set, err := f.Mini(i).SortedSet(table); err != nil || len(set) > script.Buckets || f.Mini(i).TTL(table) != 0 {
+					t.Errorf("node %d has %d buckets in %s, which lives for %v: %v", i, len(set), table, f.Mini(i).TTL(table), err)
+				}
+			}
+		}
+	})
+}
