@@ -75,14 +75,15 @@ func TestFenceAfterABlip(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		fast := Options{TTL: 2 * time.Second, Clock: wrong{by: 500 * time.Millisecond}, Quarantine: -1}
 		slow := Options{TTL: 2 * time.Second, Clock: wrong{by: -500 * time.Millisecond}, Quarantine: -1}
-		var first, second int64
-		f.whileDown(2, func() { first = f.must("a", fast) })
+		f.Kill(2)
+		first := f.must("a", fast)
+		f.Restart(2, true)
 		f.Step(1, 13*time.Second)
 		f.Mini(1).Keys() // what has expired is gone
 		f.Step(1, -13*time.Second)
 		pass(200 * time.Millisecond)
-		f.whileDown(0, func() { second = f.must("a", slow) })
-		if second <= first {
+		f.Kill(0)
+		if second := f.must("a", slow); second <= first {
 			t.Errorf("after %d comes %d", first, second)
 		}
 	})
