@@ -71,13 +71,8 @@ type Options struct {
 	// for all clients. Default none: names are names.
 	Separator string
 
-<<<<<<< HEAD
 	// Owner is how others see us in a queue (Inspect): at most MaxOwner bytes. Default the
 	// host's name and the process's number.
-=======
-	// Owner is how others see us in a queue (Inspect). Default the host's name and the
-	// process's number; at most 256 bytes.
->>>>>>> 92abf51 (Documents, older clients in a queue, and how long an owner's name can be)
 	Owner string
 
 	// Hooks are called when something happens that an operator may want to know.
@@ -153,16 +148,11 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	case opts.Quorum > n:
 		refuse("Quorum %d is more than the %d nodes", opts.Quorum, n)
 	}
-<<<<<<< HEAD
 	if len(opts.Prefix) >= MaxName {
 		refuse("Prefix %s is %d bytes long: the limit is %d, since a name comes after it, and a key has %d at most", clipped(opts.Prefix), len(opts.Prefix), MaxName-1, MaxName)
 	}
 	if len(opts.Owner) > MaxOwner {
 		refuse("Owner %s is %d bytes long: the limit is %d", clipped(opts.Owner), len(opts.Owner), MaxOwner)
-=======
-	if len(opts.Owner) > maxOwner {
-		refuse("Owner has %d bytes: %d is the most, as each waiter has it in the queues of all nodes", len(opts.Owner), maxOwner)
->>>>>>> 92abf51 (Documents, older clients in a queue, and how long an owner's name can be)
 	}
 	if opts.Owner == "" {
 		opts.Owner = queue.Owner()
@@ -181,9 +171,6 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	opts.terms = newTerms(n, &opts)
 	return opts, errors.Join(errs...)
 }
-
-// maxOwner is how long Options.Owner can be.
-const maxOwner = 256
 
 // drift is what is taken off the validity of a lock with this TTL.
 func (o *Options) drift(ttl time.Duration) time.Duration {

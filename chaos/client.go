@@ -55,7 +55,7 @@ func (c *client) enter(ctx context.Context) (err error) {
 		(&plainClient{client: c, nodes: c.process.plain()}).work(ctx)
 		return nil
 	}
-	opts := c.plan.options
+	opts := c.options()
 	if skews := c.plan.Skews; skews != nil {
 		c.process.skew(skews[c.number%len(skews)])
 	}
@@ -65,6 +65,28 @@ func (c *client) enter(ctx context.Context) (err error) {
 	}
 	c.work(ctx)
 	return nil
+}
+
+// options are those of its Locker.
+func (c *client) options() redlock.Options {
+	o := c.plan.options
+	if c.plan.scenario.Settings && c.number%2 == 0 {
+		o.TTL = (o.TTL / 8).Truncate(time.Millisecond)
+		o.MaxTTL, o.NodeTimeout, o.Quarantine = 0, 0, o.TTL+o.TTL/100+2*time.Millisecond
+	}
+	return o
+}
+
+// again opens another Locker in the place of the one that there is.
+func (c *client) again() {
+	_ = c.locker.Close()
+	opts := c.options()
+	locker, err := c.process.locker(&opts)
+	if err != nil {
+		c.note(Event{Kind: Left, Error: fmt.Sprintf("client %d could not come in again: %v", c.number, err)})
+		return
+	}
+	c.locker = locker
 }
 
 // work has the client live until ctx ends.
@@ -87,6 +109,9 @@ func (c *client) work(ctx context.Context) {
 					return
 				}
 				c.turn(ctx, w, rng)
+				if c.plan.scenario.Once {
+					c.again()
+				}
 			}
 		})
 	}
@@ -210,7 +235,7 @@ func (c *client) last() {
 		limit := c.plan.Run.Bound
 		asking, cancel := context.WithTimeout(ctx, limit)
 		c.note(Event{Kind: Ask, Op: op, Name: name, Verb: "acquire", Limit: limit})
-		l, err := c.locker.Acquire(asking, name)
+		l, err := c.served(asking, name)
 		cancel()
 		if err != nil {
 			c.note(Event{Kind: Denied, Op: op, Name: name, Why: why(err), Error: text(err)})
@@ -219,5 +244,20 @@ func (c *client) last() {
 		h := &hold{client: c, op: op, want: want{Name: name}, lock: l, rng: rand.New(rand.NewPCG(1, 1))}
 		h.begin()
 		h.release(ctx)
+	}
+}
+
+// served waits for a lock; or opens another Locker each time that it has asked in vain.
+func (c *client) served(ctx context.Context, name string) (*redlock.Lock, error) {
+	if !c.plan.scenario.Once {
+		return c.locker.Acquire(ctx, name)
+	}
+	for {
+		c.again()
+		l, err := c.locker.TryAcquire(ctx, name)
+		if err == nil || ctx.Err() != nil {
+			return l, err
+		}
+		wait(ctx, c.plan.TTL/8)
 	}
 }

@@ -43,6 +43,7 @@ const (
 	Forge        Trouble = "forge"         // Times times, every By, somebody who may publish there tells those who listen what the node would, as far as that can be guessed
 	Still        Trouble = "still"         // the computer runs none of the servers, and clients go on
 	Replay       Trouble = "replay"        // the same, but with what the node has said before
+	Boot         Trouble = "boot"          // comes up without its data, and with a clock that is By wrong until it is over
 )
 
 // What can happen to a client.

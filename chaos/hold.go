@@ -37,7 +37,7 @@ func (c *client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 		options = append(options, redlock.Renewed())
 	}
 	if rng.IntN(4) == 0 {
-		options = append(options, redlock.WithTTL((c.plan.TTL * 3 / 4).Truncate(time.Millisecond)))
+		options = append(options, redlock.WithTTL((c.options().TTL * 3 / 4).Truncate(time.Millisecond)))
 	}
 	if rng.IntN(8) == 0 {
 		options = append(options, redlock.MaxHold(1+below(rng, 2*c.plan.TTL)))

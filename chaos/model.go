@@ -119,6 +119,14 @@ func (w *modelWorld) strike(f Fault, begin bool) {
 		} else {
 			n.Restart(f.Trouble == Kill)
 		}
+	case Boot:
+		if begin {
+			n.Kill()
+			n.Step(f.By)
+			n.Restart(false)
+		} else {
+			n.Step(-f.By)
+		}
 	case Hang:
 		n.Hang(begin)
 	case Slow:

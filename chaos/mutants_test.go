@@ -130,7 +130,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"options.go", "\tswitch room := ", "\topts.Quarantine = -1\n\tswitch room := "},
 	}, "model", "forgetful nodes", 500},
 	{"a quarantine is half of what it should be", []edit{
-		{"options.go", "\tswitch room := ", "\topts.Quarantine /= 2\n\tswitch room := "},
+		{"terms.go", "max(t.opts.Quarantine, longest+t.opts.drift(longest))", "max(t.opts.Quarantine, longest+t.opts.drift(longest)) / 2"},
 	}, "model", "forgetful nodes", 5000},
 	{"nobody looks at the node's marker", []edit{
 		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
@@ -138,6 +138,21 @@ func (lk *Locker) isClosing() bool {`},
 	{"a node that has no vote is counted all the same", []edit{
 		{"amnesia.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},
 	}, "model", "forgetful nodes", 500},
+	{"the node's clock alone says how old a marker is", []edit{
+		{"amnesia.go", "age = max(0, min(byNode, byWriter))", "age = max(0, max(byNode, byNode-byWriter+byWriter))"},
+	}, "model", "boot", 2000},
+	{"a marker of the future stays", []edit{
+		{"internal/model/node.go", " || mark.Born > now+slack:", ":"},
+	}, "model", "boot", 2000},
+	{"nobody keeps the longest TTL", []edit{
+		{"internal/model/node.go", "mark.Longest = max(mark.Longest, hello.Longest)", "mark.Longest = hello.Longest"},
+	}, "model", "settings that disagree", 2000},
+	{"a longer TTL changes no quarantine", []edit{
+		{"terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},
+	}, "model", "settings that disagree", 2000},
+	{"a node that lost its data does not wait for what others say of TTLs", []edit{
+		{"amnesia.go", "longer := m.emptied.Add(unheard).Sub(now); longer > 0 {", "longer := m.emptied.Add(unheard).Sub(now); longer > unheard {"},
+	}, "model", "settings that disagree", 20000},
 	{"nobody looks at the nodes' clocks", []edit{
 		{"amnesia.go", "	if step != 0 {\n", "	if false {\n"},
 	}, "model", "stepping clocks", 500},

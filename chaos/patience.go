@@ -14,7 +14,7 @@ import "time"
 // and does not stand in a queue meanwhile.
 func (p *Plan) patience(clients int) {
 	s, r := p.scenario, &p.Run
-	if s.Fails != nil || s.Wrong { // clocks that are wrong make tickets that are
+	if s.Fails != nil || s.Wrong || s.Once { // clocks that are wrong make tickets that are; or nobody waits
 		return
 	}
 	quarantine := max(p.options.Quarantine, 0)
@@ -49,6 +49,9 @@ func (p *Plan) slight() time.Duration { return min(40*time.Millisecond, p.option
 
 // verbs are how clients ask, each as often as it is named.
 func (s *Scenario) verbs() []string {
+	if s.Once {
+		return []string{"try"}
+	}
 	if s.Queue {
 		return []string{"acquire", "acquire", "acquire", "acquire", "acquire", "acquire", "try", "do"}
 	}

@@ -35,6 +35,7 @@ type Scenario struct {
 	Apart    bool          // nobody compares the nodes' clocks with each other
 	Forgets  bool          // nodes lose what they have been told, so that a quarantine is needed
 	Default  bool          // and not a shorter one than the library has by itself
+	Settings bool          // every other client has shorter locks, and takes them for the longest there are
 
 	Spread  int     // over how many names the clients spread; 0: one or two
 	Kinds   bool    // of all kinds: shared, of several names, slots, paths
@@ -47,6 +48,7 @@ type Scenario struct {
 	Names   bool    // each lock is on names that nobody has had before
 	Weigh   bool    // nodes and clients remember little
 	Find    bool    // who gets a lock looks for it on the nodes, which never forget
+	Once    bool    // a client asks once, and opens another Locker before it asks again
 	Hands   bool    // locks are detached and attached again, as they are between processes
 	Queue   bool    // clients wait for as long as it takes, and hold briefly
 	Brief   bool    // they hold briefly, and ask again soon
@@ -184,6 +186,10 @@ func (s *Scenario) plan(arena *Arena, seed uint64, opts *redlock.Options, nodes 
 	// who wants it as well.
 	p.patience(clients)
 	p.limits(clients)
+	if s.Once { // nothing but the quarantine, perhaps once more
+		p.Run.Bound = 2*max(o.Quarantine, shortest) + p.TTL
+		return p
+	}
 	p.Run.Bound = 2*p.TTL + max(o.Quarantine, shortest, 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
 	return p
 }
@@ -226,6 +232,7 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 	case s.Weak > 0:
 		weak = weak[:s.Weak]
 	}
+	ahead := slices.Contains(troubles, Boot) && rng.IntN(2) == 0
 	limit := s.Limit
 	if limit == 0 {
 		limit = p.TTL * 3 / 2
@@ -279,6 +286,15 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 			if back[f.Node] {
 				f.By = -f.By
 			}
+		case Boot:
+			// It is set right before it votes, or numbers of the future would be forgotten again.
+			f.For = 1 + below(rng, p.TTL)
+			f.By = []time.Duration{time.Hour, 2 * p.TTL}[rng.IntN(2)]
+			if !ahead {
+				f.By = -f.By
+			} else if len(p.Faults) > 0 && f.At > p.Faults[0].At+p.TTL/4 {
+				continue // numbers of the future are only above others as long as they are remembered
+			}
 		case Skew:
 			f.For, f.By = 0, 1+below(rng, p.TTL)
 		}
@@ -299,7 +315,7 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 // group names what a trouble has to itself at a node while it lasts.
 func (t Trouble) group() string {
 	switch t {
-	case Kill, KillEmpty, Hang, Still:
+	case Kill, KillEmpty, Hang, Still, Boot:
 		return "process"
 	case Slow, Jitter:
 		return "delay"

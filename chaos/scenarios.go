@@ -180,6 +180,16 @@ var Scenarios = []*Scenario{
 		Nodes: []int{3, 5}, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
 		Troubles: []Trouble{Suspend}, Rate: 6,
 	},
+	{
+		Name: "settings that disagree", About: "some clients have locks that are longer than the others know of, and nodes lose their data",
+		Nodes: []int{3, 3, 5}, Clients: [2]int{2, 4}, TTL: []time.Duration{2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Settings: true, Weight: 3,
+		Troubles: []Trouble{KillEmpty, Flush, Flush}, Rate: 3, Limit: 500 * ms, Weak: 2, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "boot", About: "nodes come up empty and with wrong clocks, which are set right a little later; nobody who asks has been there for long",
+		Nodes: sizes, Clients: [2]int{2, 4}, TTL: []time.Duration{500 * ms, time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Once: true, Weight: 6,
+		Troubles: []Trouble{Boot}, Rate: 3, Only: []string{"model"},
+	},
 
 	{
 		Name: "calendar", About: "days and months go by between locks, clients come in anew for each, and a minority of nodes has clocks that are off by as much, now and then, or loses its data",
