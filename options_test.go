@@ -29,7 +29,7 @@ func TestOptions(t *testing.T) {
 		{"MaxTTL of no whole milliseconds", 5, &Options{TTL: s, MaxTTL: s + 1}, "Options.MaxTTL 1.000000001s is not a whole"},
 		{"negative NodeTimeout", 5, &Options{NodeTimeout: -s}, "Options.NodeTimeout -1s is negative"},
 		{"NodeTimeout eats the TTL", 5, &Options{TTL: s, NodeTimeout: 988 * ms}, "Options.NodeTimeout 988ms leaves nothing of TTL 1s after Drift 12ms"},
-		{"long owner", 5, &Options{Owner: strings.Repeat("o", 257)}, "Options.Owner has 257 bytes"},
+		{"long owner", 5, &Options{Owner: strings.Repeat("o", 257)}, "is 257 bytes long"},
 		{"quorum that is none", 5, &Options{Quorum: 2}, "Options.Quorum 2 of 5 nodes is no majority"},
 		{"half of an even number", 4, &Options{Quorum: 2}, "Options.Quorum 2 of 4 nodes is no majority"},
 		{"negative quorum", 3, &Options{Quorum: -1}, "Options.Quorum -1 of 3"},
