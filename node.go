@@ -248,11 +248,10 @@ func (n *node) submit(q *request, now time.Time) {
 	} else {
 		n.queue = append(n.queue, q)
 	}
-	for _, s := range n.strands {
-		if s.idle {
-			s.nudge()
-			break
-		}
+	if i := slices.IndexFunc(n.strands, func(s *strand) bool { return s.idle }); i >= 0 {
+		n.strands[i].nudge()
+	} else {
+		n.grow(q)
 	}
 	n.mu.Unlock()
 }

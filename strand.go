@@ -16,7 +16,7 @@ const (
 	minProbe = 50 * time.Millisecond
 	maxProbe = time.Second
 
-	// A link with a round trip from farLink on gets farStrands strands. Measured
+	// A link with a round trip from farLink on gets up to farStrands strands. Measured
 	// over 20 ms with 16 callers, a lock took 40 ms with one strand (the round trip
 	// of the pipeline that had just left, and then its own), and 22 ms with eight.
 	farLink    = time.Millisecond
@@ -59,6 +59,22 @@ func (n *node) addStrand(srv server) {
 	}
 	n.strands = append(n.strands, s)
 	n.running.Go(s.run)
+}
+
+// grow adds a strand to a lane over a far link when all are under way, and this request
+// could leave with another. Not before: on a computer that is busy all links are far, and
+// connections, each of which is asked for the server's state and gives it the scripts, are
+// what it can do with least. Neither while a strand connects. Under the mutex.
+func (n *node) grow(q *request) {
+	if n.flying == nil || len(n.strands) == farStrands || n.draining || n.flying[q.claim.key] > 0 {
+		return
+	}
+	for _, s := range n.strands {
+		if s.load == 0 {
+			return
+		}
+	}
+	n.addStrand(n.strands[0].srv.fork())
 }
 
 // nudge wakes an idle strand. Under the node's mutex.
@@ -119,11 +135,8 @@ func (s *strand) join() bool {
 		rtt, err := s.srv.connect(n.ctx)
 		n.mu.Lock()
 		s.busy = time.Time{}
-		if err == nil && rtt >= farLink && s.first && len(n.strands) == 1 && !n.draining {
-			n.flying = make(map[string]int)
-			for range farStrands - 1 {
-				n.addStrand(s.srv.fork())
-			}
+		if err == nil && rtt >= farLink && s.first && n.flying == nil {
+			n.flying = make(map[string]int) // from here on it grows; nothing is under way
 		}
 		n.mu.Unlock()
 		if err != nil {

@@ -21,8 +21,9 @@ func TestLaneKeepsOrder(t *testing.T) {
 					m.slow(rtt / 2)
 				}
 				lk := ms.locker(t, nil)
-				if far := len(lk.nodes[0].strands) > 1; far != (rtt > 0) {
-					t.Fatalf("%d strands", len(lk.nodes[0].strands))
+				widen(t, lk)
+				if far := lk.strands(0) > 1; far != (rtt > 0) {
+					t.Fatalf("%d strands", lk.strands(0))
 				}
 				for i, m := range ms {
 					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
@@ -161,6 +162,7 @@ func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 		}
 		defer lk.Close()
 		pass(time.Second)
+		widen(t, lk)
 		if len(links) != farStrands-1 {
 			t.Fatalf("%d strands besides the first", len(links))
 		}
@@ -179,6 +181,61 @@ func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 			})
 		}
 		wg.Wait()
+	})
+}
+
+// widen has so many callers at once that a lane over a far link has all its strands.
+func widen(t *testing.T, lk *Locker) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i := range 16 * farStrands {
+		wg.Go(func() {
+			time.Sleep(time.Duration(i) * time.Millisecond)
+			l, err := lk.TryAcquire(t.Context(), fmt.Sprint("wide", i))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = l.Release(t.Context())
+		})
+	}
+	wg.Wait()
+	pass(time.Second)
+}
+
+func (lk *Locker) strands(node int) int {
+	n := lk.nodes[node]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.strands)
+}
+
+// TestStrandsComeWhenTheyAreNeeded: a far link alone is no reason for connections, nor is
+// work that has to leave one after the other, nor a server that cannot be reached.
+func TestStrandsComeWhenTheyAreNeeded(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		for _, m := range ms {
+			m.slow(5 * time.Millisecond)
+		}
+		lk := ms.locker(t, nil)
+		for range 10 {
+			l, err := lk.TryAcquire(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := lk.strands(0); n != 1 {
+			t.Errorf("for one caller there are %d", n)
+		}
+		ms[0].kill()
+		widen(t, lk)
+		if down, well := lk.strands(0), lk.strands(1); down > 2 || well != farStrands {
+			t.Errorf("for many callers there are %d, and %d to a server that is dead", well, down)
+		}
 	})
 }
 
