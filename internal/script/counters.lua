@@ -9,8 +9,8 @@
 -- Clients from before there were buckets have counters of their own, KEY:fence and
 -- KEY:below. They are about where their marker is, redlock:node, for they have no vote
 -- where it is not. There, and nowhere else, their counters are read and written, too. What
--- is written anew for them lives for a minute: by then the node's time has passed the
--- number, and they propose no less than that.
+-- is written for them lives for as long as what they write, a day: they count on in it, and
+-- leave its TTL alone for an hour, so with a shorter one their own numbers would be gone.
 
 -- tableOf gives the one that has the number of whoever holds a key like this: its own, or
 -- that of what lies below it.
@@ -31,9 +31,7 @@ end
 -- returned if the key is something else.
 local function tell(key, way, text, has)
   local name = key .. string.gsub(tableOf(way), 'redlock', '')
-  if has > 0 then
-    redis.call('SET', name, text, 'KEEPTTL')
-  elseif not redis.call('SET', name, text, 'NX', 'PX', '60000') then
+  if not redis.call('SET', name, text, 'PX', '90000000', has > 0 and 'XX' or 'NX') then
     return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. key)
   end
 end
