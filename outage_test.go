@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -257,4 +258,28 @@ func TestSlowNodeWithoutAQueue(t *testing.T) {
 			t.Errorf("left on the nodes: %v", left)
 		}
 	})
+}
+
+// TestDueStaysDue: where the lock may yet be handed over, it may be still when the node has
+// refused to be filled up; and where nobody has asked, there is nothing to leave.
+func TestDueStaysDue(t *testing.T) {
+	for _, reached := range []bool{true, false} {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(1)
+			lk := ms.locker(t, nil)
+			ms[0].put("a", "another's", time.Minute)
+			n, c := lk.nodes[0], &claim{key: "a", keys: []string{"a"}, ways: "x", token: "w.1", waiter: "w", try: 1, ttl: time.Second, at: []place{due}, absent: due, reached: []bool{reached}}
+			for _, step := range []op{opExtend, opAcquire, opRelease} {
+				n.submit(&request{op: step, claim: c, ticket: ours, to: nobody{}}, time.Now())
+				synctest.Wait()
+			}
+			want := []string{"extend a", "acquire a", "leave a"}
+			if !reached { // the one that fills it up does not wait
+				want = []string{"acquire a"}
+			}
+			if seen := ms[0].seen; !slices.Equal(seen, want) {
+				t.Errorf("reached is %v: the node saw %q", reached, seen)
+			}
+		})
+	}
 }

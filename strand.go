@@ -249,7 +249,7 @@ func (s *strand) take() {
 		default:
 			if q.op == opAcquire {
 				*at = asked
-				if q.claim.reached != nil {
+				if q.claim.reached != nil && q.ticket != ours { // who fills up a node is in no queue there
 					q.claim.reached[n.index] = true
 				}
 			}
