@@ -70,12 +70,16 @@ func (c *client) enter(ctx context.Context) (err error) {
 // options are those of its Locker.
 func (c *client) options() redlock.Options {
 	o := c.plan.options
-	if c.plan.scenario.Settings && c.number%2 == 0 {
+	if c.short() {
 		o.TTL = (o.TTL / 8).Truncate(time.Millisecond)
 		o.MaxTTL, o.NodeTimeout, o.Quarantine = 0, 0, o.TTL+o.TTL/100+2*time.Millisecond
 	}
 	return o
 }
+
+// short reports whether its locks are shorter than those of others, and it ends with each, as
+// a command does.
+func (c *client) short() bool { return c.plan.scenario.Settings && c.number%2 == 0 }
 
 // again opens another Locker in the place of the one that there is.
 func (c *client) again() {
@@ -109,7 +113,7 @@ func (c *client) work(ctx context.Context) {
 					return
 				}
 				c.turn(ctx, w, rng)
-				if c.plan.scenario.Once {
+				if c.plan.scenario.Once || c.short() {
 					c.again()
 				}
 			}

@@ -150,9 +150,6 @@ func (lk *Locker) isClosing() bool {`},
 	{"a longer TTL changes no quarantine", []edit{
 		{"terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},
 	}, "model", "settings that disagree", 2000},
-	{"a node that lost its data does not wait for what others say of TTLs", []edit{
-		{"amnesia.go", "longer := m.emptied.Add(unheard).Sub(now); longer > 0 {", "longer := m.emptied.Add(unheard).Sub(now); longer > unheard {"},
-	}, "model", "settings that disagree", 20000},
 	{"nobody looks at the nodes' clocks", []edit{
 		{"amnesia.go", "	if step != 0 {\n", "	if false {\n"},
 	}, "model", "stepping clocks", 500},
