@@ -2,18 +2,20 @@ package redlock
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/quorumlock/redlock/internal/ways"
 )
 
 // A Handle is a lock between two processes: what [Lock.Detach] gives and [Locker.Attach]
-// takes. It can be written as JSON. Whoever has it can extend and release the lock, so it
+// takes. It can be written as JSON, if its names are UTF-8. Whoever has it can extend and release the lock, so it
 // is a secret among those who may.
 type Handle struct {
 	Name   string   `json:"name"`
@@ -35,6 +37,18 @@ type Handle struct {
 
 	// Healed are the nodes that had lost it and were given it anew, as yet without a vote.
 	Healed []string `json:"healed,omitempty"`
+}
+
+// MarshalJSON refuses what JSON would carry as something else: of a name that is no text
+// it would make another one, of a lock that nobody has, and nobody could release this one.
+func (h Handle) MarshalJSON() ([]byte, error) {
+	for i, name := range append([]string{h.Prefix, h.Separator, h.Name}, h.Also...) {
+		if !utf8.ValidString(name) {
+			return nil, fmt.Errorf("redlock: the handle's %s %q is not UTF-8, so JSON cannot carry it", [...]string{"prefix", "separator", "name"}[min(i, 2)], name)
+		}
+	}
+	type plain Handle // without this method
+	return json.Marshal(plain(h))
 }
 
 // errDetached is the cause with which a lock ends that goes to another process.

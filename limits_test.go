@@ -2,7 +2,10 @@ package redlock
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -201,6 +204,63 @@ func TestLinesAreApart(t *testing.T) {
 				t.Errorf("%q and %q stand in one line", other, what)
 			}
 			seen[a.line] = what
+		}
+	}
+}
+
+// TestHandlesAreText: a handle goes through JSON unchanged, or not at all: a name that is no
+// text would come out as another one, and nobody could release the lock.
+func TestHandlesAreText(t *testing.T) {
+	for _, tt := range []struct {
+		h    Handle
+		want string // in the error; "" if it is fine
+	}{
+		{Handle{Name: "a", Token: "t"}, ""},
+		{Handle{Name: "a\x00\n\"ä\u2028<", Also: []string{"\x7f"}, Prefix: "p\t", Separator: "\x1b", Token: "t"}, ""},
+		{Handle{Name: "a\xff", Token: "t"}, `redlock: the handle's name "a\xff" is not UTF-8, so JSON cannot carry it`},
+		{Handle{Name: "a", Also: []string{"b", "\xc3"}, Token: "t"}, `name "\xc3" is not UTF-8`},
+		{Handle{Name: "a", Prefix: "\xff", Token: "t"}, `prefix "\xff" is not UTF-8`},
+		{Handle{Name: "a", Separator: "\xff", Token: "t"}, `separator "\xff" is not UTF-8`},
+	} {
+		for _, v := range []any{tt.h, &tt.h, map[string]Handle{"h": tt.h}} {
+			text, err := json.Marshal(v)
+			if got := message(err); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("%+v: got %q, want %q", tt.h, got, tt.want)
+			}
+			var h Handle
+			if _, isMap := v.(map[string]Handle); err != nil || isMap {
+				continue
+			}
+			if err := json.Unmarshal(text, &h); err != nil || !reflect.DeepEqual(h, tt.h) {
+				t.Errorf("%+v comes out as %+v, %v", tt.h, h, err)
+			}
+		}
+	}
+}
+
+// TestLongTTLs: a TTL of centuries is refused: a deadline in milliseconds would have more
+// digits than there is room for in the sets of kinds.lua, where a reader would look like
+// a slot; and a quarantine of it overflows.
+func TestLongTTLs(t *testing.T) {
+	const year = 365 * 24 * time.Hour
+	for _, tt := range []struct {
+		opts    Options
+		withTTL time.Duration
+		want    string
+	}{
+		{Options{TTL: year}, year, ""},
+		{Options{TTL: year + time.Millisecond}, 0, "redlock: Options.TTL 8760h0m0.001s is over 8760h0m0s, which is the longest there can be"},
+		{Options{MaxTTL: 290 * year}, 0, "redlock: Options.MaxTTL 2540400h0m0s is over 8760h0m0s"},
+		{Options{TTL: math.MaxInt64 / 1e6 * 1e6}, 0, "is over 8760h0m0s"},
+		{Options{MaxTTL: year}, 290 * year, "is over 8760h0m0s"},
+		{Options{MaxTTL: year}, math.MinInt64, "is not a time to live"},
+	} {
+		o, err := tt.opts.withDefaults(3)
+		if err == nil && tt.withTTL != 0 {
+			_, err = o.acquisition("a", []AcquireOption{WithTTL(tt.withTTL)})
+		}
+		if got := message(err); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%+v, WithTTL %v: got %q, want %q", tt.opts, tt.withTTL, got, tt.want)
 		}
 	}
 }

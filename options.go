@@ -13,7 +13,7 @@ import (
 // checked as a set, and [New] and [Connect] refuse what cannot be honoured.
 type Options struct {
 	// TTL is how long a lock lasts unless it is extended. Default 10s; whole
-	// milliseconds.
+	// milliseconds, at most a year.
 	TTL time.Duration
 
 	// NodeTimeout is the longest wait for one node in one round, so it is how
@@ -186,12 +186,19 @@ func (o *Options) look() time.Duration {
 	return min(max(o.TTL/10, 50*time.Millisecond), 500*time.Millisecond)
 }
 
+// longestTTL is longer than anybody waits for a lock of a process that died. A deadline in
+// milliseconds has thirteen digits until the year 2286, and the sets of kinds.lua have room
+// for no more.
+const longestTTL = 365 * 24 * time.Hour
+
 // notATTL says why Redis could not keep a key for d, or nothing. Redis counts
 // milliseconds: anything finer would be cut, in the end to a key that has no TTL.
 func notATTL(d time.Duration) string {
 	switch {
 	case d <= 0:
 		return "is not a time to live"
+	case d > longestTTL:
+		return fmt.Sprintf("is over %v, which is the longest there can be", longestTTL)
 	case d%time.Millisecond != 0:
 		return "is not a whole number of milliseconds"
 	}

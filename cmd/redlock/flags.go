@@ -74,6 +74,9 @@ const (
 	// leastTTL is far above what the library takes. But with less, a busy machine
 	// that comes late to a renewal is enough to lose the lock, and the command.
 	leastTTL = 100 * time.Millisecond
+
+	// mostTTL is the most that the library takes.
+	mostTTL = 365 * 24 * time.Hour
 )
 
 // parseRun reads the arguments of redlock run, elect, or lock.
@@ -212,6 +215,8 @@ func (f *lockFlags) values() map[string]func(value string) error {
 				return err
 			case f.ttl < leastTTL:
 				return fail(exitUsage, "the default is 10s", "--ttl %s is too short: the least is %v", value, leastTTL)
+			case f.ttl > mostTTL:
+				return fail(exitUsage, "the default is 10s", "--ttl %s is too long: the most is %v", value, mostTTL)
 			case f.ttl%time.Millisecond != 0:
 				return fail(exitUsage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
 			}
@@ -245,7 +250,9 @@ func maxTTL(source, value string) (time.Duration, error) {
 }
 
 // canBeTTL reports whether a --ttl can have this value.
-func canBeTTL(d time.Duration) bool { return d >= leastTTL && d%time.Millisecond == 0 }
+func canBeTTL(d time.Duration) bool {
+	return d >= leastTTL && d <= mostTTL && d%time.Millisecond == 0
+}
 
 // options are those of a Locker by which everybody on the same nodes goes.
 func (f *lockFlags) options(env []string) (*redlock.Options, error) {
