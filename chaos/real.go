@@ -172,7 +172,7 @@ func (w *realWorld) close() error {
 		}
 	}
 	if w.machine != nil {
-		w.machine.end(w.plan.Run.Quorum) // before there is nobody left to ask
+		w.machine.end() // before there is nobody left to ask
 	}
 	for _, n := range w.nodes {
 		if n != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
@@ -24,18 +25,21 @@ import (
 //
 // Each server, and one that nobody uses, the bystander, is asked for its time every tick. A
 // server that carries that out late was not run, or did something else; where the bystander
-// is as late at the same time, it was the computer that did not run them. That is written
-// down as Stalled, and is all that the judge goes by. What else there is to know is written
-// down for people, as Measured: how long the kernel let processes wait (PSI), what the
-// hypervisor took (steal), and what the servers say of themselves (LATENCY, SLOWLOG).
+// is as late at the same time, it was the computer that did not run them. The bystander is
+// asked by way of a proxy, too, one that breaks nothing: where that takes too long, there and
+// back, it does so for all nodes, whose proxies are in the same process. Both are written
+// down as Stalled, and are all that the judge goes by. What else there is to know is written
+// down for people, as Measured: how long the kernel let processes wait (PSI, schedstat), what
+// the hypervisor took (steal), and what the servers say of themselves (LATENCY, SLOWLOG).
 type machine struct {
 	bystander *redisproc.Server
+	way       *faultproxy.Proxy // to it
 	servers   []*redisproc.Server
 
 	rec    *recorder
 	stop   context.CancelFunc
 	asking sync.WaitGroup
-	gauges []*gauge // of the servers, and then of the bystander
+	gauges []*gauge // of the servers, of the bystander, and of the way to it
 }
 
 const (
@@ -52,7 +56,10 @@ func newMachine(nodes []*realNode) (m *machine, err error) {
 	for _, n := range nodes {
 		m.servers = append(m.servers, n.server)
 	}
-	m.bystander, err = redisproc.Start("")
+	if m.bystander, err = redisproc.Start(""); err != nil {
+		return m, err
+	}
+	m.way, err = faultproxy.Listen(m.bystander.Addr)
 	return m, err
 }
 
@@ -62,55 +69,47 @@ func (m *machine) begin(rec *recorder) {
 	ctx, m.stop = context.WithCancel(context.Background())
 	m.rec = rec
 	for _, s := range append(slices.Clone(m.servers), m.bystander) {
-		g := &gauge{addr: s.Addr, start: rec.start}
-		m.gauges = append(m.gauges, g)
+		m.gauges = append(m.gauges, &gauge{addr: s.Addr, start: rec.start})
+	}
+	m.gauges = append(m.gauges, &gauge{addr: m.way.Addr(), whole: true, start: rec.start})
+	for _, g := range m.gauges {
 		m.asking.Go(func() { g.run(ctx) })
 	}
 	m.asking.Go(func() { m.look(ctx) })
 }
 
 // end writes down what was measured, and stops the bystander. It may be called twice.
-func (m *machine) end(quorum int) {
+func (m *machine) end() {
 	if m.stop != nil {
 		m.stop()
 		m.asking.Wait()
 		m.stop = nil
-		last := len(m.gauges) - 1
-		for _, s := range stalls(m.gauges[last].late, m.gauges[:last], quorum) {
-			m.rec.add(Event{At: s.from, Kind: Stalled, Until: s.to, Error: fmt.Sprintf(
-				"%d servers and a bystander did nothing for %v", len(m.gauges)-1, (s.to - s.from).Round(time.Millisecond))})
-		}
-		for i, s := range m.servers {
-			if said := confess(s.Addr); said != "" {
-				m.rec.note(Event{Kind: Measured, Error: fmt.Sprintf("node %d: %s", i, said)})
+		n := len(m.servers)
+		bystander, way := m.gauges[n], m.gauges[n+1]
+		for node, g := range m.gauges[:n] {
+			for _, s := range way.late {
+				m.rec.add(Event{At: s.from, Kind: Stalled, Value: node, Until: s.to, Error: fmt.Sprintf(
+					"a bystander was answered after %v, there and back", (s.to - s.from).Round(time.Millisecond))})
+			}
+			for _, s := range common(g.late, bystander.late) {
+				if s.to-s.from >= worth {
+					m.rec.add(Event{At: s.from, Kind: Stalled, Value: node, Until: s.to, Error: fmt.Sprintf(
+						"it and a bystander did nothing for %v", (s.to - s.from).Round(time.Millisecond))})
+				}
+			}
+			if said := confess(g.addr); said != "" {
+				m.rec.note(Event{Kind: Measured, Error: fmt.Sprintf("node %d: %s", node, said)})
 			}
 		}
+	}
+	if m.way != nil {
+		m.way.Close()
+		m.way = nil
 	}
 	if m.bystander != nil {
 		m.bystander.Stop()
 		m.bystander = nil
 	}
-}
-
-// stalls are the times in which the bystander was late, and with it all servers that could be
-// asked, a quorum at least.
-func stalls(bystander []stretch, servers []*gauge, quorum int) (all []stretch) {
-	for _, s := range bystander {
-		could, overlap := 0, []stretch{s}
-		for _, g := range servers {
-			if len(common([]stretch{s}, g.gone)) > 0 {
-				continue
-			}
-			could++
-			overlap = common(overlap, g.late)
-		}
-		for _, o := range overlap {
-			if could >= quorum && o.to-o.from >= worth {
-				all = append(all, o)
-			}
-		}
-	}
-	return all
 }
 
 // common is what two lists of times have in common.
@@ -128,28 +127,24 @@ func common(a, b []stretch) (all []stretch) {
 // A gauge asks one server again and again.
 type gauge struct {
 	addr  string
+	whole bool // the way back counts
 	start time.Time
-	late  []stretch // from when it was asked to when it carried that out
-	gone  []stretch // when it could not be asked
+	late  []stretch // from when it was asked to when it carried that out, or to when that was known
 }
 
 func (g *gauge) run(ctx context.Context) {
 	var conn net.Conn
 	for ctx.Err() == nil {
 		var err error
-		since := time.Since(g.start)
 		if conn == nil {
 			conn, err = net.DialTimeout("tcp", g.addr, time.Second)
 		}
 		if err == nil {
 			err = g.ask(ctx, conn)
 		}
-		if err != nil {
-			if conn != nil {
-				_ = conn.Close()
-				conn = nil
-			}
-			g.gone = append(g.gone, stretch{since, time.Since(g.start) + tick})
+		if err != nil && conn != nil { // nobody is late who is down, or refuses
+			_ = conn.Close()
+			conn = nil
 		}
 		wait(ctx, tick)
 	}
@@ -186,7 +181,11 @@ func (g *gauge) ask(ctx context.Context, conn net.Conn) error {
 			numbers = append(numbers, n)
 		}
 	}
-	if took := time.Unix(numbers[0], numbers[1]*1000).Sub(sent); took >= worth {
+	took := time.Unix(numbers[0], numbers[1]*1000).Sub(sent)
+	if g.whole {
+		took = time.Since(sent)
+	}
+	if took >= worth {
 		from := sent.Sub(g.start)
 		g.late = append(g.late, stretch{from, from + took})
 	}
@@ -293,6 +292,10 @@ func confess(addr string) string {
 		for _, s := range slow {
 			said = append(said, fmt.Sprintf("SLOWLOG %v: %.60s", s.Duration, strings.Join(s.Args, " ")))
 		}
+	}
+	// A server that has many more connections than clients has had to make them again and again.
+	if info, err := client.InfoMap(ctx, "stats").Result(); err == nil && len(said) > 0 {
+		said = append(said, "connections in all: "+info["Stats"]["total_connections_received"])
 	}
 	return strings.Join(said, "; ")
 }

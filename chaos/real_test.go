@@ -36,6 +36,9 @@ func runReally(t *testing.T, p *Plan) *History {
 		for _, violation := range v.Violations {
 			t.Errorf("seed %d: %v", p.Run.Seed, violation)
 		}
+		for _, text := range h.around(v.Violations[0].At) {
+			t.Log(text)
+		}
 		keep(t, h)
 	}
 	return h

@@ -103,6 +103,9 @@ func (f *Finding) Tell() string {
 		for _, v := range told[:min(len(told), most)] {
 			fmt.Fprintf(&s, "\n    seed %d, %s", shown.History.Run.Seed, strings.ReplaceAll(v.String(), "\n", "; "))
 		}
+		for _, text := range shown.History.around(told[0].At) {
+			fmt.Fprintf(&s, "\n    %s", text)
+		}
 		if more := len(told) - most; more > 0 {
 			fmt.Fprintf(&s, "\n    and %d more in that schedule", more)
 		}
@@ -111,6 +114,20 @@ func (f *Finding) Tell() string {
 		}
 	}
 	return s.String()
+}
+
+// around tells of what the computer did to a run shortly before an instant, the last of it
+// last.
+func (h *History) around(at time.Duration) (all []string) {
+	const long, most = time.Second, 12
+	for _, e := range h.Events {
+		servers := e.Kind == Measured && strings.HasPrefix(e.Error, "node ") // who say so when all is over
+		if e.Kind != Stalled && e.Kind != Measured || !servers && (e.At > at || max(e.At, e.Until) < at-h.Run.Idle-long) {
+			continue
+		}
+		all = append(all, fmt.Sprintf("at %v: %s", roundTime(e.At), strings.ReplaceAll(tellEvent(e), "\n", " ")))
+	}
+	return all[max(0, len(all)-most):]
 }
 
 // NewReport puts findings into a report. There is only so much room on a page for
