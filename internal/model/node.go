@@ -24,20 +24,17 @@ type Node struct {
 	rtt   time.Duration
 	start time.Time
 
-	mu     sync.Mutex
-	keys   map[string]entry
-	counts map[string]int64 // the numbers, by bucket (see fence and below)
-	queues map[string]*line
-	ears   []*ear
-	mute   bool // nobody hears anything
-	said   []Said
-
-	lateScripts bool // see Churn
-	marker      string
-	run         int             // how often it was started
-	scripts     map[string]bool // by the run_id that they are for
-	offset      time.Duration   // of its clock
-	rate        float64         // and how much faster than true time it runs
+	mu      sync.Mutex
+	keys    map[string]entry
+	counts  map[string]int64 // the numbers, by bucket (see fence and below)
+	queues  map[string]*line
+	ears    []*ear
+	mute    bool // nobody hears anything
+	marker  string
+	run     int             // how often it was started
+	scripts map[string]bool // by the run_id that they are for
+	offset  time.Duration   // of its clock
+	rate    float64         // and how much faster than true time it runs
 
 	down, hung  bool
 	cut         [2]bool // requests, replies
@@ -53,6 +50,9 @@ type Node struct {
 	repeatAfter time.Duration
 	parked      []*message // not arrived, or not read
 	unanswered  []*message // carried out, the reply is held back
+
+	said        []Said // see Say
+	lateScripts bool   // see Churn
 }
 
 // An entry is a key: a lock's token, a set of those who hold it another way than alone,
