@@ -138,6 +138,14 @@ func TestDifferentTTLs(t *testing.T) {
 			f.reboot(0, 0, 1)
 			f.alone(l, same(second), func() *Locker { return f.client(short, 0) })
 		},
+		"the third node cannot be reached, and whoever has the lock does not know": func(f *fleet) {
+			second := f.client(short, 0)
+			l := held(f, f.client(long, 0))
+			f.nodes[2].Kill()
+			f.nodes[0].Flush() // no connection breaks
+			f.nodes[1].Flush()
+			f.alone(l, same(second), func() *Locker { return f.client(short, 0) })
+		},
 		"and the third node hangs": func(f *fleet) {
 			second := f.client(short, 0)
 			l := held(f, f.client(long, 0))
