@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,9 @@ const (
 
 func newTerms(n int, o *Options) *terms {
 	t := &terms{opts: *o, told: make(map[time.Duration]bool), listeners: make(map[chan struct{}]struct{}), nodes: make([]*memory, n), began: o.Clock.Now(), heard: make([]atomic.Int64, n)}
+	for i := range t.heard {
+		t.heard[i].Store(math.MinInt64) // never
+	}
 	t.announced = o.MaxTTL
 	t.set(o.MaxTTL)
 	return t
