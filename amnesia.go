@@ -266,6 +266,13 @@ func (m *memory) floor() int64 {
 	return time.UnixMilli(m.known.Born).Add(m.terms.quarantine() - clamp).UnixMicro()
 }
 
+// longAgo is a time that all nodes' clocks are past. A node whose clock is far off has no
+// vote, and is asked for the lock with this deadline only: it says what time it is, and counts
+// no number. Else each name that is locked while a node's clock is wrong would have a number
+// of that time there, and the node no vote for it once its clock is right (see fence.go). For
+// the same reason it hands no lock over.
+const longAgo = 1
+
 // send carries a batch to the server. What it asks for is bound to what we know of
 // the node when it leaves, and judged by what we know when the replies are here: a
 // grant counts if the node had a vote before it was asked, and has one after what
@@ -276,17 +283,24 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	mark := m.mark
 	floor := m.floor()
 	before, _ := m.quarantine(sent)
+	off := m.skew
 	m.mu.Unlock()
 	for _, q := range batch {
 		q.mark = mark
 		switch q.step() {
 		case opAcquire:
-			q.latest = m.clocks.latest(m.node, q.deadline)
+			if q.latest = m.clocks.latest(m.node, q.deadline); off != 0 {
+				q.latest = longAgo
+			}
 			if q.number = q.claim.proposal; q.number == 0 {
 				q.number = floor
 			}
 		case opYield:
 			q.latest = m.clocks.latest(m.node, q.claim.again)
+		case opRelease:
+			if off != 0 {
+				q.next = 0
+			}
 		}
 	}
 	err := p.pipeline(batch)
@@ -323,6 +337,8 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	for _, q := range batch {
 		r := &q.reply
 		switch {
+		case r.outcome == Late && off != 0:
+			r.outcome, r.err = Unfit, skewError{off, m.opts.MaxNodeSkew}
 		case r.outcome == Late && after > 0: // its clock was set: that is why
 			r.err = why
 		case q.op == opExtend || q.op == opRelease || q.op == opLeave || r.outcome != Granted && r.outcome != Held && r.outcome != Reserved:
