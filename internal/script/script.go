@@ -78,13 +78,13 @@ func All(runID string) []Script {
 	return []Script{Acquire(runID), Raise, Extend, Release(runID), Leave, Yield, Inspect}
 }
 
-// bare is a script as servers get it: without the comments, for one that wants a password
+// bare is a script as servers get it: without comments and indentation, for one that wants a password
 // first breaks the connection at an argument of more than 16 KB.
 func bare(source string) string {
 	var code strings.Builder
 	for line := range strings.Lines(source) {
 		if words := strings.TrimSpace(line); words != "" && !strings.HasPrefix(words, "--") {
-			code.WriteString(line)
+			code.WriteString(words + "\n")
 		}
 	}
 	return code.String()
