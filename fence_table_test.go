@@ -84,7 +84,7 @@ func TestFenceAfterABlip(t *testing.T) {
 		pass(200 * time.Millisecond)
 		f.Kill(0)
 		if second := f.must("a", slow); second <= first {
-			t.Errorf("after %d comes %d", first, second)
+			f.Errorf("after %d comes %d", first, second)
 		}
 	})
 }
@@ -99,7 +99,7 @@ func TestPoison(t *testing.T) {
 		tell := func(want string) {
 			t.Helper()
 			if len(warned) != 1 || !strings.Contains(warned[0], f.Addr(0)) || !strings.Contains(warned[0], want) {
-				t.Errorf("the warnings are %q, want one of %s: %s", warned, f.Addr(0), want)
+				f.Errorf("the warnings are %q, want one of %s: %s", warned, f.Addr(0), want)
 			}
 			warned = nil
 		}
@@ -108,12 +108,12 @@ func TestPoison(t *testing.T) {
 		pass(time.Second)
 		f.whileDown(2, func() {
 			if fence, err := f.once("a", opts); err == nil {
-				t.Errorf("with a node a month ahead, and another one down, the lock is had with %d", fence)
+				f.Errorf("with a node a month ahead, and another one down, the lock is had with %d", fence)
 			}
 		})
 		warned = nil
 		if ahead := f.must("a", opts); ahead <= before || time.UnixMicro(ahead).After(time.Now().Add(time.Second)) {
-			t.Errorf("after %d comes %d", before, ahead)
+			f.Errorf("after %d comes %d", before, ahead)
 		}
 		tell("its clock is 720h")
 		f.Step(0, -30*day)
@@ -123,20 +123,20 @@ func TestPoison(t *testing.T) {
 			warned = nil
 			next := f.must("a", opts)
 			if next <= last || time.UnixMicro(next).After(time.Now().Add(time.Second)) {
-				t.Errorf("%v later: after %d comes %d", idle, last, next)
+				f.Errorf("%v later: after %d comes %d", idle, last, next)
 			}
 			tell("redlock reset-fences")
 			last = next
 			f.whileDown(2, func() {
 				_, err := f.once("a", opts)
-				q := wantQuorumError(t, err, ErrNoQuorum)
+				q := wantQuorumError(f.T, err, ErrNoQuorum)
 				if i := slices.IndexFunc(q.Nodes(), func(n *NodeError) bool { return n.Node == f.Addr(0) && n.Outcome == Unfit }); i < 0 {
-					t.Errorf("the error does not name %s: %v", f.Addr(0), err)
+					f.Errorf("the error does not name %s: %v", f.Addr(0), err)
 				}
 			})
 			for i := range 3 {
 				if keys := f.Keys(i); len(keys) > 0 {
-					t.Errorf("node %d has %q", i, keys)
+					f.Errorf("node %d has %q", i, keys)
 				}
 			}
 		}
@@ -144,7 +144,7 @@ func TestPoison(t *testing.T) {
 		pass(30 * day)
 		f.whileDown(2, func() {
 			if next := f.must("a", opts); next <= last {
-				t.Errorf("after %d comes %d", last, next)
+				f.Errorf("after %d comes %d", last, next)
 			}
 		})
 	})
@@ -166,7 +166,7 @@ func TestPoisonIsKept(t *testing.T) {
 			pass(idle)
 			f.whileDown(0, func() {
 				if next := f.must("a", careless); next <= last {
-					t.Errorf("%v later: after %d comes %d", idle, last, next)
+					f.Errorf("%v later: after %d comes %d", idle, last, next)
 				} else {
 					last = next
 				}
@@ -190,16 +190,16 @@ func TestPoisonBeforeAMajority(t *testing.T) {
 		f.Path(2).SetDelay(20 * time.Millisecond)
 		l, err := lk.TryAcquire(f.Context(), "a")
 		if err == nil {
-			t.Fatalf("the lock is had with %d", l.Fence())
+			f.Fatalf("the lock is had with %d", l.Fence())
 		}
-		wantQuorumError(t, err, ErrNoQuorum)
+		wantQuorumError(f.T, err, ErrNoQuorum)
 		var why poisonError
 		if !errors.As(err, &why) {
-			t.Errorf("it does not say why: %v", err)
+			f.Errorf("it does not say why: %v", err)
 		}
 		pass(time.Second)
 		if next, err := lk.TryAcquire(f.Context(), "a"); err != nil || time.UnixMicro(next.Fence()).After(time.Now().Add(time.Second)) {
-			t.Errorf("the next one: %v, %v", next, err)
+			f.Errorf("the next one: %v, %v", next, err)
 		}
 	})
 }
@@ -257,7 +257,7 @@ func TestFencesForMonths(t *testing.T) {
 						continue
 					}
 					if next <= last[n] {
-						t.Fatalf("seed %d: on %q comes %d after %d", seed, n, next, last[n])
+						f.Fatalf("seed %d: on %q comes %d after %d", seed, n, next, last[n])
 					}
 					last[n] = next
 				}
@@ -277,20 +277,20 @@ func TestNamesLeaveNothing(t *testing.T) {
 		for i := range 500 {
 			l, err := lk.TryAcquire(context.Background(), fmt.Sprint("folder", i%7, "/name", i))
 			if err != nil {
-				t.Fatal(err)
+				f.Fatal(err)
 			}
 			if err := l.Release(context.Background()); err != nil {
-				t.Fatal(err)
+				f.Fatal(err)
 			}
 		}
 		pass(time.Minute)
 		for i := range 3 {
 			if keys, want := f.Mini(i).Keys(), []string{script.Belows, script.Fences, script.Marker}; !slices.Equal(keys, want) {
-				t.Errorf("node %d has %d keys, %q..., want %q", i, len(keys), keys[:min(len(keys), 5)], want)
+				f.Errorf("node %d has %d keys, %q..., want %q", i, len(keys), keys[:min(len(keys), 5)], want)
 			}
 			for _, table := range []string{script.Fences, script.Belows} {
 				if set, err := f.Mini(i).SortedSet(table); err != nil || len(set) > script.Buckets || f.Mini(i).TTL(table) != 0 {
-					t.Errorf("node %d has %d buckets in %s, which lives for %v: %v", i, len(set), table, f.Mini(i).TTL(table), err)
+					f.Errorf("node %d has %d buckets in %s, which lives for %v: %v", i, len(set), table, f.Mini(i).TTL(table), err)
 				}
 			}
 		}

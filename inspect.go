@@ -28,9 +28,11 @@ type Status struct {
 	Name    string
 	Verdict Verdict
 
-	// Of a lock that is held: its token; how long until the first of the quorum's keys
+	// Of a lock that is held alone: its token; how long until the first of the quorum's keys
 	// expires, if nobody extends it (the holder believes in it for a little shorter);
-	// and the number of its fence, or of the last one that there was.
+	// and its fence: the number that a quorum of the nodes with a vote which have the token
+	// has stored, or more. That is the holder's number, or a larger one, where another name
+	// has the same counter, or nodes were filled up since. 0: too few nodes can tell.
 	Token string
 	TTL   time.Duration
 	Fence int64
@@ -68,7 +70,7 @@ type NodeStatus struct {
 	Node  string
 	Token string        // that is there; "": none
 	TTL   time.Duration // it has still to live, or the last of the Holders has
-	Fence int64         // the number of the last grant; 0: there is none
+	Fence int64         // what its counter says, which other names may have, too: at least the number of the last grant; 0: there is none
 
 	Holders []Holder  // who holds it another way than alone
 	Waiting []Waiting // who waits, the next one first
@@ -107,7 +109,6 @@ func (s *Status) judge(quorum int) {
 			continue
 		}
 		answers++
-		s.Fence = max(s.Fence, n.Fence)
 		switch {
 		case n.Token != "":
 			holders[n.Token]++
@@ -131,6 +132,7 @@ func (s *Status) judge(quorum int) {
 	switch {
 	case s.Token != "":
 		s.until(quorum)
+		s.numbered(quorum)
 	case s.Verdict == Taken:
 	case free >= quorum:
 		s.Verdict = Free
@@ -182,6 +184,22 @@ func (s *Status) until(quorum int) {
 	}
 	slices.Sort(ttls)
 	s.TTL = ttls[len(ttls)-quorum]
+}
+
+// numbered finds the number that a quorum of those nodes has stored which have the holder's
+// token. The largest of all nodes may be no fence: a node that was emptied and filled up again
+// counts on from its own time.
+func (s *Status) numbered(quorum int) {
+	var numbers []int64
+	for _, n := range s.Nodes {
+		if n.Token == s.Token && n.Err == nil {
+			numbers = append(numbers, n.Fence)
+		}
+	}
+	if len(numbers) >= quorum {
+		slices.Sort(numbers)
+		s.Fence = numbers[len(numbers)-quorum]
+	}
 }
 
 // survey asks all nodes about a name, and waits for all of them.

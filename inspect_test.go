@@ -67,13 +67,50 @@ func TestInspect(t *testing.T) {
 		if err := l.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if s := inspected(t, lk, "a"); s.Verdict != Free && s.Verdict != Split || s.Fence != l.Fence() {
+		if s := inspected(t, lk, "a"); s.Verdict != Free && s.Verdict != Split || s.Fence != 0 || s.Nodes[3].Fence != l.Fence() {
 			t.Errorf("released: %+v", s)
 		}
 		pass(11 * time.Second)
 		if s := inspected(t, lk, "a"); s.Verdict != Free || s.Nodes[0].Err != nil || s.Nodes[2].Err != nil {
 			t.Errorf("all nodes have votes again: %+v", s)
 		}
+	})
+}
+
+// TestInspectFence: the fence is the holder's, though a node was emptied and has another number
+// since; and no less, though its counter has been raised by another name, or nodes have lost
+// theirs.
+func TestInspectFence(t *testing.T) {
+	threeNodes(t, func(f *fenced) {
+		lk := f.locker(nil)
+		l, err := lk.Acquire(f.Context(), "a", Renewed())
+		if err != nil {
+			f.Fatal(err)
+		}
+		says := func(what string, least, most int64) {
+			f.Helper()
+			if s := inspected(f.T, lk, "a"); s.Fence < least || s.Fence > most {
+				f.Errorf("%s: the fence is %d, want %d to %d; the holder's is %d", what, s.Fence, least, most, l.Fence())
+			}
+		}
+		says("held", l.Fence(), l.Fence())
+		pass(5 * time.Second)
+		f.Mini(0).FlushAll()
+		says("a node was emptied", l.Fence(), l.Fence())
+		pass(20 * time.Second) // it is filled up, and its quarantine is over
+		if s := inspected(f.T, lk, "a"); s.Nodes[0].Token != l.Token() || s.Nodes[0].Err != nil || s.Nodes[0].Fence <= l.Fence() {
+			f.Errorf("the node was not filled up with another number: %+v", s.Nodes[0])
+		}
+		says("it was filled up", l.Fence(), l.Fence())
+		f.count(1, "a", 0)
+		f.count(2, "a", 0)
+		says("two have lost their counters", 0, 0)
+		later := l.Fence() + 1000
+		for i := range 3 {
+			f.count(i, "a", later)
+		}
+		says("another name has raised the counters", later, later)
+		f.release(l)
 	})
 }
 
@@ -125,8 +162,8 @@ func TestVerdict(t *testing.T) {
 	} {
 		s := &Status{Nodes: tt.nodes}
 		s.judge(3)
-		if s.Verdict != tt.want || s.TTL != tt.ttl {
-			t.Errorf("%s: %v for %v, want %v for %v", tt.name, s.Verdict, s.TTL, tt.want, tt.ttl)
+		if s.Verdict != tt.want || s.TTL != tt.ttl || (s.Fence == 7) != (tt.want == Taken) {
+			t.Errorf("%s: %v for %v with fence %d, want %v for %v", tt.name, s.Verdict, s.TTL, s.Fence, tt.want, tt.ttl)
 		}
 	}
 }
