@@ -125,7 +125,7 @@ func TestPoison(t *testing.T) {
 			if next <= last || time.UnixMicro(next).After(time.Now().Add(time.Second)) {
 				f.Errorf("%v later: after %d comes %d", idle, last, next)
 			}
-			tell("redlock reset-fences")
+			tell("redlock prepare --reset-fences")
 			last = next
 			f.whileDown(2, func() {
 				_, err := f.once("a", opts)

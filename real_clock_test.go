@@ -226,7 +226,7 @@ func TestMaxNodeSkew(t *testing.T) {
 			last := careful
 			if by > 0 {
 				last = careless
-				if _, err := careful.TryAcquire(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "redlock reset-fences") {
+				if _, err := careful.TryAcquire(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "redlock prepare --reset-fences") {
 					t.Errorf("with a number of the future: %v", err)
 				}
 			}

@@ -233,5 +233,5 @@ func (e skewError) Error() string {
 type poisonError time.Duration
 
 func (e poisonError) Error() string {
-	return fmt.Sprintf("the number of its grant is %v ahead of the nodes' clocks, for its clock was wrong once: redlock reset-fences mends it", time.Duration(e).Round(time.Millisecond))
+	return fmt.Sprintf("the number of its grant is %v ahead of the nodes' clocks, for its clock was wrong once: redlock prepare --reset-fences mends it", time.Duration(e).Round(time.Millisecond))
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/nodeurl"
 	"github.com/quorumlock/redlock/internal/printable"
@@ -36,6 +37,9 @@ type patient struct {
 	roundTrip time.Duration // the usual one
 	keyError  error         // of the key that was locked and released
 	callError error         // of calling those who wait
+	older     bool          // clients are about, or were, that have a counter for each name
+	number    int64         // the largest of its fences
+	now       int64         // its time, in microseconds
 }
 
 // A finding is what is to be said of nodes.
@@ -144,6 +148,8 @@ func examine(u string) *patient {
 	if !p.info.Replica() {
 		p.keyError = rdb.Eval(ctx, "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000) return redis.call('DEL', KEYS[1])", []string{"redlock:doctor"}, "x").Err()
 	}
+	p.older = rdb.Exists(ctx, lua.OldMarker).Val() > 0
+	p.number, p.now = largest(ctx, rdb), time.Now().Add(p.clock).UnixMicro()
 	if p.callError = rdb.Publish(ctx, lua.WakeChannel+"doctor", "").Err(); p.callError == nil {
 		ear := rdb.Subscribe(ctx, lua.WakeChannel+"doctor")
 		defer ear.Close()
@@ -226,6 +232,12 @@ func findings(patients []*patient, ttl time.Duration, quarantine bool) (all []fi
 			must(p, fmt.Sprintf("its clock is %v %s the others'", apart.Abs().Round(time.Millisecond), ahead(apart)), "have all nodes' clocks set by NTP, slewing and not stepping")
 		} else if p.clock.Abs() > 500*time.Millisecond+p.fastest {
 			think(p, fmt.Sprintf("its clock is %v %s ours: each lock costs a second round trip, for its fence", p.clock.Abs().Round(time.Millisecond), ahead(p.clock)), "have the clocks of clients and nodes set by NTP")
+		}
+		if ahead := time.Duration(p.number-p.now) * time.Microsecond; ahead >= farthest(&redlock.Options{TTL: ttl})+2*clamp {
+			must(p, fmt.Sprintf("it numbers locks %v ahead of the time, since its clock was wrong once: such a grant is no vote", ahead.Round(time.Millisecond)), "when its clock is right: redlock prepare --reset-fences "+p.name)
+		}
+		if p.older {
+			think(p, "older clients, which have a counter for each name, are about, or were: each lock is numbered for them, too", "when the last of them is gone: "+p.at()+" del "+lua.OldMarker)
 		}
 		switch {
 		case p.roundTrip > timeout:

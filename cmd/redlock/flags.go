@@ -66,6 +66,7 @@ func (c *runConfig) kind() (options []redlock.AcquireOption) {
 type prepareConfig struct {
 	lockFlags
 	noWait bool
+	reset  []string // nodes whose numbers of the future are to be dropped
 }
 
 const (
@@ -181,6 +182,10 @@ func parsePrepare(args []string) (*prepareConfig, error) {
 	cfg := &prepareConfig{lockFlags: noFlags}
 	values := cfg.values()
 	values["--max-ttl"] = cfg.takeMaxTTL
+	values["--reset-fences"] = func(value string) error {
+		cfg.reset = append(cfg.reset, strings.Split(value, ",")...)
+		return nil
+	}
 	given, rest, err := scan("prepare", args, values, map[string]*bool{"--no-wait": &cfg.noWait})
 	switch {
 	case err != nil:
@@ -189,6 +194,8 @@ func parsePrepare(args []string) (*prepareConfig, error) {
 		return nil, fail(exitUsage, "see redlock help prepare", "prepare takes flags only, and was given %q", rest[0])
 	case cfg.noWait && given["--timeout"]:
 		return nil, fail(exitUsage, "--timeout 0s asks once whether all nodes vote", "--no-wait and --timeout do not go together")
+	case cfg.noWait && given["--reset-fences"]:
+		return nil, fail(exitUsage, "what is to be forgotten goes when the nodes vote again", "--no-wait and --reset-fences do not go together")
 	}
 	return cfg, nil
 }

@@ -33,6 +33,20 @@ func (c *command) prepare(args []string) (code int, err error) {
 		return 0, err
 	}
 
+	fences, err := newReset(cfg.reset, urls, opts)
+	if err != nil {
+		return 0, err
+	}
+	defer fences.close()
+	if len(cfg.reset) > 0 {
+		if err := fences.refuse(urls); err != nil {
+			return 0, err
+		}
+		if err := fences.forget(context.Background()); err != nil {
+			return 0, err
+		}
+	}
+
 	signals, restore := catchSignals()
 	defer restore()
 	locker, nodes, err := c.connect(urls, opts)
@@ -60,7 +74,9 @@ func (c *command) prepare(args []string) (code int, err error) {
 		return 0, fail(exitNoQuorum, remedyForAll(absent, len(urls)), "not prepared%s: %s", within, without("vote", absent, len(urls)))
 	}
 	fmt.Fprintf(c.stdout, "%s\n", allVote(len(urls)))
-	return 0, nil
+	said, err := fences.drop(context.Background())
+	fmt.Fprint(c.stdout, said)
+	return 0, err
 }
 
 // voteless asks the nodes, and gives those that have no vote.

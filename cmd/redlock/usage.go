@@ -298,6 +298,12 @@ Usage:
                    Default: for as long as it takes.
     --no-wait      does not wait for votes, but only makes sure that the nodes'
                    time runs, and says when it is over
+    --reset-fences ADDRESS
+                   mends a node that was far ahead of the time once, and still
+                   numbers locks as if it were (its grants are no votes): it is
+                   new again, and when all nodes vote, its numbers of the future
+                   are dropped. ADDRESS is host:port, as errors say it; its clock
+                   must be right by then.
 
     D is a duration like 500ms, 30s or 1m30s.
 
@@ -309,7 +315,7 @@ since nodes that have all lost their data look just like them.
 The time runs from when anybody connects to a node for the first time, and goes on
 by itself. redlock prepare connects, and waits until all nodes vote. Run it when
 nodes are deployed; where all vote already it ends at once. What it writes to each
-node is one key, redlock:node. After a restart the time runs anew, for that node: so
+node is one key, redlock:marker. After a restart the time runs anew, for that node: so
 when servers are restarted on purpose, prepare after each one lets the next wait for
 it.
 
