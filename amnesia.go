@@ -223,10 +223,11 @@ func (m *memory) voteless(now time.Time) (rest time.Duration, why error) {
 	return 0, why
 }
 
-// poisoned says why a grant with this number is no vote; nil: it is one. See fence.go.
-func (m *memory) poisoned(number int64, now time.Time) error {
+// poisoned says why a grant with this number is no vote; nil: it is one, or no further ahead
+// of the time than it may be. See fence.go.
+func (m *memory) poisoned(number int64, now time.Time, most time.Duration) error {
 	ahead := m.clocks.beyond(number, now)
-	if ahead == 0 {
+	if ahead <= most {
 		return nil
 	}
 	m.mu.Lock()
@@ -245,7 +246,7 @@ func (m *memory) poisoned(number int64, now time.Time) error {
 func (m *memory) vouches(mark string, micros, number int64, sent time.Time) bool {
 	now := m.now()
 	m.heard(micros, sent, now)
-	if m.poisoned(number, now) != nil {
+	if m.poisoned(number, now, 0) != nil {
 		return false
 	}
 	m.mu.Lock()
@@ -351,7 +352,7 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 			// whom it names may have no more than a grant like this one.
 			r.outcome, r.rest, r.err = Quarantined, after, why
 		case q.op == opAcquire && r.outcome == Granted:
-			if err := m.poisoned(r.fence, now); err != nil {
+			if err := m.poisoned(r.fence, now, q.claim.ahead); err != nil {
 				r.outcome, r.err = Unfit, err
 			}
 		}

@@ -30,6 +30,9 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	}
 	c := lk.begins(ctx, "try-acquire", a.name, nil)
 	l, err := lk.attempt(ctx, c, a, 0, nil)
+	for a.concede(err) {
+		l, err = lk.attempt(ctx, c, a, 0, nil)
+	}
 	if lk.opts.terms.await(ctx, err, lk.nodeTimeout(a.ttl)) {
 		l, err = lk.attempt(ctx, c, a, 0, nil)
 	}
@@ -72,7 +75,7 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	if decided == won {
 		number, stored := r.fence()
 		// A node that answered before a majority was heard of could not be judged by it.
-		if ahead := lk.opts.clocks.beyond(number, lk.opts.Clock.Now()); ahead > 0 {
+		if ahead := lk.opts.clocks.beyond(number, lk.opts.Clock.Now()); ahead > a.ahead {
 			unfenced = r.poisoned(lk.opts.Clock.Now(), ahead)
 		} else if l.fence = number; !stored {
 			unfenced = lk.raise(ctx, l, sent, limit)
@@ -127,6 +130,7 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 		ttl:      a.ttl,
 		millis:   a.ttl.Milliseconds(),
 		proposal: lk.opts.Clock.Now().UnixMicro(),
+		ahead:    a.ahead,
 		at:       make([]place, len(lk.nodes)),
 	}
 	if a.reads() {

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -77,4 +78,36 @@ func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time
 		err.Cause = errUnfenced
 	}
 	return err
+}
+
+// concede reports whether an attempt came to nothing since a majority of the nodes, or so many
+// that the others are no quorum, numbers far ahead of the time; and has the next attempt take
+// as much of that as a quorum needs, and no more. A minority that is ahead costs its votes, so
+// that it leads nobody astray. But where all clocks were wrong together, and are right now,
+// their numbers are those of the locks there were, and the next has to be larger: no order is
+// in danger that a quorum of counters keeps. It takes a node to lose its table, and another
+// to share its quorum, for numbers to be of any time at all.
+func (a *acquisition) concede(err error) bool {
+	var why *QuorumError
+	if err == nil || !errors.As(err, &why) {
+		return false
+	}
+	var ahead []time.Duration
+	nodes := why.Nodes()
+	for _, node := range nodes {
+		if by, is := node.Err.(poisonError); is {
+			ahead = append(ahead, time.Duration(by))
+		}
+	}
+	slices.Sort(ahead)
+	lacks := why.Need - (why.N - len(nodes)) // of a quorum, if those who said nothing grant it
+	if lacks <= 0 || lacks > len(ahead) || len(ahead) <= why.N-why.Need {
+		return false
+	}
+	most := ahead[lacks-1]
+	if most <= a.ahead {
+		return false
+	}
+	a.ahead = most + time.Second // a number may be one more by then
+	return true
 }

@@ -131,6 +131,7 @@ type claim struct {
 	// read under the lock (memory.floor); and the one that it came to be: set before the
 	// raise, if there is one.
 	proposal, fence int64
+	ahead           time.Duration // by how much it may be ahead of the time
 
 	// at says where the token may be, node by node. Each element belongs to its
 	// node's lane and is guarded by the lane's mutex.

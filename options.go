@@ -230,6 +230,8 @@ type acquisition struct {
 	ways string
 
 	line string // where those wait who want the same
+
+	ahead time.Duration // by how much its number may be ahead of the time; see concede
 }
 
 // WithTTL has this lock last for d instead of Options.TTL: whole milliseconds,

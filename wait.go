@@ -89,6 +89,9 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 		if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless() {
 			return l, err
 		}
+		if a.concede(err) {
+			continue
+		}
 		last = why
 		w.hall.said(w, why)
 		if again > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/nodeurl"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
@@ -40,11 +41,11 @@ type reset struct {
 func newReset(named, urls []string, o *redlock.Options) (*reset, error) {
 	r := &reset{most: farthest(o)}
 	for _, name := range named {
-		i := slices.IndexFunc(urls, func(u string) bool { return u == name || address(u) == name })
+		i := slices.IndexFunc(urls, func(u string) bool { return u == name || addressOf(u) == name })
 		if i < 0 {
 			return nil, fail(exitUsage, "give the address of a node as errors say it: host:port", "--reset-fences %s is none of the nodes", name)
 		}
-		opts, err := redis.ParseURL(urls[i])
+		opts, err := nodeurl.Parse(urls[i])
 		if err != nil {
 			return nil, err // it was parsed before
 		}
@@ -54,9 +55,9 @@ func newReset(named, urls []string, o *redlock.Options) (*reset, error) {
 	return r, nil
 }
 
-// address is what a node with this URL is called.
-func address(u string) string {
-	opts, err := redis.ParseURL(u)
+// addressOf is what a node with this URL is called.
+func addressOf(u string) string {
+	opts, err := nodeurl.Parse(u)
 	if err != nil {
 		return ""
 	}
