@@ -190,7 +190,6 @@ func TestOwedReleases(t *testing.T) {
 						m.slow(rtt / 2)
 					}
 					lk := ms.locker(t, &Options{TTL: time.Hour})
-					widen(t, lk)
 					var locks []*Lock // so many at once that all strands are under way with them
 					for i := range 2 * farStrands {
 						l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))

@@ -2,8 +2,6 @@ package redlock_test
 
 import (
 	"errors"
-	"fmt"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,18 +144,6 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 				b := redistest.NewBubble(t, 1)
 				b.Path(0).SetDelay(rtt)
 				lk := open(t, b.Clients(), patient())
-				var wide sync.WaitGroup // so many at once that there are all strands
-				for i := range 100 {
-					wide.Go(func() {
-						time.Sleep(time.Duration(i) * time.Millisecond)
-						if l, err := lk.TryAcquire(t.Context(), fmt.Sprint("wide", i)); err != nil {
-							t.Error(err)
-						} else {
-							_ = l.Release(t.Context())
-						}
-					})
-				}
-				wide.Wait()
 				time.Sleep(time.Second) // until all strands are connected
 				for i := range 200 {
 					l, err := lk.TryAcquire(t.Context(), "a")

@@ -42,6 +42,8 @@ type redisServer struct {
 	pipe redis.Pipeliner
 	last time.Time // when it was last seen well
 
+	varies bool // its round trips, when it was connected
+
 	// Commands by op and number of keys, used again for each batch: no allocation per
 	// request.
 	commands [opInspect + 1][mostReused][]*redis.Cmd
@@ -101,18 +103,24 @@ func (s *redisServer) connect(ctx context.Context) (rtt time.Duration, err error
 	ctx = context.WithoutCancel(ctx) // from here on it is bounded by patience
 	err = s.conn.Ping(ctx).Err()
 	rtt = time.Hour
+	longest := time.Duration(0)
 	for range 3 { // the first has been delayed by the handshake, another perhaps by others
 		begin := time.Now()
 		if err == nil {
 			err = s.conn.Ping(ctx).Err()
 		}
-		rtt = min(rtt, time.Since(begin))
+		took := time.Since(begin)
+		rtt, longest = min(rtt, took), max(longest, took)
 	}
+	s.varies = longest > rtt*3/2
 	if err != nil {
 		s.keep(nil)
 	}
 	return rtt, facts.Discreet(err)
 }
+
+// unsteady reports whether round trips took very different times when it was connected.
+func (s *redisServer) unsteady() bool { return s.varies }
 
 // dial makes a connection, and closes the one before it, for a strand never has
 // two. go-redis closes its connections itself, but up to v9.22 none whose greeting

@@ -16,7 +16,7 @@ const (
 	minProbe = 50 * time.Millisecond
 	maxProbe = time.Second
 
-	// A link with a round trip from farLink on gets up to farStrands strands. Measured
+	// A link with a round trip from farLink on gets farStrands strands. Measured
 	// over 20 ms with 16 callers, a lock took 40 ms with one strand (the round trip
 	// of the pipeline that had just left, and then its own), and 22 ms with eight.
 	farLink    = time.Millisecond
@@ -61,10 +61,14 @@ func (n *node) addStrand(srv server) {
 	n.running.Go(s.run)
 }
 
-// grow adds a strand to a lane over a far link when all are under way, and this request
-// could leave with another. Not before: on a computer that is busy all links are far, and
-// connections, each of which is asked for the server's state and gives it the scripts, are
-// what it can do with least. Neither while a strand connects. Under the mutex.
+// grow adds a strand to a lane that has fewer than a far link gets, when all are under way and
+// this request could leave with another. Not while one connects. Under the mutex.
+//
+// A link whose round trips differ a lot is as a rule not far: the computer is busy. Connections,
+// over each of which the server is asked what it is and given the scripts, are what it can do
+// with least, and with eight times as many at once it does nothing else: they take longer than
+// a lane waits, and are made again. So such a lane gets them one at a time, for what is there
+// to be sent.
 func (n *node) grow(q *request) {
 	if n.flying == nil || len(n.strands) == farStrands || n.draining || n.flying[q.claim.key] > 0 {
 		return
@@ -135,8 +139,13 @@ func (s *strand) join() bool {
 		rtt, err := s.srv.connect(n.ctx)
 		n.mu.Lock()
 		s.busy = time.Time{}
-		if err == nil && rtt >= farLink && s.first && n.flying == nil {
-			n.flying = make(map[string]int) // from here on it grows; nothing is under way
+		if err == nil && rtt >= farLink && s.first && n.flying == nil && !n.draining {
+			n.flying = make(map[string]int) // nothing is under way
+			if u, ok := s.srv.(interface{ unsteady() bool }); !ok || !u.unsteady() {
+				for range farStrands - 1 {
+					n.addStrand(s.srv.fork())
+				}
+			}
 		}
 		n.mu.Unlock()
 		if err != nil {

@@ -21,9 +21,8 @@ func TestLaneKeepsOrder(t *testing.T) {
 					m.slow(rtt / 2)
 				}
 				lk := ms.locker(t, nil)
-				widen(t, lk)
-				if far := lk.strands(0) > 1; far != (rtt > 0) {
-					t.Fatalf("%d strands", lk.strands(0))
+				if far := len(lk.nodes[0].strands) > 1; far != (rtt > 0) {
+					t.Fatalf("%d strands", len(lk.nodes[0].strands))
 				}
 				for i, m := range ms {
 					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
@@ -162,7 +161,6 @@ func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 		}
 		defer lk.Close()
 		pass(time.Second)
-		widen(t, lk)
 		if len(links) != farStrands-1 {
 			t.Fatalf("%d strands besides the first", len(links))
 		}
@@ -184,60 +182,81 @@ func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 	})
 }
 
-// widen has so many callers at once that a lane over a far link has all its strands.
-func widen(t *testing.T, lk *Locker) {
-	t.Helper()
-	var wg sync.WaitGroup
-	for i := range 16 * farStrands {
-		wg.Go(func() {
-			time.Sleep(time.Duration(i) * time.Millisecond)
-			l, err := lk.TryAcquire(t.Context(), fmt.Sprint("wide", i))
+// TestStrandsOnABusyComputer: a link whose round trips vary gets connections one by one, and
+// only for what is to be sent and could leave with another: neither for one caller, nor to a
+// server that cannot be reached.
+func TestStrandsOnABusyComputer(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			var models []*model
+			lk, err := start(3, nil, func(*Options) (all []server) {
+				for i := range 3 {
+					m := newModel(fmt.Sprint("node", i))
+					m.slow(5 * time.Millisecond)
+					models = append(models, m)
+					all = append(all, varying{m, busy})
+				}
+				return all
+			})
 			if err != nil {
-				t.Error(err)
-				return
+				t.Fatal(err)
 			}
-			_ = l.Release(t.Context())
+			defer lk.Close()
+			strands := func(node int) int {
+				n := lk.nodes[node]
+				n.mu.Lock()
+				defer n.mu.Unlock()
+				return len(n.strands)
+			}
+			for range 10 {
+				l, err := lk.TryAcquire(t.Context(), "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			alone := farStrands
+			if busy {
+				alone = 1
+			}
+			if n := strands(0); n != alone {
+				t.Errorf("busy: %v; for one caller there are %d", busy, n)
+			}
+			models[0].kill()
+			var wg sync.WaitGroup
+			for i := range 16 * farStrands {
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * time.Millisecond)
+					l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = l.Release(t.Context())
+				})
+			}
+			wg.Wait()
+			pass(time.Second)
+			if n := strands(1); n != farStrands {
+				t.Errorf("busy: %v; for many callers there are %d", busy, n)
+			}
+			if n := strands(0); busy && n > 2 {
+				t.Errorf("to a server that is dead there are %d", n)
+			}
 		})
 	}
-	wg.Wait()
-	pass(time.Second)
 }
 
-func (lk *Locker) strands(node int) int {
-	n := lk.nodes[node]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return len(n.strands)
+// varying is a server whose round trips do, or not.
+type varying struct {
+	*model
+	vary bool
 }
 
-// TestStrandsComeWhenTheyAreNeeded: a far link alone is no reason for connections, nor is
-// work that has to leave one after the other, nor a server that cannot be reached.
-func TestStrandsComeWhenTheyAreNeeded(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(3)
-		for _, m := range ms {
-			m.slow(5 * time.Millisecond)
-		}
-		lk := ms.locker(t, nil)
-		for range 10 {
-			l, err := lk.TryAcquire(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := l.Release(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if n := lk.strands(0); n != 1 {
-			t.Errorf("for one caller there are %d", n)
-		}
-		ms[0].kill()
-		widen(t, lk)
-		if down, well := lk.strands(0), lk.strands(1); down > 2 || well != farStrands {
-			t.Errorf("for many callers there are %d, and %d to a server that is dead", well, down)
-		}
-	})
-}
+func (v varying) unsteady() bool { return v.vary }
+func (v varying) fork() server   { return varying{v.model, v.vary} }
 
 // onceBroken is a connection that may be broken until it is made anew.
 type onceBroken struct {
