@@ -109,7 +109,7 @@ func (c *client) work(ctx context.Context) {
 					return
 				}
 				c.process.pass(w, n)
-				if c.fresh() && c.renew() != nil {
+				if c.fresh() && c.renew(func(k int) { c.process.pass(w, 3<<20+2*n+k) }) != nil {
 					return
 				}
 				c.turn(ctx, w, rng)
@@ -143,12 +143,16 @@ func (c *client) rise(ctx context.Context) {
 // nodes' clocks and past, as in a program that runs, locks, and ends.
 func (c *client) fresh() bool { return c.plan.scenario.Fresh && c.number%2 == 0 }
 
-func (c *client) renew() (err error) {
+// renew closes the Locker and makes another one. In between, and afterwards, it takes its turn:
+// what happens next is at no instant of another's.
+func (c *client) renew(pass func(k int)) (err error) {
 	_ = c.locker.Close()
+	pass(1)
 	opts := c.plan.options
 	if c.locker, err = c.process.locker(&opts); err != nil {
 		c.note(Event{Kind: Left, Error: fmt.Sprintf("client %d could not come in again: %v", c.number, err)})
 	}
+	pass(2)
 	return err
 }
 

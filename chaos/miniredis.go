@@ -35,7 +35,7 @@ var Miniredis = &Arena{
 	Lag:   4 * model.Moment,
 	Exact: true,
 	cannot: []Trouble{
-		Churn, Forge, Replay, // which the model has, and real servers
+		Churn, Forge, Replay, Still, // which the model has, and real servers
 	},
 	ready: embedded.Available,
 	run:   runMiniredis,

@@ -25,7 +25,7 @@ var Real = &Arena{
 		Repeat, RepeatLate, // TCP delivers once, and nobody on the way here sends again
 		Loading,           // takes a large data set, of which nobody could tell what is left behind
 		Step, Clock, Skew, // all processes have the one clock of this machine
-		Suspend, // and nobody can suspend it but from outside
+		Suspend, Still, // and nobody can suspend it but from outside
 	},
 	run: runReal,
 }
