@@ -218,7 +218,7 @@ var Scenarios = []*Scenario{
 	},
 	{
 		Name: "churn", About: "scripts are flushed again and again, subscriptions and connections break: who gets a lock has it on a quorum of nodes, and no key is left without an owner",
-		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{5 * time.Second}, Long: true, RTT: rtts, Span: 1, Workers: 6, Spread: 2, Find: true, Brief: true, Weight: 20,
+		Nodes: sizes, Clients: [2]int{6, 10}, TTL: []time.Duration{5 * time.Second}, Long: true, RTT: rtts, Span: 0.7, Workers: 3, Spread: 2, Find: true, Brief: true, Weight: 20,
 		Troubles: []Trouble{Churn, Churn, Churn, Churn, FlushScripts, Deafen, Reset}, Rate: 8, Only: []string{"model", "real"},
 	},
 	{
