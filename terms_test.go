@@ -23,7 +23,7 @@ type fleet struct {
 func newFleet(t *testing.T, n int) *fleet {
 	f := &fleet{T: t}
 	for i := range n {
-		f.nodes = append(f.nodes, sim.NewNode(seed.Seed(1), fmt.Sprint("node", i), time.Millisecond))
+		f.nodes = append(f.nodes, sim.NewNode(seed.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one strand: the others join later
 	}
 	return f
 }
