@@ -173,6 +173,9 @@ func (w *modelWorld) strike(f Fault, begin bool) {
 			}
 		}
 	}
+	if !begin && f.Trouble == Step && f.For > 0 {
+		n.Step(-f.By)
+	}
 	if !begin {
 		return
 	}

@@ -123,6 +123,12 @@ func (lk *Locker) isClosing() bool {`},
 	{"a node believes a client's clock", []edit{
 		{"internal/model/scripts.go", "min(max(c.Fence, now-clamp), now+clamp)", "c.Fence"},
 	}, "model", "wrong clocks", 2000},
+	{"a counter has a TTL", []edit{
+		{"internal/model/scripts.go", "\tn.counts[name] = max(n.counts[name], number)", "\tn.counts[name] = max(n.counts[name], number)\n\ttime.AfterFunc(100*time.Millisecond, func() { n.set(func() { delete(n.counts, name) }) })"},
+	}, "model", "vanishing locks", 500},
+	{"a number of the future is a vote", []edit{
+		{"skew.go", "if ahead < c.maxSkew+2*clamp {", "if true {"},
+	}, "model", "poisoned nodes", 200},
 
 	// Amnesia and clocks.
 	{"no quarantine", []edit{

@@ -32,6 +32,7 @@ type Scenario struct {
 	Slight   bool          // and is over so soon that it does not count
 	Fast     bool          // the nodes' clocks run fast, by nearly as much as the drift allows
 	Wrong    bool          // the clients' clocks show anything
+	Poison   bool          // clocks that are set are a minority's, and are set right again
 	Apart    bool          // nobody compares the nodes' clocks with each other
 	Forgets  bool          // nodes lose what they have been told, so that a quarantine is needed
 	Default  bool          // and not a shorter one than the library has by itself
@@ -285,6 +286,13 @@ func (p *Plan) strike(rng *rand.Rand, arena *Arena, nodes, clients int) {
 			f.For, f.By = 0, 1+below(rng, []time.Duration{2 * p.TTL, p.TTL / 8}[rng.IntN(2)])
 			if back[f.Node] {
 				f.By = -f.By
+			}
+			if s.Poison { // but here it is set right again, and is a minority's
+				f.For, f.By = 1+below(rng, limit), time.Hour+below(rng, 60*24*time.Hour)
+				if f.Node %= (nodes - 1) / 2; f.At < busy[place{"step", f.Node}] {
+					continue
+				}
+				where.number = f.Node
 			}
 		case Boot:
 			// It is set right before it votes, or numbers of the future would be forgotten again.

@@ -166,6 +166,11 @@ var Scenarios = []*Scenario{
 		Troubles: []Trouble{Step, Step, Step, Flush}, Rate: 4,
 	},
 	{
+		Name: "poisoned nodes", About: "the clocks of a minority of nodes are days ahead for a moment, and all nodes lose their data",
+		Nodes: []int{3, 5}, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 12, Write: true, Spread: 1, Forgets: true, Default: true, Poison: true, Weight: 4,
+		Troubles: []Trouble{Step, Step, Step, Flush, Flush}, Rate: 4, Only: []string{"model"},
+	},
+	{
 		Name: "ghosts", About: "nodes hang for so long that connections are given up, and then do what they were asked to",
 		Nodes: sizes, Clients: some, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 2, Write: true,
 		Troubles: []Trouble{Hang, Cut, CutRequests, RepeatLate}, Rate: 4, Limit: 4 * time.Second, Weight: 3,
