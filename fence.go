@@ -21,11 +21,38 @@ import (
 // second's fence is the largest number of its quorum. No clock is in this. It needs
 // a node that kept its counter, of the two quorums' common ones.
 //
-// Where none did, time steps in. The number that is proposed is the client's time,
-// and the node takes it only within half a second of its own, so a node that starts
-// again with no counter starts above all that it had given out, as soon as its time
-// and the client's clocks have gone on by a second: which is why a quarantine has to
-// be longer than that.
+// A node keeps its numbers in a table of counters without a TTL, of which several names
+// share one (internal/script/table.go). That changes nothing in the argument: the counter
+// still only grows, and the grants of all names of a bucket come one after another. What
+// another name does makes the counter larger between a grant and its raise, and then the
+// raise says no, and the attempt has failed; and between a grant and a copy of its request,
+// which is told what is stored by then: more than the number of the grant, and stored while
+// the key is ours, so it may be committed as well. A grant leaves a counter there. Where
+// there is none the node has lost its table, and what that said may have been past the number:
+// nothing is raised there, and a copy has no grant. No step of a clock, no idle time and no
+// expiry is in this.
+//
+// Where no node kept its counter, time steps in. The number that is proposed is the client's
+// time, and the node takes it only within S, half a second, of its own. So a node that starts
+// again with no counter starts above all that it had given out, if that was near the time. Let
+// K be Options.MaxNodeSkew: a node has a vote while its clock is within K of the middle of
+// the nodes' clocks. A number that is not below middle + K + 2S is no vote (clocks.beyond): its
+// grant is given back, nothing is raised to it, and it is handed to nobody. So when a node
+// whose time was T lost its table, what was a fence on it was below T + 2K + 2S; and when it
+// has a vote again it numbers nothing below T + Q - S, with Q the quarantine. Hence
+// Q >= 2K + 3S is asked for.
+//
+// That rule also keeps the numbers of a clock that is far ahead where they are. A minority
+// of such nodes cannot move the middle, costs its own votes, and nothing else, also when
+// their clocks are right again and their counters are not. That a client proposes a number
+// which is far ahead needs no rule: the nodes bend it to their time.
+//
+// Who holds a lock shared has no number of its own, but the largest of the past: so large
+// as that of every earlier writer, and less than that of every later one. Time cannot step in
+// with a number for each, as those who read the same would have different ones. But what a
+// node has lost was below the T + Q - S of when its marker was written, and what it numbers
+// from then on, with a vote, is not (memory.floor). So that is the least number of a reader
+// there, and it is stored like any.
 //
 // The same number is proposed to all nodes. As a rule all take it, and the fence is
 // stored with the grants, in one round trip. Else a second one raises the counters
