@@ -284,8 +284,8 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	mark := m.mark
 	floor := m.floor()
 	before, _ := m.quarantine(sent)
-	off := m.skew
 	m.mu.Unlock()
+	off := m.clocks.skew(m.node, sent)
 	for _, q := range batch {
 		q.mark = mark
 		switch q.step() {

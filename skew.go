@@ -136,19 +136,41 @@ func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Durat
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	step = c.all[node].sample(sent, now, t, c.allow)
+	skew, known = c.off(node, now)
+	return step, skew, known
+}
+
+// skew is how far a node is from the middle at an instant, by what is known by now of all of
+// them, if that is more than MaxNodeSkew.
+func (c *clocks) skew(node int, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	skew, _ := c.off(node, now)
+	return skew
+}
+
+// off is skew, and whether the middle is known. Under the mutex.
+func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
 	k := &c.all[node]
-	if c.maxSkew <= 0 {
-		return step, 0, true
+	if c.maxSkew <= 0 || k.at.IsZero() {
+		return 0, c.maxSkew <= 0
 	}
 	low, up, known := c.middle(now)
+	room := c.vague(k, now)
 	switch {
 	case !known:
-	case k.low > up+c.maxSkew:
-		skew = k.low - up
-	case k.up < low-c.maxSkew:
-		skew = k.up - low
+	case k.low-room-up > c.maxSkew:
+		skew = k.low - room - up
+	case low-k.up-room > c.maxSkew:
+		skew = k.up + room - low
 	}
-	return step, skew, known
+	return skew, known
+}
+
+// vague is by how much a node's clock may be elsewhere than when it was last heard of.
+func (c *clocks) vague(k *tracker, now time.Time) time.Duration {
+	since := now.Sub(k.at)
+	return c.allow.room(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
 }
 
 // middle is the lower median of how far the clocks are ahead at an instant, at least and at
@@ -164,8 +186,7 @@ func (c *clocks) middle(now time.Time) (low, up time.Duration, ok bool) {
 		if k.at.IsZero() {
 			continue
 		}
-		since := now.Sub(k.at)
-		room := c.allow.room(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
+		room := c.vague(k, now)
 		lows, ups = append(lows, k.low-room), append(ups, k.up+room)
 	}
 	if len(lows) < majority(len(c.all)) {
