@@ -287,7 +287,9 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	m.mu.Unlock()
 	off := m.clocks.skew(m.node, sent)
 	for _, q := range batch {
-		q.mark = mark
+		if q.mark = mark; mark == "" && m.marked() {
+			q.mark = "?" // "" is for who does not ask: it has to be unlike any
+		}
 		switch q.step() {
 		case opAcquire:
 			if q.latest = m.clocks.latest(m.node, q.deadline); off != 0 {
@@ -345,12 +347,12 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 		case q.op == opExtend || q.op == opRelease || q.op == opLeave || r.outcome != Granted && r.outcome != Held && r.outcome != Reserved:
 		case q.op == opInspect && r.mark != mark:
 			*r = reply{outcome: Quarantined, err: errForgot}
-		case skew != 0:
-			r.outcome, r.err = Unfit, skewError{skew, m.opts.MaxNodeSkew}
 		case before > 0 || after > 0:
 			// Also if it has refused: it has no say in who is to have the lock, and
 			// whom it names may have no more than a grant like this one.
 			r.outcome, r.rest, r.err = Quarantined, after, why
+		case skew != 0:
+			r.outcome, r.err = Unfit, skewError{skew, m.opts.MaxNodeSkew}
 		case q.op == opAcquire && r.outcome == Granted:
 			if err := m.poisoned(r.fence, now, q.claim.ahead); err != nil {
 				r.outcome, r.err = Unfit, err

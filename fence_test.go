@@ -254,7 +254,7 @@ func TestFenceIsRaised(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			fences(t, func(f *fenced) {
 				f.apart()
-				lk := f.locker(&Options{Clock: tt.clock})
+				lk := f.locker(&Options{Clock: tt.clock, MaxNodeSkew: -1}) // numbers of the future are none else
 				pass(time.Second)
 				now := time.Now().UnixMicro()
 				for i, ahead := range tt.ahead {
@@ -274,7 +274,7 @@ func TestFenceIsRaised(t *testing.T) {
 				f.release(l)
 
 				// And the next one is above it, whoever is asked.
-				next := f.locker(nil)
+				next := f.locker(&Options{MaxNodeSkew: -1})
 				for i := range f.Len() {
 					f.Path(i).SetDelay(time.Duration(18-2*i) * time.Millisecond)
 				}
@@ -339,7 +339,7 @@ func TestFenceCannotBeStored(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			fences(t, func(f *fenced) {
 				f.apart()
-				lk := f.locker(nil)
+				lk := f.locker(&Options{MaxNodeSkew: -1})
 				pass(time.Second)
 				f.count(0, "a", time.Now().Add(time.Hour).UnixMicro())
 				ctx, cancel := context.WithCancel(f.Context())
@@ -387,7 +387,7 @@ func TestFenceCannotBeStored(t *testing.T) {
 // counter.
 func TestFencesEnd(t *testing.T) {
 	fences(t, func(f *fenced) {
-		lk := f.locker(nil)
+		lk := f.locker(&Options{MaxNodeSkew: -1})
 		for i := range f.Len() {
 			f.count(i, "a", maxFence-3)
 		}

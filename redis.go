@@ -292,7 +292,7 @@ func (s *redisServer) fill(args []any, q *request) []any {
 	args = args[:1]
 	switch q.step() {
 	case opAcquire:
-		args = c.named(args, &s.memory.script.Load().acquire, s.memory.marked())
+		args = c.named(args, &s.memory.script.Load().acquire, false)
 		args = append(args, &c.token, &c.millis, &q.number, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &c.ways, &c.slots, &c.try)
 		args = c.buckets(args)
 	case opRaise:

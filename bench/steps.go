@@ -42,13 +42,8 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		hash := script.Acquire(runID).Hash
 		return func(name, token string) []any {
 			now := time.Now()
-			args := []any{"evalsha", hash, 1, name}
-			if marker != "" {
-				args[2] = 2
-				args = append(args, script.Marker)
-			}
-			return append(args, token, millis, now.UnixMicro(), now.Add(time.Minute).UnixMicro(), marker,
-				ticket, waiter, queue.MaxLease, stepOwner, "x", 0, 0, script.Bucket(name))
+			return []any{"evalsha", hash, 1, name, token, millis, now.UnixMicro(), now.Add(time.Minute).UnixMicro(), marker,
+				ticket, waiter, queue.MaxLease, stepOwner, "x", 0, 0, script.Bucket(name)}
 		}
 	}
 	fenced, waiting := acquire(runID, marker, "", 0), acquire(runID, marker, stepWaiter, stepTicket)
@@ -68,7 +63,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		}},
 		release("release"),
 		{plainAcquireStep, "evalsha", "0", func(name, token string) []any {
-			return []any{"evalsha", plain, 2, name, script.Marker, token, millis, 0, 0, "", 0, "", 0, "", "x", 0, 0}
+			return []any{"evalsha", plain, 1, name, token, millis, 0, 0, "", 0, "", 0, "", "x", 0, 0}
 		}},
 		release(""),
 		{"acquire, first lock on a name", "evalsha", granted, fenced},

@@ -276,8 +276,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/acquire.lua", "if who == true then\n    mine = mine + 1", "if who == true then\n    return refuse({1000, token, clock()})"},
 	}, "miniredis", "repeats", 100},
 	{"an acquire does not look at the node's marker", []edit{
-		{"internal/script/acquire_usual.lua", "(not KEYS[2] or marks[1] == ARGV[5])", "true"},
-		{"internal/script/acquire.lua", "if marker ~= ARGV[5] then", "if false then"},
+		{"internal/script/acquire_usual.lua", "(ARGV[5] == '' or redis.call('GET', 'redlock:marker') == ARGV[5])", "true"},
+		{"internal/script/acquire.lua", "if ARGV[5] ~= '' and marks[1] ~= ARGV[5] then", "if false then"},
 	}, "miniredis", "forgetful nodes", 500},
 	{"an acquire may be as late as it likes, in the script", []edit{
 		{"internal/script/acquire_usual.lua", "if latest > 0 and now > latest then", "if false then"},

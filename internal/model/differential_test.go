@@ -240,7 +240,7 @@ func ask(client *redis.Client, c seam.Call) (any, error) {
 	}
 	switch c.Op {
 	case seam.Acquire:
-		return run(script.Acquire(seam.RunID(c.Mark)).Hash, marked, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Ways, c.Slots, c.Try)...)
+		return run(script.Acquire(seam.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Ways, c.Slots, c.Try)...)
 	case seam.Raise:
 		return run(script.Raise.Hash, c.Keys, numbered(c.Token, c.Fence, c.Ways)...)
 	case seam.Extend:

@@ -1,13 +1,12 @@
 -- acquire: take a lock for one token and number the grant, or say who has it and for
 -- how long.
 --
--- KEYS     of the lock, as many as there are ways; and one more, the node's marker, or
---          nobody asks whether the node forgot
+-- KEYS     of the lock, as many as there are ways
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds
 -- ARGV[3]  the number that is proposed: the client's time in microseconds; by those who
 --          hold it shared, what is above all that the node has lost
 -- ARGV[4]  the node's time after which nobody wants the lock any more; 0: none
--- ARGV[5]  what the marker says if the node has not forgotten
+-- ARGV[5]  what the node's marker says if it has not forgotten; '': nobody asks for it
 -- ARGV[6]  the waiter's ticket; 0: nobody will wait; -1: it is ours, whoever waits
 -- ARGV[7]  the waiter, ARGV[8] his lease in milliseconds, ARGV[9] what he is called
 -- ARGV[10] the ways to hold the keys, ARGV[11] how many slots there are; 0: none
@@ -140,11 +139,11 @@ for i = 1, busy and locks or 0 do
 end
 
 -- One look at the marks of the node, and one at each table. has is what is stored where this
--- lock's number will be, and least the smallest of that.
-local marks = redis.call('MGET', KEYS[locks + 1] or KEYS[1], 'redlock:node')
+-- lock's number will be.
+local marks = redis.call('MGET', 'redlock:marker', 'redlock:node')
 local fences = redis.call('ZMSCORE', 'redlock:fence', unpack(ARGV, 13, 12 + locks))
 local belows = redis.call('ZMSCORE', 'redlock:below', unpack(ARGV, 13, 12 + locks))
-local count, alone, has, least = 0, false, fences, math.huge
+local count, alone, has = 0, false, fences
 for i = 1, locks do
   local own, below = tonumber(fences[i] or 0), tonumber(belows[i] or 0)
   if own > count then
@@ -158,9 +157,9 @@ for i = 1, locks do
       count = below
     end
   end
-  least = math.min(least, has[i])
 end
 if mine == locks then
+  local least = math.min(unpack(has, 1, locks))
   if least == 0 then
     return {'', clock()}
   end
@@ -175,11 +174,8 @@ for i = 1, theirs and locks or 0 do
   end
   count = math.max(count, own)
 end
-if KEYS[locks + 1] then
-  local marker = marks[1] or ''
-  if marker ~= ARGV[5] then
-    return {marker, clock()}
-  end
+if ARGV[5] ~= '' and marks[1] ~= ARGV[5] then
+  return {marks[1] or '', clock()}
 end
 
 local entries
@@ -203,7 +199,7 @@ local number = math.max(math.min(proposed, time + 500000), count, 1)
 if alone then
   number = math.max(math.min(math.max(proposed, time - 500000), time + 500000), count + 1)
 end
-local text, stores = string.format('%.0f', number), {}
+local text, stores = number == proposed and ARGV[3] or string.format('%.0f', number), {}
 for i = 1, locks do
   if has[i] < number then
     local name = tableOf(ways[i])

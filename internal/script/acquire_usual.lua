@@ -6,13 +6,15 @@ local way = ARGV[10]
 if way == 'x' or way == 's' then
   local key, ticket = KEYS[1], ARGV[6] + 0
   local queue = key .. ':queue'
-  -- 1: somebody waits; 2 or 3: it is held; and 4 more where there is a table of what lies
-  -- below folders, which to look into would be a command of its own.
-  local under = 'redlock:below'
-  local there = redis.call('EXISTS', key, key, queue, under, under, under, under)
-  local folders = there >= 4
-  if folders then
-    there = there - 4
+  -- Mostly nothing is there, or the key alone (4). Else the second look says what: 1: somebody
+  -- waits; 2 or 3: it is held; and what the first has seen beyond that is a table of what lies
+  -- below folders, or clients from before there were buckets.
+  local there, odd = redis.call('EXISTS', key, key, key, key, queue, 'redlock:below', 'redlock:node'), false
+  if there == 4 then
+    there = 2
+  elseif there > 0 then
+    odd, there = there, redis.call('EXISTS', key, key, queue)
+    odd = odd > (there > 1 and there + 2 or there)
   end
   local time = redis.call('TIME')
   local now, latest = time[1] * 1000000 + time[2], ARGV[4] + 0
@@ -48,10 +50,12 @@ if way == 'x' or way == 's' then
     left = free and redis.call('PTTL', key)
     free = free and left > 0
   end
-  local marks = free and redis.call('MGET', KEYS[2] or key, 'redlock:node')
-  if marks and (not KEYS[2] or marks[1] == ARGV[5]) and not marks[2] then
+  if odd and free and redis.call('EXISTS', 'redlock:node') == 1 then
+    free = false
+  end
+  if free and (ARGV[5] == '' or redis.call('GET', 'redlock:marker') == ARGV[5]) then
     local number, proposed, stored = ARGV[3] + 0, ARGV[3] + 0, false
-    local below = folders and redis.call('ZSCORE', under, ARGV[13])
+    local below = odd and redis.call('ZSCORE', 'redlock:below', ARGV[13])
     if way == 's' then
       number = tonumber(redis.call('ZSCORE', 'redlock:fence', ARGV[13]) or 0)
       stored = number > 0 and number >= proposed and (not below or below + 0 <= number)
