@@ -210,17 +210,24 @@ func (e pastError) Error() string {
 	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", time.Duration(e).Round(time.Millisecond))
 }
 
-// voteless is the same, and longer if another node has to be heard of first. Under the mutex.
+// voteless is the same, and longer if another node has to be heard of first. That takes no
+// longer than a question, or until it is known that the other does not answer. Under the mutex.
 func (m *memory) voteless(now time.Time) (rest time.Duration, why error) {
 	if rest, why = m.quarantine(now); rest > 0 || m.emptied.IsZero() {
 		return rest, why
 	}
-	if longer := m.emptied.Add(unheard).Sub(now); longer > 0 {
-		if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {
-			return longer, silentError{m, m.terms.nodes[others[0]].name}
-		}
+	if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {
+		return m.opts.NodeTimeout, silentError{m, m.terms.nodes[others[0]].name}
 	}
 	return 0, why
+}
+
+// votes reports whether the node has a vote.
+func (m *memory) votes() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	rest, _ := m.voteless(m.now())
+	return rest == 0
 }
 
 // poisoned says why a grant with this number is no vote; nil: it is one, or no further ahead

@@ -35,10 +35,9 @@ type Options struct {
 	// Quarantine is how long a node has no vote that may have forgotten what it
 	// granted: it is new, was restarted, lost its data, or its clock was set. Default
 	// MaxTTL and the drift, at least 2s; less than MaxTTL and the drift is refused. It is
-	// longer than this where another program has announced a longer MaxTTL, and at least
-	// a minute for a node that has lost its data while another node, on which there may be
-	// such an announcement, cannot be reached. Negative: off. Then nodes are taken at their
-	// word, as by other Redlock clients, and this program announces nothing.
+	// longer than this where another program has announced a longer MaxTTL. Negative: off.
+	// Then nodes are taken at their word, as by other Redlock clients, and this program
+	// announces nothing.
 	//
 	// New nodes are no exception (to a client, nodes that were all emptied look the
 	// same), so the first lock on them waits for as long; [Locker.Prepare] has them

@@ -28,8 +28,8 @@ import (
 // A node that has lost its data has lost what was announced there, too. Two programs with
 // 60 s and 2 s, and two of three nodes emptied: the second one must hear of the 60 s at the
 // third node before it counts the two. So the others are asked as soon as a node is found
-// to have lost its data (ask), and while one of them has not answered since (silent), the
-// node has no vote for at least a minute (unheard). What is left is in docs/safety.md.
+// to have lost its data (ask), and until they have answered, or are known to be away, the
+// node has no vote (silent). What is left is in docs/safety.md.
 //
 // Each client announces what it has heard, not only its own: so it is there again before
 // all nodes have been replaced one by one. What a refusal shows (shown) is not announced.
@@ -42,28 +42,21 @@ type terms struct {
 	announced time.Duration          // the longest that was, by us or others
 	told      map[time.Duration]bool // what a warning was given of
 	nodes     []*memory
-	lanes     []*node // nil: not yet
+
+	lanes atomic.Pointer[[]*node] // nil: not yet
 
 	// By node, when a request left in answer to which it has last shown its marker, since
 	// the beginning.
-	began     time.Time
-	heard     []atomic.Int64
-	listening atomic.Int32
-	listeners map[chan struct{}]struct{} // told when one is heard of
+	began time.Time
+	heard []atomic.Int64
 }
 
-const (
-	// unheard is how long a node has no vote at least that has lost its data, if another
-	// one has not been heard of since.
-	unheard = time.Minute
-
-	// longestShown bounds what is believed of a lock by a refusal. A key that lives for
-	// longer is more likely no lock at all, and nodes would have no vote for as long.
-	longestShown = 24 * time.Hour
-)
+// longestShown bounds what is believed of a lock by a refusal. A key that lives for longer is
+// more likely no lock at all, and nodes would have no vote for as long.
+const longestShown = 24 * time.Hour
 
 func newTerms(n int, o *Options) *terms {
-	t := &terms{opts: *o, told: make(map[time.Duration]bool), listeners: make(map[chan struct{}]struct{}), nodes: make([]*memory, n), began: o.Clock.Now(), heard: make([]atomic.Int64, n)}
+	t := &terms{opts: *o, told: make(map[time.Duration]bool), nodes: make([]*memory, n), began: o.Clock.Now(), heard: make([]atomic.Int64, n)}
 	for i := range t.heard {
 		t.heard[i].Store(math.MinInt64) // never
 	}
@@ -142,23 +135,14 @@ func (t *terms) vouched(node int, sent time.Time) {
 	for before := at.Load(); now > before && !at.CompareAndSwap(before, now); {
 		before = at.Load()
 	}
-	if t.listening.Load() == 0 {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for news := range t.listeners {
-		select {
-		case news <- struct{}{}:
-		default:
-		}
-	}
 }
 
-// silent gives the nodes, but for one, that have not been heard of since a time.
+// silent gives the nodes, but for one, that have not been heard of since a time, and are not
+// known to be away.
 func (t *terms) silent(node int, since time.Time) (others []int) {
+	lanes := t.lanes.Load()
 	for i := range t.heard {
-		if i != node && t.heard[i].Load() < int64(since.Sub(t.began)) {
+		if i != node && t.heard[i].Load() < int64(since.Sub(t.began)) && (lanes == nil || (*lanes)[i].away() == nil) {
 			others = append(others, i)
 		}
 	}
@@ -167,9 +151,7 @@ func (t *terms) silent(node int, since time.Time) (others []int) {
 
 // open has the nodes asked from now on, since there are lanes to them.
 func (t *terms) open(lanes []*node) {
-	t.mu.Lock()
-	t.lanes = lanes
-	t.mu.Unlock()
+	t.lanes.Store(&lanes)
 	for _, m := range t.nodes {
 		if m != nil {
 			t.ask(m)
@@ -180,18 +162,16 @@ func (t *terms) open(lanes []*node) {
 // ask asks the nodes that have not been heard of since another lost its data.
 func (t *terms) ask(m *memory) {
 	since := m.dataLost()
-	if since.IsZero() || m.now().Sub(since) > unheard {
+	if since.IsZero() {
 		return
 	}
-	t.mu.Lock()
-	lanes := t.lanes
-	t.mu.Unlock()
+	lanes := t.lanes.Load()
 	if lanes == nil {
 		return
 	}
-	about := &claim{key: script.Marker, keys: []string{script.Marker}, at: make([]place, len(lanes))}
+	about := &claim{key: script.Marker, keys: []string{script.Marker}, at: make([]place, len(*lanes))}
 	for _, i := range t.silent(m.node, since) {
-		lanes[i].submit(&request{op: opInspect, claim: about, to: nobody{}}, m.now())
+		(*lanes)[i].submit(&request{op: opInspect, claim: about, to: nobody{}}, m.now())
 	}
 }
 
@@ -203,64 +183,32 @@ type silentError struct {
 }
 
 func (e silentError) Error() string {
-	return fmt.Sprintf("it is new, or has lost its data, and %s, where longer TTLs may have been announced, has not been heard of since", e.other)
+	return fmt.Sprintf("it is new, or has lost its data, and %s, where longer TTLs may have been announced, has not answered since", e.other)
 }
 
-// await waits until a node that had no vote for that has one, if it may come to that, and
-// reports whether it has. Somebody who asks after a long time hears of all nodes at once, also
-// of one that lost its data meanwhile, and for others has had a vote again for long: whether
-// it has one is decided by the answers of the others, which may come a moment later.
+// await waits until a node that had no vote for that has one, and reports whether it has.
+// Somebody who asks after a long time hears of all nodes at once, also of one that lost its
+// data meanwhile, and for others has had a vote again for long: whether it has one is decided
+// by the answers of the others, which may come a moment later.
 func (t *terms) await(ctx context.Context, err error, limit time.Duration) bool {
 	var why *QuorumError
-	if !errors.As(err, &why) {
+	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), func(n *NodeError) bool { return n.awaits() != nil }) {
 		return false
 	}
-	var waits []*memory
-	for _, n := range why.Nodes() {
-		if silent, is := n.Err.(silentError); is {
-			waits = append(waits, silent.node)
-		}
-	}
-	if len(waits) == 0 {
-		return false
-	}
-	news := make(chan struct{}, 1)
-	t.mu.Lock()
-	t.listeners[news] = struct{}{}
-	t.listening.Add(1)
-	t.mu.Unlock()
-	defer func() {
-		t.mu.Lock()
-		delete(t.listeners, news)
-		t.listening.Add(-1)
-		t.mu.Unlock()
-	}()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	for {
-		away := 0
-		for _, m := range waits {
-			m.mu.Lock()
-			rest, _ := m.voteless(m.now())
-			since := m.emptied
-			m.mu.Unlock()
-			if rest == 0 {
+	for waited := time.Duration(0); waited < limit && ctx.Err() == nil; waited += limit / 64 {
+		for _, n := range why.Nodes() {
+			if m := n.awaits(); m != nil && m.votes() {
 				return true
 			}
-			if slices.ContainsFunc(t.silent(m.node, since), func(i int) bool { return t.lanes[i].away() != nil }) {
-				away++
-			}
 		}
-		if away == len(waits) {
-			return false
-		}
-		select {
-		case <-news:
-			t.opts.host.Woke(seam.Caller, why.token, -1)
-		case <-timer.C:
-			return false
-		case <-ctx.Done():
-			return false
-		}
+		time.Sleep(limit / 64)
+		t.opts.host.Woke(seam.Caller, why.token, -1)
 	}
+	return false
+}
+
+// awaits is the node, if that is why it has no vote.
+func (e *NodeError) awaits() *memory {
+	silent, _ := e.Err.(silentError)
+	return silent.node
 }

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -136,14 +135,6 @@ func TestDifferentTTLs(t *testing.T) {
 			l := held(f, f.client(long, 0))
 			f.nodes[2].Kill()
 			f.reboot(0, 0, 1)
-			f.alone(l, same(second), func() *Locker { return f.client(short, 0) })
-		},
-		"the third node cannot be reached, and whoever has the lock does not know": func(f *fleet) {
-			second := f.client(short, 0)
-			l := held(f, f.client(long, 0))
-			f.nodes[2].Kill()
-			f.nodes[0].Flush() // no connection breaks
-			f.nodes[1].Flush()
 			f.alone(l, same(second), func() *Locker { return f.client(short, 0) })
 		},
 		"and the third node hangs": func(f *fleet) {
@@ -421,7 +412,7 @@ func TestFirstMinute(t *testing.T) {
 		if _, err := f.client(&Options{TTL: 10 * time.Second}, 0).TryAcquire(t.Context(), "b"); err != nil {
 			t.Error(err)
 		}
-		// Nobody who waits sleeps on the minute that it takes while a node is away.
+		// Nor if one of them goes away.
 		f.nodes[4].Kill()
 		for _, n := range f.nodes[:4] {
 			n.Flush()
@@ -430,12 +421,11 @@ func TestFirstMinute(t *testing.T) {
 			t.Error("granted by nodes that were emptied")
 		}
 		pass(11 * time.Second)
-		begin := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		time.AfterFunc(5*time.Second, func() { f.nodes[4].Restart(true) })
-		if _, err := lk.Acquire(ctx, "c"); err != nil || time.Since(begin) < 5*time.Second || time.Since(begin) > 7*time.Second {
-			t.Errorf("waited for %v: %v", time.Since(begin), err)
+		if _, err := lk.TryAcquire(t.Context(), "c"); err != nil {
+			t.Error(err)
+		}
+		if _, err := f.client(&Options{TTL: 10 * time.Second}, 0).TryAcquire(t.Context(), "d"); err != nil {
+			t.Error(err)
 		}
 	})
 }
