@@ -315,9 +315,9 @@ since nodes that have all lost their data look just like them.
 The time runs from when anybody connects to a node for the first time, and goes on
 by itself. redlock prepare connects, and waits until all nodes vote. Run it when
 nodes are deployed; where all vote already it ends at once. What it writes to each
-node is one key, redlock:marker. After a restart the time runs anew, for that node: so
-when servers are restarted on purpose, prepare after each one lets the next wait for
-it.
+node is one key, redlock:marker. After a restart the time runs anew, for that node:
+so when servers are restarted on purpose, prepare after each one lets the next wait
+for it. Where other programs have announced a longer TTL, the time is made of that.
 
 Exit status:
     0    all nodes vote; with --no-wait: they will, without anything more
