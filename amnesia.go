@@ -213,7 +213,7 @@ func (e pastError) Error() string {
 // voteless is the same, and longer if another node has to be heard of first. That takes no
 // longer than a question, or until it is known that the other does not answer. Under the mutex.
 func (m *memory) voteless(now time.Time) (rest time.Duration, why error) {
-	if rest, why = m.quarantine(now); rest > 0 || m.emptied.IsZero() {
+	if rest, why = m.quarantine(now); rest > 0 || now.Sub(m.emptied) > unheard {
 		return rest, why
 	}
 	if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {

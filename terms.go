@@ -29,7 +29,7 @@ import (
 // 60 s and 2 s, and two of three nodes emptied: the second one must hear of the 60 s at the
 // third node before it counts the two. So the others are asked as soon as a node is found
 // to have lost its data (ask), and until they have answered, or are known to be away, the
-// node has no vote (silent). What is left is in docs/safety.md.
+// node has no vote (silent), for a minute at most (unheard). What is left is in docs/safety.md.
 //
 // Each client announces what it has heard, not only its own: so it is there again before
 // all nodes have been replaced one by one. What a refusal shows (shown) is not announced.
@@ -50,6 +50,11 @@ type terms struct {
 	began time.Time
 	heard []atomic.Int64
 }
+
+// unheard is for how long after it lost its data a node has to wait for others. Whoever comes
+// later takes it for one that has been there for long, or a node that hangs would be in the
+// way of all others.
+const unheard = time.Minute
 
 // longestShown bounds what is believed of a lock by a refusal. A key that lives for longer is
 // more likely no lock at all, and nodes would have no vote for as long.
@@ -162,7 +167,7 @@ func (t *terms) open(lanes []*node) {
 // ask asks the nodes that have not been heard of since another lost its data.
 func (t *terms) ask(m *memory) {
 	since := m.dataLost()
-	if since.IsZero() {
+	if m.now().Sub(since) > unheard {
 		return
 	}
 	lanes := t.lanes.Load()
