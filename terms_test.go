@@ -130,18 +130,20 @@ func TestDifferentTTLs(t *testing.T) {
 			f.reboot(0, 0, 1)
 			f.alone(l, func() *Locker { return f.client(short, 0) })
 		},
-		"and the third node cannot be reached": func(f *fleet) {
-			second := f.client(short, 0)
-			l := held(f, f.client(long, 0))
+		"the third node cannot be reached, but somebody who knows has been there since": func(f *fleet) {
+			second, first := f.client(short, 0), f.client(long, 0)
+			l := held(f, first)
 			f.nodes[2].Kill()
 			f.reboot(0, 0, 1)
+			f.reconnect(first)
 			f.alone(l, same(second), func() *Locker { return f.client(short, 0) })
 		},
-		"and the third node hangs": func(f *fleet) {
-			second := f.client(short, 0)
-			l := held(f, f.client(long, 0))
+		"the third node hangs, but somebody who knows has been there since": func(f *fleet) {
+			second, first := f.client(short, 0), f.client(long, 0)
+			l := held(f, first)
 			f.nodes[2].Hang(true)
 			f.reboot(0, 0, 1)
+			f.reconnect(first)
 			f.alone(l, same(second))
 		},
 		"one node after another, and the short one has heard of it": func(f *fleet) {

@@ -266,6 +266,6 @@ func (c *client) served(ctx context.Context, name string) (*redlock.Lock, error)
 		if err == nil || ctx.Err() != nil {
 			return l, err
 		}
-		wait(ctx, c.plan.TTL/8+time.Duration(c.number)*c.plan.TTL/80) // not in step with others, for all would have a vote or two each time
+		wait(ctx, c.plan.TTL/64*time.Duration(7+c.number)) // not all at once each time, or they share the votes
 	}
 }
