@@ -141,16 +141,12 @@ func (m *memory) lose(at time.Time, data bool, why error, so func() bool) {
 	if later {
 		m.lost, m.why = at, why
 	}
-	data = data && lost && at.After(m.emptied)
-	if data {
+	if data && lost && at.After(m.emptied) {
 		m.emptied = at
 	}
 	m.mu.Unlock()
 	if rest := at.Add(m.terms.quarantine()).Sub(m.now()); later && rest > 0 {
 		m.opts.Hooks.quarantined(m.name, rest, why)
-	}
-	if data {
-		m.terms.ask(m)
 	}
 }
 
@@ -162,13 +158,6 @@ func (m *memory) prolong() {
 	if rest > 0 {
 		m.opts.Hooks.quarantined(m.name, rest, fmt.Errorf("locks may live longer than was known, and %w", why))
 	}
-}
-
-// dataLost is when the node last may have lost its data; zero: never.
-func (m *memory) dataLost() time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.emptied
 }
 
 // heard takes in the node's time.
@@ -210,8 +199,8 @@ func (e pastError) Error() string {
 	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", time.Duration(e).Round(time.Millisecond))
 }
 
-// voteless is the same, and longer if another node has to be heard of first. That takes no
-// longer than a question, or until it is known that the other does not answer. Under the mutex.
+// voteless is the same, and longer if another node has to be heard of first: it shows its marker
+// with the next grant, or is found not to answer. Under the mutex.
 func (m *memory) voteless(now time.Time) (rest time.Duration, why error) {
 	if rest, why = m.quarantine(now); rest > 0 || now.Sub(m.emptied) > unheard {
 		return rest, why
@@ -340,9 +329,6 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 		m.mu.Lock()
 		after, why = m.voteless(now)
 		m.mu.Unlock()
-	}
-	if _, silent := why.(silentError); silent { // the question got lost, or is on its way
-		m.terms.ask(m)
 	}
 	for _, q := range batch {
 		r := &q.reply

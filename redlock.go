@@ -187,7 +187,7 @@ func start(n int, opts *Options, servers func(*Options) []server) (*Locker, erro
 	for i, s := range servers(&o) {
 		lk.nodes = append(lk.nodes, newNode(i, s, &o, tried))
 	}
-	o.terms.open(lk.nodes)
+	o.terms.lanes.Store(&lk.nodes)
 	lk.renewals, lk.hall = newRenewals(lk), newHall(lk)
 	lk.weighed()
 

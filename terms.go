@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/seam"
 )
 
@@ -27,9 +26,9 @@ import (
 //
 // A node that has lost its data has lost what was announced there, too. Two programs with
 // 60 s and 2 s, and two of three nodes emptied: the second one must hear of the 60 s at the
-// third node before it counts the two. So the others are asked as soon as a node is found
-// to have lost its data (ask), and until they have answered, or are known to be away, the
-// node has no vote (silent), for a minute at most (unheard). What is left is in docs/safety.md.
+// third node before it counts the two. So a node that has lost its data has no vote until all
+// others have shown their markers since, or are known to be away (silent); for a minute at
+// most (unheard). What is left is in docs/safety.md.
 //
 // Each client announces what it has heard, not only its own: so it is there again before
 // all nodes have been replaced one by one. What a refusal shows (shown) is not announced.
@@ -152,32 +151,6 @@ func (t *terms) silent(node int, since time.Time) (others []int) {
 		}
 	}
 	return others
-}
-
-// open has the nodes asked from now on, since there are lanes to them.
-func (t *terms) open(lanes []*node) {
-	t.lanes.Store(&lanes)
-	for _, m := range t.nodes {
-		if m != nil {
-			t.ask(m)
-		}
-	}
-}
-
-// ask asks the nodes that have not been heard of since another lost its data.
-func (t *terms) ask(m *memory) {
-	since := m.dataLost()
-	if m.now().Sub(since) > unheard {
-		return
-	}
-	lanes := t.lanes.Load()
-	if lanes == nil {
-		return
-	}
-	about := &claim{key: script.Marker, keys: []string{script.Marker}, at: make([]place, len(*lanes))}
-	for _, i := range t.silent(m.node, since) {
-		(*lanes)[i].submit(&request{op: opInspect, claim: about, to: nobody{}}, m.now())
-	}
 }
 
 // A silentError is why a node has no vote that has lost its data longer ago than a
