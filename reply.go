@@ -18,7 +18,10 @@ import (
 func (q *request) read(value any, err error) {
 	q.reply = parse(q.op, value, err)
 	if q.reply.fence == asProposed {
-		q.reply.fence, q.reply.mark = q.number, q.mark // it granted just now, so that is the marker
+		q.reply.fence = q.number
+	}
+	if q.op == opAcquire && q.reply.outcome == Granted {
+		q.reply.mark = q.mark // or it would not have granted
 	}
 }
 

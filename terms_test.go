@@ -130,6 +130,12 @@ func TestDifferentTTLs(t *testing.T) {
 			f.reboot(0, 0, 1)
 			f.alone(l, func() *Locker { return f.client(short, 0) })
 		},
+		"the third node is slow": func(f *fleet) {
+			l := held(f, f.client(long, 0))
+			f.reboot(0, 0, 1)
+			f.nodes[2].Delay(600*time.Millisecond, 0)
+			f.alone(l, func() *Locker { return f.client(short, 0) })
+		},
 		"the third node cannot be reached, but somebody who knows has been there since": func(f *fleet) {
 			second, first := f.client(short, 0), f.client(long, 0)
 			l := held(f, first)
