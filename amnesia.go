@@ -164,7 +164,7 @@ func (m *memory) prolong() {
 func (m *memory) heard(micros int64, sent, now time.Time) {
 	step, skew, known := m.clocks.sample(m.node, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
-	news := known && skew != 0 && m.skew == 0
+	news := known && skew != 0 && m.skew == 0 && step == 0 // else that is told
 	if known {
 		m.skew = skew
 	}
