@@ -34,6 +34,10 @@ func TestOptions(t *testing.T) {
 		{"half of an even number", 4, &Options{Quorum: 2}, "Options.Quorum 2 of 4 nodes is no majority"},
 		{"negative quorum", 3, &Options{Quorum: -1}, "Options.Quorum -1 of 3"},
 		{"quorum over N", 3, &Options{Quorum: 4}, "Options.Quorum 4 is more than the 3 nodes"},
+		{"skew that is switched off", 3, &Options{MaxNodeSkew: -1}, ""},
+		{"skew as large as the quarantine leaves room for", 3, &Options{Quarantine: 21500 * ms, MaxNodeSkew: 10 * s}, ""},
+		{"and more", 3, &Options{Quarantine: 21499 * ms, MaxNodeSkew: 10 * s}, "Options.MaxNodeSkew 10s is more than the Quarantine 21.499s leaves room for, which is 9.9995s"},
+		{"any skew without a quarantine", 3, &Options{Quarantine: -1, MaxNodeSkew: time.Hour}, ""},
 		{"two at once", 3, &Options{Quorum: 4, Drift: -1}, "Options.Drift -1ns is negative\nredlock: Options.Quorum 4"},
 		{"no nodes", 0, nil, "no nodes"},
 	} {
@@ -55,6 +59,27 @@ func TestOptions(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestDefaultSkew: as much as the quarantine leaves room for twice, and the clamp three times,
+// or fences could go back when nodes lose their data.
+func TestDefaultSkew(t *testing.T) {
+	const ms, s = time.Millisecond, time.Second
+	for _, tt := range []struct {
+		opts Options
+		want time.Duration
+	}{
+		{Options{TTL: 50 * ms}, 250 * ms}, {Options{TTL: s}, 250 * ms}, {Options{}, 4301 * ms}, {Options{MaxTTL: time.Minute}, 10 * s},
+		{Options{TTL: 50 * ms, Quarantine: 60 * ms}, 250 * ms}, {Options{Quarantine: 13 * s}, 5750 * ms}, {Options{Quarantine: -1}, 10 * s}, {Options{MaxNodeSkew: -1}, -1},
+	} {
+		o, err := tt.opts.withDefaults(3)
+		if err != nil || o.MaxNodeSkew != tt.want {
+			t.Errorf("%+v: %v, %v; want %v", tt.opts, o.MaxNodeSkew, err, tt.want)
+		}
+		if o.Quarantine >= 2*s && 2*o.MaxNodeSkew+3*clamp > o.Quarantine {
+			t.Errorf("%+v: %v is too much for a quarantine of %v", tt.opts, o.MaxNodeSkew, o.Quarantine)
+		}
 	}
 }
 

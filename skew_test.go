@@ -474,3 +474,40 @@ func TestLatest(t *testing.T) {
 		}
 	}
 }
+
+// TestMiddleIsVague: by what our own clock was set by, and by what clocks may have drifted
+// by since they were heard of, and no node is named for it; but a majority that has been heard
+// of anew makes it exact again.
+func TestMiddleIsVague(t *testing.T) {
+	o := Options{MaxTTL: 10 * time.Second, MaxNodeSkew: time.Second}
+	for _, tt := range []struct {
+		name   string
+		passes time.Duration // by our monotonic clock
+		set    time.Duration // our wall clock moves on by so much more
+		drift  time.Duration // and the nodes' by so much
+	}{
+		{"our clock is set forward", time.Second, time.Hour, 0},
+		{"our clock is set back", time.Second, -30 * 24 * time.Hour, 0},
+		{"our machine was suspended", time.Second, time.Hour, time.Hour},
+		{"half a day goes by", 12 * time.Hour, 0, 8 * time.Second},
+		{"and the other way", 12 * time.Hour, 0, -8 * time.Second},
+	} {
+		c, begin := newClocks(3, &o), time.Now()
+		for node := range 3 {
+			hear(c, node, begin, time.Minute)
+		}
+		now := asleep(begin.Add(tt.passes), tt.set)
+		shows := begin.Add(time.Minute + tt.passes + tt.drift) // what all nodes do
+		for node := range 3 {
+			if _, skew, _ := c.sample(node, now, now, shows.Round(0)); skew != 0 {
+				t.Errorf("%s: node %d is said to be off by %v", tt.name, node, skew)
+			}
+			if ahead := c.beyond(shows.Round(0).Add(clamp).UnixMicro(), now); ahead != 0 {
+				t.Errorf("%s: a number of now is said to be %v ahead", tt.name, ahead)
+			}
+		}
+		if ahead := c.beyond(shows.Round(0).Add(2*time.Second+time.Millisecond).UnixMicro(), now); ahead == 0 {
+			t.Errorf("%s: a number of the future is none", tt.name)
+		}
+	}
+}
