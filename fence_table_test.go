@@ -116,6 +116,10 @@ func TestPoison(t *testing.T) {
 			f.Errorf("after %d comes %d", before, ahead)
 		}
 		tell("its clock is 720h")
+		if stored, err := f.Mini(0).ZScore(script.Fences, *script.Bucket("a")); err == nil && time.UnixMicro(int64(stored)).After(time.Now().Add(time.Second)) {
+			f.Errorf("a node that is known to be a month ahead has counted %.0f", stored)
+		}
+		f.count(0, "a", time.Now().Add(30*day).UnixMicro()) // as for a client that did not know
 		f.Step(0, -30*day)
 		last := int64(0)
 		for _, idle := range []time.Duration{0, 25 * time.Hour, 3 * day} {

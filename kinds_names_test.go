@@ -81,10 +81,10 @@ func TestNormal(t *testing.T) {
 		{"", "", "a:slot:3", `!the name "a:slot:3" would be the key of another lock's slot: it must not end in ":slot:" and a number`},
 		{"/", "", "a:slot:3/b", `!the path "a:slot:3/b": the name "a:slot:3" would be the key of another lock's slot`},
 		{"/", "", "/b/a:below/c", `!the path "/b/a:below/c": the name "b/a:below" would be the key of another lock's counter`},
-		{"", "", "redlock:node", `!the name "redlock:node" is a key that the nodes have for themselves`}, {"", "redlock:", "fence", `!the name "fence" is a key that the nodes have for themselves`},
-		{"", "redlock:", "below", `!the name "below" is a key that the nodes have for themselves`}, {"", "", "redlock:marker", `!the name "redlock:marker" is a key that the nodes have for themselves`},
-		{"", "redlock:", "node", `!the name "node" is a key that the nodes have for themselves`},
-		{"/", "", "redlock:node/a", `!the path "redlock:node/a": the name "redlock:node" is a key that the nodes have for themselves`},
+		{"", "", "redlock:node", `!the name "redlock:node" is the key of the nodes' marker`}, {"", "redlock:", "fence", `!the name "fence" is the key of the nodes' table of fences`},
+		{"", "redlock:", "below", `!the name "below" is the key of the nodes' table of fences`}, {"", "", "redlock:marker", `!the name "redlock:marker" is the key of the nodes' marker`},
+		{"", "redlock:", "node", `!the name "node" is the key of the nodes' marker`},
+		{"/", "", "redlock:node/a", `!the path "redlock:node/a": the name "redlock:node" is the key of the nodes' marker`},
 	} {
 		got, err := (&Options{Separator: tt.separator, Prefix: tt.prefix}).normal(tt.name)
 		switch want, bad := strings.CutPrefix(tt.want, "!"); {
