@@ -43,6 +43,14 @@ func (n *pipeNode) strike(f Fault, begin bool, keys []string) (known bool) {
 		} else {
 			n.Restart(f.Trouble == Kill)
 		}
+	case Boot:
+		if begin {
+			n.Kill()
+			n.Engine.Step(f.By)
+			n.Restart(false)
+		} else {
+			n.Engine.Step(-f.By)
+		}
 	case Hang:
 		if begin {
 			n.Path.Hang()

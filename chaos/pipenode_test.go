@@ -29,6 +29,14 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 			v, err = b.acquire("free")
 			b.says("after the restart", v, err, "NOSCRIPT")
 		},
+		Boot: func(b *bench) {
+			b.strike(Fault{Trouble: Boot, By: -time.Minute}, true)
+			b.has()
+			b.client.Set(b.Context(), "ours", "token", time.Second)
+			b.has("ours")
+			b.strike(Fault{Trouble: Boot, By: -time.Minute}, false)
+			b.has() // it is a minute later
+		},
 		KillEmpty: func(b *bench) {
 			b.strike(Fault{Trouble: KillEmpty}, true)
 			b.strike(Fault{Trouble: KillEmpty}, false)

@@ -23,8 +23,8 @@ var Real = &Arena{
 	ready: redisproc.Available,
 	cannot: []Trouble{
 		Repeat, RepeatLate, // TCP delivers once, and nobody on the way here sends again
-		Loading,           // takes a large data set, of which nobody could tell what is left behind
-		Step, Clock, Skew, // all processes have the one clock of this machine
+		Loading,                 // takes a large data set, of which nobody could tell what is left behind
+		Step, Clock, Skew, Boot, // all processes have the one clock of this machine
 		Suspend, Still, // and nobody can suspend it but from outside
 	},
 	run: runReal,
