@@ -128,7 +128,8 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "vanishing locks", 500},
 	{"a number of the future is a vote", []edit{
 		{"skew.go", "if ahead < c.maxSkew+2*clamp {", "if true {"},
-	}, "model", "poisoned nodes", 200},
+		{"amnesia.go", "off := m.clocks.skew(m.node, sent)", "off := time.Duration(0)"},
+	}, "model", "poisoned nodes", 500},
 
 	// Amnesia and clocks.
 	{"no quarantine", []edit{
@@ -196,7 +197,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "ghosts", 5000},
 	{"nobody can be handed what he has asked for", []edit{
 		{"node.go", "return c.reached != nil && c.reached[i] }", "return false }"},
-	}, "model", "ghosts", 5000},
+	}, "model", "handed over", 5000},
 	{"who leaves keeps what he was handed", []edit{
 		{"internal/model/waiting.go", "if try := n.handed(c); try > 0 && try <= c.Try {", "if try := n.handed(c); false && try <= c.Try {"},
 	}, "model", "waiting", 500},
