@@ -29,11 +29,12 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 		return l, err
 	}
 	c := lk.begins(ctx, "try-acquire", a.name, nil)
+	until := lk.opts.Clock.Now().Add(lk.nodeTimeout(a.ttl))
 	l, err := lk.attempt(ctx, c, a, 0, nil)
 	for a.concede(err) {
 		l, err = lk.attempt(ctx, c, a, 0, nil)
 	}
-	if lk.opts.terms.await(ctx, err, lk.nodeTimeout(a.ttl)) {
+	if lk.opts.terms.await(ctx, err, until) {
 		l, err = lk.attempt(ctx, c, a, 0, nil)
 	}
 	for range a.others() {

@@ -168,18 +168,25 @@ func (e silentError) Error() string {
 // Somebody who asks after a long time hears of all nodes at once, also of one that lost its
 // data meanwhile, and for others has had a vote again for long: whether it has one is decided
 // by the answers of the others, which may come a moment later.
-func (t *terms) await(ctx context.Context, err error, limit time.Duration) bool {
+func (t *terms) await(ctx context.Context, err error, until time.Time) bool {
 	var why *QuorumError
 	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), func(n *NodeError) bool { return n.awaits() != nil }) {
 		return false
 	}
-	for waited := time.Duration(0); waited < limit && ctx.Err() == nil; waited += limit / 64 {
+	look := time.NewTicker(max(t.opts.NodeTimeout/64, time.Millisecond))
+	defer look.Stop()
+	for t.opts.Clock.Now().Before(until) {
 		for _, n := range why.Nodes() {
 			if m := n.awaits(); m != nil && m.votes() {
 				return true
 			}
 		}
-		time.Sleep(limit / 64)
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			why.Cause = ended(ctx)
+			return false
+		}
 		t.opts.host.Woke(seam.Caller, why.token, -1)
 	}
 	return false
