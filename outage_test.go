@@ -29,7 +29,6 @@ func (n *node) kept() (count int) {
 // A town is three model nodes, and Lockers over them, each in a process of its own.
 type town struct {
 	nodes   []*sim.Node
-	clients []seam.Client
 	lockers []*Locker
 }
 
