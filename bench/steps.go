@@ -81,7 +81,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 			return []any{"evalsha", script.Leave.Hash, 1, name, stepWaiter, stepTicket, "x", 0}
 		}},
 		{"raise", "evalsha", "int64", func(name, token string) []any {
-			return []any{"evalsha", script.Raise.Hash, 1, name, token, time.Now().Add(time.Second).UnixMicro(), "x", script.Bucket(name)}
+			return []any{"evalsha", script.Raise.Hash, 1, name, token, time.Now().UnixMicro(), "x", script.Bucket(name)} // and no more: another name may share the bucket
 		}},
 		{"extend", "evalsha", "int64", func(name, token string) []any {
 			return []any{"evalsha", script.Extend.Hash, 1, name, token, millis, "x"}

@@ -102,6 +102,11 @@ func (e *env) count(ctx context.Context, what situation) (got sample, err error)
 		defer func() { err = errors.Join(err, l.Close()) }()
 		lockers[i] = l
 	}
+	for _, w := range e.fleet.watch { // names of the situation before may share a bucket with ours
+		if err := w.Del(ctx, script.Fences, script.Belows).Err(); err != nil {
+			return nil, err
+		}
+	}
 	heard, err := listen(ctx, e.fleet)
 	if err != nil {
 		return nil, err
@@ -200,7 +205,7 @@ func listen(ctx context.Context, f *fleet) (*listener, error) {
 
 // follow reads lines like
 //
-//	+1763755200.123456 [0 127.0.0.1:40000] "evalsha" "<hash>" "2" "<key>" "<counter>" "<token>" "<number>"
+//	+1763755200.123456 [0 127.0.0.1:40000] "evalsha" "<hash>" "1" "<key>" "<token>" "<number>" "<ways>" "<bucket>"
 //
 // in which nothing of ours has a space.
 func (l *listener) follow(lines *bufio.Scanner) {
@@ -210,7 +215,7 @@ func (l *listener) follow(lines *bufio.Scanner) {
 			words[i] = strings.Trim(w, `"`)
 		}
 		switch {
-		case len(words) == 10 && words[3] == "evalsha" && words[4] == script.Raise.Hash:
+		case len(words) == 11 && words[3] == "evalsha" && words[4] == script.Raise.Hash:
 			l.mu.Lock()
 			l.raised[words[7]] = true
 			l.mu.Unlock()
