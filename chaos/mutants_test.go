@@ -195,9 +195,6 @@ func (lk *Locker) isClosing() bool {`},
 		{"strand.go", "*at == due && q.op == opExtend && !q.reply.meansAbsent(opExtend):", "false:"},
 		{"node.go", "if n.releases(q) && !n.late(q, now) {", "if q.op == opRelease && !n.late(q, now) {"},
 	}, "model", "ghosts", 5000},
-	{"nobody can be handed what he has asked for", []edit{
-		{"node.go", "return c.reached != nil && c.reached[i] }", "return false }"},
-	}, "model", "handed over", 5000},
 	{"who leaves keeps what he was handed", []edit{
 		{"internal/model/waiting.go", "if try := n.handed(c); try > 0 && try <= c.Try {", "if try := n.handed(c); false && try <= c.Try {"},
 	}, "model", "waiting", 500},
