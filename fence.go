@@ -128,8 +128,8 @@ func (a *acquisition) concede(err error) bool {
 	}
 	slices.Sort(ahead)
 	lacks := why.Need - (why.N - len(nodes)) // of a quorum, if those who said nothing grant it
-	if lacks <= 0 || lacks > len(ahead) || len(ahead) <= why.N-why.Need {
-		return false
+	if lacks <= 0 || lacks > len(ahead) || a.ahead == 0 && len(ahead) <= why.N-why.Need {
+		return false // or a minority, unless others of the majority have been conceded already
 	}
 	most := ahead[lacks-1]
 	if most <= a.ahead {

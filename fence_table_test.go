@@ -154,6 +154,50 @@ func TestPoison(t *testing.T) {
 	})
 }
 
+// TestMajorityAhead: where all clocks were wrong together, and are right now, locks are had,
+// with numbers above those that were given; and with as few of them ahead as a quorum needs.
+// A minority that is ahead leads nobody astray, also where others are down.
+func TestMajorityAhead(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ahead [3]time.Duration
+		down  bool          // the last node is
+		want  time.Duration // how far the lock's number is ahead; negative: there is no lock
+	}{
+		"all":                          {[3]time.Duration{time.Hour, time.Hour, time.Hour}, false, time.Hour},
+		"all, and one a month":         {[3]time.Duration{30 * day, time.Hour, time.Hour}, false, time.Hour},
+		"two":                          {[3]time.Duration{2 * time.Hour, time.Hour, 0}, false, time.Hour},
+		"two, and one of them a month": {[3]time.Duration{30 * day, time.Hour, 0}, false, time.Hour},
+		"two, and the third is down":   {[3]time.Duration{2 * time.Hour, time.Hour, 0}, true, 2 * time.Hour},
+		"one":                          {[3]time.Duration{time.Hour, 0, 0}, false, 0},
+		"one, and another one is down": {[3]time.Duration{time.Hour, 0, 0}, true, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			threeNodes(t, func(f *fenced) {
+				f.must("a", Options{})
+				now := time.Now()
+				for i, ahead := range tt.ahead {
+					if ahead > 0 {
+						f.count(i, "a", now.Add(ahead).UnixMicro())
+					}
+				}
+				ask := func() {
+					fence, err := f.once("a", Options{})
+					if tt.want < 0 {
+						wantQuorumError(f.T, err, ErrNoQuorum)
+					} else if ahead := time.UnixMicro(fence).Sub(now); err != nil || ahead < tt.want || ahead > tt.want+time.Minute {
+						f.Errorf("the lock's number is %v ahead, want %v: %v", ahead, tt.want, err)
+					}
+				}
+				if tt.down {
+					f.whileDown(2, ask)
+				} else {
+					ask()
+				}
+			})
+		})
+	}
+}
+
 // TestPoisonIsKept: to whom all clocks are right, the number of the one that is ahead is a
 // fence, and is stored on another node. Then no number is smaller ever after, though the
 // clock is mended and nobody uses the lock for longer than a counter for each name could be
