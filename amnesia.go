@@ -237,8 +237,8 @@ func (m *memory) poisoned(number int64, now time.Time, most time.Duration) error
 }
 
 // vouches reports whether it counts that the node has handed somebody a lock with this number,
-// and said this of its marker and its time; his request for it left at sent, and was answered by a node that
-// had a vote.
+// and said this of its marker and its time; the waiter's request for it left at sent, and was
+// answered by a node that had a vote.
 func (m *memory) vouches(mark string, micros, number int64, sent time.Time) bool {
 	now := m.now()
 	m.heard(micros, sent, now)

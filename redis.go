@@ -187,9 +187,9 @@ func (s *redisServer) onConnect(ctx context.Context, conn *redis.Conn) error {
 }
 
 // prepare asks the server what it is, and whether it keeps scripts to itself, in one round
-// trip, and in a second one sees to its marker and loads the scripts. A server that will not say what it is (an ACL
-// without INFO, a proxy, a plain miniredis) is only unknown; one that does not take
-// scripts is of no use.
+// trip, and in a second one sees to its marker and loads the scripts. A server that will
+// not say what it is (an ACL without INFO, a proxy, a plain miniredis) is only unknown; one
+// that does not take scripts is of no use.
 func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd

@@ -10,9 +10,9 @@ import (
 )
 
 // Who may publish to those who wait, and listen to what they are told, but neither reads nor
-// writes a key, must not be able to make anybody believe that he has a lock. What he can know
-// is what has been said so far, which processes listen, and what time it is; the rest he
-// guesses: the numbers of waiters and attempts count up.
+// writes a key, must not be able to make a waiter believe that it has a lock. The forger knows what
+// has been said so far, which processes listen, and what time it is, and guesses the
+// rest: the numbers of waiters and attempts count up.
 
 // forged are messages like the last one with which the node has handed a lock over, but for
 // others: the waiters that each process may have now, and their first attempts. The fence is
@@ -33,7 +33,7 @@ func forged(said []model.Said, processes []string, micros int64) (all []model.Sa
 		}
 	}
 	if like == nil {
-		return nil // he does not know the node's marker
+		return nil // the forger does not know the node's marker
 	}
 	for _, process := range processes {
 		for waiter := max(1, last[process]-1); waiter <= last[process]+3; waiter++ {
