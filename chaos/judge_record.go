@@ -33,6 +33,7 @@ type record struct {
 	crashes []crash   // by client and time
 	stops   []span    // see mergeSpans
 	stalls  []ailment // of servers that the computer did not run
+	blinks  []span    // in which a node's clock was wrong that is right again
 
 	against [][]int // by want: those that exclude it
 	behind  [][]int // by want: those that have to be let go first if they were there before
@@ -160,6 +161,8 @@ func (r *record) take(i int, e *Event) {
 	case Struck, Healed:
 		if e.Fault == nil {
 			r.odd(i, "it does not say what")
+		} else if e.Kind == Healed && e.Fault.Trouble == Step {
+			r.blinks = append(r.blinks, span{from: e.Fault.At, to: e.At})
 		}
 	case Stalled:
 		if e.Until < e.At {
