@@ -66,8 +66,8 @@ if latest > 0 and clock() > latest then
 end
 local token, ticket = ARGV[1], ARGV[6] + 0
 
--- One look at all keys and queues, which are mostly not there. (The tables begin with room for a path of five: one that grows from nothing
--- costs as much as a command.)
+-- One look at all keys and queues, which are mostly not there. (The tables begin with room for
+-- a path of five: one that grows from nothing costs as much as a command.)
 local locks = #ARGV[10]
 local looks, ways = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {unpack(KEYS)}
 for i = 1, locks do
@@ -170,9 +170,10 @@ if busy and ticket >= 0 and not handed then
   end
 end
 
--- Mostly it is one key that is held alone and the folders above it, and no number is ahead of
--- the time. What the key's own counter says is not asked then, nor what those say that are only
--- raised: a server makes text of each score, which costs as much as a command.
+-- Mostly it is one key that is wanted alone and the folders above it, and no number is ahead of
+-- the time. Then neither the key's own counter is read, for the write says whether the number was
+-- larger, nor those of the folders that are only raised: a server makes text of each score,
+-- which costs as much as a command. If the write did nothing, nothing has been written.
 local time, proposed, number = clock(), ARGV[3] + 0, nil
 if not marks[2] and math.abs(proposed - time) <= 500000 and string.find(ARGV[10], '^w+x$') then
   local count = tonumber(redis.call('ZSCORE', 'redlock:below', ARGV[12 + locks]) or 0)
@@ -186,9 +187,9 @@ if not marks[2] and math.abs(proposed - time) <= 500000 and string.find(ARGV[10]
     number = proposed
   end
 end
--- Else all is asked that counts: what those have who hold the keys, and for whoever holds a key
--- itself, alone or shared, what those have who hold something below it. What a server says of a
--- score is mostly what it was given: so text is that of the largest.
+-- Else all is read that counts: the counters of the keys, and of what lies below those that are
+-- wanted alone, shared, or for a slot. What is read is text, and serves again as that of the
+-- number.
 if not number then
   local has = redis.call('ZMSCORE', 'redlock:fence', unpack(ARGV, 13, 12 + locks))
   local count, alone, text, theirs = 0, false, nil, nil

@@ -14,10 +14,11 @@
 -- it is the next attempt's turn. That of a key which others may hold, too, or
 -- something below it, may be past it at any time. One that is not there says no, too: the
 -- grant has left one there, so it was lost, and may have been past the number.
+-- The ways and how many keys there are raise_usual has already.
 looking()
-local locks, number, theirs = #ARGV[3], ARGV[2] + 0, nil
+local number, theirs = ARGV[2] + 0, nil
 for i = 1, locks do
-  local who = holder(KEYS[i], string.sub(ARGV[3], i, i), ARGV[1])
+  local who = holder(KEYS[i], string.sub(ways, i, i), ARGV[1])
   if type(who) == 'table' then
     return who
   elseif who ~= true then
@@ -27,21 +28,19 @@ end
 if redis.call('EXISTS', 'redlock:node') == 1 then
   olders()
   theirs = {}
-elseif locks == 1 and redis.pcall('ZADD', tableOf(ARGV[3]), 'XX', 'GT', 'CH', ARGV[2], ARGV[4]) == 1 then
-  return 1 -- it is there, and was behind
 end
 
--- One look at each table, and one write.
+-- One look at each table, and one write: nothing is raised unless all is.
 local fences, belows = {'redlock:fence'}, {'redlock:below'}
 for i = 1, locks do
-  local all = tableOf(string.sub(ARGV[3], i, i)) == belows[1] and belows or fences
+  local all = tableOf(string.sub(ways, i, i)) == belows[1] and belows or fences
   all[#all + 1] = ARGV[3 + i]
 end
 local own, below = fences[2] and redis.call('ZMSCORE', unpack(fences)), belows[2] and redis.call('ZMSCORE', unpack(belows))
 local f, b = 0, 0
 fences, belows = {'redlock:fence', 'GT'}, {'redlock:below', 'GT'}
 for i = 1, locks do
-  local way, all, count = string.sub(ARGV[3], i, i), fences, nil
+  local way, all, count = string.sub(ways, i, i), fences, nil
   if tableOf(way) == belows[1] then
     b, all = b + 1, belows
     count = below[b]
@@ -72,7 +71,7 @@ if belows[3] then
   redis.call('ZADD', unpack(belows))
 end
 for i, has in pairs(theirs or {}) do
-  local wrong = tell(KEYS[i], string.sub(ARGV[3], i, i), ARGV[2], has)
+  local wrong = tell(KEYS[i], string.sub(ways, i, i), ARGV[2], has)
   if wrong then
     return wrong
   end
