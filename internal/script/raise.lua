@@ -14,7 +14,8 @@
 -- it is the next attempt's turn. That of a key which others may hold, too, or
 -- something below it, may be past it at any time. One that is not there says no, too: the
 -- grant has left one there, so it was lost, and may have been past the number.
--- The ways and how many keys there are raise_usual has already.
+--
+-- raise_usual.lua defines ways and locks.
 looking()
 local number, theirs = ARGV[2] + 0, nil
 for i = 1, locks do
