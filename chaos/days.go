@@ -67,7 +67,8 @@ func (p *Plan) days(rng *rand.Rand, arena *Arena, nodes int) {
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 }
 
-// away has one node be away for nearly as long as the clients work.
+// away has one node be away for nearly as long as the clients work; or, where another node has
+// a trouble before, from when that is over and the node has a vote again.
 func (p *Plan) away(rng *rand.Rand, arena *Arena, nodes int) {
 	troubles := arena.able(p.scenario.Troubles)
 	if len(troubles) == 0 {
@@ -75,5 +76,15 @@ func (p *Plan) away(rng *rand.Rand, arena *Arena, nodes int) {
 	}
 	f := Fault{At: (p.TTL + below(rng, p.TTL)).Truncate(model.Slot), Trouble: pick(rng, troubles), Node: rng.IntN(nodes)}
 	f.For = (p.Span - 2*p.TTL - f.At).Truncate(model.Slot)
+	if f.Trouble == LoseReplies {
+		f.Times = 1 << 30
+	}
+	if s := p.scenario; s.Before != "" {
+		earlier := Fault{At: f.At, Trouble: s.Before, Node: (f.Node + 1 + rng.IntN(nodes-1)) % nodes, By: hour + below(rng, 60*day)}
+		earlier.For = (2*p.TTL + below(rng, 2*p.TTL)).Truncate(model.Slot)
+		p.Faults = append(p.Faults, earlier)
+		rest := (earlier.For + p.TTL + 4*time.Second).Truncate(model.Slot)
+		f.At, f.For = f.At+rest+1, f.For-rest
+	}
 	p.Faults = append(p.Faults, f)
 }

@@ -176,6 +176,9 @@ func (w *modelWorld) strike(f Fault, begin bool) {
 	if !begin && f.Trouble == Step && f.For > 0 {
 		n.Step(-f.By)
 	}
+	if !begin && f.Trouble == LoseReplies && f.For > 0 {
+		n.Lose(0)
+	}
 	if !begin {
 		return
 	}

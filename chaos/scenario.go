@@ -46,6 +46,7 @@ type Scenario struct {
 	Days    int     // there are up to so many times at which clients work, Span long, and a day to sixty between two; 0: they work all the time
 	Fresh   bool    // some clients make a new Locker for each lock
 	Away    bool    // one of the troubles begins soon, and ends late
+	Before  Trouble // and another node has had this before, and is well again
 	Names   bool    // each lock is on names that nobody has had before
 	Weigh   bool    // nodes and clients remember little
 	Find    bool    // who gets a lock looks for it on the nodes, which never forget
