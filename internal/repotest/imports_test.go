@@ -28,6 +28,7 @@ var forbidden = []struct{ path, why string }{
 	{module + "/internal/faultproxy", "is for tests"},
 	{module + "/internal/pipes", "is for tests"},
 	{module + "/internal/model", "is for tests"},
+	{module + "/internal/integration", "is for tests"},
 	{module + "/chaos", "is for tests"},
 }
 
