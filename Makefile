@@ -27,7 +27,7 @@ help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 test: ## run all tests of all modules, under the race detector; with servers, if there is a redis-server
-	@test -n "$$REDLOCK_SERVERS" || echo "there is no redis-server: the tests that start one are skipped; go test -v names them"
+	@test -n "$$REDLOCK_SERVERS" || echo "without redis-server: the tests that start one are skipped; go test -v names them"
 	.ci/each "$(CURDIR)/.ci/gotest" $(RACE) -p 1 -timeout 30m
 
 short: ## run the tests without the long ones, and without the race detector
