@@ -10,18 +10,13 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// needReal skips a test where there is no redis-server, unless the environment says
-// that there must be one.
+// needReal skips a test that the environment does not ask for, or that has no redis-server.
 func needReal(t *testing.T) {
 	t.Helper()
-	if err := Real.Ready(); err != nil {
-		if os.Getenv(redistest.RequireRedis) == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.Servers(t, Real.Ready)
 }
 
 // runReally carries a plan out and wants no violations but those that the scenario
