@@ -289,7 +289,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/acquire.lua", "if who == true then\n    mine = mine + 1", "if who == true then\n    return refuse({1000, token, clock()})"},
 	}, "miniredis", "repeats", 100},
 	{"an acquire does not look at the node's marker", []edit{
-		{"internal/script/acquire_usual.lua", "(ARGV[5] == '' or redis.call('GET', 'redlock:marker') == ARGV[5])", "true"},
+		{"internal/script/acquire_usual.lua", "(ARGV[5] == '' or marks[1] == ARGV[5])", "true"},
 		{"internal/script/acquire.lua", "if ARGV[5] ~= '' and marks[1] ~= ARGV[5] then", "if false then"},
 	}, "miniredis", "forgetful nodes", 500},
 	{"an acquire may be as late as it likes, in the script", []edit{
@@ -304,10 +304,10 @@ func (lk *Locker) isClosing() bool {`},
 	}, "miniredis", "kinds waiting", 40},
 	{"a node counts nothing", []edit{
 		{"internal/script/acquire_usual.lua", "if way == 'x' or way == 's' then", "if false then"},
-		{"internal/script/acquire.lua", "if own > count then", "if false then"},
+		{"internal/script/acquire.lua", "if has[i] > count then", "if false then"},
 	}, "miniredis", "calm", 100},
 	{"each name has a counter of its own", []edit{
-		{"internal/script/acquire_usual.lua", "stored = redis.call('ZADD', 'redlock:fence',", "stored = redis.call('ZADD', key .. ':numbers',"},
+		{"internal/script/acquire_usual.lua", "below < number and redis.call('ZADD', 'redlock:fence',", "below < number and redis.call('ZADD', key .. ':numbers',"},
 	}, "miniredis", "new names", 5},
 	{"readers of a folder are not in the way of writers below it, in the script", []edit{
 		{"internal/script/kinds.lua", "s = 'xlw'", "s = 'xl'"},
@@ -317,7 +317,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/kinds.lua", "gone = redis.pcall('ZREM', key, token)", "gone = redis.pcall('DEL', key)"},
 	}, "miniredis", "kinds", 100},
 	{"the fence of a folder knows nothing of what lies below it, in the script", []edit{
-		{"internal/script/acquire.lua", "if below > count then", "if false then"},
+		{"internal/script/acquire.lua", "if below and below + 0 > count then", "if false then"},
+		{"internal/script/acquire.lua", "local count = tonumber(redis.call('ZSCORE', 'redlock:below', ARGV[12 + locks]) or 0)", "local count = 0"},
 	}, "miniredis", "kinds", 100},
 }
 
