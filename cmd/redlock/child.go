@@ -37,9 +37,9 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 	until := h.lock.Until()
 	h.group, err = startGroup(child, until.Add(-h.margin()), h.cfg.sign, h.cfg.grace)
 	if err != nil {
-		return notExecutable(child.Args[0], err)
+		return notExecutable(h.cfg.argv[0], err)
 	}
-	defer h.group.close()
+	defer h.group.close() // of this one, whatever h.group is by then
 
 	held := h.lock.Context(context.Background())
 	gone := held.Done()
@@ -72,6 +72,10 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 			if !h.ended.IsZero() { // nor may what it has started go on without a lock
 				h.group.drain(h.ended.Add(h.cfg.grace))
 				h.killer.Stop()
+			}
+			if refused := h.group.refused; refused != nil {
+				h.group = nil
+				return notExecutable(h.cfg.argv[0], refused)
 			}
 			return nil
 		}

@@ -18,6 +18,7 @@ type group struct {
 	keys    chan os.Signal
 	exited  chan struct{}
 	state   *os.ProcessState // once exited is closed
+	refused error            // always nil: startGroup has said so
 }
 
 func startGroup(child *exec.Cmd, _ time.Time, _ syscall.Signal, _ time.Duration) (*group, error) {
@@ -44,5 +45,7 @@ func (g *group) code() int                          { return g.state.ExitCode() 
 func (g *group) String() string                     { return g.state.String() }
 
 func dieOf(syscall.Signal) {}
+
+func begin([]string, []string) int { return exitUsage }
 
 func keep([]string, io.Reader) int { return exitUsage }

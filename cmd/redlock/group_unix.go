@@ -19,10 +19,12 @@ type group struct {
 	front   bool           // the group has had its foreground, and gets it again with us
 	keys    chan os.Signal // Ctrl-Z that is for us; nil: it stops us by itself
 	passed  bool           // it was stopped because we were told to stop
+	gate    *gate
 	keeper  *keeper
 	stopped chan os.Signal // by this signal: Ctrl-Z, or it wants the terminal
 	exited  chan struct{}
 	status  syscall.WaitStatus // once exited is closed
+	refused error              // likewise: why the command was never executed
 }
 
 // startGroup starts a command in a group of its own, and does for it what a shell does
@@ -41,7 +43,8 @@ func startGroup(child *exec.Cmd, until time.Time, sign syscall.Signal, grace tim
 	if g.front = alone && g.tty.foreground() == own; g.front {
 		child.SysProcAttr.Foreground, child.SysProcAttr.Ctty = true, g.tty.fd()
 	}
-	if err := child.Start(); err != nil {
+	var err error
+	if g.gate, err = startAtGate(child); err != nil {
 		g.tty.close()
 		return nil, err
 	}
@@ -51,6 +54,7 @@ func startGroup(child *exec.Cmd, until time.Time, sign syscall.Signal, grace tim
 		g.keys = catchStops()
 	}
 	g.keeper = startKeeper(g.pid, until, sign, grace)
+	g.gate.open()
 	go g.wait(child)
 	return g, nil
 }
@@ -75,6 +79,7 @@ func (g *group) wait(child *exec.Cmd) {
 		}
 		g.status = status
 		_ = child.Wait() // for what it has written
+		g.refused = g.gate.refusal()
 		return
 	}
 }

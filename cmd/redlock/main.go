@@ -130,6 +130,8 @@ func (c *command) dispatch(args []string) (int, error) {
 		return 0, nil
 	case "keep": // ourselves, started by run
 		return keep(args, c.stdin), nil
+	case "begin": // likewise
+		return begin(args, c.env), nil
 	case "help", "-h", "--help":
 		return 0, c.help(args)
 	}
