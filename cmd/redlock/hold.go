@@ -122,6 +122,10 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 				h.say("lost %q while the command runs, which gets SIG%s, and SIGKILL in %v: %s", h.lock.Name(), h.cfg.signal, h.cfg.grace, phrase.Plain(context.Cause(held)))
 			}
 		case <-h.group.Exited:
+			if h.ended.IsZero() && h.group.EndedByKeeper() { // we stood still
+				h.end() // what is left of the group
+				h.say("redlock was stopped for too long to renew %q: its second process has killed the command before others could have the lock", h.lock.Name())
+			}
 			if !h.ended.IsZero() { // nor may what it has started go on without a lock
 				h.group.Drain(h.ended.Add(h.cfg.grace))
 				h.killer.Stop()

@@ -46,6 +46,7 @@ func (g *Group) Stop() {}
 
 func (g *Group) Suspend(os.Signal, context.Context) {}
 
+func (g *Group) EndedByKeeper() bool { return false }
 func (g *Group) KeepUntil(time.Time) {}
 
 func (g *Group) Close() {}

@@ -24,6 +24,8 @@ type Group struct {
 	passed  bool           // it was stopped because we were told to stop
 	gate    *gate
 	keeper  *keeper
+	due     time.Time      // when the keeper ends the command
+	overdue bool           // it has not heard of a later time before
 	Stopped chan os.Signal // by this signal: Ctrl-Z, or it wants the terminal
 	Exited  chan struct{}
 	status  syscall.WaitStatus // once Exited is closed
@@ -51,7 +53,7 @@ func Start(child *exec.Cmd, until time.Time, sign syscall.Signal, grace time.Dur
 		g.tty.Close()
 		return nil, err
 	}
-	g.pid = child.Process.Pid
+	g.pid, g.due = child.Process.Pid, until
 	if g.tty != nil { // after the start, or the command would ignore it, too
 		signal.Ignore(syscall.SIGTTOU) // that of who takes the foreground without being there
 		g.Keys = catchStops()
@@ -194,7 +196,18 @@ func (g *Group) Close() {
 	}
 }
 
-func (g *Group) KeepUntil(until time.Time) { g.keeper.until(until) }
+// KeepUntil tells the keeper by when the command must have ended.
+func (g *Group) KeepUntil(until time.Time) {
+	g.overdue = g.overdue || time.Now().After(g.due)
+	g.due = until
+	g.keeper.until(until)
+}
+
+// EndedByKeeper reports, once Exited is closed, whether it was the keeper that ended the
+// command: it was killed, and we had let pass the time that the keeper knew of.
+func (g *Group) EndedByKeeper() bool {
+	return g.keeper != nil && g.status.Signaled() && g.status.Signal() == syscall.SIGKILL && (g.overdue || time.Now().After(g.due))
+}
 
 // Code is the exit code that a shell would give to the command.
 func (g *Group) Code() int {
