@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// quiet is how long we wait for a lock before we say what we are waiting for:
-// long enough for ordinary contention to be no news.
+// quiet is how long acquire waits for a lock before it says what it waits for: ordinary
+// contention is over by then.
 const quiet = time.Second
 
 // await waits for the lock, until cfg.timeout or a signal.
@@ -29,16 +29,16 @@ func (c *command) await(locker *redlock.Locker, nodes *quarantines, cfg *lockCon
 		if lock != nil { // both at once
 			_ = lock.Release(ctx)
 		}
-		return nil, exit.Fail(by.Code(), "", "%v ended the waiting for %q; %s", by, cfg.keys[0], cfg.without)
+		return nil, exit.Fail(by.Code(), "", "%v while waiting for %q: %s", by, cfg.keys[0], cfg.without)
 	case err != nil:
 		return nil, notAcquired(cfg, err)
 	}
 	return lock, nil
 }
 
-// acquire asks once, and then waits. The first answer tells a person who waits
-// what for; it also is the better reason where the time runs out in the middle of
-// a round, of which one only knows then that the nodes have not answered yet.
+// acquire asks once, and then waits. The first answer names what it waits for; it is also
+// the better reason when the time runs out in the middle of a round, which only shows that
+// the nodes have not answered yet.
 func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cfg *lockConfig) (*redlock.Lock, error) {
 	if cfg.timeout > 0 {
 		var cancel context.CancelFunc
@@ -87,8 +87,8 @@ func outlast(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cf
 	}
 }
 
-// notAcquired makes of the library's error what somebody needs to know whose
-// command did not run.
+// notAcquired turns the library's error into the failure that says why the command did not
+// run, and what helps.
 func notAcquired(cfg *lockConfig, err error) error {
 	var why *redlock.QuorumError
 	switch {
@@ -110,7 +110,7 @@ func notAcquired(cfg *lockConfig, err error) error {
 	case errors.Is(err, redlock.ErrHeld):
 		return exit.Fail(cfg.busy, patience, "%s%s", within, explain.Reason(why))
 	case explain.Mended(why):
-		return exit.Fail(exit.NoQuorum, patience+"; redlock prepare, run once when nodes are deployed, has them vote before", "%s%s", within, explain.Reason(why))
+		return exit.Fail(exit.NoQuorum, patience+"; redlock prepare, run once when nodes are deployed, lets them vote by then", "%s%s", within, explain.Reason(why))
 	}
 	return exit.Fail(exit.NoQuorum, explain.Remedy(why.Nodes(), why.Need), "%s%s", within, explain.Reason(why))
 }

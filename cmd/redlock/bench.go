@@ -49,7 +49,7 @@ func (c *command) bench(_ string, args []string) (code int, err error) {
 	}
 	nodes := &quarantines{say: c.say, nodes: len(urls)}
 	hooks := c.hooks(nodes)
-	hooks.Unreleased = nil // they are nobody's locks, and counted
+	hooks.Unreleased = nil // nothing else uses these locks, and the report counts them
 	locker, err := redlock.Connect(urls, &redlock.Options{TTL: cfg.ttl, Hooks: hooks})
 	if err != nil {
 		return 0, notConnected(err)
@@ -83,7 +83,7 @@ func (b *bench) awaitVotes(ctx context.Context, nodes *quarantines) error {
 	for begin := time.Now(); ; {
 		absent := explain.Absent(b.connected(ctx, b.locker, patience))
 		if by := (proc.Interrupted{}); errors.As(context.Cause(ctx), &by) {
-			return exit.Fail(by.Code(), "", "%v ended the waiting for votes; nothing was measured", by)
+			return exit.Fail(by.Code(), "", "%v while waiting for votes: nothing was measured", by)
 		}
 		rest := time.Duration(0)
 		for _, e := range absent {
@@ -136,7 +136,7 @@ func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
 	if n-never >= b.report.Quorum {
 		hint = fmt.Sprintf("leave --timeout out, or give more than %v", phrase.Tenths(rest))
 	}
-	return exit.Fail(exit.NoQuorum, hint, "no quorum to measure%s: %s", within, explain.Without("vote", absent, n))
+	return exit.Fail(exit.NoQuorum, hint, "no quorum to measure%s: %s", within, explain.Without("cannot vote", absent, n))
 }
 
 // measure does one measurement after the other, and shows each as it comes.

@@ -31,7 +31,7 @@ func (r *benchReport) advice() (all []string) {
 		r.adviseTTL(well[len(well)-1], say)
 	}
 	if h := r.HandOver; h != nil && h.HandOver.Count > 0 {
-		say("One name serves at most %s holders a second, who hold it for no time at all. What each holds it for comes on top of %v: where that is too few, have more names.", phrase.PerSecond(h.PerSecond), h.HandOver.P50)
+		say("One name serves at most %s holders a second, each of which holds it for no time at all. Add the time for which yours hold it to the %v of a hand-over; if that is too slow, use more names.", phrase.PerSecond(h.PerSecond), h.HandOver.P50)
 	}
 	return all
 }

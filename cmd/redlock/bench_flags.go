@@ -30,8 +30,8 @@ const (
 	// counter on every node for 25 hours.
 	mostCallers = 10_000
 
-	// defaultCallers are the steps of the comparison in bench/: one that waits for
-	// nobody, some, and as many as keep a small machine busy.
+	// defaultCallers are the steps of the comparison in bench/: one without contention,
+	// some, and as many as keep a small machine busy.
 	defaultCallers = "1,16,128"
 
 	// easyCallers are for nodes inside this process, which interpret each script anew.
@@ -55,7 +55,7 @@ func parseBench(args []string) (*benchConfig, error) {
 	values["--key"] = func(value string) error {
 		switch {
 		case value == "":
-			return exit.Fail(exit.Usage, "leave it out to have names that nobody else has", "--key is empty")
+			return exit.Fail(exit.Usage, "leave it out for names that no other client uses", "--key is empty")
 		case cfg.key != "":
 			return exit.Fail(exit.Usage, "it is what the names of all locks begin with", "--key is given twice")
 		}

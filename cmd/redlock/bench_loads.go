@@ -12,10 +12,9 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// waiters is how many wait for one lock to measure how it changes hands: enough that
-// there always is a next one, who has waited for longer than it takes to begin. On nodes
-// inside this process it is fewer, which are enough to show it, and have no more to do
-// than those can.
+// waiters is how many clients wait for one lock to measure how it changes hands: enough
+// that a next one always has its place in the queue. On nodes inside this process fewer
+// show the same, without more load than those nodes can take.
 const waiters, easyWaiters = 8, 3
 
 // warmed runs a load for a tenth of its time, so that connections are made, scripts are

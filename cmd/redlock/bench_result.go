@@ -98,7 +98,7 @@ func (r *benchReport) callersTable() string {
 			failures += fmt.Sprintf("the last that failed of %s: %s\n", phrase.Count(c.Callers, "caller"), c.Last)
 		}
 	}
-	return "lock and unlock, each caller a lock of his own\n\n" + phrase.Table(rows, 0, 1, 2, 3, 4) + failures
+	return "lock and unlock, each caller with a lock of its own\n\n" + phrase.Table(rows, 0, 1, 2, 3, 4) + failures
 }
 
 func (r *benchReport) handOverTable() string {
@@ -115,8 +115,8 @@ func (r *benchReport) handOverTable() string {
 	}
 	text := fmt.Sprintf("one lock that %d clients wait for again and again\n\n", h.Waiters) + phrase.Table([][]string{
 		{"", "a second", "p50", "p99", "longest", "mean"},
-		row("from a release to the next who has it", phrase.PerSecond(h.PerSecond), h.HandOver),
-		row("from asking for it to having it", "", h.Wait),
+		row("from a release to the next holder", phrase.PerSecond(h.PerSecond), h.HandOver),
+		row("from the request to the lock", "", h.Wait),
 	}, 1, 2, 3, 4, 5)
 	if h.Wait.Mean > 0 {
 		text += fmt.Sprintf("the longest wait is %.1f times the mean\n", h.Wait.Longest.Float()/h.Wait.Mean.Float())

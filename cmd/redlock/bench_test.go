@@ -45,7 +45,7 @@ func TestAdvice(t *testing.T) {
 		{"too far for any", measured(10*time.Second, 1, node("a", 200, 0)), []string{"NodeTimeout 500ms is too short", "No TTL brings a NodeTimeout of 800ms"}, "will do"},
 		{"a long pause", measured(time.Second, 700, node("a", 1, 0)), []string{"leaves room", "a TTL of 1.1s or more will do: 1s is too short"}, ""},
 		{"a very long pause", measured(10*time.Second, 20_000, node("a", 1, 0)), []string{"a TTL of 30s or more will do: 10s is too short"}, ""},
-		{"a long hand-over", handedOver(700, nil), []string{"a TTL of 1.1s or more will do", "700ms", "One name serves at most 120 holders a second", "comes on top of 2.00ms"}, "came to nothing"},
+		{"a long hand-over", handedOver(700, nil), []string{"a TTL of 1.1s or more will do", "700ms", "One name serves at most 120 holders a second", "the 2.00ms of a hand-over"}, "came to nothing"},
 		{"failures", handedOver(3, load.Tally{"no quorum": 1200}), []string{"1,200 attempts above came to nothing", "leaves room"}, ""},
 	} {
 		text := strings.Join(of.report.advice(), "\n")

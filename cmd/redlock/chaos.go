@@ -17,12 +17,13 @@ import (
 	"github.com/quorumlock/redlock/chaos"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// usualArenas are for whoever says nothing: they need nothing installed.
+// usualArenas are the default: they need nothing installed.
 var usualArenas = []*chaos.Arena{chaos.Model, chaos.Miniredis}
 
-// A budget is as much as somebody will wait for who has not said how much to run.
+// A budget is how much runs by default.
 // The schedules that fit in are the same ones every time, only sometimes fewer.
 type budget struct {
 	schedules int
@@ -212,7 +213,7 @@ func (h *hunt) run() {
 		select {
 		case sig := <-signals:
 			signal.Stop(signals)
-			h.watch.news("%v: ends with the schedules that are under way; once more ends it at once", sig)
+			h.watch.news("%v: ends with the schedules that are under way; once more ends it at once", proc.Name(sig))
 			ended <- sig
 			stop()
 		case <-ctx.Done():

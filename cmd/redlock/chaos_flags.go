@@ -182,7 +182,7 @@ func (cfg *chaosConfig) check(given map[string]bool) (err error) {
 	return nil
 }
 
-// replays reports whether it is about one schedule, which somebody wants to see.
+// replays reports whether the flags name one schedule, to be shown in full.
 func (cfg *chaosConfig) replays() bool {
 	return cfg.schedules == 1 && len(cfg.arenas) == 1 && len(cfg.names) == 1
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
-// How often somebody is told how far it has come: at a terminal a line is redrawn,
+// How often progress is reported: at a terminal a line is redrawn,
 // elsewhere a line is added.
 var (
 	redrawEvery = 200 * time.Millisecond
@@ -92,7 +92,7 @@ func (p *progress) say(format string, args ...any) {
 	p.command.say(format, args...)
 }
 
-// news is for those who watch.
+// news is say, unless the caller asked for JSON alone.
 func (p *progress) news(format string, args ...any) {
 	if !p.quiet {
 		p.say(format, args...)

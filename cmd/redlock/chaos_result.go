@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/redlock/chaos"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
 // tell says what was found, and gives the exit code.
@@ -106,7 +107,7 @@ func (h *hunt) verdict() string {
 		said += fmt.Sprintf("; of %s that must fail, %d did", phrase.Count(must, "scenario"), failed)
 	}
 	if h.stopped != nil {
-		said += "; ended early by " + h.stopped.String()
+		said += "; ended early by " + proc.Name(h.stopped)
 	}
 	return said
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// The flags are those of the help texts, which are asked when somebody wants to know.
+// The scripts read the flags from the help texts, at the time of completion.
 const completionBash = `_redlock() {
 	local cur=${COMP_WORDS[COMP_CWORD]} of=${COMP_WORDS[1]} i
 	COMPREPLY=()

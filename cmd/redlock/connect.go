@@ -54,7 +54,7 @@ func (c *command) startEmbedded() (*embedded.Cluster, error) {
 	if err != nil {
 		return nil, exit.Fail(exit.NoQuorum, "give real ones with --node redis://HOST:PORT", "could not start nodes inside this process: %v", err)
 	}
-	c.say("%d nodes were started inside this process: the lock excludes nobody outside of it", embeddedNodes)
+	c.say("started %d nodes inside this process: the lock excludes no other process", embeddedNodes)
 	return cluster, nil
 }
 

@@ -16,7 +16,7 @@ import (
 // checkup bounds what a node gets to answer all questions.
 const checkup = 5 * time.Second
 
-// A patient is a node that is examined.
+// A patient is an examined node.
 type patient struct {
 	name string // its address
 	opts *redis.Options
@@ -28,7 +28,7 @@ type patient struct {
 	clock     time.Duration // how far its clock is ahead, within half of fastest
 	roundTrip time.Duration // the usual one
 	keyError  error         // of the key that was locked and released
-	callError error         // of calling those who wait
+	callError error         // of waking waiting clients
 	older     bool          // clients are about, or were, that have a counter for each name
 	number    int64         // the largest of its fences
 	now       int64         // its time, in microseconds
@@ -83,7 +83,7 @@ func examine(u string) *patient {
 	return p
 }
 
-// at is how somebody reaches the node with redis-cli.
+// at is the redis-cli command line that reaches the node.
 func (p *patient) at() string {
 	host, port, err := net.SplitHostPort(p.opts.Addr)
 	if err != nil {
@@ -115,7 +115,7 @@ func remedyFor(err error) string {
 	case "NOREPLICAS":
 		return "it takes no writes without replicas, and locks need none: set min-replicas-to-write 0"
 	case "BUSY":
-		return "somebody's script runs and does not end: redis-cli script kill; give locks servers of their own"
+		return "a script runs and does not end: redis-cli script kill; give locks servers of their own"
 	case "LOADING", "MASTERDOWN":
 		return "it reads its data, or waits for its master's: ask again later"
 	}

@@ -73,19 +73,18 @@ type hold struct {
 
 	ended  time.Time   // when it was told to end; zero: it was not
 	killer *time.Timer // from then on
-	lost   bool        // others may have had the lock while it ran
-	told   bool        // somebody wants us to end, and the command with us
+	lost   bool        // another client may have held the lock while it ran
+	told   bool        // a signal ends redlock, and the command with it
 }
 
 // supervise runs the command to its end, passes signals on to it, and ends it when the
-// lock does: before, where that can be foreseen. If the nodes do not answer, or
-// --max-hold is over, nobody else has the lock until its validity ends, and the command
-// has had its grace by then. Where the lock turns out to be gone, others may have it
-// during the grace.
+// lock ends: before that, where it can be foreseen. If the nodes do not answer, or
+// --max-hold is over, no other client gets the lock until its validity ends, and the grace
+// is over by then. If the lock turns out to be lost, another client may hold it during the
+// grace.
 //
-// All of its process group is signalled: a shell that is told something does not pass
-// it on to what it runs. If we are killed, or stand still while the validity ends, the
-// keeper does the rest.
+// supervise signals the whole process group: a shell does not pass a signal on to what it
+// runs. If redlock is killed, or stopped while the validity ends, the keeper does the rest.
 func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) {
 	until := h.lock.Until()
 	h.group, err = proc.Start(child, until.Add(-h.margin()), h.cfg.sign, h.cfg.grace)
@@ -119,12 +118,12 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 			gone, h.lost = nil, true
 			if h.ended.IsZero() {
 				h.end()
-				h.say("lost %q while the command runs, which gets SIG%s, and SIGKILL in %v: %s", h.lock.Name(), h.cfg.signal, h.cfg.grace, phrase.Plain(context.Cause(held)))
+				h.say("the lock %q was lost while the command is running, which gets SIG%s now and SIGKILL in %v: %s", h.lock.Name(), h.cfg.signal, h.cfg.grace, phrase.Plain(context.Cause(held)))
 			}
 		case <-h.group.Exited:
-			if h.ended.IsZero() && h.group.EndedByKeeper() { // we stood still
+			if h.ended.IsZero() && h.group.EndedByKeeper() { // redlock was stopped
 				h.end() // what is left of the group
-				h.say("redlock was stopped for too long to renew %q: its second process has killed the command before others could have the lock", h.lock.Name())
+				h.say("redlock was stopped for too long to renew %q: its keeper process has killed the command, before another client could get the lock", h.lock.Name())
 			}
 			if !h.ended.IsZero() { // nor may what it has started go on without a lock
 				h.group.Drain(h.ended.Add(h.cfg.grace))
@@ -139,32 +138,30 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 	}
 }
 
-// pause is until there is just time to end the command before the lock ends. At the
-// latest, it is until the lock should have been renewed, of which the keeper wants to
-// hear.
+// pause is the time until the command has to be told to end, and at most a third of the TTL:
+// the lock has been renewed by then, and the keeper gets the new deadline.
 func (h *hold) pause(until time.Time) time.Duration {
 	return min(time.Until(until)-h.cfg.grace-h.margin(), h.cfg.ttl/3)
 }
 
-// margin is how long a SIGKILL may take.
+// margin is the time that is left for a SIGKILL to take effect.
 func (h *hold) margin() time.Duration { return h.cfg.ttl / 20 }
 
-// end tells the command to end. First the deeds: stderr may be a pipe that nobody
-// empties.
+// end signals the command, before anything is printed: stderr may be a full pipe.
 func (h *hold) end() {
 	h.ended = time.Now()
 	h.group.Signal(h.cfg.sign)
 	h.killer = time.AfterFunc(h.cfg.grace, h.group.Kill)
 }
 
-// endEarly does it while the lock is still ours.
+// endEarly ends the command while the lock is still held.
 func (h *hold) endEarly() {
 	h.end()
 	why := "cannot renew " + strconv.Quote(h.lock.Name()) + " in time"
 	if h.maxed() {
 		why = "--max-hold " + h.cfg.maxHold.String() + " is over"
 	}
-	h.say("%s: the command gets SIG%s, and SIGKILL in %v, before others can have the lock", why, h.cfg.signal, h.cfg.grace)
+	h.say("%s: the command gets SIG%s now and SIGKILL in %v, before another client can get the lock", why, h.cfg.signal, h.cfg.grace)
 }
 
 // maxed reports whether it is --max-hold that ends the lock.
@@ -188,15 +185,15 @@ func (h *hold) run() (code int, err error) {
 	}
 	if !h.lost && h.ended.IsZero() && errors.Is(gaveBack, redlock.ErrLost) { // in the instant in which the command ended
 		h.lost = true
-		h.say("lost %q: %s", name, phrase.Plain(gaveBack))
+		h.say("the lock %q was lost: %s", name, phrase.Plain(gaveBack))
 	}
 	switch {
 	case h.lost:
-		return 0, exit.Fail(exit.Lost, "others may have had the lock while it still ran: look at what it has done before you trust it",
-			"%q was not ours to the end of the command (%v)", name, h.group)
+		return 0, exit.Fail(exit.Lost, "another client may have held the lock while the command was still running: check what it did before you trust it",
+			"the lock %q was lost before the command finished (%v)", name, h.group)
 	case !h.ended.IsZero():
-		return 0, exit.Fail(exit.Lost, "nobody else had the lock before; what it had not done yet it has not done",
-			"the command was ended, because %q would have been (%v)", name, h.group)
+		return 0, exit.Fail(exit.Lost, "no other client held the lock while the command ran; the command may not have finished its work",
+			"the command was ended because the lock %q was about to end (%v)", name, h.group)
 	}
 	return h.group.Code(), nil
 }
@@ -215,7 +212,7 @@ func variables(lock *redlock.Lock, nodes int) []string {
 }
 
 // linger keeps the lock until --min-hold is over: a machine whose clock is behind may be
-// about to start the same. A signal ends it.
+// about to start the same command. A signal ends the wait.
 func (h *hold) linger(signals <-chan os.Signal) {
 	rest := time.NewTimer(h.cfg.minHold - time.Since(h.since))
 	defer rest.Stop()

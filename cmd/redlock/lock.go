@@ -17,7 +17,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// lock is redlock lock: it acquires a lock, and leaves it to whoever has what it prints.
+// lock is redlock lock: it acquires a lock, and prints the handle with which other processes
+// extend and release it.
 func (c *command) lock(_ string, args []string) (int, error) {
 	cfg, err := parseLock(args)
 	if err != nil {
@@ -43,7 +44,7 @@ func (c *command) lock(_ string, args []string) (int, error) {
 		return 0, err
 	}
 	handle, err := c.handOut(lock)
-	if err != nil { // what nobody has heard of nobody would release
+	if err != nil { // without its handle no process could release it
 		if lock, err := locker.Attach(context.Background(), handle); err == nil {
 			_ = lock.Release(context.Background())
 		}
@@ -62,7 +63,7 @@ func parseLock(args []string) (*lockConfig, error) {
 		return nil, err
 	}
 	if len(rest) > 0 {
-		return nil, exit.Fail(exit.Usage, "redlock run has a command run under a lock", "lock takes flags only, and was given %q", rest[0])
+		return nil, exit.Fail(exit.Usage, "redlock run runs a command under a lock", "lock takes flags only, and was given %q", rest[0])
 	}
 	return cfg, nil
 }
@@ -77,7 +78,7 @@ func (c *command) handOut(lock *redlock.Lock) (handle redlock.Handle, err error)
 	if err != nil {
 		return handle, err
 	}
-	signal.Ignore(syscall.SIGPIPE) // or nobody would be left to say that nobody listens
+	signal.Ignore(syscall.SIGPIPE) // the write fails instead, and the error is reported
 	if _, err := fmt.Fprintf(c.stdout, "%s\n", text); err != nil {
 		return handle, exit.Fail(exit.CannotWrite, "", "cannot print the lock on %q: %v", lock.Name(), err)
 	}
@@ -118,7 +119,7 @@ func (c *command) takeUp(command string, args []string) (int, error) {
 	var why *redlock.QuorumError
 	switch {
 	case errors.Is(err, redlock.ErrLost):
-		return 0, exit.Fail(exit.Lost, "others may have had the lock, or have it: look at what was done under it before you trust it", "%q is not ours any more: %s", handle.Name, phrase.Plain(err))
+		return 0, exit.Fail(exit.Lost, "another client may hold the lock, or have held it: check what was done under it before you trust it", "%q is no longer held: %s", handle.Name, phrase.Plain(err))
 	case errors.As(err, &why):
 		return 0, exit.Fail(exit.NoQuorum, explain.Remedy(why.Nodes(), why.Need), "%s", phrase.Plain(err))
 	case err != nil:

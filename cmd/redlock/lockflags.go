@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// lockFlags are those that everybody needs who uses the nodes.
+// lockFlags are the flags of all commands that use the nodes.
 type lockFlags struct {
 	nodes   []string // the values of --node as they are; nil: none
 	ttl     time.Duration
@@ -65,7 +65,7 @@ func (f *lockFlags) values() map[string]func(value string) error {
 	}
 }
 
-// maxTTLVariable has --max-ttl in one place for all who use the same nodes.
+// maxTTLVariable sets --max-ttl for all commands on the same nodes.
 const maxTTLVariable = "REDLOCK_MAX_TTL"
 
 // takeMaxTTL takes the value of --max-ttl in.
@@ -77,7 +77,7 @@ func (f *lockFlags) takeMaxTTL(value string) (err error) {
 func maxTTL(source, value string) (time.Duration, error) {
 	d, err := duration(source, value)
 	if err == nil && !canBeTTL(d) {
-		err = exit.Fail(exit.Usage, "it is the longest --ttl of anybody on these nodes", "%s %s is not a --ttl that there can be", source, value)
+		err = exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "%s %s is not a --ttl that there can be", source, value)
 	}
 	return d, err
 }
@@ -87,7 +87,7 @@ func canBeTTL(d time.Duration) bool {
 	return d >= leastTTL && d <= mostTTL && d%time.Millisecond == 0
 }
 
-// options are those of a Locker by which everybody on the same nodes goes.
+// options are those on which all clients of the same nodes must agree.
 func (f *lockFlags) options(env []string) (*redlock.Options, error) {
 	o, source := &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL}, "--max-ttl"
 	if value, ok := lookup(env, maxTTLVariable); ok && o.MaxTTL == 0 {
@@ -98,7 +98,7 @@ func (f *lockFlags) options(env []string) (*redlock.Options, error) {
 		}
 	}
 	if o.MaxTTL > 0 && o.MaxTTL < f.ttl {
-		return nil, exit.Fail(exit.Usage, "it is the longest --ttl of anybody on these nodes", "--ttl %v is longer than %s %v", f.ttl, source, o.MaxTTL)
+		return nil, exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "--ttl %v is longer than %s %v", f.ttl, source, o.MaxTTL)
 	}
 	return o, nil
 }

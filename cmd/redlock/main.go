@@ -8,7 +8,7 @@
 //
 //	redlock prepare --node redis://a:6379,redis://b:6379,redis://c:6379
 //
-// has new servers ready for it, which otherwise the first lock waits for.
+// waits until new servers may vote, for which the first lock has to wait otherwise.
 package main
 
 import (

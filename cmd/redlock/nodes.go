@@ -20,8 +20,8 @@ const (
 )
 
 // nodeURLs lists the nodes to use; none if neither flag nor environment name any.
-// One that is there but empty names none by mistake, since somebody's variable
-// was not set: it must not become a lock that excludes nobody.
+// An empty value is a mistake, such as a variable that was not set: it must not become a
+// lock that excludes no other process.
 func nodeURLs(flags, env []string) ([]string, error) {
 	source, values := "--node", flags
 	if flags == nil {
@@ -77,12 +77,12 @@ func (c *command) realNodes(flags []string, todo string) ([]string, error) {
 }
 
 // lockNodes are those that are named, or with --embedded new ones of our own, which stop
-// ends. Without either there are none: a lock on nodes that nobody else has is no lock, and
+// ends. Without either there are none: a lock on nodes that no other process uses is none, and
 // two jobs of which each believes to have it alone would both run.
 func (c *command) lockNodes(flags []string, own bool, todo string) (urls []string, stop func(), err error) {
 	if own {
 		if flags != nil {
-			return nil, nil, exit.Fail(exit.Usage, "--embedded is for a lock on nodes inside this process, which excludes nobody else", "--embedded and --node do not go together")
+			return nil, nil, exit.Fail(exit.Usage, "--embedded is for a lock on nodes inside this process, which excludes no other process", "--embedded and --node do not go together")
 		}
 		cluster, err := c.startEmbedded()
 		if err != nil {
@@ -92,7 +92,7 @@ func (c *command) lockNodes(flags []string, own bool, todo string) (urls []strin
 	}
 	urls, err = nodeURLs(flags, c.env)
 	if err == nil && urls == nil {
-		err = exit.Fail(exit.Usage, howToName+"; --embedded tries it out on nodes inside this process, with a lock that excludes nobody else", "there are no nodes to %s", todo)
+		err = exit.Fail(exit.Usage, howToName+"; --embedded tries it out on nodes inside this process, with a lock that excludes no other process", "there are no nodes to %s", todo)
 	}
 	return urls, func() {}, err
 }
@@ -114,8 +114,7 @@ func readNodes(source, file string) (urls []string, err error) {
 	return urls, nil
 }
 
-// checkURL says what is wrong with a URL as the one who has typed it knows it,
-// but keeps passwords to itself.
+// checkURL says what is wrong with a URL as it was typed, without its password.
 func checkURL(source, text string) error {
 	_, err := nodeurl.Parse(text)
 	if err == nil {
@@ -144,7 +143,7 @@ func checkURL(source, text string) error {
 // address is a host and a port, and nothing that could be a password.
 var address = regexp.MustCompile(`^([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?$`)
 
-// hostIn is the host and port that somebody meant.
+// hostIn is the host and port that were probably meant.
 func hostIn(text string) string {
 	if _, rest, ok := strings.Cut(text, "://"); ok {
 		text = rest

@@ -98,7 +98,7 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 		if cfg.timeout > 0 {
 			within = fmt.Sprintf(" within --timeout %v", cfg.timeout)
 		}
-		return 0, exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, len(urls)), "not prepared%s: %s", within, explain.Without("vote", absent, len(urls)))
+		return 0, exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, len(urls)), "not prepared%s: %s", within, explain.Without("cannot vote", absent, len(urls)))
 	}
 	fmt.Fprintf(c.stdout, "%s\n", explain.AllVote(len(urls)))
 	said, err := fences.drop(context.Background())
@@ -129,7 +129,7 @@ func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.
 	absent := voteless(locker)
 	var by proc.Interrupted
 	if len(absent) > 0 && errors.As(context.Cause(watched), &by) {
-		return nil, exit.Fail(by.Code(), explain.RemedyForAll(absent, n), "%v ended the waiting: %s", by, explain.Without("vote", absent, n))
+		return nil, exit.Fail(by.Code(), explain.RemedyForAll(absent, n), "%v while waiting for votes: %s", by, explain.Without("cannot vote", absent, n))
 	}
 	return absent, nil
 }
@@ -146,7 +146,7 @@ func (c *command) marked(n int, absent []*redlock.NodeError) error {
 	}
 	switch {
 	case len(unreached) > 0:
-		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(unreached, n), "not prepared: %s", explain.Without("marker", unreached, n))
+		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(unreached, n), "not prepared: %s", explain.Without("without a marker", unreached, n))
 	case len(absent) > 0:
 		at := time.Now().Add(rest + time.Second - 1).Truncate(time.Second) // not a moment too early
 		fmt.Fprintf(c.stdout, "%s from %s on, in %v\n", explain.AllVote(n), at.Format(time.RFC3339), phrase.Tenths(rest))

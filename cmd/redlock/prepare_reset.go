@@ -85,7 +85,7 @@ func (r *reset) refuse(urls []string) error {
 	return nil
 }
 
-// forget takes the nodes' markers away: whoever connects next writes new ones.
+// forget deletes the nodes' markers: the next client to connect writes new ones.
 func (r *reset) forget(ctx context.Context) error {
 	for _, n := range r.nodes {
 		if err := n.Del(ctx, lua.Marker, lua.OldMarker).Err(); err != nil {

@@ -14,7 +14,7 @@ import (
 // forgotten something, and until when. They tell the operator.
 //
 // What is found while the nodes are asked for the first time comes in one line,
-// when everybody has been: the nodes of a new cluster all have the same to say.
+// when all have answered: the nodes of a new cluster all have the same to say.
 // Later ones come as they happen, and have a line each: they are news of one node.
 type quarantines struct {
 	say   func(format string, args ...any)

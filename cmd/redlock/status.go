@@ -15,7 +15,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// patientLook is how long a node has to answer to somebody who only looks.
+// patientLook is how long a node has to answer an inspection.
 const patientLook = 2 * time.Second
 
 // lookConfig is what the command lines of redlock status, watch and wait say.
@@ -140,7 +140,7 @@ func (c *command) watch(ctx context.Context, locker *redlock.Locker, cfg *lookCo
 	}
 }
 
-// wait returns when nobody has the lock.
+// wait returns when the lock is free.
 func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookConfig) error {
 	watched := ctx
 	if cfg.timeout >= 0 {
@@ -175,11 +175,11 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 	}
 }
 
-// untold says why nobody knows who has the lock.
+// untold says why the state of the lock is unknown.
 func untold(s *redlock.Status, within string) error {
 	down := explain.Absent(s)
 	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.Quarantined }) {
-		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes have a vote%s: those that may have forgotten cannot tell", within)
+		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes can vote%s: those in quarantine may have forgotten the lock", within)
 	}
 	if within == "" {
 		within = " to tell"

@@ -28,7 +28,7 @@ func news(s *redlock.Status) string {
 		fmt.Fprintf(&say, "; %d waiting, the first is %s", n, owner(s.Waiting[0]))
 	}
 	if down := explain.Absent(s); len(down) > 0 {
-		fmt.Fprintf(&say, "; %d of %s without a say", len(down), phrase.Count(len(s.Nodes), "node"))
+		fmt.Fprintf(&say, "; %d of %s cannot vote", len(down), phrase.Count(len(s.Nodes), "node"))
 	}
 	return say.String()
 }
@@ -106,7 +106,7 @@ type nodeReport struct {
 	Fence   int64          `json:"fence,omitempty"`
 	Holders []holderReport `json:"holders,omitempty"`
 	Waiting int            `json:"waiting"`
-	Outcome string         `json:"outcome,omitempty"` // why it has no say
+	Outcome string         `json:"outcome,omitempty"` // why it cannot vote
 	Error   string         `json:"error,omitempty"`
 }
 

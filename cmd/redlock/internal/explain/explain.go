@@ -16,7 +16,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// Reason says why a lock could not be had: who has it, or which node did what.
+// Reason says why a lock was not acquired: which token holds it, or what each node did.
 func Reason(why *redlock.QuorumError) string {
 	type claim struct {
 		nodes int
@@ -40,11 +40,11 @@ func Reason(why *redlock.QuorumError) string {
 		parts = append(parts, fmt.Sprintf("token %s on %s, %v left unless renewed", printable.Text(token), phrase.Count(h.nodes, "node"), h.ttl))
 	}
 	parts = append(parts, others...)
-	return fmt.Sprintf("%q: %v (%d of %s): %s", why.Name, why.Kind, why.Granted, phrase.Count(why.Need, "vote"), strings.Join(parts, "; "))
+	return fmt.Sprintf("%q: %v (%s, %d of %d needed): %s", why.Name, why.Kind, phrase.Count(why.Granted, "vote"), why.Need, why.N, strings.Join(parts, "; "))
 }
 
-// Mended reports whether there will be votes enough when the nodes that are in
-// quarantine have theirs. That one was not asked to the end is not held against it.
+// Mended reports whether there will be enough votes once the nodes in quarantine may vote.
+// A node that was not asked to the end counts as one that would have granted.
 func Mended(why *redlock.QuorumError) bool {
 	waiting, able := 0, why.N
 	for _, n := range why.Nodes() {
@@ -87,13 +87,13 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 	return "look at these nodes: votes of " + phrase.Count(need, "node") + " are needed"
 }
 
-// Without says which nodes have none of what they need, and why.
+// Without says which of n nodes, as what says, cannot do what they should, and why.
 func Without(what string, absent []*redlock.NodeError, n int) string {
 	var each []string
 	for _, e := range absent {
 		each = append(each, e.Error())
 	}
-	return fmt.Sprintf("%d of %s without a %s: %s", len(absent), phrase.Count(n, "node"), what, strings.Join(each, "; "))
+	return fmt.Sprintf("%d of %s %s: %s", len(absent), phrase.Count(n, "node"), what, strings.Join(each, "; "))
 }
 
 // RemedyForAll says what can be done about nodes without a vote, where all are
@@ -106,7 +106,7 @@ func RemedyForAll(absent []*redlock.NodeError, n int) string {
 		}
 		rest = max(rest, e.TTL)
 	}
-	return fmt.Sprintf("their time runs on, whether anybody waits or not: %s in %v", AllVote(n), phrase.Tenths(rest))
+	return fmt.Sprintf("the quarantine ends by itself: %s in %v", AllVote(n), phrase.Tenths(rest))
 }
 
 // AllVote says that so many nodes vote.
@@ -132,7 +132,7 @@ func Unfinished(err error) bool {
 	return false
 }
 
-// Absent are the nodes without a say.
+// Absent are the nodes that cannot vote.
 func Absent(s *redlock.Status) (nodes []*redlock.NodeError) {
 	for _, n := range s.Nodes {
 		if n.Err != nil {

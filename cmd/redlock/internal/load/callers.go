@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// Callers are callers of whom each locks and unlocks a name of his own.
+// Callers lock and unlock, each a name of its own.
 type Callers struct {
 	Locker *redlock.Locker
 	Names  []string // each caller's
@@ -18,8 +18,8 @@ type Callers struct {
 	Faults
 }
 
-// Run has all callers work until ctx ends. What they have begun by then they do to the
-// end, which is not later than the time that the nodes have to answer.
+// Run runs all callers until ctx ends. Each finishes the cycle that it has begun, which takes
+// no longer than the nodes have to answer.
 func (c *Callers) Run(ctx context.Context) {
 	var callers sync.WaitGroup
 	begin := time.Now()

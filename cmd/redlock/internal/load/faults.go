@@ -15,8 +15,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// Breather is how long somebody rests who has failed. Nodes that are down say so at
-// once, so who asks again at once measures nothing but himself.
+// Breather is how long a caller pauses after a failure. Nodes that are down refuse at once:
+// without the pause a caller would measure nothing but itself.
 const Breather = 10 * time.Millisecond
 
 // A Tally counts failures by their kind.
@@ -47,7 +47,7 @@ type Faults struct {
 	Last   error
 }
 
-// note counts an error, and has the caller rest.
+// note counts an error, and pauses.
 func (f *Faults) note(err error) {
 	kind := "other"
 	for _, of := range []error{redlock.ErrHeld, redlock.ErrNoQuorum, redlock.ErrLost} {
@@ -65,7 +65,7 @@ func (f *Faults) note(err error) {
 	time.Sleep(Breather)
 }
 
-// OwnNames are names for callers, in which nobody else can have a part.
+// OwnNames are names for callers, which no other client uses.
 func OwnNames(key string, callers int) (names []string) {
 	for i := range callers {
 		names = append(names, fmt.Sprintf("%s:caller-%d", key, i+1))

@@ -15,7 +15,7 @@ import (
 const fine = 64
 
 // A Histogram counts durations in cells that grow with them: its size is the same after
-// a second as after a night. It is shared by all callers, for whom its mutex is nothing
+// a second as after a night. All callers share it: its mutex costs nothing
 // beside a round trip.
 type Histogram struct {
 	mu      sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 )
 
-// A Queue is clients who wait for one name, each with a Locker of its own: callers of one
+// A Queue is clients that wait for one name, each with a Locker of its own: callers of one
 // Locker would hand the lock over among themselves, and measure no network.
 type Queue struct {
 	Lockers []*redlock.Locker
@@ -41,8 +41,8 @@ func (l *Queue) Open(n int, urls []string, opts redlock.Options) error {
 	return errors.Join(errs...)
 }
 
-// Settle has each lock a name of its own once, so that all are connected, and the nodes
-// know the scripts: not to wait for that is to measure it.
+// Settle locks a name of its own with each Locker once, so that all are connected, and the
+// nodes know the scripts: otherwise the first measurement would include that.
 func (l *Queue) Settle(ctx context.Context, names []string) {
 	var all sync.WaitGroup
 	for i, locker := range l.Lockers {
@@ -63,7 +63,7 @@ func (l *Queue) Close() {
 	closing.Wait()
 }
 
-// Run has all of them wait for the lock, and wait again as soon as they have had it.
+// Run lets all clients wait for the lock, and wait again as soon as they have held it.
 func (l *Queue) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	begin := time.Now()

@@ -43,7 +43,7 @@ type asking struct {
 // Heard is Hooks.Node of the survey's Locker.
 func Heard(ctx context.Context, a redlock.Answer) {
 	s, ok := ctx.Value(askKey{}).(*asking)
-	if !ok || a.Step != s.op { // nobody's, or the second round of an acquire
+	if !ok || a.Step != s.op { // of no step, or the second round of an acquire
 		return
 	}
 	s.mu.Lock()
@@ -75,8 +75,8 @@ func (s *Survey) Run(ctx context.Context, name string) {
 }
 
 // step does one, and waits for the nodes that a lock does not wait for. What a node has
-// not said by then is no answer any more. Of a step that was lost nobody waits for the
-// rest, for those that it was lost without have not been asked.
+// not said by then is no answer any more. After a lost step it does not wait for the rest:
+// the nodes without which it was lost have not been asked.
 func (s *Survey) step(op string, do func(context.Context) error) error {
 	one := &asking{op: op, nodes: s.Nodes, answers: make(map[string]redlock.Answer), all: make(chan struct{})}
 	limit := time.NewTimer(s.Timeout)

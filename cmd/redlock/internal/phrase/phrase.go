@@ -17,7 +17,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Counted is a large number of something.
+// Counted is a large number of something: 12,345 schedules.
 func Counted(n int, what string) string {
 	switch {
 	case n == 1:
@@ -69,7 +69,7 @@ func Table(rows [][]string, numbers ...int) string {
 	return out.String()
 }
 
-// Tenths is a duration as exact as somebody wants it who waits for its end.
+// Tenths is a duration for messages about waiting: to a tenth of a second, and never zero.
 func Tenths(d time.Duration) time.Duration {
 	const tenth = time.Second / 10
 	return max(d.Round(tenth), tenth)

@@ -21,7 +21,7 @@ import (
 type gate struct{ socket *os.File }
 
 // startAtGate starts the process of a command, and not the command yet. The process has
-// its end of the socket under the number that it has here, which nobody else uses: what a
+// its end of the socket under the number that it has here, which is free: what a
 // shell has opened for the command (3>log) stays what it is.
 func startAtGate(child *exec.Cmd) (*gate, error) {
 	self, err := os.Executable()
@@ -76,7 +76,7 @@ func Begin(args, env []string) int {
 			continue
 		}
 		if n != 1 {
-			return exit.Lost // nobody holds the lock any more
+			return exit.Lost // redlock is gone, and its lock ends
 		}
 		break
 	}

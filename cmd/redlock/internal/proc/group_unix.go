@@ -36,7 +36,7 @@ type Group struct {
 // in a terminal.
 //
 // If we are all that the shell has started, the group is in the foreground from the start,
-// and gets Ctrl-C and Ctrl-Z. In a pipeline another may be the one who reads keys, and in
+// and gets Ctrl-C and Ctrl-Z. In a pipeline another process may read the keys, and in
 // a script Ctrl-C is for the script as well: there the foreground stays where it is until
 // the command wants something of the terminal and is stopped for it, and what is meant for
 // all in the foreground is passed on.
@@ -55,7 +55,7 @@ func Start(child *exec.Cmd, until time.Time, sign syscall.Signal, grace time.Dur
 	}
 	g.pid, g.due = child.Process.Pid, until
 	if g.tty != nil { // after the start, or the command would ignore it, too
-		signal.Ignore(syscall.SIGTTOU) // that of who takes the foreground without being there
+		signal.Ignore(syscall.SIGTTOU) // which a process gets that takes the foreground from the background
 		g.Keys = catchStops()
 	}
 	g.keeper = startKeeper(g.pid, until, sign, grace)
@@ -73,7 +73,7 @@ func (g *Group) wait(child *exec.Cmd) {
 		case err == syscall.EINTR:
 			continue
 		case err != nil:
-			status = 255 << 8 // it has ended, and nobody knows how
+			status = 255 << 8 // it has ended, in an unknown way
 		}
 		if status.Stopped() {
 			select {
@@ -93,21 +93,21 @@ func (g *Group) Signal(sig os.Signal) { signalGroup(g.pid, sig.(syscall.Signal))
 
 func (g *Group) Kill() { g.Signal(syscall.SIGKILL) }
 
-// Drain returns when nobody of the group is left, whom somebody else kills by then.
+// Drain returns when no process of the group is left. The caller has them killed by then.
 func (g *Group) Drain(killed time.Time) {
-	goneBy(g.pid, killed.Add(time.Second)) // longer only takes a zombie that nobody buries
+	goneBy(g.pid, killed.Add(time.Second)) // only a zombie that its parent does not reap lasts longer
 }
 
-// signalGroup tells all of a process group, if there is one.
+// signalGroup signals all of a process group, if there is one.
 func signalGroup(pid int, sig syscall.Signal) {
 	_ = syscall.Kill(-pid, sig)
 	if sig != syscall.SIGKILL {
-		_ = syscall.Kill(-pid, syscall.SIGCONT) // who is stopped hears nothing
+		_ = syscall.Kill(-pid, syscall.SIGCONT) // a stopped process gets no other signal
 	}
 }
 
-// goneBy waits until nobody of a process group is left, and reports false if somebody is
-// when the time is up.
+// goneBy waits until no process of a group is left, and reports false if one is when the
+// time is up.
 func goneBy(pid int, limit time.Time) bool {
 	for time.Now().Before(limit) {
 		if syscall.Kill(-pid, 0) != nil {

@@ -16,10 +16,10 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// A keeper is a process of ours that ends the command if we cannot: because somebody
-// has killed us, which it learns from the pipe that it reads from, or because we were
-// stopped, and have not told it in time that the lock was renewed. It is in a session of
-// its own, where nobody means it who means us.
+// A keeper is a second process that ends the command if redlock cannot: because redlock was
+// killed, which closes the pipe that the keeper reads from, or because redlock was stopped,
+// and has not told it in time that the lock was renewed. It is in a session of its own, so
+// that no signal for redlock's group or terminal reaches it.
 type keeper struct {
 	process *exec.Cmd
 	pipe    io.WriteCloser

@@ -21,7 +21,17 @@ const (
 // An Interrupted is the cause with which a signal ends the waiting.
 type Interrupted struct{ os.Signal }
 
-func (i Interrupted) Error() string { return i.String() }
+func (i Interrupted) Error() string { return Name(i.Signal) }
+
+// Name is what people call a signal: SIGTERM.
+func Name(sig os.Signal) string {
+	for name, number := range SignalNames {
+		if number == sig {
+			return "SIG" + name
+		}
+	}
+	return sig.String()
+}
 
 // Code is the exit code for it.
 func (i Interrupted) Code() int {
@@ -29,8 +39,8 @@ func (i Interrupted) Code() int {
 	return exit.Signal + int(number)
 }
 
-// UntilSignal gives a context that a signal ends, and what ends the listening: later
-// signals are somebody else's.
+// UntilSignal gives a context that a signal ends. stop ends the listening, and leaves later
+// signals to other readers of the channel.
 func UntilSignal(signals <-chan os.Signal) (ctx context.Context, stop func()) {
 	ctx, interrupt := context.WithCancelCause(context.Background())
 	done := make(chan struct{})

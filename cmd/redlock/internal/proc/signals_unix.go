@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Forwarded are the signals by which somebody tells a program something. Not
+// Forwarded are the signals that are sent on purpose. Not
 // among them are those that the kernel sends about the receiver itself (SIGCHLD,
 // SIGPIPE, SIGSEGV ...), SIGURG, which the Go runtime sends to itself, and those
 // of a terminal's job control, which go to the whole group (SIGTSTP, SIGCONT,
@@ -32,7 +32,7 @@ func CatchSignals() (signals <-chan os.Signal, restore func()) {
 		signal.Notify(ch, catch...)
 	}
 
-	// If nobody reads our stderr any more, a line to it must not kill us and leave
+	// If our stderr is a pipe without a reader, a line to it must not kill us and leave
 	// the command alone with the lock. To ignore the signal would not do: the
 	// command would inherit that.
 	pipe := make(chan os.Signal, 1)

@@ -9,7 +9,7 @@ import (
 // stopped all the same. See stopsUs.
 const passesStops = true
 
-// stopsUs has SIGTSTP do what it does by itself, until the returned function is called.
+// stopsUs lets SIGTSTP do what it does by default, until the returned function is called.
 // signal.Reset does not: what signal.Notify has put in its place stays there, and swallows
 // it. SIGSTOP would stop us as well where no shell is there to continue us.
 func stopsUs() (restore func()) {
