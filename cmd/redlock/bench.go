@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/load"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
 // A bench is one call of redlock bench.
@@ -23,16 +27,13 @@ type bench struct {
 }
 
 // bench is redlock bench.
-func (c *command) bench(args []string) (code int, err error) {
+func (c *command) bench(_ string, args []string) (code int, err error) {
 	cfg, err := parseBench(args)
-	if errors.Is(err, errHelp) {
-		return 0, c.help([]string{"bench"})
-	}
 	if err != nil {
 		return 0, err
 	}
 
-	signals, restore := catchSignals()
+	signals, restore := proc.CatchSignals()
 	defer restore()
 	urls, end, err := c.lockNodes(cfg.nodes, cfg.embedded, "measure")
 	if err != nil {
@@ -48,18 +49,18 @@ func (c *command) bench(args []string) (code int, err error) {
 	}
 	nodes := &quarantines{say: c.say, nodes: len(urls)}
 	hooks := c.hooks(nodes)
-	hooks.Unreleased = nil // they are nobody's locks, and counted
+	hooks.Unreleased = nil // nothing else uses these locks, and the report counts them
 	locker, err := redlock.Connect(urls, &redlock.Options{TTL: cfg.ttl, Hooks: hooks})
 	if err != nil {
 		return 0, notConnected(err)
 	}
 	defer locker.Close()
-	ctx, stop := untilSignal(signals)
+	ctx, stop := proc.UntilSignal(signals)
 	defer stop()
 
 	b := &bench{command: c, cfg: cfg, urls: urls, locker: locker, report: benchReport{
 		Embedded: cfg.embedded, Key: cfg.key, Quorum: len(urls)/2 + 1,
-		TTL: millis(cfg.ttl), NodeTimeout: millis(nodeTimeout(cfg.ttl)), Length: millis(cfg.length),
+		TTL: load.Millis(cfg.ttl), NodeTimeout: load.Millis(nodeTimeout(cfg.ttl)), Length: load.Millis(cfg.length),
 		Nodes: []nodeFigures{}, Callers: []callersFigures{},
 	}}
 	if err := b.awaitVotes(ctx, nodes); err != nil {
@@ -80,9 +81,9 @@ func (b *bench) awaitVotes(ctx context.Context, nodes *quarantines) error {
 		patience = min(patience, b.cfg.timeout)
 	}
 	for begin := time.Now(); ; {
-		absent := absent(b.connected(ctx, b.locker, patience))
-		if by := (interrupted{}); errors.As(context.Cause(ctx), &by) {
-			return fail(by.code(), "", "%v ended the waiting for votes; nothing was measured", by)
+		absent := explain.Absent(b.connected(ctx, b.locker, patience))
+		if by := (proc.Interrupted{}); errors.As(context.Cause(ctx), &by) {
+			return exit.Fail(by.Code(), "", "%v while waiting for votes: nothing was measured", by)
 		}
 		rest := time.Duration(0)
 		for _, e := range absent {
@@ -106,9 +107,9 @@ func (b *bench) awaitVotes(ctx context.Context, nodes *quarantines) error {
 // not wait for the last nodes. One that has kept silent to another Locker is not waited
 // for.
 func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience time.Duration) *redlock.Status {
-	for begin := time.Now(); ; time.Sleep(breather) {
+	for begin := time.Now(); ; time.Sleep(load.Breather) {
 		status := asked(ctx, locker)
-		if time.Since(begin) >= patience || ctx.Err() != nil || !slices.ContainsFunc(absent(status), func(e *redlock.NodeError) bool {
+		if time.Since(begin) >= patience || ctx.Err() != nil || !slices.ContainsFunc(explain.Absent(status), func(e *redlock.NodeError) bool {
 			return e.Outcome == redlock.Timeout && !slices.ContainsFunc(b.silent, func(s *redlock.NodeError) bool { return s.Node == e.Node })
 		}) {
 			return status
@@ -128,14 +129,14 @@ func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
 	if n-len(absent) >= b.report.Quorum {
 		return nil
 	}
-	within, hint := "", remedy(absent, b.report.Quorum)
+	within, hint := "", explain.Remedy(absent, b.report.Quorum)
 	if b.cfg.timeout > 0 {
 		within = fmt.Sprintf(" within --timeout %v", b.cfg.timeout)
 	}
 	if n-never >= b.report.Quorum {
-		hint = fmt.Sprintf("leave --timeout out, or give more than %v", tenths(rest))
+		hint = fmt.Sprintf("leave --timeout out, or give more than %v", phrase.Tenths(rest))
 	}
-	return fail(exitNoQuorum, hint, "no quorum to measure%s: %s", within, without("vote", absent, n))
+	return exit.Fail(exit.NoQuorum, hint, "no quorum to measure%s: %s", within, explain.Without("cannot vote", absent, n))
 }
 
 // measure does one measurement after the other, and shows each as it comes.
@@ -168,109 +169,14 @@ func (b *bench) show(text string) error {
 		return nil
 	}
 	if _, err := fmt.Fprintln(b.stdout, text); err != nil {
-		return fail(exitCannotWrite, "", "stdout: %v", err)
+		return exit.Fail(exit.CannotWrite, "", "stdout: %v", err)
 	}
 	return nil
-}
-
-// warmed runs a load for a tenth of its time, so that connections are made, scripts are
-// loaded and names are known, and then for all of it. The last figures are those that
-// count.
-func (b *bench) warmed(ctx context.Context, load func(context.Context)) {
-	for _, d := range []time.Duration{b.cfg.length / 10, b.cfg.length} {
-		part, cancel := context.WithTimeout(ctx, d)
-		load(part)
-		cancel()
-	}
-}
-
-// visit measures the way to each node.
-func (b *bench) visit(ctx context.Context) error {
-	locker, err := redlock.Connect(b.urls, &redlock.Options{TTL: b.cfg.ttl, Hooks: &redlock.Hooks{Node: heard}})
-	if err != nil {
-		return notConnected(err)
-	}
-	defer locker.Close()
-	status := b.connected(ctx, locker, checkup)
-	var s *survey
-	b.warmed(ctx, func(ctx context.Context) {
-		s = &survey{locker: locker, timeout: nodeTimeout(b.cfg.ttl)}
-		for _, n := range status.Nodes {
-			s.nodes = append(s.nodes, &visited{name: n.Node, failed: make(tally)})
-		}
-		s.run(ctx, ownNames(b.cfg.key, 1)[0])
-	})
-	for _, v := range s.nodes {
-		figures := nodeFigures{Node: v.name, spread: v.trips.spread(), Failed: v.failed}
-		if v.trips.count > 0 {
-			figures.InMajority = math.Round(1000*float64(v.counts)/float64(v.trips.count)) / 1000
-		}
-		if v.steps() > 0 {
-			b.report.Nodes = append(b.report.Nodes, figures)
-		}
-	}
-	return nil
-}
-
-// crowd measures what a lock costs while so many callers lock.
-func (b *bench) crowd(ctx context.Context, callers int) {
-	var c *crowd
-	b.warmed(ctx, func(ctx context.Context) {
-		c = &crowd{locker: b.locker, names: ownNames(b.cfg.key, callers)}
-		c.run(ctx)
-	})
-	figures := callersFigures{Callers: callers, PerSecond: rate(c.cycles.count, c.took), spread: c.cycles.spread(), troubles: b.troubles(&c.faults)}
-	if figures.Count > 0 || c.last != nil {
-		b.report.Callers = append(b.report.Callers, figures)
-	}
-	if figures.Count == 0 && c.last != nil {
-		b.faults = append(b.faults, c.last)
-	}
-}
-
-// queue measures how a lock changes hands.
-func (b *bench) queue(ctx context.Context) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	first := new(line)
-	defer func() { first.close() }()
-	n := waiters
-	if b.report.Embedded {
-		n = easyWaiters
-	}
-	if err := first.open(n, b.urls, redlock.Options{TTL: b.cfg.ttl}); err != nil {
-		return notConnected(err)
-	}
-	first.settle(ctx, ownNames(b.cfg.key, n))
-	var l *line
-	b.warmed(ctx, func(ctx context.Context) {
-		l = &line{lockers: first.lockers, name: b.cfg.key + ":one-for-all"}
-		l.run(ctx)
-	})
-	if l.waits.count > 0 || ctx.Err() == nil {
-		b.report.HandOver = &handOverFigures{Waiters: n, PerSecond: rate(l.waits.count, l.took), HandOver: l.handOvers.spread(), Wait: l.waits.spread(), troubles: b.troubles(&l.faults)}
-	}
-	if l.waits.count == 0 && l.last != nil {
-		b.faults = append(b.faults, l.last)
-	}
-	return nil
-}
-
-// troubles are faults as they are shown.
-func (b *bench) troubles(f *faults) troubles {
-	t := troubles{Failed: f.failed}
-	if why := (*redlock.QuorumError)(nil); errors.As(f.last, &why) {
-		t.Last = reason(why)
-	} else if f.last != nil {
-		t.Last = plain(f.last)
-	}
-	return t
 }
 
 // conclude says what it means, and gives the exit code.
 func (b *bench) conclude(ctx context.Context) (code int, err error) {
-	var by interrupted
+	var by proc.Interrupted
 	stopped := errors.As(context.Cause(ctx), &by)
 	b.report.Interrupted, b.report.Advice = stopped, b.report.advice()
 	switch {
@@ -287,11 +193,11 @@ func (b *bench) conclude(ctx context.Context) (code int, err error) {
 		if !b.cfg.json {
 			fmt.Fprintf(b.stdout, "\nended early by %v\n", by)
 		}
-		return by.code(), nil
+		return by.Code(), nil
 	case len(b.faults) == 0:
 		return 0, nil
 	case errors.As(b.faults[0], &why):
-		return 0, fail(exitNoQuorum, remedy(why.Nodes(), why.Need), "a measurement had no lock at all: %s", reason(why))
+		return 0, exit.Fail(exit.NoQuorum, explain.Remedy(why.Nodes(), why.Need), "a measurement had no lock at all: %s", explain.Reason(why))
 	}
-	return 0, fail(exitNoQuorum, "", "a measurement had no lock at all: %s", plain(b.faults[0]))
+	return 0, exit.Fail(exit.NoQuorum, "", "a measurement had no lock at all: %s", phrase.Plain(b.faults[0]))
 }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/load"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
 // advice says what the figures mean for the settings. It goes by the rules of doctor and
@@ -17,7 +20,7 @@ func (r *benchReport) advice() (all []string) {
 	all = []string{} // in JSON, no advice is a list, too
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if failed := r.failed(); failed > 0 {
-		say("%s above came to nothing: what follows is of those that did not.", counted(failed, "attempt"))
+		say("%s above came to nothing: what follows is of those that did not.", phrase.Counted(failed, "attempt"))
 	}
 	well, unwell := r.sorted()
 	if len(unwell) > 0 {
@@ -28,7 +31,7 @@ func (r *benchReport) advice() (all []string) {
 		r.adviseTTL(well[len(well)-1], say)
 	}
 	if h := r.HandOver; h != nil && h.HandOver.Count > 0 {
-		say("One name serves at most %s holders a second, who hold it for no time at all. What each holds it for comes on top of %v: where that is too few, have more names.", perSecond(h.PerSecond), h.HandOver.P50)
+		say("One name serves at most %s holders a second, each of which holds it for no time at all. Add the time for which yours hold it to the %v of a hand-over; if that is too slow, use more names.", phrase.PerSecond(h.PerSecond), h.HandOver.P50)
 	}
 	return all
 }
@@ -36,10 +39,10 @@ func (r *benchReport) advice() (all []string) {
 // failed is how many attempts at a lock or a release came to nothing.
 func (r *benchReport) failed() (sum int) {
 	for _, c := range r.Callers {
-		sum += c.Failed.total()
+		sum += c.Failed.Total()
 	}
 	if r.HandOver != nil {
-		sum += r.HandOver.Failed.total()
+		sum += r.HandOver.Failed.Total()
 	}
 	return sum
 }
@@ -48,7 +51,7 @@ func (r *benchReport) failed() (sum int) {
 // their p99 is one of all steps, by that; and the names of the others.
 func (r *benchReport) sorted() (well []nodeFigures, unwell []string) {
 	for _, n := range r.Nodes {
-		if failed := n.Failed.total(); n.Count > 0 && 100*failed < int(n.Count)+failed {
+		if failed := n.Failed.Total(); n.Count > 0 && 100*failed < int(n.Count)+failed {
 			well = append(well, n)
 		} else {
 			unwell = append(unwell, n.Node)
@@ -78,7 +81,7 @@ func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) 
 	if several*last.P99 > r.NodeTimeout {
 		say("NodeTimeout %v is too short for %s: it should be %d times %v.", time.Duration(r.NodeTimeout), last.Node, several, last.P99)
 	} else {
-		say("NodeTimeout %v leaves room: it is %s times the %v of %s.", time.Duration(r.NodeTimeout), digits(int(r.NodeTimeout/max(last.P99, 1))), last.P99, last.Node)
+		say("NodeTimeout %v leaves room: it is %s times the %v of %s.", time.Duration(r.NodeTimeout), phrase.Digits(int(r.NodeTimeout/max(last.P99, 1))), last.P99, last.Node)
 	}
 }
 
@@ -87,7 +90,7 @@ func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) 
 // renewed when a third of its TTL is over, so the rest has to be longer than a renewal
 // at the worst moment that was seen: a cycle and a hand-over are two steps, and it is one.
 func (r *benchReport) adviseTTL(farthest nodeFigures, say func(string, ...any)) {
-	longest := millis(0)
+	longest := load.Millis(0)
 	for _, c := range r.Callers {
 		longest = max(longest, c.Longest)
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
 // benchConfig is what the command line of redlock bench says.
@@ -28,8 +30,8 @@ const (
 	// counter on every node for 25 hours.
 	mostCallers = 10_000
 
-	// defaultCallers are the steps of the comparison in bench/: one that waits for
-	// nobody, some, and as many as keep a small machine busy.
+	// defaultCallers are the steps of the comparison in bench/: one without contention,
+	// some, and as many as keep a small machine busy.
 	defaultCallers = "1,16,128"
 
 	// easyCallers are for nodes inside this process, which interpret each script anew.
@@ -46,16 +48,16 @@ func parseBench(args []string) (*benchConfig, error) {
 	}
 	values["--for"] = func(value string) (err error) {
 		if cfg.length, err = duration("--for", value); err == nil && cfg.length < leastLength {
-			return fail(exitUsage, "the default is 2s", "--for %s is too short: the least is %v", value, leastLength)
+			return exit.Fail(exit.Usage, "the default is 2s", "--for %s is too short: the least is %v", value, leastLength)
 		}
 		return err
 	}
 	values["--key"] = func(value string) error {
 		switch {
 		case value == "":
-			return fail(exitUsage, "leave it out to have names that nobody else has", "--key is empty")
+			return exit.Fail(exit.Usage, "leave it out for names that no other client uses", "--key is empty")
 		case cfg.key != "":
-			return fail(exitUsage, "it is what the names of all locks begin with", "--key is given twice")
+			return exit.Fail(exit.Usage, "it is what the names of all locks begin with", "--key is given twice")
 		}
 		cfg.key = value
 		return nil
@@ -65,7 +67,7 @@ func parseBench(args []string) (*benchConfig, error) {
 	case err != nil:
 		return nil, err
 	case len(rest) > 0:
-		return nil, fail(exitUsage, "see redlock help bench", "bench takes flags only, and was given %q", rest[0])
+		return nil, exit.Fail(exit.Usage, "see redlock help bench", "bench takes flags only, and was given %q", rest[0])
 	}
 	if cfg.key == "" { // another one each time, so that two at once do not meet
 		cfg.key = fmt.Sprintf("redlock:bench:%08x", rand.Uint32())
@@ -80,9 +82,9 @@ func parseCallers(value string) (all []int, err error) {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		switch {
 		case err != nil || n < 1 || n > mostCallers:
-			return nil, fail(exitUsage, hint, "--callers %s: %q is not a number from 1 to %d", value, word, mostCallers)
+			return nil, exit.Fail(exit.Usage, hint, "--callers %s: %q is not a number from 1 to %d", value, word, mostCallers)
 		case slices.Contains(all, n):
-			return nil, fail(exitUsage, hint, "--callers %s: %d is there twice", value, n)
+			return nil, exit.Fail(exit.Usage, hint, "--callers %s: %d is there twice", value, n)
 		}
 		all = append(all, n)
 	}

@@ -5,6 +5,9 @@ import (
 	"math"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/load"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
 // A benchReport is what redlock bench has found. Durations are in milliseconds.
@@ -13,9 +16,9 @@ type benchReport struct {
 	Interrupted bool             `json:"interrupted,omitempty"`
 	Key         string           `json:"key"`
 	Quorum      int              `json:"quorum"`
-	TTL         millis           `json:"ttl_ms"`
-	NodeTimeout millis           `json:"node_timeout_ms"`
-	Length      millis           `json:"for_ms"`
+	TTL         load.Millis      `json:"ttl_ms"`
+	NodeTimeout load.Millis      `json:"node_timeout_ms"`
+	Length      load.Millis      `json:"for_ms"`
 	Nodes       []nodeFigures    `json:"nodes"`
 	Callers     []callersFigures `json:"callers"`
 	HandOver    *handOverFigures `json:"hand_over,omitempty"`
@@ -25,31 +28,31 @@ type benchReport struct {
 // nodeFigures are the answers of a node to one step at a time.
 type nodeFigures struct {
 	Node string `json:"node"`
-	spread
-	InMajority float64 `json:"in_majority"` // the share that came before the majority was full
-	Failed     tally   `json:"failed,omitempty"`
+	load.Spread
+	InMajority float64    `json:"in_majority"` // the share that came before the majority was full
+	Failed     load.Tally `json:"failed,omitempty"`
 }
 
 // callersFigures are cycles of lock and unlock.
 type callersFigures struct {
 	Callers   int     `json:"callers"`
 	PerSecond float64 `json:"per_second"`
-	spread
+	load.Spread
 	troubles
 }
 
 // handOverFigures are those of one lock that many wait for.
 type handOverFigures struct {
-	Waiters   int     `json:"waiters"`
-	PerSecond float64 `json:"per_second"`
-	HandOver  spread  `json:"hand_over"`
-	Wait      spread  `json:"wait"`
+	Waiters   int         `json:"waiters"`
+	PerSecond float64     `json:"per_second"`
+	HandOver  load.Spread `json:"hand_over"`
+	Wait      load.Spread `json:"wait"`
 	troubles
 }
 
 type troubles struct {
-	Failed tally  `json:"failed,omitempty"`
-	Last   string `json:"last_failure,omitempty"`
+	Failed load.Tally `json:"failed,omitempty"`
+	Last   string     `json:"last_failure,omitempty"`
 }
 
 // rate is how many there were in a second.
@@ -64,8 +67,8 @@ func rate(n uint64, in time.Duration) float64 {
 func (b *bench) heading() string {
 	each := b.cfg.length + b.cfg.length/10
 	return fmt.Sprintf("%s, and a quorum is %d; TTL %v, so NodeTimeout is %v\nthe names of all locks begin with %s\n%d measurements of %v, with a warm-up each: about %v\n",
-		count(len(b.urls), "node"), b.report.Quorum, b.cfg.ttl, nodeTimeout(b.cfg.ttl), b.cfg.key,
-		len(b.cfg.callers)+2, b.cfg.length, tenths(each*time.Duration(len(b.cfg.callers)+2)))
+		phrase.Count(len(b.urls), "node"), b.report.Quorum, b.cfg.ttl, nodeTimeout(b.cfg.ttl), b.cfg.key,
+		len(b.cfg.callers)+2, b.cfg.length, phrase.Tenths(each*time.Duration(len(b.cfg.callers)+2)))
 }
 
 func (r *benchReport) nodesTable() string {
@@ -78,9 +81,9 @@ func (r *benchReport) nodesTable() string {
 		if n.Count > 0 {
 			share = fmt.Sprintf("%.0f %%", 100*n.InMajority)
 		}
-		rows = append(rows, append(append([]string{n.Node}, n.cells()...), share, n.Failed.String()))
+		rows = append(rows, append(append([]string{n.Node}, n.Cells()...), share, n.Failed.String()))
 	}
-	return "from asking a node until it has answered, one lock at a time\n\n" + table(rows, 1, 2, 3, 4)
+	return "from asking a node until it has answered, one lock at a time\n\n" + phrase.Table(rows, 1, 2, 3, 4)
 }
 
 func (r *benchReport) callersTable() string {
@@ -90,12 +93,12 @@ func (r *benchReport) callersTable() string {
 	rows := [][]string{{"callers", "a second", "p50", "p99", "longest", "failed"}}
 	failures := ""
 	for _, c := range r.Callers {
-		rows = append(rows, append(append([]string{digits(c.Callers), perSecond(c.PerSecond)}, c.cells()...), c.Failed.String()))
+		rows = append(rows, append(append([]string{phrase.Digits(c.Callers), phrase.PerSecond(c.PerSecond)}, c.Cells()...), c.Failed.String()))
 		if c.Last != "" {
-			failures += fmt.Sprintf("the last that failed of %s: %s\n", count(c.Callers, "caller"), c.Last)
+			failures += fmt.Sprintf("the last that failed of %s: %s\n", phrase.Count(c.Callers, "caller"), c.Last)
 		}
 	}
-	return "lock and unlock, each caller a lock of his own\n\n" + table(rows, 0, 1, 2, 3, 4) + failures
+	return "lock and unlock, each caller with a lock of its own\n\n" + phrase.Table(rows, 0, 1, 2, 3, 4) + failures
 }
 
 func (r *benchReport) handOverTable() string {
@@ -103,20 +106,20 @@ func (r *benchReport) handOverTable() string {
 	if h == nil {
 		return ""
 	}
-	row := func(what, often string, s spread) []string {
+	row := func(what, often string, s load.Spread) []string {
 		mean := "-"
 		if s.Count > 0 {
 			mean = s.Mean.String()
 		}
-		return append(append([]string{what, often}, s.cells()...), mean)
+		return append(append([]string{what, often}, s.Cells()...), mean)
 	}
-	text := fmt.Sprintf("one lock that %d clients wait for again and again\n\n", h.Waiters) + table([][]string{
+	text := fmt.Sprintf("one lock that %d clients wait for again and again\n\n", h.Waiters) + phrase.Table([][]string{
 		{"", "a second", "p50", "p99", "longest", "mean"},
-		row("from a release to the next who has it", perSecond(h.PerSecond), h.HandOver),
-		row("from asking for it to having it", "", h.Wait),
+		row("from a release to the next holder", phrase.PerSecond(h.PerSecond), h.HandOver),
+		row("from the request to the lock", "", h.Wait),
 	}, 1, 2, 3, 4, 5)
 	if h.Wait.Mean > 0 {
-		text += fmt.Sprintf("the longest wait is %.1f times the mean\n", h.Wait.Longest.float()/h.Wait.Mean.float())
+		text += fmt.Sprintf("the longest wait is %.1f times the mean\n", h.Wait.Longest.Float()/h.Wait.Mean.Float())
 	}
 	if len(h.Failed) > 0 {
 		text += fmt.Sprintf("failed: %v, the last: %s\n", h.Failed, h.Last)

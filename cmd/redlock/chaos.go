@@ -15,12 +15,15 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// usualArenas are for whoever says nothing: they need nothing installed.
+// usualArenas are the default: they need nothing installed.
 var usualArenas = []*chaos.Arena{chaos.Model, chaos.Miniredis}
 
-// A budget is as much as somebody will wait for who has not said how much to run.
+// A budget is how much runs by default.
 // The schedules that fit in are the same ones every time, only sometimes fewer.
 type budget struct {
 	schedules int
@@ -65,11 +68,9 @@ type part struct {
 }
 
 // chaos is redlock chaos.
-func (c *command) chaos(args []string) (int, error) {
+func (c *command) chaos(_ string, args []string) (int, error) {
 	cfg, err := parseChaos(args)
 	switch {
-	case errors.Is(err, errHelp):
-		return 0, c.help([]string{"chaos"})
 	case err != nil:
 		return 0, err
 	case cfg.list:
@@ -101,7 +102,7 @@ func (h *hunt) plan() error {
 	for _, arena := range cfg.arenas {
 		if err := arena.Ready(); err != nil {
 			if !cfg.all {
-				return fail(exitNoQuorum, "install it, or take --arena model, which needs nothing", "--arena %s: %v", arena.Name, err)
+				return exit.Fail(exit.NoQuorum, "install it, or take --arena model, which needs nothing", "--arena %s: %v", arena.Name, err)
 			}
 			h.skipped = append(h.skipped, fmt.Sprintf("%s: skipped: %v", arena.Name, err))
 			continue
@@ -122,7 +123,7 @@ func (h *hunt) plan() error {
 		}
 	}
 	if len(h.parts) == 0 {
-		return fail(exitUsage, "see redlock chaos --list", "there is nothing to run: %s", strings.Join(h.skipped, "; "))
+		return exit.Fail(exit.Usage, "see redlock chaos --list", "there is nothing to run: %s", strings.Join(h.skipped, "; "))
 	}
 	return nil
 }
@@ -151,18 +152,18 @@ func (h *hunt) choose(p *part) {
 func (h *hunt) open() (err error) {
 	if name := h.cfg.save; name != "" {
 		if err := os.MkdirAll(name, 0o777); err != nil { // first: a report may have its place there
-			return fail(exitCannotWrite, "", "--save: %v", err)
+			return exit.Fail(exit.CannotWrite, "", "--save: %v", err)
 		}
 	}
 	if name := h.cfg.report; name != "" {
 		if h.page, err = os.Create(name); err != nil {
-			return fail(exitCannotWrite, "", "--report: %v", err)
+			return exit.Fail(exit.CannotWrite, "", "--report: %v", err)
 		}
 	}
 	if name := h.cfg.history; name != "" {
 		f, err := os.Create(name)
 		if err != nil {
-			return fail(exitCannotWrite, "", "--history: %v", err)
+			return exit.Fail(exit.CannotWrite, "", "--history: %v", err)
 		}
 		f.Close()
 	}
@@ -174,19 +175,19 @@ func (h *hunt) announcement() string {
 	var parts []string
 	share := h.cfg.limit / time.Duration(len(h.parts))
 	for _, p := range h.parts {
-		what := count(len(p.Scenarios), "scenario")
+		what := phrase.Count(len(p.Scenarios), "scenario")
 		if len(p.Scenarios) == 1 {
 			what = p.Scenarios[0].Name
 		}
 		switch {
 		case p.limit > 0:
-			what = fmt.Sprintf("up to %s schedules of %s in %v", digits(p.Schedules), what, p.limit)
+			what = fmt.Sprintf("up to %s schedules of %s in %v", phrase.Digits(p.Schedules), what, p.limit)
 		case p.Schedules > 0 && share > 0:
-			what = fmt.Sprintf("up to %s schedules of %s in about %v", digits(p.Schedules), what, share)
+			what = fmt.Sprintf("up to %s schedules of %s in about %v", phrase.Digits(p.Schedules), what, share)
 		case share > 0:
 			what = fmt.Sprintf("schedules of %s for about %v", what, share)
 		default:
-			what = fmt.Sprintf("%s of %s", counted(p.Schedules, "schedule"), what)
+			what = fmt.Sprintf("%s of %s", phrase.Counted(p.Schedules, "schedule"), what)
 		}
 		parts = append(parts, fmt.Sprintf("%s: %s", p.Arena.Name, what))
 	}
@@ -212,7 +213,7 @@ func (h *hunt) run() {
 		select {
 		case sig := <-signals:
 			signal.Stop(signals)
-			h.watch.news("%v: ends with the schedules that are under way; once more ends it at once", sig)
+			h.watch.news("%v: ends with the schedules that are under way; once more ends it at once", proc.Name(sig))
 			ended <- sig
 			stop()
 		case <-ctx.Done():

@@ -9,6 +9,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
 // chaosConfig is what the command line of redlock chaos says.
@@ -44,25 +46,25 @@ func parseChaos(args []string) (*chaosConfig, error) {
 		case name == "-h" || name == "--help":
 			return nil, errHelp
 		case isSwitch && inline:
-			return nil, fail(exitUsage, "", "%s takes no value", name)
+			return nil, exit.Fail(exit.Usage, "", "%s takes no value", name)
 		case isSwitch:
 			*on = true
 			given[name] = true
 			continue
 		case !takesValue && !strings.HasPrefix(name, "-"):
-			return nil, fail(exitUsage, "a name of several words goes in quotes: --scenario \"crashing nodes\", or has hyphens: crashing-nodes",
+			return nil, exit.Fail(exit.Usage, "a name of several words goes in quotes: --scenario \"crashing nodes\", or has hyphens: crashing-nodes",
 				"chaos: %q is not a flag", name)
 		case !takesValue:
-			return nil, fail(exitUsage, chaosFlags, "chaos: unknown flag %s", name)
+			return nil, exit.Fail(exit.Usage, chaosFlags, "chaos: unknown flag %s", name)
 		case given[name] && name != "--arena" && name != "--scenario":
-			return nil, fail(exitUsage, "", "%s is given twice", name)
+			return nil, exit.Fail(exit.Usage, "", "%s is given twice", name)
 		case !inline && (len(args) == 0 || strings.HasPrefix(args[0], "--")):
-			return nil, fail(exitUsage, "if the value begins with dashes, write "+name+"=VALUE", "%s has no value", name)
+			return nil, exit.Fail(exit.Usage, "if the value begins with dashes, write "+name+"=VALUE", "%s has no value", name)
 		case !inline:
 			value, args = args[0], args[1:]
 		}
 		if value == "" {
-			return nil, fail(exitUsage, "", "%s is empty", name)
+			return nil, exit.Fail(exit.Usage, "", "%s is empty", name)
 		}
 		if err := set(value); err != nil {
 			return nil, err
@@ -77,16 +79,16 @@ func (cfg *chaosConfig) flags(given map[string]bool) map[string]func(string) err
 	text := func(to *string) func(string) error {
 		return func(value string) error { *to = value; return nil }
 	}
-	count := func(flag string, to *int, most int, hint string) func(string) error {
+	number := func(flag string, to *int, most int, hint string) func(string) error {
 		return func(value string) (err error) {
 			*to, err = strconv.Atoi(value)
 			switch {
 			case err != nil && !errors.Is(err, strconv.ErrRange):
-				return fail(exitUsage, hint, "%s %q is not a whole number", flag, value)
+				return exit.Fail(exit.Usage, hint, "%s %q is not a whole number", flag, value)
 			case *to < 1:
-				return fail(exitUsage, hint, "%s %s is too few: the least is 1", flag, value)
+				return exit.Fail(exit.Usage, hint, "%s %s is too few: the least is 1", flag, value)
 			case *to > most:
-				return fail(exitUsage, hint, "%s %s is too many: the most is %s", flag, value, digits(most))
+				return exit.Fail(exit.Usage, hint, "%s %s is too many: the most is %s", flag, value, phrase.Digits(most))
 			}
 			return nil
 		}
@@ -102,17 +104,17 @@ func (cfg *chaosConfig) flags(given map[string]bool) map[string]func(string) err
 			cfg.names = append(cfg.names, strings.Split(value, ",")...)
 			return nil
 		},
-		"--schedules": count("--schedules", &cfg.schedules, 1_000_000_000, "leave it out to have as many as there is time for"),
-		"--nodes":     count("--nodes", &cfg.nodes, chaos.MostNodes, "leave it out to have what each scenario has"),
+		"--schedules": number("--schedules", &cfg.schedules, 1_000_000_000, "leave it out to have as many as there is time for"),
+		"--nodes":     number("--nodes", &cfg.nodes, chaos.MostNodes, "leave it out to have what each scenario has"),
 		"--seed": func(value string) (err error) {
 			if cfg.seed, err = strconv.ParseUint(value, 10, 64); err != nil {
-				return fail(exitUsage, "leave it out to have a fresh one", "--seed %q is not a whole number from 0 to 18446744073709551615", value)
+				return exit.Fail(exit.Usage, "leave it out to have a fresh one", "--seed %q is not a whole number from 0 to 18446744073709551615", value)
 			}
 			return nil
 		},
 		"--for": func(value string) (err error) {
 			if cfg.limit, err = duration("--for", value); err == nil && cfg.limit <= 0 {
-				return fail(exitUsage, "write 10m or 8h, say", "--for %s is no time at all", value)
+				return exit.Fail(exit.Usage, "write 10m or 8h, say", "--for %s is no time at all", value)
 			}
 			return err
 		},
@@ -122,9 +124,9 @@ func (cfg *chaosConfig) flags(given map[string]bool) map[string]func(string) err
 			case err != nil:
 				return err
 			case cfg.ttl < chaos.LeastTTL:
-				return fail(exitUsage, "leave it out to have what each scenario has", "--ttl %s is too short: the least is %v", value, chaos.LeastTTL)
+				return exit.Fail(exit.Usage, "leave it out to have what each scenario has", "--ttl %s is too short: the least is %v", value, chaos.LeastTTL)
 			case cfg.ttl%time.Millisecond != 0:
-				return fail(exitUsage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
+				return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
 			}
 			return nil
 		},
@@ -148,7 +150,7 @@ func (cfg *chaosConfig) addArenas(value string) error {
 			for _, a := range chaos.Arenas {
 				names = append(names, a.Name)
 			}
-			return fail(exitUsage, "the arenas are "+strings.Join(names, ", ")+" and all", "--arena: there is no arena %q", name)
+			return exit.Fail(exit.Usage, "the arenas are "+strings.Join(names, ", ")+" and all", "--arena: there is no arena %q", name)
 		}
 		if !slices.Contains(cfg.arenas, chaos.Arenas[i]) {
 			cfg.arenas = append(cfg.arenas, chaos.Arenas[i])
@@ -160,27 +162,27 @@ func (cfg *chaosConfig) addArenas(value string) error {
 // check checks the flags as a set, and finds the scenarios.
 func (cfg *chaosConfig) check(given map[string]bool) (err error) {
 	if delete(given, "--json"); cfg.list && len(given) > 1 {
-		return fail(exitUsage, "", "--list goes with --json and with nothing else")
+		return exit.Fail(exit.Usage, "", "--list goes with --json and with nothing else")
 	}
 	if cfg.scenarios, err = chaos.FindScenarios(cfg.names); err != nil {
 		var unknown *chaos.UnknownScenario
 		if errors.As(err, &unknown) {
-			return fail(exitUsage, "there are: "+strings.Join(unknown.Closest(), ", ")+"; see redlock chaos --list",
+			return exit.Fail(exit.Usage, "there are: "+strings.Join(unknown.Closest(), ", ")+"; see redlock chaos --list",
 				"--scenario: there is no scenario %q", unknown.Name)
 		}
-		return fail(exitUsage, "", "--scenario: %v", err)
+		return exit.Fail(exit.Usage, "", "--scenario: %v", err)
 	}
 	if err := chaos.CheckOptions(cfg.options(), cfg.nodes, cfg.scenarios); err != nil {
-		return fail(exitUsage, "", "the locks cannot be had: %v", err)
+		return exit.Fail(exit.Usage, "", "the locks cannot be had: %v", err)
 	}
 	if cfg.history != "" && !cfg.replays() {
-		return fail(exitUsage, "give one --arena and one --scenario, --seed, and --schedules 1; --save DIR keeps those that violate something",
+		return exit.Fail(exit.Usage, "give one --arena and one --scenario, --seed, and --schedules 1; --save DIR keeps those that violate something",
 			"--history is of one schedule")
 	}
 	return nil
 }
 
-// replays reports whether it is about one schedule, which somebody wants to see.
+// replays reports whether the flags name one schedule, to be shown in full.
 func (cfg *chaosConfig) replays() bool {
 	return cfg.schedules == 1 && len(cfg.arenas) == 1 && len(cfg.names) == 1
 }

@@ -37,8 +37,8 @@ func TestChaosAtATerminal(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 130 {
 		t.Errorf("exit code %d", code)
 	}
-	matches(t, stdout.String(), `; ended early by interrupt\n\z`)
-	if !within(patience, func() bool { return strings.Contains(screen.String(), "\r\x1b[Kredlock: interrupt: ends with ") }) {
+	matches(t, stdout.String(), `; ended early by SIGINT\n\z`)
+	if !within(patience, func() bool { return strings.Contains(screen.String(), "\r\x1b[Kredlock: SIGINT: ends with ") }) {
 		t.Errorf("the line has not made way: %q", screen.String())
 	}
 	if text := screen.String(); !strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\r\x1b[K") {

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
-// How often somebody is told how far it has come: at a terminal a line is redrawn,
+// How often progress is reported: at a terminal a line is redrawn,
 // elsewhere a line is added.
 var (
 	redrawEvery = 200 * time.Millisecond
@@ -37,7 +39,7 @@ func newProgress(c *command, quiet bool) *progress {
 	p := &progress{command: c, quiet: quiet, done: make(chan struct{})}
 	every := lineEvery
 	if f, ok := c.stderr.(*os.File); ok {
-		if kind, _ := lookup(c.env, "TERM"); kind != "dumb" && terminalWidth(f) > 0 {
+		if kind, _ := lookup(c.env, "TERM"); kind != "dumb" && term.Width(f) > 0 {
 			p.terminal, every = f, redrawEvery
 		}
 	}
@@ -90,7 +92,7 @@ func (p *progress) say(format string, args ...any) {
 	p.command.say(format, args...)
 }
 
-// news is for those who watch.
+// news is say, unless the caller asked for JSON alone.
 func (p *progress) news(format string, args ...any) {
 	if !p.quiet {
 		p.say(format, args...)
@@ -131,25 +133,25 @@ func (p *progress) tell() {
 			left = rest
 		}
 	}
-	words := []string{perSecond(rate) + "/s", counted(now.Violations, "violation")}
+	words := []string{phrase.PerSecond(rate) + "/s", phrase.Counted(now.Violations, "violation")}
 	if left >= 0 {
 		words = append(words, left.Round(time.Second).String()+" left")
 	}
 	name := p.part.Arena.Name
 	if p.terminal == nil {
-		of := counted(now.Done, "schedule")
+		of := phrase.Counted(now.Done, "schedule")
 		if total > 0 {
-			of = digits(now.Done) + " of " + counted(total, "schedule")
+			of = phrase.Digits(now.Done) + " of " + phrase.Counted(total, "schedule")
 		}
 		p.command.say("%s: %s, %s", name, of, strings.Join(words, ", "))
 		return
 	}
-	of := digits(now.Done)
+	of := phrase.Digits(now.Done)
 	if total > 0 {
-		of += "/" + digits(total)
+		of += "/" + phrase.Digits(total)
 	}
 	line := fmt.Sprintf("%s [%s] %s  %s", name, bar(share), of, strings.Join(words, "  "))
-	line = line[:min(len(line), max(terminalWidth(p.terminal)-1, 0))] // one that wraps could not be redrawn
+	line = line[:min(len(line), max(term.Width(p.terminal)-1, 0))] // one that wraps could not be redrawn
 	io.WriteString(p.terminal, "\r"+line+"\x1b[K")
 	p.drawn = true
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// The flags are those of the help texts, which are asked when somebody wants to know.
+// The scripts read the flags from the help texts, at the time of completion.
 const completionBash = `_redlock() {
 	local cur=${COMP_WORDS[COMP_CWORD]} of=${COMP_WORDS[1]} i
 	COMPREPLY=()
@@ -38,18 +40,16 @@ for of in run elect lock status watch wait doctor prepare bench chaos
 end
 `
 
-// completion is redlock completion.
-func (c *command) completion(args []string) error {
+// completion is redlock completion, of these verbs.
+func (c *command) completion(verbs, args []string) error {
 	texts := map[string]string{"bash": completionBash, "zsh": completionZsh, "fish": completionFish}
 	text := ""
 	if len(args) == 1 {
 		text = texts[args[0]]
 	}
 	if text == "" {
-		return fail(exitUsage, "for bash: . <(redlock completion bash), in ~/.bashrc", "completion is for bash, zsh or fish, and was asked for %q", strings.Join(args, " "))
+		return exit.Fail(exit.Usage, "for bash: . <(redlock completion bash), in ~/.bashrc", "completion is for bash, zsh or fish, and was asked for %q", strings.Join(args, " "))
 	}
-	fmt.Fprint(c.stdout, strings.ReplaceAll(text, "@", commands))
+	fmt.Fprint(c.stdout, strings.ReplaceAll(text, "@", strings.Join(verbs, " ")))
 	return nil
 }
-
-const commands = "run elect lock extend unlock status watch wait doctor prepare bench demo chaos completion version help"

@@ -10,6 +10,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/embedded"
 )
 
@@ -35,7 +37,7 @@ func (c *command) demo() (int, error) {
 	s := &story{start: time.Now(), out: c.stdout}
 	var err error
 	if s.nodes, err = embedded.Start(embeddedNodes); err != nil {
-		return 0, fail(exitDemo, "", "could not start the nodes: %v", err)
+		return 0, exit.Fail(exit.Found, "", "could not start the nodes: %v", err)
 	}
 	defer s.nodes.Close()
 	for _, n := range s.nodes.Nodes {
@@ -46,7 +48,7 @@ func (c *command) demo() (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), demoTTL)
 	defer cancel()
 	if err := s.play(ctx); err != nil {
-		return 0, fail(exitDemo, "on a very busy machine try again; otherwise this is a bug worth a report", "the story went another way: %v", err)
+		return 0, exit.Fail(exit.Found, "on a very busy machine try again; otherwise this is a bug worth a report", "the story went another way: %v", err)
 	}
 	return 0, nil
 }
@@ -159,7 +161,7 @@ func (s *story) queue(ctx context.Context, b *redlock.Locker, held *redlock.Lock
 			said++
 		}
 	}
-	s.tell("B", "wants %q, too: %v, %s on %s; waits", demoKey, why.Kind, short(held.Token()), count(said, "node"))
+	s.tell("B", "wants %q, too: %v, %s on %s; waits", demoKey, why.Kind, short(held.Token()), phrase.Count(said, "node"))
 	next := make(chan turn, 1)
 	go func() {
 		lock, err := b.Acquire(ctx, demoKey)

@@ -15,6 +15,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+// patience is how long a test waits for what should happen by itself.
+const patience = 20 * time.Second
+
 // TestForeignTextIsShownHarmless: any client of the nodes can set a token and an owner.
 // What is in them steers no terminal, makes no line of its own, and turns no order of
 // reading around; JSON has them as they are.

@@ -11,14 +11,16 @@ import (
 	"syscall"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// lock is redlock lock: it acquires a lock, and leaves it to whoever has what it prints.
-func (c *command) lock(args []string) (int, error) {
-	cfg, err := parseRun("lock", args)
-	if errors.Is(err, errHelp) {
-		return 0, c.help([]string{"lock"})
-	}
+// lock is redlock lock: it acquires a lock, and prints the handle with which other processes
+// extend and release it.
+func (c *command) lock(_ string, args []string) (int, error) {
+	cfg, err := parseLock(args)
 	if err != nil {
 		return 0, err
 	}
@@ -30,7 +32,7 @@ func (c *command) lock(args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	signals, restore := catchSignals()
+	signals, restore := proc.CatchSignals()
 	defer restore()
 	locker, nodes, err := c.connect(urls, opts)
 	if err != nil {
@@ -42,7 +44,7 @@ func (c *command) lock(args []string) (int, error) {
 		return 0, err
 	}
 	handle, err := c.handOut(lock)
-	if err != nil { // what nobody has heard of nobody would release
+	if err != nil { // without its handle no process could release it
 		if lock, err := locker.Attach(context.Background(), handle); err == nil {
 			_ = lock.Release(context.Background())
 		}
@@ -50,19 +52,35 @@ func (c *command) lock(args []string) (int, error) {
 	return 0, err
 }
 
+// parseLock reads the arguments of redlock lock.
+func parseLock(args []string) (*lockConfig, error) {
+	cfg := &lockConfig{lockFlags: noFlags, busy: exit.Busy, without: "it is not locked"}
+	given, rest, err := scan("lock", args, cfg.values(), cfg.switches())
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.check(given, "lock=$(redlock lock --key demo)"); err != nil {
+		return nil, err
+	}
+	if len(rest) > 0 {
+		return nil, exit.Fail(exit.Usage, "redlock run runs a command under a lock", "lock takes flags only, and was given %q", rest[0])
+	}
+	return cfg, nil
+}
+
 // handOut prints the lock for the next process.
 func (c *command) handOut(lock *redlock.Lock) (handle redlock.Handle, err error) {
 	handle, err = lock.Detach()
 	if err != nil { // it has taken as long as the lock lives to come this far
-		return handle, fail(exitLost, "", "%s", plain(err))
+		return handle, exit.Fail(exit.Lost, "", "%s", phrase.Plain(err))
 	}
 	text, err := json.Marshal(handle)
 	if err != nil {
 		return handle, err
 	}
-	signal.Ignore(syscall.SIGPIPE) // or nobody would be left to say that nobody listens
+	signal.Ignore(syscall.SIGPIPE) // the write fails instead, and the error is reported
 	if _, err := fmt.Fprintf(c.stdout, "%s\n", text); err != nil {
-		return handle, fail(exitCannotWrite, "", "cannot print the lock on %q: %v", lock.Name(), err)
+		return handle, exit.Fail(exit.CannotWrite, "", "cannot print the lock on %q: %v", lock.Name(), err)
 	}
 	return handle, nil
 }
@@ -74,9 +92,6 @@ func (c *command) takeUp(command string, args []string) (int, error) {
 	delete(values, "--ttl")
 	delete(values, "--timeout")
 	rest, err := scanAround(command, args, values, nil)
-	if errors.Is(err, errHelp) {
-		return 0, c.help([]string{command})
-	}
 	if err != nil {
 		return 0, err
 	}
@@ -104,11 +119,11 @@ func (c *command) takeUp(command string, args []string) (int, error) {
 	var why *redlock.QuorumError
 	switch {
 	case errors.Is(err, redlock.ErrLost):
-		return 0, fail(exitLost, "others may have had the lock, or have it: look at what was done under it before you trust it", "%q is not ours any more: %s", handle.Name, plain(err))
+		return 0, exit.Fail(exit.Lost, "another client may hold the lock, or have held it: check what was done under it before you trust it", "%q is no longer held: %s", handle.Name, phrase.Plain(err))
 	case errors.As(err, &why):
-		return 0, fail(exitNoQuorum, remedy(why.Nodes(), why.Need), "%s", plain(err))
+		return 0, exit.Fail(exit.NoQuorum, explain.Remedy(why.Nodes(), why.Need), "%s", phrase.Plain(err))
 	case err != nil:
-		return 0, fail(exitUsage, "give what redlock lock has printed", "%s", plain(err))
+		return 0, exit.Fail(exit.Usage, "give what redlock lock has printed", "%s", phrase.Plain(err))
 	}
 	return 0, nil
 }
@@ -119,19 +134,19 @@ func (c *command) readHandle(command string, args []string) (handle redlock.Hand
 	if len(args) == 0 {
 		all, err := io.ReadAll(io.LimitReader(c.stdin, 1<<20))
 		if err != nil {
-			return handle, fail(exitUsage, "", "cannot read stdin: %v", err)
+			return handle, exit.Fail(exit.Usage, "", "cannot read stdin: %v", err)
 		}
 		source, text = "stdin", string(all)
 	}
 	hint := "lock=$(redlock lock --key KEY); redlock " + command + ` "$lock"`
 	if len(args) > 1 {
-		return handle, fail(exitUsage, hint+", in quotes", "%s takes one lock, and was given %d arguments", command, len(args))
+		return handle, exit.Fail(exit.Usage, hint+", in quotes", "%s takes one lock, and was given %d arguments", command, len(args))
 	}
 	if err := json.Unmarshal([]byte(text), &handle); err != nil {
-		return handle, fail(exitUsage, hint, "%s is not what redlock lock has printed: %v", source, err)
+		return handle, exit.Fail(exit.Usage, hint, "%s is not what redlock lock has printed: %v", source, err)
 	}
 	if !canBeTTL(handle.TTL) {
-		return handle, fail(exitUsage, hint, "%s is not what redlock lock has printed: its ttl_ns is %d", source, handle.TTL)
+		return handle, exit.Fail(exit.Usage, hint, "%s is not what redlock lock has printed: its ttl_ns is %d", source, handle.TTL)
 	}
 	return handle, nil
 }

@@ -8,65 +8,34 @@
 //
 //	redlock prepare --node redis://a:6379,redis://b:6379,redis://c:6379
 //
-// has new servers ready for it, which otherwise the first lock waits for.
+// waits until new servers may vote, for which the first lock has to wait otherwise.
 package main
 
 import (
-	"context"
+	"cmp"
+	"embed"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/chaos"
-	"github.com/quorumlock/redlock/internal/printable"
-)
-
-// What we exit with for reasons of our own, when there is no command's status to
-// pass on. The first four are from sysexits.h, where scripts look them up; the
-// last two are the shell's. Being lost is next to them and not one of them, for
-// no command that follows sysexits.h uses that number itself.
-const (
-	exitUsage         = 64
-	exitNoQuorum      = 69 // for chaos: the arena cannot be had
-	exitCannotWrite   = 73
-	exitBusy          = 75
-	exitLost          = 79
-	exitNotExecutable = 126
-	exitNotFound      = 127
-	exitSignal        = 128 // plus the signal's number
-
-	exitDemo       = 1 // the demo's story went another way than told
-	exitSick       = 1 // doctor has found what has to change
-	exitViolations = 1 // chaos has found what must not be
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
 func main() {
 	chaos.ClientMain() // does not return if chaos has started us to be a client
 	code := main1(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
-	if code == exitSignal+int(syscall.SIGINT) {
-		dieOf(syscall.SIGINT)
+	if code == exit.Signal+int(syscall.SIGINT) {
+		proc.DieOf(syscall.SIGINT)
 	}
 	os.Exit(code)
-}
-
-// A command is one call of redlock: what it gets from outside.
-type command struct {
-	env    []string
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer // the child's; our own lines go through say
-
-	mu sync.Mutex // one line at a time
 }
 
 // main1 is main without the process, and returns the exit code.
@@ -77,137 +46,132 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 	c := &command{env: env, stdin: stdin, stdout: stdout, stderr: stderr}
 	code, err := c.dispatch(args)
-	var f *failure
+	var f *exit.Failure
 	switch {
 	case errors.As(err, &f):
-		c.say("%s", f.text)
-		if f.hint != "" {
-			c.say("hint: %s", f.hint)
+		c.say("%s", f.Text)
+		if f.Hint != "" {
+			c.say("hint: %s", f.Hint)
 		}
-		return f.code
+		return f.Code
 	case err != nil:
 		c.say("%v", err)
-		return exitNoQuorum
+		return exit.NoQuorum
 	}
 	return code
 }
 
+// A verb is one of redlock's commands. Verbs know the flags, the nodes, the library and the
+// output, and none of the others: edges_test.go.
+type verb struct {
+	name string
+	help string // the file of its help; "": it has none
+	run  func(c *command, name string, args []string) (code int, err error)
+}
+
+// verbs are all of them, in the order in which they are listed.
+func verbs() []verb {
+	return []verb{
+		{"run", "run", (*command).run},
+		{"elect", "elect", (*command).elect},
+		{"lock", "lock", (*command).lock},
+		{"extend", "lock", (*command).takeUp},
+		{"unlock", "lock", (*command).takeUp},
+		{"status", "status", (*command).look},
+		{"watch", "status", (*command).look},
+		{"wait", "status", (*command).look},
+		{"doctor", "doctor", (*command).doctor},
+		{"prepare", "prepare", (*command).prepare},
+		{"bench", "bench", (*command).bench},
+		{"demo", "", alone((*command).demo)},
+		{"chaos", "chaos", (*command).chaos},
+		{"completion", "", func(c *command, _ string, args []string) (int, error) { return 0, c.completion(names(), args) }},
+		{"version", "", alone(func(c *command) (int, error) {
+			fmt.Fprintln(c.stdout, version())
+			return 0, nil
+		})},
+		{"help", "", func(c *command, _ string, args []string) (int, error) { return 0, c.help(args) }},
+	}
+}
+
+// names are the names of the verbs.
+func names() (all []string) {
+	for _, v := range verbs() {
+		all = append(all, v.name)
+	}
+	return all
+}
+
+// alone is a verb without flags and arguments.
+func alone(run func(*command) (int, error)) func(*command, string, []string) (int, error) {
+	return func(c *command, name string, args []string) (int, error) {
+		if len(args) > 0 {
+			return 0, exit.Fail(exit.Usage, "see redlock help", "%s takes no arguments, and was given %q", name, args[0])
+		}
+		return run(c)
+	}
+}
+
+// synonyms are other names of verbs.
+var synonyms = map[string]string{"--version": "version", "-h": "help", "--help": "help"}
+
 func (c *command) dispatch(args []string) (int, error) {
 	if len(args) == 0 {
-		fmt.Fprint(c.stderr, usage)
-		return exitUsage, nil
+		text, err := usage("redlock")
+		fmt.Fprint(c.stderr, text)
+		return exit.Usage, err
 	}
 	name, args := args[0], args[1:]
-	switch name {
-	case "run", "elect":
-		return c.run(name, args)
-	case "lock":
-		return c.lock(args)
-	case "extend", "unlock":
-		return c.takeUp(name, args)
-	case "status", "watch", "wait":
-		return c.look(name, args)
-	case "doctor":
-		return c.doctor(args)
-	case "prepare":
-		return c.prepare(args)
-	case "bench":
-		return c.bench(args)
-	case "demo":
-		if err := noMore(name, args); err != nil {
-			return 0, err
-		}
-		return c.demo()
-	case "chaos":
-		return c.chaos(args)
-	case "completion":
-		return 0, c.completion(args)
-	case "version", "--version":
-		if err := noMore(name, args); err != nil {
-			return 0, err
-		}
-		fmt.Fprintln(c.stdout, version())
-		return 0, nil
-	case "keep": // ourselves, started by run
-		return keep(args, c.stdin), nil
-	case "help", "-h", "--help":
-		return 0, c.help(args)
+	switch name { // ourselves, started by run
+	case proc.KeepVerb:
+		return proc.Keep(args, c.stdin), nil
+	case proc.BeginVerb:
+		return proc.Begin(args, c.env), nil
 	}
-	return 0, fail(exitUsage, "the commands are run, elect, lock, extend, unlock, status, watch, wait, doctor, prepare, bench, demo, chaos, completion, version and help; see redlock help",
+	for _, v := range verbs() {
+		if v.name != cmp.Or(synonyms[name], name) {
+			continue
+		}
+		code, err := v.run(c, name, args)
+		if errors.Is(err, errHelp) {
+			return 0, c.help([]string{name})
+		}
+		return code, err
+	}
+	all := names()
+	last := len(all) - 1
+	return 0, exit.Fail(exit.Usage, "the commands are "+strings.Join(all[:last], ", ")+" and "+all[last]+"; see redlock help",
 		"unknown command %q", name)
 }
 
-// helpOn are the texts on commands that have flags.
-var helpOn = map[string]string{
-	"run": usageRun, "elect": usageElect, "lock": usageLock, "extend": usageLock, "unlock": usageLock, "status": usageLook, "watch": usageLook, "wait": usageLook, "doctor": usageDoctor, "prepare": usagePrepare, "bench": usageBench, "chaos": usageChaos,
+//go:embed usage
+var usages embed.FS
+
+func usage(name string) (string, error) {
+	text, err := usages.ReadFile("usage/" + name + ".txt")
+	return string(text), err
 }
 
+// help is redlock help, and what a verb has to say when it is given --help.
 func (c *command) help(args []string) error {
-	text := usage
+	name := "redlock"
 	if len(args) > 0 {
-		text = helpOn[args[0]]
+		name = ""
 	}
-	if text == "" || len(args) > 1 {
-		return fail(exitUsage, "there is redlock help, and redlock help with one of "+strings.Join(slices.Sorted(maps.Keys(helpOn)), ", "), "no help on %q", strings.Join(args, " "))
-	}
-	fmt.Fprint(c.stdout, text)
-	return nil
-}
-
-func noMore(name string, args []string) error {
-	if len(args) > 0 {
-		return fail(exitUsage, "see redlock help", "%s takes no arguments, and was given %q", name, args[0])
-	}
-	return nil
-}
-
-// version is what the go command has noted in the binary about its origin.
-func version() string {
-	name, revision, modified := "(unknown)", "", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		name = info.Main.Version
-		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				revision = ", commit " + s.Value[:min(12, len(s.Value))]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				modified = " and changes"
-			}
+	var helped []string
+	for _, v := range verbs() {
+		if v.help == "" {
+			continue
+		}
+		if helped = append(helped, v.name); len(args) == 1 && v.name == args[0] {
+			name = v.help
 		}
 	}
-	return fmt.Sprintf("redlock %s (%s %s/%s%s%s)", name, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision, modified)
-}
-
-// A failure is an end that has its own exit code: what is wrong, and what the
-// user can do about it.
-type failure struct {
-	code       int
-	text, hint string
-}
-
-func (f *failure) Error() string { return f.text }
-
-func fail(code int, hint, format string, args ...any) *failure {
-	return &failure{code: code, text: fmt.Sprintf(format, args...), hint: hint}
-}
-
-// plain is an error without the name that the library's errors bring along, and
-// that say puts in front of each line.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "redlock: ") }
-
-// say writes to stderr, whole lines and each with our name, since the command
-// writes there too. Hooks call it from any goroutine. What steers terminals is escaped;
-// line ends are not, so what others have set is printable before it is part of a text.
-func (c *command) say(format string, args ...any) {
-	var out strings.Builder
-	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
-		out.WriteString("redlock: " + printable.Text(strings.TrimPrefix(line, "redlock: ")) + "\n")
+	if name == "" {
+		slices.Sort(helped)
+		return exit.Fail(exit.Usage, "there is redlock help, and redlock help with one of "+strings.Join(helped, ", "), "no help on %q", strings.Join(args, " "))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	io.WriteString(c.stderr, out.String())
+	text, err := usage(name)
+	fmt.Fprint(c.stdout, text)
+	return err
 }
-
-type silence struct{}
-
-func (silence) Printf(context.Context, string, ...any) {}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
+
 	"github.com/quorumlock/redlock/internal/embedded"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
@@ -58,7 +60,7 @@ func testMain(m *testing.M) int {
 // may do to it.
 func child(manner string) {
 	ch := make(chan os.Signal, 16)
-	signal.Notify(ch, forwarded...)
+	signal.Notify(ch, proc.Forwarded...)
 	fmt.Println("ready", os.Getpid())
 	for parent := os.Getppid(); os.Getppid() == parent; {
 		select {

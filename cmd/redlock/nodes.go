@@ -1,15 +1,12 @@
 package main
 
 import (
-	"errors"
 	"os"
 	"regexp"
 	"strings"
-	"time"
 	"unicode"
 
-	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/internal/nodeurl"
 )
 
@@ -23,8 +20,8 @@ const (
 )
 
 // nodeURLs lists the nodes to use; none if neither flag nor environment name any.
-// One that is there but empty names none by mistake, since somebody's variable
-// was not set: it must not become a lock that excludes nobody.
+// An empty value is a mistake, such as a variable that was not set: it must not become a
+// lock that excludes no other process.
 func nodeURLs(flags, env []string) ([]string, error) {
 	source, values := "--node", flags
 	if flags == nil {
@@ -47,13 +44,13 @@ func nodeURLs(flags, env []string) ([]string, error) {
 	for _, value := range values {
 		found := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		if len(found) == 0 {
-			return nil, fail(exitUsage, "name the Redis servers: redis://HOST:PORT,...", "%s is there, but empty", source)
+			return nil, exit.Fail(exit.Usage, "name the Redis servers: redis://HOST:PORT,...", "%s is there, but empty", source)
 		}
 		for i, u := range found {
 			err := checkURL(source, u)
 			if err != nil && len(found) > 1 && strings.ContainsRune(value, '@') {
 				// What was taken for a separator may be in a password: any piece may be part of it.
-				err = fail(exitUsage, escapes, "%s: number %d of %d URLs, which commas or spaces separate, is not a Redis URL", source, i+1, len(found))
+				err = exit.Fail(exit.Usage, escapes, "%s: number %d of %d URLs, which commas or spaces separate, is not a Redis URL", source, i+1, len(found))
 			}
 			if err != nil {
 				return nil, err
@@ -74,18 +71,18 @@ const howToName = "name them with --node redis://HOST:PORT,... or in " + nodesVa
 func (c *command) realNodes(flags []string, todo string) ([]string, error) {
 	urls, err := nodeURLs(flags, c.env)
 	if err == nil && urls == nil {
-		err = fail(exitUsage, howToName, "there are no nodes to %s", todo)
+		err = exit.Fail(exit.Usage, howToName, "there are no nodes to %s", todo)
 	}
 	return urls, err
 }
 
 // lockNodes are those that are named, or with --embedded new ones of our own, which stop
-// ends. Without either there are none: a lock on nodes that nobody else has is no lock, and
+// ends. Without either there are none: a lock on nodes that no other process uses is none, and
 // two jobs of which each believes to have it alone would both run.
 func (c *command) lockNodes(flags []string, own bool, todo string) (urls []string, stop func(), err error) {
 	if own {
 		if flags != nil {
-			return nil, nil, fail(exitUsage, "--embedded is for a lock on nodes inside this process, which excludes nobody else", "--embedded and --node do not go together")
+			return nil, nil, exit.Fail(exit.Usage, "--embedded is for a lock on nodes inside this process, which excludes no other process", "--embedded and --node do not go together")
 		}
 		cluster, err := c.startEmbedded()
 		if err != nil {
@@ -95,7 +92,7 @@ func (c *command) lockNodes(flags []string, own bool, todo string) (urls []strin
 	}
 	urls, err = nodeURLs(flags, c.env)
 	if err == nil && urls == nil {
-		err = fail(exitUsage, howToName+"; --embedded tries it out on nodes inside this process, with a lock that excludes nobody else", "there are no nodes to %s", todo)
+		err = exit.Fail(exit.Usage, howToName+"; --embedded tries it out on nodes inside this process, with a lock that excludes no other process", "there are no nodes to %s", todo)
 	}
 	return urls, func() {}, err
 }
@@ -104,7 +101,7 @@ func (c *command) lockNodes(flags []string, own bool, todo string) (urls []strin
 func readNodes(source, file string) (urls []string, err error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fail(exitUsage, "give a file with the URL of a Redis server on each line", "%s: %v", source, err)
+		return nil, exit.Fail(exit.Usage, "give a file with the URL of a Redis server on each line", "%s: %v", source, err)
 	}
 	for line := range strings.Lines(string(text)) {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -112,22 +109,12 @@ func readNodes(source, file string) (urls []string, err error) {
 		}
 	}
 	if len(urls) == 0 {
-		return nil, fail(exitUsage, "give a file with the URL of a Redis server on each line", "%s: no server is named in %s", source, file)
+		return nil, exit.Fail(exit.Usage, "give a file with the URL of a Redis server on each line", "%s: no server is named in %s", source, file)
 	}
 	return urls, nil
 }
 
-func lookup(env []string, name string) (value string, ok bool) {
-	for _, entry := range env {
-		if value, ok := strings.CutPrefix(entry, name+"="); ok {
-			return value, true
-		}
-	}
-	return "", false
-}
-
-// checkURL says what is wrong with a URL as the one who has typed it knows it,
-// but keeps passwords to itself.
+// checkURL says what is wrong with a URL as it was typed, without its password.
 func checkURL(source, text string) error {
 	_, err := nodeurl.Parse(text)
 	if err == nil {
@@ -135,7 +122,7 @@ func checkURL(source, text string) error {
 	}
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
 		// The reason may quote a part of what comes before.
-		return fail(exitUsage, escapes, "%s: the one at %q is not a Redis URL", source, text[at+1:])
+		return exit.Fail(exit.Usage, escapes, "%s: the one at %q is not a Redis URL", source, text[at+1:])
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -144,19 +131,19 @@ func checkURL(source, text string) error {
 	host, _, _ := strings.Cut(rest, "/")
 	if !address.MatchString(host) {
 		// It may be user and password, and the host that was forgotten.
-		return fail(exitUsage, escapes, "%s: one URL is not a Redis URL: %v", source, err)
+		return exit.Fail(exit.Usage, escapes, "%s: one URL is not a Redis URL: %v", source, err)
 	}
 	if ok {
 		scheme += "://"
 	}
-	return fail(exitUsage, "write redis://host:port, say redis://"+strings.TrimPrefix(hostIn(text), "//"),
+	return exit.Fail(exit.Usage, "write redis://host:port, say redis://"+strings.TrimPrefix(hostIn(text), "//"),
 		"%s %q is not a Redis URL: %v", source, scheme+host, err)
 }
 
 // address is a host and a port, and nothing that could be a password.
 var address = regexp.MustCompile(`^([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?$`)
 
-// hostIn is the host and port that somebody meant.
+// hostIn is the host and port that were probably meant.
 func hostIn(text string) string {
 	if _, rest, ok := strings.Cut(text, "://"); ok {
 		text = rest
@@ -166,51 +153,4 @@ func hostIn(text string) string {
 		return "localhost:6379"
 	}
 	return host
-}
-
-// connect opens a Locker that tells of its nodes.
-func (c *command) connect(urls []string, opts *redlock.Options) (*redlock.Locker, *quarantines, error) {
-	nodes := &quarantines{say: c.say, nodes: len(urls)}
-	opts.Hooks = c.hooks(nodes)
-	locker, err := redlock.Connect(urls, opts)
-	if err != nil {
-		return nil, nil, notConnected(err)
-	}
-	return locker, nodes, nil
-}
-
-// notConnected says why there is no Locker. It is about the nodes: the flags have been
-// checked.
-func notConnected(err error) error {
-	if node := new(redlock.NodeError); errors.As(err, &node) {
-		return fail(exitNoQuorum, "change what is said of it, or give another server; redlock doctor examines all of them", "%v", err)
-	}
-	return fail(exitUsage, "give each Redis server once", "%v", err)
-}
-
-// hooks tell an operator in words what happens to the nodes. Not among them are
-// that the lock is lost, which run tells, with what it does about it; and that a
-// node's clock was set, which is why it has no vote then, and told as that.
-func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
-	return &redlock.Hooks{
-		Warning:  func(err error) { c.say("warning: %s", plain(err)) },
-		NodeDown: func(e *redlock.NodeError) { c.say("node down: %v", e) },
-		NodeUp: func(node string, down time.Duration) {
-			c.say("node up again: %s, after %v", node, down.Round(time.Millisecond))
-		},
-		Quarantined: nodes.found,
-		Unreleased: func(l *redlock.Lock, err error) {
-			c.say("%q may stay locked until its TTL is over: %s", l.Name(), plain(err))
-		},
-	}
-}
-
-// startEmbedded starts nodes of our own, and says so.
-func (c *command) startEmbedded() (*embedded.Cluster, error) {
-	cluster, err := embedded.Start(embeddedNodes)
-	if err != nil {
-		return nil, fail(exitNoQuorum, "give real ones with --node redis://HOST:PORT", "could not start nodes inside this process: %v", err)
-	}
-	c.say("%d nodes were started inside this process: the lock excludes nobody outside of it", embeddedNodes)
-	return cluster, nil
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+
 	"github.com/redis/go-redis/v9"
 )
 
@@ -25,8 +27,8 @@ func FuzzNodeURLs(f *testing.F) {
 		}
 		typed := scheme + "://" + user + ":" + hush + password + hush + "@" + host
 		_, err := nodeURLs([]string{typed}, nil)
-		if why := new(failure); err != nil && (!errors.As(err, &why) || strings.Contains(why.text+why.hint, hush)) {
-			t.Errorf("%q: %v (%s)", typed, err, why.hint)
+		if why := new(exit.Failure); err != nil && (!errors.As(err, &why) || strings.Contains(why.Text+why.Hint, hush)) {
+			t.Errorf("%q: %v (%s)", typed, err, why.Hint)
 		}
 
 		login := strings.ReplaceAll(url.UserPassword(user, password).String(), ",", "%2C")

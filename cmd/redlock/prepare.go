@@ -9,18 +9,45 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// nobodys is the name of a lock about which the nodes are asked when it is they
-// that are of interest.
-const nobodys = "redlock:prepare"
+// prepareConfig is what the command line of redlock prepare says.
+type prepareConfig struct {
+	lockFlags
+	noWait bool
+	reset  []string // nodes whose numbers of the future are to be dropped
+}
+
+// parsePrepare reads the arguments of redlock prepare.
+func parsePrepare(args []string) (*prepareConfig, error) {
+	cfg := &prepareConfig{lockFlags: noFlags}
+	values := cfg.values()
+	values["--max-ttl"] = cfg.takeMaxTTL
+	values["--reset-fences"] = func(value string) error {
+		cfg.reset = append(cfg.reset, strings.Split(value, ",")...)
+		return nil
+	}
+	given, rest, err := scan("prepare", args, values, map[string]*bool{"--no-wait": &cfg.noWait})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rest) > 0:
+		return nil, exit.Fail(exit.Usage, "see redlock help prepare", "prepare takes flags only, and was given %q", rest[0])
+	case cfg.noWait && given["--timeout"]:
+		return nil, exit.Fail(exit.Usage, "--timeout 0s asks once whether all nodes vote", "--no-wait and --timeout do not go together")
+	case cfg.noWait && given["--reset-fences"]:
+		return nil, exit.Fail(exit.Usage, "what is to be forgotten goes when the nodes vote again", "--no-wait and --reset-fences do not go together")
+	}
+	return cfg, nil
+}
 
 // prepare is redlock prepare.
-func (c *command) prepare(args []string) (code int, err error) {
+func (c *command) prepare(_ string, args []string) (code int, err error) {
 	cfg, err := parsePrepare(args)
-	if errors.Is(err, errHelp) {
-		return 0, c.help([]string{"prepare"})
-	}
 	if err != nil {
 		return 0, err
 	}
@@ -47,7 +74,7 @@ func (c *command) prepare(args []string) (code int, err error) {
 		}
 	}
 
-	signals, restore := catchSignals()
+	signals, restore := proc.CatchSignals()
 	defer restore()
 	locker, nodes, err := c.connect(urls, opts)
 	if err != nil {
@@ -71,9 +98,9 @@ func (c *command) prepare(args []string) (code int, err error) {
 		if cfg.timeout > 0 {
 			within = fmt.Sprintf(" within --timeout %v", cfg.timeout)
 		}
-		return 0, fail(exitNoQuorum, remedyForAll(absent, len(urls)), "not prepared%s: %s", within, without("vote", absent, len(urls)))
+		return 0, exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, len(urls)), "not prepared%s: %s", within, explain.Without("cannot vote", absent, len(urls)))
 	}
-	fmt.Fprintf(c.stdout, "%s\n", allVote(len(urls)))
+	fmt.Fprintf(c.stdout, "%s\n", explain.AllVote(len(urls)))
 	said, err := fences.drop(context.Background())
 	fmt.Fprint(c.stdout, said)
 	return 0, err
@@ -81,22 +108,13 @@ func (c *command) prepare(args []string) (code int, err error) {
 
 // voteless asks the nodes, and gives those that have no vote.
 func voteless(locker *redlock.Locker) []*redlock.NodeError {
-	return absent(asked(context.Background(), locker))
-}
-
-// asked is what the nodes say of themselves.
-func asked(ctx context.Context, locker *redlock.Locker) *redlock.Status {
-	status, err := locker.Inspect(ctx, nobodys)
-	if err != nil {
-		panic(err) // neither the name nor the Locker is at fault
-	}
-	return status
+	return explain.Absent(asked(context.Background(), locker))
 }
 
 // waitForVotes waits until all nodes vote, or gives those that do not when the
 // time is up.
 func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.Signal, n int) ([]*redlock.NodeError, error) {
-	watched, stop := untilSignal(signals)
+	watched, stop := proc.UntilSignal(signals)
 	ctx, cancel := watched, context.CancelFunc(func() {})
 	if cfg.timeout > 0 {
 		ctx, cancel = context.WithTimeout(watched, cfg.timeout)
@@ -109,9 +127,9 @@ func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.
 	}
 	// Its error has the nodes, too, but what it says of them may be a second old.
 	absent := voteless(locker)
-	var by interrupted
+	var by proc.Interrupted
 	if len(absent) > 0 && errors.As(context.Cause(watched), &by) {
-		return nil, fail(by.code(), remedyForAll(absent, n), "%v ended the waiting: %s", by, without("vote", absent, n))
+		return nil, exit.Fail(by.Code(), explain.RemedyForAll(absent, n), "%v while waiting for votes: %s", by, explain.Without("cannot vote", absent, n))
 	}
 	return absent, nil
 }
@@ -128,41 +146,12 @@ func (c *command) marked(n int, absent []*redlock.NodeError) error {
 	}
 	switch {
 	case len(unreached) > 0:
-		return fail(exitNoQuorum, remedyForAll(unreached, n), "not prepared: %s", without("marker", unreached, n))
+		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(unreached, n), "not prepared: %s", explain.Without("without a marker", unreached, n))
 	case len(absent) > 0:
 		at := time.Now().Add(rest + time.Second - 1).Truncate(time.Second) // not a moment too early
-		fmt.Fprintf(c.stdout, "%s from %s on, in %v\n", allVote(n), at.Format(time.RFC3339), tenths(rest))
+		fmt.Fprintf(c.stdout, "%s from %s on, in %v\n", explain.AllVote(n), at.Format(time.RFC3339), phrase.Tenths(rest))
 	default:
-		fmt.Fprintf(c.stdout, "%s\n", allVote(n))
+		fmt.Fprintf(c.stdout, "%s\n", explain.AllVote(n))
 	}
 	return nil
-}
-
-func allVote(n int) string {
-	if n == 1 {
-		return "the node votes"
-	}
-	return fmt.Sprintf("all %d nodes vote", n)
-}
-
-// without says which nodes have none of what they need, and why.
-func without(what string, absent []*redlock.NodeError, n int) string {
-	var each []string
-	for _, e := range absent {
-		each = append(each, e.Error())
-	}
-	return fmt.Sprintf("%d of %s without a %s: %s", len(absent), count(n, "node"), what, strings.Join(each, "; "))
-}
-
-// remedyForAll says what can be done about nodes without a vote, where all are
-// wanted.
-func remedyForAll(absent []*redlock.NodeError, n int) string {
-	var rest time.Duration
-	for _, e := range absent {
-		if e.Outcome != redlock.Quarantined {
-			return remedy(absent, n)
-		}
-		rest = max(rest, e.TTL)
-	}
-	return fmt.Sprintf("their time runs on, whether anybody waits or not: %s in %v", allVote(n), tenths(rest))
 }

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
 // Quarantines are which nodes have no vote because they are new, or may have
 // forgotten something, and until when. They tell the operator.
 //
 // What is found while the nodes are asked for the first time comes in one line,
-// when everybody has been: the nodes of a new cluster all have the same to say.
+// when all have answered: the nodes of a new cluster all have the same to say.
 // Later ones come as they happen, and have a line each: they are news of one node.
 type quarantines struct {
 	say   func(format string, args ...any)
@@ -37,7 +39,7 @@ func (q *quarantines) found(node string, d time.Duration, why error) {
 	told := q.told
 	q.mu.Unlock()
 	if told {
-		q.say("node %s has no vote for %v: %v", node, tenths(d), why)
+		q.say("node %s has no vote for %v: %v", node, phrase.Tenths(d), why)
 	}
 }
 
@@ -80,7 +82,7 @@ func (q *quarantines) tell(so, wayOut string) {
 	for _, one := range under {
 		names, whys = append(names, one.node), append(whys, one.why)
 	}
-	rest := func(one quarantine) string { return tenths(one.until.Sub(now)).String() }
+	rest := func(one quarantine) string { return phrase.Tenths(one.until.Sub(now)).String() }
 	longest := rest(under[len(under)-1])
 	if rest(under[0]) != longest {
 		longest = "up to " + longest
@@ -90,10 +92,10 @@ func (q *quarantines) tell(so, wayOut string) {
 	case 1:
 		who = "node " + names[0] + " has"
 	case q.nodes:
-		who = count(q.nodes, "node") + " have"
+		who = phrase.Count(q.nodes, "node") + " have"
 	default:
 		slices.Sort(names)
-		who = fmt.Sprintf("%d of %s (%s) have", len(under), count(q.nodes, "node"), strings.Join(names, ", "))
+		who = fmt.Sprintf("%d of %s (%s) have", len(under), phrase.Count(q.nodes, "node"), strings.Join(names, ", "))
 	}
 	q.say("%s no vote for %s%s: %s%s", who, longest, so, reasonFor(whys), wayOut)
 }
@@ -113,10 +115,4 @@ func reasonFor(whys []string) string {
 		return "each " + rest
 	}
 	return "each is new, was restarted, or has lost its data"
-}
-
-// tenths is a duration as exact as somebody wants it who waits for its end.
-func tenths(d time.Duration) time.Duration {
-	const tenth = time.Second / 10
-	return max(d.Round(tenth), tenth)
 }

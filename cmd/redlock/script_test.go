@@ -17,9 +17,6 @@ import (
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
-// patience is how long a script waits for what should happen by itself.
-const patience = 20 * time.Second
-
 // A script is a file in testdata, a command on each line:
 //
 //	# why

@@ -91,6 +91,7 @@ func TestRequirements(t *testing.T) {
 		"github.com/google/uuid",             // tokens
 		"github.com/hashicorp/go-multierror", // what each node said
 		"github.com/redis/go-redis/v9",
+		"golang.org/x/sys", // terminals, in the command; go-redis and miniredis bring the same version
 	}; !slices.Equal(direct, want) {
 		t.Errorf("go.mod requires %q, want %q", direct, want)
 	}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
+)
+
+// quiet is how long acquire waits for a lock before it says what it waits for: ordinary
+// contention is over by then.
+const quiet = time.Second
+
+// await waits for the lock, until cfg.timeout or a signal.
+func (c *command) await(locker *redlock.Locker, nodes *quarantines, cfg *lockConfig, signals <-chan os.Signal) (*redlock.Lock, error) {
+	ctx, stop := proc.UntilSignal(signals)
+	lock, err := c.acquire(ctx, locker, nodes, cfg)
+	stop()
+	var by proc.Interrupted
+	switch {
+	case errors.As(context.Cause(ctx), &by):
+		if lock != nil { // both at once
+			_ = lock.Release(ctx)
+		}
+		return nil, exit.Fail(by.Code(), "", "%v while waiting for %q: %s", by, cfg.keys[0], cfg.without)
+	case err != nil:
+		return nil, notAcquired(cfg, err)
+	}
+	return lock, nil
+}
+
+// acquire asks once, and then waits. The first answer names what it waits for; it is also
+// the better reason when the time runs out in the middle of a round, which only shows that
+// the nodes have not answered yet.
+func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cfg *lockConfig) (*redlock.Lock, error) {
+	if cfg.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.timeout)
+		defer cancel()
+	}
+	lock, first := locker.TryAcquire(ctx, cfg.keys[0], cfg.kind()...)
+	var why *redlock.QuorumError
+	for errors.As(first, &why) && nodes.wait() > 0 {
+		if !outlast(ctx, locker, nodes, cfg) {
+			return nil, first
+		}
+		lock, first = locker.TryAcquire(ctx, cfg.keys[0], cfg.kind()...)
+	}
+	nodes.tell("", "")
+	if !errors.As(first, &why) || cfg.timeout == 0 {
+		return lock, first
+	}
+	notice := time.AfterFunc(quiet, func() { c.say("waiting for %s", explain.Reason(why)) })
+	defer notice.Stop()
+	lock, last := locker.Acquire(ctx, cfg.keys[0], cfg.kind()...)
+	if last != nil && ctx.Err() != nil && explain.Unfinished(last) {
+		return nil, first
+	}
+	return lock, last
+}
+
+// outlast waits until enough nodes can have a vote, and says so. Nobody can get the
+// lock before, so there is no use in asking for it meanwhile; nor in waiting at all
+// if the time will be up first, which it reports by false.
+func outlast(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cfg *lockConfig) bool {
+	// The round before this was over as soon as it could not be won. Now all nodes
+	// have time to answer, and to be in what we tell.
+	_, _ = locker.Inspect(ctx, cfg.keys[0])
+	wait := nodes.wait() + stragglers
+	deadline, limited := ctx.Deadline()
+	if cfg.timeout == 0 || limited && time.Until(deadline) < wait {
+		return false
+	}
+	nodes.tell(", so the lock has to wait", " (redlock prepare, run once when nodes are deployed, avoids this)")
+	select {
+	case <-time.After(wait):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// notAcquired turns the library's error into the failure that says why the command did not
+// run, and what helps.
+func notAcquired(cfg *lockConfig, err error) error {
+	var why *redlock.QuorumError
+	switch {
+	case errors.As(err, &why):
+	case errors.Is(err, context.DeadlineExceeded):
+		return exit.Fail(exit.NoQuorum, "", "%v", err)
+	default:
+		return exit.Fail(exit.Usage, "see redlock help run", "%s", phrase.Plain(err))
+	}
+	within := fmt.Sprintf("not acquired within --timeout %v: ", cfg.timeout)
+	patience := fmt.Sprintf("wait longer than --timeout %v, or without --timeout for as long as it takes", cfg.timeout)
+	switch {
+	case cfg.timeout == 0:
+		within, patience = "not acquired: ", "give --timeout 30s, say, to wait for it, or no --timeout to wait for as long as it takes"
+	case cfg.timeout < 0:
+		within = "" // waiting would not have helped
+	}
+	switch {
+	case errors.Is(err, redlock.ErrHeld):
+		return exit.Fail(cfg.busy, patience, "%s%s", within, explain.Reason(why))
+	case explain.Mended(why):
+		return exit.Fail(exit.NoQuorum, patience+"; redlock prepare, run once when nodes are deployed, lets them vote by then", "%s%s", within, explain.Reason(why))
+	}
+	return exit.Fail(exit.NoQuorum, explain.Remedy(why.Nodes(), why.Need), "%s%s", within, explain.Reason(why))
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	lua "github.com/quorumlock/redlock/internal/script"
+)
+
+// lockConfig says which lock is to be acquired: the flags that run, elect and lock share.
+type lockConfig struct {
+	lockFlags
+	keys      []string // one at least
+	shared    bool
+	slots     int // 0: it is no matter of slots
+	separator string
+	maxHold   time.Duration
+	nonblock  bool
+	busy      int    // what to exit with when others have the lock
+	without   string // what it means that a signal has ended the waiting
+}
+
+// kind is what is asked of the library beyond the first key.
+func (c *lockConfig) kind() (options []redlock.AcquireOption) {
+	if len(c.keys) > 1 {
+		options = append(options, redlock.Also(c.keys[1:]...))
+	}
+	if c.shared {
+		options = append(options, redlock.Shared())
+	}
+	if c.slots > 0 {
+		options = append(options, redlock.Slots(c.slots))
+	}
+	if c.maxHold > 0 {
+		options = append(options, redlock.MaxHold(c.maxHold))
+	}
+	return append(options, redlock.Renewed())
+}
+
+// options are those for the lock, too.
+func (c *lockConfig) options(env []string) (*redlock.Options, error) {
+	o, err := c.lockFlags.options(env)
+	if err == nil {
+		o.Separator = c.separator
+	}
+	return o, err
+}
+
+// values are the flags that have one.
+func (c *lockConfig) values() map[string]func(value string) error {
+	values := c.lockFlags.values()
+	values["--max-ttl"] = c.takeMaxTTL
+	values["--separator"] = separator(&c.separator)
+	values["--key"] = func(value string) error {
+		c.keys = append(c.keys, value)
+		switch {
+		case value == "":
+			return exit.Fail(exit.Usage, "give the lock a name", "--key is empty")
+		case lua.Lasting(value):
+			return exit.Fail(exit.Usage, "take another name", "--key %s is what the nodes keep something else under", value)
+		}
+		return nil
+	}
+	values["--slots"] = func(value string) (err error) {
+		if c.slots, err = strconv.Atoi(value); err != nil || c.slots < 1 || c.slots > redlock.MaxSlots {
+			return exit.Fail(exit.Usage, "it is how many may have the lock at a time", "--slots %s is not a number from 1 to %d", value, redlock.MaxSlots)
+		}
+		return nil
+	}
+	values["--conflict-exit-code"] = func(value string) (err error) {
+		if c.busy, err = strconv.Atoi(value); err != nil || c.busy < 0 || c.busy > 255 {
+			return exit.Fail(exit.Usage, "it is what to exit with when others have the lock", "--conflict-exit-code %s is not a number from 0 to 255", value)
+		}
+		return nil
+	}
+	return values
+}
+
+// switches are the flags that have no value.
+func (c *lockConfig) switches() map[string]*bool {
+	return map[string]*bool{"--shared": &c.shared, "--nonblock": &c.nonblock}
+}
+
+// check checks the flags as a set.
+func (c *lockConfig) check(given map[string]bool, example string) error {
+	if c.nonblock {
+		c.timeout = 0
+	}
+	switch {
+	case !given["--key"]:
+		return exit.Fail(exit.Usage, "for example: "+example, "--key is missing: the name of the lock")
+	case given["--slots"] && c.shared:
+		return exit.Fail(exit.Usage, "one command has one slot alone", "--slots and --shared do not go together")
+	case given["--slots"] && len(c.keys) > 1:
+		return exit.Fail(exit.Usage, "a slot is of one key", "--slots and several --key do not go together")
+	case c.nonblock && given["--timeout"]:
+		return exit.Fail(exit.Usage, "--nonblock is --timeout 0s", "--nonblock and --timeout do not go together")
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"math"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos"
+)
+
+// What --json prints.
+type (
+	summary struct {
+		Verdict     string           `json:"verdict"` // "kept", "violated" or "nothing was run"
+		Interrupted bool             `json:"interrupted,omitempty"`
+		Seed        uint64           `json:"seed"`
+		Version     string           `json:"version"`
+		Seconds     float64          `json:"seconds"`
+		Arenas      []arenaSummary   `json:"arenas"`
+		Skipped     []string         `json:"skipped,omitempty"`
+		Findings    []findingSummary `json:"findings"`
+		Saved       []string         `json:"saved,omitempty"`
+	}
+	arenaSummary struct {
+		Name      string  `json:"name"`
+		Schedules int     `json:"schedules"`
+		Seconds   float64 `json:"seconds"`
+	}
+	findingSummary struct {
+		chaos.Finding
+		Outcome string         `json:"outcome"`
+		OK      bool           `json:"ok"`
+		Error   string         `json:"error,omitempty"`
+		Shown   []shownSummary `json:"shown"`
+	}
+	shownSummary struct {
+		Seed       uint64            `json:"seed"`
+		Violations []chaos.Violation `json:"violations"`
+		Faults     []string          `json:"faults,omitempty"` // of one that is replayed
+		Events     int               `json:"events"`
+		Digest     string            `json:"digest"`
+		Replay     string            `json:"replay"`
+	}
+)
+
+func (h *hunt) summary(verdict string) *summary {
+	s := &summary{
+		Verdict: verdict, Interrupted: h.stopped != nil, Seed: h.cfg.seed, Version: version(),
+		Seconds: seconds(time.Since(h.begin)), Skipped: h.skipped, Saved: h.saved,
+	}
+	for i := range h.findings {
+		f := &h.findings[i]
+		found := findingSummary{Finding: *f, Outcome: f.Outcome(), OK: f.OK(), Shown: []shownSummary{}}
+		if f.Error != nil {
+			found.Error = f.Error.Error()
+		}
+		for _, shown := range f.Shown {
+			entry := shownSummary{
+				Seed: shown.History.Run.Seed, Violations: append([]chaos.Violation{}, shown.Verdict.Violations...),
+				Events: len(shown.History.Events), Digest: shown.History.Digest(), Replay: shown.Replay,
+			}
+			if h.cfg.replays() {
+				entry.Faults = faultsOf(shown.History)
+			}
+			found.Shown = append(found.Shown, entry)
+		}
+		s.Findings = append(s.Findings, found)
+	}
+	for _, p := range h.parts {
+		a := arenaSummary{Name: p.Arena.Name, Seconds: seconds(p.took)}
+		for i := range h.findings {
+			if h.findings[i].Arena == a.Name {
+				a.Schedules += h.findings[i].Schedules
+			}
+		}
+		s.Arenas = append(s.Arenas, a)
+	}
+	return s
+}
+
+func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/internal/printable"
+)
+
+// A command is one call of redlock: what it gets from outside.
+type command struct {
+	env    []string
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer // the child's; our own lines go through say
+
+	mu sync.Mutex // one line at a time
+}
+
+// say writes to stderr, whole lines and each with our name, since the command
+// writes there too. Hooks call it from any goroutine. What steers terminals is escaped;
+// line ends are not, so what others have set is printable before it is part of a text.
+func (c *command) say(format string, args ...any) {
+	var out strings.Builder
+	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
+		out.WriteString("redlock: " + printable.Text(strings.TrimPrefix(line, "redlock: ")) + "\n")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	io.WriteString(c.stderr, out.String())
+}
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+func (c *command) printJSON(v any) error {
+	out := json.NewEncoder(c.stdout)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	if err := out.Encode(v); err != nil {
+		return exit.Fail(exit.CannotWrite, "", "stdout: %v", err)
+	}
+	return nil
+}
+
+func lookup(env []string, name string) (value string, ok bool) {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"time"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
+)
+
+// again is how long redlock elect leaves the lock to others when its command has ended.
+const again = time.Second
+
+// elect is redlock elect: a command under a lock, again and again.
+func (c *command) elect(name string, args []string) (int, error) {
+	cfg := newHoldConfig()
+	values, switches := cfg.values(), cfg.switches()
+	// It waits for as long as it takes, and there is one leader.
+	for _, flag := range []string{"--timeout", "--conflict-exit-code", "--min-hold", "--max-hold", "--slots"} {
+		delete(values, flag)
+	}
+	delete(switches, "--nonblock")
+	delete(switches, "--shared")
+	if err := cfg.parse(name, args, values, switches); err != nil {
+		return 0, err
+	}
+	stand, err := c.openStand(cfg)
+	if err != nil {
+		return 0, err
+	}
+	defer stand.close()
+	for {
+		h, err := stand.await()
+		if err != nil {
+			return 0, err
+		}
+		code, err := h.run()
+		if h.told || h.group == nil {
+			return code, err
+		}
+		if err != nil {
+			c.say("%v", err)
+		} else {
+			c.say("%q: the command has ended (%v); stands for election again in %v", cfg.keys[0], h.group, again)
+		}
+		select {
+		case <-time.After(again):
+		case sig := <-stand.signals:
+			return proc.Interrupted{Signal: sig}.Code(), nil
+		}
+	}
+}

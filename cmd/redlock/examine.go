@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/nodeurl"
+	lua "github.com/quorumlock/redlock/internal/script"
+)
+
+// checkup bounds what a node gets to answer all questions.
+const checkup = 5 * time.Second
+
+// A patient is an examined node.
+type patient struct {
+	name string // its address
+	opts *redis.Options
+	err  error // it did not answer
+
+	info      facts.Facts
+	fsync     string // CONFIG appendfsync; "": it does not say
+	fastest   time.Duration
+	clock     time.Duration // how far its clock is ahead, within half of fastest
+	roundTrip time.Duration // the usual one
+	keyError  error         // of the key that was locked and released
+	callError error         // of waking waiting clients
+	older     bool          // clients are about, or were, that have a counter for each name
+	number    int64         // the largest of its fences
+	now       int64         // its time, in microseconds
+}
+
+// examine asks a node all that can be asked.
+func examine(u string) *patient {
+	p := &patient{info: make(facts.Facts)}
+	if p.opts, p.err = nodeurl.Parse(u); p.err != nil {
+		return p // it was parsed before
+	}
+	p.name = p.opts.Addr
+	p.opts.MaxRetries, p.opts.DialTimeout, p.opts.DisableIdentity = -1, checkup/2, true
+	rdb := redis.NewClient(p.opts)
+	defer rdb.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), checkup)
+	defer cancel()
+	info, err := rdb.Info(ctx).Result()
+	if p.err = facts.Discreet(err); err != nil {
+		return p
+	}
+	p.info.Add(info)
+	p.info.Probed(rdb.Eval(ctx, lua.Probe, []string{lua.ProbeKey}).Result())
+	if config, err := rdb.ConfigGet(ctx, "appendfsync").Result(); err == nil { // an ACL may forbid it
+		p.fsync = config["appendfsync"]
+	}
+	var trips []time.Duration
+	for range 9 {
+		sent := time.Now()
+		at, err := rdb.Time(ctx).Result()
+		trip := time.Since(sent)
+		if err != nil {
+			p.err = err
+			return p
+		}
+		if trips = append(trips, trip); p.fastest == 0 || trip < p.fastest {
+			p.fastest, p.clock = trip, at.Sub(sent.Add(trip/2))
+		}
+	}
+	slices.Sort(trips)
+	p.roundTrip = trips[len(trips)/2]
+	if !p.info.Replica() {
+		p.keyError = rdb.Eval(ctx, "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000) return redis.call('DEL', KEYS[1])", []string{"redlock:doctor"}, "x").Err()
+	}
+	p.older = rdb.Exists(ctx, lua.OldMarker).Val() > 0
+	p.number, p.now = largest(ctx, rdb), time.Now().Add(p.clock).UnixMicro()
+	if p.callError = rdb.Publish(ctx, lua.WakeChannel+"doctor", "").Err(); p.callError == nil {
+		ear := rdb.Subscribe(ctx, lua.WakeChannel+"doctor")
+		defer ear.Close()
+		_, p.callError = ear.Receive(ctx)
+	}
+	return p
+}
+
+// at is the redis-cli command line that reaches the node.
+func (p *patient) at() string {
+	host, port, err := net.SplitHostPort(p.opts.Addr)
+	if err != nil {
+		return "redis-cli -s " + p.opts.Addr
+	}
+	return "redis-cli -h " + host + " -p " + port
+}
+
+func ahead(d time.Duration) string {
+	if d > 0 {
+		return "ahead of"
+	}
+	return "behind"
+}
+
+// remedyFor says what can be done about an error.
+func remedyFor(err error) string {
+	switch facts.Code(err.Error()) {
+	case "NOAUTH", "WRONGPASS":
+		return "look at user and password in the URL: redis://user:password@host:port"
+	case "NOPERM":
+		return "look at the user's ACL: docs/operations.md says what it has to allow"
+	case "OOM":
+		return "give it more memory (maxmemory), or less to keep"
+	case "READONLY":
+		return "it is a replica, or was one: give its master"
+	case "MISCONF":
+		return "it cannot write to its disk, and takes no writes: make room there"
+	case "NOREPLICAS":
+		return "it takes no writes without replicas, and locks need none: set min-replicas-to-write 0"
+	case "BUSY":
+		return "a script runs and does not end: redis-cli script kill; give locks servers of their own"
+	case "LOADING", "MASTERDOWN":
+		return "it reads its data, or waits for its master's: ask again later"
+	}
+	return "does it run, and can it be reached from here? Locks go on as long as a majority does"
+}
+
+// largest is the largest number on a node; 0: there is none, or it does not say.
+func largest(ctx context.Context, rdb *redis.Client) (number int64) {
+	for _, table := range []string{lua.Fences, lua.Belows} {
+		last, err := rdb.ZRevRangeByScoreWithScores(ctx, table, &redis.ZRangeBy{Min: "-inf", Max: "+inf", Count: 1}).Result()
+		if err == nil && len(last) > 0 {
+			number = max(number, int64(last[0].Score))
+		}
+	}
+	return number
+}

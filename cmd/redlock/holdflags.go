@@ -1,0 +1,96 @@
+package main
+
+import (
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
+)
+
+// holdConfig says what is to be run under which lock: the flags of run and elect.
+type holdConfig struct {
+	lockConfig
+	embedded bool // on nodes inside this process
+	minHold  time.Duration
+	signal   string // which ends the command when the lock does: its name
+	sign     syscall.Signal
+	grace    time.Duration // how long it has then
+	shell    bool
+	argv     []string // the command
+	path     string   // where it is
+}
+
+// newHoldConfig is what counts where nothing is said.
+func newHoldConfig() *holdConfig {
+	return &holdConfig{
+		lockConfig: lockConfig{lockFlags: noFlags, busy: exit.Busy, without: "the command was not started"},
+		signal:     "TERM", sign: syscall.SIGTERM, grace: -1,
+	}
+}
+
+// values are the flags that have one.
+func (c *holdConfig) values() map[string]func(value string) error {
+	values := c.lockConfig.values()
+	values["--lost-signal"] = func(value string) error {
+		c.signal = strings.TrimPrefix(strings.ToUpper(value), "SIG")
+		if c.sign = proc.SignalNames[c.signal]; c.sign == 0 {
+			return exit.Fail(exit.Usage, "they are "+strings.Join(slices.Sorted(maps.Keys(proc.SignalNames)), ", "), "--lost-signal %s is no signal that can be sent here", value)
+		}
+		return nil
+	}
+	for name, d := range map[string]*time.Duration{"--min-hold": &c.minHold, "--max-hold": &c.maxHold, "--lost-grace": &c.grace} {
+		values[name] = func(value string) (err error) {
+			if *d, err = duration(name, value); err == nil && *d < 0 {
+				return exit.Fail(exit.Usage, "see redlock help run", "%s %s is negative", name, value)
+			}
+			return err
+		}
+	}
+	return values
+}
+
+// switches are the flags that have no value.
+func (c *holdConfig) switches() map[string]*bool {
+	switches := c.lockConfig.switches()
+	switches["--embedded"], switches["--shell"] = &c.embedded, &c.shell
+	return switches
+}
+
+// parse reads the arguments of a command that takes these flags, and finds its program:
+// before the lock, and not after an hour of waiting for it.
+func (c *holdConfig) parse(name string, args []string, values map[string]func(value string) error, switches map[string]*bool) error {
+	given, rest, err := scan(name, args, values, switches)
+	if err != nil {
+		return err
+	}
+	c.argv = rest
+	example := "redlock " + name + " --key demo -- sh -c 'echo hello'"
+	if err := c.check(given, example); err != nil {
+		return err
+	}
+	if !given["--lost-grace"] {
+		c.grace = min(time.Second, c.ttl/4).Truncate(time.Millisecond)
+	}
+	switch {
+	case c.grace > c.ttl/2:
+		return exit.Fail(exit.Usage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", c.grace, c.ttl)
+	case given["--max-hold"] && c.maxHold < c.grace+c.ttl/10:
+		return exit.Fail(exit.Usage, "it has to leave time for the command besides --lost-grace", "--max-hold %v is too short for --lost-grace %v and --ttl %v", c.maxHold, c.grace, c.ttl)
+	case given["--max-hold"] && c.minHold > c.maxHold:
+		return exit.Fail(exit.Usage, "", "--min-hold %v is more than --max-hold %v", c.minHold, c.maxHold)
+	case len(c.argv) == 0:
+		return exit.Fail(exit.Usage, "for example: "+example, "the command to run is missing")
+	}
+	if c.shell {
+		c.argv = []string{"sh", "-c", strings.Join(c.argv, " ")}
+	}
+	if c.path, err = exec.LookPath(c.argv[0]); err != nil {
+		return notExecutable(c.argv[0], err)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+// Package exit has the exit codes of redlock, and the failure that ends it with one.
+package exit
+
+import "fmt"
+
+// The codes for reasons of redlock's own, when there is no command's status to pass on. The
+// first four are from sysexits.h, where scripts look them up; NotExecutable, NotFound and
+// Signal are the shell's. Lost is next to the first and not one of them: no command that
+// follows sysexits.h uses that number itself.
+const (
+	Usage         = 64
+	NoQuorum      = 69 // for chaos: the arena cannot be had
+	CannotWrite   = 73
+	Busy          = 75
+	Lost          = 79
+	NotExecutable = 126
+	NotFound      = 127
+	Signal        = 128 // plus the signal's number
+
+	// Found is for what demo, doctor and chaos look for, and hope not to find.
+	Found = 1
+)
+
+// A Failure is an end with an exit code of its own: what is wrong, and what the user can do
+// about it.
+type Failure struct {
+	Code       int
+	Text, Hint string
+}
+
+func (f *Failure) Error() string { return f.Text }
+
+// Fail makes a Failure. An empty hint is none.
+func Fail(code int, hint, format string, args ...any) *Failure {
+	return &Failure{Code: code, Text: fmt.Sprintf(format, args...), Hint: hint}
+}

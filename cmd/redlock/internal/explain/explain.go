@@ -1,0 +1,143 @@
+// Package explain says in words why there is no lock, or no vote, and what can be done
+// about it: functions of what the nodes have said, without a node, a clock or a flag.
+package explain
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/internal/printable"
+)
+
+// Reason says why a lock was not acquired: which token holds it, or what each node did.
+func Reason(why *redlock.QuorumError) string {
+	type claim struct {
+		nodes int
+		ttl   time.Duration
+	}
+	holders := make(map[string]claim)
+	var others []string
+	for _, n := range why.Nodes() {
+		if n.Outcome == redlock.Held {
+			h := holders[n.Holder]
+			holders[n.Holder] = claim{h.nodes + 1, max(h.ttl, n.TTL)}
+			continue
+		}
+		others = append(others, n.Error())
+	}
+	var parts []string
+	for _, token := range slices.SortedFunc(maps.Keys(holders), func(a, b string) int {
+		return cmp.Or(holders[b].nodes-holders[a].nodes, strings.Compare(a, b))
+	}) {
+		h := holders[token]
+		parts = append(parts, fmt.Sprintf("token %s on %s, %v left unless renewed", printable.Text(token), phrase.Count(h.nodes, "node"), h.ttl))
+	}
+	parts = append(parts, others...)
+	return fmt.Sprintf("%q: %v (%s, %d of %d needed): %s", why.Name, why.Kind, phrase.Count(why.Granted, "vote"), why.Need, why.N, strings.Join(parts, "; "))
+}
+
+// Mended reports whether there will be enough votes once the nodes in quarantine may vote.
+// A node that was not asked to the end counts as one that would have granted.
+func Mended(why *redlock.QuorumError) bool {
+	waiting, able := 0, why.N
+	for _, n := range why.Nodes() {
+		if n.Outcome == redlock.Quarantined {
+			waiting++
+		} else {
+			able--
+		}
+	}
+	return waiting > 0 && able >= why.Need
+}
+
+// Remedy says what can be done about nodes that give no vote, by the trouble that
+// most of them have. A quarantine is none: it passes.
+func Remedy(nodes []*redlock.NodeError, need int) string {
+	trouble := make(map[redlock.Outcome]int)
+	for _, n := range nodes {
+		if n.Outcome != redlock.Held && n.Outcome != redlock.Quarantined {
+			trouble[n.Outcome]++
+		}
+	}
+	var worst redlock.Outcome
+	for outcome, n := range trouble {
+		if n > trouble[worst] || n == trouble[worst] && outcome > worst {
+			worst = outcome
+		}
+	}
+	switch worst {
+	case redlock.Unreachable:
+		return "do these Redis servers run, and can they be reached from here? " + phrase.Count(need, "node") + " must answer"
+	case redlock.Timeout:
+		return "are these Redis servers hung, overloaded or far away? Each has a tenth of --ttl to answer, from 50ms to 500ms, and no longer than --timeout"
+	case redlock.Denied:
+		return "look at user and password in the URLs (redis://user:password@host:port), and at the user's ACL"
+	case redlock.Foreign:
+		return "take another --key, or delete that key on the nodes if nobody needs it"
+	case redlock.Unfit:
+		return "change what is said of it, or give another server; redlock doctor examines all of them"
+	}
+	return "look at these nodes: votes of " + phrase.Count(need, "node") + " are needed"
+}
+
+// Without says which of n nodes, as what says, cannot do what they should, and why.
+func Without(what string, absent []*redlock.NodeError, n int) string {
+	var each []string
+	for _, e := range absent {
+		each = append(each, e.Error())
+	}
+	return fmt.Sprintf("%d of %s %s: %s", len(absent), phrase.Count(n, "node"), what, strings.Join(each, "; "))
+}
+
+// RemedyForAll says what can be done about nodes without a vote, where all are
+// wanted.
+func RemedyForAll(absent []*redlock.NodeError, n int) string {
+	var rest time.Duration
+	for _, e := range absent {
+		if e.Outcome != redlock.Quarantined {
+			return Remedy(absent, n)
+		}
+		rest = max(rest, e.TTL)
+	}
+	return fmt.Sprintf("the quarantine ends by itself: %s in %v", AllVote(n), phrase.Tenths(rest))
+}
+
+// AllVote says that so many nodes vote.
+func AllVote(n int) string {
+	if n == 1 {
+		return "the node votes"
+	}
+	return fmt.Sprintf("all %d nodes vote", n)
+}
+
+// Unfinished reports whether an error is that of a round which the end of the
+// time has cut short, so that it says nothing about the nodes.
+func Unfinished(err error) bool {
+	var why *redlock.QuorumError
+	if !errors.As(err, &why) {
+		return true // there was not even time for one
+	}
+	for _, n := range why.Nodes() {
+		if n.Outcome == redlock.Timeout && n.Err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Absent are the nodes that cannot vote.
+func Absent(s *redlock.Status) (nodes []*redlock.NodeError) {
+	for _, n := range s.Nodes {
+		if n.Err != nil {
+			nodes = append(nodes, n.Err)
+		}
+	}
+	return nodes
+}

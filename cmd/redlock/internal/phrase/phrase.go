@@ -1,0 +1,80 @@
+// Package phrase puts figures, durations and errors into words.
+package phrase
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Count is so many of something: 1 node, 3 nodes.
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// Counted is a large number of something: 12,345 schedules.
+func Counted(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "s"):
+		return Digits(n) + " " + what + "es"
+	}
+	return Digits(n) + " " + what + "s"
+}
+
+// Digits writes 12345 as 12,345.
+func Digits(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// PerSecond leaves out digits that mean nothing.
+func PerSecond(x float64) string {
+	if x >= 10 {
+		return Digits(int(math.Round(x)))
+	}
+	return strconv.FormatFloat(x, 'g', 2, 64)
+}
+
+// Table puts rows into columns, of which some have numbers in them.
+func Table(rows [][]string, numbers ...int) string {
+	width := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			width[i] = max(width[i], len(cell))
+		}
+	}
+	for _, i := range numbers {
+		for _, row := range rows {
+			row[i] = strings.Repeat(" ", width[i]-len(row[i])) + row[i]
+		}
+	}
+	var out strings.Builder
+	for _, row := range rows {
+		line := ""
+		for i, cell := range row {
+			line += cell + strings.Repeat(" ", width[i]-len(cell)+2)
+		}
+		out.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return out.String()
+}
+
+// Tenths is a duration for messages about waiting: to a tenth of a second, and never zero.
+func Tenths(d time.Duration) time.Duration {
+	const tenth = time.Second / 10
+	return max(d.Round(tenth), tenth)
+}
+
+// Plain is an error without the name that the library's errors bring along, and
+// that say puts in front of each line.
+func Plain(err error) string { return strings.TrimPrefix(err.Error(), "redlock: ") }

@@ -1,0 +1,60 @@
+// Package proc runs a command in a process group of its own, which ends when the lock does
+// and gets the signals that are meant for it.
+package proc
+
+import (
+	"context"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+)
+
+// The verbs with which Start runs this program again: main hands their arguments on to Keep
+// and Begin.
+const (
+	KeepVerb  = "keep"
+	BeginVerb = "begin"
+)
+
+// An Interrupted is the cause with which a signal ends the waiting.
+type Interrupted struct{ os.Signal }
+
+func (i Interrupted) Error() string { return Name(i.Signal) }
+
+// Name is what people call a signal: SIGTERM.
+func Name(sig os.Signal) string {
+	for name, number := range SignalNames {
+		if number == sig {
+			return "SIG" + name
+		}
+	}
+	return sig.String()
+}
+
+// Code is the exit code for it.
+func (i Interrupted) Code() int {
+	number, _ := i.Signal.(syscall.Signal)
+	return exit.Signal + int(number)
+}
+
+// UntilSignal gives a context that a signal ends. stop ends the listening, and leaves later
+// signals to other readers of the channel.
+func UntilSignal(signals <-chan os.Signal) (ctx context.Context, stop func()) {
+	ctx, interrupt := context.WithCancelCause(context.Background())
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case sig := <-signals:
+			interrupt(Interrupted{Signal: sig})
+		case <-done:
+		}
+	})
+	return ctx, func() {
+		close(done)
+		watch.Wait()
+		interrupt(nil)
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+)
+
+// lockFlags are the flags of all commands that use the nodes.
+type lockFlags struct {
+	nodes   []string // the values of --node as they are; nil: none
+	ttl     time.Duration
+	maxTTL  time.Duration // 0: it is not said
+	timeout time.Duration // negative: none
+}
+
+const (
+	defaultTTL = 10 * time.Second
+
+	// leastTTL is far above what the library takes. But with less, a busy machine
+	// that comes late to a renewal is enough to lose the lock, and the command.
+	leastTTL = 100 * time.Millisecond
+
+	// mostTTL is the most that the library takes.
+	mostTTL = 365 * 24 * time.Hour
+)
+
+// noFlags is what counts where nothing is said.
+var noFlags = lockFlags{ttl: defaultTTL, timeout: -1}
+
+// values are the flags, each with what takes its value in.
+func (f *lockFlags) values() map[string]func(value string) error {
+	return map[string]func(value string) error{
+		"--node": func(value string) error {
+			f.nodes = append(f.nodes, value)
+			return nil
+		},
+		"--nodes": func(value string) error {
+			found, err := readNodes("--nodes", value)
+			f.nodes = append(f.nodes, found...)
+			return err
+		},
+		"--ttl": func(value string) (err error) {
+			f.ttl, err = duration("--ttl", value)
+			switch {
+			case err != nil:
+				return err
+			case f.ttl < leastTTL:
+				return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too short: the least is %v", value, leastTTL)
+			case f.ttl > mostTTL:
+				return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too long: the most is %v", value, mostTTL)
+			case f.ttl%time.Millisecond != 0:
+				return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
+			}
+			return nil
+		},
+		"--timeout": func(value string) (err error) {
+			f.timeout, err = duration("--timeout", value)
+			if err == nil && f.timeout < 0 {
+				return exit.Fail(exit.Usage, "0s asks once; leave --timeout out to wait for as long as it takes", "--timeout %s is negative", value)
+			}
+			return err
+		},
+	}
+}
+
+// maxTTLVariable sets --max-ttl for all commands on the same nodes.
+const maxTTLVariable = "REDLOCK_MAX_TTL"
+
+// takeMaxTTL takes the value of --max-ttl in.
+func (f *lockFlags) takeMaxTTL(value string) (err error) {
+	f.maxTTL, err = maxTTL("--max-ttl", value)
+	return err
+}
+
+func maxTTL(source, value string) (time.Duration, error) {
+	d, err := duration(source, value)
+	if err == nil && !canBeTTL(d) {
+		err = exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "%s %s is not a --ttl that there can be", source, value)
+	}
+	return d, err
+}
+
+// canBeTTL reports whether a --ttl can have this value.
+func canBeTTL(d time.Duration) bool {
+	return d >= leastTTL && d <= mostTTL && d%time.Millisecond == 0
+}
+
+// options are those on which all clients of the same nodes must agree.
+func (f *lockFlags) options(env []string) (*redlock.Options, error) {
+	o, source := &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL}, "--max-ttl"
+	if value, ok := lookup(env, maxTTLVariable); ok && o.MaxTTL == 0 {
+		source = maxTTLVariable
+		var err error
+		if o.MaxTTL, err = maxTTL(source, value); err != nil {
+			return nil, err
+		}
+	}
+	if o.MaxTTL > 0 && o.MaxTTL < f.ttl {
+		return nil, exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "--ttl %v is longer than %s %v", f.ttl, source, o.MaxTTL)
+	}
+	return o, nil
+}
+
+// separator takes the value of --separator in.
+func separator(to *string) func(value string) error {
+	return func(value string) error {
+		if *to = value; value == "" {
+			return exit.Fail(exit.Usage, "leave it out if keys are no paths", "--separator is empty")
+		}
+		return nil
+	}
+}

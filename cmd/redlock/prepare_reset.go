@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/internal/nodeurl"
+	lua "github.com/quorumlock/redlock/internal/script"
+)
+
+// A node whose clock was far ahead once has counters that are, and the grants that it numbers
+// by them are no votes until time has caught up. To forget mends that: the node's marker is
+// taken away, so that it has no vote until all that it may have granted has ended, and then
+// the counters go which no client has taken for a fence. (A number that was one is no further
+// ahead of the node's time, by then, than what it proposes: fence.go.)
+
+// A reset is what redlock prepare --reset-fences does with some of the nodes.
+type reset struct {
+	nodes []*redis.Client
+	most  time.Duration // how far their clocks may be from the middle
+}
+
+// newReset finds the nodes with these addresses, or URLs, among all.
+func newReset(named, urls []string, o *redlock.Options) (*reset, error) {
+	r := &reset{most: farthest(o)}
+	for _, name := range named {
+		i := slices.IndexFunc(urls, func(u string) bool { return u == name || addressOf(u) == name })
+		if i < 0 {
+			return nil, exit.Fail(exit.Usage, "give the address of a node as errors say it: host:port", "--reset-fences %s is none of the nodes", name)
+		}
+		opts, err := nodeurl.Parse(urls[i])
+		if err != nil {
+			return nil, err // it was parsed before
+		}
+		opts.MaxRetries, opts.DialTimeout = -1, checkup/2
+		r.nodes = append(r.nodes, redis.NewClient(opts))
+	}
+	return r, nil
+}
+
+// addressOf is what a node with this URL is called.
+func addressOf(u string) string {
+	opts, err := nodeurl.Parse(u)
+	if err != nil {
+		return ""
+	}
+	return opts.Addr
+}
+
+func (r *reset) close() {
+	for _, n := range r.nodes {
+		_ = n.Close()
+	}
+}
+
+// refuse says why a node cannot be reset: as long as its clock is wrong it would count on from
+// where it is.
+func (r *reset) refuse(urls []string) error {
+	clocks, all := make(map[string]time.Duration), []time.Duration(nil)
+	for _, u := range urls {
+		if p := examine(u); p.err == nil {
+			clocks[p.name] = p.clock
+			all = append(all, p.clock)
+		}
+	}
+	slices.Sort(all)
+	for _, n := range r.nodes {
+		name := n.Options().Addr
+		clock, ok := clocks[name]
+		if !ok {
+			return exit.Fail(exit.NoQuorum, "does it run, and can it be reached from here?", "the fences of %s cannot be reset: it does not answer", name)
+		}
+		if apart := clock - all[(len(all)-1)/2]; apart.Abs() > r.most {
+			return exit.Fail(exit.NoQuorum, "set its clock right first", "the fences of %s cannot be reset: its clock is %v %s the others'", name, apart.Abs().Round(time.Millisecond), ahead(apart))
+		}
+	}
+	return nil
+}
+
+// forget deletes the nodes' markers: the next client to connect writes new ones.
+func (r *reset) forget(ctx context.Context) error {
+	for _, n := range r.nodes {
+		if err := n.Del(ctx, lua.Marker, lua.OldMarker).Err(); err != nil {
+			return exit.Fail(exit.NoQuorum, remedyFor(err), "the fences of %s cannot be reset: %v", n.Options().Addr, err)
+		}
+	}
+	return nil
+}
+
+// drop drops the counters that are ahead, and says how many there were. The nodes vote again.
+func (r *reset) drop(ctx context.Context) (said string, err error) {
+	var lines strings.Builder
+	for _, n := range r.nodes {
+		now, err := n.Time(ctx).Result()
+		if err != nil {
+			return "", exit.Fail(exit.NoQuorum, remedyFor(err), "the fences of %s are not reset: %v", n.Options().Addr, err)
+		}
+		limit, dropped := fmt.Sprint(now.Add(r.most+2*clamp).UnixMicro()), int64(0)
+		for _, table := range []string{lua.Fences, lua.Belows} {
+			some, err := n.ZRemRangeByScore(ctx, table, limit, "+inf").Result()
+			if err != nil {
+				return "", exit.Fail(exit.NoQuorum, remedyFor(err), "the fences of %s are not reset: %v", n.Options().Addr, err)
+			}
+			dropped += some
+		}
+		fmt.Fprintf(&lines, "%s: %s of the future dropped\n", n.Options().Addr, phrase.Count(int(dropped), "number"))
+	}
+	return lines.String(), nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/internal/printable"
+)
+
+// news is a status in a line, less what changes by itself.
+func news(s *redlock.Status) string {
+	var say strings.Builder
+	fmt.Fprintf(&say, "%q: %v", s.Name, s.Verdict)
+	if s.Token != "" {
+		fmt.Fprintf(&say, " by token %s, fence %d", printable.Text(s.Token), s.Fence)
+	}
+	for _, h := range s.Holders {
+		fmt.Fprintf(&say, ", %s by token %s", h.How, printable.Text(h.Token))
+	}
+	if n := len(s.Waiting); n > 0 {
+		fmt.Fprintf(&say, "; %d waiting, the first is %s", n, owner(s.Waiting[0]))
+	}
+	if down := explain.Absent(s); len(down) > 0 {
+		fmt.Fprintf(&say, "; %d of %s cannot vote", len(down), phrase.Count(len(s.Nodes), "node"))
+	}
+	return say.String()
+}
+
+func owner(w redlock.Waiting) string {
+	return printable.Text(cmp.Or(w.Owner, w.Waiter))
+}
+
+// show writes a status for people.
+func show(to io.Writer, s *redlock.Status) error {
+	fmt.Fprintln(to, news(s))
+	if s.TTL > 0 {
+		fmt.Fprintf(to, "%v left unless renewed\n", s.TTL)
+	}
+	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	if len(s.Waiting) > 0 {
+		fmt.Fprintln(t, "\nwaiting\tfor\tknown to")
+		for _, w := range s.Waiting {
+			fmt.Fprintf(t, "%s\t%v\t%s\n", owner(w), w.For.Round(time.Millisecond), phrase.Count(w.Nodes, "node"))
+		}
+	}
+	fmt.Fprintln(t, "\nnode\thas\tleft\tfence\twaiting\t")
+	for _, n := range s.Nodes {
+		has, left, fence, note := "-", "-", "-", ""
+		if n.Token != "" {
+			has = printable.Text(n.Token)
+		} else if len(n.Holders) > 0 {
+			has = fmt.Sprintf("%s %s", phrase.Count(len(n.Holders), "holder"), n.Holders[0].How)
+		}
+		if n.TTL > 0 {
+			left = n.TTL.String()
+		}
+		if n.Fence > 0 {
+			fence = fmt.Sprint(n.Fence)
+		}
+		if n.Err != nil {
+			note = strings.TrimPrefix(n.Err.Error(), n.Node+": ")
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", n.Node, has, left, fence, len(n.Waiting), note)
+	}
+	return t.Flush()
+}
+
+// A statusReport is a status for machines. Durations are in milliseconds.
+type statusReport struct {
+	Time    *time.Time     `json:"time,omitempty"`
+	Name    string         `json:"name"`
+	Verdict string         `json:"verdict"` // free, held, split or unknown
+	Token   string         `json:"token,omitempty"`
+	TTL     int64          `json:"ttl_ms,omitempty"`
+	Fence   int64          `json:"fence,omitempty"`
+	Holders []holderReport `json:"holders,omitempty"`
+	Waiting []waitReport   `json:"waiting"`
+	Nodes   []nodeReport   `json:"nodes"`
+}
+
+type holderReport struct {
+	Token string `json:"token"`
+	How   string `json:"how"`
+	TTL   int64  `json:"ttl_ms"`
+	Nodes int    `json:"nodes,omitempty"`
+}
+
+type waitReport struct {
+	Waiter string `json:"waiter"`
+	Owner  string `json:"owner"`
+	For    int64  `json:"for_ms"`
+	Nodes  int    `json:"nodes"`
+}
+
+type nodeReport struct {
+	Node    string         `json:"node"`
+	Token   string         `json:"token,omitempty"`
+	TTL     int64          `json:"ttl_ms,omitempty"`
+	Fence   int64          `json:"fence,omitempty"`
+	Holders []holderReport `json:"holders,omitempty"`
+	Waiting int            `json:"waiting"`
+	Outcome string         `json:"outcome,omitempty"` // why it cannot vote
+	Error   string         `json:"error,omitempty"`
+}
+
+func report(s *redlock.Status) *statusReport {
+	holders := func(of []redlock.Holder) (all []holderReport) {
+		for _, h := range of {
+			all = append(all, holderReport{h.Token, h.How, h.TTL.Milliseconds(), h.Nodes})
+		}
+		return all
+	}
+	r := &statusReport{Name: s.Name, Verdict: s.Verdict.String(), Token: s.Token, TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holders(s.Holders), Waiting: []waitReport{}}
+	for _, w := range s.Waiting {
+		r.Waiting = append(r.Waiting, waitReport{w.Waiter, w.Owner, w.For.Milliseconds(), w.Nodes})
+	}
+	for _, n := range s.Nodes {
+		one := nodeReport{Node: n.Node, Token: n.Token, TTL: n.TTL.Milliseconds(), Fence: n.Fence, Holders: holders(n.Holders), Waiting: len(n.Waiting)}
+		if n.Err != nil {
+			one.Outcome, one.Error = n.Err.Outcome.String(), n.Err.Error()
+		}
+		r.Nodes = append(r.Nodes, one)
+	}
+	return r
+}
