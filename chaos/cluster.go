@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/quorumlock/redlock/chaos/internal/pipenode"
 	"github.com/quorumlock/redlock/internal/pipes"
 	"github.com/quorumlock/redlock/internal/seed"
 )
@@ -24,7 +25,7 @@ import (
 // there is not ends the test, as t.Fatal does.
 type Cluster struct {
 	t     testing.TB
-	nodes []*pipeNode
+	nodes []*pipenode.Node
 
 	mu   sync.Mutex // never held while waiting
 	ends map[*time.Timer]struct{}
@@ -67,7 +68,7 @@ func NewCluster(t testing.TB, n int) *Cluster {
 	}
 	c := &Cluster{t: t, ends: make(map[*time.Timer]struct{})}
 	for i := range n {
-		c.nodes = append(c.nodes, &pipeNode{Node: pipes.NewNode(i), seed: seed.Seed(1).Of(i)})
+		c.nodes = append(c.nodes, &pipenode.Node{Node: pipes.NewNode(i), Seed: seed.Seed(1).Of(i)})
 	}
 	t.Cleanup(c.close)
 	return c
@@ -92,7 +93,7 @@ func (c *Cluster) close() {
 func (c *Cluster) Len() int { return len(c.nodes) }
 
 // node is where misuse ends the test.
-func (c *Cluster) node(i int) *pipeNode {
+func (c *Cluster) node(i int) *pipenode.Node {
 	c.t.Helper()
 	if i < 0 || i >= len(c.nodes) {
 		c.t.Fatalf("chaos: there is no node %d: the cluster has %d, counted from 0", i, len(c.nodes))
@@ -202,11 +203,11 @@ func (c *Cluster) Step(i int, d time.Duration) {
 func (c *Cluster) Strike(f Fault, keys ...string) {
 	c.t.Helper()
 	n := c.node(f.Node)
-	if !n.strike(f, true, keys) {
+	if !n.Inject(f, true, keys) {
 		c.t.Fatalf("chaos: %q is no trouble of a node's", f.Trouble)
 	}
 	if f.For <= 0 {
-		n.strike(f, false, keys)
+		n.Inject(f, false, keys)
 		return
 	}
 	c.mu.Lock()
@@ -221,7 +222,7 @@ func (c *Cluster) Strike(f Fault, keys ...string) {
 		c.mu.Lock()
 		delete(c.ends, end)
 		c.mu.Unlock()
-		n.strike(f, false, keys)
+		n.Inject(f, false, keys)
 	})
 	c.ends[end] = struct{}{}
 }

@@ -8,10 +8,9 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/chaos/internal/realarena"
+	"github.com/quorumlock/redlock/chaos/internal/report"
 )
-
-// Arenas are all there are, the fastest first.
-var Arenas = []*Arena{Model, Miniredis, Real}
 
 // Config says what [Run] runs. What is left out is a good beginning.
 type Config struct {
@@ -61,7 +60,7 @@ type Config struct {
 //	}
 func Run(t *testing.T, cfg Config) {
 	t.Helper()
-	if _, client := os.LookupEnv(clientVariable); client {
+	if _, client := os.LookupEnv(realarena.ClientVariable); client {
 		t.Fatal("chaos: this process is to be a client: TestMain must begin with chaos.ClientMain")
 	}
 	if err := cfg.check(); err != nil {
@@ -105,7 +104,7 @@ func (cfg *Config) subtests(t *testing.T, c *Campaign) (all []Finding) {
 			alone.Scenarios, alone.Schedules = []*Scenario{s}, share
 			f := alone.Findings(t.Context())[0]
 			all = append(all, f)
-			text := fmt.Sprintf("%s with %s\n%s", countOf(f.Schedules, "schedule"), countOf(f.Holds, "hold"), f.Tell())
+			text := fmt.Sprintf("%s with %s\n%s", report.FormatCount(f.Schedules, "schedule"), report.FormatCount(f.Holds, "hold"), f.Tell())
 			if f.OK() {
 				t.Log(text)
 				return

@@ -1,0 +1,10 @@
+package inject
+
+import "time"
+
+func During(begin bool, d time.Duration) time.Duration {
+	if begin {
+		return d
+	}
+	return 0
+}

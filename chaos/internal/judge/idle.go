@@ -1,0 +1,206 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A stretch is a time in which a lock may not be had.
+type stretch struct{ from, to time.Duration }
+
+// idle: a lock that nobody has does not stay so while somebody waits. Times do not
+// count in which too many nodes are not well; nor those for which the dead, and the
+// stopped, may have the lock without having said so; nor, since there is an order among
+// those who want different locks that have something in common, those in which somebody
+// waits who comes first.
+func idle(r *record) {
+	if r.run.Idle <= 0 {
+		return
+	}
+	all := r.hindrances()
+	r.still = r.standstills()
+	had := make([][]stretch, len(r.requests)) // by want
+	for _, k := range r.holds {
+		o := &r.ops[k]
+		had[o.request] = append(had[o.request], stretch{r.events[o.got].At, r.free(o)})
+	}
+	waits := r.waits()
+	for v := range waits {
+		if len(waits[v]) == 0 {
+			continue
+		}
+		times := slices.Concat(all, r.full(v, had))
+		for _, other := range r.against[v] {
+			times = append(times, had[other]...)
+		}
+		sortStretches(times)
+		for i := range waits[v] {
+			w, times := &waits[v][i], times
+			if first := r.first(w, v); first != nil {
+				times = slices.Concat(times, first)
+				sortStretches(times)
+			}
+			if since, by := r.longFree(times, w.front, min(w.end, r.last)); since != never {
+				o := &r.ops[w.op]
+				r.violated(by, []int{o.ask}, "client %d waited for %v, and nobody had it from %v on", o.client, r.request(o), since)
+			}
+		}
+	}
+}
+
+func sortStretches(times []stretch) {
+	slices.SortFunc(times, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
+}
+
+// first gives the times in which others may come before one who waits.
+func (r *record) first(w *standing, want int) (all []stretch) {
+	for _, v := range r.behind[want] {
+		if v == want {
+			continue // what is in their way is in his
+		}
+		for i := range r.waiting[v] {
+			o := &r.waiting[v][i]
+			if o.ask >= w.ask+max(r.run.Settle, 1) {
+				break
+			}
+			if o.end > w.ask {
+				all = append(all, stretch{o.ask, o.end})
+			}
+		}
+	}
+	return all
+}
+
+// full gives the times in which there is no slot for one who wants one.
+func (r *record) full(want int, had [][]stretch) (all []stretch) {
+	w := r.requests[want]
+	if !w.IsSlot() {
+		return nil
+	}
+	type change struct {
+		at time.Duration
+		by int
+	}
+	var changes []change
+	for v, o := range r.requests {
+		if o.SharesSlots(w) {
+			for _, s := range had[v] {
+				changes = append(changes, change{s.from, 1}, change{s.to, -1})
+			}
+		}
+	}
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.by, a.by)) })
+	n, since := 0, never
+	for _, c := range changes {
+		n += c.by
+		switch {
+		case n >= w.Slots && since == never:
+			since = c.at
+		case n < w.Slots && since != never:
+			all = append(all, stretch{since, c.at})
+			since = never
+		}
+	}
+	return all
+}
+
+// longFree gives the beginning of the first time that is too long, from one instant to
+// another, that none of the stretches has a part in, and when it was too long. They are
+// sorted.
+func (r *record) longFree(times []stretch, from, to time.Duration) (since, by time.Duration) {
+	for _, s := range append(slices.Clip(times), stretch{to, to}) {
+		if until := min(s.from, to); until-from > r.run.Idle { // else there is no need to look further
+			if by := r.ran(from, r.run.Idle); until > by {
+				return from, by
+			}
+		}
+		from = max(from, s.to)
+	}
+	return never, never
+}
+
+// ran is when some time has gone by in which there were enough nodes that the computer ran.
+func (r *record) ran(from, d time.Duration) time.Duration {
+	by := from + d
+	for _, s := range r.still { // which are sorted, and apart
+		if s.from > by {
+			break
+		}
+		if s.to == never {
+			return never
+		}
+		by += max(0, s.to-max(s.from, from))
+	}
+	return by
+}
+
+// free is when the nodes have forgotten a hold at the latest.
+func (r *record) free(o *op) time.Duration {
+	if o.released >= 0 && r.events[o.released].Error == "" {
+		return r.events[o.released].At
+	}
+	if o.told < 0 && o.release < 0 && o.died == never {
+		return never
+	}
+	touched := r.events[o.got].At
+	if o.renews || o.extends {
+		touched = r.events[o.last].At
+		if o.died < never {
+			touched = o.died
+		}
+	}
+	return touched + r.run.TTL + r.run.Settle
+}
+
+// hindrances are what keeps everybody from having any lock, sorted and apart.
+func (r *record) hindrances() (all []stretch) {
+	for _, c := range r.crashes {
+		at := r.events[c.event].At
+		all = append(all, stretch{at, at + r.run.TTL + r.run.Settle})
+	}
+	for _, s := range r.stops {
+		if s.to-s.from > r.run.Slight {
+			all = append(all, stretch{s.from, s.to + r.run.Settle})
+		}
+	}
+	return append(all, r.unwell()...)
+}
+
+// standstills are the times, sorted and apart, in which so many servers were not run, with the
+// nodes that ail, that no quorum was left. What was under way is late by as much and no more.
+func (r *record) standstills() []stretch {
+	if len(r.stalls) == 0 {
+		return nil
+	}
+	all := slices.Concat(r.ailments(), r.stalls)
+	slices.SortStableFunc(all, func(a, b ailment) int { return cmp.Compare(a.from, b.from) })
+	return mergeStretches(r.tooMany(all))
+}
+
+// unwell are the times in which so many nodes ail that no quorum is left.
+func (r *record) unwell() []stretch { return r.tooMany(r.ailments()) }
+
+// tooMany are the times in which some ailments, by when they begin, leave no quorum.
+func (r *record) tooMany(ailments []ailment) (all []stretch) {
+	spare := r.run.Nodes - r.run.Quorum
+	for i, a := range ailments {
+		// From when one begins on, for as long as enough of those that have begun last.
+		ends := make(map[int]time.Duration)
+		for _, b := range ailments[:i+1] {
+			if b.node >= 0 && b.to >= a.from {
+				ends[b.node] = max(ends[b.node], b.to)
+			}
+		}
+		if a.node < 0 || len(ends) <= spare {
+			continue
+		}
+		last := make([]time.Duration, 0, len(ends))
+		for _, to := range ends {
+			last = append(last, to)
+		}
+		slices.Sort(last)
+		all = append(all, stretch{a.from, last[len(last)-1-max(spare, 0)]})
+	}
+	return all
+}
