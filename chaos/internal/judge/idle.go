@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// A stretch is a time in which a lock may not be had.
-type stretch struct{ from, to time.Duration }
-
 // idle: a lock that nobody has does not stay so while somebody waits. Times do not
 // count in which too many nodes are not well; nor those for which the dead, and the
 // stopped, may have the lock without having said so; nor, since there is an order among
@@ -47,10 +44,6 @@ func idle(r *record) {
 			}
 		}
 	}
-}
-
-func sortStretches(times []stretch) {
-	slices.SortFunc(times, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
 }
 
 // first gives the times in which others may come before one who waits.
@@ -151,56 +144,4 @@ func (r *record) free(o *op) time.Duration {
 		}
 	}
 	return touched + r.run.TTL + r.run.Settle
-}
-
-// hindrances are what keeps everybody from having any lock, sorted and apart.
-func (r *record) hindrances() (all []stretch) {
-	for _, c := range r.crashes {
-		at := r.events[c.event].At
-		all = append(all, stretch{at, at + r.run.TTL + r.run.Settle})
-	}
-	for _, s := range r.stops {
-		if s.to-s.from > r.run.Slight {
-			all = append(all, stretch{s.from, s.to + r.run.Settle})
-		}
-	}
-	return append(all, r.unwell()...)
-}
-
-// standstills are the times, sorted and apart, in which so many servers were not run, with the
-// nodes that ail, that no quorum was left. What was under way is late by as much and no more.
-func (r *record) standstills() []stretch {
-	if len(r.stalls) == 0 {
-		return nil
-	}
-	all := slices.Concat(r.ailments(), r.stalls)
-	slices.SortStableFunc(all, func(a, b ailment) int { return cmp.Compare(a.from, b.from) })
-	return mergeStretches(r.tooMany(all))
-}
-
-// unwell are the times in which so many nodes ail that no quorum is left.
-func (r *record) unwell() []stretch { return r.tooMany(r.ailments()) }
-
-// tooMany are the times in which some ailments, by when they begin, leave no quorum.
-func (r *record) tooMany(ailments []ailment) (all []stretch) {
-	spare := r.run.Nodes - r.run.Quorum
-	for i, a := range ailments {
-		// From when one begins on, for as long as enough of those that have begun last.
-		ends := make(map[int]time.Duration)
-		for _, b := range ailments[:i+1] {
-			if b.node >= 0 && b.to >= a.from {
-				ends[b.node] = max(ends[b.node], b.to)
-			}
-		}
-		if a.node < 0 || len(ends) <= spare {
-			continue
-		}
-		last := make([]time.Duration, 0, len(ends))
-		for _, to := range ends {
-			last = append(last, to)
-		}
-		slices.Sort(last)
-		all = append(all, stretch{a.from, last[len(last)-1-max(spare, 0)]})
-	}
-	return all
 }

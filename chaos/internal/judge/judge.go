@@ -2,9 +2,7 @@ package judge
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
 )
@@ -50,11 +48,4 @@ func Judge(h *history.History) Verdict {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text), slices.Compare(a.Events, b.Events))
 	})
 	return *v
-}
-
-// violated notes that the rule in question was not kept.
-func (r *record) violated(at time.Duration, events []int, format string, args ...any) {
-	r.verdict.Violations = append(r.verdict.Violations, Violation{
-		Rule: r.rule, At: at, Text: fmt.Sprintf(format, args...), Events: events,
-	})
 }

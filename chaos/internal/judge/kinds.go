@@ -21,24 +21,3 @@ func (r *record) sort() {
 		}
 	}
 }
-
-// request is what an op wants.
-func (r *record) request(o *op) history.Request { return r.requests[o.request] }
-
-// crowd gives those who have a slot of the same name as the last of some, when they are
-// too many: of those with one of the first n slots, there can be n. All have what they
-// have at one moment.
-func (r *record) crowd(all []int) []int {
-	for n := r.request(&r.ops[all[len(all)-1]]).Slots; n < len(all); n++ {
-		var some []int
-		for _, k := range all {
-			if r.request(&r.ops[k]).Slots <= n {
-				some = append(some, k)
-			}
-		}
-		if len(some) > n {
-			return some
-		}
-	}
-	return nil
-}

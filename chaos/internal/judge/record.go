@@ -1,17 +1,21 @@
 package judge
 
 import (
-	"cmp"
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// never is the time of what does not happen.
-const never time.Duration = math.MaxInt64
+// violated notes that the rule in question was not kept.
+func (r *record) violated(at time.Duration, events []int, format string, args ...any) {
+	r.verdict.Violations = append(r.verdict.Violations, Violation{
+		Rule: r.rule, At: at, Text: fmt.Sprintf(format, args...), Events: events,
+	})
+}
+
+// request is what an op wants.
+func (r *record) request(o *op) history.Request { return r.requests[o.request] }
 
 // A record is a history put in order for the rules, once for all of them. Events
 // are known by their index in the history; -1 is none.
@@ -86,33 +90,6 @@ type oddity struct {
 
 type crash struct{ client, event int }
 
-func newRecord(h *history.History) *record {
-	n := len(h.Events)
-	r := &record{
-		run: h.Run, events: h.Events, calm: never, struck: never,
-		ops: make([]op, 0, n/4+8), holds: make([]int, 0, n/8+8), steps: make([]step, 0, n/8+8),
-		index: newIndex(n), number: make(map[history.Request]int),
-	}
-	if n > 0 {
-		r.last = h.Events[n-1].At
-	}
-	r.disturbances()
-	var now time.Duration
-	for i := range r.events {
-		e := &r.events[i]
-		if e.At < now {
-			r.odd(i, "it comes after something at %v", now)
-		}
-		now = e.At
-		r.take(i, e)
-	}
-	if byTime := func(a, b int) int { return cmp.Compare(r.begin(a), r.begin(b)) }; !slices.IsSortedFunc(r.holds, byTime) {
-		slices.SortStableFunc(r.holds, byTime)
-	}
-	r.sort()
-	return r
-}
-
 // begin is when a hold began.
 func (r *record) begin(op int) time.Duration { return r.events[r.ops[op].got].At }
 
@@ -121,244 +98,30 @@ func (r *record) odd(event int, format string, args ...any) {
 	r.amiss = append(r.amiss, oddity{event, fmt.Sprintf(format, args...)})
 }
 
-// disturbances collects what happens to clients from outside. Who is stopped, and
-// who is dead, must be known before the rest can be understood.
-func (r *record) disturbances() {
-	for i := range r.events {
-		switch e := &r.events[i]; e.Kind {
-		case history.Crashed:
-			r.crashes = append(r.crashes, crash{e.Client, i})
-		case history.Struck:
-			r.struck = min(r.struck, e.At)
-		case history.Held:
-			r.stops = append(r.stops, span{e.Client, e.At, e.Until, e.Why == history.WhySuspended})
-		case history.Stalled:
-			if e.At <= e.Until {
-				r.stalls = append(r.stalls, ailment{e.Value, e.At, e.Until})
-			}
-		}
+// valid gives the interval in which the holder may rely on the lock: from when it
+// got it to the end of validity, or until it believes in it no more.
+func (r *record) valid(o *op) (from, to time.Duration) {
+	to = min(o.until, o.died)
+	if o.release >= 0 {
+		to = min(to, r.events[o.release].At)
 	}
-	slices.SortFunc(r.crashes, func(a, b crash) int {
-		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.event, b.event))
-	})
-	r.stops = mergeSpans(r.stops)
+	if o.told >= 0 {
+		to = min(to, r.events[o.told].At)
+	}
+	return r.events[o.got].At, to
 }
 
-// take puts an event where it belongs.
-func (r *record) take(i int, e *history.Event) {
-	switch e.Kind {
-	case history.Ask, history.Got, history.Denied, history.Extend, history.Extended, history.Failed, history.Renewed, history.Release, history.Released, history.Told, history.Read, history.Wrote, history.Refused, history.Found:
-		if e.Client < 1 || e.Op < 1 {
-			r.odd(i, "it has no client, or no number")
-		}
-		r.did(i, e)
-	case history.Crashed, history.Held:
-		if e.Client < 1 {
-			r.odd(i, "it has no client")
-		}
-		if e.Kind == history.Held && e.Until < e.At {
-			r.odd(i, "it ends at %v, before it begins", e.Until)
-		}
-	case history.Struck, history.Healed:
-		if e.Fault == nil {
-			r.odd(i, "it does not say what")
-		}
-	case history.Stalled:
-		if e.Until < e.At {
-			r.odd(i, "it ends at %v, before it begins", e.Until)
-		}
-	case history.Measured:
-	case history.Weighed:
-		if e.Weight == nil {
-			r.odd(i, "it does not say what")
-		}
-	case history.Calm:
-		r.calm = min(r.calm, e.At)
-	case history.Left:
-		r.left = append(r.left, i)
-	default:
-		r.odd(i, "nobody knows what that is")
-	}
+// lock puts a hold in words.
+func (r *record) lock(o *op) string {
+	return fmt.Sprintf("%v (%s)", r.request(o), r.events[o.got].Token)
 }
 
-// did is what a client did.
-func (r *record) did(i int, e *history.Event) {
-	k := r.find(e)
-	if e.Kind == history.Wrote {
-		// The resource has it, whoever wrote it and whatever became of him.
-		w := write{i, -1}
-		if k >= 0 {
-			w.read = r.ops[k].read
-		}
-		r.writes = append(r.writes, w)
-		r.verdict.Writes++
-	}
-	if k < 0 {
-		if e.Kind != history.Ask && e.Kind != history.Got && e.Kind != history.Denied {
-			r.odd(i, "there is no such lock")
-			return
-		}
-		k = r.add(i, e)
-	} else if e.Kind == history.Ask {
-		r.odd(i, "it has begun before")
-		return
-	}
-	o := &r.ops[k]
-	if i > o.dead {
-		return
-	}
-	o.last = i
-	switch e.Kind {
-	case history.Ask:
-		o.ask = i
-		o.renews = e.Verb == "do" || e.Why == "renewed"
-		r.verdict.Asks++
-		if !slices.Contains(verbs, e.Verb) {
-			r.odd(i, "there is no such verb as %q", e.Verb)
-		}
-		if e.Name == "" {
-			r.odd(i, "it has no name")
-		}
-		if r.request(o).Invalid() {
-			r.odd(i, "there is no such kind of lock")
-		}
-	case history.Got, history.Denied:
-		if o.ask < 0 && o.end < 0 {
-			r.odd(i, "it has not begun")
-		}
-		if o.end >= 0 {
-			r.odd(i, "it has ended before")
-		} else {
-			o.end = i
-		}
-		if e.Kind == history.Denied {
-			r.verdict.Denials++
-			return
-		}
-		if o.got >= 0 {
-			return
-		}
-		if was := r.request(o); e.Name != "" && e.Request() != was {
-			r.odd(i, "it was to be %v", was)
-		}
-		o.got, o.until = i, e.Until
-		r.holds = append(r.holds, k)
-		r.verdict.Holds++
-		r.waited(o)
-	default:
-		if o.got < 0 {
-			r.odd(i, "there is no such lock")
-			return
-		}
-		r.held(i, e, k)
-	}
-}
-
-var verbs = []string{"try", "acquire", "do", "plain"}
-
-// held is what the holder of a lock did, or what happened to him. The end of
-// validity never moves back: if it seems to, the holder's clock was set forward,
-// and the nodes keep the lock for him as long as they would have anyway.
-func (r *record) held(i int, e *history.Event, k int) {
-	o := &r.ops[k]
-	switch e.Kind {
-	case history.Extend:
-		if o.extending >= 0 {
-			r.odd(i, "the extension before it has not ended")
-		}
-		o.extending, o.extends = r.start(k, i), true
-	case history.Extended, history.Failed:
-		if o.extending >= 0 {
-			r.steps[o.extending].end = i
-			r.steps[o.extending].until = o.until
-			o.extending = -1
-		} else {
-			r.odd(i, "it has not begun")
-		}
-		if e.Kind == history.Extended {
-			r.verdict.Extensions++
-			o.until = max(o.until, e.Until)
-		}
-	case history.Renewed:
-		o.renews = true
-		o.until = max(o.until, e.Until)
-	case history.Release:
-		if o.releasing >= 0 {
-			r.odd(i, "the release before it has not ended")
-		}
-		o.releasing = r.start(k, i)
-		o.until = max(o.until, e.Until) // renewed by the library, and nobody has looked since
-		if o.release < 0 {
-			o.release, o.untilRelease = i, o.until
-		}
-	case history.Released:
-		if o.releasing >= 0 {
-			if r.steps[o.releasing].begin == o.release {
-				o.released = i
-			}
-			r.steps[o.releasing].end = i
-			o.releasing = -1
-		} else {
-			r.odd(i, "it has not begun")
-		}
-	case history.Told:
-		if o.told >= 0 {
-			r.odd(i, "it has ended before")
-			return
-		}
-		o.told = i
-		o.until = max(o.until, e.Until)
-		if e.Why == "lost" {
-			r.verdict.Losses++
-		}
-	case history.Read:
-		o.read = i
-	}
-}
-
-// waited measures how long a hold has been waited for.
-func (r *record) waited(o *op) {
-	if o.ask < 0 {
-		return
-	}
-	asked := r.events[o.ask].At
-	wait := r.events[o.got].At - asked
-	r.verdict.LongestWait = max(r.verdict.LongestWait, wait)
-	if asked >= r.calm {
-		r.verdict.LongestWaitCalm = max(r.verdict.LongestWaitCalm, wait)
-	}
-}
-
-// start begins a step.
-func (r *record) start(op, event int) int {
-	r.steps = append(r.steps, step{op: op, begin: event, end: -1})
-	return len(r.steps) - 1
-}
-
-// add begins an op.
-func (r *record) add(i int, e *history.Event) int {
-	want, known := r.number[e.Request()]
-	if !known {
-		want = len(r.requests)
-		r.number[e.Request()] = want
-		r.requests = append(r.requests, e.Request())
-	}
-	o := op{
-		client: e.Client, number: e.Op, request: want,
-		ask: -1, end: -1, got: -1, told: -1, release: -1, released: -1, read: -1, extending: -1, releasing: -1,
-		dead: math.MaxInt, died: never,
-	}
-	if len(r.crashes) > 0 {
-		c, _ := slices.BinarySearchFunc(r.crashes, crash{e.Client, i}, func(a, b crash) int {
-			return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.event, b.event))
-		})
-		if c < len(r.crashes) && r.crashes[c].client == e.Client {
-			o.dead = r.crashes[c].event
-			o.died = r.events[o.dead].At
-		}
-	}
-	slot := r.slot(e.Client, e.Op)
-	r.ops = append(r.ops, o)
-	r.index[slot] = int32(len(r.ops))
-	return len(r.ops) - 1
+// A standing is an op of those who stand in a line: the calls of one client for the same
+// that wait. The first of it is whom the nodes know of.
+type standing struct {
+	op       int
+	ask      time.Duration
+	front    time.Duration // from when it was the first of its line; never: it never was
+	end      time.Duration // when it waited no more; never: that is not known
+	forsaken bool          // it ended without a lock
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/chaos/internal/realtest"
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
+	"github.com/quorumlock/redlock/chaos/internal/realtest"
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 

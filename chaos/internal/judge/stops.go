@@ -6,47 +6,6 @@ import (
 	"time"
 )
 
-// A span is a time in which a client was stopped, both ends included: what
-// happens at one instant has no order.
-type span struct {
-	client    int
-	from, to  time.Duration
-	suspended bool // or part of it: by a machine that was
-}
-
-// mergeSpans sorts spans by client and time, and makes one of those that touch.
-// Each client's are apart then, so that both their ends rise.
-func mergeSpans(spans []span) []span {
-	spans = slices.DeleteFunc(spans, func(s span) bool { return s.to < s.from })
-	slices.SortFunc(spans, func(a, b span) int {
-		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
-	})
-	merged := spans[:0]
-	for _, s := range spans {
-		if n := len(merged); n > 0 && merged[n-1].client == s.client && s.from <= merged[n-1].to {
-			merged[n-1].to = max(merged[n-1].to, s.to)
-			merged[n-1].suspended = merged[n-1].suspended || s.suspended
-		} else {
-			merged = append(merged, s)
-		}
-	}
-	return merged
-}
-
-// mergeStretches sorts stretches, and makes one of those that touch.
-func mergeStretches(all []stretch) []stretch {
-	sortStretches(all)
-	merged := all[:0]
-	for _, s := range all {
-		if n := len(merged); n > 0 && s.from <= merged[n-1].to {
-			merged[n-1].to = max(merged[n-1].to, s.to)
-		} else {
-			merged = append(merged, s)
-		}
-	}
-	return merged
-}
-
 // stopsSince gives the stops from the first of a client's on that ends at t or
 // later. Others' follow after the client's.
 func (r *record) stopsSince(client int, t time.Duration) []span {
@@ -98,4 +57,18 @@ func (r *record) deadline(client int, begin, limit time.Duration) time.Duration 
 		by += s.to - max(s.from, begin)
 	}
 	return by
+}
+
+// stood reports whether a client was stopped for more than a moment between two
+// instants.
+func (r *record) stood(client int, from, to time.Duration) bool {
+	for _, s := range r.stopsSince(client, from) {
+		if s.client != client || s.from > to {
+			break
+		}
+		if s.to-s.from > r.run.Slight {
+			return true
+		}
+	}
+	return false
 }
