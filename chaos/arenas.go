@@ -17,7 +17,7 @@ import (
 // that hangs, breaks or is answered by halves is in it, and a node's Lua is run; a
 // seed gives the same faults every time, and nearly the same history.
 //
-// It can make nearly all troubles there are. But the nodes' clocks all run at one speed,
+// It can inject nearly all kinds of fault. But the nodes' clocks all run at one speed,
 // so it makes no use of Plan.Rates.
 var Miniredis = &Arena{
 	Name:   "miniredis",
@@ -40,8 +40,8 @@ var Model = &Arena{
 }
 
 // Real runs the library in processes of their own over redis-server processes, by
-// way of proxies that break the network. It takes as long as it says. Whoever runs
-// plans here calls [ClientMain] first.
+// way of proxies that break the network. It takes as long as it says. A program
+// that runs plans here calls [ClientMain] first.
 var Real = &Arena{
 	Name:   "real",
 	About:  "clients in processes of their own over redis-server processes, with signals and a broken network",

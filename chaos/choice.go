@@ -30,7 +30,7 @@ func CheckOptions(opts *redlock.Options, nodes int, scenarios []*Scenario) (err 
 			if opts != nil {
 				o = *opts
 			}
-			o.Hooks = nil // nobody asked for what they would tell
+			o.Hooks = nil // this Locker is not the caller's
 			var locker *redlock.Locker
 			if locker, err = p.Locker(&o); err == nil {
 				err = locker.Close()

@@ -33,7 +33,7 @@ type Cluster struct {
 	wait sync.WaitGroup // for ends under way
 }
 
-// NewCluster starts n nodes. Those who need virtual time call it inside of the
+// NewCluster starts n nodes. For virtual time, call it inside of the
 // bubble. The nodes, and the clients, end with the test.
 //
 // A worker that must stop when its lock is lost:
@@ -114,7 +114,7 @@ func (c *Cluster) Addr(i int) string {
 // They are stock, but for two settings. The dialer leads to the node; when it
 // cannot, it is the first use of the connection that fails, which spares the test
 // go-redis's log. And maintenance notifications are off: go-redis holds a mutex
-// while it asks a node for them, and who waits for a mutex stops a bubble's clock.
+// while it asks a node for them, and a goroutine that waits for a mutex stops a bubble's clock.
 func (c *Cluster) Clients() []*redis.Client {
 	clients := make([]*redis.Client, len(c.nodes))
 	for i, n := range c.nodes {
@@ -173,7 +173,7 @@ func (c *Cluster) Resume(i int) {
 	c.node(i).Path.Resume()
 }
 
-// Cut cuts node i off: nothing passes, and nobody is told.
+// Cut cuts node i off: nothing passes, and no end is told.
 func (c *Cluster) Cut(i int) {
 	c.t.Helper()
 	c.node(i).Path.Cut()
@@ -198,13 +198,13 @@ func (c *Cluster) Step(i int, d time.Duration) {
 	c.node(i).Engine.Step(d)
 }
 
-// Strike has a fault of a node's begin now, whatever its At says, and returns: it
+// Strike injects a fault at a node now, whatever its At says, and returns: it
 // ends by itself when its time is over. The keys are for [Foreign].
 func (c *Cluster) Strike(f Fault, keys ...string) {
 	c.t.Helper()
 	n := c.node(f.Node)
 	if !n.Inject(f, true, keys) {
-		c.t.Fatalf("chaos: %q is no trouble of a node's", f.Trouble)
+		c.t.Fatalf("chaos: %q is no fault of a node", f.Trouble)
 	}
 	if f.For <= 0 {
 		n.Inject(f, false, keys)

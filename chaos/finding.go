@@ -30,7 +30,7 @@ func (c *Campaign) Command(scenario string, seed uint64) string {
 	return command
 }
 
-// Findings is Run for those who tell people of it: the commands that replay a
+// Findings is Run for a report to people: the commands that replay a
 // schedule do it with the campaign's Nodes and Options. With others than a scenario
 // was written for, what must fail may go well.
 func (c *Campaign) Findings(ctx context.Context) []Finding {
@@ -50,7 +50,7 @@ func (c *Campaign) Findings(ctx context.Context) []Finding {
 
 // rarely is how often a scenario that must fail is run before it is a fault that
 // it has not failed. In the model the rarest failure shows once in five hundred
-// schedules; how it is elsewhere nobody knows.
+// schedules; how it is elsewhere is not known.
 const rarely = 2000
 
 // missing reports whether what must fail has not, although it was run for long.
@@ -121,7 +121,7 @@ func (f *Finding) Tell() string {
 func around(h *History, at time.Duration) (all []string) {
 	const long, most = time.Second, 12
 	for _, e := range h.Events {
-		servers := e.Kind == Measured && strings.HasPrefix(e.Error, "node ") // who say so when all is over
+		servers := e.Kind == Measured && strings.HasPrefix(e.Error, "node ") // they say so when all is over
 		if e.Kind != Stalled && e.Kind != Measured || !servers && (e.At > at || max(e.At, e.Until) < at-h.Run.Idle-long) {
 			continue
 		}
@@ -131,7 +131,7 @@ func around(h *History, at time.Duration) (all []string) {
 }
 
 // NewReport puts findings into a report. There is only so much room on a page for
-// histories: those that somebody has to look at come first.
+// histories: those that need a look come first.
 func NewReport(title string, findings []Finding) *Report {
 	r := &Report{Title: title, Created: time.Now()}
 	for i := range findings {
@@ -154,5 +154,5 @@ func NewReport(title string, findings []Finding) *Report {
 	return r
 }
 
-// FreshSeed is one that nobody has used, and that can be typed.
+// FreshSeed is one that was not used before, and that can be typed.
 func FreshSeed() uint64 { return 1 + rand.Uint64N(999_999_999) }

@@ -86,11 +86,11 @@ func search(t *testing.T, s *Scenario, good func(*Plan) bool) *Plan {
 	return nil
 }
 
-// clientsScenario has troubles of clients only.
-func clientsScenario(t *testing.T, trouble Trouble) *Scenario {
+// clientsScenario has faults of clients only.
+func clientsScenario(t *testing.T, kind Trouble) *Scenario {
 	return &Scenario{
 		Name: t.Name(), Nodes: []int{3}, Clients: [2]int{2, 2}, TTL: []time.Duration{Real.Least}, RTT: Scenarios[0].RTT, Span: 5, Workers: 1,
-		Troubles: []Trouble{trouble}, Rate: 1, Unended: true, Quorum: func(int) int { return 2 },
+		Troubles: []Trouble{kind}, Rate: 1, Unended: true, Quorum: func(int) int { return 2 },
 	}
 }
 
@@ -129,9 +129,9 @@ func TestRealPause(t *testing.T) {
 	}
 }
 
-func longest(p *Plan, trouble Trouble) (longest Fault) {
+func longest(p *Plan, kind Trouble) (longest Fault) {
 	for _, f := range p.Faults {
-		if f.Trouble == trouble && f.For > longest.For {
+		if f.Trouble == kind && f.For > longest.For {
 			longest = f
 		}
 	}

@@ -1,3 +1,13 @@
+// Package chaos puts Lockers to work while nodes die, hang, forget, refuse and are cut off,
+// and clients are stopped, die or have wrong clocks; it writes down what every client did,
+// and a judge says which promise was not kept.
+//
+// [Run] runs the scenarios with a program's own Options, as subtests. [NewCluster] gives a
+// test Redis nodes in its own process that it can kill, hang, wipe, cut off or set to another
+// time. [Campaign] is what the command redlock chaos runs. Package [history] describes what
+// is written down.
+//
+// [history]: https://pkg.go.dev/github.com/quorumlock/redlock/chaos/history
 package chaos
 
 import (
@@ -32,7 +42,7 @@ type Config struct {
 	Report string // a file for a page with the histories; "": none
 }
 
-// Run has Lockers with somebody's options live through the scenarios, in each of
+// Run has Lockers with given options live through the scenarios, in each of
 // the arenas, and judges what they did: nodes crash, hang and forget, the network
 // is cut and slow, processes stop and die. Each scenario is a subtest, such as
 // model/crashing_nodes. It fails if a promise was not kept, and says which, how it
@@ -144,8 +154,8 @@ func (c *Campaign) shares() []int {
 	return n
 }
 
-// MostNodes is how many nodes there may be: in the model everyone who acts has his
-// own turns, and there are turns for so many.
+// MostNodes is how many nodes there may be: in the model each actor has turns of its
+// own, and there are turns for so many.
 const MostNodes = 8
 
 // check checks a Config as a set.

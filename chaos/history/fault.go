@@ -33,14 +33,14 @@ const (
 	Locked       FaultKind = "locked"        // asks for a password
 	Crowded      FaultKind = "crowded"       // has too many clients
 	FlushScripts FaultKind = "flush scripts" // SCRIPT FLUSH
-	Busy         FaultKind = "busy"          // runs somebody's long script
+	Busy         FaultKind = "busy"          // runs another client's long script
 	Foreign      FaultKind = "foreign"       // keys of another type are where locks should be
 	Step         FaultKind = "step"          // its clock is set By forward, or back
-	Mute         FaultKind = "mute"          // what it publishes reaches nobody
+	Mute         FaultKind = "mute"          // what it publishes reaches no subscription
 	Deafen       FaultKind = "deafen"        // all subscriptions break, at once
 	Churn        FaultKind = "churn"         // SCRIPT FLUSH, every By
 	Clock        FaultKind = "clock"         // its clock is By ahead, or behind, and is set right when it is over
-	Forge        FaultKind = "forge"         // Times times, every By, somebody who may publish there tells those who listen what the node would, as far as that can be guessed
+	Forge        FaultKind = "forge"         // Times times, every By, a client that may publish there sends the messages that the node would, as far as they can be guessed
 	Still        FaultKind = "still"         // the computer runs none of the servers, and clients go on
 	Replay       FaultKind = "replay"        // the same, but with what the node has said before
 	Boot         FaultKind = "boot"          // comes up without its data, and with a clock that is By wrong until it is over
@@ -54,7 +54,7 @@ const (
 	Skew    FaultKind = "skew"    // its clock is set By forward
 )
 
-// OnClient are the troubles that clients have; all others are nodes'.
+// OnClient reports whether a fault of this kind is a client's; all others are nodes'.
 func (t FaultKind) OnClient() bool { return t == Pause || t == Suspend || t == Crash || t == Skew }
 
 // A Fault is one thing that goes wrong, at one place, for some time. It is a
@@ -63,7 +63,7 @@ func (t FaultKind) OnClient() bool { return t == Pause || t == Suspend || t == C
 type Fault struct {
 	At      time.Duration `json:"at"`      // since the start of the run
 	Trouble FaultKind     `json:"trouble"` // what
-	Node    int           `json:"node"`    // where, from 0; for a trouble of a client's: Client
+	Node    int           `json:"node"`    // where, from 0; for a fault of a client: Client
 	Client  int           `json:"client,omitempty"`
 	For     time.Duration `json:"for,omitempty"` // until it is over; 0: it is over at once, or by itself
 	By      time.Duration `json:"by,omitempty"`

@@ -1,3 +1,5 @@
+// Package history is the record of one run of the chaos harness: its events, the faults
+// among them, and how both are written and read. [Decode] reads what redlock chaos keeps.
 package history
 
 import (
@@ -45,10 +47,10 @@ type Head struct {
 	// Bound is how long a client may wait for a lock once all is well again.
 	Bound time.Duration `json:"bound"`
 
-	// Settle is how long a client must have waited to be before all who ask then, and
-	// Idle how long a lock may be free while somebody waits. Nodes that are slower by
+	// Settle is how long a client must have waited to come before all that ask then, and
+	// Idle how long a lock may be free while a client waits. Nodes that are slower by
 	// Slight, or stop for so long, are well all the same; what was worse may be felt for
-	// Grace. TTL is how long a node keeps a lock that nobody gives back. Without Settle
+	// Grace. TTL is how long a node keeps a lock that is not released. Without Settle
 	// there is no order, and without Idle no bound.
 	Settle time.Duration `json:"settle,omitempty"`
 	Idle   time.Duration `json:"idle,omitempty"`
@@ -57,7 +59,7 @@ type Head struct {
 	TTL    time.Duration `json:"ttl,omitempty"`
 
 	// MostKeys and MostBytes are how much there may be on a node when all is over, and
-	// MostRequests is how many a Locker may keep for a node, at any time. 0: nobody looks.
+	// MostRequests is how many a Locker may keep for a node, at any time. 0: no bound.
 	MostKeys     int `json:"most_keys,omitempty"`
 	MostBytes    int `json:"most_bytes,omitempty"`
 	MostRequests int `json:"most_requests,omitempty"`
@@ -75,7 +77,7 @@ type Head struct {
 	Always bool `json:"always,omitempty"`
 }
 
-// A Kind says what an Event tells.
+// A Kind is what an Event is about.
 type Kind string
 
 const (

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Request is what somebody asks for: the names of a lock, and its kind.
+// A Request is what a client asks for: the names of a lock, and its kind.
 type Request struct {
 	Name   string
 	Also   string // other names, with a space between them
@@ -18,13 +18,13 @@ type Request struct {
 // Request is that of an event that begins an acquisition.
 func (e *Event) Request() Request { return Request{e.Name, e.Also, e.Shared, e.Slots} }
 
-// Fill is an event of this want.
+// Fill gives an event the names and the kind of this request.
 func (w Request) Fill(e Event) Event {
 	e.Name, e.Also, e.Shared, e.Slots = w.Name, w.Also, w.Shared, w.Slots
 	return e
 }
 
-// String is the want in words: what can be asked for, or had.
+// String is the request in words: what can be asked for, or had.
 func (w Request) String() string {
 	s := strconv.Quote(w.Name)
 	for _, name := range strings.Fields(w.Also) {
@@ -61,7 +61,7 @@ func (w Request) Invalid() bool { return w.Slots < 0 || w.Slots > 0 && (w.Shared
 // IsSlot reports whether it is one of several.
 func (w Request) IsSlot() bool { return w.Slots > 0 && !w.Invalid() }
 
-// Canonical is what two have in common who want the same, whatever they say: which names there
+// Canonical is what all requests for the same have in common, however they are written: which names there
 // are, but for those that lie in others, and how they are held.
 func (w Request) Canonical(separator string) Request {
 	all := append(strings.Fields(w.Also), w.Name)
@@ -79,7 +79,7 @@ func (w Request) Canonical(separator string) Request {
 	return Request{Name: strings.Join(least, " "), Shared: w.Shared, Slots: slots}
 }
 
-// SharesSlots reports whether two want slots of the same.
+// SharesSlots reports whether two requests are for slots of the same.
 func (w Request) SharesSlots(o Request) bool { return w.IsSlot() && o.IsSlot() && w.Name == o.Name }
 
 // Conflicts reports whether two cannot be had at once, whatever else there is: they have
@@ -110,8 +110,8 @@ func Overlap(a, b, separator string) bool {
 	return a == b || separator != "" && strings.HasPrefix(b, a) && strings.HasPrefix(b[len(a):], separator)
 }
 
-// MustQueueBehind reports whether one who wants this has to let an earlier one go first who wants
-// the other: two who want a slot do, for there may be only one.
+// MustQueueBehind reports whether this request has to let the other go first if that was there
+// before: two requests for a slot do, for there may be only one.
 func (w Request) MustQueueBehind(o Request, separator string) bool {
 	return w.SharesSlots(o) || w.Conflicts(o, separator)
 }

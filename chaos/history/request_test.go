@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestWantWords(t *testing.T) {
+func TestRequestWords(t *testing.T) {
 	for _, tt := range []struct {
 		want          Request
 		words, labels string
@@ -25,8 +25,8 @@ func TestWantWords(t *testing.T) {
 	}
 }
 
-// TestLines: who wants the same stands in the same line.
-func TestLines(t *testing.T) {
+// TestCanonical: requests for the same are the same.
+func TestCanonical(t *testing.T) {
 	lines := make(map[Request][]string)
 	for _, w := range []Request{
 		{Name: "a"}, {Name: "a", Also: "a/b a"}, {Name: "a/b", Also: "a"},

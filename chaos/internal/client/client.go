@@ -1,3 +1,5 @@
+// Package client is one client of a run: a process with a Locker, what it does with it, and
+// what it writes down.
 package client
 
 import (
@@ -23,7 +25,7 @@ type Client struct {
 	Store     Resource
 	Tell      func(history.Event)            // writes it down
 	Start     time.Time                      // of the history
-	Leftovers interface{ Add(token string) } // that nobody will release
+	Leftovers interface{ Add(token string) } // that no client will release
 
 	locker *redlock.Locker
 
@@ -168,7 +170,7 @@ func Wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Apply has one of its troubles come and go.
+// Apply has one of its faults come and go.
 func (c *Client) Apply(f history.Fault) {
 	switch f.Trouble {
 	case history.Pause, history.Suspend:

@@ -27,7 +27,7 @@ type hold struct {
 	renewed bool // by the library
 }
 
-// turn is one lock's story, in one of the ways in which people write it.
+// turn is one lock from request to release, in one of the ways in which people write it.
 func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	h := &hold{client: c, worker: worker, rng: rng, op: int(c.ops.Add(1)), request: c.Plan.Draw(rng)}
 	if c.Plan.Scenario.Names {
@@ -48,7 +48,7 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	verb := scenario.Pick(rng, c.Plan.Scenario.Verbs())
 	h.renewed = h.renewed || verb == "do"
 	asking := ctx
-	// Nobody is in the way of one who is alone, and a single round is enough; but on a
+	// Nothing is in the way of a client that is alone, and a single round is enough; but on a
 	// real machine a node that is well may be late for it.
 	alone := c.Plan.Run.Exact && c.Plan.Run.Clients*c.Plan.Workers == 1
 	patient := c.Plan.Scenario.Queue
@@ -59,7 +59,7 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	asking, cancel := context.WithTimeout(asking, limit)
 	defer cancel()
 	if rng.IntN(8) == 0 {
-		limit = 1 + scenario.Below(rng, c.Plan.TTL/4) // somebody changes his mind
+		limit = 1 + scenario.Below(rng, c.Plan.TTL/4) // a caller that changes its mind
 		time.AfterFunc(limit, cancel)
 	}
 	if verb == "do" {
@@ -214,7 +214,7 @@ func (h *hold) extend() {
 }
 
 // handOn detaches the lock, and attaches it again a little later, as the next process does:
-// by what was written down of it, and with nobody to renew it in between. It is an
+// by what was written down of it, and without renewal in between. It is an
 // extension for the judge, in all but one thing: the nodes may still have a lock that was
 // to have ended by then.
 func (h *hold) handOn() {
@@ -232,7 +232,7 @@ func (h *hold) handOn() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	l, err := c.locker.Attach(ctx, handle)
-	if err != nil { // with that the story ends, and the token stays for its TTL
+	if err != nil { // with that the hold ends, and the token stays for its TTL
 		c.Leftovers.Add(handle.Token)
 		c.note(history.Event{Kind: history.Failed, Op: h.op, Name: h.request.Name, Why: why(err), Error: text(err)})
 		c.note(history.Event{Kind: history.Told, Op: h.op, Name: h.request.Name, Until: c.at(handle.Until), Why: why(err), Error: text(err)})
@@ -243,9 +243,9 @@ func (h *hold) handOn() {
 	h.watch()
 }
 
-// write adds one to what it has read at the resource, as somebody does who trusts
-// his lock: he looks whether it is valid for as long as the work takes, does it
-// while nobody tells him of an end, and writes.
+// write adds one to what it has read at the resource, as a program does that trusts
+// its lock: it looks whether the lock is valid for as long as the work takes, does the
+// work while the lock's context has not ended, and writes.
 func (h *hold) write() {
 	c, name := h.client, h.request.Name
 	if within := c.Plan.Within(h.request); len(within) > 1 {
@@ -254,7 +254,7 @@ func (h *hold) write() {
 	value := c.Store.Read(name, h.fence())
 	c.note(history.Event{Kind: history.Read, Op: h.op, Name: name, Value: value})
 	if h.request.Shared || h.request.Slots > 0 {
-		return // it is not his alone
+		return // others may have it, too
 	}
 	work, way := 1+scenario.Below(h.rng, c.Plan.TTL/8), 1+scenario.Below(h.rng, c.Plan.TTL/64)
 	if time.Until(c.Process.Real(h.lock.Until())) < work+2*way+c.Plan.Run.Lag {

@@ -56,7 +56,7 @@ func (c *plainClient) turn(ctx context.Context, rng *rand.Rand) {
 	release := func() {
 		c.each(func(n PlainNode) bool { return n.CompareAndDelete(context.WithoutCancel(ctx), name, token) == nil })
 	}
-	// It tells no node again what it could not tell once, so the TTL is its net.
+	// It sends no release a second time, so the TTL is the backstop.
 	c.Leftovers.Add(token)
 	if votes < c.Plan.Run.Quorum || !time.Now().Before(until) {
 		c.note(history.Event{Kind: history.Denied, Op: op, Name: name, Why: "held"})

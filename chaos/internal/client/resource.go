@@ -9,9 +9,9 @@ import (
 // A Resource is what locks are for: something that is read, and written some time
 // later, by many.
 //
-// It knows fences: who comes with a lower one than somebody before him, to read or
-// to write, may not write any more. That reading counts as well is what makes
-// it enough: he who has read may rely on it that nobody before him writes after
+// It knows fences: a client that comes with a lower one than a client before it, to
+// read or to write, may not write any more. That reading counts as well is what makes
+// it enough: a client that has read may rely on it that no earlier one writes after
 // that.
 type Resource interface {
 	Read(name string, fence uint64) int

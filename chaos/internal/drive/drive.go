@@ -1,3 +1,5 @@
+// Package drive carries a plan out: clients come in, faults come and go, then all is well,
+// every client is served, and nothing may be left. It does not know in which arena.
 package drive
 
 import (
@@ -27,15 +29,15 @@ type driver struct {
 	// Settle waits for as long as it says, or where time is dear until it is done.
 	Settle func(limit time.Duration, done func() bool)
 
-	// Slow: clients take their time to come in, and what is to befall one waits for it.
-	// In virtual time nobody does, for it would happen at the same instant as something
+	// Slow: clients take their time to come in, and a fault of a client waits for it.
+	// In virtual time no fault waits, for it would happen at the same instant as something
 	// else, and no run could be repeated.
 	Slow bool
-	came []chan struct{} // closed when one who is there from the beginning has come in
+	came []chan struct{} // closed when a client that is there from the beginning has come in
 
 	mu      sync.Mutex
 	clients []Member // by number, from 1; nil: not there yet, or not any more
-	next    int      // of those that take the place of others who crash
+	next    int      // of those that take the place of others that crash
 }
 
 // New has the run's time begin.
@@ -80,14 +82,14 @@ func (d *driver) Run() *history.History {
 	d.all(Member.Last)
 
 	// What is owed to a node that was away is tried again every quarter of a second;
-	// what nobody is there to give back expires.
+	// what no client is there to release expires.
 	owed := func(over bool) []Key {
 		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool { return d.Leftovers.has(l.Token) || client.HandedOver(l.Token) != over })
 	}
 	d.Settle(2*time.Second, func() bool { return len(owed(false)) == 0 })
 	left := owed(false)
-	// Whoever was in a queue that he could not be taken out of may have been handed a lock
-	// since, for his lease.
+	// A waiter that could not leave a queue may have been handed a lock since, for its
+	// lease.
 	if len(owed(true)) > 0 {
 		d.Settle(queue.MaxLease*time.Millisecond, func() bool { return len(owed(true)) == 0 })
 		left = append(left, owed(true)...)
@@ -111,7 +113,7 @@ func (d *driver) Run() *history.History {
 	return &history.History{Run: p.Run, Events: d.Recorder.Sorted()}
 }
 
-// queueLife is how long a queue is on a node that nobody stands in any more.
+// queueLife is how long an empty queue stays on a node.
 const queueLife = time.Minute + time.Second
 
 // all has all clients do something, and waits for the last of them.

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Leftovers remembers the tokens that nobody will release: those that were forgotten,
+// Leftovers remembers the tokens that no client will release: those that were forgotten,
 // and those of processes that died.
 type Leftovers struct {
 	mu     sync.Mutex

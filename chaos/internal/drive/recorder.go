@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A Recorder collects the events of a run from all who take part in it.
+// A Recorder collects the events of a run from everything that takes part in it.
 type Recorder struct {
 	Start time.Time
 

@@ -27,8 +27,8 @@ type World interface {
 	Close() error
 }
 
-// Counts reports whether somebody in a set with others counts at some time of the
-// node's, which may have yet to drop him.
+// Counts reports whether a member of a set counts at some time of the node's, which may have
+// yet to drop it.
 func Counts(score float64, now time.Time) bool {
 	_, until := ways.OfScore(strconv.FormatFloat(score, 'f', 0, 64))
 	return until >= now.UnixMilli()

@@ -1,3 +1,4 @@
+// Package inject has what several arenas need to inject faults.
 package inject
 
 import (
@@ -9,7 +10,7 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// Who may publish to those who wait, and listen to what they are told, but neither reads nor
+// A client that may publish to waiters, and listen to what they are told, but neither reads nor
 // writes a key, must not be able to make a waiter believe that it has a lock. The forger knows what
 // has been said so far, which processes listen, and what time it is, and guesses the
 // rest: the numbers of waiters and attempts count up.
@@ -20,7 +21,7 @@ import (
 // words, and the waiter and the attempt are its first.
 func Forged(said []model.Said, processes []string, micros int64) (all []model.Said) {
 	var like []string
-	last := make(map[string]int) // by process, its last waiter who was told something
+	last := make(map[string]int) // by process, its last waiter that was told something
 	for _, s := range said {
 		words := strings.Split(s.Message, " ")
 		if len(words) >= 6 {

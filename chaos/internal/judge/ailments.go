@@ -60,8 +60,8 @@ func (r *record) tooMany(ailments []ailment) (all []stretch) {
 	return all
 }
 
-// ailments are all that waiting may suffer from, by when they begin. What takes hold
-// with the requests to come, or cannot be undone, has no end. That nobody is called,
+// ailments are the faults that waiting may notice, by when they begin. What takes hold
+// with the requests to come, or cannot be undone, has no end. That no waiter is called,
 // and that others die, is what waiting has to do with.
 func (r *record) ailments() []ailment {
 	if r.ailing != nil {

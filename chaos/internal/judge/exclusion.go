@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// crowd gives those who have a slot of the same name as the last of some, when they are
+// crowd gives the holders of a slot of the same name as the last of some, when they are
 // too many: of those with one of the first n slots, there can be n. All have what they
 // have at one moment.
 func (r *record) crowd(all []int) []int {
@@ -24,10 +24,10 @@ func (r *record) crowd(all []int) []int {
 }
 
 // exclusion compares each hold with the one before it, of those that exclude it, that
-// reaches farthest: if it overlaps any, it overlaps that one. Who gets a slot is
-// counted with those who have one then.
+// reaches farthest: if it overlaps any, it overlaps that one. A hold of a slot is
+// counted with the others of that moment.
 func exclusion(r *record) {
-	farthest := make([]int, len(r.requests)) // by want: an index of r.holds, plus 1
+	farthest := make([]int, len(r.requests)) // by request: an index of r.holds, plus 1
 	var slots map[string][]int               // by name: the ops that have one
 	for i, k := range r.holds {
 		o := &r.ops[k]

@@ -17,7 +17,7 @@ func fences(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
 		e := &r.events[o.got]
-		// Who was stopped when he got it writes it down when others may have got it
+		// A client that was stopped when it got the lock notes it when others may have got it
 		// since, if that can be.
 		excused := !r.run.Exact && o.ask >= 0 && r.stopped(o.client, r.events[o.ask].At, e.At)
 		if reads := r.request(o).Shared; (e.Fence > 0 || reads) && !excused {
@@ -41,7 +41,7 @@ func fences(r *record) {
 }
 
 // A fenced is an event with a fence, in a group of those that have one in common: the
-// holds of a want, the writes of a name.
+// holds of a request, the writes of a name.
 type fenced struct {
 	group int
 	reads bool // so it changes nothing, and its fence may be that of the one before it

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// idle: a lock that nobody has does not stay so while somebody waits. Times do not
+// idle: a free lock does not stay free while a client waits. Times do not
 // count in which too many nodes are not well; nor those for which the dead, and the
 // stopped, may have the lock without having said so; nor, since there is an order among
-// those who want different locks that have something in common, those in which somebody
-// waits who comes first.
+// requests for different locks that have something in common, those in which an earlier
+// one waits.
 func idle(r *record) {
 	if r.run.Idle <= 0 {
 		return
 	}
 	all := r.hindrances()
 	r.still = r.standstills()
-	had := make([][]stretch, len(r.requests)) // by want
+	had := make([][]stretch, len(r.requests)) // by request
 	for _, k := range r.holds {
 		o := &r.ops[k]
 		had[o.request] = append(had[o.request], stretch{r.events[o.got].At, r.free(o)})
@@ -46,11 +46,11 @@ func idle(r *record) {
 	}
 }
 
-// first gives the times in which others may come before one who waits.
-func (r *record) first(w *standing, want int) (all []stretch) {
-	for _, v := range r.behind[want] {
-		if v == want {
-			continue // what is in their way is in his
+// first gives the times in which others may come before a waiter.
+func (r *record) first(w *standing, request int) (all []stretch) {
+	for _, v := range r.behind[request] {
+		if v == request {
+			continue // what is in their way is in its way
 		}
 		for i := range r.waiting[v] {
 			o := &r.waiting[v][i]
@@ -65,9 +65,9 @@ func (r *record) first(w *standing, want int) (all []stretch) {
 	return all
 }
 
-// full gives the times in which there is no slot for one who wants one.
-func (r *record) full(want int, had [][]stretch) (all []stretch) {
-	w := r.requests[want]
+// full gives the times in which no slot is free for a request.
+func (r *record) full(request int, had [][]stretch) (all []stretch) {
+	w := r.requests[request]
 	if !w.IsSlot() {
 		return nil
 	}

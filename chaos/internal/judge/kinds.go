@@ -5,7 +5,7 @@ import "github.com/quorumlock/redlock/chaos/history"
 // Rules are about pairs of locks: those that are in each other's way. In a history there
 // are many locks of a few kinds, so it is found out once for each two kinds.
 
-// sort says which of the wants are in each other's way, and which are the same.
+// sort says which of the requests are in each other's way, and which are the same.
 func (r *record) sort() {
 	n := len(r.requests)
 	r.against, r.behind, r.lines = make([][]int, n), make([][]int, n), make([]history.Request, n)

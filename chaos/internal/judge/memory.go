@@ -26,7 +26,7 @@ func bounded(r *record) {
 	}
 }
 
-// onQuorum: who gets a lock has it on as many nodes as it takes. A client looks for its token
+// onQuorum: a client that gets a lock has it on as many nodes as it takes. A client looks for its token
 // on all of them as soon as it has the lock, and what it finds counts while that is valid: a
 // node that does not say may have it.
 func onQuorum(r *record) {

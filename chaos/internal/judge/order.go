@@ -2,10 +2,10 @@ package judge
 
 import "time"
 
-// inOrder: who has waited for long enough when another asks gets the lock before him.
+// inOrder: a client that has waited for long enough when another asks gets the lock first.
 // The calls of one client know that of each other by themselves; those of several know
-// it from the nodes, which must have been well, and who was not the first of his line
-// was not known there. Only those count who are in each other's way, or want slots of
+// it from the nodes, which must have been well, and an op that was not the first of its line
+// was not known there. Only those count that are in each other's way, or want slots of
 // which there may be one.
 func inOrder(r *record) {
 	if r.run.Settle <= 0 {
@@ -48,7 +48,7 @@ func (r *record) overtakes(o *op, w *standing) bool {
 	ask, got := r.events[o.ask], r.events[o.got].At
 	still := got
 	if r.request(x).SharesSlots(r.request(o)) {
-		still += r.run.Settle // he may have one, too, and be about to hear of it
+		still += r.run.Settle // it may have one, too, and be about to hear of it
 	}
 	if w.ask+r.run.Settle > ask.At || !r.waitedAt(w, still) {
 		return false
@@ -59,8 +59,8 @@ func (r *record) overtakes(o *op, w *standing) bool {
 	return after(w.front, r.run.Settle) <= got && !r.ailed(w.front, got) && !r.stood(x.client, w.front, got) && !r.stood(o.client, w.front, got)
 }
 
-// waitedAt reports whether a wait went on at an instant, and beyond it: one who gives
-// up does so a little before he says it.
+// waitedAt reports whether a wait went on at an instant, and beyond it: a client that gives
+// up does so a little before it says so.
 func (r *record) waitedAt(w *standing, at time.Duration) bool {
 	end := w.end
 	if w.forsaken {

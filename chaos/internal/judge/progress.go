@@ -6,8 +6,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// progress: who waits is owed a lock. Who asks once is owed one if nobody can be in
-// his way, not even a scheduler.
+// progress: a waiter is owed a lock. A client that asks once is owed one if nothing can be
+// in its way, not even a scheduler.
 func progress(r *record) {
 	if r.run.Bound <= 0 {
 		return

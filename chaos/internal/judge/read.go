@@ -36,8 +36,8 @@ func newRecord(h *history.History) *record {
 	return r
 }
 
-// disturbances collects what happens to clients from outside. Who is stopped, and
-// who is dead, must be known before the rest can be understood.
+// disturbances collects what happens to clients from outside. Which clients are
+// stopped, and dead, must be known before the rest can be understood.
 func (r *record) disturbances() {
 	for i := range r.events {
 		switch e := &r.events[i]; e.Kind {
@@ -100,7 +100,7 @@ func (r *record) take(i int, e *history.Event) {
 func (r *record) did(i int, e *history.Event) {
 	k := r.find(e)
 	if e.Kind == history.Wrote {
-		// The resource has it, whoever wrote it and whatever became of him.
+		// The resource has it, whatever became of the writer.
 		w := write{i, -1}
 		if k >= 0 {
 			w.read = r.ops[k].read
@@ -171,9 +171,9 @@ func (r *record) did(i int, e *history.Event) {
 
 var verbs = []string{"try", "acquire", "do", "plain"}
 
-// held is what the holder of a lock did, or what happened to him. The end of
+// held is what the holder of a lock did, or what happened to it. The end of
 // validity never moves back: if it seems to, the holder's clock was set forward,
-// and the nodes keep the lock for him as long as they would have anyway.
+// and the nodes keep the lock as long as they would have anyway.
 func (r *record) held(i int, e *history.Event, k int) {
 	o := &r.ops[k]
 	switch e.Kind {
@@ -202,7 +202,7 @@ func (r *record) held(i int, e *history.Event, k int) {
 			r.odd(i, "the release before it has not ended")
 		}
 		o.releasing = r.start(k, i)
-		o.until = max(o.until, e.Until) // renewed by the library, and nobody has looked since
+		o.until = max(o.until, e.Until) // renewed by the library, and not looked at since
 		if o.release < 0 {
 			o.release, o.untilRelease = i, o.until
 		}
@@ -252,14 +252,14 @@ func (r *record) start(op, event int) int {
 
 // add begins an op.
 func (r *record) add(i int, e *history.Event) int {
-	want, known := r.number[e.Request()]
+	request, known := r.number[e.Request()]
 	if !known {
-		want = len(r.requests)
-		r.number[e.Request()] = want
+		request = len(r.requests)
+		r.number[e.Request()] = request
 		r.requests = append(r.requests, e.Request())
 	}
 	o := op{
-		client: e.Client, number: e.Op, request: want,
+		client: e.Client, number: e.Op, request: request,
 		ask: -1, end: -1, got: -1, told: -1, release: -1, released: -1, read: -1, extending: -1, releasing: -1,
 		dead: math.MaxInt, died: never,
 	}

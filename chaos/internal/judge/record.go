@@ -14,7 +14,7 @@ func (r *record) violated(at time.Duration, events []int, format string, args ..
 	})
 }
 
-// request is what an op wants.
+// request is what an op asks for.
 func (r *record) request(o *op) history.Request { return r.requests[o.request] }
 
 // A record is a history put in order for the rules, once for all of them. Events
@@ -40,11 +40,11 @@ type record struct {
 	stops   []span    // see mergeSpans
 	stalls  []ailment // of servers that the computer did not run
 
-	against [][]int           // by want: those that exclude it
-	behind  [][]int           // by want: those that have to be let go first if they were there before
-	lines   []history.Request // by want: what is the same for those that are
+	against [][]int           // by request: those that exclude it
+	behind  [][]int           // by request: those that have to be let go first if they were there before
+	lines   []history.Request // by request: what is the same for those that are
 
-	waiting [][]standing // by want; see waits
+	waiting [][]standing // by request; see waits
 	ailing  []ailment    // see ailments
 	still   []stretch    // see standstills
 
@@ -55,7 +55,7 @@ type record struct {
 // An op is an acquisition, and the hold that came of it.
 type op struct {
 	client, number int
-	request        int // see record.wants
+	request        int // see record.requests
 
 	ask, end int           // end: the first of the two there are
 	got      int           // from here on it is a hold
@@ -116,8 +116,8 @@ func (r *record) lock(o *op) string {
 	return fmt.Sprintf("%v (%s)", r.request(o), r.events[o.got].Token)
 }
 
-// A standing is an op of those who stand in a line: the calls of one client for the same
-// that wait. The first of it is whom the nodes know of.
+// A standing is an op in a line: the calls of one client for the same that wait. The nodes
+// know of the first of it.
 type standing struct {
 	op       int
 	ask      time.Duration

@@ -157,7 +157,7 @@ func (t *teller) fate() {
 	case 5:
 		t.add(history.Event{Kind: history.Calm})
 	case 6:
-		t.strike()
+		t.inject()
 	case 7:
 		switch t.below(8) {
 		case 0:
@@ -172,8 +172,8 @@ func (t *teller) fate() {
 	}
 }
 
-// strike has a fault begin, or perhaps the first that has not ended end.
-func (t *teller) strike() {
+// inject has a fault begin, or perhaps the first that has not ended end.
+func (t *teller) inject() {
 	if len(t.struck) > 0 && t.below(2) == 0 {
 		t.add(history.Event{Kind: history.Healed, Fault: &t.struck[0]})
 		t.struck = t.struck[1:]

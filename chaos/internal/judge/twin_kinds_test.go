@@ -80,7 +80,7 @@ func (tw *twin) crowded(i int, o twinHold) (got []int) {
 	return nil
 }
 
-// inTheWay says of each instant whether, up to the next one, a waiter cannot have what he
+// inTheWay says of each instant whether, up to the next one, a waiter cannot have what it
 // wants, or may not, for others; and whether that was so at the instant itself.
 func (tw *twin) inTheWay(w twinWait, waits []twinWait) (is, touched []bool) {
 	is, touched = tw.taken(w)

@@ -74,8 +74,8 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 
 	// The highest fence that was there for the name at any instant before, or at
 	// the same if it is not higher: those are put in the order that suits. If two may
-	// be got at once, so much before; but no two may be the same, unless one reads: he
-	// may have that of the one before him.
+	// be got at once, so much before; but no two may be the same, unless one reads: it
+	// may have that of the one before it.
 	reads := o.what.Shared
 	for j, p := range tw.holds {
 		f := tw.Events[p.got]

@@ -36,7 +36,7 @@ func (tw *twin) waits() (all []twinWait) {
 	return all
 }
 
-// A twinIll is a fault that those who wait may suffer from. Who is no node is -1.
+// A twinIll is a fault that waiters may notice; -1: at no node.
 type twinIll struct {
 	node     int
 	from, to time.Duration

@@ -8,8 +8,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// told asks for nothing where the holder has seen to it himself: he has released,
-// or died, before he had to be told; nor while the lock is in nobody's hands.
+// told asks for nothing where the holder has seen to it itself: it has released,
+// or died, before it had to be told; nor while the lock is detached.
 func told(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -38,9 +38,9 @@ func (r *record) handedOn(op int, at time.Duration) bool {
 	})
 }
 
-// lateSuccess excuses those who were stopped between the library's answer and the
-// moment when they wrote it down, if that can be; and those who extend what renews itself, since
-// nobody knows until when it was valid in between.
+// lateSuccess excuses clients that were stopped between the library's answer and the
+// moment when they wrote it down, if that can be; and extensions of what renews itself, since
+// it is not known until when it was valid in between.
 func lateSuccess(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -74,8 +74,8 @@ func lateSuccess(r *record) {
 	}
 }
 
-// continuity: who has a quorum of nodes has taken it from those who had the lock
-// before, and they must find out with their next extension at the latest. That is
+// continuity: a client that has a quorum of nodes has taken it from earlier holders,
+// and they must find out with their next extension at the latest. That is
 // so even where nodes forget, and the other should never have got it.
 func continuity(r *record) {
 	for i := range r.steps {

@@ -16,7 +16,7 @@ type Violation struct {
 func (v Violation) String() string { return fmt.Sprintf("at %v, %s: %s", v.At, v.Rule, v.Text) }
 
 // A Verdict is what the judge says of a history: what was wrong, and how much there
-// was that could have been. A history without violations says little if nobody
+// was that could have been. A history without violations says little if no client
 // held anything in it.
 type Verdict struct {
 	Violations []Violation `json:"violations"` // by time
@@ -28,6 +28,6 @@ type Verdict struct {
 	Losses     int `json:"losses"`     // holders that were told that the lock is lost
 	Writes     int `json:"writes"`     // that the resource took
 
-	LongestWait     time.Duration `json:"longest_wait"`      // of those who got the lock
-	LongestWaitCalm time.Duration `json:"longest_wait_calm"` // of those who asked when all was well
+	LongestWait     time.Duration `json:"longest_wait"`      // of those that got the lock
+	LongestWaitCalm time.Duration `json:"longest_wait_calm"` // of those that asked when all was well
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// waits gives those who have waited, by want, in the order in which they asked.
+// waits gives the ops that have waited, by request, in the order in which they asked.
 func (r *record) waits() [][]standing {
 	if r.waiting != nil {
 		return r.waiting

@@ -36,7 +36,7 @@ func (p *process) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	clients := make([]*redis.Client, len(p.world.nodes))
 	for i, n := range p.world.nodes {
 		clients[i] = redis.NewClient(p.options(n))
-		defer clients[i].Close() // it has no connection, and nobody uses it
+		defer clients[i].Close() // it has no connection, and no user
 	}
 	return redlock.New(clients, opts)
 }

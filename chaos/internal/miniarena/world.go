@@ -1,3 +1,4 @@
+// Package miniarena carries plans out over miniredis behind pipes, in virtual time.
 package miniarena
 
 import (

@@ -1,3 +1,4 @@
+// Package modelarena carries plans out over nodes that are models, in virtual time.
 package modelarena
 
 import (
@@ -55,7 +56,7 @@ func (w *World) Keys() (all []drive.Key) {
 	return all
 }
 
-// sayings are what a node says to everything while it has such a trouble.
+// sayings are what a node says to everything while it has such a fault.
 var sayings = map[history.FaultKind]error{
 	history.Loading: model.Error("LOADING Redis is loading the dataset in memory"),
 	history.Locked:  model.Error("NOAUTH Authentication required."),

@@ -19,7 +19,7 @@ import (
 )
 
 // A bench is one node on the table, and somebody who asks it by hand what
-// Lockers ask. There is a lock of his, "mine", and one of another's, "theirs".
+// Lockers ask. There is a lock of the bench's, "mine", and one of another client's, "theirs".
 type bench struct {
 	*testing.T
 	node   *Node
@@ -50,7 +50,7 @@ func (b *bench) connect() *redis.Client {
 	return redis.NewClient(o)
 }
 
-func (b *bench) strike(f history.Fault, begin bool) {
+func (b *bench) inject(f history.Fault, begin bool) {
 	b.Helper()
 	if !b.node.Inject(f, begin, []string{"mine", "free"}) {
 		b.Fatalf("%q is not known", f.Trouble)
@@ -126,24 +126,24 @@ func (b *bench) took(least, most time.Duration, f func()) {
 	}
 }
 
-// refusing is a trouble in which the node says the same to everything.
+// refusing is a fault in which the node says the same to everything.
 func refusing(t history.FaultKind, want string) func(*bench) {
 	return func(b *bench) {
-		b.strike(history.Fault{Trouble: t}, true)
+		b.inject(history.Fault{Trouble: t}, true)
 		b.answers(want)
 		b.client.Close()
 		b.client = b.connect() // and to those who come now
 		b.answers(want)
 		b.has("mine", "theirs")
-		b.strike(history.Fault{Trouble: t}, false)
+		b.inject(history.Fault{Trouble: t}, false)
 		b.answers("")
 	}
 }
 
-// cutting is a trouble in which replies do not come.
+// cutting is a fault in which replies do not come.
 func cutting(t history.FaultKind, carriedOut, after bool) func(*bench) {
 	return func(b *bench) {
-		b.strike(history.Fault{Trouble: t}, true)
+		b.inject(history.Fault{Trouble: t}, true)
 		b.took(time.Second, time.Second, func() {
 			v, err := b.acquire("free")
 			if !isTimeout(err) {
@@ -157,7 +157,7 @@ func cutting(t history.FaultKind, carriedOut, after bool) func(*bench) {
 			}
 		}
 		holds(carriedOut)
-		b.strike(history.Fault{Trouble: t}, false)
+		b.inject(history.Fault{Trouble: t}, false)
 		holds(after)
 		b.answers("")
 	}

@@ -1,3 +1,5 @@
+// Package pipenode is a miniredis behind pipes, with faults: the nodes of the miniredis arena,
+// and of a Cluster.
 package pipenode
 
 import (
@@ -17,7 +19,7 @@ var Cannot = []history.FaultKind{
 	history.Churn, history.Forge, history.Replay, history.Still, // which the model has, and real servers
 }
 
-// A Node is a miniredis behind pipes, and knows all troubles of nodes.
+// A Node is a miniredis behind pipes, and can inject nearly all faults of nodes.
 type Node struct {
 	*pipes.Node
 	Seed  seed.Seed
@@ -29,7 +31,7 @@ type Node struct {
 }
 
 // refuses is what a node says instead of doing what it is told, while it has such
-// a trouble, and to what, as servers of version 7 do.
+// a fault, and to what, as servers of version 7 do.
 var refuses = map[history.FaultKind]*embedded.Refusal{
 	history.Full:     {Error: "OOM command not allowed when used memory > 'maxmemory'.", Only: []string{"SET", "ZADD"}},
 	history.ReadOnly: {Error: "READONLY You can't write against a read only replica.", Only: []string{"SET", "PEXPIRE", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE", "PEXPIREAT"}},
@@ -40,7 +42,7 @@ var refuses = map[history.FaultKind]*embedded.Refusal{
 	history.Mute:     {Error: "NOPERM this user has no permissions to run the 'publish' command", Only: []string{"PUBLISH"}},
 }
 
-// Inject has a trouble begin, or end, and says whether it knows it. Keys are those
+// Inject has a fault begin, or end, and says whether it knows it. Keys are those
 // of locks.
 func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
 	switch f.Trouble {

@@ -17,31 +17,31 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// TestTroublesHaveTheirEffect: a harness whose faults do nothing finds nothing.
-func TestTroublesHaveTheirEffect(t *testing.T) {
+// TestFaultsHaveTheirEffect: a harness whose faults do nothing finds nothing.
+func TestFaultsHaveTheirEffect(t *testing.T) {
 	table := map[history.FaultKind]func(*bench){
 		history.Kill: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Kill}, true)
+			b.inject(history.Fault{Trouble: history.Kill}, true)
 			v, err := b.acquire("free")
 			if !errors.Is(err, syscall.ECONNREFUSED) {
 				b.Errorf("a killed node says %v, %v", v, err)
 			}
-			b.strike(history.Fault{Trouble: history.Kill}, false)
+			b.inject(history.Fault{Trouble: history.Kill}, false)
 			b.has("mine", "theirs")
 			v, err = b.acquire("free")
 			b.says("after the restart", v, err, "NOSCRIPT")
 		},
 		history.Boot: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Boot, By: -time.Minute}, true)
+			b.inject(history.Fault{Trouble: history.Boot, By: -time.Minute}, true)
 			b.has()
 			b.client.Set(b.Context(), "ours", "token", time.Second)
 			b.has("ours")
-			b.strike(history.Fault{Trouble: history.Boot, By: -time.Minute}, false)
+			b.inject(history.Fault{Trouble: history.Boot, By: -time.Minute}, false)
 			b.has() // it is a minute later
 		},
 		history.KillEmpty: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.KillEmpty}, true)
-			b.strike(history.Fault{Trouble: history.KillEmpty}, false)
+			b.inject(history.Fault{Trouble: history.KillEmpty}, true)
+			b.inject(history.Fault{Trouble: history.KillEmpty}, false)
 			b.has()
 		},
 		history.Hang:        cutting(history.Hang, false, true),
@@ -50,13 +50,13 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 		history.CutReplies:  cutting(history.CutReplies, true, true),
 		history.Part:        cutting(history.Part, false, false),
 		history.Slow: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Slow, By: 300 * time.Millisecond}, true)
+			b.inject(history.Fault{Trouble: history.Slow, By: 300 * time.Millisecond}, true)
 			b.took(300*time.Millisecond, 300*time.Millisecond, func() { b.answersOnce() })
-			b.strike(history.Fault{Trouble: history.Slow, By: 300 * time.Millisecond}, false)
+			b.inject(history.Fault{Trouble: history.Slow, By: 300 * time.Millisecond}, false)
 			b.took(0, 0, func() { b.answersOnce() })
 		},
 		history.Jitter: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Jitter, By: 300 * time.Millisecond}, true)
+			b.inject(history.Fault{Trouble: history.Jitter, By: 300 * time.Millisecond}, true)
 			seen := make(map[time.Duration]bool)
 			for range 10 {
 				begin := time.Now()
@@ -66,7 +66,7 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 			if len(seen) < 10 {
 				b.Errorf("ten round trips took only %d different times", len(seen))
 			}
-			b.strike(history.Fault{Trouble: history.Jitter, By: 300 * time.Millisecond}, false)
+			b.inject(history.Fault{Trouble: history.Jitter, By: 300 * time.Millisecond}, false)
 			b.took(0, 0, func() { b.answersOnce() })
 		},
 		history.Reset: func(b *bench) {
@@ -74,14 +74,14 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			b.strike(history.Fault{Trouble: history.Reset}, true)
+			b.inject(history.Fault{Trouble: history.Reset}, true)
 			if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 				b.Errorf("a connection from before: %v", err)
 			}
 			b.answers("")
 		},
 		history.LoseReplies: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.LoseReplies, Times: 1}, true)
+			b.inject(history.Fault{Trouble: history.LoseReplies, Times: 1}, true)
 			if v, err := b.acquire("free"); !errors.Is(err, syscall.ECONNRESET) {
 				b.Errorf("the reply that is lost: %v, %v", v, err)
 			}
@@ -91,7 +91,7 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 		history.TearReplies: func(b *bench) {
 			b.node.Path.SetDelay(time.Millisecond) // so that all replies are on their way at once
 			b.answersOnce()
-			b.strike(history.Fault{Trouble: history.TearReplies, Times: 1}, true)
+			b.inject(history.Fault{Trouble: history.TearReplies, Times: 1}, true)
 			var replies []*redis.Cmd
 			_, err := b.client.Pipelined(b.Context(), func(p redis.Pipeliner) error {
 				for i := range 6 {
@@ -111,27 +111,27 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 			b.has("0", "1", "2", "3", "4", "5", "mine", "theirs")
 		},
 		history.Repeat: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Repeat, Times: 2}, true)
+			b.inject(history.Fault{Trouble: history.Repeat, Times: 2}, true)
 			b.counts(2, 4, 5)
 		},
 		history.RepeatLate: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.RepeatLate, Times: 2, By: time.Second}, true)
+			b.inject(history.Fault{Trouble: history.RepeatLate, Times: 2, By: time.Second}, true)
 			b.counts(1, 2)
 			time.Sleep(time.Second)
 			b.counts(5)
 		},
 		history.Flush: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Flush}, true)
+			b.inject(history.Fault{Trouble: history.Flush}, true)
 			b.has()
 		},
 		history.Evict: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Evict, Times: 1}, true)
+			b.inject(history.Fault{Trouble: history.Evict, Times: 1}, true)
 			b.has("theirs")
-			b.strike(history.Fault{Trouble: history.Evict, Times: 3}, true)
+			b.inject(history.Fault{Trouble: history.Evict, Times: 3}, true)
 			b.has()
 		},
 		history.Full: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Full}, true)
+			b.inject(history.Fault{Trouble: history.Full}, true)
 			v, err := b.acquire("free")
 			b.says("acquire", v, err, "OOM ")
 			v, err = b.acquire("theirs")
@@ -141,11 +141,11 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 			v, err = b.release("mine")
 			b.says("release", v, err, "")
 			b.has("theirs")
-			b.strike(history.Fault{Trouble: history.Full}, false)
+			b.inject(history.Fault{Trouble: history.Full}, false)
 			b.answers("")
 		},
 		history.ReadOnly: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.ReadOnly}, true)
+			b.inject(history.Fault{Trouble: history.ReadOnly}, true)
 			v, err := b.acquire("free")
 			b.says("acquire", v, err, "READONLY ")
 			v, err = b.extend("mine")
@@ -155,13 +155,13 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 			v, err = b.release("free")
 			b.says("release what is not there", v, err, "")
 			b.has("mine", "theirs")
-			b.strike(history.Fault{Trouble: history.ReadOnly}, false)
+			b.inject(history.Fault{Trouble: history.ReadOnly}, false)
 			b.answers("")
 		},
 		history.Loading: refusing(history.Loading, "LOADING "),
 		history.Locked:  refusing(history.Locked, "NOAUTH "),
 		history.Crowded: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Crowded}, true)
+			b.inject(history.Fault{Trouble: history.Crowded}, true)
 			v, err := b.acquire("free")
 			b.says("acquire", v, err, "ERR max number of clients")
 			synctest.Wait() // it hangs up
@@ -170,66 +170,66 @@ func TestTroublesHaveTheirEffect(t *testing.T) {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
 				b.Errorf("greeting: %v, %v", v, err)
 			}
-			b.strike(history.Fault{Trouble: history.Crowded}, false)
+			b.inject(history.Fault{Trouble: history.Crowded}, false)
 			b.answers("")
 		},
 		history.Busy: refusing(history.Busy, "BUSY "),
 		history.FlushScripts: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.FlushScripts}, true)
+			b.inject(history.Fault{Trouble: history.FlushScripts}, true)
 			b.answers("NOSCRIPT ")
 		},
 		history.Foreign: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Foreign}, true)
+			b.inject(history.Fault{Trouble: history.Foreign}, true)
 			v, err := b.acquire("free")
 			b.says("acquire", v, err, "WRONGTYPE ")
 			v, err = b.extend("mine")
 			b.says("a lock that was there", v, err, "")
-			b.strike(history.Fault{Trouble: history.Foreign}, false)
+			b.inject(history.Fault{Trouble: history.Foreign}, false)
 			b.has("mine", "theirs")
 		},
 		history.Step: func(b *bench) {
 			time.Sleep(30 * time.Second)
-			b.strike(history.Fault{Trouble: history.Step, By: -time.Minute}, true)
+			b.inject(history.Fault{Trouble: history.Step, By: -time.Minute}, true)
 			time.Sleep(89 * time.Second)
 			b.has("mine", "theirs")
 			b.answersOnce()
-			b.strike(history.Fault{Trouble: history.Step, By: 2 * time.Second}, true)
+			b.inject(history.Fault{Trouble: history.Step, By: 2 * time.Second}, true)
 			b.has()
 			if v, err := b.acquire("theirs"); !granted(v) {
 				b.Errorf("a key that has expired early: %v, %v", v, err)
 			}
 		},
 		history.Clock: func(b *bench) {
-			b.strike(history.Fault{Trouble: history.Clock, By: -24 * time.Hour}, true)
+			b.inject(history.Fault{Trouble: history.Clock, By: -24 * time.Hour}, true)
 			b.has("mine", "theirs")
-			b.strike(history.Fault{Trouble: history.Clock, By: -24 * time.Hour}, false)
+			b.inject(history.Fault{Trouble: history.Clock, By: -24 * time.Hour}, false)
 			b.has("mine", "theirs")
-			b.strike(history.Fault{Trouble: history.Clock, By: 24 * time.Hour}, true)
+			b.inject(history.Fault{Trouble: history.Clock, By: 24 * time.Hour}, true)
 			b.has()
-			b.strike(history.Fault{Trouble: history.Clock, By: 24 * time.Hour}, false)
+			b.inject(history.Fault{Trouble: history.Clock, By: 24 * time.Hour}, false)
 			b.has()
 		},
 		history.Mute:   mute,
 		history.Deafen: deafen,
 	}
 	for _, s := range scenario.All {
-		for _, trouble := range s.Troubles {
-			if !trouble.OnClient() && table[trouble] == nil && !slices.Contains(Cannot, trouble) {
-				t.Errorf("what %q does is not in the table", trouble)
-				table[trouble] = func(*bench) {}
+		for _, kind := range s.Troubles {
+			if !kind.OnClient() && table[kind] == nil && !slices.Contains(Cannot, kind) {
+				t.Errorf("what %q does is not in the table", kind)
+				table[kind] = func(*bench) {}
 			}
 		}
 	}
-	for trouble, try := range table {
-		t.Run(string(trouble), func(t *testing.T) { onBench(t, try) })
+	for kind, try := range table {
+		t.Run(string(kind), func(t *testing.T) { onBench(t, try) })
 	}
 }
 
-func TestUnknownTrouble(t *testing.T) {
+func TestUnknownFault(t *testing.T) {
 	onBench(t, func(b *bench) {
-		for _, trouble := range []history.FaultKind{history.Pause, "nonsense"} {
-			if b.node.Inject(history.Fault{Trouble: trouble}, true, nil) {
-				t.Errorf("%q is known to a node", trouble)
+		for _, kind := range []history.FaultKind{history.Pause, "nonsense"} {
+			if b.node.Inject(history.Fault{Trouble: kind}, true, nil) {
+				t.Errorf("%q is known to a node", kind)
 			}
 		}
 	})

@@ -149,7 +149,7 @@ func watch(r *reporter, number int) (stop func()) {
 }
 
 // sameInstant is an instant of the wall clock with a reading of the monotonic one,
-// by which all later ones are measured: from here on nobody who sets the clock can
+// by which all later ones are measured: from here on a clock that is set cannot
 // make a difference between this process and the one that drives the run.
 func sameInstant(nanos int64) time.Time {
 	now := time.Now()
@@ -182,7 +182,7 @@ func (r *reporter) say(what report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.out.Encode(what); err != nil {
-		os.Exit(1) // nobody listens: the run is over
+		os.Exit(1) // the driver is gone: the run is over
 	}
 }
 

@@ -30,7 +30,7 @@ func (g *gauge) run(ctx context.Context) {
 		if err == nil {
 			err = g.ask(ctx, conn)
 		}
-		if err != nil && conn != nil { // nobody is late who is down, or refuses
+		if err != nil && conn != nil { // a server that is down, or refuses, is not late
 			_ = conn.Close()
 			conn = nil
 		}

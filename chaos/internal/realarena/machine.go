@@ -19,7 +19,7 @@ import (
 // servers may be silent for longer than a client waits for them, and nothing in them, nor in
 // the clients, shows why.
 //
-// Each server, and one that nobody uses, the bystander, is asked for its time every tick. A
+// Each server, and one without clients, the bystander, is asked for its time every tick. A
 // server that carries that out late was not run, or did something else; where the bystander
 // is as late at the same time, it was the computer that did not run them. The bystander is
 // asked by way of a proxy, too, one that breaks nothing: where that takes too long, there and
@@ -123,7 +123,7 @@ func common(a, b []period) (all []period) {
 	return all
 }
 
-// look writes down what the kernel says when it says that somebody had to wait.
+// look writes down what the kernel says when a process had to wait.
 func (m *machine) look(ctx context.Context) {
 	if _, err := os.Stat("/proc/pressure"); err != nil {
 		m.rec.Note(history.Event{Kind: history.Measured, Error: "this kernel has no PSI"})

@@ -34,14 +34,14 @@ type remote struct {
 	reports  *bufio.Reader
 	stderr   *tail
 	done     chan string   // the words that it has carried out
-	silent   chan struct{} // closed when no report will come any more; nil while nobody listens
+	silent   chan struct{} // closed when no report will come any more; nil before listen
 	expected atomic.Bool   // that it ends
 	blamed   sync.Once
 	pausing  sync.Mutex
 }
 
 // A report is a line of a client's output: something that has happened, or a word
-// that it has carried out, or a token that nobody will release.
+// that it has carried out, or a token that no client will release.
 type report struct {
 	Event    *history.Event `json:"event,omitempty"`
 	Done     string         `json:"done,omitempty"`
@@ -160,7 +160,7 @@ func (r *remote) how() string {
 	return s
 }
 
-// order tells the client a word, and waits until it has done that.
+// order sends the client a word, and waits until that is done.
 func (r *remote) order(word string, within time.Duration) error {
 	_, _ = io.WriteString(r.orders, word+"\n") // one that has gone is found to be silent
 	limit := time.NewTimer(within)

@@ -133,8 +133,8 @@ func TestMemberThatIsNone(t *testing.T) {
 	}
 }
 
-// TestBriefing: what a client is told is what there is to know, whoever has made the
-// scenario.
+// TestBriefing: what a client is told is what there is to know, wherever the scenario
+// comes from.
 func TestBriefing(t *testing.T) {
 	s := &scenario.Scenario{
 		Name: t.Name(), Nodes: []int{5}, Clients: [2]int{2, 2}, TTL: []time.Duration{testLimits.Least}, RTT: []time.Duration{time.Millisecond}, Span: 2,

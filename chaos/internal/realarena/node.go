@@ -31,12 +31,12 @@ type node struct {
 	down, hung bool
 	should, is map[history.FaultKind]bool // see settings
 	half       map[history.FaultKind]bool // is, perhaps, and perhaps not: it could not be finished
-	script     chan struct{}              // closed when somebody's long script has ended; nil: there is none
+	script     chan struct{}              // closed when the long script has ended; nil: there is none
 	failure    error                      // why it is not as it should
 }
 
 // nodeArgs make what a client has been told outlive a SIGKILL: Redis writes its file before it
-// replies. Nobody waits for the disk, which only a machine that crashes would need, and which
+// replies. Redis does not wait for the disk, which only a machine that crashes would need, and which
 // may take longer than NodeTimeout when others write a lot.
 var nodeArgs = []string{
 	"--appendonly", "yes", "--appendfsync", "no",
@@ -91,7 +91,7 @@ func (n *node) close() {
 	_ = n.admin.Close()
 }
 
-// inject has a trouble begin, or end. The error means that there is no server any
+// inject has a fault begin, or end. The error means that there is no server any
 // more.
 func (n *node) inject(f history.Fault, begin bool) (err error) {
 	if n.onNetwork(f, begin) {
@@ -125,7 +125,7 @@ func (n *node) inject(f history.Fault, begin bool) (err error) {
 	return err
 }
 
-// onNetwork deals with those troubles that are the proxy's.
+// onNetwork injects the faults that are the proxy's.
 func (n *node) onNetwork(f history.Fault, begin bool) bool {
 	switch f.Trouble {
 	case history.Slow:
@@ -197,7 +197,7 @@ func (n *node) hang(begin bool) (err error) {
 	return err
 }
 
-// lose has the server lose something, as somebody at its prompt would.
+// lose has the server lose something, as an operator would.
 func (n *node) lose(f history.Fault) error {
 	ctx := context.Background()
 	switch f.Trouble {

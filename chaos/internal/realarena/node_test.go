@@ -82,12 +82,12 @@ func (n *node) must(t *testing.T, f history.Fault, begin bool) {
 	}
 }
 
-// TestRealRefusals: what a client is told while a node has such a trouble, over the
+// TestRealRefusals: what a client is told while a node has such a fault, over the
 // connection that it had and over a new one; and that it is over when it is over.
 func TestRealRefusals(t *testing.T) {
 	t.Parallel()
 	n, c := startRealNode(t)
-	for trouble, says := range map[history.FaultKind]string{
+	for kind, says := range map[history.FaultKind]string{
 		history.Full:     "OOM ",
 		history.ReadOnly: "MISCONF ",
 		history.Locked:   "NOAUTH ",
@@ -99,10 +99,10 @@ func TestRealRefusals(t *testing.T) {
 		history.Part:     "i/o timeout",
 	} {
 		if got := lock(c, "a"); got != "OK" {
-			t.Fatalf("before %s: %s", trouble, got)
+			t.Fatalf("before %s: %s", kind, got)
 		}
-		n.must(t, history.Fault{Trouble: trouble}, true)
-		if trouble == history.Busy {
+		n.must(t, history.Fault{Trouble: kind}, true)
+		if kind == history.Busy {
 			time.Sleep(100 * time.Millisecond) // a script is long after half of it
 		}
 		got := lock(c, "b")
@@ -113,33 +113,33 @@ func TestRealRefusals(t *testing.T) {
 			got = lock(c, "b") // it heard that its connection was gone
 		}
 		if got == "OK" || !strings.Contains(got, says) {
-			t.Errorf("%s: %s, want %s", trouble, got, says)
+			t.Errorf("%s: %s, want %s", kind, got, says)
 		}
-		n.must(t, history.Fault{Trouble: trouble}, false)
+		n.must(t, history.Fault{Trouble: kind}, false)
 		_ = lock(c, "a") // the connection may have to be made anew
 		if got := lock(c, "a"); got != "OK" {
-			t.Errorf("after %s: %s", trouble, got)
+			t.Errorf("after %s: %s", kind, got)
 		}
 	}
 }
 
-// TestRealNodeForgets: what is there after a trouble, and what is not.
+// TestRealNodeForgets: what is there after a fault, and what is not.
 func TestRealNodeForgets(t *testing.T) {
 	t.Parallel()
 	n, c := startRealNode(t)
-	for trouble, keeps := range map[history.FaultKind]bool{
+	for kind, keeps := range map[history.FaultKind]bool{
 		history.Kill: true, history.KillEmpty: false, history.Flush: false, history.Evict: false, history.FlushScripts: true, history.ReadOnly: true, history.Hang: true, history.Reset: true,
 	} {
 		_ = lock(c, "a")
 		if got := lock(c, "a"); got != "OK" {
-			t.Fatalf("before %s: %s", trouble, got)
+			t.Fatalf("before %s: %s", kind, got)
 		}
 		for _, begin := range []bool{true, false} {
-			n.must(t, history.Fault{Trouble: trouble, Times: 1}, begin)
+			n.must(t, history.Fault{Trouble: kind, Times: 1}, begin)
 		}
 		keys, err := n.keys()
 		if kept := keys["a"] == "mine"; kept != keeps || err != nil {
-			t.Errorf("%s: %v, %v", trouble, keys, err)
+			t.Errorf("%s: %v, %v", kind, keys, err)
 		}
 	}
 }
@@ -162,9 +162,9 @@ func TestRealForeign(t *testing.T) {
 	}
 }
 
-// TestRealTroublesMeet: one begins or ends while another keeps the server from being
+// TestRealFaultsMeet: one begins or ends while another keeps the server from being
 // told.
-func TestRealTroublesMeet(t *testing.T) {
+func TestRealFaultsMeet(t *testing.T) {
 	t.Parallel()
 	n, c := startRealNode(t)
 	for _, other := range []history.FaultKind{history.Hang, history.Kill, history.KillEmpty, history.Busy, history.Full, history.ReadOnly} {
@@ -221,26 +221,26 @@ func TestRealTroublesMeet(t *testing.T) {
 func TestRealOneWay(t *testing.T) {
 	t.Parallel()
 	n, c := startRealNode(t)
-	for trouble, arrives := range map[history.FaultKind]bool{history.CutReplies: true, history.CutRequests: false} {
+	for kind, arrives := range map[history.FaultKind]bool{history.CutReplies: true, history.CutRequests: false} {
 		if got := lock(c, "a"); got != "OK" {
 			t.Fatal(got)
 		}
-		n.must(t, history.Fault{Trouble: trouble}, true)
-		key := string(trouble)
+		n.must(t, history.Fault{Trouble: kind}, true)
+		key := string(kind)
 		if got := lock(c, key); !strings.Contains(got, "i/o timeout") {
-			t.Errorf("%s: %s", trouble, got)
+			t.Errorf("%s: %s", kind, got)
 		}
 		keys, err := n.keys()
 		if _, there := keys[key]; there != arrives || err != nil {
-			t.Errorf("%s: %v, %v", trouble, keys, err)
+			t.Errorf("%s: %v, %v", kind, keys, err)
 		}
-		n.must(t, history.Fault{Trouble: trouble}, false)
+		n.must(t, history.Fault{Trouble: kind}, false)
 		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 			if keys, err = n.keys(); keys[key] == "mine" {
 				break
 			}
 			if time.Now().After(deadline) {
-				t.Fatalf("%s is over: %v, %v", trouble, keys, err)
+				t.Fatalf("%s is over: %v, %v", kind, keys, err)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func newShop() (*shop, error) {
 
 func (s *shop) addr() string { return s.listener.Addr().String() }
 
-// serve begins to answer. Who came before has waited.
+// serve begins to answer. Clients that came before have waited.
 func (s *shop) serve(r client.Resource) {
 	s.serving.Go(func() {
 		for {

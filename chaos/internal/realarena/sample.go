@@ -14,7 +14,7 @@ import (
 // A sample is what the kernel has counted up to now.
 type sample struct {
 	at       time.Time
-	pressure [3]time.Duration // for which somebody waited for a processor, the disk, memory
+	pressure [3]time.Duration // for which some process waited for a processor, the disk, memory
 	steal    time.Duration
 	servers  []time.Duration // for which they waited for a processor
 }

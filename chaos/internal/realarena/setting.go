@@ -14,7 +14,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// settings are the troubles for which a server has to be told something, and one
+// settings are the kinds of fault for which a server has to be told something, and one
 // that is down, stopped or busy cannot be told. So it is written down how it should
 // be, and apply sees to it whenever something has changed that may let it. Only
 // Foreign goes together with others, which may be in its way.
@@ -76,7 +76,7 @@ func (n *node) config(name string, begin bool, bad, good string) error {
 }
 
 // hangUp ends the connections that there are. Those have said their password, and
-// are not one too many: without this the trouble would only be for who comes later.
+// are not one too many: without this only later connections would meet the fault.
 func (n *node) hangUp(begin bool) error {
 	if !begin {
 		return nil
@@ -86,8 +86,8 @@ func (n *node) hangUp(begin bool) error {
 
 // readOnly makes a server that cannot save and therefore refuses to write: a
 // directory is where it would put its file. (A replica would be refused for what it
-// is, as soon as somebody connects; and with min-replicas-to-write the error would
-// be one that nobody knows.)
+// is, as soon as a client connects; and with min-replicas-to-write the error would
+// be one that no client knows.)
 func (n *node) readOnly(begin bool) error {
 	ctx := context.Background()
 	if err := n.config("save", begin, "86400 1000000000", ""); err != nil || !begin {
@@ -109,7 +109,7 @@ func (n *node) readOnly(begin bool) error {
 }
 
 // foreign puts hashes where locks may be, but not in the place of one: that would
-// be a lock that was lost, which is another trouble.
+// be a lock that was lost, which is another kind of fault.
 func (n *node) foreign(begin bool) error {
 	ctx := context.Background()
 	for _, key := range n.locks {
@@ -131,15 +131,15 @@ func (n *node) foreign(begin bool) error {
 	return nil
 }
 
-// scriptBegins has somebody run a script that does not end.
+// scriptBegins has another client run a script that does not end.
 func (n *node) scriptBegins() {
 	ended := make(chan struct{})
 	n.script = ended
 	go func() {
 		defer close(ended)
-		somebody := redis.NewClient(&redis.Options{Addr: n.server.Addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: -1})
-		defer somebody.Close()
-		_ = somebody.Eval(context.Background(), "while true do end", nil).Err() // killed, one way or another
+		other := redis.NewClient(&redis.Options{Addr: n.server.Addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: -1})
+		defer other.Close()
+		_ = other.Eval(context.Background(), "while true do end", nil).Err() // killed, one way or another
 	}()
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// A spy listens to all that a node tells those who wait, and says it again, or what is like
+// A spy listens to all that a node publishes to waiters, and publishes it again, or what is like
 // it. It may do nothing else there.
 type spy struct {
 	client *redis.Client

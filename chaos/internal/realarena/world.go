@@ -1,3 +1,5 @@
+// Package realarena carries plans out with redis-server processes behind proxies and with
+// clients in processes of their own, in real time.
 package realarena
 
 import (
@@ -15,10 +17,10 @@ import (
 
 // Cannot are the kinds of fault that this arena cannot inject.
 var Cannot = []history.FaultKind{
-	history.Repeat, history.RepeatLate, // TCP delivers once, and nobody on the way here sends again
-	history.Loading,                                         // takes a large data set, of which nobody could tell what is left behind
+	history.Repeat, history.RepeatLate, // TCP delivers once, and nothing on the way here sends again
+	history.Loading,                                         // takes a large data set, in which leftovers could not be found
 	history.Step, history.Clock, history.Skew, history.Boot, // all processes have the one clock of this machine
-	history.Suspend, history.Still, // and nobody can suspend it but from outside
+	history.Suspend, history.Still, // which can only be suspended from outside
 }
 
 func Run(p *scenario.Plan) (*history.History, error) {
@@ -163,7 +165,7 @@ func (w *world) Close() error {
 		}
 	}
 	if w.machine != nil {
-		w.machine.end() // before there is nobody left to ask
+		w.machine.end() // before the servers are gone
 	}
 	for _, n := range w.nodes {
 		if n != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// drawn says whether something of a story is in the chart.
+// drawn says whether something of a timeline is in the chart.
 func (c *chart) drawn(s *timeline) bool { return s.asked <= c.To && s.heard() >= c.From }
 
 // rows draws what the clients and the nodes did, each in its row.

@@ -115,7 +115,7 @@ func FormatEvent(e history.Event) string {
 	return t.String()
 }
 
-// formatPlain is text that nobody can hide anything in.
+// formatPlain is text in which nothing can hide.
 func formatPlain(s string) string {
 	q := strconv.Quote(s)
 	return q[1 : len(q)-1]

@@ -1,3 +1,4 @@
+// Package report draws judged histories as one HTML page, and puts events in words.
 package report
 
 import (

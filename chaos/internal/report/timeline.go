@@ -157,7 +157,7 @@ func (s *timeline) stop(at time.Duration, how string) {
 // heard is the last instant that has to be drawn.
 func (s *timeline) heard() time.Duration { return max(s.end, s.last) }
 
-// text is the story in words.
+// text is the timeline in words.
 func (s *timeline) text() string {
 	var t strings.Builder
 	if s.got < 0 {

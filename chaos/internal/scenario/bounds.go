@@ -4,9 +4,9 @@ import "time"
 
 // boundWaiting says how long waiting may take, and what order there is in it.
 //
-// Who asks is in the queues after a round trip, or after two if his lanes are busy,
-// and who was being granted the lock meanwhile has it by then. A waiter who is dead
-// keeps his place for three heartbeats, and the next one looks a heartbeat later; lanes
+// A waiter is in the queues after a round trip, or after two if its lanes are busy,
+// and a client that was being granted the lock meanwhile has it by then. A dead waiter
+// keeps its place for three heartbeats, and the next one looks a heartbeat later; lanes
 // that have lost their node look for it every second, and it may be in quarantine then.
 //
 // To a client that has not looked for a while, a clock that runs fast is one that was
@@ -14,7 +14,7 @@ import "time"
 // and does not stand in a queue meanwhile.
 func (p *Plan) boundWaiting(clients int) {
 	s, r := p.Scenario, &p.Run
-	if s.Fails != nil || s.Wrong || s.Once { // clocks that are wrong make tickets that are; or nobody waits
+	if s.Fails != nil || s.Wrong || s.Once { // clocks that are wrong make wrong tickets; or no client waits
 		return
 	}
 	quarantine := max(p.Options.Quarantine, 0)
@@ -23,7 +23,7 @@ func (p *Plan) boundWaiting(clients int) {
 	if !fast {
 		r.Settle = 40*p.RTT + 6*r.Slight + 4*r.Lag
 	}
-	if !s.Plain { // who waits for nobody, and leaves behind what he could not give back
+	if !s.Plain { // a plain client waits for no other, and leaves behind what it could not release
 		beat := min(max(p.TTL/10, 100*time.Millisecond), time.Second)
 		r.Idle = 4*beat + p.Options.NodeTimeout + time.Second
 		if fast {

@@ -33,14 +33,14 @@ func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 		}
 		at += gap
 	}
-	troubles, weak := arena.Able(s.Troubles), rng.Perm(nodes)[:(nodes-1)/2]
-	if len(troubles) == 0 || len(weak) == 0 {
+	kinds, weak := arena.Able(s.Troubles), rng.Perm(nodes)[:(nodes-1)/2]
+	if len(kinds) == 0 || len(weak) == 0 {
 		return
 	}
 	off := make(map[int]int) // by node: the first day on which its clock is right again
 	for i, at := range p.Days {
 		for n := range rng.IntN(3) {
-			f := history.Fault{At: at - hour, Trouble: Pick(rng, troubles), Node: Pick(rng, weak)}
+			f := history.Fault{At: at - hour, Trouble: Pick(rng, kinds), Node: Pick(rng, weak)}
 			switch f.Trouble {
 			case history.Clock:
 				last := min(i+rng.IntN(2), len(p.Days)-1)
@@ -70,11 +70,11 @@ func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 
 // drawAway has one node be away for nearly as long as the clients work.
 func (p *Plan) drawAway(rng *rand.Rand, arena Limits, nodes int) {
-	troubles := arena.Able(p.Scenario.Troubles)
-	if len(troubles) == 0 {
+	kinds := arena.Able(p.Scenario.Troubles)
+	if len(kinds) == 0 {
 		return
 	}
-	f := history.Fault{At: (p.TTL + Below(rng, p.TTL)).Truncate(model.Slot), Trouble: Pick(rng, troubles), Node: rng.IntN(nodes)}
+	f := history.Fault{At: (p.TTL + Below(rng, p.TTL)).Truncate(model.Slot), Trouble: Pick(rng, kinds), Node: rng.IntN(nodes)}
 	f.For = (p.Span - 2*p.TTL - f.At).Truncate(model.Slot)
 	p.Faults = append(p.Faults, f)
 }

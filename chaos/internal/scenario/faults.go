@@ -9,12 +9,12 @@ import (
 	"github.com/quorumlock/redlock/internal/model"
 )
 
-// drawFaults draws the faults. No node has the same trouble twice at once, so the end
+// drawFaults draws the faults. No node has the same fault twice at once, so the end
 // of one is not the end of another; but it may well have different ones.
 func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 	s := p.Scenario
-	troubles := arena.Able(s.Troubles)
-	if len(troubles) == 0 {
+	kinds := arena.Able(s.Troubles)
+	if len(kinds) == 0 {
 		return
 	}
 	type place struct {
@@ -33,13 +33,13 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 	case s.Weak > 0:
 		weak = weak[:s.Weak]
 	}
-	ahead := slices.Contains(troubles, history.Boot) && rng.IntN(2) == 0
+	ahead := slices.Contains(kinds, history.Boot) && rng.IntN(2) == 0
 	limit := s.Limit
 	if limit == 0 {
 		limit = p.TTL * 3 / 2
 	}
 	for at := Below(rng, p.TTL/2); ; {
-		f := history.Fault{At: at, Trouble: Pick(rng, troubles)}
+		f := history.Fault{At: at, Trouble: Pick(rng, kinds)}
 		at += 1 + Below(rng, time.Duration(2*float64(p.TTL)/s.Rate))
 		if at > p.Span {
 			break
@@ -53,8 +53,8 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 		f.For = 1 + Below(rng, limit)
 		switch f.Trouble {
 		case history.Hang, history.Cut, history.CutRequests, history.CutReplies:
-			// Longer, and a request that nobody waits for any more is carried out after
-			// the release that was to follow it: another trouble.
+			// Longer, and a request that no client waits for any more is carried out after
+			// the release that was to follow it: another kind of fault.
 			if s.Limit == 0 {
 				f.For = min(f.For, 1+Below(rng, 900*time.Millisecond))
 			}
@@ -81,7 +81,7 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 			f.For, f.By, f.Times = 0, (ms + Below(rng, 20*ms)).Truncate(model.Slot), 1+rng.IntN(8)
 		case history.Step:
 			// Not before everybody has seen its clock, and always the same way: of one that
-			// was set back where it was, only those know who have looked in between.
+			// was set back where it was, only clients know that have looked in between.
 			f.At += 20 * p.RTT
 			f.For, f.By = 0, 1+Below(rng, []time.Duration{2 * p.TTL, p.TTL / 8}[rng.IntN(2)])
 			if back[f.Node] {

@@ -95,14 +95,14 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		p.Names = allNames(p.Wants)
 	}
 	p.Rates = make([]float64, n)
-	// One who is alone looks at the clocks too seldom for that. See quartz in skew.go.
+	// A client that is alone looks at the clocks too seldom for that. See quartz in skew.go.
 	if s.Fast && clients > 1 {
 		for i := range p.Rates {
 			p.Rates[i] = 0.0099 * min(1, 2*rng.Float64())
 		}
 	}
 	if s.Wrong {
-		for range 16 { // more than there are, for those who take the place of others
+		for range 16 { // more than there are, for those that take the place of others
 			p.Skews = append(p.Skews, Below(rng, 200*24*time.Hour)-100*24*time.Hour)
 		}
 	}
@@ -128,7 +128,7 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: n, Quorum: quorum, Clients: clients + crashes, Separator: o.Separator,
 		Lag: arena.Lag, Overlap: overlap, Look: min(max(p.TTL/10, 50*time.Millisecond), 500*time.Millisecond), Exact: arena.Exact, Always: s.Minority || s.Harmless || len(s.Troubles) == 0,
 	}
-	// What a lock may have to wait for: a token of somebody who died, nodes that may
+	// What a lock may have to wait for: a token of a dead client, nodes that may
 	// have forgotten, the pauses of lanes that look for their node, and everybody else
 	// who wants it as well.
 	p.boundWaiting(clients)

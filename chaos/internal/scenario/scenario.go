@@ -1,3 +1,6 @@
+// Package scenario has the scenarios, and makes plans of them: which faults come when, which
+// clients there are, what they ask for, and what the judge may expect. A seed gives the same
+// plan every time.
 package scenario
 
 import (
@@ -17,7 +20,7 @@ func (s *Scenario) Verbs() []string {
 	return []string{"try", "acquire", "acquire", "do"}
 }
 
-// A Scenario is a kind of trouble, and who has to live with it. It is a
+// A Scenario is a mixture of faults, and the clients that live with it. It is a
 // distribution: a seed makes a [Plan] of it, the same one every time.
 type Scenario struct {
 	Name  string
@@ -34,12 +37,12 @@ type Scenario struct {
 	Limit    time.Duration       // for how long at the most; 0: one and a half TTLs
 	Weak     int                 // only ever at so many nodes, the same ones; 0: at any
 	Minority bool                // only ever at the same minority of nodes: the others are well
-	Harmless bool                // nobody need notice: a quorum is well all the time, wherever it happens
+	Harmless bool                // no client need notice: a quorum is well all the time, wherever it happens
 	Slight   bool                // and is over so soon that it does not count
 	Fast     bool                // the nodes' clocks run fast, by nearly as much as the drift allows
 	Wrong    bool                // the clients' clocks show anything
 	Poison   bool                // clocks that are set are a minority's, and are set right again
-	Apart    bool                // nobody compares the nodes' clocks with each other
+	Apart    bool                // the clients do not compare the nodes' clocks with each other
 	Forgets  bool                // nodes lose what they have been told, so that a quarantine is needed
 	Default  bool                // and not a shorter one than the library has by itself
 	Settings bool                // every other client has shorter locks, and takes them for the longest there are
@@ -51,10 +54,10 @@ type Scenario struct {
 	Unended bool    // holders may forget to release
 	Days    int     // there are up to so many times at which clients work, Span long, and a day to sixty between two; 0: they work all the time
 	Fresh   bool    // some clients make a new Locker for each lock
-	Away    bool    // one of the troubles begins soon, and ends late
-	Names   bool    // each lock is on names that nobody has had before
+	Away    bool    // one of the faults begins soon, and ends late
+	Names   bool    // each lock is on names that were not locked before
 	Weigh   bool    // nodes and clients remember little
-	Find    bool    // who gets a lock looks for it on the nodes, which never forget
+	Find    bool    // a client that gets a lock looks for it on the nodes, which never forget
 	Once    bool    // a client asks once, and opens another Locker before it asks again
 	Hands   bool    // locks are detached and attached again, as they are between processes
 	Queue   bool    // clients wait for as long as it takes, and hold briefly

@@ -22,8 +22,8 @@ const (
 	ms = time.Millisecond
 )
 
-// The troubles by what they have in common. A lock survives them all, at any
-// number of nodes at once: while they last nobody may get it, but never two.
+// The kinds of fault by what they have in common. A lock survives them all, at any
+// number of nodes at once: while they last no client may get it, but never two.
 var (
 	network  = []history.FaultKind{history.Cut, history.CutRequests, history.CutReplies, history.Part, history.Reset, history.LoseReplies, history.TearReplies, history.Repeat}
 	refusals = []history.FaultKind{history.Full, history.ReadOnly, history.Loading, history.Locked, history.Crowded, history.Busy, history.FlushScripts}
@@ -112,12 +112,12 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Slow, history.Jitter, history.Hang, history.Pause}, Rate: 6, Harmless: true, Slight: true,
 	},
 	{
-		Name: "deaf waiters", About: "nobody is called: subscriptions break, messages reach nobody, and those who are first in a queue die, like those who hold the lock",
+		Name: "deaf waiters", About: "nobody is called: subscriptions break, messages reach nobody, and clients that are first in a queue die, like those that hold the lock",
 		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Workers: 2, Queue: true, Unended: true, Weight: 4,
 		Troubles: []history.FaultKind{history.Mute, history.Mute, history.Mute, history.Deafen, history.Deafen, history.Crash, history.Crash, history.Kill}, Rate: 3,
 	},
 	{
-		Name: "handed over", About: "each release hands the lock to the next who waits, while whatever a lock survives happens, also to the messages that tell him",
+		Name: "handed over", About: "each release hands the lock to the next waiter, while whatever a lock survives happens, also to the messages that say so",
 		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{300 * ms, 500 * ms, time.Second, 5 * time.Second}, RTT: append([]time.Duration{20 * ms, 20 * ms}, rtts...), Span: 3, Write: true, Workers: 2, Fast: true, Spread: 1, Weight: 4,
 		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Jitter, history.Jitter, history.Jitter, history.Slow, history.Slow, history.Mute, history.Deafen, history.Deafen, history.Repeat, history.Repeat}, survived...), Rate: 6,
 	},
@@ -193,7 +193,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush}, Rate: 3, Limit: 500 * ms, Weak: 2, Only: []string{"model", "miniredis"},
 	},
 	{
-		Name: "boot", About: "nodes come up empty and with wrong clocks, which are set right a little later; nobody who asks has been there for long",
+		Name: "boot", About: "nodes come up empty and with wrong clocks, which are set right a little later; no client has been there for long",
 		Nodes: sizes, Clients: [2]int{2, 4}, TTL: []time.Duration{500 * ms, time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Once: true, Weight: 6,
 		Troubles: []history.FaultKind{history.Boot}, Rate: 3, Only: []string{"model"},
 	},
@@ -224,12 +224,12 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Still}, Rate: 1, Limit: 600 * ms, Only: []string{"model"},
 	},
 	{
-		Name: "churn", About: "scripts are flushed again and again, subscriptions and connections break: who gets a lock has it on a quorum of nodes, and no key is left without an owner",
+		Name: "churn", About: "scripts are flushed again and again, subscriptions and connections break: a client that gets a lock has it on a quorum of nodes, and no key is left without an owner",
 		Nodes: sizes, Clients: [2]int{6, 10}, TTL: []time.Duration{5 * time.Second}, Long: true, RTT: rtts, Span: 0.7, Workers: 3, Spread: 2, Find: true, Brief: true, Weight: 20,
 		Troubles: []history.FaultKind{history.Churn, history.Churn, history.Churn, history.Churn, history.FlushScripts, history.Deafen, history.Reset}, Rate: 8, Only: []string{"model", "real"},
 	},
 	{
-		Name: "forged messages", About: "somebody tells those who wait that they have been handed the lock, or again what they were told before: nobody believes it",
+		Name: "forged messages", About: "a forger tells waiters that they have been handed the lock, or again what they were told before: no waiter believes it",
 		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{time.Second, 5 * time.Second}, RTT: rtts, Span: 3, Workers: 2, Queue: true, Spread: 1, Find: true, Weight: 6,
 		Troubles: []history.FaultKind{history.Forge, history.Forge, history.Forge, history.Replay, history.Pause, history.Slow, history.Jitter, history.Deafen}, Rate: 8, Only: []string{"model", "real"},
 	},

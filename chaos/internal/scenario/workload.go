@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A workload is what there is to be had, of which a plan has some: so few that many want the
+// A workload is what clients ask for, of which a plan has some: so few that many ask for the
 // same, or what is in its way. What is there twice is wanted as often.
 type workload []history.Request
 
@@ -32,9 +32,9 @@ var workloads = func() (all []workload) {
 
 // mix gives some of one of them.
 func mix(rng *rand.Rand, separator string) (some []history.Request) {
-	menu, slots := Pick(rng, workloads), 2+rng.IntN(2)
+	from, slots := Pick(rng, workloads), 2+rng.IntN(2)
 	for range 3 + rng.IntN(5) {
-		w := Pick(rng, menu)
+		w := Pick(rng, from)
 		w.Name = strings.ReplaceAll(w.Name, "/", separator)
 		w.Also = strings.ReplaceAll(w.Also, "/", separator)
 		if w.Slots > 0 {
@@ -45,7 +45,7 @@ func mix(rng *rand.Rand, separator string) (some []history.Request) {
 	return some
 }
 
-// allNames gives those of some wants, each once.
+// allNames gives those of some requests, each once.
 func allNames(of []history.Request) (all []string) {
 	for _, w := range of {
 		all = append(all, w.Name)
@@ -55,7 +55,7 @@ func allNames(of []history.Request) (all []string) {
 	return slices.Compact(all)
 }
 
-// Draw is what somebody wants next.
+// Draw is the next request.
 func (p *Plan) Draw(rng *rand.Rand) history.Request {
 	if p.Wants == nil {
 		return history.Request{Name: Pick(rng, p.Names)}
@@ -63,7 +63,7 @@ func (p *Plan) Draw(rng *rand.Rand) history.Request {
 	return Pick(rng, p.Wants)
 }
 
-// DrawNew is what nobody has wanted before: the order, or the job, of the day.
+// DrawNew is a request for names that were not locked before: the order, or the job, of the day.
 func (p *Plan) DrawNew(rng *rand.Rand, client, op int) history.Request {
 	name := fmt.Sprintf("n%d.%d", client, op)
 	switch s := p.Run.Separator; rng.IntN(6) {
@@ -79,7 +79,7 @@ func (p *Plan) DrawNew(rng *rand.Rand, client, op int) history.Request {
 	return history.Request{Name: name}
 }
 
-// Within gives those names of a plan that one who has a lock alone has for himself.
+// Within gives those names of a plan that the only holder of a lock has to itself.
 func (p *Plan) Within(w history.Request) (all []string) {
 	for _, name := range p.Names {
 		for _, whole := range append(strings.Fields(w.Also), w.Name) {

@@ -14,9 +14,9 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/modelarena"
 )
 
-// TestWantsMeet has the library get each two wants that a plan can have: which of them
+// TestRequestsMeet has the library take each two requests that a plan can have: which of them
 // exclude each other the judge must know.
-func TestWantsMeet(t *testing.T) {
+func TestRequestsMeet(t *testing.T) {
 	var all []history.Request
 	for _, w := range slices.Concat(scenario.Workloads...) {
 		if !slices.Contains(all, w) {
