@@ -274,6 +274,7 @@ func (c *Client) served(ctx context.Context, name string) (*redlock.Lock, error)
 	}
 }
 
+// Weigh notes how many requests the Locker keeps for each node.
 func (c *Client) Weigh() {
 	for i, n := range c.Process.Lanes() {
 		c.note(history.Event{Kind: history.Weighed, Weight: &history.Weight{Node: i, Requests: n}})

@@ -33,38 +33,9 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	if c.Plan.Scenario.Names {
 		h.request = c.Plan.DrawNew(rng, c.Number, h.op)
 	}
-	options := Options(h.request)
-	h.renewed = rng.IntN(2) == 0
-	if h.renewed {
-		options = append(options, redlock.Renewed())
-	}
-	if rng.IntN(4) == 0 {
-		options = append(options, redlock.WithTTL((c.options().TTL * 3 / 4).Truncate(time.Millisecond)))
-	}
-	if rng.IntN(8) == 0 {
-		options = append(options, redlock.MaxHold(1+scenario.Below(rng, 2*c.Plan.TTL)))
-	}
-	limit := 1 + scenario.Below(rng, c.Plan.TTL)
-	verb := scenario.Pick(rng, c.Plan.Scenario.Verbs())
-	h.renewed = h.renewed || verb == "do"
-	asking := ctx
-	// Nothing is in the way of a client that is alone, and a single round is enough; but on a
-	// real machine a node that is well may be late for it.
-	alone := c.Plan.Run.Exact && c.Plan.Run.Clients*c.Plan.Workers == 1
-	patient := c.Plan.Scenario.Queue
-	if (c.Plan.Run.Always || patient) && (verb != "try" || alone) && (rng.IntN(2) == 0 || patient) {
-		limit = c.Plan.Run.Bound // it has to be served then, and gets the time for it
-		asking = context.WithoutCancel(ctx)
-	}
-	asking, cancel := context.WithTimeout(asking, limit)
+	options := h.drawOptions()
+	asking, cancel, verb, limit := h.drawLimit(ctx)
 	defer cancel()
-	if rng.IntN(8) == 0 {
-		limit = 1 + scenario.Below(rng, c.Plan.TTL/4) // a caller that changes its mind
-		time.AfterFunc(limit, cancel)
-	}
-	if verb == "do" {
-		asking, limit = ctx, 0 // its context bounds the work, too
-	}
 	ask := h.request.Fill(history.Event{Kind: history.Ask, Op: h.op, Verb: verb, Limit: limit})
 	if h.renewed {
 		ask.Why = "renewed"
@@ -102,6 +73,49 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 		return
 	}
 	h.release(ctx)
+}
+
+// drawOptions draws what kind of hold it is to be.
+func (h *hold) drawOptions() []redlock.AcquireOption {
+	c, rng := h.client, h.rng
+	options := Options(h.request)
+	h.renewed = rng.IntN(2) == 0
+	if h.renewed {
+		options = append(options, redlock.Renewed())
+	}
+	if rng.IntN(4) == 0 {
+		options = append(options, redlock.WithTTL((c.options().TTL * 3 / 4).Truncate(time.Millisecond)))
+	}
+	if rng.IntN(8) == 0 {
+		options = append(options, redlock.MaxHold(1+scenario.Below(rng, 2*c.Plan.TTL)))
+	}
+	return options
+}
+
+// drawLimit draws by which verb the client asks, and for how long: 0 is for as long as ctx.
+func (h *hold) drawLimit(ctx context.Context) (asking context.Context, cancel context.CancelFunc, verb string, limit time.Duration) {
+	p, rng := h.client.Plan, h.rng
+	limit = 1 + scenario.Below(rng, p.TTL)
+	verb = scenario.Pick(rng, p.Scenario.Verbs())
+	h.renewed = h.renewed || verb == "do"
+	asking = ctx
+	// Nothing is in the way of a client that is alone, and a single round is enough; but on a
+	// real machine a node that is well may be late for it.
+	alone := p.Run.Exact && p.Run.Clients*p.Workers == 1
+	patient := p.Scenario.Queue
+	if (p.Run.Always || patient) && (verb != "try" || alone) && (rng.IntN(2) == 0 || patient) {
+		limit = p.Run.Bound // it has to be served then, and gets the time for it
+		asking = context.WithoutCancel(ctx)
+	}
+	asking, cancel = context.WithTimeout(asking, limit)
+	if rng.IntN(8) == 0 {
+		limit = 1 + scenario.Below(rng, p.TTL/4) // a caller that changes its mind
+		time.AfterFunc(limit, cancel)
+	}
+	if verb == "do" {
+		return ctx, cancel, verb, 0 // its context bounds the work, too
+	}
+	return asking, cancel, verb, limit
 }
 
 // begin notes what the client has, and has itself told of the end.

@@ -31,6 +31,7 @@ type memory struct {
 	fences map[string]uint64
 }
 
+// NewMemory notes each write by the function that it is given.
 func NewMemory(note func(history.Event)) *memory {
 	return &memory{note: note, values: make(map[string]int), fences: make(map[string]uint64)}
 }

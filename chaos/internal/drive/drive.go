@@ -15,8 +15,8 @@ import (
 	"github.com/quorumlock/redlock/internal/queue"
 )
 
-// A driver carries out one plan.
-type driver struct {
+// A Driver carries out one plan.
+type Driver struct {
 	plan      *scenario.Plan
 	nodes     Nodes
 	Recorder  *Recorder
@@ -41,8 +41,8 @@ type driver struct {
 }
 
 // New has the run's time begin.
-func New(p *scenario.Plan, n Nodes) *driver {
-	return &driver{
+func New(p *scenario.Plan, n Nodes) *Driver {
+	return &Driver{
 		plan: p, nodes: n,
 		Recorder:  NewRecorder(),
 		Leftovers: &Leftovers{tokens: make(map[string]bool)},
@@ -50,7 +50,8 @@ func New(p *scenario.Plan, n Nodes) *driver {
 	}
 }
 
-func (d *driver) Run() *history.History {
+// Run carries the plan out, to the end of all clients, and gives what has happened.
+func (d *Driver) Run() *history.History {
 	p := d.plan
 	working, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -81,6 +82,21 @@ func (d *driver) Run() *history.History {
 	d.all(Member.Rest)
 	d.all(Member.Last)
 
+	d.noteLeft()
+	if weighs(&p.Run) {
+		d.Settle(queueLife, func() bool { return false })
+		d.weighClients()
+		d.weighNodes()
+	}
+	d.all(Member.Leave)
+	if err := d.nodes.Close(); err != nil {
+		d.Recorder.Note(history.Event{Kind: history.Left, Error: err.Error()})
+	}
+	return &history.History{Run: p.Run, Events: d.Recorder.Sorted()}
+}
+
+// noteLeft notes which keys are on the nodes that should not be, when all clients rest.
+func (d *Driver) noteLeft() {
 	// What is owed to a node that was away is tried again every quarter of a second;
 	// what no client is there to release expires.
 	owed := func(over bool) []Key {
@@ -97,27 +113,17 @@ func (d *driver) Run() *history.History {
 	for _, l := range left {
 		d.Recorder.Note(history.Event{Kind: history.Left, Error: fmt.Sprintf("node %d still has %q with token %s", l.Node, l.Key, l.Token)})
 	}
-	d.Settle(2*p.TTL+time.Second, func() bool { return len(d.nodes.Keys()) == 0 })
+	d.Settle(2*d.plan.TTL+time.Second, func() bool { return len(d.nodes.Keys()) == 0 })
 	for _, l := range d.nodes.Keys() {
 		d.Recorder.Note(history.Event{Kind: history.Left, Error: fmt.Sprintf("node %d has %q with token %s long after its TTL", l.Node, l.Key, l.Token)})
 	}
-	if weighs(&p.Run) {
-		d.Settle(queueLife, func() bool { return false })
-		d.weighClients()
-		d.weighNodes()
-	}
-	d.all(Member.Leave)
-	if err := d.nodes.Close(); err != nil {
-		d.Recorder.Note(history.Event{Kind: history.Left, Error: err.Error()})
-	}
-	return &history.History{Run: p.Run, Events: d.Recorder.Sorted()}
 }
 
 // queueLife is how long an empty queue stays on a node.
 const queueLife = time.Minute + time.Second
 
 // all has all clients do something, and waits for the last of them.
-func (d *driver) all(do func(Member)) {
+func (d *Driver) all(do func(Member)) {
 	var doing sync.WaitGroup
 	for _, c := range d.clients {
 		doing.Go(func() { do(c) })
@@ -126,7 +132,7 @@ func (d *driver) all(do func(Member)) {
 }
 
 // enter has client i come in and begin to work.
-func (d *driver) enter(ctx context.Context, i int) {
+func (d *Driver) enter(ctx context.Context, i int) {
 	c, err := d.Join(i + 1)
 	if err == nil {
 		err = c.Enter(ctx)
@@ -141,14 +147,14 @@ func (d *driver) enter(ctx context.Context, i int) {
 }
 
 // client is nil if it has not come in yet, or has died.
-func (d *driver) client(number int) Member {
+func (d *Driver) client(number int) Member {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.clients[number-1]
 }
 
 // inject has one fault come and go.
-func (d *driver) inject(ctx context.Context, f history.Fault) {
+func (d *Driver) inject(ctx context.Context, f history.Fault) {
 	time.Sleep(time.Until(d.Recorder.Start.Add(f.At)))
 	var c Member
 	if f.Trouble.OnClient() {
@@ -210,7 +216,7 @@ func (d *driver) inject(ctx context.Context, f history.Fault) {
 }
 
 // crash has a client die, and another take its place.
-func (d *driver) crash(ctx context.Context, f history.Fault) {
+func (d *Driver) crash(ctx context.Context, f history.Fault) {
 	d.mu.Lock()
 	c, i := d.clients[f.Client-1], d.next
 	d.clients[f.Client-1] = nil

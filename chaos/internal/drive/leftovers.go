@@ -13,6 +13,7 @@ type Leftovers struct {
 	dead   []string // beginnings of tokens
 }
 
+// Add takes one token.
 func (l *Leftovers) Add(token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,7 @@ import "github.com/quorumlock/redlock/chaos/history"
 func weighs(h *history.Head) bool { return h.MostKeys > 0 || h.MostBytes > 0 || h.MostRequests > 0 }
 
 // weighNodes notes what is on the nodes.
-func (d *driver) weighNodes() {
+func (d *Driver) weighNodes() {
 	if !weighs(&d.plan.Run) {
 		return
 	}
@@ -16,7 +16,7 @@ func (d *driver) weighNodes() {
 }
 
 // weighClients notes what the clients that are there keep for the nodes.
-func (d *driver) weighClients() {
+func (d *Driver) weighClients() {
 	if d.plan.Run.MostRequests <= 0 {
 		return
 	}

@@ -18,6 +18,7 @@ type Rule struct {
 	check func(*record)
 }
 
+// Rules are all that the judge looks at, in the order of the documents.
 var Rules = []Rule{
 	{"exclusion", "No two locks that exclude each other are valid at the same moment, and no more slots of a name than there are.", exclusion},
 	{"tokens", "Every lock has a token, and no other has the same.", tokens},

@@ -125,41 +125,9 @@ func (r *record) did(i int, e *history.Event) {
 	o.last = i
 	switch e.Kind {
 	case history.Ask:
-		o.ask = i
-		o.renews = e.Verb == "do" || e.Why == "renewed"
-		r.verdict.Asks++
-		if !slices.Contains(verbs, e.Verb) {
-			r.odd(i, "there is no such verb as %q", e.Verb)
-		}
-		if e.Name == "" {
-			r.odd(i, "it has no name")
-		}
-		if r.request(o).Invalid() {
-			r.odd(i, "there is no such kind of lock")
-		}
+		r.asked(i, e, o)
 	case history.Got, history.Denied:
-		if o.ask < 0 && o.end < 0 {
-			r.odd(i, "it has not begun")
-		}
-		if o.end >= 0 {
-			r.odd(i, "it has ended before")
-		} else {
-			o.end = i
-		}
-		if e.Kind == history.Denied {
-			r.verdict.Denials++
-			return
-		}
-		if o.got >= 0 {
-			return
-		}
-		if was := r.request(o); e.Name != "" && e.Request() != was {
-			r.odd(i, "it was to be %v", was)
-		}
-		o.got, o.until = i, e.Until
-		r.holds = append(r.holds, k)
-		r.verdict.Holds++
-		r.waited(o)
+		r.answered(i, e, k)
 	default:
 		if o.got < 0 {
 			r.odd(i, "there is no such lock")
@@ -167,6 +135,49 @@ func (r *record) did(i int, e *history.Event) {
 		}
 		r.held(i, e, k)
 	}
+}
+
+// asked begins an acquisition.
+func (r *record) asked(i int, e *history.Event, o *op) {
+	o.ask = i
+	o.renews = e.Verb == "do" || e.Why == "renewed"
+	r.verdict.Asks++
+	if !slices.Contains(verbs, e.Verb) {
+		r.odd(i, "there is no such verb as %q", e.Verb)
+	}
+	if e.Name == "" {
+		r.odd(i, "it has no name")
+	}
+	if r.request(o).Invalid() {
+		r.odd(i, "there is no such kind of lock")
+	}
+}
+
+// answered ends an acquisition, with a hold or without.
+func (r *record) answered(i int, e *history.Event, k int) {
+	o := &r.ops[k]
+	if o.ask < 0 && o.end < 0 {
+		r.odd(i, "it has not begun")
+	}
+	if o.end >= 0 {
+		r.odd(i, "it has ended before")
+	} else {
+		o.end = i
+	}
+	if e.Kind == history.Denied {
+		r.verdict.Denials++
+		return
+	}
+	if o.got >= 0 {
+		return
+	}
+	if was := r.request(o); e.Name != "" && e.Request() != was {
+		r.odd(i, "it was to be %v", was)
+	}
+	o.got, o.until = i, e.Until
+	r.holds = append(r.holds, k)
+	r.verdict.Holds++
+	r.waited(o)
 }
 
 var verbs = []string{"try", "acquire", "do", "plain"}

@@ -20,6 +20,7 @@ import (
 	"github.com/quorumlock/redlock/internal/seed"
 )
 
+// Run carries a plan out. A seed gives nearly the same history every time.
 func Run(p *scenario.Plan) (*history.History, error) {
 	return drive.Virtually(p, func() drive.World { return newWorld(p) })
 }

@@ -13,16 +13,19 @@ import (
 	"github.com/quorumlock/redlock/internal/seed"
 )
 
+// Run carries a plan out. A seed gives the same history every time.
 func Run(p *scenario.Plan) (*history.History, error) {
 	return drive.Virtually(p, func() drive.World { return NewWorld(p) })
 }
 
+// A World is what there is for one plan.
 type World struct {
 	seed  seed.Seed
 	plan  *scenario.Plan
 	nodes []*model.Node
 }
 
+// NewWorld makes the nodes of a plan.
 func NewWorld(p *scenario.Plan) *World {
 	w := &World{seed: seed.Seed(p.Run.Seed).For(p.Run.Scenario), plan: p}
 	for i := range p.Run.Nodes {
@@ -66,6 +69,10 @@ var sayings = map[history.FaultKind]error{
 
 func (w *World) Inject(f history.Fault, begin bool) {
 	n := w.nodes[f.Node]
+	onLink(n, f, begin)
+	if begin {
+		once(n, f)
+	}
 	switch f.Trouble {
 	case history.Kill, history.KillEmpty:
 		if begin {
@@ -80,23 +87,6 @@ func (w *World) Inject(f history.Fault, begin bool) {
 			n.Restart(false)
 		} else {
 			n.Step(-f.By)
-		}
-	case history.Hang:
-		n.Hang(begin)
-	case history.Slow:
-		n.Delay(inject.During(begin, f.By), 0)
-	case history.Jitter:
-		n.Delay(0, inject.During(begin, f.By))
-	case history.Cut:
-		n.Cut(begin, begin)
-	case history.CutRequests:
-		n.Cut(begin, false)
-	case history.CutReplies:
-		n.Cut(false, begin)
-	case history.Part:
-		n.Cut(begin, begin)
-		if !begin {
-			n.Reset()
 		}
 	case history.Mute:
 		n.Mute(begin)
@@ -126,13 +116,38 @@ func (w *World) Inject(f history.Fault, begin bool) {
 				n.Take(w.plan.Options.Prefix + name)
 			}
 		}
+	case history.Step:
+		if !begin && f.For > 0 {
+			n.Step(-f.By)
+		}
 	}
-	if !begin && f.Trouble == history.Step && f.For > 0 {
-		n.Step(-f.By)
+}
+
+// onLink has a fault between the clients and a node begin or end.
+func onLink(n *model.Node, f history.Fault, begin bool) {
+	switch f.Trouble {
+	case history.Hang:
+		n.Hang(begin)
+	case history.Slow:
+		n.Delay(inject.During(begin, f.By), 0)
+	case history.Jitter:
+		n.Delay(0, inject.During(begin, f.By))
+	case history.Cut:
+		n.Cut(begin, begin)
+	case history.CutRequests:
+		n.Cut(begin, false)
+	case history.CutReplies:
+		n.Cut(false, begin)
+	case history.Part:
+		n.Cut(begin, begin)
+		if !begin {
+			n.Reset()
+		}
 	}
-	if !begin {
-		return
-	}
+}
+
+// once is for what has no end, or comes to one by itself.
+func once(n *model.Node, f history.Fault) {
 	switch f.Trouble {
 	case history.Reset:
 		n.Reset()

@@ -33,7 +33,7 @@ func ClientMain() {
 	if !ok {
 		return
 	}
-	redis.SetLogger(Quiet{}) // nodes that are down are nothing to report
+	redis.SetLogger(quiet{}) // nodes that are down are nothing to report
 	if err := live(text, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -41,9 +41,9 @@ func ClientMain() {
 	os.Exit(0)
 }
 
-type Quiet struct{}
+type quiet struct{}
 
-func (Quiet) Printf(context.Context, string, ...any) {}
+func (quiet) Printf(context.Context, string, ...any) {}
 
 // A briefing is all that a client in a process of its own is told before it begins.
 type briefing struct {

@@ -23,6 +23,7 @@ var Cannot = []history.FaultKind{
 	history.Suspend, history.Still, // which can only be suspended from outside
 }
 
+// Run carries a plan out. [ClientMain] must have been called before.
 func Run(p *scenario.Plan) (*history.History, error) {
 	if os.Getenv(ClientVariable) != "" {
 		return nil, errors.New("chaos: this process is a client in the real arena itself: ClientMain must be called first of all")

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
+// formatSubject is what an event is about: a node, a client, or the run.
 func formatSubject(e history.Event) string {
 	switch f := e.Fault; {
 	case f != nil && !f.Trouble.OnClient():
@@ -24,12 +25,33 @@ func formatSubject(e history.Event) string {
 
 // FormatEvent says in words what happened, but not when and to whom.
 func FormatEvent(e history.Event) string {
-	var t strings.Builder
-	say := func(format string, args ...any) { fmt.Fprintf(&t, format, args...) }
 	name := ""
 	if e.Name != "" {
 		name = " " + e.Request().String()
 	}
+	text, known := formatOp(e, name)
+	if !known {
+		text = formatRest(e, name)
+	}
+	if e.Fence != 0 {
+		text += fmt.Sprintf(", fence %d", e.Fence)
+	}
+	if e.Token != "" {
+		text += ", token " + formatPlain(e.Token)
+	}
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	if e.Error != "" {
+		text += ": " + e.Error
+	}
+	return text
+}
+
+// formatOp is for what clients do.
+func formatOp(e history.Event, name string) (text string, known bool) {
+	var t strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&t, format, args...) }
 	switch e.Kind {
 	case history.Ask:
 		say("asks for%s", name)
@@ -68,51 +90,49 @@ func FormatEvent(e history.Event) string {
 		if e.Was > 0 {
 			say(", and %d could not say", e.Was)
 		}
+	default:
+		return "", false
+	}
+	return t.String(), true
+}
+
+// formatRest is for what happens to nodes, clients, and the run.
+func formatRest(e history.Event, name string) string {
+	switch e.Kind {
 	case history.Stalled:
-		say("the server of node %d is not run until %s", e.Value, FormatTime(e.Until))
+		return fmt.Sprintf("the server of node %d is not run until %s", e.Value, FormatTime(e.Until))
 	case history.Measured:
-		say("measured")
+		return "measured"
 	case history.Weighed:
 		switch w := e.Weight; {
 		case w == nil:
+			return ""
 		case e.Client > 0:
-			say("keeps %s for node %d", FormatCount(w.Requests, "request"), w.Node)
+			return fmt.Sprintf("keeps %s for node %d", FormatCount(w.Requests, "request"), w.Node)
 		default:
-			say("node %d has %s, which take %s", w.Node, FormatCount(w.Keys, "key"), FormatCount(w.Bytes, "byte"))
+			return fmt.Sprintf("node %d has %s, which take %s", w.Node, FormatCount(w.Keys, "key"), FormatCount(w.Bytes, "byte"))
 		}
 	case history.Crashed:
-		say("crashes, with all that it held")
+		return "crashes, with all that it held"
 	case history.Held:
-		say("is stopped until %s", FormatTime(e.Until))
+		return "is stopped until " + FormatTime(e.Until)
 	case history.Struck:
-		if e.Fault != nil {
-			_, what, _ := strings.Cut(e.Fault.String(), ": ")
-			say("%s", what)
+		if e.Fault == nil {
+			return ""
 		}
+		_, what, _ := strings.Cut(e.Fault.String(), ": ")
+		return what
 	case history.Healed:
-		if e.Fault != nil {
-			say("%s is over", e.Fault.Trouble)
+		if e.Fault == nil {
+			return ""
 		}
+		return string(e.Fault.Trouble) + " is over"
 	case history.Calm:
-		say("all is well from here on")
+		return "all is well from here on"
 	case history.Left:
-		say("something is left%s", name)
-	default:
-		say("%s%s", e.Kind, name)
+		return "something is left" + name
 	}
-	if e.Fence != 0 {
-		say(", fence %d", e.Fence)
-	}
-	if e.Token != "" {
-		say(", token %s", formatPlain(e.Token))
-	}
-	if e.Why != "" {
-		say(": %s", e.Why)
-	}
-	if e.Error != "" {
-		say(": %s", e.Error)
-	}
-	return t.String()
+	return string(e.Kind) + name
 }
 
 // formatPlain is text in which nothing can hide.

@@ -32,7 +32,7 @@ type Plan struct {
 	Options  redlock.Options `json:"-"`
 }
 
-// plan draws a plan for an arena from a seed. The options are the user's: what
+// NewPlan draws a plan for an arena from a seed. The options are the user's: what
 // they leave open, the scenario decides.
 func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nodes int) *Plan {
 	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
@@ -40,7 +40,28 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	if opts != nil {
 		p.Options = *opts
 	}
-	o := &p.Options
+	n := p.drawOptions(rng, arena, nodes)
+	clients := s.Clients[0] + rng.IntN(s.Clients[1]-s.Clients[0]+1)
+	if arena.Room > 0 {
+		clients = min(clients, arena.Room)
+	}
+	p.drawWork(rng)
+	p.drawClocks(rng, n, clients)
+	switch {
+	case s.Days > 0:
+		p.drawDays(rng, arena, n)
+	case s.Away:
+		p.drawAway(rng, arena, n)
+	default:
+		p.drawFaults(rng, arena, n, clients)
+	}
+	p.head(arena, seed, n, clients)
+	return p
+}
+
+// drawOptions draws what the user leaves open, and how many nodes there are.
+func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
+	s, o := p.Scenario, &p.Options
 	if o.TTL == 0 {
 		ttls := arena.TTLs(s.TTL)
 		if s.Long {
@@ -52,29 +73,32 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	if o.NodeTimeout == 0 {
 		o.NodeTimeout = min(max(o.TTL/10, 50*time.Millisecond), o.TTL/2-o.TTL/20, 500*time.Millisecond) // about the library's own
 	}
-	n := Pick(rng, s.Nodes)
+	n = Pick(rng, s.Nodes)
 	if nodes > 0 {
 		n = nodes
 	}
 	if o.Quorum == 0 && s.Quorum != nil {
 		o.Quorum = s.Quorum(n)
 	}
-	quorum := max(o.Quorum, n/2+1)
-	shortest := p.TTL + p.TTL/100 + 2*time.Millisecond
 	switch trust := rng.IntN(2) == 0; {
 	case o.Quarantine != 0 || s.Default:
 	case trust && !s.Forgets:
 		o.Quarantine = -1
 	default:
-		o.Quarantine = shortest
+		o.Quarantine = p.shortest()
 	}
 	if s.Apart {
 		o.MaxNodeSkew = -1
 	}
-	clients := s.Clients[0] + rng.IntN(s.Clients[1]-s.Clients[0]+1)
-	if arena.Room > 0 {
-		clients = min(clients, arena.Room)
-	}
+	return n
+}
+
+// shortest is the shortest quarantine that there can be.
+func (p *Plan) shortest() time.Duration { return p.TTL + p.TTL/100 + 2*time.Millisecond }
+
+// drawWork draws the network, and what the clients do how long.
+func (p *Plan) drawWork(rng *rand.Rand) {
+	s, o := p.Scenario, &p.Options
 	// Over a slower network, locks as short as this could not be had at all.
 	p.RTT = min(Pick(rng, s.RTT), p.TTL/40)
 	p.Workers = 1 + rng.IntN(max(s.Workers, 1))
@@ -94,26 +118,27 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		p.Wants = mix(rng, o.Separator)
 		p.Names = allNames(p.Wants)
 	}
-	p.Rates = make([]float64, n)
+}
+
+// drawClocks draws how fast the nodes' clocks run, and what the clients' show.
+func (p *Plan) drawClocks(rng *rand.Rand, nodes, clients int) {
+	p.Rates = make([]float64, nodes)
 	// A client that is alone looks at the clocks too seldom for that. See quartz in skew.go.
-	if s.Fast && clients > 1 {
+	if p.Scenario.Fast && clients > 1 {
 		for i := range p.Rates {
 			p.Rates[i] = 0.0099 * min(1, 2*rng.Float64())
 		}
 	}
-	if s.Wrong {
+	if p.Scenario.Wrong {
 		for range 16 { // more than there are, for those that take the place of others
 			p.Skews = append(p.Skews, Below(rng, 200*24*time.Hour)-100*24*time.Hour)
 		}
 	}
-	switch {
-	case s.Days > 0:
-		p.drawDays(rng, arena, n)
-	case s.Away:
-		p.drawAway(rng, arena, n)
-	default:
-		p.drawFaults(rng, arena, n, clients)
-	}
+}
+
+// head is what the judge has to know of the plan.
+func (p *Plan) head(arena Limits, seed uint64, nodes, clients int) {
+	s, o := p.Scenario, &p.Options
 	overlap := time.Duration(0)
 	if slices.Contains(s.Fails, "exclusion") {
 		overlap = 2*o.NodeTimeout + p.TTL // an attempt, and a stop in the middle of it
@@ -125,20 +150,19 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		}
 	}
 	p.Run = history.Head{
-		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: n, Quorum: quorum, Clients: clients + crashes, Separator: o.Separator,
+		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: nodes, Quorum: max(o.Quorum, nodes/2+1), Clients: clients + crashes, Separator: o.Separator,
 		Lag: arena.Lag, Overlap: overlap, Look: min(max(p.TTL/10, 50*time.Millisecond), 500*time.Millisecond), Exact: arena.Exact, Always: s.Minority || s.Harmless || len(s.Troubles) == 0,
 	}
-	// What a lock may have to wait for: a token of a dead client, nodes that may
-	// have forgotten, the pauses of lanes that look for their node, and everybody else
-	// who wants it as well.
 	p.boundWaiting(clients)
 	p.boundMemory(clients)
 	if s.Once { // nothing but the quarantine, perhaps once more
-		p.Run.Bound = 2*max(o.Quarantine, shortest) + p.TTL
-		return p
+		p.Run.Bound = 2*max(o.Quarantine, p.shortest()) + p.TTL
+		return
 	}
-	p.Run.Bound = 2*p.TTL + max(o.Quarantine, shortest, 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
-	return p
+	// What a lock may have to wait for: a token of a dead client, nodes that may have
+	// forgotten, the pauses of lanes that look for their node, and all others that want it
+	// as well.
+	p.Run.Bound = 2*p.TTL + max(o.Quarantine, p.shortest(), 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
 }
 
 func suffix(n int) string {
@@ -148,6 +172,7 @@ func suffix(n int) string {
 	return fmt.Sprint(n)
 }
 
+// Pick draws one of a slice.
 func Pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
 
 // Below draws a duration under d.
