@@ -10,34 +10,65 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 )
 
-// What package history describes, by the names that it has here.
+// What a run was, and what happened in it: package [history] says what each field is.
+//
+// [history]: https://pkg.go.dev/github.com/quorumlock/redlock/chaos/history
 type (
+	// A History is what happened in one run, and all that the judge sees.
 	History = history.History
-	Head    = history.Head
-	Event   = history.Event
-	Kind    = history.Kind
-	Fault   = history.Fault
+
+	// A Head is the first line of a history: where it comes from, and its bounds.
+	Head = history.Head
+
+	// An Event is one line of a history.
+	Event = history.Event
+
+	// A Kind is what an Event is about: see [Ask] and those that follow.
+	Kind = history.Kind
+
+	// A Fault is one thing that goes wrong, at one place, for some time.
+	Fault = history.Fault
+
+	// A FaultKind is what goes wrong: see [Kill] and those that follow.
+	FaultKind = history.FaultKind
+
+	// Trouble is FaultKind by its first name.
 	Trouble = history.FaultKind
-	Weight  = history.Weight
+
+	// A Weight is what there is in memory at a node, or for a node.
+	Weight = history.Weight
 )
 
-// The scenarios: see [Scenarios].
+// What is run.
 type (
+	// A Scenario is a mixture of faults, and the clients that live with it: see [Scenarios].
 	Scenario = scenario.Scenario
-	Plan     = scenario.Plan
+
+	// A Plan is a scenario with everything in it decided: what a seed stands for.
+	Plan = scenario.Plan
 )
 
 // What the judge says.
 type (
+	// A Violation is a promise that was not kept: by which Rule, At what time, in a Text,
+	// and the Events that show it.
 	Violation = judge.Violation
-	Verdict   = judge.Verdict
+
+	// A Verdict has the Violations of a history, by time, and counts how much there was
+	// that could have been one.
+	Verdict = judge.Verdict
 )
 
 // What [NewReport] makes.
 type (
-	Report         = report.Report
+	// A Report is what a campaign has found, and is written as one page of HTML.
+	Report = report.Report
+
+	// A ScenarioResult is what became of one scenario in one arena.
 	ScenarioResult = report.ScenarioResult
-	ShownRun       = report.ShownRun
+
+	// A ShownRun is a history to look at, its verdict, and the command that runs it again.
+	ShownRun = report.ShownRun
 )
 
 // The kinds of events: package history says what each tells.

@@ -134,6 +134,14 @@ type Event struct {
 	Weight *Weight       `json:"weight,omitempty"`
 }
 
+const (
+	// VerbHandOn is the Verb of an extension that is a Detach and an Attach.
+	VerbHandOn = "hand on"
+
+	// WhySuspended is Why a client is held up whose machine is suspended.
+	WhySuspended = "suspended"
+)
+
 // Write writes the history as JSON lines, the Head first.
 func (h *History) Write(w io.Writer) error {
 	out := json.NewEncoder(w)
@@ -168,12 +176,6 @@ func Decode(r io.Reader) (*History, error) {
 		h.Events = append(h.Events, e)
 	}
 }
-
-// VerbHandOn is the verb of an extension that is a Detach and an Attach.
-const VerbHandOn = "hand on"
-
-// WhySuspended is why a client is held up whose machine is.
-const WhySuspended = "suspended"
 
 // Digest is short for all that a history says: those of two runs can be compared
 // by eye.

@@ -61,8 +61,8 @@ func (w Request) Invalid() bool { return w.Slots < 0 || w.Slots > 0 && (w.Shared
 // IsSlot reports whether it is one of several.
 func (w Request) IsSlot() bool { return w.Slots > 0 && !w.Invalid() }
 
-// Canonical is what all requests for the same have in common, however they are written: which names there
-// are, but for those that lie in others, and how they are held.
+// Canonical is what all requests for the same have in common, however they are written: which
+// names there are, but for those that lie in others, and how they are held.
 func (w Request) Canonical(separator string) Request {
 	all := append(strings.Fields(w.Also), w.Name)
 	slices.Sort(all) // a folder comes before what lies in it

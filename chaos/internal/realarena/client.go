@@ -25,9 +25,9 @@ import (
 const ClientVariable = "REDLOCK_CHAOS_CLIENT"
 
 // ClientMain must be the first thing that main, or TestMain, of a program does that
-// runs plans in the [Real] arena. The clients there are processes of their own, and
-// each of them is this program again. It returns at once unless this process is
-// one; then it lives a client's life and does not return.
+// runs plans in this arena. The clients are processes of their own, and each of them is
+// this program again. It returns at once unless this process is one; then it runs the
+// client and does not return.
 func ClientMain() {
 	text, ok := os.LookupEnv(ClientVariable)
 	if !ok {
