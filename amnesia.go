@@ -267,7 +267,8 @@ func (m *memory) floor() int64 {
 // vote, and is asked for the lock with this deadline only: it says what time it is, and counts
 // no number. Else each name that is locked while a node's clock is wrong would have a number
 // of that time there, and the node no vote for it once its clock is right (see fence.go). For
-// the same reason it hands no lock over.
+// the same reason it hands no lock over. Its answer shows its marker, as a grant does: what was
+// announced there is heard of, and other nodes need not wait for it (terms).
 const longAgo = 1
 
 // send carries a batch to the server. What it asks for is bound to what we know of
@@ -316,7 +317,7 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	longer, vouched := false, false
 	for _, q := range batch {
 		switch r := &q.reply; {
-		case r.outcome == Granted && r.mark != "" && r.mark == mark:
+		case (r.outcome == Granted || r.outcome == Late) && r.mark != "" && r.mark == mark:
 			vouched = true
 		case q.op == opAcquire && r.outcome == Held && before == 0 && after == 0 && skew == 0 && m.marked(): // and its clock was not set back
 			longer = m.terms.shown(m, r.holder, r.ttl) || longer

@@ -316,7 +316,7 @@ func TestLateAcquire(t *testing.T) {
 		return reply
 	}
 	before := nodeTime(t, c)
-	if got, ok := ask("token", before-1).([]any); !ok || len(got) != 1 || got[0].(int64) < before || got[0].(int64) > nodeTime(t, c) {
+	if got, ok := ask("token", before-1).([]any); !ok || len(got) != 2 || got[1] != "" || got[0].(int64) < before || got[0].(int64) > nodeTime(t, c) {
 		t.Errorf("answered %v at %d", got, before)
 	}
 	wantKeys(t, c, "a late request")
@@ -326,7 +326,7 @@ func TestLateAcquire(t *testing.T) {
 	// Late is late, whoever has the lock, and changes nothing.
 	says := counter(t, c, "a")
 	for _, token := range []string{"token", "another"} {
-		if got, ok := ask(token, before).([]any); !ok || len(got) != 1 {
+		if got, ok := ask(token, before).([]any); !ok || len(got) != 2 || got[1] != "" {
 			t.Errorf("a late request by %s is answered %v", token, got)
 		}
 	}

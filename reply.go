@@ -20,8 +20,12 @@ func (q *request) read(value any, err error) {
 	if q.reply.fence == asProposed {
 		q.reply.fence = q.number
 	}
-	if q.op == opAcquire && q.reply.outcome == Granted {
+	switch {
+	case q.op != opAcquire:
+	case q.reply.outcome == Granted:
 		q.reply.mark = q.mark // or it would not have granted
+	case q.reply.outcome == Late && q.reply.mark != q.mark && q.mark != "":
+		q.reply.outcome, q.reply.err = Quarantined, errForgot
 	}
 }
 
@@ -89,11 +93,12 @@ func parseList(step op, v []any) (r reply, ok bool) {
 			}
 		}
 		return r, ok && is && are
-	case step == opAcquire && len(v) == 1:
-		return reply{outcome: Late, time: number(0), err: errLate}, ok
 	case step == opAcquire && len(v) == 2:
 		if mark, is := v[0].(string); is {
 			return reply{outcome: Quarantined, mark: mark, time: number(1), err: errForgot}, ok
+		}
+		if mark, is := v[1].(string); is {
+			return reply{outcome: Late, mark: mark, time: number(0), err: errLate}, ok
 		}
 		r = reply{outcome: Granted, fence: number(0), time: number(1)}
 		if r.fence < 0 || r.fence >= maxFence {

@@ -95,7 +95,7 @@ func meant(s op, form string, first int64) Outcome {
 		return Granted
 	case s == opInspect && form == "snssnll":
 		return Granted
-	case s == opAcquire && form == "n":
+	case s == opAcquire && form == "ns":
 		return Late
 	case s == opAcquire && form == "sn":
 		return Quarantined

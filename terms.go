@@ -28,7 +28,9 @@ import (
 // 60 s and 2 s, and two of three nodes emptied: the second one must hear of the 60 s at the
 // third node before it counts the two. So a node that has lost its data has no vote until all
 // others have shown their markers since, or are known to be away (silent); for a minute at
-// most (unheard). What is left is in docs/safety.md.
+// most (unheard). A node shows its marker with each grant, and with each refusal of a request
+// that came too late: so one whose clock is far off is heard of, too, though it has no vote
+// (longAgo). What is left is in docs/safety.md.
 //
 // Each client announces what it has heard, not only its own: so it is there again before
 // all nodes have been replaced one by one. What a refusal shows (shown) is not announced.

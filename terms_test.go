@@ -152,6 +152,15 @@ func TestDifferentTTLs(t *testing.T) {
 			f.reconnect(first)
 			f.alone(l, same(second))
 		},
+		"the third node's clock is off": func(f *fleet) {
+			second := f.client(short, 0)
+			f.nodes[2].Step(2 * time.Hour)
+			_, _ = second.TryAcquire(f.Context(), "b") // finds out
+			l := held(f, f.client(long, 0))
+			f.nodes[0].Flush()
+			f.nodes[1].Flush()
+			f.alone(l, same(second))
+		},
 		"one node after another, and the short one has heard of it": func(f *fleet) {
 			second := f.client(short, 0)
 			first := f.client(long, 0)
@@ -433,6 +442,24 @@ func TestFirstMinute(t *testing.T) {
 			t.Error(err)
 		}
 		if _, err := f.client(&Options{TTL: 10 * time.Second}, 0).TryAcquire(t.Context(), "d"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestOffIsHeardOf: a node whose clock is far off has no vote, but it answers, and shows its
+// marker: a node that has lost its data votes after a quarantine, and not only after a minute.
+func TestOffIsHeardOf(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 3)
+		lk := f.client(&Options{TTL: 5 * time.Second}, 0)
+		f.nodes[0].Step(24 * time.Hour)
+		f.nodes[1].Flush()
+		if _, err := lk.TryAcquire(t.Context(), "a"); err == nil {
+			t.Fatal("granted by one node of three")
+		}
+		pass(6 * time.Second)
+		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil {
 			t.Error(err)
 		}
 	})

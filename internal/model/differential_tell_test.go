@@ -31,12 +31,21 @@ func (w teller) say(c *seam.Call, v any, err error) string {
 	}
 	words := make([]string, len(list))
 	for i, v := range list {
-		words[i] = w.value(v, i == min(len(list)-1, 4) && len(list) != 5 || i == 2)
+		words[i] = w.value(v, i == min(len(list)-1, 4) && len(list) != 5 || i == 2 || late(list))
 		if n, ok := v.(int64); ok && n > 0 && (i == 0 && len(list) >= 3 || i == 0 && c.Op != seam.Acquire || i == 1 && len(list) == 7) {
 			words[i] = "time left"
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+// late reports whether this says that an acquire came too late: the time, and the marker.
+func late(list []any) bool {
+	if len(list) != 2 {
+		return false
+	}
+	_, marker := list[1].(string)
+	return marker
 }
 
 // value puts one into words; the last one of a reply may be the node's time.
@@ -101,6 +110,9 @@ func kind(s step, v any, err error) string {
 	case int64:
 		return fmt.Sprint(name, " ", min(v, 2)) // 2: a time
 	case []any:
+		if s.call.Op == seam.Acquire && late(v) {
+			return name + " late"
+		}
 		return fmt.Sprintf("%s %d %T", name, len(v), v[0])
 	}
 	return name
@@ -162,7 +174,7 @@ func tell(all []step) string {
 func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 	t.Helper()
 	for _, kind := range append(kinds,
-		"acquire 2 int64", "acquire 2 string", "acquire 3 int64", "acquire 2", "acquire NOSCRIPT", "acquire WRONGTYPE",
+		"acquire 2 int64", "acquire 2 string", "acquire late", "acquire 3 int64", "acquire 2", "acquire NOSCRIPT", "acquire WRONGTYPE",
 		"raise 0", "raise 1", "raise NOSCRIPT", "raise WRONGTYPE",
 		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
 		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",

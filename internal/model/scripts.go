@@ -150,7 +150,7 @@ const clamp = 500_000
 func (n *Node) acquire(c *seam.Call) (any, error) {
 	now, mine, handed := n.micros(), 0, false
 	if c.Latest > 0 && now > c.Latest {
-		return []any{now}, nil
+		return []any{now, n.marker}, nil
 	}
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Ways[i], c.Token)

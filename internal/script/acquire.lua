@@ -19,7 +19,7 @@
 --          {rest, waiter, time, 0}  free, but another waits for it who came earlier;
 --                               his lease has rest milliseconds yet
 --          {marker, time}       not granted: the node forgot; '': it has no marker
---          {time}               not granted: it came too late
+--          {time, marker}       not granted: it came too late
 --          error WRONGTYPE      a key is no lock, a counter no number, or a queue none
 --
 -- Times are the node's, in microseconds. The usual reply is a number and no list,
@@ -62,7 +62,7 @@
 -- "denied" means that the lock is not there.
 local latest = ARGV[4] + 0
 if latest > 0 and clock() > latest then
-  return {clock()}
+  return {clock(), redis.call('GET', 'redlock:marker') or ''}
 end
 local token, ticket = ARGV[1], ARGV[6] + 0
 

@@ -3,6 +3,7 @@ package judge
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // crowd gives the holders of a slot of the same name as the last of some, when they are
@@ -43,7 +44,7 @@ func exclusion(r *record) {
 				}
 			}
 		}
-		if worst >= 0 {
+		if worst >= 0 && !r.blinked(&r.ops[r.holds[worst]], from) {
 			before := &r.ops[r.holds[worst]]
 			since, until := r.valid(before)
 			r.violated(from, []int{before.got, o.got}, "client %d had %s from %v to %v, and client %d had %s from %v",
@@ -71,6 +72,14 @@ func exclusion(r *record) {
 		}
 		farthest[o.request] = i + 1
 	}
+}
+
+// blinked reports whether a node's clock was set, and set back, between the request for a
+// lock and an instant: the node may have dropped the lock, and a client that did not ask it
+// meanwhile cannot tell (docs/safety.md). Fences are compared all the same.
+func (r *record) blinked(o *op, at time.Duration) bool {
+	asked := r.events[max(o.ask, 0)].At
+	return slices.ContainsFunc(r.blinks, func(s span) bool { return s.from <= at && s.to >= asked })
 }
 
 // same puts a hold in words after another one.

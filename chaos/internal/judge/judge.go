@@ -20,7 +20,7 @@ type Rule struct {
 
 // Rules are all that the judge looks at, in the order of the documents.
 var Rules = []Rule{
-	{"exclusion", "No two locks that exclude each other are valid at the same moment, and no more slots of a name than there are.", exclusion},
+	{"exclusion", "No two locks that exclude each other are valid at the same moment, and no more slots of a name than there are. Excused: a node whose clock was set and set back in the meantime.", exclusion},
 	{"tokens", "Every lock has a token, and no other has the same.", tokens},
 	{"told", "A holder that keeps a lock until its validity is over is told so in time.", told},
 	{"late success", "What succeeds, succeeds while the lock is valid.", lateSuccess},

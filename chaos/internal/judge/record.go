@@ -39,6 +39,7 @@ type record struct {
 	crashes []crash   // by client and time
 	stops   []span    // see mergeSpans
 	stalls  []ailment // of servers that the computer did not run
+	blinks  []span    // in which a node's clock was wrong that is right again
 
 	against [][]int           // by request: those that exclude it
 	behind  [][]int           // by request: those that have to be let go first if they were there before

@@ -163,6 +163,9 @@ var judgeCases = []struct{ name, run, history, want string }{
 
 	{"one after the other", "", "1 1/1 ask; 2 1/1 got until=9; 9 1/1 told; 9 2/1 ask; 9 2/1 got until=20; 10 2/1 release; 10 2/1 released", ""},
 	{"overlap", "", "1 1/1 ask; 2 1/1 got until=9; 3 2/1 ask; 8 2/1 got until=20; 9 1/1 told; 10 2/1 release; 10 2/1 released", "exclusion 8 [1 3]"},
+	{"overlap, and a clock was wrong for a moment", "", "1 1/1 ask; 2 1/1 got until=9; 3 2/1 ask; 4 - struck trouble=step for=2; 6 - healed trouble=step for=2 began=4; 8 2/1 got until=20; 9 1/1 told; 10 2/1 release; 10 2/1 released", ""},
+	{"overlap, and a clock was wrong before", "", "0 - struck trouble=step for=2; 2 - healed trouble=step for=2 began=0; 3 1/1 ask; 4 1/1 got until=9; 5 2/1 ask; 8 2/1 got until=20; 9 1/1 told; 10 2/1 release; 10 2/1 released", "exclusion 8 [3 5]"},
+	{"overlap, and a clock stays wrong", "", "1 1/1 ask; 2 1/1 got until=9; 3 2/1 ask; 4 - struck trouble=step; 8 2/1 got until=20; 9 1/1 told; 10 2/1 release; 10 2/1 released", "exclusion 8 [1 4]"},
 	{"from the same instant on", "", "1 1/1 ask; 1 2/1 ask; 2 1/1 got until=9; 2 2/1 got until=7; 4 1/1 release; 4 2/1 release; 5 1/1 released; 5 2/1 released", "exclusion 2 [2 3]"},
 	{"other names", "", "1 1/1 ask; 2 1/1 got until=9; 3 2/1 ask name=b; 8 2/1 got name=b until=20; 9 1/1 told; 10 2/1 release; 10 2/1 released", ""},
 	{"given back before", "", "1 1/1 ask; 2 1/1 got until=30; 3 1/1 release; 3 2/1 ask; 3 2/1 got until=20; 4 1/1 released; 10 2/1 release; 10 2/1 released", ""},

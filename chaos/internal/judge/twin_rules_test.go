@@ -38,6 +38,16 @@ func (tw *twin) judge() {
 	}
 }
 
+// blinked: a clock that was wrong for a moment may have cost the node the lock.
+func (tw *twin) blinked(o twinHold, at time.Duration) bool {
+	for _, e := range tw.Events {
+		if e.Kind == history.Healed && e.Fault != nil && e.Fault.Trouble == history.Step && e.At >= tw.Events[max(o.ask, 0)].At && e.Fault.At <= at {
+			return true
+		}
+	}
+	return false
+}
+
 func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	tw.numbers.Holds++
 	e := tw.Events[o.got]
@@ -58,7 +68,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 			shares = j
 		}
 	}
-	if overlap >= 0 {
+	if overlap >= 0 && !tw.blinked(tw.holds[overlap], o.from) {
 		tw.add("exclusion", o.from, tw.holds[overlap].got, o.got)
 	}
 	if isSlot(o.what) && o.from < o.to {
