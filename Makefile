@@ -14,6 +14,10 @@ MINIREDIS = 1000
 NIGHT     = 8h
 FAILURES  = failures
 
+# The tests that start servers run only when asked: by this, or by REDLOCK_REQUIRE_REDIS=1.
+REDLOCK_SERVERS ?= $(if $(shell command -v redis-server 2>/dev/null),1)
+export REDLOCK_SERVERS
+
 # The race detector needs a C compiler. Without one the tests run all the same.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
@@ -22,8 +26,8 @@ RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-test: ## run all tests of all modules, under the race detector
-	@command -v redis-server >/dev/null || echo "there is no redis-server: the tests that need one are skipped"
+test: ## run all tests of all modules, under the race detector; with servers, if there is a redis-server
+	@test -n "$$REDLOCK_SERVERS" || echo "without redis-server: the tests that start one are skipped; go test -v names them"
 	.ci/each "$(CURDIR)/.ci/gotest" $(RACE) -p 1 -timeout 30m
 
 short: ## run the tests without the long ones, and without the race detector
@@ -54,7 +58,7 @@ names: ## check that no file names what has no place in it
 	.ci/names
 
 stranger: ## type what the README's first ten minutes have people type, and time it
-	go test -count=1 -v -run TestFirstTenMinutes .
+	go test -count=1 -v -run TestFirstTenMinutes ./internal/repotest
 
 first: ## run the README's first command, and look at what it prints
 	.ci/first

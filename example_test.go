@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/integration"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -283,10 +284,10 @@ func ExampleQuorumError() {
 func ExampleLocker_Acquire_nineWorkers() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
-	winners, losers := nineWorkers(context.Background(), lk, "import")
+	winners, losers := integration.NineWorkers(context.Background(), lk, "import")
 	told := 0
 	for _, err := range losers {
-		if holder(err) == winners[0].Token() {
+		if integration.Holder(err) == winners[0].Token() {
 			told++
 		}
 	}
@@ -306,7 +307,9 @@ func ExampleLocker_Acquire_bounded() {
 	if _, err := lk.TryAcquire(context.Background(), "import"); err != nil {
 		log.Fatal(err)
 	}
-	_, err := waitFor(context.Background(), lk, "import", 10*second)
+	ctx, cancel := context.WithTimeout(context.Background(), 10*second)
+	defer cancel()
+	_, err := lk.Acquire(ctx, "import")
 	fmt.Println(errors.Is(err, context.DeadlineExceeded), errors.Is(err, redlock.ErrHeld))
 	// Output: true true
 }
@@ -316,7 +319,7 @@ func ExampleLocker_Acquire_bounded() {
 func ExampleLocker_Do() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
-	for _, said := range underLock(context.Background(), lk, "printer") {
+	for _, said := range integration.UnderLock(context.Background(), lk, "printer") {
 		fmt.Println(said)
 	}
 	// Output:

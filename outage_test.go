@@ -133,8 +133,8 @@ func TestAnHourWithoutANode(t *testing.T) {
 		parked      uint64 // bytes that the model holds back of what is sent to the node
 	}{
 		"kill": {(*sim.Node).Kill, func(n *sim.Node) { n.Restart(true) }, 0},
-		"hang": {func(n *sim.Node) { n.Hang(true) }, func(n *sim.Node) { n.Hang(false) }, 12 << 20},
-		"cut":  {func(n *sim.Node) { n.Cut(true, true) }, func(n *sim.Node) { n.Cut(false, false) }, 12 << 20},
+		"hang": {func(n *sim.Node) { n.Hang(true) }, func(n *sim.Node) { n.Hang(false) }, 11 << 20},
+		"cut":  {func(n *sim.Node) { n.Cut(true, true) }, func(n *sim.Node) { n.Cut(false, false) }, 11 << 20},
 	} {
 		for kind, want := range kinds {
 			t.Run(trouble+", "+kind, func(t *testing.T) {
@@ -144,7 +144,7 @@ func TestAnHourWithoutANode(t *testing.T) {
 						opts.Separator = "/"
 					}
 					w := newTown(t, 4, opts)
-					stop := w.contend(t, 200*time.Millisecond, want)
+					stop := w.contend(t, 800*time.Millisecond, want) // a lock a second, or more
 					time.Sleep(10 * time.Second)
 					tt.strike(w.nodes[2])
 					time.Sleep(time.Minute)
@@ -156,7 +156,7 @@ func TestAnHourWithoutANode(t *testing.T) {
 					if now := w.kept(2); now > kept {
 						t.Errorf("%d requests are kept, %d after a minute", now, kept)
 					}
-					if now := inUse(); now > heap+tt.parked+1<<20 {
+					if now := inUse(); now > heap+tt.parked+1<<19 {
 						t.Errorf("the heap has %d KB, %d after a minute", now>>10, heap>>10)
 					}
 					tt.end(w.nodes[2])

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -42,12 +42,7 @@ func bothOn(t *testing.T) (ours *redlock.Locker, theirs *redsync.Redsync, client
 // settledServers starts redis-servers that have votes, with stock clients.
 func settledServers(t *testing.T, n int, args ...string) (servers []*redisproc.Server, clients []*redis.Client) {
 	t.Helper()
-	if err := redisproc.Available(); err != nil {
-		if os.Getenv("REDLOCK_REQUIRE_REDIS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.Servers(t, redisproc.Available)
 	for range n {
 		s, err := redisproc.Start("", args...)
 		if err != nil {

@@ -11,15 +11,14 @@ import (
 
 	"github.com/quorumlock/redlock/bench/contender"
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // miniature is every scenario in a moment: enough to prove that each contender
 // gets through each of them and that the tables come out, and nothing about speed.
 func miniature(t *testing.T) *env {
 	t.Helper()
-	if err := redisproc.Available(); err != nil {
-		t.Skip(err)
-	}
+	need.Servers(t, redisproc.Available)
 	contender.Silence()
 	f, err := startFleet(t.Context())
 	if err != nil {
@@ -90,9 +89,7 @@ func checkTable(t *testing.T, table *table) {
 
 // TestCommand goes the whole way from flags to a file.
 func TestCommand(t *testing.T) {
-	if err := redisproc.Available(); err != nil {
-		t.Skip(err)
-	}
+	need.Servers(t, redisproc.Available)
 	out := filepath.Join(t.TempDir(), "report.md")
 	var stdout strings.Builder
 	err := command(t.Context(), []string{

@@ -89,6 +89,12 @@ func (lk *Locker) isClosing() bool {`},
 	{"a release that a node owes an answer to is soon forgotten", []edit{
 		{"node.go", "return now.Add(2 * max(c.ttl, milliseconds(c.lease)))", "return now.Add(max(c.ttl, milliseconds(c.lease)) / 50)"},
 	}, "model", "long", 1000},
+	{"a release is owed for ever", []edit{
+		{"node.go", "return now.Add(2 * max(c.ttl, milliseconds(c.lease)))", "return now.Add(1000 * time.Hour)"},
+	}, "model", "a node without answers", 20},
+	{"a batch that is sent again keeps its first refusals", []edit{
+		{"pipeline.go", "\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind", "\t\treturn r\n\tcase step == opAcquire && later.outcome == Granted:\n\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind"},
+	}, "model", "churn", 200},
 	{"a release may overtake its acquire", []edit{
 		{"strand.go", "func (s *strand) elsewhere(key string) bool { return s.node.flying[key] > 0 }", "func (s *strand) elsewhere(string) bool { return false }"},
 	}, "model", "slow links", 2000},
@@ -132,6 +138,12 @@ func (lk *Locker) isClosing() bool {`},
 		{"skew.go", "if ahead < c.maxSkew+2*clamp {", "if true {"},
 		{"amnesia.go", "off := m.clocks.skew(m.node, sent)", "off := time.Duration(0)"},
 	}, "model", "poisoned nodes", 500},
+	{"a majority that is ahead is conceded nothing", []edit{
+		{"fence.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
+	}, "model", "boot", 1000},
+	{"a node whose clock is known to be wrong counts", []edit{
+		{"amnesia.go", "q.latest = m.clocks.latest(m.node, q.deadline); off != 0 {", "q.latest = m.clocks.latest(m.node, q.deadline); false {"},
+	}, "model", "a clock that was wrong", 50},
 
 	// Amnesia and clocks.
 	{"no quarantine", []edit{
@@ -144,6 +156,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"nobody looks at the node's marker", []edit{
 		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
 	}, "model", "forgetful nodes", 1000},
+	{"nobody joins again a node that shows another marker", []edit{
+		{"pipeline.go", "(q.reply.err == errForgot || redis.HasErrorPrefix", "(redis.HasErrorPrefix"},
+	}, "model", "forgetful nodes", 50},
 	{"a node that has no vote is counted all the same", []edit{
 		{"amnesia.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},
 	}, "model", "forgetful nodes", 500},
@@ -293,6 +308,9 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/acquire_usual.lua", "if way == 'x' or way == 's' then", "if false then"},
 		{"internal/script/acquire.lua", "if own > count then", "if false then"},
 	}, "miniredis", "calm", 100},
+	{"each name has a counter of its own", []edit{
+		{"internal/script/acquire_usual.lua", "stored = redis.call('ZADD', 'redlock:fence',", "stored = redis.call('ZADD', key .. ':numbers',"},
+	}, "miniredis", "new names", 5},
 	{"readers of a folder are not in the way of writers below it, in the script", []edit{
 		{"internal/script/kinds.lua", "s = 'xlw'", "s = 'xl'"},
 		{"internal/script/kinds.lua", "w = 'xsl'", "w = 'xl'"},

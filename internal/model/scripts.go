@@ -248,15 +248,19 @@ func (n *Node) another(key string, slots int) int64 {
 }
 
 func (n *Node) raise(c *seam.Call) (any, error) {
-	var behind []string
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Ways[i], c.Token)
 		if err != nil {
 			return nil, err
+		} else if !h.mine {
+			return int64(0), nil
 		}
+	}
+	var behind []string
+	for i, key := range c.Keys {
 		name := counter(key, c.Ways[i])
 		ahead := n.counts[name] > c.Fence
-		if !h.mine || n.counts[name] == 0 || ahead && !ways.IsSet(c.Ways[i]) {
+		if n.counts[name] == 0 || ahead && !ways.IsSet(c.Ways[i]) {
 			return int64(0), nil
 		}
 		if !ahead {

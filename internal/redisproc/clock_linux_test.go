@@ -10,19 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // startWithClock skips the test for want of what StartWithClock needs, as start
 // does.
 func startWithClock(t *testing.T, args ...string) *Server {
 	t.Helper()
-	need(t)
-	if err := CanStepClock(); err != nil {
-		if os.Getenv("REDLOCK_REQUIRE_REDIS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.Servers(t, CanStepClock)
 	s, err := StartWithClock("", args...)
 	if err != nil {
 		t.Fatal(err)

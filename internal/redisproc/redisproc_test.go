@@ -15,23 +15,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// need skips a test that has no redis-server, unless the environment says that
-// there must be one, as redistest does, which is built on this package.
-func need(t *testing.T) {
-	t.Helper()
-	if err := Available(); err != nil {
-		if os.Getenv("REDLOCK_REQUIRE_REDIS") == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
-}
+	"github.com/quorumlock/redlock/internal/redistest/need"
+)
 
 func start(t *testing.T, args ...string) *Server {
 	t.Helper()
-	need(t)
+	need.Servers(t, Available)
 	s, err := Start("", args...)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +157,7 @@ func TestItEndsByItself(t *testing.T) {
 }
 
 func TestStartErrors(t *testing.T) {
-	need(t)
+	need.Servers(t, Available)
 	if _, err := Start("", "--no-such-option", "1"); err == nil || !strings.Contains(err.Error(), "no-such-option") {
 		t.Errorf("a bad option: %v", err)
 	}
@@ -242,7 +232,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until we are killed
 		return
 	}
-	need(t)
+	need.Servers(t, Available)
 	parent := exec.Command(os.Args[0], "-test.run=^TestServerDiesWithItsParent$")
 	parent.Env = append(os.Environ(), role+"=1")
 	stdin, err := parent.StdinPipe()

@@ -11,13 +11,9 @@ import (
 
 	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 )
-
-// RequireRedis is the environment variable that, set to 1, makes a missing
-// redis-server a failure: what should have run everything must not be content
-// with having skipped it.
-const RequireRedis = "REDLOCK_REQUIRE_REDIS"
 
 // OldRedis is the environment variable that names the redis-server of a Redis before 7.0,
 // for the tests that such a one is refused.
@@ -36,7 +32,7 @@ func OldServers(t testing.TB, n int, args ...string) []*redisproc.Server {
 }
 
 // Servers starts n redis-server processes, which end with the test, and have votes
-// at once. Without redis-server the test is skipped; see RequireRedis.
+// at once. Package need says when the test is skipped.
 func Servers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	t.Helper()
 	servers := NewServers(t, n, args...)
@@ -60,12 +56,7 @@ func ClockServers(t testing.TB, n int, args ...string) []*redisproc.Server {
 
 func start(t testing.TB, n int, available func() error, begin func(string, ...string) (*redisproc.Server, error), args []string) []*redisproc.Server {
 	t.Helper()
-	if err := available(); err != nil {
-		if os.Getenv(RequireRedis) == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.Servers(t, available)
 	servers := make([]*redisproc.Server, 0, n)
 	for range n {
 		s, err := begin("", args...)

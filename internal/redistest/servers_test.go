@@ -1,11 +1,14 @@
 package redistest
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 func TestServers(t *testing.T) {
@@ -61,9 +64,9 @@ func (p *probe) Errorf(format string, args ...any) {
 }
 
 // Skip and Fatal leave the helper as the real ones do, by a panic that run takes.
-func (p *probe) Skip(args ...any) { p.skipped, p.said = true, args[0].(error).Error(); panic(p) }
+func (p *probe) Skip(args ...any) { p.skipped, p.said = true, fmt.Sprint(args...); panic(p) }
 
-func (p *probe) Fatal(args ...any) { p.failed, p.said = true, args[0].(error).Error(); panic(p) }
+func (p *probe) Fatal(args ...any) { p.failed, p.said = true, fmt.Sprint(args...); panic(p) }
 
 func (p *probe) run(f func()) {
 	defer func() {
@@ -80,14 +83,22 @@ func (p *probe) run(f func()) {
 func TestServersWithoutRedis(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	for _, c := range []struct {
-		require       string
+		use, require  string
 		skips, errors bool
-	}{{"", true, false}, {"0", true, false}, {"1", false, true}} {
-		t.Setenv(RequireRedis, c.require)
+		says          string
+	}{
+		{"", "", true, false, "set REDLOCK_SERVERS=1 to run it with redis-server"},
+		{"0", "0", true, false, "set REDLOCK_SERVERS=1 to run it with redis-server"},
+		{"1", "", true, false, "no redis-server in PATH"},
+		{"", "1", false, true, "no redis-server in PATH"},
+		{"1", "1", false, true, "no redis-server in PATH"},
+	} {
+		t.Setenv(need.UseServers, c.use)
+		t.Setenv(need.RequireRedis, c.require)
 		p := &probe{}
 		p.run(func() { Servers(p, 1) })
-		if p.skipped != c.skips || p.failed != c.errors || !strings.Contains(p.said, "redis-server") {
-			t.Errorf("%s=%q: skipped %v, failed %v: %s", RequireRedis, c.require, p.skipped, p.failed, p.said)
+		if p.skipped != c.skips || p.failed != c.errors || !strings.Contains(p.said, c.says) {
+			t.Errorf("%+v: skipped %v, failed %v: %s", c, p.skipped, p.failed, p.said)
 		}
 	}
 }

@@ -66,8 +66,8 @@ if latest > 0 and clock() > latest then
 end
 local token, ticket = ARGV[1], ARGV[6] + 0
 
--- One look at all keys and queues, which are mostly not there. (The tables begin with room for a path of five: one that grows from nothing
--- costs as much as a command.)
+-- One look at all keys and queues, which are mostly not there. (The tables begin with room for
+-- a path of five: one that grows from nothing costs as much as a command.)
 local locks = #ARGV[10]
 local looks, ways = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {unpack(KEYS)}
 for i = 1, locks do
@@ -138,42 +138,18 @@ for i = 1, busy and locks or 0 do
   end
 end
 
--- One look at the marks of the node, and one at each table. has is what is stored where this
--- lock's number will be.
-local marks = redis.call('MGET', 'redlock:marker', 'redlock:node')
-local fences = redis.call('ZMSCORE', 'redlock:fence', unpack(ARGV, 13, 12 + locks))
-local belows = redis.call('ZMSCORE', 'redlock:below', unpack(ARGV, 13, 12 + locks))
-local count, alone, has = 0, false, fences
-for i = 1, locks do
-  local own, below = tonumber(fences[i] or 0), tonumber(belows[i] or 0)
-  if own > count then
-    count = own
-  end
-  if ways[i] == 'w' or ways[i] == 'r' then
-    has[i] = below
-  else
-    has[i], alone = own, alone or ways[i] == 'x' or ways[i] == 'o'
-    if below > count then
-      count = below
-    end
-  end
-end
 if mine == locks then
-  local least = math.min(unpack(has, 1, locks))
+  local least = math.huge
+  for i = 1, locks do
+    least = math.min(least, redis.call('ZSCORE', tableOf(ways[i]), ARGV[12 + i]) or 0)
+  end
   if least == 0 then
     return {'', clock()}
   end
   return {least, clock()}
 end
-local theirs = marks[2] and {}
-for i = 1, theirs and locks or 0 do
-  local own, below = older(KEYS[i], 'x'), older(KEYS[i], 'w')
-  theirs[i] = below
-  if ways[i] ~= 'w' and ways[i] ~= 'r' then
-    theirs[i], count = own, math.max(count, below)
-  end
-  count = math.max(count, own)
-end
+
+local marks = redis.call('MGET', 'redlock:marker', 'redlock:node')
 if ARGV[5] ~= '' and marks[1] ~= ARGV[5] then
   return {marks[1] or '', clock()}
 end
@@ -194,25 +170,83 @@ if busy and ticket >= 0 and not handed then
   end
 end
 
-local time, proposed = clock(), ARGV[3] + 0
-local number = math.max(math.min(proposed, time + 500000), count, 1)
-if alone then
-  number = math.max(math.min(math.max(proposed, time - 500000), time + 500000), count + 1)
-end
-local text, stores = number == proposed and ARGV[3] or string.format('%.0f', number), {}
-for i = 1, locks do
-  if has[i] < number then
-    local name = tableOf(ways[i])
-    local all = stores[name] or {}
-    stores[name], all[#all + 1], all[#all + 2] = all, text, ARGV[12 + i]
+-- Mostly it is one key that is wanted alone and the folders above it, and no number is ahead of
+-- the time. Then neither the key's own counter is read, for the write says whether the number was
+-- larger, nor those of the folders that are only raised: a server makes text of each score,
+-- which costs as much as a command. If the write did nothing, nothing has been written.
+local time, proposed, number = clock(), ARGV[3] + 0, nil
+if not marks[2] and math.abs(proposed - time) <= 500000 and string.find(ARGV[10], '^w+x$') then
+  local count = tonumber(redis.call('ZSCORE', 'redlock:below', ARGV[12 + locks]) or 0)
+  local above, raised = redis.call('ZMSCORE', 'redlock:fence', unpack(ARGV, 13, 11 + locks)), {0, 0, 0, 0, 0, 0, 0, 0}
+  for i = 1, locks - 1 do
+    count = math.max(count, above[i] or 0)
+    raised[2 * i - 1], raised[2 * i] = ARGV[3], ARGV[12 + i]
   end
-  local wrong = theirs and theirs[i] < number and tell(KEYS[i], ways[i], text, theirs[i])
-  if wrong then
-    return wrong
+  if count < proposed and redis.call('ZADD', 'redlock:fence', 'GT', 'CH', ARGV[3], ARGV[12 + locks]) == 1 then
+    redis.call('ZADD', 'redlock:below', 'GT', unpack(raised, 1, 2 * locks - 2))
+    number = proposed
   end
 end
-for name, all in pairs(stores) do
-  redis.call('ZADD', name, 'GT', unpack(all))
+-- Else all is read that counts: the counters of the keys, and of what lies below those that are
+-- wanted alone, shared, or for a slot. What is read is text, and serves again as that of the
+-- number.
+if not number then
+  local has = redis.call('ZMSCORE', 'redlock:fence', unpack(ARGV, 13, 12 + locks))
+  local count, alone, text, theirs = 0, false, nil, nil
+  for i = 1, locks do
+    local way, own = ways[i], has[i] or 0
+    has[i] = own + 0
+    if has[i] > count then
+      count, text = has[i], own
+    end
+    if way ~= 'w' and way ~= 'r' then
+      alone = alone or way == 'x' or way == 'o'
+      local below = redis.call('ZSCORE', 'redlock:below', ARGV[12 + i])
+      if below and below + 0 > count then
+        count, text = below + 0, below
+      end
+    end
+  end
+  if marks[2] then
+    olders()
+    theirs = {}
+    for i = 1, locks do
+      local own, below = older(KEYS[i], 'x'), older(KEYS[i], 'w')
+      theirs[i] = below
+      if ways[i] ~= 'w' and ways[i] ~= 'r' then
+        theirs[i], count = own, math.max(count, below)
+      end
+      count = math.max(count, own)
+    end
+  end
+  number = math.max(math.min(proposed, time + 500000), count, 1)
+  if alone then
+    number = math.max(math.min(math.max(proposed, time - 500000), time + 500000), count + 1)
+  end
+  if number == proposed then
+    text = ARGV[3]
+  elseif not text or number ~= text + 0 then
+    text = string.format('%.0f', number)
+  end
+  local fences, belows = {'redlock:fence', 'GT'}, {'redlock:below', 'GT'}
+  for i = 1, locks do
+    local way = ways[i]
+    if way == 'w' or way == 'r' then
+      belows[#belows + 1], belows[#belows + 2] = text, ARGV[12 + i]
+    elseif has[i] < number then
+      fences[#fences + 1], fences[#fences + 2] = text, ARGV[12 + i]
+    end
+    local wrong = theirs and theirs[i] < number and tell(KEYS[i], way, text, theirs[i])
+    if wrong then
+      return wrong
+    end
+  end
+  if fences[3] then
+    redis.call('ZADD', unpack(fences))
+  end
+  if belows[3] then
+    redis.call('ZADD', unpack(belows))
+  end
 end
 local held, why = pcall(function()
   for i = 1, locks do

@@ -1,20 +1,24 @@
--- acquire, the usual cases: one key that is wanted alone or shared, no number that is
--- ahead of the time, and no client from before there were buckets. It is free, and nobody waits, or who wants it is the first; or others
--- share it, and nobody waits; or another has it alone. This is put before the rest of
--- acquire, which finds out all else, and does the same at half the cost.
+-- acquire, the usual cases: one key that is wanted alone or shared, no number that is ahead of
+-- the time, and no client from before there were buckets. The key is free, and nobody waits, or
+-- the one that wants it is the first; or others share it, and nobody waits; or another has it
+-- alone. This is put before the rest of acquire, which finds out all else, and does the same at
+-- half the cost.
+--
+-- What costs is the number of commands, and text made of numbers: a server makes it of every
+-- score that is read, and of every number that it is given in the place of text.
 local way = ARGV[10]
 if way == 'x' or way == 's' then
   local key, ticket = KEYS[1], ARGV[6] + 0
   local queue = key .. ':queue'
-  -- Mostly nothing is there, or the key alone (4). Else the second look says what: 1: somebody
-  -- waits; 2 or 3: it is held; and what the first has seen beyond that is a table of what lies
-  -- below folders, or clients from before there were buckets.
-  local there, odd = redis.call('EXISTS', key, key, key, key, queue, 'redlock:below', 'redlock:node'), false
-  if there == 4 then
-    there = 2
-  elseif there > 0 then
-    odd, there = there, redis.call('EXISTS', key, key, queue)
-    odd = odd > (there > 1 and there + 2 or there)
+  -- 1: somebody waits; 2 or 3: it is held. 4 more: there is a table of what lies below folders.
+  -- A shared lock reads that table in any case.
+  local there, tree = nil, true
+  if way == 's' then
+    there = redis.call('EXISTS', key, key, queue)
+  else
+    there = redis.call('EXISTS', key, key, queue, 'redlock:below', 'redlock:below', 'redlock:below', 'redlock:below')
+    tree = there > 3
+    there = there % 4
   end
   local time = redis.call('TIME')
   local now, latest = time[1] * 1000000 + time[2], ARGV[4] + 0
@@ -44,35 +48,39 @@ if way == 'x' or way == 's' then
       return {redis.call('PTTL', key), holder, now}
     end
   elseif there == 2 then
-    -- Nobody has a slot, or something below it alone (the ranges of kinds.lua), and this
-    -- is no copy.
-    free = redis.pcall('ZCOUNT', key, '1e13', '3e13') == 0 and not redis.call('ZSCORE', key, ARGV[1])
+    -- Nobody has a slot, or something below it alone (the ranges of kinds.lua).
+    free = redis.pcall('ZCOUNT', key, '1e13', '3e13') == 0
     left = free and redis.call('PTTL', key)
     free = free and left > 0
   end
-  if odd and free and redis.call('EXISTS', 'redlock:node') == 1 then
-    free = false
-  end
-  if free and (ARGV[5] == '' or redis.call('GET', 'redlock:marker') == ARGV[5]) then
-    local number, proposed, stored = ARGV[3] + 0, ARGV[3] + 0, false
-    local below = odd and redis.call('ZSCORE', 'redlock:below', ARGV[13])
+  local marks = free and redis.call('MGET', 'redlock:marker', 'redlock:node')
+  if marks and not marks[2] and (ARGV[5] == '' or marks[1] == ARGV[5]) then
+    local ms, number, proposed, stored = math.floor(now / 1000), ARGV[3] + 0, ARGV[3] + 0, true
+    local below = tonumber(tree and redis.call('ZSCORE', 'redlock:below', ARGV[13]) or 0)
     if way == 's' then
       number = tonumber(redis.call('ZSCORE', 'redlock:fence', ARGV[13]) or 0)
-      stored = number > 0 and number >= proposed and (not below or below + 0 <= number)
-    elseif math.abs(number - now) <= 500000 and (not below or below + 0 < number) then
-      stored = redis.call('ZADD', 'redlock:fence', 'GT', 'CH', ARGV[3], ARGV[13]) == 1
+      if number < proposed or number < below or number == 0 then
+        local own = number
+        number = math.max(math.min(proposed, now + 500000), own, below, 1)
+        stored = not (left and redis.call('ZSCORE', key, ARGV[1]))
+        if stored and own < number then
+          redis.call('ZADD', 'redlock:fence', 'GT', number == proposed and ARGV[3] or string.format('%.0f', number), ARGV[13])
+        end
+      end
+      -- If the token is there, this is a copy, or its mark does not count any more.
+      stored = stored and redis.call('ZADD', key, 'NX', string.format('%.0f', ms + ARGV[2]), ARGV[1]) == 1
+    else
+      stored = math.abs(number - now) <= 500000 and below < number and redis.call('ZADD', 'redlock:fence', 'GT', 'CH', ARGV[3], ARGV[13]) == 1
     end
     if stored then
       if way == 'x' then
         redis.call('SET', key, ARGV[1], 'PX', ARGV[2])
       else
-        local ms = math.floor(now / 1000)
-        redis.call('ZADD', key, ms + ARGV[2], ARGV[1])
         if left then
-          redis.pcall('ZREMRANGEBYSCORE', key, '0', '(' .. string.format('%.0f', ms))
+          redis.pcall('ZREMRANGEBYSCORE', key, '0', '(' .. ms)
         end
         if not left or left < ARGV[2] + 0 then
-          local lives = redis.pcall('PEXPIREAT', key, ms + ARGV[2])
+          local lives = redis.pcall('PEXPIRE', key, ARGV[2])
           if type(lives) ~= 'number' then -- it is for ever, and nobody knows of it
             redis.pcall('ZREM', key, ARGV[1])
             return lives

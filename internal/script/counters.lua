@@ -22,16 +22,19 @@ local function tableOf(way)
 end
 
 -- older gives what the counter for the same says that clients from before have; 0: nothing.
-local function older(key, way)
-  local says = redis.pcall('GET', key .. string.gsub(tableOf(way), 'redlock', ''))
-  return type(says) == 'string' and tonumber(says) or 0
-end
-
 -- tell has that counter say a number, as text; has is what it said. It gives the error to be
--- returned if the key is something else.
-local function tell(key, way, text, has)
-  local name = key .. string.gsub(tableOf(way), 'redlock', '')
-  if not redis.call('SET', name, text, 'PX', '90000000', has > 0 and 'XX' or 'NX') then
-    return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. key)
+-- returned if the key is something else. They are only defined where there are such clients.
+local older, tell
+local function olders()
+  older = function(key, way)
+    local says = redis.pcall('GET', key .. string.gsub(tableOf(way), 'redlock', ''))
+    return type(says) == 'string' and tonumber(says) or 0
+  end
+
+  tell = function(key, way, text, has)
+    local name = key .. string.gsub(tableOf(way), 'redlock', '')
+    if not redis.call('SET', name, text, 'PX', '90000000', has > 0 and 'XX' or 'NX') then
+      return redis.error_reply('WRONGTYPE ' .. name .. ' is no number: it cannot be the counter of ' .. key)
+    end
   end
 end

@@ -14,34 +14,65 @@
 -- it is the next attempt's turn. That of a key which others may hold, too, or
 -- something below it, may be past it at any time. One that is not there says no, too: the
 -- grant has left one there, so it was lost, and may have been past the number.
+--
+-- raise_usual.lua defines ways and locks.
 looking()
-local number, behind, theirs = ARGV[2] + 0, {}, redis.call('EXISTS', 'redlock:node') == 1 and {}
-for i = 1, #ARGV[3] do
-  local key, way = KEYS[i], string.sub(ARGV[3], i, i)
-  local who = holder(key, way, ARGV[1])
+local number, theirs = ARGV[2] + 0, nil
+for i = 1, locks do
+  local who = holder(KEYS[i], string.sub(ways, i, i), ARGV[1])
   if type(who) == 'table' then
     return who
   elseif who ~= true then
     return 0
   end
-  local stored = redis.call('ZSCORE', tableOf(way), ARGV[3 + i])
-  if not stored then
+end
+if redis.call('EXISTS', 'redlock:node') == 1 then
+  olders()
+  theirs = {}
+end
+
+-- One look at each table, and one write: nothing is raised unless all is.
+local fences, belows = {'redlock:fence'}, {'redlock:below'}
+for i = 1, locks do
+  local all = tableOf(string.sub(ways, i, i)) == belows[1] and belows or fences
+  all[#all + 1] = ARGV[3 + i]
+end
+local own, below = fences[2] and redis.call('ZMSCORE', unpack(fences)), belows[2] and redis.call('ZMSCORE', unpack(belows))
+local f, b = 0, 0
+fences, belows = {'redlock:fence', 'GT'}, {'redlock:below', 'GT'}
+for i = 1, locks do
+  local way, all, count = string.sub(ways, i, i), fences, nil
+  if tableOf(way) == belows[1] then
+    b, all = b + 1, belows
+    count = below[b]
+  else
+    f = f + 1
+    count = own[f]
+  end
+  if not count then
     return 0
   end
-  local count = stored + 0
+  count = count + 0
   if theirs then
-    theirs[i] = older(key, way)
+    theirs[i] = older(KEYS[i], way)
     count = math.max(count, theirs[i])
   end
   if count <= number then
-    behind[i] = way
+    all[#all + 1], all[#all + 2] = ARGV[2], ARGV[3 + i]
   elseif not range[way] then
     return 0
+  elseif theirs then
+    theirs[i] = nil
   end
 end
-for i, way in pairs(behind) do
-  redis.call('ZADD', tableOf(way), 'GT', ARGV[2], ARGV[3 + i])
-  local wrong = theirs and tell(KEYS[i], way, ARGV[2], theirs[i])
+if fences[3] then
+  redis.call('ZADD', unpack(fences))
+end
+if belows[3] then
+  redis.call('ZADD', unpack(belows))
+end
+for i, has in pairs(theirs or {}) do
+  local wrong = tell(KEYS[i], string.sub(ways, i, i), ARGV[2], has)
   if wrong then
     return wrong
   end

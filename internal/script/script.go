@@ -23,6 +23,8 @@ var (
 	acquireUsual string
 	//go:embed acquire.lua
 	acquire string
+	//go:embed raise_usual.lua
+	raiseUsual string
 	//go:embed raise.lua
 	raise string
 	//go:embed extend_usual.lua
@@ -53,7 +55,7 @@ var (
 type Script struct{ Source, Hash string }
 
 var (
-	Raise   = hashed(bare(kinds + counters + raise))
+	Raise   = hashed(bare(raiseUsual + kinds + counters + raise))
 	Extend  = hashed(bare(extendUsual + kinds + extend))
 	Leave   = hashed(bare(kinds + queue + leave))
 	Yield   = hashed(bare(kinds + queue + give + yield))

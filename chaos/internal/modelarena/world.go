@@ -120,6 +120,10 @@ func (w *World) Inject(f history.Fault, begin bool) {
 		if !begin && f.For > 0 {
 			n.Step(-f.By)
 		}
+	case history.LoseReplies:
+		if !begin && f.For > 0 {
+			n.Lose(0)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/redisproc"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // Main runs a package's tests and ends the program. It fails if a process is left.
@@ -32,16 +32,10 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// NeedServer skips a test where there is no redis-server, unless the environment says
-// that there must be one.
-func NeedServer(t *testing.T) {
+// NeedServer skips a test that the environment does not ask for, or that has no redis-server.
+func NeedServer(t testing.TB) {
 	t.Helper()
-	if err := redisproc.Available(); err != nil {
-		if os.Getenv(redistest.RequireRedis) == "1" {
-			t.Fatal(err)
-		}
-		t.Skip(err)
-	}
+	need.Servers(t, redisproc.Available)
 }
 
 // Children lists the processes that this one has started and that have not ended.

@@ -68,7 +68,8 @@ func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 	slices.SortStableFunc(p.Faults, func(a, b history.Fault) int { return cmp.Compare(a.At, b.At) })
 }
 
-// drawAway has one node be away for nearly as long as the clients work.
+// drawAway has one node be away for nearly as long as the clients work; or, where another node
+// has a fault before, from when that is over and the node has a vote again.
 func (p *Plan) drawAway(rng *rand.Rand, arena Limits, nodes int) {
 	kinds := arena.Able(p.Scenario.Troubles)
 	if len(kinds) == 0 {
@@ -76,5 +77,15 @@ func (p *Plan) drawAway(rng *rand.Rand, arena Limits, nodes int) {
 	}
 	f := history.Fault{At: (p.TTL + Below(rng, p.TTL)).Truncate(model.Slot), Trouble: Pick(rng, kinds), Node: rng.IntN(nodes)}
 	f.For = (p.Span - 2*p.TTL - f.At).Truncate(model.Slot)
+	if f.Trouble == history.LoseReplies {
+		f.Times = 1 << 30
+	}
+	if s := p.Scenario; s.Before != "" {
+		earlier := history.Fault{At: f.At, Trouble: s.Before, Node: (f.Node + 1 + rng.IntN(nodes-1)) % nodes, By: hour + Below(rng, 60*day)}
+		earlier.For = (2*p.TTL + Below(rng, 2*p.TTL)).Truncate(model.Slot)
+		p.Faults = append(p.Faults, earlier)
+		rest := (earlier.For + p.TTL + 4*time.Second).Truncate(model.Slot)
+		f.At, f.For = f.At+rest+1, f.For-rest
+	}
 	p.Faults = append(p.Faults, f)
 }

@@ -47,25 +47,26 @@ type Scenario struct {
 	Default  bool                // and not a shorter one than the library has by itself
 	Settings bool                // every other client has shorter locks, and takes them for the longest there are
 
-	Spread  int     // over how many names the clients spread; 0: one or two
-	Kinds   bool    // of all kinds: shared, of several names, slots, paths
-	Plain   bool    // the last client is no redlock
-	Write   bool    // holders write to a resource
-	Unended bool    // holders may forget to release
-	Days    int     // there are up to so many times at which clients work, Span long, and a day to sixty between two; 0: they work all the time
-	Fresh   bool    // some clients make a new Locker for each lock
-	Away    bool    // one of the faults begins soon, and ends late
-	Names   bool    // each lock is on names that were not locked before
-	Weigh   bool    // nodes and clients remember little
-	Find    bool    // a client that gets a lock looks for it on the nodes, which never forget
-	Once    bool    // a client asks once, and opens another Locker before it asks again
-	Hands   bool    // locks are detached and attached again, as they are between processes
-	Queue   bool    // clients wait for as long as it takes, and hold briefly
-	Brief   bool    // they hold briefly, and ask again soon
-	Long    bool    // its TTLs are long enough for what is left to be seen, whatever time they take
-	Workers int     // how many goroutines share a client's Locker: up to
-	Span    float64 // for how many TTLs they work
-	Weight  int     // what one schedule costs, in those of other scenarios; 0: 1
+	Spread  int               // over how many names the clients spread; 0: one or two
+	Kinds   bool              // of all kinds: shared, of several names, slots, paths
+	Plain   bool              // the last client is no redlock
+	Write   bool              // holders write to a resource
+	Unended bool              // holders may forget to release
+	Days    int               // there are up to so many times at which clients work, Span long, and a day to sixty between two; 0: they work all the time
+	Fresh   bool              // some clients make a new Locker for each lock
+	Away    bool              // one of the faults begins soon, and ends late
+	Before  history.FaultKind // and another node has had this before, and is well again
+	Names   bool              // each lock is on names that were not locked before
+	Weigh   bool              // nodes and clients remember little
+	Find    bool              // a client that gets a lock looks for it on the nodes, which never forget
+	Once    bool              // a client asks once, and opens another Locker before it asks again
+	Hands   bool              // locks are detached and attached again, as they are between processes
+	Queue   bool              // clients wait for as long as it takes, and hold briefly
+	Brief   bool              // they hold briefly, and ask again soon
+	Long    bool              // its TTLs are long enough for what is left to be seen, whatever time they take
+	Workers int               // how many goroutines share a client's Locker: up to
+	Span    float64           // for how many TTLs they work
+	Weight  int               // what one schedule costs, in those of other scenarios; 0: 1
 
 	// Fails are the rules that are broken here, and Because says why nothing is
 	// done about it. A run that keeps them all is a failure then.

@@ -214,6 +214,16 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Cut}, Minority: true, Away: true, Weigh: true, Only: []string{"model", "miniredis"},
 	},
 	{
+		Name: "a node without answers", About: "a node takes connections for a long time, carries out what it is asked to, and answers nothing: none of the clients remembers more and more for it",
+		Nodes: []int{3}, Clients: [2]int{2, 3}, TTL: []time.Duration{time.Second}, RTT: []time.Duration{20 * ms}, Span: 24, Workers: 2, Spread: 1, Names: true, Weigh: true, Weight: 20,
+		Troubles: []history.FaultKind{history.LoseReplies}, Minority: true, Away: true, Only: []string{"model"},
+	},
+	{
+		Name: "a clock that was wrong", About: "the clock of a node is ahead for a moment, and set right; then another node dies for a long time, and everybody is served by those that are left",
+		Nodes: []int{3}, Clients: [2]int{2, 3}, TTL: []time.Duration{500 * ms, time.Second}, RTT: rtts[:4], Span: 60, Write: true, Spread: 1, Forgets: true, Default: true, Weight: 20,
+		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Cut}, Minority: true, Away: true, Before: history.Clock, Only: []string{"model"},
+	},
+	{
 		Name: "new names", About: "each lock is on a name that nobody has had before, and the nodes are as empty afterwards as they were",
 		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 8, Workers: 2, Spread: 1, Names: true, Weigh: true, Weight: 3,
 		Troubles: []history.FaultKind{history.LoseReplies, history.Reset, history.Hang}, Rate: 1, Only: []string{"model", "miniredis"},

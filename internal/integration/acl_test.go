@@ -1,0 +1,122 @@
+package integration_test
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestUserLacksACommand: whatever command of the scripts a user may not use (ACL), what it
+// tried to lock is not locked when it has given up, or given back: a script that is denied
+// something halfway leaves no lock behind, and what it left could not be waited for.
+func TestUserLacksACommand(t *testing.T) {
+	redistest.NoLeaks(t)
+	server := redistest.Servers(t, 1)[0]
+	var commands []string
+	for _, s := range script.All("") {
+		for _, call := range regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(s.Source, -1) {
+			commands = append(commands, strings.ToLower(call[1]))
+		}
+	}
+	slices.Sort(commands)
+	commands = slices.Compact(commands)
+	if len(commands) < 10 {
+		t.Fatalf("the scripts use %q", commands)
+	}
+	var granted, waited []string // what can be had without which command
+	for _, lacks := range append(commands, "evalsha", "publish subscribe") {
+		t.Run(lacks, func(t *testing.T) {
+			ask(t, server, "FLUSHALL")
+			user := []any{"ACL", "SETUSER", "locks", "reset", "on", ">p", "~*", "&*", "+@all"}
+			for command := range strings.FieldsSeq(lacks) {
+				user = append(user, "-"+command)
+			}
+			ask(t, server, user...)
+			locker := func(separator string) *redlock.Locker {
+				client := redis.NewClient(&redis.Options{Addr: server.Addr, Username: "locks", Password: "p"})
+				t.Cleanup(func() { _ = client.Close() })
+				lk, err := redlock.New([]*redis.Client{client}, &redlock.Options{TTL: time.Minute, NodeTimeout: time.Second, Quarantine: -1, Separator: separator})
+				if err != nil {
+					return nil // it says so, and nothing is locked
+				}
+				t.Cleanup(func() { _ = lk.Close() })
+				return lk
+			}
+			one, other, paths := locker(""), locker(""), locker("/")
+			if one == nil || other == nil || paths == nil {
+				return
+			}
+			for _, try := range []struct {
+				lk      *redlock.Locker
+				name    string
+				options []redlock.AcquireOption
+			}{
+				{one, "a", nil},
+				{one, "a", []redlock.AcquireOption{redlock.Shared()}},
+				{one, "a", []redlock.AcquireOption{redlock.Also("b")}},
+				{one, "a", []redlock.AcquireOption{redlock.Slots(2)}},
+				{paths, "a/b/c", nil},
+				{paths, "a/b/c", []redlock.AcquireOption{redlock.Shared(), redlock.Also("d")}},
+			} {
+				// Another one like it, and one that waits for it and gives up.
+				l, err := try.lk.TryAcquire(t.Context(), try.name, try.options...)
+				if err == nil {
+					granted = append(granted, lacks)
+				}
+				second, _ := try.lk.TryAcquire(t.Context(), try.name, try.options...)
+				brief, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+				third, _ := other.Acquire(brief, try.name, redlock.Slots(1))
+				cancel()
+				for _, l := range []*redlock.Lock{l, second, third} {
+					if l != nil {
+						_ = l.Release(t.Context())
+					}
+				}
+			}
+			// It is handed from one to the next, and a reader waits behind.
+			if before, err := one.TryAcquire(t.Context(), "a"); err == nil {
+				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+				got := make(chan *redlock.Lock)
+				for _, options := range [][]redlock.AcquireOption{nil, {redlock.Shared()}} {
+					go func() {
+						l, _ := other.Acquire(ctx, "a", options...)
+						got <- l
+					}()
+				}
+				eventually(t, 5*time.Second, "a place in the queue, or none", func() bool {
+					return ask(t, server, "ZCARD", "a:queue").(int64) == 2 || ctx.Err() != nil
+				})
+				_ = before.Release(t.Context())
+				for range 2 {
+					if l := <-got; l != nil {
+						waited = append(waited, lacks)
+						_ = l.Release(t.Context())
+					}
+				}
+				cancel()
+			}
+			eventually(t, 5*time.Second, "no lock to be there", func() bool {
+				keys := ask(t, server, "KEYS", "*").([]any)
+				return !slices.ContainsFunc(keys, func(key any) bool { return !script.Lasting(key.(string)) })
+			})
+			for _, lk := range []*redlock.Locker{one, other, paths} {
+				_ = lk.Close()
+			}
+		})
+	}
+	// Else this would be about nobody who has got anything.
+	if n := len(slices.Compact(slices.Clone(granted))); n < len(commands)/2 {
+		t.Errorf("only without %q was there a lock", granted)
+	}
+	if n := len(slices.Compact(slices.Clone(waited))); n < len(commands)/4 {
+		t.Errorf("only without %q was there a lock for one who waited", waited)
+	}
+}

@@ -1,0 +1,310 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestReadOnly: two of three servers become replicas while the Locker runs. They
+// are named, what they were given is taken back once they take writes again, and
+// a lane that has to connect to a replica refuses it.
+func TestReadOnly(t *testing.T) {
+	servers, lk := onServers(t, 3, patient())
+	l := acquired(t, lk, "held")
+	on(t, servers[:2], "REPLICAOF", "127.0.0.1", "1")
+
+	_, err := lk.TryAcquire(t.Context(), "a")
+	wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.ReadOnly, addrs(servers[:2])...)
+	wantKind(t, l.Release(t.Context()), redlock.ErrNoQuorum)
+
+	on(t, servers[:2], "CLIENT", "KILL", "TYPE", "normal")
+	eventually(t, 2*time.Second, "two unfit nodes", func() bool {
+		_, err := lk.TryAcquire(t.Context(), "a")
+		return strings.Count(err.Error(), redlock.Unfit.String()) == 2
+	})
+	on(t, servers[:2], "REPLICAOF", "NO", "ONE")
+	nothingLeft(t, servers)
+	lockAgain(t, lk)
+}
+
+// TestOutOfMemory: a full server takes no new lock, and is named; a lock that it
+// has is extended and released as ever.
+func TestOutOfMemory(t *testing.T) {
+	servers, lk := onServers(t, 3, patient())
+	l := acquired(t, lk, "held")
+	on(t, servers[:2], "CONFIG", "SET", "maxmemory", "1")
+
+	_, err := lk.TryAcquire(t.Context(), "a")
+	wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.OutOfMemory, addrs(servers[:2])...)
+	if err := l.Extend(t.Context()); err != nil {
+		t.Error(err)
+	}
+	released(t, l)
+	nothingLeft(t, servers)
+	on(t, servers[:2], "CONFIG", "SET", "maxmemory", "0")
+	released(t, acquired(t, lk, "a"))
+}
+
+// TestDenied: a missing or wrong password is named as what it is, and is not told
+// to whoever reads the error.
+func TestDenied(t *testing.T) {
+	redistest.NoLeaks(t)
+	servers := redistest.Servers(t, 3)
+	on(t, servers, "CONFIG", "SET", "requirepass", "right")
+	for _, tt := range []struct{ password, says string }{
+		{"", "NOAUTH"},
+		{"wrong-one", "WRONGPASS"},
+	} {
+		t.Run(tt.says, func(t *testing.T) {
+			var clients []*redis.Client
+			for _, s := range servers {
+				c := redis.NewClient(&redis.Options{Addr: s.Addr, Password: tt.password})
+				t.Cleanup(func() { _ = c.Close() })
+				clients = append(clients, c)
+			}
+			lk := open(t, clients, nil)
+			_, err := lk.TryAcquire(t.Context(), "a")
+			q := wantKind(t, err, redlock.ErrNoQuorum)
+			for _, n := range q.Nodes() {
+				if n.Outcome != redlock.Denied || !strings.Contains(n.Error(), tt.says) {
+					t.Errorf("%v, want it denied with %s", n, tt.says)
+				}
+			}
+			if strings.Contains(err.Error(), "wrong-one") {
+				t.Errorf("the password is in %v", err)
+			}
+		})
+	}
+	var urls []string
+	for _, s := range servers {
+		urls = append(urls, "redis://:right@"+s.Addr)
+	}
+	lk, err := redlock.Connect(urls, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lk.Close()
+	released(t, acquired(t, lk, "a"))
+}
+
+// TestDeniedWithinScripts: a user whose ACL lacks a command, or a key, that a script needs is
+// denied, and not only failed, whatever the server's words for it are.
+func TestDeniedWithinScripts(t *testing.T) {
+	for _, acl := range [][]any{{"-@write"}, {"-set"}, {"resetkeys", "~redlock:*"}} {
+		t.Run(fmt.Sprint(acl...), func(t *testing.T) {
+			servers, lk := onServers(t, 3, trusting())
+			released(t, acquired(t, lk, "a"))
+			on(t, servers, append([]any{"ACL", "SETUSER", "default"}, acl...)...)
+			_, err := lk.TryAcquire(t.Context(), "a")
+			for _, n := range wantKind(t, err, redlock.ErrNoQuorum).Nodes() {
+				if n.Outcome != redlock.Denied {
+					t.Errorf("%v, want it denied", n)
+				}
+			}
+			on(t, servers, "ACL", "SETUSER", "default", "+@all", "allkeys")
+			nothingLeft(t, servers)
+		})
+	}
+}
+
+// TestForeignKey: a key that is no lock stays for ever, so nobody waits for it;
+// the error says what it is and where.
+func TestForeignKey(t *testing.T) {
+	servers, lk := onServers(t, 5, patient())
+	for _, tt := range []struct {
+		name    string
+		command []any
+		says    string
+	}{
+		{"a list", []any{"LPUSH", "a", "x"}, "WRONGTYPE"},
+		{"no TTL", []any{"SET", "a", "x"}, "no TTL"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			on(t, servers[:3], tt.command...)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			_, err := lk.Acquire(ctx, "a")
+			if ctx.Err() != nil {
+				t.Error("it was waited for")
+			}
+			wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.Foreign, addrs(servers[:3])...)
+			if !strings.Contains(fmt.Sprint(err), tt.says) {
+				t.Errorf("%v does not say %s", err, tt.says)
+			}
+			nothingLeft(t, servers[3:])
+			on(t, servers[:3], "DEL", "a")
+			released(t, acquired(t, lk, "a"))
+		})
+	}
+}
+
+// TestScriptFlush: servers forget the scripts between two steps, and in the
+// middle of the traffic; no vote is lost for it, and no key left.
+func TestScriptFlush(t *testing.T) {
+	servers, lk := onServers(t, 3, patient())
+	for range 20 {
+		on(t, servers, "SCRIPT", "FLUSH")
+		l := acquired(t, lk, "a")
+		on(t, servers, "SCRIPT", "FLUSH")
+		if err := l.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		on(t, servers, "SCRIPT", "FLUSH")
+		released(t, l)
+	}
+	nothingLeft(t, servers)
+
+	admins := redistest.Clients(t, servers)
+	extend := func(l *redlock.Lock) error { return l.Extend(t.Context()) }
+	traffic(t, lk, extend, func(busy func() bool) {
+		for busy() {
+			for _, c := range admins {
+				if err := c.ScriptFlush(t.Context()).Err(); err != nil {
+					t.Error(err)
+				}
+			}
+			through(t, servers, lk)
+		}
+	})
+	nothingLeft(t, servers)
+}
+
+// traffic has eight workers take and release locks of their own for a second and
+// a half, and do with them what there is to do in between, while disturb does what
+// it does as long as they are busy. None of them may fail.
+func traffic(t *testing.T, lk *redlock.Locker, between func(*redlock.Lock) error, disturb func(busy func() bool)) {
+	t.Helper()
+	stop := time.Now().Add(1500 * time.Millisecond)
+	busy := func() bool { return time.Now().Before(stop) && !t.Failed() }
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for busy() {
+				l, err := lk.TryAcquire(t.Context(), fmt.Sprint("job", i))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if between != nil {
+					if err := between(l); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	disturb(busy)
+	all.Wait()
+}
+
+// through waits until all lanes are through with what was in them, so that every
+// round that was disturbed ends before the next disturbance.
+func through(t *testing.T, servers []*redisproc.Server, lk *redlock.Locker) {
+	t.Helper()
+	l := acquired(t, lk, "through")
+	eventually(t, 5*time.Second, "all lanes to be through", func() bool { return heldOn(t, servers, "through", l.Token()) == len(servers) })
+	released(t, l)
+}
+
+// TestClientKill: the lanes' connections are killed, one after another as they
+// come back, under traffic. A node of five that is away for a moment costs no
+// lock, ends none that is renewed, and keeps no key.
+func TestClientKill(t *testing.T) {
+	servers, lk := onServers(t, 5, patient())
+	admins := redistest.Clients(t, servers)
+	for _, c := range admins {
+		c.Ping(t.Context()) // the connection that is to survive
+	}
+	long := acquired(t, lk, "long", redlock.Renewed(), redlock.WithTTL(6*time.Second))
+	alive := long.Context(t.Context())
+	kills := 0
+	traffic(t, lk, nil, func(busy func() bool) {
+		for i := 0; busy(); i = (i + 1) % len(servers) {
+			if err := admins[i].Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err(); err != nil {
+				t.Error(err)
+				return
+			}
+			kills++
+			eventually(t, 5*time.Second, "the lane's connection to be made anew", func() bool {
+				clients := admins[i].Do(t.Context(), "CLIENT", "LIST", "TYPE", "normal").Val()
+				return strings.Count(fmt.Sprint(clients), " addr=") > 1
+			})
+			through(t, servers, lk)
+		}
+	})
+	t.Logf("%d connections killed", kills)
+	if alive.Err() != nil {
+		t.Error(context.Cause(alive))
+	}
+	released(t, long)
+	nothingLeft(t, servers)
+}
+
+// TestTooManyClients: servers that take no further connection are named, and vote
+// again when they have room. They say what is wrong to the greeting and hang up;
+// what go-redis passes on is one or the other.
+func TestTooManyClients(t *testing.T) {
+	servers, lk := onServers(t, 3, patient())
+	released(t, acquired(t, lk, "a"))
+	admins := redistest.Clients(t, servers[:2])
+	for _, c := range admins {
+		if err := c.ConfigSet(t.Context(), "maxclients", "1").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, 3*time.Second, "two nodes that let nobody in", func() bool {
+		_, err := lk.TryAcquire(t.Context(), "a")
+		q := wantKind(t, err, redlock.ErrNoQuorum)
+		busy := 0
+		for _, n := range q.Nodes() {
+			if (n.Outcome == redlock.Busy || n.Outcome == redlock.Unreachable) && (n.Node == servers[0].Addr || n.Node == servers[1].Addr) {
+				busy++
+			}
+		}
+		return busy == 2
+	})
+	for _, c := range admins {
+		if err := c.ConfigSet(t.Context(), "maxclients", "1000").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lockAgain(t, lk)
+	nothingLeft(t, servers)
+}
+
+// TestStolenMajority: keys of a held lock are deleted on three of five servers,
+// and a rival comes and goes in between. The holder must not be told that it has
+// held the lock throughout, however free the name is by then (B4).
+func TestStolenMajority(t *testing.T) {
+	servers, lk := onServers(t, 5, patient())
+	rival := open(t, redistest.Clients(t, servers), patient())
+	l := acquired(t, lk, "a")
+	ctx := l.Context(t.Context())
+	eventually(t, 2*time.Second, "all five to have the key", func() bool { return heldOn(t, servers, "a", l.Token()) == 5 })
+	on(t, servers[:3], "DEL", "a")
+	released(t, acquired(t, rival, "a"))
+	wantKind(t, l.Extend(t.Context()), redlock.ErrLost)
+	if cause := context.Cause(ctx); !errors.Is(cause, redlock.ErrLost) {
+		t.Errorf("the context's cause is %v", cause)
+	}
+	if err := l.Release(t.Context()); !errors.Is(err, redlock.ErrLost) {
+		t.Errorf("Release: %v", err)
+	}
+	nothingLeft(t, servers)
+}

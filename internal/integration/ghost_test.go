@@ -1,0 +1,157 @@
+package integration_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/faultproxy"
+	"github.com/quorumlock/redlock/internal/redistest"
+)
+
+// A stopped server finds in its sockets, when it goes on, what nobody wants any
+// more. An acquire that it grants then is a ghost: a lock of nobody, for a TTL.
+
+// hurried are options for rounds that a stopped node outlasts, and for keys that
+// outlast the test.
+func hurried() *redlock.Options {
+	return &redlock.Options{TTL: time.Minute, NodeTimeout: 10 * time.Millisecond}
+}
+
+// outlast waits until a node that was stopped at some time has been for twice the
+// NodeTimeout.
+func outlast(t testing.TB, stopped time.Time) {
+	t.Helper()
+	eventually(t, 10*time.Second, "twice the NodeTimeout", func() bool { return time.Since(stopped) > 2*hurried().NodeTimeout })
+}
+
+// TestNoGhosts: nodes, a majority of them now and then, are stopped before an
+// acquire or in the middle of it, and go on when it is long over. The connections
+// stand, so the lane's order has the release come after the acquire, whether the node
+// granted that or not.
+func TestNoGhosts(t *testing.T) {
+	redistest.NoLeaks(t)
+	for _, n := range []int{3, 5} {
+		t.Run(fmt.Sprint(n, " nodes"), func(t *testing.T) {
+			t.Parallel() // to the other one; it is waiting, for the most part
+			servers := redistest.Servers(t, n)
+			lk := open(t, redistest.Clients(t, servers), hurried())
+			random := rand.New(rand.NewPCG(uint64(n), 1))
+			won, late := 0, 0
+			for i := range cycles(150) {
+				victims := slices.Clone(servers)
+				random.Shuffle(n, func(i, j int) { victims[i], victims[j] = victims[j], victims[i] })
+				victims = victims[:1]
+				if random.IntN(5) == 0 {
+					victims = slices.Clone(servers[:n/2+1])
+				}
+				before := scriptsRun(t, victims[0])
+				var stopping sync.WaitGroup
+				stopping.Go(func() {
+					for _, s := range victims {
+						if err := s.Hang(); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				if random.IntN(2) == 0 {
+					stopping.Wait()
+				}
+				l, err := lk.TryAcquire(t.Context(), fmt.Sprint("job", i))
+				stopping.Wait()
+				stopped := time.Now()
+				early := random.IntN(2) == 0
+				if err == nil {
+					won++
+					if early {
+						_ = l.Release(t.Context())
+					}
+				}
+				outlast(t, stopped)
+				resume(t, victims...)
+				if err == nil {
+					_ = l.Release(t.Context())
+				}
+				nothingLeft(t, servers)
+				if t.Failed() {
+					t.Fatalf("in round %d", i)
+				}
+				if scriptsRun(t, victims[0]) > before {
+					late++
+				}
+			}
+			t.Logf("%d locks were had; %d times a stopped node was asked", won, late)
+			if won == 0 || late == 0 {
+				t.Error("this tests nothing")
+			}
+		})
+	}
+}
+
+// TestNoGhostsOfBrokenConnections: the connection ends while the node is stopped, with
+// an acquire in it, and no release comes after that. What keeps the node from
+// granting it when it goes on is only the deadline in the request, which is in the
+// node's own time.
+func TestNoGhostsOfBrokenConnections(t *testing.T) {
+	redistest.NoLeaks(t)
+	for _, tt := range []struct {
+		name string
+		end  func(t *testing.T, lk *redlock.Locker, p *faultproxy.Proxy)
+	}{
+		{"closed", func(t *testing.T, lk *redlock.Locker, _ *faultproxy.Proxy) {
+			if err := lk.Close(); err != nil {
+				t.Error(err)
+			}
+		}},
+		{"reset", func(t *testing.T, lk *redlock.Locker, p *faultproxy.Proxy) {
+			p.Refuse(true)
+			p.ResetAll()
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			servers := redistest.Servers(t, 3)
+			proxies := redistest.Proxies(t, servers)
+			clients := redistest.ProxyClients(t, proxies)
+			rounds, late, ghosts := cycles(150), 0, 0
+			for i := range rounds {
+				lk := open(t, clients, hurried())
+				allVote(t, lk)
+				victim, proxy, name := servers[i%3], proxies[i%3], fmt.Sprint("job", i)
+				scripts, bytes := scriptsRun(t, victim), proxy.Stats().RequestBytes
+				hang(t, victim)
+				stopped := time.Now()
+				l, err := lk.TryAcquire(t.Context(), name)
+				for proxy.Stats().RequestBytes == bytes && time.Since(stopped) < time.Second {
+					time.Sleep(time.Millisecond / 10) // until the request is on its way
+				}
+				if err == nil {
+					_ = l.Release(t.Context())
+				}
+				tt.end(t, lk, proxy)
+				outlast(t, stopped)
+				resume(t, victim)
+				eventually(t, 5*time.Second, "the node to be through with the connection", func() bool { return connections(t, victim) == 0 })
+				if scriptsRun(t, victim) > scripts {
+					late++
+				}
+				if left := ask(t, victim, "GET", name); left != nil {
+					ghosts++
+				}
+				proxy.Refuse(false)
+				_ = lk.Close()
+			}
+			t.Logf("%d times of %d the node got the request when it was late", late, rounds)
+			if ghosts > 0 {
+				t.Errorf("%d ghosts", ghosts)
+			}
+			if 2*late < rounds {
+				t.Error("too few to tell anything")
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package integration_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/script"
+)
+
+// waiter is the first in the queue of "a" at a node: its name, and its attempt.
+func (h *hall) waiter() (name, attempt string) {
+	h.Helper()
+	members, err := h.Mini(0).ZMembers("a:queue")
+	if err != nil || len(members) != 1 {
+		h.Fatalf("%q wait, %v", members, err)
+	}
+	word := strings.Split(members[0], " ")
+	return word[0], strings.TrimPrefix(word[3], "+")
+}
+
+// publish says something to the process of a waiter at some nodes, as anybody may do.
+func (h *hall) publish(waiter, message string, nodes ...int) {
+	for _, i := range nodes {
+		h.Mini(i).Publish(script.WakeChannel+waiter[:strings.LastIndexByte(waiter, '.')], message)
+	}
+}
+
+// TestForgedHandOver: who knows all that there is to know but what is in the queue, and
+// publishes it, gives nobody a lock.
+func TestForgedHandOver(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		got := h.waits(h.Context(), redlock.Options{})
+		waiter, attempt := h.waiter()
+		forge := func(attempt string, number int64) {
+			now := time.Now().UnixMicro()
+			for i := range h.Len() {
+				mark, err := h.Mini(i).Get(script.Marker)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h.publish(waiter, fmt.Sprintf("%s %s %d %d %d %s", waiter, attempt, number, now/1e6, now%1e6, mark), i)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		for _, number := range []int64{time.Now().UnixMicro(), 1<<53 - 1} {
+			for _, nonce := range []string{"", ".", ".0", "." + before.Token(), ".0f8fad5b-d9cb-469f-a165-70867728950e", attempt[strings.IndexByte(attempt, '.'):] + "0"} {
+				_, now := h.waiter() // it may have been called, and have asked
+				try, _, _ := strings.Cut(now, ".")
+				forge(try+nonce, number)
+			}
+		}
+		select {
+		case turn := <-got:
+			t.Fatalf("it has a lock with the fence %d, %v", turn.lock.Fence(), turn.err)
+		default:
+		}
+		// With the nonce, which is in the queue for whoever may read it: the number is refused.
+		_, attempt = h.waiter()
+		forge(attempt, 1<<53-1)
+		released(h.T, before)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		if number := next.lock.Fence(); number <= before.Fence() || number > time.Now().Add(time.Second).UnixMicro() {
+			t.Errorf("fence %d after %d", number, before.Fence())
+		}
+		released(h.T, next.lock)
+	})
+}
+
+// TestForgedSlot: who is called for a slot that there is not asks for none of the sort.
+func TestForgedSlot(t *testing.T) {
+	inHall(t, func(h *hall) {
+		lk := h.locker()
+		holders := []*redlock.Lock{acquired(h.T, lk, "a", redlock.Slots(2)), acquired(h.T, lk, "a", redlock.Slots(2))}
+		got := h.waits(h.Context(), redlock.Options{}, redlock.Slots(2))
+		waiter, _ := h.waiter()
+		for _, slot := range []string{"3", "9", "1000", "99999999999999999999", "-1", "0", "x", ""} {
+			h.publish(waiter, waiter+" "+slot, 0, 1, 2)
+			time.Sleep(20 * time.Millisecond)
+		}
+		select {
+		case turn := <-got:
+			t.Fatalf("a third one has one of two slots: %v, %v", turn.lock.Token(), turn.err)
+		default:
+		}
+		released(h.T, holders[0])
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		released(h.T, next.lock)
+		released(h.T, holders[1])
+	})
+}
+
+// TestFloodOfCalls: whoever publishes without end has a waiter ask now and then, and no more
+// than that; and does not keep it from asking when it would.
+func TestFloodOfCalls(t *testing.T) {
+	for name, tt := range map[string]struct {
+		nodes []int
+		each  time.Duration
+	}{
+		"all nodes":         {[]int{0, 1, 2}, time.Millisecond},
+		"a quorum of nodes": {[]int{0, 1}, 200 * time.Microsecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHall(t, func(h *hall) {
+				before := acquired(h.T, h.locker(), "a", redlock.Renewed())
+				got := h.waits(h.Context(), redlock.Options{})
+				waiter, _ := h.waiter()
+				stop := make(chan struct{})
+				h.calls.Go(func() {
+					long := strings.Repeat("x", 1<<16)
+					for i := 0; ; i++ {
+						select {
+						case <-stop:
+							return
+						case <-time.After(tt.each):
+						}
+						h.publish(waiter, waiter, tt.nodes...)
+						if i%100 == 0 {
+							for _, message := range []string{"", " ", waiter + " ", waiter + " 1", waiter + " " + long, long, "\x00\n", waiter + " 1.n 1 1 1 1"} {
+								h.publish(waiter, message, tt.nodes...)
+							}
+						}
+					}
+				})
+				time.Sleep(10 * time.Second)
+				for i := range h.Len() {
+					h.Mini(i).Del("a") // and nobody is called
+				}
+				begin := time.Now()
+				next := <-got
+				close(stop)
+				if next.err != nil {
+					t.Fatal(next.err)
+				}
+				if took := next.at.Sub(begin); took > time.Second+called {
+					t.Errorf("the lock was free for %v", took)
+				}
+				if next.tries > 200 {
+					t.Errorf("%d attempts in ten seconds", next.tries)
+				}
+				released(h.T, next.lock)
+				_ = before.Release(h.Context())
+			})
+		})
+	}
+}

@@ -1,0 +1,410 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock"
+)
+
+// A turn is what became of a call that waited.
+type turn struct {
+	lock  *redlock.Lock
+	at    time.Time
+	tries int
+	err   error
+}
+
+// waits has a process of its own wait for "a".
+func (h *hall) waits(ctx context.Context, opts redlock.Options, options ...redlock.AcquireOption) <-chan turn {
+	h.Helper()
+	var tries int
+	opts.Hooks = &redlock.Hooks{End: func(_ context.Context, op redlock.Operation) {
+		if op.Op == "acquire" {
+			tries = op.Tries
+		}
+	}}
+	lk, got := open(h.T, h.Clients(), &opts), make(chan turn, 1)
+	h.calls.Go(func() {
+		l, err := lk.Acquire(ctx, "a", options...)
+		got <- turn{l, time.Now(), tries, err}
+	})
+	time.Sleep(100 * time.Millisecond) // it has been refused, and listens
+	return got
+}
+
+// TestHandedOver: a release hands the lock to the next one, who does not ask again. It is
+// his for a lease at first, and then for a TTL; or for that at once, if it is renewed.
+func TestHandedOver(t *testing.T) {
+	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.Renewed()}} {
+		t.Run(name, func(t *testing.T) {
+			inHall(t, func(h *hall) {
+				before := acquired(h.T, h.locker(), "a")
+				got := h.waits(h.Context(), redlock.Options{}, options...)
+				behind := h.waits(h.Context(), redlock.Options{})
+				begin := time.Now()
+				released(h.T, before)
+				next := <-got
+				if next.err != nil {
+					t.Fatal(next.err)
+				}
+				l := next.lock
+				const lease, ttl = 3 * time.Second, 10 * time.Second
+				trip, least, most := 1500*time.Microsecond, lease/3, lease
+				if options != nil { // it has been extended, a trip later
+					trip, least, most = 2500*time.Microsecond, ttl-ttl/50, ttl
+				}
+				// There and back over a link of a millisecond. One attempt was before it listened.
+				if took := next.at.Sub(begin); next.tries != 2 || took > trip {
+					t.Errorf("handed over after %v, and %d attempts", took, next.tries)
+				}
+				if l.Fence() <= before.Fence() {
+					t.Errorf("fence %d after %d", l.Fence(), before.Fence())
+				}
+				if left := time.Until(l.Until()); left > most || left < least {
+					t.Errorf("valid for %v at first", left)
+				}
+				for i := range h.Len() {
+					if token, err := h.Mini(i).Get("a"); err != nil || token != l.Token() {
+						t.Errorf("node %d has %q, %v", i, token, err)
+					}
+				}
+				time.Sleep(20 * time.Millisecond)
+				if left := time.Until(l.Until()); left < ttl-ttl/50 {
+					t.Errorf("valid for %v in the end", left)
+				}
+				time.Sleep(ttl + time.Second)
+				if over := time.Until(l.Until()) <= 0; over != (options == nil) {
+					t.Errorf("over after a TTL: %v", over)
+				}
+				if options != nil {
+					released(h.T, l)
+				}
+				last := <-behind
+				if last.err != nil || last.lock.Fence() <= l.Fence() {
+					t.Errorf("the one behind: fence %d after %d, %v", last.lock.Fence(), l.Fence(), last.err)
+				}
+				released(h.T, last.lock) // at once: nothing is to be left, also of his places
+			})
+		})
+	}
+}
+
+// TestSomeAreFree: one in sixteen of the locks that were handed over is handed to nobody when
+// it is released, for the sake of clients that take only what is free; and one in four while
+// such clients are known. He who waits is called. What was not handed over is handed on.
+func TestSomeAreFree(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before      []string // who has had the lock
+		least, most int      // of a thousand that were handed over
+	}{
+		"among ours":      {[]string{"0f8fad5b-d9cb-469f-a165-70867728950e"}, 15, 125},
+		"another library": {[]string{"another's"}, 150, 350},
+		"a minute later":  {[]string{"another's", "0f8fad5b-d9cb-469f-a165-70867728950e"}, 15, 125},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHall(t, func(h *hall) {
+				const locks = 400
+				lockers, got := []*redlock.Locker{h.locker(), h.locker()}, make(chan *redlock.Lock)
+				for _, token := range tt.before {
+					time.Sleep(time.Minute)
+					for _, lk := range lockers {
+						for i := range h.Len() {
+							if err := h.Client(i).Set(h.Context(), "a", token, 50*time.Millisecond).Err(); err != nil {
+								t.Fatal(err)
+							}
+						}
+						l, err := lk.Acquire(h.Context(), "a")
+						if err != nil {
+							t.Fatal(err)
+						}
+						released(h.T, l)
+					}
+				}
+				for _, lk := range lockers {
+					h.calls.Go(func() {
+						for range locks / 2 {
+							l, err := lk.Acquire(h.Context(), "a")
+							if err != nil {
+								t.Error(err)
+								break
+							}
+							time.Sleep(5 * time.Millisecond) // the other one waits
+							got <- l
+							released(h.T, l)
+						}
+					})
+				}
+				free, was := 0, true
+				for n := range locks {
+					l := <-got
+					handed := strings.Contains(l.Token(), ".")
+					if !handed {
+						free++
+					}
+					if !was && !handed && n > 4 { // by then both listen
+						t.Errorf("lock %d: not handed over, after one that was not", n)
+					}
+					was = handed
+				}
+				if share := 1000 * free / (locks - free); share < tt.least || share > tt.most {
+					t.Errorf("%d of a thousand that were handed over were left free", share)
+				}
+			})
+		})
+	}
+}
+
+// TestOnlyCalled: who wants another kind of lock, or one that is shorter than a lease, is
+// called, and asks.
+func TestOnlyCalled(t *testing.T) {
+	for name, tt := range map[string]struct {
+		opts   redlock.Options
+		option redlock.AcquireOption
+	}{
+		"shared":        {option: redlock.Shared()},
+		"several names": {option: redlock.Also("b")},
+		"short":         {redlock.Options{TTL: 200 * time.Millisecond, MaxTTL: 10 * time.Second}, redlock.WithTTL(200 * time.Millisecond)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inHall(t, func(h *hall) {
+				before := acquired(h.T, h.locker(), "a")
+				got := h.waits(h.Context(), tt.opts, tt.option)
+				released(h.T, before)
+				next := <-got
+				if next.err != nil || strings.Contains(next.lock.Token(), ".") {
+					t.Fatalf("%v, %v", next.lock.Token(), next.err)
+				}
+				released(h.T, next.lock)
+			})
+		})
+	}
+}
+
+// TestHandedOverInVain: what an attempt in vain was granted is handed to nobody, since he
+// who is handed one node waits for the others.
+func TestHandedOverInVain(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before, lk, trying := acquired(h.T, h.locker(), "a"), h.locker(), h.locker()
+		wait := func() {
+			h.calls.Go(func() {
+				l, err := lk.Acquire(h.Context(), "a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				released(h.T, l)
+			})
+		}
+		wait()
+		time.Sleep(100 * time.Millisecond)
+		released(h.T, before)
+		time.Sleep(100 * time.Millisecond) // it listens yet
+		for _, node := range []int{0, 1} {
+			if err := h.Client(node).Set(h.Context(), "a", "another's", 2*time.Second).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// The attempt gets to the nodes after half a millisecond, who waits after one, and the
+		// release after one and a half.
+		time.AfterFunc(500*time.Microsecond, wait)
+		if _, err := trying.TryAcquire(h.Context(), "a"); !errors.Is(err, redlock.ErrHeld) {
+			t.Fatal(err)
+		}
+		time.Sleep(750 * time.Microsecond)
+		if queues := h.queues(2); len(queues) != 1 {
+			t.Errorf("in the queues: %q", queues)
+		}
+		if token, err := h.Mini(2).Get("a"); err == nil {
+			t.Errorf("%q was handed the lock", token)
+		}
+	})
+}
+
+// TestHandedOverWithoutNodes: who was handed the lock, and cannot extend it since, is told
+// before his lease is over on the nodes, and the next one waits no longer than that.
+func TestHandedOverWithoutNodes(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		cut := newLink(h)
+		got := make(chan turn, 1)
+		h.calls.Go(func() {
+			l, err := cut.locker.Acquire(h.Context(), "a")
+			got <- turn{lock: l, at: time.Now(), err: err}
+		})
+		time.Sleep(100 * time.Millisecond)
+		behind := h.waits(h.Context(), redlock.Options{})
+		released(h.T, before)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		ctx := next.lock.Context(h.Context())
+		cut.cut()
+		<-ctx.Done()
+		told := time.Now()
+		if cause := context.Cause(ctx); !errors.Is(cause, redlock.ErrLost) || told.Sub(next.at) > 3*time.Second {
+			t.Errorf("told after %v: %v", told.Sub(next.at), cause)
+		}
+		last := <-behind
+		if last.err != nil || last.at.Before(told) || last.at.Sub(next.at) > 3*time.Second+called {
+			t.Errorf("the next one has it after %v, %v", last.at.Sub(next.at), last.err)
+		}
+		released(h.T, last.lock)
+	})
+}
+
+// TestHandedOverLate: a node that hangs has the release that hands the lock over, and the
+// extension that followed, only when he who was handed it elsewhere has given it back. It is
+// free there as soon as he can reach it, for he tells it until it confirms that.
+func TestHandedOverLate(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		got := h.waits(h.Context(), redlock.Options{}, redlock.Renewed())
+		h.Hang(2)
+		released(h.T, before)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		released(h.T, next.lock)
+		time.Sleep(2500 * time.Millisecond) // nobody waits for the node any more
+		h.Resume(2)
+		time.Sleep(500 * time.Microsecond)
+		if token, err := h.Mini(2).Get("a"); err != nil || token != next.lock.Token() {
+			t.Errorf("the node has %q, %v: it has not been handed over late", token, err)
+		}
+		time.Sleep(time.Second)
+		if keys := h.Keys(2); slices.Contains(keys, "a") {
+			t.Errorf("the node still has it: %q", keys)
+		}
+	})
+}
+
+// TestHandedOnByAll: a node that has handed the lock over too late to be counted hands it on
+// like the others, once it has been extended there.
+func TestHandedOnByAll(t *testing.T) {
+	inHall(t, func(h *hall) {
+		everywhere := 0
+		for range 8 { // of which some are free in between: TestSomeAreFree
+			before := acquired(h.T, h.locker(), "a")
+			got, behind := h.waits(h.Context(), redlock.Options{}), h.waits(h.Context(), redlock.Options{})
+			h.Path(2).SetDelay(20 * time.Millisecond)
+			released(h.T, before)
+			next := <-got
+			if next.err != nil {
+				t.Fatal(next.err)
+			}
+			h.Path(2).SetDelay(time.Millisecond)
+			time.Sleep(100 * time.Millisecond)
+			released(h.T, next.lock)
+			last := <-behind
+			if last.err != nil {
+				t.Fatal(last.err)
+			}
+			if token, _ := h.Mini(2).Get("a"); token == last.lock.Token() {
+				everywhere++
+			}
+			released(h.T, last.lock)
+		}
+		if everywhere == 0 {
+			t.Error("the node that was late has handed the lock to nobody")
+		}
+	})
+}
+
+// TestHandedOverAndDetached: the next process is to have a whole TTL.
+func TestHandedOverAndDetached(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		got := h.waits(h.Context(), redlock.Options{})
+		released(h.T, before)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		handle, err := next.lock.Detach()
+		if err != nil || time.Until(handle.Until) < 9*time.Second {
+			t.Fatalf("valid for %v, %v", time.Until(handle.Until), err)
+		}
+		l, err := open(h.T, h.Clients(), &redlock.Options{}).Attach(h.Context(), handle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		released(h.T, l)
+	})
+}
+
+// TestHandedOverBriefly: MaxHold is a limit here as well. Where it is shorter than a trip, he
+// who is first has the lock all the same, also if it is to be renewed.
+func TestHandedOverBriefly(t *testing.T) {
+	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.Renewed()}} {
+		for _, hold := range []time.Duration{time.Second, 500 * time.Microsecond} {
+			t.Run(name+" "+hold.String(), func(t *testing.T) {
+				inHall(t, func(h *hall) {
+					before := acquired(h.T, h.locker(), "a")
+					got := h.waits(h.Context(), redlock.Options{}, append(options, redlock.MaxHold(hold))...)
+					behind := h.waits(h.Context(), redlock.Options{})
+					released(h.T, before)
+					next, last := <-got, <-behind
+					if next.err != nil || last.err != nil {
+						t.Fatal(next.err, last.err)
+					}
+					if until := next.lock.Until(); until.After(next.at.Add(hold)) {
+						t.Errorf("valid for %v", until.Sub(next.at))
+					}
+					if next.lock.Fence() >= last.lock.Fence() {
+						t.Errorf("fence %d, and that of the one behind %d", next.lock.Fence(), last.lock.Fence())
+					}
+					if err := next.lock.Release(h.Context()); err == nil || !strings.Contains(err.Error(), "MaxHold") {
+						t.Errorf("release says %v", err)
+					}
+					released(h.T, last.lock)
+				})
+			})
+		}
+	}
+}
+
+// TestHandedOverAndLost: a lock that was handed over, and that the nodes lose before it is
+// extended, is not had. The waiter waits on, and is handed the next one like any other.
+func TestHandedOverAndLost(t *testing.T) {
+	inHall(t, func(h *hall) {
+		before := acquired(h.T, h.locker(), "a")
+		got := h.waits(h.Context(), redlock.Options{}, redlock.Renewed())
+		const token = "0f8fad5b-d9cb-469f-a165-70867728950e" // of ours, or the waiter would look all the time
+		// It hears of the lock after a millisecond, and its extension gets to the nodes after
+		// another half.
+		time.AfterFunc(1250*time.Microsecond, func() {
+			for i := range h.Len() {
+				if err := h.Mini(i).Set("a", token); err != nil {
+					h.Error(err)
+				}
+				h.Mini(i).SetTTL("a", 10*time.Second)
+			}
+		})
+		released(h.T, before)
+		time.Sleep(1300 * time.Millisecond) // it has asked again, and once more after a heartbeat
+		second, err := h.locker().Attach(h.Context(), redlock.Handle{Name: "a", Token: token, TTL: 10 * time.Second, Since: time.Now(), Separator: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		released(h.T, second)
+		next := <-got
+		if next.err != nil {
+			t.Fatal(next.err)
+		}
+		if took := next.at.Sub(begin); took > 10*time.Millisecond {
+			t.Errorf("handed over after %v: it heard nothing", took)
+		}
+		if !strings.Contains(next.lock.Token(), ".") {
+			t.Errorf("not handed over: %s", next.lock.Token())
+		}
+		released(h.T, next.lock)
+	})
+}

@@ -1,0 +1,73 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/seed"
+)
+
+// TestStepAfterIdleTime: a client has asked for nothing for a minute, in which it could
+// not see that a node's clock was set, by half a second, and dropped a lock that another
+// holds: it is valid for a moment yet. Nothing can be excused by the idle minute that the
+// drift of that lock has no room for, however long other locks may last. A rival that finds
+// nothing but this node and another free must not have it.
+func TestStepAfterIdleTime(t *testing.T) {
+	for _, ttl := range []time.Duration{10 * time.Second, 3 * time.Second} {
+		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				redistest.NoLeaks(t)
+				var nodes []*model.Node
+				for i := range 3 {
+					nodes = append(nodes, model.NewNode(seed.Seed(1), fmt.Sprint("node", i), 200*time.Microsecond))
+				}
+				locker := func(number int) *redlock.Locker {
+					h := model.NewHost(seed.Seed(1), fmt.Sprint("p", number))
+					var clients []seam.Client
+					for _, n := range nodes {
+						clients = append(clients, n.Client(h))
+					}
+					lk, err := redlock.New(clients, &redlock.Options{TTL: ttl, MaxTTL: 10 * time.Minute, Clock: h})
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() { _ = lk.Close() })
+					return lk
+				}
+				holder, rival := locker(1), locker(2)
+				nodes[0].Cut(true, true)
+				time.Sleep(time.Second)
+				released(t, acquired(t, rival, "b"))
+				time.Sleep(time.Minute - ttl)
+
+				l := acquired(t, holder, "a")
+				time.Sleep(ttl - 400*time.Millisecond)
+				nodes[2].Step(500 * time.Millisecond)
+				nodes[0].Cut(false, false)
+				time.Sleep(200 * time.Millisecond) // the rival finds node 0, which has never heard of the lock
+				left := time.Until(l.Until())
+				if left <= 0 {
+					t.Fatal("the lock has ended before the rival asks: this tests nothing")
+				}
+				second, err := rival.TryAcquire(t.Context(), "a")
+				if err == nil {
+					t.Fatalf("two holders: the first lock is valid for another %v, the second for %v", left, time.Until(second.Until()))
+				}
+				if n := nodeOf(err, "node2"); n == nil || n.Outcome != redlock.Quarantined && n.Outcome != redlock.Late || !strings.Contains(n.Error(), "its clock was set by 49") && !strings.Contains(n.Error(), "its clock was set by 5") {
+					t.Errorf("the error does not say what is the matter with node2: %v", err)
+				}
+				if !errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, redlock.ErrHeld) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package integration_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock"
+)
+
+// A throng is many who want locks of all kinds on a few names, and what is known of those
+// who have one, and of those who wait.
+type throng struct {
+	*hall
+	names []string
+	hold  time.Duration
+
+	// inOrder is whether nobody goes before somebody who came earlier. Of those of one
+	// process who stand in a line the nodes know the first, and nothing of the rest.
+	inOrder bool
+
+	mu      sync.Mutex
+	has     map[*redlock.Lock][]claim
+	waits   map[*wait]bool
+	longest time.Duration
+	served  int
+}
+
+// A wait is somebody who waits for some claims.
+type wait struct {
+	claims       []claim
+	came, passed time.Time // somebody who came later has a slot, and there is another one; zero: nobody
+}
+
+// there is after which a call is in the queues everywhere.
+const there = 8 * time.Millisecond
+
+// wish draws a lock. A slot is always one of two, as all who use a name should say the same.
+func (g *throng) wish(lots *rand.Rand) (name string, options []redlock.AcquireOption, claims []claim) {
+	names := []string{g.names[lots.IntN(len(g.names))]}
+	way := []string{"alone", "shared", "slot"}[lots.IntN(3)]
+	switch way {
+	case "slot":
+		options = append(options, redlock.Slots(2))
+	case "shared":
+		options = append(options, redlock.Shared())
+		fallthrough
+	default:
+		for range lots.IntN(3) {
+			names = append(names, g.names[lots.IntN(len(g.names))])
+		}
+		options = append(options, redlock.Also(names[1:]...))
+	}
+	for _, name := range names {
+		claims = append(claims, claim{strings.Split(name, "/"), way, 2})
+	}
+	return names[0], options, claims
+}
+
+// one waits for a lock and has it, and looks whether that was right: nobody else has what
+// does not go together with it, and nobody has waited for that for longer.
+func (g *throng) one(lk *redlock.Locker, lots *rand.Rand) bool {
+	name, options, claims := g.wish(lots)
+	ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
+	defer cancel()
+	g.mu.Lock()
+	me := &wait{claims: claims, came: time.Now()}
+	g.waits[me] = true
+	g.mu.Unlock()
+	l, err := lk.Acquire(ctx, name, options...)
+	if err != nil {
+		g.Errorf("%v: %v", claims, err)
+		return false
+	}
+	g.mu.Lock()
+	now := time.Now()
+	delete(g.waits, me)
+	g.served++
+	g.longest = max(g.longest, now.Sub(me.came))
+	if !me.passed.IsZero() && now.Sub(me.passed) > there {
+		g.Errorf("%v, who came at %v, is served at %v, and somebody who came later was at %v", claims, me.came, now, me.passed)
+	}
+	var held [][]claim
+	for other, claims := range g.has {
+		if other.Until().After(now) {
+			held = append(held, claims)
+		}
+	}
+	if !mayHave(held, claims) {
+		g.Errorf("%v is had beside %v", claims, held)
+	}
+	for other := range g.waits {
+		switch {
+		case !g.inOrder || !other.came.Add(there).Before(me.came) || mayHave([][]claim{single(other.claims)}, single(claims)):
+		case !mayHave([][]claim{other.claims}, claims):
+			g.Errorf("%v, who came at %v, is served at %v before %v, who came at %v", claims, me.came, now, other.claims, other.came)
+		case other.passed.IsZero():
+			// Both may have been called for a slot, and one has to store his number yet.
+			other.passed = now
+		}
+	}
+	g.has[l] = claims
+	g.mu.Unlock()
+	time.Sleep(time.Duration(lots.Int64N(int64(g.hold))))
+	g.mu.Lock()
+	delete(g.has, l)
+	g.mu.Unlock()
+	released(g.T, l)
+	return !g.Failed()
+}
+
+// single is who wants a slot as if there were one only: who waits knows no better.
+func single(claims []claim) []claim {
+	claims = slices.Clone(claims)
+	for i := range claims {
+		claims[i].slots = 1
+	}
+	return claims
+}
+
+func (g *throng) run(processes, callers, times int, seed uint64) {
+	for p := range processes {
+		lk := g.locker()
+		for c := range callers {
+			g.calls.Go(func() {
+				lots := rand.New(rand.NewPCG(seed, uint64(p*callers+c)))
+				for range times {
+					time.Sleep(time.Duration(lots.Int64N(int64(g.hold))))
+					if !g.one(lk, lots) {
+						return
+					}
+				}
+			})
+		}
+	}
+	g.calls.Wait()
+	g.Logf("%d served, the longest wait was %v", g.served, g.longest)
+}
+
+// TestThrong: whatever they want, nobody has what does not go together, nobody who comes
+// later goes first, and all are served, without a deadlock and without waiting for a
+// heartbeat.
+func TestThrong(t *testing.T) {
+	for _, tt := range []struct {
+		what    string
+		names   []string
+		callers int
+	}{
+		{"two names", []string{"a", "b"}, 1},
+		{"three names", []string{"a", "b", "c"}, 2},
+		{"a tree", []string{"p", "p/A", "p/A/x", "p/B", "p/B/x", "q"}, 1},
+		{"a tree, and other names", []string{"p/A/x", "p/A", "p/B", "q/A", "q/B", "q", "a", "b"}, 2},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			inHall(t, func(h *hall) {
+				g := &throng{hall: h, names: tt.names, hold: 10 * time.Millisecond, inOrder: true, has: make(map[*redlock.Lock][]claim), waits: make(map[*wait]bool)}
+				g.run(6/tt.callers+1, tt.callers, cycles(15), 0)
+				if g.longest > 500*time.Millisecond {
+					t.Errorf("somebody waited for %v", g.longest)
+				}
+			})
+		})
+	}
+}
+
+// TestNotBehindOneOfUs: what somebody may have at once he need not wait for because another
+// caller of the same process wants the same name, and something else besides.
+func TestNotBehindOneOfUs(t *testing.T) {
+	for _, where := range []string{"in another process", "in the same process"} {
+		t.Run(where, func(t *testing.T) {
+			inHall(t, func(h *hall) {
+				z := acquired(h.T, h.locker(), "z", redlock.Renewed())
+				lk := h.locker()
+				both := h.callFrom(h.Context(), lk, "a", time.Second, redlock.Shared(), redlock.Also("z"))
+				if where == "in another process" {
+					lk = h.locker()
+				}
+				one := h.callFrom(h.Context(), lk, "a", time.Second, redlock.Shared())
+				time.Sleep(5 * time.Second)
+				h.has(both, false, "while another has z")
+				h.has(one, true, "reads a, which nobody has")
+				released(h.T, z)
+			})
+		})
+	}
+}

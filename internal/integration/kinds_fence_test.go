@@ -1,0 +1,251 @@
+package integration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/redistest"
+)
+
+// A numbered lock is one of the past.
+type numbered struct {
+	claims []claim
+	shared bool
+	fence  int64
+}
+
+func (n numbered) String() string { return fmt.Sprintf("%d for %v", n.fence, n.claims) }
+
+// A record is of all locks that were had, in their order, and says what is wrong with the
+// number of the next one.
+type record struct {
+	*testing.T
+	past     []numbered
+	compared int
+}
+
+// add compares a lock with all those before it that it excludes: who has it alone has a
+// larger number than all of them; a reader has the largest there was, so one that is no
+// smaller. (It may be larger: that of somebody who asked for it, and did not get it.)
+func (r *record) add(l numbered) {
+	r.Helper()
+	for _, earlier := range r.past {
+		if mayHave([][]claim{earlier.claims}, l.claims) {
+			continue
+		}
+		r.compared++
+		switch {
+		case !l.shared && l.fence <= earlier.fence:
+			r.Errorf("%v comes after %v", l, earlier)
+		case l.shared && l.fence < earlier.fence:
+			r.Errorf("to be read: %v comes after %v", l, earlier)
+		}
+	}
+	r.past = append(r.past, l)
+}
+
+// TestFencesOfKinds: whatever the kinds of locks, and wherever their names lie, of two that
+// exclude each other the later one has the larger number, though each time other nodes are
+// there, or one has lost all it knew.
+func TestFencesOfKinds(t *testing.T) {
+	for _, tt := range []struct {
+		what    string
+		trouble func(b *redistest.Bubble, node int) // one node at a time
+		end     func(b *redistest.Bubble, node int, lk *redlock.Locker)
+		opts    redlock.Options
+	}{
+		{what: "all are well", opts: redlock.Options{}},
+		{what: "another node is down each time", opts: redlock.Options{Quarantine: -1},
+			trouble: func(b *redistest.Bubble, node int) { b.Kill(node) },
+			end: func(b *redistest.Bubble, node int, _ *redlock.Locker) {
+				b.Restart(node, true)
+				time.Sleep(2 * time.Second)
+			}},
+		{what: "another node is emptied each time",
+			trouble: func(b *redistest.Bubble, node int) { b.Mini(node).FlushAll() },
+			end:     func(_ *redistest.Bubble, _ int, lk *redlock.Locker) { _ = lk.Prepare(context.Background()) }},
+		{what: "clocks are wrong by a day", opts: redlock.Options{Clock: off(-24 * time.Hour)}},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				redistest.NoLeaks(t)
+				b := redistest.NewBubble(t, 3)
+				r := record{T: t}
+				lots := rand.New(rand.NewPCG(0, 1))
+				g := &throng{hall: &hall{T: t, Bubble: b}, names: []string{"p", "p/A", "p/A/x", "p/B", "p/B/y/z", "q"}}
+				right, opts := redlock.Options{Separator: "/", Quarantine: tt.opts.Quarantine}, tt.opts
+				opts.Separator = "/"
+				lockers := []*redlock.Locker{open(t, b.Clients(), &right), open(t, b.Clients(), &opts)}
+				var held []*redlock.Lock
+				troubled := -1
+				for range cycles(200) {
+					if tt.trouble != nil && lots.IntN(3) == 0 {
+						if troubled >= 0 {
+							tt.end(b, troubled, lockers[0])
+						}
+						troubled = lots.IntN(3)
+						tt.trouble(b, troubled)
+					}
+					name, options, claims := g.wish(lots)
+					l, err := lockers[lots.IntN(2)].TryAcquire(t.Context(), name, options...)
+					if err == nil {
+						r.add(numbered{claims, claims[0].way == "shared", l.Fence()})
+						held = append(held, l)
+					} else if !errors.Is(err, redlock.ErrHeld) {
+						t.Fatal(err)
+					}
+					for len(held) > lots.IntN(3) {
+						_ = held[0].Release(t.Context()) // it may have expired
+						held = held[1:]
+					}
+					time.Sleep(time.Duration(lots.IntN(int(time.Millisecond))))
+				}
+				t.Logf("%d locks, of which %d pairs were compared", len(r.past), r.compared)
+				if len(r.past) < cycles(200)/4 || r.compared < len(r.past) {
+					t.Error("there is not enough to compare")
+				}
+			})
+		})
+	}
+}
+
+// off is a clock that is wrong.
+type off time.Duration
+
+func (o off) Now() time.Time { return time.Now().Add(time.Duration(o)) }
+
+// TestReadersHaveOneNumber: that of the last one who had it alone, though other nodes answer
+// each time.
+func TestReadersHaveOneNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		redistest.NoLeaks(t)
+		b := redistest.NewBubble(t, 3)
+		lk := open(t, b.Clients(), &redlock.Options{Quarantine: -1, Separator: "/"})
+		for _, name := range []string{"a", "p/A", "p"} { // the folder after what lies in it
+			first := acquired(t, lk, name, redlock.Shared())
+			released(t, first)
+			var numbers []int64
+			for down := range b.Len() {
+				b.Kill(down)
+				writer := acquired(t, lk, name)
+				released(t, writer)
+				b.Restart(down, true)
+				time.Sleep(2 * time.Second)
+				for absent := range b.Len() {
+					b.Kill(absent)
+					var readers []*redlock.Lock
+					for range 3 {
+						readers = append(readers, acquired(t, lk, name, redlock.Shared()))
+					}
+					for _, l := range readers {
+						if l.Fence() != writer.Fence() {
+							t.Errorf("%s has been had alone with %d without node %d, and is read with %d without node %d", name, writer.Fence(), down, l.Fence(), absent)
+						}
+						released(t, l)
+					}
+					b.Restart(absent, true)
+					time.Sleep(2 * time.Second)
+				}
+				numbers = append(numbers, writer.Fence())
+			}
+			if !slices.IsSorted(numbers) || name != "p" && first.Fence() >= numbers[0] {
+				t.Errorf("%s: before anybody had it alone %d, then %d", name, first.Fence(), numbers)
+			}
+		}
+	})
+}
+
+// TestReadersAfterALoss: who reads has a number that is no smaller than those of all who
+// wrote before, and smaller than those of all who write after, though of the nodes that had
+// the writer's number one is down and the other has lost it. Those who read meanwhile have
+// one number. A node in quarantine numbers what it grants, and that may be less than what it
+// has lost: so it is not enough that there is a number.
+func TestReadersAfterALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		redistest.NoLeaks(t)
+		b := redistest.NewBubble(t, 3)
+		lk := open(t, b.Clients(), &redlock.Options{Separator: "/"})
+		fast := open(t, b.Clients(), &redlock.Options{Separator: "/", Clock: off(400 * time.Millisecond)})
+		prepared := func() {
+			t.Helper()
+			if err := lk.Prepare(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := fast.Prepare(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, numbered := range []bool{false, true} {
+			for _, name := range []string{"a", "p/A", "p"} {
+				b.Kill(2)
+				writer := acquired(t, fast, name)
+				released(t, writer)
+				b.Restart(2, true)
+				prepared()
+				b.Kill(2)
+				writer = acquired(t, fast, name)
+				released(t, writer)
+				b.Mini(1).FlushAll()
+				if numbered {
+					if l, err := lk.TryAcquire(t.Context(), name); err == nil {
+						t.Errorf("two nodes of three have no vote, and the lock is had with %d", l.Fence())
+					}
+				}
+				b.Restart(2, true)
+				prepared()
+				b.Kill(0)
+				first, second := acquired(t, lk, name, redlock.Shared()), acquired(t, lk, name, redlock.Shared())
+				if first.Fence() < writer.Fence() || second.Fence() != first.Fence() {
+					t.Errorf("%s, %v: was had alone with %d, and is read with %d and %d", name, numbered, writer.Fence(), first.Fence(), second.Fence())
+				}
+				released(t, first)
+				released(t, second)
+				b.Restart(0, true)
+				prepared()
+				b.Kill(1)
+				last := acquired(t, lk, name)
+				if last.Fence() <= first.Fence() {
+					t.Errorf("%s is had alone with %d after it was read with %d", name, last.Fence(), first.Fence())
+				}
+				released(t, last)
+				b.Restart(1, true)
+				prepared()
+			}
+		}
+	})
+}
+
+// TestSlotsAreNumbered: those who have the same slot one after another have rising numbers,
+// which are larger than those of whom the name excluded, and smaller than those of whom it
+// excludes later.
+func TestSlotsAreNumbered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		redistest.NoLeaks(t)
+		lk := open(t, redistest.NewBubble(t, 3).Clients(), &redlock.Options{Separator: "/"})
+		last := int64(0)
+		for range 5 {
+			for _, next := range []struct {
+				name    string
+				options []redlock.AcquireOption
+			}{
+				{"p/a", []redlock.AcquireOption{redlock.Slots(1)}}, {"p/a", []redlock.AcquireOption{redlock.Slots(1)}},
+				{"p/a", nil}, {"p", nil}, {"p/a", []redlock.AcquireOption{redlock.Slots(1)}}, {"p", nil},
+				{"b", []redlock.AcquireOption{redlock.Also("p/a")}}, {"p/a/c", []redlock.AcquireOption{redlock.Slots(3)}}, {"p/a", nil},
+			} {
+				l := acquired(t, lk, next.name, next.options...)
+				if l.Fence() <= last {
+					t.Errorf("%s: after %d comes %d", next.name, last, l.Fence())
+				}
+				last = l.Fence()
+				released(t, l)
+			}
+		}
+	})
+}

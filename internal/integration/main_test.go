@@ -1,0 +1,10 @@
+package integration_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }

@@ -1,0 +1,208 @@
+package integration_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+// While programs are upgraded, clients that have counters for each name and clients that have
+// a table lock the same names. A generation is what the one or the other sends to nodes.
+type generation struct {
+	name                    string
+	acquire, raise, release string
+	bucketed                bool
+}
+
+// generations are the scripts of before, which testdata has as they were, and those of now.
+func generations(t *testing.T) (all []generation) {
+	t.Helper()
+	older := func(names ...string) string {
+		var all strings.Builder
+		for _, name := range names {
+			source, err := os.ReadFile(filepath.Join("testdata", "older", name+".lua"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all.Write(source)
+		}
+		return all.String()
+	}
+	return []generation{
+		{"older", older("acquire_usual", "kinds", "queue", "acquire"), older("kinds", "raise"), older("release_usual", "kinds", "queue", "give", "release"), false},
+		{"newer", script.Acquire("").Source, script.Raise.Source, script.Release("").Source, true},
+	}
+}
+
+// A wish is for a lock, and what it costs a node to be asked for it.
+type mixedWish struct {
+	keys []string
+	ways string
+}
+
+func (g *generation) run(t *testing.T, c *redis.Client, source string, w mixedWish, args ...any) any {
+	t.Helper()
+	for _, key := range w.keys {
+		if g.bucketed {
+			args = append(args, script.Bucket(key))
+		}
+	}
+	v, err := c.Eval(t.Context(), source, w.keys, args...).Result()
+	if err != nil {
+		t.Fatalf("%s: %v", g.name, err)
+	}
+	return v
+}
+
+// lock asks the nodes one after another, as the library would all at once, and gives the fence.
+func (g *generation) lock(t *testing.T, nodes []*redis.Client, w mixedWish, token string, proposed int64) int64 {
+	t.Helper()
+	numbers, same := make([]int64, len(nodes)), 0
+	for i, c := range nodes {
+		switch v := g.run(t, c, g.acquire, w, token, 60_000, proposed, 0, "", 0, "", 0, "", w.ways, 0, 0).(type) {
+		case int64:
+			numbers[i] = proposed
+		case []any:
+			if len(v) != 2 {
+				t.Fatalf("%s is refused %v: %v", g.name, w, v)
+			}
+			numbers[i] = v[0].(int64)
+		}
+	}
+	fence := slices.Max(numbers)
+	for i, c := range nodes {
+		if numbers[i] == fence || g.run(t, c, g.raise, w, token, fence, w.ways) == int64(1) {
+			same++
+		}
+	}
+	if same < 2 {
+		return 0 // unfenced: it has failed
+	}
+	return fence
+}
+
+func (g *generation) unlock(t *testing.T, nodes []*redis.Client, w mixedWish, token string) {
+	for _, c := range nodes {
+		g.run(t, c, g.release, w, token, w.ways, 0, 0)
+	}
+}
+
+// mixed has older and newer clients lock some names that are in each other's way, each time at
+// another majority of three nodes, and checks that numbers rise.
+func mixed(t *testing.T, nodes []*redis.Client, now func() time.Time, seed uint64, gap func(*rand.Rand)) {
+	for _, c := range nodes {
+		c.Set(t.Context(), script.OldMarker, "id:1", 0)
+	}
+	gens := generations(t)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	wishes := []mixedWish{
+		{[]string{"a"}, "x"}, {[]string{"a"}, "x"}, {[]string{"a"}, "s"}, {[]string{"a", "a/b"}, "wx"}, {[]string{"a", "b"}, "xx"}, {[]string{"a", "a/b"}, "rs"},
+	}
+	last, by, at, took, failed := int64(0), "", now(), map[string]int{}, 0
+	for n := range 120 {
+		gap(rng)
+		g, w := gens[rng.IntN(2)], wishes[rng.IntN(len(wishes))]
+		token := fmt.Sprint("token.", n)
+		asked := slices.Clone(nodes)
+		if out := rng.IntN(len(nodes) + 1); out < len(nodes) {
+			asked = slices.Delete(asked, out, out+1)
+		}
+		reads := strings.HasSuffix(w.ways, "s")
+		proposed := now().Add(time.Duration(rng.IntN(800)-400) * time.Millisecond).UnixMicro()
+		if reads && g.bucketed {
+			proposed = 0
+		}
+		fence := g.lock(t, asked, w, token, proposed)
+		g.unlock(t, nodes, w, token)
+		switch {
+		case fence == 0:
+			failed++
+			continue
+		case reads && fence >= last:
+		case reads && now().Sub(at) > 25*time.Hour: // what an older client has left has gone
+		case fence <= last:
+			t.Fatalf("seed %d, %d: %s has %v with %d, after %d of %s", seed, n, g.name, w, fence, last, by)
+		}
+		took[g.name]++
+		if !reads {
+			last, by, at = fence, g.name, now()
+		}
+	}
+	if took["older"] < 30 || took["newer"] < 30 || failed > 10 {
+		t.Errorf("seed %d: %v, and %d failed", seed, took, failed)
+	}
+}
+
+// TestOlderAndNewerClients: numbers rise, whoever takes the lock, over any gap; those of
+// readers over a day, as they did before.
+func TestOlderAndNewerClients(t *testing.T) {
+	for seed := range uint64(5) {
+		synctest.Test(t, func(t *testing.T) {
+			b := redistest.NewBubble(t, 3)
+			mixed(t, b.Clients(), time.Now, seed, func(rng *rand.Rand) {
+				time.Sleep([]time.Duration{0, time.Millisecond, time.Second, 59 * time.Second, 61 * time.Second, 26 * time.Hour}[rng.IntN(6)])
+			})
+		})
+	}
+}
+
+// TestOlderAndNewerClientsOnRedis: the same on real servers, for which no time goes by.
+func TestOlderAndNewerClientsOnRedis(t *testing.T) {
+	redistest.NoLeaks(t)
+	nodes := redistest.Clients(t, redistest.Servers(t, 3))
+	for seed := range uint64(3) {
+		mixed(t, nodes, time.Now, seed, func(*rand.Rand) {})
+	}
+}
+
+// TestOlderClientsHaveGone: only where the older marker is do counters of old live beside the
+// table, as long as they did.
+func TestOlderClientsHaveGone(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	one, gens := []*redis.Client{c, c}, generations(t)
+	older, newer := gens[0], gens[1]
+	a, path := mixedWish{[]string{"a"}, "x"}, mixedWish{[]string{"f", "f/b"}, "wx"}
+	lock := func(g generation, w mixedWish) {
+		t.Helper()
+		g.lock(t, one[:1], w, "token", nodeTime(t, c))
+		g.unlock(t, one[:1], w, "token")
+	}
+	c.FlushAll(t.Context())
+	lock(newer, a)
+	lock(newer, path)
+	wantKeys(t, c, "nobody of old", script.Belows, script.Fences)
+	c.Set(t.Context(), script.OldMarker, "id:1", 0)
+	lock(newer, a)
+	lock(newer, path)
+	wantKeys(t, c, "somebody of old", "a:fence", "f/b:fence", "f:below", script.Belows, script.Fences, script.OldMarker)
+	for _, key := range []string{"a:fence", "f/b:fence", "f:below"} {
+		if ttl := c.PTTL(t.Context(), key).Val(); ttl > 25*time.Hour || ttl < 24*time.Hour {
+			t.Errorf("%s lives for %v", key, ttl)
+		}
+	}
+	lock(older, a)
+	lock(newer, a)
+	if theirs, ours := c.Get(t.Context(), "a:fence").Val(), counter(t, c, "a"); theirs != ours {
+		t.Errorf("theirs says %s, the table %s", theirs, ours)
+	}
+
+	// A lock that is given back is not handed over then: the waiter asks, and is numbered for
+	// both.
+	newer.lock(t, one[:1], a, "token", nodeTime(t, c))
+	newer.run(t, c, newer.acquire, a, "another", 60_000, nodeTime(t, c), 0, "", 1, "process.1", 3_000, "me", "x", 0, 9)
+	newer.run(t, c, newer.release, a, "token", "x", 0, nodeTime(t, c))
+	if n := c.Exists(t.Context(), "a").Val(); n != 0 {
+		t.Error("it was handed over")
+	}
+}

@@ -1,0 +1,101 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/quorumlock/redlock"
+)
+
+// Two things that people want of a lock. Each is a function over any Locker, so that it is
+// an example of the library's, and a test on real servers.
+
+// NineWorkers starts nine workers that acquire one lock at the same moment. One of them
+// acquires it and keeps it; the others then ask once more, and are told who holds it.
+func NineWorkers(ctx context.Context, lk *redlock.Locker, name string) (winners []*redlock.Lock, losers []error) {
+	waiting, decided := context.WithCancel(ctx)
+	defer decided()
+	locks := make([]*redlock.Lock, 9)
+	var all sync.WaitGroup
+	for i := range locks {
+		all.Go(func() {
+			// Not TryAcquire: nine at once, in nine processes, may split the votes so
+			// that nobody has a majority, and somebody has to try again.
+			l, err := lk.Acquire(waiting, name)
+			if err == nil {
+				locks[i] = l
+				decided()
+			}
+		})
+	}
+	all.Wait()
+	for _, l := range locks {
+		if l != nil {
+			winners = append(winners, l)
+			continue
+		}
+		if _, err := lk.TryAcquire(ctx, name); err != nil {
+			losers = append(losers, err)
+		}
+	}
+	return winners, losers
+}
+
+// Holder is the token that has the lock by what a majority of the nodes says; empty, if
+// none has.
+func Holder(err error) string {
+	var q *redlock.QuorumError
+	if !errors.Is(err, redlock.ErrHeld) || !errors.As(err, &q) {
+		return ""
+	}
+	votes := map[string]int{}
+	for _, n := range q.Nodes() {
+		if n.Outcome == redlock.Held {
+			votes[n.Holder]++
+		}
+	}
+	for token, n := range votes {
+		if n >= q.Need {
+			return token
+		}
+	}
+	return ""
+}
+
+// locked makes a function out of f that runs under a lock.
+func locked(lk *redlock.Locker, name string, f func() error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return lk.Do(ctx, name, func(context.Context, *redlock.Lock) error { return f() })
+	}
+}
+
+var errOutOfPaper = errors.New("out of paper")
+
+// UnderLock runs a function under a lock that succeeds, one that fails, and one
+// that panics, and says what came of each.
+func UnderLock(ctx context.Context, lk *redlock.Locker, name string) (said []string) {
+	for _, f := range []func() error{
+		func() error { return nil },
+		func() error { return errOutOfPaper },
+		func() error { panic("paper jam") },
+	} {
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					said = append(said, fmt.Sprint("panic: ", p))
+				}
+			}()
+			err := locked(lk, name, f)(ctx)
+			said = append(said, fmt.Sprint("error: ", err, ", ", errors.Is(err, errOutOfPaper)))
+		}()
+		// Whatever came of it, the lock is free again.
+		l, err := lk.TryAcquire(ctx, name)
+		if err != nil {
+			return append(said, err.Error())
+		}
+		_ = l.Release(ctx)
+	}
+	return said
+}

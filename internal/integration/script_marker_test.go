@@ -1,0 +1,223 @@
+package integration_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestMarkerIsAsked: a node whose marker is not the one that the client knows
+// grants nothing, and writes nothing; but what is mine is mine without it.
+func TestMarkerIsAsked(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	marked := script.Acquire("me")
+	ask := func(token, mark string) (any, error) {
+		t.Helper()
+		return c.Eval(t.Context(), marked.Source, []string{"a"}, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "", "x", 0, 0, script.Bucket("a")).Result()
+	}
+	for _, tt := range []struct{ there, known string }{
+		{"", "me:1"}, {"me:2", "me:1"}, {"you:1", "me:1"}, {"me:1", "me:"}, {"me:1", "me:12"}, {"me:1", "ME:1"}, {"me:1", "?"}, {"", "?"},
+	} {
+		c.FlushAll(t.Context())
+		var want []string
+		if tt.there != "" {
+			c.Set(t.Context(), script.Marker, tt.there, 0)
+			want = []string{script.Marker}
+		}
+		reply, err := ask("token", tt.known)
+		if list, ok := reply.([]any); !ok || len(list) != 2 || list[0] != tt.there {
+			t.Errorf("the marker is %q, and known as %q: %v, %v", tt.there, tt.known, reply, err)
+		}
+		wantKeys(t, c, fmt.Sprintf("the marker was %q", tt.there), want...)
+	}
+	c.FlushAll(t.Context())
+	c.Set(t.Context(), script.Marker, "me:1", 0)
+	for _, known := range []string{"me:1", "me:2"} { // the second one is a duplicate
+		reply, err := ask("token", known)
+		if list, ok := reply.([]any); err != nil || ok && (len(list) != 2 || list[0] == "me:1") {
+			t.Errorf("known as %q: %v, %v", known, reply, err)
+		}
+	}
+	if reply, err := ask("another", "me:2"); err != nil || len(reply.([]any)) != 3 {
+		t.Errorf("held by another: %v, %v", reply, err)
+	}
+	c.ScriptLoad(t.Context(), marked.Source)
+	if err := c.EvalSha(t.Context(), script.Acquire("you").Hash, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		t.Errorf("the script for another server: %v", err)
+	}
+}
+
+// TestTableStays: it has no TTL, whatever is done, and it is all that a lock leaves.
+func TestTableStays(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	n := number(t, c, "a", "token", nodeTime(t, c))
+	if got := eval(t, c, script.Extend, "a", "token", 60_000); got == "0" || got[0] == '[' {
+		t.Errorf("extend is answered %s", got)
+	}
+	if reply, err := run(t, c, script.Raise, "a", "token", n+1_000); reply != int64(1) || err != nil {
+		t.Errorf("raise is answered %v, %v", reply, err)
+	}
+	eval(t, c, release, "a", "token")
+	wantKeys(t, c, "a release", script.Fences, script.Marker)
+	if ttl := c.PTTL(t.Context(), script.Fences).Val(); ttl != -1 {
+		t.Errorf("the table has %v to live", ttl)
+	}
+	if got := counter(t, c, "a"); got != fmt.Sprint(n+1_000) {
+		t.Errorf("the counter says %s after the number %d", got, n+1_000)
+	}
+}
+
+// TestNoCounterIsNoGrant: whoever was granted the lock has a counter. Where it is gone, it may
+// have been anything: nothing is stored there, and nothing that was granted counts.
+func TestNoCounterIsNoGrant(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	n := number(t, c, "a", "token", nodeTime(t, c))
+	c.Del(t.Context(), script.Fences)
+	if reply, err := run(t, c, script.Raise, "a", "token", n+1_000); reply != int64(0) || err != nil {
+		t.Errorf("raise is answered %v, %v", reply, err)
+	}
+	wantKeys(t, c, "a raise without a counter", "a", script.Marker)
+	reply, err := run(t, c, acquire, "a", "token", 60_000, n, 0)
+	if list, ok := reply.([]any); !ok || len(list) != 2 || list[0] != "" || err != nil {
+		t.Errorf("a copy is answered %v, %v", reply, err)
+	}
+	wantKeys(t, c, "a copy without a counter", "a", script.Marker)
+}
+
+// join has a server joined by a client that says this of itself.
+func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db string) (mark, before script.Mark, found string) {
+	t.Helper()
+	keys := []string{script.Marker, script.OldMarker}
+	reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, keys, runID, longest, clock, db).Slice()
+	if err != nil || len(reply) != 3 {
+		t.Errorf("join is answered %v, %v", reply, err)
+		return mark, before, ""
+	}
+	mark, ok := script.ParseMark(reply[0].(string))
+	if found = reply[1].(string); !ok || mark.String() != reply[0] {
+		t.Errorf("the marker %q is read as %+v", reply[0], mark)
+	}
+	before, _ = script.ParseMark(found)
+	return mark, before, found
+}
+
+// TestJoin: the marker is this server's, and as old as the first who joined it.
+func TestJoin(t *testing.T) {
+	redistest.NoLeaks(t)
+	server := redistest.Servers(t, 1)
+	c, other := redistest.Clients(t, server)[0], redistest.Clients(t, server)[0]
+	for _, runID := range []string{"0123456789abcdef0123456789abcdef01234567", ""} { // "": it does not say
+		c.FlushAll(t.Context())
+		born := nodeTime(t, c) / 1000
+		mark, _, found := join(t, c, runID, 2000, 777, "0")
+		want := script.Mark{RunID: runID, Born: mark.Born, Writer: 777, Longest: 2 * time.Second, DB: "0"}
+		if mark != want || found != "" || mark.Born < born || mark.Born > nodeTime(t, c)/1000 {
+			t.Errorf("joined at %d, and the marker is %v after %q", born, mark, found)
+		}
+		time.Sleep(2 * time.Millisecond) // so that a marker which is made anew is another
+		if again, before, _ := join(t, other, runID, 2000, 9999, "0"); again != mark || before != mark {
+			t.Errorf("the marker was %v; to the next one it is %v, and was %v", mark, again, before)
+		}
+	}
+
+	// What is there, and what one says who joins; and whether the marker is of now then.
+	now := nodeTime(t, c) / 1000
+	const hour = 3_600_000
+	text := func(born, writer, longest int64, db string) string {
+		return fmt.Sprintf("me:%d:%d:%d:%s", born, writer, longest, db)
+	}
+	for _, tt := range []struct {
+		name, there, older string
+		longest, clock     int64
+		db                 string
+		born, writer       int64 // born 0: now
+		max                time.Duration
+	}{
+		{"another server's", "you:1:1:5000:", "", 2000, now, "", 0, now, 5 * time.Second}, // it may be its data, and who announced that is there still
+		{"one whose name begins the same", "mee:1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"one whose name is shorter", "m:1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"nobody's", ":1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"what is no marker", "no marker at all", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"one of an earlier version, in the wrong place", "me:1", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"one of long ago", text(1, 1, 0, ""), "", 2000, now, "", 1, 1, 2 * time.Second},
+		{"somebody with longer locks", text(1, 1, 60_000, ""), "", 2000, now, "", 1, 1, time.Minute},
+		{"somebody with shorter locks", text(1, 1, 2000, ""), "", 60_000, now, "", 1, 1, time.Minute},
+		{"one of the future", text(now+hour, now, 5000, ""), "", 2000, now, "", 0, now, 5 * time.Second},
+		{"one of a moment later", text(now+800, now, 0, ""), "", 0, now, "", now + 800, now, 0},
+		{"a writer of the future", text(1, now+hour, 0, ""), "", 0, now, "", 1, now, 0},
+		{"a client of the past", text(1, now, 0, ""), "", 0, -hour, "", 1, -hour, 0},
+		{"a client of the future", text(1, now, 0, ""), "", 0, now + hour, "", 1, now, 0},
+		{"another database's", text(1, 1, 60_000, "1"), "", 2000, now, "0", 0, now, time.Minute},
+		{"a client that does not know its database", text(1, 1, 0, "1"), "", 0, now, "", 1, 1, 0},
+		{"a writer that did not", text(1, 1, 0, ""), "", 0, now, "1", 1, 1, 0},
+		{"one of an earlier version", "", fmt.Sprint("me:", now-hour), 2000, now + 5, "0", now - hour, 0, 2 * time.Second},
+		{"one of an earlier version, of the future", "", fmt.Sprint("me:", now+hour), 0, now, "", 0, now, 0},
+		{"another server's, of an earlier version", "", "you:1", 0, now, "", 0, now, 0},
+		{"a newer one beside it", text(now-5, 1, 0, ""), "me:1", 0, now, "", now - 5, 1, 0},
+		{"another server's beside it", "you:1:1:0:", "me:1", 0, now, "", 0, now, 0},
+	} {
+		c.FlushAll(t.Context())
+		for key, value := range map[string]string{script.Marker: tt.there, script.OldMarker: tt.older} {
+			if value != "" {
+				c.Set(t.Context(), key, value, 0)
+			}
+		}
+		mark, before, found := join(t, c, "me", tt.longest, tt.clock, tt.db)
+		adopted := tt.there == "" && tt.born != 0
+		if adopted { // by the client's clock it is as old as by the node's
+			if age := nodeTime(t, c)/1000 - mark.Born; mark.Writer > tt.clock-hour || mark.Writer < tt.clock-age {
+				t.Errorf("%s: written at %d", tt.name, mark.Writer)
+			}
+			tt.writer = mark.Writer
+		}
+		if tt.born == 0 {
+			if tt.born = mark.Born; mark.Born < now || mark.Born > nodeTime(t, c)/1000 {
+				t.Errorf("%s: the marker is %v", tt.name, mark)
+			}
+		}
+		want := script.Mark{RunID: "me", Born: tt.born, Writer: tt.writer, Longest: tt.max, DB: mark.DB}
+		if ttl := c.TTL(t.Context(), script.Marker).Val(); ttl != -1 || c.Get(t.Context(), script.Marker).Val() != mark.String() {
+			t.Errorf("%s: the server has %q for %v, and says %v", tt.name, c.Get(t.Context(), script.Marker).Val(), ttl, mark)
+		}
+		if mark != want || !adopted && found != tt.there || adopted && before != mark {
+			t.Errorf("%s: the marker is %v after %q, want %v", tt.name, mark, found, want)
+		}
+		if got := c.Get(t.Context(), script.OldMarker).Val(); got != tt.older {
+			t.Errorf("%s: what earlier versions look at is %q, and was %q", tt.name, got, tt.older)
+		}
+	}
+
+	// Where it is not asked for, none is made.
+	c.FlushAll(t.Context())
+	if reply, err := c.Eval(t.Context(), script.Join, nil, "me").Slice(); err != nil || len(reply) != 3 || reply[0] != "" || reply[1] != "" {
+		t.Errorf("without a key: %v, %v", reply, err)
+	}
+	wantKeys(t, c, "a join without a key")
+
+	// Any number who join at once agree.
+	for range 50 {
+		c.FlushAll(t.Context())
+		var all sync.WaitGroup
+		var marks [8]script.Mark
+		for i, c := range []*redis.Client{c, other, c, other, c, other, c, other} {
+			all.Go(func() { marks[i], _, _ = join(t, c, "me", int64(1000*i), 1, "") })
+		}
+		all.Wait()
+		if slices.ContainsFunc(marks[:], func(mark script.Mark) bool { return !mark.Same(marks[0]) }) {
+			t.Fatalf("joined at once, and told %v", marks)
+		}
+		if mark, _, _ := join(t, c, "me", 0, 1, ""); mark.Longest != 7*time.Second {
+			t.Fatalf("of the TTLs that were announced at once, %v is left", mark.Longest)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package integration_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestDifferentTTLsOnServers: two programs with default options, but for the TTL, as
+// `redlock run --ttl` has them; two of three nodes come back empty. Whoever has shorter locks
+// does not count them before the longer lock is over.
+func TestDifferentTTLsOnServers(t *testing.T) {
+	redistest.NoLeaks(t)
+	servers := redistest.Servers(t, 3)
+	const long, short = 6 * time.Second, 500 * time.Millisecond
+	opts := func(ttl time.Duration) *redlock.Options {
+		return &redlock.Options{TTL: ttl, NodeTimeout: 200 * time.Millisecond}
+	}
+	idle := open(t, redistest.Clients(t, servers), opts(short))
+	l := acquired(t, open(t, redistest.Clients(t, servers), opts(long)), "a")
+	for _, s := range servers[:2] {
+		if err := s.Forget(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newcomer := open(t, redistest.Clients(t, servers), opts(short))
+	contest(t, l, servers[0].Addr, idle, newcomer)
+}
+
+// TestSwappedDatabases: SWAPDB puts one database in the place of another, both in use, and
+// both have a marker of this very process. Neither has a vote for a quarantine, for those who
+// were there and for those who come later.
+func TestSwappedDatabases(t *testing.T) {
+	redistest.NoLeaks(t)
+	servers := redistest.NewServers(t, 1)
+	opts := brief(500 * time.Millisecond)
+	in := func(db int) *redlock.Locker {
+		c := redis.NewClient(&redis.Options{Addr: servers[0].Addr, DB: db})
+		t.Cleanup(func() { _ = c.Close() })
+		return open(t, []*redis.Client{c}, opts)
+	}
+	zero, one := in(0), in(1)
+	allVote(t, zero)
+	allVote(t, one)
+	l := acquired(t, zero, "a")
+	ask(t, servers[0], "SWAPDB", 0, 1)
+	for who, lk := range map[string]*redlock.Locker{"who was there": zero, "who comes": in(0), "who was in the other": one, "who comes to the other": in(1)} {
+		_, err := lk.TryAcquire(t.Context(), "a")
+		if n := nodeOf(err, servers[0].Addr); n == nil || n.Outcome != redlock.Quarantined && n.Outcome != redlock.Held {
+			t.Errorf("%s is answered %v", who, err)
+		}
+	}
+	contest(t, l, servers[0].Addr, zero, in(0))
+}
+
+// TestUpgrade: nodes that have been there for long by the marker of earlier versions vote at
+// once, and that marker stays as it is.
+func TestUpgrade(t *testing.T) {
+	redistest.NoLeaks(t)
+	servers := redistest.NewServers(t, 3)
+	var before []any
+	for _, s := range servers {
+		about := fmt.Sprint(ask(t, s, "INFO", "server"))
+		_, id, _ := strings.Cut(about, "run_id:")
+		id, _, _ = strings.Cut(id, "\r\n")
+		ask(t, s, "SET", script.OldMarker, fmt.Sprintf("%s:%d", id, time.Now().Add(-time.Minute).UnixMilli()))
+		before = append(before, ask(t, s, "GET", script.OldMarker))
+	}
+	for range 2 { // the second one by the new marker
+		released(t, acquired(t, open(t, redistest.Clients(t, servers), nil), "a"))
+	}
+	for i, s := range servers {
+		if got := ask(t, s, "GET", script.OldMarker); got != before[i] {
+			t.Errorf("the old marker was %v, and is %v", before[i], got)
+		}
+	}
+	ask(t, servers[0], "DEL", script.OldMarker)
+	released(t, acquired(t, open(t, redistest.Clients(t, servers), nil), "a"))
+	on(t, []*redisproc.Server{servers[0], servers[1]}, "FLUSHALL")
+	if _, err := open(t, redistest.Clients(t, servers), nil).TryAcquire(t.Context(), "a"); !errors.Is(err, redlock.ErrNoQuorum) {
+		t.Errorf("two nodes were emptied: %v", err)
+	}
+}

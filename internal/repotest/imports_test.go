@@ -1,0 +1,115 @@
+package repotest_test
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/quorumlock/redlock"
+
+// forbidden are packages that must not be in the program of everybody who imports
+// the library, nor be brought along by what it imports.
+var forbidden = []struct{ path, why string }{
+	{"testing", "adds its flags to every program"},
+	{"flag", "a library has no command line"},
+	{"net/http", "a lock needs no web server, and its DefaultServeMux is the program's"},
+	{"expvar", "publishes what nobody has asked for, by way of net/http"},
+	{"os/exec", "a lock starts no process"},
+	{"os/signal", "signals are the program's"},
+	{"plugin", "turns off the linker's removal of dead code"},
+	{"github.com/alicebob/miniredis", "is for tests, and for the command's own nodes"},
+	{"github.com/yuin/gopher-lua", "comes with miniredis"},
+	{module + "/internal/embedded", "runs miniredis"},
+	{module + "/internal/redistest", "imports testing"},
+	{module + "/internal/redisproc", "starts processes"},
+	{module + "/internal/faultproxy", "is for tests"},
+	{module + "/internal/pipes", "is for tests"},
+	{module + "/internal/model", "is for tests"},
+	{module + "/internal/integration", "is for tests"},
+	{module + "/chaos", "is for tests"},
+}
+
+// forbiddenHere are packages that others may import, but not the root package.
+var forbiddenHere = []struct{ path, why string }{
+	{"log", "what to tell goes to Hooks; LogHooks takes a slog.Logger of the caller's"},
+	{"os", "files and the environment are the program's"},
+	{"math/rand", "its generator is shared with the program; there is math/rand/v2"},
+	{"reflect", "nothing here is so general"},
+	{"unsafe", "nothing here is so fast"},
+}
+
+// TestImports: go.mod and what comes in with a package are a part of its
+// interface. Those who would add to it change a table, and say why.
+func TestImports(t *testing.T) {
+	all := goList(t, "-deps", ".")
+	for _, f := range forbidden {
+		for _, path := range all {
+			if path == f.path || strings.HasPrefix(path, f.path+"/") {
+				t.Errorf("%s comes in with the root package: %s", path, f.why)
+			}
+		}
+	}
+	imports := goList(t, "-f", `{{join .Imports "\n"}}`, ".")
+	for _, f := range forbiddenHere {
+		if slices.Contains(imports, f.path) {
+			t.Errorf("the root package imports %s: %s", f.path, f.why)
+		}
+	}
+	// The command has testing in it, with chaos: there is no virtual time without a
+	// testing.T for testing/synctest. The flags that it adds are in nobody's way
+	// where package flag is not used.
+	if slices.Contains(goList(t, "-deps", "./cmd/redlock"), "net/http") {
+		t.Error("net/http comes in with the command")
+	}
+}
+
+// TestRequirements: these, and no more.
+func TestRequirements(t *testing.T) {
+	var mod struct {
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+		Replace, Exclude []any
+	}
+	out := goCommand(t, "mod", "edit", "-json")
+	if err := json.Unmarshal([]byte(out), &mod); err != nil {
+		t.Fatal(err)
+	}
+	var direct []string
+	for _, r := range mod.Require {
+		if !r.Indirect {
+			direct = append(direct, r.Path)
+		}
+	}
+	slices.Sort(direct)
+	if want := []string{
+		"github.com/alicebob/miniredis/v2",   // embedded nodes, in tests and in the command
+		"github.com/google/uuid",             // tokens
+		"github.com/hashicorp/go-multierror", // what each node said
+		"github.com/redis/go-redis/v9",
+	}; !slices.Equal(direct, want) {
+		t.Errorf("go.mod requires %q, want %q", direct, want)
+	}
+	if len(mod.Replace)+len(mod.Exclude) > 0 {
+		t.Errorf("go.mod has replace %v and exclude %v, which mean nothing to those who import this", mod.Replace, mod.Exclude)
+	}
+}
+
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	return strings.Fields(goCommand(t, append([]string{"list"}, args...)...))
+}
+
+func goCommand(t *testing.T, args ...string) string {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), "go", args...)
+	out, err := run.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", run.Args, err)
+	}
+	return string(out)
+}

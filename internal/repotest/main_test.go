@@ -1,0 +1,16 @@
+package repotest_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+)
+
+// The tests run in the root of the repository.
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		panic(err)
+	}
+	os.Exit(redistest.NoLeaksMain(m))
+}
