@@ -80,7 +80,7 @@ func (c *Campaign) Run(ctx context.Context) []Finding {
 				h, verdict, err := c.one(s, j.seed)
 				mu.Lock()
 				f := &findings[j.scenario]
-				if f.add(s, j.seed, h, verdict, err, time.Since(start)); f.Violations > 0 && c.Violated != nil && !s.expects(verdict) {
+				if f.add(s, j.seed, h, verdict, err, time.Since(start)); f.Violations > 0 && c.Violated != nil && !expects(s, verdict) {
 					c.Violated(h, verdict)
 				}
 				done++
@@ -121,7 +121,7 @@ func (c *Campaign) workers() int {
 
 // one carries out one schedule.
 func (c *Campaign) one(s *Scenario, seed uint64) (*History, Verdict, error) {
-	p := s.plan(c.Arena, seed, c.Options, c.Nodes)
+	p := c.Arena.plan(s, seed, c.Options, c.Nodes)
 	h, err := c.Arena.run(p)
 	if err != nil {
 		return nil, Verdict{}, err
@@ -168,7 +168,7 @@ func (f *Finding) add(s *Scenario, seed uint64, h *History, v Verdict, err error
 	f.Holds += v.Holds
 	f.Writes += v.Writes
 	show := f.Schedules == 1
-	if s.expects(v) {
+	if expects(s, v) {
 		if len(v.Violations) > 0 && !f.Failed {
 			f.Failed, f.FailedAfter, f.Seed = true, f.Schedules, seed
 			f.Shown, show = nil, true
@@ -187,7 +187,7 @@ func (f *Finding) add(s *Scenario, seed uint64, h *History, v Verdict, err error
 
 // expects reports whether a verdict has no violation but those that the scenario
 // is known for.
-func (s *Scenario) expects(v Verdict) bool {
+func expects(s *Scenario, v Verdict) bool {
 	for i := range v.Violations {
 		if !slices.Contains(s.Fails, v.Violations[i].Rule) {
 			return false
@@ -212,6 +212,6 @@ func (a *Arena) Replay(s *Scenario, seed uint64, opts *redlock.Options) (*Histor
 // Scenarios are those that can be had in an arena.
 func (a *Arena) Scenarios() []*Scenario {
 	return slices.DeleteFunc(slices.Clone(Scenarios), func(s *Scenario) bool {
-		return s.Only != nil && !slices.Contains(s.Only, a.Name) || len(s.Troubles) > 0 && len(a.able(s.Troubles)) == 0
+		return s.Only != nil && !slices.Contains(s.Only, a.Name) || len(s.Troubles) > 0 && len(a.limits().Able(s.Troubles)) == 0
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/quorumlock/redlock/chaos/internal/pipenode"
 	"github.com/quorumlock/redlock/internal/pipes"
 	"github.com/quorumlock/redlock/internal/seed"
 )
@@ -24,7 +25,7 @@ import (
 // there is not ends the test, as t.Fatal does.
 type Cluster struct {
 	t     testing.TB
-	nodes []*pipeNode
+	nodes []*pipenode.Node
 
 	mu   sync.Mutex // never held while waiting
 	ends map[*time.Timer]struct{}
@@ -32,7 +33,7 @@ type Cluster struct {
 	wait sync.WaitGroup // for ends under way
 }
 
-// NewCluster starts n nodes. Those who need virtual time call it inside of the
+// NewCluster starts n nodes. For virtual time, call it inside of the
 // bubble. The nodes, and the clients, end with the test.
 //
 // A worker that must stop when its lock is lost:
@@ -67,7 +68,7 @@ func NewCluster(t testing.TB, n int) *Cluster {
 	}
 	c := &Cluster{t: t, ends: make(map[*time.Timer]struct{})}
 	for i := range n {
-		c.nodes = append(c.nodes, &pipeNode{Node: pipes.NewNode(i), seed: seed.Seed(1).Of(i)})
+		c.nodes = append(c.nodes, &pipenode.Node{Node: pipes.NewNode(i), Seed: seed.Seed(1).Of(i)})
 	}
 	t.Cleanup(c.close)
 	return c
@@ -92,7 +93,7 @@ func (c *Cluster) close() {
 func (c *Cluster) Len() int { return len(c.nodes) }
 
 // node is where misuse ends the test.
-func (c *Cluster) node(i int) *pipeNode {
+func (c *Cluster) node(i int) *pipenode.Node {
 	c.t.Helper()
 	if i < 0 || i >= len(c.nodes) {
 		c.t.Fatalf("chaos: there is no node %d: the cluster has %d, counted from 0", i, len(c.nodes))
@@ -113,7 +114,7 @@ func (c *Cluster) Addr(i int) string {
 // They are stock, but for two settings. The dialer leads to the node; when it
 // cannot, it is the first use of the connection that fails, which spares the test
 // go-redis's log. And maintenance notifications are off: go-redis holds a mutex
-// while it asks a node for them, and who waits for a mutex stops a bubble's clock.
+// while it asks a node for them, and a goroutine that waits for a mutex stops a bubble's clock.
 func (c *Cluster) Clients() []*redis.Client {
 	clients := make([]*redis.Client, len(c.nodes))
 	for i, n := range c.nodes {
@@ -172,7 +173,7 @@ func (c *Cluster) Resume(i int) {
 	c.node(i).Path.Resume()
 }
 
-// Cut cuts node i off: nothing passes, and nobody is told.
+// Cut cuts node i off: nothing passes, and no end is told.
 func (c *Cluster) Cut(i int) {
 	c.t.Helper()
 	c.node(i).Path.Cut()
@@ -197,16 +198,16 @@ func (c *Cluster) Step(i int, d time.Duration) {
 	c.node(i).Engine.Step(d)
 }
 
-// Strike has a fault of a node's begin now, whatever its At says, and returns: it
+// Strike injects a fault at a node now, whatever its At says, and returns: it
 // ends by itself when its time is over. The keys are for [Foreign].
 func (c *Cluster) Strike(f Fault, keys ...string) {
 	c.t.Helper()
 	n := c.node(f.Node)
-	if !n.strike(f, true, keys) {
-		c.t.Fatalf("chaos: %q is no trouble of a node's", f.Trouble)
+	if !n.Inject(f, true, keys) {
+		c.t.Fatalf("chaos: %q is no fault of a node", f.Trouble)
 	}
 	if f.For <= 0 {
-		n.strike(f, false, keys)
+		n.Inject(f, false, keys)
 		return
 	}
 	c.mu.Lock()
@@ -221,7 +222,7 @@ func (c *Cluster) Strike(f Fault, keys ...string) {
 		c.mu.Lock()
 		delete(c.ends, end)
 		c.mu.Unlock()
-		n.strike(f, false, keys)
+		n.Inject(f, false, keys)
 	})
 	c.ends[end] = struct{}{}
 }

@@ -215,8 +215,8 @@ func TestClusterMisuse(t *testing.T) {
 		{func() { c.Keys(3) }, "chaos: there is no node 3"},
 		{func() { c.Addr(3) }, "chaos: there is no node 3"},
 		{func() { c.Strike(Fault{Trouble: Kill, Node: 3}) }, "chaos: there is no node 3"},
-		{func() { c.Strike(Fault{Trouble: Crash}) }, `chaos: "crash" is no trouble of a node's`},
-		{func() { c.Strike(Fault{}) }, `chaos: "" is no trouble of a node's`},
+		{func() { c.Strike(Fault{Trouble: Crash}) }, `chaos: "crash" is no fault of a node`},
+		{func() { c.Strike(Fault{}) }, `chaos: "" is no fault of a node`},
 	} {
 		fake.said = ""
 		func() {

@@ -22,7 +22,7 @@ func TestMiniredis(t *testing.T) {
 				seeds = 1
 			}
 			for seed := range seeds {
-				h, err := Miniredis.run(s.plan(Miniredis, uint64(seed), nil, 0))
+				h, err := Miniredis.run(Miniredis.plan(s, uint64(seed), nil, 0))
 				if err != nil {
 					t.Errorf("seed %d: %v", seed, err)
 					continue
@@ -55,7 +55,7 @@ func TestMiniredisShowsWhatIsWrong(t *testing.T) {
 				t.Skip("is mended")
 			}
 			for seed := range 40 {
-				h, err := Miniredis.run(Scenarios[i].plan(Miniredis, uint64(seed), nil, 0))
+				h, err := Miniredis.run(Miniredis.plan(Scenarios[i], uint64(seed), nil, 0))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -72,7 +72,7 @@ func TestMiniredisShowsWhatIsWrong(t *testing.T) {
 func TestMiniredisFaultsAreTheSeeds(t *testing.T) {
 	faults := func(seed uint64) string {
 		i := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == "everything" })
-		h, err := Miniredis.run(Scenarios[i].plan(Miniredis, seed, nil, 0))
+		h, err := Miniredis.run(Miniredis.plan(Scenarios[i], seed, nil, 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,7 +102,7 @@ func BenchmarkMiniredis(b *testing.B) {
 	i := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == "everything" })
 	begin := time.Now()
 	for n := range b.N {
-		h, err := Miniredis.run(Scenarios[i].plan(Miniredis, uint64(n), nil, 0))
+		h, err := Miniredis.run(Miniredis.plan(Scenarios[i], uint64(n), nil, 0))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -114,7 +114,7 @@ func TestRegressions(t *testing.T) {
 			}
 			found = true
 			_, verdict, err := Model.Replay(s, seed, nil)
-			if err != nil || !s.expects(verdict) {
+			if err != nil || !expects(s, verdict) {
 				t.Errorf("%s, seed %d: %v %v", s.Name, seed, err, verdict.Violations)
 			}
 		}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/redlock/chaos/internal/judge"
 )
 
 // A mutant is the library with one thing broken, and the scenario that notices. A
@@ -478,8 +480,8 @@ func TestScenarioTable(t *testing.T) {
 	document(t, "scenarios", "| Scenario | What happens |\n|---|---|\n"+kept.String())
 	document(t, "weaknesses", "| Scenario | What happens | Rules that it breaks | Why |\n|---|---|---|---|\n"+broken.String())
 	var says strings.Builder
-	for _, r := range rules {
-		fmt.Fprintf(&says, "| %s | %s |\n", r.name, r.says)
+	for _, r := range judge.Rules {
+		fmt.Fprintf(&says, "| %s | %s |\n", r.Name, r.Says)
 	}
 	document(t, "rules", "| Rule | It says |\n|---|---|\n"+says.String())
 }

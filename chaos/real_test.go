@@ -9,15 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/chaos/internal/realarena"
+	"github.com/quorumlock/redlock/chaos/internal/realtest"
 	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/need"
 )
-
-// needReal skips a test that the environment does not ask for, or that has no redis-server.
-func needReal(t *testing.T) {
-	t.Helper()
-	need.Servers(t, Real.Ready)
-}
 
 // runReally carries a plan out and wants no violations but those that the scenario
 // is known for.
@@ -27,11 +22,11 @@ func runReally(t *testing.T, p *Plan) *History {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v := Judge(h); !p.scenario.expects(v) {
+	if v := Judge(h); !expects(p.Scenario, v) {
 		for _, violation := range v.Violations {
 			t.Errorf("seed %d: %v", p.Run.Seed, violation)
 		}
-		for _, text := range h.around(v.Violations[0].At) {
+		for _, text := range around(h, v.Violations[0].At) {
 			t.Log(text)
 		}
 		keep(t, h)
@@ -55,7 +50,7 @@ func keep(t *testing.T, h *History) {
 
 // TestRealScenarios: one seed of each, a short one.
 func TestRealScenarios(t *testing.T) {
-	needReal(t)
+	realtest.NeedServer(t)
 	for _, s := range Real.Scenarios() {
 		if testing.Short() && s.Name != "calm" && s.Name != "everything" {
 			continue
@@ -63,7 +58,7 @@ func TestRealScenarios(t *testing.T) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			p := search(t, s, func(p *Plan) bool {
-				short := p.TTL <= 500*time.Millisecond || len(Real.ttls(s.TTL)) == 1
+				short := p.TTL <= 500*time.Millisecond || len(Real.limits().TTLs(s.TTL)) == 1
 				return short && p.Run.Clients <= 20
 			})
 			h := runReally(t, p)
@@ -83,7 +78,7 @@ func TestRealScenarios(t *testing.T) {
 func search(t *testing.T, s *Scenario, good func(*Plan) bool) *Plan {
 	t.Helper()
 	for seed := range uint64(1000) {
-		if p := s.plan(Real, seed, nil, 0); good(p) {
+		if p := Real.plan(s, seed, nil, 0); good(p) {
 			return p
 		}
 	}
@@ -91,11 +86,11 @@ func search(t *testing.T, s *Scenario, good func(*Plan) bool) *Plan {
 	return nil
 }
 
-// clientsScenario has troubles of clients only.
-func clientsScenario(t *testing.T, trouble Trouble) *Scenario {
+// clientsScenario has faults of clients only.
+func clientsScenario(t *testing.T, kind Trouble) *Scenario {
 	return &Scenario{
-		Name: t.Name(), Nodes: []int{3}, Clients: [2]int{2, 2}, TTL: []time.Duration{Real.Least}, RTT: rtts, Span: 5, Workers: 1,
-		Troubles: []Trouble{trouble}, Rate: 1, Unended: true, Quorum: func(int) int { return 2 },
+		Name: t.Name(), Nodes: []int{3}, Clients: [2]int{2, 2}, TTL: []time.Duration{Real.Least}, RTT: Scenarios[0].RTT, Span: 5, Workers: 1,
+		Troubles: []Trouble{kind}, Rate: 1, Unended: true, Quorum: func(int) int { return 2 },
 	}
 }
 
@@ -112,7 +107,7 @@ func count(h *History, kind Kind) (n int) {
 // history says so. The scenario is one that nobody else knows: it has to be told to
 // the clients as it is.
 func TestRealPause(t *testing.T) {
-	needReal(t)
+	realtest.NeedServer(t)
 	t.Parallel()
 	p := search(t, clientsScenario(t, Pause), func(p *Plan) bool { return longest(p, Pause).For > 200*time.Millisecond })
 	h := runReally(t, p)
@@ -134,9 +129,9 @@ func TestRealPause(t *testing.T) {
 	}
 }
 
-func longest(p *Plan, trouble Trouble) (longest Fault) {
+func longest(p *Plan, kind Trouble) (longest Fault) {
 	for _, f := range p.Faults {
-		if f.Trouble == trouble && f.For > longest.For {
+		if f.Trouble == kind && f.For > longest.For {
 			longest = f
 		}
 	}
@@ -146,7 +141,7 @@ func longest(p *Plan, trouble Trouble) (longest Fault) {
 // TestRealCrash: a client that was killed says nothing more, and another takes its
 // place and gets locks.
 func TestRealCrash(t *testing.T) {
-	needReal(t)
+	realtest.NeedServer(t)
 	t.Parallel()
 	p := search(t, clientsScenario(t, Crash), func(p *Plan) bool {
 		f := longest(p, Crash)
@@ -178,14 +173,14 @@ func TestRealCrash(t *testing.T) {
 // TestRealLeavesNothing counts what a run could leave: processes, goroutines,
 // directories.
 func TestRealLeavesNothing(t *testing.T) {
-	needReal(t)
+	realtest.NeedServer(t)
 	redistest.NoLeaks(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
-	before := children()
+	before := realtest.Children()
 	s := Real.Scenarios()[0]
 	runReally(t, search(t, s, func(p *Plan) bool { return p.TTL == Real.Least }))
-	if left := children(); !slices.Equal(left, before) {
+	if left := realtest.Children(); !slices.Equal(left, before) {
 		t.Errorf("running: %v; before it was %v", left, before)
 	}
 	if left, _ := filepath.Glob(filepath.Join(tmp, "*")); len(left) > 0 {
@@ -210,7 +205,7 @@ func TestRealIsNotReady(t *testing.T) {
 // TestRealRefusesToBeAClient: a program that forgot ClientMain would start itself
 // again and again.
 func TestRealRefusesToBeAClient(t *testing.T) {
-	t.Setenv(clientVariable, "{}")
+	t.Setenv(realarena.ClientVariable, "{}")
 	_, err := Real.run(search(t, Scenarios[0], func(*Plan) bool { return true }))
 	if err == nil || !strings.Contains(err.Error(), "ClientMain") {
 		t.Errorf("a client runs plans: %v", err)

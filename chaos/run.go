@@ -1,3 +1,13 @@
+// Package chaos puts Lockers to work while nodes die, hang, forget, refuse and are cut off,
+// and clients are stopped, die or have wrong clocks; it writes down what every client did,
+// and a judge says which promise was not kept.
+//
+// [Run] runs the scenarios with a program's own Options, as subtests. [NewCluster] gives a
+// test Redis nodes in its own process that it can kill, hang, wipe, cut off or set to another
+// time. [Campaign] is what the command redlock chaos runs. Package [history] describes what
+// is written down.
+//
+// [history]: https://pkg.go.dev/github.com/quorumlock/redlock/chaos/history
 package chaos
 
 import (
@@ -8,10 +18,9 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/chaos/internal/realarena"
+	"github.com/quorumlock/redlock/chaos/internal/report"
 )
-
-// Arenas are all there are, the fastest first.
-var Arenas = []*Arena{Model, Miniredis, Real}
 
 // Config says what [Run] runs. What is left out is a good beginning.
 type Config struct {
@@ -33,7 +42,7 @@ type Config struct {
 	Report string // a file for a page with the histories; "": none
 }
 
-// Run has Lockers with somebody's options live through the scenarios, in each of
+// Run has Lockers with given options live through the scenarios, in each of
 // the arenas, and judges what they did: nodes crash, hang and forget, the network
 // is cut and slow, processes stop and die. Each scenario is a subtest, such as
 // model/crashing_nodes. It fails if a promise was not kept, and says which, how it
@@ -61,7 +70,7 @@ type Config struct {
 //	}
 func Run(t *testing.T, cfg Config) {
 	t.Helper()
-	if _, client := os.LookupEnv(clientVariable); client {
+	if _, client := os.LookupEnv(realarena.ClientVariable); client {
 		t.Fatal("chaos: this process is to be a client: TestMain must begin with chaos.ClientMain")
 	}
 	if err := cfg.check(); err != nil {
@@ -105,7 +114,7 @@ func (cfg *Config) subtests(t *testing.T, c *Campaign) (all []Finding) {
 			alone.Scenarios, alone.Schedules = []*Scenario{s}, share
 			f := alone.Findings(t.Context())[0]
 			all = append(all, f)
-			text := fmt.Sprintf("%s with %s\n%s", countOf(f.Schedules, "schedule"), countOf(f.Holds, "hold"), f.Tell())
+			text := fmt.Sprintf("%s with %s\n%s", report.FormatCount(f.Schedules, "schedule"), report.FormatCount(f.Holds, "hold"), f.Tell())
 			if f.OK() {
 				t.Log(text)
 				return
@@ -145,8 +154,8 @@ func (c *Campaign) shares() []int {
 	return n
 }
 
-// MostNodes is how many nodes there may be: in the model everyone who acts has his
-// own turns, and there are turns for so many.
+// MostNodes is how many nodes there may be: in the model each actor has turns of its
+// own, and there are turns for so many.
 const MostNodes = 8
 
 // check checks a Config as a set.

@@ -37,7 +37,7 @@ func hopeless() *chaos.Scenario {
 	}
 }
 
-// What is kept is a test that passes, in the caller's arenas and with his options.
+// What is kept is a test that passes, in the caller's arenas and with the caller's options.
 func TestTest(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "report.html")
 	chaos.Run(t, chaos.Config{

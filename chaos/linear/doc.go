@@ -1,6 +1,6 @@
 // Package linear asks a second opinion of the chaos harness's judge: that of
 // https://github.com/anishathalye/porcupine, which knows nothing of locks. It is
-// told what a lock and a counter do when nobody else is there, and finds out
+// told what a lock and a counter do when no other client is there, and finds out
 // whether a history can be put in an order in which they did just that.
 //
 //   - A name is a lock that one can have at a time. To acquire it is an operation
@@ -11,7 +11,7 @@
 //     the read to the write: there is such an order if and only if the judge finds
 //     no violation of the rule lost updates.
 //
-// This is a module of its own so that those who import redlock need not download
+// This is a module of its own so that importers of redlock need not download
 // a checker of histories, nor see it among their dependencies: it is for tests
 // of tests. There is nothing in it but those; run go test here.
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/redlock/chaos"
 )
 
-// A change is what happens to a lock: somebody gets it, or his validity ends.
+// A change is what happens to a lock: a client gets it, or its validity ends.
 type change struct {
 	name string
 	hold id

@@ -1,0 +1,90 @@
+package history
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A FaultKind is a kind of fault.
+type FaultKind string
+
+// What can happen to a node.
+const (
+	Kill         FaultKind = "kill"          // as by SIGKILL; restarted with its data when it is over
+	KillEmpty    FaultKind = "kill empty"    // the same, but restarted without its data
+	Hang         FaultKind = "hang"          // as by SIGSTOP: takes requests, and carries them out when it is over
+	Slow         FaultKind = "slow"          // every round trip takes By more
+	Jitter       FaultKind = "jitter"        // every message takes up to By more, each another time
+	Cut          FaultKind = "cut"           // nothing passes; what was sent arrives when it is over
+	CutRequests  FaultKind = "cut requests"  // the same, but replies pass
+	CutReplies   FaultKind = "cut replies"   // the same, but requests pass
+	Part         FaultKind = "part"          // nothing passes, and connections are reset when it is over
+	Reset        FaultKind = "reset"         // all connections break, at once
+	LoseReplies  FaultKind = "lose replies"  // the next Times replies are lost, with their connections; the requests were carried out
+	TearReplies  FaultKind = "tear replies"  // the same, but the first half of a pipeline's replies arrives
+	Repeat       FaultKind = "repeat"        // the next Times requests are carried out twice, the second time at once
+	RepeatLate   FaultKind = "repeat late"   // the same, but the second time up to By later
+	Flush        FaultKind = "flush"         // FLUSHALL
+	Evict        FaultKind = "evict"         // drops Times keys, as with maxmemory and a policy that evicts
+	Full         FaultKind = "full"          // over its maxmemory: refuses to write
+	ReadOnly     FaultKind = "read-only"     // a replica, or one that cannot save
+	Loading      FaultKind = "loading"       // reads its data from disk
+	Locked       FaultKind = "locked"        // asks for a password
+	Crowded      FaultKind = "crowded"       // has too many clients
+	FlushScripts FaultKind = "flush scripts" // SCRIPT FLUSH
+	Busy         FaultKind = "busy"          // runs another client's long script
+	Foreign      FaultKind = "foreign"       // keys of another type are where locks should be
+	Step         FaultKind = "step"          // its clock is set By forward, or back
+	Mute         FaultKind = "mute"          // what it publishes reaches no subscription
+	Deafen       FaultKind = "deafen"        // all subscriptions break, at once
+	Churn        FaultKind = "churn"         // SCRIPT FLUSH, every By
+	Clock        FaultKind = "clock"         // its clock is By ahead, or behind, and is set right when it is over
+	Forge        FaultKind = "forge"         // Times times, every By, a client that may publish there sends the messages that the node would, as far as they can be guessed
+	Still        FaultKind = "still"         // the computer runs none of the servers, and clients go on
+	Replay       FaultKind = "replay"        // the same, but with what the node has said before
+	Boot         FaultKind = "boot"          // comes up without its data, and with a clock that is By wrong until it is over
+)
+
+// What can happen to a client.
+const (
+	Pause   FaultKind = "pause"   // its process is stopped, and goes on when it is over
+	Suspend FaultKind = "suspend" // its machine is: timers stand still, too
+	Crash   FaultKind = "crash"   // its process dies; a new one takes its place when it is over
+	Skew    FaultKind = "skew"    // its clock is set By forward
+)
+
+// OnClient reports whether a fault of this kind is a client's; all others are nodes'.
+func (t FaultKind) OnClient() bool { return t == Pause || t == Suspend || t == Crash || t == Skew }
+
+// A Fault is one thing that goes wrong, at one place, for some time. It is a
+// value: written to a history, printed, compared, and put together with others
+// in a slice.
+type Fault struct {
+	At      time.Duration `json:"at"`      // since the start of the run
+	Trouble FaultKind     `json:"trouble"` // what
+	Node    int           `json:"node"`    // where, from 0; for a fault of a client: Client
+	Client  int           `json:"client,omitempty"`
+	For     time.Duration `json:"for,omitempty"` // until it is over; 0: it is over at once, or by itself
+	By      time.Duration `json:"by,omitempty"`
+	Times   int           `json:"times,omitempty"`
+}
+
+func (f Fault) String() string {
+	var s strings.Builder
+	if f.Trouble.OnClient() {
+		fmt.Fprintf(&s, "%v client %d: %s", f.At, f.Client, f.Trouble)
+	} else {
+		fmt.Fprintf(&s, "%v node %d: %s", f.At, f.Node, f.Trouble)
+	}
+	if f.By != 0 {
+		fmt.Fprintf(&s, " by %v", f.By)
+	}
+	if f.Times != 0 {
+		fmt.Fprintf(&s, " %d times", f.Times)
+	}
+	if f.For != 0 {
+		fmt.Fprintf(&s, " for %v", f.For)
+	}
+	return s.String()
+}

@@ -1,0 +1,188 @@
+// Package history is the record of one run of the chaos harness: its events, the faults
+// among them, and how both are written and read. [Decode] reads what redlock chaos keeps.
+package history
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+)
+
+// A History is what happened in one run: what every client did and believed, what
+// was done to nodes and clients, and what was left at the end, in the order in
+// which it happened. The judge sees nothing else.
+type History struct {
+	Run    Head
+	Events []Event
+}
+
+// A Head is the first line of a history: where it comes from, and what the judge has to
+// know of it.
+type Head struct {
+	Scenario string `json:"scenario"`
+	Arena    string `json:"arena"`
+	Seed     uint64 `json:"seed"`
+	Nodes    int    `json:"nodes"`
+	Quorum   int    `json:"quorum"`
+	Clients  int    `json:"clients"`
+
+	// Separator is what names are paths with; none: names are names.
+	Separator string `json:"separator,omitempty"`
+
+	// Lag is how much later than it should a client that is not held up may notice
+	// something: the scheduler's share. Virtual time has hardly any.
+	Lag time.Duration `json:"lag"`
+
+	// Look is how much later than Lag a client may notice something whose machine was
+	// suspended in the meantime: its timers go on with what was left of their time.
+	Look time.Duration `json:"look,omitempty"`
+
+	// Overlap is how close together two locks may be got that have no order, because
+	// both were being acquired at once, and nodes may drop the one for the other.
+	Overlap time.Duration `json:"overlap,omitempty"`
+
+	// Bound is how long a client may wait for a lock once all is well again.
+	Bound time.Duration `json:"bound"`
+
+	// Settle is how long a client must have waited to come before all that ask then, and
+	// Idle how long a lock may be free while a client waits. Nodes that are slower by
+	// Slight, or stop for so long, are well all the same; what was worse may be felt for
+	// Grace. TTL is how long a node keeps a lock that is not released. Without Settle
+	// there is no order, and without Idle no bound.
+	Settle time.Duration `json:"settle,omitempty"`
+	Idle   time.Duration `json:"idle,omitempty"`
+	Slight time.Duration `json:"slight,omitempty"`
+	Grace  time.Duration `json:"grace,omitempty"`
+	TTL    time.Duration `json:"ttl,omitempty"`
+
+	// MostKeys and MostBytes are how much there may be on a node when all is over, and
+	// MostRequests is how many a Locker may keep for a node, at any time. 0: no bound.
+	MostKeys     int `json:"most_keys,omitempty"`
+	MostBytes    int `json:"most_bytes,omitempty"`
+	MostRequests int `json:"most_requests,omitempty"`
+
+	// Found says that no node loses what it has been told, and that clients look for what
+	// they get on all nodes.
+	Found bool `json:"found,omitempty"`
+
+	// Exact says that time is virtual: a client writes down what it is told at the
+	// instant at which it is told, and no scheduler is to blame for anything.
+	Exact bool `json:"exact,omitempty"`
+
+	// Always says that a quorum of nodes is well all the time, so that Bound holds
+	// from the beginning.
+	Always bool `json:"always,omitempty"`
+}
+
+// A Kind is what an Event is about.
+type Kind string
+
+const (
+	// What clients do. Op pairs an end with its beginning; a hold is known by the
+	// Op of the acquisition that it began with.
+	Ask      Kind = "ask"      // begins to acquire Name, by Verb, for up to Limit; Also, Shared, Slots: a lock of another kind
+	Got      Kind = "got"      // has it: Token, Fence, valid to Until
+	Denied   Kind = "denied"   // has it not: Error
+	Extend   Kind = "extend"   // begins to extend
+	Extended Kind = "extended" // valid to Until now
+	Failed   Kind = "failed"   // has not extended it: Error
+	Renewed  Kind = "renewed"  // finds that it is valid to Until now
+	Release  Kind = "release"  // begins to release: from here on it believes in nothing; was valid to Until
+	Released Kind = "released" // Error: what the release said, if anything
+	Told     Kind = "told"     // the hold's context has ended: Error is the cause; was valid to Until
+	Read     Kind = "read"     // has read Value at the resource Name
+	Wrote    Kind = "wrote"    // what the resource took: Value in the place of Was
+	Refused  Kind = "refused"  // what the resource did not take: Value in the place of Was
+	Found    Kind = "found"    // has looked for its token: Value nodes have it, and Was could not say
+	Crashed  Kind = "crashed"  // the client is gone, with all that it held
+	Held     Kind = "held up"  // the client is stopped until Until; Why says "suspended" if its machine is, timers and all
+
+	// What happens to the nodes, and to the run.
+	Struck   Kind = "struck"   // Fault begins
+	Healed   Kind = "healed"   // Fault is over
+	Calm     Kind = "calm"     // all is well from here on
+	Left     Kind = "left"     // Error: something is left that should not be
+	Stalled  Kind = "stalled"  // the computer did not run the server of node Value until Until, nor a bystander
+	Measured Kind = "measured" // Error: what the kernel, or a server, says of why something took long
+	Weighed  Kind = "weighed"  // Weight: what is on a node, or, with a Client, in its lane
+)
+
+// An Event is one line of a history. Times count from the start of the run, by
+// a clock that no fault touches.
+type Event struct {
+	At     time.Duration `json:"at"`
+	Kind   Kind          `json:"kind"`
+	Client int           `json:"client,omitempty"` // from 1; 0: no client
+	Op     int           `json:"op,omitempty"`     // from 1, for each client
+	Name   string        `json:"name,omitempty"`
+	Also   string        `json:"also,omitempty"`   // other names of the lock, with a space between them
+	Shared bool          `json:"shared,omitempty"` // it is a reader's
+	Slots  int           `json:"slots,omitempty"`  // it is one of so many
+	Verb   string        `json:"verb,omitempty"`   // "try", "acquire", "do", "plain"; of an Extend: "hand on", it is detached and attached
+	Limit  time.Duration `json:"limit,omitempty"`
+	Token  string        `json:"token,omitempty"`
+	Fence  uint64        `json:"fence,omitempty"`
+	Until  time.Duration `json:"until,omitempty"`
+	Value  int           `json:"value,omitempty"`
+	Was    int           `json:"was,omitempty"`
+	Why    string        `json:"why,omitempty"` // a word for Error: "held", "no quorum", "lost", "max hold", "cancelled", "closed", "released"
+	Error  string        `json:"error,omitempty"`
+	Fault  *Fault        `json:"fault,omitempty"`
+	Weight *Weight       `json:"weight,omitempty"`
+}
+
+const (
+	// VerbHandOn is the Verb of an extension that is a Detach and an Attach.
+	VerbHandOn = "hand on"
+
+	// WhySuspended is Why a client is held up whose machine is suspended.
+	WhySuspended = "suspended"
+)
+
+// Write writes the history as JSON lines, the Head first.
+func (h *History) Write(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	if err := out.Encode(h.Run); err != nil {
+		return err
+	}
+	for i := range h.Events {
+		if err := out.Encode(&h.Events[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Decode reads what Write has written.
+func Decode(r io.Reader) (*History, error) {
+	in := json.NewDecoder(bufio.NewReader(r))
+	in.DisallowUnknownFields()
+	h := new(History)
+	if err := in.Decode(&h.Run); err != nil {
+		return nil, fmt.Errorf("chaos: history: line 1: %w", err)
+	}
+	for {
+		var e Event
+		switch err := in.Decode(&e); {
+		case err == io.EOF:
+			return h, nil
+		case err != nil:
+			return nil, fmt.Errorf("chaos: history: line %d: %w", len(h.Events)+2, err)
+		}
+		h.Events = append(h.Events, e)
+	}
+}
+
+// Digest is short for all that a history says: those of two runs can be compared
+// by eye.
+func (h *History) Digest() string {
+	sum := sha256.New()
+	if err := h.Write(sum); err != nil {
+		return err.Error() // something in it has no JSON
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil)[:8])
+}

@@ -1,0 +1,47 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+func TestRequestWords(t *testing.T) {
+	for _, tt := range []struct {
+		want          Request
+		words, labels string
+	}{
+		{Request{Name: "a"}, `"a"`, "a"},
+		{Request{Name: "a\n"}, `"a\n"`, "a\n"},
+		{Request{Name: "a", Also: "b c", Shared: true}, `"a" and "b" and "c" as a reader`, "a+b+c (r)"},
+		{Request{Name: "a", Slots: 3}, `one of 3 slots of "a"`, "a 1/3"},
+	} {
+		if got := tt.want.String(); got != tt.words {
+			t.Errorf("%#v is %s, want %s", tt.want, got, tt.words)
+		}
+		if got := tt.want.Label(); got != tt.labels {
+			t.Errorf("%#v is %s for short, want %s", tt.want, got, tt.labels)
+		}
+	}
+}
+
+// TestCanonical: requests for the same are the same.
+func TestCanonical(t *testing.T) {
+	lines := make(map[Request][]string)
+	for _, w := range []Request{
+		{Name: "a"}, {Name: "a", Also: "a/b a"}, {Name: "a/b", Also: "a"},
+		{Name: "a/b"}, {Name: "ab"}, {Name: "a", Shared: true}, {Name: "a/c", Also: "a", Shared: true},
+		{Name: "a", Also: "b"}, {Name: "b", Also: "a"}, {Name: "a", Slots: 2}, {Name: "a", Slots: 3},
+	} {
+		lines[w.Canonical("/")] = append(lines[w.Canonical("/")], w.Label())
+	}
+	var got []string
+	for _, l := range lines {
+		got = append(got, fmt.Sprint(l))
+	}
+	slices.Sort(got)
+	want := []string{"[a (r) a/c+a (r)]", "[a 1/2 a 1/3]", "[a a+a/b+a a/b+a]", "[a+b b+a]", "[a/b]", "[ab]"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}

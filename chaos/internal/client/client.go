@@ -1,0 +1,282 @@
+// Package client is one client of a run: a process with a Locker, what it does with it, and
+// what it writes down.
+package client
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/scenario"
+)
+
+// A Client is one process with a Locker, and what it does all day: it asks for
+// locks in all the ways there are, holds them, writes, extends, lets them run
+// out, gives them back, and writes down all of it.
+type Client struct {
+	Number    int
+	Plan      *scenario.Plan
+	Process   Process
+	Store     Resource
+	Tell      func(history.Event)            // writes it down
+	Start     time.Time                      // of the history
+	Leftovers interface{ Add(token string) } // that no client will release
+
+	locker *redlock.Locker
+
+	ops     atomic.Int64
+	dead    atomic.Bool
+	workers sync.WaitGroup
+	stop    context.CancelFunc
+
+	mu   sync.Mutex
+	live map[*hold]bool
+}
+
+// note writes an event down, unless the client is dead.
+func (c *Client) note(e history.Event) {
+	if !c.dead.Load() {
+		e.Client = c.Number
+		c.Tell(e)
+	}
+}
+
+// at is an instant of the client's clock, by the clock of the history.
+func (c *Client) at(t time.Time) time.Duration { return c.Process.Real(t).Sub(c.Start) }
+
+// ProcessName is the beginning of all tokens of a client.
+func ProcessName(client int) string { return fmt.Sprintf("c%d", client) }
+
+// Enter has the client begin to work.
+func (c *Client) Enter(ctx context.Context) (err error) {
+	ctx, c.stop = context.WithCancel(ctx)
+	if c.Plan.Scenario.Plain && c.Number == 1 {
+		(&plainClient{Client: c, nodes: c.Process.Plain()}).work(ctx)
+		return nil
+	}
+	opts := c.options()
+	if skews := c.Plan.Skews; skews != nil {
+		c.Process.Skew(skews[c.Number%len(skews)])
+	}
+	if c.locker, err = c.Process.Locker(&opts); err != nil {
+		c.stop()
+		return err
+	}
+	c.work(ctx)
+	return nil
+}
+
+// options are those of its Locker.
+func (c *Client) options() redlock.Options {
+	o := c.Plan.Options
+	if c.short() {
+		o.TTL = (o.TTL / 8).Truncate(time.Millisecond)
+		o.MaxTTL, o.NodeTimeout, o.Quarantine = 0, 0, o.TTL+o.TTL/100+2*time.Millisecond
+	}
+	return o
+}
+
+// short reports whether its locks are shorter than those of others, and it ends with each, as
+// a command does.
+func (c *Client) short() bool { return c.Plan.Scenario.Settings && c.Number%2 == 0 }
+
+// again opens another Locker in the place of the one that there is.
+func (c *Client) again() {
+	_ = c.locker.Close()
+	opts := c.options()
+	locker, err := c.Process.Locker(&opts)
+	if err != nil {
+		c.note(history.Event{Kind: history.Left, Error: fmt.Sprintf("client %d could not come in again: %v", c.Number, err)})
+		return
+	}
+	c.locker = locker
+}
+
+// work has the client live until ctx ends.
+func (c *Client) work(ctx context.Context) {
+	for w := range c.Plan.Workers {
+		rng := rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<8|uint64(w)))
+		c.workers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				c.rise(ctx)
+				pause := c.Plan.TTL / 4
+				if c.Plan.Scenario.Brief {
+					pause /= 8
+				}
+				Wait(ctx, 1+scenario.Below(rng, pause))
+				if ctx.Err() != nil {
+					return
+				}
+				c.Process.Pass(w, n)
+				if c.fresh() && c.renew(func(k int) { c.Process.Pass(w, 3<<20+2*n+k) }) != nil {
+					return
+				}
+				c.turn(ctx, w, rng)
+				if c.Plan.Scenario.Once || c.short() {
+					c.again()
+				}
+			}
+		})
+	}
+}
+
+// rise waits for the next time at which clients work.
+func (c *Client) rise(ctx context.Context) {
+	p := c.Plan
+	if p.Days == nil {
+		return
+	}
+	next, now := p.Span, time.Since(c.Start)
+	for _, day := range p.Days {
+		if now < day+p.Work {
+			next = day
+			break
+		}
+	}
+	if now < next {
+		Wait(ctx, next-now)
+	}
+}
+
+// fresh reports whether it makes a new Locker for each lock: one that knows nothing of the
+// nodes' clocks and past, as in a program that runs, locks, and ends.
+func (c *Client) fresh() bool { return c.Plan.Scenario.Fresh && c.Number%2 == 0 }
+
+// renew closes the Locker and makes another one. In between, and afterwards, it takes its turn:
+// what happens next is at no instant of another's.
+func (c *Client) renew(pass func(k int)) (err error) {
+	_ = c.locker.Close()
+	pass(1)
+	opts := c.Plan.Options
+	if c.locker, err = c.Process.Locker(&opts); err != nil {
+		c.note(history.Event{Kind: history.Left, Error: fmt.Sprintf("client %d could not come in again: %v", c.Number, err)})
+	}
+	pass(2)
+	return err
+}
+
+// Wait reports whether d went by before ctx ended.
+func Wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// Apply has one of its faults come and go.
+func (c *Client) Apply(f history.Fault) {
+	switch f.Trouble {
+	case history.Pause, history.Suspend:
+		c.Process.Hold(f.For, f.Trouble == history.Suspend)
+		held := history.Event{Kind: history.Held, Until: f.At + f.For}
+		if f.Trouble == history.Suspend {
+			held.Why = history.WhySuspended
+		}
+		c.note(held)
+		time.Sleep(f.For)
+	case history.Skew:
+		c.skew(f.By)
+	}
+}
+
+// skew sets the client's clock. What renews itself has its end noted before: by the
+// new clock it is another instant, and not the one until which the nodes keep it.
+func (c *Client) skew(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for h := range c.live {
+		if h.renewed || h.handed() {
+			c.note(history.Event{Kind: history.Renewed, Op: h.op, Name: h.request.Name, Until: c.at(h.lock.Until())})
+		}
+	}
+	c.Process.Skew(by)
+}
+
+// holds remembers what the client holds.
+func (c *Client) holds(h *hold, is bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live == nil {
+		c.live = make(map[*hold]bool)
+	}
+	if is {
+		c.live[h] = true
+	} else {
+		delete(c.live, h)
+	}
+}
+
+// Die is a crash: what the client's process had in hand, and in mind, is gone.
+func (c *Client) Die() {
+	c.Process.Crash()
+	c.note(history.Event{Kind: history.Crashed})
+	c.dead.Store(true)
+	c.Leave()
+}
+
+// Rest has the client end what it does.
+func (c *Client) Rest() {
+	c.stop()
+	c.workers.Wait()
+}
+
+// Leave has it end that, and its Locker.
+func (c *Client) Leave() {
+	c.stop()
+	if c.locker != nil {
+		_ = c.locker.Close()
+	}
+	c.workers.Wait()
+}
+
+// Last is what everybody must be able to do once all is well: get every lock.
+func (c *Client) Last() {
+	if c.locker == nil {
+		return
+	}
+	ctx := context.Background()
+	for _, name := range c.Plan.Names {
+		op := int(c.ops.Add(1))
+		limit := c.Plan.Run.Bound
+		asking, cancel := context.WithTimeout(ctx, limit)
+		c.note(history.Event{Kind: history.Ask, Op: op, Name: name, Verb: "acquire", Limit: limit})
+		l, err := c.served(asking, name)
+		cancel()
+		if err != nil {
+			c.note(history.Event{Kind: history.Denied, Op: op, Name: name, Why: why(err), Error: text(err)})
+			continue
+		}
+		h := &hold{client: c, op: op, request: history.Request{Name: name}, lock: l, rng: rand.New(rand.NewPCG(1, 1))}
+		h.begin()
+		h.release(ctx)
+	}
+}
+
+// served waits for a lock; or opens another Locker each time that it has asked in vain.
+func (c *Client) served(ctx context.Context, name string) (*redlock.Lock, error) {
+	if !c.Plan.Scenario.Once {
+		return c.locker.Acquire(ctx, name)
+	}
+	for {
+		c.again()
+		l, err := c.locker.TryAcquire(ctx, name)
+		if err == nil || ctx.Err() != nil {
+			return l, err
+		}
+		Wait(ctx, c.Plan.TTL/64*time.Duration(7+c.Number)) // not all at once each time, or they share the votes
+	}
+}
+
+// Weigh notes how many requests the Locker keeps for each node.
+func (c *Client) Weigh() {
+	for i, n := range c.Process.Lanes() {
+		c.note(history.Event{Kind: history.Weighed, Weight: &history.Weight{Node: i, Requests: n}})
+	}
+}

@@ -1,0 +1,324 @@
+package client
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/scenario"
+)
+
+// A hold is a lock in a client's hands.
+type hold struct {
+	client  *Client
+	worker  int
+	rng     *rand.Rand
+	op      int
+	request history.Request
+	lock    *redlock.Lock
+	ctx     context.Context
+	until   time.Time // as noted last
+	told    chan struct{}
+	steps   int
+
+	renewed bool // by the library
+}
+
+// turn is one lock from request to release, in one of the ways in which people write it.
+func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
+	h := &hold{client: c, worker: worker, rng: rng, op: int(c.ops.Add(1)), request: c.Plan.Draw(rng)}
+	if c.Plan.Scenario.Names {
+		h.request = c.Plan.DrawNew(rng, c.Number, h.op)
+	}
+	options := h.drawOptions()
+	asking, cancel, verb, limit := h.drawLimit(ctx)
+	defer cancel()
+	ask := h.request.Fill(history.Event{Kind: history.Ask, Op: h.op, Verb: verb, Limit: limit})
+	if h.renewed {
+		ask.Why = "renewed"
+	}
+	c.note(ask)
+	var err error
+	switch verb {
+	case "try":
+		h.lock, err = c.locker.TryAcquire(asking, h.request.Name, options...)
+	case "acquire":
+		h.lock, err = c.locker.Acquire(asking, h.request.Name, options...)
+	case "do":
+		err = c.locker.Do(asking, h.request.Name, func(_ context.Context, l *redlock.Lock) error {
+			h.lock = l
+			h.begin()
+			h.live()
+			c.note(history.Event{Kind: history.Release, Op: h.op, Name: h.request.Name, Until: c.at(l.Until()), Limit: c.Plan.Options.NodeTimeout})
+			return nil
+		}, options...)
+		if h.lock != nil {
+			c.note(history.Event{Kind: history.Released, Op: h.op, Name: h.request.Name, Why: why(err), Error: text(err)})
+			<-h.told
+			return
+		}
+	}
+	if err != nil {
+		c.note(history.Event{Kind: history.Denied, Op: h.op, Name: h.request.Name, Why: why(err), Error: text(err)})
+		return
+	}
+	h.begin()
+	h.live()
+	if c.Plan.Scenario.Unended && !h.renewed && rng.IntN(8) == 0 {
+		c.Leftovers.Add(h.lock.Token())
+		<-h.told
+		return
+	}
+	h.release(ctx)
+}
+
+// drawOptions draws what kind of hold it is to be.
+func (h *hold) drawOptions() []redlock.AcquireOption {
+	c, rng := h.client, h.rng
+	options := Options(h.request)
+	h.renewed = rng.IntN(2) == 0
+	if h.renewed {
+		options = append(options, redlock.Renewed())
+	}
+	if rng.IntN(4) == 0 {
+		options = append(options, redlock.WithTTL((c.options().TTL * 3 / 4).Truncate(time.Millisecond)))
+	}
+	if rng.IntN(8) == 0 {
+		options = append(options, redlock.MaxHold(1+scenario.Below(rng, 2*c.Plan.TTL)))
+	}
+	return options
+}
+
+// drawLimit draws by which verb the client asks, and for how long: 0 is for as long as ctx.
+func (h *hold) drawLimit(ctx context.Context) (asking context.Context, cancel context.CancelFunc, verb string, limit time.Duration) {
+	p, rng := h.client.Plan, h.rng
+	limit = 1 + scenario.Below(rng, p.TTL)
+	verb = scenario.Pick(rng, p.Scenario.Verbs())
+	h.renewed = h.renewed || verb == "do"
+	asking = ctx
+	// Nothing is in the way of a client that is alone, and a single round is enough; but on a
+	// real machine a node that is well may be late for it.
+	alone := p.Run.Exact && p.Run.Clients*p.Workers == 1
+	patient := p.Scenario.Queue
+	if (p.Run.Always || patient) && (verb != "try" || alone) && (rng.IntN(2) == 0 || patient) {
+		limit = p.Run.Bound // it has to be served then, and gets the time for it
+		asking = context.WithoutCancel(ctx)
+	}
+	asking, cancel = context.WithTimeout(asking, limit)
+	if rng.IntN(8) == 0 {
+		limit = 1 + scenario.Below(rng, p.TTL/4) // a caller that changes its mind
+		time.AfterFunc(limit, cancel)
+	}
+	if verb == "do" {
+		return ctx, cancel, verb, 0 // its context bounds the work, too
+	}
+	return asking, cancel, verb, limit
+}
+
+// begin notes what the client has, and has itself told of the end.
+func (h *hold) begin() {
+	c := h.client
+	h.until = h.lock.Until()
+	c.note(h.request.Fill(history.Event{Kind: history.Got, Op: h.op, Token: h.lock.Token(), Fence: h.fence(), Until: c.at(h.until)}))
+	if h.handed() {
+		c.note(history.Event{Kind: history.Renewed, Op: h.op, Name: h.request.Name, Until: c.at(h.until)})
+	}
+	h.find()
+	h.watch()
+}
+
+// handed reports whether the lock was handed over: then the library extends it once by
+// itself.
+func (h *hold) handed() bool { return HandedOver(h.lock.Token()) }
+
+// HandedOver reports whether a token is that of a lock that was handed over.
+func HandedOver(token string) bool { return strings.Count(token, ".") > 1 }
+
+// watch has the client told of the end.
+func (h *hold) watch() {
+	c := h.client
+	h.told = make(chan struct{})
+	c.holds(h, true)
+	h.ctx = h.lock.Context(context.Background())
+	context.AfterFunc(h.ctx, func() {
+		cause := context.Cause(h.ctx)
+		if why(cause) != "detached" {
+			c.note(history.Event{Kind: history.Told, Op: h.op, Name: h.request.Name, Until: c.at(h.lock.Until()), Why: why(cause), Error: text(cause)})
+		}
+		c.holds(h, false)
+		close(h.told)
+	})
+}
+
+func (h *hold) fence() uint64 { return uint64(h.lock.Fence()) }
+
+// pass is where the process may be held up.
+func (h *hold) pass() {
+	h.steps++
+	h.client.Process.Pass(h.worker, -h.op<<8-h.steps)
+}
+
+// look notes that the lock has been renewed since the last look.
+func (h *hold) look() {
+	c := h.client
+	if until := h.lock.Until(); !until.Equal(h.until) {
+		h.until = until
+		c.note(history.Event{Kind: history.Renewed, Op: h.op, Name: h.request.Name, Until: c.at(until)})
+	}
+}
+
+// live is what a holder does.
+func (h *hold) live() {
+	c, rng := h.client, h.rng
+	if brief := c.Plan.Scenario.Brief; brief || c.Plan.Scenario.Queue {
+		most := c.Plan.TTL / 16
+		if brief {
+			most /= 8
+		}
+		Wait(h.ctx, 1+scenario.Below(rng, most))
+		h.pass()
+		return
+	}
+	if c.Plan.Scenario.Hands && !h.renewed && rng.IntN(2) == 0 {
+		h.handOn() // while some nodes have not answered yet
+	}
+	for range rng.IntN(4) {
+		Wait(h.ctx, 1+scenario.Below(rng, c.Plan.TTL/2))
+		h.pass()
+		if h.ctx.Err() != nil {
+			return
+		}
+		h.look()
+		switch rng.IntN(4) {
+		case 0:
+			if c.Plan.Scenario.Hands && !h.renewed {
+				h.handOn()
+			} else {
+				h.extend()
+			}
+		case 1, 2:
+			if c.Plan.Scenario.Write {
+				h.write()
+			}
+		}
+	}
+	if rng.IntN(6) == 0 {
+		Wait(h.ctx, scenario.Below(rng, 2*c.Plan.TTL)) // until it has run out, perhaps
+	}
+}
+
+func (h *hold) extend() {
+	c := h.client
+	limit := 1 + scenario.Below(h.rng, c.Plan.TTL)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	c.note(history.Event{Kind: history.Extend, Op: h.op, Name: h.request.Name, Limit: limit})
+	if err := h.lock.Extend(ctx); err != nil {
+		c.note(history.Event{Kind: history.Failed, Op: h.op, Name: h.request.Name, Why: why(err), Error: text(err)})
+		return
+	}
+	if h.renewed {
+		h.look() // what it was extended from may be news, too
+	}
+	h.until = h.lock.Until()
+	c.note(history.Event{Kind: history.Extended, Op: h.op, Name: h.request.Name, Until: c.at(h.until)})
+}
+
+// handOn detaches the lock, and attaches it again a little later, as the next process does:
+// by what was written down of it, and without renewal in between. It is an
+// extension for the judge, in all but one thing: the nodes may still have a lock that was
+// to have ended by then.
+func (h *hold) handOn() {
+	c := h.client
+	limit, rest := 1+scenario.Below(h.rng, c.Plan.TTL/2), scenario.Below(h.rng, c.Plan.TTL/time.Duration(2<<h.rng.IntN(8)))
+	c.note(history.Event{Kind: history.Extend, Op: h.op, Name: h.request.Name, Verb: history.VerbHandOn, Limit: limit + rest + c.Plan.Options.NodeTimeout})
+	handle, err := h.lock.Detach()
+	if err != nil {
+		c.note(history.Event{Kind: history.Failed, Op: h.op, Name: h.request.Name, Why: why(err), Error: text(err)})
+		return
+	}
+	<-h.told
+	time.Sleep(rest)
+	h.pass()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	l, err := c.locker.Attach(ctx, handle)
+	if err != nil { // with that the hold ends, and the token stays for its TTL
+		c.Leftovers.Add(handle.Token)
+		c.note(history.Event{Kind: history.Failed, Op: h.op, Name: h.request.Name, Why: why(err), Error: text(err)})
+		c.note(history.Event{Kind: history.Told, Op: h.op, Name: h.request.Name, Until: c.at(handle.Until), Why: why(err), Error: text(err)})
+		return
+	}
+	h.lock, h.until = l, l.Until()
+	c.note(history.Event{Kind: history.Extended, Op: h.op, Name: h.request.Name, Until: c.at(h.until)})
+	h.watch()
+}
+
+// write adds one to what it has read at the resource, as a program does that trusts
+// its lock: it looks whether the lock is valid for as long as the work takes, does the
+// work while the lock's context has not ended, and writes.
+func (h *hold) write() {
+	c, name := h.client, h.request.Name
+	if within := c.Plan.Within(h.request); len(within) > 1 {
+		name = scenario.Pick(h.rng, within)
+	}
+	value := c.Store.Read(name, h.fence())
+	c.note(history.Event{Kind: history.Read, Op: h.op, Name: name, Value: value})
+	if h.request.Shared || h.request.Slots > 0 {
+		return // others may have it, too
+	}
+	work, way := 1+scenario.Below(h.rng, c.Plan.TTL/8), 1+scenario.Below(h.rng, c.Plan.TTL/64)
+	if time.Until(c.Process.Real(h.lock.Until())) < work+2*way+c.Plan.Run.Lag {
+		return
+	}
+	Wait(h.ctx, work)
+	if h.ctx.Err() != nil {
+		return
+	}
+	h.pass() // between the look and the write any time may go by
+	time.Sleep(way)
+	if !c.dead.Load() {
+		c.Store.Write(history.Event{Client: c.Number, Op: h.op, Name: name, Value: value + 1, Fence: h.fence()})
+	}
+}
+
+// release gives it back, sometimes with a context that has ended.
+func (h *hold) release(ctx context.Context) {
+	c := h.client
+	if h.rng.IntN(4) == 0 {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = ended
+	}
+	c.note(history.Event{Kind: history.Release, Op: h.op, Name: h.request.Name, Until: c.at(h.lock.Until()), Limit: c.Plan.Options.NodeTimeout})
+	err := h.lock.Release(ctx)
+	c.note(history.Event{Kind: history.Released, Op: h.op, Name: h.request.Name, Why: why(err), Error: text(err)})
+	<-h.told
+}
+
+// Options are what the library has to be told beside the name.
+func Options(w history.Request) (all []redlock.AcquireOption) {
+	if w.Also != "" {
+		all = append(all, redlock.Also(strings.Fields(w.Also)...))
+	}
+	if w.Shared {
+		all = append(all, redlock.Shared())
+	}
+	if w.Slots != 0 {
+		all = append(all, redlock.Slots(w.Slots))
+	}
+	return all
+}
+
+// find notes on how many nodes the token is that the client has just got.
+func (h *hold) find() {
+	c := h.client
+	if !c.Plan.Run.Found {
+		return
+	}
+	has, silent := c.Process.Holders(h.request.Name, h.lock.Token())
+	c.note(history.Event{Kind: history.Found, Op: h.op, Name: h.request.Name, Value: has, Was: silent})
+}

@@ -1,0 +1,44 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorumlock/redlock"
+)
+
+// A Process is where one client lives.
+type Process interface {
+	Locker(*redlock.Options) (*redlock.Locker, error)
+
+	// Plain gives the nodes to a client that is no redlock.
+	Plain() []PlainNode
+
+	// Pass returns when a worker's n-th step may go on: at any point of a program
+	// the process may be held up.
+	Pass(worker, n int)
+
+	// Hold has it held up for some time: stopped, or with its machine.
+	Hold(d time.Duration, machine bool)
+
+	// Skew sets its clock forward; real is what an instant of it is by the right
+	// time.
+	Skew(d time.Duration)
+	Real(t time.Time) time.Time
+
+	// Lanes are how many requests its Locker keeps for each node.
+	Lanes() []int
+
+	// Holders looks for a token under a key: how many nodes have it, and how many
+	// cannot say.
+	Holders(key, token string) (has, silent int)
+
+	// Crash ends it: no message leaves it or reaches it any more.
+	Crash()
+}
+
+// A PlainNode is a node as the Redlock page's own algorithm uses it.
+type PlainNode interface {
+	SetNX(ctx context.Context, key, token string, ttl time.Duration) (bool, error)
+	CompareAndDelete(ctx context.Context, key, token string) error
+}

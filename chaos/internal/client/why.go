@@ -1,0 +1,41 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/quorumlock/redlock"
+)
+
+// why puts an error into a word.
+func why(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case errors.Is(err, redlock.ErrClosed):
+		return "closed"
+	case errors.Is(err, redlock.ErrLost) && strings.Contains(err.Error(), "MaxHold"):
+		return "max hold"
+	case errors.Is(err, redlock.ErrLost):
+		return "lost"
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, redlock.ErrHeld) && !errors.Is(err, redlock.ErrNoQuorum):
+		return "cancelled"
+	case errors.Is(err, redlock.ErrHeld):
+		return "held"
+	case errors.Is(err, redlock.ErrNoQuorum):
+		return "no quorum"
+	case strings.Contains(err.Error(), "released"):
+		return "released"
+	case strings.Contains(err.Error(), "detached"):
+		return "detached"
+	}
+	return "other"
+}
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,229 @@
+// Package drive carries a plan out: clients come in, faults come and go, then all is well,
+// every client is served, and nothing may be left. It does not know in which arena.
+package drive
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/chaos/internal/scenario"
+	"github.com/quorumlock/redlock/internal/queue"
+)
+
+// A Driver carries out one plan.
+type Driver struct {
+	plan      *scenario.Plan
+	nodes     Nodes
+	Recorder  *Recorder
+	Leftovers *Leftovers
+	faults    sync.WaitGroup
+
+	// Join makes a client that has not come in yet.
+	Join func(number int) (Member, error)
+
+	// Settle waits for as long as it says, or where time is dear until it is done.
+	Settle func(limit time.Duration, done func() bool)
+
+	// Slow: clients take their time to come in, and a fault of a client waits for it.
+	// In virtual time no fault waits, for it would happen at the same instant as something
+	// else, and no run could be repeated.
+	Slow bool
+	came []chan struct{} // closed when a client that is there from the beginning has come in
+
+	mu      sync.Mutex
+	clients []Member // by number, from 1; nil: not there yet, or not any more
+	next    int      // of those that take the place of others that crash
+}
+
+// New has the run's time begin.
+func New(p *scenario.Plan, n Nodes) *Driver {
+	return &Driver{
+		plan: p, nodes: n,
+		Recorder:  NewRecorder(),
+		Leftovers: &Leftovers{tokens: make(map[string]bool)},
+		clients:   make([]Member, p.Run.Clients),
+	}
+}
+
+// Run carries the plan out, to the end of all clients, and gives what has happened.
+func (d *Driver) Run() *history.History {
+	p := d.plan
+	working, stop := context.WithCancel(context.Background())
+	defer stop()
+	first := p.Run.Clients
+	for _, f := range p.Faults {
+		if f.Trouble == history.Crash {
+			first--
+		}
+	}
+	d.next = first
+	d.came = make([]chan struct{}, first)
+	for i := range first {
+		d.came[i] = make(chan struct{})
+		d.faults.Go(func() {
+			defer close(d.came[i])
+			d.enter(working, i)
+		})
+	}
+	for _, f := range p.Faults {
+		d.faults.Go(func() { d.inject(working, f) })
+	}
+	time.Sleep(p.Span - time.Since(d.Recorder.Start))
+	d.faults.Wait()
+	d.clients = slices.DeleteFunc(d.clients, func(c Member) bool { return c == nil })
+	d.Recorder.Note(history.Event{Kind: history.Calm})
+	d.weighClients()
+	stop()
+	d.all(Member.Rest)
+	d.all(Member.Last)
+
+	d.noteLeft()
+	if weighs(&p.Run) {
+		d.Settle(queueLife, func() bool { return false })
+		d.weighClients()
+		d.weighNodes()
+	}
+	d.all(Member.Leave)
+	if err := d.nodes.Close(); err != nil {
+		d.Recorder.Note(history.Event{Kind: history.Left, Error: err.Error()})
+	}
+	return &history.History{Run: p.Run, Events: d.Recorder.Sorted()}
+}
+
+// noteLeft notes which keys are on the nodes that should not be, when all clients rest.
+func (d *Driver) noteLeft() {
+	// What is owed to a node that was away is tried again every quarter of a second;
+	// what no client is there to release expires.
+	owed := func(over bool) []Key {
+		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool { return d.Leftovers.has(l.Token) || client.HandedOver(l.Token) != over })
+	}
+	d.Settle(2*time.Second, func() bool { return len(owed(false)) == 0 })
+	left := owed(false)
+	// A waiter that could not leave a queue may have been handed a lock since, for its
+	// lease.
+	if len(owed(true)) > 0 {
+		d.Settle(queue.MaxLease*time.Millisecond, func() bool { return len(owed(true)) == 0 })
+		left = append(left, owed(true)...)
+	}
+	for _, l := range left {
+		d.Recorder.Note(history.Event{Kind: history.Left, Error: fmt.Sprintf("node %d still has %q with token %s", l.Node, l.Key, l.Token)})
+	}
+	d.Settle(2*d.plan.TTL+time.Second, func() bool { return len(d.nodes.Keys()) == 0 })
+	for _, l := range d.nodes.Keys() {
+		d.Recorder.Note(history.Event{Kind: history.Left, Error: fmt.Sprintf("node %d has %q with token %s long after its TTL", l.Node, l.Key, l.Token)})
+	}
+}
+
+// queueLife is how long an empty queue stays on a node.
+const queueLife = time.Minute + time.Second
+
+// all has all clients do something, and waits for the last of them.
+func (d *Driver) all(do func(Member)) {
+	var doing sync.WaitGroup
+	for _, c := range d.clients {
+		doing.Go(func() { do(c) })
+	}
+	doing.Wait()
+}
+
+// enter has client i come in and begin to work.
+func (d *Driver) enter(ctx context.Context, i int) {
+	c, err := d.Join(i + 1)
+	if err == nil {
+		err = c.Enter(ctx)
+	}
+	if err != nil {
+		d.Recorder.Note(history.Event{Kind: history.Left, Error: fmt.Sprintf("client %d could not come in: %v", i+1, err)})
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clients[i] = c
+}
+
+// client is nil if it has not come in yet, or has died.
+func (d *Driver) client(number int) Member {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.clients[number-1]
+}
+
+// inject has one fault come and go.
+func (d *Driver) inject(ctx context.Context, f history.Fault) {
+	time.Sleep(time.Until(d.Recorder.Start.Add(f.At)))
+	var c Member
+	if f.Trouble.OnClient() {
+		if i := f.Client - 1; d.Slow && i < len(d.came) {
+			<-d.came[i]
+		}
+		if c = d.client(f.Client); c == nil {
+			return
+		}
+	}
+	d.Recorder.Note(history.Event{Kind: history.Struck, Fault: &f})
+	switch f.Trouble {
+	case history.Pause, history.Suspend, history.Skew:
+		c.Apply(f)
+	case history.Crash:
+		d.crash(ctx, f)
+	case history.Churn:
+		d.nodes.Inject(f, true)
+		flush := f
+		flush.Trouble = history.FlushScripts
+		for rest := f.For; rest > 0; rest -= f.By {
+			d.nodes.Inject(flush, true)
+			time.Sleep(min(f.By, rest))
+		}
+		d.nodes.Inject(f, false)
+	case history.Still:
+		from := d.Recorder.Now()
+		for begin := range 2 {
+			for i := range d.plan.Run.Nodes {
+				d.nodes.Inject(history.Fault{Trouble: history.Hang, Node: i}, begin == 0)
+			}
+			if begin == 0 {
+				time.Sleep(f.For)
+			}
+		}
+		for i := range d.plan.Run.Nodes {
+			d.Recorder.Add(history.Event{At: from, Kind: history.Stalled, Value: i, Until: d.Recorder.Now()})
+		}
+	case history.Forge, history.Replay: // a quorum of nodes has to say it
+		for range f.Times {
+			for i := range d.plan.Run.Nodes {
+				there := f
+				there.Node = i
+				d.nodes.Inject(there, true)
+			}
+			time.Sleep(f.By)
+		}
+	default:
+		d.nodes.Inject(f, true)
+		time.Sleep(f.For)
+		if f.For > 0 {
+			d.weighClients()
+		}
+		d.nodes.Inject(f, false)
+	}
+	if f.For > 0 {
+		d.Recorder.Note(history.Event{Kind: history.Healed, Fault: &f})
+	}
+}
+
+// crash has a client die, and another take its place.
+func (d *Driver) crash(ctx context.Context, f history.Fault) {
+	d.mu.Lock()
+	c, i := d.clients[f.Client-1], d.next
+	d.clients[f.Client-1] = nil
+	d.next++
+	d.mu.Unlock()
+	d.Leftovers.died(client.ProcessName(f.Client))
+	c.Die()
+	time.Sleep(f.For)
+	d.enter(ctx, i)
+}

@@ -1,0 +1,56 @@
+package drive
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
+)
+
+// A Recorder collects the events of a run from everything that takes part in it.
+type Recorder struct {
+	Start time.Time
+
+	mu     sync.Mutex
+	events []history.Event
+}
+
+// NewRecorder has the run's time begin.
+func NewRecorder() *Recorder { return &Recorder{Start: time.Now()} }
+
+// Now is the run's time.
+func (r *Recorder) Now() time.Duration { return time.Since(r.Start) }
+
+// Note writes down that e has happened now.
+func (r *Recorder) Note(e history.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.At = r.Now()
+	r.events = append(r.events, e)
+}
+
+// Sorted gives the events in the order in which they happened. What happened at
+// the same instant gets an order that a run repeats: by client, by operation, and
+// then by what can follow on what.
+func (r *Recorder) Sorted() []history.Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slices.SortStableFunc(r.events, func(a, b history.Event) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Op, b.Op),
+			cmp.Compare(slices.Index(order, a.Kind), slices.Index(order, b.Kind)))
+	})
+	return r.events
+}
+
+var order = []history.Kind{
+	history.Calm, history.Stalled, history.Measured, history.Struck, history.Healed, history.Held, history.Ask, history.Denied, history.Got, history.Found, history.Read, history.Wrote, history.Refused, history.Renewed, history.Extend, history.Extended, history.Failed, history.Release, history.Told, history.Released, history.Crashed, history.Left, history.Weighed,
+}
+
+// Add takes an event that has its time.
+func (r *Recorder) Add(e history.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}

@@ -1,0 +1,54 @@
+// Package judge says of a history which promises were not kept. It knows the history and
+// nothing else: not the library, not the arena, not the scenario.
+package judge
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quorumlock/redlock/chaos/history"
+)
+
+// A Rule is something that must be true of every history. To add one is a function,
+// a line in the table, and its counterpart in the twin that the tests compare
+// the judge with.
+type Rule struct {
+	Name  string
+	Says  string
+	check func(*record)
+}
+
+// Rules are all that the judge looks at, in the order of the documents.
+var Rules = []Rule{
+	{"exclusion", "No two locks that exclude each other are valid at the same moment, and no more slots of a name than there are. Excused: a node whose clock was set and set back in the meantime.", exclusion},
+	{"tokens", "Every lock has a token, and no other has the same.", tokens},
+	{"told", "A holder that keeps a lock until its validity is over is told so in time.", told},
+	{"late success", "What succeeds, succeeds while the lock is valid.", lateSuccess},
+	{"continuity", "No client extends a lock that another has had since.", continuity},
+	{"kept", "While nothing has gone wrong, a lock that is renewed is not lost.", kept},
+	{"lost updates", "No write undoes another one that came after its read.", lostUpdates},
+	{"fences", "Each fence is larger than all before it of locks that exclude its own, or as large if its holder reads, and the resource takes none that is lower than one before.", fences},
+	{"progress", "Where enough nodes are well, a client that waits for a lock gets it within the bound.", progress},
+	{"order", "Where nothing goes wrong, a waiter gets the lock before requests that come later and conflict with its own.", inOrder},
+	{"idle", "A lock that no client holds does not stay free for long while a client waits whose turn it is.", idle},
+	{"in time", "What is given a limit ends by then.", inTime},
+	{"on a quorum", "A client that gets a lock has it on a quorum of nodes.", onQuorum},
+	{"bounded", "What nodes and clients remember does not grow with what has been.", bounded},
+	{"nothing left", "In the end nothing is left on the nodes, or at work.", nothingLeft},
+	{"well-formed", "What is written down can have happened: each end has a beginning, and time goes on.", wellFormed},
+}
+
+// Judge looks at a history by every rule. It is pure, and has an answer to any
+// history, also to one that cannot have happened.
+func Judge(h *history.History) Verdict {
+	r := newRecord(h)
+	for _, rule := range Rules {
+		r.rule = rule.Name
+		rule.check(r)
+	}
+	v := &r.verdict
+	slices.SortFunc(v.Violations, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text), slices.Compare(a.Events, b.Events))
+	})
+	return *v
+}

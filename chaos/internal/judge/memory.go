@@ -1,0 +1,51 @@
+package judge
+
+import "github.com/quorumlock/redlock/chaos/history"
+
+// bounded: what nodes and clients remember does not grow with what has been. What is on a
+// node is looked at when all is over, and what a lane keeps while its node is away, too.
+func bounded(r *record) {
+	for i := range r.events {
+		e := &r.events[i]
+		if e.Kind != history.Weighed || e.Weight == nil {
+			continue
+		}
+		w := e.Weight
+		for _, of := range []struct {
+			what      string
+			is, bound int
+		}{{"keys", w.Keys, r.run.MostKeys}, {"bytes", w.Bytes, r.run.MostBytes}, {"requests", w.Requests, r.run.MostRequests}} {
+			switch {
+			case of.bound <= 0 || of.is <= of.bound:
+			case e.Client > 0:
+				r.violated(e.At, []int{i}, "client %d keeps %d %s for node %d, and there should be %d at most", e.Client, of.is, of.what, w.Node, of.bound)
+			default:
+				r.violated(e.At, []int{i}, "node %d has %d %s, and there should be %d at most", w.Node, of.is, of.what, of.bound)
+			}
+		}
+	}
+}
+
+// onQuorum: a client that gets a lock has it on as many nodes as it takes. A client looks for its token
+// on all of them as soon as it has the lock, and what it finds counts while that is valid: a
+// node that does not say may have it.
+func onQuorum(r *record) {
+	for i := range r.events {
+		e := &r.events[i]
+		if e.Kind != history.Found {
+			continue
+		}
+		k := r.find(e)
+		if k < 0 {
+			continue
+		}
+		o := &r.ops[k]
+		if o.got < 0 || o.got > i || i > o.dead {
+			continue
+		}
+		if _, until := r.valid(o); e.Value+e.Was < r.run.Quorum && e.At < until {
+			r.violated(e.At, []int{o.got, i}, "client %d had %s, and its token was on %d of %d nodes, and perhaps on %d others: not on %d",
+				o.client, r.lock(o), e.Value, r.run.Nodes, e.Was, r.run.Quorum)
+		}
+	}
+}

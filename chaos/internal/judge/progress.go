@@ -1,0 +1,77 @@
+package judge
+
+import (
+	"cmp"
+
+	"github.com/quorumlock/redlock/chaos/history"
+)
+
+// progress: a waiter is owed a lock. A client that asks once is owed one if nothing can be
+// in its way, not even a scheduler.
+func progress(r *record) {
+	if r.run.Bound <= 0 {
+		return
+	}
+	for i := range r.ops {
+		o := &r.ops[i]
+		if o.ask < 0 {
+			continue
+		}
+		ask := &r.events[o.ask]
+		waits := ask.Verb == "acquire" || ask.Verb == "do" || ask.Verb == "try" && r.run.Clients == 1 && r.run.Always && r.run.Exact
+		if !waits || ask.Limit < r.run.Bound || ask.At < r.calm && !r.run.Always {
+			continue
+		}
+		by := r.deadline(o.client, ask.At, r.run.Bound)
+		switch {
+		case o.got >= 0 && r.events[o.got].At <= by:
+		case o.got >= 0:
+			r.violated(by, []int{o.ask, o.got}, "client %d asked for %v at %v and got it at %v, not by %v",
+				o.client, r.request(o), ask.At, r.events[o.got].At, by)
+		case o.end >= 0:
+			e := &r.events[o.end]
+			r.violated(min(e.At, by), []int{o.ask, o.end}, "client %d asked for %v at %v and was denied it at %v: %s",
+				o.client, r.request(o), ask.At, e.At, cmp.Or(e.Error, e.Why, "no reason given"))
+		case o.died <= by, r.last <= by:
+		default:
+			r.violated(by, []int{o.ask}, "client %d asked for %v at %v and had not got it by %v", o.client, r.request(o), ask.At, by)
+		}
+	}
+}
+
+func inTime(r *record) {
+	for i := range r.ops {
+		if o := &r.ops[i]; o.ask >= 0 {
+			r.ends(o, o.ask, o.end)
+		}
+	}
+	for _, s := range r.steps {
+		r.ends(&r.ops[s.op], s.begin, s.end)
+	}
+}
+
+// ends checks that what has a limit ends by then.
+func (r *record) ends(o *op, begin, end int) {
+	b := &r.events[begin]
+	if b.Limit <= 0 {
+		return
+	}
+	by := r.deadline(o.client, b.At, b.Limit)
+	switch {
+	case end >= 0 && r.events[end].At <= by:
+	case end >= 0:
+		r.violated(by, []int{begin, end}, "client %d had %v from %v on to %s %v, and it took until %v",
+			o.client, b.Limit, b.At, doing(b), r.request(o), r.events[end].At)
+	case o.died <= by, r.last <= by:
+	default:
+		r.violated(by, []int{begin}, "client %d had %v from %v on to %s %v, and it had not ended by %v",
+			o.client, b.Limit, b.At, doing(b), r.request(o), by)
+	}
+}
+
+func doing(e *history.Event) string {
+	if e.Kind == history.Ask {
+		return "acquire"
+	}
+	return string(e.Kind)
+}

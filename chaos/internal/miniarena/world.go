@@ -1,0 +1,128 @@
+// Package miniarena carries plans out over miniredis behind pipes, in virtual time.
+package miniarena
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/chaos/internal/drive"
+	"github.com/quorumlock/redlock/chaos/internal/pipenode"
+	"github.com/quorumlock/redlock/chaos/internal/scenario"
+	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/pipes"
+	"github.com/quorumlock/redlock/internal/seed"
+)
+
+// Run carries a plan out. A seed gives nearly the same history every time.
+func Run(p *scenario.Plan) (*history.History, error) {
+	return drive.Virtually(p, func() drive.World { return newWorld(p) })
+}
+
+type world struct {
+	seed  seed.Seed
+	nodes []*pipenode.Node
+	keys  []string
+
+	mu        sync.Mutex
+	processes []*process
+}
+
+func newWorld(p *scenario.Plan) *world {
+	w := &world{seed: seed.Seed(p.Run.Seed).For(p.Run.Scenario)}
+	for _, name := range p.Names {
+		w.keys = append(w.keys, p.Options.Prefix+name)
+	}
+	for i := range p.Run.Nodes {
+		n := &pipenode.Node{Node: pipes.NewNode(i), Seed: w.seed.For(fmt.Sprintf("node%d", i)), RTT: p.RTT}
+		n.Latency(0)
+		w.nodes = append(w.nodes, n)
+	}
+	return w
+}
+
+func (w *world) Enter(_ int, name string) (client.Process, error) {
+	p := &process{world: w, name: name, host: model.NewHost(w.seed, name), sockets: make(map[*socket]struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.processes = append(w.processes, p)
+	return p, nil
+}
+
+func (w *world) Inject(f history.Fault, begin bool) { w.nodes[f.Node].Inject(f, begin, w.keys) }
+
+func (w *world) Keys() (all []drive.Key) {
+	for i := range w.nodes {
+		all = append(all, w.on(i)...)
+	}
+	return all
+}
+
+// on lists what is on a node.
+func (w *world) on(i int) (all []drive.Key) {
+	engine := w.nodes[i].Engine
+	for _, key := range engine.Keys() {
+		db := engine.Mini().DB(0)
+		token, err := db.Get(key)
+		if err == nil {
+			all = append(all, drive.Key{Node: i, Key: key, Token: token})
+			continue
+		}
+		set, err := db.SortedSet(key)
+		if err != nil { // it is no lock
+			all = append(all, drive.Key{Node: i, Key: key, Token: ""})
+		}
+		for _, token := range slices.Sorted(maps.Keys(set)) {
+			if drive.Counts(set[token], time.Now()) {
+				all = append(all, drive.Key{Node: i, Key: key, Token: token})
+			}
+		}
+	}
+	return all
+}
+
+func (w *world) Weigh() (all []history.Weight) {
+	const perKey, perOne = 72, 24 // what Redis needs for a key, and for each member of a set
+	for i, n := range w.nodes {
+		_ = n.Engine.Keys() // what has expired is gone
+		mini, weight := n.Engine.Mini(), history.Weight{Node: i}
+		for _, key := range mini.Keys() {
+			weight.Keys++
+			weight.Bytes += perKey + len(key)
+			if value, err := mini.Get(key); err == nil {
+				weight.Bytes += len(value)
+			} else if set, err := mini.SortedSet(key); err == nil {
+				for member := range set {
+					weight.Bytes += perOne + len(member)
+				}
+			}
+		}
+		all = append(all, weight)
+	}
+	return all
+}
+
+// Close reports connections that Lockers have left open: they are closed by now,
+// all of them.
+func (w *world) Close() error {
+	synctest.Wait()
+	var errs []error
+	for _, p := range w.processes {
+		for _, c := range p.strangers {
+			_ = c.Close()
+		}
+		if n := p.open(); n > 0 && p.strangers == nil {
+			errs = append(errs, fmt.Errorf("%s has left %d connections open", p.name, n))
+		}
+	}
+	for _, n := range w.nodes {
+		n.Close()
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,96 @@
+package modelarena
+
+import (
+	"context"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/ways"
+)
+
+type process struct {
+	world *World
+	host  *model.Host
+}
+
+func (p *process) Locker(opts *redlock.Options) (*redlock.Locker, error) {
+	opts.Clock = p.host
+	clients := make([]seam.Client, len(p.world.nodes))
+	for i, n := range p.world.nodes {
+		clients[i] = n.Client(p.host)
+	}
+	return redlock.New(clients, opts)
+}
+
+func (p *process) Pass(worker, n int) { p.host.Pass(worker, n) }
+
+func (p *process) Hold(d time.Duration, machine bool) {
+	if machine {
+		p.host.Suspend(d)
+	} else {
+		p.host.Stop(d)
+	}
+}
+
+func (p *process) Skew(d time.Duration) { p.host.Skew(d) }
+
+func (p *process) Real(t time.Time) time.Time { return p.host.Real(t) }
+
+func (p *process) Crash() { p.host.Crash() }
+
+func (p *process) Lanes() []int { return p.host.Lanes() }
+
+func (p *process) Holders(_, token string) (has, silent int) {
+	for _, n := range p.world.nodes {
+		for _, other := range n.Tokens() {
+			if other == token {
+				has++
+				break
+			}
+		}
+	}
+	return has, 0
+}
+
+func (p *process) Plain() []client.PlainNode {
+	nodes := make([]client.PlainNode, len(p.world.nodes))
+	for i, n := range p.world.nodes {
+		nodes[i] = &plainModel{server: n.Dial(p.host, 50*time.Millisecond)}
+	}
+	return nodes
+}
+
+// A plainModel is a model node for a client that is no redlock: it does by
+// hand what the scripts do.
+type plainModel struct {
+	server    seam.Server
+	connected bool
+}
+
+func (n *plainModel) call(c seam.Call) (any, error) {
+	if !n.connected {
+		if _, _, err := n.server.Connect(context.Background(), seam.Hello{}); err != nil {
+			return nil, err
+		}
+		n.connected = true
+	}
+	calls := []seam.Call{c}
+	if err := n.server.Exec(calls); err != nil {
+		n.connected = false
+		return nil, err
+	}
+	return calls[0].Value, calls[0].Err
+}
+
+func (n *plainModel) SetNX(_ context.Context, key, token string, ttl time.Duration) (bool, error) {
+	v, err := n.call(seam.Call{Op: seam.Set, Keys: []string{key}, Token: token, TTL: ttl})
+	return v == "OK", err
+}
+
+func (n *plainModel) CompareAndDelete(_ context.Context, key, token string) error {
+	_, err := n.call(seam.Call{Op: seam.Release, Keys: []string{key}, Ways: string(ways.Alone), Token: token})
+	return err
+}

@@ -1,0 +1,181 @@
+// Package modelarena carries plans out over nodes that are models, in virtual time.
+package modelarena
+
+import (
+	"fmt"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/chaos/internal/drive"
+	"github.com/quorumlock/redlock/chaos/internal/inject"
+	"github.com/quorumlock/redlock/chaos/internal/scenario"
+	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/seed"
+)
+
+// Run carries a plan out. A seed gives the same history every time.
+func Run(p *scenario.Plan) (*history.History, error) {
+	return drive.Virtually(p, func() drive.World { return NewWorld(p) })
+}
+
+// A World is what there is for one plan.
+type World struct {
+	seed  seed.Seed
+	plan  *scenario.Plan
+	nodes []*model.Node
+}
+
+// NewWorld makes the nodes of a plan.
+func NewWorld(p *scenario.Plan) *World {
+	w := &World{seed: seed.Seed(p.Run.Seed).For(p.Run.Scenario), plan: p}
+	for i := range p.Run.Nodes {
+		n := model.NewNode(w.seed, fmt.Sprintf("node%d", i), p.RTT)
+		n.Rate(p.Rates[i])
+		w.nodes = append(w.nodes, n)
+	}
+	return w
+}
+
+func (w *World) Enter(_ int, name string) (client.Process, error) {
+	return &process{world: w, host: model.NewHost(w.seed, name)}, nil
+}
+
+func (w *World) Close() error { return nil }
+
+func (w *World) Weigh() (all []history.Weight) {
+	for i, n := range w.nodes {
+		keys, bytes := n.Size()
+		all = append(all, history.Weight{Node: i, Keys: keys, Bytes: bytes})
+	}
+	return all
+}
+
+func (w *World) Keys() (all []drive.Key) {
+	for i, n := range w.nodes {
+		for key, token := range n.Tokens() {
+			all = append(all, drive.Key{Node: i, Key: key, Token: token})
+		}
+	}
+	return all
+}
+
+// sayings are what a node says to everything while it has such a fault.
+var sayings = map[history.FaultKind]error{
+	history.Loading: model.Error("LOADING Redis is loading the dataset in memory"),
+	history.Locked:  model.Error("NOAUTH Authentication required."),
+	history.Crowded: model.Error("ERR max number of clients reached"),
+	history.Busy:    model.Error("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."),
+}
+
+func (w *World) Inject(f history.Fault, begin bool) {
+	n := w.nodes[f.Node]
+	onLink(n, f, begin)
+	if begin {
+		once(n, f)
+	}
+	switch f.Trouble {
+	case history.Kill, history.KillEmpty:
+		if begin {
+			n.Kill()
+		} else {
+			n.Restart(f.Trouble == history.Kill)
+		}
+	case history.Boot:
+		if begin {
+			n.Kill()
+			n.Step(f.By)
+			n.Restart(false)
+		} else {
+			n.Step(-f.By)
+		}
+	case history.Mute:
+		n.Mute(begin)
+	case history.Churn:
+		n.Churn(begin)
+	case history.Clock:
+		if begin {
+			n.Step(f.By)
+		} else {
+			n.Step(-f.By)
+		}
+	case history.Full:
+		n.Full(begin)
+	case history.ReadOnly:
+		n.ReadOnly(begin)
+	case history.Loading, history.Locked, history.Crowded, history.Busy:
+		if begin {
+			n.Refuse(sayings[f.Trouble])
+		} else {
+			n.Refuse(nil)
+		}
+	case history.Foreign:
+		for _, name := range w.plan.Names {
+			if begin {
+				n.Put(w.plan.Options.Prefix + name)
+			} else {
+				n.Take(w.plan.Options.Prefix + name)
+			}
+		}
+	case history.Step:
+		if !begin && f.For > 0 {
+			n.Step(-f.By)
+		}
+	case history.LoseReplies:
+		if !begin && f.For > 0 {
+			n.Lose(0)
+		}
+	}
+}
+
+// onLink has a fault between the clients and a node begin or end.
+func onLink(n *model.Node, f history.Fault, begin bool) {
+	switch f.Trouble {
+	case history.Hang:
+		n.Hang(begin)
+	case history.Slow:
+		n.Delay(inject.During(begin, f.By), 0)
+	case history.Jitter:
+		n.Delay(0, inject.During(begin, f.By))
+	case history.Cut:
+		n.Cut(begin, begin)
+	case history.CutRequests:
+		n.Cut(begin, false)
+	case history.CutReplies:
+		n.Cut(false, begin)
+	case history.Part:
+		n.Cut(begin, begin)
+		if !begin {
+			n.Reset()
+		}
+	}
+}
+
+// once is for what has no end, or comes to one by itself.
+func once(n *model.Node, f history.Fault) {
+	switch f.Trouble {
+	case history.Reset:
+		n.Reset()
+	case history.LoseReplies:
+		n.Lose(f.Times)
+	case history.TearReplies:
+		n.Tear(f.Times)
+	case history.Repeat:
+		n.Repeat(f.Times)
+	case history.RepeatLate:
+		n.RepeatLate(f.Times, f.By)
+	case history.Flush:
+		n.Flush()
+	case history.Evict:
+		n.Evict(f.Times)
+	case history.FlushScripts:
+		n.FlushScripts()
+	case history.Step:
+		n.Step(f.By)
+	case history.Deafen:
+		n.Deafen()
+	case history.Forge:
+		n.Say(inject.Forged)
+	case history.Replay:
+		n.Say(inject.Replayed)
+	}
+}

@@ -1,0 +1,161 @@
+// Package pipenode is a miniredis behind pipes, with faults: the nodes of the miniredis arena,
+// and of a Cluster.
+package pipenode
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/inject"
+	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/pipes"
+	"github.com/quorumlock/redlock/internal/seed"
+)
+
+// Cannot are the kinds of fault that this arena cannot inject.
+var Cannot = []history.FaultKind{
+	history.Churn, history.Forge, history.Replay, history.Still, // which the model has, and real servers
+}
+
+// A Node is a miniredis behind pipes, and can inject nearly all faults of nodes.
+type Node struct {
+	*pipes.Node
+	Seed  seed.Seed
+	RTT   time.Duration
+	drawn int // of latencies; guarded by the path, which asks for one after another
+
+	mu            sync.Mutex // never held while waiting
+	subscriptions map[*subscription]struct{}
+}
+
+// refuses is what a node says instead of doing what it is told, while it has such
+// a fault, and to what, as servers of version 7 do.
+var refuses = map[history.FaultKind]*embedded.Refusal{
+	history.Full:     {Error: "OOM command not allowed when used memory > 'maxmemory'.", Only: []string{"SET", "ZADD"}},
+	history.ReadOnly: {Error: "READONLY You can't write against a read only replica.", Only: []string{"SET", "PEXPIRE", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE", "PEXPIREAT"}},
+	history.Loading:  {Error: "LOADING Redis is loading the dataset in memory", Except: []string{"HELLO", "CLIENT", "INFO"}},
+	history.Locked:   {Error: "NOAUTH Authentication required."},
+	history.Crowded:  {Error: "ERR max number of clients reached", HangUp: true},
+	history.Busy:     {Error: "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", Except: []string{"HELLO"}},
+	history.Mute:     {Error: "NOPERM this user has no permissions to run the 'publish' command", Only: []string{"PUBLISH"}},
+}
+
+// Inject has a fault begin, or end, and says whether it knows it. Keys are those
+// of locks.
+func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
+	switch f.Trouble {
+	case history.Kill, history.KillEmpty:
+		if begin {
+			n.Kill()
+		} else {
+			n.Restart(f.Trouble == history.Kill)
+		}
+	case history.Boot:
+		if begin {
+			n.Kill()
+			n.Engine.Step(f.By)
+			n.Restart(false)
+		} else {
+			n.Engine.Step(-f.By)
+		}
+	case history.Hang:
+		if begin {
+			n.Path.Hang()
+		} else {
+			n.Path.Resume()
+		}
+	case history.Slow:
+		n.Path.SetDelay(inject.During(begin, f.By))
+	case history.Jitter:
+		n.Latency(inject.During(begin, f.By))
+	case history.Cut, history.CutRequests, history.CutReplies, history.Part:
+		n.cut(f.Trouble, begin)
+	case history.Clock:
+		if begin {
+			n.Engine.Step(f.By)
+		} else {
+			n.Engine.Step(-f.By)
+		}
+	case history.Full, history.ReadOnly, history.Loading, history.Locked, history.Crowded, history.Busy, history.Mute:
+		if begin {
+			n.Engine.Refuse(refuses[f.Trouble])
+		} else {
+			n.Engine.Refuse(nil)
+		}
+	case history.Foreign:
+		for _, key := range keys {
+			if begin {
+				n.Engine.Put(key)
+			} else {
+				n.Engine.Take(key)
+			}
+		}
+	default:
+		return !begin || n.once(f)
+	}
+	return true
+}
+
+// cut has one of the cuts begin, or end. A node has one at a time.
+func (n *Node) cut(t history.FaultKind, begin bool) {
+	switch {
+	case !begin && t == history.Part:
+		n.Path.HealByReset()
+	case !begin:
+		n.Path.Heal()
+	case t == history.CutRequests:
+		n.Path.CutRequests()
+	case t == history.CutReplies:
+		n.Path.CutReplies()
+	default:
+		n.Path.Cut()
+	}
+}
+
+// once is for what has no end, or comes to one by itself.
+func (n *Node) once(f history.Fault) (known bool) {
+	switch f.Trouble {
+	case history.Reset:
+		n.Path.ResetAll()
+	case history.Deafen:
+		n.deafen()
+	case history.LoseReplies:
+		n.Path.DropReplies(f.Times)
+	case history.TearReplies:
+		n.Path.TearReplies(f.Times)
+	case history.Repeat:
+		n.Engine.Repeat(f.Times)
+	case history.RepeatLate:
+		var drawn atomic.Int64
+		n.Engine.RepeatLate(f.Times, func() time.Duration {
+			return f.By/2 + n.Seed.For("repeat").Of(int(f.At)).Of(int(drawn.Add(1))).Below(f.By/2)
+		})
+	case history.Flush:
+		n.Engine.Mini().FlushAll()
+	case history.Evict:
+		n.Engine.Evict(f.Times)
+	case history.FlushScripts:
+		n.Engine.FlushScripts()
+	case history.Step:
+		n.Engine.Step(f.By)
+	default:
+		return false
+	}
+	return true
+}
+
+// Latency has messages take about half of a round trip each, now and then a lot
+// more, as over the model's links, and up to jitter in addition.
+func (n *Node) Latency(jitter time.Duration) {
+	n.Path.SetLatency(func() time.Duration {
+		n.drawn++
+		id := n.Seed.Of(n.drawn)
+		d := n.RTT/4 + id.Below(n.RTT/2)
+		if id.For("late").OneIn(32) {
+			d += id.For("later").Below(8 * n.RTT)
+		}
+		return d + id.For("jitter").Below(jitter)
+	})
+}

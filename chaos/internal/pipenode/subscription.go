@@ -1,0 +1,69 @@
+package pipenode
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"syscall"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// An subscription is a connection that may be a subscription: it is one from when it has been
+// asked to be.
+type subscription struct {
+	net.Conn
+	node *Node
+}
+
+// Options lead to Dial.
+func (n *Node) Options() *redis.Options {
+	o := n.Node.Options()
+	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return n.Dial(ctx) }
+	return o
+}
+
+// Dial gives a connection that deafen knows of.
+func (n *Node) Dial(ctx context.Context) (net.Conn, error) {
+	conn, err := n.Node.Dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &subscription{conn, n}, nil
+}
+
+// deafen breaks all subscriptions, as CLIENT KILL TYPE pubsub does.
+func (n *Node) deafen() {
+	n.mu.Lock()
+	ears := n.subscriptions
+	n.subscriptions = nil
+	n.mu.Unlock()
+	for e := range ears {
+		_ = e.Conn.Close()
+	}
+}
+
+func (e *subscription) Write(b []byte) (int, error) {
+	if bytes.HasPrefix(b, []byte("*2\r\n$9\r\nsubscribe\r\n")) {
+		n := e.node
+		n.mu.Lock()
+		if n.subscriptions == nil {
+			n.subscriptions = make(map[*subscription]struct{})
+		}
+		n.subscriptions[e] = struct{}{}
+		n.mu.Unlock()
+	}
+	return e.Conn.Write(b)
+}
+
+func (e *subscription) Close() error {
+	e.node.mu.Lock()
+	delete(e.node.subscriptions, e)
+	e.node.mu.Unlock()
+	return e.Conn.Close()
+}
+
+// SyscallConn is how go-redis looks whether an idle connection has been closed.
+func (e *subscription) SyscallConn() (syscall.RawConn, error) {
+	return e.Conn.(syscall.Conn).SyscallConn()
+}

@@ -1,0 +1,12 @@
+package realarena
+
+import (
+	"testing"
+
+	"github.com/quorumlock/redlock/chaos/internal/realtest"
+)
+
+func TestMain(m *testing.M) {
+	ClientMain()
+	realtest.Main(m)
+}

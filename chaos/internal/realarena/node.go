@@ -1,0 +1,267 @@
+package realarena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/drive"
+	"github.com/quorumlock/redlock/chaos/internal/inject"
+	"github.com/quorumlock/redlock/internal/faultproxy"
+	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/script"
+)
+
+// A node is a redis-server, the network before it, and what is wrong with
+// either.
+type node struct {
+	server *redisproc.Server
+	proxy  *faultproxy.Proxy
+	locks  []string // their keys
+	spy    *spy     // nil: there is none
+
+	mu         sync.Mutex
+	admin      *redis.Client // goes round the proxy
+	down, hung bool
+	should, is map[history.FaultKind]bool // see settings
+	half       map[history.FaultKind]bool // is, perhaps, and perhaps not: it could not be finished
+	script     chan struct{}              // closed when the long script has ended; nil: there is none
+	failure    error                      // why it is not as it should
+}
+
+// nodeArgs make what a client has been told outlive a SIGKILL: Redis writes its file before it
+// replies. Redis does not wait for the disk, which only a machine that crashes would need, and which
+// may take longer than NodeTimeout when others write a lot.
+var nodeArgs = []string{
+	"--appendonly", "yes", "--appendfsync", "no",
+	"--maxclients", "2000",
+	"--lua-time-limit", "50", // a script is a long one after so many milliseconds
+}
+
+func newNode(locks []string) (*node, error) {
+	server, err := redisproc.Start("", slices.Concat(nodeArgs, watchArgs)...)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{
+		server: server, locks: locks,
+		should: make(map[history.FaultKind]bool), is: make(map[history.FaultKind]bool), half: make(map[history.FaultKind]bool),
+	}
+	if n.proxy, err = faultproxy.Listen(server.Addr); err != nil {
+		server.Stop()
+		return nil, err
+	}
+	n.connect()
+	if n.failure == nil { // it is new, and has nothing that it could have forgotten
+		n.failure = script.Settle(context.Background(), n.admin)
+	}
+	return n, nil
+}
+
+// connect makes the one connection that is kept, whatever becomes of others: it is
+// there before the server wants a password, or has too many clients.
+func (n *node) connect() {
+	if n.admin != nil {
+		_ = n.admin.Close()
+	}
+	const patience = 5 * time.Second
+	n.admin = redis.NewClient(&redis.Options{
+		Addr: n.server.Addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+		PoolSize: 1, ConnMaxIdleTime: -1,
+	})
+	n.failure = n.admin.Ping(context.Background()).Err()
+}
+
+func (n *node) close() {
+	if n.spy != nil {
+		n.spy.close()
+	}
+	n.server.Stop()
+	n.proxy.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.scriptEnds()
+	_ = n.admin.Close()
+}
+
+// inject has a fault begin, or end. The error means that there is no server any
+// more.
+func (n *node) inject(f history.Fault, begin bool) (err error) {
+	if n.onNetwork(f, begin) {
+		return nil
+	}
+	switch {
+	case f.Trouble == history.Churn:
+		return nil // it is one flush of the scripts after the other
+	case f.Trouble == history.Forge && n.spy != nil:
+		n.spy.say(inject.Forged)
+		return nil
+	case f.Trouble == history.Replay && n.spy != nil:
+		n.spy.say(inject.Replayed)
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch f.Trouble {
+	case history.Kill, history.KillEmpty:
+		err = n.kill(begin, f.Trouble == history.Kill)
+	case history.Hang:
+		err = n.hang(begin)
+	case history.Flush, history.FlushScripts, history.Evict, history.Deafen:
+		if begin && !n.down && !n.hung {
+			_ = n.lose(f) // it may be too busy to
+		}
+	default:
+		n.should[f.Trouble] = begin
+	}
+	n.apply()
+	return err
+}
+
+// onNetwork injects the faults that are the proxy's.
+func (n *node) onNetwork(f history.Fault, begin bool) bool {
+	switch f.Trouble {
+	case history.Slow:
+		n.proxy.SetDelay(inject.During(begin, f.By))
+	case history.Jitter:
+		n.proxy.SetJitter(inject.During(begin, f.By))
+	case history.Cut, history.CutRequests, history.CutReplies, history.Part:
+		switch {
+		case !begin && f.Trouble == history.Part:
+			n.proxy.HealByReset()
+		case !begin:
+			n.proxy.Heal()
+		case f.Trouble == history.CutRequests:
+			n.proxy.CutRequests()
+		case f.Trouble == history.CutReplies:
+			n.proxy.CutReplies()
+		default:
+			n.proxy.Cut()
+		}
+	case history.Reset:
+		if begin {
+			n.proxy.ResetAll()
+		}
+	case history.LoseReplies:
+		if begin {
+			n.proxy.DropReplies(f.Times)
+		}
+	case history.TearReplies:
+		if begin {
+			n.proxy.TearReplies(f.Times)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func (n *node) kill(begin, keep bool) (err error) {
+	if begin {
+		n.server.Kill()
+		n.down, n.hung = true, false
+		n.scriptEnds()
+		return nil
+	}
+	if keep {
+		err = n.server.Restart()
+	} else {
+		err = n.server.Forget()
+	}
+	// Settings are those of its arguments again; keys are data.
+	n.is = map[history.FaultKind]bool{history.Foreign: keep && n.is[history.Foreign]}
+	n.half = map[history.FaultKind]bool{history.Foreign: keep && n.half[history.Foreign]}
+	if n.down = err != nil; !n.down {
+		n.connect()
+	}
+	return err
+}
+
+func (n *node) hang(begin bool) (err error) {
+	switch {
+	case n.down:
+	case begin:
+		err = n.server.Hang()
+		n.hung = err == nil
+	case n.hung:
+		err = n.server.Resume()
+		n.hung = false
+	}
+	return err
+}
+
+// lose has the server lose something, as an operator would.
+func (n *node) lose(f history.Fault) error {
+	ctx := context.Background()
+	switch f.Trouble {
+	case history.Flush:
+		return n.admin.FlushAll(ctx).Err()
+	case history.FlushScripts:
+		return n.admin.ScriptFlush(ctx).Err()
+	case history.Deafen:
+		return n.admin.Do(ctx, "client", "kill", "type", "pubsub").Err()
+	}
+	keys, err := n.admin.Keys(ctx, "*").Result()
+	keys = slices.DeleteFunc(keys, script.Lasting)
+	if keys = keys[:min(f.Times, len(keys))]; err != nil || len(keys) == 0 {
+		return err
+	}
+	return n.admin.Del(ctx, keys...).Err()
+}
+
+// weigh is how much there is on the node.
+func (n *node) weigh() (w history.Weight, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.failure != nil {
+		return w, n.failure
+	}
+	ctx := context.Background()
+	keys, err := n.admin.Keys(ctx, "*").Result()
+	for _, key := range keys {
+		bytes, err := n.admin.MemoryUsage(ctx, key, 0).Result() // of all that is in it
+		if err == nil {
+			w.Keys, w.Bytes = w.Keys+1, w.Bytes+int(bytes)
+		}
+	}
+	return w, err
+}
+
+// keys are what is on the node, with the tokens; a key that several have is there for
+// each of them.
+func (n *node) keys() (map[string]string, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.apply() // once more, in case that it had to wait
+	if n.failure != nil {
+		return nil, n.failure
+	}
+	ctx := context.Background()
+	keys, err := n.admin.Keys(ctx, "*").Result()
+	all := make(map[string]string)
+	for _, key := range slices.DeleteFunc(keys, script.Lasting) {
+		token, err := n.admin.Get(ctx, key).Result()
+		set, notSet := n.admin.ZRangeWithScores(ctx, key, 0, -1).Result()
+		switch {
+		case errors.Is(err, redis.Nil): // it has expired just now
+		case err != nil && notSet == nil:
+			for _, one := range set {
+				if token := fmt.Sprint(one.Member); drive.Counts(one.Score, time.Now()) {
+					all[key+" "+token] = token
+				}
+			}
+		case err != nil:
+			all[key] = err.Error()
+		default:
+			all[key] = token
+		}
+	}
+	return all, err
+}

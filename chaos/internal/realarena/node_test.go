@@ -1,0 +1,247 @@
+package realarena
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/realtest"
+)
+
+// TestRealDeafness: the same of real servers.
+func TestRealDeafness(t *testing.T) {
+	t.Parallel()
+	n, c := startRealNode(t)
+	ctx := t.Context()
+	publish := func() error {
+		return c.Eval(ctx, "local e = redis.pcall('PUBLISH', 'c', 'hello'); if type(e) == 'table' and e.err then return e.err end return 'OK'", nil).Err()
+	}
+	hears := func(sub *redis.PubSub) (string, error) {
+		m, err := sub.ReceiveTimeout(ctx, 300*time.Millisecond)
+		if m, ok := m.(*redis.Message); ok {
+			return m.Payload, nil
+		}
+		return "", err
+	}
+	subscribe := func() *redis.PubSub {
+		sub := c.Subscribe(ctx, "c")
+		if _, err := sub.Receive(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return sub
+	}
+	sub := subscribe()
+	defer sub.Close()
+	for _, begin := range []bool{true, false} {
+		n.must(t, history.Fault{Trouble: history.Mute}, begin)
+		if err := publish(); err != nil {
+			t.Error(err)
+		}
+		if got, err := hears(sub); (got == "hello") == begin {
+			t.Errorf("mute is %v, and the waiter hears %q, %v", begin, got, err)
+		}
+	}
+	n.must(t, history.Fault{Trouble: history.Deafen}, true)
+	if subs, err := n.admin.PubSubNumSub(ctx, "c").Result(); err != nil || subs["c"] != 0 {
+		t.Errorf("subscriptions after deafen: %v, %v", subs, err)
+	}
+}
+
+func startRealNode(t *testing.T) (*node, *redis.Client) {
+	t.Helper()
+	realtest.NeedServer(t)
+	n, err := newNode([]string{"lock", "free"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.close)
+	c := redis.NewClient(&redis.Options{
+		Addr: n.proxy.Addr(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, ReadTimeout: 300 * time.Millisecond,
+	})
+	t.Cleanup(func() { _ = c.Close() })
+	return n, c
+}
+
+// lock sets a key as the library's scripts do, and says how that went.
+func lock(c *redis.Client, key string) string {
+	err := c.Eval(context.Background(), "return redis.call('SET', KEYS[1], 'mine', 'PX', 60000)", []string{key}).Err()
+	if err != nil {
+		return err.Error()
+	}
+	return "OK"
+}
+
+func (n *node) must(t *testing.T, f history.Fault, begin bool) {
+	t.Helper()
+	if err := n.inject(f, begin); err != nil {
+		t.Fatalf("%v, %v: %v", f, begin, err)
+	}
+}
+
+// TestRealRefusals: what a client is told while a node has such a fault, over the
+// connection that it had and over a new one; and that it is over when it is over.
+func TestRealRefusals(t *testing.T) {
+	t.Parallel()
+	n, c := startRealNode(t)
+	for kind, says := range map[history.FaultKind]string{
+		history.Full:     "OOM ",
+		history.ReadOnly: "MISCONF ",
+		history.Locked:   "NOAUTH ",
+		history.Crowded:  "", // go-redis seldom hears why it is hung up on
+		history.Busy:     "BUSY ",
+		history.Kill:     "connection reset",
+		history.Hang:     "i/o timeout",
+		history.Cut:      "i/o timeout",
+		history.Part:     "i/o timeout",
+	} {
+		if got := lock(c, "a"); got != "OK" {
+			t.Fatalf("before %s: %s", kind, got)
+		}
+		n.must(t, history.Fault{Trouble: kind}, true)
+		if kind == history.Busy {
+			time.Sleep(100 * time.Millisecond) // a script is long after half of it
+		}
+		got := lock(c, "b")
+		for range 10 {
+			if got != "OK" && strings.Contains(got, says) {
+				break
+			}
+			got = lock(c, "b") // it heard that its connection was gone
+		}
+		if got == "OK" || !strings.Contains(got, says) {
+			t.Errorf("%s: %s, want %s", kind, got, says)
+		}
+		n.must(t, history.Fault{Trouble: kind}, false)
+		_ = lock(c, "a") // the connection may have to be made anew
+		if got := lock(c, "a"); got != "OK" {
+			t.Errorf("after %s: %s", kind, got)
+		}
+	}
+}
+
+// TestRealNodeForgets: what is there after a fault, and what is not.
+func TestRealNodeForgets(t *testing.T) {
+	t.Parallel()
+	n, c := startRealNode(t)
+	for kind, keeps := range map[history.FaultKind]bool{
+		history.Kill: true, history.KillEmpty: false, history.Flush: false, history.Evict: false, history.FlushScripts: true, history.ReadOnly: true, history.Hang: true, history.Reset: true,
+	} {
+		_ = lock(c, "a")
+		if got := lock(c, "a"); got != "OK" {
+			t.Fatalf("before %s: %s", kind, got)
+		}
+		for _, begin := range []bool{true, false} {
+			n.must(t, history.Fault{Trouble: kind, Times: 1}, begin)
+		}
+		keys, err := n.keys()
+		if kept := keys["a"] == "mine"; kept != keeps || err != nil {
+			t.Errorf("%s: %v, %v", kind, keys, err)
+		}
+	}
+}
+
+// TestRealForeign: hashes come where no locks are, and only they go.
+func TestRealForeign(t *testing.T) {
+	t.Parallel()
+	n, c := startRealNode(t)
+	if got := lock(c, "lock"); got != "OK" {
+		t.Fatal(got)
+	}
+	n.must(t, history.Fault{Trouble: history.Foreign}, true)
+	keys, err := n.keys()
+	if keys["lock"] != "mine" || !strings.HasPrefix(keys["free"], "WRONGTYPE") || err != nil {
+		t.Errorf("it has %v, %v", keys, err)
+	}
+	n.must(t, history.Fault{Trouble: history.Foreign}, false)
+	if keys, err := n.keys(); len(keys) != 1 || keys["lock"] != "mine" || err != nil {
+		t.Errorf("it still has %v, %v", keys, err)
+	}
+}
+
+// TestRealFaultsMeet: one begins or ends while another keeps the server from being
+// told.
+func TestRealFaultsMeet(t *testing.T) {
+	t.Parallel()
+	n, c := startRealNode(t)
+	for _, other := range []history.FaultKind{history.Hang, history.Kill, history.KillEmpty, history.Busy, history.Full, history.ReadOnly} {
+		// The setting begins under the other, and lasts longer.
+		n.must(t, history.Fault{Trouble: other}, true)
+		n.must(t, history.Fault{Trouble: history.Foreign}, true)
+		n.must(t, history.Fault{Trouble: other}, false)
+		if keys, err := n.keys(); !strings.HasPrefix(keys["free"], "WRONGTYPE") || err != nil {
+			t.Errorf("begun under %s: %v, %v", other, keys, err)
+		}
+		// It ends under the other.
+		n.must(t, history.Fault{Trouble: other}, true)
+		n.must(t, history.Fault{Trouble: history.Foreign}, false)
+		n.must(t, history.Fault{Trouble: other}, false)
+		if keys, err := n.keys(); len(keys) != 0 || err != nil {
+			t.Errorf("ended under %s: %v, %v", other, keys, err)
+		}
+	}
+	// It begins, but cannot be finished.
+	n.locks = append(n.locks, "other")
+	n.must(t, history.Fault{Trouble: history.Kill}, true)
+	n.must(t, history.Fault{Trouble: history.Busy}, true)
+	n.must(t, history.Fault{Trouble: history.Foreign}, true)
+	n.must(t, history.Fault{Trouble: history.Kill}, false)
+	n.must(t, history.Fault{Trouble: history.Foreign}, false)
+	n.must(t, history.Fault{Trouble: history.Busy}, false)
+	if keys, err := n.keys(); len(keys) != 0 || err != nil {
+		t.Errorf("half of it is left: %v, %v", keys, err)
+	}
+	// What a restart forgets is told again.
+	n.must(t, history.Fault{Trouble: history.Full}, true)
+	n.must(t, history.Fault{Trouble: history.Kill}, true)
+	n.must(t, history.Fault{Trouble: history.Kill}, false)
+	_ = lock(c, "a")
+	if got := lock(c, "a"); !strings.HasPrefix(got, "OOM") {
+		t.Errorf("full, and started again: %s", got)
+	}
+	n.must(t, history.Fault{Trouble: history.Full}, false)
+	if got := lock(c, "a"); got != "OK" {
+		t.Errorf("not full any more: %s", got)
+	}
+	// Somebody's script dies with the server.
+	n.must(t, history.Fault{Trouble: history.Busy}, true)
+	n.must(t, history.Fault{Trouble: history.Kill}, true)
+	n.must(t, history.Fault{Trouble: history.Busy}, false)
+	n.must(t, history.Fault{Trouble: history.Kill}, false)
+	_ = lock(c, "a")
+	if got := lock(c, "a"); got != "OK" {
+		t.Errorf("busy, and started again: %s", got)
+	}
+}
+
+// TestRealOneWay: over a link that is cut one way requests arrive, or none do.
+func TestRealOneWay(t *testing.T) {
+	t.Parallel()
+	n, c := startRealNode(t)
+	for kind, arrives := range map[history.FaultKind]bool{history.CutReplies: true, history.CutRequests: false} {
+		if got := lock(c, "a"); got != "OK" {
+			t.Fatal(got)
+		}
+		n.must(t, history.Fault{Trouble: kind}, true)
+		key := string(kind)
+		if got := lock(c, key); !strings.Contains(got, "i/o timeout") {
+			t.Errorf("%s: %s", kind, got)
+		}
+		keys, err := n.keys()
+		if _, there := keys[key]; there != arrives || err != nil {
+			t.Errorf("%s: %v, %v", kind, keys, err)
+		}
+		n.must(t, history.Fault{Trouble: kind}, false)
+		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+			if keys, err = n.keys(); keys[key] == "mine" {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s is over: %v, %v", kind, keys, err)
+			}
+		}
+	}
+}

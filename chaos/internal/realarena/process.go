@@ -1,0 +1,132 @@
+package realarena
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/internal/seam"
+)
+
+// An ownProcess is this one. What happens to it comes from outside.
+type ownProcess struct {
+	seam.Chance // but for the token
+	name        string
+	addrs       []string
+	asking      sync.Mutex
+	tokens      atomic.Int64
+	scales      atomic.Pointer[func() []int] // of its Locker
+	direct      []*redis.Client              // to look for tokens
+	clients     []*redis.Client
+}
+
+func (p *ownProcess) Now() time.Time { return time.Now() }
+
+// Token tells whose it is: what a process that was killed has left behind is no
+// more than that.
+func (p *ownProcess) Token() string { return fmt.Sprintf("%s.%d", p.name, p.tokens.Add(1)) }
+
+func (p *ownProcess) Locker(opts *redlock.Options) (*redlock.Locker, error) {
+	opts.Clock = p
+	urls := make([]string, len(p.addrs))
+	for i, addr := range p.addrs {
+		urls[i] = "redis://" + addr
+	}
+	return redlock.Connect(urls, opts)
+}
+
+// Weigh takes what says how many requests the lanes keep.
+func (p *ownProcess) Weigh(lanes func() []int) { p.scales.Store(&lanes) }
+
+func (p *ownProcess) Lanes() []int {
+	if lanes := p.scales.Load(); lanes != nil {
+		return (*lanes)()
+	}
+	return nil
+}
+
+// Holders asks all nodes at once, by way of their proxies.
+func (p *ownProcess) Holders(key, token string) (has, silent int) {
+	p.asking.Lock()
+	if p.direct == nil {
+		for i := range p.addrs {
+			p.direct = append(p.direct, p.stranger(i))
+		}
+	}
+	p.asking.Unlock()
+	answers := make([]error, len(p.addrs))
+	var all sync.WaitGroup
+	for i, c := range p.direct {
+		all.Go(func() {
+			found, err := c.Get(context.Background(), key).Result()
+			if answers[i] = err; err == nil && found != token {
+				answers[i] = redis.Nil
+			}
+		})
+	}
+	all.Wait()
+	for _, err := range answers {
+		switch {
+		case err == nil:
+			has++
+		case !errors.Is(err, redis.Nil):
+			silent++
+		}
+	}
+	return has, silent
+}
+
+// stranger is a connection that has nothing to do with the Locker's.
+func (p *ownProcess) stranger(node int) *redis.Client {
+	const patience = 50 * time.Millisecond
+	c := redis.NewClient(&redis.Options{
+		Addr: p.addrs[node], Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1,
+		DialTimeout: patience, ReadTimeout: patience, WriteTimeout: patience,
+	})
+	p.clients = append(p.clients, c)
+	return c
+}
+
+func (p *ownProcess) Plain() []client.PlainNode {
+	nodes := make([]client.PlainNode, len(p.addrs))
+	for i := range p.addrs {
+		nodes[i] = plainReal{p.stranger(i)}
+	}
+	return nodes
+}
+
+func (p *ownProcess) close() {
+	for _, c := range p.clients {
+		_ = c.Close()
+	}
+}
+
+func (p *ownProcess) Pass(int, int) {}
+
+func (p *ownProcess) Hold(time.Duration, bool) {}
+
+func (p *ownProcess) Skew(time.Duration) {}
+
+func (p *ownProcess) Real(t time.Time) time.Time { return t }
+
+func (p *ownProcess) Crash() {}
+
+// A plainReal is a Redis for a client that is no redlock.
+type plainReal struct{ client *redis.Client }
+
+func (n plainReal) SetNX(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {
+	return n.client.SetNX(ctx, key, token, ttl).Result()
+}
+
+// CompareAndDelete is the script of the Redlock page.
+func (n plainReal) CompareAndDelete(ctx context.Context, key, token string) error {
+	const script = `if redis.call("get",KEYS[1]) == ARGV[1] then return redis.call("del",KEYS[1]) else return 0 end`
+	return n.client.Eval(ctx, script, []string{key}, token).Err()
+}

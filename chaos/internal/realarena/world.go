@@ -1,0 +1,182 @@
+// Package realarena carries plans out with redis-server processes behind proxies and with
+// clients in processes of their own, in real time.
+package realarena
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/chaos/internal/drive"
+	"github.com/quorumlock/redlock/chaos/internal/scenario"
+)
+
+// Cannot are the kinds of fault that this arena cannot inject.
+var Cannot = []history.FaultKind{
+	history.Repeat, history.RepeatLate, // TCP delivers once, and nothing on the way here sends again
+	history.Loading,                                         // takes a large data set, in which leftovers could not be found
+	history.Step, history.Clock, history.Skew, history.Boot, // all processes have the one clock of this machine
+	history.Suspend, history.Still, // which can only be suspended from outside
+}
+
+// Run carries a plan out. [ClientMain] must have been called before.
+func Run(p *scenario.Plan) (*history.History, error) {
+	if os.Getenv(ClientVariable) != "" {
+		return nil, errors.New("chaos: this process is a client in the real arena itself: ClientMain must be called first of all")
+	}
+	w := &world{plan: p}
+	defer w.Close()
+	if err := w.open(); err != nil {
+		return nil, fmt.Errorf("chaos: %w", err)
+	}
+	d := drive.New(p, w)
+	w.store.serve(client.NewMemory(d.Recorder.Note))
+	w.machine.begin(d.Recorder)
+	d.Join = func(number int) (drive.Member, error) {
+		r := w.members[number-1]
+		r.rec, r.leftovers = d.Recorder, d.Leftovers
+		return r, nil
+	}
+	d.Settle, d.Slow = poll, true
+	return d.Run(), nil
+}
+
+// poll waits for some time, but no longer than until done has said so again and
+// again: what is on its way may come late.
+func poll(limit time.Duration, done func() bool) {
+	const pause, often = 50 * time.Millisecond, 3
+	for deadline, times := time.Now().Add(limit), 0; times < often && time.Now().Before(deadline); time.Sleep(pause) {
+		if times++; !done() {
+			times = 0
+		}
+	}
+}
+
+// A world is what there is for one plan, and for no other: nothing that a run
+// leaves behind can be met by the next.
+type world struct {
+	plan    *scenario.Plan
+	nodes   []*node
+	store   *shop
+	machine *machine
+	members []*remote // by number, from 1; a process that was not needed never works
+
+	mu   sync.Mutex
+	errs []error
+}
+
+// open starts all processes, so that none has to be waited for later.
+func (w *world) open() (err error) {
+	if w.store, err = newShop(); err != nil {
+		return err
+	}
+	w.nodes = make([]*node, w.plan.Run.Nodes)
+	keys := make([]string, len(w.plan.Names))
+	for i, name := range w.plan.Names {
+		keys[i] = w.plan.Options.Prefix + name
+	}
+	if err := each(w.nodes, func(i int) (err error) {
+		w.nodes[i], err = newNode(keys)
+		return err
+	}); err != nil {
+		return err
+	}
+	for _, f := range w.plan.Faults {
+		if f.Trouble != history.Forge && f.Trouble != history.Replay {
+			continue
+		}
+		for _, n := range w.nodes {
+			n.spy = newSpy(n.server.Addr)
+		}
+		break
+	}
+	if w.machine, err = newMachine(w.nodes); err != nil {
+		return err
+	}
+	b := briefing{Resource: w.store.addr(), Plan: w.plan}
+	for _, n := range w.nodes {
+		b.Nodes = append(b.Nodes, n.proxy.Addr())
+	}
+	w.members = make([]*remote, w.plan.Run.Clients)
+	return each(w.members, func(i int) (err error) {
+		w.members[i], err = newRemote(i+1, b)
+		return err
+	})
+}
+
+// each calls one for all of a slice at once.
+func each[T any](all []T, one func(i int) error) error {
+	errs := make([]error, len(all))
+	var making sync.WaitGroup
+	for i := range all {
+		making.Go(func() { errs[i] = one(i) })
+	}
+	making.Wait()
+	return errors.Join(errs...)
+}
+
+func (w *world) Inject(f history.Fault, begin bool) {
+	if err := w.nodes[f.Node].inject(f, begin); err != nil {
+		w.fail(fmt.Errorf("node %d, %v: %w", f.Node, f, err))
+	}
+}
+
+func (w *world) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.errs = append(w.errs, err)
+}
+
+func (w *world) Keys() (all []drive.Key) {
+	for i, n := range w.nodes {
+		keys, err := n.keys()
+		if err != nil {
+			// Not a word of what is left there, which is no good sign either.
+			all = append(all, drive.Key{Node: i, Key: "?", Token: err.Error()})
+		}
+		for key, token := range keys {
+			all = append(all, drive.Key{Node: i, Key: key, Token: token})
+		}
+	}
+	return all
+}
+
+func (w *world) Weigh() (all []history.Weight) {
+	for i, n := range w.nodes {
+		weight, err := n.weigh()
+		if err != nil {
+			w.fail(fmt.Errorf("node %d, to be weighed: %w", i, err))
+			continue
+		}
+		weight.Node = i
+		all = append(all, weight)
+	}
+	return all
+}
+
+// Close leaves nothing running, whatever has happened before.
+func (w *world) Close() error {
+	for _, r := range w.members {
+		if r != nil {
+			r.end()
+		}
+	}
+	if w.machine != nil {
+		w.machine.end() // before the servers are gone
+	}
+	for _, n := range w.nodes {
+		if n != nil {
+			n.close()
+		}
+	}
+	if w.store != nil {
+		w.store.close()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return errors.Join(w.errs...)
+}

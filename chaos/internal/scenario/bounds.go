@@ -1,0 +1,48 @@
+package scenario
+
+import "time"
+
+// boundWaiting says how long waiting may take, and what order there is in it.
+//
+// A waiter is in the queues after a round trip, or after two if its lanes are busy,
+// and a client that was being granted the lock meanwhile has it by then. A dead waiter
+// keeps its place for three heartbeats, and the next one looks a heartbeat later; lanes
+// that have lost their node look for it every second, and it may be in quarantine then.
+//
+// To a client that has not looked for a while, a clock that runs fast is one that was
+// set (see quartz in skew.go): it may wait for the quarantine of nodes that are well,
+// and does not stand in a queue meanwhile.
+func (p *Plan) boundWaiting(clients int) {
+	s, r := p.Scenario, &p.Run
+	if s.Fails != nil || s.Wrong || s.Once { // clocks that are wrong make wrong tickets; or no client waits
+		return
+	}
+	quarantine := max(p.Options.Quarantine, 0)
+	fast := s.Fast && clients > 1 && quarantine > 0
+	r.TTL, r.Slight = p.TTL, p.slight()
+	if !fast {
+		r.Settle = 40*p.RTT + 6*r.Slight + 4*r.Lag
+	}
+	if !s.Plain { // a plain client waits for no other, and leaves behind what it could not release
+		beat := min(max(p.TTL/10, 100*time.Millisecond), time.Second)
+		r.Idle = 4*beat + p.Options.NodeTimeout + time.Second
+		if fast {
+			r.Idle += quarantine
+		}
+	}
+	r.Grace = 2*time.Second + p.TTL + quarantine
+}
+
+// boundMemory says what may be in memory. When all is over there are on a node, for all names
+// together, its markers and its tables of counters. A lane that stops keeps what comes in
+// until that is noticed, what was under way, and a release for each lock that was held.
+func (p *Plan) boundMemory(clients int) {
+	p.Run.Found = p.Scenario.Find
+	if p.Scenario.Weigh {
+		p.Run.MostKeys, p.Run.MostBytes = 8, 1<<20
+		p.Run.MostRequests = 24 + 16*p.Workers
+	}
+}
+
+// slight is what no attempt fails of: a fraction of the time that it has.
+func (p *Plan) slight() time.Duration { return min(40*time.Millisecond, p.Options.NodeTimeout/8) }

@@ -1,0 +1,91 @@
+package scenario
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/internal/model"
+)
+
+const (
+	hour = time.Hour
+	day  = 24 * hour
+)
+
+// drawDays draws when the clients work, and what goes wrong while they do not: a minority of
+// nodes have clocks that are off by up to months, from some time before the clients work to
+// some time after, are set right, and lose their data. A lock is never held when a clock is
+// set: a client that has not seen that cannot know (Options.MaxNodeSkew). But what locks
+// leave behind has to last.
+func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
+	s := p.Scenario
+	p.Work = p.Span
+	at := day / 2
+	for range 2 + rng.IntN(s.Days-1) {
+		p.Days = append(p.Days, at.Truncate(model.Slot))
+		p.Span = (at + p.Work).Truncate(model.Slot)
+		gap := 25*hour + Below(rng, hour)
+		if rng.IntN(2) == 0 {
+			gap = 25*hour + Below(rng, 59*day)
+		}
+		at += gap
+	}
+	kinds, weak := arena.Able(s.Troubles), rng.Perm(nodes)[:(nodes-1)/2]
+	if len(kinds) == 0 || len(weak) == 0 {
+		return
+	}
+	off := make(map[int]int) // by node: the first day on which its clock is right again
+	for i, at := range p.Days {
+		for n := range rng.IntN(3) {
+			f := history.Fault{At: at - hour, Trouble: Pick(rng, kinds), Node: Pick(rng, weak)}
+			switch f.Trouble {
+			case history.Clock:
+				last := min(i+rng.IntN(2), len(p.Days)-1)
+				if off[f.Node] > i {
+					continue
+				}
+				off[f.Node] = last + 1
+				f.For, f.By = p.Days[last]+p.Work+hour-f.At, hour+Below(rng, 60*day)
+				if rng.IntN(3) == 0 {
+					f.By = -f.By
+				}
+				if last == len(p.Days)-1 {
+					f.For = p.Span - f.At // it is never set right
+				}
+			case history.Flush:
+			default: // and it is back before anybody works
+				f.For = (1 + Below(rng, time.Minute)).Truncate(model.Slot)
+			}
+			f.At += time.Duration(n) * 10 * time.Minute
+			f.At = f.At.Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
+			f.For = f.For.Truncate(model.Slot)
+			p.Faults = append(p.Faults, f)
+		}
+	}
+	slices.SortStableFunc(p.Faults, func(a, b history.Fault) int { return cmp.Compare(a.At, b.At) })
+}
+
+// drawAway has one node be away for nearly as long as the clients work; or, where another node
+// has a fault before, from when that is over and the node has a vote again.
+func (p *Plan) drawAway(rng *rand.Rand, arena Limits, nodes int) {
+	kinds := arena.Able(p.Scenario.Troubles)
+	if len(kinds) == 0 {
+		return
+	}
+	f := history.Fault{At: (p.TTL + Below(rng, p.TTL)).Truncate(model.Slot), Trouble: Pick(rng, kinds), Node: rng.IntN(nodes)}
+	f.For = (p.Span - 2*p.TTL - f.At).Truncate(model.Slot)
+	if f.Trouble == history.LoseReplies {
+		f.Times = 1 << 30
+	}
+	if s := p.Scenario; s.Before != "" {
+		earlier := history.Fault{At: f.At, Trouble: s.Before, Node: (f.Node + 1 + rng.IntN(nodes-1)) % nodes, By: hour + Below(rng, 60*day)}
+		earlier.For = (2*p.TTL + Below(rng, 2*p.TTL)).Truncate(model.Slot)
+		p.Faults = append(p.Faults, earlier)
+		rest := (earlier.For + p.TTL + 4*time.Second).Truncate(model.Slot)
+		f.At, f.For = f.At+rest+1, f.For-rest
+	}
+	p.Faults = append(p.Faults, f)
+}

@@ -1,0 +1,171 @@
+package scenario
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/internal/model"
+)
+
+// A place is where a fault has something to itself while it lasts.
+type place struct {
+	group  string
+	number int
+}
+
+// A faultDraw is what is decided before the first fault, and what the faults so far take up.
+type faultDraw struct {
+	plan  *Plan
+	rng   *rand.Rand
+	nodes int
+	limit time.Duration
+	back  []bool // by node: its clock is set back, and not forward
+	ahead bool   // the clocks of nodes that boot are ahead
+	busy  map[place]time.Duration
+}
+
+// drawFaults draws the faults. No node has the same fault twice at once, so the end
+// of one is not the end of another; but it may well have different ones.
+func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
+	s := p.Scenario
+	kinds := arena.Able(s.Troubles)
+	if len(kinds) == 0 {
+		return
+	}
+	d := faultDraw{plan: p, rng: rng, nodes: nodes, limit: s.Limit, back: make([]bool, nodes), busy: make(map[place]time.Duration)}
+	weak := rng.Perm(nodes)
+	for i := range d.back {
+		d.back[i] = rng.IntN(4) == 0
+	}
+	switch {
+	case s.Minority:
+		weak = weak[:(nodes-1)/2]
+	case s.Weak > 0:
+		weak = weak[:s.Weak]
+	}
+	d.ahead = slices.Contains(kinds, history.Boot) && rng.IntN(2) == 0
+	if d.limit == 0 {
+		d.limit = p.TTL * 3 / 2
+	}
+	for at := Below(rng, p.TTL/2); ; {
+		f := history.Fault{At: at, Trouble: Pick(rng, kinds)}
+		at += 1 + Below(rng, time.Duration(2*float64(p.TTL)/s.Rate))
+		if at > p.Span {
+			break
+		}
+		f.Node = Pick(rng, weak)
+		where := place{group(f.Trouble), f.Node}
+		if f.Trouble.OnClient() {
+			f.Node, f.Client = 0, 1+rng.IntN(clients)
+			where = place{"client", f.Client}
+		}
+		f.For = 1 + Below(rng, d.limit)
+		if !d.extent(&f, &where) {
+			continue
+		}
+		if s.Slight && (f.Trouble == history.Hang || f.Trouble == history.Pause) {
+			f.For = 1 + f.For%p.slight()
+		}
+		// No two things happen to the nodes at the same instant.
+		f.At = f.At.Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
+		f.For = min(f.For, p.Span-f.At).Truncate(model.Slot)
+		if f.At < d.busy[where] || f.For < 0 {
+			continue
+		}
+		d.busy[where] = f.At + f.For
+		p.Faults = append(p.Faults, f)
+	}
+}
+
+// extent draws how much of a fault there is, and reports whether it can be there.
+func (d *faultDraw) extent(f *history.Fault, where *place) bool {
+	p, s, rng := d.plan, d.plan.Scenario, d.rng
+	switch f.Trouble {
+	case history.Hang, history.Cut, history.CutRequests, history.CutReplies:
+		// Longer, and a request that no client waits for any more is carried out after
+		// the release that was to follow it: another kind of fault.
+		if s.Limit == 0 {
+			f.For = min(f.For, 1+Below(rng, 900*time.Millisecond))
+		}
+	case history.Slow, history.Jitter:
+		f.By = 1 + Below(rng, min(p.TTL/4, 300*time.Millisecond))
+		if s.Slight {
+			f.By = 1 + f.By%p.slight()
+		}
+	case history.LoseReplies, history.TearReplies, history.Repeat, history.Evict:
+		f.For, f.Times = 0, 1+rng.IntN(3)
+	case history.RepeatLate:
+		// A copy that comes within NodeTimeout, but after its release, is carried out: no
+		// connection makes one. So is one a little later, by as much as the clock may have
+		// drifted since the node was heard of.
+		f.By, f.For, f.Times = 2*(p.Options.NodeTimeout+p.Span/50)+f.For, 0, 1+rng.IntN(3)
+		if slices.Contains(s.Fails, "nothing left") {
+			f.By = 1 + Below(rng, p.Options.NodeTimeout)
+		}
+	case history.Reset, history.Flush, history.FlushScripts, history.Deafen:
+		f.For = 0
+	case history.Churn:
+		f.By = (ms + Below(rng, 20*ms)).Truncate(model.Slot)
+	case history.Forge, history.Replay:
+		f.For, f.By, f.Times = 0, (ms + Below(rng, 20*ms)).Truncate(model.Slot), 1+rng.IntN(8)
+	case history.Step:
+		return d.step(f, where)
+	case history.Boot:
+		return d.boot(f)
+	case history.Skew:
+		f.For, f.By = 0, 1+Below(rng, p.TTL)
+	}
+	return true
+}
+
+// step has a node's clock set: not before all clients have seen it, and always the same way. Of
+// one that was set back where it was, only clients know that have looked in between.
+func (d *faultDraw) step(f *history.Fault, where *place) bool {
+	p, rng := d.plan, d.rng
+	f.At += 20 * p.RTT
+	f.For, f.By = 0, 1+Below(rng, []time.Duration{2 * p.TTL, p.TTL / 8}[rng.IntN(2)])
+	if d.back[f.Node] {
+		f.By = -f.By
+	}
+	if p.Scenario.Poison { // but here it is set right again, and is a minority's
+		f.For, f.By = 1+Below(rng, d.limit), time.Hour+Below(rng, 60*24*time.Hour)
+		if f.Node %= (d.nodes - 1) / 2; f.At < d.busy[place{"step", f.Node}] {
+			return false
+		}
+		where.number = f.Node
+	}
+	return true
+}
+
+// boot has a node come up with a wrong clock. It is set right before the node votes, or
+// numbers of the future would be forgotten again.
+func (d *faultDraw) boot(f *history.Fault) bool {
+	p, rng := d.plan, d.rng
+	f.For = 1 + Below(rng, p.TTL)
+	f.By = []time.Duration{time.Hour, 2 * p.TTL}[rng.IntN(2)]
+	if !d.ahead {
+		f.By = -f.By
+		return true
+	}
+	// Numbers of the future are only above others as long as they are remembered.
+	return len(p.Faults) == 0 || f.At <= p.Faults[0].At+p.TTL/4
+}
+
+// group names what a kind of fault has to itself at a node while it lasts.
+func group(t history.FaultKind) string {
+	switch t {
+	case history.Kill, history.KillEmpty, history.Hang, history.Still, history.Boot:
+		return "process"
+	case history.Slow, history.Jitter:
+		return "delay"
+	case history.Cut, history.CutRequests, history.CutReplies, history.Part:
+		return "cut"
+	case history.FlushScripts, history.Churn:
+		return "scripts"
+	case history.Full, history.ReadOnly, history.Loading, history.Locked, history.Crowded, history.Busy, history.Mute:
+		return "refusal"
+	}
+	return string(t)
+}

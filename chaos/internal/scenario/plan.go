@@ -1,0 +1,181 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/internal/model"
+)
+
+// A Plan is a scenario with everything in it decided: what a seed stands for.
+type Plan struct {
+	Run     history.Head
+	TTL     time.Duration
+	RTT     time.Duration
+	Drift   time.Duration   // what the library takes off; 0: its default
+	Span    time.Duration   // when the clients stop working
+	Days    []time.Duration // when they begin to, each time for Work; nil: at once
+	Work    time.Duration
+	Faults  []history.Fault // in order
+	Rates   []float64       // by node: how much faster its clock runs
+	Skews   []time.Duration // by client: what its clock is ahead by; nil: nothing
+	Names   []string
+	Wants   []history.Request // nil: each name, alone
+	Workers int
+
+	Scenario *Scenario       `json:"-"`
+	Options  redlock.Options `json:"-"`
+}
+
+// NewPlan draws a plan for an arena from a seed. The options are the user's: what
+// they leave open, the scenario decides.
+func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nodes int) *Plan {
+	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
+	p := &Plan{Scenario: s}
+	if opts != nil {
+		p.Options = *opts
+	}
+	n := p.drawOptions(rng, arena, nodes)
+	clients := s.Clients[0] + rng.IntN(s.Clients[1]-s.Clients[0]+1)
+	if arena.Room > 0 {
+		clients = min(clients, arena.Room)
+	}
+	p.drawWork(rng)
+	p.drawClocks(rng, n, clients)
+	switch {
+	case s.Days > 0:
+		p.drawDays(rng, arena, n)
+	case s.Away:
+		p.drawAway(rng, arena, n)
+	default:
+		p.drawFaults(rng, arena, n, clients)
+	}
+	p.head(arena, seed, n, clients)
+	return p
+}
+
+// drawOptions draws what the user leaves open, and how many nodes there are.
+func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
+	s, o := p.Scenario, &p.Options
+	if o.TTL == 0 {
+		ttls := arena.TTLs(s.TTL)
+		if s.Long {
+			ttls = s.TTL
+		}
+		o.TTL = Pick(rng, ttls)
+	}
+	p.TTL = o.TTL
+	if o.NodeTimeout == 0 {
+		o.NodeTimeout = min(max(o.TTL/10, 50*time.Millisecond), o.TTL/2-o.TTL/20, 500*time.Millisecond) // about the library's own
+	}
+	n = Pick(rng, s.Nodes)
+	if nodes > 0 {
+		n = nodes
+	}
+	if o.Quorum == 0 && s.Quorum != nil {
+		o.Quorum = s.Quorum(n)
+	}
+	switch trust := rng.IntN(2) == 0; {
+	case o.Quarantine != 0 || s.Default:
+	case trust && !s.Forgets:
+		o.Quarantine = -1
+	default:
+		o.Quarantine = p.shortest()
+	}
+	if s.Apart {
+		o.MaxNodeSkew = -1
+	}
+	return n
+}
+
+// shortest is the shortest quarantine that there can be.
+func (p *Plan) shortest() time.Duration { return p.TTL + p.TTL/100 + 2*time.Millisecond }
+
+// drawWork draws the network, and what the clients do how long.
+func (p *Plan) drawWork(rng *rand.Rand) {
+	s, o := p.Scenario, &p.Options
+	// Over a slower network, locks as short as this could not be had at all.
+	p.RTT = min(Pick(rng, s.RTT), p.TTL/40)
+	p.Workers = 1 + rng.IntN(max(s.Workers, 1))
+	p.Span = time.Duration(s.Span * float64(p.TTL)).Truncate(model.Slot)
+	names := s.Spread
+	if names == 0 {
+		names = 1 + rng.IntN(2)
+	}
+	for i := range names {
+		p.Names = append(p.Names, string(rune('a'+i%26))+suffix(i/26))
+	}
+	if s.Names {
+		o.Separator = cmp.Or(o.Separator, "/")
+	}
+	if s.Kinds {
+		o.Separator = cmp.Or(o.Separator, "/")
+		p.Wants = mix(rng, o.Separator)
+		p.Names = allNames(p.Wants)
+	}
+}
+
+// drawClocks draws how fast the nodes' clocks run, and what the clients' show.
+func (p *Plan) drawClocks(rng *rand.Rand, nodes, clients int) {
+	p.Rates = make([]float64, nodes)
+	// A client that is alone looks at the clocks too seldom for that. See quartz in skew.go.
+	if p.Scenario.Fast && clients > 1 {
+		for i := range p.Rates {
+			p.Rates[i] = 0.0099 * min(1, 2*rng.Float64())
+		}
+	}
+	if p.Scenario.Wrong {
+		for range 16 { // more than there are, for those that take the place of others
+			p.Skews = append(p.Skews, Below(rng, 200*24*time.Hour)-100*24*time.Hour)
+		}
+	}
+}
+
+// head is what the judge has to know of the plan.
+func (p *Plan) head(arena Limits, seed uint64, nodes, clients int) {
+	s, o := p.Scenario, &p.Options
+	overlap := time.Duration(0)
+	if slices.Contains(s.Fails, "exclusion") {
+		overlap = 2*o.NodeTimeout + p.TTL // an attempt, and a stop in the middle of it
+	}
+	crashes := 0
+	for _, f := range p.Faults {
+		if f.Trouble == history.Crash {
+			crashes++
+		}
+	}
+	p.Run = history.Head{
+		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: nodes, Quorum: max(o.Quorum, nodes/2+1), Clients: clients + crashes, Separator: o.Separator,
+		Lag: arena.Lag, Overlap: overlap, Look: min(max(p.TTL/10, 50*time.Millisecond), 500*time.Millisecond), Exact: arena.Exact, Always: s.Minority || s.Harmless || len(s.Troubles) == 0,
+	}
+	p.boundWaiting(clients)
+	p.boundMemory(clients)
+	if s.Once { // nothing but the quarantine, perhaps once more
+		p.Run.Bound = 2*max(o.Quarantine, p.shortest()) + p.TTL
+		return
+	}
+	// What a lock may have to wait for: a token of a dead client, nodes that may have
+	// forgotten, the pauses of lanes that look for their node, and all others that want it
+	// as well.
+	p.Run.Bound = 2*p.TTL + max(o.Quarantine, p.shortest(), 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
+}
+
+func suffix(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+// Pick draws one of a slice.
+func Pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
+
+// Below draws a duration under d.
+func Below(rng *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(rng.Int64N(max(int64(d), 1)))
+}

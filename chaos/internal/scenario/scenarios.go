@@ -1,0 +1,255 @@
+package scenario
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
+)
+
+// What most scenarios are drawn from. What is there several times is drawn as
+// often. A round trip of a millisecond or more makes a lane use several
+// connections.
+var (
+	ttls  = []time.Duration{50 * ms, 200 * ms, 200 * ms, 500 * ms, time.Second, time.Second, 5 * time.Second}
+	rtts  = []time.Duration{200 * us, 400 * us, 700 * us, 700 * us, 3 * ms}
+	some  = [2]int{2, 3}
+	sizes = []int{3, 3, 3, 4, 5, 5, 7}
+)
+
+const (
+	us = time.Microsecond
+	ms = time.Millisecond
+)
+
+// The kinds of fault by what they have in common. A lock survives them all, at any
+// number of nodes at once: while they last no client may get it, but never two.
+var (
+	network  = []history.FaultKind{history.Cut, history.CutRequests, history.CutReplies, history.Part, history.Reset, history.LoseReplies, history.TearReplies, history.Repeat}
+	refusals = []history.FaultKind{history.Full, history.ReadOnly, history.Loading, history.Locked, history.Crowded, history.Busy, history.FlushScripts}
+	survived = slices.Concat([]history.FaultKind{history.Kill, history.Kill, history.Hang, history.Slow, history.Jitter, history.Foreign}, network, refusals)
+)
+
+// All are all there are. A new one is a line here, and nothing anywhere else.
+var All = []*Scenario{
+	{
+		Name: "calm", About: "nothing goes wrong: hand-overs, renewals, timeouts, cancellations in every mixture",
+		Nodes: sizes, Clients: [2]int{1, 4}, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Unended: true, Workers: 3, Fast: true,
+	},
+	{
+		Name: "crashing nodes", About: "any number of nodes die and come back with their data",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Workers: 2, Fast: true,
+		Troubles: []history.FaultKind{history.Kill}, Rate: 4,
+	},
+	{
+		Name: "hanging nodes", About: "any number of nodes stop for a while, and then do all that they were asked to",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Fast: true,
+		Troubles: []history.FaultKind{history.Hang, history.Hang, history.Slow}, Rate: 4,
+	},
+	{
+		Name: "slow links", About: "messages take long, each another time, and overtake those of other connections",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: append([]time.Duration{20 * ms}, rtts...), Span: 1.5, Write: true, Workers: 3, Fast: true,
+		Troubles: []history.FaultKind{history.Slow, history.Jitter, history.Jitter}, Rate: 4,
+	},
+	{
+		Name: "partitions", About: "links are cut both ways or one way, replies are lost or torn, requests carried out twice",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Workers: 2, Fast: true,
+		Troubles: network, Rate: 5,
+	},
+	{
+		Name: "refusals", About: "nodes are full, read-only, loading, locked, crowded, busy, or drop their scripts",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Workers: 2, Fast: true,
+		Troubles: refusals, Rate: 5,
+	},
+	{
+		Name: "foreign keys", About: "keys of another type are where the locks should be",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
+		Troubles: []history.FaultKind{history.Foreign, history.Foreign, history.Kill}, Rate: 3,
+	},
+	{
+		Name: "clients", About: "clients are stopped for longer than their lock lives, or die while they hold it or wait for it",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Unended: true, Workers: 2, Fast: true,
+		Troubles: []history.FaultKind{history.Pause, history.Pause, history.Crash, history.Skew}, Rate: 4,
+	},
+	{
+		Name: "handed on", About: "locks go from one process to another, while nodes are slow, hang and die",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 2, Write: true, Workers: 2, Fast: true, Spread: 1, Hands: true,
+		Troubles: []history.FaultKind{history.Slow, history.Slow, history.Jitter, history.Hang, history.Kill, history.Pause, history.Part, history.LoseReplies}, Rate: 8,
+	},
+	{
+		Name: "sluggish clients", About: "clients are stopped again and again for a moment, also in the middle of what they do",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{50 * ms, 50 * ms, 100 * ms}, RTT: []time.Duration{3 * ms, 20 * ms}, Span: 4, Fast: true, Spread: 1,
+		Troubles: []history.FaultKind{history.Pause}, Rate: 6, Limit: 120 * ms,
+	},
+	{
+		Name: "everything", About: "whatever a lock survives, anywhere, at any time",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Unended: true, Workers: 2, Fast: true,
+		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Crash, history.Crash, history.Skew}, survived...), Rate: 6,
+	},
+	{
+		Name: "minority", About: "whatever it is, if it happens to a minority only, everybody is served all the time",
+		Nodes: sizes, Clients: [2]int{1, 3}, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Fast: true,
+		Troubles: survived, Rate: 6, Minority: true,
+	},
+	{
+		Name: "alone", About: "one client, and nobody in its way: it gets what it asks for, whatever a minority does",
+		Nodes: sizes, Clients: [2]int{1, 1}, TTL: ttls, RTT: rtts, Span: 3, Write: true,
+		Troubles: survived, Rate: 6, Minority: true,
+	},
+	{
+		Name: "repeats", About: "nodes carry requests out twice and drop their scripts, and nobody notices",
+		Nodes: sizes, Clients: [2]int{1, 2}, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Fast: true,
+		Troubles: []history.FaultKind{history.Repeat, history.Repeat, history.FlushScripts}, Rate: 12, Harmless: true,
+	},
+	{
+		Name: "crowd", About: "up to 64 clients want the same few names while nodes die",
+		Nodes: []int{3, 5}, Clients: [2]int{16, 64}, TTL: []time.Duration{50 * ms, 200 * ms}, RTT: rtts[:4], Span: 1, Write: true, Fast: true,
+		Troubles: []history.FaultKind{history.Kill, history.LoseReplies}, Rate: 3, Spread: 4, Weight: 20,
+	},
+	{
+		Name: "waiting", About: "many clients wait for one or two locks that are held briefly, and nodes and clients stop for a moment",
+		Nodes: sizes, Clients: [2]int{3, 8}, TTL: []time.Duration{5 * time.Second, 5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 2, Workers: 4, Queue: true, Weight: 6,
+		Troubles: []history.FaultKind{history.Slow, history.Jitter, history.Hang, history.Pause}, Rate: 6, Harmless: true, Slight: true,
+	},
+	{
+		Name: "deaf waiters", About: "nobody is called: subscriptions break, messages reach nobody, and clients that are first in a queue die, like those that hold the lock",
+		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Workers: 2, Queue: true, Unended: true, Weight: 4,
+		Troubles: []history.FaultKind{history.Mute, history.Mute, history.Mute, history.Deafen, history.Deafen, history.Crash, history.Crash, history.Kill}, Rate: 3,
+	},
+	{
+		Name: "handed over", About: "each release hands the lock to the next waiter, while whatever a lock survives happens, also to the messages that say so",
+		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{300 * ms, 500 * ms, time.Second, 5 * time.Second}, RTT: append([]time.Duration{20 * ms, 20 * ms}, rtts...), Span: 3, Write: true, Workers: 2, Fast: true, Spread: 1, Weight: 4,
+		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Jitter, history.Jitter, history.Jitter, history.Slow, history.Slow, history.Mute, history.Deafen, history.Deafen, history.Repeat, history.Repeat}, survived...), Rate: 6,
+	},
+	{
+		Name: "kinds", About: "locks are shared, of several names, of paths and of slots, and in each other's way; whatever a lock survives happens",
+		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 2, Write: true, Unended: true, Workers: 2, Fast: true, Kinds: true, Weight: 3,
+		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Crash}, survived...), Rate: 4,
+	},
+	{
+		Name: "kinds waiting", About: "many clients wait for locks of all kinds that are in each other's way, and nodes and clients stop for a moment",
+		Nodes: sizes, Clients: [2]int{3, 8}, TTL: []time.Duration{5 * time.Second, 5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 2, Workers: 4, Queue: true, Kinds: true, Weight: 8,
+		Troubles: []history.FaultKind{history.Slow, history.Jitter, history.Hang, history.Pause}, Rate: 6, Harmless: true, Slight: true,
+	},
+	{
+		Name: "long", About: "locks of minutes, where a forgotten key is a nuisance and not just a moment",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Minute, 5 * time.Minute}, RTT: rtts, Span: 0.25, Write: true,
+		Troubles: survived, Rate: 30, Spread: 3, Weight: 6,
+	},
+	{
+		Name: "neighbours", About: "a client that knows nothing of us locks the same names by the Redlock page",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5,
+		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Cut, history.LoseReplies}, Rate: 3, Plain: true,
+	},
+	{
+		Name: "forgetful minority", About: "a quorum larger than a majority survives nodes that lose their data",
+		Nodes: []int{5, 7}, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
+		Quorum: func(n int) int { return n - 1 }, Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Evict}, Rate: 4, Weak: 2,
+	},
+
+	{
+		Name: "forgetful nodes", About: "any number of nodes come back without their data, or are emptied",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Spread: 1, Forgets: true,
+		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Kill}, Rate: 4,
+	},
+	{
+		Name: "wrong clocks", About: "the clients' clocks show any day of the year, are set, clients die, and nodes lose their data",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{time.Second, time.Second, 5 * time.Second}, RTT: rtts, Span: 10, Write: true, Spread: 1, Forgets: true, Default: true, Wrong: true, Weight: 6,
+		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Skew, history.Crash, history.Crash}, Rate: 2, Only: []string{"model"},
+	},
+	{
+		Name: "stepping clocks", About: "any number of nodes' clocks are set forward or back by more than the drift, and nobody compares them with each other",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Forgets: true, Apart: true,
+		Troubles: []history.FaultKind{history.Step}, Rate: 4,
+	},
+	{
+		Name: "clocks apart", About: "the clocks of a minority of nodes are set further and further away from the others', and they lose their data: that minority has no vote, and everybody is served",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Forgets: true, Minority: true,
+		Troubles: []history.FaultKind{history.Step, history.Step, history.Step, history.Flush}, Rate: 4,
+	},
+	{
+		Name: "poisoned nodes", About: "the clocks of a minority of nodes are days ahead for a moment, and all nodes lose their data",
+		Nodes: []int{3, 5}, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 12, Write: true, Spread: 1, Forgets: true, Default: true, Poison: true, Weight: 4,
+		Troubles: []history.FaultKind{history.Step, history.Step, history.Step, history.Flush, history.Flush}, Rate: 4, Only: []string{"model"},
+	},
+	{
+		Name: "ghosts", About: "nodes hang for so long that connections are given up, and then do what they were asked to",
+		Nodes: sizes, Clients: some, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 2, Write: true,
+		Troubles: []history.FaultKind{history.Hang, history.Cut, history.CutRequests, history.RepeatLate}, Rate: 4, Limit: 4 * time.Second, Weight: 3,
+	},
+	{
+		Name: "paused writers", About: "clients are stopped between the look at the lock and the write",
+		Nodes: []int{3, 5}, Clients: some, TTL: ttls, RTT: rtts, Span: 2, Write: true, Spread: 1,
+		Troubles: []history.FaultKind{history.Pause}, Rate: 16,
+	},
+	{
+		Name: "suspended hosts", About: "clients' machines are suspended, timers and all",
+		Nodes: []int{3, 5}, Clients: some, TTL: ttls, RTT: rtts, Span: 1.5, Write: true,
+		Troubles: []history.FaultKind{history.Suspend}, Rate: 6,
+	},
+	{
+		Name: "settings that disagree", About: "some clients have locks that are longer than the others know of, and nodes lose their data",
+		Nodes: []int{3, 3, 5}, Clients: [2]int{2, 4}, TTL: []time.Duration{2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Settings: true, Weight: 3,
+		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush}, Rate: 3, Limit: 500 * ms, Weak: 2, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "boot", About: "nodes come up empty and with wrong clocks, which are set right a little later; no client has been there for long",
+		Nodes: sizes, Clients: [2]int{2, 4}, TTL: []time.Duration{500 * ms, time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Once: true, Weight: 6,
+		Troubles: []history.FaultKind{history.Boot}, Rate: 3, Only: []string{"model"},
+	},
+
+	{
+		Name: "calendar", About: "days and months go by between locks, clients come in anew for each, and a minority of nodes has clocks that are off by as much, now and then, or loses its data",
+		Nodes: sizes, Clients: [2]int{1, 3}, TTL: []time.Duration{time.Second, 5 * time.Second}, RTT: rtts, Span: 2, Write: true, Spread: 1, Minority: true, Forgets: true, Default: true, Wrong: true, Weight: 8,
+		Troubles: []history.FaultKind{history.Clock, history.Clock, history.Clock, history.Flush, history.KillEmpty, history.Kill}, Days: 5, Fresh: true, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "calendar of kinds", About: "the same, with locks of all kinds that are in each other's way",
+		Nodes: sizes, Clients: [2]int{1, 3}, TTL: []time.Duration{time.Second, 5 * time.Second}, RTT: rtts, Span: 2, Write: true, Kinds: true, Minority: true, Forgets: true, Default: true, Wrong: true, Weight: 8,
+		Troubles: []history.FaultKind{history.Clock, history.Clock, history.Clock, history.Flush, history.KillEmpty, history.Kill}, Days: 5, Fresh: true, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "a node away", About: "a node is dead, hangs or is cut off for a long time, and many clients hand the lock to each other: none of them remembers more and more for it",
+		Nodes: []int{3, 3, 5}, Clients: [2]int{2, 4}, TTL: []time.Duration{time.Second}, RTT: rtts[:4], Span: 40, Workers: 2, Queue: true, Spread: 1, Weight: 20,
+		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Cut}, Minority: true, Away: true, Weigh: true, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "a node without answers", About: "a node takes connections for a long time, carries out what it is asked to, and answers nothing: none of the clients remembers more and more for it",
+		Nodes: []int{3}, Clients: [2]int{2, 3}, TTL: []time.Duration{time.Second}, RTT: []time.Duration{20 * ms}, Span: 24, Workers: 2, Spread: 1, Names: true, Weigh: true, Weight: 20,
+		Troubles: []history.FaultKind{history.LoseReplies}, Minority: true, Away: true, Only: []string{"model"},
+	},
+	{
+		Name: "a clock that was wrong", About: "the clock of a node is ahead for a moment, and set right; then another node dies for a long time, and everybody is served by those that are left",
+		Nodes: []int{3}, Clients: [2]int{2, 3}, TTL: []time.Duration{500 * ms, time.Second}, RTT: rtts[:4], Span: 60, Write: true, Spread: 1, Forgets: true, Default: true, Weight: 20,
+		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Cut}, Minority: true, Away: true, Before: history.Clock, Only: []string{"model"},
+	},
+	{
+		Name: "new names", About: "each lock is on a name that nobody has had before, and the nodes are as empty afterwards as they were",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 8, Workers: 2, Spread: 1, Names: true, Weigh: true, Weight: 3,
+		Troubles: []history.FaultKind{history.LoseReplies, history.Reset, history.Hang}, Rate: 1, Only: []string{"model", "miniredis"},
+	},
+	{
+		Name: "standstill", About: "the computer that all servers are on does not run them for a moment, again and again, and that is no time in which a lock could be had",
+		Nodes: []int{3, 5}, Clients: [2]int{3, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 12, Workers: 2, Queue: true, Spread: 1, Weight: 6,
+		Troubles: []history.FaultKind{history.Still}, Rate: 1, Limit: 600 * ms, Only: []string{"model"},
+	},
+	{
+		Name: "churn", About: "scripts are flushed again and again, subscriptions and connections break: a client that gets a lock has it on a quorum of nodes, and no key is left without an owner",
+		Nodes: sizes, Clients: [2]int{6, 10}, TTL: []time.Duration{5 * time.Second}, Long: true, RTT: rtts, Span: 0.7, Workers: 3, Spread: 2, Find: true, Brief: true, Weight: 20,
+		Troubles: []history.FaultKind{history.Churn, history.Churn, history.Churn, history.Churn, history.FlushScripts, history.Deafen, history.Reset}, Rate: 8, Only: []string{"model", "real"},
+	},
+	{
+		Name: "forged messages", About: "a forger tells waiters that they have been handed the lock, or again what they were told before: no waiter believes it",
+		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{time.Second, 5 * time.Second}, RTT: rtts, Span: 3, Workers: 2, Queue: true, Spread: 1, Find: true, Weight: 6,
+		Troubles: []history.FaultKind{history.Forge, history.Forge, history.Forge, history.Replay, history.Pause, history.Slow, history.Jitter, history.Deafen}, Rate: 8, Only: []string{"model", "real"},
+	},
+
+	// What nothing can be done about: these must show it.
+	{
+		Name: "vanishing locks", About: "locks vanish from nodes at any moment, requests come late and twice, clocks are wrong: only the fences are right",
+		Nodes: sizes, Clients: some, TTL: ttls[1:], RTT: append([]time.Duration{20 * ms}, rtts...), Span: 2, Write: true, Spread: 1, Workers: 2, Wrong: true,
+		Troubles: []history.FaultKind{history.Evict, history.Evict, history.Evict, history.RepeatLate, history.Repeat, history.LoseReplies, history.Slow, history.Jitter, history.Hang, history.Pause, history.Skew}, Rate: 16,
+		Fails: []string{"exclusion", "continuity", "nothing left", "kept"}, Because: "a node that drops a single key has not forgotten that it is itself: nodes that may evict are refused when they are joined, and the rest is what fences are for",
+		Only: []string{"model"},
+	},
+}

@@ -1,0 +1,93 @@
+package scenario
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/quorumlock/redlock/chaos/history"
+)
+
+// A workload is what clients ask for, of which a plan has some: so few that many ask for the
+// same, or what is in its way. What is there twice is wanted as often.
+type workload []history.Request
+
+// workloads are what locks of several kinds can have to do with each other: paths, locks of
+// several names, slots, and all that at once. The separator is yet to be put in.
+var workloads = func() (all []workload) {
+	const reads = true
+	paths := workload{
+		{Name: "p"}, {Name: "p"}, {Name: "p", Shared: reads}, {Name: "p/a"}, {Name: "p/a", Shared: reads}, {Name: "p/a/x"}, {Name: "p/a/x"}, {Name: "p/a/x", Shared: reads},
+		{Name: "p/b"}, {Name: "p/b", Shared: reads}, {Name: "p/a", Slots: 2}, {Name: "p/a", Slots: 2},
+	}
+	several := workload{
+		{Name: "f"}, {Name: "f", Shared: reads}, {Name: "g"}, {Name: "g", Shared: reads}, {Name: "f", Also: "g"}, {Name: "g", Also: "f"}, {Name: "f", Also: "g", Shared: reads},
+		{Name: "g", Also: "f h"}, {Name: "h"},
+	}
+	slots := workload{{Name: "s"}, {Name: "s", Shared: reads}, {Name: "s", Slots: 2}, {Name: "s", Slots: 2}, {Name: "s", Slots: 2}}
+	both := workload{{Name: "p/a", Also: "f"}, {Name: "f", Also: "p/b", Shared: reads}, {Name: "p/b", Also: "p/a"}, {Name: "p", Also: "p/a/x f"}}
+	return []workload{paths, several, slots, slices.Concat(paths, several, both), slices.Concat(paths, several, slots, both)}
+}()
+
+// mix gives some of one of them.
+func mix(rng *rand.Rand, separator string) (some []history.Request) {
+	from, slots := Pick(rng, workloads), 2+rng.IntN(2)
+	for range 3 + rng.IntN(5) {
+		w := Pick(rng, from)
+		w.Name = strings.ReplaceAll(w.Name, "/", separator)
+		w.Also = strings.ReplaceAll(w.Also, "/", separator)
+		if w.Slots > 0 {
+			w.Slots = slots // all say the same
+		}
+		some = append(some, w)
+	}
+	return some
+}
+
+// allNames gives those of some requests, each once.
+func allNames(of []history.Request) (all []string) {
+	for _, w := range of {
+		all = append(all, w.Name)
+		all = append(all, strings.Fields(w.Also)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Draw is the next request.
+func (p *Plan) Draw(rng *rand.Rand) history.Request {
+	if p.Wants == nil {
+		return history.Request{Name: Pick(rng, p.Names)}
+	}
+	return Pick(rng, p.Wants)
+}
+
+// DrawNew is a request for names that were not locked before: the order, or the job, of the day.
+func (p *Plan) DrawNew(rng *rand.Rand, client, op int) history.Request {
+	name := fmt.Sprintf("n%d.%d", client, op)
+	switch s := p.Run.Separator; rng.IntN(6) {
+	case 0:
+		return history.Request{Name: name, Shared: true}
+	case 1:
+		return history.Request{Name: name + s + "a" + s + "b"}
+	case 2:
+		return history.Request{Name: name, Also: name + "b " + name + s + "c"}
+	case 3:
+		return history.Request{Name: name, Slots: 2}
+	}
+	return history.Request{Name: name}
+}
+
+// Within gives those names of a plan that the only holder of a lock has to itself.
+func (p *Plan) Within(w history.Request) (all []string) {
+	for _, name := range p.Names {
+		for _, whole := range append(strings.Fields(w.Also), w.Name) {
+			if len(whole) <= len(name) && history.Overlap(whole, name, p.Run.Separator) {
+				all = append(all, name)
+				break
+			}
+		}
+	}
+	return all
+}

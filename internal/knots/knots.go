@@ -1,0 +1,217 @@
+// Package knots counts how the files of a package hang together: which file uses what
+// another declares, and which files all reach each other that way.
+package knots
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+)
+
+// A Graph is what the files of one package use of each other. Tests do not count.
+type Graph struct {
+	Package string
+	Files   []string            // by name
+	Edges   map[string][]string // file → the files whose declarations it uses
+}
+
+// Load makes the graphs of packages, which are named as to the go command, from some
+// directory. What a module declares is read from its source, and only the function bodies of
+// the packages that are named are; the compiler's export data stands for everything else.
+func Load(dir string, packages ...string) ([]Graph, error) {
+	l := loader{dir: dir, fset: token.NewFileSet(), listed: make(map[string]*listed), checked: make(map[string]*types.Package)}
+	all, err := l.list(append([]string{"-deps"}, packages...)...)
+	if err != nil {
+		return nil, err
+	}
+	var outside []string
+	for _, p := range all {
+		if p.Module == nil || !p.Module.Main {
+			outside = append(outside, p.ImportPath)
+		}
+	}
+	compiled, err := l.list(append([]string{"-export"}, outside...)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range append(all, compiled...) {
+		l.listed[p.ImportPath] = p
+	}
+	l.compiled = importer.ForCompiler(l.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(l.listed[path].Export) })
+	var graphs []Graph
+	for _, p := range all {
+		if p.DepOnly {
+			continue
+		}
+		g, err := l.graph(p)
+		if err != nil {
+			return nil, err
+		}
+		graphs = append(graphs, g)
+	}
+	return graphs, nil
+}
+
+// A listed is what the go command says of a package.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+	DepOnly                 bool
+	Module                  *struct{ Main bool }
+}
+
+// A loader type-checks packages.
+type loader struct {
+	dir      string
+	fset     *token.FileSet
+	listed   map[string]*listed
+	checked  map[string]*types.Package
+	compiled types.Importer
+}
+
+func (l *loader) list(args ...string) (all []*listed, err error) {
+	list := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Export,DepOnly,Module"}, args...)...)
+	list.Dir = l.dir
+	list.Stderr = os.Stderr
+	out, err := list.Output()
+	if err != nil {
+		return nil, fmt.Errorf("knots: go list: %w", err)
+	}
+	for in := json.NewDecoder(bytes.NewReader(out)); ; {
+		p := new(listed)
+		if err := in.Decode(p); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("knots: go list: %w", err)
+		}
+		all = append(all, p)
+	}
+}
+
+// Import gives a package that another one imports.
+func (l *loader) Import(path string) (*types.Package, error) {
+	p := l.listed[path]
+	if p == nil || p.Module == nil || !p.Module.Main {
+		return l.compiled.Import(path)
+	}
+	if pkg := l.checked[path]; pkg != nil {
+		return pkg, nil
+	}
+	pkg, err := l.check(p, nil)
+	l.checked[path] = pkg
+	return pkg, err
+}
+
+// check type-checks a package, with its function bodies if somebody wants to know more of it.
+func (l *loader) check(p *listed, info *types.Info) (*types.Package, error) {
+	var files []*ast.File
+	for _, name := range p.GoFiles {
+		f, err := parser.ParseFile(l.fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, fmt.Errorf("knots: %w", err)
+		}
+		files = append(files, f)
+	}
+	pkg, err := (&types.Config{Importer: l, IgnoreFuncBodies: info == nil}).Check(p.ImportPath, l.fset, files, info)
+	if err != nil {
+		return nil, fmt.Errorf("knots: %w", err)
+	}
+	return pkg, nil
+}
+
+// graph notes each use of what another file of the package declares.
+func (l *loader) graph(p *listed) (Graph, error) {
+	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
+	pkg, err := l.check(p, &info)
+	if err != nil {
+		return Graph{}, err
+	}
+	file := func(pos token.Pos) string { return filepath.Base(l.fset.Position(pos).Filename) }
+	uses := make(map[string]map[string]bool)
+	for ident, object := range info.Uses {
+		if object.Pkg() != pkg || !object.Pos().IsValid() {
+			continue
+		}
+		if from, to := file(ident.Pos()), file(object.Pos()); from != to {
+			if uses[from] == nil {
+				uses[from] = make(map[string]bool)
+			}
+			uses[from][to] = true
+		}
+	}
+	g := Graph{Package: p.ImportPath, Files: p.GoFiles, Edges: make(map[string][]string)}
+	for from, to := range uses {
+		g.Edges[from] = slices.Sorted(maps.Keys(to))
+	}
+	return g, nil
+}
+
+// Knots gives the sets of files that all reach each other (the strongly connected
+// components of more than one file), the largest first.
+func (g Graph) Knots() [][]string {
+	t := tarjan{graph: g, number: make(map[string]int), low: make(map[string]int), open: make(map[string]bool)}
+	for _, file := range g.Files {
+		if t.number[file] == 0 {
+			t.visit(file)
+		}
+	}
+	slices.SortStableFunc(t.knots, func(a, b []string) int { return cmp.Compare(len(b), len(a)) })
+	return t.knots
+}
+
+// Largest is the size of the largest knot: 1 if no two files reach each other.
+func (g Graph) Largest() int {
+	if knots := g.Knots(); len(knots) > 0 {
+		return len(knots[0])
+	}
+	return 1
+}
+
+// A tarjan is a run of Tarjan's algorithm for strongly connected components.
+type tarjan struct {
+	graph       Graph
+	number, low map[string]int
+	open        map[string]bool
+	stack       []string
+	knots       [][]string
+}
+
+func (t *tarjan) visit(file string) {
+	t.number[file] = len(t.number) + 1
+	t.low[file] = t.number[file]
+	t.stack, t.open[file] = append(t.stack, file), true
+	for _, next := range t.graph.Edges[file] {
+		if t.number[next] == 0 {
+			t.visit(next)
+			t.low[file] = min(t.low[file], t.low[next])
+		} else if t.open[next] {
+			t.low[file] = min(t.low[file], t.number[next])
+		}
+	}
+	if t.low[file] != t.number[file] {
+		return
+	}
+	from := slices.Index(t.stack, file)
+	knot := slices.Clone(t.stack[from:])
+	t.stack = t.stack[:from]
+	for _, f := range knot {
+		t.open[f] = false
+	}
+	if len(knot) > 1 {
+		slices.Sort(knot)
+		t.knots = append(t.knots, knot)
+	}
+}
