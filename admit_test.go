@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/redis/go-redis/v9"
 )
@@ -256,38 +255,5 @@ func TestOpeningWithAHungNode(t *testing.T) {
 				t.Errorf("%d of 5 hung: opened and closed after %v, want %v", hung, took, want)
 			}
 		})
-	}
-}
-
-// TestScriptsThatAreKept: a server that hands scripts to other processes is found out by
-// what it does, whatever version it claims.
-func TestScriptsThatAreKept(t *testing.T) {
-	r := newRegister(&Hooks{}, []string{"one"})
-	about := facts.Facts{"redis_version": "7.2.4", "run_id": "a"}
-	if err := r.admit(0, about); err != nil {
-		t.Error(err)
-	}
-	about.Probed(int64(0), nil)
-	if err := r.admit(0, about); classify(err) != Unfit || !strings.Contains(err.Error(), "it is Redis 7.2.4, which replicates and persists scripts") {
-		t.Error(err)
-	}
-}
-
-// TestServerThatSaysNothing: a server that does not say what it is may vote.
-func TestServerThatSaysNothing(t *testing.T) {
-	var told warnings
-	r := newRegister(&Hooks{Warning: told.add}, []string{"one", "two"})
-	for range 3 {
-		for i := range 2 {
-			if err := r.admit(i, facts.Facts{}); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	if got := strings.Count(told.all(), "INFO server"); got != 2 {
-		t.Errorf("warned %q, want once for each", told.all())
-	}
-	if err := r.admit(0, facts.Facts{"role": "slave"}); classify(err) != Unfit {
-		t.Error(err)
 	}
 }

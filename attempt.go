@@ -4,7 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // nodeTimeout is how long one round of a lock with this TTL may take.
@@ -34,7 +39,7 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	for a.concede(err) {
 		l, err = lk.attempt(ctx, c, a, 0, nil)
 	}
-	if lk.opts.terms.await(ctx, err, until) {
+	if lk.awaitVotes(ctx, err, until) {
 		l, err = lk.attempt(ctx, c, a, 0, nil)
 	}
 	for range a.others() {
@@ -63,10 +68,10 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	l.course = c
 	sent := lk.opts.Clock.Now()
 	if l.by = w; w != nil {
-		l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.begin(sent, l.token)
-		l.reached = w.reached
+		l.claim.Waiter, l.claim.Ticket, l.claim.Lease, l.claim.Try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.begin(sent, l.claim.Token)
+		l.claim.Reached = w.reached
 	}
-	r := lk.newRound(opAcquire, l, nil)
+	r := lk.newRound(wire.Acquire, l, nil)
 	defer r.drop()
 	r.course = c
 	limit := lk.nodeTimeout(a.ttl)
@@ -76,9 +81,9 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	if decided == won {
 		number, stored := r.fence()
 		// A node that answered before a majority was heard of could not be judged by it.
-		if ahead := lk.opts.clocks.beyond(number, lk.opts.Clock.Now()); ahead > a.ahead {
+		if ahead := lk.lanes.Beyond(number, lk.opts.Clock.Now()); ahead > a.ahead {
 			unfenced = r.poisoned(lk.opts.Clock.Now(), ahead)
-		} else if l.fence = number; !stored {
+		} else if l.claim.Fence = number; !stored {
 			unfenced = lk.raise(ctx, l, sent, limit)
 		}
 	}
@@ -102,8 +107,8 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	}
 	if err != nil {
 		l.mu.Lock()
-		l.cause, l.patient = errReleased, w != nil && errors.Is(err, ErrHeld) && ended(ctx) == nil && !lk.isClosing()
-		l.again = now.Add(limit)
+		l.cause, l.claim.KeepPlace = errReleased, w != nil && errors.Is(err, ErrHeld) && ended(ctx) == nil && !lk.isClosing()
+		l.claim.RetryBy = now.Add(limit)
 		l.over.Store(true)
 		l.mu.Unlock()
 		l.giveBack()
@@ -123,22 +128,56 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 // newLock makes one that nobody has yet. Slot is the one to ask for; 0: any.
 func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	l := &Lock{locker: lk, name: a.name}
-	l.claim = claim{
-		key:      a.key,
-		keys:     a.keys,
-		ways:     a.ways,
-		token:    token,
-		ttl:      a.ttl,
-		millis:   a.ttl.Milliseconds(),
-		proposal: lk.opts.Clock.Now().UnixMicro(),
-		ahead:    a.ahead,
-		at:       make([]place, len(lk.nodes)),
+	l.claim = lane.Claim{
+		Key:      a.key,
+		Keys:     a.keys,
+		Ways:     a.ways,
+		Token:    token,
+		TTL:      a.ttl,
+		Millis:   a.ttl.Milliseconds(),
+		Proposal: lk.opts.Clock.Now().UnixMicro(),
+		Ahead:    a.ahead,
 	}
+	l.claim.Span(len(lk.lanes.Lanes))
 	if a.reads() {
-		l.proposal = 0
+		l.claim.Proposal = 0
 	}
 	if a.slots != nil {
-		l.take(slot, *a.slots)
+		takeSlot(&l.claim, slot, *a.slots)
 	}
 	return l
+}
+
+// awaitVotes waits until a node that could not vote for want of another's word can, and
+// reports whether one can. A client that asks after a long time hears of all nodes at once,
+// also of one that lost its data meanwhile, and for others has been able to vote again for
+// long: whether it can is decided by the answers of the others, which may come a moment later.
+func (lk *Locker) awaitVotes(ctx context.Context, err error, until time.Time) bool {
+	var why *QuorumError
+	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), (*NodeError).awaits) {
+		return false
+	}
+	look := time.NewTicker(max(lk.opts.NodeTimeout/64, time.Millisecond))
+	defer look.Stop()
+	for lk.opts.Clock.Now().Before(until) {
+		for _, n := range why.Nodes() {
+			if silent, is := n.Err.(lane.SilentError); is && silent.Votes() {
+				return true
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			why.Cause = ended(ctx)
+			return false
+		}
+		lk.opts.host.Woke(sim.Caller, why.token, -1)
+	}
+	return false
+}
+
+// awaits reports whether the node cannot vote before another one has been heard of.
+func (e *NodeError) awaits() bool {
+	_, silent := e.Err.(lane.SilentError)
+	return silent
 }

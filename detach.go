@@ -11,7 +11,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A Handle is a lock between two processes: what [Lock.Detach] gives and [Locker.Attach]
@@ -86,21 +88,21 @@ func (l *Lock) Detach() (Handle, error) {
 	}
 	o := &l.locker.opts
 	h := Handle{
-		Name: l.name, Shared: strings.IndexByte(l.ways, ways.Shared) >= 0, Slot: int(l.slot), Slots: int(l.slots),
-		Token: l.token, Fence: l.fence, TTL: l.ttl, Since: l.since, Last: l.last,
+		Name: l.name, Shared: strings.IndexByte(l.claim.Ways, ways.Shared) >= 0, Slot: int(l.claim.Slot), Slots: int(l.claim.Slots),
+		Token: l.claim.Token, Fence: l.claim.Fence, TTL: l.claim.TTL, Since: l.since, Last: l.last,
 		Prefix: o.Prefix, Separator: o.Separator,
 	}
-	for i, key := range l.keys {
-		if way := ways.Way(l.ways[i]); key != l.key && (way == ways.Alone || way == ways.Shared) {
+	for i, key := range l.claim.Keys {
+		if way := ways.Way(l.claim.Ways[i]); key != l.claim.Key && (way == ways.Alone || way == ways.Shared) {
 			h.Also = append(h.Also, strings.TrimPrefix(key, o.Prefix))
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.Until = l.until
-	for i, n := range l.locker.nodes {
+	for i, n := range l.locker.lanes.Lanes {
 		if l.filled != nil && l.filled[i] > 0 && l.filled[i] >= l.confirmed {
-			h.Healed = append(h.Healed, n.name)
+			h.Healed = append(h.Healed, n.Name)
 		}
 	}
 	return h, nil
@@ -162,17 +164,17 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 		return nil, err
 	}
 	l := lk.newLock(a, int64(h.Slot), h.Token)
-	l.fence, l.since, l.last, l.attached = h.Fence, h.Since, h.Last, true
-	for i := range l.at {
-		l.at[i] = sent
+	l.claim.Fence, l.since, l.last, l.attached = h.Fence, h.Since, h.Last, true
+	for i := range lk.lanes.Lanes {
+		l.claim.Found(i)
 	}
 	for _, healed := range h.Healed {
-		i := slices.IndexFunc(lk.nodes, func(n *node) bool { return n.name == healed })
-		if i < 0 { // or is one of ours, by another address
+		i := slices.IndexFunc(lk.lanes.Lanes, func(n *lane.Lane) bool { return n.Name == healed })
+		if i < 0 { // or is one of lane.Ours, by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
 		if l.filled == nil {
-			l.filled = make([]int32, len(l.at))
+			l.filled = make([]int32, len(lk.lanes.Lanes))
 		}
 		l.filled[i] = math.MaxInt32 // never: the filling may arrive as late as this
 	}
@@ -180,10 +182,10 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 }
 
 func (lk *Locker) attach(ctx context.Context, c *course, l *Lock) (*Lock, error) {
-	r := lk.newRound(opExtend, l, nil)
+	r := lk.newRound(wire.Extend, l, nil)
 	defer r.drop()
 	r.course = c
-	begun, limit := lk.opts.Clock.Now(), lk.nodeTimeout(l.ttl)
+	begun, limit := lk.opts.Clock.Now(), lk.nodeTimeout(l.claim.TTL)
 	r.start(begun, begun.Add(limit))
 	r.wait(ctx, limit)
 	now := lk.opts.Clock.Now()
@@ -194,7 +196,7 @@ func (lk *Locker) attach(ctx context.Context, c *course, l *Lock) (*Lock, error)
 		}
 		return nil, err
 	}
-	if validFor(begun, now, l.ttl, lk.opts.drift(l.ttl)) <= 0 {
+	if validFor(begun, now, l.claim.TTL, lk.opts.drift(l.claim.TTL)) <= 0 {
 		return nil, r.tooLate(now)
 	}
 	l.until = l.validUntil(begun)

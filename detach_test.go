@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
 )
 
 // handle detaches a lock, and gives what another process reads of what this one writes.
@@ -203,7 +205,7 @@ func TestAttachLate(t *testing.T) {
 		lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
 		h := handle(t, acquired(t, lk, "a"))
 		ms[2].slow(time.Millisecond)
-		ms[2].spy = func(*request) { clock.skipped.Store(int64(9898 * time.Millisecond)) }
+		ms[2].spy = func(*lane.Request) { clock.skipped.Store(int64(9898 * time.Millisecond)) }
 		if q := wantQuorumError(t, attachFails(t, lk, h), ErrNoQuorum); q.Granted < 3 {
 			t.Errorf("%v", q)
 		}

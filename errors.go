@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-multierror"
 	"github.com/quorumlock/redlock/internal/printable"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // What the caller does next tells the errors apart. Test with [errors.Is]; the
@@ -43,42 +44,28 @@ var (
 )
 
 // An Outcome is what one node did with a request.
-type Outcome uint8
+type Outcome = wire.Status
 
 const (
-	Granted     Outcome = iota
-	Held                // another's token is there, for a while
-	Reserved            // free, but kept for one who has waited longer
-	Expired             // ours is not there any more
-	Stolen              // another's token is where ours was
-	Refilled            // ours is there, but only again: the node cannot vouch for the time before
-	Foreign             // a key that is no lock is in the way: of another type, or without a TTL
-	Timeout             // no answer in time
-	Unreachable         // no connection, or it broke
-	Loading             // the server is reading its data from disk
-	ReadOnly            // the server takes no writes (a replica, or it cannot save)
-	OutOfMemory         // the server is over its maxmemory
-	Denied              // credentials or ACL
-	Busy                // the server runs a long script, or has told us that it has too many clients
-	Quarantined         // granted, but no vote: the node may have forgotten what it granted to another
-	Late                // the node got the request when its time was up, and did nothing
-	Unfit               // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
-	Failed              // any other error of the server
-	unasked             // no answer yet
+	Granted     = wire.Granted
+	Held        = wire.Held        // another's token is there, for a while
+	Reserved    = wire.Reserved    // free, but kept for one who has waited longer
+	Expired     = wire.Expired     // ours is not there any more
+	Stolen      = wire.Stolen      // another's token is where ours was
+	Refilled    = wire.Refilled    // ours is there, but only again: the node cannot vouch for the time before
+	Foreign     = wire.Foreign     // a key that is no lock is in the way: of another type, or without a TTL
+	Timeout     = wire.Timeout     // no answer in time
+	Unreachable = wire.Unreachable // no connection, or it broke
+	Loading     = wire.Loading     // the server is reading its data from disk
+	ReadOnly    = wire.ReadOnly    // the server takes no writes (a replica, or it cannot save)
+	OutOfMemory = wire.OutOfMemory // the server is over its maxmemory
+	Denied      = wire.Denied      // credentials or ACL
+	Busy        = wire.Busy        // the server runs a long script, or has told us that it has too many clients
+	Quarantined = wire.Quarantined // granted, but no vote: the node may have forgotten what it granted to another
+	Late        = wire.Late        // the node got the request when its time was up, and did nothing
+	Unfit       = wire.Unfit       // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
+	Failed      = wire.Failed      // any other error of the server
 )
-
-var outcomeNames = [...]string{
-	"granted", "held", "reserved", "expired", "stolen", "refilled", "foreign key", "timeout", "unreachable", "loading",
-	"read-only", "out of memory", "denied", "busy", "quarantined",
-	"late", "unfit", "failed", "unasked",
-}
-
-func (o Outcome) String() string {
-	if int(o) < len(outcomeNames) {
-		return outcomeNames[o]
-	}
-	return fmt.Sprintf("Outcome(%d)", uint8(o))
-}
 
 // A NodeError says what one node did that was not a grant.
 type NodeError struct {

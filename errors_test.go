@@ -45,15 +45,13 @@ func TestQuorumErrorText(t *testing.T) {
 		{q("release", ErrNoQuorum, nil), `redlock: release "jobs": no quorum: 0 of 2 votes`},
 		{errExpired, "redlock: lock lost: validity ended"},
 		{errShut, "redlock: closed: lock lost"},
-		{Outcome(200).text(), "Outcome(200)"},
+		{errors.New(Outcome(200).String()), "Status(200)"},
 	} {
 		if got := tt.err.Error(); got != tt.want {
 			t.Errorf("got  %s\nwant %s", got, tt.want)
 		}
 	}
 }
-
-func (o Outcome) text() error { return errors.New(o.String()) }
 
 // TestQuorumErrorUnwraps: what a caller may ask of it.
 func TestQuorumErrorUnwraps(t *testing.T) {
@@ -96,77 +94,5 @@ func TestEnded(t *testing.T) {
 	stop()
 	if err := ended(plain); err != context.Canceled {
 		t.Error(err)
-	}
-}
-
-func TestClassify(t *testing.T) {
-	for _, tt := range []struct {
-		err  error
-		want Outcome
-	}{
-		{redisError("LOADING Redis is loading the dataset in memory"), Loading},
-		{redisError("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."), Loading},
-		{redisError("READONLY You can't write against a read only replica."), ReadOnly},
-		{redisError("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk."), ReadOnly},
-		{redisError("OOM command not allowed when used memory > 'maxmemory'."), OutOfMemory},
-		{redisError("NOAUTH Authentication required."), Denied},
-		{redisError("WRONGPASS invalid username-password pair or user is disabled."), Denied},
-		{redisError("NOPERM User default has no permissions to run the 'evalsha' command"), Denied},
-		{redisError("ERR max number of clients reached"), Busy},
-		{redisError("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."), Busy},
-		{redisError("WRONGTYPE Operation against a key holding the wrong kind of value"), Foreign},
-		{redisError("ERR something else"), Failed},
-		{os.ErrDeadlineExceeded, Timeout},
-		{&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, Timeout},
-		{&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, Unreachable},
-		{io.EOF, Unreachable},
-		{unfitError("it is a slave"), Unfit},
-	} {
-		if got := classify(tt.err); got != tt.want {
-			t.Errorf("%v: %v, want %v", tt.err, got, tt.want)
-		}
-	}
-}
-
-func TestParse(t *testing.T) {
-	for _, tt := range []struct {
-		step  op
-		value any
-		want  Outcome
-	}{
-		{opAcquire, []any{int64(7), int64(1e15)}, Granted},
-		{opAcquire, []any{int64(maxFence) + 1, int64(1e15)}, Failed},
-		{opAcquire, []any{"", int64(1e15)}, Quarantined},
-		{opAcquire, int64(1e15), Granted},
-		{opAcquire, []any{int64(1e15), "mark"}, Late},
-		{opAcquire, []any{int64(1e15)}, Failed},
-		{opAcquire, []any{int64(1500), "them", int64(1e15)}, Held},
-		{opAcquire, []any{int64(-1), "them", int64(1e15)}, Foreign},
-		{opAcquire, []any{int64(1500), "p.1", int64(1e15), int64(0)}, Reserved},
-		{opAcquire, []any{"them", "them"}, Failed},
-		{opRaise, int64(1), Granted},
-		{opRaise, int64(0), Expired},
-		{opExtend, int64(1e15), Granted},
-		{opExtend, int64(0), Expired},
-		{opExtend, []any{int64(1500), "them"}, Stolen},
-		{opRelease, []any{int64(1500), "them"}, Stolen},
-		{opRelease, int64(0), Expired},
-		{opRelease, "OK", Failed},
-		{opInspect, []any{"them", int64(1500), "7", "", int64(1e15), []any{"p.1 17 x me", "16"}, []any{}}, Granted},
-		{opInspect, []any{"", int64(-2), "", "", int64(1e15), []any{}, []any{"them", "1800000000000"}}, Granted},
-		{opInspect, []any{"", int64(-2), "", "", int64(1e15), []any{}}, Failed},
-		{opAcquire, []any{int64(1500), "them", int64(1e15), int64(0), int64(2)}, Held},
-		{opInspect, []any{"", int64(-2), "", ""}, Failed},
-		{opAcquire, []any{"1500"}, Failed},
-		{opAcquire, []any{"1500", "them"}, Failed},
-		{opAcquire, nil, Failed},
-	} {
-		got := parse(tt.step, tt.value, nil)
-		if got.outcome != tt.want {
-			t.Errorf("%v %v: %v, want %v", tt.step, tt.value, got.outcome, tt.want)
-		}
-		if tt.want == Held && (got.holder != "them" || got.ttl != 1500*time.Millisecond) {
-			t.Errorf("held by %q for %v", got.holder, got.ttl)
-		}
 	}
 }

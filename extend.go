@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Extend renews the lock once, to its full TTL from now. It is bounded by ctx
@@ -36,13 +37,13 @@ func (l *Lock) extend(ctx context.Context, c *course) error {
 	if why := l.why(); why != nil {
 		return why
 	}
-	r := l.locker.newRound(opExtend, hold, nil)
+	r := l.locker.newRound(wire.Extend, hold, nil)
 	defer r.drop()
 	r.course = c
 	if err := hold.beginExtension(r); err != nil {
 		return err
 	}
-	r.wait(ctx, l.locker.nodeTimeout(l.ttl))
+	r.wait(ctx, l.locker.nodeTimeout(l.claim.TTL))
 	return hold.endExtension(r, ended(ctx))
 }
 
@@ -55,7 +56,7 @@ func (l *Lock) takeTurn(ctx context.Context, hold *Lock) error {
 	case <-ctx.Done():
 		return ended(ctx)
 	}
-	l.locker.opts.host.Woke(seam.Caller, l.alias(), -1)
+	l.locker.opts.host.Woke(sim.Caller, l.alias(), -1)
 	return nil
 }
 
@@ -81,7 +82,7 @@ func (l *Lock) beginExtension(r *round) error {
 	r.number = l.rounds
 	l.mu.Unlock()
 	now := l.locker.opts.Clock.Now()
-	r.start(now, now.Add(l.locker.nodeTimeout(l.ttl)))
+	r.start(now, now.Add(l.locker.nodeTimeout(l.claim.TTL)))
 	return nil
 }
 

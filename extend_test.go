@@ -7,6 +7,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // TestExtendCountsFromSending: validity is counted from before the first byte of
@@ -152,8 +155,8 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 			ms := newModels(3)
 			l := acquired(t, ms.locker(t, nil), "a")
 			ms[0].forget()
-			ms[0].spy = func(q *request) {
-				if q.op == opAcquire {
+			ms[0].spy = func(q *lane.Request) {
+				if q.Op == wire.Acquire {
 					ms[0].deaf = 1
 				}
 			}

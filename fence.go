@@ -5,6 +5,9 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A fence is a number for each acquisition of a name, larger than those of all
@@ -27,7 +30,7 @@ import (
 // another name does makes the counter larger between a grant and its raise, and then the
 // raise says no, and the attempt has failed; and between a grant and a copy of its request,
 // which is told what is stored by then: more than the number of the grant, and stored while
-// the key is ours, so it may be committed as well. A grant leaves a counter there. Where
+// the key is lane.Ours, so it may be committed as well. A grant leaves a counter there. Where
 // there is none the node has lost its table, and what that said may have been past the number:
 // nothing is raised there, and a copy has no grant. No step of a clock, no idle time and no
 // expiry is in this.
@@ -51,18 +54,12 @@ import (
 // as that of every earlier writer, and less than that of every later one. Time cannot step in
 // with a number for each, as those who read the same would have different ones. But what a
 // node has lost was below the T + Q - S of when its marker was written, and what it numbers
-// from then on, with a vote, is not (memory.floor). So that is the least number of a reader
+// from then on, with a vote, is not (incarnation.floor). So that is the least number of a reader
 // there, and it is stored like any.
 //
 // The same number is proposed to all nodes. As a rule all take it, and the fence is
 // stored with the grants, in one round trip. Else a second one raises the counters
 // that are behind ("if the lock is still mine and the counter is not past it").
-
-// clamp is S: how far from its time a node takes a number that is proposed.
-const clamp = 500 * time.Millisecond
-
-// maxFence is the largest number up to which Lua counts one by one.
-const maxFence = 1 << 53
 
 // errUnfenced is what ended an attempt that had a quorum of grants.
 var errUnfenced = errors.New("the fence could not be stored on a quorum of nodes")
@@ -74,11 +71,11 @@ func (r *round) fence() (number int64, stored bool) {
 	defer r.mu.Unlock()
 	same := 0
 	for i := range r.reqs {
-		if a := &r.reqs[i].reply; r.told[i] && a.outcome == Granted {
+		if a := &r.reqs[i].Reply; r.told[i] && a.Status == wire.Granted {
 			switch {
-			case a.fence > number:
-				number, same = a.fence, 1
-			case a.fence == number:
+			case a.Fence > number:
+				number, same = a.Fence, 1
+			case a.Fence == number:
 				same++
 			}
 		}
@@ -92,7 +89,7 @@ func (r *round) fence() (number int64, stored bool) {
 // once more. One that has no vote stores it, too, but does not count: it may have
 // forgotten a higher one (RAISE_ALL in docs/model).
 func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time.Duration) error {
-	r := lk.newRound(opRaise, l, nil)
+	r := lk.newRound(wire.Raise, l, nil)
 	defer r.drop()
 	r.course = l.course
 	r.start(sent, sent.Add(limit))
@@ -122,7 +119,7 @@ func (a *acquisition) concede(err error) bool {
 	var ahead []time.Duration
 	nodes := why.Nodes()
 	for _, node := range nodes {
-		if by, is := node.Err.(poisonError); is {
+		if by, is := node.Err.(lane.PoisonError); is {
 			ahead = append(ahead, time.Duration(by))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
@@ -224,16 +225,31 @@ func TestPoisonIsKept(t *testing.T) {
 	})
 }
 
+// A settable clock is ahead by so much, which its monotonic reading knows nothing of. In a
+// bubble times have none, so it goes on from one that was taken outside.
+type settable struct {
+	began time.Time // in the bubble
+	ahead time.Duration
+}
+
+var outside = time.Now()
+
+func (c *settable) Now() time.Time {
+	now := time.Now()
+	t := outside.Add(now.Sub(c.began))
+	set := now.Add(c.ahead).Sub(t.Round(0))
+	return asleep(t.Add(set), set)
+}
+
 // TestPoisonBeforeAMajority: the node that is ahead answers before the others have been heard
 // of, since our clock was set and what we knew of theirs counts for little. Then its number
 // alone is not enough to judge by; but it is judged when there is a majority.
 func TestPoisonBeforeAMajority(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
-		lk := f.locker(nil)
+		clock := &settable{began: time.Now()}
+		lk := f.locker(&Options{Clock: clock})
 		f.count(0, "a", time.Now().Add(30*day).UnixMicro())
-		for i := range lk.opts.clocks.all {
-			lk.opts.clocks.all[i] = tracker{}
-		}
+		clock.ahead = 60 * day
 		f.Path(1).SetDelay(10 * time.Millisecond)
 		f.Path(2).SetDelay(20 * time.Millisecond)
 		l, err := lk.TryAcquire(f.Context(), "a")
@@ -241,7 +257,7 @@ func TestPoisonBeforeAMajority(t *testing.T) {
 			f.Fatalf("the lock is had with %d", l.Fence())
 		}
 		wantQuorumError(f.T, err, ErrNoQuorum)
-		var why poisonError
+		var why lane.PoisonError
 		if !errors.As(err, &why) {
 			f.Errorf("it does not say why: %v", err)
 		}

@@ -10,8 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Five nodes with the real client and scripts, in virtual time.
@@ -161,7 +163,7 @@ func TestFencesRise(t *testing.T) {
 						if err != nil {
 							f.Fatal(err)
 						}
-						if l.Fence() <= last[name] || l.Fence() >= maxFence {
+						if l.Fence() <= last[name] || l.Fence() >= wire.MaxFence {
 							f.Fatalf("the fence %d comes after %d, in the lock number %d", l.Fence(), last[name], n)
 						}
 						last[name] = l.Fence()
@@ -389,13 +391,13 @@ func TestFencesEnd(t *testing.T) {
 	fences(t, func(f *fenced) {
 		lk := f.locker(&Options{MaxNodeSkew: -1})
 		for i := range f.Len() {
-			f.count(i, "a", maxFence-3)
+			f.count(i, "a", wire.MaxFence-3)
 		}
 		last := int64(0)
 		for range 5 {
 			l, err := lk.TryAcquire(f.Context(), "a")
 			if err != nil {
-				if last != maxFence-1 {
+				if last != wire.MaxFence-1 {
 					f.Errorf("after %d: %v", last, err)
 				}
 				wantQuorumError(f.T, err, ErrNoQuorum)
@@ -403,7 +405,7 @@ func TestFencesEnd(t *testing.T) {
 				f.free(0, 1, 2, 3, 4)
 				continue
 			}
-			if l.Fence() <= last || l.Fence() >= maxFence {
+			if l.Fence() <= last || l.Fence() >= wire.MaxFence {
 				f.Errorf("after %d comes %d", last, l.Fence())
 			}
 			last = l.Fence()
@@ -419,7 +421,7 @@ func TestLargestNumber(t *testing.T) {
 		outcome Outcome
 		number  int64
 	}
-	const silent = unasked
+	const silent = wire.Unasked
 	for _, tt := range []struct {
 		answers []answer
 		number  int64
@@ -433,11 +435,11 @@ func TestLargestNumber(t *testing.T) {
 		{[]answer{{Granted, 7}, {Granted, 7}, {Quarantined, 7}, {Granted, 6}, {Held, 0}}, 7, false},
 		{[]answer{{Granted, 7}, {Granted, 7}, {Granted, 7}, {silent, 9}, {silent, 9}}, 7, true},
 	} {
-		r := &round{reqs: make([]request, 5), told: make([]bool, 5), ballot: ballot{n: 5, need: 3}}
+		r := &round{reqs: make([]lane.Request, 5), told: make([]bool, 5), ballot: ballot{n: 5, need: 3}}
 		for i, a := range tt.answers {
-			r.reqs[i].reply = reply{outcome: a.outcome, fence: a.number}
+			r.reqs[i].Reply = wire.Reply{Status: a.outcome, Fence: a.number}
 			if r.told[i] = a.outcome != silent; !r.told[i] {
-				r.reqs[i].reply.outcome = Granted // what is written there is not finished
+				r.reqs[i].Reply.Status = Granted // what is written there is not finished
 			}
 		}
 		if number, stored := r.fence(); number != tt.number || stored != tt.stored {

@@ -6,9 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/queue"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A release hands the lock to the first of those who wait, in the same step: each node
@@ -28,7 +30,7 @@ import (
 //     virtual machine that was copied goes on twice, in the same attempt; but one of the two at
 //     most has the connections that there were, and from their next attempts on they differ.
 //   - A node had a vote when it refused, and still has one, going by its marker and its time
-//     in the message (memory.vouches); and the script is for one server process.
+//     in the message (incarnation.vouches); and the script is for one server process.
 //   - It keeps the token for as long as the waiter's lease counts there, which began after
 //     the attempt was sent. So validity is what is left of that, as if the lease were the
 //     TTL (see validFor).
@@ -56,7 +58,7 @@ const (
 // marker are less than half of it. Anybody may publish anything.
 const longest = 1024
 
-// A node bends a number to within clamp of its time, unless its counter is further ahead. That
+// A node bends a number to within wire.Clamp of its time, unless its counter is further ahead. That
 // goes by the clocks of other nodes with a vote; where they differ by more than farAhead from
 // one that has a vote, the waiter has the lock with its next attempt.
 const farAhead = time.Hour
@@ -87,17 +89,17 @@ func parseHanding(message string) (h handing, ok bool) {
 	numbers := [3]int64{}
 	for i := range numbers {
 		n, err := strconv.ParseInt(part[2+i], 10, 64)
-		if err != nil || n < 0 || n >= maxFence {
+		if err != nil || n < 0 || n >= wire.MaxFence {
 			return handing{}, false
 		}
 		numbers[i] = n
 	}
 	number, seconds, micros := numbers[0], numbers[1], numbers[2]
-	if seconds >= maxFence/1_000_000 || micros >= 1_000_000 {
+	if seconds >= wire.MaxFence/1_000_000 || micros >= 1_000_000 {
 		return handing{}, false
 	}
 	h = handing{part[0], try, nonce, number, seconds*1_000_000 + micros, part[5]}
-	return h, number > 0 && number >= h.time-clamp.Microseconds() && number <= h.time+farAhead.Microseconds()
+	return h, number > 0 && number >= h.time-wire.Clamp.Microseconds() && number <= h.time+farAhead.Microseconds()
 }
 
 // parseCall reads what wake in queue.lua sends: who is called, and for which slot; 0: for none.
@@ -132,7 +134,7 @@ func (w *waiter) tried() int64 {
 
 // take takes in that a node has handed over the lock, heard over a subscription that began
 // then.
-func (w *waiter) take(n *node, h handing, began time.Time) {
+func (w *waiter) take(n *lane.Lane, h handing, began time.Time) {
 	w.mu.Lock()
 	asked, current := w.asked, w.isFor(h)
 	w.mu.Unlock()
@@ -140,17 +142,17 @@ func (w *waiter) take(n *node, h handing, began time.Time) {
 		return
 	}
 	if began.After(asked) {
-		w.hear(n.index, 0) // the next attempt takes it over
+		w.hear(n.Index, 0) // the next attempt takes it over
 		return
 	}
-	if !n.vouches(h.mark, h.time, h.number, asked) {
+	if !n.Vouches(h.mark, h.time, h.number, asked) {
 		return
 	}
 	w.mu.Lock()
-	news := w.isFor(h) && w.nodes[n.index].handed == 0
+	news := w.isFor(h) && w.nodes[n.Index].handed == 0
 	if news {
-		w.nodes[n.index].handed = h.number
-		w.vouch(n.index)
+		w.nodes[n.Index].handed = h.number
+		w.vouch(n.Index)
 	}
 	w.mu.Unlock()
 	if news {
@@ -197,19 +199,18 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 		return nil
 	}
 	l := lk.newLock(a, 0, queue.Token(w.name, w.try, w.nonce))
-	l.as, l.handed, l.fence = as, true, number
-	l.waiter, l.ticket, l.lease, l.try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.try
+	l.as, l.handed, l.claim.Fence = as, true, number
+	l.claim.Waiter, l.claim.Ticket, l.claim.Lease, l.claim.Try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.try
 	asked := w.asked
-	l.filled, l.absent, l.reached = make([]int32, len(w.nodes)), due, w.reached
+	l.filled, l.claim.Reached = make([]int32, len(w.nodes)), w.reached
+	l.claim.HandedOver(func(i int) bool { return w.nodes[i].mine() })
 	for i, s := range w.nodes {
-		if s.mine() {
-			l.at[i] = sent
-			continue
+		if !s.mine() {
+			// He may be in the queue there, or be handed the lock at any moment. That is like a
+			// node that is filled up: it may have forgotten who else has the lock, or a higher
+			// number (HAND_EXTENDED, HAND_RAISED in docs/model). See counts.
+			l.filled[i] = 1
 		}
-		// He may be in the queue there, or be handed the lock at any moment. That is like a
-		// node that is filled up: it may have forgotten who else has the lock, or a higher
-		// number (HAND_EXTENDED, HAND_RAISED in docs/model). See counts.
-		l.at[i], l.filled[i] = due, 1
 	}
 	w.mu.Unlock()
 	now := lk.opts.Clock.Now()
@@ -270,7 +271,7 @@ func (w *waiter) waitOn() {
 // it is to be renewed.
 func (l *Lock) makeWhole() {
 	if !l.renewed {
-		l.locker.opts.host.Woke(seam.Alarm, l.alias(), 1)
+		l.locker.opts.host.Woke(sim.Alarm, l.alias(), 1)
 	}
 	l.deafen()
 	l.locker.renewals.keep(l, !l.renewed)
@@ -281,7 +282,7 @@ func (l *Lock) deafen() {
 	h := l.locker.hall
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.voices, l.waiter)
+	delete(h.voices, l.claim.Waiter)
 }
 
 // leavesFree draws whether the lock is free for a moment when it is released, and who waits
@@ -304,12 +305,4 @@ func (l *Lock) brief() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.handed && l.confirmed == 0
-}
-
-// vouches is the server's.
-func (n *node) vouches(mark string, micros, number int64, sent time.Time) bool {
-	n.mu.Lock()
-	srv := n.strands[0].srv
-	n.mu.Unlock()
-	return srv.vouches(mark, micros, number, sent)
 }

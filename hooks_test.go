@@ -14,6 +14,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A follower writes down what it is told of operations. Every hook looks at the lock
@@ -264,14 +266,14 @@ func TestHooksTellAnswers(t *testing.T) {
 func TestHooksOff(t *testing.T) {
 	clock := &countingClock{}
 	lk := &Locker{opts: Options{Hooks: LogHooks(slog.New(slog.DiscardHandler)), Clock: clock}}
-	r := &round{op: opAcquire, lock: &Lock{}}
+	r := &round{op: wire.Acquire, lock: &Lock{}}
 	why := &QuorumError{Kind: ErrHeld}
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() {
 		c := lk.begins(ctx, "acquire", "a", nil)
 		c.tries()
 		c.wait(why)
-		c.answer(r, nil, nil, true)
+		c.answer(r, 0, nil, true)
 		_ = c.renewing()
 		c.ends(nil, nil)
 	}); n != 0 {

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A Verdict is what the nodes say of a lock in all.
@@ -208,14 +210,15 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 		return nil, err
 	}
 	defer lk.leave()
-	n := len(lk.nodes)
+	n := len(lk.lanes.Lanes)
 	c := &census{left: n, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.opts.Prefix + name
-	about := &claim{key: key, keys: []string{key}, at: make([]place, n)}
+	about := &lane.Claim{Key: key, Keys: []string{key}}
+	about.Span(n)
 	sent := lk.opts.Clock.Now()
-	for i, n := range lk.nodes {
-		c.nodes[i].Node = n.name
-		n.submit(&request{op: opInspect, claim: about, deadline: sent.Add(lk.opts.NodeTimeout), to: c}, sent)
+	for i, n := range lk.lanes.Lanes {
+		c.nodes[i].Node = n.Name
+		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: c}, sent)
 	}
 	limit := time.NewTimer(lk.opts.NodeTimeout)
 	defer limit.Stop()
@@ -244,20 +247,23 @@ type census struct {
 	nodes []NodeStatus
 }
 
-func (c *census) vote(n *node, q *request) {
+func (c *census) Deliver(node int, q *lane.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := &q.reply
-	c.told[n.index] = true
-	s := &c.nodes[n.index]
-	s.Token, s.TTL, s.Fence, s.Holders, s.Err = a.holder, max(0, a.ttl), a.fence, a.holders, nil
-	for _, e := range a.queue {
-		if e.Lives(a.time) {
-			s.Waiting = append(s.Waiting, Waiting{Waiter: e.Waiter, Owner: e.Owner, For: max(0, time.Duration(a.time-e.Ticket)*time.Microsecond), Nodes: 1})
+	a := &q.Reply
+	c.told[node] = true
+	s := &c.nodes[node]
+	s.Token, s.TTL, s.Fence, s.Err = a.Holder, max(0, a.TTL), a.Fence, nil
+	for _, h := range a.Holders {
+		s.Holders = append(s.Holders, Holder{Token: h.Token, How: kinds[h.Way], TTL: h.TTL, Nodes: 1})
+	}
+	for _, e := range a.Queue {
+		if e.Lives(a.Time) {
+			s.Waiting = append(s.Waiting, Waiting{Waiter: e.Waiter, Owner: e.Owner, For: max(0, time.Duration(a.Time-e.Ticket)*time.Microsecond), Nodes: 1})
 		}
 	}
-	if a.outcome != Granted {
-		s.Err = &NodeError{Node: n.name, Outcome: a.outcome, TTL: a.rest, Err: a.err}
+	if a.Status != wire.Granted {
+		s.Err = &NodeError{Node: s.Node, Outcome: a.Status, TTL: a.Rest, Err: a.Err}
 	}
 	if c.left--; c.left == 0 {
 		close(c.all)

@@ -66,10 +66,10 @@ func (l *Lock) covers(a *acquisition) bool {
 			continue
 		}
 		covered := false
-		for j, key := range l.keys {
-			same := l.ways[j] == ways.Alone || l.ways[j] == a.ways[i]
+		for j, key := range l.claim.Keys {
+			same := l.claim.Ways[j] == ways.Alone || l.claim.Ways[j] == a.ways[i]
 			below := l.locker.opts.Separator != "" && strings.HasPrefix(want, key+l.locker.opts.Separator)
-			covered = covered || wanted(l.ways[j]) && same && (want == key || below)
+			covered = covered || wanted(l.claim.Ways[j]) && same && (want == key || below)
 		}
 		if !covered {
 			return false
@@ -81,7 +81,7 @@ func (l *Lock) covers(a *acquisition) bool {
 // overlaps reports whether one of the two takes in something of the other.
 func (l *Lock) overlaps(a *acquisition) bool {
 	for i, want := range a.keys {
-		if j := slices.Index(l.keys, want); j >= 0 && (wanted(a.ways[i]) || wanted(l.ways[j])) {
+		if j := slices.Index(l.claim.Keys, want); j >= 0 && (wanted(a.ways[i]) || wanted(l.claim.Ways[j])) {
 			return true
 		}
 	}
@@ -91,9 +91,9 @@ func (l *Lock) overlaps(a *acquisition) bool {
 // how says in a word how the lock is held.
 func (l *Lock) how() string {
 	switch {
-	case l.slots > 0:
-		return fmt.Sprintf("slot %d of %d", l.slot, l.slots)
-	case strings.IndexByte(l.ways, ways.Shared) >= 0:
+	case l.claim.Slots > 0:
+		return fmt.Sprintf("slot %d of %d", l.claim.Slot, l.claim.Slots)
+	case strings.IndexByte(l.claim.Ways, ways.Shared) >= 0:
 		return "shared"
 	}
 	return "alone"

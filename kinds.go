@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/ways"
 )
@@ -271,15 +272,15 @@ func free(err error) (slot int64) {
 	return slot
 }
 
-// take has a claim be for this slot, or for any: of those who do not know which are free,
+// takeSlot has a claim be for this slot, or for any: of those who do not know which are free,
 // each by his token, so that they do not all begin with the same one.
-func (c *claim) take(slot int64, of int) {
+func takeSlot(c *lane.Claim, slot int64, of int) {
 	if slot == 0 {
 		hash := fnv.New32a()
-		hash.Write([]byte(c.token))
+		hash.Write([]byte(c.Token))
 		slot = int64(hash.Sum32())%int64(of) + 1
 	}
-	c.slot, c.slots = slot, int64(of)
-	c.keys = slices.Clone(c.keys)
-	c.keys[len(c.keys)-1] += strconv.FormatInt(slot, 10)
+	c.Slot, c.Slots = slot, int64(of)
+	c.Keys = slices.Clone(c.Keys)
+	c.Keys[len(c.Keys)-1] += strconv.FormatInt(slot, 10)
 }

@@ -21,10 +21,10 @@ func TestSlotsFillUp(t *testing.T) {
 				if err != nil {
 					f.Fatalf("slot %d of %d: %v", i+1, n, err)
 				}
-				if l.slot < 1 || l.slot > int64(n) || taken[l.slot] {
-					f.Errorf("slot %d of %d", l.slot, n)
+				if l.claim.Slot < 1 || l.claim.Slot > int64(n) || taken[l.claim.Slot] {
+					f.Errorf("slot %d of %d", l.claim.Slot, n)
 				}
-				taken[l.slot] = true
+				taken[l.claim.Slot] = true
 				all = append(all, l)
 			}
 			refused(f.T, one, "jobs", Slots(n))
@@ -33,8 +33,8 @@ func TestSlotsFillUp(t *testing.T) {
 			}
 			f.release(all[n/2])
 			again := acquired(f.T, other, "jobs", Slots(n))
-			if again.slot != all[n/2].slot {
-				f.Errorf("slot %d is free, and slot %d is had", all[n/2].slot, again.slot)
+			if again.claim.Slot != all[n/2].claim.Slot {
+				f.Errorf("slot %d is free, and slot %d is had", all[n/2].claim.Slot, again.claim.Slot)
 			}
 			f.release(again)
 			for i, l := range all {
@@ -62,8 +62,8 @@ func TestMostSlots(t *testing.T) {
 			}
 		}
 		lk := f.locker(nil)
-		if l := acquired(f.T, lk, "jobs", Slots(MaxSlots)); l.slot != 777 {
-			f.Errorf("slot %d", l.slot)
+		if l := acquired(f.T, lk, "jobs", Slots(MaxSlots)); l.claim.Slot != 777 {
+			f.Errorf("slot %d", l.claim.Slot)
 		}
 		refused(f.T, lk, "jobs", Slots(MaxSlots))
 	})

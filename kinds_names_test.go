@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/ways"
 )
 
@@ -110,10 +111,10 @@ func TestNoNameIsAnothersKey(t *testing.T) {
 			if err := a.keyed(o); err != nil {
 				t.Fatal(err)
 			}
-			c := claim{keys: a.keys, ways: a.ways}
-			c.take(3, 3)
-			made := []string{c.keys[len(c.keys)-1]}
-			for _, key := range c.keys {
+			c := lane.Claim{Keys: a.keys, Ways: a.ways}
+			takeSlot(&c, 3, 3)
+			made := []string{c.Keys[len(c.Keys)-1]}
+			for _, key := range c.Keys {
 				made = append(made, key+":fence", key+":below", key+":queue")
 			}
 			for _, key := range made {

@@ -145,8 +145,8 @@ func (c *crowd) enter(l *Lock) {
 		if !other.Until().After(time.Now()) {
 			continue
 		}
-		if n++; other != l && other.slot == l.slot {
-			c.Errorf("two have slot %d", l.slot)
+		if n++; other != l && other.claim.Slot == l.claim.Slot {
+			c.Errorf("two have slot %d", l.claim.Slot)
 		}
 	}
 	c.most = max(c.most, n)

@@ -8,7 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A Lock is one acquisition of a name. Its name and token never change, it is
@@ -25,13 +27,14 @@ import (
 //	Lock.mu         of a hold: until, cause, watchers, the handles that have joined
 //	Lock.mu         of a handle that has joined: its cause, its watchers (join)
 //	renewals.mu     the schedules, what is live, and Lock.renewal
-//	node.mu         the lane: its queue, what it owes, its strands, and claim.at and reached
-//	round.mu, memory.mu, clocks.mu, Locker.mu    what they are in; nothing is called under them
+//	incarnation.mu  what a node may have forgotten (package lane)
+//	Lane.mu         the queue, what is owed, the connections, and where tokens are (package lane)
+//	round.mu, Locker.mu, clocks.mu, terms.mu    what they are in; nothing is called under them
 //
 // A vote comes in under none of them, but for the one that a lane has at once for a filling
 // (fillUp): under Lock.mu. Contexts are cancelled, and hooks called, under none.
 type Lock struct {
-	claim
+	claim  lane.Claim
 	locker *Locker
 	name   string
 	by     *waiter   // who waited for it; nil: nobody
@@ -71,17 +74,17 @@ func (l *Lock) Name() string { return l.name }
 
 // Token is what the nodes hold while the lock is ours: hard to guess, and different for
 // each attempt to acquire a lock.
-func (l *Lock) Token() string { return l.token }
+func (l *Lock) Token() string { return l.claim.Token }
 
 // alias is what the host knows the lock by.
-func (l *Lock) alias() string { return cmp.Or(l.as, l.token) }
+func (l *Lock) alias() string { return cmp.Or(l.as, l.claim.Token) }
 
 // Fence is a number that is larger than that of every earlier lock on this name,
 // whatever clocks, pauses and lost messages have done, and below 2^53. A resource
 // that remembers the largest one it has seen, and refuses a smaller one, is safe
 // also from a holder that does not know yet that its lock has ended. Extending does
 // not change it.
-func (l *Lock) Fence() int64 { return l.fence }
+func (l *Lock) Fence() int64 { return l.claim.Fence }
 
 // Since is when it was acquired, by Options.Clock.
 func (l *Lock) Since() time.Time {
@@ -111,7 +114,7 @@ func (l *Lock) Until() time.Time {
 // validUntil is the end of validity, when a quorum has confirmed requests of which the
 // first byte left then.
 func (l *Lock) validUntil(sent time.Time) time.Time {
-	until := sent.Add(l.ttl - l.locker.opts.drift(l.ttl))
+	until := sent.Add(l.claim.TTL - l.locker.opts.drift(l.claim.TTL))
 	if !l.last.IsZero() && l.last.Before(until) {
 		return l.last
 	}
@@ -122,8 +125,8 @@ func (l *Lock) validUntil(sent time.Time) time.Time {
 func (l *Lock) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("name", l.name),
-		slog.String("token", l.token),
-		slog.Int64("fence", l.fence),
+		slog.String("token", l.claim.Token),
+		slog.Int64("fence", l.claim.Fence),
 		slog.Duration("remaining", max(0, left(l.Until(), l.locker.opts.Clock.Now()))),
 	)
 }
@@ -195,7 +198,7 @@ func (l *Lock) watch() bool {
 // ring ends the lock, unless its validity was extended while the alarm was on
 // its way.
 func (l *Lock) ring() {
-	l.locker.opts.host.Woke(seam.Alarm, l.alias(), 0)
+	l.locker.opts.host.Woke(sim.Alarm, l.alias(), 0)
 	l.mu.Lock()
 	if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.cause == nil {
 		l.alarm.Reset(rest)
@@ -297,7 +300,7 @@ func (l *Lock) gone() error {
 // giveBack has all nodes that may have the token delete it, now or as soon as
 // they can be told, and waits for none of them.
 func (l *Lock) giveBack() {
-	r := l.locker.newRound(opRelease, l, nil)
+	r := l.locker.newRound(wire.Release, l, nil)
 	r.close()
 	r.start(l.locker.opts.Clock.Now(), time.Time{})
 	r.drop()
@@ -306,7 +309,7 @@ func (l *Lock) giveBack() {
 // A filling is the answer to a request that filled up a node.
 type filling struct{ *Lock }
 
-func (f filling) vote(n *node, _ *request) { f.unwanted(n.index) }
+func (f filling) Deliver(node int, _ *lane.Request) { f.unwanted(node) }
 
 // unwanted gives back what a node has granted after the lock had ended: giveBack may
 // have come before the request left. It may be called under the mutex, by fillUp.
@@ -314,7 +317,7 @@ func (l *Lock) unwanted(i int) {
 	if !l.over.Load() {
 		return
 	}
-	l.locker.nodes[i].submit(&request{op: opRelease, claim: &l.claim, to: nobody{}}, l.locker.opts.Clock.Now())
+	l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, l.locker.opts.Clock.Now())
 }
 
 // Release gives the lock back. It returns when a quorum of nodes has confirmed
@@ -360,11 +363,11 @@ func (l *Lock) release(ctx context.Context) error {
 		return first
 	}
 	c := lk.begins(ctx, "release", l.name, l)
-	r := lk.newRound(opRelease, l, nil)
+	r := lk.newRound(wire.Release, l, nil)
 	defer r.drop()
 	r.course = c
 	r.start(now, time.Time{}) // no deadline: a lane keeps it until it can be sent
-	r.wait(context.Background(), lk.nodeTimeout(l.ttl))
+	r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))
 	if r.decided() == won && !r.refused() {
 		c.ends(l, nil)
 		return nil
@@ -376,27 +379,27 @@ func (l *Lock) release(ctx context.Context) error {
 }
 
 // weigh says what node i's answer means for a round of this lock.
-func (l *Lock) weigh(r *round, i int, a *reply) vote {
-	if l.by != nil && r.op == opAcquire {
+func (l *Lock) weigh(r *round, i int, a *wire.Reply) vote {
+	if l.by != nil && r.op == wire.Acquire {
 		l.unwanted(i) // first: told may take back the place for which it gives back
-		l.by.told(i, l.try, a.outcome)
+		l.by.told(i, l.claim.Try, a.Status)
 	}
-	switch a.outcome {
+	switch a.Status {
 	case Granted:
-		if (r.op == opExtend || r.op == opRaise) && !l.counts(i) {
-			a.outcome = Refilled
+		if (r.op == wire.Extend || r.op == wire.Raise) && !l.counts(i) {
+			a.Status = Refilled
 			return voteNo
 		}
 		return voteYes
 	case Expired:
-		if r.op == opExtend {
+		if r.op == wire.Extend {
 			l.fillUp(i)
 		}
 		return voteNo
 	case Held, Reserved, Stolen:
 		return voteNo
 	case Foreign:
-		if r.op != opAcquire {
+		if r.op != wire.Acquire {
 			return voteNo
 		}
 	}
@@ -433,10 +436,10 @@ func (l *Lock) fillUp(i int) {
 		return
 	}
 	if l.filled == nil {
-		l.filled = make([]int32, len(l.at))
+		l.filled = make([]int32, len(l.locker.lanes.Lanes))
 	}
 	l.filled[i] = l.rounds
 	now := l.locker.opts.Clock.Now()
-	q := &request{op: opAcquire, claim: &l.claim, deadline: now.Add(l.locker.opts.NodeTimeout), to: filling{l}, ticket: ours}
-	l.locker.nodes[i].submit(q, now)
+	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: filling{l}, Ticket: lane.Ours}
+	l.locker.lanes.Lanes[i].Submit(q, now)
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
 )
 
 // wantQuorumError checks that err is the one sentinel and no other, and adds up.
@@ -91,7 +93,7 @@ func TestTokensAreFresh(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		tokens := make(map[string]bool)
-		ms[2].spy = func(q *request) { tokens[q.claim.token] = true }
+		ms[2].spy = func(q *lane.Request) { tokens[q.Claim.Token] = true }
 		lk := ms.locker(t, nil)
 		ms[0].put("a", "rival", time.Second)
 		ms[1].put("a", "rival", time.Second)
@@ -211,7 +213,7 @@ func TestWonWhileCtxEnded(t *testing.T) {
 		lk := ms.locker(t, &Options{Quorum: 3})
 		for i := range 100 {
 			ctx, cancel := context.WithCancel(t.Context())
-			ms[2].set(func(m *model) { m.spy = func(*request) { cancel() } })
+			ms[2].set(func(m *model) { m.spy = func(*lane.Request) { cancel() } })
 			l, err := lk.TryAcquire(ctx, fmt.Sprint(i))
 			if l != nil || !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), fmt.Sprintf("acquire %q", fmt.Sprint(i))) {
 				t.Fatalf("lock %v, %v", l, err)
@@ -241,7 +243,7 @@ func TestSecondLookAtTheClock(t *testing.T) {
 				ms := newModels(3)
 				clock := new(pausing)
 				ms[2].slow(time.Millisecond)
-				ms[2].spy = func(*request) { clock.skipped.Store(int64(tt.pause)) }
+				ms[2].spy = func(*lane.Request) { clock.skipped.Store(int64(tt.pause)) }
 				lk := ms.locker(t, &Options{Clock: clock, Quorum: 3})
 				l, err := lk.TryAcquire(t.Context(), "a")
 				if tt.want == nil {

@@ -8,19 +8,23 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A model is a Redis of a few lines, for behaviour that is about the quorum and
 // not about the wire. It counts time by the bubble's clock.
 type model struct {
 	name string
+	mark string // its marker
 
 	mu      sync.Mutex
 	keys    map[string]entry
@@ -29,14 +33,15 @@ type model struct {
 	mute    bool
 	dead    string // of this process nothing arrives any more
 	down    bool
-	hung    chan struct{}  // closed on resume; nil: answering
-	delay   time.Duration  // before and after each batch
-	jitter  time.Duration  // and up to so much more before
-	deaf    int            // batches to carry out without a reply
-	fails   error          // the reply to everything
-	spy     func(*request) // called with everything that is carried out
-	seen    []string       // what was carried out, in order: "acquire a"
+	hung    chan struct{}       // closed on resume; nil: answering
+	delay   time.Duration       // before and after each batch
+	jitter  time.Duration       // and up to so much more before
+	deaf    int                 // batches to carry out without a reply
+	fails   error               // the reply to everything
+	spy     func(*lane.Request) // called with everything that is carried out
+	seen    []string            // what was carried out, in order: "acquire a"
 	ended   chan struct{}
+	forks   atomic.Int32 // connections beside the first
 	endOnce sync.Once
 }
 
@@ -46,11 +51,35 @@ type entry struct {
 }
 
 func newModel(name string) *model {
-	return &model{name: name, keys: make(map[string]entry), queues: make(map[string]*queue.Queue), ears: make(map[chan string]string), ended: make(chan struct{})}
+	return &model{name: name, mark: script.Settled(name, time.Now()), keys: make(map[string]entry), queues: make(map[string]*queue.Queue), ears: make(map[chan string]string), ended: make(chan struct{})}
 }
 
-func (m *model) addr() string { return m.name }
-func (m *model) interrupt()   { m.endOnce.Do(func() { close(m.ended) }) }
+// A modelConn is a lane's connection to a model.
+type modelConn struct {
+	*model
+	session lane.Session
+}
+
+func (m *model) open(s lane.Session) *modelConn { return &modelConn{m, s} }
+
+func (c *modelConn) Fork() lane.Server {
+	c.forks.Add(1)
+	return c
+}
+
+// Connect finds a node that has been there for long.
+func (c *modelConn) Connect(context.Context) (time.Duration, error) {
+	begin := time.Now()
+	err := c.answers()
+	if err == nil {
+		c.session.Joined(wire.Mark{Value: c.mark, Before: c.mark, Now: c.session.Now().UnixMicro()}, c.session.Now())
+	}
+	return time.Since(begin), err
+}
+
+func (c *modelConn) Join() error { return nil }
+
+func (m *model) Interrupt() { m.endOnce.Do(func() { close(m.ended) }) }
 
 var errCut = errors.New("connection reset")
 
@@ -80,11 +109,7 @@ func (m *model) answers() error {
 	return nil
 }
 
-func (m *model) fork() server { return m }
-
-func (m *model) vouches(string, int64, int64, time.Time) bool { return true }
-
-func (m *model) hear(ctx context.Context, channel string, ready func(), heard func(string)) error {
+func (m *model) Hear(ctx context.Context, channel string, ready func(), heard func(string)) error {
 	if err := m.answers(); err != nil {
 		return err
 	}
@@ -138,23 +163,17 @@ func (m *model) wake(key string) {
 	}
 }
 
-func (m *model) connect(context.Context) (time.Duration, error) {
-	begin := time.Now()
-	err := m.answers()
-	return time.Since(begin), err
-}
-
-func (m *model) exec(batch []*request) error {
+func (m *model) Exec(batch []*lane.Request) error {
 	err := m.answers()
 	if err != nil {
 		for _, q := range batch {
-			q.reply = reply{outcome: classify(err), err: err}
+			q.Reply = wire.Reply{Status: wire.Classify(err), Err: err}
 		}
 		return err
 	}
 	m.mu.Lock()
 	for _, q := range batch {
-		q.reply = m.do(q)
+		q.Reply = m.do(q)
 	}
 	deaf, delay := m.deaf > 0, m.delay
 	if deaf {
@@ -166,69 +185,69 @@ func (m *model) exec(batch []*request) error {
 	}
 	if deaf {
 		for _, q := range batch {
-			q.reply = reply{outcome: Unreachable, err: errCut}
+			q.Reply = wire.Reply{Status: Unreachable, Err: errCut}
 		}
 		return errCut
 	}
 	return nil
 }
 
-func (m *model) do(q *request) reply {
+func (m *model) do(q *lane.Request) wire.Reply {
 	if m.fails != nil {
-		return reply{outcome: classify(m.fails), err: m.fails}
+		return wire.Reply{Status: wire.Classify(m.fails), Err: m.fails}
 	}
 	if m.spy != nil {
 		m.spy(q)
 	}
-	m.seen = append(m.seen, q.op.String()+" "+q.claim.key)
-	now, c := time.Now(), q.claim
-	e, there := m.keys[c.key]
+	m.seen = append(m.seen, q.Op.String()+" "+q.Claim.Key)
+	now, c := time.Now(), q.Claim
+	e, there := m.keys[c.Key]
 	if there && !e.expires.After(now) {
-		delete(m.keys, c.key)
+		delete(m.keys, c.Key)
 		there = false
 	}
-	if m.dead != "" && strings.HasPrefix(c.waiter, m.dead) {
-		return reply{outcome: Unreachable, err: errCut}
+	if m.dead != "" && strings.HasPrefix(c.Waiter, m.dead) {
+		return wire.Reply{Status: Unreachable, Err: errCut}
 	}
-	line, micros := m.queue(c.key), now.UnixMicro()
+	line, micros := m.queue(c.Key), now.UnixMicro()
 	enter := func() {
-		if c.ticket > 0 && q.ticket != ours {
-			line.Enter(queue.Entry{Waiter: c.waiter, Ticket: c.ticket, Deadline: micros/1000 + c.lease, Way: ways.Alone})
+		if c.Ticket > 0 && q.Ticket != lane.Ours {
+			line.Enter(queue.Entry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: micros/1000 + c.Lease, Way: ways.Alone})
 		}
 	}
 	switch {
-	case q.op == opLeave:
-		if line.Leave(c.waiter, c.ticket) && !there {
-			m.wake(c.key)
+	case q.Op == wire.Leave:
+		if line.Leave(c.Waiter, c.Ticket) && !there {
+			m.wake(c.Key)
 		}
-	case there && e.token != c.token:
+	case there && e.token != c.Token:
 		o := Stolen
-		if q.op == opAcquire {
+		if q.Op == wire.Acquire {
 			enter()
 			o = Held
 		}
-		return reply{outcome: o, holder: e.token, ttl: e.expires.Sub(now)}
-	case q.op == opAcquire:
-		if other, rest := line.Admits(micros, q.ticket, c.waiter, ways.Alone); !there && other != nil {
+		return wire.Reply{Status: o, Holder: e.token, TTL: e.expires.Sub(now)}
+	case q.Op == wire.Acquire:
+		if other, rest := line.Admits(micros, q.Ticket, c.Waiter, ways.Alone); !there && other != nil {
 			enter()
-			return reply{outcome: Reserved, holder: other.Waiter, ttl: milliseconds(rest)}
+			return wire.Reply{Status: Reserved, Holder: other.Waiter, TTL: wire.Milliseconds(rest)}
 		}
 		if !there {
-			line.Leave(c.waiter, c.ticket)
-			m.keys[c.key] = entry{c.token, now.Add(c.ttl)}
+			line.Leave(c.Waiter, c.Ticket)
+			m.keys[c.Key] = entry{c.Token, now.Add(c.TTL)}
 		}
 	case !there:
-		return reply{outcome: Expired}
-	case q.op == opExtend:
-		m.keys[c.key] = entry{c.token, now.Add(c.ttl)}
-	case q.op == opRelease:
-		delete(m.keys, c.key)
-		if c.patient {
+		return wire.Reply{Status: Expired}
+	case q.Op == wire.Extend:
+		m.keys[c.Key] = entry{c.Token, now.Add(c.TTL)}
+	case q.Op == wire.Release:
+		delete(m.keys, c.Key)
+		if c.KeepPlace {
 			enter()
 		}
-		m.wake(c.key)
+		m.wake(c.Key)
 	}
-	return reply{outcome: Granted}
+	return wire.Reply{Status: Granted}
 }
 
 // holder says which token the node has under key now.
@@ -257,6 +276,9 @@ func (m *model) hang()                { m.set(func(m *model) { m.hung = make(cha
 func (m *model) resume()              { m.set(func(m *model) { close(m.hung); m.hung = nil }) }
 func (m *model) slow(d time.Duration) { m.set(func(m *model) { m.delay = d }) }
 
+// connections is how many a lane has to the node.
+func (m *model) connections() int { return 1 + int(m.forks.Load()) }
+
 // models is a set of nodes that any number of Lockers may use.
 type models []*model
 
@@ -271,18 +293,28 @@ func newModels(n int) models {
 // locker opens a Locker over the models that is closed when the test ends.
 func (ms models) locker(t *testing.T, opts *Options) *Locker {
 	t.Helper()
-	lk, err := start(len(ms), opts, func(*Options) []server {
-		servers := make([]server, len(ms))
-		for i, m := range ms {
-			servers[i] = m
-		}
-		return servers
-	})
+	return ms.over(t, opts, func(c *modelConn) lane.Server { return c })
+}
+
+// over is locker, with connections that something is done to.
+func (ms models) over(t *testing.T, opts *Options, wrap func(*modelConn) lane.Server) *Locker {
+	t.Helper()
+	lk, err := ms.start(opts, wrap)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { lk.Close() })
 	return lk
+}
+
+func (ms models) start(opts *Options, wrap func(*modelConn) lane.Server) (*Locker, error) {
+	names := make([]string, len(ms))
+	for i, m := range ms {
+		names[i] = m.name
+	}
+	return start(names, opts, func(*Options) func(int, lane.Session) lane.Server {
+		return func(i int, s lane.Session) lane.Server { return wrap(ms[i].open(s)) }
+	})
 }
 
 // held says on how many nodes the key is held with this token.

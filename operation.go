@@ -3,6 +3,8 @@ package redlock
 import (
 	"context"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // An Operation is one call for a lock, from beginning to end, and what is known of it
@@ -119,12 +121,12 @@ func (c *course) at(now time.Time) Operation {
 
 // answer tells what a node said in a round of the operation. It comes from the node's
 // lane: after the end, perhaps, and at the same time as others.
-func (c *course) answer(r *round, n *node, a *reply, late bool) {
+func (c *course) answer(r *round, node int, a *wire.Reply, late bool) {
 	if c == nil || c.hooks.Node == nil {
 		return
 	}
 	c.hooks.node(c.ctx, Answer{
-		Step: r.op.String(), Name: r.lock.name, Node: n.name, Outcome: a.outcome,
-		Elapsed: elapsed(r.sent, c.clock.Now()), Late: late, Err: a.err,
+		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lanes[node].Name, Outcome: a.Status,
+		Elapsed: elapsed(r.sent, c.clock.Now()), Late: late, Err: a.Err,
 	})
 }

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/queue"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Options tune a Locker. Nil, or a zero field, means the default. They are
@@ -80,9 +81,7 @@ type Options struct {
 	// Clock tells the time. Default the system's.
 	Clock Clock
 
-	host   seam.Host // the Clock, if it is one
-	clocks *clocks   // of the nodes
-	terms  *terms    // the TTLs in use there
+	host sim.Host // the Clock, if it is one
 }
 
 // withDefaults checks opts as a set for n nodes, and fills in what was left out.
@@ -131,7 +130,7 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	case opts.Quarantine > 0 && opts.Quarantine < least:
 		refuse("Quarantine %v is less than MaxTTL %v and Drift %v: locks may be forgotten that are still held; negative turns it off", opts.Quarantine, opts.MaxTTL, opts.drift(opts.MaxTTL))
 	}
-	switch room := (opts.Quarantine - 3*clamp) / 2; {
+	switch room := (opts.Quarantine - 3*wire.Clamp) / 2; {
 	case opts.MaxNodeSkew == 0 && opts.Quarantine < 0: // nothing is asked of nodes that lose their data
 		opts.MaxNodeSkew = 10 * time.Second
 	case opts.MaxNodeSkew == 0:
@@ -162,12 +161,10 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	if opts.Clock == nil {
 		opts.Clock = systemClock{}
 	}
-	opts.host = seam.Chance{}
-	if h, ok := opts.Clock.(seam.Host); ok {
+	opts.host = sim.Chance{}
+	if h, ok := opts.Clock.(sim.Host); ok {
 		opts.host = h
 	}
-	opts.clocks = newClocks(n, &opts)
-	opts.terms = newTerms(n, &opts)
 	return opts, errors.Join(errs...)
 }
 

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 func TestOptions(t *testing.T) {
@@ -44,13 +47,7 @@ func TestOptions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				ms := newModels(tt.n)
-				lk, err := start(tt.n, tt.opts, func(*Options) []server {
-					var servers []server
-					for _, m := range ms {
-						servers = append(servers, m)
-					}
-					return servers
-				})
+				lk, err := ms.start(tt.opts, func(c *modelConn) lane.Server { return c })
 				if err == nil {
 					defer lk.Close()
 				}
@@ -62,7 +59,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestDefaultSkew: as much as the quarantine leaves room for twice, and the clamp three times,
+// TestDefaultSkew: as much as the quarantine leaves room for twice, and the wire.Clamp three times,
 // or fences could go back when nodes lose their data.
 func TestDefaultSkew(t *testing.T) {
 	const ms, s = time.Millisecond, time.Second
@@ -77,7 +74,7 @@ func TestDefaultSkew(t *testing.T) {
 		if err != nil || o.MaxNodeSkew != tt.want {
 			t.Errorf("%+v: %v, %v; want %v", tt.opts, o.MaxNodeSkew, err, tt.want)
 		}
-		if o.Quarantine >= 2*s && 2*o.MaxNodeSkew+3*clamp > o.Quarantine {
+		if o.Quarantine >= 2*s && 2*o.MaxNodeSkew+3*wire.Clamp > o.Quarantine {
 			t.Errorf("%+v: %v is too much for a quarantine of %v", tt.opts, o.MaxNodeSkew, o.Quarantine)
 		}
 	}

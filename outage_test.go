@@ -4,27 +4,15 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	sim "github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
 )
-
-// kept counts what a lane keeps to be sent, now or again.
-func (n *node) kept() (count int) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	count = len(n.queue)
-	for _, claims := range n.owed {
-		count += len(claims)
-	}
-	return count
-}
 
 // A town is three model nodes, and Lockers over them, each in a process of its own.
 type town struct {
@@ -40,7 +28,7 @@ func newTown(t *testing.T, lockers int, opts Options) *town {
 	}
 	for i := range lockers {
 		host := sim.NewHost(s, fmt.Sprint("process", i+1))
-		var clients []seam.Client
+		var clients []lane.Client
 		for _, n := range w.nodes {
 			clients = append(clients, n.Client(host))
 		}
@@ -59,7 +47,7 @@ func newTown(t *testing.T, lockers int, opts Options) *town {
 // kept is the most that any Locker keeps for a node.
 func (w *town) kept(node int) (most int) {
 	for _, lk := range w.lockers {
-		most = max(most, lk.nodes[node].kept())
+		most = max(most, lk.lanes.Weigh()[node])
 	}
 	return most
 }
@@ -219,11 +207,11 @@ func TestReleaseThatIsAlwaysRefused(t *testing.T) {
 		ms[0].set(func(m *model) { m.fails = errDenied })
 		l.Release(t.Context())
 		pass(1900 * time.Millisecond)
-		if kept := lk.nodes[0].kept(); kept != 1 {
+		if kept := lk.lanes.Weigh()[0]; kept != 1 {
 			t.Errorf("%d releases are owed while the token may be there", kept)
 		}
 		pass(time.Second)
-		if kept := lk.nodes[0].kept(); kept != 0 {
+		if kept := lk.lanes.Weigh()[0]; kept != 0 {
 			t.Errorf("%d releases are owed when it cannot be any more", kept)
 		}
 	})
@@ -249,7 +237,7 @@ func TestSlowNodeWithoutAQueue(t *testing.T) {
 			time.Sleep(200 * time.Microsecond)
 		}
 		// Half a second's worth of acquires, and what one pipeline is.
-		if kept := lk.nodes[0].kept(); kept > 5_000 {
+		if kept := lk.lanes.Weigh()[0]; kept > 5_000 {
 			t.Errorf("%d requests wait for the slow node", kept)
 		}
 		pass(5 * time.Second)
@@ -257,28 +245,4 @@ func TestSlowNodeWithoutAQueue(t *testing.T) {
 			t.Errorf("left on the nodes: %v", left)
 		}
 	})
-}
-
-// TestDueStaysDue: where the lock may yet be handed over, it may be still when the node has
-// refused to be filled up; and where nobody has asked, there is nothing to leave.
-func TestDueStaysDue(t *testing.T) {
-	for _, reached := range []bool{true, false} {
-		bubble(t, func(t *testing.T) {
-			ms := newModels(1)
-			lk := ms.locker(t, nil)
-			ms[0].put("a", "another's", time.Minute)
-			n, c := lk.nodes[0], &claim{key: "a", keys: []string{"a"}, ways: "x", token: "w.1", waiter: "w", try: 1, ttl: time.Second, at: []place{due}, absent: due, reached: []bool{reached}}
-			for _, step := range []op{opExtend, opAcquire, opRelease} {
-				n.submit(&request{op: step, claim: c, ticket: ours, to: nobody{}}, time.Now())
-				synctest.Wait()
-			}
-			want := []string{"extend a", "acquire a", "leave a"}
-			if !reached { // the one that fills it up does not wait
-				want = []string{"acquire a"}
-			}
-			if seen := ms[0].seen; !slices.Equal(seen, want) {
-				t.Errorf("reached is %v: the node saw %q", reached, seen)
-			}
-		})
-	}
 }

@@ -7,8 +7,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Whoever waits for a lock is in its queue on every node that has refused him, from
@@ -83,7 +85,7 @@ type waiter struct {
 	turn   chan struct{} // closed when it is the first of its line; nil: it was from the start
 	wake   chan struct{} // gets a value when the nodes it has heard from make a quorum
 
-	reached []bool // the nodes of which any may have it in its queue; the lanes', see claim
+	reached lane.Reached // the nodes of which any may have it in its queue; the lanes', see claim
 
 	mu    sync.Mutex
 	nodes []standing
@@ -121,9 +123,9 @@ func (h *hall) enter(a *acquisition) *waiter {
 		h.process = h.locker.opts.host.Token()
 	}
 	w := &waiter{
-		hall: h, want: a, name: h.process + "." + strconv.Itoa(h.count), ticket: h.locker.opts.clocks.ticket(h.locker.opts.Clock.Now()),
-		wake: make(chan struct{}, 1), nodes: make([]standing, len(h.locker.nodes)), done: true,
-		reached: make([]bool, len(h.locker.nodes)),
+		hall: h, want: a, name: h.process + "." + strconv.Itoa(h.count), ticket: h.locker.lanes.Ticket(h.locker.opts.Clock.Now()),
+		wake: make(chan struct{}, 1), nodes: make([]standing, len(h.locker.lanes.Lanes)), done: true,
+		reached: make(lane.Reached, len(h.locker.lanes.Lanes)),
 	}
 	l := h.lines[a.line]
 	if l == nil {
@@ -182,7 +184,7 @@ func (h *hall) hasMet(now time.Time) bool {
 func (h *hall) word(w *waiter, cause error) *QuorumError {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	e := QuorumError{Op: opAcquire.String(), N: len(w.nodes), Need: h.locker.opts.Quorum, Kind: ErrHeld}
+	e := QuorumError{Op: wire.Acquire.String(), N: len(w.nodes), Need: h.locker.opts.Quorum, Kind: ErrHeld}
 	if last := h.lines[w.want.line].last; last != nil {
 		e = *last
 	}
@@ -214,7 +216,7 @@ func (h *hall) listen(w *waiter) {
 	if h.deafen == nil {
 		var ctx context.Context
 		ctx, h.deafen = context.WithCancel(context.Background())
-		for _, n := range h.locker.nodes {
+		for _, n := range h.locker.lanes.Lanes {
 			e := &ear{hall: h, node: n}
 			h.ending.Go(func() { e.run(ctx, script.WakeChannel+h.process) })
 		}
@@ -369,6 +371,7 @@ func (w *waiter) quit(held bool) {
 func (w *waiter) bow(i int, try int64) {
 	lk := w.hall.locker
 	now := lk.opts.Clock.Now()
-	c := &claim{key: w.want.key, keys: w.want.keys, ways: w.want.ways, waiter: w.name, ticket: w.ticket, try: try, at: make([]place, len(lk.nodes))}
-	lk.nodes[i].submit(&request{op: opLeave, claim: c, deadline: now.Add(lk.opts.NodeTimeout), to: nobody{}}, now)
+	c := &lane.Claim{Key: w.want.key, Keys: w.want.keys, Ways: w.want.ways, Waiter: w.name, Ticket: w.ticket, Try: try}
+	c.Span(len(lk.lanes.Lanes))
+	lk.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Leave, Claim: c, Deadline: now.Add(lk.opts.NodeTimeout), To: lane.Nobody{}}, now)
 }

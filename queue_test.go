@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // TestFirstComeFirstServed: who is in the queue of a majority gets the lock in the
@@ -268,7 +270,7 @@ func TestSubscriptionBreaks(t *testing.T) {
 			}
 			begin := time.Now()
 			l.Release(t.Context())
-			if took := (<-got).Sub(begin); took > 2*minProbe {
+			if took := (<-got).Sub(begin); took > 2*minPauseHear {
 				t.Errorf("it took %v", took)
 			}
 		}
@@ -374,7 +376,7 @@ func TestEarlierAttempt(t *testing.T) {
 		w, now := lk.hall.enter(a), time.Now()
 		defer lk.hall.leave(w)
 		hand := func(try int64) {
-			w.take(lk.nodes[0], handing{w.name, try, fmt.Sprint("nonce", try), 17, now.UnixMicro(), ""}, now)
+			w.take(lk.lanes.Lanes[0], handing{w.name, try, fmt.Sprint("nonce", try), 17, now.UnixMicro(), ms[0].mark}, now)
 		}
 		first, second := w.begin(now, "nonce1"), w.begin(now, "nonce2")
 		if first != 1 || second != 2 {
@@ -395,7 +397,7 @@ func TestEarlierAttempt(t *testing.T) {
 		}
 		for i := range ms {
 			w.told(i, second, Held)
-			w.take(lk.nodes[i], handing{w.name, second, "nonce2", 17, now.UnixMicro(), ""}, now)
+			w.take(lk.lanes.Lanes[i], handing{w.name, second, "nonce2", 17, now.UnixMicro(), ms[i].mark}, now)
 		}
 		w.quit(false)
 		if l := w.accept(t.Context(), "late"); l != nil {
@@ -427,7 +429,7 @@ func TestOnlyTheNodesWord(t *testing.T) {
 			w.told(i, 2, Held)
 		}
 		hand := func(try int64, nonce string, began time.Time) {
-			w.take(lk.nodes[0], handing{w.name, try, nonce, 17, time.Now().UnixMicro(), ""}, began)
+			w.take(lk.lanes.Lanes[0], handing{w.name, try, nonce, 17, time.Now().UnixMicro(), ms[0].mark}, began)
 		}
 		mine := func(want int) {
 			t.Helper()
@@ -490,7 +492,7 @@ func TestParseHanding(t *testing.T) {
 		"p.1 2.n.1 1795302682513500 -1795302682 513500 id:5":                           {},
 		"p.1 2.n.1 1795302682513500 1795302682 513500 " + strings.Repeat("i", longest): {},
 	}
-	for off, ok := range map[int64]bool{0: true, -500_000: true, -500_001: false, 3_600_000_000: true, 3_600_000_001: false, maxFence - micros - 1: false, 1 - micros: false} {
+	for off, ok := range map[int64]bool{0: true, -500_000: true, -500_001: false, 3_600_000_000: true, 3_600_000_001: false, wire.MaxFence - micros - 1: false, 1 - micros: false} {
 		message, h := numbered(micros + off)
 		if !ok {
 			h = handing{}
@@ -521,7 +523,7 @@ func FuzzParseHanding(f *testing.F) {
 		if !ok {
 			return
 		}
-		if len(message) > longest || h.nonce == "" || h.try < 0 || h.number <= 0 || h.number >= maxFence || h.time < 0 || h.number < h.time-500_000 || h.number-h.time > 3_600_000_000 {
+		if len(message) > longest || h.nonce == "" || h.try < 0 || h.number <= 0 || h.number >= wire.MaxFence || h.time < 0 || h.number < h.time-500_000 || h.number-h.time > 3_600_000_000 {
 			t.Errorf("%q is believed: %+v", message, h)
 		}
 		again := fmt.Sprintf("%s %d.%s %d %d %d %s", h.waiter, h.try, h.nonce, h.number, h.time/1e6, h.time%1e6, h.mark)

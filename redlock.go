@@ -52,8 +52,11 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/nodeurl"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/redisnode"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -63,7 +66,7 @@ import (
 // many locks are held or waited for.
 type Locker struct {
 	opts     Options
-	nodes    []*node
+	lanes    *lane.Set
 	renewals *renewals
 	hall     *hall
 	rounds   sync.Pool
@@ -91,7 +94,7 @@ type Locker struct {
 func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 	origins := make([]origin, len(nodes))
 	for i, client := range nodes {
-		if m, ok := any(client).(seam.Client); ok {
+		if m, ok := any(client).(lane.Client); ok {
 			origins[i] = origin{addr: m.Addr, model: m.Open}
 			continue
 		}
@@ -129,7 +132,7 @@ func Connect(urls []string, opts *Options) (*Locker, error) {
 type origin struct {
 	network, addr string
 	options       *redis.Options
-	model         func(patience time.Duration) seam.Server
+	model         func(patience time.Duration, s lane.Session) lane.Server
 }
 
 func originOf(o *redis.Options) origin { return origin{network: o.Network, addr: o.Addr, options: o} }
@@ -145,18 +148,14 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 			}
 		}
 	}
-	return start(len(nodes), opts, func(o *Options) []server {
-		admitted := newRegister(o.Hooks, names)
-		servers := make([]server, len(nodes))
-		for i, n := range nodes {
-			m := newMemory(i, n.addr, o)
-			if n.model != nil {
-				servers[i] = &standIn{name: n.addr, model: n.model(patience(o.NodeTimeout)), memory: m}
-				continue
+	return start(names, opts, func(o *Options) func(int, lane.Session) lane.Server {
+		registry := redisnode.NewRegistry(names, o.Hooks.warning)
+		return func(i int, session lane.Session) lane.Server {
+			if n := nodes[i]; n.model == nil {
+				return redisnode.New(n.options, patience(o.NodeTimeout), func(about facts.Facts) error { return registry.Admit(i, about) }, session)
 			}
-			servers[i] = newRedisServer(n.options, patience(o.NodeTimeout), func(about facts.Facts) error { return admitted.admit(i, about) }, m)
+			return nodes[i].model(patience(o.NodeTimeout), session)
 		}
-		return servers
 	})
 }
 
@@ -170,8 +169,9 @@ const failoverAddr = "FailoverClient"
 // release of an acquire that nobody waited for comes right after it.
 func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
 
-// start runs a Locker over n servers.
-func start(n int, opts *Options, servers func(*Options) []server) (*Locker, error) {
+// start runs a Locker over the nodes of these names.
+func start(names []string, opts *Options, servers func(*Options) func(int, lane.Session) lane.Server) (*Locker, error) {
+	n := len(names)
 	if n == 0 {
 		return nil, errors.New("redlock: no nodes given")
 	}
@@ -183,13 +183,12 @@ func start(n int, opts *Options, servers func(*Options) []server) (*Locker, erro
 		o.Hooks.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
 	}
 	lk := &Locker{opts: o, closing: make(chan struct{})}
-	tried := make(chan *node, n)
-	for i, s := range servers(&o) {
-		lk.nodes = append(lk.nodes, newNode(i, s, &o, tried))
-	}
-	o.terms.lanes.Store(&lk.nodes)
+	tried := make(chan int, n)
+	lk.lanes = lane.Open(lk.opts.laneConfig(names), names, servers(&lk.opts), tried)
 	lk.renewals, lk.hall = newRenewals(lk), newHall(lk)
-	lk.weighed()
+	if s, ok := lk.opts.host.(sim.Scales); ok {
+		s.Weigh(lk.lanes.Weigh)
+	}
 
 	// Every node is asked what it is; but once a quorum has said so, the others get
 	// no more than some times as long. They are checked whenever they do answer.
@@ -202,13 +201,13 @@ func start(n int, opts *Options, servers func(*Options) []server) (*Locker, erro
 		select {
 		case node := <-tried:
 			asked--
-			switch why := node.away(); {
+			switch why := lk.lanes.Lanes[node].Away(); {
 			case why == nil:
 				if fit++; fit == o.Quorum {
 					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
 				}
-			case why.Outcome == Unfit:
-				unfit = append(unfit, fmt.Errorf("redlock: node %w", why))
+			case why.Status == wire.Unfit:
+				unfit = append(unfit, fmt.Errorf("redlock: node %w", &NodeError{Node: names[node], Outcome: why.Status, Err: why.Err}))
 			}
 		case <-limit.C:
 			asked = 0
@@ -237,19 +236,7 @@ func (lk *Locker) Close() error {
 	lk.renewals.close()
 	lk.active.Wait() // those who wait have been told; rounds are bounded by NodeTimeout, and may have something to give back
 	lk.hall.close()
-	for _, n := range lk.nodes {
-		n.close()
-	}
-	limit := time.AfterFunc(lk.opts.NodeTimeout, func() {
-		for _, n := range lk.nodes {
-			n.force()
-		}
-	})
-	defer limit.Stop()
-	for _, n := range lk.nodes {
-		n.running.Wait()
-		n.force() // the connections
-	}
+	lk.lanes.Close(lk.opts.NodeTimeout)
 	return nil
 }
 

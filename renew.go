@@ -9,7 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // KeepAlive renews the lock until ctx ends, and returns nil then; or until the
@@ -104,7 +105,7 @@ func (k *renewals) keep(l *Lock, once bool) {
 		return
 	}
 	alive := l.watch()
-	at := l.until.Add(l.locker.opts.drift(l.ttl) - l.ttl + l.ttl/3) // a third after the last confirmed one was sent
+	at := l.until.Add(l.locker.opts.drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3) // a third after the last confirmed one was sent
 	l.mu.Unlock()
 	if !alive {
 		l.end(errShut)
@@ -164,7 +165,7 @@ func (k *renewals) run() {
 		case <-k.wake:
 		case <-timer.C:
 		}
-		k.locker.opts.host.Woke(seam.Renewals, "", n)
+		k.locker.opts.host.Woke(sim.Renewals, "", n)
 		timer.Reset(k.turn())
 	}
 }
@@ -190,8 +191,8 @@ func (k *renewals) turn() time.Duration {
 	}
 	for len(k.due) > 0 && !k.due[0].renewal.at.After(soon) && len(k.flying) < maxFlying {
 		l := k.due[0]
-		l.renewal.round = k.locker.newRound(opExtend, l, k.settle)
-		k.move(l, &k.flying, now.Add(k.locker.nodeTimeout(l.ttl)))
+		l.renewal.round = k.locker.newRound(wire.Extend, l, k.settle)
+		k.move(l, &k.flying, now.Add(k.locker.nodeTimeout(l.claim.TTL)))
 		begin = append(begin, flight{l, l.renewal.round})
 	}
 	k.mu.Unlock()
@@ -233,7 +234,7 @@ func (k *renewals) look(now time.Time) {
 	live := slices.AppendSeq(make([]*Lock, 0, len(k.live)), maps.Keys(k.live))
 	k.mu.Unlock()
 	live = slices.DeleteFunc(live, func(l *Lock) bool { return left(l.Until(), now) > 0 })
-	slices.SortFunc(live, func(a, b *Lock) int { return cmp.Compare(a.token, b.token) }) // in an order that a run can repeat
+	slices.SortFunc(live, func(a, b *Lock) int { return cmp.Compare(a.claim.Token, b.claim.Token) }) // in an order that a run can repeat
 	for _, l := range live {
 		l.expire()
 	}
@@ -247,7 +248,7 @@ func (k *renewals) begin(l *Lock, r *round) {
 		if k.claim(l, r) {
 			r.drop()
 			// His may fail, or be given up at once, so that says nothing about ours.
-			k.again(l, l.locker.opts.Clock.Now().Add(l.ttl/20))
+			k.again(l, l.locker.opts.Clock.Now().Add(l.claim.TTL/20))
 		}
 		return
 	}
@@ -283,11 +284,11 @@ func (k *renewals) settle(r *round) {
 
 func (k *renewals) finish(l *Lock, r *round) {
 	c, err := r.course, l.endExtension(r, nil)
-	next := r.sent.Add(l.ttl / 3)
+	next := r.sent.Add(l.claim.TTL / 3)
 	if err != nil {
 		// Tried again while validity lasts, but not as fast as a node that is
 		// down says no.
-		next = l.locker.opts.Clock.Now().Add(l.ttl / 20)
+		next = l.locker.opts.Clock.Now().Add(l.claim.TTL / 20)
 	}
 	r.drop()
 	<-l.turn

@@ -113,12 +113,8 @@ func TestMaxHold(t *testing.T) {
 func TestThousandsRenewed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const n = 2000
-		counted := &counting{model: newModel("node0")}
-		lk, err := start(1, nil, func(*Options) []server { return []server{counted} })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lk.Close()
+		ms, counted := newModels(1), new(counting)
+		lk := ms.over(t, nil, counted.over)
 		goroutines := runtime.NumGoroutine()
 		locks := make([]*Lock, n)
 		for i := range locks {
@@ -158,12 +154,8 @@ func TestThousandsRenewed(t *testing.T) {
 // pipelines.
 func TestRenewalsGoTogether(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		counted := &counting{model: newModel("node0")}
-		lk, err := start(1, nil, func(*Options) []server { return []server{counted} })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lk.Close()
+		ms, counted := newModels(1), new(counting)
+		lk := ms.over(t, nil, counted.over)
 		for i := range 90 {
 			acquired(t, lk, fmt.Sprint(i), Renewed())
 			pass(time.Millisecond)

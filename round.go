@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A round puts one step of one lock to all nodes and ends the moment its ballot
@@ -20,11 +22,11 @@ type round struct {
 	locker *Locker
 	lock   *Lock
 	course *course // the operation of which it is a step; nil: none that a hook wants to know of
-	op     op
+	op     wire.Op
 	number int32 // of the lock's extensions, 1 and up
 	sent   time.Time
-	reqs   []request     // one for each node
-	done   chan struct{} // gets one value when the ballot is decided, if then is nil
+	reqs   []lane.Request // one for each node
+	done   chan struct{}  // gets one value when the ballot is decided, if then is nil
 	timer  *time.Timer
 	refs   atomic.Int32 // votes still to come, and one for the owner
 
@@ -36,14 +38,14 @@ type round struct {
 	then    func(*round)
 }
 
-func (lk *Locker) newRound(step op, l *Lock, then func(*round)) *round {
+func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	r, _ := lk.rounds.Get().(*round)
 	if r == nil {
-		n := len(lk.nodes)
-		r = &round{locker: lk, reqs: make([]request, n), told: make([]bool, n), done: make(chan struct{}, 1)}
+		n := len(lk.lanes.Lanes)
+		r = &round{locker: lk, reqs: make([]lane.Request, n), told: make([]bool, n), done: make(chan struct{}, 1)}
 	}
 	r.lock, r.op, r.course, r.number, r.then = l, step, nil, 0, then
-	r.ballot = ballot{n: len(lk.nodes), need: lk.opts.Quorum}
+	r.ballot = ballot{n: len(lk.lanes.Lanes), need: lk.opts.Quorum}
 	r.verdict, r.closed = pending, false
 	clear(r.told)
 	return r
@@ -57,18 +59,18 @@ func (lk *Locker) newRound(step op, l *Lock, then func(*round)) *round {
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
 	next := int64(0)
-	if r.op == opRelease && !r.lock.since.IsZero() && !r.lock.leavesFree() { // what nobody has had, nobody is handed
+	if r.op == wire.Release && !r.lock.since.IsZero() && !r.lock.leavesFree() { // what nobody has had, nobody is handed
 		next = sent.UnixMicro()
 	}
 	r.refs.Store(int32(len(r.reqs)) + 1)
-	for i, n := range r.locker.nodes {
+	for i, n := range r.locker.lanes.Lanes {
 		q := &r.reqs[i]
-		q.op, q.claim, q.deadline, q.to, q.ticket, q.next, q.reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.ticket, next, reply{}
+		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Next, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, next, wire.Reply{}
 		if r.lock.by == nil && r.decided() == lost {
 			r.drop()
 			continue
 		}
-		n.submit(q, sent)
+		n.Submit(q, sent)
 	}
 }
 
@@ -85,17 +87,17 @@ func (r *round) refused() bool {
 	return r.ballot.refused()
 }
 
-// vote takes one node's answer.
-func (r *round) vote(n *node, q *request) {
-	v := r.lock.weigh(r, n.index, &q.reply)
+// Deliver takes one node's answer.
+func (r *round) Deliver(node int, q *lane.Request) {
+	v := r.lock.weigh(r, node, &q.Reply)
 	r.mu.Lock()
-	r.told[n.index] = true
+	r.told[node] = true
 	var then func(*round)
 	late := r.verdict != pending || r.closed
 	if !late {
 		r.ballot.add(v)
 		r.verdict = r.ballot.verdict()
-		if r.op == opRelease {
+		if r.op == wire.Release {
 			r.verdict = r.ballot.answered()
 		}
 		switch {
@@ -107,7 +109,7 @@ func (r *round) vote(n *node, q *request) {
 		}
 	}
 	r.mu.Unlock()
-	r.course.answer(r, n, &q.reply, late) // after the word to the owner, who need not wait for a hook
+	r.course.answer(r, node, &q.Reply, late) // after the word to the owner, who need not wait for a hook
 	if then != nil {
 		then(r)
 	}
@@ -127,7 +129,7 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 	case <-r.timer.C:
 	}
 	r.timer.Stop()
-	r.locker.opts.host.Woke(seam.Caller, r.lock.alias(), int(r.op)+int(r.number)<<3)
+	r.locker.opts.host.Woke(sim.Caller, r.lock.alias(), int(r.op)+int(r.number)<<3)
 	r.close()
 }
 
@@ -147,7 +149,7 @@ func (r *round) drop() {
 	if r.refs.Add(-1) == 0 {
 		r.lock, r.course, r.then = nil, nil, nil
 		for i := range r.reqs {
-			r.reqs[i] = request{}
+			r.reqs[i] = lane.Request{}
 		}
 		r.locker.rounds.Put(r)
 	}
@@ -155,7 +157,7 @@ func (r *round) drop() {
 
 // tooLate makes the error of a round that was won when the lock's life was over.
 func (r *round) tooLate(now time.Time) *QuorumError {
-	ttl := r.lock.ttl
+	ttl := r.lock.claim.TTL
 	late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(r.sent, now), ttl-r.locker.opts.drift(ttl)))
 	late.Kind = ErrNoQuorum
 	return late
@@ -163,7 +165,7 @@ func (r *round) tooLate(now time.Time) *QuorumError {
 
 // poisoned makes the error of a round that was won with a number so far ahead of the time.
 func (r *round) poisoned(now time.Time, ahead time.Duration) *QuorumError {
-	e := r.explain(now, poisonError(ahead))
+	e := r.explain(now, lane.PoisonError(ahead))
 	e.Kind = ErrNoQuorum
 	return e
 }
@@ -175,24 +177,24 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	step := r.op
-	if step == opRaise { // the second half of it
-		step = opAcquire
+	if step == wire.Raise { // the second half of it
+		step = wire.Acquire
 	}
-	e := &QuorumError{Op: step.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause, token: r.lock.token}
+	e := &QuorumError{Op: step.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause, token: r.lock.claim.Token}
 	b := r.ballot
-	for i, n := range r.locker.nodes {
-		answer := NodeError{Node: n.name, Outcome: Timeout, Elapsed: elapsed(r.sent, now)}
+	for i, n := range r.locker.lanes.Lanes {
+		answer := NodeError{Node: n.Name, Outcome: Timeout, Elapsed: elapsed(r.sent, now)}
 		switch {
 		case r.told[i]:
 			q := &r.reqs[i]
-			answer.Outcome, answer.Holder, answer.TTL, answer.slot, answer.Err = q.reply.outcome, q.reply.holder, q.reply.ttl, q.reply.slot, q.reply.err
+			answer.Outcome, answer.Holder, answer.TTL, answer.slot, answer.Err = q.Reply.Status, q.Reply.Holder, q.Reply.TTL, q.Reply.Slot, q.Reply.Err
 		case r.verdict != pending:
 			continue
 		default:
 			b.add(voteNone)
 		}
 		if answer.Outcome == Quarantined {
-			answer.Holder, answer.TTL = "", r.reqs[i].reply.rest
+			answer.Holder, answer.TTL = "", r.reqs[i].Reply.Rest
 		}
 		if answer.Outcome != Granted {
 			e.note(&answer)
@@ -200,9 +202,9 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	}
 	e.Granted, e.Held, e.Failed = b.yes, b.no, b.none
 	switch {
-	case r.op == opAcquire && !b.unreachable() && b.no > 0: // without a no, late votes only
+	case r.op == wire.Acquire && !b.unreachable() && b.no > 0: // without a no, late votes only
 		e.Kind = ErrHeld
-	case step != opAcquire && b.refused():
+	case step != wire.Acquire && b.refused():
 		e.Kind = ErrLost
 	default:
 		e.Kind = ErrNoQuorum

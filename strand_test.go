@@ -8,7 +8,13 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/wire"
 )
+
+// farStrands is how many connections a far link gets.
+const farStrands = 8
 
 // TestLaneKeepsOrder: whatever the callers do at once, over near links and far
 // ones, each node sees every release after its acquire, and nothing is left (C3).
@@ -21,8 +27,8 @@ func TestLaneKeepsOrder(t *testing.T) {
 					m.slow(rtt / 2)
 				}
 				lk := ms.locker(t, nil)
-				if far := len(lk.nodes[0].strands) > 1; far != (rtt > 0) {
-					t.Fatalf("%d strands", len(lk.nodes[0].strands))
+				if far := ms[0].connections() > 1; far != (rtt > 0) {
+					t.Fatalf("%d strands", ms[0].connections())
 				}
 				for i, m := range ms {
 					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
@@ -59,10 +65,8 @@ func TestLaneKeepsOrder(t *testing.T) {
 				if left := ms.left(); len(left) > 0 {
 					t.Errorf("left on the nodes: %v", left)
 				}
-				for _, n := range lk.nodes {
-					if len(n.flying) > 0 || len(n.queue) > 0 || len(n.owed) > 0 {
-						t.Errorf("%s still has %v under way, %d queued, %d owed", n.name, n.flying, len(n.queue), len(n.owed))
-					}
+				if kept := lk.lanes.Weigh(); sum(kept) > 0 {
+					t.Errorf("the lanes still have %v requests", kept)
 				}
 			})
 		})
@@ -108,13 +112,8 @@ func TestFarLinkCostsOneRoundTrip(t *testing.T) {
 // one, in one.
 func TestLaneCoalesces(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		m := newModel("node0")
-		counted := &counting{model: m}
-		lk, err := start(1, nil, func(*Options) []server { return []server{counted} })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lk.Close()
+		ms, counted := newModels(1), new(counting)
+		lk, m := ms.over(t, nil, counted.over), ms[0]
 		m.slow(5 * time.Millisecond)
 		for i := range 100 {
 			go lk.TryAcquire(t.Context(), fmt.Sprint(i))
@@ -128,16 +127,22 @@ func TestLaneCoalesces(t *testing.T) {
 
 // counting notes the size of each batch.
 type counting struct {
-	*model
+	*modelConn
 	counts  sync.Mutex
 	batches []int
 }
 
-func (c *counting) exec(batch []*request) error {
+// over has what goes over this connection counted.
+func (c *counting) over(conn *modelConn) lane.Server {
+	c.modelConn = conn
+	return c
+}
+
+func (c *counting) Exec(batch []*lane.Request) error {
 	c.counts.Lock()
 	c.batches = append(c.batches, len(batch))
 	c.counts.Unlock()
-	return c.model.exec(batch)
+	return c.modelConn.Exec(batch)
 }
 
 func (c *counting) sizes() []int {
@@ -151,23 +156,20 @@ func (c *counting) sizes() []int {
 func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var links []*onceBroken
-		lk, err := start(1, nil, func(*Options) []server {
-			m := newModel("node0")
-			m.slow(5 * time.Millisecond)
-			return []server{&onceBroken{model: m, all: &links}}
+		ms := newModels(1)
+		ms[0].slow(5 * time.Millisecond)
+		lk := ms.over(t, nil, func(c *modelConn) lane.Server {
+			links = append(links, &onceBroken{modelConn: c, all: &links})
+			return links[0]
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lk.Close()
 		pass(time.Second)
-		if len(links) != farStrands-1 {
-			t.Fatalf("%d strands besides the first", len(links))
+		if len(links) != 8 {
+			t.Fatalf("%d connections", len(links))
 		}
-		for _, l := range append(links, lk.nodes[0].strands[0].srv.(*onceBroken)) {
+		for _, l := range links {
 			l.broken.Store(true)
 		}
-		_, err = lk.TryAcquire(t.Context(), "first")
+		_, err := lk.TryAcquire(t.Context(), "first")
 		wantQuorumError(t, err, ErrNoQuorum)
 		var wg sync.WaitGroup
 		for i := range 2 * farStrands {
@@ -188,26 +190,12 @@ func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 func TestStrandsOnABusyComputer(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
-			var models []*model
-			lk, err := start(3, nil, func(*Options) (all []server) {
-				for i := range 3 {
-					m := newModel(fmt.Sprint("node", i))
-					m.slow(5 * time.Millisecond)
-					models = append(models, m)
-					all = append(all, varying{m, busy})
-				}
-				return all
-			})
-			if err != nil {
-				t.Fatal(err)
+			models := newModels(3)
+			for _, m := range models {
+				m.slow(5 * time.Millisecond)
 			}
-			defer lk.Close()
-			strands := func(node int) int {
-				n := lk.nodes[node]
-				n.mu.Lock()
-				defer n.mu.Unlock()
-				return len(n.strands)
-			}
+			lk := models.over(t, nil, func(c *modelConn) lane.Server { return varying{c, busy} })
+			strands := func(node int) int { return models[node].connections() }
 			for range 10 {
 				l, err := lk.TryAcquire(t.Context(), "a")
 				if err != nil {
@@ -251,52 +239,52 @@ func TestStrandsOnABusyComputer(t *testing.T) {
 
 // varying is a server whose round trips do, or not.
 type varying struct {
-	*model
+	*modelConn
 	vary bool
 }
 
-func (v varying) unsteady() bool { return v.vary }
-func (v varying) fork() server   { return varying{v.model, v.vary} }
+func (v varying) Unsteady() bool { return v.vary }
+
+func (v varying) Fork() lane.Server {
+	v.modelConn.Fork()
+	return v
+}
 
 // onceBroken is a connection that may be broken until it is made anew.
 type onceBroken struct {
-	*model
+	*modelConn
 	all    *[]*onceBroken
 	broken atomic.Bool
 }
 
-func (o *onceBroken) fork() server {
-	other := &onceBroken{model: o.model, all: o.all}
+func (o *onceBroken) Fork() lane.Server {
+	other := &onceBroken{modelConn: o.modelConn, all: o.all}
 	*o.all = append(*o.all, other)
 	return other
 }
 
-func (o *onceBroken) connect(ctx context.Context) (time.Duration, error) {
+func (o *onceBroken) Connect(ctx context.Context) (time.Duration, error) {
 	o.broken.Store(false)
-	return o.model.connect(ctx)
+	return o.modelConn.Connect(ctx)
 }
 
-func (o *onceBroken) exec(batch []*request) error {
+func (o *onceBroken) Exec(batch []*lane.Request) error {
 	if o.broken.Load() {
 		for _, q := range batch {
-			q.reply = reply{outcome: Unreachable, err: errCut}
+			q.Reply = wire.Reply{Status: Unreachable, Err: errCut}
 		}
 		return errCut
 	}
-	return o.model.exec(batch)
+	return o.modelConn.Exec(batch)
 }
 
 // TestFirstStrandIsEnough: a server that lets no further connection in votes over
 // the one that it has.
 func TestFirstStrandIsEnough(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		m := newModel("node0")
-		m.slow(5 * time.Millisecond)
-		lk, err := start(1, nil, func(*Options) []server { return []server{&exclusive{m}} })
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lk.Close()
+		ms := newModels(1)
+		ms[0].slow(5 * time.Millisecond)
+		lk := ms.over(t, nil, func(c *modelConn) lane.Server { return &exclusive{c} })
 		for range 3 {
 			pass(time.Second)
 			if err := acquired(t, lk, "a").Release(t.Context()); err != nil {
@@ -307,13 +295,13 @@ func TestFirstStrandIsEnough(t *testing.T) {
 }
 
 // exclusive has all connections but the first hang.
-type exclusive struct{ *model }
+type exclusive struct{ *modelConn }
 
-func (e *exclusive) fork() server { return &hanging{e.model} }
+func (e *exclusive) Fork() lane.Server { return &hanging{e.modelConn} }
 
-type hanging struct{ *model }
+type hanging struct{ *modelConn }
 
-func (h *hanging) connect(ctx context.Context) (time.Duration, error) {
+func (h *hanging) Connect(ctx context.Context) (time.Duration, error) {
 	<-ctx.Done()
 	return 0, ctx.Err()
 }

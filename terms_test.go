@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	sim "github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
 )
 
@@ -35,7 +35,7 @@ func (f *fleet) client(opts *Options, ahead time.Duration) *Locker {
 	h.Skew(ahead)
 	o := *opts
 	o.Clock = h
-	clients := make([]seam.Client, len(f.nodes))
+	clients := make([]lane.Client, len(f.nodes))
 	for i, n := range f.nodes {
 		clients[i] = n.Client(h)
 	}
@@ -321,37 +321,6 @@ func TestLongerThanAnnounced(t *testing.T) {
 		f.reboot(0, 0, 1)
 		f.alone(l, same(short))
 	})
-}
-
-// TestWhatProvesNothing: nobody's lock, and one that is not longer than it may be.
-func TestWhatProvesNothing(t *testing.T) {
-	opts, err := (&Options{TTL: 2 * time.Second, MaxTTL: time.Minute}).withDefaults(3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const ours = "5a2d8278-fa6d-492c-b716-bcafdf885c49"
-	m := newMemory(0, "node", &opts)
-	for _, tt := range []struct {
-		token string
-		rest  time.Duration
-		want  bool
-	}{
-		{ours, 59 * time.Second, false},
-		{ours, time.Minute + 600*time.Millisecond, false},
-		{"another's", time.Hour, false},
-		{ours, 25 * time.Hour, false},
-		{ours + ".7", 2 * time.Minute, true},
-		{ours, 3 * time.Minute, false}, // as before
-		{ours, 4 * time.Minute, true},
-	} {
-		before := opts.terms.quarantine()
-		if got := m.terms.shown(m, tt.token, tt.rest); got != tt.want || got != (opts.terms.quarantine() > before) {
-			t.Errorf("%s for %v: %v, and the quarantine goes from %v to %v", tt.token, tt.rest, got, before, opts.terms.quarantine())
-		}
-	}
-	if got := opts.terms.announces(); got != time.Minute {
-		t.Errorf("announced: %v", got)
-	}
 }
 
 // TestBoot: hosts come up with a wrong clock, which is set right later. The marker that was

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
@@ -54,7 +55,7 @@ func (lk *Locker) await(ctx context.Context, c *course, a *acquisition) (*Lock, 
 		var cause error
 		select {
 		case <-w.turn:
-			lk.opts.host.Woke(seam.Caller, w.name, -2)
+			lk.opts.host.Woke(sim.Caller, w.name, -2)
 		case <-ctx.Done():
 			cause = ended(ctx)
 		case <-lk.closing:
@@ -116,7 +117,7 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 		if calls++; !called {
 			calls = 0
 		}
-		lk.opts.host.Woke(seam.Caller, why.token, -1)
+		lk.opts.host.Woke(sim.Caller, why.token, -1)
 		if cause != nil {
 			why.Cause = cause
 			return nil, why
@@ -191,7 +192,7 @@ func (e *QuorumError) foreign(o *Options) bool {
 
 // foreign reports whether a token is not like ours.
 func (o *Options) foreign(token string) bool {
-	if o.host != (seam.Chance{}) {
+	if o.host != (sim.Chance{}) {
 		return false
 	}
 	token, _, _ = strings.Cut(token, ".") // what was handed over has more (hand.go)
@@ -246,7 +247,7 @@ func (e *QuorumError) freeIn() time.Duration {
 func (e *QuorumError) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, err := range e.Nodes() {
-		_, silent := err.Err.(silentError) // it may vote as soon as another node has been heard of
+		_, silent := err.Err.(lane.SilentError) // it may vote as soon as another node has been heard of
 		if err.Outcome == Quarantined && !silent {
 			rest = append(rest, err.TTL)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -146,7 +146,7 @@ func (e *env) steps(ctx context.Context) (*table, error) {
 func (e *env) stepTimes(ctx context.Context, client *redis.Client, all []step) (map[string][]time.Duration, error) {
 	took := map[string][]time.Duration{}
 	for n := 0; n < e.step; n += stepBatch {
-		prefix, token := freshPrefix(), seam.Chance{}.Token()
+		prefix, token := freshPrefix(), sim.Chance{}.Token()
 		for _, st := range all {
 			before, err := readInfo(ctx, client)
 			if err != nil {

@@ -81,31 +81,31 @@ func (lk *Locker) isClosing() bool {`},
 		{"lock.go", "\tif left(l.Until(), now) <= 0 {\n\t\treturn l.expire()\n\t}\n\tif first", "\tif first"},
 	}, "model", "clients", 8000},
 	{"an acquire without an answer was not carried out", []edit{
-		{"node.go", "case Held, Reserved, Stolen, Expired, Late:", "case Held, Reserved, Stolen, Expired, Late, Timeout, Unreachable:"},
+		{"internal/wire/reply.go", "case Held, Reserved, Stolen, Expired, Late:", "case Held, Reserved, Stolen, Expired, Late, Timeout, Unreachable:"},
 	}, "model", "partitions", 1000},
 	{"a release without an answer is done", []edit{
-		{"strand.go", "case n.releases(q) && !q.reply.outcome.settlesRelease():", "case false:"},
+		{"internal/lane/conn.go", "case n.releases(q) && !q.Reply.Status.SettlesRelease():", "case false:"},
 	}, "model", "partitions", 1000},
 	{"a release that a node owes an answer to is soon forgotten", []edit{
-		{"node.go", "return now.Add(2 * max(c.ttl, milliseconds(c.lease)))", "return now.Add(max(c.ttl, milliseconds(c.lease)) / 50)"},
+		{"internal/lane/request.go", "return now.Add(2 * max(c.TTL, wire.Milliseconds(c.Lease)))", "return now.Add(max(c.TTL, wire.Milliseconds(c.Lease)) / 50)"},
 	}, "model", "long", 1000},
 	{"a release is owed for ever", []edit{
-		{"node.go", "return now.Add(2 * max(c.ttl, milliseconds(c.lease)))", "return now.Add(1000 * time.Hour)"},
+		{"internal/lane/request.go", "return now.Add(2 * max(c.TTL, wire.Milliseconds(c.Lease)))", "_ = wire.Acquire\n\treturn now.Add(1000 * time.Hour)"},
 	}, "model", "a node without answers", 20},
 	{"a batch that is sent again keeps its first refusals", []edit{
-		{"pipeline.go", "\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind", "\t\treturn r\n\tcase step == opAcquire && later.outcome == Granted:\n\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind"},
+		{"internal/lane/batch.go", "\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind", "\t\treturn r\n\tcase step == wire.Acquire && later.Status == wire.Granted:\n\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind"},
 	}, "model", "churn", 200},
 	{"a release may overtake its acquire", []edit{
-		{"strand.go", "func (s *strand) elsewhere(key string) bool { return s.node.flying[key] > 0 }", "func (s *strand) elsewhere(string) bool { return false }"},
+		{"internal/lane/conn.go", "func (s *conn) elsewhere(key string) bool { return s.lane.flying[key] > 0 }", "func (s *conn) elsewhere(string) bool { return false }"},
 	}, "model", "slow links", 2000},
 	{"a release waits for a node for ever", []edit{
-		{"lock.go", "r.wait(context.Background(), lk.nodeTimeout(l.ttl))", "r.wait(context.Background(), time.Hour)"},
+		{"lock.go", "r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))", "r.wait(context.Background(), time.Hour)"},
 	}, "model", "hanging nodes", 500},
 	{"what was denied stays denied", []edit{
 		{"wait.go", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless() {", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless() || try > 2 {"},
 	}, "model", "minority", 500},
 	{"renewals come too late", []edit{
-		{"renew.go", "at := l.until.Add(l.locker.opts.drift(l.ttl) - l.ttl + l.ttl/3)", "at := l.until.Add(l.ttl)"},
+		{"renew.go", "at := l.until.Add(l.locker.opts.drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3)", "at := l.until.Add(l.claim.TTL)"},
 	}, "model", "calm", 200},
 	{"a renewal that failed is the last", []edit{
 		{"renew.go", "if _, ok := k.live[l]; ok && !spent &&", "if _, ok := k.live[l]; ok && !spent && !at.After(l.until) && l.rounds == l.confirmed &&"},
@@ -116,7 +116,7 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Fences, by the rules that come to mind first.
 	{"the fence is the largest number, and nobody stores it", []edit{
-		{"attempt.go", "if l.fence = number; !stored {", "if l.fence = number; !stored && false {"},
+		{"attempt.go", "if l.claim.Fence = number; !stored {", "if l.claim.Fence = number; !stored && false {"},
 	}, "model", "vanishing locks", 5000},
 	{"the fence is stored on fewer nodes than a quorum", []edit{
 		{"fence.go", "return number, same >= r.ballot.need", "return number, same >= r.ballot.need-1"},
@@ -135,14 +135,14 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/scripts.go", "\tn.counts[name] = max(n.counts[name], number)", "\tn.counts[name] = max(n.counts[name], number)\n\ttime.AfterFunc(100*time.Millisecond, func() { n.set(func() { delete(n.counts, name) }) })"},
 	}, "model", "vanishing locks", 500},
 	{"a number of the future is a vote", []edit{
-		{"skew.go", "if ahead < c.maxSkew+2*clamp {", "if true {"},
-		{"amnesia.go", "off := m.clocks.skew(m.node, sent)", "off := time.Duration(0)"},
+		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if true {"},
+		{"internal/lane/incarnation.go", "off := m.clocks.skew(m.node, sent)", "off := time.Duration(0)"},
 	}, "model", "poisoned nodes", 500},
 	{"a majority that is ahead is conceded nothing", []edit{
 		{"fence.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
 	}, "model", "boot", 1000},
 	{"a node whose clock is known to be wrong counts", []edit{
-		{"amnesia.go", "q.latest = m.clocks.latest(m.node, q.deadline); off != 0 {", "q.latest = m.clocks.latest(m.node, q.deadline); false {"},
+		{"internal/lane/incarnation.go", "q.Latest = m.clocks.latest(m.node, q.Deadline); off != 0 {", "q.Latest = m.clocks.latest(m.node, q.Deadline); false {"},
 	}, "model", "a clock that was wrong", 50},
 
 	// Amnesia and clocks.
@@ -151,19 +151,19 @@ func (lk *Locker) isClosing() bool {`},
 		{"options.go", "\tswitch room := ", "\topts.Quarantine = -1\n\tswitch room := "},
 	}, "model", "forgetful nodes", 500},
 	{"a quarantine is half of what it should be", []edit{
-		{"terms.go", "max(t.opts.Quarantine, longest+t.opts.drift(longest))", "max(t.opts.Quarantine, longest+t.opts.drift(longest)) / 2"},
+		{"internal/lane/terms.go", "max(t.cfg.Quarantine, longest+t.cfg.DriftOf(longest))", "max(t.cfg.Quarantine, longest+t.cfg.DriftOf(longest)) / 2"},
 	}, "model", "forgetful nodes", 5000},
 	{"nobody looks at the node's marker", []edit{
 		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
 	}, "model", "forgetful nodes", 1000},
 	{"nobody joins again a node that shows another marker", []edit{
-		{"pipeline.go", "(q.reply.err == errForgot || redis.HasErrorPrefix", "(redis.HasErrorPrefix"},
+		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || redis.HasErrorPrefix", "(redis.HasErrorPrefix"},
 	}, "model", "forgetful nodes", 50},
 	{"a node that has no vote is counted all the same", []edit{
-		{"amnesia.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},
+		{"internal/lane/incarnation.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},
 	}, "model", "forgetful nodes", 500},
 	{"the node's clock alone says how old a marker is", []edit{
-		{"amnesia.go", "age = max(0, min(byNode, byWriter))", "age = max(0, max(byNode, byNode-byWriter+byWriter))"},
+		{"internal/lane/incarnation.go", "age = max(0, min(byNode, byWriter))", "age = max(0, max(byNode, byNode-byWriter+byWriter))"},
 	}, "model", "boot", 2000},
 	{"a marker of the future stays", []edit{
 		{"internal/model/node.go", " || mark.Born > now+slack:", ":"},
@@ -172,10 +172,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/node.go", "mark.Longest = max(mark.Longest, hello.Longest)", "mark.Longest = hello.Longest"},
 	}, "model", "settings that disagree", 2000},
 	{"a longer TTL changes no quarantine", []edit{
-		{"terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},
+		{"internal/lane/terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},
 	}, "model", "settings that disagree", 2000},
 	{"nobody looks at the nodes' clocks", []edit{
-		{"amnesia.go", "	if step != 0 {\n", "	if false {\n"},
+		{"internal/lane/incarnation.go", "	if step != 0 {\n", "	if false {\n"},
 	}, "model", "stepping clocks", 500},
 	{"a request may be as late as it likes", []edit{
 		{"internal/model/scripts.go", "if c.Latest > 0 && now > c.Latest {", "if false {"},
@@ -209,8 +209,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"hand.go", "if votes < lk.opts.Quorum || w.done {", "if votes < lk.opts.Quorum {"},
 	}, "model", "handed over", 5000},
 	{"a lock that was handed over is extended, and not released there", []edit{
-		{"strand.go", "*at == due && q.op == opExtend && !q.reply.meansAbsent(opExtend):", "false:"},
-		{"node.go", "if n.releases(q) && !n.late(q, now) {", "if q.op == opRelease && !n.late(q, now) {"},
+		{"internal/lane/conn.go", "*at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):", "false:"},
+		{"internal/lane/lane.go", "if n.releases(q) && !n.late(q, now) {", "if q.Op == wire.Release && !n.late(q, now) {"},
 	}, "model", "ghosts", 5000},
 	{"who leaves keeps what he was handed", []edit{
 		{"internal/model/waiting.go", "if try := n.handed(c); try > 0 && try <= c.Try {", "if try := n.handed(c); false && try <= c.Try {"},
@@ -245,7 +245,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/scripts.go", "e.expires = max(e.expires, until)", "e.expires = until"},
 	}, "model", "kinds", 2000},
 	{"the slots are counted on each node", []edit{
-		{"kinds.go", "c.keys[len(c.keys)-1] += strconv.FormatInt(slot, 10)", "c.keys[len(c.keys)-1] += c.token"},
+		{"kinds.go", "c.Keys[len(c.Keys)-1] += strconv.FormatInt(slot, 10)", "c.Keys[len(c.Keys)-1] += c.Token"},
 		{"internal/model/scripts.go", "\t\tswitch {\n\t\tcase err != nil:\n\t\t\treturn nil, err\n\t\tcase h.mine:\n\t\t\tmine++\n", `		taken := 0
 		for _, m := range n.keys[key].set {
 			if m.way == ways.Slots && m.until >= n.now() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-redsync/redsync/v4"
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // A Waiter is a Locker that waits for a name until it has it or ctx ends.
@@ -71,7 +71,7 @@ func (w *redlockWaiter) Wait(ctx context.Context, name string) (Lock, error) {
 // tokens is the system's clock and chance, and counts the tokens, of which each
 // attempt has one.
 type tokens struct {
-	seam.Chance
+	sim.Chance
 	atomic.Int64
 }
 

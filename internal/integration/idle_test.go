@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
 )
 
@@ -31,7 +31,7 @@ func TestStepAfterIdleTime(t *testing.T) {
 				}
 				locker := func(number int) *redlock.Locker {
 					h := model.NewHost(seed.Seed(1), fmt.Sprint("p", number))
-					var clients []seam.Client
+					var clients []lane.Client
 					for _, n := range nodes {
 						clients = append(clients, n.Client(h))
 					}

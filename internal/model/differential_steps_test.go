@@ -10,14 +10,14 @@ import (
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A step is a call of a script, or something else that happens to the node. What
 // depends on the moment, or on what came before, is said by how far it is from that,
 // and filled in when the step is made.
 type step struct {
-	call  seam.Call
+	call  model.Call
 	other string // "foreign", "flush", "flush counters", "flush scripts", "join", "join unmarked", "mark", "listen", "heard"; or "": the call
 	pause time.Duration
 	do    func() // this instead, for both subjects
@@ -29,7 +29,7 @@ type step struct {
 	theirs   bool          // the token is of whoever has the key, if anybody has; Leave: the waiter, if it was handed to him
 	messages int           // "heard": how many there are
 
-	hello seam.Hello                 // "join"
+	hello wire.Hello                 // "join"
 	clock time.Duration              // and how far the client's clock is from the time
 	wrote func(now time.Time) string // "mark": what the marker is to be
 	text  string
@@ -60,17 +60,17 @@ func (s step) holder(n *model.Node) string {
 func (s step) now(now time.Time, last int64, holder string) step {
 	switch {
 	case !s.theirs || holder == "":
-	case s.call.Op != seam.Leave:
+	case s.call.Op != wire.Leave:
 		s.call.Token = holder
 	case strings.HasPrefix(holder, "process."):
 		s.call.Waiter = strings.Join(strings.SplitN(holder, ".", 3)[:2], ".")
 	}
 	switch {
-	case s.call.Op == seam.Raise:
+	case s.call.Op == wire.Raise:
 		s.call.Fence = max(1, last+s.fence.Microseconds())
 	case s.garbage != 0:
 		s.call.Fence = s.garbage
-	case s.call.Op == seam.Release && s.fence == 0:
+	case s.call.Op == wire.Release && s.fence == 0:
 	default:
 		s.call.Fence = now.Add(s.fence).UnixMicro()
 	}
@@ -86,13 +86,13 @@ func (s step) now(now time.Time, last int64, holder string) step {
 
 // marked fills in the marker, which may be another at each subject: it has the time
 // of a join in it.
-func (s step) marked(right string) seam.Call {
+func (s step) marked(right string) model.Call {
 	c := s.call
 	switch s.mark {
 	case "right":
 		c.Mark = right
 	case "older":
-		c.Mark = seam.RunID(right) + ":1"
+		c.Mark = wire.RunID(right) + ":1"
 	case "another's":
 		c.Mark = "another:1"
 	}
@@ -168,8 +168,8 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		kind := pick(rng, kinds...)
 		shape := shapes[kind]
 		s := step{
-			call: seam.Call{
-				Op:    seam.Op(rng.IntN(int(seam.Set) + 1)),
+			call: model.Call{
+				Op:    wire.Op(rng.IntN(int(wire.Set) + 1)),
 				Keys:  shape.keys,
 				Ways:  shape.ways,
 				Slots: shape.slots,
@@ -180,7 +180,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			mark: pick(rng, "", "right", "right", "right", "right", "older", "another's"),
 		}
 		if rng.IntN(3) == 0 {
-			s.call.Op = pick(rng, seam.Acquire, seam.Acquire, seam.Release, seam.Yield)
+			s.call.Op = pick(rng, wire.Acquire, wire.Acquire, wire.Release, wire.Yield)
 		}
 		far := func() { // the number, somewhere
 			s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond
@@ -192,20 +192,20 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			}
 		}
 		switch s.call.Op {
-		case seam.Release:
+		case wire.Release:
 			if rng.IntN(8) > 0 {
 				far()
 			}
-		case seam.Yield:
+		case wire.Yield:
 			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
 			s.call.Lease, s.call.Owner, s.latest = time.Second, "me", pick(rng, -time.Minute, time.Minute, time.Minute)
-		case seam.Leave:
+		case wire.Leave:
 			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
-		case seam.Set:
+		case wire.Set:
 			s.call.Token = fmt.Sprintf("another's.%d", rng.IntN(3))
-		case seam.Raise:
+		case wire.Raise:
 			s.fence = pick(rng, -us, 0, us, time.Second)
-		case seam.Acquire:
+		case wire.Acquire:
 			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
 			s.call.Lease, s.call.Owner = pick(rng, 30*time.Millisecond, time.Second, 3*time.Second, 4*time.Second), "me and you"
 			if rng.IntN(4) == 0 {
@@ -219,9 +219,9 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		if shape.ways == "x" && s.call.Waiter != "" {
 			s.call.Try = pick[int64](rng, 0, 9, 9, 9, 10, 10)
 		}
-		if shape.ways == "x" && s.call.Op < seam.Inspect {
-			s.theirs = s.call.Op != seam.Acquire && rng.IntN(2) == 0
-			if name, _ := waiter(rng, kind); s.call.Op != seam.Acquire && rng.IntN(10) == 0 {
+		if shape.ways == "x" && s.call.Op < wire.Inspect {
+			s.theirs = s.call.Op != wire.Acquire && rng.IntN(2) == 0
+			if name, _ := waiter(rng, kind); s.call.Op != wire.Acquire && rng.IntN(10) == 0 {
 				s.call.Token, s.theirs = queue.Token(name, 9, pick(rng, "token.0.0", "token.1.1")), false // perhaps it was his
 			}
 		}
@@ -270,8 +270,8 @@ func handings(rng *rand.Rand, virtual bool) []step {
 	for i := range 40 {
 		try := int64(8 + i/3)
 		s := step{
-			call: seam.Call{
-				Op:    pick(rng, seam.Acquire, seam.Acquire, seam.Acquire, seam.Release, seam.Release, seam.Raise, seam.Extend, seam.Yield, seam.Leave, seam.Inspect),
+			call: model.Call{
+				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect),
 				Keys:  []string{"a"},
 				Ways:  "x",
 				Token: fmt.Sprint("token.0.", i),
@@ -288,9 +288,9 @@ func handings(rng *rand.Rand, virtual bool) []step {
 		}
 		s.call.Waiter, s.call.Ticket = waiter(rng, 0)
 		switch {
-		case s.call.Op == seam.Acquire:
+		case s.call.Op == wire.Acquire:
 			s.theirs = false
-		case s.call.Op == seam.Raise:
+		case s.call.Op == wire.Raise:
 			s.fence = pick(rng, -us, us, time.Second)
 		case rng.IntN(8) == 0:
 			s.fence = 0
@@ -315,11 +315,11 @@ func waiter(rng *rand.Rand, kind int) (name string, ticket int64) {
 // stories are sequences that are not left to chance. Those with pauses are for
 // virtual time alone.
 func stories(virtual bool) (all [][]step) {
-	call := func(op seam.Op, token string) step {
-		return step{call: seam.Call{Op: op, Keys: []string{"a"}, Ways: "x", Token: token, TTL: 30 * time.Hour}, mark: "right"}
+	call := func(op wire.Op, token string) step {
+		return step{call: model.Call{Op: op, Keys: []string{"a"}, Ways: "x", Token: token, TTL: 30 * time.Hour}, mark: "right"}
 	}
 	raise := func(token string, by time.Duration) step {
-		s := call(seam.Raise, token)
+		s := call(wire.Raise, token)
 		s.fence = by
 		return s
 	}
@@ -328,22 +328,22 @@ func stories(virtual bool) (all [][]step) {
 		return s
 	}
 	const mine, yours = "token.1", "token.2"
-	acquire, extend, release, look := call(seam.Acquire, mine), call(seam.Extend, mine), call(seam.Release, mine), call(seam.Inspect, "")
-	another := call(seam.Acquire, yours)
+	acquire, extend, release, look := call(wire.Acquire, mine), call(wire.Extend, mine), call(wire.Release, mine), call(wire.Inspect, "")
+	another := call(wire.Acquire, yours)
 	as := func(s step, n int) step {
 		s.call.Waiter, s.call.Ticket = fmt.Sprint("process.", n), int64(1e15)+int64(n)
 		s.call.Lease, s.call.Owner = 3*time.Second, "somebody"
 		return s
 	}
-	leave := func(n int) step { return as(call(seam.Leave, ""), n) }
+	leave := func(n int) step { return as(call(wire.Leave, ""), n) }
 	at := func(try int64, s step) step { // for this attempt
 		s.call.Try = try
 		return s
 	}
 	first, second, third := at(9, as(another, 1)), at(9, as(another, 2)), at(9, as(another, 3))
-	again := at(10, as(call(seam.Acquire, "token.3"), 1))
+	again := at(10, as(call(wire.Acquire, "token.3"), 1))
 	hand := func(token string) step { // a release
-		s := call(seam.Release, token)
+		s := call(wire.Release, token)
 		s.fence = time.Second / 4
 		return s
 	}
@@ -353,15 +353,15 @@ func stories(virtual bool) (all [][]step) {
 	dead.call.Lease, shared.call.Ways = 30*time.Second, "s"
 	below.call.Keys, below.call.Ways = []string{"a", "a/b"}, "wx"
 	notBelow := below
-	notBelow.call.Op = seam.Release
-	yield := at(10, as(call(seam.Yield, his), 1))
+	notBelow.call.Op = wire.Release
+	yield := at(10, as(call(wire.Yield, his), 1))
 	yield.latest = time.Minute
 	listen, heard := step{other: "listen"}, step{other: "heard"}
 	ours := another
 	ours.call.Ticket = -1
 	flush, join := step{other: "flush", call: acquire.call}, step{other: "join"}
 	says := func(longest, clock time.Duration) step {
-		return step{other: "join", hello: seam.Hello{Longest: longest}, clock: clock}
+		return step{other: "join", hello: wire.Hello{Longest: longest}, clock: clock}
 	}
 	marked := func(runID string, born, writer time.Duration) step {
 		return step{other: "mark", wrote: func(now time.Time) string {
@@ -371,7 +371,7 @@ func stories(virtual bool) (all [][]step) {
 	noTable := step{other: "flush counters", call: acquire.call}
 	below.call.TTL = time.Hour
 	belowRaised := below
-	belowRaised.call.Op, belowRaised.fence = seam.Raise, time.Second
+	belowRaised.call.Op, belowRaised.fence = wire.Raise, time.Second
 	all = [][]step{
 		{acquire, raise(mine, -us), look, raise(mine, 0), look, raise(mine, us), look, raise(mine, time.Hour), look, acquire, look},
 		{acquire, release, another, raise(mine, time.Second), look, raise(yours, time.Second), look},
@@ -387,35 +387,35 @@ func stories(virtual bool) (all [][]step) {
 		{marked("another", -time.Minute, 0), says(time.Minute, 0), marked(process, -time.Minute, time.Hour), join, join},
 		{acquire, as(another, 2), look, as(another, 1), look, as(another, 2), look, release, another, as(another, 3), as(another, 2), look, as(another, 1), look},
 		{acquire, as(another, 2), as(another, 3), release, as(another, 1), look}, // a lower ticket that was not here before
-		{acquire, as(another, 2), release, ours, look, call(seam.Release, yours), leave(1), look, leave(2), another, look},
+		{acquire, as(another, 2), release, ours, look, call(wire.Release, yours), leave(1), look, leave(2), another, look},
 		{acquire, as(another, 1), leave(1), as(another, 2), release, another, leave(2), leave(2), another, look},
 		{acquire, as(another, 1), as(acquire, 2), flush, join, release, as(another, 1), look},
-		{call(seam.Set, mine), acquire, look, raise(mine, 0), look, another, call(seam.Set, yours)},
+		{call(wire.Set, mine), acquire, look, raise(mine, 0), look, another, call(wire.Set, yours)},
 		{listen, acquire, first, give, look, another, heard, release, look},
 		{acquire, first, second, give, look, listen, second, first, look, heard},        // nobody listens
 		{listen, acquire, first, heard, give, look, listen, first, give, second, heard}, // nobody any more
 		{listen, acquire, first, give, as(another, 0), again, look, hand(his), look, hand("token.3"), look, heard},
 		{listen, acquire, first, give, second, first, at(8, as(acquire, 1)), look, leave(2), hand(his), look, heard}, // late ones
-		{listen, acquire, first, give, second, at(9, as(call(seam.Acquire, his), 1)), look, heard},                   // it is his
+		{listen, acquire, first, give, second, at(9, as(call(wire.Acquire, his), 1)), look, heard},                   // it is his
 		{listen, acquire, first, give, at(0, as(another, 1)), look, again, look, heard},
 		{listen, acquire, first, second, third, give, at(9, leave(1)), look, second, look, heard},
 		{listen, acquire, first, second, give, at(10, leave(1)), look, at(10, leave(1)), heard},
 		{listen, acquire, first, second, give, at(8, leave(1)), look, leave(1), look, heard},
-		{listen, acquire, first, second, third, give, hand(his), look, call(seam.Release, "process.2.9.token.2"), third, look, heard},
+		{listen, acquire, first, second, third, give, hand(his), look, call(wire.Release, "process.2.9.token.2"), third, look, heard},
 		{listen, acquire, at(0, as(another, 1)), second, give, look, heard},
 		{listen, acquire, dead, second, third, give, look, heard},
 		{listen, acquire, first, second, release, look, heard},
 		{listen, acquire, shared, second, give, look, heard},
 		{listen, below, notBelow, acquire, first, second, give, look, heard},
 		{listen, acquire, raise(mine, time.Hour), first, give, look, raise(his, 0), raise(his, time.Hour), look, heard},
-		{listen, acquire, first, second, give, extend, call(seam.Extend, his), raise(mine, time.Second), raise(his, time.Second), look, release, give, hand(his), look, heard},
+		{listen, acquire, first, second, give, extend, call(wire.Extend, his), raise(mine, time.Second), raise(his, time.Second), look, release, give, hand(his), look, heard},
 		{listen, acquire, first, second, give, yield, look, heard},
 		{listen, acquire, first, flush, join, acquire, second, give, look, flush, second, heard},
 	}
 	// More readers wait than are let go together.
 	crowd := []step{listen, acquire}
 	reader := func(n int) step {
-		s := as(call(seam.Acquire, fmt.Sprint("token.r", n)), n)
+		s := as(call(wire.Acquire, fmt.Sprint("token.r", n)), n)
 		s.call.Ways, s.call.TTL = "s", time.Hour
 		return s
 	}
@@ -441,7 +441,7 @@ func stories(virtual bool) (all [][]step) {
 			{acquire, as(another, 1), after(2*time.Second, as(another, 1)), release, after(2*time.Second, another), after(2*time.Second, another)},
 			{acquire, as(another, 1), after(time.Minute-10*time.Millisecond, look), after(20*time.Millisecond, look)},
 			{listen, acquire, first, after(2*time.Second, give), after(time.Second-10*time.Millisecond, look), after(20*time.Millisecond, look), heard},
-			{listen, acquire, first, second, after(2*time.Second, give), call(seam.Extend, his), after(2*time.Second, look), give, hand(his), look, heard},
+			{listen, acquire, first, second, after(2*time.Second, give), call(wire.Extend, his), after(2*time.Second, look), give, hand(his), look, heard},
 			{listen, acquire, first, after(2*time.Second, second), after(2*time.Second, give), look, heard},
 			{listen, acquire, first, give, after(half, look), after(half, look), heard},
 			{acquire, release, after(60*24*time.Hour, look), another, look},

@@ -8,10 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A teller puts what came of a step into words. Exact is one who compares clocks
@@ -20,19 +21,19 @@ import (
 // does not round as Redis does.
 type teller struct{ exact bool }
 
-func (w teller) say(c *seam.Call, v any, err error) string {
+func (w teller) say(c *model.Call, v any, err error) string {
 	if err != nil {
 		word, _, _ := strings.Cut(err.Error(), " ")
 		return word
 	}
 	list, ok := v.([]any)
 	if !ok {
-		return w.value(v, c.Op != seam.Raise && c.Op != seam.Release)
+		return w.value(v, c.Op != wire.Raise && c.Op != wire.Release)
 	}
 	words := make([]string, len(list))
 	for i, v := range list {
 		words[i] = w.value(v, i == min(len(list)-1, 4) && len(list) != 5 || i == 2 || late(list))
-		if n, ok := v.(int64); ok && n > 0 && (i == 0 && len(list) >= 3 || i == 0 && c.Op != seam.Acquire || i == 1 && len(list) == 7) {
+		if n, ok := v.(int64); ok && n > 0 && (i == 0 && len(list) >= 3 || i == 0 && c.Op != wire.Acquire || i == 1 && len(list) == 7) {
 			words[i] = "time left"
 		}
 	}
@@ -110,7 +111,7 @@ func kind(s step, v any, err error) string {
 	case int64:
 		return fmt.Sprint(name, " ", min(v, 2)) // 2: a time
 	case []any:
-		if s.call.Op == seam.Acquire && late(v) {
+		if s.call.Op == wire.Acquire && late(v) {
 			return name + " late"
 		}
 		return fmt.Sprintf("%s %d %T", name, len(v), v[0])
@@ -124,7 +125,7 @@ func count(seen map[string]int, s step, v any, err error, holder string) {
 	seen[kind(s, v, err)]++
 	c := &s.call
 	his := c.Token == holder
-	if c.Op == seam.Acquire || c.Op == seam.Leave {
+	if c.Op == wire.Acquire || c.Op == wire.Leave {
 		his = !his && c.Waiter != "" && strings.HasPrefix(holder, c.Waiter+".")
 	}
 	if s.other == "" && his && strings.HasPrefix(holder, "process.") {
@@ -151,11 +152,11 @@ func note(last map[string]int64, s step, v any) {
 	case s.other == "flush", s.other == "flush counters":
 		clear(last)
 	case s.other != "":
-	case s.call.Op == seam.Raise && v == int64(1):
+	case s.call.Op == wire.Raise && v == int64(1):
 		last[s.key()] = s.call.Fence
-	case s.call.Op == seam.Acquire && v != nil && list == nil:
+	case s.call.Op == wire.Acquire && v != nil && list == nil:
 		last[s.key()] = s.call.Fence
-	case s.call.Op == seam.Acquire && len(list) == 2:
+	case s.call.Op == wire.Acquire && len(list) == 2:
 		if n, ok := list[0].(int64); ok {
 			last[s.key()] = n
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -72,12 +72,12 @@ func (a *audience) end() []string {
 func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 	n = model.NewNode(seed.Seed(1), name, time.Nanosecond)
 	l := n.Dial(model.NewHost(seed.Seed(1), "c1"), time.Second)
-	_, first, err := l.Connect(t.Context(), seam.Hello{Marked: true})
+	_, first, err := l.Connect(t.Context(), wire.Hello{Marked: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mark = first.Value
-	join := func(hello seam.Hello) (any, error) {
+	join := func(hello wire.Hello) (any, error) {
 		m, err := l.Join(hello)
 		if err != nil {
 			return nil, err
@@ -121,11 +121,11 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 			s.hello.Marked = true
 			return join(s.hello)
 		case "join unmarked":
-			return join(seam.Hello{})
+			return join(wire.Hello{})
 		case "mark":
 			n.SetMarker(s.text)
 		default:
-			calls := []seam.Call{s.marked(mark)}
+			calls := []model.Call{s.marked(mark)}
 			if err := l.Exec(calls); err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +151,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		}
 	}
 	load(process)
-	join := func(keys []string, runID string, hello seam.Hello) (any, error) {
+	join := func(keys []string, runID string, hello wire.Hello) (any, error) {
 		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Longest.Milliseconds(), hello.Time, "").Result()
 		if err != nil {
 			return nil, err
@@ -223,7 +223,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 }
 
 // ask has a server do what a call says, as the library would.
-func ask(client *redis.Client, c seam.Call) (any, error) {
+func ask(client *redis.Client, c model.Call) (any, error) {
 	ctx, marked := context.Background(), c.Keys
 	if c.Mark != "" {
 		marked = append(slices.Clone(c.Keys), script.Marker)
@@ -239,19 +239,19 @@ func ask(client *redis.Client, c seam.Call) (any, error) {
 		return args
 	}
 	switch c.Op {
-	case seam.Acquire:
-		return run(script.Acquire(seam.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Ways, c.Slots, c.Try)...)
-	case seam.Raise:
+	case wire.Acquire:
+		return run(script.Acquire(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Ways, c.Slots, c.Try)...)
+	case wire.Raise:
 		return run(script.Raise.Hash, c.Keys, numbered(c.Token, c.Fence, c.Ways)...)
-	case seam.Extend:
+	case wire.Extend:
 		return run(script.Extend.Hash, c.Keys, c.Token, ttl, c.Ways)
-	case seam.Release:
-		return run(script.Release(seam.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, c.Ways, c.Slot, c.Fence)...)
-	case seam.Yield:
+	case wire.Release:
+		return run(script.Release(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, c.Ways, c.Slot, c.Fence)...)
+	case wire.Yield:
 		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Ways, c.Slot, c.Try)
-	case seam.Leave:
+	case wire.Leave:
 		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Ways, c.Try)
-	case seam.Inspect:
+	case wire.Inspect:
 		return run(script.Inspect.Hash, append(c.Keys[:1:1], marked[len(c.Keys):]...), script.Bucket(c.Keys[0]))
 	}
 	return client.Do(ctx, "set", c.Keys[0], c.Token, "nx", "px", ttl).Result()
@@ -366,7 +366,7 @@ func TestClampIsLikeRedis(t *testing.T) {
 		{1 << 53, clamp}, {math.MaxInt64, clamp},
 	} {
 		for who, subject := range map[string]subject{"model": ours, "server": redisSubject(t, client, mark)} {
-			s := step{call: seam.Call{Op: seam.Acquire, Keys: []string{fmt.Sprint(i)}, Ways: "x", Token: "token", TTL: time.Hour, Fence: tt.proposed}, mark: "right"}
+			s := step{call: model.Call{Op: wire.Acquire, Keys: []string{fmt.Sprint(i)}, Ways: "x", Token: "token", TTL: time.Hour, Fence: tt.proposed}, mark: "right"}
 			from := time.Now().UnixMicro()
 			v, err := subject(s)
 			to := time.Now().UnixMicro()
@@ -390,8 +390,8 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	call := func(op seam.Op, key, token string) step {
-		c := seam.Call{Op: op, Keys: []string{key}, Ways: "x", Token: token, TTL: time.Hour}
+	call := func(op wire.Op, key, token string) step {
+		c := model.Call{Op: op, Keys: []string{key}, Ways: "x", Token: token, TTL: time.Hour}
 		if key == "read" {
 			c.Ways = "s"
 		}
@@ -417,9 +417,9 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 			begin, end := step{do: func() { trouble.begin(node) }}, step{do: func() { trouble.end(node) }}
 			all := []step{
 				{other: "flush"}, {other: "join"},
-				call(seam.Acquire, "mine", "token.1"), call(seam.Acquire, "yours", "token.2"),
-				call(seam.Acquire, "read", "token.1"), call(seam.Acquire, "read", "token.2"),
-				{other: "foreign", call: seam.Call{Keys: []string{"foreign"}}}, {other: "listen"},
+				call(wire.Acquire, "mine", "token.1"), call(wire.Acquire, "yours", "token.2"),
+				call(wire.Acquire, "read", "token.1"), call(wire.Acquire, "read", "token.2"),
+				{other: "foreign", call: model.Call{Keys: []string{"foreign"}}}, {other: "listen"},
 			}
 			waited := []string{"to hand", "to tell", "to yield", "to ask for", "to release", "to take over", "to leave", "to leave later"}
 			for i, key := range waited {
@@ -427,26 +427,26 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 				if key == "to tell" {
 					try = 0
 				}
-				all = append(all, call(seam.Acquire, key, "token.1"), as(1, try, call(seam.Acquire, key, "token.2")), as(2, try, call(seam.Acquire, key, "token.3")))
+				all = append(all, call(wire.Acquire, key, "token.1"), as(1, try, call(wire.Acquire, key, "token.2")), as(2, try, call(wire.Acquire, key, "token.3")))
 				if i >= 4 {
-					all = append(all, call(seam.Release, key, "token.1"), call(seam.Inspect, key, ""))
+					all = append(all, call(wire.Release, key, "token.1"), call(wire.Inspect, key, ""))
 				}
 			}
 			all = append(all, begin, step{other: "join"},
-				call(seam.Release, "to hand", "token.1"), call(seam.Release, "to tell", "token.1"),
-				as(3, 9, call(seam.Yield, "to yield", "token.1")), as(1, 10, call(seam.Acquire, "to ask for", "token.2")), as(3, 9, call(seam.Acquire, "to ask for", "token.2")),
-				call(seam.Extend, "to release", his), call(seam.Raise, "to release", his), call(seam.Release, "to release", his),
-				as(1, 9, call(seam.Acquire, "to take over", "token.2")), as(1, 10, call(seam.Acquire, "to take over", "token.2")),
-				as(1, 9, call(seam.Leave, "to leave", "")), as(1, 8, call(seam.Leave, "to leave later", "")))
+				call(wire.Release, "to hand", "token.1"), call(wire.Release, "to tell", "token.1"),
+				as(3, 9, call(wire.Yield, "to yield", "token.1")), as(1, 10, call(wire.Acquire, "to ask for", "token.2")), as(3, 9, call(wire.Acquire, "to ask for", "token.2")),
+				call(wire.Extend, "to release", his), call(wire.Raise, "to release", his), call(wire.Release, "to release", his),
+				as(1, 9, call(wire.Acquire, "to take over", "token.2")), as(1, 10, call(wire.Acquire, "to take over", "token.2")),
+				as(1, 9, call(wire.Leave, "to leave", "")), as(1, 8, call(wire.Leave, "to leave later", "")))
 			for _, key := range waited {
-				all = append(all, call(seam.Inspect, key, ""))
+				all = append(all, call(wire.Inspect, key, ""))
 			}
 			all = append(all, step{other: "heard"})
 			for _, key := range []string{"mine", "yours", "nobody's", "foreign", "read"} {
-				for op := range seam.Set + 1 {
+				for op := range wire.Set + 1 {
 					all = append(all, call(op, key, "token.1"))
 				}
-				late, older := call(seam.Acquire, key, "token.1"), call(seam.Acquire, key, "token.1")
+				late, older := call(wire.Acquire, key, "token.1"), call(wire.Acquire, key, "token.1")
 				late.latest, older.mark = -time.Minute, "older"
 				all = append(all, late, older)
 			}

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 const (
@@ -114,19 +114,19 @@ func (h *Host) Jitter() float64 {
 
 // Woke lets a goroutine go on after a moment of its own, and not before the
 // process does.
-func (h *Host) Woke(as seam.Role, key string, n int) {
+func (h *Host) Woke(as sim.Role, key string, n int) {
 	at, id := time.Now(), h.seed.For(key).Of(n)
 	switch as {
-	case seam.Caller:
+	case sim.Caller:
 		h.wake(id.Below(Moment-Slot), forCallers+number(key)%(forAlarms-forCallers))
-	case seam.Alarm:
+	case sim.Alarm:
 		h.thaw(at)
 		h.wake(id.Below(Moment-Slot), forAlarms+number(key)%(forEars-forAlarms))
-	case seam.Renewals:
+	case sim.Renewals:
 		h.thaw(at)
 		h.wake(h.seed.For("renewals").Of(n).Below(Moment-Slot), forRenewals)
-	case seam.Strand:
-		h.wake(id.Below(Moment-Slot), forLinks+strandOf(key))
+	case sim.Conn:
+		h.wake(id.Below(Moment-Slot), forLinks+connOf(key))
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // The directions of a link.
@@ -18,8 +18,8 @@ const (
 	replies
 )
 
-// A link is one connection from a process to a node.
-type link struct {
+// A Link is one connection from a process to a node.
+type Link struct {
 	node     *Node
 	host     *Host
 	patience time.Duration
@@ -34,37 +34,32 @@ type link struct {
 	once        *sync.Once
 }
 
-// Client is what redlock.New takes for this node in this process.
-func (n *Node) Client(h *Host) seam.Client {
-	return seam.Client{Addr: n.Name, Open: func(patience time.Duration) seam.Server { return n.Dial(h, patience) }}
-}
-
 // Dial gives a connection that is not made yet.
-func (n *Node) Dial(h *Host, patience time.Duration) seam.Server {
-	l := &link{node: n, host: h, patience: patience, forks: new(int), seed: n.seed.For(h.name), actor: forLinks + 8*number(n.Name)}
+func (n *Node) Dial(h *Host, patience time.Duration) *Link {
+	l := &Link{node: n, host: h, patience: patience, forks: new(int), seed: n.seed.For(h.name), actor: forLinks + 8*number(n.Name)}
 	l.interrupted, l.once = make(chan struct{}), new(sync.Once)
 	return l
 }
 
 // Fork may be called while the link is in use: it reads what never changes.
-func (l *link) Fork() seam.Server {
+func (l *Link) Fork() *Link {
 	*l.forks++
-	return &link{
+	return &Link{
 		node: l.node, host: l.host, patience: l.patience, forks: l.forks,
 		seed: l.seed.Of(-*l.forks), actor: l.actor + *l.forks%8,
 		broken: true, interrupted: make(chan struct{}), once: new(sync.Once),
 	}
 }
 
-func (l *link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
+func (l *Link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
 
 // A message is one pipeline, or what it takes to make a connection.
 type message struct {
 	connect bool
 	join    bool
-	hello   seam.Hello // connect, join
-	mark    seam.Mark  // what the node's marker is, if it is to have one
-	calls   []seam.Call
+	hello   wire.Hello // connect, join
+	mark    wire.Mark  // what the node's marker is, if it is to have one
+	calls   []Call
 	ear     *ear // wants to hear
 	epoch   int
 	id      seed.Seed
@@ -92,28 +87,28 @@ func (m *message) wait() <-chan struct{} {
 	return m.done
 }
 
-func (l *link) Connect(ctx context.Context, hello seam.Hello) (time.Duration, seam.Mark, error) {
+func (l *Link) Connect(ctx context.Context, hello wire.Hello) (time.Duration, wire.Mark, error) {
 	l.sent++
 	m := &message{connect: true, hello: hello, id: l.seed.Of(l.sent)}
 	err := l.send(ctx, m)
 	l.broken = err != nil
 	if l.broken { // it may still be on its way
-		return l.node.rtt, seam.Mark{}, err
+		return l.node.rtt, wire.Mark{}, err
 	}
 	l.epoch = m.epoch
 	return l.node.rtt, m.mark, nil
 }
 
 // Join takes a round trip, like any other message.
-func (l *link) Join(hello seam.Hello) (seam.Mark, error) {
+func (l *Link) Join(hello wire.Hello) (wire.Mark, error) {
 	m := &message{join: true, hello: hello}
 	if err := l.exec(m); err != nil {
-		return seam.Mark{}, err
+		return wire.Mark{}, err
 	}
 	return m.mark, nil
 }
 
-func (l *link) Exec(calls []seam.Call) error {
+func (l *Link) Exec(calls []Call) error {
 	// A message is the network's: what nobody waits for any more may still arrive.
 	m := &message{calls: slices.Clone(calls)}
 	err := l.exec(m)
@@ -129,7 +124,7 @@ func (l *link) Exec(calls []seam.Call) error {
 	return err
 }
 
-func (l *link) exec(m *message) error {
+func (l *Link) exec(m *message) error {
 	if l.broken {
 		return errEnded
 	}
@@ -140,22 +135,22 @@ func (l *link) exec(m *message) error {
 	return err
 }
 
-func fail(calls []seam.Call, err error) error {
+func fail(calls []Call, err error) error {
 	for i := range calls {
 		calls[i].Value, calls[i].Err = nil, err
 	}
 	return err
 }
 
-// strandOf is the place among the links of a lane's strand, by its name: that of
+// connOf is the place among the links of a lane's connection, by its name: that of
 // the link that it works.
-func strandOf(name string) int {
-	node, strand, _ := strings.Cut(name, "#")
-	return 8*number(node) + number(strand)%8
+func connOf(name string) int {
+	node, conn, _ := strings.Cut(name, "#")
+	return 8*number(node) + number(conn)%8
 }
 
 // send carries a message to the node and waits for the reply.
-func (l *link) send(ctx context.Context, m *message) error {
+func (l *Link) send(ctx context.Context, m *message) error {
 	if l.host.gone() {
 		return errEnded
 	}
@@ -199,7 +194,7 @@ func (l *link) send(ctx context.Context, m *message) error {
 
 // arrive is the end of a message's way to the node. It gives what to wait for, if
 // anything.
-func (l *link) arrive(m *message) <-chan struct{} {
+func (l *Link) arrive(m *message) <-chan struct{} {
 	n := l.node
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -216,7 +211,7 @@ func (l *link) arrive(m *message) <-chan struct{} {
 
 // latency is how long a message takes, and its reply: about half of the node's
 // round trip each, and now and then a lot more.
-func (l *link) latency(id seed.Seed) (there, back time.Duration) {
+func (l *Link) latency(id seed.Seed) (there, back time.Duration) {
 	l.node.mu.Lock()
 	defer l.node.mu.Unlock()
 	return l.node.latency(id)

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/seed"
 	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A Node is a Redis server and the network before it.
@@ -124,7 +124,7 @@ func (n *Node) join(m *message) {
 	if m.err = n.refuses; m.err != nil {
 		return
 	}
-	m.mark = seam.Mark{Now: n.micros()}
+	m.mark = wire.Mark{Now: n.micros()}
 	runID := ""
 	if m.hello.Marked {
 		runID, m.mark.Before = n.runID(), n.marker
@@ -145,7 +145,7 @@ func (n *Node) join(m *message) {
 }
 
 // marked is what the marker is to be for one who joins. Under the mutex.
-func (n *Node) marked(hello *seam.Hello) string {
+func (n *Node) marked(hello *wire.Hello) string {
 	const slack = 1000
 	now := n.start.Add(n.now()).UnixMilli()
 	mark, ok := script.ParseMark(n.marker)

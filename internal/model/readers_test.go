@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -35,7 +36,7 @@ func TestManyReadersWait(t *testing.T) {
 	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	_, mark, _ := modelSubject(t)
 	redisSubject(t, client, mark)
-	ask := func(c seam.Call) any {
+	ask := func(c model.Call) any {
 		c.Keys, c.TTL, c.Fence = []string{"a"}, time.Hour, time.Now().UnixMicro()
 		v, err := ask(client, c)
 		if err != nil {
@@ -43,9 +44,9 @@ func TestManyReadersWait(t *testing.T) {
 		}
 		return v
 	}
-	reader := func(n int) seam.Call {
-		return seam.Call{
-			Op: seam.Acquire, Ways: "s", Token: fmt.Sprint("token.", n), Mark: mark,
+	reader := func(n int) model.Call {
+		return model.Call{
+			Op: wire.Acquire, Ways: "s", Token: fmt.Sprint("token.", n), Mark: mark,
 			Ticket: 1e15 + int64(n), Waiter: fmt.Sprint("process.", n), Lease: 3 * time.Second, Owner: "somebody",
 		}
 	}
@@ -55,7 +56,7 @@ func TestManyReadersWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := sub.Channel(redis.WithChannelSize(2 * readers))
-	ask(seam.Call{Op: seam.Acquire, Ways: "x", Token: "token.x", Mark: mark})
+	ask(model.Call{Op: wire.Acquire, Ways: "x", Token: "token.x", Mark: mark})
 	for n := range readers {
 		ask(reader(n))
 	}
@@ -80,7 +81,7 @@ func TestManyReadersWait(t *testing.T) {
 	renew()
 	spent = 0
 	begin, before := time.Now(), carriedOut(t, client)
-	ask(seam.Call{Op: seam.Release, Ways: "x", Token: "token.x", Mark: mark})
+	ask(model.Call{Op: wire.Release, Ways: "x", Token: "token.x", Mark: mark})
 	if n := carriedOut(t, client) - before; n > window+20 {
 		t.Errorf("the release was %d commands", n)
 	}

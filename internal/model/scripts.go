@@ -9,38 +9,38 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
 // do is what the scripts of internal/script do. Under the mutex.
-func (n *Node) do(c *seam.Call) (any, error) {
+func (n *Node) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
 	}
-	if c.Op != seam.Set && !n.scripts[seam.RunID(c.Mark)] && (c.Op == seam.Acquire || c.Op == seam.Release || len(n.scripts) == 0) {
+	if c.Op != wire.Set && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
 		return nil, noScript
 	}
 	switch c.Op {
-	case seam.Acquire:
+	case wire.Acquire:
 		return n.acquire(c)
-	case seam.Raise:
+	case wire.Raise:
 		return n.raise(c)
-	case seam.Extend:
+	case wire.Extend:
 		return n.extend(c)
-	case seam.Leave:
+	case wire.Leave:
 		return n.leave(c)
-	case seam.Inspect:
+	case wire.Inspect:
 		return n.inspect(c)
-	case seam.Set:
+	case wire.Set:
 		return n.plain(c)
 	}
 	return n.giveBack(c)
 }
 
 // plain is SET NX PX.
-func (n *Node) plain(c *seam.Call) (any, error) {
+func (n *Node) plain(c *Call) (any, error) {
 	_, there := n.lookup(c.Keys[0])
 	switch {
 	case n.full:
@@ -147,7 +147,7 @@ func below(key string) string { return script.Belows + " " + *script.Bucket(key)
 // clamp is how far from its time a node takes a number, in microseconds.
 const clamp = 500_000
 
-func (n *Node) acquire(c *seam.Call) (any, error) {
+func (n *Node) acquire(c *Call) (any, error) {
 	now, mine, handed := n.micros(), 0, false
 	if c.Latest > 0 && now > c.Latest {
 		return []any{now, n.marker}, nil
@@ -247,7 +247,7 @@ func (n *Node) another(key string, slots int) int64 {
 	return 0
 }
 
-func (n *Node) raise(c *seam.Call) (any, error) {
+func (n *Node) raise(c *Call) (any, error) {
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Ways[i], c.Token)
 		if err != nil {
@@ -278,7 +278,7 @@ func (n *Node) raise(c *seam.Call) (any, error) {
 	return int64(1), nil
 }
 
-func (n *Node) extend(c *seam.Call) (any, error) {
+func (n *Node) extend(c *Call) (any, error) {
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Ways[i], c.Token)
 		switch {
@@ -301,7 +301,7 @@ func (n *Node) extend(c *seam.Call) (any, error) {
 }
 
 // giveBack is what release and yield do.
-func (n *Node) giveBack(c *seam.Call) (any, error) {
+func (n *Node) giveBack(c *Call) (any, error) {
 	var dropped []int
 	var other holding
 	var failed error
@@ -313,7 +313,7 @@ func (n *Node) giveBack(c *seam.Call) (any, error) {
 			failed = err
 		case h.mine && n.readOnly, marked && n.readOnly:
 			return nil, readOnly
-		case c.Op == seam.Release && h.mine && len(c.Keys) == 1 && n.hand(c):
+		case c.Op == wire.Release && h.mine && len(c.Keys) == 1 && n.hand(c):
 			return int64(1), nil
 		case h.mine, marked && m.way == c.Ways[i]:
 			n.drop(key, c.Token)
@@ -322,7 +322,7 @@ func (n *Node) giveBack(c *seam.Call) (any, error) {
 			other, failed = h, nil
 		}
 	}
-	if c.Op == seam.Yield && len(dropped) > 0 && n.micros() <= c.Latest {
+	if c.Op == wire.Yield && len(dropped) > 0 && n.micros() <= c.Latest {
 		_ = n.enter(c) // it takes writes
 	}
 	for _, i := range dropped {
@@ -339,7 +339,7 @@ func (n *Node) giveBack(c *seam.Call) (any, error) {
 	return int64(0), nil
 }
 
-func (n *Node) inspect(c *seam.Call) (any, error) {
+func (n *Node) inspect(c *Call) (any, error) {
 	key := c.Keys[0]
 	e, there := n.lookup(key)
 	if there && e.foreign {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // queue is that of a lock. Under the mutex.
@@ -33,11 +33,11 @@ type line struct {
 // enter has whoever was refused wait, if he wants to and there is room: a server that is
 // full lets a script go on that has written, and one that is read-only refuses to take him
 // out first. Under the mutex.
-func (n *Node) enter(c *seam.Call) error {
+func (n *Node) enter(c *Call) error {
 	if c.Ticket <= 0 {
 		return nil
 	}
-	wrote := c.Op == seam.Yield
+	wrote := c.Op == wire.Yield
 	for i, key := range c.Keys {
 		if c.Ways[i] != ways.Slot {
 			there := n.there(key, c)
@@ -55,11 +55,11 @@ func (n *Node) enter(c *seam.Call) error {
 }
 
 // there reports whether who asks is in a queue. Under the mutex.
-func (n *Node) there(key string, c *seam.Call) bool {
+func (n *Node) there(key string, c *Call) bool {
 	return slices.ContainsFunc(*n.queue(key), func(e queue.Entry) bool { return e.Waiter == c.Waiter && e.Ticket == c.Ticket })
 }
 
-func (n *Node) leave(c *seam.Call) (any, error) {
+func (n *Node) leave(c *Call) (any, error) {
 	left, given := int64(0), false
 	if try := n.handed(c); try > 0 && try <= c.Try {
 		if n.readOnly {
@@ -115,7 +115,7 @@ func (n *Node) publish(waiter, message string) (heard bool) {
 
 // hand gives a lock that is released to the first who waits, if he is to be handed it and
 // listens. Under the mutex.
-func (n *Node) hand(c *seam.Call) bool {
+func (n *Node) hand(c *Call) bool {
 	key := c.Keys[0]
 	q := n.queue(key)
 	if c.Ways == string(ways.Alone) && len(*q) > 0 && strings.HasPrefix(c.Token, (*q)[0].Waiter+".") {
@@ -141,7 +141,7 @@ func (n *Node) hand(c *seam.Call) bool {
 
 // handed is the attempt for which a waiter has been handed the lock that he asks for; 0: he
 // was not. Under the mutex.
-func (n *Node) handed(c *seam.Call) (try int64) {
+func (n *Node) handed(c *Call) (try int64) {
 	e, _ := n.lookup(c.Keys[0])
 	if c.Try > 0 && len(c.Keys) == 1 {
 		try, _ = queue.HandedTo(c.Waiter, e.token)
@@ -164,7 +164,7 @@ func (n *Node) deafen() {
 
 // An ear is a subscription: its node's mutex guards it.
 type ear struct {
-	link    *link
+	link    *Link
 	channel string
 	pushed  int
 	last    time.Time // when the last message arrives: none overtakes another, or comes with it
@@ -202,7 +202,7 @@ func (e *ear) push(message string) {
 }
 
 // Hear is a subscription.
-func (l *link) Hear(ctx context.Context, channel string, ready func(), heard func(message string)) error {
+func (l *Link) Hear(ctx context.Context, channel string, ready func(), heard func(message string)) error {
 	l.actor = forEars + number(l.node.Name)%(Actors-forEars)
 	e := &ear{link: l, channel: channel, news: make(chan struct{}, 1)}
 	l.sent++

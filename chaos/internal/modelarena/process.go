@@ -6,9 +6,10 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/seam"
 	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 type process struct {
@@ -18,7 +19,7 @@ type process struct {
 
 func (p *process) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	opts.Clock = p.host
-	clients := make([]seam.Client, len(p.world.nodes))
+	clients := make([]lane.Client, len(p.world.nodes))
 	for i, n := range p.world.nodes {
 		clients[i] = n.Client(p.host)
 	}
@@ -66,18 +67,18 @@ func (p *process) Plain() []client.PlainNode {
 // A plainModel is a model node for a client that is no redlock: it does by
 // hand what the scripts do.
 type plainModel struct {
-	server    seam.Server
+	server    *model.Link
 	connected bool
 }
 
-func (n *plainModel) call(c seam.Call) (any, error) {
+func (n *plainModel) call(c model.Call) (any, error) {
 	if !n.connected {
-		if _, _, err := n.server.Connect(context.Background(), seam.Hello{}); err != nil {
+		if _, _, err := n.server.Connect(context.Background(), wire.Hello{}); err != nil {
 			return nil, err
 		}
 		n.connected = true
 	}
-	calls := []seam.Call{c}
+	calls := []model.Call{c}
 	if err := n.server.Exec(calls); err != nil {
 		n.connected = false
 		return nil, err
@@ -86,11 +87,11 @@ func (n *plainModel) call(c seam.Call) (any, error) {
 }
 
 func (n *plainModel) SetNX(_ context.Context, key, token string, ttl time.Duration) (bool, error) {
-	v, err := n.call(seam.Call{Op: seam.Set, Keys: []string{key}, Token: token, TTL: ttl})
+	v, err := n.call(model.Call{Op: wire.Set, Keys: []string{key}, Token: token, TTL: ttl})
 	return v == "OK", err
 }
 
 func (n *plainModel) CompareAndDelete(_ context.Context, key, token string) error {
-	_, err := n.call(seam.Call{Op: seam.Release, Keys: []string{key}, Ways: string(ways.Alone), Token: token})
+	_, err := n.call(model.Call{Op: wire.Release, Keys: []string{key}, Ways: string(ways.Alone), Token: token})
 	return err
 }

@@ -12,19 +12,19 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/client"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // An ownProcess is this one. What happens to it comes from outside.
 type ownProcess struct {
-	seam.Chance // but for the token
-	name        string
-	addrs       []string
-	asking      sync.Mutex
-	tokens      atomic.Int64
-	scales      atomic.Pointer[func() []int] // of its Locker
-	direct      []*redis.Client              // to look for tokens
-	clients     []*redis.Client
+	sim.Chance // but for the token
+	name       string
+	addrs      []string
+	asking     sync.Mutex
+	tokens     atomic.Int64
+	scales     atomic.Pointer[func() []int] // of its Locker
+	direct     []*redis.Client              // to look for tokens
+	clients    []*redis.Client
 }
 
 func (p *ownProcess) Now() time.Time { return time.Now() }

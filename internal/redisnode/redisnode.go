@@ -1,4 +1,5 @@
-package redlock
+// Package redisnode is a lane's connection to one Redis server, over go-redis.
+package redisnode
 
 import (
 	"cmp"
@@ -12,13 +13,14 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// A redisServer is one Redis behind go-redis: the server of a lane.
+// A Server is one Redis behind go-redis: the server of a lane.
 //
 // It has a connection of its own, made from the caller's settings (address,
 // dialer, TLS, credentials, database), and not the caller's pool: what is right
@@ -26,12 +28,14 @@ import (
 // default, waits 5 s for a reply, and sends a pipeline up to four times when a
 // reply is lost; and a pool hands out connections in any order, while a lane is
 // an order.
-type redisServer struct {
-	name    string
+type Server struct {
 	options *redis.Options
 	admit   func(facts.Facts) error                  // whether such a server may vote
 	greet   func(context.Context, *redis.Conn) error // the caller's OnConnect
-	memory  *memory
+	session lane.Session
+	owner   string
+
+	scripts atomic.Pointer[hashes] // those with the process's run_id in their text
 
 	client atomic.Pointer[redis.Client] // the one in use; nil before the first connect
 	socket atomic.Pointer[net.Conn]     // its connection; see dial
@@ -46,12 +50,12 @@ type redisServer struct {
 
 	// Commands by op and number of keys, used again for each batch: no allocation per
 	// request.
-	commands [opInspect + 1][mostReused][]*redis.Cmd
+	commands [wire.Ops][mostReused][]*redis.Cmd
 	order    []redis.Cmder
 }
 
-func newRedisServer(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, m *memory) *redisServer {
-	s := &redisServer{name: options.Addr, admit: admit, greet: options.OnConnect, memory: m}
+func New(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, session lane.Session) *Server {
+	s := &Server{admit: admit, greet: options.OnConnect, owner: session.Owner(), session: session}
 	o := *options
 	o.MaxRetries = -1 // a lost reply is ours to judge
 	o.ReadTimeout = patience
@@ -71,11 +75,9 @@ func newRedisServer(options *redis.Options, patience time.Duration, admit func(f
 	return s
 }
 
-func (s *redisServer) addr() string { return s.name }
-
-// connect dials once itself before it asks go-redis to, for a node that is down
+// Connect dials once itself before it asks go-redis to, for a node that is down
 // is an ordinary thing here, and go-redis logs each dial that fails.
-func (s *redisServer) connect(ctx context.Context) (rtt time.Duration, err error) {
+func (s *Server) Connect(ctx context.Context) (rtt time.Duration, err error) {
 	if old := s.client.Load(); old != nil {
 		old.Close()
 	}
@@ -119,14 +121,14 @@ func (s *redisServer) connect(ctx context.Context) (rtt time.Duration, err error
 	return rtt, facts.Discreet(err)
 }
 
-// unsteady reports whether round trips took very different times when it was connected.
-func (s *redisServer) unsteady() bool { return s.varies }
+// Unsteady reports whether round trips took very different times when it was connected.
+func (s *Server) Unsteady() bool { return s.varies }
 
-// dial makes a connection, and closes the one before it, for a strand never has
+// dial makes a connection, and closes the one before it, for a server never has
 // two. go-redis closes its connections itself, but up to v9.22 none whose greeting
 // has failed (https://github.com/redis/go-redis/issues/3982): a server that is
 // loading would get another one with each attempt.
-func (s *redisServer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+func (s *Server) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := s.options.Dialer(ctx, network, addr)
 	if err != nil {
 		return nil, err
@@ -135,14 +137,15 @@ func (s *redisServer) dial(ctx context.Context, network, addr string) (net.Conn,
 	return conn, nil
 }
 
-func (s *redisServer) keep(conn *net.Conn) {
+func (s *Server) keep(conn *net.Conn) {
 	if old := s.socket.Swap(conn); old != nil {
 		(*old).Close()
 	}
 }
 
-func (s *redisServer) fork() server {
-	f := &redisServer{name: s.name, admit: s.admit, greet: s.greet, memory: s.memory}
+// Fork gives another connection to the same server, not connected yet.
+func (s *Server) Fork() lane.Server {
+	f := &Server{admit: s.admit, greet: s.greet, owner: s.owner, session: s.session}
 	o := *s.options
 	o.OnConnect = f.onConnect
 	f.options = &o
@@ -150,7 +153,7 @@ func (s *redisServer) fork() server {
 }
 
 // take keeps one of the client's connections.
-func (s *redisServer) take(client *redis.Client) {
+func (s *Server) take(client *redis.Client) {
 	s.conn = client.Conn()
 	s.pipe = s.conn.Pipeline()
 	s.last = time.Now()
@@ -159,14 +162,15 @@ func (s *redisServer) take(client *redis.Client) {
 // refresh has go-redis look whether the connection still stands after it has not
 // been used for a while, and make a new one if not: a server that was restarted
 // between two locks shall not cost the next one a vote.
-func (s *redisServer) refresh() {
+func (s *Server) refresh() {
 	if time.Since(s.last) > time.Second {
 		s.conn.Close() // goes back to the pool, which checks what it hands out
 		s.take(s.client.Load())
 	}
 }
 
-func (s *redisServer) interrupt() {
+// Interrupt has what is under way return soon, and all later attempts fail.
+func (s *Server) Interrupt() {
 	s.ended.Store(true)
 	if client := s.client.Load(); client != nil {
 		client.Close()
@@ -177,7 +181,7 @@ func (s *redisServer) interrupt() {
 // onConnect prepares each new connection before its first command, also one that
 // go-redis makes by itself when it finds the last one closed: the node says what
 // it is, and gets the scripts.
-func (s *redisServer) onConnect(ctx context.Context, conn *redis.Conn) error {
+func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	if s.greet != nil {
 		if err := s.greet(ctx, conn); err != nil {
 			return err
@@ -186,11 +190,18 @@ func (s *redisServer) onConnect(ctx context.Context, conn *redis.Conn) error {
 	return s.prepare(ctx, conn)
 }
 
+// hashes are those of the scripts that have the server's run_id in their text, and whether the
+// node has a marker.
+type hashes struct {
+	acquire, release string
+	marked           bool
+}
+
 // prepare asks the server what it is, and whether it keeps scripts to itself, in one round
 // trip, and in a second one sees to its marker and loads the scripts. A server that will
 // not say what it is (an ACL without INFO, a proxy, a plain miniredis) is only unknown; one
 // that does not take scripts is of no use.
-func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
+func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
 	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -201,7 +212,7 @@ func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 		probe = p.Eval(ctx, script.Probe, []string{script.ProbeKey})
 		return nil
 	})
-	if err != nil && !isReply(err) {
+	if err != nil && !wire.IsReply(err) {
 		return err
 	}
 	about := make(facts.Facts)
@@ -213,14 +224,18 @@ func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 		return err
 	}
 	var join *redis.Cmd
-	sent := s.memory.now()
+	hello, runID := s.session.Hello(), ""
+	if hello.Marked {
+		runID = about["run_id"]
+	}
+	sent := s.session.Now()
 	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-		if hello := s.memory.hello(); hello.Marked {
+		if hello.Marked {
 			join = p.Eval(ctx, script.Join, []string{script.Marker, script.OldMarker}, about["run_id"], hello.Longest.Milliseconds(), hello.Time, database(self))
 		} else {
 			join = p.Eval(ctx, script.Join, nil)
 		}
-		for _, each := range script.All(s.memory.runID(about["run_id"])) {
+		for _, each := range script.All(runID) {
 			p.ScriptLoad(ctx, each.Source)
 		}
 		return nil
@@ -230,7 +245,8 @@ func (s *redisServer) prepare(ctx context.Context, conn *redis.Conn) error {
 	}
 	mark, err := parseMark(join.Val())
 	if err == nil {
-		s.memory.joined(mark, sent)
+		s.scripts.Store(&hashes{script.Acquire(runID).Hash, script.Release(runID).Hash, hello.Marked})
+		s.session.Joined(mark, sent)
 	}
 	return err
 }
@@ -249,7 +265,7 @@ func database(self *redis.Cmd) string {
 }
 
 // parseMark reads what join.lua replies.
-func parseMark(value any) (mark seam.Mark, err error) {
+func parseMark(value any) (mark wire.Mark, err error) {
 	if v, ok := value.([]any); ok && len(v) == 3 {
 		var ok1, ok2, ok3 bool
 		mark.Value, ok1 = v[0].(string)
@@ -262,20 +278,21 @@ func parseMark(value any) (mark seam.Mark, err error) {
 	return mark, fmt.Errorf("unexpected reply %v", value)
 }
 
-func (s *redisServer) join() error { return s.prepare(context.Background(), s.conn) }
+// Join asks the server what it is, and gives it the scripts.
+func (s *Server) Join() error { return s.prepare(context.Background(), s.conn) }
 
 // mostReused is up to how many keys a lock has whose commands serve again.
 const mostReused = 10
 
 // command gives one for a step in a batch. Its arguments lie in a slice of ours, so that it
 // can serve again in a later batch.
-func (s *redisServer) command(q *request, used *[opInspect + 1][mostReused]int) *redis.Cmd {
-	n := len(q.claim.keys) - 1
+func (s *Server) command(q *lane.Request, used *[wire.Ops][mostReused]int) *redis.Cmd {
+	n := len(q.Claim.Keys) - 1
 	if n >= mostReused {
 		return redis.NewCmd(context.Background(), s.fill([]any{"evalsha"}, q)...)
 	}
-	all, k := &s.commands[q.step()][n], used[q.step()][n]
-	used[q.step()][n]++
+	all, k := &s.commands[q.Step()][n], used[q.Step()][n]
+	used[q.Step()][n]++
 	if k == len(*all) {
 		args := s.fill([]any{"evalsha"}, q)
 		*all = append(*all, redis.NewCmd(context.Background(), args...))
@@ -287,40 +304,40 @@ func (s *redisServer) command(q *request, used *[opInspect + 1][mostReused]int) 
 
 // fill puts a request into a command's arguments, of which there are as many each
 // time. They are pointers, so that nothing is allocated.
-func (s *redisServer) fill(args []any, q *request) []any {
-	c := q.claim
+func (s *Server) fill(args []any, q *lane.Request) []any {
+	c := q.Claim
 	args = args[:1]
-	switch q.step() {
-	case opAcquire:
-		args = c.named(args, &s.memory.script.Load().acquire, false)
-		args = append(args, &c.token, &c.millis, &q.number, &q.latest, &q.mark, &q.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &c.ways, &c.slots, &c.try)
-		args = c.buckets(args)
-	case opRaise:
-		args = append(c.named(args, script.Raise.Hash, false), &c.token, &c.fence, &c.ways)
-		args = c.buckets(args)
-	case opExtend:
-		args = append(c.named(args, script.Extend.Hash, false), &c.token, &c.millis, &c.ways)
-	case opRelease:
-		args = append(c.named(args, &s.memory.script.Load().release, false), &c.token, &c.ways, &c.slot, &q.next, script.Bucket(c.keys[0]))
-	case opYield:
-		args = append(c.named(args, script.Yield.Hash, false), &c.token, &c.ticket, &c.waiter, &c.lease, &s.memory.opts.Owner, &q.latest, &c.ways, &c.slot, &c.try)
-	case opLeave:
-		args = append(c.named(args, script.Leave.Hash, false), &c.waiter, &c.ticket, &c.ways, &c.try)
-	case opInspect:
-		args = append(c.named(args, script.Inspect.Hash, s.memory.marked()), script.Bucket(c.keys[0]))
+	switch q.Step() {
+	case wire.Acquire:
+		args = named(args, c, &s.scripts.Load().acquire, false)
+		args = append(args, &c.Token, &c.Millis, &q.Number, &q.Latest, &q.Mark, &q.Ticket, &c.Waiter, &c.Lease, &s.owner, &c.Ways, &c.Slots, &c.Try)
+		args = buckets(args, c)
+	case wire.Raise:
+		args = append(named(args, c, script.Raise.Hash, false), &c.Token, &c.Fence, &c.Ways)
+		args = buckets(args, c)
+	case wire.Extend:
+		args = append(named(args, c, script.Extend.Hash, false), &c.Token, &c.Millis, &c.Ways)
+	case wire.Release:
+		args = append(named(args, c, &s.scripts.Load().release, false), &c.Token, &c.Ways, &c.Slot, &q.Next, script.Bucket(c.Keys[0]))
+	case wire.Yield:
+		args = append(named(args, c, script.Yield.Hash, false), &c.Token, &c.Ticket, &c.Waiter, &c.Lease, &s.owner, &q.Latest, &c.Ways, &c.Slot, &c.Try)
+	case wire.Leave:
+		args = append(named(args, c, script.Leave.Hash, false), &c.Waiter, &c.Ticket, &c.Ways, &c.Try)
+	case wire.Inspect:
+		args = append(named(args, c, script.Inspect.Hash, s.scripts.Load().marked), script.Bucket(c.Keys[0]))
 	}
 	return args
 }
 
 // named appends which script it is, and the claim's keys.
-func (c *claim) named(args []any, hash any, marked bool) []any {
-	n := len(c.keys)
+func named(args []any, c *lane.Claim, hash any, marked bool) []any {
+	n := len(c.Keys)
 	if marked {
 		n++
 	}
 	args = append(args, hash, n)
-	for i := range c.keys {
-		args = append(args, &c.keys[i])
+	for i := range c.Keys {
+		args = append(args, &c.Keys[i])
 	}
 	if marked {
 		args = append(args, script.Marker)
@@ -329,18 +346,12 @@ func (c *claim) named(args []any, hash any, marked bool) []any {
 }
 
 // buckets appends those of the claim's keys.
-func (c *claim) buckets(args []any) []any {
-	for _, key := range c.keys {
+func buckets(args []any, c *lane.Claim) []any {
+	for _, key := range c.Keys {
 		args = append(args, script.Bucket(key))
 	}
 	return args
 }
-
-func (s *redisServer) vouches(mark string, micros, number int64, sent time.Time) bool {
-	return s.memory.vouches(mark, micros, number, sent)
-}
-
-func (s *redisServer) exec(batch []*request) error { return carryOut(s, s.memory, batch) }
 
 // errUnasked is a command's error until its reply has been read. go-redis leaves
 // the commands of a pipeline as they are when it cannot get a connection because
@@ -349,8 +360,8 @@ func (s *redisServer) exec(batch []*request) error { return carryOut(s, s.memory
 // time before.
 var errUnasked = errors.New("no reply")
 
-// pipeline sends a batch and reads the replies.
-func (s *redisServer) pipeline(batch []*request) error {
+// Exec sends a batch and reads the replies.
+func (s *Server) Exec(batch []*lane.Request) error {
 	var used [len(s.commands)][mostReused]int
 	s.order = s.order[:0]
 	for _, q := range batch {
@@ -371,10 +382,10 @@ func (s *redisServer) pipeline(batch []*request) error {
 		if err == errUnasked {
 			err = cmp.Or(failure, err)
 			broken = err
-		} else if err != nil && !isReply(err) {
+		} else if err != nil && !wire.IsReply(err) {
 			broken = err
 		}
-		q.read(cmd.Val(), err)
+		q.Read(cmd.Val(), err)
 	}
 	return broken
 }

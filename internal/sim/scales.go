@@ -1,4 +1,4 @@
-package seam
+package sim
 
 // Scales is a Host that wants to know what a Locker has in memory: Weigh gets, when the
 // Locker has its lanes, what says how many requests each of them keeps.

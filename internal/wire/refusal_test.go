@@ -1,4 +1,4 @@
-package redlock
+package wire
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 // a dump.rdb that is a directory, with min-replicas-to-write, as replicas without their
 // master, and while another script runs. For the record Redis 6.0, too, which has no vote.
 var refusals = []struct {
-	want          Outcome
+	want          Status
 	servers, text string
 }{
 	{Denied, "Redis 6.0, Redis 7.0", "NOPERM this user has no permissions to access one of the keys used as arguments"},
@@ -71,12 +71,12 @@ var refusals = []struct {
 func TestRefusals(t *testing.T) {
 	for _, tt := range refusals {
 		for _, err := range []error{redisError(tt.text), fmt.Errorf("as it was sent: %w", redisError(tt.text))} {
-			if got := classify(err); got != tt.want {
+			if got := Classify(err); got != tt.want {
 				t.Errorf("%s: %q is %v, want %v", tt.servers, err, got, tt.want)
 			}
 		}
 	}
-	if got := classify(errors.New("NOPERM from nobody")); got != Unreachable {
+	if got := Classify(errors.New("NOPERM from nobody")); got != Unreachable {
 		t.Errorf("what no server has said is %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package redlock
+package redisnode
 
 import (
 	"fmt"
@@ -6,16 +6,11 @@ import (
 
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // infoSections are the parts of INFO that say whether a server may vote.
 var infoSections = []string{"server", "replication", "memory", "cluster"}
-
-// An unfitError says why a node must not vote. It wraps nothing: go-redis unwraps the
-// errors of its OnConnect.
-type unfitError string
-
-func (e unfitError) Error() string { return "must not vote: " + string(e) }
 
 // unfit says why a server with these facts must not vote, or nothing.
 func unfit(f facts.Facts) string {
@@ -47,11 +42,11 @@ func unwise(f facts.Facts) string {
 	return ""
 }
 
-// A register knows the nodes of a Locker by their run_id, so that one server
+// A Registry knows the nodes of a Locker by their run_id, so that one server
 // under two addresses is not asked twice for the same vote: it would make a
 // majority out of a minority.
-type register struct {
-	hooks *Hooks
+type Registry struct {
+	warn  func(error)
 	names []string // the nodes' addresses
 
 	mu     sync.Mutex
@@ -59,14 +54,15 @@ type register struct {
 	warned []bool
 }
 
-func newRegister(hooks *Hooks, names []string) *register {
-	return &register{hooks: hooks, names: names, runIDs: make([]string, len(names)), warned: make([]bool, len(names))}
+// NewRegistry makes one for the nodes at these addresses. What is unwise is told to warn.
+func NewRegistry(names []string, warn func(error)) *Registry {
+	return &Registry{warn: warn, names: names, runIDs: make([]string, len(names)), warned: make([]bool, len(names))}
 }
 
-// admit judges node i by what it says of itself.
-func (r *register) admit(i int, about facts.Facts) error {
+// Admit judges node i by what it says of itself.
+func (r *Registry) Admit(i int, about facts.Facts) error {
 	if why := unfit(about); why != "" {
-		return unfitError(why)
+		return wire.UnfitError(why)
 	}
 	r.mu.Lock()
 	id := about["run_id"]
@@ -76,7 +72,7 @@ func (r *register) admit(i int, about facts.Facts) error {
 			// be in each other's way for ever. The other one still is, for all that is known.
 			r.runIDs[i] = ""
 			r.mu.Unlock()
-			return unfitError(fmt.Sprintf("it is the same server as %s (INFO run_id %s)", r.names[j], id))
+			return wire.UnfitError(fmt.Sprintf("it is the same server as %s (INFO run_id %s)", r.names[j], id))
 		}
 	}
 	r.runIDs[i] = id
@@ -85,7 +81,7 @@ func (r *register) admit(i int, about facts.Facts) error {
 	r.warned[i] = why != ""
 	r.mu.Unlock()
 	if tell {
-		r.hooks.warning(fmt.Errorf("redlock: node %s: %s", r.names[i], why))
+		r.warn(fmt.Errorf("redlock: node %s: %s", r.names[i], why))
 	}
 	return nil
 }

@@ -1,10 +1,12 @@
-package redlock
+package lane
 
 import (
 	"fmt"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Redis expires keys by the wall clock of its host. One that is set forward drops
@@ -37,18 +39,18 @@ import (
 // from quartz.
 const quartz = 200e-6
 
-// blur is the part of the default drift for what has no speed, and half of that for
+// resolution is the part of the default drift for what has no speed, and half of that for
 // Redis itself, which counts milliseconds.
-const blur = 500 * time.Microsecond
+const resolution = 500 * time.Microsecond
 
-// A tracker is what a Locker knows of one node's clock.
-type tracker struct {
+// A offsetEstimate is what a Locker knows of one node's clock.
+type offsetEstimate struct {
 	low, up time.Duration // how far it is ahead of ours: at least, and at most
 	at      time.Time     // as of when, by our clock; zero: nothing is known
 	moved   time.Duration // what it was found to have moved by, and was not excused by its speed
 }
 
-// A tolerance says what a tracker puts up with: a speed that differs from ours by so
+// A tolerance says what a offsetEstimate puts up with: a speed that differs from ours by so
 // much, for no longer than short locks live, or that of quartz; and steps that
 // make so much in all in the time for which the longest lock lives.
 type tolerance struct {
@@ -68,15 +70,15 @@ func (a *tolerance) room(since time.Duration) time.Duration {
 // half a millisecond. A drift that was given is the same for the shortest lock and the
 // longest, so its half is for the time for which the longest lives. One that leaves less
 // than clocks need which nobody sets is taken at its user's word.
-func (o *Options) toleranceOf() tolerance {
-	if o.Drift == 0 {
-		return tolerance{speed: 0.01, short: o.TTL, longest: o.MaxTTL, steps: blur}
+func (cfg *Config) toleranceOf() tolerance {
+	if cfg.Drift == 0 {
+		return tolerance{speed: 0.01, short: cfg.TTL, longest: cfg.MaxTTL, steps: resolution}
 	}
 	return tolerance{
-		speed:   max(quartz, float64(o.Drift/2)/float64(o.MaxTTL)),
-		short:   o.MaxTTL,
-		longest: o.MaxTTL,
-		steps:   max(blur, (o.Drift/2-time.Millisecond)/2),
+		speed:   max(quartz, float64(cfg.Drift/2)/float64(cfg.MaxTTL)),
+		short:   cfg.MaxTTL,
+		longest: cfg.MaxTTL,
+		steps:   max(resolution, (cfg.Drift/2-time.Millisecond)/2),
 	}
 }
 
@@ -86,14 +88,14 @@ func (o *Options) toleranceOf() tolerance {
 // If our own two clocks disagree about the time since the last sample, our host
 // was suspended, or its clock set, and the node's cannot be judged: it is as if it
 // were seen for the first time.
-func (k *tracker) sample(sent, now, t time.Time, allow tolerance) (step time.Duration) {
+func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step time.Duration) {
 	// The node read its clock some time before now, and it may have gone on faster
 	// than ours since.
 	low, up := t.Sub(now.Round(0)), t.Sub(sent.Round(0))+allow.room(max(0, now.Sub(sent)))
 	since := now.Sub(k.at)
 	wall := now.Round(0).Sub(k.at.Round(0))
-	if k.at.IsZero() || (wall-since).Abs() > blur {
-		*k = tracker{low: low, up: up, at: now}
+	if k.at.IsZero() || (wall-since).Abs() > resolution {
+		*k = offsetEstimate{low: low, up: up, at: now}
 		return 0
 	}
 	since = max(since, 0)
@@ -122,14 +124,14 @@ type clocks struct {
 	maxSkew time.Duration
 
 	mu  sync.Mutex
-	all []tracker
+	all []offsetEstimate
 }
 
-func newClocks(n int, o *Options) *clocks {
-	return &clocks{allow: o.toleranceOf(), maxSkew: o.MaxNodeSkew, all: make([]tracker, n)}
+func newClocks(n int, cfg *Config) *clocks {
+	return &clocks{allow: cfg.toleranceOf(), maxSkew: cfg.MaxNodeSkew, all: make([]offsetEstimate, n)}
 }
 
-// sample is tracker.sample for a node. It also gives how far the node is from
+// sample is offsetEstimate.sample for a node. It also gives how far the node is from
 // the middle of the nodes' clocks, if that is more than MaxNodeSkew; known is false if the
 // middle is not.
 func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Duration, known bool) {
@@ -155,7 +157,7 @@ func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
 	if c.maxSkew <= 0 || k.at.IsZero() {
 		return 0, c.maxSkew <= 0
 	}
-	low, up, known := c.middle(now)
+	low, up, known := c.median(now)
 	room := c.vague(k, now)
 	switch {
 	case !known:
@@ -168,7 +170,7 @@ func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
 }
 
 // vague is by how much a node's clock may be elsewhere than when it was last heard of.
-func (c *clocks) vague(k *tracker, now time.Time) time.Duration {
+func (c *clocks) vague(k *offsetEstimate, now time.Time) time.Duration {
 	since := now.Sub(k.at)
 	return c.allow.room(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
 }
@@ -178,7 +180,7 @@ func (c *clocks) vague(k *tracker, now time.Time) time.Duration {
 // right, as long as a majority of those that have been heard of are. What a node may have
 // drifted by since it was last heard of counts, and what our own clock was set by: idle times
 // make the middle vague, and never wrong. Under the mutex.
-func (c *clocks) middle(now time.Time) (low, up time.Duration, ok bool) {
+func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 	var some [2][9]time.Duration // as many as anybody has, so that nothing is allocated
 	lows, ups := some[0][:0], some[1][:0]
 	for i := range c.all {
@@ -189,7 +191,7 @@ func (c *clocks) middle(now time.Time) (low, up time.Duration, ok bool) {
 		room := c.vague(k, now)
 		lows, ups = append(lows, k.low-room), append(ups, k.up+room)
 	}
-	if len(lows) < majority(len(c.all)) {
+	if len(lows) < len(c.all)/2+1 {
 		return 0, 0, false
 	}
 	slices.Sort(lows)
@@ -203,12 +205,12 @@ func (c *clocks) middle(now time.Time) (low, up time.Duration, ok bool) {
 func (c *clocks) beyond(number int64, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, up, ok := c.middle(now)
+	_, up, ok := c.median(now)
 	if !ok || c.maxSkew <= 0 {
 		return 0
 	}
 	ahead := time.UnixMicro(number).Sub(now.Round(0).Add(up))
-	if ahead < c.maxSkew+2*clamp {
+	if ahead < c.maxSkew+2*wire.Clamp {
 		return 0
 	}
 	return ahead
@@ -219,7 +221,7 @@ func (c *clocks) beyond(number int64, now time.Time) time.Duration {
 func (c *clocks) ticket(at time.Time) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	low, up, _ := c.middle(at)
+	low, up, _ := c.median(at)
 	return at.Round(0).Add(low + (up-low)/2).UnixMicro()
 }
 
@@ -250,9 +252,9 @@ func (e skewError) Error() string {
 	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", e.skew.Round(time.Millisecond), e.limit.Round(time.Millisecond))
 }
 
-// A poisonError is why a grant is no vote whose number is far ahead of the time.
-type poisonError time.Duration
+// A PoisonError is why a grant is no vote whose number is far ahead of the time.
+type PoisonError time.Duration
 
-func (e poisonError) Error() string {
+func (e PoisonError) Error() string {
 	return fmt.Sprintf("the number of its grant is %v ahead of the nodes' clocks, for its clock was wrong once: redlock prepare --reset-fences mends it", time.Duration(e).Round(time.Millisecond))
 }

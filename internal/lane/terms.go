@@ -1,16 +1,11 @@
-package redlock
+package lane
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/quorumlock/redlock/internal/seam"
 )
 
 // A quarantine must outlast every lock that the node may have forgotten, also those of
@@ -21,7 +16,7 @@ import (
 //   - Where a lock was granted, its owner had announced it before.
 //   - Who had joined the node earlier is refused with its next request, joins again, and
 //     knows of the longer TTL before a grant counts.
-//   - A quarantine is not a date but a time since the loss (memory.lost): when a longer TTL
+//   - A quarantine is not a date but a time since the loss (incarnation.lost): when a longer TTL
 //     becomes known, all of them get longer, also those that were over.
 //
 // A node that has lost its data has lost what was announced there, too. Two programs with
@@ -35,16 +30,16 @@ import (
 // Each client announces what it has heard, not only its own: so it is there again before
 // all nodes have been replaced one by one. What a refusal shows (shown) is not announced.
 type terms struct {
-	opts    Options
+	cfg     *Config
 	longest atomic.Int64 // TTL that anybody uses, as far as we know
 	rest    atomic.Int64 // the quarantine that goes with it
 
 	mu        sync.Mutex
 	announced time.Duration          // the longest that was, by us or others
 	told      map[time.Duration]bool // what a warning was given of
-	nodes     []*memory
+	nodes     []*incarnation
 
-	lanes atomic.Pointer[[]*node] // nil: not yet
+	lanes atomic.Pointer[[]*Lane] // nil: not yet
 
 	// By node, when a request left in answer to which it has last shown its marker, since
 	// the beginning.
@@ -61,20 +56,20 @@ const unheard = time.Minute
 // more likely no lock at all, and nodes would have no vote for as long.
 const longestShown = 24 * time.Hour
 
-func newTerms(n int, o *Options) *terms {
-	t := &terms{opts: *o, told: make(map[time.Duration]bool), nodes: make([]*memory, n), began: o.Clock.Now(), heard: make([]atomic.Int64, n)}
+func newTerms(n int, cfg *Config) *terms {
+	t := &terms{cfg: cfg, told: make(map[time.Duration]bool), nodes: make([]*incarnation, n), began: cfg.Clock.Now(), heard: make([]atomic.Int64, n)}
 	for i := range t.heard {
 		t.heard[i].Store(math.MinInt64) // never
 	}
-	t.announced = o.MaxTTL
-	t.set(o.MaxTTL)
+	t.announced = cfg.MaxTTL
+	t.set(cfg.MaxTTL)
 	return t
 }
 
 // set has all quarantines go by this TTL.
 func (t *terms) set(longest time.Duration) {
 	t.longest.Store(int64(longest))
-	t.rest.Store(int64(max(t.opts.Quarantine, longest+t.opts.drift(longest))))
+	t.rest.Store(int64(max(t.cfg.Quarantine, longest+t.cfg.DriftOf(longest))))
 }
 
 // quarantine is how long a node has no vote after it may have forgotten something.
@@ -88,10 +83,10 @@ func (t *terms) announces() time.Duration {
 }
 
 // hear takes in what the marker of a node said before we joined it, and says now.
-func (t *terms) hear(m *memory, before, now time.Duration, sent time.Time) {
+func (t *terms) hear(m *incarnation, before, now time.Duration, sent time.Time) {
 	t.mu.Lock()
 	t.announced = max(t.announced, now)
-	differ := before > 0 && before != t.opts.MaxTTL && !t.told[before]
+	differ := before > 0 && before != t.cfg.MaxTTL && !t.told[before]
 	if differ {
 		t.told[before] = true
 	}
@@ -99,19 +94,19 @@ func (t *terms) hear(m *memory, before, now time.Duration, sent time.Time) {
 	t.vouched(m.node, sent)
 	t.raise(now)
 	if differ {
-		t.opts.Hooks.warning(fmt.Errorf("redlock: node %s: another program has announced a MaxTTL of %v, and ours (Options.MaxTTL) is %v: every quarantine goes by the longer one; give all programs the same", m.name, before, t.opts.MaxTTL))
+		t.cfg.Events.Warning(fmt.Errorf("redlock: node %s: another program has announced a MaxTTL of %v, and ours (Options.MaxTTL) is %v: every quarantine goes by the longer one; give all programs the same", m.name, before, t.cfg.MaxTTL))
 	}
 }
 
 // shown takes in that a lock at a node has so long to live, and reports whether quarantines
 // are longer now. One that is renewed in time always has two thirds of its TTL. What another
 // library, or nobody's lock, shows is not acted on: it may be anything.
-func (t *terms) shown(m *memory, token string, rest time.Duration) bool {
+func (t *terms) shown(m *incarnation, token string, rest time.Duration) bool {
 	longest := time.Duration(t.longest.Load())
-	if t.opts.foreign(token) || rest <= longest+t.opts.drift(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
+	if t.cfg.Foreign(token) || rest <= longest+t.cfg.DriftOf(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
 		return false
 	}
-	t.opts.Hooks.warning(fmt.Errorf("redlock: node %s: a lock there lives for another %v, and our MaxTTL (Options.MaxTTL) is %v: every quarantine goes by half as much again now; give all programs the same", m.name, rest.Round(time.Millisecond), t.opts.MaxTTL))
+	t.cfg.Events.Warning(fmt.Errorf("redlock: node %s: a lock there lives for another %v, and our MaxTTL (Options.MaxTTL) is %v: every quarantine goes by half as much again now; give all programs the same", m.name, rest.Round(time.Millisecond), t.cfg.MaxTTL))
 	return true
 }
 
@@ -148,54 +143,23 @@ func (t *terms) vouched(node int, sent time.Time) {
 func (t *terms) silent(node int, since time.Time) (others []int) {
 	lanes := t.lanes.Load()
 	for i := range t.heard {
-		if i != node && t.heard[i].Load() < int64(since.Sub(t.began)) && (lanes == nil || (*lanes)[i].away() == nil) {
+		if i != node && t.heard[i].Load() < int64(since.Sub(t.began)) && (lanes == nil || (*lanes)[i].Away() == nil) {
 			others = append(others, i)
 		}
 	}
 	return others
 }
 
-// A silentError is why a node has no vote that has lost its data longer ago than a
-// quarantine: another one, which may know of longer TTLs, has not been heard of since.
-type silentError struct {
-	node  *memory
+// A SilentError is why a node cannot vote that has lost its data longer ago than a quarantine:
+// another one, which may know of longer TTLs, has not been heard of since.
+type SilentError struct {
+	node  *incarnation
 	other string
 }
 
-func (e silentError) Error() string {
+func (e SilentError) Error() string {
 	return fmt.Sprintf("it is new, or has lost its data, and %s, where longer TTLs may have been announced, has not answered since", e.other)
 }
 
-// await waits until a node that had no vote for that has one, and reports whether it has.
-// Somebody who asks after a long time hears of all nodes at once, also of one that lost its
-// data meanwhile, and for others has had a vote again for long: whether it has one is decided
-// by the answers of the others, which may come a moment later.
-func (t *terms) await(ctx context.Context, err error, until time.Time) bool {
-	var why *QuorumError
-	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), func(n *NodeError) bool { return n.awaits() != nil }) {
-		return false
-	}
-	look := time.NewTicker(max(t.opts.NodeTimeout/64, time.Millisecond))
-	defer look.Stop()
-	for t.opts.Clock.Now().Before(until) {
-		for _, n := range why.Nodes() {
-			if m := n.awaits(); m != nil && m.votes() {
-				return true
-			}
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			why.Cause = ended(ctx)
-			return false
-		}
-		t.opts.host.Woke(seam.Caller, why.token, -1)
-	}
-	return false
-}
-
-// awaits is the node, if that is why it has no vote.
-func (e *NodeError) awaits() *memory {
-	silent, _ := e.Err.(silentError)
-	return silent.node
-}
+// Votes reports whether the node can vote by now.
+func (e SilentError) Votes() bool { return e.node.votes() }

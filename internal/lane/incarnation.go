@@ -1,14 +1,13 @@
-package redlock
+package lane
 
 import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seam"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A node that was restarted without its data grants again what it had granted, and
@@ -42,20 +41,17 @@ import (
 // dropped keys early; but only for this client, since it may as well be our own
 // clock that is wrong.
 
-// errForgot is how the acquire script says that the marker is not the one.
-var errForgot = errors.New("it has lost its data, or is another server now")
-
-// A memory is what a Locker knows of a node's: whether it can have forgotten. All
+// An incarnation is what a Locker knows of a node's: whether it can have forgotten. All
 // connections to the node share it.
-type memory struct {
+type incarnation struct {
 	node   int
 	name   string
-	opts   *Options
+	cfg    *Config
 	clocks *clocks
 	terms  *terms
-	script atomic.Pointer[hashes] // of the scripts that are for this server
 
 	mu      sync.Mutex
+	met     bool        // it has been joined
 	mark    string      // what the marker says
 	known   script.Mark // the same
 	lost    time.Time   // when it last may have forgotten something, by our clock; zero: never
@@ -65,36 +61,29 @@ type memory struct {
 	ahead   bool          // it has given a number that was beyond the time, and a warning has said so
 }
 
-func newMemory(node int, name string, o *Options) *memory {
-	m := &memory{node: node, name: name, opts: o, clocks: o.clocks, terms: o.terms}
-	o.terms.nodes[node] = m
+func newIncarnation(node int, name string, cfg *Config, c *clocks, t *terms) *incarnation {
+	m := &incarnation{node: node, name: name, cfg: cfg, clocks: c, terms: t}
+	t.nodes[node] = m
 	return m
 }
 
-func (m *memory) now() time.Time { return m.opts.Clock.Now() }
+// Now is the time, by the client's clock.
+func (m *incarnation) Now() time.Time { return m.cfg.Clock.Now() }
+
+// Owner is how others see the client in a queue.
+func (m *incarnation) Owner() string { return m.cfg.Owner }
 
 // marked reports whether the node is to have a marker.
-func (m *memory) marked() bool { return m.opts.Quarantine > 0 }
+func (m *incarnation) marked() bool { return m.cfg.Quarantine > 0 }
 
-// runID is the part of their text by which the scripts that grant know their server.
-func (m *memory) runID(id string) string {
-	if !m.marked() {
-		return ""
-	}
-	return id
+// Hello is what the node is told when it is joined.
+func (m *incarnation) Hello() wire.Hello {
+	return wire.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.Now().UnixMilli()}
 }
 
-// hashes are those of the scripts that have the server's run_id in their text.
-type hashes struct{ acquire, release string }
-
-// hello is what the node is told when it is joined.
-func (m *memory) hello() seam.Hello {
-	return seam.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.now().UnixMilli()}
-}
-
-// joined takes in what the node said when it was joined at some time after sent.
-func (m *memory) joined(mark seam.Mark, sent time.Time) {
-	now := m.now()
+// Joined takes in what the node said when it was joined at some time after sent.
+func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
+	now := m.Now()
 	m.heard(mark.Now, sent, now)
 	before, had := script.ParseMark(mark.Before)
 	says, ok := script.ParseMark(mark.Value)
@@ -120,21 +109,19 @@ func (m *memory) joined(mark seam.Mark, sent time.Time) {
 	m.lose(now.Add(-age), true, why, func() bool {
 		// As it was: our own clock says since when, and not the node's. What has been announced
 		// since is news, and no loss.
-		as := m.script.Load() != nil && (mark.Value == m.mark || ok && says.Same(m.known))
-		m.mark, m.known = mark.Value, says
+		as := m.met && (mark.Value == m.mark || ok && says.Same(m.known))
+		m.mark, m.known, m.met = mark.Value, says, true
 		if as {
 			return false
 		}
 		m.ahead = false
-		id := m.runID(says.RunID)
-		m.script.Store(&hashes{script.Acquire(id).Hash, script.Release(id).Hash})
 		return m.marked()
 	})
 }
 
 // lose takes the node's vote away for a quarantine that began at some time, if so it is to
 // be, which is decided under the mutex: the marker must not be there without its quarantine.
-func (m *memory) lose(at time.Time, data bool, why error, so func() bool) {
+func (m *incarnation) lose(at time.Time, data bool, why error, so func() bool) {
 	m.mu.Lock()
 	lost := so()
 	later := lost && at.After(m.lost)
@@ -145,23 +132,23 @@ func (m *memory) lose(at time.Time, data bool, why error, so func() bool) {
 		m.emptied = at
 	}
 	m.mu.Unlock()
-	if rest := at.Add(m.terms.quarantine()).Sub(m.now()); later && rest > 0 {
-		m.opts.Hooks.quarantined(m.name, rest, why)
+	if rest := at.Add(m.terms.quarantine()).Sub(m.Now()); later && rest > 0 {
+		m.cfg.Events.Quarantined(m.node, rest, why)
 	}
 }
 
 // prolong tells of a quarantine that has become longer, or is not over after all.
-func (m *memory) prolong() {
+func (m *incarnation) prolong() {
 	m.mu.Lock()
-	rest, why := m.quarantine(m.now())
+	rest, why := m.quarantine(m.Now())
 	m.mu.Unlock()
 	if rest > 0 {
-		m.opts.Hooks.quarantined(m.name, rest, fmt.Errorf("locks may live longer than was known, and %w", why))
+		m.cfg.Events.Quarantined(m.node, rest, fmt.Errorf("locks may live longer than was known, and %w", why))
 	}
 }
 
 // heard takes in the node's time.
-func (m *memory) heard(micros int64, sent, now time.Time) {
+func (m *incarnation) heard(micros int64, sent, now time.Time) {
 	step, skew, known := m.clocks.sample(m.node, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
 	news := known && skew != 0 && m.skew == 0 && step == 0 // else that is told
@@ -170,17 +157,17 @@ func (m *memory) heard(micros int64, sent, now time.Time) {
 	}
 	m.mu.Unlock()
 	if news {
-		m.opts.Hooks.warning(fmt.Errorf("redlock: node %s has no vote: %w", m.name, skewError{skew, m.opts.MaxNodeSkew}))
+		m.cfg.Events.Warning(fmt.Errorf("redlock: node %s has no vote: %w", m.name, skewError{skew, m.cfg.MaxNodeSkew}))
 	}
 	if step != 0 {
-		m.opts.Hooks.clockStep(m.name, step)
+		m.cfg.Events.ClockStep(m.node, step)
 		m.lose(now, false, stepError(step), m.marked)
 	}
 }
 
 // quarantine is for how long the node has no vote yet, and why. It goes by the
 // monotonic clock alone: when in doubt, longer. Under the mutex.
-func (m *memory) quarantine(now time.Time) (rest time.Duration, why error) {
+func (m *incarnation) quarantine(now time.Time) (rest time.Duration, why error) {
 	if m.lost.IsZero() {
 		return 0, nil
 	}
@@ -201,27 +188,27 @@ func (e pastError) Error() string {
 
 // voteless is the same, and longer if another node has to be heard of first: it shows its marker
 // with the next grant, or is found not to answer. Under the mutex.
-func (m *memory) voteless(now time.Time) (rest time.Duration, why error) {
+func (m *incarnation) voteless(now time.Time) (rest time.Duration, why error) {
 	if rest, why = m.quarantine(now); rest > 0 || now.Sub(m.emptied) > unheard {
 		return rest, why
 	}
 	if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {
-		return m.opts.NodeTimeout, silentError{m, m.terms.nodes[others[0]].name}
+		return m.cfg.NodeTimeout, SilentError{m, m.terms.nodes[others[0]].name}
 	}
 	return 0, why
 }
 
 // votes reports whether the node has a vote.
-func (m *memory) votes() bool {
+func (m *incarnation) votes() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rest, _ := m.voteless(m.now())
+	rest, _ := m.voteless(m.Now())
 	return rest == 0
 }
 
 // poisoned says why a grant with this number is no vote; nil: it is one, or no further ahead
 // of the time than it may be. See fence.go.
-func (m *memory) poisoned(number int64, now time.Time, most time.Duration) error {
+func (m *incarnation) poisoned(number int64, now time.Time, most time.Duration) error {
 	ahead := m.clocks.beyond(number, now)
 	if ahead <= most {
 		return nil
@@ -231,16 +218,16 @@ func (m *memory) poisoned(number int64, now time.Time, most time.Duration) error
 	m.ahead = true
 	m.mu.Unlock()
 	if news {
-		m.opts.Hooks.warning(fmt.Errorf("redlock: node %s: %w", m.name, poisonError(ahead)))
+		m.cfg.Events.Warning(fmt.Errorf("redlock: node %s: %w", m.name, PoisonError(ahead)))
 	}
-	return poisonError(ahead)
+	return PoisonError(ahead)
 }
 
 // vouches reports whether it counts that the node has handed somebody a lock with this number,
 // and said this of its marker and its time; the waiter's request for it left at sent, and was
 // answered by a node that had a vote.
-func (m *memory) vouches(mark string, micros, number int64, sent time.Time) bool {
-	now := m.now()
+func (m *incarnation) vouches(mark string, micros, number int64, sent time.Time) bool {
+	now := m.Now()
 	m.heard(micros, sent, now)
 	if m.poisoned(number, now, 0) != nil {
 		return false
@@ -256,11 +243,11 @@ func (m *memory) vouches(mark string, micros, number int64, sent time.Time) bool
 // was written, by clocks that differ by less than the quarantine leaves room for (see
 // fence.go). So who reads has a number above all who wrote before, though the node has
 // forgotten them. Under the mutex.
-func (m *memory) floor() int64 {
+func (m *incarnation) floor() int64 {
 	if !m.marked() || m.known.Born == 0 {
 		return 0
 	}
-	return time.UnixMilli(m.known.Born).Add(m.terms.quarantine() - clamp).UnixMicro()
+	return time.UnixMilli(m.known.Born).Add(m.terms.quarantine() - wire.Clamp).UnixMicro()
 }
 
 // longAgo is a time that all nodes' clocks are past. A node whose clock is far off has no
@@ -275,8 +262,8 @@ const longAgo = 1
 // the node when it leaves, and judged by what we know when the replies are here: a
 // grant counts if the node had a vote before it was asked, and has one after what
 // its replies say of its clock.
-func (m *memory) send(p pipeliner, batch []*request) error {
-	sent := m.now()
+func (m *incarnation) send(srv Server, batch []*Request) error {
+	sent := m.Now()
 	m.mu.Lock()
 	mark := m.mark
 	floor := m.floor()
@@ -284,30 +271,30 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	m.mu.Unlock()
 	off := m.clocks.skew(m.node, sent)
 	for _, q := range batch {
-		if q.mark = mark; mark == "" && m.marked() {
-			q.mark = "?" // "" is for who does not ask: it has to be unlike any
+		if q.Mark = mark; mark == "" && m.marked() {
+			q.Mark = "?" // "" is for who does not ask: it has to be unlike any
 		}
-		switch q.step() {
-		case opAcquire:
-			if q.latest = m.clocks.latest(m.node, q.deadline); off != 0 {
-				q.latest = longAgo
+		switch q.Step() {
+		case wire.Acquire:
+			if q.Latest = m.clocks.latest(m.node, q.Deadline); off != 0 {
+				q.Latest = longAgo
 			}
-			if q.number = q.claim.proposal; q.number == 0 {
-				q.number = floor
+			if q.Number = q.Claim.Proposal; q.Number == 0 {
+				q.Number = floor
 			}
-		case opYield:
-			q.latest = m.clocks.latest(m.node, q.claim.again)
-		case opRelease:
+		case wire.Yield:
+			q.Latest = m.clocks.latest(m.node, q.Claim.RetryBy)
+		case wire.Release:
 			if off != 0 {
-				q.next = 0
+				q.Next = 0
 			}
 		}
 	}
-	err := p.pipeline(batch)
-	now := m.now()
+	err := srv.Exec(batch)
+	now := m.Now()
 	for _, q := range batch {
-		if q.reply.time > 0 {
-			m.heard(q.reply.time, sent, now)
+		if q.Reply.Time > 0 {
+			m.heard(q.Reply.Time, sent, now)
 		}
 	}
 	m.mu.Lock()
@@ -316,11 +303,11 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 	m.mu.Unlock()
 	longer, vouched := false, false
 	for _, q := range batch {
-		switch r := &q.reply; {
-		case (r.outcome == Granted || r.outcome == Late) && r.mark != "" && r.mark == mark:
+		switch r := &q.Reply; {
+		case (r.Status == wire.Granted || r.Status == wire.Late) && r.Mark != "" && r.Mark == mark:
 			vouched = true
-		case q.op == opAcquire && r.outcome == Held && before == 0 && after == 0 && skew == 0 && m.marked(): // and its clock was not set back
-			longer = m.terms.shown(m, r.holder, r.ttl) || longer
+		case q.Op == wire.Acquire && r.Status == wire.Held && before == 0 && after == 0 && skew == 0 && m.marked(): // and its clock was not set back
+			longer = m.terms.shown(m, r.Holder, r.TTL) || longer
 		}
 	}
 	if vouched {
@@ -332,24 +319,24 @@ func (m *memory) send(p pipeliner, batch []*request) error {
 		m.mu.Unlock()
 	}
 	for _, q := range batch {
-		r := &q.reply
+		r := &q.Reply
 		switch {
-		case r.outcome == Late && off != 0:
-			r.outcome, r.err = Unfit, skewError{off, m.opts.MaxNodeSkew}
-		case r.outcome == Late && after > 0: // its clock was set: that is why
-			r.err = why
-		case q.op == opExtend || q.op == opRelease || q.op == opLeave || r.outcome != Granted && r.outcome != Held && r.outcome != Reserved:
-		case q.op == opInspect && r.mark != mark:
-			*r = reply{outcome: Quarantined, err: errForgot}
+		case r.Status == wire.Late && off != 0:
+			r.Status, r.Err = wire.Unfit, skewError{off, m.cfg.MaxNodeSkew}
+		case r.Status == wire.Late && after > 0: // its clock was set: that is why
+			r.Err = why
+		case q.Op == wire.Extend || q.Op == wire.Release || q.Op == wire.Leave || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
+		case q.Op == wire.Inspect && r.Mark != mark:
+			*r = wire.Reply{Status: wire.Quarantined, Err: wire.ErrForgot}
 		case before > 0 || after > 0:
 			// Also if it has refused: it has no say in who is to have the lock, and
 			// whom it names may have no more than a grant like this one.
-			r.outcome, r.rest, r.err = Quarantined, after, why
+			r.Status, r.Rest, r.Err = wire.Quarantined, after, why
 		case skew != 0:
-			r.outcome, r.err = Unfit, skewError{skew, m.opts.MaxNodeSkew}
-		case q.op == opAcquire && r.outcome == Granted:
-			if err := m.poisoned(r.fence, now, q.claim.ahead); err != nil {
-				r.outcome, r.err = Unfit, err
+			r.Status, r.Err = wire.Unfit, skewError{skew, m.cfg.MaxNodeSkew}
+		case q.Op == wire.Acquire && r.Status == wire.Granted:
+			if err := m.poisoned(r.Fence, now, q.Claim.Ahead); err != nil {
+				r.Status, r.Err = wire.Unfit, err
 			}
 		}
 	}

@@ -1,0 +1,187 @@
+package lane
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// An echo is a server that says the same to everything.
+type echo struct {
+	Server
+	says wire.Reply
+}
+
+func (e echo) Join() error { return nil }
+func (e echo) Exec(batch []*Request) error {
+	for _, q := range batch {
+		q.Reply = e.says
+	}
+	return nil
+}
+
+// TestWithoutVote: what a node says that may have forgotten is no vote: neither a
+// grant, nor a refusal, nor that it has stored a fence, for it may have forgotten a
+// higher one. That a key is still ours, or gone, it can tell as well as any other.
+func TestWithoutVote(t *testing.T) {
+	cfg := testConfig()
+	m := testIncarnation(&cfg)
+	now := time.Now()
+	for _, tt := range []struct {
+		step          wire.Op
+		reply, before wire.Status // before: without a vote
+	}{
+		{wire.Acquire, wire.Granted, wire.Quarantined},
+		{wire.Acquire, wire.Held, wire.Quarantined},
+		{wire.Acquire, wire.Foreign, wire.Foreign},
+		{wire.Raise, wire.Granted, wire.Quarantined},
+		{wire.Raise, wire.Expired, wire.Expired},
+		{wire.Inspect, wire.Granted, wire.Quarantined},
+		{wire.Extend, wire.Granted, wire.Granted},
+		{wire.Extend, wire.Stolen, wire.Stolen},
+		{wire.Release, wire.Granted, wire.Granted},
+	} {
+		for _, voting := range []bool{false, true} {
+			m.lost, m.why = time.Time{}, nil
+			want := tt.reply
+			if !voting {
+				m.lost, want = now.Add(time.Hour-cfg.Quarantine), tt.before
+			}
+			q := &Request{Op: tt.step, Claim: &Claim{}}
+			if err := m.send(echo{says: wire.Reply{Status: tt.reply}}, []*Request{q}); err != nil {
+				t.Fatal(err)
+			}
+			if q.Reply.Status != want {
+				t.Errorf("%v, %v, with a vote %v: %v, want %v", tt.step, tt.reply, voting, q.Reply.Status, want)
+			}
+			if q.Reply.Status == wire.Quarantined && (q.Reply.Rest <= 0 || q.Reply.Rest > time.Hour) {
+				t.Errorf("%v: it votes in %v", tt.step, q.Reply.Rest)
+			}
+		}
+	}
+}
+
+// TestMarkers: how old a marker is the node says when it is first seen, and our own
+// clock from then on.
+func TestMarkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []time.Duration
+		cfg := testConfig()
+		cfg.Events = quarantines(func(d time.Duration) { told = append(told, d) })
+		m := testIncarnation(&cfg)
+		at := func(ahead time.Duration) int64 { return time.Now().Add(ahead).UnixMicro() }
+		rest := func() time.Duration {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			rest, _ := m.quarantine(m.Now())
+			return rest
+		}
+		full := cfg.Quarantine
+		born := time.Now().UnixMilli()
+		mark := func(id string, born int64) wire.Mark {
+			mark := script.Mark{RunID: id, Born: born, Writer: born}.String()
+			return wire.Mark{Value: mark, Before: "x", Now: at(0)}
+		}
+		m.Joined(mark("run1", born), time.Now())
+		if got := rest(); got != full {
+			t.Errorf("a new marker: %v, want %v", got, full)
+		}
+		time.Sleep(full / 2)
+		m.Joined(mark("run1", born), time.Now())
+		if got := rest(); got != full-full/2 {
+			t.Errorf("the same one half the time later: %v", got)
+		}
+		m.Joined(mark("run2", time.Now().Add(-full/4).UnixMilli()), time.Now())
+		if got := rest(); (got - (full - full/4)).Abs() > time.Millisecond {
+			t.Errorf("another that is a quarter of the time old: %v", got)
+		}
+		m.Joined(mark("run3", time.Now().Add(-time.Hour).UnixMilli()), time.Now())
+		if got := rest(); (got - (full - full/4)).Abs() > time.Millisecond {
+			t.Errorf("an old one takes nothing away from a quarantine: %v", got)
+		}
+		m.Joined(mark("run4", time.Now().Add(time.Hour).UnixMilli()), time.Now())
+		if got := rest(); got != full {
+			t.Errorf("one from the future: %v, want %v", got, full)
+		}
+		if len(told) != 3 {
+			t.Errorf("told of %v", told)
+		}
+	})
+}
+
+// TestVouches: a node that hands somebody the lock says what its marker and its time are, and
+// has no vote where a grant would be none.
+func TestVouches(t *testing.T) {
+	cfg := testConfig()
+	cfg.MaxNodeSkew = time.Second
+	now := time.Now()
+	heardAll := func(m *incarnation) {
+		for other := range 3 {
+			_, _, _ = m.clocks.sample(other, now, now, now)
+		}
+	}
+	for name, tt := range map[string]struct {
+		set    func(*incarnation)
+		mark   string
+		time   time.Time
+		want   bool
+		number int64
+	}{
+		"well":                 {func(*incarnation) {}, "id:5", now, true, 0},
+		"it has lost its data": {func(*incarnation) {}, "", now, false, 0},
+		"another process":      {func(*incarnation) {}, "id2:5", now, false, 0},
+		"no markers": {func(m *incarnation) {
+			off := *m.cfg
+			off.Quarantine = -1
+			m.cfg = &off
+		}, "", now, true, 0},
+		"it may have forgotten": {func(m *incarnation) { m.lost = now.Add(time.Hour) }, "id:5", now, false, 0},
+		"its clock was set":     {func(m *incarnation) { m.heard(now.Add(-time.Hour).UnixMicro(), now, now) }, "id:5", now, false, 0},
+		"its clock is another": {func(m *incarnation) {
+			for other := range 3 {
+				_, _, _ = m.clocks.sample(other, now, now, now.Add(-time.Hour))
+			}
+			m.clocks.all[m.node] = offsetEstimate{}
+		}, "id:5", now, false, 0},
+		"its number is ahead":     {heardAll, "id:5", now, false, now.Add(3*time.Second + time.Millisecond).UnixMicro()},
+		"its number is not ahead": {heardAll, "id:5", now, true, now.Add(2*time.Second - time.Millisecond).UnixMicro()},
+	} {
+		m := testIncarnation(&cfg)
+		m.mark = "id:5"
+		tt.set(m)
+		if got := m.vouches(tt.mark, tt.time.UnixMicro(), tt.number, now); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func testConfig() Config {
+	drift := func(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
+	return Config{
+		TTL: 10 * time.Second, MaxTTL: 10 * time.Second, DriftOf: drift, NodeTimeout: 500 * time.Millisecond,
+		Quarantine: 10*time.Second + drift(10*time.Second), MaxNodeSkew: 4 * time.Second,
+		Foreign: func(string) bool { return false }, Clock: systemClock{}, Host: sim.Chance{}, Events: quarantines(func(time.Duration) {}),
+	}
+}
+
+// testIncarnation is what is known of the first of three nodes.
+func testIncarnation(cfg *Config) *incarnation {
+	return newIncarnation(0, "node", cfg, newClocks(3, cfg), newTerms(3, cfg))
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+// Quarantines are the events of that kind.
+type quarantines func(time.Duration)
+
+func (quarantines) Down(int, *Failure)                            {}
+func (quarantines) Up(int, time.Duration)                         {}
+func (quarantines) ClockStep(int, time.Duration)                  {}
+func (quarantines) Warning(error)                                 {}
+func (q quarantines) Quarantined(_ int, d time.Duration, _ error) { q(d) }

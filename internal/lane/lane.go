@@ -1,0 +1,320 @@
+package lane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// A Lane is one Redis server and what is sent to it: an ordered queue that is carried to
+// the server in pipelines, everything that came while the last one was under way
+// in the next one. So there is no goroutine for each call, a busy lane sends few
+// large writes, and what is said about one key arrives in the order in which it
+// was said: a release never overtakes its acquire.
+//
+// A lane holds no caller. Callers wait for their round, not for a node; a node
+// that has kept silent for its timeout, or cannot be reached, answers for itself
+// at once ("no vote") until it speaks again. Only releases are then kept: one at
+// the most for each claim of which an acquire went out, and one leave for each
+// waiter of whom one did. Nothing goes out while the node is down, and a release is
+// dropped when its token cannot stand any more (Claim.gone). So what a lane keeps is
+// bounded by what was in flight and held within two TTLs, however long the node is
+// away, and also if it comes and goes.
+//
+// Over a near link the lane is one conn: one connection, and one goroutine that
+// writes a pipeline and reads its replies. Over a far one that would make a
+// request wait for the round trip before its own, so there are several, and a
+// request leaves with the first that is free, unless another is carrying
+// something about the same key. See conn.
+type Lane struct {
+	Index int
+	Name  string // of the node, in errors
+
+	clock   Clock
+	events  Events
+	host    sim.Host
+	node    *incarnation
+	timeout time.Duration // silence after which nothing more is queued
+
+	ctx     context.Context // ends connecting, when the lane is closed by force
+	cancel  context.CancelFunc
+	drain   chan struct{} // closed: send what is left, then end
+	tried   chan<- int    // gets the index when the first connect has ended
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	queue    []*Request
+	owed     map[string][]debt // by key, the releases that had no answer, to be sent again
+	retry    time.Time         // when to, if the connection stands
+	conns    []*conn
+	flying   map[string]int // by key, the requests under way; nil while there is one conn
+	down     *Failure       // why nothing is sent now; nil: the server is well
+	since    time.Time      // since when it is down
+	breaks   int            // connections that have broken while in use
+	draining bool
+}
+
+// A debt is a release that is owed to a node, until the token is gone there in any case.
+type debt struct {
+	claim *Claim
+	until time.Time
+}
+
+func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tried chan<- int) *Lane {
+	n := &Lane{
+		Index: index, Name: name, clock: cfg.Clock, events: cfg.Events, host: cfg.Host, node: m, timeout: cfg.NodeTimeout,
+		drain: make(chan struct{}), tried: tried, owed: make(map[string][]debt),
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.addConn(srv)
+	return n
+}
+
+// Submit puts a request into the lane, or answers it at once. It never blocks.
+// Steps of one claim are submitted in the order in which they shall happen.
+func (n *Lane) Submit(q *Request, now time.Time) {
+	n.mu.Lock()
+	if answer, ok := n.admit(q, now); !ok {
+		n.mu.Unlock()
+		q.answer(n, answer)
+		return
+	}
+	if q.Op == wire.Release && q.Claim.KeepPlace {
+		n.queue = slices.Insert(n.queue, 0, q) // before the next attempt, to which it is another's token
+	} else {
+		n.queue = append(n.queue, q)
+	}
+	if i := slices.IndexFunc(n.conns, func(s *conn) bool { return s.idle }); i >= 0 {
+		n.conns[i].nudge()
+	} else {
+		n.grow(q)
+	}
+	n.mu.Unlock()
+}
+
+// admit decides, under the mutex, whether q has to go to the server, and has
+// the answer if not.
+func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
+	at := &q.Claim.at[n.Index]
+	switch {
+	case q.Op != wire.Release:
+	case q.Claim.KeepPlace && (*at == queued || *at == inFlight):
+		// Whoever waits is to have a place there. What is granted to him all the same he
+		// gives back when he hears of it (Lock.unwanted).
+	case *at == inFlight, *at == sent:
+		*at, q.Deadline = releasing, q.Claim.gone(now)
+		return wire.Reply{}, true
+	case *at == queued, *at == due:
+		*at = absent // take drops the acquire: it never was sent, and there is nothing to release
+		if q.Claim.mayWait(n.Index) {
+			// But perhaps a place in the queue, of which the acquire would have made an end. If
+			// the node hangs, it may have the release that hands the lock over, and an extension
+			// of ours, yet to carry out: the token would stand for a TTL if the leave got lost.
+			*at, q.Op, q.Deadline = dequeuing, wire.Leave, q.Claim.gone(now)
+			return wire.Reply{}, true
+		}
+	}
+	switch silent := n.silent(now); {
+	// Also to the release of what is not there: a lock is free again when a quorum
+	// of nodes could grant it, and a node that is away could not.
+	case n.down != nil:
+		return wire.Reply{Status: n.down.Status, Err: n.down.Err}, false
+	case silent > n.timeout:
+		return wire.Reply{Status: wire.Timeout, Err: fmt.Errorf("silent for %v", silent.Round(time.Millisecond))}, false
+	case q.Op == wire.Acquire:
+		*at = queued
+		return wire.Reply{}, true
+	case q.Op == wire.Inspect || q.Op == wire.Leave:
+		return wire.Reply{}, true
+	case q.Op == wire.Release || *at == absent || *at == dequeuing || *at == due && !q.Claim.mayWait(n.Index):
+		return wire.Reply{Status: wire.Expired}, false
+	}
+	return wire.Reply{}, true
+}
+
+// releases reports whether this is a release, or the leave that became of one. Under the
+// mutex.
+func (n *Lane) releases(q *Request) bool {
+	return q.Op == wire.Release || q.Op == wire.Leave && q.Claim.at[n.Index] == dequeuing
+}
+
+// late reports whether nobody wants the answer any more. A release that is late has nothing
+// to release. Under the mutex.
+func (n *Lane) late(q *Request, now time.Time) bool {
+	if q.Deadline.IsZero() || !now.After(q.Deadline) {
+		return false
+	}
+	if n.releases(q) {
+		q.Claim.at[n.Index] = absent
+	}
+	return true
+}
+
+// silent is for how long the server has owed us an answer. Under the mutex.
+func (n *Lane) silent(now time.Time) (longest time.Duration) {
+	for _, s := range n.conns {
+		if !s.busy.IsZero() {
+			longest = max(longest, now.Sub(s.busy))
+		}
+	}
+	return longest
+}
+
+// up lets requests in again, owed releases first.
+func (n *Lane) up() {
+	n.mu.Lock()
+	was, down := n.down, n.clock.Now().Sub(n.since)
+	n.down = nil
+	n.requeuePending()
+	n.mu.Unlock()
+	if was != nil {
+		n.events.Up(n.Index, down)
+	}
+}
+
+// requeuePending puts the owed releases at the head of the queue. Under the mutex.
+func (n *Lane) requeuePending() {
+	if len(n.owed) == 0 {
+		return
+	}
+	var queue []*Request
+	now := n.clock.Now()
+	for _, key := range slices.Sorted(maps.Keys(n.owed)) { // in an order that a run can repeat
+		queue = n.appendOwed(queue, key, now)
+	}
+	n.queue = append(queue, n.queue...)
+}
+
+// appendOwed appends the releases that are owed for a key, and owes them no
+// longer. Under the mutex.
+func (n *Lane) appendOwed(queue []*Request, key string, now time.Time) []*Request {
+	if len(n.owed) == 0 {
+		return queue
+	}
+	n.forgive(key, now)
+	for _, d := range n.owed[key] {
+		q := &Request{Op: wire.Release, Claim: d.claim, Deadline: d.until, To: Nobody{}}
+		if d.claim.at[n.Index] == dequeuing {
+			q.Op = wire.Leave
+		}
+		queue = append(queue, q)
+	}
+	delete(n.owed, key)
+	return queue
+}
+
+// forgive drops the releases that are owed for a key of which the tokens are gone by now.
+// Under the mutex.
+func (n *Lane) forgive(key string, now time.Time) {
+	rest := slices.DeleteFunc(n.owed[key], func(d debt) bool {
+		over := now.After(d.until)
+		if over {
+			d.claim.at[n.Index] = absent
+		}
+		return over
+	})
+	if len(rest) == 0 {
+		delete(n.owed, key)
+		return
+	}
+	n.owed[key] = rest
+}
+
+// fail takes the node out of the votes and gives everybody who waits for it an
+// answer now. Releases stay, as long as there may be something to release. It is called
+// again each time the node could not be reached.
+func (n *Lane) fail(err error) {
+	status, now := wire.Classify(err), n.clock.Now()
+	n.mu.Lock()
+	news := n.down == nil && !n.draining
+	if n.down == nil {
+		n.since = now
+	}
+	n.down = &Failure{status, err}
+	var dropped []*Request
+	down, releases := n.down, n.queue[:0]
+	for _, q := range n.queue {
+		if n.releases(q) && !n.late(q, now) {
+			releases = append(releases, q)
+		} else {
+			dropped = append(dropped, q)
+		}
+	}
+	clear(n.queue[len(releases):])
+	n.queue = releases
+	for key := range n.owed {
+		n.forgive(key, now)
+	}
+	n.mu.Unlock()
+	for _, q := range dropped {
+		q.answer(n, wire.Reply{Status: status, Err: err})
+	}
+	if news {
+		n.events.Down(n.Index, down)
+	}
+}
+
+// close has the lane send what it has, take no more, and end; one that has nothing
+// to send ends at once. After force none waits for the server any more. Nothing
+// may be submitted afterwards.
+func (n *Lane) close() {
+	n.mu.Lock()
+	n.draining = true
+	work := len(n.queue) + len(n.owed)
+	for _, s := range n.conns {
+		work += s.load
+	}
+	n.mu.Unlock()
+	close(n.drain)
+	if work == 0 {
+		n.force()
+	}
+}
+
+func (n *Lane) force() {
+	n.cancel()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.conns {
+		s.srv.Interrupt()
+	}
+}
+
+// Hear listens to a channel of the node's; see Server.Hear.
+func (n *Lane) Hear(ctx context.Context, channel string, ready func(), heard func(message string)) error {
+	n.mu.Lock()
+	srv := n.conns[0].srv.Fork()
+	n.mu.Unlock()
+	return srv.Hear(ctx, channel, ready, heard)
+}
+
+// Vouches reports whether it counts that the node has handed somebody a lock with this number,
+// and said this of its marker and its time; the waiter's request for it left at sent, and was
+// answered by a node that could vote.
+func (n *Lane) Vouches(mark string, micros, number int64, sent time.Time) bool {
+	return n.node.vouches(mark, micros, number, sent)
+}
+
+// weigh is how many requests the lane keeps.
+func (n *Lane) weigh() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := len(n.queue)
+	for _, owed := range n.owed {
+		all += len(owed)
+	}
+	return all
+}
+
+// Away says why nothing is sent to the node now; nil: it is well.
+func (n *Lane) Away() *Failure {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.down
+}

@@ -1,0 +1,127 @@
+package lane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// A stub is a server that takes a while to answer, and refuses nothing but acquires of what
+// another has.
+type stub struct {
+	session Session
+	rtt     time.Duration
+
+	mu    *sync.Mutex
+	seen  *[]string
+	taken bool
+}
+
+func (s *stub) Connect(context.Context) (time.Duration, error) {
+	mark := script.Settled("stub", time.Now())
+	s.session.Joined(wire.Mark{Value: mark, Before: mark, Now: time.Now().UnixMicro()}, time.Now())
+	return s.rtt, nil
+}
+
+func (s *stub) Join() error  { return nil }
+func (s *stub) Interrupt()   {}
+func (s *stub) Fork() Server { f := *s; return &f }
+
+func (s *stub) Hear(context.Context, string, func(), func(string)) error { return errCut }
+
+func (s *stub) Exec(batch []*Request) error {
+	time.Sleep(s.rtt)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, q := range batch {
+		*s.seen = append(*s.seen, q.Step().String()+" "+q.Claim.Key)
+		q.Reply = wire.Reply{Status: wire.Granted, Mark: q.Mark}
+		switch {
+		case !s.taken || q.Op == wire.Leave:
+		case q.Op == wire.Acquire:
+			q.Reply = wire.Reply{Status: wire.Held, Holder: "another's", TTL: time.Minute}
+		default:
+			q.Reply = wire.Reply{Status: wire.Stolen, Holder: "another's", TTL: time.Minute}
+		}
+	}
+	return nil
+}
+
+// open gives the lane to a stub, and what that has been asked to do.
+func open(t *testing.T, rtt time.Duration, taken bool) (*Lane, func() []string) {
+	var mu sync.Mutex
+	var seen []string
+	tried := make(chan int, 1)
+	set := Open(testConfig(), []string{"stub"}, func(_ int, s Session) Server {
+		return &stub{session: s, rtt: rtt, mu: &mu, seen: &seen, taken: taken}
+	}, tried)
+	<-tried
+	t.Cleanup(func() { set.Close(time.Second) })
+	return set.Lanes[0], func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(seen)
+	}
+}
+
+// TestNothingUnderWay: a lane to a far node sends over several connections, and knows of no
+// request any more when all have been answered.
+func TestNothingUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, seen := open(t, 5*time.Millisecond, false)
+		for i := range 200 {
+			c := &Claim{Key: fmt.Sprint(i % 20), Keys: []string{fmt.Sprint(i % 20)}, Ways: "x", Token: fmt.Sprint(i), TTL: time.Second}
+			c.Span(1)
+			for _, step := range []wire.Op{wire.Acquire, wire.Release} {
+				n.Submit(&Request{Op: step, Claim: c, To: Nobody{}}, time.Now())
+			}
+			if i%10 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if len(n.conns) != farConns {
+			t.Errorf("%d connections", len(n.conns))
+		}
+		if n.flying == nil || len(n.flying)+len(n.queue)+len(n.owed) > 0 {
+			t.Errorf("%v under way, %d queued, %d owed", n.flying, len(n.queue), len(n.owed))
+		}
+		if len(seen()) == 0 {
+			t.Error("nothing was sent")
+		}
+	})
+}
+
+// TestDueStaysDue: where the lock may yet be handed over, it may be still when the node has
+// refused to be filled up; and where nobody has asked, there is nothing to leave.
+func TestDueStaysDue(t *testing.T) {
+	for _, reached := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			n, seen := open(t, 0, true)
+			c := &Claim{Key: "a", Keys: []string{"a"}, Ways: "x", Token: "w.1", Waiter: "w", Try: 1, TTL: time.Second, Reached: Reached{reached}}
+			c.Span(1)
+			c.HandedOver(func(int) bool { return false })
+			for _, step := range []wire.Op{wire.Extend, wire.Acquire, wire.Release} {
+				n.Submit(&Request{Op: step, Claim: c, Ticket: Ours, To: Nobody{}}, time.Now())
+				synctest.Wait()
+			}
+			want := []string{"extend a", "acquire a", "leave a"}
+			if !reached { // the one that fills it up does not wait
+				want = []string{"acquire a"}
+			}
+			if seen := seen(); !slices.Equal(seen, want) {
+				t.Errorf("reached is %v: the node saw %q", reached, seen)
+			}
+		})
+	}
+}

@@ -1,0 +1,42 @@
+package redisnode
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// TestScriptsThatAreKept: a server that hands scripts to other processes is found out by
+// what it does, whatever version it claims.
+func TestScriptsThatAreKept(t *testing.T) {
+	r := NewRegistry([]string{"one"}, func(error) {})
+	about := facts.Facts{"redis_version": "7.2.4", "run_id": "a"}
+	if err := r.Admit(0, about); err != nil {
+		t.Error(err)
+	}
+	about.Probed(int64(0), nil)
+	if err := r.Admit(0, about); wire.Classify(err) != wire.Unfit || !strings.Contains(err.Error(), "it is Redis 7.2.4, which replicates and persists scripts") {
+		t.Error(err)
+	}
+}
+
+// TestServerThatSaysNothing: a server that does not say what it is may vote.
+func TestServerThatSaysNothing(t *testing.T) {
+	var told []string
+	r := NewRegistry([]string{"one", "two"}, func(err error) { told = append(told, err.Error()) })
+	for range 3 {
+		for i := range 2 {
+			if err := r.Admit(i, facts.Facts{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if got := strings.Count(strings.Join(told, "\n"), "INFO server"); got != 2 {
+		t.Errorf("warned %q, want once for each", strings.Join(told, "\n"))
+	}
+	if err := r.Admit(0, facts.Facts{"role": "slave"}); wire.Classify(err) != wire.Unfit {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,58 @@
+// Package wire is what a client and a node say to each other, as values: the steps of the
+// protocol, what a node answers, and what its marker says. It knows no connection, no clock
+// and no lock.
+package wire
+
+import (
+	"strings"
+	"time"
+)
+
+// An Op is one step of the protocol: which script a node runs.
+type Op uint8
+
+const (
+	Acquire Op = iota
+	Raise
+	Extend
+	Release
+	Leave
+	Yield // a release by a waiter that keeps its place in the queue
+	Inspect
+	Set // the SET NX PX of another Redlock client, for stand-ins
+
+	Ops = int(Inspect) + 1 // how many steps are the library's own
+)
+
+func (o Op) String() string {
+	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "set"}[o]
+}
+
+const (
+	// Clamp is how far from its own time a node accepts the number that a client proposes
+	// for a lock. It is the S of fence.go.
+	Clamp = 500 * time.Millisecond
+
+	// MaxFence is the largest number up to which Lua counts one by one.
+	MaxFence = 1 << 53
+)
+
+// A Mark is what join.lua replies: the node's marker, what was there before, and the node's
+// time in microseconds.
+type Mark struct {
+	Value, Before string
+	Now           int64
+}
+
+// RunID is the part of a marker that names the server's process.
+func RunID(mark string) string {
+	id, _, _ := strings.Cut(mark, ":")
+	return id
+}
+
+// A Hello is what a client says of itself when it joins a node.
+type Hello struct {
+	Marked  bool          // the node is to have a marker
+	Longest time.Duration // the longest TTL that the client knows of
+	Time    int64         // what the client's clock shows, in milliseconds
+}

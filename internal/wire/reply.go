@@ -1,0 +1,227 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/queue"
+	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/redis/go-redis/v9"
+)
+
+// A Reply is what a node answered to a step, or why it did not.
+type Reply struct {
+	Status  Status
+	Holder  string        // Held, Stolen; inspect: whoever it is; Reserved: for whom
+	TTL     time.Duration // Held, Stolen: the holder's; Reserved: the waiter's lease
+	Rest    time.Duration // Quarantined: how long yet
+	Fence   int64         // acquire: the grant's number; inspect: the last grant's
+	Time    int64         // the node's, in microseconds; 0: it did not say
+	Mark    string        // the node's marker, if it said
+	Slot    int64         // Held: another slot, which is free; 0: there is none
+	Queue   []queue.Entry // inspect: who waits
+	Holders []Holder      // inspect: who holds it another way than alone
+	Err     error
+}
+
+// A Holder is a token that is at a key in a mode that several may have at once.
+type Holder struct {
+	Token string
+	Way   ways.Way
+	TTL   time.Duration
+}
+
+// AsProposed is the fence of a grant with the number that was proposed.
+const AsProposed = -1
+
+// Parse reads what the scripts in internal/script reply.
+func Parse(step Op, value any, err error) Reply {
+	if err != nil {
+		return Reply{Status: Classify(err), Err: err}
+	}
+	switch v := value.(type) {
+	case int64:
+		switch {
+		case step == Acquire:
+			return Reply{Status: Granted, Fence: AsProposed, Time: v}
+		case v == 0:
+			return Reply{Status: Expired}
+		case step == Extend:
+			return Reply{Status: Granted, Time: v}
+		}
+		return Reply{Status: Granted}
+	case []any:
+		if r, ok := parseList(step, v); ok {
+			return r
+		}
+	}
+	return Reply{Status: Failed, Err: fmt.Errorf("unexpected reply %v", value)}
+}
+
+func parseList(step Op, v []any) (r Reply, ok bool) {
+	ok = true
+	number := func(i int) int64 {
+		n, is := v[i].(int64)
+		ok = ok && is
+		return n
+	}
+	word := func(i int) string {
+		s, is := v[i].(string)
+		ok = ok && is
+		return s
+	}
+	switch {
+	case step == Inspect && len(v) == 7:
+		r = Reply{Status: Granted, Holder: word(0), TTL: Milliseconds(number(1)), Mark: word(3), Time: number(4)}
+		if v[1] == int64(-1) { // a key without a TTL: nobody's lock, whatever it says
+			return Reply{Status: Foreign, Time: r.Time, Err: ErrNoTTL}, ok
+		}
+		r.Fence, _ = strconv.ParseInt(word(2), 10, 64) // none: 0
+		waiting, is := v[5].([]any)
+		for i := 0; is && i+1 < len(waiting); i += 2 {
+			member, _ := waiting[i].(string)
+			score, _ := waiting[i+1].(string)
+			if e, well := queue.Parse(member, score); well {
+				r.Queue = append(r.Queue, e)
+			}
+		}
+		members, are := v[6].([]any)
+		for i := 0; are && i+1 < len(members); i += 2 {
+			token, _ := members[i].(string)
+			score, _ := members[i+1].(string)
+			way, until := ways.OfScore(score)
+			if rest := until - r.Time/1000; way != 0 && rest >= 0 {
+				r.Holders = append(r.Holders, Holder{token, way, Milliseconds(rest)})
+			}
+		}
+		return r, ok && is && are
+	case step == Acquire && len(v) == 2:
+		if mark, is := v[0].(string); is {
+			return Reply{Status: Quarantined, Mark: mark, Time: number(1), Err: ErrForgot}, ok
+		}
+		if mark, is := v[1].(string); is {
+			return Reply{Status: Late, Mark: mark, Time: number(0), Err: ErrLate}, ok
+		}
+		r = Reply{Status: Granted, Fence: number(0), Time: number(1)}
+		if r.Fence < 0 || r.Fence >= MaxFence {
+			r.Status, r.Err = Failed, fmt.Errorf("the lock's counter is at %d, and can only be relied on below %d", r.Fence, int64(MaxFence))
+		}
+		return r, ok
+	case step == Acquire && len(v) == 4:
+		return Reply{Status: Reserved, Holder: word(1), TTL: max(0, Milliseconds(number(0))), Time: number(2)}, ok
+	case step == Acquire && len(v) == 5:
+		r = Reply{Status: Held, Holder: word(1), TTL: Milliseconds(number(0)), Time: number(2), Slot: number(4)}
+	case step == Acquire && len(v) == 3:
+		r = Reply{Status: Held, Holder: word(1), TTL: Milliseconds(number(0)), Time: number(2)}
+	case step != Acquire && len(v) == 2:
+		r = Reply{Status: Stolen, Holder: word(1), TTL: Milliseconds(number(0))}
+	default:
+		return r, false
+	}
+	if r.TTL < 0 { // -1: nobody's lock, for a lock always has a TTL
+		return Reply{Status: Foreign, Time: r.Time, Err: ErrNoTTL}, ok
+	}
+	return r, ok
+}
+
+// Milliseconds is a time to live: -1 for none, and a century for what is longer, since a
+// key may live for longer than a Duration can say.
+func Milliseconds(n int64) time.Duration {
+	return time.Duration(min(max(n, -1), 100*365*24*3600*1000)) * time.Millisecond
+}
+
+var (
+	// ErrForgot is how the acquire script says that the marker is not the one.
+	ErrForgot = errors.New("it has lost its data, or is another server now")
+
+	ErrLate  = errors.New("it got the request when its time was up")
+	ErrNoTTL = errors.New("the key has no TTL, so it is no lock; delete it if nobody needs it")
+)
+
+// An UnfitError says why a server must not vote. It wraps nothing: go-redis unwraps the errors
+// of its OnConnect.
+type UnfitError string
+
+func (e UnfitError) Error() string { return "must not vote: " + string(e) }
+
+// IsReply reports whether err was sent by the server, over a connection that is
+// well.
+func IsReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
+// Classify says what an error means for the votes.
+func Classify(err error) Status {
+	var said redis.Error
+	var timeout net.Error
+	var unfit UnfitError
+	switch {
+	case errors.As(err, &unfit):
+		return Unfit
+	case errors.As(err, &said):
+		return refusal(said.Error())
+	case errors.As(err, &timeout) && timeout.Timeout():
+		return Timeout
+	}
+	return Unreachable
+}
+
+// refusal says what an error of the server's own means.
+func refusal(text string) Status {
+	switch facts.Code(text) {
+	case "LOADING", "MASTERDOWN":
+		return Loading
+	case "READONLY", "MISCONF", "NOREPLICAS":
+		return ReadOnly
+	case "OOM":
+		return OutOfMemory
+	case "NOAUTH", "WRONGPASS", "NOPERM":
+		return Denied
+	case "BUSY":
+		return Busy
+	case "WRONGTYPE":
+		return Foreign
+	}
+	switch {
+	case strings.HasPrefix(text, "ERR max number of clients reached"):
+		return Busy
+	case strings.Contains(text, "unauthenticated"): // of proxies
+		return Denied
+	}
+	return Failed
+}
+
+// MeansAbsent reports whether this answer to an acquire or extend says that the
+// token is not at the node. A lost answer does not, and neither does a server
+// that refuses to extend, or a counter that is past the number.
+//
+// Nor does an error that a script has raised, since it may have written before: a user
+// without one of the commands is told so when the script comes to it. Others come before the
+// first write if they come at all: a server that loads its data, or runs another script, runs
+// none; a replica that has lost its master refuses the first look, and one that takes no writes
+// the first write; a full one does, too, and lets a script go on that has written.
+func (r *Reply) MeansAbsent(step Op) bool {
+	switch r.Status {
+	case Held, Reserved, Stolen, Expired, Late:
+		return step != Raise
+	case Foreign:
+		return step != Raise && !r.Raised()
+	case Denied:
+		return step == Acquire && !r.Raised()
+	case Loading, Busy, ReadOnly, OutOfMemory:
+		return step == Acquire
+	}
+	return false
+}
+
+// Raised reports whether the error is one of a command within a script: all servers say so,
+// each in words of its own (TestWhatScriptsRaise).
+func (r *Reply) Raised() bool {
+	return r.Err != nil && strings.Contains(r.Err.Error(), "script")
+}
