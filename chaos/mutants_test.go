@@ -75,7 +75,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"lock.go", "l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)", "l.alarm = time.AfterFunc(time.Hour, l.ring)"},
 	}, "model", "calm", 100},
 	{"the alarm is not told of an extension", []edit{
-		{"lock.go", "if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.cause == nil {", "if rest := l.ttl; left(l.until, l.locker.opts.Clock.Now()) > 0 && l.cause == nil {"},
+		{"lock.go", "if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.cause == nil {", "if rest := l.claim.TTL; left(l.until, l.locker.opts.Clock.Now()) > 0 && l.cause == nil {"},
 	}, "model", "calm", 500},
 	{"a release after the end succeeds", []edit{
 		{"lock.go", "\tif left(l.Until(), now) <= 0 {\n\t\treturn l.expire()\n\t}\n\tif first", "\tif first"},
@@ -135,7 +135,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/scripts.go", "\tn.counts[name] = max(n.counts[name], number)", "\tn.counts[name] = max(n.counts[name], number)\n\ttime.AfterFunc(100*time.Millisecond, func() { n.set(func() { delete(n.counts, name) }) })"},
 	}, "model", "vanishing locks", 500},
 	{"a number of the future is a vote", []edit{
-		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if true {"},
+		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if ahead < c.maxSkew+2*wire.Clamp || true {"},
 		{"internal/lane/incarnation.go", "off := m.clocks.skew(m.node, sent)", "off := time.Duration(0)"},
 	}, "model", "poisoned nodes", 500},
 	{"a majority that is ahead is conceded nothing", []edit{
