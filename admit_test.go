@@ -111,14 +111,14 @@ func TestUnfitLater(t *testing.T) {
 		pass(2 * time.Second)
 		_, err = lk.TryAcquire(t.Context(), "a")
 		for _, e := range wantQuorumError(t, err, ErrNoQuorum).Nodes() {
-			if e.Outcome != Unfit && e.Outcome != Unreachable {
+			if e.Outcome != OutcomeIneligible && e.Outcome != OutcomeUnreachable {
 				t.Error(e)
 			}
 		}
 		pass(2 * time.Second) // to and fro: each may have been first
 		_, err = lk.TryAcquire(t.Context(), "a")
 		q := wantQuorumError(t, err, ErrNoQuorum)
-		if len(q.Nodes()) < 2 || q.Nodes()[0].Outcome != Unfit || !strings.Contains(err.Error(), "same server as") {
+		if len(q.Nodes()) < 2 || q.Nodes()[0].Outcome != OutcomeIneligible || !strings.Contains(err.Error(), "same server as") {
 			t.Error(err)
 		}
 		nodes.SetInfo(0, "role", "")
@@ -166,7 +166,7 @@ func TestSwappedAddresses(t *testing.T) {
 		nodes.Restart(0, true)
 		_, _ = lk.TryAcquire(t.Context(), "any")
 		pass(3 * time.Second)
-		if status, err = lk.Inspect(t.Context(), "a"); err != nil || status.Nodes[0].Err == nil || status.Nodes[0].Err.Outcome != Unfit || status.Nodes[1].Err != nil {
+		if status, err = lk.Inspect(t.Context(), "a"); err != nil || status.Nodes[0].Err == nil || status.Nodes[0].Err.Outcome != OutcomeIneligible || status.Nodes[1].Err != nil {
 			t.Errorf("the same server twice: %v, %+v", err, status)
 		}
 	})

@@ -152,7 +152,7 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 	case h.Slot < 0 || h.Slot > h.Slots || h.Slots > 0 && h.Slot == 0:
 		return nil, fmt.Errorf("the handle's slot %d is none of %d", h.Slot, h.Slots)
 	}
-	options := []AcquireOption{WithTTL(h.TTL), Also(h.Also...)}
+	options := []AcquireOption{TTL(h.TTL), Also(h.Also...)}
 	if h.Shared {
 		options = append(options, Shared())
 	}

@@ -68,7 +68,7 @@ func TestDetachAttach(t *testing.T) {
 				if err != nil {
 					f.Fatal(err)
 				}
-				was := acquired(t, first, tt.lock, append(tt.options, WithTTL(5*time.Second))...)
+				was := acquired(t, first, tt.lock, append(tt.options, TTL(5*time.Second))...)
 				ctx, kept := was.Context(t.Context()), make(chan error, 1)
 				go func() { kept <- was.KeepAlive(t.Context()) }()
 				pass(3 * time.Second)

@@ -44,28 +44,30 @@ var (
 )
 
 // An Outcome is what one node did with a request.
-type Outcome = wire.Status
+type Outcome uint8
 
 const (
-	Granted     = wire.Granted
-	Held        = wire.Held        // another's token is there, for a while
-	Reserved    = wire.Reserved    // free, but kept for one who has waited longer
-	Expired     = wire.Expired     // ours is not there any more
-	Stolen      = wire.Stolen      // another's token is where ours was
-	Refilled    = wire.Refilled    // ours is there, but only again: the node cannot vouch for the time before
-	Foreign     = wire.Foreign     // a key that is no lock is in the way: of another type, or without a TTL
-	Timeout     = wire.Timeout     // no answer in time
-	Unreachable = wire.Unreachable // no connection, or it broke
-	Loading     = wire.Loading     // the server is reading its data from disk
-	ReadOnly    = wire.ReadOnly    // the server takes no writes (a replica, or it cannot save)
-	OutOfMemory = wire.OutOfMemory // the server is over its maxmemory
-	Denied      = wire.Denied      // credentials or ACL
-	Busy        = wire.Busy        // the server runs a long script, or has told us that it has too many clients
-	Quarantined = wire.Quarantined // granted, but no vote: the node may have forgotten what it granted to another
-	Late        = wire.Late        // the node got the request when its time was up, and did nothing
-	Unfit       = wire.Unfit       // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
-	Failed      = wire.Failed      // any other error of the server
+	OutcomeGranted     = Outcome(wire.Granted)
+	OutcomeHeld        = Outcome(wire.Held)        // another's token is there, for a while
+	OutcomeReserved    = Outcome(wire.Reserved)    // free, but kept for one who has waited longer
+	OutcomeGone        = Outcome(wire.Expired)     // ours is not there any more
+	OutcomeStolen      = Outcome(wire.Stolen)      // another's token is where ours was
+	OutcomeRefilled    = Outcome(wire.Refilled)    // ours is there, but only again: the node cannot vouch for the time before
+	OutcomeNotALock    = Outcome(wire.Foreign)     // a key that is no lock is in the way: of another type, or without a TTL
+	OutcomeTimeout     = Outcome(wire.Timeout)     // no answer in time
+	OutcomeUnreachable = Outcome(wire.Unreachable) // no connection, or it broke
+	OutcomeLoading     = Outcome(wire.Loading)     // the server is reading its data from disk
+	OutcomeReadOnly    = Outcome(wire.ReadOnly)    // the server takes no writes (a replica, or it cannot save)
+	OutcomeOutOfMemory = Outcome(wire.OutOfMemory) // the server is over its maxmemory
+	OutcomeDenied      = Outcome(wire.Denied)      // credentials or ACL
+	OutcomeBusy        = Outcome(wire.Busy)        // the server runs a long script, or has told us that it has too many clients
+	OutcomeQuarantined = Outcome(wire.Quarantined) // granted, but no vote: the node may have forgotten what it granted to another
+	OutcomeLate        = Outcome(wire.Late)        // the node got the request when its time was up, and did nothing
+	OutcomeIneligible  = Outcome(wire.Unfit)       // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
+	OutcomeFailed      = Outcome(wire.Failed)      // any other error of the server
 )
+
+func (o Outcome) String() string { return wire.Status(o).String() }
 
 // A NodeError says what one node did that was not a grant.
 type NodeError struct {
@@ -85,9 +87,9 @@ func (e *NodeError) Error() string {
 	s.WriteString(": ")
 	s.WriteString(e.Outcome.String())
 	switch {
-	case e.Outcome == Quarantined:
+	case e.Outcome == OutcomeQuarantined:
 		fmt.Fprintf(&s, " for %v: %v", e.TTL.Round(time.Millisecond), e.Err)
-	case e.Outcome == Reserved:
+	case e.Outcome == OutcomeReserved:
 		fmt.Fprintf(&s, " for %s, who has waited longer", printable.Text(e.Holder))
 	case e.Holder != "":
 		fmt.Fprintf(&s, " by %s for %v", printable.Text(e.Holder), e.TTL)
@@ -98,7 +100,7 @@ func (e *NodeError) Error() string {
 		} else {
 			s.WriteString(printable.Text(e.Err.Error()))
 		}
-	case e.Outcome == Timeout:
+	case e.Outcome == OutcomeTimeout:
 		fmt.Fprintf(&s, " after %v", e.Elapsed.Round(time.Millisecond/10))
 	}
 	return s.String()
@@ -142,7 +144,7 @@ func (e *QuorumError) Error() string {
 		fmt.Fprintf(&s, " (%v)", err)
 	}
 	if e.new() {
-		s.WriteString("; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.Prepare waits for that when they are deployed")
+		s.WriteString("; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed")
 	}
 	return s.String()
 }
@@ -151,7 +153,7 @@ func (e *QuorumError) Error() string {
 func (e *QuorumError) new() bool {
 	votes := e.Granted
 	for _, err := range e.Nodes() {
-		if err.Outcome == Quarantined {
+		if err.Outcome == OutcomeQuarantined {
 			votes++
 		}
 	}

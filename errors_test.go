@@ -29,18 +29,18 @@ func TestQuorumErrorText(t *testing.T) {
 		want string
 	}{
 		{q("acquire", ErrHeld, nil,
-			&NodeError{Node: "a:1", Outcome: Held, Holder: "t0", TTL: 3 * time.Second},
-			&NodeError{Node: "b:1", Outcome: Timeout, Elapsed: 500*time.Millisecond + 1234}),
+			&NodeError{Node: "a:1", Outcome: OutcomeHeld, Holder: "t0", TTL: 3 * time.Second},
+			&NodeError{Node: "b:1", Outcome: OutcomeTimeout, Elapsed: 500*time.Millisecond + 1234}),
 			`redlock: acquire "jobs": held by another: 0 of 2 votes (a:1: held by t0 for 3s; b:1: timeout after 500ms)`},
 		{q("acquire", ErrNoQuorum, context.DeadlineExceeded,
-			&NodeError{Node: "a:1", Outcome: Unreachable, Err: errors.New("dial tcp: connection refused")},
-			&NodeError{Node: "b:1", Outcome: Timeout, Elapsed: time.Second, Err: errors.New("silent for 2s")}),
+			&NodeError{Node: "a:1", Outcome: OutcomeUnreachable, Err: errors.New("dial tcp: connection refused")},
+			&NodeError{Node: "b:1", Outcome: OutcomeTimeout, Elapsed: time.Second, Err: errors.New("silent for 2s")}),
 			`redlock: acquire "jobs": no quorum: 0 of 2 votes, context deadline exceeded (a:1: unreachable: dial tcp: connection refused; b:1: timeout: silent for 2s)`},
-		{&NodeError{Node: "10.0.0.1:6379", Outcome: Unreachable, Err: &net.OpError{
+		{&NodeError{Node: "10.0.0.1:6379", Outcome: OutcomeUnreachable, Err: &net.OpError{
 			Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 6379},
 			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}},
 			"10.0.0.1:6379: unreachable: dial: connect: connection refused"},
-		{q("extend", ErrLost, nil, &NodeError{Node: "a:1", Outcome: Expired}),
+		{q("extend", ErrLost, nil, &NodeError{Node: "a:1", Outcome: OutcomeGone}),
 			`redlock: extend "jobs": lock lost: 0 of 2 votes (a:1: expired)`},
 		{q("release", ErrNoQuorum, nil), `redlock: release "jobs": no quorum: 0 of 2 votes`},
 		{errExpired, "redlock: lock lost: validity ended"},
@@ -56,8 +56,8 @@ func TestQuorumErrorText(t *testing.T) {
 // TestQuorumErrorUnwraps: what a caller may ask of it.
 func TestQuorumErrorUnwraps(t *testing.T) {
 	e := &QuorumError{Kind: ErrHeld, Cause: context.Canceled}
-	e.note(&NodeError{Node: "a:1", Outcome: Unreachable, Err: io.EOF})
-	e.note(&NodeError{Node: "b:1", Outcome: Held})
+	e.note(&NodeError{Node: "a:1", Outcome: OutcomeUnreachable, Err: io.EOF})
+	e.note(&NodeError{Node: "b:1", Outcome: OutcomeHeld})
 	var err error = fmt.Errorf("job 7: %w", e)
 	for _, target := range []error{ErrHeld, context.Canceled, io.EOF} {
 		if !errors.Is(err, target) {

@@ -177,7 +177,7 @@ func ExampleLocker_Acquire() {
 func ExampleLock_Context() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
-	l, err := lk.TryAcquire(context.Background(), "import", redlock.WithTTL(2*time.Second))
+	l, err := lk.TryAcquire(context.Background(), "import", redlock.TTL(2*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func ExampleLock_Context() {
 func ExampleLock_KeepAlive() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
-	l, err := lk.TryAcquire(context.Background(), "import", redlock.WithTTL(time.Second))
+	l, err := lk.TryAcquire(context.Background(), "import", redlock.TTL(time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -218,7 +218,7 @@ func ExampleLock_Detach() {
 	defer stop()
 	ctx := context.Background()
 
-	l, err := web.TryAcquire(ctx, "order-17", redlock.WithTTL(9*time.Second))
+	l, err := web.TryAcquire(ctx, "order-17", redlock.TTL(9*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}

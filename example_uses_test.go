@@ -167,7 +167,7 @@ func watch(ctx context.Context, lk *redlock.Locker, name string, every time.Dura
 		if err != nil {
 			return
 		}
-		if s.Verdict == redlock.Taken && s.Token != last {
+		if s.State == redlock.StateHeld && s.Token != last {
 			last = s.Token
 			do.OnNewLeader(last)
 		}

@@ -135,7 +135,7 @@ func TestPoison(t *testing.T) {
 			f.whileDown(2, func() {
 				_, err := f.once("a", opts)
 				q := wantQuorumError(f.T, err, ErrNoQuorum)
-				if i := slices.IndexFunc(q.Nodes(), func(n *NodeError) bool { return n.Node == f.Addr(0) && n.Outcome == Unfit }); i < 0 {
+				if i := slices.IndexFunc(q.Nodes(), func(n *NodeError) bool { return n.Node == f.Addr(0) && n.Outcome == OutcomeIneligible }); i < 0 {
 					f.Errorf("the error does not name %s: %v", f.Addr(0), err)
 				}
 			})

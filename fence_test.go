@@ -186,7 +186,7 @@ func TestFencesRise(t *testing.T) {
 func TestFenceStays(t *testing.T) {
 	fences(t, func(f *fenced) {
 		lk := f.locker(nil)
-		l, err := lk.TryAcquire(f.Context(), "a", Renewed())
+		l, err := lk.TryAcquire(f.Context(), "a", AutoRenew())
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -311,7 +311,7 @@ func TestFenceCannotBeStored(t *testing.T) {
 			for i := 1; i <= 3; i++ {
 				f.Restart(i, true)
 			}
-		}, 23 * time.Millisecond, errUnfenced, Unreachable},
+		}, 23 * time.Millisecond, errUnfenced, OutcomeUnreachable},
 		{"nodes hang", func(f *fenced, _ func()) {
 			for i := 1; i <= 3; i++ {
 				f.Hang(i)
@@ -320,23 +320,23 @@ func TestFenceCannotBeStored(t *testing.T) {
 			for i := 1; i <= 3; i++ {
 				f.Resume(i)
 			}
-		}, 500 * time.Millisecond, errUnfenced, Timeout},
+		}, 500 * time.Millisecond, errUnfenced, OutcomeTimeout},
 		{"nodes have lost the lock", func(f *fenced, _ func()) {
 			for i := 1; i <= 3; i++ {
 				f.Mini(i).Del("a")
 			}
-		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, Expired},
+		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, OutcomeGone},
 		{"nodes were emptied", func(f *fenced, _ func()) {
 			for i := 1; i <= 3; i++ {
 				f.Mini(i).FlushAll()
 			}
-		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, Expired},
+		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, OutcomeGone},
 		{"counters are past it", func(f *fenced, _ func()) {
 			for i := 1; i <= 3; i++ {
 				f.count(i, "a", 1<<52)
 			}
-		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, Expired},
-		{"the caller goes away", func(_ *fenced, cancel func()) { cancel() }, func(*fenced) {}, 15 * time.Millisecond, context.Canceled, Timeout},
+		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, OutcomeGone},
+		{"the caller goes away", func(_ *fenced, cancel func()) { cancel() }, func(*fenced) {}, 15 * time.Millisecond, context.Canceled, OutcomeTimeout},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			fences(t, func(f *fenced) {
@@ -418,7 +418,7 @@ func TestFencesEnd(t *testing.T) {
 // yet. Only the grants of nodes with a vote count.
 func TestLargestNumber(t *testing.T) {
 	type answer struct {
-		outcome Outcome
+		outcome wire.Status
 		number  int64
 	}
 	const silent = wire.Unasked
@@ -427,19 +427,19 @@ func TestLargestNumber(t *testing.T) {
 		number  int64
 		stored  bool
 	}{
-		{[]answer{{Granted, 7}, {Granted, 7}, {Granted, 7}, {silent, 0}, {silent, 0}}, 7, true},
-		{[]answer{{Granted, 7}, {Granted, 7}, {Granted, 8}, {silent, 0}, {silent, 0}}, 8, false},
-		{[]answer{{Granted, 8}, {Granted, 7}, {Granted, 7}, {Granted, 7}, {silent, 0}}, 8, false},
-		{[]answer{{Granted, 7}, {Granted, 8}, {Granted, 8}, {Granted, 8}, {Granted, 7}}, 8, true},
-		{[]answer{{Granted, 7}, {Granted, 7}, {Granted, 7}, {Quarantined, 9}, {Unfit, 9}}, 7, true},
-		{[]answer{{Granted, 7}, {Granted, 7}, {Quarantined, 7}, {Granted, 6}, {Held, 0}}, 7, false},
-		{[]answer{{Granted, 7}, {Granted, 7}, {Granted, 7}, {silent, 9}, {silent, 9}}, 7, true},
+		{[]answer{{wire.Granted, 7}, {wire.Granted, 7}, {wire.Granted, 7}, {silent, 0}, {silent, 0}}, 7, true},
+		{[]answer{{wire.Granted, 7}, {wire.Granted, 7}, {wire.Granted, 8}, {silent, 0}, {silent, 0}}, 8, false},
+		{[]answer{{wire.Granted, 8}, {wire.Granted, 7}, {wire.Granted, 7}, {wire.Granted, 7}, {silent, 0}}, 8, false},
+		{[]answer{{wire.Granted, 7}, {wire.Granted, 8}, {wire.Granted, 8}, {wire.Granted, 8}, {wire.Granted, 7}}, 8, true},
+		{[]answer{{wire.Granted, 7}, {wire.Granted, 7}, {wire.Granted, 7}, {wire.Quarantined, 9}, {wire.Unfit, 9}}, 7, true},
+		{[]answer{{wire.Granted, 7}, {wire.Granted, 7}, {wire.Quarantined, 7}, {wire.Granted, 6}, {wire.Held, 0}}, 7, false},
+		{[]answer{{wire.Granted, 7}, {wire.Granted, 7}, {wire.Granted, 7}, {silent, 9}, {silent, 9}}, 7, true},
 	} {
 		r := &round{reqs: make([]lane.Request, 5), told: make([]bool, 5), ballot: ballot{n: 5, need: 3}}
 		for i, a := range tt.answers {
 			r.reqs[i].Reply = wire.Reply{Status: a.outcome, Fence: a.number}
 			if r.told[i] = a.outcome != silent; !r.told[i] {
-				r.reqs[i].Reply.Status = Granted // what is written there is not finished
+				r.reqs[i].Reply.Status = wire.Granted // what is written there is not finished
 			}
 		}
 		if number, stored := r.fence(); number != tt.number || stored != tt.stored {

@@ -53,7 +53,7 @@ type Hooks struct {
 	// Node tells what a node said to a step of an operation. A step is over as soon as
 	// enough nodes have said the same, so the rest comes later, perhaps after the end.
 	// A node that was not asked, because the step was lost without it, says nothing.
-	Node func(context.Context, Answer)
+	Node func(context.Context, NodeReply)
 
 	// End tells what came of it, once for each Start.
 	End func(context.Context, Operation)
@@ -83,7 +83,7 @@ func JoinHooks(hooks ...*Hooks) *Hooks {
 			return ctx
 		}
 		j.Wait = func(ctx context.Context, op Operation) { each(func(h *Hooks) { h.wait(ctx, op) }) }
-		j.Node = func(ctx context.Context, a Answer) { each(func(h *Hooks) { h.node(ctx, a) }) }
+		j.Node = func(ctx context.Context, a NodeReply) { each(func(h *Hooks) { h.node(ctx, a) }) }
 		j.End = func(ctx context.Context, op Operation) { each(func(h *Hooks) { h.end(ctx, op) }) }
 	}
 	return j
@@ -107,7 +107,7 @@ func (h *Hooks) wait(ctx context.Context, op Operation) {
 	}
 }
 
-func (h *Hooks) node(ctx context.Context, a Answer) {
+func (h *Hooks) node(ctx context.Context, a NodeReply) {
 	if h.Node != nil {
 		h.Node(ctx, a)
 	}

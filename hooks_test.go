@@ -23,7 +23,7 @@ import (
 type follower struct {
 	mu      sync.Mutex
 	told    []string // all but the answers
-	answers []Answer
+	answers []NodeReply
 	ends    []Operation
 	strays  int // calls that did not get Start's context
 }
@@ -48,7 +48,7 @@ func (f *follower) hooks() *Hooks {
 			f.check(ctx, op.Op)
 			f.tell("wait %s, %d tries: %v", op.Op, op.Tries, kindOf(op.Err))
 		},
-		Node: func(ctx context.Context, a Answer) {
+		Node: func(ctx context.Context, a NodeReply) {
 			f.check(ctx, "")
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -165,7 +165,7 @@ func TestHooksFollowRenewals(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, &Options{Hooks: f.hooks()})
 		ctx, cancel := context.WithCancel(t.Context())
-		if _, err := lk.Acquire(ctx, "a", Renewed()); err != nil {
+		if _, err := lk.Acquire(ctx, "a", AutoRenew()); err != nil {
 			t.Fatal(err)
 		}
 		cancel()
@@ -240,15 +240,15 @@ func TestHooksTellAnswers(t *testing.T) {
 		pass(time.Second)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		slices.SortFunc(f.answers, func(a, b Answer) int { return strings.Compare(a.Node, b.Node) })
+		slices.SortFunc(f.answers, func(a, b NodeReply) int { return strings.Compare(a.Node, b.Node) })
 		if len(f.answers) != 5 {
 			t.Fatalf("got %v", f.answers)
 		}
 		for i, a := range f.answers {
-			want := Answer{Step: "acquire", Name: "a", Node: ms[i].name}
+			want := NodeReply{Step: "acquire", Name: "a", Node: ms[i].name}
 			switch i {
 			case 0:
-				want.Outcome, want.Err = Unreachable, errCut
+				want.Outcome, want.Err = OutcomeUnreachable, errCut
 			case 4:
 				want.Elapsed, want.Late = 20*time.Millisecond, true
 			}

@@ -13,22 +13,22 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Verdict is what the nodes say of a lock in all.
-type Verdict uint8
+// A State is what the nodes say of a lock in all.
+type State uint8
 
 const (
-	Unknown Verdict = iota // too few nodes have answered, or have a vote, to tell
-	Free                   // a quorum of nodes could grant it
-	Taken                  // a quorum of nodes holds it for one owner
-	Split                  // neither: it changes hands, or somebody's attempt left something behind
+	StateUnknown State = iota // too few nodes have answered, or have a vote, to tell
+	StateFree                 // a quorum of nodes could grant it
+	StateHeld                 // a quorum of nodes holds it for one owner
+	StateSplit                // neither: it changes hands, or somebody's attempt left something behind
 )
 
-func (v Verdict) String() string { return [...]string{"unknown", "free", "held", "split"}[v] }
+func (v State) String() string { return [...]string{"unknown", "free", "held", "split"}[v] }
 
 // A Status is what the nodes know of a lock.
 type Status struct {
-	Name    string
-	Verdict Verdict
+	Name  string
+	State State
 
 	// Of a lock that is held alone: its token; how long until the first of the quorum's keys
 	// expires, if nobody extends it (the holder believes in it for a little shorter);
@@ -43,7 +43,7 @@ type Status struct {
 	Holders []Holder
 
 	// Who waits, as far as the nodes know, the next one first.
-	Waiting []Waiting
+	Waiting []Waiter
 
 	Nodes []NodeStatus
 }
@@ -51,16 +51,25 @@ type Status struct {
 // A Holder is one of several who hold a lock, or something below it.
 type Holder struct {
 	Token string
-	How   string        // "shared", "slot", "below" (something that lies below it), or "shared below"
+	Mode  Mode
 	TTL   time.Duration // it has still to live
 	Nodes int           // how many of the nodes have it
 }
 
-// kinds says how a key is held.
-var kinds = map[ways.Way]string{ways.Shared: "shared", ways.Slots: "slot", ways.Write: "below", ways.Read: "shared below"}
+// A Mode is how a lock is held that several may hold at once.
+type Mode string
 
-// A Waiting is one who waits for a lock: a process, whatever the number of its callers.
-type Waiting struct {
+const (
+	ModeShared      Mode = "shared"
+	ModeSlot        Mode = "slot"
+	ModeBelow       Mode = "below"        // something below the folder is held alone
+	ModeSharedBelow Mode = "shared below" // something below the folder is shared
+)
+
+var modes = map[ways.Way]Mode{ways.Shared: ModeShared, ways.Slots: ModeSlot, ways.Write: ModeBelow, ways.Read: ModeSharedBelow}
+
+// A Waiter is a process that waits for a lock, whatever the number of its callers.
+type Waiter struct {
 	Waiter string        // its name at the nodes
 	Owner  string        // its Options.Owner
 	For    time.Duration // how long it has waited
@@ -74,8 +83,8 @@ type NodeStatus struct {
 	TTL   time.Duration // it has still to live, or the last of the Holders has
 	Fence int64         // what its counter says, which other names may have, too: at least the number of the last grant; 0: there is none
 
-	Holders []Holder  // who holds it another way than alone
-	Waiting []Waiting // who waits, the next one first
+	Holders []Holder // who holds it another way than alone
+	Waiting []Waiter // who waits, the next one first
 
 	// Err says why the node has no say: nil, or a NodeError. One that is
 	// Quarantined answers, but has no vote yet.
@@ -107,7 +116,7 @@ func (s *Status) judge(quorum int) {
 	answers := 0
 	s.Waiting, s.Holders = waiting(s.Nodes), holding(s.Nodes)
 	for _, n := range s.Nodes {
-		if n.Err != nil && n.Err.Outcome != Quarantined {
+		if n.Err != nil && n.Err.Outcome != OutcomeQuarantined {
 			continue
 		}
 		answers++
@@ -123,31 +132,31 @@ func (s *Status) judge(quorum int) {
 	}
 	for token, votes := range holders {
 		if votes >= quorum {
-			s.Verdict, s.Token = Taken, token
+			s.State, s.Token = StateHeld, token
 		}
 	}
 	for _, h := range s.Holders {
 		if h.Nodes >= quorum {
-			s.Verdict, s.TTL = Taken, max(s.TTL, h.TTL)
+			s.State, s.TTL = StateHeld, max(s.TTL, h.TTL)
 		}
 	}
 	switch {
 	case s.Token != "":
 		s.until(quorum)
 		s.numbered(quorum)
-	case s.Verdict == Taken:
+	case s.State == StateHeld:
 	case free >= quorum:
-		s.Verdict = Free
+		s.State = StateFree
 	case answers >= quorum && taken > 0: // else nodes say that nobody has it, which may have forgotten who
-		s.Verdict = Split
+		s.State = StateSplit
 	}
 }
 
 // waiting puts together what the nodes know of who waits.
-func waiting(nodes []NodeStatus) (all []Waiting) {
+func waiting(nodes []NodeStatus) (all []Waiter) {
 	for _, n := range nodes {
 		for _, w := range n.Waiting {
-			i := slices.IndexFunc(all, func(a Waiting) bool { return a.Waiter == w.Waiter })
+			i := slices.IndexFunc(all, func(a Waiter) bool { return a.Waiter == w.Waiter })
 			if i < 0 {
 				all = append(all, w)
 				continue
@@ -156,7 +165,7 @@ func waiting(nodes []NodeStatus) (all []Waiting) {
 			all[i].For = max(all[i].For, w.For)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Waiting) int { return cmp.Compare(b.For, a.For) })
+	slices.SortStableFunc(all, func(a, b Waiter) int { return cmp.Compare(b.For, a.For) })
 	return all
 }
 
@@ -164,7 +173,7 @@ func waiting(nodes []NodeStatus) (all []Waiting) {
 func holding(nodes []NodeStatus) (all []Holder) {
 	for _, n := range nodes {
 		for _, h := range n.Holders {
-			i := slices.IndexFunc(all, func(a Holder) bool { return a.Token == h.Token && a.How == h.How })
+			i := slices.IndexFunc(all, func(a Holder) bool { return a.Token == h.Token && a.Mode == h.Mode })
 			if i < 0 {
 				all = append(all, h)
 				continue
@@ -232,7 +241,7 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 	waited := elapsed(sent, lk.opts.Clock.Now())
 	for i := range c.nodes {
 		if n := &c.nodes[i]; !c.told[i] {
-			n.Err = &NodeError{Node: n.Node, Outcome: Timeout, Elapsed: waited, Err: ended(ctx)}
+			n.Err = &NodeError{Node: n.Node, Outcome: OutcomeTimeout, Elapsed: waited, Err: ended(ctx)}
 		}
 	}
 	return slices.Clone(c.nodes), nil
@@ -255,15 +264,15 @@ func (c *census) Deliver(node int, q *lane.Request) {
 	s := &c.nodes[node]
 	s.Token, s.TTL, s.Fence, s.Err = a.Holder, max(0, a.TTL), a.Fence, nil
 	for _, h := range a.Holders {
-		s.Holders = append(s.Holders, Holder{Token: h.Token, How: kinds[h.Way], TTL: h.TTL, Nodes: 1})
+		s.Holders = append(s.Holders, Holder{Token: h.Token, Mode: modes[h.Way], TTL: h.TTL, Nodes: 1})
 	}
 	for _, e := range a.Queue {
 		if e.Lives(a.Time) {
-			s.Waiting = append(s.Waiting, Waiting{Waiter: e.Waiter, Owner: e.Owner, For: max(0, time.Duration(a.Time-e.Ticket)*time.Microsecond), Nodes: 1})
+			s.Waiting = append(s.Waiting, Waiter{Waiter: e.Waiter, Owner: e.Owner, For: max(0, time.Duration(a.Time-e.Ticket)*time.Microsecond), Nodes: 1})
 		}
 	}
 	if a.Status != wire.Granted {
-		s.Err = &NodeError{Node: s.Node, Outcome: a.Status, TTL: a.Rest, Err: a.Err}
+		s.Err = &NodeError{Node: s.Node, Outcome: Outcome(a.Status), TTL: a.Rest, Err: a.Err}
 	}
 	if c.left--; c.left == 0 {
 		close(c.all)
@@ -274,7 +283,7 @@ func (c *census) Deliver(node int, q *lane.Request) {
 // interest. It must not be a key that is there and no lock, as the marker is.
 const nobodys = "redlock:prepare"
 
-// Prepare waits until all nodes have a vote. New nodes get one only when
+// WaitReady waits until all nodes can vote. New nodes get one only when
 // Options.Quarantine is over: to be called when nodes are deployed, so that nobody
 // has to wait for his first lock. The nodes' time runs from when New or Connect
 // first reaches them, whoever's it is, so a program that ends earlier has done
@@ -282,7 +291,7 @@ const nobodys = "redlock:prepare"
 //
 // When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says
 // what is the matter with each node that has no vote.
-func (lk *Locker) Prepare(ctx context.Context) error {
+func (lk *Locker) WaitReady(ctx context.Context) error {
 	var last *QuorumError
 	for {
 		nodes, err := lk.survey(ctx, nobodys)
@@ -298,7 +307,7 @@ func (lk *Locker) Prepare(ctx context.Context) error {
 			absent.Granted--
 			absent.Failed++
 			absent.note(n.Err)
-			if n.Err.Outcome == Quarantined {
+			if n.Err.Outcome == OutcomeQuarantined {
 				wait = min(wait, n.Err.TTL+time.Millisecond)
 			}
 		}

@@ -30,13 +30,13 @@ func TestInspect(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer lk.Close()
-		if s := inspected(t, lk, "a"); s.Verdict != Free || s.Fence != 0 || s.Token != "" || len(s.Nodes) != 5 {
+		if s := inspected(t, lk, "a"); s.State != StateFree || s.Fence != 0 || s.Token != "" || len(s.Nodes) != 5 {
 			t.Errorf("nobody has had it: %+v", s)
 		}
 		l := acquired(t, lk, "a")
 		pass(4 * time.Second)
 		s := inspected(t, lk, "a")
-		if s.Verdict != Taken || s.Token != l.Token() || s.Fence != l.Fence() || s.TTL <= 5*time.Second || s.TTL > 6*time.Second {
+		if s.State != StateHeld || s.Token != l.Token() || s.Fence != l.Fence() || s.TTL <= 5*time.Second || s.TTL > 6*time.Second {
 			t.Errorf("held for four seconds: %+v", s)
 		}
 		if at := s.Nodes[4]; at.Node != nodes.Addr(4) || at.Token != l.Token() || at.Err != nil || at.TTL != s.TTL {
@@ -47,10 +47,10 @@ func TestInspect(t *testing.T) {
 		nodes.Hang(1)
 		nodes.Mini(2).FlushAll()
 		s = inspected(t, lk, "a")
-		if s.Verdict != Unknown && s.Verdict != Split {
+		if s.State != StateUnknown && s.State != StateSplit {
 			t.Errorf("two of five nodes hold it: %+v", s)
 		}
-		for i, want := range []Outcome{Unreachable, Timeout, Quarantined} {
+		for i, want := range []Outcome{OutcomeUnreachable, OutcomeTimeout, OutcomeQuarantined} {
 			if e := s.Nodes[i].Err; e == nil || e.Outcome != want {
 				t.Errorf("node %d: %v, want %v", i, e, want)
 			}
@@ -61,17 +61,17 @@ func TestInspect(t *testing.T) {
 		nodes.Restart(0, true)
 		nodes.Resume(1)
 		pass(2 * time.Second)
-		if s := inspected(t, lk, "a"); s.Verdict != Taken || s.Nodes[0].Err == nil || s.Nodes[0].Token != l.Token() {
+		if s := inspected(t, lk, "a"); s.State != StateHeld || s.Nodes[0].Err == nil || s.Nodes[0].Token != l.Token() {
 			t.Errorf("four of five nodes hold it, one of them without a vote: %+v", s)
 		}
 		if err := l.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if s := inspected(t, lk, "a"); s.Verdict != Free && s.Verdict != Split || s.Fence != 0 || s.Nodes[3].Fence != l.Fence() {
+		if s := inspected(t, lk, "a"); s.State != StateFree && s.State != StateSplit || s.Fence != 0 || s.Nodes[3].Fence != l.Fence() {
 			t.Errorf("released: %+v", s)
 		}
 		pass(11 * time.Second)
-		if s := inspected(t, lk, "a"); s.Verdict != Free || s.Nodes[0].Err != nil || s.Nodes[2].Err != nil {
+		if s := inspected(t, lk, "a"); s.State != StateFree || s.Nodes[0].Err != nil || s.Nodes[2].Err != nil {
 			t.Errorf("all nodes have votes again: %+v", s)
 		}
 	})
@@ -83,7 +83,7 @@ func TestInspect(t *testing.T) {
 func TestInspectFence(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		lk := f.locker(nil)
-		l, err := lk.Acquire(f.Context(), "a", Renewed())
+		l, err := lk.Acquire(f.Context(), "a", AutoRenew())
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -137,33 +137,33 @@ func TestInspectBad(t *testing.T) {
 func TestVerdict(t *testing.T) {
 	us, they := NodeStatus{Token: "us", TTL: 3 * time.Second, Fence: 7}, NodeStatus{Token: "they", TTL: time.Second, Fence: 6}
 	sooner := NodeStatus{Token: "us", TTL: 2 * time.Second, Fence: 7}
-	free, down := NodeStatus{}, NodeStatus{Err: &NodeError{Outcome: Unreachable}}
-	quarantined := NodeStatus{Err: &NodeError{Outcome: Quarantined}}
-	foreign := NodeStatus{Err: &NodeError{Outcome: Foreign}}
-	reader := NodeStatus{Holders: []Holder{{Token: "us", How: "shared", TTL: time.Second, Nodes: 1}}}
+	free, down := NodeStatus{}, NodeStatus{Err: &NodeError{Outcome: OutcomeUnreachable}}
+	quarantined := NodeStatus{Err: &NodeError{Outcome: OutcomeQuarantined}}
+	foreign := NodeStatus{Err: &NodeError{Outcome: OutcomeNotALock}}
+	reader := NodeStatus{Holders: []Holder{{Token: "us", Mode: "shared", TTL: time.Second, Nodes: 1}}}
 	for _, tt := range []struct {
 		name  string
 		nodes []NodeStatus
-		want  Verdict
+		want  State
 		ttl   time.Duration
 	}{
-		{"all hold it", []NodeStatus{us, us, us, us, sooner}, Taken, 3 * time.Second},
-		{"just a quorum does", []NodeStatus{us, free, sooner, they, us}, Taken, 2 * time.Second},
-		{"two of each", []NodeStatus{us, us, they, they, free}, Split, 0},
-		{"a quorum could grant it", []NodeStatus{us, us, free, free, free}, Free, 0},
-		{"not with a node in quarantine", []NodeStatus{us, us, free, free, quarantined}, Split, 0},
-		{"nobody has it, as far as two nodes know", []NodeStatus{free, free, quarantined, quarantined, quarantined}, Unknown, 0},
-		{"nobody has it, as far as any node knows", []NodeStatus{quarantined, quarantined, quarantined, quarantined, quarantined}, Unknown, 0},
-		{"one has a reader", []NodeStatus{reader, free, free, quarantined, quarantined}, Split, 0},
-		{"no lock on two", []NodeStatus{free, free, free, foreign, foreign}, Free, 0},
-		{"no lock on three", []NodeStatus{free, free, foreign, foreign, foreign}, Unknown, 0},
-		{"too few to tell", []NodeStatus{us, us, down, down, down}, Unknown, 0},
-		{"enough to tell", []NodeStatus{us, us, us, down, down}, Taken, 3 * time.Second},
+		{"all hold it", []NodeStatus{us, us, us, us, sooner}, StateHeld, 3 * time.Second},
+		{"just a quorum does", []NodeStatus{us, free, sooner, they, us}, StateHeld, 2 * time.Second},
+		{"two of each", []NodeStatus{us, us, they, they, free}, StateSplit, 0},
+		{"a quorum could grant it", []NodeStatus{us, us, free, free, free}, StateFree, 0},
+		{"not with a node in quarantine", []NodeStatus{us, us, free, free, quarantined}, StateSplit, 0},
+		{"nobody has it, as far as two nodes know", []NodeStatus{free, free, quarantined, quarantined, quarantined}, StateUnknown, 0},
+		{"nobody has it, as far as any node knows", []NodeStatus{quarantined, quarantined, quarantined, quarantined, quarantined}, StateUnknown, 0},
+		{"one has a reader", []NodeStatus{reader, free, free, quarantined, quarantined}, StateSplit, 0},
+		{"no lock on two", []NodeStatus{free, free, free, foreign, foreign}, StateFree, 0},
+		{"no lock on three", []NodeStatus{free, free, foreign, foreign, foreign}, StateUnknown, 0},
+		{"too few to tell", []NodeStatus{us, us, down, down, down}, StateUnknown, 0},
+		{"enough to tell", []NodeStatus{us, us, us, down, down}, StateHeld, 3 * time.Second},
 	} {
 		s := &Status{Nodes: tt.nodes}
 		s.judge(3)
-		if s.Verdict != tt.want || s.TTL != tt.ttl || (s.Fence == 7) != (tt.want == Taken) {
-			t.Errorf("%s: %v for %v with fence %d, want %v for %v", tt.name, s.Verdict, s.TTL, s.Fence, tt.want, tt.ttl)
+		if s.State != tt.want || s.TTL != tt.ttl || (s.Fence == 7) != (tt.want == StateHeld) {
+			t.Errorf("%s: %v for %v with fence %d, want %v for %v", tt.name, s.State, s.TTL, s.Fence, tt.want, tt.ttl)
 		}
 	}
 }
@@ -183,14 +183,14 @@ func TestPrepare(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err = lk.Prepare(ctx)
+		err = lk.WaitReady(ctx)
 		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(message(err), "redlock: prepare: no quorum: 0 of 3 votes, context deadline exceeded (10.0.0.1:6379: quarantined for ") {
 			t.Error(err)
 		}
-		if _, err := lk.TryAcquire(t.Context(), "a"); !strings.Contains(message(err), "Locker.Prepare") {
+		if _, err := lk.TryAcquire(t.Context(), "a"); !strings.Contains(message(err), "Locker.WaitReady") {
 			t.Error(err)
 		}
-		if err := lk.Prepare(t.Context()); err != nil {
+		if err := lk.WaitReady(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if took := time.Since(begin); took < 10*time.Second || took > 10500*time.Millisecond {
@@ -198,7 +198,7 @@ func TestPrepare(t *testing.T) {
 		}
 		acquired(t, lk, "a")
 		lk.Close()
-		if err := lk.Prepare(t.Context()); !errors.Is(err, ErrClosed) {
+		if err := lk.WaitReady(t.Context()); !errors.Is(err, ErrClosed) {
 			t.Error(err)
 		}
 	})
@@ -253,12 +253,12 @@ func TestNobodyInQuarantine(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer lk.Close()
-		if s := inspected(t, lk, "nobody's"); s.Verdict != Unknown {
-			t.Errorf("two of three nodes cannot tell: %v, %+v", s.Verdict, s)
+		if s := inspected(t, lk, "nobody's"); s.State != StateUnknown {
+			t.Errorf("two of three nodes cannot tell: %v, %+v", s.State, s)
 		}
 		pass(11 * time.Second)
-		if s := inspected(t, lk, "nobody's"); s.Verdict != Free {
-			t.Errorf("all can: %v", s.Verdict)
+		if s := inspected(t, lk, "nobody's"); s.State != StateFree {
+			t.Errorf("all can: %v", s.State)
 		}
 	})
 }
@@ -282,19 +282,19 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 		}
 		for _, key := range []string{"counter", "list", "hash", "board"} {
 			s := inspected(t, lk, key)
-			if s.Verdict != Unknown || s.Token != "" || len(s.Holders) > 0 || s.TTL != 0 {
-				t.Errorf("%s: %v by %q, %+v", key, s.Verdict, s.Token, s)
+			if s.State != StateUnknown || s.Token != "" || len(s.Holders) > 0 || s.TTL != 0 {
+				t.Errorf("%s: %v by %q, %+v", key, s.State, s.Token, s)
 			}
 			for _, n := range s.Nodes {
-				if n.Err == nil || n.Err.Outcome != Foreign || n.Token != "" {
+				if n.Err == nil || n.Err.Outcome != OutcomeNotALock || n.Token != "" {
 					t.Errorf("%s: %s has %q, and says %v", key, n.Node, n.Token, n.Err)
 				}
 			}
 		}
 		// One of three nodes has such a key: the others can tell.
 		_ = nodes.Mini(0).Set("stray", "1")
-		if s := inspected(t, lk, "stray"); s.Verdict != Free || s.Nodes[0].Err == nil || s.Nodes[0].Err.Outcome != Foreign {
-			t.Errorf("two of three are free: %v, %v", s.Verdict, s.Nodes[0].Err)
+		if s := inspected(t, lk, "stray"); s.State != StateFree || s.Nodes[0].Err == nil || s.Nodes[0].Err.Outcome != OutcomeNotALock {
+			t.Errorf("two of three are free: %v, %v", s.State, s.Nodes[0].Err)
 		}
 	})
 }

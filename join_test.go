@@ -142,7 +142,7 @@ func TestLastOneGivesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := outer.Context(t.Context())
-		first, err1 := lk.TryAcquire(ctx, "a", Renewed())
+		first, err1 := lk.TryAcquire(ctx, "a", AutoRenew())
 		second, err2 := lk.TryAcquire(first.Context(ctx), "a")
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)

@@ -62,7 +62,7 @@ func TestEachForItsOwnTime(t *testing.T) {
 					one, two, third, fourth := f.locker(paths), f.locker(paths), f.locker(paths), f.locker(paths)
 					begin := time.Now()
 					take := func(lk *Locker, w want, ttl time.Duration) {
-						acquired(t, lk, w.name, append([]AcquireOption{WithTTL(ttl)}, w.options...)...)
+						acquired(t, lk, w.name, append([]AcquireOption{TTL(ttl)}, w.options...)...)
 					}
 					if first == "the short one first" {
 						take(one, tt.short, short)
@@ -97,10 +97,10 @@ func TestReaderCrashes(t *testing.T) {
 	fences(t, func(f *fenced) {
 		t := f.T
 		one, two, writer := f.locker(nil), f.locker(nil), f.locker(nil)
-		acquired(t, one, "a", Shared(), WithTTL(2*time.Second))
-		l := acquired(t, two, "a", Shared(), WithTTL(2*time.Second), Renewed())
+		acquired(t, one, "a", Shared(), TTL(2*time.Second))
+		l := acquired(t, two, "a", Shared(), TTL(2*time.Second), AutoRenew())
 		pass(20 * time.Second)
-		if s := inspected(t, writer, "a"); s.Verdict != Taken || len(s.Holders) != 1 || s.Holders[0].Token != l.Token() {
+		if s := inspected(t, writer, "a"); s.State != StateHeld || len(s.Holders) != 1 || s.Holders[0].Token != l.Token() {
 			t.Errorf("%+v", s)
 		}
 		for i := range f.Len() {
@@ -212,22 +212,22 @@ func TestInspectKinds(t *testing.T) {
 		t, lk := f.T, f.locker(paths)
 		held := func(name string, ttl time.Duration, options ...AcquireOption) *Lock {
 			t.Helper()
-			return acquired(t, lk, name, append(options, WithTTL(ttl))...)
+			return acquired(t, lk, name, append(options, TTL(ttl))...)
 		}
 		type holder struct {
 			lock *Lock
 			how  string
 			ttl  time.Duration
 		}
-		look := func(name string, verdict Verdict, want ...holder) *Status {
+		look := func(name string, verdict State, want ...holder) *Status {
 			t.Helper()
 			s := inspected(t, lk, name)
-			if s.Verdict != verdict || len(s.Holders) != len(want) || s.Token != "" && len(want) > 0 {
-				t.Errorf("%s: %v, %+v; want %d who have it", name, s.Verdict, s.Holders, len(want))
+			if s.State != verdict || len(s.Holders) != len(want) || s.Token != "" && len(want) > 0 {
+				t.Errorf("%s: %v, %+v; want %d who have it", name, s.State, s.Holders, len(want))
 				return s
 			}
 			for _, w := range want {
-				if !slices.Contains(s.Holders, Holder{Token: w.lock.Token(), How: w.how, TTL: w.ttl, Nodes: f.Len()}) {
+				if !slices.Contains(s.Holders, Holder{Token: w.lock.Token(), Mode: Mode(w.how), TTL: w.ttl, Nodes: f.Len()}) {
 					t.Errorf("%s: %+v, and no %q by %s for %v", name, s.Holders, w.how, w.lock.Token(), w.ttl)
 				}
 			}
@@ -235,30 +235,30 @@ func TestInspectKinds(t *testing.T) {
 		}
 
 		one, two := held("a", 5*time.Second, Shared()), held("a", 10*time.Second, Shared(), Also("b"))
-		if s := look("a", Taken, holder{one, "shared", 5 * time.Second}, holder{two, "shared", 10 * time.Second}); s.TTL != 10*time.Second {
+		if s := look("a", StateHeld, holder{one, "shared", 5 * time.Second}, holder{two, "shared", 10 * time.Second}); s.TTL != 10*time.Second {
 			t.Errorf("the last of the readers has it for %v", s.TTL)
 		}
-		look("b", Taken, holder{two, "shared", 10 * time.Second})
+		look("b", StateHeld, holder{two, "shared", 10 * time.Second})
 		pass(6 * time.Second)
-		look("a", Taken, holder{two, "shared", 4 * time.Second})
+		look("a", StateHeld, holder{two, "shared", 4 * time.Second})
 		f.release(two)
-		look("a", Free)
-		look("b", Free)
+		look("a", StateFree)
+		look("b", StateFree)
 
 		slot, other := held("jobs", 20*time.Second, Slots(3)), held("jobs", 30*time.Second, Slots(3))
-		look("jobs", Taken, holder{slot, "slot", 20 * time.Second}, holder{other, "slot", 30 * time.Second})
+		look("jobs", StateHeld, holder{slot, "slot", 20 * time.Second}, holder{other, "slot", 30 * time.Second})
 		f.release(slot)
 		f.release(other)
-		look("jobs", Free)
+		look("jobs", StateFree)
 
 		reader, writer := held("p/A", 20*time.Second, Shared()), held("p/B/c", 30*time.Second)
-		look("p", Taken, holder{reader, "shared below", 20 * time.Second}, holder{writer, "below", 30 * time.Second})
-		look("/p/A/", Taken, holder{reader, "shared", 20 * time.Second})
-		look("p/B", Taken, holder{writer, "below", 30 * time.Second})
-		if s := look("p/B/c", Taken); s.Token != writer.Token() || s.Fence != writer.Fence() {
+		look("p", StateHeld, holder{reader, "shared below", 20 * time.Second}, holder{writer, "below", 30 * time.Second})
+		look("/p/A/", StateHeld, holder{reader, "shared", 20 * time.Second})
+		look("p/B", StateHeld, holder{writer, "below", 30 * time.Second})
+		if s := look("p/B/c", StateHeld); s.Token != writer.Token() || s.Fence != writer.Fence() {
 			t.Errorf("%+v", s)
 		}
-		look("p/C", Free)
+		look("p/C", StateFree)
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -270,7 +270,7 @@ func TestInspectKinds(t *testing.T) {
 		pass(time.Second)
 		f.release(reader)
 		f.release(writer)
-		look("p", Free)
+		look("p", StateFree)
 	})
 }
 
@@ -282,11 +282,11 @@ func TestInspectKindsDisagree(t *testing.T) {
 		for i := range 3 {
 			f.Mini(i).Del("a")
 		}
-		if s := inspected(f.T, lk, "a"); s.Verdict != Free || len(s.Holders) != 1 || s.Holders[0].Nodes != 2 {
+		if s := inspected(f.T, lk, "a"); s.State != StateFree || len(s.Holders) != 1 || s.Holders[0].Nodes != 2 {
 			f.Errorf("two of five nodes know of a reader: %+v", s)
 		}
 		f.Kill(0)
-		if s := inspected(f.T, lk, "a"); s.Verdict != Split || len(s.Holders) != 1 || s.Holders[0].Token != l.Token() {
+		if s := inspected(f.T, lk, "a"); s.State != StateSplit || len(s.Holders) != 1 || s.Holders[0].Token != l.Token() {
 			f.Errorf("two know of him, and two of nobody: %+v", s)
 		}
 	})

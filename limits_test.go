@@ -257,10 +257,10 @@ func TestLongTTLs(t *testing.T) {
 	} {
 		o, err := tt.opts.withDefaults(3)
 		if err == nil && tt.withTTL != 0 {
-			_, err = o.acquisition("a", []AcquireOption{WithTTL(tt.withTTL)})
+			_, err = o.acquisition("a", []AcquireOption{TTL(tt.withTTL)})
 		}
 		if got := message(err); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
-			t.Errorf("%+v, WithTTL %v: got %q, want %q", tt.opts, tt.withTTL, got, tt.want)
+			t.Errorf("%+v, TTL %v: got %q, want %q", tt.opts, tt.withTTL, got, tt.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -121,11 +122,17 @@ func (l *Lock) validUntil(sent time.Time) time.Time {
 	return until
 }
 
-// LogValue shows name, token and remaining validity to a structured logger.
+// String is the lock's name and fence. Nothing that prints a Lock shows its token: with that,
+// anybody could release it.
+func (l *Lock) String() string { return fmt.Sprintf("%q (fence %d)", l.name, l.claim.Fence) }
+
+// GoString is the same, for %#v.
+func (l *Lock) GoString() string { return "redlock.Lock(" + l.String() + ")" }
+
+// LogValue shows name, fence and remaining validity to a structured logger.
 func (l *Lock) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("name", l.name),
-		slog.String("token", l.claim.Token),
 		slog.Int64("fence", l.claim.Fence),
 		slog.Duration("remaining", max(0, left(l.Until(), l.locker.opts.Clock.Now()))),
 	)
@@ -385,20 +392,20 @@ func (l *Lock) weigh(r *round, i int, a *wire.Reply) vote {
 		l.by.told(i, l.claim.Try, a.Status)
 	}
 	switch a.Status {
-	case Granted:
+	case wire.Granted:
 		if (r.op == wire.Extend || r.op == wire.Raise) && !l.counts(i) {
-			a.Status = Refilled
+			a.Status = wire.Refilled
 			return voteNo
 		}
 		return voteYes
-	case Expired:
+	case wire.Expired:
 		if r.op == wire.Extend {
 			l.fillUp(i)
 		}
 		return voteNo
-	case Held, Reserved, Stolen:
+	case wire.Held, wire.Reserved, wire.Stolen:
 		return voteNo
-	case Foreign:
+	case wire.Foreign:
 		if r.op != wire.Acquire {
 			return voteNo
 		}

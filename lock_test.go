@@ -72,7 +72,7 @@ func TestLockOfItsOwn(t *testing.T) {
 		}
 		var log strings.Builder
 		slog.New(slog.NewTextHandler(&log, nil)).Info("held", "lock", l)
-		if !strings.Contains(log.String(), "lock.name=a lock.token="+l.Token()+" lock.fence=0 lock.remaining=9.858s") {
+		if !strings.Contains(log.String(), "lock.name=a lock.fence=0 lock.remaining=9.858s") {
 			t.Errorf("logged as %s", log.String())
 		}
 		ctx := l.Context(t.Context())
@@ -142,7 +142,7 @@ func TestTold(t *testing.T) {
 				defer mu.Unlock()
 				lost = append(lost, cause)
 			}}})
-			l := acquired(t, lk, "a", Renewed())
+			l := acquired(t, lk, "a", AutoRenew())
 			ctx := l.Context(t.Context())
 			pass(time.Minute)
 			if err := ctx.Err(); err != nil {
@@ -170,7 +170,7 @@ func TestTold(t *testing.T) {
 	t.Run("another has it on a majority", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)
-			l := acquired(t, ms.locker(t, nil), "a", Renewed())
+			l := acquired(t, ms.locker(t, nil), "a", AutoRenew())
 			ctx := l.Context(t.Context())
 			for _, m := range ms[:3] {
 				m.put("a", "rival", time.Hour)
@@ -181,7 +181,7 @@ func TestTold(t *testing.T) {
 				t.Errorf("told after %v; the next renewal was due by a third of the TTL", took)
 			}
 			q := wantQuorumError(t, context.Cause(ctx), ErrLost)
-			if n := q.Nodes(); len(n) == 0 || n[0].Outcome != Stolen || n[0].Holder != "rival" {
+			if n := q.Nodes(); len(n) == 0 || n[0].Outcome != OutcomeStolen || n[0].Holder != "rival" {
 				t.Errorf("%v does not say who has it", q)
 			}
 			synctest.Wait()
@@ -262,4 +262,21 @@ func TestSecondLookAtTheClock(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLockPrintsNoToken: whoever reads a log cannot release a lock.
+func TestLockPrintsNoToken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		l := acquired(t, newModels(3).locker(t, nil), "jobs")
+		var logged strings.Builder
+		slog.New(slog.NewTextHandler(&logged, nil)).Info("have", "lock", l)
+		for _, text := range []string{fmt.Sprint(l), fmt.Sprintf("%+v", l), fmt.Sprintf("%#v", l), fmt.Sprintf("%s", l), logged.String()} {
+			if strings.Contains(text, l.Token()) || !strings.Contains(text, "jobs") {
+				t.Errorf("printed as %s", text)
+			}
+		}
+		if got, want := l.String(), fmt.Sprintf("%q (fence %d)", "jobs", l.Fence()); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
 }

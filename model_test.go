@@ -185,7 +185,7 @@ func (m *model) Exec(batch []*lane.Request) error {
 	}
 	if deaf {
 		for _, q := range batch {
-			q.Reply = wire.Reply{Status: Unreachable, Err: errCut}
+			q.Reply = wire.Reply{Status: wire.Unreachable, Err: errCut}
 		}
 		return errCut
 	}
@@ -207,7 +207,7 @@ func (m *model) do(q *lane.Request) wire.Reply {
 		there = false
 	}
 	if m.dead != "" && strings.HasPrefix(c.Waiter, m.dead) {
-		return wire.Reply{Status: Unreachable, Err: errCut}
+		return wire.Reply{Status: wire.Unreachable, Err: errCut}
 	}
 	line, micros := m.queue(c.Key), now.UnixMicro()
 	enter := func() {
@@ -221,23 +221,23 @@ func (m *model) do(q *lane.Request) wire.Reply {
 			m.wake(c.Key)
 		}
 	case there && e.token != c.Token:
-		o := Stolen
+		o := wire.Stolen
 		if q.Op == wire.Acquire {
 			enter()
-			o = Held
+			o = wire.Held
 		}
 		return wire.Reply{Status: o, Holder: e.token, TTL: e.expires.Sub(now)}
 	case q.Op == wire.Acquire:
 		if other, rest := line.Admits(micros, q.Ticket, c.Waiter, ways.Alone); !there && other != nil {
 			enter()
-			return wire.Reply{Status: Reserved, Holder: other.Waiter, TTL: wire.Milliseconds(rest)}
+			return wire.Reply{Status: wire.Reserved, Holder: other.Waiter, TTL: wire.Milliseconds(rest)}
 		}
 		if !there {
 			line.Leave(c.Waiter, c.Ticket)
 			m.keys[c.Key] = entry{c.Token, now.Add(c.TTL)}
 		}
 	case !there:
-		return wire.Reply{Status: Expired}
+		return wire.Reply{Status: wire.Expired}
 	case q.Op == wire.Extend:
 		m.keys[c.Key] = entry{c.Token, now.Add(c.TTL)}
 	case q.Op == wire.Release:
@@ -247,7 +247,7 @@ func (m *model) do(q *lane.Request) wire.Reply {
 		}
 		m.wake(c.Key)
 	}
-	return wire.Reply{Status: Granted}
+	return wire.Reply{Status: wire.Granted}
 }
 
 // holder says which token the node has under key now.

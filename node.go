@@ -22,7 +22,7 @@ type events struct {
 }
 
 func (e events) Down(node int, why *lane.Failure) {
-	e.hooks.nodeDown(&NodeError{Node: e.names[node], Outcome: why.Status, Err: why.Err})
+	e.hooks.nodeDown(&NodeError{Node: e.names[node], Outcome: Outcome(why.Status), Err: why.Err})
 }
 
 func (e events) Up(node int, down time.Duration) { e.hooks.nodeUp(e.names[node], down) }

@@ -85,7 +85,7 @@ func TestSilentNodeAnswersForItself(t *testing.T) {
 			t.Errorf("first attempt took %v, want NodeTimeout %v", took, lk.opts.NodeTimeout)
 		}
 		q := wantQuorumError(t, err, ErrNoQuorum)
-		if nodes := q.Nodes(); len(nodes) != 2 || nodes[0].Node != "node0" || nodes[0].Outcome != Timeout || nodes[1].Node != "node1" {
+		if nodes := q.Nodes(); len(nodes) != 2 || nodes[0].Node != "node0" || nodes[0].Outcome != OutcomeTimeout || nodes[1].Node != "node1" {
 			t.Errorf("%v does not name the two", err)
 		}
 		pass(time.Millisecond)

@@ -14,7 +14,7 @@ import (
 // to release one that others are still in, or a lock that has ended, of which
 // [Hooks].Lost has told. Nor is the giving back of what an attempt in vain was granted.
 type Operation struct {
-	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by [Renewed] or [Lock.KeepAlive], or of a lock that was handed over) or "release"
+	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by [AutoRenew] or [Lock.KeepAlive], or of a lock that was handed over) or "release"
 	Name string // the lock
 	Lock *Lock  // acquire, attach: the one that was had, at the end; or the one that is extended or released
 
@@ -27,8 +27,8 @@ type Operation struct {
 	Err error
 }
 
-// An Answer is what one node said to one step of an operation.
-type Answer struct {
+// A NodeReply is what one node said to one step of an operation.
+type NodeReply struct {
 	Step    string // "acquire", "raise" (its fence, where one round was not enough), "extend" or "release"
 	Name    string // the lock
 	Node    string // its address, as the client was given it
@@ -125,8 +125,8 @@ func (c *course) answer(r *round, node int, a *wire.Reply, late bool) {
 	if c == nil || c.hooks.Node == nil {
 		return
 	}
-	c.hooks.node(c.ctx, Answer{
-		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lanes[node].Name, Outcome: a.Status,
+	c.hooks.node(c.ctx, NodeReply{
+		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lanes[node].Name, Outcome: Outcome(a.Status),
 		Elapsed: elapsed(r.sent, c.clock.Now()), Late: late, Err: a.Err,
 	})
 }

@@ -41,7 +41,7 @@ type Options struct {
 	// announces nothing.
 	//
 	// New nodes are no exception (to a client, nodes that were all emptied look the
-	// same), so the first lock on them waits for as long; [Locker.Prepare] has them
+	// same), so the first lock on them waits for as long; [Locker.WaitReady] has them
 	// ready before.
 	Quarantine time.Duration
 
@@ -230,9 +230,9 @@ type acquisition struct {
 	ahead time.Duration // by how much its number may be ahead of the time; see concede
 }
 
-// WithTTL has this lock last for d instead of Options.TTL: whole milliseconds,
+// TTL has this lock last for d instead of Options.TTL: whole milliseconds,
 // at most Options.MaxTTL.
-func WithTTL(d time.Duration) AcquireOption {
+func TTL(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.ttl = d })
 }
 
@@ -245,7 +245,7 @@ func MaxHold(d time.Duration) AcquireOption {
 // Renewed has the Locker renew the lock by itself, at a third of its TTL, until
 // it is released or lost. It costs no goroutine; the holder learns of a loss
 // from [Lock.Context], which it should work under.
-func Renewed() AcquireOption {
+func AutoRenew() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.renewed = true })
 }
 
@@ -263,13 +263,13 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 		return fmt.Errorf("redlock: acquire %q: %w", name, fmt.Errorf(format, args...))
 	}
 	if why := notATTL(a.ttl); why != "" {
-		return a, refuse("WithTTL %v %s", a.ttl, why)
+		return a, refuse("TTL %v %s", a.ttl, why)
 	}
 	if a.ttl > o.MaxTTL {
-		return a, refuse("WithTTL %v is over Options.MaxTTL %v", a.ttl, o.MaxTTL)
+		return a, refuse("TTL %v is over Options.MaxTTL %v", a.ttl, o.MaxTTL)
 	}
 	if drift := o.drift(a.ttl); drift >= a.ttl {
-		return a, refuse("WithTTL %v leaves nothing after Drift %v", a.ttl, drift)
+		return a, refuse("TTL %v leaves nothing after Drift %v", a.ttl, drift)
 	}
 	if a.maxHold != nil && *a.maxHold <= 0 {
 		return a, refuse("MaxHold %v is not a time to hold it for", *a.maxHold)

@@ -98,14 +98,14 @@ func TestAcquireOptions(t *testing.T) {
 			valid   time.Duration
 		}{
 			{"a", nil, "", 988 * ms},
-			{"a", []AcquireOption{WithTTL(time.Minute)}, "", time.Minute - 602*ms},
-			{"a", []AcquireOption{WithTTL(50 * ms)}, "", 47500 * time.Microsecond},
-			{"a", []AcquireOption{WithTTL(time.Minute), MaxHold(2 * s)}, "", 2 * s},
+			{"a", []AcquireOption{TTL(time.Minute)}, "", time.Minute - 602*ms},
+			{"a", []AcquireOption{TTL(50 * ms)}, "", 47500 * time.Microsecond},
+			{"a", []AcquireOption{TTL(time.Minute), MaxHold(2 * s)}, "", 2 * s},
 			{"", nil, "redlock: acquire: the name is empty", 0},
-			{"a", []AcquireOption{WithTTL(61 * s)}, `redlock: acquire "a": WithTTL 1m1s is over Options.MaxTTL 1m0s`, 0},
-			{"a", []AcquireOption{WithTTL(0)}, `redlock: acquire "a": WithTTL 0s is not a time to live`, 0},
-			{"a", []AcquireOption{WithTTL(s / 3)}, `redlock: acquire "a": WithTTL 333.333333ms is not a whole number`, 0},
-			{"a", []AcquireOption{WithTTL(2 * ms)}, `redlock: acquire "a": WithTTL 2ms leaves nothing after Drift 2.02ms`, 0},
+			{"a", []AcquireOption{TTL(61 * s)}, `redlock: acquire "a": TTL 1m1s is over Options.MaxTTL 1m0s`, 0},
+			{"a", []AcquireOption{TTL(0)}, `redlock: acquire "a": TTL 0s is not a time to live`, 0},
+			{"a", []AcquireOption{TTL(s / 3)}, `redlock: acquire "a": TTL 333.333333ms is not a whole number`, 0},
+			{"a", []AcquireOption{TTL(2 * ms)}, `redlock: acquire "a": TTL 2ms leaves nothing after Drift 2.02ms`, 0},
 			{"a", []AcquireOption{MaxHold(-s)}, `redlock: acquire "a": MaxHold -1s is not a time to hold it for`, 0},
 			{"a", []AcquireOption{MaxHold(0)}, `redlock: acquire "a": MaxHold 0s is not a time to hold it for`, 0},
 		} {

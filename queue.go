@@ -271,12 +271,12 @@ func (w *waiter) begin(sent time.Time, token string) (try int64) {
 // back no more than what was handed over for the earlier one. Who was handed the lock, and
 // has it, takes nothing back: an extension may count the node since (OWN_LEAVE in
 // docs/model). Its release does.
-func (w *waiter) told(i int, try int64, o Outcome) {
-	if o != Granted && o != Held && o != Reserved {
+func (w *waiter) told(i int, try int64, o wire.Status) {
+	if o != wire.Granted && o != wire.Held && o != wire.Reserved {
 		return
 	}
 	w.mu.Lock()
-	granted := o == Granted
+	granted := o == wire.Granted
 	if try == w.tried() {
 		w.nodes[i].granted, w.nodes[i].refused = granted, !granted
 		w.vouch(i)

@@ -121,7 +121,7 @@ func TestNobodyCalls(t *testing.T) {
 				}
 				a, b := ms.locker(t, &Options{TTL: ttl}), ms.locker(t, &Options{TTL: ttl})
 				for i := range 10 {
-					l, err := a.Acquire(t.Context(), "a", Renewed())
+					l, err := a.Acquire(t.Context(), "a", AutoRenew())
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -382,7 +382,7 @@ func TestEarlierAttempt(t *testing.T) {
 		if first != 1 || second != 2 {
 			t.Fatal(first, second)
 		}
-		w.told(0, first, Held)
+		w.told(0, first, wire.Held)
 		hand(first)
 		if _, _, mine := w.chance(); mine != 0 || w.nodes[0].refused || w.nodes[0].handed > 0 {
 			t.Errorf("%d nodes are its own: %+v", mine, w.nodes[0])
@@ -391,12 +391,12 @@ func TestEarlierAttempt(t *testing.T) {
 		if _, _, mine := w.chance(); mine != 0 {
 			t.Error("it counts before the node has refused")
 		}
-		w.told(0, second, Held)
+		w.told(0, second, wire.Held)
 		if _, _, mine := w.chance(); mine != 1 {
 			t.Errorf("%d nodes are its own", mine)
 		}
 		for i := range ms {
-			w.told(i, second, Held)
+			w.told(i, second, wire.Held)
 			w.take(lk.lanes.Lanes[i], handing{w.name, second, "nonce2", 17, now.UnixMicro(), ms[i].mark}, now)
 		}
 		w.quit(false)
@@ -426,7 +426,7 @@ func TestOnlyTheNodesWord(t *testing.T) {
 		w.begin(sent, "first")
 		w.begin(sent, "second")
 		for i := range ms {
-			w.told(i, 2, Held)
+			w.told(i, 2, wire.Held)
 		}
 		hand := func(try int64, nonce string, began time.Time) {
 			w.take(lk.lanes.Lanes[0], handing{w.name, try, nonce, 17, time.Now().UnixMicro(), ms[0].mark}, began)
@@ -455,7 +455,7 @@ func TestOnlyTheNodesWord(t *testing.T) {
 		hand(2, "second", before)
 		mine(1)
 		w.begin(time.Now(), "third")
-		w.told(0, 3, Held)
+		w.told(0, 3, wire.Held)
 		hand(2, "second", before)
 		hand(3, "second", before)
 		mine(0)
@@ -463,7 +463,7 @@ func TestOnlyTheNodesWord(t *testing.T) {
 		mine(0)
 		pass(time.Second)
 		w.begin(time.Now(), "fourth")
-		w.told(0, 4, Held)
+		w.told(0, 4, wire.Held)
 		hand(4, "fourth", sent.Add(1))
 		mine(1)
 	})

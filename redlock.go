@@ -16,7 +16,7 @@
 //     locks on the name before it, whatever clocks, pauses and lost messages do.
 //   - A node that may have forgotten what it granted (restarted, emptied, promoted,
 //     its clock set) has no vote until that is over: see [Options].Quarantine. New
-//     nodes are like that, so the first lock on them waits; [Locker.Prepare].
+//     nodes are like that, so the first lock on them waits; [Locker.WaitReady].
 //   - To acquire and to release costs what the slowest node of the fastest
 //     majority costs. A hung, slow or dead minority adds nothing.
 //   - An attempt that fails, is cancelled or times out leaves nothing behind, as
@@ -207,7 +207,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, lane.
 					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
 				}
 			case why.Status == wire.Unfit:
-				unfit = append(unfit, fmt.Errorf("redlock: node %w", &NodeError{Node: names[node], Outcome: why.Status, Err: why.Err}))
+				unfit = append(unfit, fmt.Errorf("redlock: node %w", &NodeError{Node: names[node], Outcome: Outcome(why.Status), Err: why.Err}))
 			}
 		case <-limit.C:
 			asked = 0
@@ -271,7 +271,7 @@ func (lk *Locker) isClosing() bool {
 // could not be released in time is no error: the work is done, and the TTL is
 // the net; Hooks.Unreleased tells.
 func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
-	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], Renewed())...)
+	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], AutoRenew())...)
 	if err != nil {
 		return err
 	}

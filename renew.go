@@ -15,7 +15,7 @@ import (
 
 // KeepAlive renews the lock until ctx ends, and returns nil then; or until the
 // lock has ended, and returns why, nil if it was released. It blocks, and is
-// meant for a goroutine of the caller's; [Renewed] and [Locker.Do] need none.
+// meant for a goroutine of the caller's; [AutoRenew] and [Locker.Do] need none.
 func (l *Lock) KeepAlive(ctx context.Context) error {
 	hold := cmp.Or(l.root, l)
 	l.locker.renewals.keep(hold, false)

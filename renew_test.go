@@ -62,7 +62,7 @@ func TestKeepAliveEndsWithRelease(t *testing.T) {
 func TestRenewalIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
-		l := acquired(t, ms.locker(t, nil), "a", Renewed())
+		l := acquired(t, ms.locker(t, nil), "a", AutoRenew())
 		ctx := l.Context(t.Context())
 		for range 5 {
 			for _, m := range ms[:3] {
@@ -88,7 +88,7 @@ func TestMaxHold(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
 		begin := time.Now()
-		l := acquired(t, lk, "a", Renewed(), MaxHold(time.Minute))
+		l := acquired(t, lk, "a", AutoRenew(), MaxHold(time.Minute))
 		wantEnd(t, l.Context(t.Context()), begin.Add(time.Minute), errMaxHold)
 		short := acquired(t, lk, "b", MaxHold(time.Second))
 		if !short.Until().Equal(time.Now().Add(time.Second)) {
@@ -118,7 +118,7 @@ func TestThousandsRenewed(t *testing.T) {
 		goroutines := runtime.NumGoroutine()
 		locks := make([]*Lock, n)
 		for i := range locks {
-			locks[i] = acquired(t, lk, fmt.Sprint(i), Renewed())
+			locks[i] = acquired(t, lk, fmt.Sprint(i), AutoRenew())
 		}
 		before := len(counted.sizes())
 		lk.renewals.mu.Lock()
@@ -157,7 +157,7 @@ func TestRenewalsGoTogether(t *testing.T) {
 		ms, counted := newModels(1), new(counting)
 		lk := ms.over(t, nil, counted.over)
 		for i := range 90 {
-			acquired(t, lk, fmt.Sprint(i), Renewed())
+			acquired(t, lk, fmt.Sprint(i), AutoRenew())
 			pass(time.Millisecond)
 		}
 		before := len(counted.sizes())
@@ -273,7 +273,7 @@ func TestCloseWhileHolding(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, nil)
-		renewed, watched, plain := acquired(t, lk, "a", Renewed()), acquired(t, lk, "b"), acquired(t, lk, "c")
+		renewed, watched, plain := acquired(t, lk, "a", AutoRenew()), acquired(t, lk, "b"), acquired(t, lk, "c")
 		ctxs := []context.Context{renewed.Context(t.Context()), watched.Context(t.Context())}
 		if err := lk.Close(); err != nil {
 			t.Fatal(err)
@@ -314,7 +314,7 @@ func TestRenewalIsNotPutOff(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, &Options{TTL: 300 * time.Millisecond, NodeTimeout: 140 * time.Millisecond})
-		l := acquired(t, lk, "a", Renewed())
+		l := acquired(t, lk, "a", AutoRenew())
 		held := l.Context(t.Context())
 		pass(99 * time.Millisecond) // the renewal is due in one
 		for _, m := range ms {

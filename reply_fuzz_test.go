@@ -59,13 +59,13 @@ func FuzzReply(f *testing.F) {
 		if want := meant(s, form, first); r.Status != want {
 			t.Fatalf("%v: %v is taken for %v, not %v", s, value, r.Status, want)
 		}
-		if (r.Err == nil) != (r.Status == Granted || r.Status == Held || r.Status == Reserved || r.Status == Expired || r.Status == Stolen) {
+		if (r.Err == nil) != (r.Status == wire.Granted || r.Status == wire.Held || r.Status == wire.Reserved || r.Status == wire.Expired || r.Status == wire.Stolen) {
 			t.Errorf("%v: %v is %v, and the error %v", s, value, r.Status, r.Err)
 		}
-		if r.Fence != wire.AsProposed && (r.Fence < 0 || r.Fence >= wire.MaxFence) && s == wire.Acquire && r.Status == Granted {
+		if r.Fence != wire.AsProposed && (r.Fence < 0 || r.Fence >= wire.MaxFence) && s == wire.Acquire && r.Status == wire.Granted {
 			t.Errorf("%v: the fence is %d", value, r.Fence)
 		}
-		if o := r.Status; (o == Held || o == Reserved || o == Stolen) && (r.TTL < 0 || r.TTL < time.Duration(min(first, 1e9))*time.Millisecond) {
+		if o := r.Status; (o == wire.Held || o == wire.Reserved || o == wire.Stolen) && (r.TTL < 0 || r.TTL < time.Duration(min(first, 1e9))*time.Millisecond) {
 			t.Errorf("%v: %d ms are %v", value, first, r.TTL)
 		}
 		for _, h := range r.Holders {
@@ -75,7 +75,7 @@ func FuzzReply(f *testing.F) {
 		}
 
 		e := &QuorumError{Op: s.String(), N: 1, Need: 1, Kind: ErrHeld}
-		e.note(&NodeError{Outcome: r.Status, Holder: r.Holder, TTL: r.TTL, Err: r.Err, slot: r.Slot})
+		e.note(&NodeError{Outcome: Outcome(r.Status), Holder: r.Holder, TTL: r.TTL, Err: r.Err, slot: r.Slot})
 		opts := &Options{host: sim.Chance{}}
 		if d := e.patience(0, time.Second, opts); d < time.Millisecond || d > beat(time.Second) {
 			t.Errorf("%v: the next attempt is in %v", value, d)
@@ -85,33 +85,33 @@ func FuzzReply(f *testing.F) {
 }
 
 // meant is what the headers of the scripts say that a reply of this form means.
-func meant(s wire.Op, form string, first int64) Outcome {
-	held := Held
+func meant(s wire.Op, form string, first int64) wire.Status {
+	held := wire.Held
 	switch {
 	case s == wire.Acquire && form == "=n":
-		return Granted
+		return wire.Granted
 	case form == "=n" && first == 0:
-		return Expired
+		return wire.Expired
 	case form == "=n":
-		return Granted
+		return wire.Granted
 	case s == wire.Inspect && form == "snssnll":
-		return Granted
+		return wire.Granted
 	case s == wire.Acquire && form == "ns":
-		return Late
+		return wire.Late
 	case s == wire.Acquire && form == "sn":
-		return Quarantined
+		return wire.Quarantined
 	case s == wire.Acquire && form == "nn" && first >= 0 && first < wire.MaxFence:
-		return Granted
+		return wire.Granted
 	case s == wire.Acquire && len(form) == 4 && form[:3] == "nsn": // the fourth is there to be the fourth
-		return Reserved
+		return wire.Reserved
 	case s == wire.Acquire && (form == "nsn" || len(form) == 5 && form[:3] == "nsn" && form[4] == 'n'):
 	case s != wire.Acquire && form == "ns":
-		held = Stolen
+		held = wire.Stolen
 	default:
-		return Failed
+		return wire.Failed
 	}
 	if first < 0 {
-		return Foreign
+		return wire.Foreign
 	}
 	return held
 }

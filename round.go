@@ -183,20 +183,20 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	e := &QuorumError{Op: step.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause, token: r.lock.claim.Token}
 	b := r.ballot
 	for i, n := range r.locker.lanes.Lanes {
-		answer := NodeError{Node: n.Name, Outcome: Timeout, Elapsed: elapsed(r.sent, now)}
+		answer := NodeError{Node: n.Name, Outcome: OutcomeTimeout, Elapsed: elapsed(r.sent, now)}
 		switch {
 		case r.told[i]:
 			q := &r.reqs[i]
-			answer.Outcome, answer.Holder, answer.TTL, answer.slot, answer.Err = q.Reply.Status, q.Reply.Holder, q.Reply.TTL, q.Reply.Slot, q.Reply.Err
+			answer.Outcome, answer.Holder, answer.TTL, answer.slot, answer.Err = Outcome(q.Reply.Status), q.Reply.Holder, q.Reply.TTL, q.Reply.Slot, q.Reply.Err
 		case r.verdict != pending:
 			continue
 		default:
 			b.add(voteNone)
 		}
-		if answer.Outcome == Quarantined {
+		if answer.Outcome == OutcomeQuarantined {
 			answer.Holder, answer.TTL = "", r.reqs[i].Reply.Rest
 		}
-		if answer.Outcome != Granted {
+		if answer.Outcome != OutcomeGranted {
 			e.note(&answer)
 		}
 	}

@@ -271,7 +271,7 @@ func (o *onceBroken) Connect(ctx context.Context) (time.Duration, error) {
 func (o *onceBroken) Exec(batch []*lane.Request) error {
 	if o.broken.Load() {
 		for _, q := range batch {
-			q.Reply = wire.Reply{Status: Unreachable, Err: errCut}
+			q.Reply = wire.Reply{Status: wire.Unreachable, Err: errCut}
 		}
 		return errCut
 	}

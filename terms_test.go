@@ -288,7 +288,7 @@ func TestQuarantineGrows(t *testing.T) {
 		if len(told) != 3 {
 			t.Errorf("told of %v", told)
 		}
-		if err := short.Prepare(t.Context()); err != nil {
+		if err := short.WaitReady(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if l, err := short.TryAcquire(t.Context(), "a"); err != nil || l.Release(t.Context()) != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
-// lock is not renewed by itself: see [Renewed], [Lock.KeepAlive], [Locker.Do].
+// lock is not renewed by itself: see [AutoRenew], [Lock.KeepAlive], [Locker.Do].
 //
 // Whoever has waited longest is next, in this process and among all that use this
 // library. A release hands him the lock, which he has about one round trip later, and
@@ -187,7 +187,7 @@ func (e *QuorumError) patience(try int, ttl time.Duration, o *Options) time.Dura
 // foreign reports whether a client that is no redlock has the lock somewhere: one whose
 // token is not like ours.
 func (e *QuorumError) foreign(o *Options) bool {
-	return slices.ContainsFunc(e.Nodes(), func(err *NodeError) bool { return err.Outcome == Held && o.foreign(err.Holder) })
+	return slices.ContainsFunc(e.Nodes(), func(err *NodeError) bool { return err.Outcome == OutcomeHeld && o.foreign(err.Holder) })
 }
 
 // foreign reports whether a token is not like ours.
@@ -203,7 +203,7 @@ func (o *Options) foreign(token string) bool {
 func (e *QuorumError) split() bool {
 	votes := make(map[string]int)
 	for _, err := range e.Nodes() {
-		if err.Outcome == Held || err.Outcome == Reserved {
+		if err.Outcome == OutcomeHeld || err.Outcome == OutcomeReserved {
 			if votes[err.Holder]++; votes[err.Holder]+e.Failed >= e.Need {
 				return false
 			}
@@ -230,7 +230,7 @@ func pause(try int, ttl time.Duration, jitter float64) time.Duration {
 func (e *QuorumError) freeIn() time.Duration {
 	var held []time.Duration
 	for _, err := range e.Nodes() {
-		if err.Outcome == Held || err.Outcome == Reserved {
+		if err.Outcome == OutcomeHeld || err.Outcome == OutcomeReserved {
 			held = append(held, err.TTL)
 		}
 	}
@@ -248,7 +248,7 @@ func (e *QuorumError) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, err := range e.Nodes() {
 		_, silent := err.Err.(lane.SilentError) // it may vote as soon as another node has been heard of
-		if err.Outcome == Quarantined && !silent {
+		if err.Outcome == OutcomeQuarantined && !silent {
 			rest = append(rest, err.TTL)
 		}
 	}
@@ -264,7 +264,7 @@ func (e *QuorumError) votesIn() time.Duration {
 func (e *QuorumError) hopeless() bool {
 	foreign := 0
 	for _, err := range e.Nodes() {
-		if err.Outcome == Foreign {
+		if err.Outcome == OutcomeNotALock {
 			foreign++
 		}
 	}

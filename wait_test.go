@@ -57,10 +57,10 @@ func TestFreeIn(t *testing.T) {
 	} {
 		e := &QuorumError{N: tt.n, Need: tt.need, Failed: tt.failed}
 		for _, d := range tt.held {
-			e.note(&NodeError{Outcome: Held, TTL: d})
+			e.note(&NodeError{Outcome: OutcomeHeld, TTL: d})
 		}
 		for range tt.failed {
-			e.note(&NodeError{Outcome: Timeout})
+			e.note(&NodeError{Outcome: OutcomeTimeout})
 		}
 		if got := e.freeIn(); got != tt.want {
 			t.Errorf("%d of %d, held for %v, %d failed: free in %v, want %v", tt.need, tt.n, tt.held, tt.failed, got, tt.want)
@@ -206,7 +206,7 @@ func TestNothingToWaitFor(t *testing.T) {
 			})
 		}
 		_, err := lk.Acquire(t.Context(), "a")
-		if q := wantQuorumError(t, err, ErrNoQuorum); q.Nodes()[0].Outcome != Foreign {
+		if q := wantQuorumError(t, err, ErrNoQuorum); q.Nodes()[0].Outcome != OutcomeNotALock {
 			t.Error(err)
 		}
 		pass(time.Second)

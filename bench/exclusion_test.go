@@ -142,7 +142,7 @@ func TestExclusionWithRedsync(t *testing.T) {
 func TestRedsyncHolds(t *testing.T) {
 	ours, theirs, clients := bothOn(t)
 	ctx := t.Context()
-	old, err := ours.TryAcquire(ctx, "a", redlock.WithTTL(time.Second))
+	old, err := ours.TryAcquire(ctx, "a", redlock.TTL(time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestRedsyncHolds(t *testing.T) {
 		t.Fatalf("got %v, want ErrHeld", err)
 	}
 	for _, n := range q.Nodes() {
-		if n.Outcome == redlock.Held && n.Holder != m.Value() {
+		if n.Outcome == redlock.OutcomeHeld && n.Holder != m.Value() {
 			t.Errorf("%v, want it held by %s", n, m.Value())
 		}
 	}

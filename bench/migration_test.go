@@ -53,7 +53,7 @@ func TestMigration(t *testing.T) {
 		lockers = append(lockers, lk)
 	}
 	// As redlock prepare would, before the rollout.
-	if err := lockers[0].Prepare(ctx); err != nil {
+	if err := lockers[0].WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
 	anew := func(lk *redlock.Locker) func(context.Context) error {

@@ -56,13 +56,13 @@ type hold struct {
 }
 
 // New returns a Storage that keeps what is to be kept in storage, and locks with locker.
-// The options are for each lock; all of them are [redlock.Renewed]. The Locker stays the
+// The options are for each lock; all of them are [redlock.AutoRenew]. The Locker stays the
 // caller's, who closes it last.
 func New(storage certmagic.Storage, locker *redlock.Locker, options ...redlock.AcquireOption) *Storage {
 	return &Storage{
 		Storage: storage,
 		locker:  locker,
-		options: append(slices.Clone(options), redlock.Renewed()),
+		options: append(slices.Clone(options), redlock.AutoRenew()),
 		held:    make(map[string]*hold),
 	}
 }

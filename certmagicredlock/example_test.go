@@ -36,7 +36,7 @@ func Example() {
 	config := certmagic.NewDefault()
 	err = config.Storage.Lock(context.Background(), "issue_cert_example.com")
 	s, _ := locker.Inspect(context.Background(), "issue_cert_example.com")
-	fmt.Println(err, s.Verdict)
+	fmt.Println(err, s.State)
 	fmt.Println(config.Storage.Unlock(context.Background(), "issue_cert_example.com"))
 	// Output:
 	// <nil> held

@@ -21,7 +21,7 @@ func inBubble(t *testing.T, f func(t *testing.T, nodes *redistest.Bubble)) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
 		nodes := redistest.NewBubble(t, 3)
-		if err := locker(t, nodes).Prepare(t.Context()); err != nil {
+		if err := locker(t, nodes).WaitReady(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		f(t, nodes)

@@ -67,7 +67,7 @@ func TestClusterFailsAndRecovers(t *testing.T) {
 				}
 				got := outcomes(lk, "name")
 				for i := range c.Len() {
-					if got[c.Addr(i)] == redlock.Granted != (i == 2) {
+					if got[c.Addr(i)] == redlock.OutcomeGranted != (i == 2) {
 						t.Errorf("the nodes say %v", got)
 					}
 				}
@@ -117,7 +117,7 @@ func TestClusterStrike(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *Cluster, lk *redlock.Locker) {
 		c.Strike(Fault{Trouble: Busy, Node: 0, For: time.Second})
 		c.Strike(Fault{Trouble: Foreign, Node: 1, For: time.Hour}, "name")
-		got, want := outcomes(lk, "name"), map[string]redlock.Outcome{c.Addr(0): redlock.Busy, c.Addr(1): redlock.Foreign}
+		got, want := outcomes(lk, "name"), map[string]redlock.Outcome{c.Addr(0): redlock.OutcomeBusy, c.Addr(1): redlock.OutcomeNotALock}
 		if !maps.Equal(got, want) {
 			t.Errorf("the nodes say %v, want %v", got, want)
 		}

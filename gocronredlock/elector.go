@@ -44,7 +44,7 @@ type term struct {
 
 // NewElector returns an Elector that stands for election until it is closed. With
 // [redlock.MaxHold] among the options a leader resigns every now and then. All locks are
-// [redlock.Renewed].
+// [redlock.AutoRenew].
 func NewElector(locker *redlock.Locker, name string, options ...redlock.AcquireOption) *Elector {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &Elector{locker: locker, name: name, options: options[:len(options):len(options)], stop: stop, ended: make(chan struct{})}

@@ -116,7 +116,7 @@ func TestLeaderIsTold(t *testing.T) {
 func TestElectorSaysWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
 		lk := locker(t, nodes)
-		bad := gocronredlock.NewElector(lk, "leader", redlock.WithTTL(time.Hour))
+		bad := gocronredlock.NewElector(lk, "leader", redlock.TTL(time.Hour))
 		time.Sleep(time.Second)
 		err := bad.IsLeader(t.Context())
 		if !errors.Is(err, gocronredlock.ErrNotLeader) || err.Error() == gocronredlock.ErrNotLeader.Error() {

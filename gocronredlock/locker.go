@@ -58,8 +58,8 @@ type Options struct {
 	// still has what is left of its TTL, two thirds at least.
 	MinHold time.Duration
 
-	// Acquire is for each lock: [redlock.WithTTL], or [redlock.MaxHold] for a job that
-	// may hang. All locks are [redlock.Renewed].
+	// Acquire is for each lock: [redlock.TTL], or [redlock.MaxHold] for a job that
+	// may hang. All locks are [redlock.AutoRenew].
 	Acquire []redlock.AcquireOption
 }
 
@@ -89,7 +89,7 @@ func NewLocker(locker *redlock.Locker, opts *Options) *Locker {
 }
 
 func renewed(options []redlock.AcquireOption) []redlock.AcquireOption {
-	return append(options[:len(options):len(options)], redlock.Renewed())
+	return append(options[:len(options):len(options)], redlock.AutoRenew())
 }
 
 // Lock takes the lock for a run, or says why there is none here: redlock.ErrHeld if
@@ -123,7 +123,7 @@ func taken(err error) bool {
 	}
 	nodes := make(map[string]int)
 	for _, n := range why.Nodes() {
-		if n.Outcome != redlock.Held {
+		if n.Outcome != redlock.OutcomeHeld {
 			continue
 		}
 		if nodes[n.Holder]++; nodes[n.Holder] >= why.Need {

@@ -217,7 +217,7 @@ func exposition(t *testing.T) map[string][]string {
 			t.Fatal(err)
 		}
 		defer lk.Close()
-		first, err := lk.TryAcquire(t.Context(), "a", redlock.Renewed())
+		first, err := lk.TryAcquire(t.Context(), "a", redlock.AutoRenew())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -108,7 +108,7 @@ type answerKind struct {
 	outcome    redlock.Outcome
 }
 
-func (m *metrics) answer(ctx context.Context, a redlock.Answer) {
+func (m *metrics) answer(ctx context.Context, a redlock.NodeReply) {
 	kind := answerKind{a.Node, a.Step, a.Outcome}
 	with, ok := m.answers.Load(kind)
 	if !ok {

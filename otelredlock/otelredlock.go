@@ -123,7 +123,7 @@ func endOf(cause error) string {
 // node's.
 func answered(o redlock.Outcome) bool {
 	switch o {
-	case redlock.Granted, redlock.Held, redlock.Reserved, redlock.Expired, redlock.Stolen, redlock.Refilled:
+	case redlock.OutcomeGranted, redlock.OutcomeHeld, redlock.OutcomeReserved, redlock.OutcomeGone, redlock.OutcomeStolen, redlock.OutcomeRefilled:
 		return true
 	}
 	return false

@@ -158,7 +158,7 @@ func TestWaiting(t *testing.T) {
 func TestRenewedAndLost(t *testing.T) {
 	stationed(t, func(t *testing.T, s *station) {
 		ctx, job := s.tracer.Tracer("job").Start(t.Context(), "job")
-		l, err := s.lk.TryAcquire(ctx, "a", redlock.Renewed())
+		l, err := s.lk.TryAcquire(ctx, "a", redlock.AutoRenew())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestLabel(t *testing.T) {
 func TestUnsampled(t *testing.T) {
 	stationed(t, func(t *testing.T, s *station) {
 		remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, Remote: true})
-		l, err := s.lk.TryAcquire(trace.ContextWithSpanContext(t.Context(), remote), "a", redlock.Renewed())
+		l, err := s.lk.TryAcquire(trace.ContextWithSpanContext(t.Context(), remote), "a", redlock.AutoRenew())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ func (l *kindLocker) fill(prefix string) error {
 	for w := range workers {
 		all.Go(func() {
 			for i := w; i < Others && failed[w] == nil; i += workers {
-				_, failed[w] = l.TryAcquire(context.Background(), fmt.Sprint(prefix, i), redlock.WithTTL(time.Hour))
+				_, failed[w] = l.TryAcquire(context.Background(), fmt.Sprint(prefix, i), redlock.TTL(time.Hour))
 			}
 		})
 	}

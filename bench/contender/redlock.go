@@ -75,7 +75,7 @@ func (l *redlockLocker) Lock(ctx context.Context, name string) (Lock, error) {
 // Hold leaves the period to the library, which is the third of the TTL that
 // Config.Renewal is set to as well.
 func (l *redlockLocker) Hold(ctx context.Context, name string) (Lock, error) {
-	lock, err := l.TryAcquire(ctx, name, redlock.Renewed())
+	lock, err := l.TryAcquire(ctx, name, redlock.AutoRenew())
 	if err != nil {
 		return nil, err
 	}

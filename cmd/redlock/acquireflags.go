@@ -36,7 +36,7 @@ func (c *lockConfig) kind() (options []redlock.AcquireOption) {
 	if c.maxHold > 0 {
 		options = append(options, redlock.MaxHold(c.maxHold))
 	}
-	return append(options, redlock.Renewed())
+	return append(options, redlock.AutoRenew())
 }
 
 // options are those for the lock, too.

@@ -110,7 +110,7 @@ func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience 
 	for begin := time.Now(); ; time.Sleep(load.Breather) {
 		status := asked(ctx, locker)
 		if time.Since(begin) >= patience || ctx.Err() != nil || !slices.ContainsFunc(explain.Absent(status), func(e *redlock.NodeError) bool {
-			return e.Outcome == redlock.Timeout && !slices.ContainsFunc(b.silent, func(s *redlock.NodeError) bool { return s.Node == e.Node })
+			return e.Outcome == redlock.OutcomeTimeout && !slices.ContainsFunc(b.silent, func(s *redlock.NodeError) bool { return s.Node == e.Node })
 		}) {
 			return status
 		}
@@ -122,7 +122,7 @@ func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience 
 func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
 	n, never := len(b.urls), 0
 	for _, e := range absent {
-		if e.Outcome != redlock.Quarantined {
+		if e.Outcome != redlock.OutcomeQuarantined {
 			never++
 		}
 	}

@@ -157,7 +157,7 @@ func (s *story) queue(ctx context.Context, b *redlock.Locker, held *redlock.Lock
 	}
 	said := 0
 	for _, n := range why.Nodes() {
-		if n.Outcome == redlock.Held && n.Holder == held.Token() {
+		if n.Outcome == redlock.OutcomeHeld && n.Holder == held.Token() {
 			said++
 		}
 	}

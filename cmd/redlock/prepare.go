@@ -119,7 +119,7 @@ func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.
 	if cfg.timeout > 0 {
 		ctx, cancel = context.WithTimeout(watched, cfg.timeout)
 	}
-	err := locker.Prepare(ctx)
+	err := locker.WaitReady(ctx)
 	cancel()
 	stop()
 	if err == nil {
@@ -139,7 +139,7 @@ func (c *command) marked(n int, absent []*redlock.NodeError) error {
 	var unreached []*redlock.NodeError
 	var rest time.Duration
 	for _, e := range absent {
-		if e.Outcome != redlock.Quarantined {
+		if e.Outcome != redlock.OutcomeQuarantined {
 			unreached = append(unreached, e)
 		}
 		rest = max(rest, e.TTL)

@@ -105,7 +105,7 @@ func (c *command) status(ctx context.Context, locker *redlock.Locker, cfg *lookC
 	} else {
 		err = show(c.stdout, s)
 	}
-	if err == nil && s.Verdict == redlock.Unknown {
+	if err == nil && s.State == redlock.StateUnknown {
 		return untold(s, "")
 	}
 	return err
@@ -153,7 +153,7 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 		if err != nil {
 			return exit.Fail(exit.Usage, "see redlock help wait", "%s", phrase.Plain(err))
 		}
-		if s.Verdict == redlock.Free {
+		if s.State == redlock.StateFree {
 			return nil
 		}
 		rest := 200 * time.Millisecond // it may be released at any time
@@ -168,7 +168,7 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 		switch {
 		case watched.Err() != nil:
 			return nil
-		case s.Verdict == redlock.Unknown:
+		case s.State == redlock.StateUnknown:
 			return untold(s, fmt.Sprintf(" within --timeout %v", cfg.timeout))
 		}
 		return exit.Fail(exit.Busy, "wait longer, or without --timeout for as long as it takes", "not free within --timeout %v: %s", cfg.timeout, news(s))
@@ -178,7 +178,7 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 // untold says why the state of the lock is unknown.
 func untold(s *redlock.Status, within string) error {
 	down := explain.Absent(s)
-	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.Quarantined }) {
+	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.OutcomeQuarantined }) {
 		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes can vote%s: those in quarantine may have forgotten the lock", within)
 	}
 	if within == "" {

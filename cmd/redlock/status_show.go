@@ -17,12 +17,12 @@ import (
 // news is a status in a line, less what changes by itself.
 func news(s *redlock.Status) string {
 	var say strings.Builder
-	fmt.Fprintf(&say, "%q: %v", s.Name, s.Verdict)
+	fmt.Fprintf(&say, "%q: %v", s.Name, s.State)
 	if s.Token != "" {
 		fmt.Fprintf(&say, " by token %s, fence %d", printable.Text(s.Token), s.Fence)
 	}
 	for _, h := range s.Holders {
-		fmt.Fprintf(&say, ", %s by token %s", h.How, printable.Text(h.Token))
+		fmt.Fprintf(&say, ", %s by token %s", string(h.Mode), printable.Text(h.Token))
 	}
 	if n := len(s.Waiting); n > 0 {
 		fmt.Fprintf(&say, "; %d waiting, the first is %s", n, owner(s.Waiting[0]))
@@ -33,7 +33,7 @@ func news(s *redlock.Status) string {
 	return say.String()
 }
 
-func owner(w redlock.Waiting) string {
+func owner(w redlock.Waiter) string {
 	return printable.Text(cmp.Or(w.Owner, w.Waiter))
 }
 
@@ -56,7 +56,7 @@ func show(to io.Writer, s *redlock.Status) error {
 		if n.Token != "" {
 			has = printable.Text(n.Token)
 		} else if len(n.Holders) > 0 {
-			has = fmt.Sprintf("%s %s", phrase.Count(len(n.Holders), "holder"), n.Holders[0].How)
+			has = fmt.Sprintf("%s %s", phrase.Count(len(n.Holders), "holder"), n.Holders[0].Mode)
 		}
 		if n.TTL > 0 {
 			left = n.TTL.String()
@@ -113,11 +113,11 @@ type nodeReport struct {
 func report(s *redlock.Status) *statusReport {
 	holders := func(of []redlock.Holder) (all []holderReport) {
 		for _, h := range of {
-			all = append(all, holderReport{h.Token, h.How, h.TTL.Milliseconds(), h.Nodes})
+			all = append(all, holderReport{h.Token, string(h.Mode), h.TTL.Milliseconds(), h.Nodes})
 		}
 		return all
 	}
-	r := &statusReport{Name: s.Name, Verdict: s.Verdict.String(), Token: s.Token, TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holders(s.Holders), Waiting: []waitReport{}}
+	r := &statusReport{Name: s.Name, Verdict: s.State.String(), Token: s.Token, TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holders(s.Holders), Waiting: []waitReport{}}
 	for _, w := range s.Waiting {
 		r.Waiting = append(r.Waiting, waitReport{w.Waiter, w.Owner, w.For.Milliseconds(), w.Nodes})
 	}

@@ -141,7 +141,7 @@ func contest(t testing.TB, first *redlock.Lock, node string, rivals ...*redlock.
 				case now.After(giveUp):
 					t.Errorf("nobody gets %q, which has been free for long: %v", first.Name(), err)
 					return
-				case n != nil && n.Outcome == redlock.Quarantined && now.Before(first.Until()):
+				case n != nil && n.Outcome == redlock.OutcomeQuarantined && now.Before(first.Until()):
 					refusals.Add(1)
 				}
 			}
@@ -195,7 +195,7 @@ func TestForgetfulVoter(t *testing.T) {
 				for j := range together {
 					free := slices.DeleteFunc(random.Perm(len(servers)), func(k int) bool { return servers[k] == victim })[:2]
 					life := ttl - time.Duration(random.IntN(150))*time.Millisecond
-					l := heldBut(t, holder, servers, fmt.Sprintf("%d.%d", i, j), free, redlock.WithTTL(life))
+					l := heldBut(t, holder, servers, fmt.Sprintf("%d.%d", i, j), free, redlock.TTL(life))
 					if random.IntN(3) == 0 {
 						compete(l, before)
 					} else {
@@ -236,7 +236,7 @@ func TestRestartWithData(t *testing.T) {
 	var heard told
 	opts := heard.hearing(brief(2 * time.Second))
 	lk := open(t, redistest.Clients(t, servers), opts)
-	l := acquired(t, lk, "a", redlock.Renewed())
+	l := acquired(t, lk, "a", redlock.AutoRenew())
 	alive := l.Context(t.Context())
 	has := func(node int) bool { return inspected(t, lk, "a")[node].Token == l.Token() }
 	eventually(t, 2*time.Second, "all three to have the lock", func() bool { return has(0) && has(1) && has(2) })
@@ -245,7 +245,7 @@ func TestRestartWithData(t *testing.T) {
 	restart(t, servers[0])
 	eventually(t, 2*time.Second, "the node to be back, with the lock and without a vote", func() bool {
 		n := inspected(t, lk, "a")[0]
-		return n.Token == l.Token() && n.Err != nil && n.Err.Outcome == redlock.Quarantined
+		return n.Token == l.Token() && n.Err != nil && n.Err.Outcome == redlock.OutcomeQuarantined
 	})
 	if got := heard.quarantines(); !slices.Equal(got, []string{servers[0].Addr}) {
 		t.Errorf("the hook was told that %v have no vote, want %v alone", got, servers[0].Addr)
@@ -258,7 +258,7 @@ func TestRestartWithData(t *testing.T) {
 	_, err := lk.TryAcquire(t.Context(), "b")
 	wantKind(t, err, redlock.ErrNoQuorum)
 	switch n := nodeOf(err, servers[0].Addr); {
-	case n == nil || n.Outcome != redlock.Quarantined:
+	case n == nil || n.Outcome != redlock.OutcomeQuarantined:
 		t.Errorf("%v does not name %s as quarantined", err, servers[0].Addr)
 	case n.TTL <= 0 || n.TTL > opts.Quarantine:
 		t.Errorf("quarantined for %v, and all of it is %v", n.TTL, opts.Quarantine)

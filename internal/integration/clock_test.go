@@ -72,7 +72,7 @@ func TestClockStep(t *testing.T) {
 				lockers = append(lockers, open(t, redistest.Clients(t, servers), heard[i].hearing(opts)))
 			}
 			holder, rivals := lockers[0], lockers[1:]
-			everywhere := heldBut(t, holder, servers, "everywhere", nil, redlock.Renewed())
+			everywhere := heldBut(t, holder, servers, "everywhere", nil, redlock.AutoRenew())
 			l := heldBut(t, holder, servers, "a", []int{3, 4})
 			for _, s := range servers[3:] {
 				ask(t, s, "SET", "b", "another's", "PX", 600_000) // so that the other three are needed
@@ -93,7 +93,7 @@ func TestClockStep(t *testing.T) {
 					n = nodeOf(err, stepped)
 					return n != nil
 				})
-				if n == nil || n.Outcome != redlock.Quarantined || n.TTL <= 0 || !strings.Contains(err.Error(), stepped+": quarantined for") || !strings.Contains(err.Error(), "its clock was set by") {
+				if n == nil || n.Outcome != redlock.OutcomeQuarantined || n.TTL <= 0 || !strings.Contains(err.Error(), stepped+": quarantined for") || !strings.Contains(err.Error(), "its clock was set by") {
 					t.Errorf("the error of rival %d does not say what is the matter with %s: %v", i, stepped, err)
 				}
 				released(t, acquired(t, lk, "c")) // from the others
@@ -200,7 +200,7 @@ func TestMaxNodeSkew(t *testing.T) {
 			released(t, acquired(t, careful, "c")) // from the others
 			_, err := careful.TryAcquire(t.Context(), "b")
 			n := nodeOf(err, stepped)
-			if n == nil || n.Outcome != redlock.Unfit || !strings.Contains(err.Error(), "Options.MaxNodeSkew 1s") {
+			if n == nil || n.Outcome != redlock.OutcomeIneligible || !strings.Contains(err.Error(), "Options.MaxNodeSkew 1s") {
 				t.Errorf("the error does not say what is the matter with %s: %v", stepped, err)
 			}
 			if _, err := careful.TryAcquire(t.Context(), "a"); err == nil {

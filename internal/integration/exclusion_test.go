@@ -36,7 +36,7 @@ func TestExclusion(t *testing.T) {
 			who := fmt.Sprintf("worker %d of locker %d", j, i)
 			all.Go(func() {
 				for ctx.Err() == nil {
-					l, err := lk.Acquire(ctx, "a", redlock.Renewed())
+					l, err := lk.Acquire(ctx, "a", redlock.AutoRenew())
 					if err != nil {
 						if ctx.Err() == nil {
 							t.Error(err)

@@ -24,13 +24,13 @@ func TestReadOnly(t *testing.T) {
 	on(t, servers[:2], "REPLICAOF", "127.0.0.1", "1")
 
 	_, err := lk.TryAcquire(t.Context(), "a")
-	wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.ReadOnly, addrs(servers[:2])...)
+	wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.OutcomeReadOnly, addrs(servers[:2])...)
 	wantKind(t, l.Release(t.Context()), redlock.ErrNoQuorum)
 
 	on(t, servers[:2], "CLIENT", "KILL", "TYPE", "normal")
 	eventually(t, 2*time.Second, "two unfit nodes", func() bool {
 		_, err := lk.TryAcquire(t.Context(), "a")
-		return strings.Count(err.Error(), redlock.Unfit.String()) == 2
+		return strings.Count(err.Error(), redlock.OutcomeIneligible.String()) == 2
 	})
 	on(t, servers[:2], "REPLICAOF", "NO", "ONE")
 	nothingLeft(t, servers)
@@ -45,7 +45,7 @@ func TestOutOfMemory(t *testing.T) {
 	on(t, servers[:2], "CONFIG", "SET", "maxmemory", "1")
 
 	_, err := lk.TryAcquire(t.Context(), "a")
-	wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.OutOfMemory, addrs(servers[:2])...)
+	wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.OutcomeOutOfMemory, addrs(servers[:2])...)
 	if err := l.Extend(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -76,7 +76,7 @@ func TestDenied(t *testing.T) {
 			_, err := lk.TryAcquire(t.Context(), "a")
 			q := wantKind(t, err, redlock.ErrNoQuorum)
 			for _, n := range q.Nodes() {
-				if n.Outcome != redlock.Denied || !strings.Contains(n.Error(), tt.says) {
+				if n.Outcome != redlock.OutcomeDenied || !strings.Contains(n.Error(), tt.says) {
 					t.Errorf("%v, want it denied with %s", n, tt.says)
 				}
 			}
@@ -107,7 +107,7 @@ func TestDeniedWithinScripts(t *testing.T) {
 			on(t, servers, append([]any{"ACL", "SETUSER", "default"}, acl...)...)
 			_, err := lk.TryAcquire(t.Context(), "a")
 			for _, n := range wantKind(t, err, redlock.ErrNoQuorum).Nodes() {
-				if n.Outcome != redlock.Denied {
+				if n.Outcome != redlock.OutcomeDenied {
 					t.Errorf("%v, want it denied", n)
 				}
 			}
@@ -137,7 +137,7 @@ func TestForeignKey(t *testing.T) {
 			if ctx.Err() != nil {
 				t.Error("it was waited for")
 			}
-			wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.Foreign, addrs(servers[:3])...)
+			wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.OutcomeNotALock, addrs(servers[:3])...)
 			if !strings.Contains(fmt.Sprint(err), tt.says) {
 				t.Errorf("%v does not say %s", err, tt.says)
 			}
@@ -228,7 +228,7 @@ func TestClientKill(t *testing.T) {
 	for _, c := range admins {
 		c.Ping(t.Context()) // the connection that is to survive
 	}
-	long := acquired(t, lk, "long", redlock.Renewed(), redlock.WithTTL(6*time.Second))
+	long := acquired(t, lk, "long", redlock.AutoRenew(), redlock.TTL(6*time.Second))
 	alive := long.Context(t.Context())
 	kills := 0
 	traffic(t, lk, nil, func(busy func() bool) {
@@ -273,7 +273,7 @@ func TestTooManyClients(t *testing.T) {
 		q := wantKind(t, err, redlock.ErrNoQuorum)
 		busy := 0
 		for _, n := range q.Nodes() {
-			if (n.Outcome == redlock.Busy || n.Outcome == redlock.Unreachable) && (n.Node == servers[0].Addr || n.Node == servers[1].Addr) {
+			if (n.Outcome == redlock.OutcomeBusy || n.Outcome == redlock.OutcomeUnreachable) && (n.Node == servers[0].Addr || n.Node == servers[1].Addr) {
 				busy++
 			}
 		}

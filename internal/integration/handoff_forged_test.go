@@ -111,7 +111,7 @@ func TestFloodOfCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inHall(t, func(h *hall) {
-				before := acquired(h.T, h.locker(), "a", redlock.Renewed())
+				before := acquired(h.T, h.locker(), "a", redlock.AutoRenew())
 				got := h.waits(h.Context(), redlock.Options{})
 				waiter, _ := h.waiter()
 				stop := make(chan struct{})

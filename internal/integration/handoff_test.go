@@ -40,7 +40,7 @@ func (h *hall) waits(ctx context.Context, opts redlock.Options, options ...redlo
 // TestHandedOver: a release hands the lock to the next one, who does not ask again. It is
 // his for a lease at first, and then for a TTL; or for that at once, if it is renewed.
 func TestHandedOver(t *testing.T) {
-	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.Renewed()}} {
+	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.AutoRenew()}} {
 		t.Run(name, func(t *testing.T) {
 			inHall(t, func(h *hall) {
 				before := acquired(h.T, h.locker(), "a")
@@ -168,7 +168,7 @@ func TestOnlyCalled(t *testing.T) {
 	}{
 		"shared":        {option: redlock.Shared()},
 		"several names": {option: redlock.Also("b")},
-		"short":         {redlock.Options{TTL: 200 * time.Millisecond, MaxTTL: 10 * time.Second}, redlock.WithTTL(200 * time.Millisecond)},
+		"short":         {redlock.Options{TTL: 200 * time.Millisecond, MaxTTL: 10 * time.Second}, redlock.TTL(200 * time.Millisecond)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inHall(t, func(h *hall) {
@@ -264,7 +264,7 @@ func TestHandedOverWithoutNodes(t *testing.T) {
 func TestHandedOverLate(t *testing.T) {
 	inHall(t, func(h *hall) {
 		before := acquired(h.T, h.locker(), "a")
-		got := h.waits(h.Context(), redlock.Options{}, redlock.Renewed())
+		got := h.waits(h.Context(), redlock.Options{}, redlock.AutoRenew())
 		h.Hang(2)
 		released(h.T, before)
 		next := <-got
@@ -342,7 +342,7 @@ func TestHandedOverAndDetached(t *testing.T) {
 // TestHandedOverBriefly: MaxHold is a limit here as well. Where it is shorter than a trip, he
 // who is first has the lock all the same, also if it is to be renewed.
 func TestHandedOverBriefly(t *testing.T) {
-	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.Renewed()}} {
+	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.AutoRenew()}} {
 		for _, hold := range []time.Duration{time.Second, 500 * time.Microsecond} {
 			t.Run(name+" "+hold.String(), func(t *testing.T) {
 				inHall(t, func(h *hall) {
@@ -375,7 +375,7 @@ func TestHandedOverBriefly(t *testing.T) {
 func TestHandedOverAndLost(t *testing.T) {
 	inHall(t, func(h *hall) {
 		before := acquired(h.T, h.locker(), "a")
-		got := h.waits(h.Context(), redlock.Options{}, redlock.Renewed())
+		got := h.waits(h.Context(), redlock.Options{}, redlock.AutoRenew())
 		const token = "0f8fad5b-d9cb-469f-a165-70867728950e" // of ours, or the waiter would look all the time
 		// It hears of the lock after a millisecond, and its extension gets to the nodes after
 		// another half.

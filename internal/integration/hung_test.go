@@ -68,13 +68,13 @@ func TestHungMajority(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v hides the context's error", err)
 	}
-	wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.Timeout, addrs(servers[:3])...)
+	wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.OutcomeTimeout, addrs(servers[:3])...)
 
 	for i := range 3 {
 		begin = time.Now()
 		_, err = lk.TryAcquire(t.Context(), "a")
 		took := time.Since(begin)
-		wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.Timeout, addrs(servers[:3])...)
+		wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.OutcomeTimeout, addrs(servers[:3])...)
 		if took > nodeTimeout+slack || i > 0 && took > slack {
 			t.Errorf("attempt %d without a deadline took %v", i, took)
 		}
@@ -95,7 +95,7 @@ func TestKilledMajority(t *testing.T) {
 	}
 	for range 10 {
 		_, err := lk.TryAcquire(t.Context(), "a")
-		wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.Unreachable, addrs(servers[:3])...)
+		wantNodes(t, wantKind(t, err, redlock.ErrNoQuorum), redlock.OutcomeUnreachable, addrs(servers[:3])...)
 	}
 	restart(t, servers[:3]...)
 	lockAgain(t, lk)

@@ -61,7 +61,7 @@ func TestStepAfterIdleTime(t *testing.T) {
 				if err == nil {
 					t.Fatalf("two holders: the first lock is valid for another %v, the second for %v", left, time.Until(second.Until()))
 				}
-				if n := nodeOf(err, "node2"); n == nil || n.Outcome != redlock.Quarantined && n.Outcome != redlock.Late || !strings.Contains(n.Error(), "its clock was set by 49") && !strings.Contains(n.Error(), "its clock was set by 5") {
+				if n := nodeOf(err, "node2"); n == nil || n.Outcome != redlock.OutcomeQuarantined && n.Outcome != redlock.OutcomeLate || !strings.Contains(n.Error(), "its clock was set by 49") && !strings.Contains(n.Error(), "its clock was set by 5") {
 					t.Errorf("the error does not say what is the matter with node2: %v", err)
 				}
 				if !errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, redlock.ErrHeld) {

@@ -173,7 +173,7 @@ func TestNotBehindOneOfUs(t *testing.T) {
 	for _, where := range []string{"in another process", "in the same process"} {
 		t.Run(where, func(t *testing.T) {
 			inHall(t, func(h *hall) {
-				z := acquired(h.T, h.locker(), "z", redlock.Renewed())
+				z := acquired(h.T, h.locker(), "z", redlock.AutoRenew())
 				lk := h.locker()
 				both := h.callFrom(h.Context(), lk, "a", time.Second, redlock.Shared(), redlock.Also("z"))
 				if where == "in another process" {

@@ -70,7 +70,7 @@ func TestFencesOfKinds(t *testing.T) {
 			}},
 		{what: "another node is emptied each time",
 			trouble: func(b *redistest.Bubble, node int) { b.Mini(node).FlushAll() },
-			end:     func(_ *redistest.Bubble, _ int, lk *redlock.Locker) { _ = lk.Prepare(context.Background()) }},
+			end:     func(_ *redistest.Bubble, _ int, lk *redlock.Locker) { _ = lk.WaitReady(context.Background()) }},
 		{what: "clocks are wrong by a day", opts: redlock.Options{Clock: off(-24 * time.Hour)}},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
@@ -175,10 +175,10 @@ func TestReadersAfterALoss(t *testing.T) {
 		fast := open(t, b.Clients(), &redlock.Options{Separator: "/", Clock: off(400 * time.Millisecond)})
 		prepared := func() {
 			t.Helper()
-			if err := lk.Prepare(t.Context()); err != nil {
+			if err := lk.WaitReady(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := fast.Prepare(t.Context()); err != nil {
+			if err := fast.WaitReady(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

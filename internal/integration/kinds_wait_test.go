@@ -169,7 +169,7 @@ func TestWriterKeepsLaterReadersOut(t *testing.T) {
 	for _, at := range []string{"p/A", "p"} { // he wants what they read, or the folder that it lies in
 		inHall(t, func(h *hall) {
 			lk := h.locker()
-			reader := acquired(h.T, lk, "p/A", redlock.Shared(), redlock.WithTTL(3*time.Second), redlock.MaxHold(time.Hour))
+			reader := acquired(h.T, lk, "p/A", redlock.Shared(), redlock.TTL(3*time.Second), redlock.MaxHold(time.Hour))
 			released(h.T, acquired(h.T, h.locker(), at, redlock.Shared()))
 			writer := h.call(at, time.Second)
 			for range 10 {
@@ -199,7 +199,7 @@ func TestReadersAndWritersInTurn(t *testing.T) {
 	for seed := range uint64(2) {
 		inHall(t, func(h *hall) {
 			lots := rand.New(rand.NewPCG(seed, 0))
-			holder := acquired(h.T, h.locker(), "a", redlock.WithTTL(10*time.Second))
+			holder := acquired(h.T, h.locker(), "a", redlock.TTL(10*time.Second))
 			var turns [][]*caller // who is to be served together
 			order := ""
 			for range 10 {
@@ -293,7 +293,7 @@ func TestWaitersGo(t *testing.T) {
 			}
 			t.Run(tt.what+", "+how, func(t *testing.T) {
 				inHall(t, func(h *hall) {
-					holder := acquired(h.T, h.locker(), tt.holder.name, append(tt.holder.options, redlock.Renewed())...)
+					holder := acquired(h.T, h.locker(), tt.holder.name, append(tt.holder.options, redlock.AutoRenew())...)
 					ctx, cancel := context.WithCancel(h.Context())
 					defer cancel()
 					link := newLink(h)

@@ -43,7 +43,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 func TestCloseWhileHolding(t *testing.T) {
 	const ttl = 2 * time.Second
 	servers, lk := onServers(t, 3, &redlock.Options{TTL: ttl})
-	watched, renewed := acquired(t, lk, "watched"), acquired(t, lk, "renewed", redlock.Renewed())
+	watched, renewed := acquired(t, lk, "watched"), acquired(t, lk, "renewed", redlock.AutoRenew())
 	plain := acquired(t, lk, "plain")
 	ctx := watched.Context(t.Context())
 	running := make(chan struct{})

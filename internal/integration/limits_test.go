@@ -49,7 +49,7 @@ func TestLargestLocks(t *testing.T) {
 		if err := l.Extend(t.Context()); err != nil {
 			t.Errorf("%s: %v", tt.about, err)
 		}
-		if s, err := other.Inspect(t.Context(), tt.name); err != nil || s.Verdict != redlock.Taken {
+		if s, err := other.Inspect(t.Context(), tt.name); err != nil || s.State != redlock.StateHeld {
 			t.Errorf("%s: %+v, %v", tt.about, s, err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

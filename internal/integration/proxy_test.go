@@ -56,7 +56,7 @@ func TestLostReplies(t *testing.T) {
 			// The round is lost with the second silent node; the third may have
 			// been heard before or not.
 			for _, n := range wantKind(t, err, redlock.ErrNoQuorum).Nodes() {
-				if n.Outcome != redlock.Unreachable || !slices.Contains(cut, n.Node) {
+				if n.Outcome != redlock.OutcomeUnreachable || !slices.Contains(cut, n.Node) {
 					t.Errorf("replies of %v lost: %v", cut, n)
 				}
 			}
@@ -196,7 +196,7 @@ func TestPartition(t *testing.T) {
 			opts := &redlock.Options{TTL: 1500 * time.Millisecond, NodeTimeout: 100 * time.Millisecond}
 			servers, proxies, lk := behindProxies(t, 3, opts)
 			rivals := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute, NodeTimeout: time.Second})
-			l, err := lk.Acquire(t.Context(), "a", redlock.Renewed())
+			l, err := lk.Acquire(t.Context(), "a", redlock.AutoRenew())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -297,7 +297,7 @@ func TestShortTTLOnSlowLink(t *testing.T) {
 		lk := open(t, b.Clients(), &redlock.Options{TTL: ttl})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		l, err := lk.Acquire(ctx, "a", redlock.Renewed()) // New does not wait for nodes as far as these
+		l, err := lk.Acquire(ctx, "a", redlock.AutoRenew()) // New does not wait for nodes as far as these
 		if err != nil {
 			t.Fatal(err)
 		}

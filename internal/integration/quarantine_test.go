@@ -71,20 +71,20 @@ func TestColdStart(t *testing.T) {
 		t.Errorf("%v names %d nodes", err, len(named))
 	}
 	for _, n := range named {
-		if n.Outcome != redlock.Quarantined || n.TTL <= 0 || n.TTL > opts.Quarantine || !slices.Contains(addrs(servers), n.Node) {
+		if n.Outcome != redlock.OutcomeQuarantined || n.TTL <= 0 || n.TTL > opts.Quarantine || !slices.Contains(addrs(servers), n.Node) {
 			t.Errorf("%v, want a node that is quarantined for at most %v", n, opts.Quarantine)
 		}
 		if says := fmt.Sprintf("%s: quarantined for %v", n.Node, n.TTL.Round(time.Millisecond)); !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not say %q", err, says)
 		}
 	}
-	if !strings.Contains(err.Error(), "Locker.Prepare") {
+	if !strings.Contains(err.Error(), "Locker.WaitReady") {
 		t.Errorf("%v does not name the way out", err)
 	}
 
 	hurry, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	err = lk.Prepare(hurry)
+	err = lk.WaitReady(hurry)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Prepare in a hurry: %v", err)
 	}
@@ -98,7 +98,7 @@ func TestColdStart(t *testing.T) {
 	second := open(t, redistest.Clients(t, servers), opts)
 	since := time.Since(begin)
 	for _, n := range inspected(t, second, "a") {
-		if n.Err == nil || n.Err.Outcome != redlock.Quarantined || n.Err.TTL > opts.Quarantine-100*time.Millisecond {
+		if n.Err == nil || n.Err.Outcome != redlock.OutcomeQuarantined || n.Err.TTL > opts.Quarantine-100*time.Millisecond {
 			t.Errorf("%v after the first came, the second is told of %s: %v", since, n.Node, n.Err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestColdStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	prepared := make(chan error, 1)
-	go func() { prepared <- second.Prepare(ctx) }()
+	go func() { prepared <- second.WaitReady(ctx) }()
 	l, err := lk.Acquire(ctx, "a")
 	if err != nil {
 		t.Fatal(err)
@@ -118,7 +118,7 @@ func TestColdStart(t *testing.T) {
 	if err := <-prepared; err != nil {
 		t.Error(err)
 	}
-	if err := lk.Prepare(ctx); err != nil {
+	if err := lk.WaitReady(ctx); err != nil {
 		t.Error(err)
 	}
 	third := open(t, redistest.Clients(t, servers), opts)
@@ -133,7 +133,7 @@ func TestRollingRestart(t *testing.T) {
 	const ttl = 2 * time.Second // a busy machine has kept a renewal for one
 	servers, lk := onServers(t, 5, brief(ttl))
 	rivals := open(t, redistest.Clients(t, servers), brief(ttl))
-	l := acquired(t, lk, "a", redlock.Renewed())
+	l := acquired(t, lk, "a", redlock.AutoRenew())
 	ctx := l.Context(t.Context())
 
 	meanwhile, stop := context.WithCancel(t.Context())

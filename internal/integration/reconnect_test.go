@@ -64,7 +64,7 @@ func TestNobodyVotesUnasked(t *testing.T) {
 	}
 	_, err := lk.TryAcquire(t.Context(), "b")
 	for _, n := range wantKind(t, err, redlock.ErrNoQuorum).Nodes() {
-		if n.Outcome != redlock.Denied {
+		if n.Outcome != redlock.OutcomeDenied {
 			t.Errorf("%v, want it denied", n)
 		}
 	}

@@ -186,7 +186,7 @@ func TestReplicaAndBack(t *testing.T) {
 			replicate(t, servers[0], empty.Addr)
 			if asked {
 				_, err := before.TryAcquire(t.Context(), "a")
-				if n := nodeOf(err, servers[0].Addr); n == nil || n.Outcome != redlock.ReadOnly && n.Outcome != redlock.Unfit {
+				if n := nodeOf(err, servers[0].Addr); n == nil || n.Outcome != redlock.OutcomeReadOnly && n.Outcome != redlock.OutcomeIneligible {
 					t.Errorf("a replica is asked for its vote: %v", err)
 				}
 			}

@@ -52,7 +52,7 @@ func Holder(err error) string {
 	}
 	votes := map[string]int{}
 	for _, n := range q.Nodes() {
-		if n.Outcome == redlock.Held {
+		if n.Outcome == redlock.OutcomeHeld {
 			votes[n.Holder]++
 		}
 	}

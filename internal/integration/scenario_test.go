@@ -57,7 +57,7 @@ func waitFor(ctx context.Context, lk *redlock.Locker, name string, patience time
 // gets the lock.
 func waitingIsBounded(t *testing.T, lk *redlock.Locker, patience, ttl, precision time.Duration) {
 	begin := time.Now()
-	dead := acquired(t, lk, "a", redlock.WithTTL(ttl))
+	dead := acquired(t, lk, "a", redlock.TTL(ttl))
 	_, err := waitFor(t.Context(), lk, "a", patience)
 	if took := time.Since(begin); took < patience || took > patience+precision {
 		t.Errorf("gave up after %v, not %v", took, patience)

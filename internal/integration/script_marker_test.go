@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -95,7 +96,7 @@ func TestNoCounterIsNoGrant(t *testing.T) {
 }
 
 // join has a server joined by a client that says this of itself.
-func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db string) (mark, before script.Mark, found string) {
+func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db string) (mark, before wire.Marker, found string) {
 	t.Helper()
 	keys := []string{script.Marker, script.OldMarker}
 	reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, keys, runID, longest, clock, db).Slice()
@@ -103,11 +104,11 @@ func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db 
 		t.Errorf("join is answered %v, %v", reply, err)
 		return mark, before, ""
 	}
-	mark, ok := script.ParseMark(reply[0].(string))
+	mark, ok := wire.ParseMarker(reply[0].(string))
 	if found = reply[1].(string); !ok || mark.String() != reply[0] {
 		t.Errorf("the marker %q is read as %+v", reply[0], mark)
 	}
-	before, _ = script.ParseMark(found)
+	before, _ = wire.ParseMarker(found)
 	return mark, before, found
 }
 
@@ -120,7 +121,7 @@ func TestJoin(t *testing.T) {
 		c.FlushAll(t.Context())
 		born := nodeTime(t, c) / 1000
 		mark, _, found := join(t, c, runID, 2000, 777, "0")
-		want := script.Mark{RunID: runID, Born: mark.Born, Writer: 777, Longest: 2 * time.Second, DB: "0"}
+		want := wire.Marker{RunID: runID, Born: mark.Born, Writer: 777, Longest: 2 * time.Second, DB: "0"}
 		if mark != want || found != "" || mark.Born < born || mark.Born > nodeTime(t, c)/1000 {
 			t.Errorf("joined at %d, and the marker is %v after %q", born, mark, found)
 		}
@@ -185,7 +186,7 @@ func TestJoin(t *testing.T) {
 				t.Errorf("%s: the marker is %v", tt.name, mark)
 			}
 		}
-		want := script.Mark{RunID: "me", Born: tt.born, Writer: tt.writer, Longest: tt.max, DB: mark.DB}
+		want := wire.Marker{RunID: "me", Born: tt.born, Writer: tt.writer, Longest: tt.max, DB: mark.DB}
 		if ttl := c.TTL(t.Context(), script.Marker).Val(); ttl != -1 || c.Get(t.Context(), script.Marker).Val() != mark.String() {
 			t.Errorf("%s: the server has %q for %v, and says %v", tt.name, c.Get(t.Context(), script.Marker).Val(), ttl, mark)
 		}
@@ -208,12 +209,12 @@ func TestJoin(t *testing.T) {
 	for range 50 {
 		c.FlushAll(t.Context())
 		var all sync.WaitGroup
-		var marks [8]script.Mark
+		var marks [8]wire.Marker
 		for i, c := range []*redis.Client{c, other, c, other, c, other, c, other} {
 			all.Go(func() { marks[i], _, _ = join(t, c, "me", int64(1000*i), 1, "") })
 		}
 		all.Wait()
-		if slices.ContainsFunc(marks[:], func(mark script.Mark) bool { return !mark.Same(marks[0]) }) {
+		if slices.ContainsFunc(marks[:], func(mark wire.Marker) bool { return !mark.Same(marks[0]) }) {
 			t.Fatalf("joined at once, and told %v", marks)
 		}
 		if mark, _, _ := join(t, c, "me", 0, 1, ""); mark.Longest != 7*time.Second {

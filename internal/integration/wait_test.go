@@ -93,7 +93,7 @@ func TestServedInOrder(t *testing.T) {
 	servers := redistest.Servers(t, 5)
 	q := lineUp(t, servers, nil, 8)
 	s, err := q.lockers[7].Inspect(t.Context(), "a")
-	if err != nil || s.Verdict != redlock.Taken || len(s.Waiting) != 8 {
+	if err != nil || s.State != redlock.StateHeld || len(s.Waiting) != 8 {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for i, w := range s.Waiting {

@@ -28,7 +28,7 @@ import (
 // who use the same names have in common, as a rule, and not the shortest time that it
 // has asked for itself: a clock that is as fast as drift allows moves by a hundredth of
 // TTL between two looks that are TTL apart, which is no step, and would be one too many
-// for a lock of half of that. So a lock that lasts for less than Options.TTL (WithTTL) has
+// for a lock of half of that. So a lock that lasts for less than Options.TTL (TTL) has
 // less room than is excused to those who have not looked for longer than it lives. Where
 // Options.Drift is given, it is every lock's, and the shortest has as much room as the
 // longest.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -53,7 +52,7 @@ type incarnation struct {
 	mu      sync.Mutex
 	met     bool        // it has been joined
 	mark    string      // what the marker says
-	known   script.Mark // the same
+	known   wire.Marker // the same
 	lost    time.Time   // when it last may have forgotten something, by our clock; zero: never
 	why     error
 	emptied time.Time     // when it last may have lost its data, and its marker: lost, or before
@@ -85,8 +84,8 @@ func (m *incarnation) Hello() wire.Hello {
 func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	now := m.Now()
 	m.heard(mark.Now, sent, now)
-	before, had := script.ParseMark(mark.Before)
-	says, ok := script.ParseMark(mark.Value)
+	before, had := wire.ParseMarker(mark.Before)
+	says, ok := wire.ParseMarker(mark.Value)
 	if m.marked() {
 		m.terms.hear(m, before.Longest, says.Longest, sent)
 	}

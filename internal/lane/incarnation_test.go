@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -83,7 +82,7 @@ func TestMarkers(t *testing.T) {
 		full := cfg.Quarantine
 		born := time.Now().UnixMilli()
 		mark := func(id string, born int64) wire.Mark {
-			mark := script.Mark{RunID: id, Born: born, Writer: born}.String()
+			mark := wire.Marker{RunID: id, Born: born, Writer: born}.String()
 			return wire.Mark{Value: mark, Before: "x", Now: at(0)}
 		}
 		m.Joined(mark("run1", born), time.Now())

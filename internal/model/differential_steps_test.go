@@ -365,7 +365,7 @@ func stories(virtual bool) (all [][]step) {
 	}
 	marked := func(runID string, born, writer time.Duration) step {
 		return step{other: "mark", wrote: func(now time.Time) string {
-			return script.Mark{RunID: runID, Born: now.Add(born).UnixMilli(), Writer: now.Add(writer).UnixMilli(), Longest: 5 * time.Second}.String()
+			return wire.Marker{RunID: runID, Born: now.Add(born).UnixMilli(), Writer: now.Add(writer).UnixMilli(), Longest: 5 * time.Second}.String()
 		}}
 	}
 	noTable := step{other: "flush counters", call: acquire.call}

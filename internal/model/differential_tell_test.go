@@ -10,7 +10,6 @@ import (
 
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/queue"
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -89,7 +88,7 @@ func (w teller) value(v any, last bool) string {
 		}
 		return strings.Join(all, " and ")
 	case string:
-		if mark, ok := script.ParseMark(v); ok && about(time.UnixMilli(mark.Born)) {
+		if mark, ok := wire.ParseMarker(v); ok && about(time.UnixMilli(mark.Born)) {
 			mark.Born = 0 // the writer's clock shows the same to both
 			return mark.String()
 		}

@@ -148,7 +148,7 @@ func (n *Node) join(m *message) {
 func (n *Node) marked(hello *wire.Hello) string {
 	const slack = 1000
 	now := n.start.Add(n.now()).UnixMilli()
-	mark, ok := script.ParseMark(n.marker)
+	mark, ok := wire.ParseMarker(n.marker)
 	mark.Longest = max(mark.Longest, hello.Longest)
 	switch {
 	case !ok || mark.RunID != n.runID() || mark.Born > now+slack:

@@ -66,6 +66,34 @@ func TestImports(t *testing.T) {
 	}
 }
 
+// layers says which packages of ours each one of the library may import. Those that have no
+// line may import none.
+var layers = map[string]string{
+	"":                   "facts lane nodeurl printable queue redisnode script sim ways wire",
+	"internal/redisnode": "facts lane script wire",
+	"internal/lane":      "sim wire",
+	"internal/script":    "facts wire",
+	"internal/wire":      "facts queue ways",
+	"internal/queue":     "ways",
+	"internal/model":     "lane queue script seed sim ways wire",
+}
+
+// TestLayers: imports go downwards only.
+func TestLayers(t *testing.T) {
+	for _, line := range strings.Split(goCommand(t, "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, ".", "./internal/model"), "\n") {
+		all := strings.Fields(line)
+		if len(all) == 0 || !strings.HasPrefix(all[0], module) {
+			continue
+		}
+		dir := strings.TrimPrefix(strings.TrimPrefix(all[0], module), "/")
+		for _, path := range all[1:] {
+			if below, ours := strings.CutPrefix(path, module+"/internal/"); ours && !slices.Contains(strings.Fields(layers[dir]), below) {
+				t.Errorf("%q imports %s: only %q are below it", dir, path, layers[dir])
+			}
+		}
+	}
+}
+
 // TestRequirements: these, and no more.
 func TestRequirements(t *testing.T) {
 	var mod struct {

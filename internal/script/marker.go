@@ -2,13 +2,12 @@ package script
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -43,42 +42,10 @@ func Lasting(key string) bool {
 	return Reserved(key) != "" || strings.HasSuffix(key, FenceSuffix) || strings.HasSuffix(key, BelowSuffix) || strings.HasSuffix(key, QueueSuffix)
 }
 
-// A Mark is what a marker says; see join.lua.
-type Mark struct {
-	RunID        string        // of the server's process
-	Born, Writer int64         // when it was written, in milliseconds: by the node's clock, and by the writer's
-	Longest      time.Duration // the longest TTL that anybody has announced; 0: nobody has
-	DB           string        // the number of the database; "": not known
-}
-
-// ParseMark reads a marker.
-func ParseMark(text string) (m Mark, ok bool) {
-	part := strings.Split(text, ":")
-	if len(part) != 5 {
-		return Mark{}, false
-	}
-	var longest int64
-	var errs [3]error
-	m.RunID, m.DB = part[0], part[4]
-	m.Born, errs[0] = strconv.ParseInt(part[1], 10, 64)
-	m.Writer, errs[1] = strconv.ParseInt(part[2], 10, 64)
-	longest, errs[2] = strconv.ParseInt(part[3], 10, 64)
-	m.Longest = time.Duration(min(longest, 100*365*24*3600*1000)) * time.Millisecond
-	return m, errors.Join(errs[:]...) == nil
-}
-
-func (m Mark) String() string {
-	return fmt.Sprintf("%s:%d:%d:%d:%s", m.RunID, m.Born, m.Writer, m.Longest.Milliseconds(), m.DB)
-}
-
-// Same reports whether a node that has shown both has kept its data in between: whatever
-// its clients have announced meanwhile.
-func (m Mark) Same(o Mark) bool { return m.RunID == o.RunID && m.Born == o.Born && m.DB == o.DB }
-
 // Settled is the marker of a server process that has been there for long.
 func Settled(runID string, now time.Time) string {
 	long := now.AddDate(-10, 0, 0).UnixMilli()
-	return Mark{RunID: runID, Born: long, Writer: long}.String()
+	return wire.Marker{RunID: runID, Born: long, Writer: long}.String()
 }
 
 // Settle gives a server the marker of one that has been there for long, for those

@@ -81,10 +81,10 @@ func (h *hold) drawOptions() []redlock.AcquireOption {
 	options := Options(h.request)
 	h.renewed = rng.IntN(2) == 0
 	if h.renewed {
-		options = append(options, redlock.Renewed())
+		options = append(options, redlock.AutoRenew())
 	}
 	if rng.IntN(4) == 0 {
-		options = append(options, redlock.WithTTL((c.options().TTL * 3 / 4).Truncate(time.Millisecond)))
+		options = append(options, redlock.TTL((c.options().TTL * 3 / 4).Truncate(time.Millisecond)))
 	}
 	if rng.IntN(8) == 0 {
 		options = append(options, redlock.MaxHold(1+scenario.Below(rng, 2*c.Plan.TTL)))

@@ -25,7 +25,7 @@ func Reason(why *redlock.QuorumError) string {
 	holders := make(map[string]claim)
 	var others []string
 	for _, n := range why.Nodes() {
-		if n.Outcome == redlock.Held {
+		if n.Outcome == redlock.OutcomeHeld {
 			h := holders[n.Holder]
 			holders[n.Holder] = claim{h.nodes + 1, max(h.ttl, n.TTL)}
 			continue
@@ -48,7 +48,7 @@ func Reason(why *redlock.QuorumError) string {
 func Mended(why *redlock.QuorumError) bool {
 	waiting, able := 0, why.N
 	for _, n := range why.Nodes() {
-		if n.Outcome == redlock.Quarantined {
+		if n.Outcome == redlock.OutcomeQuarantined {
 			waiting++
 		} else {
 			able--
@@ -62,7 +62,7 @@ func Mended(why *redlock.QuorumError) bool {
 func Remedy(nodes []*redlock.NodeError, need int) string {
 	trouble := make(map[redlock.Outcome]int)
 	for _, n := range nodes {
-		if n.Outcome != redlock.Held && n.Outcome != redlock.Quarantined {
+		if n.Outcome != redlock.OutcomeHeld && n.Outcome != redlock.OutcomeQuarantined {
 			trouble[n.Outcome]++
 		}
 	}
@@ -73,15 +73,15 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 		}
 	}
 	switch worst {
-	case redlock.Unreachable:
+	case redlock.OutcomeUnreachable:
 		return "do these Redis servers run, and can they be reached from here? " + phrase.Count(need, "node") + " must answer"
-	case redlock.Timeout:
+	case redlock.OutcomeTimeout:
 		return "are these Redis servers hung, overloaded or far away? Each has a tenth of --ttl to answer, from 50ms to 500ms, and no longer than --timeout"
-	case redlock.Denied:
+	case redlock.OutcomeDenied:
 		return "look at user and password in the URLs (redis://user:password@host:port), and at the user's ACL"
-	case redlock.Foreign:
+	case redlock.OutcomeNotALock:
 		return "take another --key, or delete that key on the nodes if nobody needs it"
-	case redlock.Unfit:
+	case redlock.OutcomeIneligible:
 		return "change what is said of it, or give another server; redlock doctor examines all of them"
 	}
 	return "look at these nodes: votes of " + phrase.Count(need, "node") + " are needed"
@@ -101,7 +101,7 @@ func Without(what string, absent []*redlock.NodeError, n int) string {
 func RemedyForAll(absent []*redlock.NodeError, n int) string {
 	var rest time.Duration
 	for _, e := range absent {
-		if e.Outcome != redlock.Quarantined {
+		if e.Outcome != redlock.OutcomeQuarantined {
 			return Remedy(absent, n)
 		}
 		rest = max(rest, e.TTL)
@@ -125,7 +125,7 @@ func Unfinished(err error) bool {
 		return true // there was not even time for one
 	}
 	for _, n := range why.Nodes() {
-		if n.Outcome == redlock.Timeout && n.Err == nil {
+		if n.Outcome == redlock.OutcomeTimeout && n.Err == nil {
 			return true
 		}
 	}

@@ -35,13 +35,13 @@ type asking struct {
 	op      string
 	nodes   []*Visited
 	mu      sync.Mutex
-	answers map[string]redlock.Answer // by node
-	all     chan struct{}             // closed: they are all there
-	over    bool                      // what comes now is too late
+	answers map[string]redlock.NodeReply // by node
+	all     chan struct{}                // closed: they are all there
+	over    bool                         // what comes now is too late
 }
 
 // Heard is Hooks.Node of the survey's Locker.
-func Heard(ctx context.Context, a redlock.Answer) {
+func Heard(ctx context.Context, a redlock.NodeReply) {
 	s, ok := ctx.Value(askKey{}).(*asking)
 	if !ok || a.Step != s.op { // of no step, or the second round of an acquire
 		return
@@ -78,7 +78,7 @@ func (s *Survey) Run(ctx context.Context, name string) {
 // not said by then is no answer any more. After a lost step it does not wait for the rest:
 // the nodes without which it was lost have not been asked.
 func (s *Survey) step(op string, do func(context.Context) error) error {
-	one := &asking{op: op, nodes: s.Nodes, answers: make(map[string]redlock.Answer), all: make(chan struct{})}
+	one := &asking{op: op, nodes: s.Nodes, answers: make(map[string]redlock.NodeReply), all: make(chan struct{})}
 	limit := time.NewTimer(s.Timeout)
 	defer limit.Stop()
 	err := do(context.WithValue(context.Background(), askKey{}, one))
@@ -98,12 +98,12 @@ func (s *Survey) step(op string, do func(context.Context) error) error {
 }
 
 // note takes in what the node has said to a step that ended with err.
-func (v *Visited) note(a redlock.Answer, err error) {
+func (v *Visited) note(a redlock.NodeReply, err error) {
 	switch {
 	case a.Node == "" && err == nil:
-		v.Failed[redlock.Timeout.String()]++
+		v.Failed[redlock.OutcomeTimeout.String()]++
 	case a.Node == "":
-	case a.Outcome != redlock.Granted:
+	case a.Outcome != redlock.OutcomeGranted:
 		v.Failed[a.Outcome.String()]++
 	default:
 		v.Trips.Add(a.Elapsed)

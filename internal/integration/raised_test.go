@@ -1,0 +1,32 @@
+package integration_test
+
+import (
+	"testing"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// TestWhatScriptsRaise: a server that has set the key and then refuses a command says so in
+// words that tell the error from one that came before the script.
+func TestWhatScriptsRaise(t *testing.T) {
+	redistest.NoLeaks(t)
+	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	acl := func(args ...any) {
+		t.Helper()
+		if err := c.Do(t.Context(), append([]any{"ACL", "SETUSER", "default"}, args...)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	acl("-zrem")
+	err := c.Eval(t.Context(), "redis.call('SET', KEYS[1], 'token'); redis.call('ZREM', 'a:queue', 'me')", []string{"a"}).Err()
+	r := wire.Parse(wire.Acquire, nil, err)
+	if r.Status = wire.Denied; r.MeansAbsent(wire.Acquire) || c.Get(t.Context(), "a").Val() != "token" {
+		t.Errorf("%q is said to leave nothing", err)
+	}
+	acl("-evalsha")
+	err = c.EvalSha(t.Context(), "4f2956079d366f20bd8f52df35b6018df5313e58", []string{"a"}).Err()
+	if r := wire.Parse(wire.Acquire, nil, err); r.Status != wire.Denied || !r.MeansAbsent(wire.Acquire) {
+		t.Errorf("%q is said to leave something: there would be a release for every acquire", err)
+	}
+}

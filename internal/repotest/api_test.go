@@ -1,0 +1,84 @@
+package repotest_test
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write docs/api anew")
+
+// TestAPI: docs/api has all that users of the library can name, so that a change of it is
+// seen in each diff. With -update it is written anew.
+func TestAPI(t *testing.T) {
+	for dir, golden := range map[string]string{".": "redlock.txt", "chaos": "chaos.txt", "chaos/history": "history.txt"} {
+		golden = filepath.Join("docs", "api", golden)
+		got := exported(t, dir)
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, is := strings.Split(string(want), "\n"), strings.Split(got, "\n")
+		for _, line := range was {
+			if !slices.Contains(is, line) {
+				t.Errorf("%s: gone or changed: %s", golden, line)
+			}
+		}
+		for _, line := range is {
+			if !slices.Contains(was, line) {
+				t.Errorf("%s: new: %s", golden, line)
+			}
+		}
+		if t.Failed() {
+			t.Log("go test ./internal/repotest -run TestAPI -update writes it anew")
+		}
+	}
+}
+
+// exported gives a package's exported declarations, without bodies and comments.
+func exported(t *testing.T, dir string) string {
+	t.Helper()
+	fset := token.NewFileSet()
+	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var decls []string
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(fset, name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ast.FileExports(file) {
+			continue
+		}
+		for _, decl := range file.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok {
+				fn.Body = nil
+			}
+			var text bytes.Buffer
+			if err := (&printer.Config{Mode: printer.UseSpaces | printer.TabIndent, Tabwidth: 8}).Fprint(&text, fset, decl); err != nil {
+				t.Fatal(err)
+			}
+			decls = append(decls, text.String())
+		}
+	}
+	slices.Sort(decls)
+	return strings.Join(decls, "\n\n") + "\n"
+}
