@@ -39,7 +39,7 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	for a.concede(err) {
 		l, err = lk.attempt(ctx, c, a, 0, nil)
 	}
-	if lk.awaitVotes(ctx, err, until) {
+	if lk.awaitVotes(ctx, a, err, until) {
 		l, err = lk.attempt(ctx, c, a, 0, nil)
 	}
 	for range a.others() {
@@ -152,10 +152,17 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 // reports whether one can. A client that asks after a long time hears of all nodes at once,
 // also of one that lost its data meanwhile, and for others has been able to vote again for
 // long: whether it can is decided by the answers of the others, which may come a moment later.
-func (lk *Locker) awaitVotes(ctx context.Context, err error, until time.Time) bool {
+// They are asked for their markers, which a refusal does not show.
+func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, until time.Time) bool {
 	var why *QuorumError
 	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), (*NodeError).awaits) {
 		return false
+	}
+	about := &lane.Claim{Key: a.key, Keys: a.keys[:1]}
+	about.Span(len(lk.lanes.Lanes))
+	now := lk.opts.Clock.Now()
+	for _, n := range lk.lanes.Lanes {
+		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: until, To: lane.Nobody{}}, now)
 	}
 	look := time.NewTicker(max(lk.opts.NodeTimeout/64, time.Millisecond))
 	defer look.Stop()

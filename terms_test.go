@@ -433,3 +433,29 @@ func TestOffIsHeardOf(t *testing.T) {
 		}
 	})
 }
+
+// TestRefusedAndHeardOf: a node that refuses shows no marker with that. It is asked for it where
+// another one's vote depends on it, so what is held is said to be held, and not that there is
+// no quorum.
+func TestRefusedAndHeardOf(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 3)
+		opts := &Options{TTL: 5 * time.Second}
+		idle, busy := f.client(opts, 0), f.client(opts, 0)
+		pass(time.Second)
+		f.nodes[1].Flush()
+		_, _ = busy.TryAcquire(t.Context(), "other") // finds out, and marks it anew
+		pass(6 * time.Second)
+		f.nodes[1].Refuse(errLoading)
+		if _, err := busy.TryAcquire(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Millisecond)
+		f.nodes[1].Refuse(nil)
+		f.nodes[2].Flush()
+		f.nodes[0].Delay(10*time.Millisecond, 0) // it answers when the attempt is lost already
+		if _, err := idle.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
+			t.Error(err)
+		}
+	})
+}
