@@ -48,10 +48,10 @@ tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 	go mod tidy -diff
 	cd chaos/linear && go mod tidy -diff
 	cd recipes && go mod tidy -diff
-	cd otelredlock && go mod tidy -diff
-	cd gocronredlock && go mod tidy -diff
-	cd certmagicredlock && go mod tidy -diff
-	cd grpcredlock && go mod tidy -diff
+	cd adapters/otel && go mod tidy -diff
+	cd adapters/gocron && go mod tidy -diff
+	cd adapters/certmagic && go mod tidy -diff
+	cd adapters/grpc && go mod tidy -diff
 	@echo "bench: left out of this check: the tests of a library that it measures need a module that cannot be downloaded"
 
 names: ## check that no file names what has no place in it

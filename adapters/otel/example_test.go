@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/quorumlock/redlock"
+	otelredlock "github.com/quorumlock/redlock/adapters/otel"
 	"github.com/quorumlock/redlock/internal/embedded"
-	"github.com/quorumlock/redlock/otelredlock"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 )

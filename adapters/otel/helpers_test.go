@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	otelredlock "github.com/quorumlock/redlock/adapters/otel"
 	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/otelredlock"
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"

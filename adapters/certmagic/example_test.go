@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/certmagic"
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/certmagicredlock"
+	certmagicredlock "github.com/quorumlock/redlock/adapters/certmagic"
 	"github.com/quorumlock/redlock/internal/embedded"
 )
 

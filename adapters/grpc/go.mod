@@ -1,4 +1,4 @@
-module github.com/quorumlock/redlock/grpcredlock
+module github.com/quorumlock/redlock/adapters/grpc
 
 go 1.26.0
 
@@ -23,4 +23,4 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/quorumlock/redlock => ../
+replace github.com/quorumlock/redlock => ../..

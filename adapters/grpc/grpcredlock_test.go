@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/grpcredlock"
+	grpcredlock "github.com/quorumlock/redlock/adapters/grpc"
 	"github.com/quorumlock/redlock/internal/embedded"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"google.golang.org/grpc"

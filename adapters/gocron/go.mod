@@ -1,4 +1,4 @@
-module github.com/quorumlock/redlock/gocronredlock
+module github.com/quorumlock/redlock/adapters/gocron
 
 go 1.25.0
 
@@ -21,4 +21,4 @@ require (
 	golang.org/x/sys v0.30.0 // indirect
 )
 
-replace github.com/quorumlock/redlock => ../
+replace github.com/quorumlock/redlock => ../..

@@ -1,4 +1,4 @@
-module github.com/quorumlock/redlock/otelredlock
+module github.com/quorumlock/redlock/adapters/otel
 
 go 1.26.0
 
@@ -36,4 +36,4 @@ require (
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 
-replace github.com/quorumlock/redlock => ../
+replace github.com/quorumlock/redlock => ../..

@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/gocronredlock"
+	gocronredlock "github.com/quorumlock/redlock/adapters/gocron"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 

@@ -36,7 +36,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-const scope = "github.com/quorumlock/redlock/otelredlock"
+const scope = "github.com/quorumlock/redlock/adapters/otel"
 
 // An Option varies what [Hooks] does.
 type Option func(*config)

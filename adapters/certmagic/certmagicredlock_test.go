@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/certmagicredlock"
+	certmagicredlock "github.com/quorumlock/redlock/adapters/certmagic"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 

@@ -1,4 +1,4 @@
-module github.com/quorumlock/redlock/certmagicredlock
+module github.com/quorumlock/redlock/adapters/certmagic
 
 go 1.25.0
 
@@ -34,4 +34,4 @@ require (
 	golang.org/x/tools v0.44.0 // indirect
 )
 
-replace github.com/quorumlock/redlock => ../
+replace github.com/quorumlock/redlock => ../..
