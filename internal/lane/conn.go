@@ -200,7 +200,7 @@ func (s *conn) next() (batch []*Request, ok bool) {
 			n.mu.Unlock()
 			for i, q := range s.dropped {
 				s.dropped[i] = nil
-				q.answer(n, wire.Reply{Status: wire.Timeout})
+				n.answer(q, wire.Reply{Status: wire.Timeout})
 			}
 			s.dropped = s.dropped[:0]
 			if len(s.batch) > 0 {

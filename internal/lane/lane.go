@@ -82,7 +82,7 @@ func (n *Lane) Submit(q *Request, now time.Time) {
 	n.mu.Lock()
 	if answer, ok := n.admit(q, now); !ok {
 		n.mu.Unlock()
-		q.answer(n, answer)
+		n.answer(q, answer)
 		return
 	}
 	if q.Op == wire.Release && q.Claim.KeepPlace {
@@ -136,6 +136,12 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 		return wire.Reply{Status: wire.Expired}, false
 	}
 	return wire.Reply{}, true
+}
+
+// answer gives a request its reply.
+func (n *Lane) answer(q *Request, r wire.Reply) {
+	q.Reply = r
+	q.To.Deliver(n.Index, q)
 }
 
 // releases reports whether this is a release, or the leave that became of one. Under the
@@ -253,7 +259,7 @@ func (n *Lane) fail(err error) {
 	}
 	n.mu.Unlock()
 	for _, q := range dropped {
-		q.answer(n, wire.Reply{Status: status, Err: err})
+		n.answer(q, wire.Reply{Status: status, Err: err})
 	}
 	if news {
 		n.events.Down(n.Index, down)

@@ -48,12 +48,6 @@ func (q *Request) Read(value any, err error) {
 	}
 }
 
-// answer tells the one who asked.
-func (q *Request) answer(n *Lane, r wire.Reply) {
-	q.Reply = r
-	q.To.Deliver(n.Index, q)
-}
-
 // A Recipient is told what became of a request to a node. It must not block.
 type Recipient interface{ Deliver(node int, q *Request) }
 

@@ -1,0 +1,62 @@
+package lane
+
+import (
+	"time"
+)
+
+// A Set is the lanes to all nodes of a Locker, and what is known of the nodes together.
+type Set struct {
+	Lanes []*Lane
+
+	cfg    Config
+	clocks *clocks
+	terms  *terms
+}
+
+// Open makes a lane to each node, by its name in errors. Each node's number is sent to tried
+// when its first attempt to connect has ended.
+func Open(cfg Config, names []string, open func(node int, s Session) Server, tried chan<- int) *Set {
+	s := &Set{cfg: cfg, clocks: newClocks(len(names), &cfg)}
+	s.terms = newTerms(len(names), &s.cfg)
+	for i, name := range names {
+		m := newIncarnation(i, name, &s.cfg, s.clocks, s.terms)
+		s.Lanes = append(s.Lanes, newLane(i, name, open(i, m), m, &s.cfg, tried))
+	}
+	s.terms.lanes.Store(&s.Lanes)
+	return s
+}
+
+// Ticket is an instant of ours, in microseconds, by the median of the nodes' clocks.
+func (s *Set) Ticket(at time.Time) int64 { return s.clocks.ticket(at) }
+
+// Beyond gives by how much a lock's number is ahead of the median of the nodes' clocks, if that
+// is so much that it is no vote; else 0. See fence.go.
+func (s *Set) Beyond(number int64, now time.Time) time.Duration { return s.clocks.beyond(number, now) }
+
+// Close has the lanes send what they have, for at most this long, and waits until they have
+// ended.
+func (s *Set) Close(patience time.Duration) {
+	for _, n := range s.Lanes {
+		n.close()
+	}
+	limit := time.AfterFunc(patience, func() {
+		for _, n := range s.Lanes {
+			n.force()
+		}
+	})
+	defer limit.Stop()
+	for _, n := range s.Lanes {
+		n.running.Wait()
+		n.force() // the connections
+	}
+}
+
+// Weigh is how many requests each lane keeps: those that have not left yet, and the releases
+// that it owes.
+func (s *Set) Weigh() []int {
+	all := make([]int, len(s.Lanes))
+	for i, n := range s.Lanes {
+		all[i] = n.weigh()
+	}
+	return all
+}
