@@ -120,7 +120,7 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	}
 	l.until = l.validUntil(sent)
 	if a.renewed {
-		lk.renewals.keep(l, false)
+		l.keep(false)
 	}
 	return l, nil
 }

@@ -274,7 +274,7 @@ func (l *Lock) makeWhole() {
 		l.locker.opts.host.Woke(sim.Alarm, l.alias(), 1)
 	}
 	l.deafen()
-	l.locker.renewals.keep(l, !l.renewed)
+	l.keep(!l.renewed)
 }
 
 // deafen has no more heard of nodes that hand the lock over.

@@ -123,7 +123,7 @@ func (l *Lock) join(a *acquisition) *Lock {
 	}
 	if a.renewed {
 		j.renewed = true
-		j.locker.renewals.keep(root, false)
+		root.keep(false)
 	}
 	return j
 }
@@ -137,7 +137,7 @@ func (l *Lock) quit(ctx context.Context) error {
 	last := l.root.left && len(l.root.joined) == 0
 	l.root.mu.Unlock()
 	if l.renewed {
-		l.locker.renewals.unkeep(l.root)
+		l.locker.renewals.Unkeep(&l.root.renewal)
 	}
 	switch {
 	case last:

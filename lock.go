@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -27,7 +28,7 @@ import (
 //	waiter.mu       what a waiter knows of itself at each node, and what it was handed
 //	Lock.mu         of a hold: until, cause, watchers, the handles that have joined
 //	Lock.mu         of a handle that has joined: its cause, its watchers (join)
-//	renewals.mu     the schedules, what is live, and Lock.renewal
+//	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
 //	incarnation.mu  what a node may have forgotten (package lane)
 //	Lane.mu         the queue, what is owed, the connections, and where tokens are (package lane)
 //	round.mu, Locker.mu, clocks.mu, terms.mu    what they are in; nothing is called under them
@@ -65,7 +66,7 @@ type Lock struct {
 	renewed   bool        // of one who has joined, or was handed the lock: it is to be renewed for him
 	over      atomic.Bool // that it has ended, and not for another process to take up; for those who cannot have the mutex
 
-	renewal renewal
+	renewal renew.Entry
 }
 
 type watcher struct{ cancel context.CancelCauseFunc }
@@ -199,7 +200,7 @@ func (l *Lock) watch() bool {
 	if l.alarm == nil {
 		l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)
 	}
-	return l.locker.renewals.add(l)
+	return l.locker.renewals.Add(&l.renewal, item{l})
 }
 
 // ring ends the lock, unless its validity was extended while the alarm was on
@@ -272,7 +273,7 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 	for j := range joined {
 		j.end(cause)
 	}
-	l.locker.renewals.remove(l)
+	l.locker.renewals.Remove(&l.renewal)
 	return cause, true
 }
 

@@ -55,6 +55,7 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/nodeurl"
 	"github.com/quorumlock/redlock/internal/redisnode"
+	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
@@ -67,7 +68,7 @@ import (
 type Locker struct {
 	opts     Options
 	lanes    *lane.Set
-	renewals *renewals
+	renewals *renew.Scheduler
 	hall     *hall
 	rounds   sync.Pool
 	closing  chan struct{}
@@ -233,7 +234,7 @@ func (lk *Locker) Close() error {
 	lk.closed = true
 	lk.mu.Unlock()
 	close(lk.closing)
-	lk.renewals.close()
+	lk.renewals.Close()
 	lk.active.Wait() // those who wait have been told; rounds are bounded by NodeTimeout, and may have something to give back
 	lk.hall.close()
 	lk.lanes.Close(lk.opts.NodeTimeout)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/renew"
 )
 
 func TestKeepAlive(t *testing.T) {
@@ -121,15 +123,13 @@ func TestThousandsRenewed(t *testing.T) {
 			locks[i] = acquired(t, lk, fmt.Sprint(i), AutoRenew())
 		}
 		before := len(counted.sizes())
-		lk.renewals.mu.Lock()
-		due := locks[0].renewal.at
-		lk.renewals.mu.Unlock()
+		due := locks[0].Until().Add(lk.opts.drift(lk.opts.TTL) - lk.opts.TTL*2/3) // a third of the TTL after it was sent
 		pass(time.Until(due))
 		renewals := counted.sizes()[before:]
 		if got := sum(renewals); got != n {
 			t.Errorf("%d of %d were renewed when they were due", got, n)
 		}
-		if most := slices.Max(renewals); most > maxFlying {
+		if most := slices.Max(renewals); most > renew.MaxUnderWay {
 			t.Errorf("%d renewals were under way at once", most)
 		}
 		pass(25 * time.Second)
@@ -144,7 +144,7 @@ func TestThousandsRenewed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if len(lk.renewals.due)+len(lk.renewals.flying)+len(lk.renewals.live) > 0 {
+		if n, _ := lk.renewals.Len(); n > 0 {
 			t.Error("released locks are still in the heap")
 		}
 	})

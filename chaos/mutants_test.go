@@ -108,10 +108,11 @@ func (lk *Locker) isClosing() bool {`},
 		{"renew.go", "at := l.until.Add(l.locker.opts.drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3)", "at := l.until.Add(l.claim.TTL)"},
 	}, "model", "calm", 200},
 	{"a renewal that failed is the last", []edit{
-		{"renew.go", "if _, ok := k.live[l]; ok && !spent &&", "if _, ok := k.live[l]; ok && !spent && !at.After(l.until) && l.rounds == l.confirmed &&"},
+		{"internal/renew/renew.go", "\t\tnext = s.cfg.Now().Add(e.item.TTL() / 20)\n\t} else {", "\t\te.item.Renewed(res)\n\t\treturn\n\t} else {"},
+		{"internal/renew/renew.go", "\t\ts.again(e, s.cfg.Now().Add(e.item.TTL()/20))\n", ""},
 	}, "model", "calm", 2000},
 	{"Close leaves the renewals running", []edit{
-		{"renew.go", "\tclose(k.stop)\n\t<-k.ended\n", ""},
+		{"internal/renew/renew.go", "\tclose(s.stop)\n\t<-s.ended\n", ""},
 	}, "model", "calm", 10},
 
 	// Fences, by the rules that come to mind first.
@@ -181,7 +182,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/scripts.go", "if c.Latest > 0 && now > c.Latest {", "if false {"},
 	}, "model", "ghosts", 500},
 	{"nobody looks after a machine was suspended", []edit{
-		{"renew.go", "	k.look(now)\n", ""},
+		{"internal/renew/renew.go", "	s.look(now)\n", ""},
 	}, "model", "suspended hosts", 500},
 
 	// Waiting.

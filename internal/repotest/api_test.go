@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/printer"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,6 +71,9 @@ func exported(t *testing.T, dir string) string {
 		}
 		for _, decl := range file.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok {
+				if fn.Recv != nil && !ast.IsExported(strings.TrimPrefix(types.ExprString(fn.Recv.List[0].Type), "*")) {
+					continue
+				}
 				fn.Body = nil
 			}
 			var text bytes.Buffer

@@ -1,0 +1,362 @@
+// Package renew has a scheduler that begins renewals when they are due, and ends what has
+// outlived its validity while its timers stood still. It knows nothing of a lock but Item, and
+// nothing of the round that renews one but Renewal.
+package renew
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/sim"
+)
+
+// An Item is a lock that is renewed or watched.
+type Item interface {
+	Token() string
+	TTL() time.Duration
+	Until() time.Time       // the end of validity
+	Timeout() time.Duration // of one renewal
+	Spent() bool            // a renewal would gain nothing
+
+	Expire() // ends the lock, whose validity is over
+	Shut()   // ends the lock, since nobody renews it any more
+
+	Renew() Renewal // makes a renewal
+	Renewed(Result) // reports what came of one, to hooks
+}
+
+// A Renewal is one extension of an item. Whoever finishes it calls one of End, Abandon and
+// Drop, once.
+type Renewal interface {
+	// Begin sends the requests. ErrBusy: the holder extends the lock at this moment. Another
+	// error is why the lock has ended. Then nothing was sent.
+	Begin() error
+
+	Stop()                // votes decide nothing from now on
+	End() Result          // draws the conclusion from the votes
+	Abandon(error) Result // gives up what could not be begun
+	Drop()                // gives up what ErrBusy kept from beginning
+}
+
+// ErrBusy says that somebody else extends the lock.
+var ErrBusy = errors.New("the holder extends the lock")
+
+// A Result is what came of a renewal.
+type Result struct {
+	Err  error
+	Sent time.Time // when its requests left
+	Op   any       // what hooks follow it by
+}
+
+// A Config says how a Scheduler works. All fields are set.
+type Config struct {
+	Now  func() time.Time
+	Left func(until time.Time) time.Duration // never over-estimated by one clock's fault
+	Host sim.Host
+
+	// What is due within Soon goes along, for fuller pipelines.
+	Soon time.Duration
+
+	// Look is how often all items are looked at. Timers stand still while a host is suspended,
+	// and go on with what was left of their time.
+	Look time.Duration
+}
+
+// MaxUnderWay bounds the renewals under way at once, so that ten thousand locks that are due
+// together cost a pipeline after another and not ten thousand rounds' memory.
+const MaxUnderWay = 256
+
+// A Scheduler keeps locks alive: one goroutine and two heaps for all items. The goroutine begins
+// a renewal when it is due, and gives up on it when no quorum has confirmed it in time. A renewal
+// that a quorum does decide is finished right where the deciding vote comes in (Settle).
+type Scheduler struct {
+	cfg   Config
+	wake  chan struct{}
+	stop  chan struct{}
+	ended chan struct{}
+
+	mu       sync.Mutex // protects what follows, and each Entry
+	due      schedule
+	underWay schedule
+	live     map[*Entry]struct{} // everything that is watched or renewed; nil: closed
+	looked   time.Time           // when all of those were looked at; zero: nobody looks
+}
+
+// An Entry is an item's part in a Scheduler. The zero Entry is in none.
+type Entry struct {
+	item    Item
+	users   int       // who wants it renewed
+	once    bool      // one of them wants it extended once
+	at      time.Time // due: when to begin; under way: when to give up
+	in      *schedule // the one it is in; nil: none
+	index   int
+	renewal Renewal // under way
+}
+
+// New returns a Scheduler that runs until Close.
+func New(cfg Config) *Scheduler {
+	s := &Scheduler{
+		cfg: cfg, live: make(map[*Entry]struct{}),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+	go s.run()
+	return s
+}
+
+// Add has an item watched: Close ends it, and so does Look. It reports false when the Scheduler
+// is closed.
+func (s *Scheduler) Add(e *Entry, item Item) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live == nil {
+		return false
+	}
+	e.item = item
+	s.live[e] = struct{}{}
+	if s.looked.IsZero() {
+		s.looked = s.cfg.Now()
+		s.nudge()
+	}
+	return true
+}
+
+// Remove forgets an item that has ended.
+func (s *Scheduler) Remove(e *Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.live, e)
+	if e.in == &s.due {
+		s.move(e, nil, time.Time{})
+	}
+}
+
+// Keep has an item renewed from an instant on, if it is still there; once: extended once.
+func (s *Scheduler) Keep(e *Entry, at time.Time, once bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.live[e]; !ok {
+		return // it ended in the meantime
+	}
+	e.users++
+	e.once = e.once || once
+	if e.in == nil {
+		s.move(e, &s.due, at)
+	}
+}
+
+// Unkeep takes one Keep back.
+func (s *Scheduler) Unkeep(e *Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e.users--
+	if e.users == 0 && e.in == &s.due {
+		s.move(e, nil, time.Time{})
+	}
+}
+
+// Len is how many items there are, and whether they are looked at.
+func (s *Scheduler) Len() (items int, looks bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.live) + len(s.due) + len(s.underWay), !s.looked.IsZero()
+}
+
+// move puts an entry into another schedule, or none. Under the mutex.
+func (s *Scheduler) move(e *Entry, to *schedule, at time.Time) {
+	if e.in != nil {
+		e.in.remove(e)
+	}
+	e.in, e.at = to, at
+	if to == nil {
+		return
+	}
+	to.add(e)
+	if to == &s.due && e.index == 0 {
+		s.nudge()
+	}
+}
+
+func (s *Scheduler) nudge() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (s *Scheduler) run() {
+	defer close(s.ended)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-s.stop:
+			return
+		case <-s.wake:
+		case <-timer.C:
+		}
+		s.cfg.Host.Woke(sim.Renewals, "", n)
+		timer.Reset(s.turn())
+	}
+}
+
+// turn begins what is due, gives up on what is overdue, and says when to look again.
+func (s *Scheduler) turn() time.Duration {
+	type flight struct {
+		entry   *Entry
+		renewal Renewal
+	}
+	var begin, overdue []flight
+	now := s.cfg.Now()
+	s.look(now)
+	soon := now.Add(s.cfg.Soon)
+	s.mu.Lock()
+	for len(s.underWay) > 0 && !s.underWay[0].at.After(now) {
+		e := s.underWay[0]
+		overdue = append(overdue, flight{e, e.renewal})
+		e.renewal = nil
+		s.move(e, nil, now)
+	}
+	for len(s.due) > 0 && !s.due[0].at.After(soon) && len(s.underWay) < MaxUnderWay {
+		e := s.due[0]
+		e.renewal = e.item.Renew()
+		s.move(e, &s.underWay, now.Add(e.item.Timeout()))
+		begin = append(begin, flight{e, e.renewal})
+	}
+	s.mu.Unlock()
+	for _, f := range overdue {
+		f.renewal.Stop()
+		s.finish(f.entry, f.renewal)
+	}
+	for _, f := range begin {
+		s.begin(f.entry, f.renewal)
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := now.Add(time.Hour)
+	if len(s.underWay) > 0 {
+		next = s.underWay[0].at
+	}
+	if len(s.due) > 0 && len(s.underWay) < MaxUnderWay && s.due[0].at.Before(next) {
+		next = s.due[0].at
+	}
+	if look := s.looked.Add(s.cfg.Look); !s.looked.IsZero() && look.Before(next) {
+		next = look
+	}
+	return s.cfg.Left(next)
+}
+
+// look ends the items whose validity was over while their timers stood still.
+func (s *Scheduler) look(now time.Time) {
+	s.mu.Lock()
+	if s.looked.IsZero() || max(now.Sub(s.looked), now.Round(0).Sub(s.looked.Round(0))) < s.cfg.Look {
+		s.mu.Unlock()
+		return
+	}
+	if s.looked = now; len(s.live) == 0 {
+		s.looked = time.Time{}
+	}
+	live := make([]Item, 0, len(s.live))
+	for e := range maps.Keys(s.live) {
+		live = append(live, e.item)
+	}
+	s.mu.Unlock()
+	live = slices.DeleteFunc(live, func(i Item) bool { return s.cfg.Left(i.Until()) > 0 })
+	slices.SortFunc(live, func(a, b Item) int { return cmp.Compare(a.Token(), b.Token()) }) // in an order that a run can repeat
+	for _, i := range live {
+		i.Expire()
+	}
+}
+
+// begin sends a renewal, unless the holder extends the lock at this moment.
+func (s *Scheduler) begin(e *Entry, r Renewal) {
+	switch err := r.Begin(); {
+	case err == nil:
+	case !s.claim(e, r):
+	case errors.Is(err, ErrBusy):
+		// The holder's extension may fail, or be given up at once, so that says nothing about
+		// this one.
+		r.Drop()
+		s.again(e, s.cfg.Now().Add(e.item.TTL()/20))
+	default:
+		e.item.Renewed(r.Abandon(err))
+	}
+}
+
+// claim makes the caller the one that finishes a renewal. It is either its deciding vote or the
+// clock, and what the other has finished may be another item's by now.
+func (s *Scheduler) claim(e *Entry, r Renewal) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.renewal != r {
+		return false
+	}
+	e.renewal = nil
+	s.move(e, nil, time.Time{})
+	return true
+}
+
+// Settle is called with the deciding vote of a renewal.
+func (s *Scheduler) Settle(e *Entry, r Renewal) {
+	if s.claim(e, r) {
+		s.finish(e, r)
+	}
+}
+
+func (s *Scheduler) finish(e *Entry, r Renewal) {
+	res := r.End()
+	next := res.Sent.Add(e.item.TTL() / 3)
+	if res.Err != nil {
+		// Tried again while validity lasts, but not as fast as a node that is down says no.
+		next = s.cfg.Now().Add(e.item.TTL() / 20)
+	} else {
+		s.mu.Lock()
+		if e.once {
+			e.once = false
+			e.users--
+		}
+		s.mu.Unlock()
+	}
+	s.again(e, next)
+	e.item.Renewed(res)
+}
+
+// again has an item renewed once more, if it still lives and somebody wants it.
+func (s *Scheduler) again(e *Entry, at time.Time) {
+	spent := e.item.Spent()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, ok := s.live[e]; ok && !spent && e.users > 0 && e.in == nil {
+		s.move(e, &s.due, at)
+	}
+	if len(s.due) > 0 && len(s.underWay) == MaxUnderWay-1 {
+		s.nudge() // turn had stopped at the bound
+	}
+}
+
+// Close ends the goroutine and every item: nobody would tell its holder any more.
+func (s *Scheduler) Close() {
+	close(s.stop)
+	<-s.ended
+	s.mu.Lock()
+	live := s.live
+	s.live = nil
+	underWay := slices.Clone(s.underWay)
+	s.mu.Unlock()
+	for e := range live {
+		e.item.Shut()
+	}
+	for _, e := range underWay { // what is under way ends here, too: nobody would give up on it any more
+		s.mu.Lock()
+		r := e.renewal
+		s.mu.Unlock()
+		if r != nil && s.claim(e, r) { // unless a vote has decided it meanwhile
+			r.Stop()
+			s.finish(e, r)
+		}
+	}
+}
