@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -128,6 +129,7 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 // newLock makes one that nobody has yet. Slot is the one to ask for; 0: any.
 func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	l := &Lock{locker: lk, name: a.name}
+	l.renewal = renew.NewEntry(item{l})
 	l.claim = lane.Claim{
 		Key:      a.key,
 		Keys:     a.keys,

@@ -200,7 +200,7 @@ func (l *Lock) watch() bool {
 	if l.alarm == nil {
 		l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)
 	}
-	return l.locker.renewals.Add(&l.renewal, item{l})
+	return l.locker.renewals.Add(&l.renewal)
 }
 
 // ring ends the lock, unless its validity was extended while the alarm was on

@@ -86,9 +86,9 @@ type Scheduler struct {
 	looked   time.Time           // when all of those were looked at; zero: nobody looks
 }
 
-// An Entry is an item's part in a Scheduler. The zero Entry is in none.
+// An Entry is an item's part in a Scheduler.
 type Entry struct {
-	item    Item
+	item    Item      // never changes: End and Renewed are called without the mutex
 	users   int       // who wants it renewed
 	once    bool      // one of them wants it extended once
 	at      time.Time // due: when to begin; under way: when to give up
@@ -96,6 +96,9 @@ type Entry struct {
 	index   int
 	renewal Renewal // under way
 }
+
+// NewEntry returns the Entry of an item that no Scheduler has yet.
+func NewEntry(item Item) Entry { return Entry{item: item} }
 
 // New returns a Scheduler that runs until Close.
 func New(cfg Config) *Scheduler {
@@ -109,13 +112,12 @@ func New(cfg Config) *Scheduler {
 
 // Add has an item watched: Close ends it, and so does Look. It reports false when the Scheduler
 // is closed.
-func (s *Scheduler) Add(e *Entry, item Item) bool {
+func (s *Scheduler) Add(e *Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.live == nil {
 		return false
 	}
-	e.item = item
 	s.live[e] = struct{}{}
 	if s.looked.IsZero() {
 		s.looked = s.cfg.Now()
