@@ -177,10 +177,12 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			why.Cause = ended(ctx)
-			return false
 		}
 		lk.opts.host.Woke(sim.Caller, why.token, -1)
+		if err := ended(ctx); err != nil {
+			why.Cause = err
+			return false
+		}
 	}
 	return false
 }

@@ -49,15 +49,19 @@ func (l *Lock) extend(ctx context.Context, c *course) error {
 
 // takeTurn waits for the turn at a hold, as long as the lock lives.
 func (l *Lock) takeTurn(ctx context.Context, hold *Lock) error {
+	has := false
 	select {
 	case hold.turns() <- struct{}{}:
+		has = true
 	case <-l.ended():
-		return l.why()
 	case <-ctx.Done():
-		return ended(ctx)
 	}
 	l.locker.opts.host.Woke(sim.Caller, l.alias(), -1)
-	return nil
+	err := cmp.Or(l.why(), ended(ctx))
+	if has && err != nil {
+		<-hold.turn
+	}
+	return err
 }
 
 // turns gives the channel by which extensions of one lock take turns.

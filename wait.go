@@ -52,16 +52,13 @@ func (lk *Locker) await(ctx context.Context, c *course, a *acquisition) (*Lock, 
 	defer lk.hall.leave(w)
 	if w.turn != nil {
 		c.wait(nil)
-		var cause error
 		select {
 		case <-w.turn:
-			lk.opts.host.Woke(sim.Caller, w.name, -2)
 		case <-ctx.Done():
-			cause = ended(ctx)
 		case <-lk.closing:
-			cause = ErrClosed
 		}
-		if cause != nil {
+		lk.opts.host.Woke(sim.Waiter, w.name, 0)
+		if cause := lk.stops(ctx); cause != nil {
 			return nil, lk.hall.word(w, cause)
 		}
 	}
@@ -117,7 +114,6 @@ func (w *waiter) speak(ctx context.Context) (*Lock, error) {
 		if calls++; !called {
 			calls = 0
 		}
-		lk.opts.host.Woke(sim.Caller, why.token, -1)
 		if cause != nil {
 			why.Cause = cause
 			return nil, why
@@ -138,10 +134,10 @@ const manyCalls = 8
 // soonest. A round takes as long as the last one took. Where it is not that others have the
 // lock, no call helps.
 func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, hold, round time.Duration) (called bool, cause error) {
-	begin := time.Now()
+	lk, begin := w.hall.locker, time.Now()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	for {
+	for over := false; !over; {
 		switch enough, all, mine := w.chance(); {
 		case why.Kind != ErrHeld:
 		case mine >= why.Need:
@@ -159,13 +155,34 @@ func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, hold, rou
 		select {
 		case <-w.wake:
 		case <-timer.C:
-			return called, nil
+			over = true
 		case <-ctx.Done():
-			return called, ended(ctx)
-		case <-w.hall.locker.closing:
-			return called, ErrClosed
+		case <-lk.closing:
+		}
+		// What counts is not which of these select has taken, where there are several, but what
+		// there is by now.
+		lk.opts.host.Woke(sim.Caller, why.token, -1)
+		if cause := lk.stops(ctx); cause != nil {
+			return called, cause
+		}
+		select {
+		case <-timer.C:
+			over = true
+		default:
 		}
 	}
+	return called, nil
+}
+
+// stops is why a call that waits is to return; nil: it may go on.
+func (lk *Locker) stops(ctx context.Context) error {
+	switch err := ended(ctx); {
+	case err != nil:
+		return err
+	case lk.isClosing():
+		return ErrClosed
+	}
+	return nil
 }
 
 // patience is how long a waiter can do without another attempt, if nobody calls.

@@ -166,8 +166,13 @@ func (s *conn) join() bool {
 		select {
 		case <-timer.C:
 		case <-n.drain:
-			timer.Stop()
+		}
+		timer.Stop()
+		n.host.Woke(sim.Conn, s.name, s.rests)
+		select {
+		case <-n.drain:
 			return false // nobody to tell, and the TTL is the net
+		default:
 		}
 	}
 }

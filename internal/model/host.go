@@ -32,13 +32,16 @@ const (
 )
 
 // The Actors of a process: its connections, eight for each of up to eight nodes;
-// its renewals; its callers and its alarms, by the number in the token; its
-// subscriptions, by the node; and those who call the library.
+// its renewals; what reaches a node, or it, later than others; its callers and its alarms, by
+// the number in the token, and who stands in line, by that in the name; its subscriptions, by
+// the node; and those who call the library.
 const (
 	forLinks    = 0
 	forRenewals = 64
 	forWorkers  = 65
-	forCallers  = 80 // 88 of them
+	forLate     = 79
+	forCallers  = 80 // 80 of them
+	forWaiters  = 160
 	forAlarms   = 168
 	forEars     = 248
 )
@@ -118,7 +121,9 @@ func (h *Host) Woke(as sim.Role, key string, n int) {
 	at, id := time.Now(), h.seed.For(key).Of(n)
 	switch as {
 	case sim.Caller:
-		h.wake(id.Below(Moment-Slot), forCallers+number(key)%(forAlarms-forCallers))
+		h.wake(id.Below(Moment-Slot), forCallers+number(key)%(forWaiters-forCallers))
+	case sim.Waiter:
+		h.wake(id.Below(Moment-Slot), forWaiters+number(key)%(forAlarms-forWaiters))
 	case sim.Alarm:
 		h.thaw(at)
 		h.wake(id.Below(Moment-Slot), forAlarms+number(key)%(forEars-forAlarms))
@@ -135,7 +140,7 @@ func (h *Host) Woke(as sim.Role, key string, n int) {
 func (h *Host) Pass(worker, n int) {
 	at := time.Now()
 	h.thaw(at)
-	h.wake(h.seed.For("worker").Of(worker).Of(n).Below(Moment-Slot), forWorkers+worker%(forCallers-forWorkers))
+	h.wake(h.seed.For("worker").Of(worker).Of(n).Below(Moment-Slot), forWorkers+worker%(forLate-forWorkers))
 }
 
 // thaw waits for as long as a timer that went off at this instant was stopped
@@ -192,7 +197,7 @@ func (h *Host) Crash() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.dead = true
-	h.stopped = time.Time{} // what is left of it can be cleared away
+	h.stopped, h.suspendedUntil = time.Time{}, time.Time{} // what is left of it can be cleared away
 }
 
 func (h *Host) gone() bool {

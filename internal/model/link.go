@@ -63,6 +63,7 @@ type message struct {
 	ear     *ear // wants to hear
 	epoch   int
 	id      seed.Seed
+	from    *Host
 
 	err   error
 	ended bool          // the reply may leave, or there will be none
@@ -154,16 +155,22 @@ func (l *Link) send(ctx context.Context, m *message) error {
 	if l.host.gone() {
 		return errEnded
 	}
+	m.from = l.host
 	there, back := l.latency(m.id)
 	limit := time.Now().Add(l.patience)
 	var done <-chan struct{}
 	if there < l.patience {
 		l.host.sleep(there, l.actor)
-		done = l.arrive(m)
+		l.node.mu.Lock()
+		l.node.arrive(m)
+		done = m.wait()
+		l.node.mu.Unlock()
 	} else {
 		m.done = make(chan struct{})
 		done = m.done
-		time.AfterFunc(there, func() { l.arrive(m) })
+		l.node.mu.Lock()
+		l.node.later(l.host, there, func() { l.node.arrive(m) })
+		l.node.mu.Unlock()
 	}
 	var err error
 	if done != nil {
@@ -172,17 +179,16 @@ func (l *Link) send(ctx context.Context, m *message) error {
 		select {
 		case <-done:
 		case <-timer.C:
-			err = fmt.Errorf("reading: %w", context.DeadlineExceeded)
 		case <-ctx.Done():
-			err = ctx.Err()
 		case <-l.interrupted:
-			err = errEnded
 		}
-		if err != nil {
+		time.Sleep(1) // what else happens at this instant has happened then
+		if err = l.cut(ctx, done); err != nil {
 			back = 0 // there is none
 		}
+		back--
 	}
-	l.host.wake(back+m.id.Below(Moment-Slot), l.actor)
+	l.host.wake(max(0, back+m.id.Below(Moment-Slot)), l.actor)
 	switch {
 	case l.host.gone():
 		return errEnded
@@ -192,21 +198,52 @@ func (l *Link) send(ctx context.Context, m *message) error {
 	return m.err
 }
 
-// arrive is the end of a message's way to the node. It gives what to wait for, if
-// anything.
-func (l *Link) arrive(m *message) <-chan struct{} {
-	n := l.node
-	n.mu.Lock()
-	defer n.mu.Unlock()
+// cut is why nobody waits for a reply any more; nil: there is one.
+func (l *Link) cut(ctx context.Context, done <-chan struct{}) error {
+	over := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	switch {
+	case over(done):
+		return nil
+	case over(l.interrupted):
+		return errEnded
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return fmt.Errorf("reading: %w", context.DeadlineExceeded)
+}
+
+// arrive is the end of a message's way to the node. Under the mutex.
+func (n *Node) arrive(m *message) {
 	if !n.down && (n.hung || n.cut[requests]) {
 		n.parked = append(n.parked, m)
 	} else {
 		n.receive(m)
 	}
-	if m.done != nil {
-		return nil // it has taken too long: nobody asks any more, or has asked already
+}
+
+// later has something come to pass after d or a little more, at an instant that nothing else
+// has: something between a node and a process, which is none of its actors. Under the mutex.
+func (n *Node) later(h *Host, d time.Duration, f func()) (at time.Time) {
+	at = time.Now().Add(d)
+	at = at.Add((h.place + forLate - time.Duration(at.UnixNano())) & (Slot - 1))
+	for n.late[at.UnixNano()] {
+		at = at.Add(Slot)
 	}
-	return m.wait()
+	n.late[at.UnixNano()] = true
+	time.AfterFunc(time.Until(at), func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.late, at.UnixNano())
+		f()
+	})
+	return at
 }
 
 // latency is how long a message takes, and its reply: about half of the node's

@@ -51,8 +51,9 @@ type Node struct {
 	parked      []*message // not arrived, or not read
 	unanswered  []*message // carried out, the reply is held back
 
-	said        []Said // see Say
-	lateScripts bool   // see Churn
+	late        map[int64]bool // when something comes later; see later
+	said        []Said         // see Say
+	lateScripts bool           // see Churn
 }
 
 // An entry is a key: a lock's token, a set of those who hold it another way than alone,
@@ -76,6 +77,7 @@ func NewNode(s seed.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{
 		Name: name, seed: s.For(name), rtt: rtt, start: time.Now(),
 		keys: make(map[string]entry), counts: make(map[string]int64), queues: make(map[string]*line), scripts: make(map[string]bool),
+		late: make(map[int64]bool),
 	}
 	n.marker = script.Settled(n.runID(), n.start)
 	return n
@@ -172,10 +174,8 @@ func (n *Node) carryOut(m *message) {
 	n.execute(m)
 	if n.repeatLate > 0 {
 		n.repeatLate--
-		again := &message{calls: slices.Clone(m.calls), id: m.id}
-		time.AfterFunc(n.repeatAfter/2+m.id.For("repeat").Below(n.repeatAfter/2), func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
+		again := &message{calls: slices.Clone(m.calls), id: m.id, from: m.from}
+		n.later(m.from, n.repeatAfter/2+m.id.For("repeat").Below(n.repeatAfter/2), func() {
 			if !n.down {
 				n.execute(again)
 			}

@@ -187,13 +187,7 @@ func (e *ear) push(message string) {
 	e.pushed++
 	e.under = append(e.under, message)
 	_, back := n.latency(e.link.seed.For("push").Of(e.pushed))
-	e.last = e.last.Add(1)
-	if at := time.Now().Add(back); at.After(e.last) {
-		e.last = at
-	}
-	time.AfterFunc(time.Until(e.last), func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
+	e.last = n.later(e.link.host, max(back, time.Until(e.last)+1), func() {
 		e.inbox, e.under = append(e.inbox, e.under[0]), e.under[1:] // outside of a bubble, timers overtake each other
 		if !n.cut[replies] {
 			e.signal()
@@ -220,11 +214,13 @@ func (l *Link) Hear(ctx context.Context, channel string, ready func(), heard fun
 		select {
 		case <-e.news:
 		case <-ctx.Done():
-			return ctx.Err()
 		}
 		l.sent++
 		l.host.wake(l.seed.Of(l.sent).Below(Moment-Slot), l.actor)
-		if l.host.gone() {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case l.host.gone():
 			return errEnded
 		}
 		n.mu.Lock()

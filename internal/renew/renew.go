@@ -196,12 +196,16 @@ func (s *Scheduler) run() {
 	for n := 0; ; n++ {
 		select {
 		case <-s.stop:
-			return
 		case <-s.wake:
 		case <-timer.C:
 		}
 		s.cfg.Host.Woke(sim.Renewals, "", n)
-		timer.Reset(s.turn())
+		select {
+		case <-s.stop:
+			return
+		default:
+			timer.Reset(s.turn())
+		}
 	}
 }
 

@@ -33,6 +33,7 @@ const (
 	Alarm                // is a timer for the end of a lock; key is its token
 	Conn                 // works a connection; key is its name
 	Renewals             // begins renewals
+	Waiter               // stands in line; key is its name
 )
 
 // Chance is a Host that leaves it all to chance and the runtime.

@@ -85,16 +85,21 @@ func (c *Client) options() redlock.Options {
 // a command does.
 func (c *Client) short() bool { return c.Plan.Scenario.Settings && c.Number%2 == 0 }
 
-// again opens another Locker in the place of the one that there is.
-func (c *Client) again() {
+// again opens another Locker in the place of the one that there is. Before, in between and
+// afterwards the client takes its turn: what it does next is at no instant of another's.
+func (c *Client) again(pass func(k int)) error {
+	pass(0)
 	_ = c.locker.Close()
+	pass(1)
 	opts := c.options()
 	locker, err := c.Process.Locker(&opts)
 	if err != nil {
 		c.note(history.Event{Kind: history.Left, Error: fmt.Sprintf("client %d could not come in again: %v", c.Number, err)})
-		return
+		return err
 	}
 	c.locker = locker
+	pass(2)
+	return nil
 }
 
 // work has the client live until ctx ends.
@@ -103,22 +108,23 @@ func (c *Client) work(ctx context.Context) {
 		rng := rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<8|uint64(w)))
 		c.workers.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
+				pass := func(k int) { c.Process.Pass(w, 3<<20+4*n+k) }
 				c.rise(ctx)
 				pause := c.Plan.TTL / 4
 				if c.Plan.Scenario.Brief {
 					pause /= 8
 				}
 				Wait(ctx, 1+scenario.Below(rng, pause))
+				c.Process.Pass(w, n)
 				if ctx.Err() != nil {
 					return
 				}
-				c.Process.Pass(w, n)
-				if c.fresh() && c.renew(func(k int) { c.Process.Pass(w, 3<<20+2*n+k) }) != nil {
+				if c.fresh() && c.again(pass) != nil {
 					return
 				}
 				c.turn(ctx, w, rng)
 				if c.Plan.Scenario.Once || c.short() {
-					c.again()
+					_ = c.again(pass)
 				}
 			}
 		})
@@ -147,20 +153,7 @@ func (c *Client) rise(ctx context.Context) {
 // nodes' clocks and past, as in a program that runs, locks, and ends.
 func (c *Client) fresh() bool { return c.Plan.Scenario.Fresh && c.Number%2 == 0 }
 
-// renew closes the Locker and makes another one. In between, and afterwards, it takes its turn:
-// what happens next is at no instant of another's.
-func (c *Client) renew(pass func(k int)) (err error) {
-	_ = c.locker.Close()
-	pass(1)
-	opts := c.Plan.Options
-	if c.locker, err = c.Process.Locker(&opts); err != nil {
-		c.note(history.Event{Kind: history.Left, Error: fmt.Sprintf("client %d could not come in again: %v", c.Number, err)})
-	}
-	pass(2)
-	return err
-}
-
-// Wait reports whether d went by before ctx ended.
+// Wait returns when d has gone by, or ctx has ended.
 func Wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -236,13 +229,15 @@ func (c *Client) Leave() {
 	c.workers.Wait()
 }
 
-// Last is what everybody must be able to do once all is well: get every lock.
+// Last is what everybody must be able to do once all is well: get every lock. The client takes
+// its turn before each: what has ended the one before, or its workers, may not be over.
 func (c *Client) Last() {
 	if c.locker == nil {
 		return
 	}
 	ctx := context.Background()
-	for _, name := range c.Plan.Names {
+	for i, name := range c.Plan.Names {
+		c.Process.Pass(0, 4<<20+i)
 		op := int(c.ops.Add(1))
 		limit := c.Plan.Run.Bound
 		asking, cancel := context.WithTimeout(ctx, limit)
@@ -264,8 +259,8 @@ func (c *Client) served(ctx context.Context, name string) (*redlock.Lock, error)
 	if !c.Plan.Scenario.Once {
 		return c.locker.Acquire(ctx, name)
 	}
-	for {
-		c.again()
+	for n := 0; ; n++ {
+		_ = c.again(func(k int) { c.Process.Pass(0, 5<<20+4*n+k) })
 		l, err := c.locker.TryAcquire(ctx, name)
 		if err == nil || ctx.Err() != nil {
 			return l, err

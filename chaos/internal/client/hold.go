@@ -207,6 +207,7 @@ func (h *hold) live() {
 	}
 	if rng.IntN(6) == 0 {
 		Wait(h.ctx, scenario.Below(rng, 2*c.Plan.TTL)) // until it has run out, perhaps
+		h.pass()
 	}
 }
 

@@ -23,6 +23,7 @@ func (c *plainClient) work(ctx context.Context) {
 	c.workers.Go(func() {
 		for ctx.Err() == nil {
 			Wait(ctx, 1+scenario.Below(rng, c.Plan.TTL/4))
+			c.Process.Pass(0, c.tries)
 			c.turn(ctx, rng)
 		}
 	})

@@ -27,7 +27,7 @@ func run(p *scenario.Plan, w World) (*history.History, error) {
 			Number: number, Plan: p, Process: process, Store: store, Tell: d.Recorder.Note, Start: d.Recorder.Start, Leftovers: d.Leftovers,
 		}, err
 	}
-	d.Settle = func(limit time.Duration, _ func() bool) { time.Sleep(limit) }
+	d.Settle = func(limit time.Duration, _ func() bool) { model.SleepTo(time.Now().Add(limit), 0) }
 	return d.Run(), nil
 }
 
