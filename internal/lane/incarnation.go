@@ -170,11 +170,13 @@ func (m *incarnation) quarantine(now time.Time) (rest time.Duration, why error) 
 	if m.lost.IsZero() {
 		return 0, nil
 	}
-	why = m.why
-	if _, ok := why.(pastError); ok { // which goes on
-		why = pastError(now.Sub(m.lost))
+	if rest = m.lost.Add(m.terms.quarantine()).Sub(now); rest <= 0 {
+		return 0, nil
 	}
-	return max(0, m.lost.Add(m.terms.quarantine()).Sub(now)), why
+	if _, ok := m.why.(pastError); ok { // which goes on
+		return rest, pastError(now.Sub(m.lost))
+	}
+	return rest, m.why
 }
 
 // A pastError is why a node has no vote to which something has happened before we came, so
@@ -194,7 +196,7 @@ func (m *incarnation) voteless(now time.Time) (rest time.Duration, why error) {
 	if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {
 		return m.cfg.NodeTimeout, SilentError{m, m.terms.nodes[others[0]].name}
 	}
-	return 0, why
+	return 0, nil
 }
 
 // votes reports whether the node has a vote.
