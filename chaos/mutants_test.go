@@ -228,15 +228,15 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Locks that are handed on.
 	{"a lock is attached without a quorum", []edit{
-		{"detach.go", "if r.decided() != won {", "if r.ballot.yes == 0 {"},
+		{"handle.go", "if r.decided() != won {", "if r.ballot.yes == 0 {"},
 	}, "model", "handed on", 2000},
 	{"an attached lock counts from its confirmation", []edit{
-		{"detach.go", "l.until = l.validUntil(begun)", "l.until = l.validUntil(now)"},
+		{"handle.go", "l.until = l.validUntil(begun)", "l.until = l.validUntil(now)"},
 	}, "model", "handed on", 2000},
 
 	// Kinds of locks.
 	{"no mark on the folders above", []edit{
-		{"kinds.go", "append(append(keys, above...), name)", "append(keys, name)"},
+		{"keys.go", "append(append(keys, above...), name)", "append(keys, name)"},
 	}, "model", "kinds", 200},
 	{"readers of a folder are not in the way of writers below it", []edit{
 		{"internal/ways/ways.go", "Shared: \"xlw\"", "Shared: \"xl\""},
@@ -246,7 +246,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/scripts.go", "e.expires = max(e.expires, until)", "e.expires = until"},
 	}, "model", "kinds", 2000},
 	{"the slots are counted on each node", []edit{
-		{"kinds.go", "c.Keys[len(c.Keys)-1] += strconv.FormatInt(slot, 10)", "c.Keys[len(c.Keys)-1] += c.Token"},
+		{"keys.go", "c.Keys[len(c.Keys)-1] += strconv.FormatInt(slot, 10)", "c.Keys[len(c.Keys)-1] += c.Token"},
 		{"internal/model/scripts.go", "\t\tswitch {\n\t\tcase err != nil:\n\t\t\treturn nil, err\n\t\tcase h.mine:\n\t\t\tmine++\n", `		taken := 0
 		for _, m := range n.keys[key].set {
 			if m.way == ways.Slots && m.until >= n.now() {
@@ -273,7 +273,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/scripts.go", "case h.who != \"\":\n\t\t\tif err := n.enter(c)", "case h.who != \"\" && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
 	}, "model", "kinds", 200},
 	{"only one of several names is locked", []edit{
-		{"kinds.go", "names = append(names, name)\n", "names = append(names, name)[:1]\n"},
+		{"keys.go", "names = append(names, name)\n", "names = append(names, name)[:1]\n"},
 	}, "model", "kinds", 200},
 
 	// The steps of the nodes: the scripts themselves.
