@@ -11,7 +11,7 @@ func (o *Options) laneConfig(names []string) lane.Config {
 	return lane.Config{
 		TTL: o.TTL, MaxTTL: o.MaxTTL, Drift: o.Drift, DriftOf: o.drift,
 		NodeTimeout: o.NodeTimeout, Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew,
-		Foreign: o.foreign, Owner: o.Owner, Clock: o.Clock, Host: o.host, Events: events{o.Hooks, names},
+		Owner: o.Owner, Clock: o.Clock, Host: o.host, Events: events{o.Hooks, names},
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/sim"
 )
@@ -204,16 +202,7 @@ func (e *QuorumError) patience(try int, ttl time.Duration, o *Options) time.Dura
 // foreign reports whether a client that is no redlock has the lock somewhere: one whose
 // token is not like ours.
 func (e *QuorumError) foreign(o *Options) bool {
-	return slices.ContainsFunc(e.Nodes(), func(err *NodeError) bool { return err.Outcome == OutcomeHeld && o.foreign(err.Holder) })
-}
-
-// foreign reports whether a token is not like ours.
-func (o *Options) foreign(token string) bool {
-	if o.host != (sim.Chance{}) {
-		return false
-	}
-	token, _, _ = strings.Cut(token, ".") // what was handed over has more (hand.go)
-	return uuid.Validate(token) != nil
+	return slices.ContainsFunc(e.Nodes(), func(err *NodeError) bool { return err.Outcome == OutcomeHeld && !o.host.Made(err.Holder) })
 }
 
 // split reports whether nobody can have a quorum.

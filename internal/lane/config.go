@@ -70,7 +70,6 @@ type Config struct {
 	NodeTimeout time.Duration                         // silence after which nothing more is queued
 	Quarantine  time.Duration                         // negative: off
 	MaxNodeSkew time.Duration                         // negative: off
-	Foreign     func(token string) bool               // whether a token is of another library
 	Owner       string
 	Clock       Clock
 	Host        sim.Host

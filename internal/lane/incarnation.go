@@ -139,7 +139,8 @@ func (m *incarnation) lose(at time.Time, data bool, why error, so func() bool) {
 // prolong tells of a quarantine that has become longer, or is not over after all.
 func (m *incarnation) prolong() {
 	m.mu.Lock()
-	rest, why := m.quarantine(m.Now())
+	now := m.Now()
+	rest, why := m.quarantine(now), m.reason(now)
 	m.mu.Unlock()
 	if rest > 0 {
 		m.cfg.Events.Quarantined(m.node, rest, fmt.Errorf("locks may live longer than was known, and %w", why))
@@ -164,19 +165,21 @@ func (m *incarnation) heard(micros int64, sent, now time.Time) {
 	}
 }
 
-// quarantine is for how long the node has no vote yet, and why. It goes by the
-// monotonic clock alone: when in doubt, longer. Under the mutex.
-func (m *incarnation) quarantine(now time.Time) (rest time.Duration, why error) {
+// quarantine is for how long the node has no vote yet. It goes by the monotonic clock alone:
+// when in doubt, longer. Under the mutex.
+func (m *incarnation) quarantine(now time.Time) time.Duration {
 	if m.lost.IsZero() {
-		return 0, nil
+		return 0
 	}
-	if rest = m.lost.Add(m.terms.quarantine()).Sub(now); rest <= 0 {
-		return 0, nil
-	}
+	return max(0, m.lost.Add(m.terms.quarantine()).Sub(now))
+}
+
+// reason is why the node has no vote, or had none lately. Under the mutex.
+func (m *incarnation) reason(now time.Time) error {
 	if _, ok := m.why.(pastError); ok { // which goes on
-		return rest, pastError(now.Sub(m.lost))
+		return pastError(now.Sub(m.lost))
 	}
-	return rest, m.why
+	return m.why
 }
 
 // A pastError is why a node has no vote to which something has happened before we came, so
@@ -187,14 +190,16 @@ func (e pastError) Error() string {
 	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", time.Duration(e).Round(time.Millisecond))
 }
 
-// voteless is the same, and longer if another node has to be heard of first: it shows its marker
-// with the next grant, or is found not to answer. Under the mutex.
+// voteless is the same with the reason, and longer if another node has to be heard of first: it
+// shows its marker with the next grant, or is found not to answer. Under the mutex.
 func (m *incarnation) voteless(now time.Time) (rest time.Duration, why error) {
-	if rest, why = m.quarantine(now); rest > 0 || now.Sub(m.emptied) > unheard {
-		return rest, why
+	if rest := m.quarantine(now); rest > 0 {
+		return rest, m.reason(now)
 	}
-	if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {
-		return m.cfg.NodeTimeout, SilentError{m, m.terms.nodes[others[0]].name}
+	if now.Sub(m.emptied) <= unheard {
+		if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {
+			return m.cfg.NodeTimeout, SilentError{m, m.terms.nodes[others[0]].name}
+		}
 	}
 	return 0, nil
 }
@@ -268,7 +273,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	m.mu.Lock()
 	mark := m.mark
 	floor := m.floor()
-	before, _ := m.quarantine(sent)
+	before := m.quarantine(sent)
 	m.mu.Unlock()
 	off := m.clocks.skew(m.node, sent)
 	for _, q := range batch {
@@ -300,6 +305,9 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	}
 	m.mu.Lock()
 	after, why := m.voteless(now)
+	if why == nil && before > 0 {
+		why = m.reason(now)
+	}
 	skew := m.skew
 	m.mu.Unlock()
 	longer, vouched := false, false

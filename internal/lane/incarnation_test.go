@@ -76,7 +76,7 @@ func TestMarkers(t *testing.T) {
 		rest := func() time.Duration {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			rest, _ := m.quarantine(m.Now())
+			rest := m.quarantine(m.Now())
 			return rest
 		}
 		full := cfg.Quarantine
@@ -163,7 +163,7 @@ func testConfig() Config {
 	return Config{
 		TTL: 10 * time.Second, MaxTTL: 10 * time.Second, DriftOf: drift, NodeTimeout: 500 * time.Millisecond,
 		Quarantine: 10*time.Second + drift(10*time.Second), MaxNodeSkew: 4 * time.Second,
-		Foreign: func(string) bool { return false }, Clock: systemClock{}, Host: sim.Chance{}, Events: quarantines(func(time.Duration) {}),
+		Clock: systemClock{}, Host: sim.Chance{}, Events: quarantines(func(time.Duration) {}),
 	}
 }
 

@@ -103,7 +103,7 @@ func (t *terms) hear(m *incarnation, before, now time.Duration, sent time.Time) 
 // library, or nobody's lock, shows is not acted on: it may be anything.
 func (t *terms) shown(m *incarnation, token string, rest time.Duration) bool {
 	longest := time.Duration(t.longest.Load())
-	if t.cfg.Foreign(token) || rest <= longest+t.cfg.DriftOf(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
+	if !t.cfg.Host.Made(token) || rest <= longest+t.cfg.DriftOf(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
 		return false
 	}
 	t.cfg.Events.Warning(fmt.Errorf("redlock: node %s: a lock there lives for another %v, and our MaxTTL (Options.MaxTTL) is %v: every quarantine goes by half as much again now; give all programs the same", m.name, rest.Round(time.Millisecond), t.cfg.MaxTTL))

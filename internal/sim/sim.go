@@ -5,6 +5,7 @@ package sim
 
 import (
 	"math/rand/v2"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -14,6 +15,10 @@ import (
 type Host interface {
 	// Token is a name that nobody else has.
 	Token() string
+
+	// Made reports whether a Host of any process may have made a token, or what it begins with
+	// up to a dot. Other libraries' clients make theirs in other ways.
+	Made(token string) bool
 
 	// Jitter is a number from 0 to 1.
 	Jitter() float64
@@ -42,3 +47,8 @@ type Chance struct{}
 func (Chance) Token() string          { return uuid.NewString() }
 func (Chance) Jitter() float64        { return rand.Float64() }
 func (Chance) Woke(Role, string, int) {}
+
+func (Chance) Made(token string) bool {
+	name, _, _ := strings.Cut(token, ".")
+	return uuid.Validate(name) == nil
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -32,6 +33,9 @@ func (p *ownProcess) Now() time.Time { return time.Now() }
 // Token tells whose it is: what a process that was killed has left behind is no
 // more than that.
 func (p *ownProcess) Token() string { return fmt.Sprintf("%s.%d", p.name, p.tokens.Add(1)) }
+
+// Made reports whether a token is of such a process.
+func (p *ownProcess) Made(token string) bool { return model.Made(token) }
 
 func (p *ownProcess) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	opts.Clock = p
