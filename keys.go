@@ -14,57 +14,55 @@ import (
 	"github.com/quorumlock/redlock/internal/ways"
 )
 
-// A lock is one or more keys, each of which is held in a way of its own, and all at a node
-// or none (internal/script/kinds.lua). With that, kinds of locks are ways to hold keys:
+// A lock is one or more keys, each with a lock mode. A node grants all of them or none
+// (internal/script/kinds.lua). Each kind of lock is a plan of keys and modes:
 //
-//	Acquire("a")                   a alone
+//	Acquire("a")                   a exclusive
 //	Acquire("a", Shared())         a shared
-//	Acquire("a", Also("b"))        a alone, b alone
-//	Acquire("a/b/c")               a and a/b for what lies below them, a/b/c alone
-//	Acquire("a/b", Shared())       a for what lies below it and is shared, a/b shared
-//	Acquire("a", Slots(3))         a for a slot, and that slot alone: a:slot:2, say
+//	Acquire("a", Also("b"))        a exclusive, b exclusive
+//	Acquire("a/b/c")               a and a/b intention exclusive, a/b/c exclusive
+//	Acquire("a/b", Shared())       a intention shared, a/b shared
+//	Acquire("a", Slots(3))         a for a slot, and that slot exclusive: a:slot:2, say
 //
-// Two locks exclude each other if there is a key that they cannot both hold (ways.Bar). So
-// who locks a folder looks at one key to find whether anything below it is locked, however
-// much that is; and it costs a lock in a folder a mark on each folder above it.
+// Two locks exclude each other if there is a key on which their modes conflict (ways.Bar). So a
+// lock on a folder looks at one key to find whether anything below it is locked, and a lock in a
+// folder leaves a mark on each folder above it.
 
-// Shared has the lock be one of readers: any number of them may have it at once, and
-// nobody may have it alone then. Whoever waits to have it alone keeps those out who come
-// later. One is not made into the other: release it, and acquire anew.
+// Shared makes the lock a reader's, as of a read-write lock: any number of readers may hold it at
+// once, and nobody holds it exclusively meanwhile. A waiter for the exclusive lock keeps later
+// readers out. A reader's lock does not turn into an exclusive one: release it, and acquire anew.
 func Shared() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.shared = true })
 }
 
-// Also has the lock take in other names, too: all of them are had, or none. It is one
-// lock, with one token and one fence, whatever the order of the names. With the folders
-// above them they have at most MaxKeys keys.
+// Also adds other names to the lock: it holds all of them, or none. It is one lock with one token
+// and one fence, and the order of the names does not matter. The names and the folders above them
+// make at most MaxKeys keys.
 func Also(names ...string) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.also = append(a.also, names...) })
 }
 
-// Slots lets n at most have the lock at a time, each with a slot of it, of which every one
-// is as safe as a lock. All who use the name should say the same n: with a smaller one,
-// those who have one of the other slots keep it until they release it. TryAcquire asks
-// again, for another slot, as long as the nodes say that there is one.
+// Slots makes the lock a semaphore: up to n holders at a time, each with a slot of its own, which
+// is as safe as a lock. All callers should give the same n for a name; after a change to a smaller
+// n, a holder of one of the slots beyond it keeps the slot until it releases it. TryAcquire asks
+// for another slot as long as the nodes say that one is free.
 func Slots(n int) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.slots = &n })
 }
 
-// MaxSlots is how many there can be: it keeps short what a node does to find one that is
-// free.
+// MaxSlots is the largest n of Slots. It bounds the work of a node that looks for a free slot.
 const MaxSlots = 1000
 
-// What there can be of a lock at most. More is refused before anything is sent, since a
-// node carries out one script at a time, and all others wait for it meanwhile: with
-// MaxKeys it takes about a millisecond.
+// Limits of a lock. More is an error before anything is sent: a node runs one script at a time, and
+// with MaxKeys keys a script takes about a millisecond.
 const (
 	MaxName  = 1024 // bytes of a name, with Options.Prefix
-	MaxDepth = 32   // parts of a path: each folder is a key of its own, to which all locks in it write
+	MaxDepth = 32   // parts of a path: each folder is a key of its own, which all locks below it write to
 	MaxKeys  = 256  // keys of one lock: the names of Also, and the folders above them
-	MaxOwner = 256  // bytes of Options.Owner: there is one in each entry of a queue
+	MaxOwner = 256  // bytes of Options.Owner, which is part of each entry of a queue
 )
 
-// clipped is a text in quotes, or its beginning: errors are short, whatever they are about.
+// clipped quotes a text, or its beginning, so that errors stay short.
 func clipped(s string) string {
 	if len(s) <= 100 {
 		return strconv.Quote(s)
@@ -72,7 +70,7 @@ func clipped(s string) string {
 	return strings.TrimSuffix(strconv.Quote(s[:20]), `"`) + `…"`
 }
 
-// folders gives those that a name lies in, the outermost first.
+// folders yields the folders above a name, the outermost first.
 func folders(separator, name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for at := 0; separator != ""; at += len(separator) {
@@ -87,9 +85,8 @@ func folders(separator, name string) iter.Seq[string] {
 	}
 }
 
-// lay gives the keys that the lock on some names has, and how they are held: the names
-// themselves like this, except for one that lies in another; and the folders above
-// them.
+// lay plans the keys of a lock on some names: the names in the given mode, but for a name that lies
+// below another one, and the folders above them in the intention mode.
 func lay(separator string, names []string, way ways.Way) (keys []string, held string) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	named := func(key string) bool {
@@ -118,8 +115,8 @@ func lay(separator string, names []string, way ways.Way) (keys []string, held st
 	return keys, string(letters)
 }
 
-// normal gives a name as we know it: of a path, without a separator at its beginning or
-// end. It refuses what cannot be a lock's name.
+// normal returns a name without a separator at the beginning or the end, or an error if it cannot
+// be a lock's name.
 func (o *Options) normal(name string) (string, error) {
 	if o.Separator != "" {
 		was := name
@@ -147,7 +144,7 @@ func (o *Options) normal(name string) (string, error) {
 	return name, o.nameable(name)
 }
 
-// short says that a name is too long, or nothing.
+// short returns an error if a name is too long.
 func (o *Options) short(name string) error {
 	n := len(o.Prefix) + len(name)
 	switch {
@@ -159,8 +156,8 @@ func (o *Options) short(name string) error {
 	return fmt.Errorf("the name %s is %d bytes long: the limit is %d", clipped(name), n, MaxName)
 }
 
-// nameable says why no lock can have this name, or nothing. It goes by the key: what comes
-// before the name is a part of it.
+// nameable returns an error if no lock can have this name. What counts is the key, of which the
+// prefix is a part.
 func (o *Options) nameable(name string) error {
 	key, before := o.Prefix+name, ""
 	if o.Prefix != "" {
@@ -187,7 +184,7 @@ func (o *Options) nameable(name string) error {
 	return nil
 }
 
-// keyed finds the keys of what is wanted, and refuses what cannot be had together.
+// keyed plans the keys of an acquisition, or returns an error for options that exclude each other.
 func (a *acquisition) keyed(o *Options) error {
 	way := ways.Alone
 	switch {
@@ -226,8 +223,8 @@ func (a *acquisition) keyed(o *Options) error {
 	default:
 		return fmt.Errorf("Also: %d names have %d keys: the limit is %d", len(names), len(a.keys), MaxKeys)
 	}
-	// Names are any bytes, so lengths keep the keys apart, and what begins with a zero is no
-	// key by itself.
+	// Names may have any bytes, so lengths keep the keys apart, and a local queue whose name begins
+	// with a zero byte is not named by a key alone.
 	if a.line = a.key; a.ways != string(ways.Alone) || a.key[0] == 0 {
 		a.line = "\x00" + a.ways
 		for _, key := range a.keys {
@@ -241,15 +238,15 @@ func (a *acquisition) keyed(o *Options) error {
 	return nil
 }
 
-// reads reports whether nothing is held alone, so that the number is one of the past.
+// reads reports whether no key is held exclusively. Then the fence is one of the past.
 func (a *acquisition) reads() bool {
 	return strings.IndexByte(a.ways, byte(ways.Alone)) < 0 && strings.IndexByte(a.ways, byte(ways.Slot)) < 0
 }
 
-// others is how many slots there are but for one.
+// others is how many slots there are besides the one that an attempt asks for.
 func (a *acquisition) others() int { return int(max(0, a.most()-1)) }
 
-// most is how many slots there are; 0: it is not about slots.
+// most is how many slots there are; 0: the lock is no semaphore.
 func (a *acquisition) most() int64 {
 	if a.slots == nil {
 		return 0
@@ -257,7 +254,7 @@ func (a *acquisition) most() int64 {
 	return int64(*a.slots)
 }
 
-// free is a slot that most nodes have said is free when they refused another one; 0: none.
+// free is the slot that most of the refusing nodes have named as free; 0: none.
 func free(err error) (slot int64) {
 	var why *QuorumError
 	if err == nil || !errors.As(err, &why) || why.Kind != ErrHeld {
@@ -272,8 +269,8 @@ func free(err error) (slot int64) {
 	return slot
 }
 
-// takeSlot has a claim be for this slot, or for any: of those who do not know which are free,
-// each by his token, so that they do not all begin with the same one.
+// takeSlot makes a claim one for a slot; 0: for any. Then the token decides, so that clients that do
+// not know which slots are free do not all begin with the same one.
 func takeSlot(c *lane.Claim, slot int64, of int) {
 	if slot == 0 {
 		hash := fnv.New32a()

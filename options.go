@@ -10,81 +10,84 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Options tune a Locker. Nil, or a zero field, means the default. They are
-// checked as a set, and [New] and [Connect] refuse what cannot be honoured.
+// Options configure a Locker. Nil, or a zero field, means the default. [New] and [Connect] check
+// them as a set and return an error that names each field with a bad value.
 type Options struct {
-	// TTL is how long a lock lasts unless it is extended. Default 10s; whole
-	// milliseconds, at most a year.
+	// TTL is how long a lock lasts unless it is extended: whole milliseconds, at most a year.
+	// Default 10s.
 	TTL time.Duration
 
-	// NodeTimeout is the longest wait for one node in one round, so it is how
-	// long an answer takes when too few nodes are well. Default a tenth of TTL,
-	// at least 50ms and at most 500ms. A node that has kept silent for as long is
-	// passed over until it answers again.
+	// NodeTimeout is the longest wait for one node in one round. So it bounds TryAcquire,
+	// Extend and Release where too few nodes answer. A node that has been silent for this
+	// long gets no new requests until it answers. Default TTL/10, at least 50ms and at most
+	// 500ms.
 	NodeTimeout time.Duration
 
-	// Drift is taken off every lock's validity: the room for the nodes' clocks
-	// running faster than ours. Default TTL/100 + 2ms, of each lock's own TTL.
+	// Drift is subtracted from every lock's validity, since a node's clock may run faster than
+	// this process's. Default TTL/100 + 2ms, with each lock's own TTL.
 	Drift time.Duration
 
-	// MaxTTL is the longest TTL that this program uses on these nodes; a longer one is
-	// refused. Default TTL. It should be the same for all programs: it is announced to
-	// the nodes, which keep the largest, and every quarantine goes by that. A program
-	// whose MaxTTL is another gets a Warning (Hooks) with both.
+	// MaxTTL is the longest TTL that this program may ask for; a longer one is an error. All
+	// programs that use the nodes should have the same MaxTTL: the nodes keep the largest that
+	// was announced to them, and every quarantine lasts as long as that demands. A program
+	// with another MaxTTL gets a Warning (Hooks) with both values. Default TTL.
 	MaxTTL time.Duration
 
-	// Quarantine is how long a node has no vote that may have forgotten what it
-	// granted: it is new, was restarted, lost its data, or its clock was set. Default
-	// MaxTTL and the drift, at least 2s; less than MaxTTL and the drift is refused. It is
-	// longer than this where another program has announced a longer MaxTTL. Negative: off.
-	// Then nodes are taken at their word, as by other Redlock clients, and this program
-	// announces nothing.
+	// Quarantine is how long a node has no vote after it may have forgotten what it granted:
+	// it is new, was restarted, lost its data, or its clock was set. Default MaxTTL plus
+	// Drift, at least 2s; less than MaxTTL plus Drift is an error. It lasts longer where
+	// another program has announced a longer MaxTTL.
 	//
-	// New nodes are no exception (to a client, nodes that were all emptied look the
-	// same), so the first lock on them waits for as long; [Locker.WaitReady] has them
-	// ready before.
+	// New nodes are in quarantine, too: a client cannot tell them from nodes that have all
+	// been emptied. So the first lock on new nodes waits for this long, unless
+	// [Locker.WaitReady] has waited before.
+	//
+	// A negative value turns the quarantine off: a node that has forgotten votes at once, as
+	// with other Redlock clients, and this program announces no MaxTTL.
 	Quarantine time.Duration
 
-	// MaxNodeSkew is how far a node's clock may be from the middle of the nodes'
-	// clocks; further off, it has no vote, and neither has a grant whose number is
-	// further ahead of the middle than that and a second: a node that was ahead once keeps
-	// such numbers. Default half of what the quarantine leaves after 1.5s, at least 250ms
-	// and at most 10s; it must be the same for all clients, and more than that half is refused,
-	// since fences would go back when nodes lose their data. Negative: off. A node whose
-	// clock is set while we look is found without it (Hooks.ClockStep).
+	// MaxNodeSkew is how far a node's clock may be from the median of the nodes' clocks. A node
+	// that is further off has no vote. Nor has a grant whose fence is ahead of the median by
+	// more than MaxNodeSkew and a second: a node keeps such numbers after its clock has been
+	// corrected. It must be the same for all clients.
+	//
+	// Default (Quarantine - 1.5s)/2, at least 250ms and at most 10s. More than
+	// (Quarantine - 1.5s)/2 is an error: fences could go back when nodes lose their data. A
+	// negative value turns the check off. A clock that is set while this process is connected
+	// is noticed without it (Hooks.ClockStep).
 	MaxNodeSkew time.Duration
 
-	// Quorum is how many of the N nodes must grant a lock. Default, and least,
-	// N/2+1. A larger one keeps its promise while 2·Quorum-N-1 nodes forget their
-	// data at once, and costs availability: N-Quorum nodes may fail.
+	// Quorum is how many of the N nodes must grant a lock. Default, and least, N/2+1. A larger
+	// quorum keeps exclusion while 2·Quorum-N-1 nodes lose their data at once, and costs
+	// availability: no more than N-Quorum nodes may fail.
 	Quorum int
 
-	// Prefix is put before the key of every lock. Default none, so that keys equal
-	// names, as other Redlock clients have them. With it, a name has at most MaxName
-	// bytes, and must not be a key that the library keeps something else under: one that
-	// ends in :fence, :below, :queue, or :slot: and a number; and redlock, redlock:marker,
-	// redlock:node, redlock:fence and redlock:below, which all share.
+	// Prefix comes before the name in the key of every lock. Default none, so that the key is
+	// the name, as in other Redlock clients. Prefix and name together have at most MaxName
+	// bytes. A key must not be one that the library uses for something else: it must not end
+	// in :fence, :below, :queue, or :slot: and a number, and must not be redlock,
+	// redlock:marker, redlock:node, redlock:fence or redlock:below.
 	Prefix string
 
-	// Separator, if there is one, has names be paths, "project/A" with "/": a lock on one
-	// takes in all that lies below it. A path has at most MaxDepth parts. It must be the same
-	// for all clients. Default none: names are names.
+	// Separator makes names paths, such as "project/A" with "/", and locks hierarchical: a
+	// lock on a path takes in everything below it. A path has at most MaxDepth parts. It must
+	// be the same for all clients. Default none: names are not divided.
 	Separator string
 
-	// Owner is how others see us in a queue (Inspect): at most MaxOwner bytes. Default the
-	// host's name and the process's number.
+	// Owner is the name under which others see this process in a queue (Inspect): at most
+	// MaxOwner bytes. Default the host's name and the process's id.
 	Owner string
 
-	// Hooks are called when something happens that an operator may want to know.
+	// Hooks are called when something happens that an operator may want to know. Default none.
 	Hooks *Hooks
 
-	// Clock tells the time. Default the system's.
+	// Clock tells the time. Default the system's clock.
 	Clock Clock
 
 	host sim.Host // the Clock, if it is one
 }
 
-// withDefaults checks opts as a set for n nodes, and fills in what was left out.
+// withDefaults checks the options as a set for n nodes and returns them with the defaults in.
 func (o *Options) withDefaults(n int) (Options, error) {
 	var opts Options
 	if o != nil {
@@ -168,7 +171,7 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	return opts, errors.Join(errs...)
 }
 
-// drift is what is taken off the validity of a lock with this TTL.
+// drift is what is subtracted from the validity of a lock with this TTL.
 func (o *Options) drift(ttl time.Duration) time.Duration {
 	if o.Drift > 0 {
 		return o.Drift
@@ -176,19 +179,19 @@ func (o *Options) drift(ttl time.Duration) time.Duration {
 	return defaultDrift(ttl)
 }
 
-// look is how long a host that was suspended may take, once it runs again, to end the
-// contexts of locks whose validity went by meanwhile.
+// look is how long a process that was suspended may take, once it runs again, to end the contexts
+// of locks that ended meanwhile.
 func (o *Options) look() time.Duration {
 	return min(max(o.TTL/10, 50*time.Millisecond), 500*time.Millisecond)
 }
 
 // longestTTL is longer than anybody waits for a lock of a process that died. A deadline in
-// milliseconds has thirteen digits until the year 2286, and the sets of kinds.lua have room
-// for no more.
+// milliseconds has thirteen digits until the year 2286; the sets of kinds.lua have no room for
+// more.
 const longestTTL = 365 * 24 * time.Hour
 
-// notATTL says why Redis could not keep a key for d, or nothing. Redis counts
-// milliseconds: anything finer would be cut, in the end to a key that has no TTL.
+// notATTL returns why d is no TTL, or "". Redis counts milliseconds and would cut off anything
+// finer, in the end to a key without a TTL.
 func notATTL(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -201,16 +204,16 @@ func notATTL(d time.Duration) string {
 	return ""
 }
 
-// An AcquireOption varies one acquisition.
+// An AcquireOption changes one acquisition.
 type AcquireOption interface{ apply(*acquisition) }
 
 type acquireOption func(*acquisition)
 
 func (f acquireOption) apply(a *acquisition) { f(a) }
 
-// acquisition is what the options of one call come to.
+// An acquisition is what one call asks for.
 type acquisition struct {
-	name    string // as the lock is called
+	name    string // normalized
 	ttl     time.Duration
 	maxHold *time.Duration // nil: no limit
 	renewed bool
@@ -219,37 +222,36 @@ type acquisition struct {
 	also   []string
 	slots  *int
 
-	// What it comes to: the key of the name; all keys, and a letter for each of how it is
-	// held (internal/ways). Which slot it is to be is said by attempts.
+	// The key of the name; all keys, with a letter for the lock mode of each (internal/ways).
+	// An attempt adds which slot it asks for.
 	key  string
 	keys []string
 	ways string
 
-	line string // where those wait who want the same
+	line string // the local queue: calls that ask for the same share one
 
-	ahead time.Duration // by how much its number may be ahead of the time; see concede
+	ahead time.Duration // how far its fence may be ahead of the time; see concede
 }
 
-// TTL has this lock last for d instead of Options.TTL: whole milliseconds,
-// at most Options.MaxTTL.
+// TTL sets the lock's TTL to d in the place of Options.TTL: whole milliseconds, at most
+// Options.MaxTTL.
 func TTL(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.ttl = d })
 }
 
-// MaxHold ends the lock when it has been held for d in all, however often it was
-// extended.
+// MaxHold ends the lock when it has been held for d, however often it was extended.
 func MaxHold(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.maxHold = &d })
 }
 
-// Renewed has the Locker renew the lock by itself, at a third of its TTL, until
-// it is released or lost. It costs no goroutine; the holder learns of a loss
-// from [Lock.Context], which it should work under.
+// AutoRenew makes the Locker renew the lock after every third of its TTL, until the lock is
+// released or lost. It needs no goroutine. The holder should work under [Lock.Context], which
+// ends when the lock does.
 func AutoRenew() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.renewed = true })
 }
 
-// acquisition checks what the caller asked for before anything is sent.
+// acquisition checks what a call asks for, before anything is sent.
 func (o *Options) acquisition(name string, options []AcquireOption) (*acquisition, error) {
 	a := &acquisition{ttl: o.TTL}
 	for _, opt := range options {

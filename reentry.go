@@ -10,15 +10,15 @@ import (
 	"github.com/quorumlock/redlock/internal/ways"
 )
 
-// Whoever works under a lock's context and wants a lock that it takes in has it already:
-// he joins the hold, which is one until the last who is in it has released it. That is
-// what re-entry is in a language whose goroutines have no names. Whoever wants more than
-// what he has would wait for himself, and is refused.
+// Locks are reentrant through their context: Go's goroutines have no names by which a lock could
+// know its holder. A call under a lock's context for something that the lock takes in joins its
+// hold, which lasts until the last handle of it is released. A call for more than the lock takes in
+// would wait for itself, so it is an error.
 
 // heldBy is the key of a Locker's locks in a context.
 type heldBy struct{ *Locker }
 
-// Value has those who are given the context find the lock.
+// Value makes the lock known to calls under the context.
 func (c *lockContext) Value(key any) any {
 	if key == (heldBy{c.lock.locker}) {
 		return c
@@ -26,7 +26,7 @@ func (c *lockContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// held goes through the locks that a context is of, the innermost first.
+// held yields the locks under whose context ctx is, the innermost first.
 func (lk *Locker) held(ctx context.Context) iter.Seq[*Lock] {
 	return func(yield func(*Lock) bool) {
 		for {
@@ -39,8 +39,8 @@ func (lk *Locker) held(ctx context.Context) iter.Seq[*Lock] {
 	}
 }
 
-// within joins a lock of the context's that takes in what is wanted. Nil, and no error:
-// there is none, and nothing to be said against acquiring it.
+// within joins a lock of the context that takes in what the call asks for. It returns nil and no
+// error if there is none.
 func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 	for l := range lk.held(ctx) {
 		switch {
@@ -55,11 +55,11 @@ func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 	return nil, nil
 }
 
-// wanted reports whether a key is one of those that were asked for, and not for what lies
-// below it, or one of several.
+// wanted reports whether the mode is one that a caller asks for, and not an intention mode or a
+// slot's.
 func wanted(w ways.Way) bool { return w == ways.Alone || w == ways.Shared || w == ways.Slots }
 
-// covers reports whether whoever has this lock has all that is wanted.
+// covers reports whether the lock takes in all that the call asks for.
 func (l *Lock) covers(a *acquisition) bool {
 	for i, want := range a.keys {
 		if !wanted(a.ways[i]) {
@@ -78,7 +78,7 @@ func (l *Lock) covers(a *acquisition) bool {
 	return true
 }
 
-// overlaps reports whether one of the two takes in something of the other.
+// overlaps reports whether the lock and the call have something in common.
 func (l *Lock) overlaps(a *acquisition) bool {
 	for i, want := range a.keys {
 		if j := slices.Index(l.claim.Keys, want); j >= 0 && (wanted(a.ways[i]) || wanted(l.claim.Ways[j])) {
@@ -88,7 +88,7 @@ func (l *Lock) overlaps(a *acquisition) bool {
 	return false
 }
 
-// how says in a word how the lock is held.
+// how is the lock's mode in a word, for errors.
 func (l *Lock) how() string {
 	switch {
 	case l.claim.Slots > 0:
@@ -99,7 +99,7 @@ func (l *Lock) how() string {
 	return "alone"
 }
 
-// join gives another handle of the hold that l is one of; nil: it has ended.
+// join returns another handle of the lock's hold; nil: the hold has ended.
 func (l *Lock) join(a *acquisition) *Lock {
 	root := l
 	if l.root != nil {
@@ -115,7 +115,7 @@ func (l *Lock) join(a *acquisition) *Lock {
 		root.joined = make(map[*Lock]struct{})
 	}
 	root.joined[j] = struct{}{}
-	alive := root.watch() // whoever joins is told, too
+	alive := root.watch() // so that this handle's contexts end with the hold
 	root.mu.Unlock()
 	if !alive {
 		root.end(errShut)
@@ -128,8 +128,7 @@ func (l *Lock) join(a *acquisition) *Lock {
 	return j
 }
 
-// quit takes a handle out of the hold that it has joined, and gives the lock back if that
-// was the last one.
+// quit releases a handle that has joined a hold, and the lock with the last handle.
 func (l *Lock) quit(ctx context.Context) error {
 	first, ok := l.end(errReleased)
 	l.root.mu.Lock()
@@ -148,7 +147,7 @@ func (l *Lock) quit(ctx context.Context) error {
 	return nil
 }
 
-// leave ends the handle of whoever acquired the lock, if others are still in the hold.
+// leave ends the handle that acquired the lock and reports true, if other handles have joined.
 func (l *Lock) leave() bool {
 	l.mu.Lock()
 	if l.cause != nil || len(l.joined) == 0 {

@@ -182,7 +182,7 @@ func (l *Link) send(ctx context.Context, m *message) error {
 		case <-ctx.Done():
 		case <-l.interrupted:
 		}
-		time.Sleep(1) // what else happens at this instant has happened then
+		time.Sleep(time.Nanosecond) // what else happens at this instant has happened then
 		if err = l.cut(ctx, done); err != nil {
 			back = 0 // there is none
 		}
