@@ -133,7 +133,7 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	l.claim = lane.Claim{
 		Key:      a.key,
 		Keys:     a.keys,
-		Ways:     a.ways,
+		Modes:    a.modes,
 		Token:    token,
 		TTL:      a.ttl,
 		Millis:   a.ttl.Milliseconds(),

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/sim"
-	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -82,7 +80,7 @@ func parseHanding(message string) (h handing, ok bool) {
 	if len(part) != 6 {
 		return handing{}, false
 	}
-	try, nonce, ok := queue.ParseAttempt(part[1])
+	try, nonce, ok := wire.ParseAttempt(part[1])
 	if !ok {
 		return handing{}, false
 	}
@@ -120,7 +118,7 @@ func parseCall(message string) (name string, slot int64) {
 // handable reports whether the lock can be handed over: it is one key, held alone, and a
 // lease is no longer than the TTL.
 func (a *acquisition) handable() bool {
-	return a.ways == string(ways.Alone) && leaseOf(a.ttl) <= a.ttl
+	return a.modes == string(wire.ModeX) && leaseOf(a.ttl) <= a.ttl
 }
 
 // tried is the last attempt for which the waiter can be handed the lock; 0: he never can.
@@ -198,7 +196,7 @@ func (w *waiter) accept(ctx context.Context, as string) *Lock {
 		w.mu.Unlock()
 		return nil
 	}
-	l := lk.newLock(a, 0, queue.Token(w.name, w.try, w.nonce))
+	l := lk.newLock(a, 0, wire.HandoffToken(w.name, w.try, w.nonce))
 	l.as, l.handed, l.claim.Fence = as, true, number
 	l.claim.Waiter, l.claim.Ticket, l.claim.Lease, l.claim.Try = w.name, w.ticket, leaseOf(a.ttl).Milliseconds(), w.try
 	asked := w.asked

@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -88,12 +87,12 @@ func (l *Lock) Detach() (Handle, error) {
 	}
 	o := &l.locker.opts
 	h := Handle{
-		Name: l.name, Shared: strings.IndexByte(l.claim.Ways, ways.Shared) >= 0, Slot: int(l.claim.Slot), Slots: int(l.claim.Slots),
+		Name: l.name, Shared: strings.IndexByte(l.claim.Modes, wire.ModeS) >= 0, Slot: int(l.claim.Slot), Slots: int(l.claim.Slots),
 		Token: l.claim.Token, Fence: l.claim.Fence, TTL: l.claim.TTL, Since: l.since, Last: l.last,
 		Prefix: o.Prefix, Separator: o.Separator,
 	}
 	for i, key := range l.claim.Keys {
-		if way := ways.Way(l.claim.Ways[i]); key != l.claim.Key && (way == ways.Alone || way == ways.Shared) {
+		if mode := wire.Mode(l.claim.Modes[i]); key != l.claim.Key && (mode == wire.ModeX || mode == wire.ModeS) {
 			h.Also = append(h.Also, strings.TrimPrefix(key, o.Prefix))
 		}
 	}

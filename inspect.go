@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -39,7 +38,7 @@ type Status struct {
 	TTL   time.Duration
 	Fence int64
 
-	// Who holds it another way than alone, or something below it.
+	// Who holds it in a mode other than exclusive, or something below it.
 	Holders []Holder
 
 	// Who waits, as far as the nodes know, the next one first.
@@ -66,7 +65,7 @@ const (
 	ModeSharedBelow Mode = "shared below" // something below the folder is shared
 )
 
-var modes = map[ways.Way]Mode{ways.Shared: ModeShared, ways.Slots: ModeSlot, ways.Write: ModeBelow, ways.Read: ModeSharedBelow}
+var modes = map[wire.Mode]Mode{wire.ModeS: ModeShared, wire.ModeSlots: ModeSlot, wire.ModeIX: ModeBelow, wire.ModeIS: ModeSharedBelow}
 
 // A Waiter is a process that waits for a lock, whatever the number of its callers.
 type Waiter struct {
@@ -83,7 +82,7 @@ type NodeStatus struct {
 	TTL   time.Duration // it has still to live, or the last of the Holders has
 	Fence int64         // what its counter says, which other names may have, too: at least the number of the last grant; 0: there is none
 
-	Holders []Holder // who holds it another way than alone
+	Holders []Holder // who holds it in a mode other than exclusive
 	Waiting []Waiter // who waits, the next one first
 
 	// Err says why the node has no say: nil, or a NodeError. One that is
@@ -169,7 +168,7 @@ func waiting(nodes []NodeStatus) (all []Waiter) {
 	return all
 }
 
-// holding puts together what the nodes know of who holds it another way than alone.
+// holding puts together what the nodes know of who holds it in a mode other than exclusive.
 func holding(nodes []NodeStatus) (all []Holder) {
 	for _, n := range nodes {
 		for _, h := range n.Holders {
@@ -264,7 +263,7 @@ func (c *census) Deliver(node int, q *lane.Request) {
 	s := &c.nodes[node]
 	s.Token, s.TTL, s.Fence, s.Err = a.Holder, max(0, a.TTL), a.Fence, nil
 	for _, h := range a.Holders {
-		s.Holders = append(s.Holders, Holder{Token: h.Token, Mode: modes[h.Way], TTL: h.TTL, Nodes: 1})
+		s.Holders = append(s.Holders, Holder{Token: h.Token, Mode: modes[h.Mode], TTL: h.TTL, Nodes: 1})
 	}
 	for _, e := range a.Queue {
 		if e.Lives(a.Time) {

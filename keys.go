@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A lock is one or more keys, each with a lock mode. A node grants all of them or none
@@ -24,7 +24,7 @@ import (
 //	Acquire("a/b", Shared())       a intention shared, a/b shared
 //	Acquire("a", Slots(3))         a for a slot, and that slot exclusive: a:slot:2, say
 //
-// Two locks exclude each other if there is a key on which their modes conflict (ways.Bar). So a
+// Two locks exclude each other if there is a key on which their modes conflict (wire.Conflict). So a
 // lock on a folder looks at one key to find whether anything below it is locked, and a lock in a
 // folder leaves a mark on each folder above it.
 
@@ -87,7 +87,7 @@ func folders(separator, name string) iter.Seq[string] {
 
 // lay plans the keys of a lock on some names: the names in the given mode, but for a name that lies
 // below another one, and the folders above them in the intention mode.
-func lay(separator string, names []string, way ways.Way) (keys []string, held string) {
+func lay(separator string, names []string, mode wire.Mode) (keys []string, held string) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	named := func(key string) bool {
 		_, is := slices.BinarySearch(names, key)
@@ -105,11 +105,11 @@ func lay(separator string, names []string, way ways.Way) (keys []string, held st
 	for i, key := range keys {
 		switch {
 		case named(key):
-			letters[i] = byte(way)
-		case way == ways.Shared:
-			letters[i] = byte(ways.Read)
+			letters[i] = byte(mode)
+		case mode == wire.ModeS:
+			letters[i] = byte(wire.ModeIS)
 		default:
-			letters[i] = byte(ways.Write)
+			letters[i] = byte(wire.ModeIX)
 		}
 	}
 	return keys, string(letters)
@@ -186,7 +186,7 @@ func (o *Options) nameable(name string) error {
 
 // keyed plans the keys of an acquisition, or returns an error for options that exclude each other.
 func (a *acquisition) keyed(o *Options) error {
-	way := ways.Alone
+	mode := wire.ModeX
 	switch {
 	case a.slots != nil && (*a.slots < 1 || *a.slots > MaxSlots):
 		return fmt.Errorf("Slots %d: there can be 1 to %d", *a.slots, MaxSlots)
@@ -195,9 +195,9 @@ func (a *acquisition) keyed(o *Options) error {
 	case a.slots != nil && len(a.also) > 0:
 		return errors.New("Slots and Also do not go together: a slot is of one name")
 	case a.slots != nil:
-		way = ways.Slots
+		mode = wire.ModeSlots
 	case a.shared:
-		way = ways.Shared
+		mode = wire.ModeS
 	}
 	names := []string{a.name}
 	for _, name := range a.also {
@@ -209,9 +209,9 @@ func (a *acquisition) keyed(o *Options) error {
 	}
 	a.key = o.Prefix + a.name
 	if len(names) == 1 && o.Separator == "" {
-		a.keys, a.ways = []string{a.key}, string(way)
+		a.keys, a.modes = []string{a.key}, string(mode)
 	} else {
-		a.keys, a.ways = lay(o.Separator, names, way)
+		a.keys, a.modes = lay(o.Separator, names, mode)
 		for i := range a.keys {
 			a.keys[i] = o.Prefix + a.keys[i]
 		}
@@ -225,22 +225,22 @@ func (a *acquisition) keyed(o *Options) error {
 	}
 	// Names may have any bytes, so lengths keep the keys apart, and a local queue whose name begins
 	// with a zero byte is not named by a key alone.
-	if a.line = a.key; a.ways != string(ways.Alone) || a.key[0] == 0 {
-		a.line = "\x00" + a.ways
+	if a.line = a.key; a.modes != string(wire.ModeX) || a.key[0] == 0 {
+		a.line = "\x00" + a.modes
 		for _, key := range a.keys {
 			a.line += strconv.Itoa(len(key)) + ":" + key
 		}
 	}
 	if a.slots != nil {
 		a.keys = append(a.keys, a.key+script.SlotInfix)
-		a.ways += string(ways.Slot)
+		a.modes += string(wire.ModeSlot)
 	}
 	return nil
 }
 
 // reads reports whether no key is held exclusively. Then the fence is one of the past.
 func (a *acquisition) reads() bool {
-	return strings.IndexByte(a.ways, byte(ways.Alone)) < 0 && strings.IndexByte(a.ways, byte(ways.Slot)) < 0
+	return strings.IndexByte(a.modes, byte(wire.ModeX)) < 0 && strings.IndexByte(a.modes, byte(wire.ModeSlot)) < 0
 }
 
 // others is how many slots there are besides the one that an attempt asks for.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 func TestFolders(t *testing.T) {
@@ -31,31 +31,31 @@ func TestFolders(t *testing.T) {
 func TestLay(t *testing.T) {
 	for _, tt := range []struct {
 		separator, names string
-		way              ways.Way
+		mode             wire.Mode
 		want             string // keys, and how they are held
 	}{
-		{"", "a", ways.Alone, "a:x"},
-		{"", "b a", ways.Alone, "a:x b:x"},
-		{"", "b a b a", ways.Shared, "a:s b:s"},
-		{"", "a a/b", ways.Alone, "a:x a/b:x"},
-		{"/", "a", ways.Shared, "a:s"},
-		{"/", "a/b/c", ways.Alone, "a:w a/b:w a/b/c:x"},
-		{"/", "a/b/c", ways.Shared, "a:r a/b:r a/b/c:s"},
-		{"/", "a/b/c", ways.Slots, "a:w a/b:w a/b/c:l"},
-		{"/", "a/b a/c d", ways.Alone, "a:w a/b:x a/c:x d:x"},
-		{"/", "a/b/c a", ways.Alone, "a:x"},
-		{"/", "a/b/c a/b a/b/d", ways.Shared, "a:r a/b:s"},
-		{"/", "a a-b a/b", ways.Alone, "a:x a-b:x"}, // in the order of letters, a-b stands between
-		{"/", "a/b a/b-c a/b/c", ways.Shared, "a:r a/b:s a/b-c:s"},
-		{"/", "a/b/c/d a/b/e a/f", ways.Alone, "a:w a/b:w a/b/c:w a/b/c/d:x a/b/e:x a/f:x"},
+		{"", "a", wire.ModeX, "a:x"},
+		{"", "b a", wire.ModeX, "a:x b:x"},
+		{"", "b a b a", wire.ModeS, "a:s b:s"},
+		{"", "a a/b", wire.ModeX, "a:x a/b:x"},
+		{"/", "a", wire.ModeS, "a:s"},
+		{"/", "a/b/c", wire.ModeX, "a:w a/b:w a/b/c:x"},
+		{"/", "a/b/c", wire.ModeS, "a:r a/b:r a/b/c:s"},
+		{"/", "a/b/c", wire.ModeSlots, "a:w a/b:w a/b/c:l"},
+		{"/", "a/b a/c d", wire.ModeX, "a:w a/b:x a/c:x d:x"},
+		{"/", "a/b/c a", wire.ModeX, "a:x"},
+		{"/", "a/b/c a/b a/b/d", wire.ModeS, "a:r a/b:s"},
+		{"/", "a a-b a/b", wire.ModeX, "a:x a-b:x"}, // in the order of letters, a-b stands between
+		{"/", "a/b a/b-c a/b/c", wire.ModeS, "a:r a/b:s a/b-c:s"},
+		{"/", "a/b/c/d a/b/e a/f", wire.ModeX, "a:w a/b:w a/b/c:w a/b/c/d:x a/b/e:x a/f:x"},
 	} {
-		keys, held := lay(tt.separator, strings.Fields(tt.names), tt.way)
+		keys, held := lay(tt.separator, strings.Fields(tt.names), tt.mode)
 		var got []string
 		for i, key := range keys {
 			got = append(got, fmt.Sprintf("%s:%c", key, held[i]))
 		}
 		if got := strings.Join(got, " "); got != tt.want || len(keys) != len(held) {
-			t.Errorf("%q, %c: %q, want %q", tt.names, tt.way, got, tt.want)
+			t.Errorf("%q, %c: %q, want %q", tt.names, tt.mode, got, tt.want)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestNormal(t *testing.T) {
 }
 
 // TestNoNameIsAnothersKey: no name that we take is a key that the library has made of
-// another one, in any way.
+// another one, in any mode.
 func TestNoNameIsAnothersKey(t *testing.T) {
 	for _, o := range []*Options{{}, {Separator: "/"}, {Prefix: "p:"}, {Separator: ":"}} {
 		for _, name := range []string{"a", "a/b", "slot", "x:slot", "a:b"} {
@@ -111,7 +111,7 @@ func TestNoNameIsAnothersKey(t *testing.T) {
 			if err := a.keyed(o); err != nil {
 				t.Fatal(err)
 			}
-			c := lane.Claim{Keys: a.keys, Ways: a.ways}
+			c := lane.Claim{Keys: a.keys, Modes: a.modes}
 			takeSlot(&c, 3, 3)
 			made := []string{c.Keys[len(c.Keys)-1]}
 			for _, key := range c.Keys {
@@ -137,12 +137,12 @@ func below(separator, name, folder string) bool {
 
 // bar reports whether two locks exclude each other by their keys.
 func bar(one, other *acquisition) bool {
-	at := make(map[string]ways.Way)
+	at := make(map[string]wire.Mode)
 	for i, key := range one.keys {
-		at[key] = one.ways[i]
+		at[key] = one.modes[i]
 	}
 	for i, key := range other.keys {
-		if way := at[key]; way != 0 && (ways.Bar(way, other.ways[i]) || ways.Bar(other.ways[i], way)) {
+		if mode := at[key]; mode != 0 && (wire.Conflict(mode, other.modes[i]) || wire.Conflict(other.modes[i], mode)) {
 			return true
 		}
 	}
@@ -186,8 +186,8 @@ func FuzzKinds(f *testing.F) {
 			if err := a.keyed(o); err != nil {
 				t.Fatal(err)
 			}
-			if len(a.keys) != len(a.ways) || len(slices.Compact(slices.Sorted(slices.Values(a.keys)))) != len(a.keys) {
-				t.Fatalf("%q: %q, %s", names[i], a.keys, a.ways)
+			if len(a.keys) != len(a.modes) || len(slices.Compact(slices.Sorted(slices.Values(a.keys)))) != len(a.keys) {
+				t.Fatalf("%q: %q, %s", names[i], a.keys, a.modes)
 			}
 		}
 		want := false
@@ -201,12 +201,12 @@ func FuzzKinds(f *testing.F) {
 		// Which slot it is, is left open here: the last key says nothing.
 		for i := range locks {
 			if a := &locks[i]; a.slots != nil {
-				a.keys, a.ways = a.keys[:len(a.keys)-1], a.ways[:len(a.ways)-1]
+				a.keys, a.modes = a.keys[:len(a.keys)-1], a.modes[:len(a.modes)-1]
 			}
 		}
 		if got := bar(&locks[0], &locks[1]); got != want || bar(&locks[1], &locks[0]) != want {
 			t.Errorf("separator %q, %q and %q: they exclude each other: %v, want %v: %q %s, %q %s",
-				separator, names[0], names[1], got, want, locks[0].keys, locks[0].ways, locks[1].keys, locks[1].ways)
+				separator, names[0], names[1], got, want, locks[0].keys, locks[0].modes, locks[1].keys, locks[1].modes)
 		}
 	})
 }
@@ -218,21 +218,21 @@ func TestKindsByBruteForce(t *testing.T) {
 	meaning := make(map[string]bool) // by what a lock is laid as: how often it is the same
 	for i := range all {
 		for j := range all {
-			for _, way := range []ways.Way{ways.Alone, ways.Shared} {
-				keys, held := lay("/", []string{all[i], all[j]}, way)
-				again, heldAgain := lay("/", []string{all[j], all[i]}, way)
+			for _, mode := range []wire.Mode{wire.ModeX, wire.ModeS} {
+				keys, held := lay("/", []string{all[i], all[j]}, mode)
+				again, heldAgain := lay("/", []string{all[j], all[i]}, mode)
 				if !slices.Equal(keys, again) || held != heldAgain {
 					t.Errorf("%q and %q in another order: %q %s", all[i], all[j], keys, held)
 				}
 				meaning[fmt.Sprint(keys, held)] = true
 				for _, name := range all {
-					for _, other := range []ways.Way{ways.Alone, ways.Shared, ways.Slots} {
-						one := acquisition{keys: keys, ways: held}
+					for _, other := range []wire.Mode{wire.ModeX, wire.ModeS, wire.ModeSlots} {
+						one := acquisition{keys: keys, modes: held}
 						two := acquisition{}
-						two.keys, two.ways = lay("/", []string{name}, other)
+						two.keys, two.modes = lay("/", []string{name}, other)
 						meet := below("/", name, all[i]) || below("/", name, all[j]) || below("/", all[i], name) || below("/", all[j], name)
-						if want := meet && (way != ways.Shared || other != ways.Shared); bar(&one, &two) != want {
-							t.Errorf("%q %q %c and %q %c: %v", all[i], all[j], way, name, other, !want)
+						if want := meet && (mode != wire.ModeS || other != wire.ModeS); bar(&one, &two) != want {
+							t.Errorf("%q %q %c and %q %c: %v", all[i], all[j], mode, name, other, !want)
 						}
 					}
 				}

@@ -199,7 +199,7 @@ func TestLinesAreApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			what := append(slices.Clone(a.keys), a.ways)
+			what := append(slices.Clone(a.keys), a.modes)
 			if other, there := seen[a.line]; there {
 				t.Errorf("%q and %q stand in one line", other, what)
 			}

@@ -14,9 +14,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -28,7 +26,7 @@ type model struct {
 
 	mu      sync.Mutex
 	keys    map[string]entry
-	queues  map[string]*queue.Queue
+	queues  map[string]*wire.Queue
 	ears    map[chan string]string // to their channels
 	mute    bool
 	dead    string // of this process nothing arrives any more
@@ -51,7 +49,7 @@ type entry struct {
 }
 
 func newModel(name string) *model {
-	return &model{name: name, mark: script.Settled(name, time.Now()), keys: make(map[string]entry), queues: make(map[string]*queue.Queue), ears: make(map[chan string]string), ended: make(chan struct{})}
+	return &model{name: name, mark: script.Settled(name, time.Now()), keys: make(map[string]entry), queues: make(map[string]*wire.Queue), ears: make(map[chan string]string), ended: make(chan struct{})}
 }
 
 // A modelConn is a lane's connection to a model.
@@ -143,9 +141,9 @@ func (m *model) deafen() {
 }
 
 // queue is that of a lock, and wake calls its first. Under the mutex.
-func (m *model) queue(key string) *queue.Queue {
+func (m *model) queue(key string) *wire.Queue {
 	if m.queues[key] == nil {
-		m.queues[key] = new(queue.Queue)
+		m.queues[key] = new(wire.Queue)
 	}
 	return m.queues[key]
 }
@@ -154,9 +152,9 @@ func (m *model) wake(key string) {
 	if m.mute {
 		return
 	}
-	for _, first := range m.queue(key).Next(time.Now().UnixMicro(), ways.Alone) {
+	for _, first := range m.queue(key).Next(time.Now().UnixMicro(), wire.ModeX) {
 		for ear, channel := range m.ears {
-			if channel == script.WakeChannel+queue.Process(first.Waiter) {
+			if channel == script.WakeChannel+wire.ProcessOf(first.Waiter) {
 				ear <- first.Waiter
 			}
 		}
@@ -212,7 +210,7 @@ func (m *model) do(q *lane.Request) wire.Reply {
 	line, micros := m.queue(c.Key), now.UnixMicro()
 	enter := func() {
 		if c.Ticket > 0 && q.Ticket != lane.Ours {
-			line.Enter(queue.Entry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: micros/1000 + c.Lease, Way: ways.Alone})
+			line.Enter(wire.QueueEntry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: micros/1000 + c.Lease, Mode: wire.ModeX})
 		}
 	}
 	switch {
@@ -228,7 +226,7 @@ func (m *model) do(q *lane.Request) wire.Reply {
 		}
 		return wire.Reply{Status: o, Holder: e.token, TTL: e.expires.Sub(now)}
 	case q.Op == wire.Acquire:
-		if other, rest := line.Admits(micros, q.Ticket, c.Waiter, ways.Alone); !there && other != nil {
+		if other, rest := line.Admits(micros, q.Ticket, c.Waiter, wire.ModeX); !there && other != nil {
 			enter()
 			return wire.Reply{Status: wire.Reserved, Holder: other.Waiter, TTL: wire.Milliseconds(rest)}
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -156,7 +155,7 @@ func (o *Options) withDefaults(n int) (Options, error) {
 		refuse("Owner %s is %d bytes long: the limit is %d", clipped(opts.Owner), len(opts.Owner), MaxOwner)
 	}
 	if opts.Owner == "" {
-		opts.Owner = queue.Owner()
+		opts.Owner = wire.DefaultOwner()
 	}
 	if opts.Hooks == nil {
 		opts.Hooks = new(Hooks)
@@ -222,11 +221,11 @@ type acquisition struct {
 	also   []string
 	slots  *int
 
-	// The key of the name; all keys, with a letter for the lock mode of each (internal/ways).
+	// The key of the name; all keys, with a letter for the lock mode of each (wire.Mode).
 	// An attempt adds which slot it asks for.
-	key  string
-	keys []string
-	ways string
+	key   string
+	keys  []string
+	modes string
 
 	line string // the local queue: calls that ask for the same share one
 

@@ -10,24 +10,24 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	sim "github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/seed"
+	arena "github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // A town is three model nodes, and Lockers over them, each in a process of its own.
 type town struct {
-	nodes   []*sim.Node
+	nodes   []*arena.Node
 	lockers []*Locker
 }
 
 func newTown(t *testing.T, lockers int, opts Options) *town {
 	t.Helper()
-	s, w := seed.Seed(7), new(town)
+	s, w := sim.Seed(7), new(town)
 	for i := range 3 {
-		w.nodes = append(w.nodes, sim.NewNode(s, fmt.Sprint("node", i+1), time.Millisecond))
+		w.nodes = append(w.nodes, arena.NewNode(s, fmt.Sprint("node", i+1), time.Millisecond))
 	}
 	for i := range lockers {
-		host := sim.NewHost(s, fmt.Sprint("process", i+1))
+		host := arena.NewHost(s, fmt.Sprint("process", i+1))
 		var clients []lane.Client
 		for _, n := range w.nodes {
 			clients = append(clients, n.Client(host))
@@ -117,12 +117,12 @@ func TestAnHourWithoutANode(t *testing.T) {
 		hour /= 10
 	}
 	for trouble, tt := range map[string]struct {
-		strike, end func(*sim.Node)
+		strike, end func(*arena.Node)
 		parked      uint64 // bytes that the model holds back of what is sent to the node
 	}{
-		"kill": {(*sim.Node).Kill, func(n *sim.Node) { n.Restart(true) }, 0},
-		"hang": {func(n *sim.Node) { n.Hang(true) }, func(n *sim.Node) { n.Hang(false) }, 11 << 20},
-		"cut":  {func(n *sim.Node) { n.Cut(true, true) }, func(n *sim.Node) { n.Cut(false, false) }, 11 << 20},
+		"kill": {(*arena.Node).Kill, func(n *arena.Node) { n.Restart(true) }, 0},
+		"hang": {func(n *arena.Node) { n.Hang(true) }, func(n *arena.Node) { n.Hang(false) }, 11 << 20},
+		"cut":  {func(n *arena.Node) { n.Cut(true, true) }, func(n *arena.Node) { n.Cut(false, false) }, 11 << 20},
 	} {
 		for kind, want := range kinds {
 			t.Run(trouble+", "+kind, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -16,7 +15,7 @@ import (
 // Whoever waits for a lock is in its queue on every node that has refused him, from
 // the instant of the refusal on, with a ticket that is the same everywhere: when he
 // came. No node grants the lock to anybody while one with a lower ticket waits there
-// (internal/queue, Admits). An attempt that failed was refused by so many nodes that
+// (wire.Queue.Admits). An attempt that failed was refused by so many nodes that
 // no quorum is left without one of them, and where it was granted it is given back for
 // the place in the queue (yield.lua), so nobody who comes later can overtake.
 //
@@ -35,7 +34,7 @@ import (
 
 const (
 	minBeat = 100 * time.Millisecond
-	maxBeat = queue.MaxLease * time.Millisecond / 3
+	maxBeat = wire.MaxLease * time.Millisecond / 3
 
 	// linger is how long subscriptions are kept after the last waiter.
 	linger = 5 * time.Second
@@ -371,7 +370,7 @@ func (w *waiter) quit(held bool) {
 func (w *waiter) bow(i int, try int64) {
 	lk := w.hall.locker
 	now := lk.opts.Clock.Now()
-	c := &lane.Claim{Key: w.want.key, Keys: w.want.keys, Ways: w.want.ways, Waiter: w.name, Ticket: w.ticket, Try: try}
+	c := &lane.Claim{Key: w.want.key, Keys: w.want.keys, Modes: w.want.modes, Waiter: w.name, Ticket: w.ticket, Try: try}
 	c.Span(len(lk.lanes.Lanes))
 	lk.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Leave, Claim: c, Deadline: now.Add(lk.opts.NodeTimeout), To: lane.Nobody{}}, now)
 }

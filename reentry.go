@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Locks are reentrant through their context: Go's goroutines have no names by which a lock could
@@ -57,19 +57,19 @@ func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 
 // wanted reports whether the mode is one that a caller asks for, and not an intention mode or a
 // slot's.
-func wanted(w ways.Way) bool { return w == ways.Alone || w == ways.Shared || w == ways.Slots }
+func wanted(m wire.Mode) bool { return m == wire.ModeX || m == wire.ModeS || m == wire.ModeSlots }
 
 // covers reports whether the lock takes in all that the call asks for.
 func (l *Lock) covers(a *acquisition) bool {
 	for i, want := range a.keys {
-		if !wanted(a.ways[i]) {
+		if !wanted(a.modes[i]) {
 			continue
 		}
 		covered := false
 		for j, key := range l.claim.Keys {
-			same := l.claim.Ways[j] == ways.Alone || l.claim.Ways[j] == a.ways[i]
+			same := l.claim.Modes[j] == wire.ModeX || l.claim.Modes[j] == a.modes[i]
 			below := l.locker.opts.Separator != "" && strings.HasPrefix(want, key+l.locker.opts.Separator)
-			covered = covered || wanted(l.claim.Ways[j]) && same && (want == key || below)
+			covered = covered || wanted(l.claim.Modes[j]) && same && (want == key || below)
 		}
 		if !covered {
 			return false
@@ -81,7 +81,7 @@ func (l *Lock) covers(a *acquisition) bool {
 // overlaps reports whether the lock and the call have something in common.
 func (l *Lock) overlaps(a *acquisition) bool {
 	for i, want := range a.keys {
-		if j := slices.Index(l.claim.Keys, want); j >= 0 && (wanted(a.ways[i]) || wanted(l.claim.Ways[j])) {
+		if j := slices.Index(l.claim.Keys, want); j >= 0 && (wanted(a.modes[i]) || wanted(l.claim.Modes[j])) {
 			return true
 		}
 	}
@@ -93,7 +93,7 @@ func (l *Lock) how() string {
 	switch {
 	case l.claim.Slots > 0:
 		return fmt.Sprintf("slot %d of %d", l.claim.Slot, l.claim.Slots)
-	case strings.IndexByte(l.claim.Ways, ways.Shared) >= 0:
+	case strings.IndexByte(l.claim.Modes, wire.ModeS) >= 0:
 		return "shared"
 	}
 	return "alone"

@@ -69,7 +69,7 @@ func FuzzReply(f *testing.F) {
 			t.Errorf("%v: %d ms are %v", value, first, r.TTL)
 		}
 		for _, h := range r.Holders {
-			if h.TTL < 0 || h.Way == 0 {
+			if h.TTL < 0 || h.Mode == 0 {
 				t.Errorf("%v: holder %+v", value, h)
 			}
 		}

@@ -8,21 +8,21 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	sim "github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/seed"
+	arena "github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // A fleet is a number of model nodes, and the processes that use them.
 type fleet struct {
 	*testing.T
-	nodes []*sim.Node
+	nodes []*arena.Node
 	hosts int
 }
 
 func newFleet(t *testing.T, n int) *fleet {
 	f := &fleet{T: t}
 	for i := range n {
-		f.nodes = append(f.nodes, sim.NewNode(seed.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one strand: the others join later
+		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one strand: the others join later
 	}
 	return f
 }
@@ -31,7 +31,7 @@ func newFleet(t *testing.T, n int) *fleet {
 func (f *fleet) client(opts *Options, ahead time.Duration) *Locker {
 	f.Helper()
 	f.hosts++
-	h := sim.NewHost(seed.Seed(1), fmt.Sprint("c", f.hosts))
+	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
 	h.Skew(ahead)
 	o := *opts
 	o.Clock = h

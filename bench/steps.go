@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/bench/contender"
-	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -43,7 +43,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		return func(name, token string) []any {
 			now := time.Now()
 			return []any{"evalsha", hash, 1, name, token, millis, now.UnixMicro(), now.Add(time.Minute).UnixMicro(), marker,
-				ticket, waiter, queue.MaxLease, stepOwner, "x", 0, 0, script.Bucket(name)}
+				ticket, waiter, wire.MaxLease, stepOwner, "x", 0, 0, script.Bucket(name)}
 		}
 	}
 	fenced, waiting := acquire(runID, marker, "", 0), acquire(runID, marker, stepWaiter, stepTicket)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/internal/pipenode"
 	"github.com/quorumlock/redlock/internal/pipes"
-	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // A Cluster is a number of Redis nodes in the test's own process, for tests of
@@ -68,7 +68,7 @@ func NewCluster(t testing.TB, n int) *Cluster {
 	}
 	c := &Cluster{t: t, ends: make(map[*time.Timer]struct{})}
 	for i := range n {
-		c.nodes = append(c.nodes, &pipenode.Node{Node: pipes.NewNode(i), Seed: seed.Seed(1).Of(i)})
+		c.nodes = append(c.nodes, &pipenode.Node{Node: pipes.NewNode(i), Seed: sim.Seed(1).Of(i)})
 	}
 	t.Cleanup(c.close)
 	return c

@@ -187,13 +187,13 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Waiting.
 	{"a dead waiter keeps his place for ever", []edit{
-		{"internal/queue/queue.go", "if rest < 0 || rest > MaxLease {\n\t\treturn 0", "if rest < 0 || rest > MaxLease {\n\t\treturn 1000"},
+		{"internal/wire/queue.go", "if rest < 0 || rest > MaxLease {\n\t\treturn 0", "if rest < 0 || rest > MaxLease {\n\t\treturn 1000"},
 	}, "model", "deaf waiters", 200},
 	{"nobody looks unless he is called", []edit{
 		{"wait.go", "timer := time.NewTimer(patience)", "timer := time.NewTimer(patience + time.Hour)"},
 	}, "model", "deaf waiters", 100},
 	{"who does not wait goes before those who do", []edit{
-		{"internal/queue/queue.go", "if ticket < 0 {", "if ticket <= 0 {"},
+		{"internal/wire/queue.go", "if ticket < 0 {", "if ticket <= 0 {"},
 	}, "model", "kinds waiting", 200},
 	{"a first attempt is in no queue", []edit{
 		{"wait.go", "lk.attempt(ctx, w.course, a, slot, w)", "lk.attempt(ctx, w.course, a, slot, map[bool]*waiter{true: w}[try > 0])"},
@@ -239,8 +239,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"keys.go", "append(append(keys, above...), name)", "append(keys, name)"},
 	}, "model", "kinds", 200},
 	{"readers of a folder are not in the way of writers below it", []edit{
-		{"internal/ways/ways.go", "Shared: \"xlw\"", "Shared: \"xl\""},
-		{"internal/ways/ways.go", "Write: \"xsl\"", "Write: \"xl\""},
+		{"internal/wire/mode.go", "ModeS: \"xlw\"", "ModeS: \"xl\""},
+		{"internal/wire/mode.go", "ModeIX: \"xsl\"", "ModeIX: \"xl\""},
 	}, "model", "kinds", 500},
 	{"readers share a deadline, that of the last", []edit{
 		{"internal/model/scripts.go", "e.expires = max(e.expires, until)", "e.expires = until"},
@@ -249,11 +249,11 @@ func (lk *Locker) isClosing() bool {`},
 		{"keys.go", "c.Keys[len(c.Keys)-1] += strconv.FormatInt(slot, 10)", "c.Keys[len(c.Keys)-1] += c.Token"},
 		{"internal/model/scripts.go", "\t\tswitch {\n\t\tcase err != nil:\n\t\t\treturn nil, err\n\t\tcase h.mine:\n\t\t\tmine++\n", `		taken := 0
 		for _, m := range n.keys[key].set {
-			if m.way == ways.Slots && m.until >= n.now() {
+			if m.mode == wire.ModeSlots && m.until >= n.now() {
 				taken++
 			}
 		}
-		if c.Ways[i] == ways.Slots && !h.mine && taken >= c.Slots {
+		if c.Modes[i] == wire.ModeSlots && !h.mine && taken >= c.Slots {
 			h.who = "others"
 		}
 		switch {
@@ -264,7 +264,7 @@ func (lk *Locker) isClosing() bool {`},
 `},
 	}, "model", "kinds", 1000},
 	{"who reads goes before those who wait to write", []edit{
-		{"internal/queue/queue.go", "case ways.Clash(way, e.Way):", "case way != ways.Shared && way != ways.Read && ways.Clash(way, e.Way):"},
+		{"internal/wire/queue.go", "case MustQueueBehind(mode, e.Mode):", "case mode != ModeS && mode != ModeIS && MustQueueBehind(mode, e.Mode):"},
 	}, "model", "kinds waiting", 200},
 	{"the fence of a folder knows nothing of what lies below it", []edit{
 		{"internal/model/scripts.go", "count = max(count, n.counts[below(key)])", "count = max(count, 0)"},

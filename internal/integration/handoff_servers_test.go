@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	in "github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/script"
+	in "github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -143,7 +143,7 @@ func TestOlderClientsInTheQueue(t *testing.T) {
 	ask(t, s, "DEL", "a:queue")
 
 	// How the scripts of before read a member: release, and whatever goes through a queue.
-	e := in.Entry{Waiter: "p.1", Deadline: deadline, Way: 'x', Try: 7, Nonce: "n", Owner: "me"}
+	e := in.QueueEntry{Waiter: "p.1", Deadline: deadline, Mode: 'x', Try: 7, Nonce: "n", Owner: "me"}
 	for pattern, want := range map[string]string{
 		`^((%S+)%.%d+) (%d+) x(%d+) `: fmt.Sprint([]any{"p.1", "p", fmt.Sprint(deadline), "0"}), // an attempt of 0 is called
 		`^(%S+) (%d+) (%l)%d+ `:       fmt.Sprint([]any{"p.1", fmt.Sprint(deadline), "x"}),

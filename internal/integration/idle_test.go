@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // TestStepAfterIdleTime: a client has asked for nothing for a minute, in which it could
@@ -27,10 +27,10 @@ func TestStepAfterIdleTime(t *testing.T) {
 				redistest.NoLeaks(t)
 				var nodes []*model.Node
 				for i := range 3 {
-					nodes = append(nodes, model.NewNode(seed.Seed(1), fmt.Sprint("node", i), 200*time.Microsecond))
+					nodes = append(nodes, model.NewNode(sim.Seed(1), fmt.Sprint("node", i), 200*time.Microsecond))
 				}
 				locker := func(number int) *redlock.Locker {
-					h := model.NewHost(seed.Seed(1), fmt.Sprint("p", number))
+					h := model.NewHost(sim.Seed(1), fmt.Sprint("p", number))
 					var clients []lane.Client
 					for _, n := range nodes {
 						clients = append(clients, n.Client(h))

@@ -79,7 +79,7 @@ func TestNothingUnderWay(t *testing.T) {
 		var claims []*Claim
 		for i := range 200 {
 			key := fmt.Sprint(i % 20)
-			c := &Claim{Key: key, Keys: []string{key}, Ways: "x", Token: fmt.Sprint(i), TTL: time.Second}
+			c := &Claim{Key: key, Keys: []string{key}, Modes: "x", Token: fmt.Sprint(i), TTL: time.Second}
 			c.Span(1)
 			claims = append(claims, c)
 		}
@@ -113,7 +113,7 @@ func TestDueStaysDue(t *testing.T) {
 	for _, reached := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			n, seen := open(t, 0, true)
-			c := &Claim{Key: "a", Keys: []string{"a"}, Ways: "x", Token: "w.1", Waiter: "w", Try: 1, TTL: time.Second, Reached: Reached{reached}}
+			c := &Claim{Key: "a", Keys: []string{"a"}, Modes: "x", Token: "w.1", Waiter: "w", Try: 1, TTL: time.Second, Reached: Reached{reached}}
 			c.Span(1)
 			c.HandedOver(func(int) bool { return false })
 			for _, step := range []wire.Op{wire.Extend, wire.Acquire, wire.Release} {

@@ -63,10 +63,10 @@ type Claim struct {
 	Token string
 	TTL   time.Duration
 
-	// All keys, and a letter for the mode of each (internal/ways). Of a slot, which one it is
+	// All keys, and a letter for the mode of each (wire.Mode). Of a slot, which one it is
 	// of how many; 0: it is none.
 	Keys        []string
-	Ways        string
+	Modes       string
 	Slot, Slots int64
 
 	// For the scripts: the TTL in milliseconds; and the waiter, and its lease.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -40,11 +39,11 @@ func (s step) String() string {
 	if what == "" {
 		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v, try %d", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease, s.call.Try)
 	}
-	return fmt.Sprintf("%v later %s %v %s", s.pause, what, s.call.Keys, s.call.Ways)
+	return fmt.Sprintf("%v later %s %v %s", s.pause, what, s.call.Keys, s.call.Modes)
 }
 
 // key is what the last number is kept by.
-func (s step) key() string { return strings.Join(s.call.Keys, " ") + s.call.Ways }
+func (s step) key() string { return strings.Join(s.call.Keys, " ") + s.call.Modes }
 
 // holder is the token of whoever has the key.
 func (s step) holder(n *model.Node) string {
@@ -123,23 +122,23 @@ func sharing(prefix string) string {
 // shapes are kinds of locks: their keys, and how they are held.
 var shapes = []struct {
 	keys        []string
-	ways        string
+	modes       string
 	slots, slot int
 }{
-	{keys: []string{"a"}, ways: "x"},
-	{keys: []string{"b"}, ways: "x"},
-	{keys: []string{"a"}, ways: "s"},
-	{keys: []string{"a", "b"}, ways: "xx"},
-	{keys: []string{"a", "b"}, ways: "ss"},
-	{keys: []string{"a", "a/b"}, ways: "wx"},
-	{keys: []string{"a", "a/b"}, ways: "rs"},
-	{keys: []string{"a", "a/b", "a/b/c"}, ways: "wwx"},
-	{keys: []string{"a", twin}, ways: "xx"},
-	{keys: []string{twin}, ways: "x"},
-	{keys: []string{"a", "a/" + child}, ways: "wx"},
-	{keys: []string{"a/" + child}, ways: "s"},
-	{keys: []string{"a", "a:slot:1"}, ways: "lo", slots: 2, slot: 1},
-	{keys: []string{"a", "a:slot:2"}, ways: "lo", slots: 2, slot: 2},
+	{keys: []string{"a"}, modes: "x"},
+	{keys: []string{"b"}, modes: "x"},
+	{keys: []string{"a"}, modes: "s"},
+	{keys: []string{"a", "b"}, modes: "xx"},
+	{keys: []string{"a", "b"}, modes: "ss"},
+	{keys: []string{"a", "a/b"}, modes: "wx"},
+	{keys: []string{"a", "a/b"}, modes: "rs"},
+	{keys: []string{"a", "a/b", "a/b/c"}, modes: "wwx"},
+	{keys: []string{"a", twin}, modes: "xx"},
+	{keys: []string{twin}, modes: "x"},
+	{keys: []string{"a", "a/" + child}, modes: "wx"},
+	{keys: []string{"a/" + child}, modes: "s"},
+	{keys: []string{"a", "a:slot:1"}, modes: "lo", slots: 2, slot: 1},
+	{keys: []string{"a", "a:slot:2"}, modes: "lo", slots: 2, slot: 2},
 }
 
 // steps draws a sequence. In virtual time, steps are at multiples of 10 ms and keys
@@ -171,7 +170,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			call: model.Call{
 				Op:    wire.Op(rng.IntN(int(wire.Set) + 1)),
 				Keys:  shape.keys,
-				Ways:  shape.ways,
+				Modes: shape.modes,
 				Slots: shape.slots,
 				Slot:  shape.slot,
 				Token: fmt.Sprintf("token.%d.%d", kind, rng.IntN(3)),
@@ -216,13 +215,13 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 				s.latest = pick(rng, 0, 0, 0, -time.Minute, -us, 1, us, time.Minute) // 1: the same microsecond
 			}
 		}
-		if shape.ways == "x" && s.call.Waiter != "" {
+		if shape.modes == "x" && s.call.Waiter != "" {
 			s.call.Try = pick[int64](rng, 0, 9, 9, 9, 10, 10)
 		}
-		if shape.ways == "x" && s.call.Op < wire.Inspect {
+		if shape.modes == "x" && s.call.Op < wire.Inspect {
 			s.theirs = s.call.Op != wire.Acquire && rng.IntN(2) == 0
 			if name, _ := waiter(rng, kind); s.call.Op != wire.Acquire && rng.IntN(10) == 0 {
-				s.call.Token, s.theirs = queue.Token(name, 9, pick(rng, "token.0.0", "token.1.1")), false // perhaps it was his
+				s.call.Token, s.theirs = wire.HandoffToken(name, 9, pick(rng, "token.0.0", "token.1.1")), false // perhaps it was his
 			}
 		}
 		switch rng.IntN(40) {
@@ -273,7 +272,7 @@ func handings(rng *rand.Rand, virtual bool) []step {
 			call: model.Call{
 				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect),
 				Keys:  []string{"a"},
-				Ways:  "x",
+				Modes: "x",
 				Token: fmt.Sprint("token.0.", i),
 				TTL:   time.Hour,
 				Lease: pick(rng, 1505*time.Millisecond, 2505*time.Millisecond),
@@ -316,7 +315,7 @@ func waiter(rng *rand.Rand, kind int) (name string, ticket int64) {
 // virtual time alone.
 func stories(virtual bool) (all [][]step) {
 	call := func(op wire.Op, token string) step {
-		return step{call: model.Call{Op: op, Keys: []string{"a"}, Ways: "x", Token: token, TTL: 30 * time.Hour}, mark: "right"}
+		return step{call: model.Call{Op: op, Keys: []string{"a"}, Modes: "x", Token: token, TTL: 30 * time.Hour}, mark: "right"}
 	}
 	raise := func(token string, by time.Duration) step {
 		s := call(wire.Raise, token)
@@ -350,8 +349,8 @@ func stories(virtual bool) (all [][]step) {
 	give := hand(mine)
 	const his = "process.1.9.token.2" // what the first is handed
 	dead, shared, below := first, first, acquire
-	dead.call.Lease, shared.call.Ways = 30*time.Second, "s"
-	below.call.Keys, below.call.Ways = []string{"a", "a/b"}, "wx"
+	dead.call.Lease, shared.call.Modes = 30*time.Second, "s"
+	below.call.Keys, below.call.Modes = []string{"a", "a/b"}, "wx"
 	notBelow := below
 	notBelow.call.Op = wire.Release
 	yield := at(10, as(call(wire.Yield, his), 1))
@@ -416,13 +415,13 @@ func stories(virtual bool) (all [][]step) {
 	crowd := []step{listen, acquire}
 	reader := func(n int) step {
 		s := as(call(wire.Acquire, fmt.Sprint("token.r", n)), n)
-		s.call.Ways, s.call.TTL = "s", time.Hour
+		s.call.Modes, s.call.TTL = "s", time.Hour
 		return s
 	}
-	for n := range queue.Window + 3 {
+	for n := range wire.QueueWindow + 3 {
 		crowd = append(crowd, reader(n))
 	}
-	crowd = append(crowd, release, heard, listen, reader(queue.Window+1), reader(7), reader(queue.Window+1), reader(queue.Window), reader(200), look, heard)
+	crowd = append(crowd, release, heard, listen, reader(wire.QueueWindow+1), reader(7), reader(wire.QueueWindow+1), reader(wire.QueueWindow), reader(200), look, heard)
 	all = append(all, crowd)
 	ours.call.Token = his
 	all = append(all, []step{listen, acquire, first, second, release, ours, look, hand(his), look, heard}, // the first was there before

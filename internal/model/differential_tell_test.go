@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/queue"
-	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -73,14 +71,14 @@ func (w teller) value(v any, last bool) string {
 	case []any: // who waits
 		var all []string
 		for i := 0; i < len(v); i += 2 {
-			if way, until := ways.OfScore(v[i+1].(string)); strings.HasPrefix(v[i].(string), "token.") { // or who holds it
+			if mode, until := wire.ParseScore(v[i+1].(string)); strings.HasPrefix(v[i].(string), "token.") { // or who holds it
 				if !w.exact && time.Until(time.UnixMilli(until)) < 2*time.Hour {
 					until = 0
 				}
-				all = append(all, fmt.Sprintf("%s %c %d", v[i], way, until))
+				all = append(all, fmt.Sprintf("%s %c %d", v[i], mode, until))
 				continue
 			}
-			e, ok := queue.Parse(v[i].(string), v[i+1].(string))
+			e, ok := wire.ParseQueueEntry(v[i].(string), v[i+1].(string))
 			if !w.exact && time.Since(time.UnixMilli(e.Deadline)).Abs() < time.Minute {
 				e.Deadline = 0
 			}

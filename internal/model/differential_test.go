@@ -17,7 +17,7 @@ import (
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
@@ -70,8 +70,8 @@ func (a *audience) end() []string {
 }
 
 func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
-	n = model.NewNode(seed.Seed(1), name, time.Nanosecond)
-	l := n.Dial(model.NewHost(seed.Seed(1), "c1"), time.Second)
+	n = model.NewNode(sim.Seed(1), name, time.Nanosecond)
+	l := n.Dial(model.NewHost(sim.Seed(1), "c1"), time.Second)
 	_, first, err := l.Connect(t.Context(), wire.Hello{Marked: true})
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +93,7 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 		ready, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = n.Dial(model.NewHost(seed.Seed(1), "c2"), time.Second).Hear(ctx, channel, func() { close(ready) }, ears.hear)
+			_ = n.Dial(model.NewHost(sim.Seed(1), "c2"), time.Second).Hear(ctx, channel, func() { close(ready) }, ears.hear)
 		}()
 		<-ready
 		ears.stop = func() { cancel(); <-done }
@@ -240,17 +240,17 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 	}
 	switch c.Op {
 	case wire.Acquire:
-		return run(script.Acquire(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Ways, c.Slots, c.Try)...)
+		return run(script.Acquire(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Modes, c.Slots, c.Try)...)
 	case wire.Raise:
-		return run(script.Raise.Hash, c.Keys, numbered(c.Token, c.Fence, c.Ways)...)
+		return run(script.Raise.Hash, c.Keys, numbered(c.Token, c.Fence, c.Modes)...)
 	case wire.Extend:
-		return run(script.Extend.Hash, c.Keys, c.Token, ttl, c.Ways)
+		return run(script.Extend.Hash, c.Keys, c.Token, ttl, c.Modes)
 	case wire.Release:
-		return run(script.Release(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, c.Ways, c.Slot, c.Fence)...)
+		return run(script.Release(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, c.Modes, c.Slot, c.Fence)...)
 	case wire.Yield:
-		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Ways, c.Slot, c.Try)
+		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Modes, c.Slot, c.Try)
 	case wire.Leave:
-		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Ways, c.Try)
+		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Modes, c.Try)
 	case wire.Inspect:
 		return run(script.Inspect.Hash, append(c.Keys[:1:1], marked[len(c.Keys):]...), script.Bucket(c.Keys[0]))
 	}
@@ -366,7 +366,7 @@ func TestClampIsLikeRedis(t *testing.T) {
 		{1 << 53, clamp}, {math.MaxInt64, clamp},
 	} {
 		for who, subject := range map[string]subject{"model": ours, "server": redisSubject(t, client, mark)} {
-			s := step{call: model.Call{Op: wire.Acquire, Keys: []string{fmt.Sprint(i)}, Ways: "x", Token: "token", TTL: time.Hour, Fence: tt.proposed}, mark: "right"}
+			s := step{call: model.Call{Op: wire.Acquire, Keys: []string{fmt.Sprint(i)}, Modes: "x", Token: "token", TTL: time.Hour, Fence: tt.proposed}, mark: "right"}
 			from := time.Now().UnixMicro()
 			v, err := subject(s)
 			to := time.Now().UnixMicro()
@@ -391,9 +391,9 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 		}
 	}
 	call := func(op wire.Op, key, token string) step {
-		c := model.Call{Op: op, Keys: []string{key}, Ways: "x", Token: token, TTL: time.Hour}
+		c := model.Call{Op: op, Keys: []string{key}, Modes: "x", Token: token, TTL: time.Hour}
 		if key == "read" {
-			c.Ways = "s"
+			c.Modes = "s"
 		}
 		return step{call: c, fence: time.Second / 4, mark: "right"}
 	}

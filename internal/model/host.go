@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/seed"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -57,7 +56,7 @@ func number(name string) (n int) {
 
 // A Host is a process: its clock, its luck, and whether it runs.
 type Host struct {
-	seed  seed.Seed
+	seed  sim.Seed
 	name  string
 	place time.Duration // in a slot, of its first actor
 
@@ -72,7 +71,7 @@ type Host struct {
 }
 
 // NewHost is a process whose name ends with a number of its own, from 1.
-func NewHost(s seed.Seed, name string) *Host {
+func NewHost(s sim.Seed, name string) *Host {
 	return &Host{seed: s.For(name), name: name, place: time.Duration(number(name) % hosts * Actors)}
 }
 

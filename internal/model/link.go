@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -23,7 +23,7 @@ type Link struct {
 	node     *Node
 	host     *Host
 	patience time.Duration
-	seed     seed.Seed
+	seed     sim.Seed
 	actor    int
 	forks    *int // how many more links this lane has
 	sent     int
@@ -62,7 +62,7 @@ type message struct {
 	calls   []Call
 	ear     *ear // wants to hear
 	epoch   int
-	id      seed.Seed
+	id      sim.Seed
 	from    *Host
 
 	err   error
@@ -248,15 +248,15 @@ func (n *Node) later(h *Host, d time.Duration, f func()) (at time.Time) {
 
 // latency is how long a message takes, and its reply: about half of the node's
 // round trip each, and now and then a lot more.
-func (l *Link) latency(id seed.Seed) (there, back time.Duration) {
+func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
 	l.node.mu.Lock()
 	defer l.node.mu.Unlock()
 	return l.node.latency(id)
 }
 
 // latency is the same. Under the mutex.
-func (n *Node) latency(id seed.Seed) (there, back time.Duration) {
-	leg := func(id seed.Seed) time.Duration {
+func (n *Node) latency(id sim.Seed) (there, back time.Duration) {
+	leg := func(id sim.Seed) time.Duration {
 		d := n.rtt/4 + id.Below(n.rtt/2) + n.slow
 		if id.For("late").OneIn(32) {
 			d += id.For("later").Below(8 * n.rtt)

@@ -11,8 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seed"
-	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -20,7 +19,7 @@ import (
 type Node struct {
 	Name string
 
-	seed  seed.Seed
+	seed  sim.Seed
 	rtt   time.Duration
 	start time.Time
 
@@ -56,7 +55,7 @@ type Node struct {
 	lateScripts bool           // see Churn
 }
 
-// An entry is a key: a lock's token, a set of those who hold it another way than alone,
+// An entry is a key: a lock's token, a set of those who hold it in a mode other than exclusive,
 // or something that is no lock.
 type entry struct {
 	token   string
@@ -67,13 +66,13 @@ type entry struct {
 
 // A mark is how a token is in a set, and until when it counts.
 type mark struct {
-	way   ways.Way
+	mode  wire.Mode
 	until time.Duration
 }
 
 // NewNode is a node that is well, with a round trip of about rtt, and has been there
 // for long.
-func NewNode(s seed.Seed, name string, rtt time.Duration) *Node {
+func NewNode(s sim.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{
 		Name: name, seed: s.For(name), rtt: rtt, start: time.Now(),
 		keys: make(map[string]entry), counts: make(map[string]int64), queues: make(map[string]*line), scripts: make(map[string]bool),

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
@@ -66,7 +65,7 @@ func (n *Node) writable() error {
 }
 
 // A holding is what a node says of a key to somebody who wants to hold it: who is in his
-// way, and for how long yet; or that it is him.
+// mode, and for how long yet; or that it is him.
 type holding struct {
 	who  string
 	rest time.Duration
@@ -75,7 +74,7 @@ type holding struct {
 
 func (h holding) list() []any { return []any{h.rest.Milliseconds(), h.who} }
 
-func (n *Node) holder(key string, way ways.Way, token string) (holding, error) {
+func (n *Node) holder(key string, mode wire.Mode, token string) (holding, error) {
 	e, there := n.lookup(key)
 	switch {
 	case !there:
@@ -85,14 +84,14 @@ func (n *Node) holder(key string, way ways.Way, token string) (holding, error) {
 	case e.set == nil:
 		return holding{e.token, e.expires - n.now(), e.token == token}, nil
 	}
-	if m := e.set[token]; ways.IsSet(way) && m.way == way && m.until >= n.now() {
+	if m := e.set[token]; wire.IsSet(mode) && m.mode == mode && m.until >= n.now() {
 		return holding{token, 0, true}, nil
 	}
-	for _, other := range ways.Bars[way][1:] {
+	for _, other := range wire.Conflicting[mode][1:] {
 		var last holding
 		for token, m := range e.set {
 			left := m.until - n.now()
-			if m.way == ways.Way(other) && left >= 0 && cmp.Or(cmp.Compare(left, last.rest), cmp.Compare(token, last.who)) > 0 {
+			if m.mode == wire.Mode(other) && left >= 0 && cmp.Or(cmp.Compare(left, last.rest), cmp.Compare(token, last.who)) > 0 {
 				last = holding{token, left, false}
 			}
 		}
@@ -104,9 +103,9 @@ func (n *Node) holder(key string, way ways.Way, token string) (holding, error) {
 }
 
 // hold has a token at a key from now on.
-func (n *Node) hold(key string, way ways.Way, token string, ttl time.Duration) {
+func (n *Node) hold(key string, mode wire.Mode, token string, ttl time.Duration) {
 	until := n.now() + ttl
-	if !ways.IsSet(way) {
+	if !wire.IsSet(mode) {
 		n.keys[key] = entry{token: token, expires: until}
 		return
 	}
@@ -115,11 +114,11 @@ func (n *Node) hold(key string, way ways.Way, token string, ttl time.Duration) {
 		e.set = make(map[string]mark)
 	}
 	for token, m := range e.set {
-		if m.way == way && m.until < n.now() {
+		if m.mode == mode && m.until < n.now() {
 			delete(e.set, token)
 		}
 	}
-	e.set[token] = mark{way, until}
+	e.set[token] = mark{mode, until}
 	e.expires = max(e.expires, until)
 	n.keys[key] = e
 }
@@ -133,8 +132,8 @@ func (n *Node) drop(key, token string) {
 }
 
 // counter is the bucket that has the number of whoever holds a key like this.
-func counter(key string, way ways.Way) string {
-	if ways.Below(way) {
+func counter(key string, mode wire.Mode) string {
+	if wire.IsIntention(mode) {
 		return below(key)
 	}
 	return fence(key)
@@ -153,7 +152,7 @@ func (n *Node) acquire(c *Call) (any, error) {
 		return []any{now, n.marker}, nil
 	}
 	for i, key := range c.Keys {
-		h, err := n.holder(key, c.Ways[i], c.Token)
+		h, err := n.holder(key, c.Modes[i], c.Token)
 		switch {
 		case err != nil:
 			return nil, err
@@ -167,7 +166,7 @@ func (n *Node) acquire(c *Call) (any, error) {
 			if err := n.enter(c); err != nil {
 				return nil, err
 			}
-			if c.Ways[i] == ways.Slot {
+			if c.Modes[i] == wire.ModeSlot {
 				return append(h.list(), now, int64(0), n.another(c.Keys[i-1], c.Slots)), nil
 			}
 			return append(h.list(), now), nil
@@ -175,12 +174,12 @@ func (n *Node) acquire(c *Call) (any, error) {
 	}
 	count, least, alone := int64(0), int64(math.MaxInt64), false
 	for i, key := range c.Keys {
-		alone = alone || !ways.IsSet(c.Ways[i])
+		alone = alone || !wire.IsSet(c.Modes[i])
 		count = max(count, n.counts[fence(key)])
-		if !ways.Below(c.Ways[i]) {
+		if !wire.IsIntention(c.Modes[i]) {
 			count = max(count, n.counts[below(key)])
 		}
-		least = min(least, n.counts[counter(key, c.Ways[i])])
+		least = min(least, n.counts[counter(key, c.Modes[i])])
 	}
 	switch {
 	case mine == len(c.Keys) && least == 0:
@@ -191,10 +190,10 @@ func (n *Node) acquire(c *Call) (any, error) {
 		return []any{n.marker, now}, nil
 	}
 	for i, key := range c.Keys {
-		if c.Ways[i] == ways.Slot || handed {
+		if c.Modes[i] == wire.ModeSlot || handed {
 			continue
 		}
-		if other, rest := n.queue(key).Admits(now, c.Ticket, c.Waiter, c.Ways[i]); other != nil {
+		if other, rest := n.queue(key).Admits(now, c.Ticket, c.Waiter, c.Modes[i]); other != nil {
 			if err := n.enter(c); err != nil {
 				return nil, err
 			}
@@ -209,12 +208,12 @@ func (n *Node) acquire(c *Call) (any, error) {
 		number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)
 	}
 	for i, key := range c.Keys {
-		n.count(counter(key, c.Ways[i]), number)
+		n.count(counter(key, c.Modes[i]), number)
 	}
 	for i, key := range c.Keys {
-		n.hold(key, c.Ways[i], c.Token, c.TTL)
+		n.hold(key, c.Modes[i], c.Token, c.TTL)
 		if c.Ticket > 0 && !handed && n.queue(key).Leave(c.Waiter, c.Ticket) {
-			if next := n.queue(key).Follows(now, c.Ways[i]); next != nil {
+			if next := n.queue(key).Follows(now, c.Modes[i]); next != nil {
 				n.publish(next.Waiter, next.Waiter)
 			}
 		}
@@ -222,7 +221,7 @@ func (n *Node) acquire(c *Call) (any, error) {
 	if c.Slots > 0 {
 		key := c.Keys[len(c.Keys)-2]
 		if slot := n.another(key, c.Slots); slot > 0 {
-			n.wake(key, ways.Slots, int(slot))
+			n.wake(key, wire.ModeSlots, int(slot))
 		}
 	}
 	if number == c.Fence {
@@ -249,7 +248,7 @@ func (n *Node) another(key string, slots int) int64 {
 
 func (n *Node) raise(c *Call) (any, error) {
 	for i, key := range c.Keys {
-		h, err := n.holder(key, c.Ways[i], c.Token)
+		h, err := n.holder(key, c.Modes[i], c.Token)
 		if err != nil {
 			return nil, err
 		} else if !h.mine {
@@ -258,9 +257,9 @@ func (n *Node) raise(c *Call) (any, error) {
 	}
 	var behind []string
 	for i, key := range c.Keys {
-		name := counter(key, c.Ways[i])
+		name := counter(key, c.Modes[i])
 		ahead := n.counts[name] > c.Fence
-		if n.counts[name] == 0 || ahead && !ways.IsSet(c.Ways[i]) {
+		if n.counts[name] == 0 || ahead && !wire.IsSet(c.Modes[i]) {
 			return int64(0), nil
 		}
 		if !ahead {
@@ -280,7 +279,7 @@ func (n *Node) raise(c *Call) (any, error) {
 
 func (n *Node) extend(c *Call) (any, error) {
 	for i, key := range c.Keys {
-		h, err := n.holder(key, c.Ways[i], c.Token)
+		h, err := n.holder(key, c.Modes[i], c.Token)
 		switch {
 		case err != nil:
 			return nil, err
@@ -295,7 +294,7 @@ func (n *Node) extend(c *Call) (any, error) {
 		return nil, readOnly
 	}
 	for i, key := range c.Keys {
-		n.hold(key, c.Ways[i], c.Token, c.TTL)
+		n.hold(key, c.Modes[i], c.Token, c.TTL)
 	}
 	return n.micros(), nil
 }
@@ -306,7 +305,7 @@ func (n *Node) giveBack(c *Call) (any, error) {
 	var other holding
 	var failed error
 	for i, key := range c.Keys {
-		h, err := n.holder(key, c.Ways[i], c.Token)
+		h, err := n.holder(key, c.Modes[i], c.Token)
 		m, marked := n.keys[key].set[c.Token] // perhaps it does not count any more
 		switch {
 		case err != nil:
@@ -315,7 +314,7 @@ func (n *Node) giveBack(c *Call) (any, error) {
 			return nil, readOnly
 		case c.Op == wire.Release && h.mine && len(c.Keys) == 1 && n.hand(c):
 			return int64(1), nil
-		case h.mine, marked && m.way == c.Ways[i]:
+		case h.mine, marked && m.mode == c.Modes[i]:
 			n.drop(key, c.Token)
 			dropped = append(dropped, i)
 		case h.who != "":
@@ -326,7 +325,7 @@ func (n *Node) giveBack(c *Call) (any, error) {
 		_ = n.enter(c) // it takes writes
 	}
 	for _, i := range dropped {
-		n.wake(c.Keys[i], c.Ways[i], c.Slot)
+		n.wake(c.Keys[i], c.Modes[i], c.Slot)
 	}
 	switch {
 	case len(dropped) == len(c.Keys):
@@ -360,7 +359,7 @@ func (n *Node) inspect(c *Call) (any, error) {
 		waiting = append(waiting, e.String(), fmt.Sprint(e.Ticket))
 	}
 	score := func(token string) string {
-		return ways.Score(e.set[token].way, n.start.Add(e.set[token].until).UnixMilli())
+		return wire.Score(e.set[token].mode, n.start.Add(e.set[token].until).UnixMilli())
 	}
 	for _, token := range slices.SortedFunc(maps.Keys(e.set), func(a, b string) int {
 		return cmp.Or(cmp.Compare(len(score(a)), len(score(b))), cmp.Compare(score(a), score(b)), cmp.Compare(a, b)) // as numbers

@@ -15,7 +15,7 @@ import (
 type Call struct {
 	Op    wire.Op
 	Keys  []string
-	Ways  string // to hold the keys; see internal/ways
+	Modes string // to hold the keys; see wire.Mode
 	Token string
 	TTL   time.Duration
 
@@ -77,7 +77,7 @@ func (s *server) Exec(batch []*lane.Request) error {
 	for _, q := range batch {
 		c := q.Claim
 		call := Call{
-			Op: q.Step(), Keys: c.Keys, Ways: c.Ways, Slots: int(c.Slots), Slot: int(c.Slot), Token: c.Token, TTL: c.TTL, Latest: q.Latest, Mark: q.Mark,
+			Op: q.Step(), Keys: c.Keys, Modes: c.Modes, Slots: int(c.Slots), Slot: int(c.Slot), Token: c.Token, TTL: c.TTL, Latest: q.Latest, Mark: q.Mark,
 			Ticket: c.Ticket, Waiter: c.Waiter, Lease: wire.Milliseconds(c.Lease), Owner: s.session.Owner(), Try: c.Try,
 		}
 		switch q.Op {

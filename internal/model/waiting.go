@@ -8,14 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/queue"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // queue is that of a lock. Under the mutex.
-func (n *Node) queue(key string) *queue.Queue {
+func (n *Node) queue(key string) *wire.Queue {
 	q := n.queues[key]
 	if q == nil || n.now() > q.expires {
 		q = new(line)
@@ -26,7 +24,7 @@ func (n *Node) queue(key string) *queue.Queue {
 
 // A line is a queue, and when its key expires.
 type line struct {
-	queue.Queue
+	wire.Queue
 	expires time.Duration
 }
 
@@ -39,7 +37,7 @@ func (n *Node) enter(c *Call) error {
 	}
 	wrote := c.Op == wire.Yield
 	for i, key := range c.Keys {
-		if c.Ways[i] != ways.Slot {
+		if c.Modes[i] != wire.ModeSlot {
 			there := n.there(key, c)
 			switch wrote = wrote || there; {
 			case n.readOnly && there:
@@ -47,7 +45,7 @@ func (n *Node) enter(c *Call) error {
 			case n.readOnly, n.full && !wrote:
 				continue
 			}
-			n.queue(key).Enter(queue.Entry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Way: c.Ways[i], Try: c.Try, Nonce: c.Token, Owner: c.Owner})
+			n.queue(key).Enter(wire.QueueEntry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Mode: c.Modes[i], Try: c.Try, Nonce: c.Token, Owner: c.Owner})
 			n.queues[key].expires = n.now() + time.Minute
 		}
 	}
@@ -56,7 +54,7 @@ func (n *Node) enter(c *Call) error {
 
 // there reports whether who asks is in a queue. Under the mutex.
 func (n *Node) there(key string, c *Call) bool {
-	return slices.ContainsFunc(*n.queue(key), func(e queue.Entry) bool { return e.Waiter == c.Waiter && e.Ticket == c.Ticket })
+	return slices.ContainsFunc(*n.queue(key), func(e wire.QueueEntry) bool { return e.Waiter == c.Waiter && e.Ticket == c.Ticket })
 }
 
 func (n *Node) leave(c *Call) (any, error) {
@@ -75,7 +73,7 @@ func (n *Node) leave(c *Call) (any, error) {
 			return nil, readOnly
 		case there, given:
 			q.Leave(c.Waiter, c.Ticket)
-			n.wake(key, c.Ways[i], 0)
+			n.wake(key, c.Modes[i], 0)
 			left = 1
 		}
 	}
@@ -84,13 +82,13 @@ func (n *Node) leave(c *Call) (any, error) {
 
 // wake tells those in a queue whose turn it is when the key is not held, or waited for, one
 // way any more; and who waits for a slot, which one is free. Under the mutex.
-func (n *Node) wake(key string, way ways.Way, slot int) {
+func (n *Node) wake(key string, way wire.Mode, slot int) {
 	for _, e := range n.queue(key).Next(n.micros(), way) {
-		if h, err := n.holder(key, e.Way, ""); n.mute || err != nil || h.who != "" {
+		if h, err := n.holder(key, e.Mode, ""); n.mute || err != nil || h.who != "" {
 			continue
 		}
 		message := e.Waiter
-		if slot > 0 && e.Way == ways.Slots {
+		if slot > 0 && e.Mode == wire.ModeSlots {
 			message += " " + strconv.Itoa(slot)
 		}
 		n.publish(e.Waiter, message)
@@ -100,7 +98,7 @@ func (n *Node) wake(key string, way ways.Way, slot int) {
 // publish sends a message to a waiter's process, and reports whether that listens. Under the
 // mutex.
 func (n *Node) publish(waiter, message string) (heard bool) {
-	channel := script.WakeChannel + queue.Process(waiter)
+	channel := script.WakeChannel + wire.ProcessOf(waiter)
 	n.remember(channel, message)
 	for _, ear := range n.ears {
 		if ear.channel == channel {
@@ -118,22 +116,22 @@ func (n *Node) publish(waiter, message string) (heard bool) {
 func (n *Node) hand(c *Call) bool {
 	key := c.Keys[0]
 	q := n.queue(key)
-	if c.Ways == string(ways.Alone) && len(*q) > 0 && strings.HasPrefix(c.Token, (*q)[0].Waiter+".") {
+	if c.Modes == string(wire.ModeX) && len(*q) > 0 && strings.HasPrefix(c.Token, (*q)[0].Waiter+".") {
 		q.Leave((*q)[0].Waiter, (*q)[0].Ticket)
 		return false // the next one is told
 	}
-	if c.Fence <= 0 || c.Ways != string(ways.Alone) || len(*q) == 0 || n.full {
+	if c.Fence <= 0 || c.Modes != string(wire.ModeX) || len(*q) == 0 || n.full {
 		return false
 	}
 	e, now := (*q)[0], n.micros()
-	if e.Way != ways.Alone || e.Try == 0 || !e.Lives(now) {
+	if e.Mode != wire.ModeX || e.Try == 0 || !e.Lives(now) {
 		return false
 	}
 	number := max(min(max(c.Fence, now-clamp), now+clamp), max(n.counts[fence(key)], n.counts[below(key)])+1)
 	n.count(fence(key), number)
 	delete(n.keys, key)
 	if n.publish(e.Waiter, fmt.Sprintf("%s %d.%s %d %d %d %s", e.Waiter, e.Try, e.Nonce, number, now/1e6, now%1e6, n.marker)) {
-		n.hold(key, ways.Alone, e.Token(), time.Duration(e.Deadline-now/1000)*time.Millisecond)
+		n.hold(key, wire.ModeX, e.Token(), time.Duration(e.Deadline-now/1000)*time.Millisecond)
 		q.Leave(e.Waiter, e.Ticket)
 	}
 	return true
@@ -144,7 +142,7 @@ func (n *Node) hand(c *Call) bool {
 func (n *Node) handed(c *Call) (try int64) {
 	e, _ := n.lookup(c.Keys[0])
 	if c.Try > 0 && len(c.Keys) == 1 {
-		try, _ = queue.HandedTo(c.Waiter, e.token)
+		try, _ = wire.HandedTo(c.Waiter, e.token)
 	}
 	return try
 }

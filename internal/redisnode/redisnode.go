@@ -310,19 +310,19 @@ func (s *Server) fill(args []any, q *lane.Request) []any {
 	switch q.Step() {
 	case wire.Acquire:
 		args = named(args, c, &s.scripts.Load().acquire, false)
-		args = append(args, &c.Token, &c.Millis, &q.Number, &q.Latest, &q.Mark, &q.Ticket, &c.Waiter, &c.Lease, &s.owner, &c.Ways, &c.Slots, &c.Try)
+		args = append(args, &c.Token, &c.Millis, &q.Number, &q.Latest, &q.Mark, &q.Ticket, &c.Waiter, &c.Lease, &s.owner, &c.Modes, &c.Slots, &c.Try)
 		args = buckets(args, c)
 	case wire.Raise:
-		args = append(named(args, c, script.Raise.Hash, false), &c.Token, &c.Fence, &c.Ways)
+		args = append(named(args, c, script.Raise.Hash, false), &c.Token, &c.Fence, &c.Modes)
 		args = buckets(args, c)
 	case wire.Extend:
-		args = append(named(args, c, script.Extend.Hash, false), &c.Token, &c.Millis, &c.Ways)
+		args = append(named(args, c, script.Extend.Hash, false), &c.Token, &c.Millis, &c.Modes)
 	case wire.Release:
-		args = append(named(args, c, &s.scripts.Load().release, false), &c.Token, &c.Ways, &c.Slot, &q.Next, script.Bucket(c.Keys[0]))
+		args = append(named(args, c, &s.scripts.Load().release, false), &c.Token, &c.Modes, &c.Slot, &q.Next, script.Bucket(c.Keys[0]))
 	case wire.Yield:
-		args = append(named(args, c, script.Yield.Hash, false), &c.Token, &c.Ticket, &c.Waiter, &c.Lease, &s.owner, &q.Latest, &c.Ways, &c.Slot, &c.Try)
+		args = append(named(args, c, script.Yield.Hash, false), &c.Token, &c.Ticket, &c.Waiter, &c.Lease, &s.owner, &q.Latest, &c.Modes, &c.Slot, &c.Try)
 	case wire.Leave:
-		args = append(named(args, c, script.Leave.Hash, false), &c.Waiter, &c.Ticket, &c.Ways, &c.Try)
+		args = append(named(args, c, script.Leave.Hash, false), &c.Waiter, &c.Ticket, &c.Modes, &c.Try)
 	case wire.Inspect:
 		args = append(named(args, c, script.Inspect.Hash, s.scripts.Load().marked), script.Bucket(c.Keys[0]))
 	}

@@ -69,14 +69,13 @@ func TestImports(t *testing.T) {
 // layers says which packages of ours each one of the library may import. Those that have no
 // line may import none.
 var layers = map[string]string{
-	"":                   "facts lane nodeurl printable queue redisnode renew script sim ways wire",
+	"":                   "facts lane nodeurl printable redisnode renew script sim wire",
 	"internal/redisnode": "facts lane script wire",
 	"internal/lane":      "sim wire",
 	"internal/renew":     "sim",
 	"internal/script":    "facts wire",
-	"internal/wire":      "facts queue ways",
-	"internal/queue":     "ways",
-	"internal/model":     "lane queue script seed sim ways wire",
+	"internal/wire":      "facts",
+	"internal/model":     "lane script sim wire",
 }
 
 // TestLayers: imports go downwards only.

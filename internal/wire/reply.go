@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
-	"github.com/quorumlock/redlock/internal/queue"
-	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -24,15 +22,15 @@ type Reply struct {
 	Time    int64         // the node's, in microseconds; 0: it did not say
 	Mark    string        // the node's marker, if it said
 	Slot    int64         // Held: another slot, which is free; 0: there is none
-	Queue   []queue.Entry // inspect: who waits
-	Holders []Holder      // inspect: who holds it another way than alone
+	Queue   []QueueEntry  // inspect: who waits
+	Holders []Holder      // inspect: who holds it another mode than alone
 	Err     error
 }
 
 // A Holder is a token that is at a key in a mode that several may have at once.
 type Holder struct {
 	Token string
-	Way   ways.Way
+	Mode  Mode
 	TTL   time.Duration
 }
 
@@ -86,7 +84,7 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 		for i := 0; is && i+1 < len(waiting); i += 2 {
 			member, _ := waiting[i].(string)
 			score, _ := waiting[i+1].(string)
-			if e, well := queue.Parse(member, score); well {
+			if e, well := ParseQueueEntry(member, score); well {
 				r.Queue = append(r.Queue, e)
 			}
 		}
@@ -94,9 +92,9 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 		for i := 0; are && i+1 < len(members); i += 2 {
 			token, _ := members[i].(string)
 			score, _ := members[i+1].(string)
-			way, until := ways.OfScore(score)
-			if rest := until - r.Time/1000; way != 0 && rest >= 0 {
-				r.Holders = append(r.Holders, Holder{token, way, Milliseconds(rest)})
+			mode, until := ParseScore(score)
+			if rest := until - r.Time/1000; mode != 0 && rest >= 0 {
+				r.Holders = append(r.Holders, Holder{token, mode, Milliseconds(rest)})
 			}
 		}
 		return r, ok && is && are

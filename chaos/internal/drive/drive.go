@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
-	"github.com/quorumlock/redlock/internal/queue"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A Driver carries out one plan.
@@ -107,7 +107,7 @@ func (d *Driver) noteLeft() {
 	// A waiter that could not leave a queue may have been handed a lock since, for its
 	// lease.
 	if len(owed(true)) > 0 {
-		d.Settle(queue.MaxLease*time.Millisecond, func() bool { return len(owed(true)) == 0 })
+		d.Settle(wire.MaxLease*time.Millisecond, func() bool { return len(owed(true)) == 0 })
 		left = append(left, owed(true)...)
 	}
 	for _, l := range left {

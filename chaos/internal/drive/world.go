@@ -7,7 +7,7 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
-	"github.com/quorumlock/redlock/internal/ways"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A World is an arena at work on one plan: what the clients touch, and what can be
@@ -30,7 +30,7 @@ type World interface {
 // Counts reports whether a member of a set counts at some time of the node's, which may have
 // yet to drop it.
 func Counts(score float64, now time.Time) bool {
-	_, until := ways.OfScore(strconv.FormatFloat(score, 'f', 0, 64))
+	_, until := wire.ParseScore(strconv.FormatFloat(score, 'f', 0, 64))
 	return until >= now.UnixMilli()
 }
 

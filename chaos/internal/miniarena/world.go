@@ -17,7 +17,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/pipes"
-	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // Run carries a plan out. A seed gives nearly the same history every time.
@@ -26,7 +26,7 @@ func Run(p *scenario.Plan) (*history.History, error) {
 }
 
 type world struct {
-	seed  seed.Seed
+	seed  sim.Seed
 	nodes []*pipenode.Node
 	keys  []string
 
@@ -35,7 +35,7 @@ type world struct {
 }
 
 func newWorld(p *scenario.Plan) *world {
-	w := &world{seed: seed.Seed(p.Run.Seed).For(p.Run.Scenario)}
+	w := &world{seed: sim.Seed(p.Run.Seed).For(p.Run.Scenario)}
 	for _, name := range p.Names {
 		w.keys = append(w.keys, p.Options.Prefix+name)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/ways"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -92,6 +91,6 @@ func (n *plainModel) SetNX(_ context.Context, key, token string, ttl time.Durati
 }
 
 func (n *plainModel) CompareAndDelete(_ context.Context, key, token string) error {
-	_, err := n.call(model.Call{Op: wire.Release, Keys: []string{key}, Ways: string(ways.Alone), Token: token})
+	_, err := n.call(model.Call{Op: wire.Release, Keys: []string{key}, Modes: string(wire.ModeX), Token: token})
 	return err
 }

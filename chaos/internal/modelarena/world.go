@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/inject"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 	"github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // Run carries a plan out. A seed gives the same history every time.
@@ -20,14 +20,14 @@ func Run(p *scenario.Plan) (*history.History, error) {
 
 // A World is what there is for one plan.
 type World struct {
-	seed  seed.Seed
+	seed  sim.Seed
 	plan  *scenario.Plan
 	nodes []*model.Node
 }
 
 // NewWorld makes the nodes of a plan.
 func NewWorld(p *scenario.Plan) *World {
-	w := &World{seed: seed.Seed(p.Run.Seed).For(p.Run.Scenario), plan: p}
+	w := &World{seed: sim.Seed(p.Run.Seed).For(p.Run.Scenario), plan: p}
 	for i := range p.Run.Nodes {
 		n := model.NewNode(w.seed, fmt.Sprintf("node%d", i), p.RTT)
 		n.Rate(p.Rates[i])

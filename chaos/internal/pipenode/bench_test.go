@@ -15,7 +15,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/internal/pipes"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // A bench is one node on the table, and somebody who asks it by hand what
@@ -28,7 +28,7 @@ type bench struct {
 
 func onBench(t *testing.T, f func(*bench)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, node: &Node{Node: pipes.NewNode(0), Seed: seed.Seed(1)}}
+		b := &bench{T: t, node: &Node{Node: pipes.NewNode(0), Seed: sim.Seed(1)}}
 		defer b.node.Close()
 		b.client = b.connect()
 		defer b.client.Close()

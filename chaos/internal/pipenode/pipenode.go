@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/inject"
 	"github.com/quorumlock/redlock/internal/embedded"
 	"github.com/quorumlock/redlock/internal/pipes"
-	"github.com/quorumlock/redlock/internal/seed"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // Cannot are the kinds of fault that this arena cannot inject.
@@ -22,7 +22,7 @@ var Cannot = []history.FaultKind{
 // A Node is a miniredis behind pipes, and can inject nearly all faults of nodes.
 type Node struct {
 	*pipes.Node
-	Seed  seed.Seed
+	Seed  sim.Seed
 	RTT   time.Duration
 	drawn int // of latencies; guarded by the path, which asks for one after another
 

@@ -1,4 +1,4 @@
-package ways_test
+package wire_test
 
 import (
 	"os"
@@ -7,16 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/quorumlock/redlock/internal/ways"
+	. "github.com/quorumlock/redlock/internal/wire"
 )
 
 // TestBar: what may be held together is said once for each pair, and both have to say it.
-func TestBar(t *testing.T) {
+func TestConflict(t *testing.T) {
 	together := map[string]bool{"ss": true, "sr": true, "ll": true, "ww": true, "wr": true, "rr": true}
 	for _, one := range "xslwr" {
 		for _, other := range "xslwr" {
 			want := !together[string(one)+string(other)] && !together[string(other)+string(one)]
-			if got := Bar(Way(one), Way(other)); got != want {
+			if got := Conflict(Mode(one), Mode(other)); got != want {
 				t.Errorf("%c and %c: %v", one, other, got)
 			}
 		}
@@ -43,19 +43,19 @@ func TestAsTheScriptSays(t *testing.T) {
 		return all
 	}
 	bars := table("bars")
-	for way, others := range Bars {
-		if bars[string(way)] != others {
-			t.Errorf("%c bars %q, and in the script %q", way, others, bars[string(way)])
+	for mode, others := range Conflicting {
+		if bars[string(mode)] != others {
+			t.Errorf("%c bars %q, and in the script %q", mode, others, bars[string(mode)])
 		}
 	}
-	if len(bars) != len(Bars) {
+	if len(bars) != len(Conflicting) {
 		t.Errorf("the script has %v", bars)
 	}
 	ranges := table("range")
-	for _, way := range []Way{Shared, Slots, Write, Read, Alone, Slot} {
-		from, inSet := ranges[string(way)]
-		if inSet != IsSet(way) {
-			t.Errorf("%c is in a set: %v, and in the script %v", way, IsSet(way), inSet)
+	for _, mode := range []Mode{ModeS, ModeSlots, ModeIX, ModeIS, ModeX, ModeSlot} {
+		from, inSet := ranges[string(mode)]
+		if inSet != IsSet(mode) {
+			t.Errorf("%c is in a set: %v, and in the script %v", mode, IsSet(mode), inSet)
 		}
 		if !inSet {
 			continue
@@ -64,30 +64,30 @@ func TestAsTheScriptSays(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := Score(way, 1_800_000_000_123); got != strconv.FormatInt(int64(start)+1_800_000_000_123, 10) {
-			t.Errorf("%c: the score is %s, and in the script it is from %s on", way, got, from)
+		if got := Score(mode, 1_800_000_000_123); got != strconv.FormatInt(int64(start)+1_800_000_000_123, 10) {
+			t.Errorf("%c: the score is %s, and in the script it is from %s on", mode, got, from)
 		}
 	}
 }
 
-// TestScore: a score says the way and the deadline, however Redis writes it.
+// TestScore: a score says the mode and the deadline, however Redis writes it.
 func TestScore(t *testing.T) {
-	for _, way := range []Way{Shared, Slots, Write, Read} {
+	for _, mode := range []Mode{ModeS, ModeSlots, ModeIX, ModeIS} {
 		for _, deadline := range []int64{0, 1, 1_800_000_000_123, 9_999_999_999_999} {
-			score := Score(way, deadline)
+			score := Score(mode, deadline)
 			f, err := strconv.ParseFloat(score, 64)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, written := range []string{score, strconv.FormatFloat(f, 'g', 17, 64), strconv.FormatFloat(f, 'e', -1, 64)} {
-				if w, d := OfScore(written); w != way || d != deadline {
-					t.Errorf("%c until %d is %s, which is read as %c until %d", way, deadline, written, w, d)
+				if w, d := ParseScore(written); w != mode || d != deadline {
+					t.Errorf("%c until %d is %s, which is read as %c until %d", mode, deadline, written, w, d)
 				}
 			}
 		}
 	}
 	for _, score := range []string{"", "soon", "-1", "40000000000000", "1e300", "inf", "nan"} {
-		if w, d := OfScore(score); w != 0 || d != 0 {
+		if w, d := ParseScore(score); w != 0 || d != 0 {
 			t.Errorf("%q is read as %c until %d", score, w, d)
 		}
 	}
@@ -95,11 +95,11 @@ func TestScore(t *testing.T) {
 
 // TestClash: who waits lets those go first with whom he cannot hold a key, and those who
 // want a slot, too.
-func TestClash(t *testing.T) {
+func TestMustQueueBehind(t *testing.T) {
 	for _, one := range "xslwr" {
 		for _, other := range "xslwr" {
-			want := Bar(Way(one), Way(other)) || one == 'l' && other == 'l'
-			if got := Clash(Way(one), Way(other)); got != want || got != Clash(Way(other), Way(one)) {
+			want := Conflict(Mode(one), Mode(other)) || one == 'l' && other == 'l'
+			if got := MustQueueBehind(Mode(one), Mode(other)); got != want || got != MustQueueBehind(Mode(other), Mode(one)) {
 				t.Errorf("%c and %c: %v", one, other, got)
 			}
 		}
@@ -107,9 +107,9 @@ func TestClash(t *testing.T) {
 }
 
 func TestBelow(t *testing.T) {
-	for way, want := range map[Way]bool{Alone: false, Shared: false, Slot: false, Slots: false, Write: true, Read: true} {
-		if Below(way) != want {
-			t.Errorf("%c: %v", way, !want)
+	for mode, want := range map[Mode]bool{ModeX: false, ModeS: false, ModeSlot: false, ModeSlots: false, ModeIX: true, ModeIS: true} {
+		if IsIntention(mode) != want {
+			t.Errorf("%c: %v", mode, !want)
 		}
 	}
 }

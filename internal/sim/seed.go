@@ -1,8 +1,8 @@
-// Package seed draws numbers that depend on nothing but a seed and a name for
+// A Seed draws numbers that depend on nothing but a seed and a name for
 // what they are for. A generator that is shared gives its next number to whoever
 // comes first, so a run can only be repeated if everybody comes in the same order
 // again; here nobody takes anything away from another.
-package seed
+package sim
 
 import "time"
 

@@ -1,30 +1,29 @@
-package queue_test
+package wire_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
 
-	. "github.com/quorumlock/redlock/internal/queue"
-	"github.com/quorumlock/redlock/internal/ways"
+	. "github.com/quorumlock/redlock/internal/wire"
 )
 
-// all are the ways in which somebody can wait for a key.
-var all = []ways.Way{ways.Alone, ways.Shared, ways.Slots, ways.Write, ways.Read}
+// all are the modes in which somebody can wait for a key.
+var all = []Mode{ModeX, ModeS, ModeSlots, ModeIX, ModeIS}
 
-func held(e Entry, w ways.Way) Entry {
-	e.Way = w
+func held(e QueueEntry, w Mode) QueueEntry {
+	e.Mode = w
 	return e
 }
 
 // firstInTheWay is whom a waiter has to let go first, going through all that wait.
-func firstInTheWay(q Queue, e Entry) *Entry {
+func firstInTheWay(q Queue, e QueueEntry) *QueueEntry {
 	for _, other := range q {
 		if other.Waiter == e.Waiter {
 			return nil
 		}
 		earlier := other.Ticket < e.Ticket || other.Ticket == e.Ticket && other.Waiter < e.Waiter
-		if earlier && other.Deadline > now/1000 && ways.Clash(e.Way, other.Way) {
+		if earlier && other.Deadline > now/1000 && MustQueueBehind(e.Mode, other.Mode) {
 			return &other
 		}
 	}
@@ -36,8 +35,8 @@ func firstInTheWay(q Queue, e Entry) *Entry {
 func TestAdmitsTogether(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
-		queue string // the ways of those who wait, in their order; in capitals: dead
-		way   ways.Way
+		queue string // the modes of those who wait, in their order; in capitals: dead
+		mode  Mode
 		kept  int // for which of them it is kept; -1: for nobody
 	}{
 		{"a reader behind readers", "sss", 's', -1},
@@ -57,14 +56,14 @@ func TestAdmitsTogether(t *testing.T) {
 	} {
 		var q Queue
 		for i, w := range tt.queue {
-			e := held(entry(fmt.Sprint("p.", i), int64(i+1), 100), ways.Way(w))
+			e := held(entry(fmt.Sprint("p.", i), int64(i+1), 100), Mode(w))
 			if w < 'a' {
-				e = held(entry(fmt.Sprint("p.", i), int64(i+1), 0), ways.Way(w+'a'-'A'))
+				e = held(entry(fmt.Sprint("p.", i), int64(i+1), 0), Mode(w+'a'-'A'))
 			}
 			q.Enter(e)
 		}
 		for _, ticket := range []int64{0, 100} {
-			other, _ := q.Admits(now, ticket, "q.1", tt.way)
+			other, _ := q.Admits(now, ticket, "q.1", tt.mode)
 			want := ""
 			if tt.kept >= 0 {
 				want = fmt.Sprint("p.", tt.kept)
@@ -73,13 +72,13 @@ func TestAdmitsTogether(t *testing.T) {
 				t.Errorf("%s, with ticket %d: kept for %q, want %q", tt.what, ticket, got, want)
 			}
 		}
-		if other, _ := q.Admits(now, -1, "q.1", tt.way); other != nil {
+		if other, _ := q.Admits(now, -1, "q.1", tt.mode); other != nil {
 			t.Errorf("%s: what is his anyway is kept for %v", tt.what, other)
 		}
 	}
 }
 
-func name(e *Entry) string {
+func name(e *QueueEntry) string {
 	if e == nil {
 		return ""
 	}
@@ -88,15 +87,15 @@ func name(e *Entry) string {
 
 // TestViewsThatDisagree goes through all that three nodes can know of three waiters, of
 // whom two have come at the same instant, any of whom may have got through to any node,
-// or have died there, and who want to hold a key in any ways.
+// or have died there, and who want to hold a key in any modes.
 func TestViewsThatDisagree(t *testing.T) {
 	const nodes, quorum, states = 3, 2, 27 // of each waiter at a node: not there, there, dead
 	views := 0
 	for kinds := range 5 * 5 * 5 {
-		waiters := []Entry{
+		waiters := []QueueEntry{
 			held(entry("p.1", 5, 100), all[kinds%5]), held(entry("q.1", 6, 100), all[kinds/5%5]), held(entry("q.2", 6, 100), all[kinds/25]),
 		}
-		// Those who ask: the waiters, and of each way one who comes later, and one who
+		// Those who ask: the waiters, and of each mode one who comes later, and one who
 		// does not wait.
 		asking := slices.Clone(waiters)
 		for _, w := range all {
@@ -118,7 +117,7 @@ func TestViewsThatDisagree(t *testing.T) {
 			}
 			for i, e := range asking {
 				waits := slices.Clone(q)
-				if other, _ := waits.Admits(now, e.Ticket, e.Waiter, e.Way); other == nil {
+				if other, _ := waits.Admits(now, e.Ticket, e.Waiter, e.Mode); other == nil {
 					grants[state][i] = 1
 				}
 			}
@@ -135,7 +134,7 @@ func TestViewsThatDisagree(t *testing.T) {
 				}
 				// Nobody who came later, and cannot hold it together with him, has a quorum.
 				for i := w + 1; i < len(asking); i++ {
-					if n := grants[a][i] + grants[b][i] + grants[c][i]; n >= quorum && ways.Clash(asking[i].Way, e.Way) {
+					if n := grants[a][i] + grants[b][i] + grants[c][i]; n >= quorum && MustQueueBehind(asking[i].Mode, e.Mode) {
 						t.Fatalf("%v in view %d: %d nodes would grant to %v, and %s waits", waiters, view, n, &asking[i], e.Waiter)
 					}
 				}
@@ -165,7 +164,7 @@ func TestNext(t *testing.T) {
 			for _, ended := range all {
 				var want []string
 				for i, e := range q {
-					if e.Lives(now) && ways.Clash(e.Way, ended) && firstInTheWay(q[:i], e) == nil {
+					if e.Lives(now) && MustQueueBehind(e.Mode, ended) && firstInTheWay(q[:i], e) == nil {
 						want = append(want, e.Waiter)
 					}
 				}

@@ -1,4 +1,4 @@
-package queue_test
+package wire_test
 
 import (
 	"fmt"
@@ -6,21 +6,20 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/quorumlock/redlock/internal/queue"
-	"github.com/quorumlock/redlock/internal/ways"
+	. "github.com/quorumlock/redlock/internal/wire"
 )
 
 const now = int64(1_800_000_000_000_500) // half a millisecond past a whole one
 
 // entry is one that counts for some milliseconds yet.
-func entry(waiter string, ticket, rest int64) Entry {
-	return Entry{Waiter: waiter, Ticket: ticket, Deadline: now/1000 + rest, Way: ways.Alone, Try: ticket % 3, Nonce: "n." + waiter, Owner: "me and you"}
+func entry(waiter string, ticket, rest int64) QueueEntry {
+	return QueueEntry{Waiter: waiter, Ticket: ticket, Deadline: now/1000 + rest, Mode: ModeX, Try: ticket % 3, Nonce: "n." + waiter, Owner: "me and you"}
 }
 
 func TestAdmits(t *testing.T) {
 	for _, tt := range []struct {
 		what   string
-		queue  []Entry
+		queue  []QueueEntry
 		ticket int64
 		waiter string
 		kept   string // for whom it is kept; "": it may be given
@@ -28,27 +27,27 @@ func TestAdmits(t *testing.T) {
 	}{
 		{"nobody waits", nil, 0, "", "", 0},
 		{"nobody waits, and he would", nil, 5, "p.1", "", 0},
-		{"a newcomer", []Entry{entry("p.1", 5, 100)}, 0, "", "p.1", 100},
-		{"a later ticket", []Entry{entry("p.1", 5, 100)}, 6, "q.1", "p.1", 100},
-		{"an earlier ticket", []Entry{entry("p.1", 5, 100)}, 4, "q.1", "", 0},
-		{"the first", []Entry{entry("p.1", 5, 100), entry("q.1", 6, 100)}, 5, "p.1", "", 0},
-		{"the second", []Entry{entry("p.1", 5, 100), entry("q.1", 6, 90)}, 6, "q.1", "p.1", 100},
-		{"the same ticket, and a later name", []Entry{entry("p.1", 5, 100)}, 5, "q.1", "p.1", 100},
-		{"the same ticket, and an earlier name", []Entry{entry("p.1", 5, 100)}, 5, "o.1", "", 0},
-		{"the same ticket, and a longer name", []Entry{entry("p.1", 5, 100)}, 5, "p.10", "p.1", 100},
-		{"the first is dead", []Entry{entry("p.1", 5, 0), entry("q.1", 6, 90)}, 7, "r.1", "q.1", 90},
-		{"the first has a moment", []Entry{entry("p.1", 5, 1)}, 7, "r.1", "p.1", 1},
-		{"all are dead", []Entry{entry("p.1", 5, 0), entry("q.1", 6, -1)}, 0, "", "", 0},
-		{"the longest lease", []Entry{entry("p.1", 5, MaxLease)}, 0, "", "p.1", MaxLease},
-		{"the clock was set back", []Entry{entry("p.1", 5, MaxLease+1)}, 0, "", "", 0},
-		{"a lock that is his anyway", []Entry{entry("p.1", 5, 100)}, -1, "q.1", "", 0},
+		{"a newcomer", []QueueEntry{entry("p.1", 5, 100)}, 0, "", "p.1", 100},
+		{"a later ticket", []QueueEntry{entry("p.1", 5, 100)}, 6, "q.1", "p.1", 100},
+		{"an earlier ticket", []QueueEntry{entry("p.1", 5, 100)}, 4, "q.1", "", 0},
+		{"the first", []QueueEntry{entry("p.1", 5, 100), entry("q.1", 6, 100)}, 5, "p.1", "", 0},
+		{"the second", []QueueEntry{entry("p.1", 5, 100), entry("q.1", 6, 90)}, 6, "q.1", "p.1", 100},
+		{"the same ticket, and a later name", []QueueEntry{entry("p.1", 5, 100)}, 5, "q.1", "p.1", 100},
+		{"the same ticket, and an earlier name", []QueueEntry{entry("p.1", 5, 100)}, 5, "o.1", "", 0},
+		{"the same ticket, and a longer name", []QueueEntry{entry("p.1", 5, 100)}, 5, "p.10", "p.1", 100},
+		{"the first is dead", []QueueEntry{entry("p.1", 5, 0), entry("q.1", 6, 90)}, 7, "r.1", "q.1", 90},
+		{"the first has a moment", []QueueEntry{entry("p.1", 5, 1)}, 7, "r.1", "p.1", 1},
+		{"all are dead", []QueueEntry{entry("p.1", 5, 0), entry("q.1", 6, -1)}, 0, "", "", 0},
+		{"the longest lease", []QueueEntry{entry("p.1", 5, MaxLease)}, 0, "", "p.1", MaxLease},
+		{"the clock was set back", []QueueEntry{entry("p.1", 5, MaxLease+1)}, 0, "", "", 0},
+		{"a lock that is his anyway", []QueueEntry{entry("p.1", 5, 100)}, -1, "q.1", "", 0},
 	} {
 		var q Queue
 		for _, e := range tt.queue {
 			q.Enter(e)
 		}
 		kept := ""
-		other, rest := q.Admits(now, tt.ticket, tt.waiter, ways.Alone)
+		other, rest := q.Admits(now, tt.ticket, tt.waiter, ModeX)
 		if other != nil {
 			kept = other.Waiter
 		}
@@ -75,7 +74,7 @@ func FuzzQueue(f *testing.F) {
 				}
 				delete(in, e.Waiter)
 			case 1:
-				other, _ := q.Admits(now, ticket, e.Waiter, e.Way)
+				other, _ := q.Admits(now, ticket, e.Waiter, e.Mode)
 				if first := firstInTheWay(q, e); (other == nil) != (first == nil) || other != nil && *other != *first {
 					t.Errorf("step %d: %v is kept for %v, not %v: %v", i, e, other, first, q)
 				}
@@ -83,11 +82,11 @@ func FuzzQueue(f *testing.F) {
 				q.Enter(e)
 				in[e.Waiter] = true
 			}
-			if len(q) != len(in) || !slices.IsSortedFunc(q, func(a, b Entry) int { return int(a.Ticket - b.Ticket) }) {
+			if len(q) != len(in) || !slices.IsSortedFunc(q, func(a, b QueueEntry) int { return int(a.Ticket - b.Ticket) }) {
 				t.Fatalf("step %d: %v, and there should be %v", i, q, in)
 			}
 			for _, e := range q {
-				if again, ok := Parse(e.String(), fmt.Sprint(e.Ticket)); !ok || again != e {
+				if again, ok := ParseQueueEntry(e.String(), fmt.Sprint(e.Ticket)); !ok || again != e {
 					t.Errorf("%v is read as %v", e, again)
 				}
 			}
@@ -95,25 +94,25 @@ func FuzzQueue(f *testing.F) {
 	})
 }
 
-func TestParse(t *testing.T) {
+func TestParseQueueEntry(t *testing.T) {
 	for member, want := range map[string]bool{
 		"p.1 17 x0 +3.n me": true, "p.1 17 x0 +0.n ": true,
 		"p.1 17 x0 me": true, "p.1 17 s3 me and you": true, "p.1 17 x12 ": true, // of an older version
 		"p.1 17 x0": false, "p.1 17": false, "p.1": false, "": false, "p.1 soon x0 me": false, "p.1 17 xs me": false, "p.1 17 x me": false,
 	} {
-		if _, ok := Parse(member, "1800000000000000"); ok != want {
+		if _, ok := ParseQueueEntry(member, "1800000000000000"); ok != want {
 			t.Errorf("%q: %v", member, ok)
 		}
 	}
-	if e, ok := Parse("p.1 17 x0 +3.n.4 me and you", "1.7953026825135e+15"); !ok || e.Try != 3 || e.Token() != "p.1.3.n.4" || e.Owner != "me and you" || e.Way != 'x' || e.Ticket != 1795302682513500 {
+	if e, ok := ParseQueueEntry("p.1 17 x0 +3.n.4 me and you", "1.7953026825135e+15"); !ok || e.Try != 3 || e.Token() != "p.1.3.n.4" || e.Owner != "me and you" || e.Mode != 'x' || e.Ticket != 1795302682513500 {
 		t.Errorf("%+v", e)
 	}
 	for _, member := range []string{"p.1 17 x3 me and you", "p.1 17 x0 3.n me", "p.1 17 x0 +3. me", "p.1 17 x0 +3.n", "p.1 17 x0 +n.3 me"} {
-		if e, ok := Parse(member, "1"); !ok || e.Try != 0 || e.Nonce != "" || !strings.HasSuffix(member, e.Owner) || e.Owner == "me" {
+		if e, ok := ParseQueueEntry(member, "1"); !ok || e.Try != 0 || e.Nonce != "" || !strings.HasSuffix(member, e.Owner) || e.Owner == "me" {
 			t.Errorf("%q: %+v, %v", member, e, ok)
 		}
 	}
-	if _, ok := Parse("p.1 17 x0 me", "early"); ok {
+	if _, ok := ParseQueueEntry("p.1 17 x0 me", "early"); ok {
 		t.Error("the score is no number")
 	}
 }
@@ -130,49 +129,49 @@ func TestHandedTo(t *testing.T) {
 // then; and a release calls no more than that.
 func TestWindow(t *testing.T) {
 	var q Queue
-	for i := range int64(Window + 2) {
-		q.Enter(held(entry(fmt.Sprint("p.", i), 10+i, 100), ways.Shared))
+	for i := range int64(QueueWindow + 2) {
+		q.Enter(held(entry(fmt.Sprint("p.", i), 10+i, 100), ModeS))
 	}
 	admits := func(i int64, want bool) {
 		t.Helper()
-		other, rest := q.Admits(now, 10+i, fmt.Sprint("p.", i), ways.Shared)
+		other, rest := q.Admits(now, 10+i, fmt.Sprint("p.", i), ModeS)
 		if (other == nil) != want || other != nil && (*other != q[0] || rest != 100) {
 			t.Errorf("%d is kept for %v, which has %d", i, other, rest)
 		}
 	}
-	admits(Window-1, true)
-	admits(Window, false)
-	if other, _ := q.Admits(now, 0, "", ways.Shared); other == nil || *other != q[0] {
+	admits(QueueWindow-1, true)
+	admits(QueueWindow, false)
+	if other, _ := q.Admits(now, 0, "", ModeS); other == nil || *other != q[0] {
 		t.Errorf("who does not wait is kept for %v", other)
 	}
-	if all := q.Next(now, ways.Alone); len(all) != Window || *all[Window-1] != q[Window-1] {
+	if all := q.Next(now, ModeX); len(all) != QueueWindow || *all[QueueWindow-1] != q[QueueWindow-1] {
 		t.Errorf("%d are called", len(all))
 	}
 	q.Leave("p.7", 17)
-	admits(Window, true)
-	admits(Window+1, false)
-	if next := q.Follows(now, ways.Shared); next == nil || next.Waiter != fmt.Sprint("p.", Window) {
+	admits(QueueWindow, true)
+	admits(QueueWindow+1, false)
+	if next := q.Follows(now, ModeS); next == nil || next.Waiter != fmt.Sprint("p.", QueueWindow) {
 		t.Errorf("%v is called", next)
 	}
-	for _, way := range []ways.Way{ways.Alone, ways.Slots, ways.Write} {
-		if next := q.Follows(now, way); next != nil {
-			t.Errorf("%v is called since somebody holds it as %c", next, way)
+	for _, mode := range []Mode{ModeX, ModeSlots, ModeIX} {
+		if next := q.Follows(now, mode); next != nil {
+			t.Errorf("%v is called since somebody holds it as %c", next, mode)
 		}
 	}
-	q[Window-1].Deadline = now/1000 - 1
-	if next := q.Follows(now, ways.Shared); next != nil {
+	q[QueueWindow-1].Deadline = now/1000 - 1
+	if next := q.Follows(now, ModeS); next != nil {
 		t.Errorf("%v is called, and dead", next)
 	}
 	q[5].Deadline = now/1000 - 1 // and another one has moved up
-	admits(Window+1, true)
+	admits(QueueWindow+1, true)
 	q.Leave("p.8", 18)
-	if next := q.Follows(now, ways.Shared); next != nil {
+	if next := q.Follows(now, ModeS); next != nil {
 		t.Errorf("%v is called, and there is no hundredth", next)
 	}
 }
 
 func TestProcess(t *testing.T) {
-	if got := Process("c1.2.17"); got != "c1.2" {
+	if got := ProcessOf("c1.2.17"); got != "c1.2" {
 		t.Error(got)
 	}
 }

@@ -1,0 +1,60 @@
+package wire
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A Mode is how a lock holds one of its keys, as the lock modes of a database do. A lock has a
+// string of them, one letter for each key. internal/script/kinds.lua has the same letters.
+type Mode = byte
+
+const (
+	ModeX     Mode = 'x' // exclusive
+	ModeS     Mode = 's' // shared
+	ModeIX    Mode = 'w' // intention exclusive: something below the key is held exclusively, or a slot of it
+	ModeIS    Mode = 'r' // intention shared: something below the key is held shared
+	ModeSlots Mode = 'l' // one of several slots of the key is held: the key after it says which
+	ModeSlot  Mode = 'o' // the key is a slot, held exclusively
+)
+
+// Conflicting has, for each mode, those that it conflicts with.
+var Conflicting = map[Mode]string{ModeX: "xslwr", ModeSlot: "xslwr", ModeS: "xlw", ModeSlots: "xswr", ModeIX: "xsl", ModeIS: "xl"}
+
+// Conflict reports whether two locks cannot hold a key in these modes at once.
+func Conflict(one, other Mode) bool { return strings.IndexByte(Conflicting[one], other) >= 0 }
+
+// MustQueueBehind reports whether a waiter for a key in one mode lets an earlier waiter in the
+// other mode go first. Waiters for slots do although they do not conflict, since there may be
+// only one free slot.
+func MustQueueBehind(one, other Mode) bool {
+	return Conflict(one, other) || one == ModeSlots && other == ModeSlots
+}
+
+// IsSet reports whether a key in this mode is a sorted set of tokens, since there may be several.
+// Otherwise it is a string, the token.
+func IsSet(m Mode) bool { return m != ModeX && m != ModeSlot }
+
+// IsIntention reports whether the mode is for something that lies below the key.
+func IsIntention(m Mode) bool { return m == ModeIX || m == ModeIS }
+
+// setModes are the modes of a set in the order of their scores: each has a range of scores that is
+// a stride long.
+const (
+	setModes = "slwr"
+	stride   = 1e13
+)
+
+// Score is the score in a set of a token that is held in a mode until a deadline in milliseconds.
+func Score(m Mode, deadline int64) string {
+	return strconv.FormatInt(int64(strings.IndexByte(setModes, m))*stride+deadline, 10)
+}
+
+// ParseScore reads a score; mode 0: it is none.
+func ParseScore(score string) (m Mode, deadline int64) {
+	f, err := strconv.ParseFloat(score, 64)
+	if err != nil || !(f >= 0 && f < stride*float64(len(setModes))) { // nor what is no number
+		return 0, 0
+	}
+	return setModes[int(f/stride)], int64(f) % stride
+}
