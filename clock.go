@@ -41,12 +41,6 @@ func validFor(sent, now time.Time, ttl, drift time.Duration) time.Duration {
 // clock's fault.
 func left(until, now time.Time) time.Duration { return -elapsed(until, now) }
 
-// jittered is a part of d, from half of it to all, by a number from 0 to 1: so that those
-// who begin together do not go on together.
-func jittered(d time.Duration, jitter float64) time.Duration {
-	return d/2 + time.Duration(jitter*float64(d/2))
-}
-
 // defaultNodeTimeout is a tenth of the TTL up to 500 ms, so that one round
 // leaves most of the lock's life to its holder; but never under 50 ms, since a
 // link with a 30 ms round trip is an ordinary one, unless the TTL is so short

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-multierror"
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/printable"
+	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -34,6 +36,9 @@ var (
 // errReleased is the cause with which a lock's contexts end when its holder
 // gives it back. It is not a loss, so it is not ErrLost.
 var errReleased = errors.New("redlock: lock released")
+
+// errDetached is the cause with which a lock's contexts end here when another process takes it up.
+var errDetached = errors.New("redlock: lock detached")
 
 // The reasons for which a lock ends before its holder gives it back. All of them
 // are ErrLost.
@@ -109,6 +114,12 @@ func (e *NodeError) Error() string {
 // Unwrap gives the client's or the server's own error.
 func (e *NodeError) Unwrap() error { return e.Err }
 
+// awaits reports whether the node cannot vote before another one has been heard of.
+func (e *NodeError) awaits() bool {
+	_, silent := e.Err.(lane.SilentError)
+	return silent
+}
+
 // A QuorumError says why a round over the nodes failed. It is ErrHeld,
 // ErrNoQuorum or ErrLost to [errors.Is], and also the context's error if that is
 // what ended it.
@@ -179,6 +190,15 @@ func (e *QuorumError) Nodes() []*NodeError {
 		nodes = append(nodes, err.(*NodeError))
 	}
 	return nodes
+}
+
+// refusal is what the waitlist has to know of it.
+func (e *QuorumError) refusal() waitlist.Refusal {
+	r := waitlist.Refusal{N: e.N, Need: e.Need, Failed: e.Failed, Held: e.Kind == ErrHeld}
+	for _, n := range e.Nodes() {
+		r.Nodes = append(r.Nodes, waitlist.NodeRefusal{Status: wire.Status(n.Outcome), Holder: n.Holder, TTL: n.TTL, Slot: n.slot, Silent: n.awaits()})
+	}
+	return r
 }
 
 // note adds what one node did.

@@ -52,9 +52,6 @@ func (h Handle) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(h))
 }
 
-// errDetached is the cause with which a lock ends that goes to another process.
-var errDetached = errors.New("redlock: lock detached")
-
 // Detach ends the lock here, and leaves it on the nodes for another process to take up:
 // see [Locker.Attach]. Until then nobody renews it: others may have it when its TTL is
 // over. It sends nothing, but waits for an extension that is under way, for at most

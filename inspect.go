@@ -226,7 +226,10 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 	sent := lk.opts.Clock.Now()
 	for i, n := range lk.lanes.Lanes {
 		c.nodes[i].Node = n.Name
-		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: c}, sent)
+		q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: c}
+		if n.Submit(q, sent) {
+			c.Deliver(i, q)
+		}
 	}
 	limit := time.NewTimer(lk.opts.NodeTimeout)
 	defer limit.Stop()

@@ -225,10 +225,10 @@ func (a *acquisition) keyed(o *Options) error {
 	}
 	// Names may have any bytes, so lengths keep the keys apart, and a local queue whose name begins
 	// with a zero byte is not named by a key alone.
-	if a.line = a.key; a.modes != string(wire.ModeX) || a.key[0] == 0 {
-		a.line = "\x00" + a.modes
+	if a.queue = a.key; a.modes != string(wire.ModeX) || a.key[0] == 0 {
+		a.queue = "\x00" + a.modes
 		for _, key := range a.keys {
-			a.line += strconv.Itoa(len(key)) + ":" + key
+			a.queue += strconv.Itoa(len(key)) + ":" + key
 		}
 	}
 	if a.slots != nil {
@@ -254,19 +254,14 @@ func (a *acquisition) most() int64 {
 	return int64(*a.slots)
 }
 
-// free is the slot that most of the refusing nodes have named as free; 0: none.
-func free(err error) (slot int64) {
+// freeSlot is the slot that most of the refusing nodes have named as free; 0: none.
+func freeSlot(err error) int64 {
 	var why *QuorumError
-	if err == nil || !errors.As(err, &why) || why.Kind != ErrHeld {
+	if err == nil || !errors.As(err, &why) {
 		return 0
 	}
-	votes := make(map[int64]int)
-	for _, node := range why.Nodes() {
-		if votes[node.slot]++; node.slot > 0 && (slot == 0 || votes[node.slot] > votes[slot]) {
-			slot = node.slot
-		}
-	}
-	return slot
+	r := why.refusal()
+	return r.FreeSlot()
 }
 
 // takeSlot makes a claim one for a slot; 0: for any. Then the token decides, so that clients that do

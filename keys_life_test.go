@@ -3,6 +3,7 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"github.com/quorumlock/redlock/internal/waitlist"
 	"testing"
 	"time"
 )
@@ -140,7 +141,7 @@ func TestKindsWaitForPlainRedlock(t *testing.T) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			if took := time.Since(freed); freed.IsZero() || took > maxPause {
+			if took := time.Since(freed); freed.IsZero() || took > waitlist.MaxPause {
 				f.Errorf("%s: free for %v", tt.name, took)
 			}
 			f.release(l)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -34,7 +35,7 @@ func TestEachForItsOwnTime(t *testing.T) {
 	}
 	const short, long = time.Second, 10 * time.Second
 	const soon = 3 * time.Millisecond
-	heartbeat := beat(long) // of who is told until when one slot is held, and not the other
+	heartbeat := waitlist.Heartbeat(long) // of who is told until when one slot is held, and not the other
 	shared, slot := []AcquireOption{Shared()}, []AcquireOption{Slots(2)}
 	for _, tt := range []struct {
 		what        string

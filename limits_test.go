@@ -200,10 +200,10 @@ func TestLinesAreApart(t *testing.T) {
 				t.Fatal(err)
 			}
 			what := append(slices.Clone(a.keys), a.modes)
-			if other, there := seen[a.line]; there {
+			if other, there := seen[a.queue]; there {
 				t.Errorf("%q and %q stand in one line", other, what)
 			}
-			seen[a.line] = what
+			seen[a.queue] = what
 		}
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -21,11 +21,11 @@ import (
 // It ends when it is released or detached, when its validity does, or as soon as it is
 // known that a quorum of nodes does not have it any more, whichever comes first.
 //
-// The mutexes of the library, in the order in which they are taken. Whoever has one may take
-// those that are further down, and none above; those of one line are never taken together.
+// The mutexes of the library, in the order in which they are taken. A goroutine that has one may
+// take those that are further down, and none above; those of one line are never taken together.
 //
-//	hall.mu         the lines, and who listens
-//	waiter.mu       what a waiter knows of itself at each node, and what it was handed
+//	List.mu         the local queues, and who listens (package waitlist)
+//	Waiter.mu       what a waiter knows of itself at each node (package waitlist)
 //	Lock.mu         of a hold: until, cause, watchers, the handles that have joined
 //	Lock.mu         of a handle that has joined: its cause, its watchers (join)
 //	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
@@ -33,19 +33,18 @@ import (
 //	Lane.mu         the queue, what is owed, the connections, and where tokens are (package lane)
 //	round.mu, Locker.mu, clocks.mu, terms.mu    what they are in; nothing is called under them
 //
-// A vote comes in under none of them, but for the one that a lane has at once for a filling
-// (fillUp): under Lock.mu. Contexts are cancelled, and hooks called, under none.
+// Votes come in, contexts are cancelled, and hooks are called under none of them.
 type Lock struct {
 	claim  lane.Claim
 	locker *Locker
 	name   string
-	by     *waiter   // who waited for it; nil: nobody
-	root   *Lock     // whose hold it has joined; nil: it has one of its own
-	last   time.Time // MaxHold: it ends by then; zero: no such limit
-	since  time.Time // when it was acquired
-	course *course   // how it was acquired; nil: no hook wants to know
-	handed bool      // it was handed over
-	as     string    // what the host knows it by; "": by its token
+	by     *waitlist.Waiter // whose attempt it is; nil: the call does not wait
+	root   *Lock            // whose hold it has joined; nil: it has one of its own
+	last   time.Time        // MaxHold: it ends by then; zero: no such limit
+	since  time.Time        // when it was acquired
+	course *course          // how it was acquired; nil: no hook wants to know
+	handed bool             // it was handed over
+	as     string           // what the host knows it by; "": by its token
 
 	mu        sync.Mutex
 	until     time.Time // the end of validity
@@ -62,9 +61,8 @@ type Lock struct {
 	filled    []int32 // by node: the extension in which it was filled anew; nil: none was
 	attached  bool    // it came from another process: no node is given it anew
 	joined    map[*Lock]struct{}
-	left      bool        // released by whoever acquired it, but not by all who have joined
-	renewed   bool        // of one who has joined, or was handed the lock: it is to be renewed for him
-	over      atomic.Bool // that it has ended, and not for another process to take up; for those who cannot have the mutex
+	left      bool // released by whoever acquired it, but not by all who have joined
+	renewed   bool // of one who has joined, or was handed the lock: it is to be renewed for him
 
 	renewal renew.Entry
 }
@@ -251,7 +249,6 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 		return l.cause, false
 	}
 	l.cause = cause
-	l.over.Store(cause != errDetached)
 	if l.alarm != nil {
 		l.alarm.Stop()
 	}
@@ -265,7 +262,7 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 	l.watchers, l.joined = nil, nil
 	l.mu.Unlock()
 	if l.handed {
-		l.deafen()
+		l.locker.waiting.Forget(l.claim.Waiter)
 	}
 	for w := range watchers {
 		w.cancel(cause)
@@ -305,6 +302,13 @@ func (l *Lock) gone() error {
 	return l.cause
 }
 
+// over reports whether the lock has ended, and not for another process to take up.
+func (l *Lock) over() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cause != nil && l.cause != errDetached
+}
+
 // giveBack has all nodes that may have the token delete it, now or as soon as
 // they can be told, and waits for none of them.
 func (l *Lock) giveBack() {
@@ -312,20 +316,6 @@ func (l *Lock) giveBack() {
 	r.close()
 	r.start(l.locker.opts.Clock.Now(), time.Time{})
 	r.drop()
-}
-
-// A filling is the answer to a request that filled up a node.
-type filling struct{ *Lock }
-
-func (f filling) Deliver(node int, _ *lane.Request) { f.unwanted(node) }
-
-// unwanted gives back what a node has granted after the lock had ended: giveBack may
-// have come before the request left. It may be called under the mutex, by fillUp.
-func (l *Lock) unwanted(i int) {
-	if !l.over.Load() {
-		return
-	}
-	l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, l.locker.opts.Clock.Now())
 }
 
 // Release gives the lock back. It returns when a quorum of nodes has confirmed
@@ -386,68 +376,63 @@ func (l *Lock) release(ctx context.Context) error {
 	return err
 }
 
-// weigh says what node i's answer means for a round of this lock.
-func (l *Lock) weigh(r *round, i int, a *wire.Reply) vote {
-	if l.by != nil && r.op == wire.Acquire {
-		l.unwanted(i) // first: told may take back the place for which it gives back
-		l.by.told(i, l.claim.Try, a.Status)
+// quit releases a handle that has joined a hold, and the lock with the last handle.
+func (l *Lock) quit(ctx context.Context) error {
+	first, ok := l.end(errReleased)
+	l.root.mu.Lock()
+	delete(l.root.joined, l)
+	last := l.root.left && len(l.root.joined) == 0
+	l.root.mu.Unlock()
+	if l.renewed {
+		l.locker.renewals.Unkeep(&l.root.renewal)
 	}
-	switch a.Status {
-	case wire.Granted:
-		if (r.op == wire.Extend || r.op == wire.Raise) && !l.counts(i) {
-			a.Status = wire.Refilled
-			return voteNo
-		}
-		return voteYes
-	case wire.Expired:
-		if r.op == wire.Extend {
-			l.fillUp(i)
-		}
-		return voteNo
-	case wire.Held, wire.Reserved, wire.Stolen:
-		return voteNo
-	case wire.Foreign:
-		if r.op != wire.Acquire {
-			return voteNo
-		}
+	switch {
+	case last:
+		return l.root.release(ctx)
+	case !ok:
+		return first
 	}
-	return voteNone
+	return nil
 }
 
-// counts reports whether an extension that node i confirms is a vote. A node
-// that was filled up anew only says that the token is there now; whether it was
-// there all the time since the last extension, and not a rival's in between, it
-// cannot say. It can again from the second extension on that begins after the
-// filling up, if a quorum of other votes confirmed the first: those nodes had the
-// token all along, so no rival can have had a quorum of nodes, and the filled one
-// has kept it since.
-//
-// A node that had no vote when it granted the lock is no such case: what it may have
-// forgotten had been granted before, and an acquisition that is older than a lock
-// can live gives none (VOUCHES in docs/model).
-func (l *Lock) counts(i int) bool {
+// leave ends the handle that acquired the lock and reports true, if other handles have joined.
+func (l *Lock) leave() bool {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.filled == nil || l.filled[i] == 0 || l.filled[i] < l.confirmed
+	if l.cause != nil || len(l.joined) == 0 {
+		l.mu.Unlock()
+		return false
+	}
+	l.left = true
+	watchers := l.watchers
+	l.watchers = nil
+	if l.done != nil {
+		close(l.done)
+	}
+	l.mu.Unlock()
+	for w := range watchers {
+		w.cancel(errReleased)
+	}
+	return true
 }
 
-// fillUp gives a node the token that has lost it, or never had it. The more nodes
-// have it, the more of them may fail; but see counts. The mark is set before the
-// node is asked: a reply that gets lost must not make it a vote.
-//
-// Under the mutex, so that no release can come between the look at cause and the
-// request: in the lane the release comes later.
-func (l *Lock) fillUp(i int) {
+// leavesFree draws whether a lock that was handed over is free for a moment when it is released,
+// and its first waiter called. Otherwise clients of other libraries, which only take what they find
+// free, would never have it while clients of this one go on waiting for it. It is so with one lock
+// of sixteen; and with one of four while there are such clients, as their locks show.
+func (l *Lock) leavesFree() bool {
+	if !l.handed {
+		return false
+	}
+	share := 1. / 16
+	if l.locker.waiting.SeenForeign() {
+		share = 1. / 4
+	}
+	return l.locker.opts.host.Jitter() < share
+}
+
+// brief reports whether the lock was handed over, and has not been extended since.
+func (l *Lock) brief() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil || l.attached {
-		return
-	}
-	if l.filled == nil {
-		l.filled = make([]int32, len(l.locker.lanes.Lanes))
-	}
-	l.filled[i] = l.rounds
-	now := l.locker.opts.Clock.Now()
-	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: filling{l}, Ticket: lane.Ours}
-	l.locker.lanes.Lanes[i].Submit(q, now)
+	return l.handed && l.confirmed == 0
 }

@@ -140,6 +140,16 @@ func (m *model) deafen() {
 	})
 }
 
+// earOf is where a process hears messages; nil: it has not subscribed. Under the mutex.
+func (m *model) earOf(process string) chan string {
+	for ear, channel := range m.ears {
+		if channel == script.WakeChannel+process {
+			return ear
+		}
+	}
+	return nil
+}
+
 // queue is that of a lock, and wake calls its first. Under the mutex.
 func (m *model) queue(key string) *wire.Queue {
 	if m.queues[key] == nil {
@@ -153,10 +163,8 @@ func (m *model) wake(key string) {
 		return
 	}
 	for _, first := range m.queue(key).Next(time.Now().UnixMicro(), wire.ModeX) {
-		for ear, channel := range m.ears {
-			if channel == script.WakeChannel+wire.ProcessOf(first.Waiter) {
-				ear <- first.Waiter
-			}
+		if ear := m.earOf(wire.ProcessOf(first.Waiter)); ear != nil {
+			ear <- first.Waiter
 		}
 	}
 }

@@ -1,10 +1,115 @@
 package redlock
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/redisnode"
+	"github.com/quorumlock/redlock/internal/renew"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/waitlist"
+	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
 )
+
+// An origin is what a node is made from: the settings of a client, or a model.
+type origin struct {
+	network, addr string
+	options       *redis.Options
+	model         func(patience time.Duration, s lane.Session) lane.Server
+}
+
+func originOf(o *redis.Options) origin { return origin{network: o.Network, addr: o.Addr, options: o} }
+
+// open makes the nodes and waits for them to say what they are.
+func open(nodes []origin, opts *Options) (*Locker, error) {
+	names := make([]string, len(nodes))
+	for i, o := range nodes {
+		names[i] = o.addr
+		for j, other := range nodes[:i] {
+			if o.network == other.network && o.addr == other.addr && o.addr != failoverAddr {
+				return nil, fmt.Errorf("redlock: nodes %d and %d are both %s: each needs a server of its own", j, i, o.addr)
+			}
+		}
+	}
+	return start(names, opts, func(o *Options) func(int, lane.Session) lane.Server {
+		registry := redisnode.NewRegistry(names, o.Hooks.warning)
+		return func(i int, session lane.Session) lane.Server {
+			if n := nodes[i]; n.model == nil {
+				return redisnode.New(n.options, patience(o.NodeTimeout), func(about facts.Facts) error { return registry.Admit(i, about) }, session)
+			}
+			return nodes[i].model(patience(o.NodeTimeout), session)
+		}
+	})
+}
+
+// failoverAddr is what go-redis has for the address of a failover client, which
+// asks its sentinels for one.
+const failoverAddr = "FailoverClient"
+
+// patience is how long a lane waits for a reply before it gives up the
+// connection. It is longer than the callers', who do not wait with it: as long
+// as the connection stands, what the node does late it does in order, and the
+// release of an acquire that nobody waited for comes right after it.
+func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
+
+// start runs a Locker over the nodes of these names.
+func start(names []string, opts *Options, servers func(*Options) func(int, lane.Session) lane.Server) (*Locker, error) {
+	n := len(names)
+	if n == 0 {
+		return nil, errors.New("redlock: no nodes given")
+	}
+	o, err := opts.withDefaults(n)
+	if err != nil {
+		return nil, err
+	}
+	if n%2 == 0 {
+		o.Hooks.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
+	}
+	lk := &Locker{opts: o, closing: make(chan struct{})}
+	tried := make(chan int, n)
+	lk.lanes = lane.Open(lk.opts.laneConfig(names), names, servers(&lk.opts), tried)
+	lk.renewals = renew.New(renew.Config{
+		Now: o.Clock.Now, Left: func(until time.Time) time.Duration { return left(until, o.Clock.Now()) },
+		Host: o.host, Soon: o.TTL / 100, Look: o.look(),
+	})
+	lk.waiting = waitlist.New(waitlist.Config{Lanes: lk.lanes, Quorum: o.Quorum, NodeTimeout: o.NodeTimeout, Clock: o.Clock, Host: o.host})
+	if s, ok := lk.opts.host.(sim.Scales); ok {
+		s.Weigh(lk.lanes.Weigh)
+	}
+
+	// Every node is asked what it is; but once a quorum has said so, the others get
+	// no more than some times as long. They are checked whenever they do answer.
+	begin := time.Now()
+	longest := max(o.NodeTimeout, time.Second)
+	limit := time.NewTimer(longest)
+	defer limit.Stop()
+	var unfit []error
+	for asked, fit := n, 0; asked > 0; {
+		select {
+		case node := <-tried:
+			asked--
+			switch why := lk.lanes.Lanes[node].Away(); {
+			case why == nil:
+				if fit++; fit == o.Quorum {
+					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
+				}
+			case why.Status == wire.Unfit:
+				unfit = append(unfit, fmt.Errorf("redlock: node %w", &NodeError{Node: names[node], Outcome: Outcome(why.Status), Err: why.Err}))
+			}
+		case <-limit.C:
+			asked = 0
+		}
+	}
+	if len(unfit) > 0 {
+		lk.Close()
+		return nil, errors.Join(unfit...)
+	}
+	return lk, nil
+}
 
 // laneConfig is what the lanes need to know of the options.
 func (o *Options) laneConfig(names []string) lane.Config {

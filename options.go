@@ -227,7 +227,7 @@ type acquisition struct {
 	keys  []string
 	modes string
 
-	line string // the local queue: calls that ask for the same share one
+	queue string // the local queue: calls that ask for the same share one
 
 	ahead time.Duration // how far its fence may be ahead of the time; see concede
 }

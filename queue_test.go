@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -134,7 +134,7 @@ func TestNobodyCalls(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if took := time.Since(freed); took > beat(ttl)+time.Millisecond {
+					if took := time.Since(freed); took > waitlist.Heartbeat(ttl)+time.Millisecond {
 						t.Errorf("the lock was free for %v before anybody noticed", took)
 					}
 					next.Release(t.Context())
@@ -171,13 +171,11 @@ func TestDeadWaiter(t *testing.T) {
 				limit := time.Millisecond
 				switch how {
 				case "dies": // it is heard of no more
-					limit = 3 * beat(10*time.Second)
-					first.hall.mu.Lock()
-					clear(first.hall.voices)
-					first.hall.mu.Unlock()
+					limit = 3 * waitlist.Heartbeat(10*time.Second)
 					for _, m := range ms {
 						m.set(func(m *model) {
-							m.dead = first.hall.process
+							m.dead = wire.ProcessOf((*m.queue("a"))[0].Waiter)
+							delete(m.ears, m.earOf(m.dead))
 						})
 					}
 				case "leaves":
@@ -235,9 +233,9 @@ func TestSubscriptionsEnd(t *testing.T) {
 			}
 			pass(time.Second)
 			cancel()
-			pass(linger / time.Duration(i+1))
+			pass(waitlist.Linger / time.Duration(i+1))
 		}
-		pass(linger)
+		pass(waitlist.Linger)
 		if n := ears(); n > 0 {
 			t.Errorf("%d subscriptions are left", n)
 		}
@@ -270,7 +268,7 @@ func TestSubscriptionBreaks(t *testing.T) {
 			}
 			begin := time.Now()
 			l.Release(t.Context())
-			if took := (<-got).Sub(begin); took > 2*minPauseHear {
+			if took := (<-got).Sub(begin); took > 100*time.Millisecond {
 				t.Errorf("it took %v", took)
 			}
 		}
@@ -353,182 +351,10 @@ func TestForeignHolder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if took := time.Since(freed); took > maxPause {
+			if took := time.Since(freed); took > waitlist.MaxPause {
 				t.Errorf("the lock was free for %v", took)
 			}
 			l.Release(t.Context())
-		}
-	})
-}
-
-// TestEarlierAttempt: what comes of an earlier attempt, late, is nothing to go by for whom
-// a node hands the lock: neither that it had refused, which says that it had a vote, nor
-// that it hands over, for the token is another; and he leaves with no more than that
-// attempt's.
-func TestEarlierAttempt(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(3)
-		lk := ms.locker(t, nil)
-		a, err := lk.opts.acquisition("a", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, now := lk.hall.enter(a), time.Now()
-		defer lk.hall.leave(w)
-		hand := func(try int64) {
-			w.take(lk.lanes.Lanes[0], handing{w.name, try, fmt.Sprint("nonce", try), 17, now.UnixMicro(), ms[0].mark}, now)
-		}
-		first, second := w.begin(now, "nonce1"), w.begin(now, "nonce2")
-		if first != 1 || second != 2 {
-			t.Fatal(first, second)
-		}
-		w.told(0, first, wire.Held)
-		hand(first)
-		if _, _, mine := w.chance(); mine != 0 || w.nodes[0].refused || w.nodes[0].handed > 0 {
-			t.Errorf("%d nodes are its own: %+v", mine, w.nodes[0])
-		}
-		hand(second)
-		if _, _, mine := w.chance(); mine != 0 {
-			t.Error("it counts before the node has refused")
-		}
-		w.told(0, second, wire.Held)
-		if _, _, mine := w.chance(); mine != 1 {
-			t.Errorf("%d nodes are its own", mine)
-		}
-		for i := range ms {
-			w.told(i, second, wire.Held)
-			w.take(lk.lanes.Lanes[i], handing{w.name, second, "nonce2", 17, now.UnixMicro(), ms[i].mark}, now)
-		}
-		w.quit(false)
-		if l := w.accept(t.Context(), "late"); l != nil {
-			t.Error("it counts after the nodes were asked to take it back")
-		}
-	})
-}
-
-// TestOnlyTheNodesWord: a message hands the lock over if it has the nonce of the last attempt,
-// and comes over a subscription that stood when that was sent. Who hears what is said to others,
-// or has heard it before, and says it again, is not believed; nor is who guesses.
-func TestOnlyTheNodesWord(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(3)
-		lk := ms.locker(t, nil)
-		a, err := lk.opts.acquisition("a", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w := lk.hall.enter(a)
-		defer lk.hall.leave(w)
-		pass(time.Second)
-		before := time.Now()
-		pass(time.Second)
-		sent := time.Now()
-		w.begin(sent, "first")
-		w.begin(sent, "second")
-		for i := range ms {
-			w.told(i, 2, wire.Held)
-		}
-		hand := func(try int64, nonce string, began time.Time) {
-			w.take(lk.lanes.Lanes[0], handing{w.name, try, nonce, 17, time.Now().UnixMicro(), ms[0].mark}, began)
-		}
-		mine := func(want int) {
-			t.Helper()
-			if _, _, mine := w.chance(); mine != want {
-				t.Errorf("%d nodes are its own", mine)
-			}
-		}
-		for _, nonce := range []string{"", "first", "second ", "2", w.name} {
-			hand(2, nonce, before)
-		}
-		hand(1, "first", before)  // once more
-		hand(1, "second", before) // for another attempt
-		hand(3, "second", before)
-		mine(0)
-		if len(w.wake) > 0 {
-			t.Error("it is woken")
-		}
-		hand(2, "second", sent.Add(1)) // a copy of this process hears it, and only asks
-		mine(0)
-		if !w.nodes[0].heard {
-			t.Error("it does not ask")
-		}
-		hand(2, "second", before)
-		mine(1)
-		w.begin(time.Now(), "third")
-		w.told(0, 3, wire.Held)
-		hand(2, "second", before)
-		hand(3, "second", before)
-		mine(0)
-		hand(3, "third", sent.Add(1))
-		mine(0)
-		pass(time.Second)
-		w.begin(time.Now(), "fourth")
-		w.told(0, 4, wire.Held)
-		hand(4, "fourth", sent.Add(1))
-		mine(1)
-	})
-}
-
-func TestParseHanding(t *testing.T) {
-	const seconds, micros = "1795302682 513500", int64(1795302682513500)
-	true1 := handing{"p.1", 2, "n.1", micros, micros, "id:5"}
-	numbered := func(number int64) (string, handing) {
-		h := true1
-		h.number = number
-		return fmt.Sprintf("p.1 2.n.1 %d %s id:5", number, seconds), h
-	}
-	all := map[string]handing{
-		"p.1 2.n.1 1795302682513500 1795302682 513500 id:5": true1,
-		"p.1 2.n.1 1795302682513500 1795302682 513500 ":     {"p.1", 2, "n.1", micros, micros, ""},
-		"p.1": {}, "p.1 3": {}, "": {}, " ": {}, "      ": {}, "p.1 2.n 17 1795302682 513500": {}, "p.1 2.n.1 1795302682513500 1795302682 513500 id:5 more": {},
-		"p.1 2 1795302682513500 1795302682 513500 id:5":                                {}, // of an older version
-		"p.1 2. 1795302682513500 1795302682 513500 id:5":                               {},
-		"p.1 x.n 1795302682513500 1795302682 513500 id:5":                              {},
-		"p.1 -1.n 1795302682513500 1795302682 513500 id:5":                             {},
-		"p.1 2.n.1 0 0 1 id:5":                                                         {},
-		"p.1 2.n.1 -1 0 1 id:5":                                                        {},
-		"p.1 2.n.1 1 9223372036854775807 1 id:5":                                       {},
-		"p.1 2.n.1 1795302682513500 1795302681 1513500 id:5":                           {},
-		"p.1 2.n.1 1795302682513500 -1795302682 513500 id:5":                           {},
-		"p.1 2.n.1 1795302682513500 1795302682 513500 " + strings.Repeat("i", longest): {},
-	}
-	for off, ok := range map[int64]bool{0: true, -500_000: true, -500_001: false, 3_600_000_000: true, 3_600_000_001: false, wire.MaxFence - micros - 1: false, 1 - micros: false} {
-		message, h := numbered(micros + off)
-		if !ok {
-			h = handing{}
-		}
-		all[message] = h
-	}
-	for message, want := range all {
-		if h, ok := parseHanding(message); ok != (want != handing{}) || ok && h != want {
-			t.Errorf("%q: %+v, %v", message, h, ok)
-		}
-	}
-}
-
-// FuzzParseHanding: whatever is published, what is read of it is within what the script can
-// have sent, and says the same when it is written again.
-func FuzzParseHanding(f *testing.F) {
-	for _, message := range []string{
-		"p.1 2.n.1 1795302682513500 1795302682 513500 id:5", "p.1", "p.1 3", "", " ", "p.1 2 17 1 1 ", "p.1 +2.n 01 0 1 ",
-		"p.1 2.n 9007199254740991 9007199254 740991 id", "p.1 9223372036854775808.n 1 0 1 id", "\x00 1.\xff 1 0 1 \n", strings.Repeat(" ", 2000),
-	} {
-		f.Add(message)
-	}
-	f.Fuzz(func(t *testing.T, message string) {
-		if name, slot := parseCall(message); len(name) > longest || slot < 0 {
-			t.Errorf("%q calls %q for %d", message, name, slot)
-		}
-		h, ok := parseHanding(message)
-		if !ok {
-			return
-		}
-		if len(message) > longest || h.nonce == "" || h.try < 0 || h.number <= 0 || h.number >= wire.MaxFence || h.time < 0 || h.number < h.time-500_000 || h.number-h.time > 3_600_000_000 {
-			t.Errorf("%q is believed: %+v", message, h)
-		}
-		again := fmt.Sprintf("%s %d.%s %d %d %d %s", h.waiter, h.try, h.nonce, h.number, h.time/1e6, h.time%1e6, h.mark)
-		if other, ok := parseHanding(again); !ok || other != h {
-			t.Errorf("%q is read as %+v, %v", again, other, ok)
 		}
 	})
 }

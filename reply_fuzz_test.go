@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -76,8 +77,8 @@ func FuzzReply(f *testing.F) {
 
 		e := &QuorumError{Op: s.String(), N: 1, Need: 1, Kind: ErrHeld}
 		e.note(&NodeError{Outcome: Outcome(r.Status), Holder: r.Holder, TTL: r.TTL, Err: r.Err, slot: r.Slot})
-		opts := &Options{host: sim.Chance{}}
-		if d := e.patience(0, time.Second, opts); d < time.Millisecond || d > beat(time.Second) {
+		refusal := e.refusal()
+		if d := refusal.RetryIn(0, time.Second, sim.Chance{}); d < time.Millisecond || d > waitlist.Heartbeat(time.Second) {
 			t.Errorf("%v: the next attempt is in %v", value, d)
 		}
 		_ = e.Error()

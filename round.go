@@ -70,7 +70,9 @@ func (r *round) start(sent, deadline time.Time) {
 			r.drop()
 			continue
 		}
-		n.Submit(q, sent)
+		if n.Submit(q, sent) {
+			r.Deliver(i, q)
+		}
 	}
 }
 
@@ -89,7 +91,7 @@ func (r *round) refused() bool {
 
 // Deliver takes one node's answer.
 func (r *round) Deliver(node int, q *lane.Request) {
-	v := r.lock.weigh(r, node, &q.Reply)
+	v := r.lock.react(r, node, &q.Reply)
 	r.mu.Lock()
 	r.told[node] = true
 	var then func(*round)
@@ -210,4 +212,86 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 		e.Kind = ErrNoQuorum
 	}
 	return e
+}
+
+// react does what node i's answer asks for, whatever comes of the round, and says what it means for
+// the round.
+func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
+	switch {
+	case r.op == wire.Acquire && l.by != nil:
+		l.releaseLateGrant(i) // first: OnReply may take back the place for which it gives back
+		l.by.OnReply(i, l.claim.Try, a.Status)
+	case r.op == wire.Extend && a.Status == wire.Expired:
+		l.fillUp(i)
+	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(i):
+		a.Status = wire.Refilled
+	}
+	return classify(r.op, a.Status)
+}
+
+// classify says what a node's answer to a step means for a round.
+func classify(op wire.Op, s wire.Status) vote {
+	switch s {
+	case wire.Granted:
+		return voteYes
+	case wire.Expired, wire.Refilled, wire.Held, wire.Reserved, wire.Stolen:
+		return voteNo
+	case wire.Foreign:
+		if op != wire.Acquire {
+			return voteNo
+		}
+	}
+	return voteNone
+}
+
+// counts reports whether an extension that node i confirms is a vote. A node
+// that was filled up anew only says that the token is there now; whether it was
+// there all the time since the last extension, and not a rival's in between, it
+// cannot say. It can again from the second extension on that begins after the
+// filling up, if a quorum of other votes confirmed the first: those nodes had the
+// token all along, so no rival can have had a quorum of nodes, and the filled one
+// has kept it since.
+//
+// A node that had no vote when it granted the lock is no such case: what it may have
+// forgotten had been granted before, and an acquisition that is older than a lock
+// can live gives none (VOUCHES in docs/model).
+func (l *Lock) counts(i int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.filled == nil || l.filled[i] == 0 || l.filled[i] < l.confirmed
+}
+
+// fillUp gives a node the token that has lost it, or never had it. The more nodes
+// have it, the more of them may fail; but see counts. The mark is set before the
+// node is asked: a reply that gets lost must not make it a vote.
+//
+// Under the mutex, so that no release can come between the look at cause and the
+// request: in the lane the release comes later.
+func (l *Lock) fillUp(i int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cause != nil || l.attached {
+		return
+	}
+	if l.filled == nil {
+		l.filled = make([]int32, len(l.locker.lanes.Lanes))
+	}
+	l.filled[i] = l.rounds
+	now := l.locker.opts.Clock.Now()
+	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: filling{l}, Ticket: lane.Ours}
+	l.locker.lanes.Lanes[i].Submit(q, now) // an answer at once is none of a node, and asks for nothing
+}
+
+// A filling is the answer to a request that filled up a node.
+type filling struct{ *Lock }
+
+func (f filling) Deliver(node int, _ *lane.Request) { f.releaseLateGrant(node) }
+
+// releaseLateGrant gives back what a node has granted after the lock had ended: giveBack may
+// have come before the request left.
+func (l *Lock) releaseLateGrant(i int) {
+	if !l.over() {
+		return
+	}
+	l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, l.locker.opts.Clock.Now())
 }

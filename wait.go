@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/waitlist"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
@@ -43,133 +43,102 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	return l, err
 }
 
-// await stands in line, and asks when it is the first.
+// await waits in the local queue, and speaks to the nodes when it is the first there.
 func (lk *Locker) await(ctx context.Context, c *course, a *acquisition) (*Lock, error) {
-	w := lk.hall.enter(a)
-	w.course = c
-	defer lk.hall.leave(w)
-	if w.turn != nil {
+	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most()})
+	defer lk.waiting.Leave(w)
+	if turn := w.Turn(); turn != nil {
 		c.wait(nil)
 		select {
-		case <-w.turn:
+		case <-turn:
 		case <-ctx.Done():
 		case <-lk.closing:
 		}
-		lk.opts.host.Woke(sim.Waiter, w.name, 0)
+		lk.opts.host.Woke(sim.Waiter, w.Name(), 0)
 		if cause := lk.stops(ctx); cause != nil {
-			return nil, lk.hall.word(w, cause)
+			return nil, lk.unspoken(w, a, cause)
 		}
 	}
-	l, err := w.speak(ctx)
-	w.quit(err == nil)
+	l, err := lk.loop(ctx, c, a, w)
+	w.Withdraw(err == nil)
 	return l, err
 }
 
-// speak asks until it has the lock or there is no point in it.
-func (w *waiter) speak(ctx context.Context) (*Lock, error) {
-	lk, a := w.hall.locker, w.want
-	lk.hall.speaks(w)
+// unspoken makes the error of a call that has waited behind another one of this Locker's.
+func (lk *Locker) unspoken(w *waitlist.Waiter, a *acquisition, cause error) *QuorumError {
+	e := QuorumError{Op: wire.Acquire.String(), N: len(lk.lanes.Lanes), Need: lk.opts.Quorum, Kind: ErrHeld}
+	if last, ok := lk.waiting.Last(w).(*QuorumError); ok {
+		e = *last
+	}
+	e.Name, e.Cause = a.name, cause
+	return &e
+}
+
+// manyCalls is after how many attempts in a row that messages have led to in vain the next message
+// is not obeyed at once. One is the rule among clients of this library; but anybody may publish.
+const manyCalls = 8
+
+// loop makes attempts until one has the lock, or the waiter is handed it, or there is no point in
+// another one.
+func (lk *Locker) loop(ctx context.Context, c *course, a *acquisition, w *waitlist.Waiter) (*Lock, error) {
+	w.Activate()
 	var last *QuorumError
 	slot, again := int64(0), a.others()
 	calls := 0 // that have led to an attempt in vain, one after another
 	for try := 0; ; try++ {
 		sent := lk.opts.Clock.Now()
-		l, err := lk.attempt(ctx, w.course, a, slot, w)
+		l, err := lk.attempt(ctx, c, a, slot, w)
 		if err != nil && ctx.Err() != nil && last != nil {
 			// A round that was cut short knows less than the one before: nodes that
-			// had no time to answer are not why we were waiting.
+			// had no time to answer are not why the call was waiting.
 			last.Cause = ended(ctx)
 			return nil, last
 		}
 		var why *QuorumError
-		if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless() {
+		if err == nil || ctx.Err() != nil || !errors.As(err, &why) {
 			return l, err
+		}
+		refusal := why.refusal()
+		if refusal.Hopeless() {
+			return nil, err
 		}
 		if a.concede(err) {
 			continue
 		}
 		last = why
-		w.hall.said(w, why)
+		told := *why // the waiter's will say what ended it
+		lk.waiting.Failed(w, &told, refusal.Foreign(lk.opts.host))
 		if again > 0 {
 			again--
-			if slot = free(err); slot > 0 {
+			if slot = refusal.FreeSlot(); slot > 0 {
 				continue
 			}
 		}
 		again = a.others()
-		if why.Kind == ErrHeld {
-			w.hall.listen(w)
+		if refusal.Held {
+			w.Listen()
 		} else {
-			// We keep the places of others for whom there may be a quorum.
-			w.quit(false)
+			w.Withdraw(false) // it would keep the places of others for whom there may be a quorum
 		}
-		w.course.wait(why)
-		patience, hold := why.patience(try, a.ttl, &lk.opts), time.Duration(0)
+		c.wait(why)
+		p := waitlist.Pause{Held: refusal.Held, Longest: refusal.RetryIn(try, a.ttl, lk.opts.host), Key: why.token}
 		if calls >= manyCalls {
-			hold = pause(calls-manyCalls, a.ttl, lk.opts.host.Jitter())
+			p.Hold = waitlist.Backoff(calls-manyCalls, a.ttl, lk.opts.host.Jitter())
 		}
-		called, cause := w.rest(ctx, why, patience, hold, elapsed(sent, lk.opts.Clock.Now()))
+		p.Round = elapsed(sent, lk.opts.Clock.Now())
+		called, stopped := w.Rest(ctx, lk.closing, p)
 		if calls++; !called {
 			calls = 0
 		}
-		if cause != nil {
-			why.Cause = cause
+		if stopped {
+			why.Cause = lk.stops(ctx)
 			return nil, why
 		}
-		if l := w.accept(ctx, why.token); l != nil {
+		if l := lk.accept(ctx, c, a, w, why.token); l != nil {
 			return l, nil
 		}
-		slot = cmp.Or(w.calledFor(), slot)
+		slot = cmp.Or(w.FreeSlot(), slot)
 	}
-}
-
-// manyCalls is after how many attempts in a row that came of calls, and were in vain, the next
-// call is not obeyed at once. One is the rule among ours; but anybody may publish.
-const manyCalls = 8
-
-// rest returns when it is time for another attempt, or no attempt is needed any more: the
-// nodes have said so (called), or this much time is over. A call is obeyed after hold at the
-// soonest. A round takes as long as the last one took. Where it is not that others have the
-// lock, no call helps.
-func (w *waiter) rest(ctx context.Context, why *QuorumError, patience, hold, round time.Duration) (called bool, cause error) {
-	lk, begin := w.hall.locker, time.Now()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for over := false; !over; {
-		switch enough, all, mine := w.chance(); {
-		case why.Kind != ErrHeld:
-		case mine >= why.Need:
-			return true, nil
-		case enough && all && hold == 0:
-			return true, nil
-		case enough:
-			// A release reaches the nodes one after another: the rest are about to say
-			// so, too, and nodes that have not been released would refuse.
-			called = true
-			timer.Reset(min(max(round/2, hold-time.Since(begin)), patience))
-		case mine > 0:
-			timer.Reset(min(grace, patience))
-		}
-		select {
-		case <-w.wake:
-		case <-timer.C:
-			over = true
-		case <-ctx.Done():
-		case <-lk.closing:
-		}
-		// What counts is not which of these select has taken, where there are several, but what
-		// there is by now.
-		lk.opts.host.Woke(sim.Caller, why.token, -1)
-		if cause := lk.stops(ctx); cause != nil {
-			return called, cause
-		}
-		select {
-		case <-timer.C:
-			over = true
-		default:
-		}
-	}
-	return called, nil
 }
 
 // stops is why a call that waits is to return; nil: it may go on.
@@ -183,96 +152,94 @@ func (lk *Locker) stops(ctx context.Context) error {
 	return nil
 }
 
-// patience is how long a waiter can do without another attempt, if nobody calls.
-func (e *QuorumError) patience(try int, ttl time.Duration, o *Options) time.Duration {
-	jitter := o.host.Jitter()
-	if votes := e.votesIn(); votes > 0 || e.Kind != ErrHeld {
-		return max(votes, pause(try, ttl, jitter))
-	}
-	d := min(beat(ttl), e.freeIn()+time.Millisecond) // Redis counts whole milliseconds
-	switch {
-	case e.foreign(o):
-		d = min(d, pause(try, ttl, jitter)) // nobody will call
-	case e.split():
-		d = min(d, pause(try+3, ttl, jitter)) // those of ours will call, but others will not
-	}
-	return d
-}
+// extendAfter is how long a lock that was handed over goes without an extension: a holder that
+// works for less than that has released it by then, and an extension costs as much as the release
+// that follows.
+const extendAfter = 10 * time.Millisecond
 
-// foreign reports whether a client that is no redlock has the lock somewhere: one whose
-// token is not like ours.
-func (e *QuorumError) foreign(o *Options) bool {
-	return slices.ContainsFunc(e.Nodes(), func(err *NodeError) bool { return err.Outcome == OutcomeHeld && !o.host.Made(err.Holder) })
-}
-
-// split reports whether nobody can have a quorum.
-func (e *QuorumError) split() bool {
-	votes := make(map[string]int)
-	for _, err := range e.Nodes() {
-		if err.Outcome == OutcomeHeld || err.Outcome == OutcomeReserved {
-			if votes[err.Holder]++; votes[err.Holder]+e.Failed >= e.Need {
-				return false
+// accept makes a lock of what the waiter was handed (internal/waitlist/handoff.go says why that is
+// one). Nil: it is no quorum, or of no use any more, and the next attempt, or Withdraw, sees to it.
+func (lk *Locker) accept(ctx context.Context, c *course, a *acquisition, w *waitlist.Waiter, simKey string) *Lock {
+	g, ok := w.Grant()
+	if !ok {
+		return nil
+	}
+	l := lk.newLock(a, 0, g.Token)
+	l.as, l.handed, l.claim.Fence = simKey, true, g.Fence
+	g.Claim(&l.claim)
+	l.filled = make([]int32, len(lk.lanes.Lanes))
+	for i := range l.filled {
+		if !g.Votes(i) {
+			// The waiter may be in the queue there, or be handed the lock at any moment. That is
+			// like a node that is filled up: it may have forgotten who else has the lock, or a
+			// higher number (HAND_EXTENDED, HAND_RAISED in docs/model). See counts.
+			l.filled[i] = 1
+		}
+	}
+	now := lk.opts.Clock.Now()
+	if !g.Stored && lk.raise(ctx, l, now, lk.nodeTimeout(a.ttl)) != nil {
+		return nil
+	}
+	now = lk.opts.Clock.Now()
+	lease := waitlist.Lease(a.ttl)
+	valid := lease - lk.opts.drift(lease)
+	if elapsed(g.Asked, now) > valid-waitlist.Heartbeat(a.ttl) || ended(ctx) != nil || lk.isClosing() {
+		return nil
+	}
+	w.Promote(promoted{l})
+	l.since, l.until = now, g.Asked.Add(valid)
+	if a.maxHold != nil {
+		if l.last = now.Add(*a.maxHold); l.last.Before(l.until) {
+			l.until = l.last
+		}
+	}
+	l.renewed = a.renewed
+	l.course = c
+	if !a.renewed {
+		l.mu.Lock()
+		l.whole = time.AfterFunc(extendAfter, l.makeWhole)
+		l.mu.Unlock()
+		return l
+	}
+	// A holder that has it renewed has more to do than that, and may go by Until, as a command
+	// does that is to be ended before its lock. Another trip is nothing to it; and if it
+	// fails, it is tried again, like any renewal. But where MaxHold is about as short as a
+	// trip, the lock would be over before the holder had it, and its place lost.
+	if !l.spent() {
+		_ = l.extend(ctx, nil)
+		if l.why() != nil || ended(ctx) != nil || lk.isClosing() || left(l.Until(), lk.opts.Clock.Now()) <= 0 {
+			if _, ok := l.end(errReleased); ok {
+				l.giveBack()
 			}
+			w.Resume()
+			return nil
 		}
 	}
-	return true
+	l.makeWhole()
+	return l
 }
 
-const (
-	minPause = 4 * time.Millisecond
-	maxPause = 128 * time.Millisecond
-)
+// promoted is a lock that was handed over, as its waiter knows it.
+type promoted struct{ *Lock }
 
-// pause is how long to wait before the next attempt where no node can say when: less
-// soon from try to try. The jitter, from half the pause to all of it, keeps two
-// contenders who split the votes from doing it again.
-func pause(try int, ttl time.Duration, jitter float64) time.Duration {
-	d := min(minPause<<min(try, 16), maxPause, max(ttl/8, minPause))
-	return jittered(d, jitter)
+// LateVote makes one more node count, if no extension can have filled it up.
+func (p promoted) LateVote(node int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rounds == 0 {
+		p.filled[node] = 0
+	}
 }
 
-// freeIn is the earliest time at which a quorum can be free by expiry, going by
-// what the holders, or those for whom it is kept, have left at the nodes; zero: now.
-func (e *QuorumError) freeIn() time.Duration {
-	var held []time.Duration
-	for _, err := range e.Nodes() {
-		if err.Outcome == OutcomeHeld || err.Outcome == OutcomeReserved {
-			held = append(held, err.TTL)
-		}
-	}
-	need := e.Need - (e.N - len(held) - e.Failed) // held nodes that have to become free
-	if need <= 0 || need > len(held) {
-		return 0
-	}
-	slices.Sort(held)
-	return held[need-1]
-}
+// Ended reports whether the lock has ended, and not for another process to take up.
+func (p promoted) Ended() bool { return p.over() }
 
-// votesIn is the earliest time at which a quorum of nodes can have votes: no answer
-// before it can be a yes. Zero: now.
-func (e *QuorumError) votesIn() time.Duration {
-	var rest []time.Duration
-	for _, err := range e.Nodes() {
-		_, silent := err.Err.(lane.SilentError) // it may vote as soon as another node has been heard of
-		if err.Outcome == OutcomeQuarantined && !silent {
-			rest = append(rest, err.TTL)
-		}
+// makeWhole extends a lock that was handed over to its full TTL, and from then on if it is to be
+// renewed.
+func (l *Lock) makeWhole() {
+	if !l.renewed {
+		l.locker.opts.host.Woke(sim.Alarm, l.alias(), 1)
 	}
-	need := e.Need - (e.N - len(rest)) // of them that must have a vote again
-	if need <= 0 {
-		return 0
-	}
-	slices.Sort(rest)
-	return rest[need-1]
-}
-
-// hopeless reports whether keys that are no locks leave no quorum of nodes.
-func (e *QuorumError) hopeless() bool {
-	foreign := 0
-	for _, err := range e.Nodes() {
-		if err.Outcome == OutcomeNotALock {
-			foreign++
-		}
-	}
-	return e.N-foreign < e.Need
+	l.locker.waiting.Forget(l.claim.Waiter)
+	l.keep(!l.renewed)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,61 +11,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
-
-func TestPause(t *testing.T) {
-	const ms = time.Millisecond
-	for _, tt := range []struct {
-		try    int
-		ttl    time.Duration
-		jitter float64
-		want   time.Duration
-	}{
-		{0, 10 * time.Second, 0, 2 * ms},
-		{0, 10 * time.Second, 1, 4 * ms},
-		{3, 10 * time.Second, 1, 32 * ms},
-		{3, 10 * time.Second, 0.5, 24 * ms},
-		{9, 10 * time.Second, 1, maxPause},
-		{math.MaxInt, 10 * time.Second, 1, maxPause},
-		{9, 80 * ms, 1, 10 * ms}, // short locks are waited for in short pauses
-		{0, 8 * ms, 1, 4 * ms},
-	} {
-		if got := pause(tt.try, tt.ttl, tt.jitter); got != tt.want {
-			t.Errorf("pause(%d, %v, %v) = %v, want %v", tt.try, tt.ttl, tt.jitter, got, tt.want)
-		}
-	}
-}
-
-func TestFreeIn(t *testing.T) {
-	for _, tt := range []struct {
-		n, need, failed int
-		held            []time.Duration
-		want            time.Duration
-	}{
-		{5, 3, 0, nil, 0},
-		{5, 3, 0, []time.Duration{7, 9}, 0},    // a majority is free now: votes were split
-		{5, 3, 0, []time.Duration{9, 7, 8}, 7}, // one has to go
-		{5, 3, 0, []time.Duration{9, 7, 8, 1, 2}, 7},
-		{5, 3, 2, []time.Duration{9, 7, 8}, 9}, // all three, since two are down
-		{5, 3, 1, []time.Duration{9, 7, 8, 5}, 8},
-		{3, 2, 1, []time.Duration{4}, 4},
-		{3, 2, 2, []time.Duration{4}, 0},    // no expiry helps
-		{4, 3, 0, []time.Duration{3, 5}, 3}, // a tie
-		{1, 1, 0, []time.Duration{6}, 6},
-	} {
-		e := &QuorumError{N: tt.n, Need: tt.need, Failed: tt.failed}
-		for _, d := range tt.held {
-			e.note(&NodeError{Outcome: OutcomeHeld, TTL: d})
-		}
-		for range tt.failed {
-			e.note(&NodeError{Outcome: OutcomeTimeout})
-		}
-		if got := e.freeIn(); got != tt.want {
-			t.Errorf("%d of %d, held for %v, %d failed: free in %v, want %v", tt.need, tt.n, tt.held, tt.failed, got, tt.want)
-		}
-	}
-}
 
 // TestAcquireWaitsForTheEndOfTTL: a holder that died is waited for no longer than
 // its keys live.
@@ -188,7 +135,7 @@ func TestAcquireOnceNodesAreBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took < time.Minute || took > time.Minute+time.Second+maxPause {
+		if took := time.Since(begin); took < time.Minute || took > time.Minute+time.Second+waitlist.MaxPause {
 			t.Errorf("acquired after %v", took)
 		}
 		l.Release(t.Context())

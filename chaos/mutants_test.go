@@ -37,13 +37,13 @@ var mutants = []mutant{
 		{"clock.go", "return ttl/100 + 2*time.Millisecond", "return 0"},
 	}, "model", "calm", 200},
 	{"no second look at the clock", []edit{
-		{"attempt.go", "case validFor(sent, now, a.ttl, drift) <= 0:", "case validFor(sent, sent, a.ttl, drift) <= 0:"},
+		{"acquire.go", "case validFor(sent, now, a.ttl, drift) <= 0:", "case validFor(sent, sent, a.ttl, drift) <= 0:"},
 	}, "model", "sluggish clients", 500},
 	{"a quorum is half of the nodes", []edit{
 		{"quorum.go", "func majority(n int) int { return n/2 + 1 }", "func majority(n int) int { return n / 2 }"},
 	}, "model", "calm", 500},
 	{"one token for all attempts", []edit{
-		{"attempt.go", "lk.newLock(a, slot, lk.opts.host.Token())", "lk.newLock(a, slot, oneToken(lk))"},
+		{"acquire.go", "lk.newLock(a, slot, lk.opts.host.Token())", "lk.newLock(a, slot, oneToken(lk))"},
 		{"redlock.go", "func (lk *Locker) isClosing() bool {", `var tokens sync.Map
 
 func oneToken(lk *Locker) string {
@@ -54,7 +54,7 @@ func oneToken(lk *Locker) string {
 func (lk *Locker) isClosing() bool {`},
 	}, "model", "partitions", 500},
 	{"validity counts from the votes", []edit{
-		{"attempt.go", "l.until = l.validUntil(sent)", "l.until = l.validUntil(now)"},
+		{"acquire.go", "l.until = l.validUntil(sent)", "l.until = l.validUntil(now)"},
 	}, "model", "sluggish clients", 500},
 	{"an extension counts from its confirmation", []edit{
 		{"extend.go", "l.until, l.confirmed = l.validUntil(r.sent), r.number", "l.until, l.confirmed = l.validUntil(now), r.number"},
@@ -66,10 +66,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"extend.go", "case left(l.until, now) <= 0:", "case false:"},
 	}, "model", "sluggish clients", 500},
 	{"clean-up with the caller's context", []edit{
-		{"attempt.go", "\t\tl.giveBack()\n", "\t\tif ctx.Err() == nil {\n\t\t\tl.giveBack()\n\t\t}\n"},
+		{"acquire.go", "\t\tl.giveBack()\n", "\t\tif ctx.Err() == nil {\n\t\t\tl.giveBack()\n\t\t}\n"},
 	}, "model", "long", 500},
 	{"no clean-up after a refusal", []edit{
-		{"attempt.go", "\t\tl.giveBack()\n", ""},
+		{"acquire.go", "\t\tl.giveBack()\n", ""},
 	}, "model", "calm", 500},
 	{"only the network tells of the end", []edit{
 		{"lock.go", "l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)", "l.alarm = time.AfterFunc(time.Hour, l.ring)"},
@@ -102,10 +102,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"lock.go", "r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))", "r.wait(context.Background(), time.Hour)"},
 	}, "model", "hanging nodes", 500},
 	{"what was denied stays denied", []edit{
-		{"wait.go", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless() {", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) || why.hopeless() || try > 2 {"},
+		{"wait.go", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) {", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) || try > 2 {"},
 	}, "model", "minority", 500},
 	{"renewals come too late", []edit{
-		{"renew.go", "at := l.until.Add(l.locker.opts.drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3)", "at := l.until.Add(l.claim.TTL)"},
+		{"extend.go", "at := l.until.Add(l.locker.opts.drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3)", "at := l.until.Add(l.claim.TTL)"},
 	}, "model", "calm", 200},
 	{"a renewal that failed is the last", []edit{
 		{"internal/renew/renew.go", "\t\tnext = s.cfg.Now().Add(e.item.TTL() / 20)\n\t} else {", "\t\te.item.Renewed(res)\n\t\treturn\n\t} else {"},
@@ -117,10 +117,10 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Fences, by the rules that come to mind first.
 	{"the fence is the largest number, and nobody stores it", []edit{
-		{"attempt.go", "if l.claim.Fence = number; !stored {", "if l.claim.Fence = number; !stored && false {"},
+		{"acquire.go", "if l.claim.Fence = number; !stored {", "if l.claim.Fence = number; !stored && false {"},
 	}, "model", "vanishing locks", 5000},
 	{"the fence is stored on fewer nodes than a quorum", []edit{
-		{"fence.go", "return number, same >= r.ballot.need", "return number, same >= r.ballot.need-1"},
+		{"acquire.go", "return number, same >= r.ballot.need", "return number, same >= r.ballot.need-1"},
 	}, "model", "vanishing locks", 2000},
 	{"a grant takes the number that is proposed", []edit{
 		{"internal/model/scripts.go", "number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)", "number = max(c.Fence, 1)"},
@@ -140,7 +140,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/incarnation.go", "off := m.clocks.skew(m.node, sent)", "off := time.Duration(0)"},
 	}, "model", "poisoned nodes", 500},
 	{"a majority that is ahead is conceded nothing", []edit{
-		{"fence.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
+		{"acquire.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
 	}, "model", "boot", 1000},
 	{"a node whose clock is known to be wrong counts", []edit{
 		{"internal/lane/incarnation.go", "q.Latest = m.clocks.latest(m.node, q.Deadline); off != 0 {", "q.Latest = m.clocks.latest(m.node, q.Deadline); false {"},
@@ -190,24 +190,24 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/queue.go", "if rest < 0 || rest > MaxLease {\n\t\treturn 0", "if rest < 0 || rest > MaxLease {\n\t\treturn 1000"},
 	}, "model", "deaf waiters", 200},
 	{"nobody looks unless he is called", []edit{
-		{"wait.go", "timer := time.NewTimer(patience)", "timer := time.NewTimer(patience + time.Hour)"},
+		{"internal/waitlist/waiter.go", "timer := time.NewTimer(p.Longest)", "timer := time.NewTimer(p.Longest + time.Hour)"},
 	}, "model", "deaf waiters", 100},
 	{"who does not wait goes before those who do", []edit{
 		{"internal/wire/queue.go", "if ticket < 0 {", "if ticket <= 0 {"},
 	}, "model", "kinds waiting", 200},
 	{"a first attempt is in no queue", []edit{
-		{"wait.go", "lk.attempt(ctx, w.course, a, slot, w)", "lk.attempt(ctx, w.course, a, slot, map[bool]*waiter{true: w}[try > 0])"},
+		{"wait.go", "lk.attempt(ctx, c, a, slot, w)", "lk.attempt(ctx, c, a, slot, map[bool]*waitlist.Waiter{true: w}[try > 0])"},
 	}, "model", "waiting", 100},
 	{"a line is last in, first out", []edit{
-		{"queue.go", "close(l.waiters[0].turn)", "last := len(l.waiters) - 1\n\t\tl.waiters[0], l.waiters[last] = l.waiters[last], l.waiters[0]\n\t\tclose(l.waiters[0].turn)"},
+		{"internal/waitlist/waitlist.go", "close(q.waiters[0].turn)", "last := len(q.waiters) - 1\n\t\tq.waiters[0], q.waiters[last] = q.waiters[last], q.waiters[0]\n\t\tclose(q.waiters[0].turn)"},
 	}, "model", "waiting", 100},
 
 	// Locks that are handed over.
 	{"what was handed over counts for a whole TTL", []edit{
-		{"hand.go", "valid := lease - lk.opts.drift(lease)", "valid := a.ttl - lk.opts.drift(lease)"},
+		{"wait.go", "valid := lease - lk.opts.drift(lease)", "valid := a.ttl - lk.opts.drift(lease)"},
 	}, "model", "handed over", 2000},
 	{"what the nodes were asked to take back counts", []edit{
-		{"hand.go", "if votes < lk.opts.Quorum || w.done {", "if votes < lk.opts.Quorum {"},
+		{"internal/waitlist/handoff.go", "if votes < w.list.cfg.Quorum || w.done {", "if votes < w.list.cfg.Quorum {"},
 	}, "model", "handed over", 5000},
 	{"a lock that was handed over is extended, and not released there", []edit{
 		{"internal/lane/conn.go", "*at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):", "false:"},
@@ -220,7 +220,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/waiting.go", "n.count(fence(key), number)", ""},
 	}, "model", "handed over", 2000},
 	{"a message needs no nonce", []edit{
-		{"hand.go", "h.try == w.try && h.nonce == w.nonce", "h.try == w.try"},
+		{"internal/waitlist/handoff.go", "h.try == w.try && h.nonce == w.nonce", "h.try == w.try"},
 	}, "model", "forged messages", 500},
 	{"a node hands over for a whole minute", []edit{
 		{"internal/model/waiting.go", "time.Duration(e.Deadline-now/1000)*time.Millisecond)", "time.Minute)"},

@@ -76,14 +76,15 @@ func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tr
 	return n
 }
 
-// Submit puts a request into the lane, or answers it at once. It never blocks.
-// Steps of one claim are submitted in the order in which they shall happen.
-func (n *Lane) Submit(q *Request, now time.Time) {
+// Submit puts a request into the lane. It reports true where the lane has the answer at once, as
+// the request's reply: then nobody is told. It never blocks and calls nobody, so it may be called
+// under a mutex. Steps of one claim are submitted in the order in which they shall happen.
+func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 	n.mu.Lock()
+	defer n.mu.Unlock()
 	if answer, ok := n.admit(q, now); !ok {
-		n.mu.Unlock()
-		n.answer(q, answer)
-		return
+		q.Reply = answer
+		return true
 	}
 	if q.Op == wire.Release && q.Claim.KeepPlace {
 		n.queue = slices.Insert(n.queue, 0, q) // before the next attempt, to which it is another's token
@@ -95,7 +96,7 @@ func (n *Lane) Submit(q *Request, now time.Time) {
 	} else {
 		n.grow(q)
 	}
-	n.mu.Unlock()
+	return false
 }
 
 // admit decides, under the mutex, whether q has to go to the server, and has

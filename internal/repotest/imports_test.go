@@ -69,7 +69,8 @@ func TestImports(t *testing.T) {
 // layers says which packages of ours each one of the library may import. Those that have no
 // line may import none.
 var layers = map[string]string{
-	"":                   "facts lane nodeurl printable redisnode renew script sim wire",
+	"":                   "facts lane nodeurl printable redisnode renew script sim waitlist wire",
+	"internal/waitlist":  "lane script sim wire",
 	"internal/redisnode": "facts lane script wire",
 	"internal/lane":      "sim wire",
 	"internal/renew":     "sim",

@@ -1,0 +1,136 @@
+package waitlist
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// A Refusal is what came of an attempt that was not granted by a quorum, as far as it tells when
+// to make the next one.
+type Refusal struct {
+	N, Need int // nodes, and votes that would have been enough
+	Failed  int // nodes that gave no usable answer
+	Held    bool
+	Nodes   []NodeRefusal // of those that granted nothing
+}
+
+// A NodeRefusal is one node's part in it.
+type NodeRefusal struct {
+	Status wire.Status
+	Holder string        // Held: the token that is there; Reserved: the waiter
+	TTL    time.Duration // Held, Reserved: how long it counts yet; Quarantined: how long until the node votes
+	Slot   int64         // Held: another slot, which is free; 0: none
+	Silent bool          // Quarantined: the node may vote as soon as another node has been heard of
+}
+
+// The pauses between two attempts where no node can say when the lock may be free.
+const (
+	MinPause = 4 * time.Millisecond
+	MaxPause = 128 * time.Millisecond
+)
+
+// Backoff is how long to wait before the next attempt where no node can say when: it grows from
+// try to try. The jitter, from half of it to all, keeps two contenders that split the votes from
+// doing so again.
+func Backoff(try int, ttl time.Duration, jitter float64) time.Duration {
+	d := min(MinPause<<min(try, 16), MaxPause, max(ttl/8, MinPause))
+	return lane.Jittered(d, jitter)
+}
+
+// RetryIn is how long a waiter can do without another attempt, if no message comes.
+func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Duration {
+	jitter := host.Jitter()
+	if votes := r.votesIn(); votes > 0 || !r.Held {
+		return max(votes, Backoff(try, ttl, jitter))
+	}
+	d := min(Heartbeat(ttl), r.FreeIn()+time.Millisecond) // Redis counts whole milliseconds
+	switch {
+	case r.Foreign(host):
+		d = min(d, Backoff(try, ttl, jitter)) // no message will come
+	case r.split():
+		d = min(d, Backoff(try+3, ttl, jitter)) // clients of this library send one, but others do not
+	}
+	return d
+}
+
+// Foreign reports whether a client of another library has the lock at some node: one whose token
+// is not like this library's.
+func (r *Refusal) Foreign(host sim.Host) bool {
+	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool { return n.Status == wire.Held && !host.Made(n.Holder) })
+}
+
+// split reports whether no client can have a quorum.
+func (r *Refusal) split() bool {
+	votes := make(map[string]int)
+	for _, n := range r.Nodes {
+		if n.Status == wire.Held || n.Status == wire.Reserved {
+			if votes[n.Holder]++; votes[n.Holder]+r.Failed >= r.Need {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// FreeIn is the earliest time at which a quorum can be free by expiry, going by what the holders,
+// or the waiters for which the lock is kept, have left at the nodes; zero: now.
+func (r *Refusal) FreeIn() time.Duration {
+	var held []time.Duration
+	for _, n := range r.Nodes {
+		if n.Status == wire.Held || n.Status == wire.Reserved {
+			held = append(held, n.TTL)
+		}
+	}
+	need := r.Need - (r.N - len(held) - r.Failed) // held nodes that have to become free
+	if need <= 0 || need > len(held) {
+		return 0
+	}
+	slices.Sort(held)
+	return held[need-1]
+}
+
+// votesIn is the earliest time at which a quorum of nodes can have votes: no answer before it can
+// be a yes. Zero: now.
+func (r *Refusal) votesIn() time.Duration {
+	var rest []time.Duration
+	for _, n := range r.Nodes {
+		if n.Status == wire.Quarantined && !n.Silent {
+			rest = append(rest, n.TTL)
+		}
+	}
+	need := r.Need - (r.N - len(rest)) // of them that must have a vote again
+	if need <= 0 {
+		return 0
+	}
+	slices.Sort(rest)
+	return rest[need-1]
+}
+
+// Hopeless reports whether keys that are no locks leave no quorum of nodes.
+func (r *Refusal) Hopeless() bool {
+	foreign := 0
+	for _, n := range r.Nodes {
+		if n.Status == wire.Foreign {
+			foreign++
+		}
+	}
+	return r.N-foreign < r.Need
+}
+
+// FreeSlot is the slot that most of the refusing nodes have named as free; 0: none.
+func (r *Refusal) FreeSlot() (slot int64) {
+	if !r.Held {
+		return 0
+	}
+	said, most := make(map[int64]int), 0
+	for _, n := range r.Nodes {
+		if said[n.Slot]++; n.Slot > 0 && said[n.Slot] > most {
+			slot, most = n.Slot, said[n.Slot]
+		}
+	}
+	return slot
+}

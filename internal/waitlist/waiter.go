@@ -1,0 +1,262 @@
+package waitlist
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// A Waiter is one call that waits for a lock. Its methods are for the goroutine of that call,
+// but for OnReply, which is for the lanes'.
+type Waiter struct {
+	list    *List
+	want    *Want
+	name    string // as the nodes know it
+	ticket  int64
+	turn    chan struct{} // closed when it is the active one; nil: it was from the start
+	wake    chan struct{} // gets a value when the nodes it has heard from make a quorum
+	reached lane.Reached  // the nodes that may have it in their queues: shared by its claims, guarded by the lanes
+
+	mu    sync.Mutex // protects what follows
+	nodes []nodeState
+	try   int64     // how many attempts it has made
+	nonce string    // the last one's, which is its token
+	asked time.Time // when the last one left
+	slot  int64     // the one that a message has named; 0: none
+	held  bool      // it has the lock by its own attempt
+	lock  Lock      // the one that it was handed; nil: none
+	done  bool      // it is in no queue, or has asked to be taken out: before the first attempt, and after Withdraw
+
+	listens bool // it counts in List.listeners; under the list's mutex
+}
+
+// A nodeState is what a waiter knows of itself at a node, from its last attempt: refused, it is in
+// the node's queue; granted, it is not; neither, and the answer is under way.
+type nodeState struct {
+	refused, granted bool
+	free             bool  // since the attempt began the node has said that the lock may be free
+	handed           int64 // the number with which the node handed the lock over, for that attempt; 0: it did not
+}
+
+// mine reports whether the node's vote is the waiter's because the lock was handed over.
+func (s *nodeState) mine() bool { return s.handed > 0 && (s.refused || s.granted) }
+
+// Turn is closed when the waiter is the active one of its local queue; nil: it was from the start.
+func (w *Waiter) Turn() <-chan struct{} { return w.turn }
+
+// Name is the waiter's name at the nodes.
+func (w *Waiter) Name() string { return w.name }
+
+// Activate makes messages for the waiter reach it: from before its first attempt on, since nodes
+// may call it as soon as they have refused.
+func (w *Waiter) Activate() {
+	w.list.mu.Lock()
+	defer w.list.mu.Unlock()
+	w.list.active[w.name] = w
+}
+
+// Listen keeps the subscriptions until the waiter leaves.
+func (w *Waiter) Listen() { w.list.listen(w) }
+
+// Begin is called before an attempt with its claim, which it makes the waiter's: what was heard
+// before is no news for this attempt.
+func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-w.wake:
+	default:
+	}
+	w.done = false
+	clear(w.nodes)
+	w.try++
+	w.nonce, w.asked = c.Token, sent
+	w.mark(c, w.handoffTry())
+}
+
+// mark makes a claim the waiter's.
+func (w *Waiter) mark(c *lane.Claim, try int64) {
+	c.Waiter, c.Ticket, c.Lease, c.Try, c.Reached = w.name, w.ticket, Lease(w.want.TTL).Milliseconds(), try, w.reached
+}
+
+// OnReply takes in a node's answer to an attempt. The last attempt's says how things are there. A
+// node that refuses when the waiter does not wait any more has it in its queue all the same; and so
+// has one that grants when it has left without the lock, since the grant is given back for a place
+// in the queue.
+//
+// An answer to an earlier attempt that comes only now says nothing of the last one, and takes back
+// no more than what was handed over for the earlier one. A waiter that was handed the lock, and
+// has it, takes nothing back: an extension may count the node since (OWN_LEAVE in docs/model). The
+// lock's release does.
+func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
+	if status != wire.Granted && status != wire.Held && status != wire.Reserved {
+		return
+	}
+	w.mu.Lock()
+	granted, lock, vote := status == wire.Granted, w.lock, false
+	if try == w.handoffTry() {
+		w.nodes[node].granted, w.nodes[node].refused = granted, !granted
+		vote = w.nodes[node].mine()
+	}
+	late := w.done && (!granted || !w.held)
+	w.mu.Unlock()
+	if vote && lock != nil {
+		lock.LateVote(node)
+	}
+	if late && (lock == nil || lock.Ended()) {
+		w.dequeue(node, try)
+	}
+	w.signal()
+}
+
+// onFree takes in that the lock may be free at a node, or this slot of it, if it is one of those
+// that the waiter may have. What the waiter has heard already wakes nobody: a flood of messages
+// must not put off the attempt that the first one leads to (Rest).
+func (w *Waiter) onFree(node int, slot int64) {
+	w.mu.Lock()
+	news := !w.nodes[node].free
+	w.nodes[node].free = true
+	if slot > 0 && slot <= w.want.Slots {
+		w.slot = slot
+	}
+	w.mu.Unlock()
+	if news {
+		w.signal()
+	}
+}
+
+// FreeSlot is the slot that a message has named since the last call; 0: none.
+func (w *Waiter) FreeSlot() (slot int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slot, w.slot = w.slot, 0
+	return slot
+}
+
+// signal wakes the waiter if an attempt, or what it was handed, may be enough.
+func (w *Waiter) signal() {
+	if enough, _, mine := w.tally(); enough || mine > 0 {
+		select {
+		case w.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// tally is what an attempt can hope for now: enough nodes for a quorum; all nodes that had
+// refused; and how many have handed the lock over.
+func (w *Waiter) tally() (enough, all bool, mine int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	free, refused := 0, 0
+	for _, s := range w.nodes {
+		switch {
+		case s.mine():
+			free++
+			mine++
+		case s.granted, s.free:
+			free++
+		case s.refused:
+			refused++
+		}
+	}
+	return free >= w.list.cfg.Quorum, refused == 0, mine
+}
+
+// A Pause is how long a waiter rests after an attempt.
+type Pause struct {
+	Held    bool          // other clients have the lock: otherwise no message helps
+	Longest time.Duration // then the next attempt is due
+	Hold    time.Duration // a message counts after this at the soonest
+	Round   time.Duration // how long the last attempt took
+	Key     string        // tells the occasion to a simulator
+}
+
+// handoffGrace is how long a waiter that some nodes have handed the lock to waits for the others:
+// a release reaches them one after another. After that it asks, and a waiter that asks may lose.
+const handoffGrace = 8 * time.Millisecond
+
+// Rest returns when it is time for another attempt, or none is needed any more: the nodes have said
+// so (called), or the time is over. It also returns when ctx or closing ends (stopped).
+func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (called, stopped bool) {
+	begin := time.Now()
+	timer := time.NewTimer(p.Longest)
+	defer timer.Stop()
+	for over := false; !over; {
+		switch enough, all, mine := w.tally(); {
+		case !p.Held:
+		case mine >= w.list.cfg.Quorum:
+			return true, false
+		case enough && all && p.Hold == 0:
+			return true, false
+		case enough:
+			// A release reaches the nodes one after another: the rest are about to say so, too,
+			// and nodes that have not been released would refuse.
+			called = true
+			timer.Reset(min(max(p.Round/2, p.Hold-time.Since(begin)), p.Longest))
+		case mine > 0:
+			timer.Reset(min(handoffGrace, p.Longest))
+		}
+		select {
+		case <-w.wake:
+		case <-timer.C:
+			over = true
+		case <-ctx.Done():
+		case <-closing:
+		}
+		// What counts is not which of these select has taken, where there are several, but what
+		// there is by now.
+		w.list.cfg.Host.Woke(sim.Caller, p.Key, -1)
+		select {
+		case <-closing:
+			return called, true
+		default:
+		}
+		if ctx.Err() != nil {
+			return called, true
+		}
+		select {
+		case <-timer.C:
+			over = true
+		default:
+		}
+	}
+	return called, false
+}
+
+// Withdraw takes the waiter out of the queues that it may be in. If it has the lock (held), those
+// are the queues of the nodes that have refused; otherwise all, for what was granted has been given
+// back for a place in the queue.
+func (w *Waiter) Withdraw(held bool) {
+	w.mu.Lock()
+	if w.done {
+		w.mu.Unlock()
+		return
+	}
+	w.held, w.done = held, true
+	try := w.handoffTry()
+	var in []int
+	for i, s := range w.nodes {
+		if s.refused || !held {
+			in = append(in, i)
+		}
+	}
+	w.mu.Unlock()
+	for _, i := range in {
+		w.dequeue(i, try)
+	}
+}
+
+// dequeue takes the waiter out of a node's queue, and gives back what the node has handed over for
+// attempts up to this one. If the node cannot be told, the waiter's lease runs out there.
+func (w *Waiter) dequeue(node int, try int64) {
+	cfg := &w.list.cfg
+	now := cfg.Clock.Now()
+	c := &lane.Claim{Key: w.want.Key, Keys: w.want.Keys, Modes: w.want.Modes, Waiter: w.name, Ticket: w.ticket, Try: try}
+	c.Span(len(cfg.Lanes.Lanes))
+	cfg.Lanes.Lanes[node].Submit(&lane.Request{Op: wire.Leave, Claim: c, Deadline: now.Add(cfg.NodeTimeout), To: lane.Nobody{}}, now)
+}

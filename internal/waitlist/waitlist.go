@@ -1,0 +1,232 @@
+// Package waitlist is who waits in this process for which lock, and what each node has told the
+// waiters. It knows requests and lanes, and neither locks nor rounds: the caller makes attempts,
+// hands in what the nodes answered, and makes a lock of a [Grant].
+//
+// A waiter is in the queue of every node that has refused its attempt, from the instant of the
+// refusal on, with a ticket that is the same at all nodes: the time at which it came. No node
+// grants the lock to another client while a waiter with a lower ticket is in its queue
+// (wire.Queue.Admits). A failed attempt was refused by so many nodes that no quorum is left
+// without one of them; and where it was granted, the waiter gives the grant back for a place in
+// the queue (yield.lua). So nobody who comes later can overtake.
+//
+// A release hands the lock to the first waiter of each node's queue (handoff.go), or tells that
+// waiter that the lock is free, and tells no other. A waiter tries again when the nodes that can
+// be its own make a quorum: those that had granted and got the grant back, those that have handed
+// the lock over, and those that have since said that they are free. The others need not say so:
+// a waiter counts in a queue from one heartbeat to the next, and each heartbeat is an attempt like
+// the first. It keeps the place, it finds out what no message has told (a message got lost, a key
+// expired, the waiter before it is dead), and it gets the lock if it is free or was handed over.
+//
+// The tickets end split votes. Waiters that split the votes have all refused each other's nodes,
+// so each is in the queue where it was not granted. When all have given back, the lowest ticket
+// is the first at all nodes but those that had been its own, and those are free to it as well.
+package waitlist
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+const (
+	minHeartbeat = 100 * time.Millisecond
+	maxHeartbeat = wire.MaxLease * time.Millisecond / 3
+
+	// Linger is how long subscriptions are kept after the last waiter.
+	Linger = 5 * time.Second
+
+	// foreignMemory is how long clients of other libraries are reckoned with after one of their
+	// locks was seen.
+	foreignMemory = time.Minute
+)
+
+// Heartbeat is how long a waiter goes without another attempt: a third of its lease.
+func Heartbeat(ttl time.Duration) time.Duration { return min(max(ttl/10, minHeartbeat), maxHeartbeat) }
+
+// Lease is how long a waiter counts in a node's queue after an attempt.
+func Lease(ttl time.Duration) time.Duration { return 3 * Heartbeat(ttl) }
+
+// A Config says what a List works with. All fields are set.
+type Config struct {
+	Lanes       *lane.Set
+	Quorum      int
+	NodeTimeout time.Duration
+	Clock       lane.Clock
+	Host        sim.Host
+}
+
+// A List is where the calls of a Locker wait. Calls that want the same lock, of the same kind,
+// are in one local queue, and the first of them is the active waiter: it speaks to the nodes for
+// all of them.
+type List struct {
+	cfg     Config
+	process string // what waiters of this process are called before a number
+
+	mu        sync.Mutex // protects what follows, and Waiter.listens
+	count     int
+	queues    map[string]*localQueue
+	active    map[string]*Waiter // by name, those that messages are for
+	listeners int                // how many waiters have been refused, and listen
+	cancel    context.CancelFunc // ends the subscriptions; nil: there are none
+	idle      *time.Timer        // stops listening; nil: a waiter listens
+	closed    bool
+	foreign   time.Time // when a lock of another library's client was last seen
+	running   sync.WaitGroup
+}
+
+// A localQueue is the waiters of this process for one lock, the active one first.
+type localQueue struct {
+	waiters []*Waiter
+	last    error // what came of the last attempt
+}
+
+// New returns a List without waiters.
+func New(cfg Config) *List {
+	return &List{cfg: cfg, queues: make(map[string]*localQueue), active: make(map[string]*Waiter)}
+}
+
+// A Want is what a call waits for.
+type Want struct {
+	Queue string // the local queue: calls that want the same have the same one
+
+	Key   string
+	Keys  []string
+	Modes string
+	TTL   time.Duration
+	Slots int64 // how many there are; 0: it is about no slots
+}
+
+// Enter puts a call at the end of the local queue for what it wants.
+func (l *List) Enter(want *Want) *Waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.count++; l.count == 1 {
+		l.process = l.cfg.Host.Token()
+	}
+	n := len(l.cfg.Lanes.Lanes)
+	w := &Waiter{
+		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), ticket: l.cfg.Lanes.Ticket(l.cfg.Clock.Now()),
+		wake: make(chan struct{}, 1), nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
+	}
+	q := l.queues[want.Queue]
+	if q == nil {
+		q = new(localQueue)
+		l.queues[want.Queue] = q
+	} else {
+		w.turn = make(chan struct{})
+	}
+	q.waiters = append(q.waiters, w)
+	return w
+}
+
+// Leave takes a waiter out of its local queue. The next one becomes the active waiter.
+func (l *List) Leave(w *Waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.queues[w.want.Queue]
+	i := slices.Index(q.waiters, w)
+	q.waiters = slices.Delete(q.waiters, i, i+1)
+	switch {
+	case len(q.waiters) == 0:
+		delete(l.queues, w.want.Queue)
+	case i == 0:
+		close(q.waiters[0].turn)
+	}
+	if w.lock == nil { // otherwise messages are for it for a moment yet (Forget)
+		delete(l.active, w.name)
+	}
+	if w.listens {
+		if l.listeners--; l.listeners == 0 && l.cancel != nil {
+			l.idle = time.AfterFunc(Linger, l.stopIdle)
+		}
+	}
+}
+
+// Failed notes what came of an attempt, for the waiters behind the active one, and whether that
+// is because a client of another library has the lock.
+func (l *List) Failed(w *Waiter, why error, foreign bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.queues[w.want.Queue].last = why
+	if foreign {
+		l.foreign = l.cfg.Clock.Now()
+	}
+}
+
+// Last is what came of the last attempt in a waiter's local queue; nil: there was none.
+func (l *List) Last(w *Waiter) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queues[w.want.Queue].last
+}
+
+// SeenForeign reports whether a client of another library has lately had a lock that was waited
+// for here.
+func (l *List) SeenForeign() bool {
+	now := l.cfg.Clock.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return !l.foreign.IsZero() && lane.Left(l.foreign.Add(foreignMemory), now) > 0
+}
+
+// Forget ends what Activate began: no more messages are for the waiter of this name.
+func (l *List) Forget(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.active, name)
+}
+
+// Close ends the subscriptions, and begins none any more.
+func (l *List) Close() {
+	l.mu.Lock()
+	l.closed = true
+	if l.idle != nil {
+		l.idle.Stop()
+		l.idle = nil
+	}
+	if l.cancel != nil {
+		l.cancel()
+	}
+	l.mu.Unlock()
+	l.running.Wait()
+}
+
+// listen keeps the subscriptions as long as w waits.
+func (l *List) listen(w *Waiter) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed || w.listens {
+		return
+	}
+	w.listens = true
+	l.listeners++
+	if l.idle != nil {
+		l.idle.Stop()
+		l.idle = nil
+	}
+	if l.cancel == nil {
+		var ctx context.Context
+		ctx, l.cancel = context.WithCancel(context.Background())
+		for _, n := range l.cfg.Lanes.Lanes {
+			s := &subscription{list: l, node: n}
+			l.running.Go(func() { s.run(ctx, script.WakeChannel+l.process) })
+		}
+	}
+}
+
+// stopIdle ends the subscriptions, unless a waiter listens again.
+func (l *List) stopIdle() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.idle != nil {
+		l.cancel()
+		l.cancel, l.idle = nil, nil
+	}
+}
