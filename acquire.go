@@ -14,11 +14,6 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// nodeTimeout is how long one round of a lock with this TTL may take.
-func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
-	return min(lk.opts.NodeTimeout, ttl/2)
-}
-
 // TryAcquire asks the nodes once for the lock. It takes at most
 // Options.NodeTimeout, or until ctx ends; and twice that where a node has lost its data,
 // and the vote that it has again depends on what another one says.

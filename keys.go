@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
@@ -27,6 +28,53 @@ import (
 // Two locks exclude each other if there is a key on which their modes conflict (wire.Conflict). So a
 // lock on a folder looks at one key to find whether anything below it is locked, and a lock in a
 // folder leaves a mark on each folder above it.
+
+// An AcquireOption changes one acquisition.
+type AcquireOption interface{ apply(*acquisition) }
+
+type acquireOption func(*acquisition)
+
+func (f acquireOption) apply(a *acquisition) { f(a) }
+
+// An acquisition is what one call asks for.
+type acquisition struct {
+	name    string // normalized
+	ttl     time.Duration
+	maxHold *time.Duration // nil: no limit
+	renewed bool
+
+	shared bool
+	also   []string
+	slots  *int
+
+	// The key of the name; all keys, with a letter for the lock mode of each (wire.Mode).
+	// An attempt adds which slot it asks for.
+	key   string
+	keys  []string
+	modes string
+
+	queue string // the local queue: calls that ask for the same share one
+
+	ahead time.Duration // how far its fence may be ahead of the time; see concede
+}
+
+// TTL sets the lock's TTL to d in the place of Options.TTL: whole milliseconds, at most
+// Options.MaxTTL.
+func TTL(d time.Duration) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.ttl = d })
+}
+
+// MaxHold ends the lock when it has been held for d, however often it was extended.
+func MaxHold(d time.Duration) AcquireOption {
+	return acquireOption(func(a *acquisition) { a.maxHold = &d })
+}
+
+// AutoRenew makes the Locker renew the lock after every third of its TTL, until the lock is
+// released or lost. It needs no goroutine. The holder should work under [Lock.Context], which
+// ends when the lock does.
+func AutoRenew() AcquireOption {
+	return acquireOption(func(a *acquisition) { a.renewed = true })
+}
 
 // Shared makes the lock a reader's, as of a read-write lock: any number of readers may hold it at
 // once, and nobody holds it exclusively meanwhile. A waiter for the exclusive lock keeps later
@@ -53,21 +101,35 @@ func Slots(n int) AcquireOption {
 // MaxSlots is the largest n of Slots. It bounds the work of a node that looks for a free slot.
 const MaxSlots = 1000
 
-// Limits of a lock. More is an error before anything is sent: a node runs one script at a time, and
-// with MaxKeys keys a script takes about a millisecond.
-const (
-	MaxName  = 1024 // bytes of a name, with Options.Prefix
-	MaxDepth = 32   // parts of a path: each folder is a key of its own, which all locks below it write to
-	MaxKeys  = 256  // keys of one lock: the names of Also, and the folders above them
-	MaxOwner = 256  // bytes of Options.Owner, which is part of each entry of a queue
-)
-
-// clipped quotes a text, or its beginning, so that errors stay short.
-func clipped(s string) string {
-	if len(s) <= 100 {
-		return strconv.Quote(s)
+// acquisition checks what a call asks for, before anything is sent.
+func (o *Options) acquisition(name string, options []AcquireOption) (*acquisition, error) {
+	a := &acquisition{ttl: o.TTL}
+	for _, opt := range options {
+		opt.apply(a)
 	}
-	return strings.TrimSuffix(strconv.Quote(s[:20]), `"`) + `…"`
+	var err error
+	if a.name, err = o.normal(name); err != nil {
+		return a, fmt.Errorf("redlock: acquire: %w", err)
+	}
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("redlock: acquire %q: %w", name, fmt.Errorf(format, args...))
+	}
+	if why := notATTL(a.ttl); why != "" {
+		return a, refuse("TTL %v %s", a.ttl, why)
+	}
+	if a.ttl > o.MaxTTL {
+		return a, refuse("TTL %v is over Options.MaxTTL %v", a.ttl, o.MaxTTL)
+	}
+	if drift := o.drift(a.ttl); drift >= a.ttl {
+		return a, refuse("TTL %v leaves nothing after Drift %v", a.ttl, drift)
+	}
+	if a.maxHold != nil && *a.maxHold <= 0 {
+		return a, refuse("MaxHold %v is not a time to hold it for", *a.maxHold)
+	}
+	if err := a.keyed(o); err != nil {
+		return a, refuse("%w", err)
+	}
+	return a, nil
 }
 
 // folders yields the folders above a name, the outermost first.

@@ -11,6 +11,27 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
+// Do waits for the lock as [Locker.Acquire] does, calls fn while it is held, and
+// releases it when fn returns or panics. The lock is renewed as long as fn runs;
+// fn's context ends with ctx, or when the lock does, and fn should end then, too.
+//
+// The error is Acquire's if the lock could not be had: fn was not called. Else it
+// is fn's, joined with the reason if the lock ended before fn did. That the lock
+// could not be released in time is no error: the work is done, and the TTL is
+// the net; Hooks.Unreleased tells.
+func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
+	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], AutoRenew())...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if lost := l.Release(ctx); errors.Is(lost, ErrLost) && !errors.Is(err, ErrLost) {
+			err = errors.Join(err, lost)
+		}
+	}()
+	return fn(l.Context(ctx), l)
+}
+
 // Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
 // lock is not renewed by itself: see [AutoRenew], [Lock.KeepAlive], [Locker.Do].
 //

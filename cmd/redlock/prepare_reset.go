@@ -20,7 +20,7 @@ import (
 // by them are no votes until time has caught up. To forget mends that: the node's marker is
 // taken away, so that it has no vote until all that it may have granted has ended, and then
 // the counters go which no client has taken for a fence. (A number that was one is no further
-// ahead of the node's time, by then, than what it proposes: fence.go.)
+// ahead of the node's time, by then, than what it proposes: acquire.go.)
 
 // A reset is what redlock prepare --reset-fences does with some of the nodes.
 type reset struct {

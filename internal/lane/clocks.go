@@ -201,7 +201,7 @@ func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 }
 
 // beyond gives by how much a lock's number is ahead of the middle of the nodes' clocks, if that
-// is so much that it is no vote; else 0. See fence.go.
+// is so much that it is no vote; else 0. See acquire.go.
 func (c *clocks) beyond(number int64, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

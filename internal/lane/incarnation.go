@@ -213,7 +213,7 @@ func (m *incarnation) votes() bool {
 }
 
 // poisoned says why a grant with this number is no vote; nil: it is one, or no further ahead
-// of the time than it may be. See fence.go.
+// of the time than it may be. See acquire.go.
 func (m *incarnation) poisoned(number int64, now time.Time, most time.Duration) error {
 	ahead := m.clocks.beyond(number, now)
 	if ahead <= most {
@@ -247,7 +247,7 @@ func (m *incarnation) vouches(mark string, micros, number int64, sent time.Time)
 // floor is a number that is larger than all that the node may have lost, and that it goes
 // below for nobody as long as it has a vote: what it has lost was numbered before its marker
 // was written, by clocks that differ by less than the quarantine leaves room for (see
-// fence.go). So who reads has a number above all who wrote before, though the node has
+// acquire.go). So who reads has a number above all who wrote before, though the node has
 // forgotten them. Under the mutex.
 func (m *incarnation) floor() int64 {
 	if !m.marked() || m.known.Born == 0 {
@@ -259,7 +259,7 @@ func (m *incarnation) floor() int64 {
 // longAgo is a time that all nodes' clocks are past. A node whose clock is far off has no
 // vote, and is asked for the lock with this deadline only: it says what time it is, and counts
 // no number. Else each name that is locked while a node's clock is wrong would have a number
-// of that time there, and the node no vote for it once its clock is right (see fence.go). For
+// of that time there, and the node no vote for it once its clock is right (see acquire.go). For
 // the same reason it hands no lock over. Its answer shows its marker, as a grant does: what was
 // announced there is heard of, and other nodes need not wait for it (terms).
 const longAgo = 1

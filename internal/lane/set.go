@@ -30,7 +30,7 @@ func Open(cfg Config, names []string, open func(node int, s Session) Server, tri
 func (s *Set) Ticket(at time.Time) int64 { return s.clocks.ticket(at) }
 
 // Beyond gives by how much a lock's number is ahead of the median of the nodes' clocks, if that
-// is so much that it is no vote; else 0. See fence.go.
+// is so much that it is no vote; else 0. See acquire.go.
 func (s *Set) Beyond(number int64, now time.Time) time.Duration { return s.clocks.beyond(number, now) }
 
 // Close has the lanes send what they have, for at most this long, and waits until they have

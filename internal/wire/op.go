@@ -30,7 +30,7 @@ func (o Op) String() string {
 
 const (
 	// Clamp is how far from its own time a node accepts the number that a client proposes
-	// for a lock. It is the S of fence.go.
+	// for a lock. It is the S of acquire.go.
 	Clamp = 500 * time.Millisecond
 
 	// MaxFence is the largest number up to which Lua counts one by one.
