@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -228,8 +229,8 @@ func TestPoisonIsKept(t *testing.T) {
 // A settable clock is ahead by so much, which its monotonic reading knows nothing of. In a
 // bubble times have none, so it goes on from one that was taken outside.
 type settable struct {
-	began time.Time // in the bubble
-	ahead time.Duration
+	began time.Time    // in the bubble
+	ahead atomic.Int64 // time.Duration; the lanes look at the clock beside the test
 }
 
 var outside = time.Now()
@@ -237,7 +238,7 @@ var outside = time.Now()
 func (c *settable) Now() time.Time {
 	now := time.Now()
 	t := outside.Add(now.Sub(c.began))
-	set := now.Add(c.ahead).Sub(t.Round(0))
+	set := now.Add(time.Duration(c.ahead.Load())).Sub(t.Round(0))
 	return asleep(t.Add(set), set)
 }
 
@@ -249,7 +250,7 @@ func TestPoisonBeforeAMajority(t *testing.T) {
 		clock := &settable{began: time.Now()}
 		lk := f.locker(&Options{Clock: clock})
 		f.count(0, "a", time.Now().Add(30*day).UnixMicro())
-		clock.ahead = 60 * day
+		clock.ahead.Store(int64(60 * day))
 		f.Path(1).SetDelay(10 * time.Millisecond)
 		f.Path(2).SetDelay(20 * time.Millisecond)
 		l, err := lk.TryAcquire(f.Context(), "a")
