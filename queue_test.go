@@ -330,6 +330,60 @@ func TestTicketOrder(t *testing.T) {
 	})
 }
 
+// TestTicketByTheNodes: a waiter's place in the queue is by when it came, also if its clock is
+// wrong and it came before it had heard from the nodes, or if all that it has heard took long on
+// the way there.
+func TestTicketByTheNodes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ahead time.Duration
+		leg   time.Duration // how long a message is on its way to the nodes at first; 0: for ever
+	}{
+		"a clock that is ahead":  {ahead: time.Hour},
+		"a clock that is behind": {ahead: -time.Hour},
+		"slow requests":          {leg: 300 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			threeNodes(t, func(f *fenced) {
+				holder := f.locker(nil)
+				if _, err := holder.TryAcquire(f.Context(), "a", AutoRenew()); err != nil {
+					f.Fatal(err)
+				}
+				clock := &settable{began: time.Now()}
+				clock.ahead.Store(int64(tt.ahead))
+				for i := range f.Len() {
+					if tt.leg == 0 {
+						f.Hang(i)
+						time.AfterFunc(3*time.Second, func() { f.Resume(i) })
+						continue
+					}
+					legs := 0
+					f.Path(i).SetLatency(func() time.Duration {
+						legs++
+						return tt.leg * time.Duration(legs%2)
+					})
+				}
+				lk := f.locker(&Options{Clock: clock, NodeTimeout: 50 * time.Millisecond})
+				if tt.leg > 0 {
+					pass(10 * time.Second)
+					for i := range f.Len() {
+						f.Path(i).SetLatency(nil)
+					}
+				}
+				const wait = 8 * time.Second
+				go lk.Acquire(f.Context(), "a")
+				pass(wait)
+				state, err := holder.Inspect(f.Context(), "a")
+				if err != nil || len(state.Waiting) != 1 {
+					f.Fatalf("%v, %+v: want one waiter", err, state.Waiting)
+				}
+				if w := state.Waiting[0]; (w.For-wait).Abs() > 10*time.Millisecond || w.Nodes != 3 {
+					f.Errorf("it waits for %v on %d nodes, want %v on 3", w.For, w.Nodes, wait)
+				}
+			})
+		})
+	}
+}
+
 // TestForeignHolder: a client that is no redlock calls nobody when it has done; those
 // who wait for it look more often than at their heartbeats.
 func TestForeignHolder(t *testing.T) {

@@ -108,7 +108,11 @@ func (lk *Locker) loop(ctx context.Context, c *course, a *acquisition, w *waitli
 	calls := 0 // that have led to an attempt in vain, one after another
 	for try := 0; ; try++ {
 		sent := lk.opts.Clock.Now()
-		l, err := lk.attempt(ctx, c, a, slot, w)
+		queues := w
+		if !w.Ready() {
+			queues = nil
+		}
+		l, err := lk.attempt(ctx, c, a, slot, queues)
 		if err != nil && ctx.Err() != nil && last != nil {
 			// A round that was cut short knows less than the one before: nodes that
 			// had no time to answer are not why the call was waiting.
@@ -125,6 +129,9 @@ func (lk *Locker) loop(ctx context.Context, c *course, a *acquisition, w *waitli
 		}
 		if a.concede(err) {
 			continue
+		}
+		if queues == nil && w.Ready() {
+			continue // the answers have told the time
 		}
 		last = why
 		told := *why // the waiter's will say what ended it

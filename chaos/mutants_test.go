@@ -196,8 +196,11 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/queue.go", "if ticket < 0 {", "if ticket <= 0 {"},
 	}, "model", "kinds waiting", 200},
 	{"a first attempt is in no queue", []edit{
-		{"wait.go", "lk.attempt(ctx, c, a, slot, w)", "lk.attempt(ctx, c, a, slot, map[bool]*waitlist.Waiter{true: w}[try > 0])"},
+		{"wait.go", "lk.attempt(ctx, c, a, slot, queues)", "lk.attempt(ctx, c, a, slot, map[bool]*waitlist.Waiter{true: queues}[try > 0])"},
 	}, "model", "waiting", 100},
+	{"a waiter has a ticket before it knows the nodes' time", []edit{
+		{"wait.go", "if !w.Ready() {", "if false {"},
+	}, "model", "standstill", 5000},
 	{"a line is last in, first out", []edit{
 		{"internal/waitlist/waitlist.go", "close(q.waiters[0].turn)", "last := len(q.waiters) - 1\n\t\tq.waiters[0], q.waiters[last] = q.waiters[last], q.waiters[0]\n\t\tclose(q.waiters[0].turn)"},
 	}, "model", "waiting", 100},

@@ -217,12 +217,13 @@ func (c *clocks) beyond(number int64, now time.Time) time.Duration {
 }
 
 // ticket is an instant of ours, in microseconds, by the middle of the nodes' clocks:
-// so that tickets can be compared, whatever the waiters' own clocks say.
-func (c *clocks) ticket(at time.Time) int64 {
+// so that tickets can be compared, whatever the waiters' own clocks say. It is anywhere within
+// width; if the median is not known, it is by our own clock.
+func (c *clocks) ticket(at time.Time) (ticket int64, width time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	low, up, _ := c.median(at)
-	return at.Round(0).Add(low + (up-low)/2).UnixMicro()
+	low, up, known := c.median(at)
+	return at.Round(0).Add(low + (up-low)/2).UnixMicro(), up - low, known
 }
 
 // latest is what a node's clock shows at the latest at an instant of ours, in

@@ -26,8 +26,14 @@ func Open(cfg Config, names []string, open func(node int, s Session) Server, tri
 	return s
 }
 
-// Ticket is an instant of ours, in microseconds, by the median of the nodes' clocks.
-func (s *Set) Ticket(at time.Time) int64 { return s.clocks.ticket(at) }
+// Ticket is an instant of ours, in microseconds, by the median of the nodes' clocks. It is
+// good if the median is known to within NodeTimeout: otherwise a majority of the nodes has not
+// been heard of yet, or only by replies for which no request would have waited, or a long time
+// ago.
+func (s *Set) Ticket(at time.Time) (ticket int64, good bool) {
+	ticket, width, known := s.clocks.ticket(at)
+	return ticket, known && width <= s.cfg.NodeTimeout
+}
 
 // Beyond gives by how much a lock's number is ahead of the median of the nodes' clocks, if that
 // is so much that it is no vote; else 0. See acquire.go.

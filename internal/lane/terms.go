@@ -35,8 +35,8 @@ type terms struct {
 	rest    atomic.Int64 // the quarantine that goes with it
 
 	mu        sync.Mutex
-	announced time.Duration          // the longest that was, by us or others
-	told      map[time.Duration]bool // what a warning was given of
+	announced time.Duration // the longest that was, by us or others
+	told      time.Duration // the longest that a warning was given of
 	nodes     []*incarnation
 
 	lanes atomic.Pointer[[]*Lane] // nil: not yet
@@ -57,7 +57,7 @@ const unheard = time.Minute
 const longestShown = 24 * time.Hour
 
 func newTerms(n int, cfg *Config) *terms {
-	t := &terms{cfg: cfg, told: make(map[time.Duration]bool), nodes: make([]*incarnation, n), began: cfg.Clock.Now(), heard: make([]atomic.Int64, n)}
+	t := &terms{cfg: cfg, nodes: make([]*incarnation, n), began: cfg.Clock.Now(), heard: make([]atomic.Int64, n)}
 	for i := range t.heard {
 		t.heard[i].Store(math.MinInt64) // never
 	}
@@ -86,9 +86,9 @@ func (t *terms) announces() time.Duration {
 func (t *terms) hear(m *incarnation, before, now time.Duration, sent time.Time) {
 	t.mu.Lock()
 	t.announced = max(t.announced, now)
-	differ := before > 0 && before != t.cfg.MaxTTL && !t.told[before]
+	differ := before > t.told && before != t.cfg.MaxTTL
 	if differ {
-		t.told[before] = true
+		t.told = before
 	}
 	t.mu.Unlock()
 	t.vouched(m.node, sent)

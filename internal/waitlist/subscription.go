@@ -71,6 +71,6 @@ func (l *List) listening() (all []*Waiter) {
 	for _, w := range l.active {
 		all = append(all, w)
 	}
-	slices.SortFunc(all, func(a, b *Waiter) int { return int(a.ticket - b.ticket) })
+	slices.SortFunc(all, func(a, b *Waiter) int { return a.arrived.Compare(b.arrived) })
 	return all
 }

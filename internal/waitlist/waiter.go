@@ -16,7 +16,8 @@ type Waiter struct {
 	list    *List
 	want    *Want
 	name    string // as the nodes know it
-	ticket  int64
+	arrived time.Time
+	ticket  int64         // of its arrival: set by the first Begin, before any node hears of it; 0: it has been in no queue
 	turn    chan struct{} // closed when it is the active one; nil: it was from the start
 	wake    chan struct{} // gets a value when the nodes it has heard from make a quorum
 	reached lane.Reached  // the nodes that may have it in their queues: shared by its claims, guarded by the lanes
@@ -59,6 +60,12 @@ func (w *Waiter) Activate() {
 	w.list.active[w.name] = w
 }
 
+// Ready reports whether the waiter may enter queues: it has a ticket, or would get a good one now.
+func (w *Waiter) Ready() bool {
+	_, good := w.list.cfg.Lanes.Ticket(w.arrived)
+	return good || w.ticket > 0
+}
+
 // Listen keeps the subscriptions until the waiter leaves.
 func (w *Waiter) Listen() { w.list.listen(w) }
 
@@ -73,6 +80,9 @@ func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
 	}
 	w.done = false
 	clear(w.nodes)
+	if w.ticket == 0 {
+		w.ticket, _ = w.list.cfg.Lanes.Ticket(w.arrived)
+	}
 	w.try++
 	w.nonce, w.asked = c.Token, sent
 	w.mark(c, w.handoffTry())

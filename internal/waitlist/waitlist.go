@@ -17,6 +17,12 @@
 // the first. It keeps the place, it finds out what no message has told (a message got lost, a key
 // expired, the waiter before it is dead), and it gets the lock if it is free or was handed over.
 //
+// A ticket is as good as what is known of the nodes' clocks. A client that has just begun, or
+// has heard from the nodes only through a stall, knows little: its ticket would be by its own
+// clock, or off by half the stall, and it would keep it, behind all that come in that time or
+// before all that came. So its first attempt is made without a place in the queues (Ready). The
+// answers tell the time, and the next attempt enters.
+//
 // The tickets end split votes. Waiters that split the votes have all refused each other's nodes,
 // so each is in the queue where it was not granted. When all have given back, the lowest ticket
 // is the first at all nodes but those that had been its own, and those are free to it as well.
@@ -112,7 +118,7 @@ func (l *List) Enter(want *Want) *Waiter {
 	}
 	n := len(l.cfg.Lanes.Lanes)
 	w := &Waiter{
-		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), ticket: l.cfg.Lanes.Ticket(l.cfg.Clock.Now()),
+		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
 		wake: make(chan struct{}, 1), nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
 	}
 	q := l.queues[want.Queue]
