@@ -64,7 +64,7 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	l := lk.newLock(a, slot, lk.opts.host.Token())
 	l.course = c
 	sent := lk.opts.Clock.Now()
-	if l.by = w; w != nil {
+	if l.waiter = w; w != nil {
 		w.Begin(sent, &l.claim)
 	}
 	r := lk.newRound(wire.Acquire, l, nil)
@@ -103,15 +103,15 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	}
 	if err != nil {
 		l.mu.Lock()
-		l.cause, l.claim.KeepPlace = errReleased, w != nil && errors.Is(err, ErrHeld) && ended(ctx) == nil && !lk.isClosing()
+		l.endErr, l.claim.KeepPlace = errReleased, w != nil && errors.Is(err, ErrHeld) && ended(ctx) == nil && !lk.isClosing()
 		l.claim.RetryBy = now.Add(limit)
 		l.mu.Unlock()
-		l.giveBack()
+		l.releaseAsync()
 		return nil, err
 	}
 	l.since = now
 	if a.maxHold != nil {
-		l.last = now.Add(*a.maxHold)
+		l.maxUntil = now.Add(*a.maxHold)
 	}
 	l.until = l.validUntil(sent)
 	if a.renewed {

@@ -31,11 +31,11 @@ func (l *Lock) Extend(ctx context.Context) error {
 }
 
 func (l *Lock) extend(ctx context.Context, c *course) error {
-	hold := cmp.Or(l.root, l)
-	if err := l.takeTurn(ctx, hold); err != nil {
+	hold := cmp.Or(l.hold, l)
+	if err := l.acquireExtendSem(ctx, hold); err != nil {
 		return err
 	}
-	defer func() { <-hold.turn }()
+	defer func() { <-hold.extendSem }()
 	if why := l.why(); why != nil {
 		return why
 	}
@@ -49,11 +49,11 @@ func (l *Lock) extend(ctx context.Context, c *course) error {
 	return hold.endExtension(r, ended(ctx))
 }
 
-// takeTurn waits for the turn at a hold, as long as the lock lives.
-func (l *Lock) takeTurn(ctx context.Context, hold *Lock) error {
+// acquireExtendSem waits for the turn at a hold, as long as the lock lives.
+func (l *Lock) acquireExtendSem(ctx context.Context, hold *Lock) error {
 	has := false
 	select {
-	case hold.turns() <- struct{}{}:
+	case hold.extendSlot() <- struct{}{}:
 		has = true
 	case <-l.ended():
 	case <-ctx.Done():
@@ -61,28 +61,28 @@ func (l *Lock) takeTurn(ctx context.Context, hold *Lock) error {
 	l.locker.opts.host.Woke(sim.Caller, l.alias(), -1)
 	err := cmp.Or(l.why(), ended(ctx))
 	if has && err != nil {
-		<-hold.turn
+		<-hold.extendSem
 	}
 	return err
 }
 
-// turns gives the channel by which extensions of one lock take turns.
-func (l *Lock) turns() chan struct{} {
+// extendSlot gives the channel by which extensions of one lock take turns.
+func (l *Lock) extendSlot() chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.turn == nil {
-		l.turn = make(chan struct{}, 1)
+	if l.extendSem == nil {
+		l.extendSem = make(chan struct{}, 1)
 	}
-	return l.turn
+	return l.extendSem
 }
 
 // beginExtension sends the requests of r, unless the lock has ended. Whoever
 // calls it has the turn.
 func (l *Lock) beginExtension(r *round) error {
 	l.mu.Lock()
-	if l.cause != nil {
+	if l.endErr != nil {
 		defer l.mu.Unlock()
-		return l.cause
+		return l.endErr
 	}
 	l.rounds++
 	r.number = l.rounds
@@ -98,9 +98,9 @@ func (l *Lock) endExtension(r *round, cause error) error {
 	decided := r.decided()
 	l.mu.Lock()
 	switch {
-	case l.cause != nil:
+	case l.endErr != nil:
 		defer l.mu.Unlock()
-		return l.cause
+		return l.endErr
 	case left(l.until, now) <= 0:
 		// The confirmation came too late, or not at all. Even if the nodes still
 		// have the token: the holder has been told, or is about to be.
@@ -115,7 +115,7 @@ func (l *Lock) endExtension(r *round, cause error) error {
 	err := r.explain(now, cause)
 	if err.Kind == ErrLost {
 		// A quorum says that it is not ours: another may have it at this moment.
-		return l.lose(err)
+		return l.fail(err)
 	}
 	return err
 }
@@ -124,7 +124,7 @@ func (l *Lock) endExtension(r *round, cause error) error {
 // lock has ended, and returns why, nil if it was released. It blocks, and is
 // meant for a goroutine of the caller's; [AutoRenew] and [Locker.Do] need none.
 func (l *Lock) KeepAlive(ctx context.Context) error {
-	hold := cmp.Or(l.root, l)
+	hold := cmp.Or(l.hold, l)
 	hold.keep(false)
 	defer l.locker.renewals.Unkeep(&hold.renewal)
 	select {
@@ -141,7 +141,7 @@ func (l *Lock) KeepAlive(ctx context.Context) error {
 // keep has the lock renewed; once: extended once, if it has not been by now.
 func (l *Lock) keep(once bool) {
 	l.mu.Lock()
-	if l.cause != nil || once && l.confirmed > 0 {
+	if l.endErr != nil || once && l.confirmed > 0 {
 		l.mu.Unlock()
 		return
 	}
@@ -187,7 +187,7 @@ type renewal struct{ *round }
 func (r renewal) Begin() error {
 	l := r.lock
 	select {
-	case l.turns() <- struct{}{}:
+	case l.extendSlot() <- struct{}{}:
 	default:
 		return renew.ErrBusy
 	}
@@ -208,6 +208,6 @@ func (r renewal) Abandon(err error) renew.Result { return r.over(err) }
 func (r renewal) over(err error) renew.Result {
 	l, res := r.lock, renew.Result{Err: err, Sent: r.sent, Op: r.course}
 	r.drop()
-	<-l.turn
+	<-l.extendSem
 	return res
 }

@@ -61,31 +61,31 @@ func (h Handle) MarshalJSON() ([]byte, error) {
 // The error is why the lock has ended before; or that it was had under the context of
 // another one, whose it is. Those who have joined this one end with it.
 func (l *Lock) Detach() (Handle, error) {
-	if l.root != nil {
-		return Handle{}, fmt.Errorf("redlock: detach %q: it belongs to the lock on %q, under whose context it was acquired", l.name, l.root.name)
+	if l.hold != nil {
+		return Handle{}, fmt.Errorf("redlock: detach %q: it belongs to the lock on %q, under whose context it was acquired", l.name, l.hold.name)
 	}
-	if l.brief() { // for the next process a whole TTL, as of any lock
+	if l.provisional() { // for the next process a whole TTL, as of any lock
 		if err := l.Extend(context.Background()); err != nil {
 			return Handle{}, err
 		}
 	}
-	if err := l.takeTurn(context.Background(), l); err != nil {
+	if err := l.acquireExtendSem(context.Background(), l); err != nil {
 		return Handle{}, err
 	}
-	defer func() { <-l.turn }()
+	defer func() { <-l.extendSem }()
 	if left(l.Until(), l.locker.opts.Clock.Now()) <= 0 {
 		return Handle{}, l.expire()
 	}
 	// What is under way to the nodes still may arrive: a grant of the acquisition's that
 	// came too late to be asked for is part of the lock, and must not be given back when
-	// we hear of it, for the next process may count it by then (see end and unwanted).
+	// we hear of it, for the next process may count it by then (see end and releaseLateGrant).
 	if first, ok := l.end(errDetached); !ok {
 		return Handle{}, first
 	}
 	o := &l.locker.opts
 	h := Handle{
 		Name: l.name, Shared: strings.IndexByte(l.claim.Modes, wire.ModeS) >= 0, Slot: int(l.claim.Slot), Slots: int(l.claim.Slots),
-		Token: l.claim.Token, Fence: l.claim.Fence, TTL: l.claim.TTL, Since: l.since, Last: l.last,
+		Token: l.claim.Token, Fence: l.claim.Fence, TTL: l.claim.TTL, Since: l.since, Last: l.maxUntil,
 		Prefix: o.Prefix, Separator: o.Separator,
 	}
 	for i, key := range l.claim.Keys {
@@ -160,7 +160,7 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 		return nil, err
 	}
 	l := lk.newLock(a, int64(h.Slot), h.Token)
-	l.claim.Fence, l.since, l.last, l.attached = h.Fence, h.Since, h.Last, true
+	l.claim.Fence, l.since, l.maxUntil, l.attached = h.Fence, h.Since, h.Last, true
 	for i := range lk.lanes.Lanes {
 		l.claim.Found(i)
 	}
@@ -188,7 +188,7 @@ func (lk *Locker) attach(ctx context.Context, c *course, l *Lock) (*Lock, error)
 	if r.decided() != won {
 		err := r.explain(now, ended(ctx))
 		if err.Kind == ErrLost {
-			l.giveBack()
+			l.releaseAsync()
 		}
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func (lk *Locker) attach(ctx context.Context, c *course, l *Lock) (*Lock, error)
 	}
 	l.until = l.validUntil(begun)
 	if left(l.until, now) <= 0 {
-		l.giveBack()
+		l.releaseAsync()
 		return nil, errMaxHold
 	}
 	return l, nil

@@ -26,8 +26,8 @@ import (
 //
 //	List.mu         the local queues, and who listens (package waitlist)
 //	Waiter.mu       what a waiter knows of itself at each node (package waitlist)
-//	Lock.mu         of a hold: until, cause, watchers, the handles that have joined
-//	Lock.mu         of a handle that has joined: its cause, its watchers (join)
+//	Lock.mu         of a hold: until, endErr, watchers, the handles that have joined
+//	Lock.mu         of a handle that has joined: its endErr, its watchers (join)
 //	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
 //	incarnation.mu  what a node may have forgotten (package lane)
 //	Lane.mu         the queue, what is owed, the connections, and where tokens are (package lane)
@@ -35,34 +35,34 @@ import (
 //
 // Votes come in, contexts are cancelled, and hooks are called under none of them.
 type Lock struct {
-	claim  lane.Claim
-	locker *Locker
-	name   string
-	by     *waitlist.Waiter // whose attempt it is; nil: the call does not wait
-	root   *Lock            // whose hold it has joined; nil: it has one of its own
-	last   time.Time        // MaxHold: it ends by then; zero: no such limit
-	since  time.Time        // when it was acquired
-	course *course          // how it was acquired; nil: no hook wants to know
-	handed bool             // it was handed over
-	as     string           // what the host knows it by; "": by its token
+	claim    lane.Claim
+	locker   *Locker
+	name     string
+	waiter   *waitlist.Waiter // whose attempt it is; nil: the call does not wait
+	hold     *Lock            // whose hold it has joined; nil: it has one of its own
+	maxUntil time.Time        // MaxHold: it ends by then; zero: no such limit
+	since    time.Time        // when it was acquired
+	course   *course          // how it was acquired; nil: no hook wants to know
+	handed   bool             // it was handed over
+	simKey   string           // what the host knows it by; "": by its token
 
-	mu        sync.Mutex
-	until     time.Time // the end of validity
-	cause     error     // why it has ended; nil while it has not
-	done      chan struct{}
-	watchers  map[*watcher]struct{}
-	alarm     *time.Timer // at until, once somebody wants to be told
-	whole     *time.Timer // extends it after a moment, if it was handed over
-	released  chan struct{}
-	freed     error // what Release returned; once released is closed
-	turn      chan struct{}
-	rounds    int32   // extensions begun
-	confirmed int32   // the last of them that a quorum confirmed
-	filled    []int32 // by node: the extension in which it was filled anew; nil: none was
-	attached  bool    // it came from another process: no node is given it anew
-	joined    map[*Lock]struct{}
-	left      bool // released by whoever acquired it, but not by all who have joined
-	renewed   bool // of one who has joined, or was handed the lock: it is to be renewed for him
+	mu           sync.Mutex
+	until        time.Time // the end of validity
+	endErr       error     // why it has ended; nil while it has not
+	done         chan struct{}
+	watchers     map[*watcher]struct{}
+	alarm        *time.Timer // at until, once somebody wants to be told
+	promoteTimer *time.Timer // extends it after a moment, if it was handed over
+	released     chan struct{}
+	releaseErr   error // what Release returned; once released is closed
+	extendSem    chan struct{}
+	rounds       int32   // extensions begun
+	confirmed    int32   // the last of them that a quorum confirmed
+	filled       []int32 // by node: the extension in which it was filled anew; nil: none was
+	attached     bool    // it came from another process: no node is given it anew
+	joined       map[*Lock]struct{}
+	ownerDone    bool // released by whoever acquired it, but not by all who have joined
+	renewed      bool // of one who has joined, or was handed the lock: it is to be renewed for him
 
 	renewal renew.Entry
 }
@@ -77,7 +77,7 @@ func (l *Lock) Name() string { return l.name }
 func (l *Lock) Token() string { return l.claim.Token }
 
 // alias is what the host knows the lock by.
-func (l *Lock) alias() string { return cmp.Or(l.as, l.claim.Token) }
+func (l *Lock) alias() string { return cmp.Or(l.simKey, l.claim.Token) }
 
 // Fence is a number that is larger than that of every earlier lock on this name,
 // whatever clocks, pauses and lost messages have done, and below 2^53. A resource
@@ -88,8 +88,8 @@ func (l *Lock) Fence() int64 { return l.claim.Fence }
 
 // Since is when it was acquired, by Options.Clock.
 func (l *Lock) Since() time.Time {
-	if l.root != nil {
-		return l.root.since
+	if l.hold != nil {
+		return l.hold.since
 	}
 	return l.since
 }
@@ -103,8 +103,8 @@ func (l *Lock) Since() time.Time {
 // least one is left (of at most a second each). It is extended to its full TTL by itself
 // after 10 ms; or before Acquire or Do returns, if it is renewed.
 func (l *Lock) Until() time.Time {
-	if l.root != nil {
-		return l.root.Until()
+	if l.hold != nil {
+		return l.hold.Until()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +115,8 @@ func (l *Lock) Until() time.Time {
 // first byte left then.
 func (l *Lock) validUntil(sent time.Time) time.Time {
 	until := sent.Add(l.claim.TTL - l.locker.opts.drift(l.claim.TTL))
-	if !l.last.IsZero() && l.last.Before(until) {
-		return l.last
+	if !l.maxUntil.IsZero() && l.maxUntil.Before(until) {
+		return l.maxUntil
 	}
 	return until
 }
@@ -146,7 +146,7 @@ func (l *Lock) Context(parent context.Context) context.Context {
 	ctx = &lockContext{ctx, l, cancel}
 	w := &watcher{cancel}
 	l.mu.Lock()
-	if why := l.gone(); why != nil {
+	if why := l.endErrLocked(); why != nil {
 		l.mu.Unlock()
 		cancel(why)
 		return ctx
@@ -155,7 +155,7 @@ func (l *Lock) Context(parent context.Context) context.Context {
 		l.watchers = make(map[*watcher]struct{})
 	}
 	l.watchers[w] = struct{}{}
-	alive := l.root != nil || l.watch()
+	alive := l.hold != nil || l.watch()
 	l.mu.Unlock()
 	if !alive {
 		l.end(errShut)
@@ -206,7 +206,7 @@ func (l *Lock) watch() bool {
 func (l *Lock) ring() {
 	l.locker.opts.host.Woke(sim.Alarm, l.alias(), 0)
 	l.mu.Lock()
-	if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.cause == nil {
+	if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.endErr == nil {
 		l.alarm.Reset(rest)
 		l.mu.Unlock()
 		return
@@ -217,26 +217,26 @@ func (l *Lock) ring() {
 
 // expire ends a lock whose validity is over.
 func (l *Lock) expire() error {
-	if l.root != nil {
-		l.root.expire()
+	if l.hold != nil {
+		l.hold.expire()
 		return l.why()
 	}
 	if l.spent() {
-		return l.lose(errMaxHold)
+		return l.fail(errMaxHold)
 	}
-	return l.lose(errExpired)
+	return l.fail(errExpired)
 }
 
 // spent reports whether an extension would gain nothing, since MaxHold ends the lock before.
-func (l *Lock) spent() bool { return !l.last.IsZero() && !l.Until().Before(l.last) }
+func (l *Lock) spent() bool { return !l.maxUntil.IsZero() && !l.Until().Before(l.maxUntil) }
 
-// lose ends a lock that its holder has not given back, and returns the cause for
+// fail ends a lock that its holder has not given back, and returns the cause for
 // which it ended first. The nodes that still have it are told to drop it.
-func (l *Lock) lose(cause error) error {
+func (l *Lock) fail(cause error) error {
 	if first, ok := l.end(cause); !ok {
 		return first
 	}
-	l.giveBack()
+	l.releaseAsync()
 	l.locker.opts.Hooks.lost(l, cause)
 	return cause
 }
@@ -244,18 +244,18 @@ func (l *Lock) lose(cause error) error {
 // end tells everybody who holds a context of the lock that it has ended, once.
 func (l *Lock) end(cause error) (first error, ok bool) {
 	l.mu.Lock()
-	if l.cause != nil {
+	if l.endErr != nil {
 		defer l.mu.Unlock()
-		return l.cause, false
+		return l.endErr, false
 	}
-	l.cause = cause
+	l.endErr = cause
 	if l.alarm != nil {
 		l.alarm.Stop()
 	}
-	if l.whole != nil {
-		l.whole.Stop()
+	if l.promoteTimer != nil {
+		l.promoteTimer.Stop()
 	}
-	if l.done != nil && !l.left {
+	if l.done != nil && !l.ownerDone {
 		close(l.done)
 	}
 	watchers, joined := l.watchers, l.joined
@@ -280,7 +280,7 @@ func (l *Lock) ended() <-chan struct{} {
 	defer l.mu.Unlock()
 	if l.done == nil {
 		l.done = make(chan struct{})
-		if l.gone() != nil {
+		if l.endErrLocked() != nil {
 			close(l.done)
 		}
 	}
@@ -291,27 +291,27 @@ func (l *Lock) ended() <-chan struct{} {
 func (l *Lock) why() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.gone()
+	return l.endErrLocked()
 }
 
-// gone is why, under the mutex.
-func (l *Lock) gone() error {
-	if l.left {
-		return cmp.Or(l.cause, errReleased)
+// endErrLocked is why, under the mutex.
+func (l *Lock) endErrLocked() error {
+	if l.ownerDone {
+		return cmp.Or(l.endErr, errReleased)
 	}
-	return l.cause
+	return l.endErr
 }
 
 // over reports whether the lock has ended, and not for another process to take up.
 func (l *Lock) over() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.cause != nil && l.cause != errDetached
+	return l.endErr != nil && l.endErr != errDetached
 }
 
-// giveBack has all nodes that may have the token delete it, now or as soon as
+// releaseAsync has all nodes that may have the token delete it, now or as soon as
 // they can be told, and waits for none of them.
-func (l *Lock) giveBack() {
+func (l *Lock) releaseAsync() {
 	r := l.locker.newRound(wire.Release, l, nil)
 	r.close()
 	r.start(l.locker.opts.Clock.Now(), time.Time{})
@@ -333,18 +333,18 @@ func (l *Lock) Release(ctx context.Context) error {
 	if l.released != nil { // another call is at it, or has been
 		l.mu.Unlock()
 		<-l.released
-		return l.freed
+		return l.releaseErr
 	}
 	l.released = make(chan struct{})
 	l.mu.Unlock()
 	defer close(l.released)
 	switch {
-	case l.root != nil:
-		l.freed = l.quit(ctx)
-	case !l.leave():
-		l.freed = l.release(ctx)
+	case l.hold != nil:
+		l.releaseErr = l.releaseJoined(ctx)
+	case !l.retireOwner():
+		l.releaseErr = l.release(ctx)
 	}
-	return l.freed
+	return l.releaseErr
 }
 
 func (l *Lock) release(ctx context.Context) error {
@@ -376,33 +376,33 @@ func (l *Lock) release(ctx context.Context) error {
 	return err
 }
 
-// quit releases a handle that has joined a hold, and the lock with the last handle.
-func (l *Lock) quit(ctx context.Context) error {
+// releaseJoined releases a handle that has joined a hold, and the lock with the last handle.
+func (l *Lock) releaseJoined(ctx context.Context) error {
 	first, ok := l.end(errReleased)
-	l.root.mu.Lock()
-	delete(l.root.joined, l)
-	last := l.root.left && len(l.root.joined) == 0
-	l.root.mu.Unlock()
+	l.hold.mu.Lock()
+	delete(l.hold.joined, l)
+	last := l.hold.ownerDone && len(l.hold.joined) == 0
+	l.hold.mu.Unlock()
 	if l.renewed {
-		l.locker.renewals.Unkeep(&l.root.renewal)
+		l.locker.renewals.Unkeep(&l.hold.renewal)
 	}
 	switch {
 	case last:
-		return l.root.release(ctx)
+		return l.hold.release(ctx)
 	case !ok:
 		return first
 	}
 	return nil
 }
 
-// leave ends the handle that acquired the lock and reports true, if other handles have joined.
-func (l *Lock) leave() bool {
+// retireOwner ends the handle that acquired the lock and reports true, if other handles have joined.
+func (l *Lock) retireOwner() bool {
 	l.mu.Lock()
-	if l.cause != nil || len(l.joined) == 0 {
+	if l.endErr != nil || len(l.joined) == 0 {
 		l.mu.Unlock()
 		return false
 	}
-	l.left = true
+	l.ownerDone = true
 	watchers := l.watchers
 	l.watchers = nil
 	if l.done != nil {
@@ -415,11 +415,11 @@ func (l *Lock) leave() bool {
 	return true
 }
 
-// leavesFree draws whether a lock that was handed over is free for a moment when it is released,
+// yieldToForeign draws whether a lock that was handed over is free for a moment when it is released,
 // and its first waiter called. Otherwise clients of other libraries, which only take what they find
 // free, would never have it while clients of this one go on waiting for it. It is so with one lock
 // of sixteen; and with one of four while there are such clients, as their locks show.
-func (l *Lock) leavesFree() bool {
+func (l *Lock) yieldToForeign() bool {
 	if !l.handed {
 		return false
 	}
@@ -430,8 +430,8 @@ func (l *Lock) leavesFree() bool {
 	return l.locker.opts.host.Jitter() < share
 }
 
-// brief reports whether the lock was handed over, and has not been extended since.
-func (l *Lock) brief() bool {
+// provisional reports whether the lock was handed over, and has not been extended since.
+func (l *Lock) provisional() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.handed && l.confirmed == 0

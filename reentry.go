@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -101,29 +102,26 @@ func (l *Lock) how() string {
 
 // join returns another handle of the lock's hold; nil: the hold has ended.
 func (l *Lock) join(a *acquisition) *Lock {
-	root := l
-	if l.root != nil {
-		root = l.root
-	}
-	j := &Lock{locker: l.locker, name: a.name, claim: root.claim, root: root}
-	root.mu.Lock()
-	if root.cause != nil || l != root && l.why() != nil {
-		root.mu.Unlock()
+	hold := cmp.Or(l.hold, l)
+	j := &Lock{locker: l.locker, name: a.name, claim: hold.claim, hold: hold}
+	hold.mu.Lock()
+	if hold.endErr != nil || l != hold && l.why() != nil {
+		hold.mu.Unlock()
 		return nil
 	}
-	if root.joined == nil {
-		root.joined = make(map[*Lock]struct{})
+	if hold.joined == nil {
+		hold.joined = make(map[*Lock]struct{})
 	}
-	root.joined[j] = struct{}{}
-	alive := root.watch() // so that this handle's contexts end with the hold
-	root.mu.Unlock()
+	hold.joined[j] = struct{}{}
+	alive := hold.watch() // so that this handle's contexts end with the hold
+	hold.mu.Unlock()
 	if !alive {
-		root.end(errShut)
+		hold.end(errShut)
 		return nil
 	}
 	if a.renewed {
 		j.renewed = true
-		root.keep(false)
+		hold.keep(false)
 	}
 	return j
 }

@@ -59,14 +59,14 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
 	next := int64(0)
-	if r.op == wire.Release && !r.lock.since.IsZero() && !r.lock.leavesFree() { // what nobody has had, nobody is handed
+	if r.op == wire.Release && !r.lock.since.IsZero() && !r.lock.yieldToForeign() { // what nobody has had, nobody is handed
 		next = sent.UnixMicro()
 	}
 	r.refs.Store(int32(len(r.reqs)) + 1)
 	for i, n := range r.locker.lanes.Lanes {
 		q := &r.reqs[i]
 		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Next, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, next, wire.Reply{}
-		if r.lock.by == nil && r.decided() == lost {
+		if r.lock.waiter == nil && r.decided() == lost {
 			r.drop()
 			continue
 		}
@@ -218,11 +218,11 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 // the round.
 func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 	switch {
-	case r.op == wire.Acquire && l.by != nil:
+	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(i) // first: OnReply may take back the place for which it gives back
-		l.by.OnReply(i, l.claim.Try, a.Status)
+		l.waiter.OnReply(i, l.claim.Try, a.Status)
 	case r.op == wire.Extend && a.Status == wire.Expired:
-		l.fillUp(i)
+		l.refill(i)
 	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(i):
 		a.Status = wire.Refilled
 	}
@@ -261,16 +261,16 @@ func (l *Lock) counts(i int) bool {
 	return l.filled == nil || l.filled[i] == 0 || l.filled[i] < l.confirmed
 }
 
-// fillUp gives a node the token that has lost it, or never had it. The more nodes
+// refill gives a node the token that has lost it, or never had it. The more nodes
 // have it, the more of them may fail; but see counts. The mark is set before the
 // node is asked: a reply that gets lost must not make it a vote.
 //
-// Under the mutex, so that no release can come between the look at cause and the
+// Under the mutex, so that no release can come between the look at endErr and the
 // request: in the lane the release comes later.
-func (l *Lock) fillUp(i int) {
+func (l *Lock) refill(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.cause != nil || l.attached {
+	if l.endErr != nil || l.attached {
 		return
 	}
 	if l.filled == nil {
@@ -278,16 +278,16 @@ func (l *Lock) fillUp(i int) {
 	}
 	l.filled[i] = l.rounds
 	now := l.locker.opts.Clock.Now()
-	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: filling{l}, Ticket: lane.Ours}
+	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: refilling{l}, Ticket: lane.Ours}
 	l.locker.lanes.Lanes[i].Submit(q, now) // an answer at once is none of a node, and asks for nothing
 }
 
-// A filling is the answer to a request that filled up a node.
-type filling struct{ *Lock }
+// A refilling is the answer to a request that filled up a node.
+type refilling struct{ *Lock }
 
-func (f filling) Deliver(node int, _ *lane.Request) { f.releaseLateGrant(node) }
+func (f refilling) Deliver(node int, _ *lane.Request) { f.releaseLateGrant(node) }
 
-// releaseLateGrant gives back what a node has granted after the lock had ended: giveBack may
+// releaseLateGrant gives back what a node has granted after the lock had ended: releaseAsync may
 // have come before the request left.
 func (l *Lock) releaseLateGrant(i int) {
 	if !l.over() {

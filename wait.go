@@ -193,7 +193,7 @@ func (lk *Locker) accept(ctx context.Context, c *course, a *acquisition, w *wait
 		return nil
 	}
 	l := lk.newLock(a, 0, g.Token)
-	l.as, l.handed, l.claim.Fence = simKey, true, g.Fence
+	l.simKey, l.handed, l.claim.Fence = simKey, true, g.Fence
 	g.Claim(&l.claim)
 	l.filled = make([]int32, len(lk.lanes.Lanes))
 	for i := range l.filled {
@@ -217,15 +217,15 @@ func (lk *Locker) accept(ctx context.Context, c *course, a *acquisition, w *wait
 	w.Promote(promoted{l})
 	l.since, l.until = now, g.Asked.Add(valid)
 	if a.maxHold != nil {
-		if l.last = now.Add(*a.maxHold); l.last.Before(l.until) {
-			l.until = l.last
+		if l.maxUntil = now.Add(*a.maxHold); l.maxUntil.Before(l.until) {
+			l.until = l.maxUntil
 		}
 	}
 	l.renewed = a.renewed
 	l.course = c
 	if !a.renewed {
 		l.mu.Lock()
-		l.whole = time.AfterFunc(extendAfter, l.makeWhole)
+		l.promoteTimer = time.AfterFunc(extendAfter, l.promote)
 		l.mu.Unlock()
 		return l
 	}
@@ -237,13 +237,13 @@ func (lk *Locker) accept(ctx context.Context, c *course, a *acquisition, w *wait
 		_ = l.extend(ctx, nil)
 		if l.why() != nil || ended(ctx) != nil || lk.isClosing() || left(l.Until(), lk.opts.Clock.Now()) <= 0 {
 			if _, ok := l.end(errReleased); ok {
-				l.giveBack()
+				l.releaseAsync()
 			}
 			w.Resume()
 			return nil
 		}
 	}
-	l.makeWhole()
+	l.promote()
 	return l
 }
 
@@ -262,9 +262,9 @@ func (p promoted) LateVote(node int) {
 // Ended reports whether the lock has ended, and not for another process to take up.
 func (p promoted) Ended() bool { return p.over() }
 
-// makeWhole extends a lock that was handed over to its full TTL, and from then on if it is to be
+// promote extends a lock that was handed over to its full TTL, and from then on if it is to be
 // renewed.
-func (l *Lock) makeWhole() {
+func (l *Lock) promote() {
 	if !l.renewed {
 		l.locker.opts.host.Woke(sim.Alarm, l.alias(), 1)
 	}

@@ -118,7 +118,7 @@ func TestVotesAfterTheRound(t *testing.T) {
 		pass(time.Second)
 		wantQuorumError(t, r.explain(time.Now(), nil), ErrNoQuorum)
 		r.drop()
-		l.giveBack()
+		l.releaseAsync()
 	})
 }
 

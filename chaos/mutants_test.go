@@ -66,16 +66,16 @@ func (lk *Locker) isClosing() bool {`},
 		{"extend.go", "case left(l.until, now) <= 0:", "case false:"},
 	}, "model", "sluggish clients", 500},
 	{"clean-up with the caller's context", []edit{
-		{"acquire.go", "\t\tl.giveBack()\n", "\t\tif ctx.Err() == nil {\n\t\t\tl.giveBack()\n\t\t}\n"},
+		{"acquire.go", "\t\tl.releaseAsync()\n", "\t\tif ctx.Err() == nil {\n\t\t\tl.releaseAsync()\n\t\t}\n"},
 	}, "model", "long", 500},
 	{"no clean-up after a refusal", []edit{
-		{"acquire.go", "\t\tl.giveBack()\n", ""},
+		{"acquire.go", "\t\tl.releaseAsync()\n", ""},
 	}, "model", "calm", 500},
 	{"only the network tells of the end", []edit{
 		{"lock.go", "l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)", "l.alarm = time.AfterFunc(time.Hour, l.ring)"},
 	}, "model", "calm", 100},
 	{"the alarm is not told of an extension", []edit{
-		{"lock.go", "if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.cause == nil {", "if rest := l.claim.TTL; left(l.until, l.locker.opts.Clock.Now()) > 0 && l.cause == nil {"},
+		{"lock.go", "if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.endErr == nil {", "if rest := l.claim.TTL; left(l.until, l.locker.opts.Clock.Now()) > 0 && l.endErr == nil {"},
 	}, "model", "calm", 500},
 	{"a release after the end succeeds", []edit{
 		{"lock.go", "\tif left(l.Until(), now) <= 0 {\n\t\treturn l.expire()\n\t}\n\tif first", "\tif first"},

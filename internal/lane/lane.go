@@ -107,7 +107,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	case q.Op != wire.Release:
 	case q.Claim.KeepPlace && (*at == queued || *at == inFlight):
 		// Whoever waits is to have a place there. What is granted to him all the same he
-		// gives back when he hears of it (Lock.unwanted).
+		// gives back when he hears of it (Lock.releaseLateGrant).
 	case *at == inFlight, *at == sent:
 		*at, q.Deadline = releasing, q.Claim.gone(now)
 		return wire.Reply{}, true
