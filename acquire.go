@@ -30,29 +30,29 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	if l, err := lk.within(ctx, a); l != nil || err != nil {
 		return l, err
 	}
-	c := lk.begins(ctx, "try-acquire", a.name, nil)
+	t := lk.begins(ctx, "try-acquire", a.name, nil)
 	until := lk.opts.Clock.Now().Add(lk.nodeTimeout(a.ttl))
-	l, err := lk.attempt(ctx, c, a, 0, nil)
+	l, err := lk.attempt(ctx, t, a, 0, nil)
 	for a.concede(err) {
-		l, err = lk.attempt(ctx, c, a, 0, nil)
+		l, err = lk.attempt(ctx, t, a, 0, nil)
 	}
 	if lk.awaitVotes(ctx, a, err, until) {
-		l, err = lk.attempt(ctx, c, a, 0, nil)
+		l, err = lk.attempt(ctx, t, a, 0, nil)
 	}
 	for range a.others() {
 		slot := freeSlot(err)
 		if slot == 0 {
 			break
 		}
-		l, err = lk.attempt(ctx, c, a, slot, nil)
+		l, err = lk.attempt(ctx, t, a, slot, nil)
 	}
-	c.ends(l, err)
+	t.ends(l, err)
 	return l, err
 }
 
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.
-func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
+func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}
@@ -60,16 +60,16 @@ func (lk *Locker) attempt(ctx context.Context, c *course, a *acquisition, slot i
 	if err := ended(ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	}
-	c.tries()
+	t.tries()
 	l := lk.newLock(a, slot, lk.opts.host.Token())
-	l.course = c
+	l.trace = t
 	sent := lk.opts.Clock.Now()
 	if l.waiter = w; w != nil {
 		w.Begin(sent, &l.claim)
 	}
 	r := lk.newRound(wire.Acquire, l, nil)
 	defer r.drop()
-	r.course = c
+	r.trace = t
 	limit := lk.nodeTimeout(a.ttl)
 	r.start(sent, sent.Add(limit))
 	r.wait(ctx, limit)
@@ -262,7 +262,7 @@ func (r *round) fence() (number int64, stored bool) {
 func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time.Duration) error {
 	r := lk.newRound(wire.Raise, l, nil)
 	defer r.drop()
-	r.course = l.course
+	r.trace = l.trace
 	r.start(sent, sent.Add(limit))
 	r.wait(ctx, limit-elapsed(sent, lk.opts.Clock.Now()))
 	if r.decided() == won {

@@ -24,13 +24,13 @@ func (l *Lock) Extend(ctx context.Context) error {
 		return err
 	}
 	defer l.locker.leave()
-	c := l.locker.begins(ctx, "extend", l.name, l)
-	err := l.extend(ctx, c)
-	c.ends(l, err)
+	t := l.locker.begins(ctx, "extend", l.name, l)
+	err := l.extend(ctx, t)
+	t.ends(l, err)
 	return err
 }
 
-func (l *Lock) extend(ctx context.Context, c *course) error {
+func (l *Lock) extend(ctx context.Context, t *opTrace) error {
 	hold := cmp.Or(l.hold, l)
 	if err := l.acquireExtendSem(ctx, hold); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (l *Lock) extend(ctx context.Context, c *course) error {
 	}
 	r := l.locker.newRound(wire.Extend, hold, nil)
 	defer r.drop()
-	r.course = c
+	r.trace = t
 	if err := hold.beginExtension(r); err != nil {
 		return err
 	}
@@ -177,8 +177,8 @@ func (i item) Renew() renew.Renewal {
 func settle(r *round) { r.locker.renewals.Settle(&r.lock.renewal, renewal{r}) }
 
 func (i item) Renewed(res renew.Result) {
-	c, _ := res.Op.(*course)
-	c.ends(i.Lock, res.Err)
+	t, _ := res.Op.(*opTrace)
+	t.ends(i.Lock, res.Err)
 }
 
 // A renewal is a round that extends a lock for the Locker.
@@ -191,7 +191,7 @@ func (r renewal) Begin() error {
 	default:
 		return renew.ErrBusy
 	}
-	r.course = l.locker.begins(l.course.renewing(), "renew", l.name, l)
+	r.trace = l.locker.begins(l.trace.renewing(), "renew", l.name, l)
 	return l.beginExtension(r.round)
 }
 
@@ -206,7 +206,7 @@ func (r renewal) Abandon(err error) renew.Result { return r.over(err) }
 
 // over gives the turn back, and the round.
 func (r renewal) over(err error) renew.Result {
-	l, res := r.lock, renew.Result{Err: err, Sent: r.sent, Op: r.course}
+	l, res := r.lock, renew.Result{Err: err, Sent: r.sent, Op: r.trace}
 	r.drop()
 	<-l.extendSem
 	return res

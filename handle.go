@@ -127,10 +127,10 @@ func (lk *Locker) Attach(ctx context.Context, h Handle) (*Lock, error) {
 		return nil, err
 	}
 	defer lk.leave()
-	c := lk.begins(ctx, "attach", l.name, nil)
-	l.course = c
-	l, err = lk.attach(ctx, c, l)
-	c.ends(l, err)
+	t := lk.begins(ctx, "attach", l.name, nil)
+	l.trace = t
+	l, err = lk.attach(ctx, t, l)
+	t.ends(l, err)
 	return l, err
 }
 
@@ -177,10 +177,10 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 	return l, nil
 }
 
-func (lk *Locker) attach(ctx context.Context, c *course, l *Lock) (*Lock, error) {
+func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error) {
 	r := lk.newRound(wire.Extend, l, nil)
 	defer r.drop()
-	r.course = c
+	r.trace = t
 	begun, limit := lk.opts.Clock.Now(), lk.nodeTimeout(l.claim.TTL)
 	r.start(begun, begun.Add(limit))
 	r.wait(ctx, limit)

@@ -228,12 +228,12 @@ type NodeReply struct {
 	Err  error // the client's or the server's own error, nil if there was none
 }
 
-// A course is an operation under way. Nil: no hook wants to know of it, and it costs
+// An opTrace is an operation under way. Nil: no hook wants to know of it, and it costs
 // nothing, not even a look at the clock.
 //
 // It belongs to the goroutine that carries the operation out, but for what answers
 // need, which does not change.
-type course struct {
+type opTrace struct {
 	hooks *Hooks
 	clock Clock
 	ctx   context.Context // what Start has made of the caller's
@@ -243,77 +243,77 @@ type course struct {
 }
 
 // begins tells that an operation begins. Under no mutex, like all that is told of it.
-func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *course {
+func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
 	h := lk.opts.Hooks
 	if !h.follow() {
 		return nil
 	}
-	c := &course{hooks: h, clock: lk.opts.Clock, begun: lk.opts.Clock.Now(), op: Operation{Op: op, Name: name, Lock: l}}
-	c.ctx = h.start(ctx, c.op)
-	return c
+	t := &opTrace{hooks: h, clock: lk.opts.Clock, begun: lk.opts.Clock.Now(), op: Operation{Op: op, Name: name, Lock: l}}
+	t.ctx = h.start(ctx, t.op)
+	return t
 }
 
 // renewing is the context for what is done for a lock when no caller is there: that in
 // which it was acquired, which may have ended since.
-func (c *course) renewing() context.Context {
-	if c == nil {
+func (t *opTrace) renewing() context.Context {
+	if t == nil {
 		return context.Background()
 	}
-	return context.WithoutCancel(c.ctx)
+	return context.WithoutCancel(t.ctx)
 }
 
 // tries counts an attempt.
-func (c *course) tries() {
-	if c != nil {
-		c.op.Tries++
+func (t *opTrace) tries() {
+	if t != nil {
+		t.op.Tries++
 	}
 }
 
 // wait tells that the operation has to wait, and why.
-func (c *course) wait(why *QuorumError) {
-	if c == nil {
+func (t *opTrace) wait(why *QuorumError) {
+	if t == nil {
 		return
 	}
-	now := c.clock.Now()
-	if c.waits.IsZero() {
-		c.waits = now
+	now := t.clock.Now()
+	if t.waits.IsZero() {
+		t.waits = now
 	}
-	op := c.at(now)
+	op := t.at(now)
 	if why != nil {
 		told := *why // the waiter's will say what ended it
 		op.Err = &told
 	}
-	c.hooks.wait(c.ctx, op)
+	t.hooks.wait(t.ctx, op)
 }
 
 // ends tells what came of it.
-func (c *course) ends(l *Lock, err error) {
-	if c == nil {
+func (t *opTrace) ends(l *Lock, err error) {
+	if t == nil {
 		return
 	}
-	op := c.at(c.clock.Now())
+	op := t.at(t.clock.Now())
 	op.Lock, op.Err = l, err
-	c.hooks.end(c.ctx, op)
+	t.hooks.end(t.ctx, op)
 }
 
 // at is the operation at an instant.
-func (c *course) at(now time.Time) Operation {
-	op := c.op
-	op.Elapsed = elapsed(c.begun, now)
-	if !c.waits.IsZero() {
-		op.Waited = elapsed(c.waits, now)
+func (t *opTrace) at(now time.Time) Operation {
+	op := t.op
+	op.Elapsed = elapsed(t.begun, now)
+	if !t.waits.IsZero() {
+		op.Waited = elapsed(t.waits, now)
 	}
 	return op
 }
 
 // answer tells what a node said in a round of the operation. It comes from the node's
 // lane: after the end, perhaps, and at the same time as others.
-func (c *course) answer(r *round, node int, a *wire.Reply, late bool) {
-	if c == nil || c.hooks.Node == nil {
+func (t *opTrace) answer(r *round, node int, a *wire.Reply, late bool) {
+	if t == nil || t.hooks.Node == nil {
 		return
 	}
-	c.hooks.node(c.ctx, NodeReply{
+	t.hooks.node(t.ctx, NodeReply{
 		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lanes[node].Name, Outcome: Outcome(a.Status),
-		Elapsed: elapsed(r.sent, c.clock.Now()), Late: late, Err: a.Err,
+		Elapsed: elapsed(r.sent, t.clock.Now()), Late: late, Err: a.Err,
 	})
 }

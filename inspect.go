@@ -95,7 +95,7 @@ type NodeStatus struct {
 // so in their Err. The error is for a bad name, or a closed Locker; nothing that a
 // node says.
 func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
-	name, err := lk.opts.normal(name)
+	name, err := lk.opts.normalizeName(name)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: inspect: %w", err)
 	}

@@ -108,7 +108,7 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 		opt.apply(a)
 	}
 	var err error
-	if a.name, err = o.normal(name); err != nil {
+	if a.name, err = o.normalizeName(name); err != nil {
 		return a, fmt.Errorf("redlock: acquire: %w", err)
 	}
 	refuse := func(format string, args ...any) error {
@@ -126,7 +126,7 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 	if a.maxHold != nil && *a.maxHold <= 0 {
 		return a, refuse("MaxHold %v is not a time to hold it for", *a.maxHold)
 	}
-	if err := a.keyed(o); err != nil {
+	if err := a.plan(o); err != nil {
 		return a, refuse("%w", err)
 	}
 	return a, nil
@@ -147,9 +147,9 @@ func folders(separator, name string) iter.Seq[string] {
 	}
 }
 
-// lay plans the keys of a lock on some names: the names in the given mode, but for a name that lies
+// planKeys plans the keys of a lock on some names: the names in the given mode, but for a name that lies
 // below another one, and the folders above them in the intention mode.
-func lay(separator string, names []string, mode wire.Mode) (keys []string, held string) {
+func planKeys(separator string, names []string, mode wire.Mode) (keys []string, held string) {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	named := func(key string) bool {
 		_, is := slices.BinarySearch(names, key)
@@ -177,13 +177,13 @@ func lay(separator string, names []string, mode wire.Mode) (keys []string, held 
 	return keys, string(letters)
 }
 
-// normal returns a name without a separator at the beginning or the end, or an error if it cannot
+// normalizeName returns a name without a separator at the beginning or the end, or an error if it cannot
 // be a lock's name.
-func (o *Options) normal(name string) (string, error) {
+func (o *Options) normalizeName(name string) (string, error) {
 	if o.Separator != "" {
 		was := name
 		name = strings.TrimSuffix(strings.TrimPrefix(name, o.Separator), o.Separator)
-		if err := o.short(name); err != nil {
+		if err := o.checkLength(name); err != nil {
 			return "", err
 		}
 		if parts := strings.Count(name, o.Separator) + 1; parts > MaxDepth {
@@ -195,19 +195,19 @@ func (o *Options) normal(name string) (string, error) {
 			}
 		}
 		for folder := range folders(o.Separator, name) {
-			if err := o.nameable(folder); err != nil {
+			if err := o.checkName(folder); err != nil {
 				return "", fmt.Errorf("the path %q: %w", was, err)
 			}
 		}
 	}
-	if err := o.short(name); err != nil {
+	if err := o.checkLength(name); err != nil {
 		return "", err
 	}
-	return name, o.nameable(name)
+	return name, o.checkName(name)
 }
 
-// short returns an error if a name is too long.
-func (o *Options) short(name string) error {
+// checkLength returns an error if a name is too long.
+func (o *Options) checkLength(name string) error {
 	n := len(o.Prefix) + len(name)
 	switch {
 	case n <= MaxName:
@@ -218,9 +218,9 @@ func (o *Options) short(name string) error {
 	return fmt.Errorf("the name %s is %d bytes long: the limit is %d", clipped(name), n, MaxName)
 }
 
-// nameable returns an error if no lock can have this name. What counts is the key, of which the
+// checkName returns an error if no lock can have this name. What counts is the key, of which the
 // prefix is a part.
-func (o *Options) nameable(name string) error {
+func (o *Options) checkName(name string) error {
 	key, before := o.Prefix+name, ""
 	if o.Prefix != "" {
 		before = fmt.Sprintf(", with Options.Prefix %q before it", o.Prefix)
@@ -246,8 +246,8 @@ func (o *Options) nameable(name string) error {
 	return nil
 }
 
-// keyed plans the keys of an acquisition, or returns an error for options that exclude each other.
-func (a *acquisition) keyed(o *Options) error {
+// plan makes the keys of an acquisition, or returns an error for options that exclude each other.
+func (a *acquisition) plan(o *Options) error {
 	mode := wire.ModeX
 	switch {
 	case a.slots != nil && (*a.slots < 1 || *a.slots > MaxSlots):
@@ -263,7 +263,7 @@ func (a *acquisition) keyed(o *Options) error {
 	}
 	names := []string{a.name}
 	for _, name := range a.also {
-		name, err := o.normal(name)
+		name, err := o.normalizeName(name)
 		if err != nil {
 			return fmt.Errorf("Also: %w", err)
 		}
@@ -273,7 +273,7 @@ func (a *acquisition) keyed(o *Options) error {
 	if len(names) == 1 && o.Separator == "" {
 		a.keys, a.modes = []string{a.key}, string(mode)
 	} else {
-		a.keys, a.modes = lay(o.Separator, names, mode)
+		a.keys, a.modes = planKeys(o.Separator, names, mode)
 		for i := range a.keys {
 			a.keys[i] = o.Prefix + a.keys[i]
 		}

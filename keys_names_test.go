@@ -49,7 +49,7 @@ func TestLay(t *testing.T) {
 		{"/", "a/b a/b-c a/b/c", wire.ModeS, "a:r a/b:s a/b-c:s"},
 		{"/", "a/b/c/d a/b/e a/f", wire.ModeX, "a:w a/b:w a/b/c:w a/b/c/d:x a/b/e:x a/f:x"},
 	} {
-		keys, held := lay(tt.separator, strings.Fields(tt.names), tt.mode)
+		keys, held := planKeys(tt.separator, strings.Fields(tt.names), tt.mode)
 		var got []string
 		for i, key := range keys {
 			got = append(got, fmt.Sprintf("%s:%c", key, held[i]))
@@ -87,7 +87,7 @@ func TestNormal(t *testing.T) {
 		{"", "redlock:", "node", `!the name "node" is the key of the nodes' marker`},
 		{"/", "", "redlock:node/a", `!the path "redlock:node/a": the name "redlock:node" is the key of the nodes' marker`},
 	} {
-		got, err := (&Options{Separator: tt.separator, Prefix: tt.prefix}).normal(tt.name)
+		got, err := (&Options{Separator: tt.separator, Prefix: tt.prefix}).normalizeName(tt.name)
 		switch want, bad := strings.CutPrefix(tt.want, "!"); {
 		case bad && !strings.HasPrefix(message(err), want):
 			t.Errorf("%q of %q is refused as %q, want %q", tt.name, tt.separator, message(err), want)
@@ -102,13 +102,13 @@ func TestNormal(t *testing.T) {
 func TestNoNameIsAnothersKey(t *testing.T) {
 	for _, o := range []*Options{{}, {Separator: "/"}, {Prefix: "p:"}, {Separator: ":"}} {
 		for _, name := range []string{"a", "a/b", "slot", "x:slot", "a:b"} {
-			name, err := o.normal(name)
+			name, err := o.normalizeName(name)
 			if err != nil {
 				continue
 			}
 			a := acquisition{name: name, slots: new(int)}
 			*a.slots = 3
-			if err := a.keyed(o); err != nil {
+			if err := a.plan(o); err != nil {
 				t.Fatal(err)
 			}
 			c := lane.Claim{Keys: a.keys, Modes: a.modes}
@@ -118,7 +118,7 @@ func TestNoNameIsAnothersKey(t *testing.T) {
 				made = append(made, key+":fence", key+":below", key+":queue")
 			}
 			for _, key := range made {
-				if known, err := o.normal(strings.TrimPrefix(key, o.Prefix)); err == nil && o.Prefix+known == key {
+				if known, err := o.normalizeName(strings.TrimPrefix(key, o.Prefix)); err == nil && o.Prefix+known == key {
 					t.Errorf("separator %q: %q can be a name, and is a key of %q", o.Separator, key, name)
 				}
 			}
@@ -166,11 +166,11 @@ func FuzzKinds(f *testing.F) {
 			kind := []byte{kind, otherKind}[i] % 3
 			a := &locks[i]
 			for _, word := range strings.Fields(words) {
-				name, err := o.normal(word)
+				name, err := o.normalizeName(word)
 				if err != nil {
 					continue
 				}
-				if again, err := o.normal(name); err != nil || again != name {
+				if again, err := o.normalizeName(name); err != nil || again != name {
 					t.Fatalf("%q is known as %q, and that as %q, %v", word, name, again, err)
 				}
 				names[i] = append(names[i], name)
@@ -183,7 +183,7 @@ func FuzzKinds(f *testing.F) {
 				a.slots, a.also, names[i] = new(int), nil, names[i][:1]
 				*a.slots = 2
 			}
-			if err := a.keyed(o); err != nil {
+			if err := a.plan(o); err != nil {
 				t.Fatal(err)
 			}
 			if len(a.keys) != len(a.modes) || len(slices.Compact(slices.Sorted(slices.Values(a.keys)))) != len(a.keys) {
@@ -219,8 +219,8 @@ func TestKindsByBruteForce(t *testing.T) {
 	for i := range all {
 		for j := range all {
 			for _, mode := range []wire.Mode{wire.ModeX, wire.ModeS} {
-				keys, held := lay("/", []string{all[i], all[j]}, mode)
-				again, heldAgain := lay("/", []string{all[j], all[i]}, mode)
+				keys, held := planKeys("/", []string{all[i], all[j]}, mode)
+				again, heldAgain := planKeys("/", []string{all[j], all[i]}, mode)
 				if !slices.Equal(keys, again) || held != heldAgain {
 					t.Errorf("%q and %q in another order: %q %s", all[i], all[j], keys, held)
 				}
@@ -229,7 +229,7 @@ func TestKindsByBruteForce(t *testing.T) {
 					for _, other := range []wire.Mode{wire.ModeX, wire.ModeS, wire.ModeSlots} {
 						one := acquisition{keys: keys, modes: held}
 						two := acquisition{}
-						two.keys, two.modes = lay("/", []string{name}, other)
+						two.keys, two.modes = planKeys("/", []string{name}, other)
 						meet := below("/", name, all[i]) || below("/", name, all[j]) || below("/", all[i], name) || below("/", all[j], name)
 						if want := meet && (mode != wire.ModeS || other != wire.ModeS); bar(&one, &two) != want {
 							t.Errorf("%q %q %c and %q %c: %v", all[i], all[j], mode, name, other, !want)

@@ -156,7 +156,7 @@ func TestReservedKeys(t *testing.T) {
 		{name: "redlocks"},
 		{prefix: "a:", name: "redlock:marker"},
 	} {
-		_, err := (&Options{Separator: tt.separator, Prefix: tt.prefix}).normal(tt.name)
+		_, err := (&Options{Separator: tt.separator, Prefix: tt.prefix}).normalizeName(tt.name)
 		if got := message(err); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("prefix %q, name %q: %q, want %q", tt.prefix, tt.name, got, tt.want)
 		}

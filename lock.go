@@ -42,7 +42,7 @@ type Lock struct {
 	hold     *Lock            // whose hold it has joined; nil: it has one of its own
 	maxUntil time.Time        // MaxHold: it ends by then; zero: no such limit
 	since    time.Time        // when it was acquired
-	course   *course          // how it was acquired; nil: no hook wants to know
+	trace    *opTrace         // how it was acquired; nil: no hook wants to know
 	handed   bool             // it was handed over
 	simKey   string           // what the host knows it by; "": by its token
 
@@ -360,18 +360,18 @@ func (l *Lock) release(ctx context.Context) error {
 	if first, ok := l.end(errReleased); !ok {
 		return first
 	}
-	c := lk.begins(ctx, "release", l.name, l)
+	t := lk.begins(ctx, "release", l.name, l)
 	r := lk.newRound(wire.Release, l, nil)
 	defer r.drop()
-	r.course = c
+	r.trace = t
 	r.start(now, time.Time{}) // no deadline: a lane keeps it until it can be sent
 	r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))
 	if r.decided() == won && !r.refused() {
-		c.ends(l, nil)
+		t.ends(l, nil)
 		return nil
 	}
 	err := r.explain(lk.opts.Clock.Now(), nil)
-	c.ends(l, err)
+	t.ends(l, err)
 	lk.opts.Hooks.unreleased(l, err)
 	return err
 }

@@ -21,7 +21,7 @@ import (
 type round struct {
 	locker *Locker
 	lock   *Lock
-	course *course // the operation of which it is a step; nil: none that a hook wants to know of
+	trace  *opTrace // the operation of which it is a step; nil: none that a hook wants to know of
 	op     wire.Op
 	number int32 // of the lock's extensions, 1 and up
 	sent   time.Time
@@ -44,7 +44,7 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 		n := len(lk.lanes.Lanes)
 		r = &round{locker: lk, reqs: make([]lane.Request, n), told: make([]bool, n), done: make(chan struct{}, 1)}
 	}
-	r.lock, r.op, r.course, r.number, r.then = l, step, nil, 0, then
+	r.lock, r.op, r.trace, r.number, r.then = l, step, nil, 0, then
 	r.ballot = ballot{n: len(lk.lanes.Lanes), need: lk.opts.Quorum}
 	r.verdict, r.closed = pending, false
 	clear(r.told)
@@ -111,7 +111,7 @@ func (r *round) Deliver(node int, q *lane.Request) {
 		}
 	}
 	r.mu.Unlock()
-	r.course.answer(r, node, &q.Reply, late) // after the word to the owner, who need not wait for a hook
+	r.trace.answer(r, node, &q.Reply, late) // after the word to the owner, who need not wait for a hook
 	if then != nil {
 		then(r)
 	}
@@ -149,7 +149,7 @@ func (r *round) close() {
 // drop gives up one reference; the last one makes the round free for use again.
 func (r *round) drop() {
 	if r.refs.Add(-1) == 0 {
-		r.lock, r.course, r.then = nil, nil, nil
+		r.lock, r.trace, r.then = nil, nil, nil
 		for i := range r.reqs {
 			r.reqs[i] = lane.Request{}
 		}

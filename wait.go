@@ -58,18 +58,18 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 		return nil, err
 	}
 	defer lk.leave()
-	c := lk.begins(ctx, "acquire", a.name, nil)
-	l, err := lk.await(ctx, c, a)
-	c.ends(l, err)
+	t := lk.begins(ctx, "acquire", a.name, nil)
+	l, err := lk.await(ctx, t, a)
+	t.ends(l, err)
 	return l, err
 }
 
 // await waits in the local queue, and speaks to the nodes when it is the first there.
-func (lk *Locker) await(ctx context.Context, c *course, a *acquisition) (*Lock, error) {
+func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
 	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most()})
 	defer lk.waiting.Leave(w)
 	if turn := w.Turn(); turn != nil {
-		c.wait(nil)
+		t.wait(nil)
 		select {
 		case <-turn:
 		case <-ctx.Done():
@@ -80,7 +80,7 @@ func (lk *Locker) await(ctx context.Context, c *course, a *acquisition) (*Lock, 
 			return nil, lk.unspoken(w, a, cause)
 		}
 	}
-	l, err := lk.loop(ctx, c, a, w)
+	l, err := lk.loop(ctx, t, a, w)
 	w.Withdraw(err == nil)
 	return l, err
 }
@@ -101,7 +101,7 @@ const manyCalls = 8
 
 // loop makes attempts until one has the lock, or the waiter is handed it, or there is no point in
 // another one.
-func (lk *Locker) loop(ctx context.Context, c *course, a *acquisition, w *waitlist.Waiter) (*Lock, error) {
+func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitlist.Waiter) (*Lock, error) {
 	w.Activate()
 	var last *QuorumError
 	slot, again := int64(0), a.others()
@@ -112,7 +112,7 @@ func (lk *Locker) loop(ctx context.Context, c *course, a *acquisition, w *waitli
 		if !w.Ready() {
 			queues = nil
 		}
-		l, err := lk.attempt(ctx, c, a, slot, queues)
+		l, err := lk.attempt(ctx, t, a, slot, queues)
 		if err != nil && ctx.Err() != nil && last != nil {
 			// A round that was cut short knows less than the one before: nodes that
 			// had no time to answer are not why the call was waiting.
@@ -148,7 +148,7 @@ func (lk *Locker) loop(ctx context.Context, c *course, a *acquisition, w *waitli
 		} else {
 			w.Withdraw(false) // it would keep the places of others for whom there may be a quorum
 		}
-		c.wait(why)
+		t.wait(why)
 		p := waitlist.Pause{Held: refusal.Held, Longest: refusal.RetryIn(try, a.ttl, lk.opts.host), Key: why.token}
 		if calls >= manyCalls {
 			p.Hold = waitlist.Backoff(calls-manyCalls, a.ttl, lk.opts.host.Jitter())
@@ -162,7 +162,7 @@ func (lk *Locker) loop(ctx context.Context, c *course, a *acquisition, w *waitli
 			why.Cause = lk.stops(ctx)
 			return nil, why
 		}
-		if l := lk.accept(ctx, c, a, w, why.token); l != nil {
+		if l := lk.accept(ctx, t, a, w, why.token); l != nil {
 			return l, nil
 		}
 		slot = cmp.Or(w.FreeSlot(), slot)
@@ -187,7 +187,7 @@ const extendAfter = 10 * time.Millisecond
 
 // accept makes a lock of what the waiter was handed (internal/waitlist/handoff.go says why that is
 // one). Nil: it is no quorum, or of no use any more, and the next attempt, or Withdraw, sees to it.
-func (lk *Locker) accept(ctx context.Context, c *course, a *acquisition, w *waitlist.Waiter, simKey string) *Lock {
+func (lk *Locker) accept(ctx context.Context, t *opTrace, a *acquisition, w *waitlist.Waiter, simKey string) *Lock {
 	g, ok := w.Grant()
 	if !ok {
 		return nil
@@ -222,7 +222,7 @@ func (lk *Locker) accept(ctx context.Context, c *course, a *acquisition, w *wait
 		}
 	}
 	l.renewed = a.renewed
-	l.course = c
+	l.trace = t
 	if !a.renewed {
 		l.mu.Lock()
 		l.promoteTimer = time.AfterFunc(extendAfter, l.promote)

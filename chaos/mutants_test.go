@@ -196,7 +196,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/queue.go", "if ticket < 0 {", "if ticket <= 0 {"},
 	}, "model", "kinds waiting", 200},
 	{"a first attempt is in no queue", []edit{
-		{"wait.go", "lk.attempt(ctx, c, a, slot, queues)", "lk.attempt(ctx, c, a, slot, map[bool]*waitlist.Waiter{true: queues}[try > 0])"},
+		{"wait.go", "lk.attempt(ctx, t, a, slot, queues)", "lk.attempt(ctx, t, a, slot, map[bool]*waitlist.Waiter{true: queues}[try > 0])"},
 	}, "model", "waiting", 100},
 	{"a waiter has a ticket before it knows the nodes' time", []edit{
 		{"wait.go", "if !w.Ready() {", "if false {"},
