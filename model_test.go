@@ -107,7 +107,7 @@ func (m *model) answers() error {
 	return nil
 }
 
-func (m *model) Hear(ctx context.Context, channel string, ready func(), heard func(string)) error {
+func (m *model) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error {
 	if err := m.answers(); err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (m *model) Hear(ctx context.Context, channel string, ready func(), heard fu
 				return errCut
 			}
 			if m.answers() == nil { // which takes as long as an answer
-				heard(message)
+				onMessage(message)
 			}
 		case <-ctx.Done():
 			return ctx.Err()

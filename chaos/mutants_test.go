@@ -96,7 +96,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/batch.go", "\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind", "\t\treturn r\n\tcase step == wire.Acquire && later.Status == wire.Granted:\n\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind"},
 	}, "model", "churn", 200},
 	{"a release may overtake its acquire", []edit{
-		{"internal/lane/conn.go", "func (s *conn) elsewhere(key string) bool { return s.lane.flying[key] > 0 }", "func (s *conn) elsewhere(string) bool { return false }"},
+		{"internal/lane/conn.go", "func (s *conn) elsewhere(key string) bool { return s.lane.inFlight[key] > 0 }", "func (s *conn) elsewhere(string) bool { return false }"},
 	}, "model", "slow links", 2000},
 	{"a release waits for a node for ever", []edit{
 		{"lock.go", "r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))", "r.wait(context.Background(), time.Hour)"},

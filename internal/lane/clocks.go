@@ -43,14 +43,14 @@ const quartz = 200e-6
 // Redis itself, which counts milliseconds.
 const resolution = 500 * time.Microsecond
 
-// A offsetEstimate is what a Locker knows of one node's clock.
+// An offsetEstimate is what a Locker knows of one node's clock.
 type offsetEstimate struct {
 	low, up time.Duration // how far it is ahead of ours: at least, and at most
 	at      time.Time     // as of when, by our clock; zero: nothing is known
 	moved   time.Duration // what it was found to have moved by, and was not excused by its speed
 }
 
-// A tolerance says what a offsetEstimate puts up with: a speed that differs from ours by so
+// A tolerance says what an offsetEstimate puts up with: a speed that differs from ours by so
 // much, for no longer than short locks live, or that of quartz; and steps that
 // make so much in all in the time for which the longest lock lives.
 type tolerance struct {
@@ -59,8 +59,8 @@ type tolerance struct {
 	steps          time.Duration
 }
 
-// room is what speed excuses after some time.
-func (a *tolerance) room(since time.Duration) time.Duration {
+// slack is what speed excuses after some time.
+func (a *tolerance) slack(since time.Duration) time.Duration {
 	return time.Duration(max(a.speed*float64(min(since, a.short)), quartz*float64(since)))
 }
 
@@ -91,7 +91,7 @@ func (cfg *Config) toleranceOf() tolerance {
 func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step time.Duration) {
 	// The node read its clock some time before now, and it may have gone on faster
 	// than ours since.
-	low, up := t.Sub(now.Round(0)), t.Sub(sent.Round(0))+allow.room(max(0, now.Sub(sent)))
+	low, up := t.Sub(now.Round(0)), t.Sub(sent.Round(0))+allow.slack(max(0, now.Sub(sent)))
 	since := now.Sub(k.at)
 	wall := now.Round(0).Sub(k.at.Round(0))
 	if k.at.IsZero() || (wall-since).Abs() > resolution {
@@ -99,15 +99,15 @@ func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step t
 		return 0
 	}
 	since = max(since, 0)
-	room := allow.room(since)
+	slack := allow.slack(since)
 	k.moved = max(0, k.moved-time.Duration(float64(allow.steps)*float64(since)/float64(allow.longest)))
 	switch {
-	case low > k.up+room:
+	case low > k.up+slack:
 		step = low - k.up
-	case up < k.low-room:
+	case up < k.low-slack:
 		step = up - k.low
 	default:
-		k.low, k.up, k.at = max(low, k.low-room), min(up, k.up+room), now
+		k.low, k.up, k.at = max(low, k.low-slack), min(up, k.up+slack), now
 		return 0
 	}
 	k.low, k.up, k.at = low, up, now
@@ -158,13 +158,13 @@ func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
 		return 0, c.maxSkew <= 0
 	}
 	low, up, known := c.median(now)
-	room := c.vague(k, now)
+	slack := c.vague(k, now)
 	switch {
 	case !known:
-	case k.low-room-up > c.maxSkew:
-		skew = k.low - room - up
-	case low-k.up-room > c.maxSkew:
-		skew = k.up + room - low
+	case k.low-slack-up > c.maxSkew:
+		skew = k.low - slack - up
+	case low-k.up-slack > c.maxSkew:
+		skew = k.up + slack - low
 	}
 	return skew, known
 }
@@ -172,10 +172,10 @@ func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
 // vague is by how much a node's clock may be elsewhere than when it was last heard of.
 func (c *clocks) vague(k *offsetEstimate, now time.Time) time.Duration {
 	since := now.Sub(k.at)
-	return c.allow.room(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
+	return c.allow.slack(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
 }
 
-// middle is the lower median of how far the clocks are ahead at an instant, at least and at
+// median is the lower median of how far the clocks are ahead at an instant, at least and at
 // most, if a majority has been heard of. So it is no more than what a node shows that is
 // right, as long as a majority of those that have been heard of are. What a node may have
 // drifted by since it was last heard of counts, and what our own clock was set by: idle times
@@ -188,8 +188,8 @@ func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 		if k.at.IsZero() {
 			continue
 		}
-		room := c.vague(k, now)
-		lows, ups = append(lows, k.low-room), append(ups, k.up+room)
+		slack := c.vague(k, now)
+		lows, ups = append(lows, k.low-slack), append(ups, k.up+slack)
 	}
 	if len(lows) < len(c.all)/2+1 {
 		return 0, 0, false
@@ -235,7 +235,7 @@ func (c *clocks) latest(node int, at time.Time) int64 {
 	if k.at.IsZero() || at.IsZero() {
 		return 0
 	}
-	ahead := k.up + c.allow.room(max(0, at.Sub(k.at))) + c.allow.steps
+	ahead := k.up + c.allow.slack(max(0, at.Sub(k.at))) + c.allow.steps
 	return at.Round(0).Add(ahead).UnixMicro()
 }
 

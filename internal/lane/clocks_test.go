@@ -82,7 +82,7 @@ func TestStepsAreFound(t *testing.T) {
 		for _, since := range []time.Duration{0, time.Microsecond, 10 * ms, 100 * ms, time.Second, 10*time.Second - 1, 10 * time.Second, time.Minute, time.Hour} {
 			allow := look(&Config{Drift: drift}).allow
 			for _, sign := range []time.Duration{1, -1} {
-				may := sign * max(allow.room(since), allow.steps) // speed or a step: one of them explains it
+				may := sign * max(allow.slack(since), allow.steps) // speed or a step: one of them explains it
 				if step := look(&Config{Drift: drift}).after(since, may); step != 0 {
 					t.Errorf("drift %v: %v after %v is a step of %v", drift, may, since, step)
 				}
@@ -263,7 +263,7 @@ func TestUndetected(t *testing.T) {
 		begin, every := k.ahead, o.MaxTTL/looks
 		found := k.after(0, k.allow.steps)
 		for range looks {
-			found += k.after(every, k.allow.room(every)).Abs()
+			found += k.after(every, k.allow.slack(every)).Abs()
 			if spare := k.allow.steps - k.moved; spare > 0 {
 				found += k.after(0, spare).Abs()
 			}
@@ -326,7 +326,7 @@ func TestUndetectedBetweenLooks(t *testing.T) {
 			k, found, at := look(&Config{}), false, time.Duration(0)
 			for at < 2*lifetime && !found {
 				since := every - time.Duration(rng.Int64N(int64(every)))*time.Duration(rng.IntN(2))
-				by := allow.room(since)
+				by := allow.slack(since)
 				switch rng.IntN(8) {
 				case 0:
 					by = part(rng.Float64(), by)
@@ -446,7 +446,7 @@ func TestLatest(t *testing.T) {
 	if got := c.latest(1, now); got != 0 {
 		t.Errorf("of another node: %d", got)
 	}
-	if got, want := c.latest(0, now.Add(time.Second)), now.Add(time.Hour+time.Second+c.allow.room(time.Second)+resolution).UnixMicro(); got < want || got > want+1 {
+	if got, want := c.latest(0, now.Add(time.Second)), now.Add(time.Hour+time.Second+c.allow.slack(time.Second)+resolution).UnixMicro(); got < want || got > want+1 {
 		t.Errorf("in a second: %dµs off", got-want)
 	}
 	hear(c, 0, now, time.Hour+resolution) // no step yet

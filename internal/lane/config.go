@@ -35,9 +35,9 @@ type Server interface {
 	// be called from any goroutine.
 	Interrupt()
 
-	// Hear listens to a channel, over a connection of its own, until that breaks or ctx ends.
+	// Subscribe listens to a channel, over a connection of its own, until that breaks or ctx ends.
 	// It says when it has begun to, and what it hears. A server that hears does nothing else.
-	Hear(ctx context.Context, channel string, ready func(), heard func(message string)) error
+	Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error
 
 	// Fork gives another connection to the same node, not connected yet.
 	Fork() Server

@@ -71,7 +71,7 @@ func (n *Lane) addConn(srv Server) {
 // a lane waits, and are made again. So such a lane gets them one at a time, for what is there
 // to be sent.
 func (n *Lane) grow(q *Request) {
-	if n.flying == nil || len(n.conns) == farConns || n.draining || n.flying[q.Claim.Key] > 0 {
+	if n.inFlight == nil || len(n.conns) == farConns || n.draining || n.inFlight[q.Claim.Key] > 0 {
 		return
 	}
 	for _, s := range n.conns {
@@ -112,7 +112,7 @@ func (s *conn) run() {
 	}
 }
 
-// broke has all conns look after their connections: a server that was restarted
+// reconnectAll has all conns look after their connections: a server that was restarted
 // has closed them all.
 func (s *conn) reconnectAll() {
 	n := s.lane
@@ -140,8 +140,8 @@ func (s *conn) join() bool {
 		rtt, err := s.srv.Connect(n.ctx)
 		n.mu.Lock()
 		s.busy = time.Time{}
-		if err == nil && rtt >= farLink && s.first && n.flying == nil && !n.draining {
-			n.flying = make(map[string]int) // nothing is under way
+		if err == nil && rtt >= farLink && s.first && n.inFlight == nil && !n.draining {
+			n.inFlight = make(map[string]int) // nothing is under way
 			if u, ok := s.srv.(interface{ Unsteady() bool }); !ok || !u.Unsteady() {
 				for range farConns - 1 {
 					n.addConn(s.srv.Fork())
@@ -197,7 +197,7 @@ func (s *conn) next() (batch []*Request, ok bool) {
 			n.mu.Unlock()
 			return nil, true
 		}
-		if len(n.owed) > 0 && !n.clock.Now().Before(n.retry) {
+		if len(n.pendingReleases) > 0 && !n.clock.Now().Before(n.retry) {
 			n.requeuePending()
 		}
 		s.take()
@@ -220,7 +220,7 @@ func (s *conn) next() (batch []*Request, ok bool) {
 		s.idle = true
 		s.rests++
 		var retry <-chan time.Time
-		if s.first && len(n.owed) > 0 {
+		if s.first && len(n.pendingReleases) > 0 {
 			retry = time.After(Left(n.retry, n.clock.Now()))
 		}
 		n.mu.Unlock()
@@ -270,14 +270,14 @@ func (s *conn) take() {
 			}
 			// What is owed for the name goes first, or an earlier claim of ours
 			// would be in the way of this one.
-			s.batch = append(n.appendOwed(s.batch, q.Claim.Key, now), q)
+			s.batch = append(n.appendPending(s.batch, q.Claim.Key, now), q)
 		}
 	}
 	clear(n.queue[len(rest):])
 	n.queue = rest
-	if n.flying != nil {
+	if n.inFlight != nil {
 		for _, q := range s.batch {
-			n.flying[q.Claim.Key]++
+			n.inFlight[q.Claim.Key]++
 		}
 	}
 	if s.load = len(s.batch); s.load > 0 {
@@ -287,7 +287,7 @@ func (s *conn) take() {
 
 // elsewhere reports whether another conn is under way with this key. What this
 // one takes now is counted only afterwards, so it may take several of one key.
-func (s *conn) elsewhere(key string) bool { return s.lane.flying[key] > 0 }
+func (s *conn) elsewhere(key string) bool { return s.lane.inFlight[key] > 0 }
 
 // settle notes where the tokens of a batch are now, then tells those who asked.
 func (s *conn) settle(batch []*Request) {
@@ -295,17 +295,17 @@ func (s *conn) settle(batch []*Request) {
 	n.mu.Lock()
 	s.busy, s.load = time.Time{}, 0
 	for _, q := range batch {
-		if n.flying != nil {
-			if n.flying[q.Claim.Key]--; n.flying[q.Claim.Key] == 0 {
-				delete(n.flying, q.Claim.Key)
+		if n.inFlight != nil {
+			if n.inFlight[q.Claim.Key]--; n.inFlight[q.Claim.Key] == 0 {
+				delete(n.inFlight, q.Claim.Key)
 			}
 		}
 		switch at := &q.Claim.at[n.Index]; {
 		case n.releases(q) && !q.Reply.Status.SettlesRelease():
-			if len(n.owed) == 0 {
+			if len(n.pendingReleases) == 0 {
 				n.retry = n.clock.Now().Add(maxProbe / 4)
 			}
-			n.owed[q.Claim.Key] = append(n.owed[q.Claim.Key], debt{q.Claim, q.Deadline})
+			n.pendingReleases[q.Claim.Key] = append(n.pendingReleases[q.Claim.Key], pendingRelease{q.Claim, q.Deadline})
 			if first := n.conns[0]; first.idle {
 				first.nudge() // it is the one to try again
 			}

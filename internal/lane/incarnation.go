@@ -83,7 +83,7 @@ func (m *incarnation) Hello() wire.Hello {
 // Joined takes in what the node said when it was joined at some time after sent.
 func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	now := m.Now()
-	m.heard(mark.Now, sent, now)
+	m.observeClock(mark.Now, sent, now)
 	before, had := wire.ParseMarker(mark.Before)
 	says, ok := wire.ParseMarker(mark.Value)
 	if m.marked() {
@@ -147,8 +147,8 @@ func (m *incarnation) prolong() {
 	}
 }
 
-// heard takes in the node's time.
-func (m *incarnation) heard(micros int64, sent, now time.Time) {
+// observeClock takes in the node's time.
+func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 	step, skew, known := m.clocks.sample(m.node, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
 	news := known && skew != 0 && m.skew == 0 && step == 0 // else that is told
@@ -229,12 +229,12 @@ func (m *incarnation) poisoned(number int64, now time.Time, most time.Duration) 
 	return PoisonError(ahead)
 }
 
-// vouches reports whether it counts that the node has handed somebody a lock with this number,
+// canVote reports whether it counts that the node has handed somebody a lock with this number,
 // and said this of its marker and its time; the waiter's request for it left at sent, and was
 // answered by a node that had a vote.
-func (m *incarnation) vouches(mark string, micros, number int64, sent time.Time) bool {
+func (m *incarnation) canVote(mark string, micros, number int64, sent time.Time) bool {
 	now := m.Now()
-	m.heard(micros, sent, now)
+	m.observeClock(micros, sent, now)
 	if m.poisoned(number, now, 0) != nil {
 		return false
 	}
@@ -300,7 +300,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	now := m.Now()
 	for _, q := range batch {
 		if q.Reply.Time > 0 {
-			m.heard(q.Reply.Time, sent, now)
+			m.observeClock(q.Reply.Time, sent, now)
 		}
 	}
 	m.mu.Lock()

@@ -139,7 +139,7 @@ func TestVouches(t *testing.T) {
 			m.cfg = &off
 		}, "", now, true, 0},
 		"it may have forgotten": {func(m *incarnation) { m.lost = now.Add(time.Hour) }, "id:5", now, false, 0},
-		"its clock was set":     {func(m *incarnation) { m.heard(now.Add(-time.Hour).UnixMicro(), now, now) }, "id:5", now, false, 0},
+		"its clock was set":     {func(m *incarnation) { m.observeClock(now.Add(-time.Hour).UnixMicro(), now, now) }, "id:5", now, false, 0},
 		"its clock is another": {func(m *incarnation) {
 			for other := range 3 {
 				_, _, _ = m.clocks.sample(other, now, now, now.Add(-time.Hour))
@@ -152,7 +152,7 @@ func TestVouches(t *testing.T) {
 		m := testIncarnation(&cfg)
 		m.mark = "id:5"
 		tt.set(m)
-		if got := m.vouches(tt.mark, tt.time.UnixMicro(), tt.number, now); got != tt.want {
+		if got := m.canVote(tt.mark, tt.time.UnixMicro(), tt.number, now); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

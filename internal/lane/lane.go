@@ -48,20 +48,20 @@ type Lane struct {
 	tried   chan<- int    // gets the index when the first connect has ended
 	running sync.WaitGroup
 
-	mu       sync.Mutex
-	queue    []*Request
-	owed     map[string][]debt // by key, the releases that had no answer, to be sent again
-	retry    time.Time         // when to, if the connection stands
-	conns    []*conn
-	flying   map[string]int // by key, the requests under way; nil while there is one conn
-	down     *Failure       // why nothing is sent now; nil: the server is well
-	since    time.Time      // since when it is down
-	breaks   int            // connections that have broken while in use
-	draining bool
+	mu              sync.Mutex
+	queue           []*Request
+	pendingReleases map[string][]pendingRelease // by key, the releases that had no answer, to be sent again
+	retry           time.Time                   // when to, if the connection stands
+	conns           []*conn
+	inFlight        map[string]int // by key, the requests under way; nil while there is one conn
+	down            *Failure       // why nothing is sent now; nil: the server is well
+	since           time.Time      // since when it is down
+	breaks          int            // connections that have broken while in use
+	draining        bool
 }
 
-// A debt is a release that is owed to a node, until the token is gone there in any case.
-type debt struct {
+// A pendingRelease is a release that is owed to a node, until the token is gone there in any case.
+type pendingRelease struct {
 	claim *Claim
 	until time.Time
 }
@@ -69,7 +69,7 @@ type debt struct {
 func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tried chan<- int) *Lane {
 	n := &Lane{
 		Index: index, Name: name, clock: cfg.Clock, events: cfg.Events, host: cfg.Host, node: m, timeout: cfg.NodeTimeout,
-		drain: make(chan struct{}), tried: tried, owed: make(map[string][]debt),
+		drain: make(chan struct{}), tried: tried, pendingReleases: make(map[string][]pendingRelease),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.addConn(srv)
@@ -187,39 +187,39 @@ func (n *Lane) up() {
 
 // requeuePending puts the owed releases at the head of the queue. Under the mutex.
 func (n *Lane) requeuePending() {
-	if len(n.owed) == 0 {
+	if len(n.pendingReleases) == 0 {
 		return
 	}
 	var queue []*Request
 	now := n.clock.Now()
-	for _, key := range slices.Sorted(maps.Keys(n.owed)) { // in an order that a run can repeat
-		queue = n.appendOwed(queue, key, now)
+	for _, key := range slices.Sorted(maps.Keys(n.pendingReleases)) { // in an order that a run can repeat
+		queue = n.appendPending(queue, key, now)
 	}
 	n.queue = append(queue, n.queue...)
 }
 
-// appendOwed appends the releases that are owed for a key, and owes them no
+// appendPending appends the releases that are owed for a key, and owes them no
 // longer. Under the mutex.
-func (n *Lane) appendOwed(queue []*Request, key string, now time.Time) []*Request {
-	if len(n.owed) == 0 {
+func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Request {
+	if len(n.pendingReleases) == 0 {
 		return queue
 	}
-	n.forgive(key, now)
-	for _, d := range n.owed[key] {
+	n.dropExpired(key, now)
+	for _, d := range n.pendingReleases[key] {
 		q := &Request{Op: wire.Release, Claim: d.claim, Deadline: d.until, To: Nobody{}}
 		if d.claim.at[n.Index] == dequeuing {
 			q.Op = wire.Leave
 		}
 		queue = append(queue, q)
 	}
-	delete(n.owed, key)
+	delete(n.pendingReleases, key)
 	return queue
 }
 
-// forgive drops the releases that are owed for a key of which the tokens are gone by now.
+// dropExpired drops the releases that are owed for a key of which the tokens are gone by now.
 // Under the mutex.
-func (n *Lane) forgive(key string, now time.Time) {
-	rest := slices.DeleteFunc(n.owed[key], func(d debt) bool {
+func (n *Lane) dropExpired(key string, now time.Time) {
+	rest := slices.DeleteFunc(n.pendingReleases[key], func(d pendingRelease) bool {
 		over := now.After(d.until)
 		if over {
 			d.claim.at[n.Index] = absent
@@ -227,10 +227,10 @@ func (n *Lane) forgive(key string, now time.Time) {
 		return over
 	})
 	if len(rest) == 0 {
-		delete(n.owed, key)
+		delete(n.pendingReleases, key)
 		return
 	}
-	n.owed[key] = rest
+	n.pendingReleases[key] = rest
 }
 
 // fail takes the node out of the votes and gives everybody who waits for it an
@@ -255,8 +255,8 @@ func (n *Lane) fail(err error) {
 	}
 	clear(n.queue[len(releases):])
 	n.queue = releases
-	for key := range n.owed {
-		n.forgive(key, now)
+	for key := range n.pendingReleases {
+		n.dropExpired(key, now)
 	}
 	n.mu.Unlock()
 	for _, q := range dropped {
@@ -273,7 +273,7 @@ func (n *Lane) fail(err error) {
 func (n *Lane) close() {
 	n.mu.Lock()
 	n.draining = true
-	work := len(n.queue) + len(n.owed)
+	work := len(n.queue) + len(n.pendingReleases)
 	for _, s := range n.conns {
 		work += s.load
 	}
@@ -293,19 +293,19 @@ func (n *Lane) force() {
 	}
 }
 
-// Hear listens to a channel of the node's; see Server.Hear.
-func (n *Lane) Hear(ctx context.Context, channel string, ready func(), heard func(message string)) error {
+// Subscribe listens to a channel of the node's; see Server.Subscribe.
+func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	n.mu.Lock()
 	srv := n.conns[0].srv.Fork()
 	n.mu.Unlock()
-	return srv.Hear(ctx, channel, ready, heard)
+	return srv.Subscribe(ctx, channel, ready, onMessage)
 }
 
-// Vouches reports whether it counts that the node has handed somebody a lock with this number,
+// CanVote reports whether it counts that the node has handed somebody a lock with this number,
 // and said this of its marker and its time; the waiter's request for it left at sent, and was
 // answered by a node that could vote.
-func (n *Lane) Vouches(mark string, micros, number int64, sent time.Time) bool {
-	return n.node.vouches(mark, micros, number, sent)
+func (n *Lane) CanVote(mark string, micros, number int64, sent time.Time) bool {
+	return n.node.canVote(mark, micros, number, sent)
 }
 
 // weigh is how many requests the lane keeps.
@@ -313,7 +313,7 @@ func (n *Lane) weigh() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	all := len(n.queue)
-	for _, owed := range n.owed {
+	for _, owed := range n.pendingReleases {
 		all += len(owed)
 	}
 	return all

@@ -34,7 +34,7 @@ func (s *stub) Join() error  { return nil }
 func (s *stub) Interrupt()   {}
 func (s *stub) Fork() Server { f := *s; return &f }
 
-func (s *stub) Hear(context.Context, string, func(), func(string)) error { return errCut }
+func (s *stub) Subscribe(context.Context, string, func(), func(string)) error { return errCut }
 
 func (s *stub) Exec(batch []*Request) error {
 	time.Sleep(s.rtt)
@@ -98,8 +98,8 @@ func TestNothingUnderWay(t *testing.T) {
 		if len(n.conns) != farConns {
 			t.Errorf("%d connections", len(n.conns))
 		}
-		if n.flying == nil || len(n.flying)+len(n.queue)+len(n.owed) > 0 {
-			t.Errorf("%v under way, %d queued, %d owed", n.flying, len(n.queue), len(n.owed))
+		if n.inFlight == nil || len(n.inFlight)+len(n.queue)+len(n.pendingReleases) > 0 {
+			t.Errorf("%v under way, %d queued, %d owed", n.inFlight, len(n.queue), len(n.pendingReleases))
 		}
 		if did := len(seen()); did != 2*len(claims) {
 			t.Errorf("%d requests were sent", did)

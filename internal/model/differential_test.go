@@ -93,7 +93,7 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 		ready, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = n.Dial(model.NewHost(sim.Seed(1), "c2"), time.Second).Hear(ctx, channel, func() { close(ready) }, ears.hear)
+			_ = n.Dial(model.NewHost(sim.Seed(1), "c2"), time.Second).Subscribe(ctx, channel, func() { close(ready) }, ears.hear)
 		}()
 		<-ready
 		ears.stop = func() { cancel(); <-done }

@@ -36,14 +36,14 @@ const (
 // the number in the token, and who stands in line, by that in the name; its subscriptions, by
 // the node; and those who call the library.
 const (
-	forLinks    = 0
-	forRenewals = 64
-	forWorkers  = 65
-	forLate     = 79
-	forCallers  = 80 // 80 of them
-	forWaiters  = 160
-	forAlarms   = 168
-	forEars     = 248
+	forLinks         = 0
+	forRenewals      = 64
+	forWorkers       = 65
+	forLate          = 79
+	forCallers       = 80 // 80 of them
+	forWaiters       = 160
+	forAlarms        = 168
+	forSubscriptions = 248
 )
 
 // number is what a name ends with.
@@ -135,7 +135,7 @@ func (h *Host) Woke(as sim.Role, key string, n int) {
 		h.wake(id.Below(Moment-Slot), forWaiters+number(key)%(forAlarms-forWaiters))
 	case sim.Alarm:
 		h.thaw(at)
-		h.wake(id.Below(Moment-Slot), forAlarms+number(key)%(forEars-forAlarms))
+		h.wake(id.Below(Moment-Slot), forAlarms+number(key)%(forSubscriptions-forAlarms))
 	case sim.Renewals:
 		h.thaw(at)
 		h.wake(h.seed.For("renewals").Of(n).Below(Moment-Slot), forRenewals)

@@ -55,15 +55,15 @@ func (l *Link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
 
 // A message is one pipeline, or what it takes to make a connection.
 type message struct {
-	connect bool
-	join    bool
-	hello   wire.Hello // connect, join
-	mark    wire.Mark  // what the node's marker is, if it is to have one
-	calls   []Call
-	ear     *ear // wants to hear
-	epoch   int
-	id      sim.Seed
-	from    *Host
+	connect      bool
+	join         bool
+	hello        wire.Hello // connect, join
+	mark         wire.Mark  // what the node's marker is, if it is to have one
+	calls        []Call
+	subscription *subscription // wants to hear
+	epoch        int
+	id           sim.Seed
+	from         *Host
 
 	err   error
 	ended bool          // the reply may leave, or there will be none

@@ -23,17 +23,17 @@ type Node struct {
 	rtt   time.Duration
 	start time.Time
 
-	mu      sync.Mutex
-	keys    map[string]entry
-	counts  map[string]int64 // the numbers, by bucket (see fence and below)
-	queues  map[string]*line
-	ears    []*ear
-	mute    bool // nobody hears anything
-	marker  string
-	run     int             // how often it was started
-	scripts map[string]bool // by the run_id that they are for
-	offset  time.Duration   // of its clock
-	rate    float64         // and how much faster than true time it runs
+	mu            sync.Mutex
+	keys          map[string]entry
+	counts        map[string]int64 // the numbers, by bucket (see fence and below)
+	queues        map[string]*queue
+	subscriptions []*subscription
+	mute          bool // nobody hears anything
+	marker        string
+	run           int             // how often it was started
+	scripts       map[string]bool // by the run_id that they are for
+	offset        time.Duration   // of its clock
+	rate          float64         // and how much faster than true time it runs
 
 	down, hung  bool
 	cut         [2]bool // requests, replies
@@ -75,7 +75,7 @@ type mark struct {
 func NewNode(s sim.Seed, name string, rtt time.Duration) *Node {
 	n := &Node{
 		Name: name, seed: s.For(name), rtt: rtt, start: time.Now(),
-		keys: make(map[string]entry), counts: make(map[string]int64), queues: make(map[string]*line), scripts: make(map[string]bool),
+		keys: make(map[string]entry), counts: make(map[string]int64), queues: make(map[string]*queue), scripts: make(map[string]bool),
 		late: make(map[int64]bool),
 	}
 	n.marker = script.Settled(n.runID(), n.start)
@@ -236,9 +236,9 @@ func (n *Node) release() {
 			m.end(m.err)
 		}
 		n.unanswered = nil
-		for _, e := range n.ears {
-			if len(e.inbox) > 0 {
-				e.signal()
+		for _, s := range n.subscriptions {
+			if len(s.inbox) > 0 {
+				s.signal()
 			}
 		}
 	}
@@ -247,11 +247,11 @@ func (n *Node) release() {
 // receive takes in a message that has arrived. Under the mutex.
 func (n *Node) receive(m *message) {
 	switch {
-	case m.ear != nil && n.down:
+	case m.subscription != nil && n.down:
 		m.end(errRefused)
-	case m.ear != nil:
+	case m.subscription != nil:
 		if m.err = n.refuses; m.err == nil {
-			n.ears = append(n.ears, m.ear)
+			n.subscriptions = append(n.subscriptions, m.subscription)
 		}
 		n.reply(m)
 	case m.connect && n.down:
@@ -284,7 +284,9 @@ func (n *Node) set(f func()) {
 }
 
 // Kill ends the node as SIGKILL does.
-func (n *Node) Kill() { n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.deafen() }) }
+func (n *Node) Kill() {
+	n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.dropSubscriptions() })
+}
 
 // Restart starts it again, with what it had or without.
 func (n *Node) Restart(keepData bool) {
@@ -312,7 +314,7 @@ func (n *Node) Reset() {
 			m.end(errReset)
 		}
 		n.parked, n.unanswered = nil, nil
-		n.deafen()
+		n.dropSubscriptions()
 	})
 }
 

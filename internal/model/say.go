@@ -28,14 +28,14 @@ func (n *Node) Say(draw func(said []Said, processes []string, micros int64) []Sa
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	var processes []string
-	for _, e := range n.ears {
-		processes = append(processes, strings.TrimPrefix(e.channel, script.WakeChannel))
+	for _, s := range n.subscriptions {
+		processes = append(processes, strings.TrimPrefix(s.channel, script.WakeChannel))
 	}
 	slices.Sort(processes)
-	for _, s := range draw(slices.Clone(n.said), slices.Compact(processes), n.micros()) {
-		for _, e := range n.ears {
-			if e.channel == s.Channel && !n.mute {
-				e.push(s.Message)
+	for _, say := range draw(slices.Clone(n.said), slices.Compact(processes), n.micros()) {
+		for _, s := range n.subscriptions {
+			if s.channel == say.Channel && !n.mute {
+				s.push(say.Message)
 			}
 		}
 	}

@@ -16,14 +16,14 @@ import (
 func (n *Node) queue(key string) *wire.Queue {
 	q := n.queues[key]
 	if q == nil || n.now() > q.expires {
-		q = new(line)
+		q = new(queue)
 		n.queues[key] = q
 	}
 	return &q.Queue
 }
 
 // A line is a queue, and when its key expires.
-type line struct {
+type queue struct {
 	wire.Queue
 	expires time.Duration
 }
@@ -100,11 +100,11 @@ func (n *Node) wake(key string, way wire.Mode, slot int) {
 func (n *Node) publish(waiter, message string) (heard bool) {
 	channel := script.WakeChannel + wire.ProcessOf(waiter)
 	n.remember(channel, message)
-	for _, ear := range n.ears {
-		if ear.channel == channel {
+	for _, s := range n.subscriptions {
+		if s.channel == channel {
 			heard = true
 			if !n.mute {
-				ear.push(message)
+				s.push(message)
 			}
 		}
 	}
@@ -147,21 +147,21 @@ func (n *Node) handed(c *Call) (try int64) {
 	return try
 }
 
-// Mute has the node's messages to subscribers go nowhere. Deafen ends all subscriptions.
-func (n *Node) Mute(on bool) { n.set(func() { n.mute = on }) }
-func (n *Node) Deafen()      { n.set(n.deafen) }
+// Mute has the node's messages to subscribers go nowhere. DropSubscriptions ends all subscriptions.
+func (n *Node) Mute(on bool)       { n.set(func() { n.mute = on }) }
+func (n *Node) DropSubscriptions() { n.set(n.dropSubscriptions) }
 
-// deafen ends all subscriptions. Under the mutex.
-func (n *Node) deafen() {
-	for _, e := range n.ears {
-		e.broken = true
-		e.signal()
+// dropSubscriptions ends all subscriptions. Under the mutex.
+func (n *Node) dropSubscriptions() {
+	for _, s := range n.subscriptions {
+		s.broken = true
+		s.signal()
 	}
-	n.ears = nil
+	n.subscriptions = nil
 }
 
-// An ear is a subscription: its node's mutex guards it.
-type ear struct {
+// A subscription is a client's to one channel: its node's mutex guards it.
+type subscription struct {
 	link    *Link
 	channel string
 	pushed  int
@@ -172,33 +172,33 @@ type ear struct {
 	broken  bool
 }
 
-func (e *ear) signal() {
+func (s *subscription) signal() {
 	select {
-	case e.news <- struct{}{}:
+	case s.news <- struct{}{}:
 	default:
 	}
 }
 
 // push sends a message.
-func (e *ear) push(message string) {
-	n := e.link.node
-	e.pushed++
-	e.under = append(e.under, message)
-	_, back := n.latency(e.link.seed.For("push").Of(e.pushed))
-	e.last = n.later(e.link.host, max(back, time.Until(e.last)+1), func() {
-		e.inbox, e.under = append(e.inbox, e.under[0]), e.under[1:] // outside of a bubble, timers overtake each other
+func (s *subscription) push(message string) {
+	n := s.link.node
+	s.pushed++
+	s.under = append(s.under, message)
+	_, back := n.latency(s.link.seed.For("push").Of(s.pushed))
+	s.last = n.later(s.link.host, max(back, time.Until(s.last)+1), func() {
+		s.inbox, s.under = append(s.inbox, s.under[0]), s.under[1:] // outside of a bubble, timers overtake each other
 		if !n.cut[replies] {
-			e.signal()
+			s.signal()
 		}
 	})
 }
 
-// Hear is a subscription.
-func (l *Link) Hear(ctx context.Context, channel string, ready func(), heard func(message string)) error {
-	l.actor = forEars + number(l.node.Name)%(Actors-forEars)
-	e := &ear{link: l, channel: channel, news: make(chan struct{}, 1)}
+// Subscribe listens to a channel until its connection breaks or ctx ends.
+func (l *Link) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
+	l.actor = forSubscriptions + number(l.node.Name)%(Actors-forSubscriptions)
+	s := &subscription{link: l, channel: channel, news: make(chan struct{}, 1)}
 	l.sent++
-	if err := l.send(ctx, &message{ear: e, id: l.seed.Of(l.sent)}); err != nil {
+	if err := l.send(ctx, &message{subscription: s, id: l.seed.Of(l.sent)}); err != nil {
 		return err
 	}
 	ready()
@@ -206,11 +206,11 @@ func (l *Link) Hear(ctx context.Context, channel string, ready func(), heard fun
 	defer func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.ears = slices.DeleteFunc(n.ears, func(other *ear) bool { return other == e })
+		n.subscriptions = slices.DeleteFunc(n.subscriptions, func(other *subscription) bool { return other == s })
 	}()
 	for {
 		select {
-		case <-e.news:
+		case <-s.news:
 		case <-ctx.Done():
 		}
 		l.sent++
@@ -222,11 +222,11 @@ func (l *Link) Hear(ctx context.Context, channel string, ready func(), heard fun
 			return errEnded
 		}
 		n.mu.Lock()
-		inbox, broken := e.inbox, e.broken
-		e.inbox = nil
+		inbox, broken := s.inbox, s.broken
+		s.inbox = nil
 		n.mu.Unlock()
 		for _, message := range inbox {
-			heard(message)
+			onMessage(message)
 		}
 		if broken {
 			return errReset

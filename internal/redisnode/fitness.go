@@ -12,8 +12,8 @@ import (
 // infoSections are the parts of INFO that say whether a server may vote.
 var infoSections = []string{"server", "replication", "memory", "cluster"}
 
-// unfit says why a server with these facts must not vote, or nothing.
-func unfit(f facts.Facts) string {
+// rejectReason says why a server with these facts must not vote, or nothing.
+func rejectReason(f facts.Facts) string {
 	if why, todo := f.Unsupported(); why != "" {
 		return fmt.Sprintf("it is %s, %s: %s", f.Server(), why, todo)
 	}
@@ -28,8 +28,8 @@ func unfit(f facts.Facts) string {
 	return ""
 }
 
-// unwise says what is better changed, or nothing.
-func unwise(f facts.Facts) string {
+// warning says what is better changed, or nothing.
+func warning(f facts.Facts) string {
 	_, known := f.KeepsScripts()
 	switch {
 	case f["run_id"] == "" && !known:
@@ -61,7 +61,7 @@ func NewRegistry(names []string, warn func(error)) *Registry {
 
 // Admit judges node i by what it says of itself.
 func (r *Registry) Admit(i int, about facts.Facts) error {
-	if why := unfit(about); why != "" {
+	if why := rejectReason(about); why != "" {
 		return wire.UnfitError(why)
 	}
 	r.mu.Lock()
@@ -76,7 +76,7 @@ func (r *Registry) Admit(i int, about facts.Facts) error {
 		}
 	}
 	r.runIDs[i] = id
-	why := unwise(about)
+	why := warning(about)
 	tell := why != "" && !r.warned[i]
 	r.warned[i] = why != ""
 	r.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 const earshot = 10 * time.Second
 
 // Hear is one subscription, until it breaks.
-func (s *Server) Hear(ctx context.Context, channel string, ready func(), heard func(string)) error {
+func (s *Server) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error {
 	stop := context.AfterFunc(ctx, s.Interrupt)
 	defer stop()
 	defer s.keep(nil)
@@ -58,7 +58,7 @@ func (s *Server) Hear(ctx context.Context, channel string, ready func(), heard f
 		case *redis.Subscription:
 			ready()
 		case *redis.Message:
-			heard(m.Payload)
+			onMessage(m.Payload)
 		}
 	}
 }

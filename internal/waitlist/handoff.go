@@ -26,7 +26,7 @@ import (
 //     machine that was copied goes on twice, in the same attempt; but one of the two at most has the
 //     connections that there were, and from their next attempts on they differ.
 //   - A node had a vote when it refused, and still has one, going by its marker and its time in the
-//     message (lane.Vouches); and the script is for one server process.
+//     message (lane.CanVote); and the script is for one server process.
 //   - The node keeps the token for as long as the waiter's lease counts there, which began after the
 //     attempt was sent. So validity is what is left of that, as if the lease were the TTL.
 //
@@ -124,7 +124,7 @@ func (w *Waiter) onHandoff(n *lane.Lane, h handoff, began time.Time) {
 		w.onFree(n.Index, 0) // the next attempt takes it over
 		return
 	}
-	if !n.Vouches(h.mark, h.time, h.number, asked) {
+	if !n.CanVote(h.mark, h.time, h.number, asked) {
 		return
 	}
 	w.mu.Lock()

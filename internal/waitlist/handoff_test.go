@@ -36,7 +36,7 @@ func (n *node) Exec(batch []*lane.Request) error {
 	return nil
 }
 
-func (n *node) Hear(ctx context.Context, _ string, ready func(), _ func(string)) error {
+func (n *node) Subscribe(ctx context.Context, _ string, ready func(), _ func(string)) error {
 	ready()
 	<-ctx.Done()
 	return ctx.Err()

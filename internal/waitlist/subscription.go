@@ -43,7 +43,7 @@ func (s *subscription) run(ctx context.Context, channel string) {
 				}
 			}
 		}
-		_ = s.node.Hear(ctx, channel, ready, onMessage) // the lane says what is the matter with the node
+		_ = s.node.Subscribe(ctx, channel, ready, onMessage) // the lane says what is the matter with the node
 		if ctx.Err() != nil {
 			return // all subscriptions at once: none may draw a jitter, or no run could be repeated
 		}

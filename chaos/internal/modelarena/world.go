@@ -172,7 +172,7 @@ func once(n *model.Node, f history.Fault) {
 	case history.Step:
 		n.Step(f.By)
 	case history.Deafen:
-		n.Deafen()
+		n.DropSubscriptions()
 	case history.Forge:
 		n.Say(inject.Forged)
 	case history.Replay:
