@@ -186,8 +186,8 @@ func TestOwedReleases(t *testing.T) {
 						m.slow(rtt / 2)
 					}
 					lk := ms.locker(t, &Options{TTL: time.Hour})
-					var locks []*Lock // so many at once that all strands are under way with them
-					for i := range 2 * farStrands {
+					var locks []*Lock // so many at once that all conns are under way with them
+					for i := range 2 * farConns {
 						l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
 						if err != nil {
 							t.Fatal(err)

@@ -22,7 +22,7 @@ type fleet struct {
 func newFleet(t *testing.T, n int) *fleet {
 	f := &fleet{T: t}
 	for i := range n {
-		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one strand: the others join later
+		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one conn: the others join later
 	}
 	return f
 }

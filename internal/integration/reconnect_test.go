@@ -137,14 +137,14 @@ func TestUncountedVoteIsNamed(t *testing.T) {
 // the connection broke or it refused to. Who wants the same lock again is not told
 // that another has it: what is owed for a name goes before what is new.
 func TestOwedReleaseComesFirst(t *testing.T) {
-	for _, rtt := range []time.Duration{0, 4 * time.Millisecond} { // one strand, and several
+	for _, rtt := range []time.Duration{0, 4 * time.Millisecond} { // one connection, and several
 		t.Run(rtt.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				redistest.NoLeaks(t)
 				b := redistest.NewBubble(t, 1)
 				b.Path(0).SetDelay(rtt)
 				lk := open(t, b.Clients(), patient())
-				time.Sleep(time.Second) // until all strands are connected
+				time.Sleep(time.Second) // until all of them are connected
 				for i := range 200 {
 					l, err := lk.TryAcquire(t.Context(), "a")
 					switch {

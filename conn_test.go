@@ -13,8 +13,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// farStrands is how many connections a far link gets.
-const farStrands = 8
+// farConns is how many connections a far link gets.
+const farConns = 8
 
 // TestLaneKeepsOrder: whatever the callers do at once, over near links and far
 // ones, each node sees every release after its acquire, and nothing is left (C3).
@@ -28,7 +28,7 @@ func TestLaneKeepsOrder(t *testing.T) {
 				}
 				lk := ms.locker(t, nil)
 				if far := ms[0].connections() > 1; far != (rtt > 0) {
-					t.Fatalf("%d strands", ms[0].connections())
+					t.Fatalf("%d conns", ms[0].connections())
 				}
 				for i, m := range ms {
 					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
@@ -151,7 +151,7 @@ func (c *counting) sizes() []int {
 	return slices.Clone(c.batches)
 }
 
-// TestBrokenConnectionsAreNoticedTogether: when one strand's connection has
+// TestBrokenConnectionsAreNoticedTogether: when one conn's connection has
 // broken, the others make new ones before they are used.
 func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 		_, err := lk.TryAcquire(t.Context(), "first")
 		wantQuorumError(t, err, ErrNoQuorum)
 		var wg sync.WaitGroup
-		for i := range 2 * farStrands {
+		for i := range 2 * farConns {
 			wg.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
 				if _, err := lk.TryAcquire(t.Context(), fmt.Sprint(i)); err != nil {
@@ -184,10 +184,10 @@ func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 	})
 }
 
-// TestStrandsOnABusyComputer: a link whose round trips vary gets connections one by one, and
+// TestConnsOnABusyComputer: a link whose round trips vary gets connections one by one, and
 // only for what is to be sent and could leave with another: neither for one caller, nor to a
 // server that cannot be reached.
-func TestStrandsOnABusyComputer(t *testing.T) {
+func TestConnsOnABusyComputer(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
 			models := newModels(3)
@@ -195,7 +195,7 @@ func TestStrandsOnABusyComputer(t *testing.T) {
 				m.slow(5 * time.Millisecond)
 			}
 			lk := models.over(t, nil, func(c *modelConn) lane.Server { return varying{c, busy} })
-			strands := func(node int) int { return models[node].connections() }
+			conns := func(node int) int { return models[node].connections() }
 			for range 10 {
 				l, err := lk.TryAcquire(t.Context(), "a")
 				if err != nil {
@@ -205,16 +205,16 @@ func TestStrandsOnABusyComputer(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			alone := farStrands
+			alone := farConns
 			if busy {
 				alone = 1
 			}
-			if n := strands(0); n != alone {
+			if n := conns(0); n != alone {
 				t.Errorf("busy: %v; for one caller there are %d", busy, n)
 			}
 			models[0].kill()
 			var wg sync.WaitGroup
-			for i := range 16 * farStrands {
+			for i := range 16 * farConns {
 				wg.Go(func() {
 					time.Sleep(time.Duration(i) * time.Millisecond)
 					l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
@@ -227,10 +227,10 @@ func TestStrandsOnABusyComputer(t *testing.T) {
 			}
 			wg.Wait()
 			pass(time.Second)
-			if n := strands(1); n != farStrands {
+			if n := conns(1); n != farConns {
 				t.Errorf("busy: %v; for many callers there are %d", busy, n)
 			}
-			if n := strands(0); busy && n > 2 {
+			if n := conns(0); busy && n > 2 {
 				t.Errorf("to a server that is dead there are %d", n)
 			}
 		})
@@ -278,9 +278,9 @@ func (o *onceBroken) Exec(batch []*lane.Request) error {
 	return o.modelConn.Exec(batch)
 }
 
-// TestFirstStrandIsEnough: a server that lets no further connection in votes over
+// TestFirstConnIsEnough: a server that lets no further connection in votes over
 // the one that it has.
-func TestFirstStrandIsEnough(t *testing.T) {
+func TestFirstConnIsEnough(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(1)
 		ms[0].slow(5 * time.Millisecond)
@@ -306,9 +306,9 @@ func (h *hanging) Connect(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// TestOwedByAnotherStrand: it is the first strand that tries owed releases again,
+// TestPendingReleaseOfAnotherConn: it is the first conn that tries pending releases again,
 // also when it was idle as another came to owe one.
-func TestOwedByAnotherStrand(t *testing.T) {
+func TestPendingReleaseOfAnotherConn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(1)
 		ms[0].slow(5 * time.Millisecond)
