@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/embedded"
 	"github.com/quorumlock/redlock/internal/integration"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/redis/go-redis/v9"
 )
 
 // nodes gives the URLs of some Redis servers, here inside of the process, so that
 // the examples run with nothing installed.
 func nodes(n int) (urls []string, stop func()) {
-	cluster, err := embedded.Start(n)
+	cluster, err := memredis.Start(n)
 	if err != nil {
 		log.Fatal(err)
 	}

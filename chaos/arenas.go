@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/modelarena"
 	"github.com/quorumlock/redlock/chaos/internal/pipenode"
 	"github.com/quorumlock/redlock/chaos/internal/realarena"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
@@ -25,7 +25,7 @@ var Miniredis = &Arena{
 	Lag:    4 * model.Moment,
 	Exact:  true,
 	cannot: pipenode.Cannot,
-	ready:  embedded.Available,
+	ready:  memredis.Available,
 	run:    miniarena.Run,
 }
 

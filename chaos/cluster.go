@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorumlock/redlock/chaos/internal/pipenode"
-	"github.com/quorumlock/redlock/internal/pipes"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -68,7 +68,7 @@ func NewCluster(t testing.TB, n int) *Cluster {
 	}
 	c := &Cluster{t: t, ends: make(map[*time.Timer]struct{})}
 	for i := range n {
-		c.nodes = append(c.nodes, &pipenode.Node{Node: pipes.NewNode(i), Seed: sim.Seed(1).Of(i)})
+		c.nodes = append(c.nodes, &pipenode.Node{Node: memredis.NewNode(i), Seed: sim.Seed(1).Of(i)})
 	}
 	t.Cleanup(c.close)
 	return c
@@ -119,7 +119,7 @@ func (c *Cluster) Clients() []*redis.Client {
 	clients := make([]*redis.Client, len(c.nodes))
 	for i, n := range c.nodes {
 		o := n.Options()
-		o.Dialer = pipes.Quiet(o.Dialer)
+		o.Dialer = memredis.Quiet(o.Dialer)
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		client := redis.NewClient(o)
 		c.t.Cleanup(func() { _ = client.Close() })

@@ -9,12 +9,12 @@ import (
 	"github.com/caddyserver/certmagic"
 	"github.com/quorumlock/redlock"
 	certmagicredlock "github.com/quorumlock/redlock/adapters/certmagic"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 // Files that all instances share, with locks of redlock's.
 func Example() {
-	nodes, err := embedded.Start(3) // redis://redis-1:6379, …
+	nodes, err := memredis.Start(3) // redis://redis-1:6379, …
 	if err != nil {
 		log.Fatal(err)
 	}

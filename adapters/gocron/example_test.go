@@ -10,13 +10,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/quorumlock/redlock"
 	gocronredlock "github.com/quorumlock/redlock/adapters/gocron"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 // Two schedulers, and a job that is due at both at once. They have a process each, as a
 // rule, and a Locker each.
 func Example() {
-	nodes, err := embedded.Start(3) // redis://redis-1:6379, …
+	nodes, err := memredis.Start(3) // redis://redis-1:6379, …
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	grpcredlock "github.com/quorumlock/redlock/adapters/grpc"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -61,7 +61,7 @@ func start() (client health.HealthClient, lk *redlock.Locker, stop func(), err e
 			stop()
 		}
 	}()
-	nodes, err := embedded.Start(3)
+	nodes, err := memredis.Start(3)
 	if err != nil {
 		return nil, nil, stop, err
 	}

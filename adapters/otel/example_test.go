@@ -12,14 +12,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/quorumlock/redlock"
 	otelredlock "github.com/quorumlock/redlock/adapters/otel"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 	exporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/sdk/metric"
 )
 
 // What Prometheus would see of one lock.
 func Example() {
-	cluster, err := embedded.Start(5) // your Redis servers
+	cluster, err := memredis.Start(5) // your Redis servers
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 // connect opens a Locker that tells of its nodes.
@@ -49,8 +49,8 @@ func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 }
 
 // startEmbedded starts nodes of our own, and says so.
-func (c *command) startEmbedded() (*embedded.Cluster, error) {
-	cluster, err := embedded.Start(embeddedNodes)
+func (c *command) startEmbedded() (*memredis.Cluster, error) {
+	cluster, err := memredis.Start(embeddedNodes)
 	if err != nil {
 		return nil, exit.Fail(exit.NoQuorum, "give real ones with --node redis://HOST:PORT", "could not start nodes inside this process: %v", err)
 	}

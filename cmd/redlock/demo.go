@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 const (
@@ -36,7 +36,7 @@ const (
 func (c *command) demo() (int, error) {
 	s := &story{start: time.Now(), out: c.stdout}
 	var err error
-	if s.nodes, err = embedded.Start(embeddedNodes); err != nil {
+	if s.nodes, err = memredis.Start(embeddedNodes); err != nil {
 		return 0, exit.Fail(exit.Found, "", "could not start the nodes: %v", err)
 	}
 	defer s.nodes.Close()

@@ -10,13 +10,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 // A story is told as it happens: every figure in it is read from the locks or
 // from the nodes, and the first one that is not as promised ends it.
 type story struct {
-	nodes   *embedded.Cluster
+	nodes   *memredis.Cluster
 	readers []*redis.Client // one for each node, apart from the lockers
 	start   time.Time
 

@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -25,7 +25,7 @@ func TestForeignTextIsShownHarmless(t *testing.T) {
 	const csi8, csi, title, line, bidi = "\x9b2J", "\u009b2J", "\x1b]0;mine\a", "\nredlock: all is well\r\t", "\u202e\u2066"
 	const token, owner = "them" + title + csi + line + bidi, "me" + title + csi + line + bidi
 	const shown = `\x1b]0;mine\a\u009b2J\nredlock: all is well\r\t\u202e\u2066`
-	nodes, err := embedded.Start(3)
+	nodes, err := memredis.Start(3)
 	if err != nil {
 		t.Fatal(err)
 	}

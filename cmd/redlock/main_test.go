@@ -18,7 +18,7 @@ import (
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
@@ -107,7 +107,7 @@ func TestNothingIsLeftInTheProcess(t *testing.T) {
 
 // The child's fence grows from lock to lock, and replaces what the environment has.
 func TestFence(t *testing.T) {
-	nodes, err := embedded.Start(3)
+	nodes, err := memredis.Start(3)
 	if err != nil {
 		t.Fatal(err)
 	}

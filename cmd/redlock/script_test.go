@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
@@ -35,7 +35,7 @@ type script struct {
 	stdin    string // of the next program
 	programs map[string]*program
 	last     *program
-	nodes    *embedded.Cluster
+	nodes    *memredis.Cluster
 	servers  []*redisproc.Server
 }
 

@@ -17,8 +17,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/quorumlock/redlock/internal/embedded"
 	"github.com/quorumlock/redlock/internal/faultproxy"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
@@ -156,7 +156,7 @@ func init() {
 			if err != nil {
 				return err
 			}
-			if s.nodes, err = embedded.Start(n); err != nil {
+			if s.nodes, err = memredis.Start(n); err != nil {
 				return err
 			}
 			s.t.Cleanup(s.nodes.Close)

@@ -11,13 +11,13 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/quorumlock/redlock/internal/embedded"
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 // In a terminal the child can read from it, and gets a Ctrl-C once: from the
 // terminal, and not from us again.
 func TestTerminal(t *testing.T) {
-	nodes, err := embedded.Start(3)
+	nodes, err := memredis.Start(3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func newSession(t *testing.T) *session {
 	if err != nil {
 		t.Skip(err)
 	}
-	nodes, err := embedded.Start(3)
+	nodes, err := memredis.Start(3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func ioctl(terminal *os.File, request uintptr, arg *uint32) error {
 // Once nobody reads our stderr, a line that we write there must not end us and
 // leave the child alone.
 func TestStderrThatNobodyReads(t *testing.T) {
-	nodes, err := embedded.Start(3)
+	nodes, err := memredis.Start(3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/faultproxy"
-	"github.com/quorumlock/redlock/internal/pipes"
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 // A Bubble is a number of Redis nodes for use inside [testing/synctest]: the real
@@ -23,7 +23,7 @@ import (
 // unasked. And go-redis looks up the name in its address outside of the bubble,
 // so Options has an IP.
 type Bubble struct {
-	nodes []*pipes.Node
+	nodes []*memredis.Node
 	t     testing.TB
 }
 
@@ -33,7 +33,7 @@ func NewBubble(t testing.TB, n int) *Bubble {
 	t.Helper()
 	b := &Bubble{t: t}
 	for i := range n {
-		b.nodes = append(b.nodes, pipes.NewNode(i))
+		b.nodes = append(b.nodes, memredis.NewNode(i))
 	}
 	t.Cleanup(func() {
 		for _, n := range b.nodes {

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorumlock/redlock/chaos/internal/client"
-	"github.com/quorumlock/redlock/internal/pipes"
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 func (p *process) Plain() []client.PlainNode {
@@ -20,7 +20,7 @@ func (p *process) Plain() []client.PlainNode {
 		o.MaxRetries = -1 // a SET NX that is sent twice finds its own key
 		o.Protocol = 2
 		o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-		o.Dialer = pipes.Quiet(o.Dialer)
+		o.Dialer = memredis.Quiet(o.Dialer)
 		c := redis.NewClient(o)
 		p.strangers = append(p.strangers, c)
 		nodes[i] = plainRedis{c}

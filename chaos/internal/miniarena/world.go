@@ -15,8 +15,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/pipenode"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/pipes"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -40,7 +40,7 @@ func newWorld(p *scenario.Plan) *world {
 		w.keys = append(w.keys, p.Options.Prefix+name)
 	}
 	for i := range p.Run.Nodes {
-		n := &pipenode.Node{Node: pipes.NewNode(i), Seed: w.seed.For(fmt.Sprintf("node%d", i)), RTT: p.RTT}
+		n := &pipenode.Node{Node: memredis.NewNode(i), Seed: w.seed.For(fmt.Sprintf("node%d", i)), RTT: p.RTT}
 		n.Latency(0)
 		w.nodes = append(w.nodes, n)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorumlock/redlock/chaos/history"
-	"github.com/quorumlock/redlock/internal/pipes"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
 )
@@ -28,7 +28,7 @@ type bench struct {
 
 func onBench(t *testing.T, f func(*bench)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, node: &Node{Node: pipes.NewNode(0), Seed: sim.Seed(1)}}
+		b := &bench{T: t, node: &Node{Node: memredis.NewNode(0), Seed: sim.Seed(1)}}
 		defer b.node.Close()
 		b.client = b.connect()
 		defer b.client.Close()
@@ -43,7 +43,7 @@ func onBench(t *testing.T, f func(*bench)) {
 
 func (b *bench) connect() *redis.Client {
 	o := b.node.Options()
-	o.Dialer = pipes.Quiet(o.Dialer)
+	o.Dialer = memredis.Quiet(o.Dialer)
 	o.MaxRetries, o.Protocol, o.PoolSize = -1, 2, 1
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = time.Second, time.Second, time.Second
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

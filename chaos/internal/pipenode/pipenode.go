@@ -9,8 +9,7 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/inject"
-	"github.com/quorumlock/redlock/internal/embedded"
-	"github.com/quorumlock/redlock/internal/pipes"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -21,7 +20,7 @@ var Cannot = []history.FaultKind{
 
 // A Node is a miniredis behind pipes, and can inject nearly all faults of nodes.
 type Node struct {
-	*pipes.Node
+	*memredis.Node
 	Seed  sim.Seed
 	RTT   time.Duration
 	drawn int // of latencies; guarded by the path, which asks for one after another
@@ -32,7 +31,7 @@ type Node struct {
 
 // refuses is what a node says instead of doing what it is told, while it has such
 // a fault, and to what, as servers of version 7 do.
-var refuses = map[history.FaultKind]*embedded.Refusal{
+var refuses = map[history.FaultKind]*memredis.Refusal{
 	history.Full:     {Error: "OOM command not allowed when used memory > 'maxmemory'.", Only: []string{"SET", "ZADD"}},
 	history.ReadOnly: {Error: "READONLY You can't write against a read only replica.", Only: []string{"SET", "PEXPIRE", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE", "PEXPIREAT"}},
 	history.Loading:  {Error: "LOADING Redis is loading the dataset in memory", Except: []string{"HELLO", "CLIENT", "INFO"}},

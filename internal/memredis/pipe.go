@@ -1,4 +1,4 @@
-package pipes
+package memredis
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package embedded
+package memredis
 
 import (
 	"crypto/rand"

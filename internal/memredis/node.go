@@ -1,11 +1,4 @@
-// Package pipes is Redis nodes that are reached without a network: an engine of
-// internal/embedded, behind a path of internal/faultproxy, at the far end of
-// in-memory connections. It works in a testing/synctest bubble, where all of it
-// happens in virtual time, and outside of one.
-//
-// The package does not import testing, since the chaos harness runs outside of
-// tests, too.
-package pipes
+package memredis
 
 import (
 	"context"
@@ -15,13 +8,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/quorumlock/redlock/internal/embedded"
 	"github.com/quorumlock/redlock/internal/faultproxy"
 )
 
-// A Node is one Redis server with the network before it.
+// A Node is an engine at the far end of in-memory connections, with the network (internal/faultproxy)
+// before it.
 type Node struct {
-	Engine *embedded.Engine
+	Engine *Engine
 	Path   *faultproxy.Path
 
 	addr *net.TCPAddr
@@ -33,7 +26,7 @@ type Node struct {
 func NewNode(i int) *Node {
 	addr := &net.TCPAddr{IP: net.IPv4(10, 0, byte(i/250), byte(i%250+1)), Port: 6379}
 	return &Node{
-		Engine: embedded.NewEngine(addr.Port),
+		Engine: NewEngine(addr.Port),
 		Path:   faultproxy.NewPath(),
 		addr:   addr,
 		turn:   make(chan struct{}, 1),

@@ -1,4 +1,4 @@
-package embedded
+package memredis
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ const rebindFor = 3 * time.Second
 
 // A Cluster is a number of nodes that know nothing of each other.
 type Cluster struct {
-	Nodes []*Node
+	Nodes []*TCPNode
 }
 
 // Available says why there can be no nodes here: miniredis takes a number that a script
@@ -65,8 +65,8 @@ func (c *Cluster) Close() {
 	}
 }
 
-// A Node is one Redis of a Cluster.
-type Node struct {
+// A TCPNode is one Redis of a Cluster, on the loopback interface.
+type TCPNode struct {
 	engine *Engine
 	addr   string
 
@@ -75,39 +75,39 @@ type Node struct {
 	accepted chan struct{} // closed when nobody accepts connections any more
 }
 
-func startNode() (*Node, error) {
+func startNode() (*TCPNode, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
 	addr := l.Addr().(*net.TCPAddr)
-	n := &Node{engine: NewEngine(addr.Port), addr: addr.String()}
+	n := &TCPNode{engine: NewEngine(addr.Port), addr: addr.String()}
 	n.accept(l)
 	return n, nil
 }
 
 // Addr is host:port. It stays the same over restarts.
-func (n *Node) Addr() string { return n.addr }
+func (n *TCPNode) Addr() string { return n.addr }
 
 // URL is the address as redis://host:port.
-func (n *Node) URL() string { return "redis://" + n.addr }
+func (n *TCPNode) URL() string { return "redis://" + n.addr }
 
 // Keys lists the keys of the first database, also of a killed node.
-func (n *Node) Keys() []string { return n.engine.Keys() }
+func (n *TCPNode) Keys() []string { return n.engine.Keys() }
 
 // SetInfo overrides one field of the answer to INFO, over restarts too; an empty
 // value ends that.
-func (n *Node) SetInfo(field, value string) { n.engine.Info.Set(field, value) }
+func (n *TCPNode) SetInfo(field, value string) { n.engine.Info.Set(field, value) }
 
 // Kill stops listening and drops all connections. Whether the data are lost is
 // for Restart to say. Killing twice does no harm.
-func (n *Node) Kill() {
+func (n *TCPNode) Kill() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.kill()
 }
 
-func (n *Node) kill() {
+func (n *TCPNode) kill() {
 	if n.listener == nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (n *Node) kill() {
 
 // Restart makes the node listen on its port again, killing it first if it runs:
 // with a new run_id, without loaded scripts, and with or without its data.
-func (n *Node) Restart(keepData bool) error {
+func (n *TCPNode) Restart(keepData bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.kill()
@@ -133,7 +133,7 @@ func (n *Node) Restart(keepData bool) error {
 }
 
 // accept hands connections to the engine until the listener is closed.
-func (n *Node) accept(l net.Listener) {
+func (n *TCPNode) accept(l net.Listener) {
 	done := make(chan struct{})
 	n.listener, n.accepted = l, done
 	go func() {
