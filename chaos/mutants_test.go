@@ -133,7 +133,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/scripts.go", "min(max(c.Fence, now-clamp), now+clamp)", "c.Fence"},
 	}, "model", "wrong clocks", 2000},
 	{"a counter has a TTL", []edit{
-		{"internal/model/scripts.go", "\tn.counts[name] = max(n.counts[name], number)", "\tn.counts[name] = max(n.counts[name], number)\n\ttime.AfterFunc(100*time.Millisecond, func() { n.set(func() { delete(n.counts, name) }) })"},
+		{"internal/model/scripts.go", "\tn.counts[name] = max(n.counts[name], number)", "\tn.counts[name] = max(n.counts[name], number)\n\ttime.AfterFunc(100*time.Millisecond, func() { n.mu.Lock(); defer n.mu.Unlock(); delete(n.counts, name) })"},
 	}, "model", "vanishing locks", 500},
 	{"a number of the future is a vote", []edit{
 		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if ahead < c.maxSkew+2*wire.Clamp || true {"},
@@ -167,10 +167,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/incarnation.go", "age = max(0, min(byNode, byWriter))", "age = max(0, max(byNode, byNode-byWriter+byWriter))"},
 	}, "model", "boot", 2000},
 	{"a marker of the future stays", []edit{
-		{"internal/model/node.go", " || mark.Born > now+slack:", ":"},
+		{"internal/model/store.go", " || mark.Born > now+slack:", ":"},
 	}, "model", "boot", 2000},
 	{"nobody keeps the longest TTL", []edit{
-		{"internal/model/node.go", "mark.Longest = max(mark.Longest, hello.Longest)", "mark.Longest = hello.Longest"},
+		{"internal/model/store.go", "mark.Longest = max(mark.Longest, hello.Longest)", "mark.Longest = hello.Longest"},
 	}, "model", "settings that disagree", 2000},
 	{"a longer TTL changes no quarantine", []edit{
 		{"internal/lane/terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},

@@ -54,6 +54,13 @@ func number(name string) (n int) {
 	return n
 }
 
+// connOf is the place among the links of a lane's connection, by its name: that of
+// the link that it works.
+func connOf(name string) int {
+	node, conn, _ := strings.Cut(name, "#")
+	return 8*number(node) + number(conn)%8
+}
+
 // A Host is a process: its clock, its luck, and whether it runs.
 type Host struct {
 	seed  sim.Seed

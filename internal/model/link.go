@@ -4,18 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
-)
-
-// The directions of a link.
-const (
-	requests = iota
-	replies
 )
 
 // A Link is one connection from a process to a node.
@@ -52,41 +45,6 @@ func (l *Link) Fork() *Link {
 }
 
 func (l *Link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
-
-// A message is one pipeline, or what it takes to make a connection.
-type message struct {
-	connect      bool
-	join         bool
-	hello        wire.Hello // connect, join
-	mark         wire.Mark  // what the node's marker is, if it is to have one
-	calls        []Call
-	subscription *subscription // wants to hear
-	epoch        int
-	id           sim.Seed
-	from         *Host
-
-	err   error
-	ended bool          // the reply may leave, or there will be none
-	done  chan struct{} // closed then, if somebody waits
-}
-
-// end says what became of the message. Under the node's mutex.
-func (m *message) end(err error) {
-	m.err, m.ended = err, true
-	if m.done != nil {
-		close(m.done)
-	}
-}
-
-// wait gives a channel that is closed when the message has ended; nil: it has.
-// Under the node's mutex.
-func (m *message) wait() <-chan struct{} {
-	if m.ended {
-		return nil
-	}
-	m.done = make(chan struct{})
-	return m.done
-}
 
 func (l *Link) Connect(ctx context.Context, hello wire.Hello) (time.Duration, wire.Mark, error) {
 	l.sent++
@@ -141,13 +99,6 @@ func fail(calls []Call, err error) error {
 		calls[i].Value, calls[i].Err = nil, err
 	}
 	return err
-}
-
-// connOf is the place among the links of a lane's connection, by its name: that of
-// the link that it works.
-func connOf(name string) int {
-	node, conn, _ := strings.Cut(name, "#")
-	return 8*number(node) + number(conn)%8
 }
 
 // send carries a message to the node and waits for the reply.
@@ -219,49 +170,50 @@ func (l *Link) cut(ctx context.Context, done <-chan struct{}) error {
 	return fmt.Errorf("reading: %w", context.DeadlineExceeded)
 }
 
-// arrive is the end of a message's way to the node. Under the mutex.
-func (n *Node) arrive(m *message) {
-	if !n.down && (n.hung || n.cut[requests]) {
-		n.parked = append(n.parked, m)
-	} else {
-		n.receive(m)
-	}
-}
-
-// later has something come to pass after d or a little more, at an instant that nothing else
-// has: something between a node and a process, which is none of its actors. Under the mutex.
-func (n *Node) later(h *Host, d time.Duration, f func()) (at time.Time) {
-	at = time.Now().Add(d)
-	at = at.Add((h.place + forLate - time.Duration(at.UnixNano())) & (Slot - 1))
-	for n.late[at.UnixNano()] {
-		at = at.Add(Slot)
-	}
-	n.late[at.UnixNano()] = true
-	time.AfterFunc(time.Until(at), func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.late, at.UnixNano())
-		f()
-	})
-	return at
-}
-
-// latency is how long a message takes, and its reply: about half of the node's
-// round trip each, and now and then a lot more.
+// latency is the node's for a message.
 func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
 	l.node.mu.Lock()
 	defer l.node.mu.Unlock()
 	return l.node.latency(id)
 }
 
-// latency is the same. Under the mutex.
-func (n *Node) latency(id sim.Seed) (there, back time.Duration) {
-	leg := func(id sim.Seed) time.Duration {
-		d := n.rtt/4 + id.Below(n.rtt/2) + n.slow
-		if id.For("late").OneIn(32) {
-			d += id.For("later").Below(8 * n.rtt)
-		}
-		return d + id.For("jitter").Below(n.jitter) + 1
+// Subscribe listens to a channel until its connection breaks or ctx ends.
+func (l *Link) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
+	l.actor = forSubscriptions + number(l.node.Name)%(Actors-forSubscriptions)
+	s := &subscription{from: l.host, seed: l.seed, channel: channel, news: make(chan struct{}, 1)}
+	l.sent++
+	if err := l.send(ctx, &message{subscription: s, id: l.seed.Of(l.sent)}); err != nil {
+		return err
 	}
-	return leg(id.Of(requests)), leg(id.Of(replies))
+	ready()
+	n := l.node
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.subscriptions = slices.DeleteFunc(n.subscriptions, func(other *subscription) bool { return other == s })
+	}()
+	for {
+		select {
+		case <-s.news:
+		case <-ctx.Done():
+		}
+		l.sent++
+		l.host.wake(l.seed.Of(l.sent).Below(Moment-Slot), l.actor)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case l.host.gone():
+			return errEnded
+		}
+		n.mu.Lock()
+		inbox, broken := s.inbox, s.broken
+		s.inbox = nil
+		n.mu.Unlock()
+		for _, message := range inbox {
+			onMessage(message)
+		}
+		if broken {
+			return errReset
+		}
+	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// do is what the scripts of internal/script do. Under the mutex.
-func (n *Node) do(c *Call) (any, error) {
+// do is what the scripts of internal/script do.
+func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
 	}
@@ -39,7 +39,7 @@ func (n *Node) do(c *Call) (any, error) {
 }
 
 // plain is SET NX PX.
-func (n *Node) plain(c *Call) (any, error) {
+func (n *store) plain(c *Call) (any, error) {
 	_, there := n.lookup(c.Keys[0])
 	switch {
 	case n.full:
@@ -54,7 +54,7 @@ func (n *Node) plain(c *Call) (any, error) {
 }
 
 // writable is what a script says that has something to write.
-func (n *Node) writable() error {
+func (n *store) writable() error {
 	switch {
 	case n.full:
 		return full
@@ -74,7 +74,7 @@ type holding struct {
 
 func (h holding) list() []any { return []any{h.rest.Milliseconds(), h.who} }
 
-func (n *Node) holder(key string, mode wire.Mode, token string) (holding, error) {
+func (n *store) holder(key string, mode wire.Mode, token string) (holding, error) {
 	e, there := n.lookup(key)
 	switch {
 	case !there:
@@ -103,7 +103,7 @@ func (n *Node) holder(key string, mode wire.Mode, token string) (holding, error)
 }
 
 // hold has a token at a key from now on.
-func (n *Node) hold(key string, mode wire.Mode, token string, ttl time.Duration) {
+func (n *store) hold(key string, mode wire.Mode, token string, ttl time.Duration) {
 	until := n.now() + ttl
 	if !wire.IsSet(mode) {
 		n.keys[key] = entry{token: token, expires: until}
@@ -124,7 +124,7 @@ func (n *Node) hold(key string, mode wire.Mode, token string, ttl time.Duration)
 }
 
 // drop takes a token away that is at a key.
-func (n *Node) drop(key, token string) {
+func (n *store) drop(key, token string) {
 	e := n.keys[key]
 	if delete(e.set, token); len(e.set) == 0 {
 		delete(n.keys, key)
@@ -146,7 +146,7 @@ func below(key string) string { return script.Belows + " " + *script.Bucket(key)
 // clamp is how far from its time a node takes a number, in microseconds.
 const clamp = 500_000
 
-func (n *Node) acquire(c *Call) (any, error) {
+func (n *store) acquire(c *Call) (any, error) {
 	now, mine, handed := n.micros(), 0, false
 	if c.Latest > 0 && now > c.Latest {
 		return []any{now, n.marker}, nil
@@ -231,12 +231,12 @@ func (n *Node) acquire(c *Call) (any, error) {
 }
 
 // count has a counter say a number, if that is larger.
-func (n *Node) count(name string, number int64) {
+func (n *store) count(name string, number int64) {
 	n.counts[name] = max(n.counts[name], number)
 }
 
 // another is a slot that is free, or none.
-func (n *Node) another(key string, slots int) int64 {
+func (n *store) another(key string, slots int) int64 {
 	for i := range slots {
 		e, there := n.lookup(key + script.SlotInfix + fmt.Sprint(i+1))
 		if !there || e.foreign || e.set != nil { // to MGET, whatever is no string is nothing
@@ -246,7 +246,7 @@ func (n *Node) another(key string, slots int) int64 {
 	return 0
 }
 
-func (n *Node) raise(c *Call) (any, error) {
+func (n *store) raise(c *Call) (any, error) {
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)
 		if err != nil {
@@ -277,7 +277,7 @@ func (n *Node) raise(c *Call) (any, error) {
 	return int64(1), nil
 }
 
-func (n *Node) extend(c *Call) (any, error) {
+func (n *store) extend(c *Call) (any, error) {
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)
 		switch {
@@ -300,7 +300,7 @@ func (n *Node) extend(c *Call) (any, error) {
 }
 
 // giveBack is what release and yield do.
-func (n *Node) giveBack(c *Call) (any, error) {
+func (n *store) giveBack(c *Call) (any, error) {
 	var dropped []int
 	var other holding
 	var failed error
@@ -338,7 +338,7 @@ func (n *Node) giveBack(c *Call) (any, error) {
 	return int64(0), nil
 }
 
-func (n *Node) inspect(c *Call) (any, error) {
+func (n *store) inspect(c *Call) (any, error) {
 	key := c.Keys[0]
 	e, there := n.lookup(key)
 	if there && e.foreign {

@@ -1,19 +1,17 @@
 package model
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// queue is that of a lock. Under the mutex.
-func (n *Node) queue(key string) *wire.Queue {
+// queue is that of a lock.
+func (n *store) queue(key string) *wire.Queue {
 	q := n.queues[key]
 	if q == nil || n.now() > q.expires {
 		q = new(queue)
@@ -22,16 +20,10 @@ func (n *Node) queue(key string) *wire.Queue {
 	return &q.Queue
 }
 
-// A line is a queue, and when its key expires.
-type queue struct {
-	wire.Queue
-	expires time.Duration
-}
-
 // enter has whoever was refused wait, if he wants to and there is room: a server that is
 // full lets a script go on that has written, and one that is read-only refuses to take him
-// out first. Under the mutex.
-func (n *Node) enter(c *Call) error {
+// out first.
+func (n *store) enter(c *Call) error {
 	if c.Ticket <= 0 {
 		return nil
 	}
@@ -52,12 +44,12 @@ func (n *Node) enter(c *Call) error {
 	return nil
 }
 
-// there reports whether who asks is in a queue. Under the mutex.
-func (n *Node) there(key string, c *Call) bool {
+// there reports whether who asks is in a queue.
+func (n *store) there(key string, c *Call) bool {
 	return slices.ContainsFunc(*n.queue(key), func(e wire.QueueEntry) bool { return e.Waiter == c.Waiter && e.Ticket == c.Ticket })
 }
 
-func (n *Node) leave(c *Call) (any, error) {
+func (n *store) leave(c *Call) (any, error) {
 	left, given := int64(0), false
 	if try := n.handed(c); try > 0 && try <= c.Try {
 		if n.readOnly {
@@ -81,8 +73,8 @@ func (n *Node) leave(c *Call) (any, error) {
 }
 
 // wake tells those in a queue whose turn it is when the key is not held, or waited for, one
-// way any more; and who waits for a slot, which one is free. Under the mutex.
-func (n *Node) wake(key string, way wire.Mode, slot int) {
+// way any more; and who waits for a slot, which one is free.
+func (n *store) wake(key string, way wire.Mode, slot int) {
 	for _, e := range n.queue(key).Next(n.micros(), way) {
 		if h, err := n.holder(key, e.Mode, ""); n.mute || err != nil || h.who != "" {
 			continue
@@ -95,25 +87,9 @@ func (n *Node) wake(key string, way wire.Mode, slot int) {
 	}
 }
 
-// publish sends a message to a waiter's process, and reports whether that listens. Under the
-// mutex.
-func (n *Node) publish(waiter, message string) (heard bool) {
-	channel := script.WakeChannel + wire.ProcessOf(waiter)
-	n.remember(channel, message)
-	for _, s := range n.subscriptions {
-		if s.channel == channel {
-			heard = true
-			if !n.mute {
-				s.push(message)
-			}
-		}
-	}
-	return heard
-}
-
 // hand gives a lock that is released to the first who waits, if he is to be handed it and
-// listens. Under the mutex.
-func (n *Node) hand(c *Call) bool {
+// listens.
+func (n *store) hand(c *Call) bool {
 	key := c.Keys[0]
 	q := n.queue(key)
 	if c.Modes == string(wire.ModeX) && len(*q) > 0 && strings.HasPrefix(c.Token, (*q)[0].Waiter+".") {
@@ -138,98 +114,11 @@ func (n *Node) hand(c *Call) bool {
 }
 
 // handed is the attempt for which a waiter has been handed the lock that he asks for; 0: he
-// was not. Under the mutex.
-func (n *Node) handed(c *Call) (try int64) {
+// was not.
+func (n *store) handed(c *Call) (try int64) {
 	e, _ := n.lookup(c.Keys[0])
 	if c.Try > 0 && len(c.Keys) == 1 {
 		try, _ = wire.HandedTo(c.Waiter, e.token)
 	}
 	return try
-}
-
-// Mute has the node's messages to subscribers go nowhere. DropSubscriptions ends all subscriptions.
-func (n *Node) Mute(on bool)       { n.set(func() { n.mute = on }) }
-func (n *Node) DropSubscriptions() { n.set(n.dropSubscriptions) }
-
-// dropSubscriptions ends all subscriptions. Under the mutex.
-func (n *Node) dropSubscriptions() {
-	for _, s := range n.subscriptions {
-		s.broken = true
-		s.signal()
-	}
-	n.subscriptions = nil
-}
-
-// A subscription is a client's to one channel: its node's mutex guards it.
-type subscription struct {
-	link    *Link
-	channel string
-	pushed  int
-	last    time.Time // when the last message arrives: none overtakes another, or comes with it
-	under   []string  // the messages on their way, in order
-	inbox   []string
-	news    chan struct{}
-	broken  bool
-}
-
-func (s *subscription) signal() {
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
-}
-
-// push sends a message.
-func (s *subscription) push(message string) {
-	n := s.link.node
-	s.pushed++
-	s.under = append(s.under, message)
-	_, back := n.latency(s.link.seed.For("push").Of(s.pushed))
-	s.last = n.later(s.link.host, max(back, time.Until(s.last)+1), func() {
-		s.inbox, s.under = append(s.inbox, s.under[0]), s.under[1:] // outside of a bubble, timers overtake each other
-		if !n.cut[replies] {
-			s.signal()
-		}
-	})
-}
-
-// Subscribe listens to a channel until its connection breaks or ctx ends.
-func (l *Link) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
-	l.actor = forSubscriptions + number(l.node.Name)%(Actors-forSubscriptions)
-	s := &subscription{link: l, channel: channel, news: make(chan struct{}, 1)}
-	l.sent++
-	if err := l.send(ctx, &message{subscription: s, id: l.seed.Of(l.sent)}); err != nil {
-		return err
-	}
-	ready()
-	n := l.node
-	defer func() {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		n.subscriptions = slices.DeleteFunc(n.subscriptions, func(other *subscription) bool { return other == s })
-	}()
-	for {
-		select {
-		case <-s.news:
-		case <-ctx.Done():
-		}
-		l.sent++
-		l.host.wake(l.seed.Of(l.sent).Below(Moment-Slot), l.actor)
-		switch {
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case l.host.gone():
-			return errEnded
-		}
-		n.mu.Lock()
-		inbox, broken := s.inbox, s.broken
-		s.inbox = nil
-		n.mu.Unlock()
-		for _, message := range inbox {
-			onMessage(message)
-		}
-		if broken {
-			return errReset
-		}
-	}
 }

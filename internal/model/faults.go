@@ -1,0 +1,109 @@
+package model
+
+import "time"
+
+// Kill ends the node as SIGKILL does.
+func (n *Node) Kill() {
+	n.set(func() { n.down, n.hung, n.epoch = true, false, n.epoch+1; n.dropSubscriptions() })
+}
+
+// Restart starts it again, with what it had or without.
+func (n *Node) Restart(keepData bool) {
+	n.set(func() {
+		n.down = false
+		n.run++
+		clear(n.scripts)
+		if !keepData {
+			n.forget()
+		}
+	})
+}
+
+// Hang stops the node, as SIGSTOP does, and has it go on.
+func (n *Node) Hang(on bool) { n.set(func() { n.hung = on }) }
+
+// Cut holds back requests, replies or both, and lets them go.
+func (n *Node) Cut(requests, replies bool) { n.set(func() { n.cut = [2]bool{requests, replies} }) }
+
+// Reset breaks all connections. What was held back on them is lost.
+func (n *Node) Reset() {
+	n.set(func() {
+		n.epoch++
+		for _, m := range append(n.parked, n.unanswered...) {
+			m.end(errReset)
+		}
+		n.parked, n.unanswered = nil, nil
+		n.dropSubscriptions()
+	})
+}
+
+// Delay has each message take so much longer, half a round trip and up to jitter.
+func (n *Node) Delay(roundTrip, jitter time.Duration) {
+	n.set(func() { n.slow, n.jitter = roundTrip/2, jitter })
+}
+
+// Refuse has the node say this to everything; nil: no more.
+func (n *Node) Refuse(err error) { n.set(func() { n.refuses = err }) }
+
+// ReadOnly has it refuse to write.
+func (n *Node) ReadOnly(on bool) { n.set(func() { n.readOnly = on }) }
+
+// Full has it refuse to write what needs memory.
+func (n *Node) Full(on bool) { n.set(func() { n.full = on }) }
+
+// Lose has the next times replies get lost with their connections, or be torn.
+func (n *Node) Lose(times int) { n.set(func() { n.lose = times }) }
+func (n *Node) Tear(times int) { n.set(func() { n.tear = times }) }
+
+// Repeat has the next times messages carried out twice; RepeatLate the second
+// time up to so much later, and at least half of that.
+func (n *Node) Repeat(times int) { n.set(func() { n.repeat = times }) }
+func (n *Node) RepeatLate(times int, after time.Duration) {
+	n.set(func() { n.repeatLate, n.repeatAfter = times, after })
+}
+
+// Churn has scripts that were dropped be loaded again by somebody else, in the middle of a
+// pipeline.
+func (n *Node) Churn(on bool) { n.set(func() { n.lateScripts = on }) }
+
+// Flush drops all keys, FlushScripts all scripts.
+func (n *Node) Flush()        { n.set(n.forget) }
+func (n *Node) FlushScripts() { n.set(func() { clear(n.scripts) }) }
+
+// SetMarker has the node's marker say something else.
+func (n *Node) SetMarker(text string) { n.set(func() { n.marker = text }) }
+
+// FlushCounters drops the numbers, and nothing else.
+func (n *Node) FlushCounters() { n.set(func() { clear(n.counts) }) }
+
+// Evict drops some locks, but not their counters.
+func (n *Node) Evict(some int) {
+	n.set(func() {
+		for _, key := range n.list()[:min(some, len(n.list()))] {
+			delete(n.keys, key)
+		}
+	})
+}
+
+// Put makes a key of another type with this name, unless there is one already;
+// Take takes it away.
+func (n *Node) Put(key string) {
+	n.set(func() {
+		if _, there := n.lookup(key); !there {
+			n.keys[key] = entry{foreign: true}
+		}
+	})
+}
+func (n *Node) Take(key string) {
+	n.set(func() {
+		if n.keys[key].foreign {
+			delete(n.keys, key)
+		}
+	})
+}
+
+// Step sets the node's clock forward, or back.
+func (n *Node) Step(d time.Duration) { n.set(func() { n.offset += d }) }
+
+// Rate has its clock run faster than true time by this part of it.
+func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }

@@ -1,0 +1,157 @@
+package model
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// A store is what a Redis server has, and what it does with it: its keys, its clock, and its scripts.
+// Its methods are called under the mutex.
+type store struct {
+	name  string
+	start time.Time
+
+	// publish sends a message to a waiter's process, and reports whether that listens.
+	publish func(waiter, message string) bool
+
+	mu      sync.Mutex // protects what follows, and what the Node has beside it; a message ends under it
+	keys    map[string]entry
+	counts  map[string]int64 // the numbers, by bucket (see fence and below)
+	queues  map[string]*queue
+	marker  string
+	run     int             // how often it was started
+	scripts map[string]bool // by the run_id that they are for
+	offset  time.Duration   // of its clock
+	rate    float64         // and how much faster than true time it runs
+
+	refuses  error // what it says to everything
+	readOnly bool
+	full     bool
+	mute     bool // no subscriber gets a message
+}
+
+// init makes the store of a server that has been there for long.
+func (n *store) init(name string, publish func(waiter, message string) bool) {
+	n.name, n.start, n.publish = name, time.Now(), publish
+	n.keys, n.counts = make(map[string]entry), make(map[string]int64)
+	n.queues, n.scripts = make(map[string]*queue), make(map[string]bool)
+	n.marker = script.Settled(n.runID(), n.start)
+}
+
+// An entry is a key: a lock's token, a set of those who hold it in a mode other than exclusive,
+// or something that is no lock.
+type entry struct {
+	token   string
+	set     map[string]mark // by token; nil: it is no set
+	expires time.Duration   // by the node's clock, in whole milliseconds
+	foreign bool            // of another type
+}
+
+// A mark is how a token is in a set, and until when it counts.
+type mark struct {
+	mode  wire.Mode
+	until time.Duration
+}
+
+// A queue is a lock's, and when its key expires.
+type queue struct {
+	wire.Queue
+	expires time.Duration
+}
+
+func (n *store) runID() string { return fmt.Sprintf("%s.%d", n.name, n.run) }
+
+// An Error is what a node says in the place of a reply.
+type Error string
+
+func (e Error) Error() string { return string(e) }
+func (e Error) RedisError()   {}
+
+// What nodes say.
+const (
+	noScript  = Error("NOSCRIPT No matching script. Please use EVAL.")
+	wrongType = Error("WRONGTYPE Operation against a key holding the wrong kind of value")
+	readOnly  = Error("READONLY You can't write against a read only replica.")
+	full      = Error("OOM command not allowed when used memory > 'maxmemory'.")
+)
+
+// clock is the node's, from its start on, and now is that in whole milliseconds,
+// which is what Redis goes by.
+func (n *store) clock() time.Duration {
+	t := time.Since(n.start)
+	return t + time.Duration(n.rate*float64(t)) + n.offset
+}
+func (n *store) now() time.Duration { return n.clock().Truncate(time.Millisecond) }
+
+// micros is what TIME says.
+func (n *store) micros() int64 { return n.start.Add(n.clock()).UnixMicro() }
+
+// lookup finds what is under a key and has not expired: Redis keeps a key until
+// the clock is past its time, not when it shows it.
+func (n *store) lookup(key string) (e entry, ok bool) {
+	e, ok = n.keys[key]
+	if ok && !e.foreign && n.now() > e.expires {
+		delete(n.keys, key)
+		return entry{}, false
+	}
+	return e, ok
+}
+
+// join is what joining a node comes to.
+func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
+	if n.refuses != nil {
+		return mark, n.refuses
+	}
+	mark = wire.Mark{Now: n.micros()}
+	runID := ""
+	if hello.Marked {
+		runID, mark.Before = n.runID(), n.marker
+		switch marker := n.marked(hello); {
+		case marker == n.marker:
+		case n.full:
+			return mark, full
+		case n.readOnly:
+			return mark, readOnly
+		default:
+			n.marker = marker
+		}
+		mark.Value = n.marker
+	}
+	n.scripts[runID] = true
+	return mark, nil
+}
+
+// marked is what the marker is to be for one who joins.
+func (n *store) marked(hello *wire.Hello) string {
+	const slack = 1000
+	now := n.start.Add(n.now()).UnixMilli()
+	mark, ok := wire.ParseMarker(n.marker)
+	mark.Longest = max(mark.Longest, hello.Longest)
+	switch {
+	case !ok || mark.RunID != n.runID() || mark.Born > now+slack:
+		mark.RunID, mark.Born, mark.Writer, mark.DB = n.runID(), now, hello.Time, ""
+	case mark.Writer > hello.Time+slack:
+		mark.Writer = hello.Time
+	}
+	return mark.String()
+}
+
+func (n *store) forget() {
+	clear(n.keys)
+	clear(n.counts)
+	clear(n.queues)
+	n.marker = ""
+}
+
+func (n *store) list() []string {
+	for key := range n.keys {
+		n.lookup(key)
+	}
+	return slices.Sorted(maps.Keys(n.keys))
+}
