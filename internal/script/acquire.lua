@@ -1,73 +1,76 @@
--- acquire: take a lock for one token and number the grant, or say who has it and for
--- how long.
+-- acquire: take a lock for one token and number the grant, or report the holder and how
+-- long it still holds the lock.
 --
--- KEYS     of the lock, as many as there are ways
+-- KEYS     of the lock, as many as there are lock modes
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds
--- ARGV[3]  the number that is proposed: the client's time in microseconds; by those who
---          hold it shared, what is above all that the node has lost
--- ARGV[4]  the node's time after which nobody wants the lock any more; 0: none
--- ARGV[5]  what the node's marker says if it has not forgotten; '': nobody asks for it
--- ARGV[6]  the waiter's ticket; 0: nobody will wait; -1: it is ours, whoever waits
--- ARGV[7]  the waiter, ARGV[8] his lease in milliseconds, ARGV[9] what he is called
--- ARGV[10] the ways to hold the keys, ARGV[11] how many slots there are; 0: none
--- ARGV[12] the attempt that he can be handed the lock for; 0: he cannot
+-- ARGV[3]  the proposed fence: the client's time in microseconds; for a shared lock, a
+--          number above all that the node may have lost
+-- ARGV[4]  the node's time after which the client no longer wants the lock; 0: no limit
+-- ARGV[5]  the node's marker as the client last saw it; '': do not compare
+-- ARGV[6]  the waiter's ticket; 0: the client will not wait; -1: the lock belongs to the
+--          client already, so the queue does not count
+-- ARGV[7]  the waiter's name, ARGV[8] its lease in milliseconds, ARGV[9] its owner's label
+-- ARGV[10] the lock modes of the keys, ARGV[11] the number of slots; 0: none
+-- ARGV[12] the attempt for which the waiter accepts a hand-over; 0: it accepts none
 -- ARGV[13] and on: the keys' buckets
--- reply    time                 granted, with the number that was proposed
---          {number, time}       granted with another one, or already mine
---          {pttl, holder, time} held by another; pttl -1: a key without a TTL
---          {pttl, holder, time, 0, slot}  the slot is; the other one is free, or none (0)
---          {rest, waiter, time, 0}  free, but another waits for it who came earlier;
---                               his lease has rest milliseconds yet
---          {marker, time}       not granted: the node forgot; '': it has no marker
---          {time, marker}       not granted: it came too late
---          error WRONGTYPE      a key is no lock, a counter no number, or a queue none
+-- reply    time                 granted, with the proposed fence
+--          {number, time}       granted with another fence, or already held by this token
+--          {pttl, holder, time} held by another token; pttl -1: a key without a TTL
+--          {pttl, holder, time, 0, slot}  this slot is held; slot is a free one; 0: none is
+--          {rest, waiter, time, 0}  free, but a waiter that came earlier goes first; its
+--                               lease ends in rest milliseconds
+--          {marker, time}       refused: the marker differs, so the node has lost data;
+--                               '': it has no marker
+--          {time, marker}       refused: the request arrived after ARGV[4]
+--          error WRONGTYPE      a key is no lock, a counter no number, or a queue no set
 --
--- Times are the node's, in microseconds. The usual reply is a number and no list,
--- which costs the node a tenth of the whole call.
+-- Times are the node's, in microseconds. The usual reply is a number and not a list:
+-- a list costs the node a tenth of the whole call.
 --
--- Atomic, because "who has it" must speak of the same instant as the refusal, because
--- all keys must be had or none, and because each number must belong to one grant: the
--- counters rise with every one. "Already mine" is a grant: the request may arrive
--- twice (a reply was lost and the connection made anew), and the second copy must not
--- read its own key as somebody else's. It touches neither the TTL, so a late copy
--- prolongs nothing, nor the counters, so it takes no number of its own.
+-- The script must be atomic for three reasons. The holder in a refusal must be the one of
+-- that instant. All keys are taken or none. Each fence must belong to one grant: the
+-- counters rise with each grant. "Already held by this token" is a grant: a request may
+-- arrive twice (its reply was lost and the connection was made anew), and the second copy
+-- must not take its own key for another holder's. That grant does not touch the TTL, so a
+-- late copy prolongs nothing, nor the counters, so it takes no fence of its own.
 --
--- The number is larger than those of all who have held alone what this lock takes in,
--- or what takes it in: a key's counter has the last number of those who held it, or a slot
--- of it, and another the largest of those who held something below it (counters.lua). Locks
--- that lie side by side share no counter that both read, unless it is one bucket, or each
--- would raise the other's number. Who holds it shared has the largest number there was; it
--- is stored with all that he holds, for the next who holds one of the keys alone may know
--- nothing of the others.
+-- The fence is larger than that of every exclusive lock on a key that this lock contains,
+-- or that contains this lock. One counter of a key has the last fence of a lock on the key,
+-- or on a slot of it. Another counter has the largest fence of a lock on something below
+-- the key (counters.lua). Locks on keys that lie side by side read no counter in common,
+-- unless two keys have the same bucket; otherwise each would raise the other's fence. A
+-- shared lock gets the largest fence that has been given. It is stored with every key of
+-- the lock, since the next exclusive lock on one of the keys may not read the others.
 --
--- The number is the one proposed, which is the same at all nodes, as long as that
--- is more than the counters and within half a second of the node's time: the clock
--- of a client is not to be trusted, and a node that lost its counters must start
--- above all that it has handed out before. Who holds it shared proposes a number that is
--- above all that this node may have lost, and gets that if no counter says more.
+-- The fence is the proposed one, which is the same at all nodes, as long as it is larger
+-- than the counters and within half a second of the node's time: a client's clock is not
+-- trusted, and a node that has lost its counters must start above every fence that it has
+-- given before. A client that wants a shared lock proposes a number above all that this
+-- node may have lost, and gets it if no counter is larger.
 --
--- Whoever was granted the lock finds his number, or more, in all buckets that it was stored
--- in. So that is what a copy of the request is told, and not the largest of all counters: in
--- those that were only read, another name may have stored more since, and that is not
--- stored as this lock's. Where a bucket is missing the node has lost its table since, and
--- "already mine" is no grant.
+-- A grant leaves its fence, or a larger one, in every bucket in which it was stored. So a
+-- copy of the request is told the smallest number in those buckets, and not the largest of
+-- all counters: in a bucket that was only read, a lock on another name may have stored a
+-- larger number since, and that number is not stored as this lock's. Where a bucket is
+-- missing, the node has lost its table since, and "already held" is no grant.
 --
--- First come, first served: a lock that is free goes to nobody while somebody waits
--- for it whose ticket is lower. Who is refused is in the queue from the same instant on,
--- or the lock might be released between the two and he would not be told.
+-- First come, first served: a free lock goes to no client while a waiter with a lower
+-- ticket is in the queue. A refused waiter is in the queue from the same instant on.
+-- Otherwise the lock might be released between the refusal and the entry, and the waiter
+-- would not be told.
 --
--- The counters are written before the lock: an error does not roll back, and a lock
--- that nobody knows of would stand for a TTL. So whatever may fail comes before it, or is
--- taken back, or does no harm (pcall): also what a user is not let do (ACL), for whom
--- "denied" means that the lock is not there.
+-- The counters are written before the lock: an error does not roll back, and a lock that
+-- no client knows of would stand for a TTL. So whatever may fail comes before the lock is
+-- written, or is taken back, or does no harm (pcall). This includes commands that an ACL
+-- denies: to the client, "denied" means that the lock is not there.
 local latest = ARGV[4] + 0
 if latest > 0 and clock() > latest then
   return {clock(), redis.call('GET', 'redlock:marker') or ''}
 end
 local token, ticket = ARGV[1], ARGV[6] + 0
 
--- One look at all keys and queues, which are mostly not there. (The tables begin with room for
--- a path of five: one that grows from nothing costs as much as a command.)
+-- One look at all keys and queues. Most of them do not exist. (The tables begin with room for
+-- a path of five keys: a table that grows from nothing costs as much as a command.)
 local locks = #ARGV[10]
 local looks, ways = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {unpack(KEYS)}
 for i = 1, locks do
@@ -77,9 +80,9 @@ for i = 1, locks do
 end
 local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
 
--- What is there may be marks of others in the same folder that all count, and nothing else:
--- that is seen faster than who holds what. (The ranges of kinds.lua: nobody shares it, or has
--- a slot, and no mark is of before now.)
+-- The keys that exist may hold nothing but intention marks of other locks in the same folder that
+-- all still count. That is quicker to see than the holder of each key. (The score ranges of
+-- kinds.lua: no mark is shared or of a slot, and none has expired.)
 local left, before = {}, nil
 for i = 1, there > 0 and locks or 0 do
   before = before or '(2' .. string.format('%013.0f', math.floor(clock() / 1000))
@@ -95,7 +98,7 @@ local refuse, another
 if busy then
   looking()
 
-  -- refuse has whoever wants to wait do so, and gives the reply.
+  -- refuse puts the client in the queue if it wants to wait, and returns the reply.
   refuse = function(reply)
     if ticket > 0 then
       queueing().enter(ARGV[10], ARGV[7], ARGV[6], ARGV[8], ARGV[9], ARGV[12], token)
@@ -103,7 +106,7 @@ if busy then
     return reply
   end
 
-  -- another gives a slot that is free; 0: there is none. They are numbered from 1.
+  -- another gives the number of a free slot, from 1; 0: none is free.
   another = function(key)
     local slots = {}
     for i = 1, ARGV[11] + 0 do
@@ -170,10 +173,11 @@ if busy and ticket >= 0 and not handed then
   end
 end
 
--- Mostly it is one key that is wanted alone and the folders above it, and no number is ahead of
--- the time. Then neither the key's own counter is read, for the write says whether the number was
--- larger, nor those of the folders that are only raised: a server makes text of each score,
--- which costs as much as a command. If the write did nothing, nothing has been written.
+-- The usual request wants one key exclusively and its folders in intention mode, and no counter is
+-- ahead of the time. Then two reads are spared: of the key's own counter, since the write reports
+-- whether the fence was larger, and of the folders' counters that are only raised. A server formats
+-- each score that it returns as text, which costs as much as a command. If the write to the key's
+-- counter did nothing, nothing has been written.
 local time, proposed, number = clock(), ARGV[3] + 0, nil
 if not marks[2] and math.abs(proposed - time) <= 500000 and string.find(ARGV[10], '^w+x$') then
   local count = tonumber(redis.call('ZSCORE', 'redlock:below', ARGV[12 + locks]) or 0)
@@ -187,9 +191,9 @@ if not marks[2] and math.abs(proposed - time) <= 500000 and string.find(ARGV[10]
     number = proposed
   end
 end
--- Else all is read that counts: the counters of the keys, and of what lies below those that are
--- wanted alone, shared, or for a slot. What is read is text, and serves again as that of the
--- number.
+-- Otherwise read every counter that matters: those of the keys, and of what lies below the keys that
+-- are wanted exclusively, shared, or for a slot. A counter that is read is text, and the same text is
+-- written again if it is the fence.
 if not number then
   local has = redis.call('ZMSCORE', 'redlock:fence', unpack(ARGV, 13, 12 + locks))
   local count, alone, text, theirs = 0, false, nil, nil

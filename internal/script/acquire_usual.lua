@@ -1,16 +1,16 @@
--- acquire, the usual cases: one key that is wanted alone or shared, no number that is ahead of
--- the time, and no client from before there were buckets. The key is free, and nobody waits, or
--- the one that wants it is the first; or others share it, and nobody waits; or another has it
--- alone. This is put before the rest of acquire, which finds out all else, and does the same at
--- half the cost.
+-- acquire, the usual cases: one key, wanted exclusively or shared; no counter is ahead of the
+-- time; and no client from before the table of buckets is present. The key is free and its queue
+-- is empty, or this client is the first in it; or the key is shared and its queue is empty; or
+-- another token holds it exclusively. This code is put before the rest of acquire, which handles
+-- all other cases. For these it does the same as the rest, at half the cost.
 --
--- What costs is the number of commands, and text made of numbers: a server makes it of every
--- score that is read, and of every number that it is given in the place of text.
+-- The cost is in the number of commands, and in numbers made text: a server does that for every
+-- score that it returns, and for every number that the script passes instead of text.
 local way = ARGV[10]
 if way == 'x' or way == 's' then
   local key, ticket = KEYS[1], ARGV[6] + 0
   local queue = key .. ':queue'
-  -- 1: somebody waits; 2 or 3: it is held. 4 more: there is a table of what lies below folders.
+  -- 1: the queue exists; 2 or 3: the key does. 4 more: the table of what lies below folders exists.
   -- A shared lock reads that table in any case.
   local there, tree = nil, true
   if way == 's' then
@@ -32,9 +32,9 @@ if way == 'x' or way == 's' then
   elseif there > 1 and way == 'x' then
     local holder = redis.pcall('GET', key)
     if type(holder) == 'string' and ticket > 0 and ARGV[12] ~= '0' and string.sub(holder, 1, #ARGV[7] + 1) == ARGV[7] .. '.' then
-      free = tonumber(string.match(holder, '^%d+', #ARGV[7] + 2) or ARGV[12]) < ARGV[12] + 0 -- it was handed to him
+      free = tonumber(string.match(holder, '^%d+', #ARGV[7] + 2) or ARGV[12]) < ARGV[12] + 0 -- an earlier attempt was handed it
     elseif type(holder) == 'string' and holder ~= ARGV[1] then
-      if ticket > 0 then -- he is put in the queue as enter does (queue.lua)
+      if ticket > 0 then -- enter the queue, as enter does (queue.lua)
         local waiter = ARGV[7] .. ' '
         for _, member in ipairs(there == 3 and redis.call('ZRANGEBYSCORE', queue, ARGV[6], ARGV[6]) or {}) do
           if string.sub(member, 1, #waiter) == waiter then
@@ -48,7 +48,7 @@ if way == 'x' or way == 's' then
       return {redis.call('PTTL', key), holder, now}
     end
   elseif there == 2 then
-    -- Nobody has a slot, or something below it alone (the ranges of kinds.lua).
+    -- No slot is held, and nothing below the key exclusively (the ranges of kinds.lua).
     free = redis.pcall('ZCOUNT', key, '1e13', '3e13') == 0
     left = free and redis.call('PTTL', key)
     free = free and left > 0

@@ -1,19 +1,20 @@
--- counters: what the scripts have in common that deal with numbers of locks. It is put
--- before them, after kinds.
+-- counters: the counters of fences. It is put before the scripts that number locks, after
+-- kinds.
 --
--- The counters are buckets of two sorted sets, redlock:fence and redlock:below (table.go). A
--- bucket is one of several names', and two keys of a lock may have the same: so what is
--- stored is a number, and never how much is to be added, and only if it is larger than
--- what is there.
+-- The counters are buckets of two sorted sets, redlock:fence and redlock:below (table.go).
+-- Several names share a bucket, and two keys of one lock may have the same bucket. So a
+-- script stores a number and never adds to one, and stores it only if it is larger than the
+-- number in the bucket.
 --
--- Clients from before there were buckets have counters of their own, KEY:fence and
--- KEY:below. They are about where their marker is, redlock:node, for they have no vote
--- where it is not. There, and nowhere else, their counters are read and written, too. What
--- is written for them lives for as long as what they write, a day: they count on in it, and
--- leave its TTL alone for an hour, so with a shorter one their own numbers would be gone.
+-- Clients from before the buckets have counters of their own, KEY:fence and KEY:below. Such
+-- clients are present if their marker, redlock:node, is there: without it the node does not
+-- vote for them. Then, and only then, the scripts also read and write the old counters. A
+-- value written to them lives for a day, as long as what the old clients write: an old
+-- client counts on in it and leaves its TTL alone for an hour, so with a shorter TTL the
+-- old clients' own numbers would be lost.
 
--- tableOf gives the one that has the number of whoever holds a key like this: its own, or
--- that of what lies below it.
+-- tableOf gives the table that has the fences of locks that hold a key in this mode: the
+-- key's own, or that of what lies below the key.
 local function tableOf(way)
   if way == 'w' or way == 'r' then
     return 'redlock:below'
@@ -21,9 +22,10 @@ local function tableOf(way)
   return 'redlock:fence'
 end
 
--- older gives what the counter for the same says that clients from before have; 0: nothing.
--- tell has that counter say a number, as text; has is what it said. It gives the error to be
--- returned if the key is something else. They are only defined where there are such clients.
+-- older gives the value of an old client's counter for the key; 0: it has none.
+-- tell stores a number, as text, in that counter; has is its value before. It gives the
+-- error to return if the counter's key is something else. Both are defined only if old
+-- clients are present.
 local older, tell
 local function olders()
   older = function(key, way)

@@ -1,17 +1,17 @@
--- extend: give a lock that is still mine a full TTL again.
+-- extend: restore the full TTL of a lock that this token still holds.
 --
 -- KEYS     of the lock
--- ARGV[1]  token, ARGV[2] TTL in milliseconds, ARGV[3] the ways to hold the keys
--- reply    time                 still mine, and prolonged; the node's, in microseconds
---          0                    gone: expired, deleted, or the node forgot
---          {pttl, holder}       another's
+-- ARGV[1]  token, ARGV[2] TTL in milliseconds, ARGV[3] the lock modes of the keys
+-- reply    time                 extended; the node's time in microseconds
+--          0                    gone: expired, deleted, or lost by the node
+--          {pttl, holder}       held by another token
 --          error WRONGTYPE      a key is no lock
 --
--- Atomic, because between a look and a PEXPIRE the key may expire and become
--- another's, whose TTL we would then set. A missing key is only reported, never
--- made again here: the caller must know which nodes were filled up anew, since
--- those say nothing about the time in between. The node's marker is not asked: a
--- key that is still mine was not forgotten.
+-- Atomic, because between a look and a PEXPIRE the key may expire and be taken by another
+-- token, whose TTL the script would then set. A missing key is only reported, never made
+-- again here: the caller must know which nodes were refilled, since those nodes say
+-- nothing about the time in between. The script does not read the node's marker: a key
+-- that this token still holds was not lost.
 looking()
 local left = {}
 for i = 1, #ARGV[3] do
@@ -29,7 +29,7 @@ end
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
   if range[way] then
-    redis.call('PEXPIRE', key, math.max(left[i], ARGV[2] + 0)) -- first: a server that is full lets a script go on that has written
+    redis.call('PEXPIRE', key, math.max(left[i], ARGV[2] + 0)) -- first: once it has written, a script may go on at a full server
     hold(key, way, ARGV[1], ARGV[2], left[i])
   else
     redis.call('PEXPIRE', key, ARGV[2])

@@ -1,4 +1,4 @@
--- extend, the usual case: one key that is held alone, and is still mine. It is put before
+-- extend, the usual case: one key that this token still holds exclusively. It is put before
 -- the rest of extend, and does the same at half the cost.
 if ARGV[3] == 'x' and redis.pcall('GET', KEYS[1]) == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -1,9 +1,9 @@
--- give: what the scripts have in common that give a lock back. It is put before each of
+-- give: what the scripts that give a lock back have in common. It is put before each of
 -- them, after kinds and queue.
 
--- giveBack does what release.lua says. Who wants to wait again is in the queue before
--- those are woken whose turn it is. A mark in a set that did not count any more is given
--- back like one that did: the holder knows by his own clock.
+-- giveBack does what release.lua says. A client that wants to wait again enters the queue
+-- (again) before the next waiters are woken. A mark in a set that had expired is given back
+-- like one that had not: the holder goes by its own clock.
 local function giveBack(ways, token, slot, again)
   local count, dropped, queues = 0, {unpack(KEYS)}, {unpack(KEYS)}
   for i = 1, #ways do
@@ -22,7 +22,7 @@ local function giveBack(ways, token, slot, again)
     for i = 1, #ways do
       local way = string.sub(ways, i, i)
       if dropped[i] == 1 and way ~= 'o' then
-        wake(KEYS[i], way, slot, way == 'x') -- what was held alone is free
+        wake(KEYS[i], way, slot, way == 'x') -- a key that was held exclusively is free now
       end
     end
   end

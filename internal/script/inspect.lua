@@ -1,14 +1,14 @@
--- inspect: what this node knows of a lock, and of itself.
+-- inspect: what this node knows about a lock and about itself.
 --
 -- KEYS[1]  the lock
--- KEYS[2]  the node's marker; not there: nobody asks whether the node forgot
+-- KEYS[2]  the node's marker; not there: the marker is not asked for
 -- ARGV[1]  the bucket of the lock's key
 -- reply    {holder, pttl, number, marker, time, {member, ticket, …}, {token, score, …}}
---          with the number in the lock's bucket, which other names may have raised, and ''
---          for nobody who holds it alone, no number and no marker, the node's
---          time in microseconds, the queue as it is, with who may be dead, and those who
---          hold it another way, with who does not count any more (kinds.lua)
---          error WRONGTYPE      the lock is none, or the queue
+--          number is that of the lock's bucket, which other names may have raised. '' stands
+--          for no exclusive holder, no number and no marker. The time is the node's, in
+--          microseconds. Then follow the queue as it is, dead waiters included, and the
+--          members of the key's set, expired ones included (kinds.lua).
+--          error WRONGTYPE      the key is no lock, or the queue no set
 --
 -- Atomic, because holder, TTL and number must be of one instant.
 local alone, others = redis.pcall('GET', KEYS[1]) or '', {}
@@ -25,7 +25,7 @@ if KEYS[2] then
 end
 local number = tonumber(redis.call('ZSCORE', 'redlock:fence', ARGV[1]) or 0)
 if redis.call('EXISTS', 'redlock:node') == 1 then
-  local says = redis.pcall('GET', KEYS[1] .. ':fence') -- of clients from before (counters.lua)
+  local says = redis.pcall('GET', KEYS[1] .. ':fence') -- the counter of old clients (counters.lua)
   number = math.max(number, type(says) == 'string' and tonumber(says) or 0)
 end
 number = number > 0 and string.format('%.0f', number) or ''

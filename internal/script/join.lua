@@ -1,7 +1,7 @@
--- join: see to it that the node's marker is that of this server process, and says how
--- long a lock may live.
+-- join: make sure that the node has a marker of this server process, and that the marker
+-- says how long a lock may live.
 --
--- KEYS[1]  the marker; not there: only the time is asked
+-- KEYS[1]  the marker; not there: only the time is asked for
 -- KEYS[2]  the marker of earlier versions, which is only read
 -- ARGV[1]  run_id, as INFO has it; empty: the server does not say
 -- ARGV[2]  the longest TTL that the client knows of, in milliseconds
@@ -9,21 +9,22 @@
 -- ARGV[4]  the number of the database; empty: the server does not say
 -- reply    {marker, before, time}
 --
--- The marker is run_id:born:writer:longest:db. Born is the moment at which it was
--- written, in milliseconds of the node's time, and writer the same moment by the clock
--- of the client that wrote it. Before is what was there: a marker with the same run_id,
--- born and db if the node has been running with its data ever since, '' if it has none
--- (new, emptied, or restarted without its data), and something else if it was restarted
--- with its data, or the data is another server's, or another database's (SWAPDB).
+-- The marker is run_id:born:writer:longest:db. Born is the moment at which the marker was
+-- written, in milliseconds of the node's time, and writer the same moment by the clock of
+-- the client that wrote it. Before is the marker that the script found: one with the same
+-- run_id, born and db if the node has been running with its data ever since; '' if the node
+-- has none (it is new, was emptied, or was restarted without its data); and any other
+-- marker if the node was restarted with its data, or the data is of another server or
+-- another database (SWAPDB).
 --
--- A marker that was born later than now is of a clock that has been set back since: it
--- is written anew, since its age would say nothing before that time has come. So is a
--- writer that is later than the client's own time, but that alone makes no marker new:
--- what the two clocks say of its age counts from now.
+-- A marker that was born later than now shows that the clock has been set back since. The
+-- script writes a new one, since the age of the old one would say nothing before that time
+-- has come. The same goes for a writer later than the client's own time, but that alone
+-- does not make a marker new: only the age by the two clocks is counted from now.
 --
--- Atomic, because two clients that find the marker missing at once must agree on
--- one, or each would make the other start again; and because of two that announce their
--- TTLs at once the larger must stay.
+-- Atomic, because two clients that both find the marker missing must agree on one, or each
+-- would make the other start again; and because the larger of two TTLs that are announced
+-- at once must stay.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if not KEYS[1] then

@@ -1,25 +1,26 @@
--- kinds: what the scripts have in common that deal with who holds a lock, and how. It
--- is put before each of them, but join.
+-- kinds: the lock modes, and what the scripts that read or change the holders of a key have
+-- in common. It is put before each of them.
 --
--- A lock is one or several keys, each of which is held in a way of its own:
+-- A lock is one or several keys, each of which it holds in a mode of its own:
 --
---   x  alone
+--   x  exclusive
 --   s  shared
---   l  one slot of several is held, and which one says
---   o  the slot, which is a key of its own, held alone
---   w  somebody holds what lies below it alone, or a slot of it
---   r  somebody holds what lies below it shared
+--   l  one of several slots of the key; the key after it says which
+--   o  the slot itself, a key of its own that is held exclusively
+--   w  intention exclusive: something below the key, or a slot of it, is held exclusively
+--   r  intention shared: something below the key is held shared
 --
--- What is held alone is a string, the token, as other Redlock clients have it. The rest
--- are sorted sets, which are in the way of their SET NX as well: a member for each
--- token. The score is until when it counts, in milliseconds of the node's time; each
--- way has a range of scores, so that who is in the way is one look, however many
--- there are. The set itself lives as long as the last of them.
+-- A key that is held exclusively is a string, the token, as with other Redlock clients. A
+-- key in another mode is a sorted set, which makes their SET NX fail as well. It has a
+-- member for each token. The score is the deadline until which the member counts, in
+-- milliseconds of the node's time. Each mode has a range of scores, so that one look finds
+-- a conflicting holder, however many members there are. The set itself lives as long as
+-- the last of them.
 --
--- The scripts get the ways as a word with a letter for each key.
+-- The scripts get the modes (ways, in their code) as a string with a letter for each key.
 
--- clock is the node's time, in microseconds. It is asked once in a script, and only by
--- those who need it: it costs as much as four other commands.
+-- clock is the node's time, in microseconds. A script reads it once, and only if it needs
+-- it: TIME costs as much as four other commands.
 local now
 local function clock()
   if not now then
@@ -29,10 +30,9 @@ local function clock()
   return now
 end
 
--- looking defines what there is to look with at keys that are there, which is mostly none,
--- and then to define it would cost as much as the commands: bars has for each way to hold a
--- key those that it does not go together with; range is where the scores begin of those who
--- are in a set.
+-- looking defines the functions that look at keys which exist. Mostly none does, and then the
+-- definitions would cost as much as the commands. bars has for each mode the modes that it
+-- conflicts with; range has the score at which the range of each mode of a set begins.
 local bars, range, holder
 local function looking()
   if bars then
@@ -46,11 +46,11 @@ local function looking()
     return math.floor(clock() / 1000)
   end
 
-  -- span is where the scores are of all who are in the way, where their ranges lie together.
+  -- span has the scores of all conflicting members, for modes whose conflicting ranges adjoin.
   local span = {s = {1e13, 3e13}, w = {0, 2e13}, r = {1e13, 2e13}}
 
-  -- other gives who has a key alone, or whatever else keeps it from being a set that we
-  -- know: the error to be returned.
+  -- other reads a key as a string: it gives true for the token itself, another token and its
+  -- PTTL, nil if there is no key, or the error of GET if the key is no string.
   local function other(key, token)
     local value = redis.pcall('GET', key)
     if type(value) ~= 'string' then
@@ -61,9 +61,10 @@ local function looking()
     return value, redis.call('PTTL', key)
   end
 
-  -- holder gives who is in the way of holding a key like this, and for how many
-  -- milliseconds yet; true if the token is there itself; nil if it is free; and an error
-  -- to be returned if it is no lock. Third, how long a set has to live that is there.
+  -- holder gives the token that conflicts with holding the key in this mode, and for how
+  -- many milliseconds it still does; true if the token itself is there; nil if the key is
+  -- free; an error to return if the key is no lock. Third, how long an existing set still
+  -- lives.
   holder = function(key, way, token)
     local score = false
     if range[way] then
@@ -102,13 +103,13 @@ local function looking()
   end
 end
 
--- hold has a token at a key from now on for its TTL, in milliseconds, which is the same for
--- all keys: so its deadline is made text once, and not by each command; the ranges differ in
--- the digit before it. Of a set that has so long to live (nil: it is not there), those are
--- dropped who do not count any more, unless it is known that there are none (fresh): their
--- scores are strictly below now. A set that is new and held like the one before is the same
--- as that, TTL and all, and a copy of it; a server that has no COPY (before Redis 6.2), or
--- does not let us, makes each.
+-- hold makes a token a holder of a key from now on for its TTL, in milliseconds. The TTL is
+-- the same for all keys, so the deadline is made text once and not for each command; the
+-- ranges differ only in the digit before it. left is how long the set still lives (nil: it
+-- does not exist). From an existing set, hold drops the members that have expired, whose
+-- scores are strictly below now, unless it is known that there are none (fresh). A new set
+-- in the mode of the one before is the same as that one, TTL included, and becomes a copy of
+-- it. Where the server has no COPY (before Redis 6.2), or denies it, each set is made anew.
 local deadline, like, likeWay
 local function hold(key, way, token, ttl, left, fresh)
   if way == 'x' or way == 'o' then
@@ -132,9 +133,9 @@ local function hold(key, way, token, ttl, left, fresh)
   end
 end
 
--- drop takes a token away from a key that it is at: 1 if it was there. A user who may not
--- delete (ACL) can do it all the same, with what the token was set by: it ends at once, and so
--- does a set in which nobody else is.
+-- drop removes a token from a key that it holds: 1 if it was there. If an ACL denies DEL or
+-- ZREM, the command that set the token ends it: the key expires at once, and so does a set
+-- without other members.
 local function drop(key, way, token)
   local gone
   if way == 'x' or way == 'o' then

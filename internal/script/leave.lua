@@ -1,18 +1,19 @@
--- leave: somebody does not wait any more.
+-- leave: take a waiter out of the queues of a lock.
 --
 -- KEYS     of the lock
--- ARGV[1]  the waiter, ARGV[2] his ticket, ARGV[3] the ways to hold the keys
--- ARGV[4]  his last attempt that he can be handed the lock for; 0: he never can
--- reply    1                    he was in a queue, or had been handed the lock
+-- ARGV[1]  the waiter, ARGV[2] its ticket, ARGV[3] the lock modes of the keys
+-- ARGV[4]  its last attempt that may have been handed the lock; 0: none may have
+-- reply    1                    it was in a queue, or had been handed the lock
 --          0                    neither
---          error WRONGTYPE      a queue is none
+--          error WRONGTYPE      a queue is no set
 --
--- Atomic, because the lock may be free and waiting for him alone: then the next one
--- must be told, and nobody else would. And he may be handed it at any moment: either that
--- comes first, and the lock is given back, or it never comes.
+-- Atomic, because the lock may be free and reserved for this waiter alone: then the script
+-- must call the next one, since nothing else would. And a release may hand the lock to this
+-- waiter at any moment: either the hand-over comes first, and the lock is given back here,
+-- or it never comes.
 --
--- What he was handed for a later attempt stays: this request is an old one then, which
--- comes late, and he may count on that.
+-- A hand-over to a later attempt stays: then this request is an old one that came late, and
+-- the waiter may count on the later hand-over.
 local left, queue = 0, queueing()
 local handed = ARGV[4] ~= '0' and redis.pcall('GET', KEYS[1])
 if type(handed) == 'string' and string.sub(handed, 1, #ARGV[1] + 1) == ARGV[1] .. '.' then

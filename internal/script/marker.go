@@ -12,44 +12,44 @@ import (
 )
 
 const (
-	// FenceSuffix is what the key of a lock's counter has after that of the lock, to clients
-	// from before there was a table (counters.lua). BelowSuffix is that of the counter of
-	// what lies below it.
+	// Clients from before the table of counters (counters.lua) have a counter for each lock.
+	// Its key is the lock's key and FenceSuffix. The counter of what lies below the lock has
+	// BelowSuffix.
 	FenceSuffix = ":fence"
 	BelowSuffix = ":below"
 
-	// SlotInfix is between a lock's key and the number of a slot, from 1.
+	// SlotInfix separates a lock's key from the number of a slot, which counts from 1.
 	SlotInfix = ":slot:"
 
-	// QueueSuffix is what the key of a lock's queue has after it, WakeChannel what the
-	// channel begins with over which a process is told that it is its turn.
+	// The key of a lock's queue is the lock's key and QueueSuffix. The channel on which a
+	// process is told of its turn is WakeChannel and the process's name.
 	QueueSuffix = ":queue"
 	WakeChannel = "redlock:wake:"
 
-	// ProbeKey is for probe.lua. It never is there.
+	// ProbeKey is for probe.lua. No key of this name ever exists.
 	ProbeKey = "redlock:probe"
 
-	// Marker is the key of a node's marker, whatever prefix the locks have: all who
-	// use a node share it. OldMarker is that of clients from before there was a table: where
-	// it is, they are about.
+	// Marker is the key of a node's marker. It does not depend on the prefix of the locks:
+	// all clients of a node share it. OldMarker is the key of clients from before the table
+	// of counters: if it exists, such clients are present.
 	Marker    = "redlock:marker"
 	OldMarker = "redlock:node"
 )
 
-// Lasting reports whether a key is one that stays when all locks are gone: a node's
-// marker, its table of counters, those of older clients, or for a minute a lock's queue.
+// Lasting reports whether a key stays when all locks are gone: a node's marker, its tables
+// of counters, the counters of older clients, or, for a minute, a lock's queue.
 func Lasting(key string) bool {
 	return Reserved(key) != "" || strings.HasSuffix(key, FenceSuffix) || strings.HasSuffix(key, BelowSuffix) || strings.HasSuffix(key, QueueSuffix)
 }
 
-// Settled is the marker of a server process that has been there for long.
+// Settled is the marker of a server process that has been running for a long time.
 func Settled(runID string, now time.Time) string {
 	long := now.AddDate(-10, 0, 0).UnixMilli()
 	return wire.Marker{RunID: runID, Born: long, Writer: long}.String()
 }
 
-// Settle gives a server the marker of one that has been there for long, for those
-// who have just started it, and know that it cannot have forgotten anything.
+// Settle gives a server the marker of one that has been running for a long time. It is for
+// a caller that has just started the server and knows that it cannot have lost anything.
 func Settle(ctx context.Context, client *redis.Client) error {
 	info, err := client.Info(ctx, "server").Result()
 	if err != nil {

@@ -1,45 +1,44 @@
--- queue: what the scripts have in common that deal with those who wait. It is put
--- before each of them, after kinds.
+-- queue: the waiters of a key. It is put before the scripts that use it, after kinds.
 --
--- The queue of a key is a sorted set. The score is the ticket, the waiter's time of
--- arrival in microseconds, which is the same at all nodes; the member is the waiter,
--- until when it counts (the node's time, in milliseconds), how it wants to hold the key,
--- the attempt that it can be handed the lock for (0: none) with its nonce, and what it is
--- called:
+-- The queue of a key is a sorted set. The score is the ticket: the waiter's time of arrival
+-- in microseconds, which is the same at all nodes. The member has the waiter's name, the
+-- deadline until which it counts (the node's time, in milliseconds), the lock mode in which
+-- it wants the key, the attempt that accepts a hand-over (0: none) with its nonce, and its
+-- owner's label:
 --
 --   PROCESS.N DEADLINE WAY0 +TRY.NONCE OWNER
 --
--- The nonce is the token of that attempt. A waiter of an older version has none, and the
--- attempt in the place of the 0: it is called, and handed nothing. To the scripts of that
--- version the 0 says the same of everybody else.
+-- The nonce is the token of that attempt. The entry of a waiter of an older version has no
+-- nonce, and has the attempt where the 0 is: such a waiter is called, and handed nothing.
+-- To the scripts of that version, the 0 says the same of all others.
 --
--- So the first is the lowest ticket, and of two that are the same the waiter whose
--- name comes first. Who has not asked again by his deadline is dead, or cannot reach
--- us: he is dropped when somebody comes across him, or with the whole queue. One whose
--- deadline is further away than any lease is from before the clock was set back: he
--- will be here again soon if he lives.
+-- The first waiter is the one with the lowest ticket; of two equal tickets, the one whose
+-- name comes first. A waiter that has not asked again by its deadline is dead, or cannot
+-- reach this node. The next script that comes across its entry drops it, or the whole queue
+-- expires. An entry whose deadline is further away than any lease is from before the clock
+-- was set back: it is dropped as well, and a living waiter soon enters again.
 --
--- Whoever waits for a lock with several keys is in the queue of each. Nobody waits for
--- a certain slot (o), but for the lock that it is one of.
+-- A waiter for a lock with several keys is in the queue of each. No waiter waits for a
+-- certain slot (o): it waits for the lock that the slot belongs to.
 --
--- No script goes past a hundred who are alive (window), or each of n readers who wait would
--- look at all that are before it. Who has as many before it is not let in, and each that is
--- let in calls the one that is the hundredth then (follow).
+-- No script goes past a hundred living waiters (window), or each of n waiting readers would
+-- look at all waiters before it. A waiter with as many before it is refused, and each waiter
+-- that gets the lock calls the one that becomes the hundredth (follow).
 
--- queueing gives what there is to do with a queue, which is mostly not there: so it is
--- only defined when it is wanted.
+-- queueing defines the functions for a queue. Mostly there is none, so they are defined only
+-- when they are needed.
 local function queueing()
   looking()
   local window = 100
 
-  -- clash reports whether who wants to hold a key one way has to wait for an earlier one
-  -- who wants to hold it another way. Those who want slots do, since there may be one only.
+  -- clash reports whether a waiter that wants a key in one mode must wait for an earlier
+  -- one that wants it in the other. Waiters for slots must, since only one may be free.
   local function clash(one, other)
     return string.find(bars[one], other, 1, true) or one == 'l' and other == 'l'
   end
 
-  -- read gives what a member says, if that counts: the waiter, the way, and how many
-  -- milliseconds the lease has yet.
+  -- read gives the content of a member that still counts: the waiter, its lock mode, and the
+  -- rest of its lease in milliseconds.
   local function read(member)
     local waiter, deadline, way = string.match(member, '^(%S+%.%d+) (%d+) (%l)%d+ ')
     local rest = waiter and math.ceil(deadline - clock() / 1000) or 0
@@ -48,9 +47,9 @@ local function queueing()
     end
   end
 
-  -- line goes through a queue in its order, of those who are alive: member, ticket, waiter,
-  -- the way, and how many milliseconds the lease has yet. It reads a few, and then many at a
-  -- time, and drops the dead that it comes across.
+  -- line iterates over the living waiters of a queue in its order: member, ticket, waiter,
+  -- lock mode, and the rest of the lease in milliseconds. It reads a few members first, then
+  -- many at a time, and drops the dead ones that it comes across.
   local function line(queue)
     local from, most, entries, at, dead = 0, 10, {}, 1, {}
     local function bury()
@@ -78,9 +77,9 @@ local function queueing()
     end
   end
 
-  -- ahead gives who waits for a key with a lower ticket than this waiter's (0: any is
-  -- lower) and has to be let go first, and how many milliseconds his lease has yet; and
-  -- whether the waiter himself is in the queue: his member.
+  -- ahead gives the waiter that goes before this one for a key: it has a lower ticket (this
+  -- ticket 0: any is lower) and a mode to wait for. It also gives the rest of its lease in
+  -- milliseconds; and third, if this waiter is in the queue itself, its member.
   local function ahead(queue, way, waiter, ticket)
     local count, first, left = 0, nil, nil
     for member, lower, who, his, rest in line(queue) do
@@ -98,7 +97,7 @@ local function queueing()
     end
   end
 
-  -- leave takes a waiter out of a queue, and reports whether he was there.
+  -- leave takes a waiter out of a queue, and reports whether it was there.
   local function leave(queue, waiter, ticket)
     for _, member in ipairs(redis.call('ZRANGEBYSCORE', queue, ticket, ticket)) do
       if string.sub(member, 1, #waiter + 1) == waiter .. ' ' then
@@ -108,8 +107,8 @@ local function queueing()
     return false
   end
 
-  -- enter has a waiter in the queues of all keys for his lease from now on. That a node
-  -- cannot note him down (it is full, or takes no writes) is no reason not to answer.
+  -- enter puts a waiter in the queues of all keys for its lease from now on. A node that
+  -- cannot store the entry (it is full, or takes no writes) answers all the same.
   local function enter(ways, waiter, ticket, lease, owner, try, nonce)
     local deadline = string.format('%.0f', math.floor(clock() / 1000) + lease)
     for i = 1, #ways do
@@ -123,16 +122,17 @@ local function queueing()
     end
   end
 
-  -- call has a waiter ask. A server that will not let us publish (ACL) still gives back what
-  -- it is asked to.
+  -- call tells a waiter to ask. If an ACL denies PUBLISH, the release that called this
+  -- still succeeds.
   local function call(waiter, message)
     redis.pcall('PUBLISH', 'redlock:wake:' .. string.match(waiter, '^(.*)%.'), message)
   end
 
-  -- wake tells those in the queue of a key, and nobody else, whose turn it is and who could
-  -- not hold it as long as it was held, or waited for, the way that has ended now: the first,
-  -- and those behind him who can hold it together with all before them. Who waits for a slot
-  -- is told which one is free. Where it is known that nobody holds it, nobody looks.
+  -- wake calls the waiters of a key whose turn it is, and no others: those that could not
+  -- have the key while it was held, or waited for, in the mode that has ended now. These are
+  -- the first waiter, and the ones behind it that can hold the key together with all before
+  -- them. A waiter for a slot is told which slot is free. If the caller knows that the key
+  -- is free, wake does not look for holders.
   local function wake(key, way, slot, free)
     local before, count, held = '', 0, {}
     for _, _, waiter, his in line(key .. ':queue') do
@@ -156,8 +156,8 @@ local function queueing()
     end
   end
 
-  -- follow calls the one that has come into the window of a queue, since one before it holds
-  -- the key now, if they can both hold it.
+  -- follow calls the waiter that has come into the window of a queue, since one before it
+  -- holds the key now, if both can hold it.
   local function follow(queue, way)
     local waiter, his = read(redis.call('ZRANGE', queue, window - 1, window - 1)[1] or '')
     if waiter and not clash(his, way) then

@@ -1,19 +1,21 @@
--- raise: have the counters of a lock that is still mine say my number.
+-- raise: store the fence of a lock that this token still holds in the lock's counters.
 --
 -- KEYS     of the lock
--- ARGV[1]  token, ARGV[2] the number, ARGV[3] the ways to hold the keys
+-- ARGV[1]  token, ARGV[2] the fence, ARGV[3] the lock modes of the keys
 -- ARGV[4] and on: the keys' buckets
--- reply    1                    the counters say it; that of what others hold, too, may say more
---          0                    not mine any more, or a counter is past it, or is not there
+-- reply    1                    the counters have it; those of keys that others may hold as
+--                               well may have more
+--          0                    the token no longer holds the lock, or a counter is larger
+--                               than the fence, or is missing
 --          error WRONGTYPE      a key is no lock
 --
--- Atomic, because a number counts as stored only if that was in the time of the
--- grant: whoever is granted the lock here next gets a larger one then. A counter
--- that is past the number says no, for it may belong to a later grant of ours that
--- a copy of this request knows nothing of; or to another name in the same bucket, and then
--- it is the next attempt's turn. That of a key which others may hold, too, or
--- something below it, may be past it at any time. One that is not there says no, too: the
--- grant has left one there, so it was lost, and may have been past the number.
+-- Atomic, because a fence counts as stored only if it was stored while the token held the
+-- lock: the next grant of the lock here then gets a larger one. A counter that is larger
+-- than the fence refuses, for its number may belong to a later grant of this client that a
+-- copy of this request knows nothing of; or to another name in the same bucket, and then
+-- the next attempt decides. The counter of a key that others may hold as well, or of what
+-- lies below it, may rise at any time, and does not refuse. A missing counter refuses: the
+-- grant had left one there, so it was lost, and may have been larger than the fence.
 --
 -- raise_usual.lua defines ways and locks.
 looking()

@@ -1,18 +1,18 @@
--- raise, the usual cases: one key, or one and the folders above it, held alone or shared; all is
--- still mine, and the counters are there, that of the key itself is behind, and no client is
--- about from before there were buckets. It is put before the rest of raise, which finds out all
--- else, and does the same at half the cost.
+-- raise, the usual cases: one key, or one and the folders above it, held exclusively or shared;
+-- the token still holds all of them, the counters exist, that of the key itself is smaller than
+-- the fence, and no client from before the buckets is present. It is put before the rest of raise,
+-- which handles all other cases. For these it does the same, at half the cost.
 local ways, locks = ARGV[3], #ARGV[3]
 local shared = string.find(ways, '^r*s$')
 if shared or string.find(ways, '^w*x$') then
-  local found = redis.call('MGET', KEYS[locks], 'redlock:node') -- a set is nil to it
+  local found = redis.call('MGET', KEYS[locks], 'redlock:node') -- MGET gives nil for a set
   local mine = not found[2] and (shared or found[1] == ARGV[1])
   local sets, from, ms = shared and locks or locks - 1, shared and 3e13 or 2e13, 0
   if sets > 0 then
     local time = redis.call('TIME')
     ms = time[1] * 1000 + math.floor(time[2] / 1000)
   end
-  for i = 1, mine and sets or 0 do -- as holder and range have it (kinds.lua)
+  for i = 1, mine and sets or 0 do -- the same test as in holder, with the ranges of kinds.lua
     if i == locks then
       from = 0
     end
@@ -25,8 +25,8 @@ if shared or string.find(ways, '^w*x$') then
     mine = mine and below[i]
     behind[2 * i - 1], behind[2 * i] = ARGV[2], ARGV[3 + i]
   end
-  -- All counters are raised or none: this one says whether it can be, and the others are
-  -- there, and may say more already.
+  -- All counters are raised or none: this one shows whether they can be. The others exist, and
+  -- may be larger already.
   if mine and redis.pcall('ZADD', 'redlock:fence', 'XX', 'GT', 'CH', ARGV[2], ARGV[3 + locks]) == 1 then
     if below then
       redis.call('ZADD', 'redlock:below', 'GT', unpack(behind, 1, 2 * locks - 2))

@@ -1,15 +1,15 @@
--- release: delete a lock if, and only if, it is still mine.
+-- release: delete a lock if, and only if, this token still holds it.
 --
--- KEYS     of the lock; those are woken whose turn it is
--- ARGV[1]  token, ARGV[2] the ways to hold the keys
--- ARGV[3]  the slot that it is; 0: it is none
--- ARGV[4]  the number proposed for whom it is handed to; 0: it is not to be
+-- KEYS     of the lock; the waiters whose turn it is are woken
+-- ARGV[1]  token, ARGV[2] the lock modes of the keys
+-- ARGV[3]  the slot that the lock holds; 0: none
+-- ARGV[4]  the fence proposed for the waiter to which the lock is handed; 0: hand over to none
 -- ARGV[5]  the bucket of the first key (release_usual.lua)
 -- reply    1                    deleted
 --          0                    was not there any more
---          {pttl, holder}       another's, untouched
+--          {pttl, holder}       held by another token, untouched
 --          error WRONGTYPE      a key is no lock, untouched
 --
--- Atomic, because between a look and a DEL the key may expire and become another's.
--- The whole token is compared.
+-- Atomic, because between a look and a DEL the key may expire and be taken by another
+-- token. The whole token is compared.
 return giveBack(ARGV[2], ARGV[1], ARGV[3] ~= '0' and ARGV[3])

@@ -1,19 +1,21 @@
--- release, the usual cases: one key that is held alone or shared, and nobody waits; or it is
--- held alone, and the first of those who wait is alive and wants it alone: he is handed the
--- lock, or told. It is put before the rest of release, which does the same for all but that.
+-- release, the usual cases: one key that is held exclusively or shared, and its queue is empty; or
+-- it is held exclusively, and the first waiter is alive and wants it exclusively: the script hands
+-- the lock to that waiter, or calls it. This code is put before the rest of release, which does the
+-- same except for the hand-over.
 --
--- Handed the lock, the waiter has it here from the same instant on, with a token that is of
--- its last attempt (WAITER.TRY.NONCE), so that no late copy of an older release can take it
--- away, and with a number of its own, as if it had asked (acquire.lua). ARGV[5] is the key's
--- bucket. It is sent
+-- A waiter that is handed the lock holds it at this node from the same instant on. Its token is
+-- that of its last attempt (WAITER.TRY.NONCE), so that no late copy of an older release can take
+-- the lock away. Its fence is its own, as if the waiter had asked (acquire.lua). ARGV[5] is the
+-- key's bucket. The script sends the waiter
 --
 --   WAITER TRY.NONCE NUMBER SECONDS MICROSECONDS MARKER
 --
--- with the nonce that the attempt left in the queue, which the waiter alone knows and whoever
--- may only publish does not; a waiter without one (queue.lua) is told; and with the node's time and marker, by which he judges the node as by a reply: the script is
--- for one server process, as acquire is. Nobody knows whether he is alive but by what he has
--- said, so he has it for as long as that counts, his lease, and not for a TTL: whoever is
--- dead costs his lease, as he did in the queue. If he does not hear us at all, it is free.
+-- The nonce is the one that the attempt left in the queue. Only a client that can read the queue
+-- knows it; one that may only publish does not. A waiter without a nonce (queue.lua) is called.
+-- Time and marker are the node's: the waiter judges the node by them as by a reply. The script is
+-- for one server process, as acquire is. The only sign that the waiter is alive is its last
+-- request. So it holds the lock for the rest of its lease, and not for a TTL: a dead waiter costs
+-- its lease, as it did in the queue. If no subscriber gets the message, the lock is free.
 if ARGV[2] == 'x' or ARGV[2] == 's' then
   local key, queue = KEYS[1], KEYS[1] .. ':queue'
   local waits = redis.call('EXISTS', queue) == 1
@@ -25,11 +27,11 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
     if not waits and redis.pcall('DEL', key) == 1 then
       return 1
     end
-    -- Who is alive is as line has it, and who is told as wake (queue.lua).
+    -- The test for a living waiter is that of line, and the call that of wake (queue.lua).
     local first = redis.pcall('ZRANGE', queue, '0', '0')[1] or ''
     local waiter, process, deadline, at = string.match(first, '^((%S+)%.%d+) (%d+) x%d+ ()')
     if waiter and string.sub(ARGV[1], 1, #waiter + 1) == waiter .. '.' then
-      redis.pcall('ZREM', queue, first) -- he has had it, and will not wait again: it is an old request's, which came late
+      redis.pcall('ZREM', queue, first) -- this waiter has had the lock and waits no more: a late request left the entry
     elseif waiter then
       local time = redis.call('TIME')
       local rest = math.ceil(deadline - time[1] * 1000 - time[2] / 1000)
@@ -37,7 +39,7 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
         local channel, proposed = 'redlock:wake:' .. process, ARGV[4] + 0
         local try = string.match(first, '^%+([1-9]%d*%.%S+) ', at)
         local marks = try and proposed > 0 and redis.call('MGET', 'redlock:marker', 'redlock:node')
-        if marks and not marks[2] then -- else there are clients from before: it asks, and acquire counts for them, too
+        if marks and not marks[2] then -- with old clients present the waiter is called instead: acquire counts for them, too
           local own, below = redis.pcall('ZSCORE', 'redlock:fence', ARGV[5]), redis.pcall('ZSCORE', 'redlock:below', ARGV[5])
           local now, number = time[1] * 1000000 + time[2], ARGV[4]
           local count, stored = math.max(tonumber(own or 0) or math.huge, tonumber(below or 0) or math.huge), nil

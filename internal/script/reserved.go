@@ -1,8 +1,8 @@
 package script
 
-// reserved are the keys that are the nodes' own, whatever prefix the locks have, and what
-// each is: their marker, that of older clients, and the tables of the fences. The counters
-// that an older client has for a lock with the key redlock would be those tables.
+// reserved has the keys that belong to the nodes, whatever prefix the locks have, and what
+// each is: the marker, the marker of older clients, and the tables of fences. The counters
+// of an older client for a lock with the key "redlock" would have the keys of those tables.
 var reserved = map[string]string{
 	"redlock": "would have the tables of fences for its counters",
 	Marker:    "is the key of the nodes' marker",
@@ -11,5 +11,5 @@ var reserved = map[string]string{
 	Belows:    "is the key of the nodes' table of fences",
 }
 
-// Reserved says what a key is to the nodes; "": nothing.
+// Reserved says what a key is used for by the nodes; "": it is not reserved.
 func Reserved(key string) string { return reserved[key] }

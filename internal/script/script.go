@@ -50,8 +50,7 @@ var (
 	Probe = bare(probe)
 )
 
-// A Script is one step: its source, and the hash by which a server that has
-// loaded it knows it.
+// A Script is one step: its source, and the hash under which a server has it loaded.
 type Script struct{ Source, Hash string }
 
 var (
@@ -67,21 +66,21 @@ var (
 	releaseCode = bare(releaseUsual + kinds + queue + give + release)
 )
 
-// Acquire is the script for a server with this run_id, which it carries in its
-// text: another server, or the same one after a restart, does not know it, and says
-// so. That is how a restart shows even through a proxy that hides it.
+// Acquire is the script for a server with this run_id. The run_id is part of the text, so
+// another server, or the same one after a restart, does not have the script and says so
+// (NOSCRIPT). That reveals a restart even through a proxy that hides it.
 func Acquire(runID string) Script { return hashed("-- for " + runID + "\n" + acquireCode) }
 
-// Release is, too, since it grants the lock to whom it hands it.
+// Release has the run_id in its text as well, since it grants the lock when it hands it over.
 func Release(runID string) Script { return hashed("-- for " + runID + "\n" + releaseCode) }
 
-// All lists the scripts for a server, for loading them.
+// All lists the scripts to load on a server.
 func All(runID string) []Script {
 	return []Script{Acquire(runID), Raise, Extend, Release(runID), Leave, Yield, Inspect}
 }
 
-// bare is a script as servers get it: without comments and indentation, for one that wants a password
-// first breaks the connection at an argument of more than 16 KB.
+// bare removes comments and indentation before a script is sent: until it has the password, a
+// server closes the connection at an argument of more than 16 KB.
 func bare(source string) string {
 	var code strings.Builder
 	for line := range strings.Lines(source) {

@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// TestShort: a server that wants a password first takes no longer arguments.
+// TestShort: a server that waits for a password accepts no longer arguments.
 func TestShort(t *testing.T) {
 	for _, s := range script.All(strings.Repeat("f", 40)) {
 		if n := len(s.Source); n > 16<<10 {

@@ -1,17 +1,17 @@
--- yield: delete a lock if it is still mine, and wait for it again.
+-- yield: delete a lock if this token still holds it, and enter its queue again.
 --
--- KEYS     of the lock; those are woken whose turn it is
+-- KEYS     of the lock; the waiters whose turn it is are woken
 -- ARGV[1]  token
--- ARGV[2]  ticket, ARGV[3] the waiter, ARGV[4] his lease in milliseconds, ARGV[5] what
---          he is called
--- ARGV[6]  the node's time, in microseconds, after which he does not wait any more
--- ARGV[7]  the ways to hold the keys, ARGV[8] the slot that it is; 0: it is
---          none
+-- ARGV[2]  ticket, ARGV[3] the waiter, ARGV[4] its lease in milliseconds, ARGV[5] its
+--          owner's label
+-- ARGV[6]  the node's time, in microseconds, after which the waiter no longer waits
+-- ARGV[7]  the lock modes of the keys, ARGV[8] the slot that the lock holds; 0: none
+-- ARGV[9]  the attempt for which the waiter accepts a hand-over; 0: none
 -- reply    as release.lua
 --
--- Atomic, because he has come before others: an attempt that was granted here, and came
--- to nothing elsewhere, must not cost him the place which the grant made an end of, or
--- those behind him could have one node after another while he tries.
+-- Atomic, because this waiter came before others. An attempt that was granted here and
+-- failed elsewhere must not cost it the place in the queue that the grant took away.
+-- Otherwise the waiters behind it could take one node after another while it tries.
 return giveBack(ARGV[7], ARGV[1], ARGV[8] ~= '0' and ARGV[8], function()
   if clock() <= ARGV[6] + 0 then
     queueing().enter(ARGV[7], ARGV[3], ARGV[2], ARGV[4], ARGV[5], ARGV[9], ARGV[1])
