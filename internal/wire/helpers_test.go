@@ -1,6 +1,6 @@
 package wire
 
-// A redisError is what a server says.
+// A redisError is an error that a server sent.
 type redisError string
 
 func (e redisError) Error() string { return string(e) }

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// A Marker is what the marker of a node says; see join.lua.
+// A Marker is the content of a node's marker; see join.lua.
 type Marker struct {
 	RunID        string        // of the server's process
 	Born, Writer int64         // when it was written, in milliseconds: by the node's clock, and by the writer's
-	Longest      time.Duration // the longest TTL that anybody has announced; 0: nobody has
+	Longest      time.Duration // the longest TTL that a client has announced; 0: none has
 	DB           string        // the number of the database; "": not known
 }
 
@@ -36,6 +36,6 @@ func (m Marker) String() string {
 	return fmt.Sprintf("%s:%d:%d:%d:%s", m.RunID, m.Born, m.Writer, m.Longest.Milliseconds(), m.DB)
 }
 
-// Same reports whether a node that has shown both has kept its data in between: whatever
-// its clients have announced meanwhile.
+// Same reports whether a node that has shown both markers has kept its data in between. What its
+// clients have announced meanwhile does not count.
 func (m Marker) Same(o Marker) bool { return m.RunID == o.RunID && m.Born == o.Born && m.DB == o.DB }

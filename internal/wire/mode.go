@@ -18,15 +18,15 @@ const (
 	ModeSlot  Mode = 'o' // the key is a slot, held exclusively
 )
 
-// Conflicting has, for each mode, those that it conflicts with.
+// Conflicting has, for each mode, the modes that it conflicts with.
 var Conflicting = map[Mode]string{ModeX: "xslwr", ModeSlot: "xslwr", ModeS: "xlw", ModeSlots: "xswr", ModeIX: "xsl", ModeIS: "xl"}
 
 // Conflict reports whether two locks cannot hold a key in these modes at once.
 func Conflict(one, other Mode) bool { return strings.IndexByte(Conflicting[one], other) >= 0 }
 
-// MustQueueBehind reports whether a waiter for a key in one mode lets an earlier waiter in the
-// other mode go first. Waiters for slots do although they do not conflict, since there may be
-// only one free slot.
+// MustQueueBehind reports whether a waiter for a key in one mode must let an earlier waiter in the
+// other mode go first. Waiters for slots must, although they do not conflict, since only one slot
+// may be free.
 func MustQueueBehind(one, other Mode) bool {
 	return Conflict(one, other) || one == ModeSlots && other == ModeSlots
 }
@@ -38,22 +38,23 @@ func IsSet(m Mode) bool { return m != ModeX && m != ModeSlot }
 // IsIntention reports whether the mode is for something that lies below the key.
 func IsIntention(m Mode) bool { return m == ModeIX || m == ModeIS }
 
-// setModes are the modes of a set in the order of their scores: each has a range of scores that is
-// a stride long.
+// setModes are the modes of a set, in the order of their ranges of scores. Each range is a stride
+// long.
 const (
 	setModes = "slwr"
 	stride   = 1e13
 )
 
-// Score is the score in a set of a token that is held in a mode until a deadline in milliseconds.
+// Score is the score, in a set, of a token that holds the key in a mode until a deadline in
+// milliseconds.
 func Score(m Mode, deadline int64) string {
 	return strconv.FormatInt(int64(strings.IndexByte(setModes, m))*stride+deadline, 10)
 }
 
-// ParseScore reads a score; mode 0: it is none.
+// ParseScore reads a score; mode 0: the text is no score.
 func ParseScore(score string) (m Mode, deadline int64) {
 	f, err := strconv.ParseFloat(score, 64)
-	if err != nil || !(f >= 0 && f < stride*float64(len(setModes))) { // nor what is no number
+	if err != nil || !(f >= 0 && f < stride*float64(len(setModes))) { // the negation also rejects NaN
 		return 0, 0
 	}
 	return setModes[int(f/stride)], int64(f) % stride

@@ -10,7 +10,8 @@ import (
 	. "github.com/quorumlock/redlock/internal/wire"
 )
 
-// TestBar: what may be held together is said once for each pair, and both have to say it.
+// TestConflict: the test has each pair of modes that go together once, and the table must have it
+// both ways.
 func TestConflict(t *testing.T) {
 	together := map[string]bool{"ss": true, "sr": true, "ll": true, "ww": true, "wr": true, "rr": true}
 	for _, one := range "xslwr" {
@@ -23,8 +24,8 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestAsTheScriptSays: there are two who say what goes together, this package and the
-// script, and they say the same.
+// TestAsTheScriptSays: the conflicts and the ranges of scores are written down twice, in this
+// package and in the script, and agree.
 func TestAsTheScriptSays(t *testing.T) {
 	script, err := os.ReadFile("../script/kinds.lua")
 	if err != nil {
@@ -45,7 +46,7 @@ func TestAsTheScriptSays(t *testing.T) {
 	bars := table("bars")
 	for mode, others := range Conflicting {
 		if bars[string(mode)] != others {
-			t.Errorf("%c bars %q, and in the script %q", mode, others, bars[string(mode)])
+			t.Errorf("%c conflicts with %q, and in the script with %q", mode, others, bars[string(mode)])
 		}
 	}
 	if len(bars) != len(Conflicting) {
@@ -70,7 +71,7 @@ func TestAsTheScriptSays(t *testing.T) {
 	}
 }
 
-// TestScore: a score says the mode and the deadline, however Redis writes it.
+// TestScore: a score gives back its mode and deadline, in whatever format Redis prints it.
 func TestScore(t *testing.T) {
 	for _, mode := range []Mode{ModeS, ModeSlots, ModeIX, ModeIS} {
 		for _, deadline := range []int64{0, 1, 1_800_000_000_123, 9_999_999_999_999} {
@@ -93,8 +94,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestClash: who waits lets those go first with whom he cannot hold a key, and those who
-// want a slot, too.
+// TestMustQueueBehind: a waiter lets earlier ones go first if their modes conflict, or if both want
+// a slot.
 func TestMustQueueBehind(t *testing.T) {
 	for _, one := range "xslwr" {
 		for _, other := range "xslwr" {
@@ -106,7 +107,7 @@ func TestMustQueueBehind(t *testing.T) {
 	}
 }
 
-func TestBelow(t *testing.T) {
+func TestIsIntention(t *testing.T) {
 	for mode, want := range map[Mode]bool{ModeX: false, ModeS: false, ModeSlot: false, ModeSlots: false, ModeIX: true, ModeIS: true} {
 		if IsIntention(mode) != want {
 			t.Errorf("%c: %v", mode, !want)

@@ -19,9 +19,9 @@ const (
 	Leave
 	Yield // a release by a waiter that keeps its place in the queue
 	Inspect
-	Set // the SET NX PX of another Redlock client, for stand-ins
+	Set // the SET NX PX of another Redlock client, for test doubles
 
-	Ops = int(Inspect) + 1 // how many steps are the library's own
+	Ops = int(Inspect) + 1 // the number of the library's own steps
 )
 
 func (o Op) String() string {
@@ -29,11 +29,11 @@ func (o Op) String() string {
 }
 
 const (
-	// Clamp is how far from its own time a node accepts the number that a client proposes
-	// for a lock. It is the S of acquire.go.
+	// Clamp is how far from its own time a node accepts the fence that a client proposes for a
+	// lock. It is the S of acquire.go.
 	Clamp = 500 * time.Millisecond
 
-	// MaxFence is the largest number up to which Lua counts one by one.
+	// MaxFence is the largest number up to which Lua's numbers have no gaps.
 	MaxFence = 1 << 53
 )
 
@@ -50,9 +50,9 @@ func RunID(mark string) string {
 	return id
 }
 
-// A Hello is what a client says of itself when it joins a node.
+// A Hello is what a client tells a node about itself when it joins the node.
 type Hello struct {
-	Marked  bool          // the node is to have a marker
+	Marked  bool          // the client wants the node to have a marker
 	Longest time.Duration // the longest TTL that the client knows of
 	Time    int64         // what the client's clock shows, in milliseconds
 }

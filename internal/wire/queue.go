@@ -1,6 +1,3 @@
-// Package queue is the order in which those who wait for a lock get it, as one node
-// sees it: what internal/script/queue.lua does, for the models of nodes and for
-// whoever reads a queue.
 package wire
 
 import (
@@ -13,31 +10,32 @@ import (
 	"strings"
 )
 
-// An QueueEntry is a waiter.
+// A QueueEntry is one waiter in the queue of a key, as a node stores it.
 type QueueEntry struct {
 	Waiter   string
-	Ticket   int64 // when it came, in microseconds
-	Deadline int64 // it counts until then, in milliseconds of the node's time
+	Ticket   int64 // when the waiter came, in microseconds
+	Deadline int64 // until when the entry counts, in milliseconds of the node's time
 	Mode     Mode
-	Try      int64  // the attempt that it can be handed the lock for; 0: it cannot
-	Nonce    string // that attempt's: who knows it has seen the queue, or is the waiter
-	Owner    string // what it is called
+	Try      int64  // the attempt that accepts a hand-over of the lock; 0: none
+	Nonce    string // of that attempt: only the waiter and the readers of the queue know it
+	Owner    string // the label of the waiter's owner
 }
 
-// MaxLease is the longest that an entry can count for, in milliseconds. One that
+// MaxLease is the longest time, in milliseconds, for which an entry can count. An entry that
 // would count for longer is from before the node's clock was set back.
 const MaxLease = 3000
 
-// QueueWindow is how many of those who are alive count: with so many before it, a waiter is not
-// let in, whatever they wait for. Else n readers who wait would cost a node n² looks.
+// QueueWindow is the number of living waiters that a node looks at. A waiter with as many before
+// it is refused, in whatever modes they wait. Otherwise n waiting readers would cost a node n²
+// looks.
 const QueueWindow = 100
 
 func (e *QueueEntry) String() string {
 	return fmt.Sprintf("%s %d %c0 +%d.%s %s", e.Waiter, e.Deadline, e.Mode, e.Try, e.Nonce, e.Owner)
 }
 
-// Parse reads a member of the sorted set and its score. That of a waiter of an older version
-// has no nonce: it cannot be handed the lock.
+// ParseQueueEntry reads a member of the sorted set and its score. The entry of a waiter of an
+// older version has no nonce: that waiter cannot be handed the lock.
 func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	part := strings.SplitN(member, " ", 4)
 	ticket, err := strconv.ParseFloat(score, 64)
@@ -56,22 +54,23 @@ func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	return e, err == nil && err2 == nil
 }
 
-// ParseAttempt reads which attempt of a waiter's something is for, TRY.NONCE.
+// ParseAttempt reads TRY.NONCE, which names an attempt of a waiter.
 func ParseAttempt(text string) (try int64, nonce string, ok bool) {
 	number, nonce, ok := strings.Cut(text, ".")
 	try, err := strconv.ParseInt(number, 10, 64)
 	return try, nonce, ok && err == nil && try >= 0 && nonce != ""
 }
 
-// Token is what the node has the lock held by when it is handed to the waiter.
+// Token is the token under which the waiter holds the lock after a hand-over.
 func (e *QueueEntry) Token() string { return HandoffToken(e.Waiter, e.Try, e.Nonce) }
 
-// Token is that of a lock that was handed to a waiter for an attempt.
+// HandoffToken is the token of a lock that is handed to a waiter for an attempt.
 func HandoffToken(waiter string, try int64, nonce string) string {
 	return fmt.Sprintf("%s.%d.%s", waiter, try, nonce)
 }
 
-// HandedTo is the attempt for which a waiter was handed the lock that is held by this token.
+// HandedTo gives the attempt for which the lock with this token was handed to the waiter; ok is
+// false if the token is not of a hand-over to this waiter.
 func HandedTo(waiter, token string) (try int64, ok bool) {
 	attempt, ok := strings.CutPrefix(token, waiter+".")
 	if !ok {
@@ -81,10 +80,10 @@ func HandedTo(waiter, token string) (try int64, ok bool) {
 	return try, ok
 }
 
-// rest is for how many milliseconds yet the entry counts, at a time in microseconds; 0:
-// it does not.
+// rest is for how many more milliseconds the entry counts at a time in microseconds; 0: it no
+// longer counts.
 func (e *QueueEntry) rest(now int64) int64 {
-	rest := e.Deadline - now/1000 // rounded up, as what is over of a millisecond is cut off
+	rest := e.Deadline - now/1000 // rounded up, since the division cuts off part of a millisecond
 	if rest < 0 || rest > MaxLease {
 		return 0
 	}
@@ -94,17 +93,18 @@ func (e *QueueEntry) rest(now int64) int64 {
 // Lives reports whether the entry counts.
 func (e *QueueEntry) Lives(now int64) bool { return e.rest(now) > 0 }
 
-// before is the order of tickets: the earlier one, or of the same instant the waiter
-// whose name comes first.
+// before is the order of a queue: the lower ticket first, and of equal tickets the waiter whose
+// name comes first.
 func before(ticket int64, waiter string, than *QueueEntry) bool {
 	return cmp.Or(cmp.Compare(ticket, than.Ticket), cmp.Compare(waiter, than.Waiter)) < 0
 }
 
-// A Queue has the lowest ticket first.
+// A Queue is the queue of one key as one node sees it, with the lowest ticket first. It does what
+// internal/script/queue.lua does, for the models of nodes and for readers of a queue.
 type Queue []QueueEntry
 
-// Alive goes through those who are, in their order, and drops the dead that it comes
-// across.
+// Alive iterates over the living waiters in their order, with the rest of each lease in
+// milliseconds, and drops the dead ones that it comes across.
 func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 	return func(yield func(*QueueEntry, int64) bool) {
 		for i := 0; i < len(*q); {
@@ -119,10 +119,10 @@ func (q *Queue) Alive(now int64) iter.Seq2[*QueueEntry, int64] {
 	}
 }
 
-// Admits is the rule: whether a key that can be held in a mode may be given to somebody now,
-// and if not, whom he has to let go first, and for how many milliseconds that one counts
-// yet. A ticket of 0 is that of one who does not wait, -1 that of one whose lock it is in
-// any case.
+// Admits is the rule of the queue. It decides whether a waiter may have a key now that it could
+// hold in this mode. If not, it gives the waiter that goes first, and the rest of that one's lease
+// in milliseconds. Ticket 0: the client does not wait. Ticket -1: the client has the lock in any
+// case.
 func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *QueueEntry, rest int64) {
 	if ticket < 0 {
 		return nil, 0
@@ -147,8 +147,8 @@ func (q *Queue) Admits(now, ticket int64, waiter string, mode Mode) (other *Queu
 	return nil, 0
 }
 
-// Next gives those whose turn it may be when a key is not held, or waited for, in one mode any
-// more: who could not hold it as long as it was, and can together with all before him.
+// Next gives the waiters whose turn it may be when a key is no longer held, or waited for, in one
+// mode: each had to wait because of that mode, and can hold the key together with all before it.
 func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	var earlier []Mode
 	count := 0
@@ -161,7 +161,7 @@ func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 			all = append(all, e)
 		}
 		if count++; e.Mode == ModeX || e.Mode == ModeSlots || count == QueueWindow {
-			break // nobody can hold it together with him; or it is for those let in to call (Follows)
+			break // no waiter can share the key with this one; or those that get it call the rest (Follows)
 		}
 		if !slices.Contains(earlier, e.Mode) {
 			earlier = append(earlier, e.Mode)
@@ -170,8 +170,8 @@ func (q *Queue) Next(now int64, mode Mode) (all []*QueueEntry) {
 	return all
 }
 
-// Follows gives the one that has come into the window, when one before it has been let in to
-// hold the key in this mode; nil: none, or it cannot hold it, too.
+// Follows gives the waiter that comes into the window when one before it gets the key in this
+// mode; nil: there is none, or the two cannot share the key.
 func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	if len(*q) < QueueWindow {
 		return nil
@@ -183,7 +183,7 @@ func (q *Queue) Follows(now int64, mode Mode) *QueueEntry {
 	return e
 }
 
-// Enter has a waiter in the queue until its new deadline.
+// Enter puts a waiter in the queue until its new deadline.
 func (q *Queue) Enter(e QueueEntry) {
 	q.Leave(e.Waiter, e.Ticket)
 	i, _ := slices.BinarySearchFunc(*q, e, func(a, b QueueEntry) int {
@@ -204,12 +204,11 @@ func (q *Queue) Leave(waiter string, ticket int64) bool {
 	return i >= 0
 }
 
-// Owner is what a process is called unless it has another name: its host and its
-// number.
+// DefaultOwner is the label of a process that was given no other: its host and process id.
 func DefaultOwner() string {
 	host, _ := os.Hostname()
 	return fmt.Sprintf("%s:%d", host, os.Getpid())
 }
 
-// Process is the process that a waiter is of.
+// ProcessOf gives the name of the process that a waiter belongs to.
 func ProcessOf(waiter string) string { return waiter[:strings.LastIndexByte(waiter, '.')] }

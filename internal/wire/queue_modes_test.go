@@ -8,7 +8,7 @@ import (
 	. "github.com/quorumlock/redlock/internal/wire"
 )
 
-// all are the modes in which somebody can wait for a key.
+// all are the modes in which a waiter can wait for a key.
 var all = []Mode{ModeX, ModeS, ModeSlots, ModeIX, ModeIS}
 
 func held(e QueueEntry, w Mode) QueueEntry {
@@ -16,7 +16,7 @@ func held(e QueueEntry, w Mode) QueueEntry {
 	return e
 }
 
-// firstInTheWay is whom a waiter has to let go first, going through all that wait.
+// firstInTheWay gives the waiter that must go first, found by a look at every waiter.
 func firstInTheWay(q Queue, e QueueEntry) *QueueEntry {
 	for _, other := range q {
 		if other.Waiter == e.Waiter {
@@ -30,14 +30,14 @@ func firstInTheWay(q Queue, e QueueEntry) *QueueEntry {
 	return nil
 }
 
-// TestAdmitsTogether: who comes later goes first, or at once, if he can hold the key
-// together with all who came earlier.
+// TestAdmitsTogether: a later client is admitted at once if it can hold the key together with all
+// earlier waiters.
 func TestAdmitsTogether(t *testing.T) {
 	for _, tt := range []struct {
 		what  string
-		queue string // the modes of those who wait, in their order; in capitals: dead
+		queue string // the modes of the waiters, in their order; in capitals: dead
 		mode  Mode
-		kept  int // for which of them it is kept; -1: for nobody
+		kept  int // the waiter for which the key is reserved; -1: none
 	}{
 		{"a reader behind readers", "sss", 's', -1},
 		{"a reader behind a writer", "sxs", 's', 1},
@@ -69,11 +69,11 @@ func TestAdmitsTogether(t *testing.T) {
 				want = fmt.Sprint("p.", tt.kept)
 			}
 			if got := name(other); got != want {
-				t.Errorf("%s, with ticket %d: kept for %q, want %q", tt.what, ticket, got, want)
+				t.Errorf("%s, with ticket %d: reserved for %q, want %q", tt.what, ticket, got, want)
 			}
 		}
 		if other, _ := q.Admits(now, -1, "q.1", tt.mode); other != nil {
-			t.Errorf("%s: what is his anyway is kept for %v", tt.what, other)
+			t.Errorf("%s: a lock that the client has in any case is reserved for %v", tt.what, other)
 		}
 	}
 }
@@ -85,9 +85,9 @@ func name(e *QueueEntry) string {
 	return e.Waiter
 }
 
-// TestViewsThatDisagree goes through all that three nodes can know of three waiters, of
-// whom two have come at the same instant, any of whom may have got through to any node,
-// or have died there, and who want to hold a key in any modes.
+// TestViewsThatDisagree goes through everything that three nodes can know about three waiters. Two
+// of these came at the same instant. Each may have reached each node or not, or be dead there, and
+// each may want the key in any mode.
 func TestViewsThatDisagree(t *testing.T) {
 	const nodes, quorum, states = 3, 2, 27 // of each waiter at a node: not there, there, dead
 	views := 0
@@ -95,8 +95,8 @@ func TestViewsThatDisagree(t *testing.T) {
 		waiters := []QueueEntry{
 			held(entry("p.1", 5, 100), all[kinds%5]), held(entry("q.1", 6, 100), all[kinds/5%5]), held(entry("q.2", 6, 100), all[kinds/25]),
 		}
-		// Those who ask: the waiters, and of each mode one who comes later, and one who
-		// does not wait.
+		// The clients that ask: the waiters, and for each mode one that comes later, and one
+		// that does not wait.
 		asking := slices.Clone(waiters)
 		for _, w := range all {
 			asking = append(asking, held(entry("r.1", 7, 100), w), held(entry("", 0, 100), w))
@@ -122,7 +122,7 @@ func TestViewsThatDisagree(t *testing.T) {
 				}
 			}
 			if grants[state][0] == 0 {
-				t.Fatalf("%v in state %d: a node refuses the one who came first", waiters, state)
+				t.Fatalf("%v in state %d: a node refuses the first waiter", waiters, state)
 			}
 		}
 		for view := range states * states * states {
@@ -132,7 +132,7 @@ func TestViewsThatDisagree(t *testing.T) {
 				if knows[a][w]+knows[b][w]+knows[c][w] < quorum {
 					continue
 				}
-				// Nobody who came later, and cannot hold it together with him, has a quorum.
+				// No later client that cannot share the key with this waiter has a quorum.
 				for i := w + 1; i < len(asking); i++ {
 					if n := grants[a][i] + grants[b][i] + grants[c][i]; n >= quorum && MustQueueBehind(asking[i].Mode, e.Mode) {
 						t.Fatalf("%v in view %d: %d nodes would grant to %v, and %s waits", waiters, view, n, &asking[i], e.Waiter)
@@ -146,8 +146,8 @@ func TestViewsThatDisagree(t *testing.T) {
 	}
 }
 
-// TestNext goes through all queues of up to four, any of whom may be dead: woken are
-// those, and nobody else, whom what has ended kept out, and nobody who came earlier does.
+// TestNext goes through all queues of up to four waiters, any of which may be dead. Woken are
+// exactly the waiters that the ended lock kept out, and that no earlier waiter keeps out.
 func TestNext(t *testing.T) {
 	woken := 0
 	for length := range 5 {
@@ -175,12 +175,12 @@ func TestNext(t *testing.T) {
 				}
 				woken += len(got)
 				if !slices.Equal(got, want) {
-					t.Fatalf("%c has ended, and woken are %q of %v, want %q", ended, got, q, want)
+					t.Fatalf("%c has ended: %q of %v are woken, want %q", ended, got, q, want)
 				}
 			}
 		}
 	}
 	if woken == 0 {
-		t.Error("nobody was ever woken")
+		t.Error("no waiter was ever woken")
 	}
 }

@@ -9,9 +9,9 @@ import (
 	. "github.com/quorumlock/redlock/internal/wire"
 )
 
-const now = int64(1_800_000_000_000_500) // half a millisecond past a whole one
+const now = int64(1_800_000_000_000_500) // half a millisecond past a full one
 
-// entry is one that counts for some milliseconds yet.
+// entry makes an entry that counts for some more milliseconds.
 func entry(waiter string, ticket, rest int64) QueueEntry {
 	return QueueEntry{Waiter: waiter, Ticket: ticket, Deadline: now/1000 + rest, Mode: ModeX, Try: ticket % 3, Nonce: "n." + waiter, Owner: "me and you"}
 }
@@ -22,7 +22,7 @@ func TestAdmits(t *testing.T) {
 		queue  []QueueEntry
 		ticket int64
 		waiter string
-		kept   string // for whom it is kept; "": it may be given
+		kept   string // the waiter for which the key is reserved; "": it may be given
 		rest   int64
 	}{
 		{"nobody waits", nil, 0, "", "", 0},
@@ -52,31 +52,31 @@ func TestAdmits(t *testing.T) {
 			kept = other.Waiter
 		}
 		if kept != tt.kept || rest != tt.rest {
-			t.Errorf("%s: kept for %q, who has %d ms; want %q, %d", tt.what, kept, rest, tt.kept, tt.rest)
+			t.Errorf("%s: reserved for %q, which has %d ms; want %q, %d", tt.what, kept, rest, tt.kept, tt.rest)
 		}
 	}
 }
 
-// FuzzQueue: whatever happens to it, a queue is in order and has each waiter once, and
-// its members can be read again.
+// FuzzQueue: after any steps a queue is in order and has each waiter once, and its members can be
+// parsed.
 func FuzzQueue(f *testing.F) {
 	f.Add([]byte{1, 2, 3, 200, 1, 9, 77, 130})
 	f.Fuzz(func(t *testing.T, steps []byte) {
 		var q Queue
-		in := make(map[string]bool) // who must be there: what leases do is another test
+		in := make(map[string]bool) // the waiters that must be there: leases are another test's subject
 		for i, b := range steps {
 			ticket := int64(b>>2)%8 + 1
 			e := held(entry(fmt.Sprint("p.", ticket%5, ".", ticket), ticket, 1+int64(i)%MaxLease), all[int(b)/32%len(all)])
 			switch b % 4 {
 			case 0:
 				if q.Leave(e.Waiter, e.Ticket) != in[e.Waiter] {
-					t.Errorf("step %d: whether %s was there", i, e.Waiter)
+					t.Errorf("step %d: Leave is wrong about whether %s was there", i, e.Waiter)
 				}
 				delete(in, e.Waiter)
 			case 1:
 				other, _ := q.Admits(now, ticket, e.Waiter, e.Mode)
 				if first := firstInTheWay(q, e); (other == nil) != (first == nil) || other != nil && *other != *first {
-					t.Errorf("step %d: %v is kept for %v, not %v: %v", i, e, other, first, q)
+					t.Errorf("step %d: %v is reserved for %v, not %v: %v", i, e, other, first, q)
 				}
 			default:
 				q.Enter(e)
@@ -125,8 +125,8 @@ func TestHandedTo(t *testing.T) {
 	}
 }
 
-// TestWindow: who has a hundred before it waits until one of them is let in, which calls it
-// then; and a release calls no more than that.
+// TestWindow: a waiter with a hundred before it waits until one of them is admitted, which then
+// calls it; and a release calls no more than a hundred.
 func TestWindow(t *testing.T) {
 	var q Queue
 	for i := range int64(QueueWindow + 2) {
@@ -136,13 +136,13 @@ func TestWindow(t *testing.T) {
 		t.Helper()
 		other, rest := q.Admits(now, 10+i, fmt.Sprint("p.", i), ModeS)
 		if (other == nil) != want || other != nil && (*other != q[0] || rest != 100) {
-			t.Errorf("%d is kept for %v, which has %d", i, other, rest)
+			t.Errorf("%d is reserved for %v, which has %d", i, other, rest)
 		}
 	}
 	admits(QueueWindow-1, true)
 	admits(QueueWindow, false)
 	if other, _ := q.Admits(now, 0, "", ModeS); other == nil || *other != q[0] {
-		t.Errorf("who does not wait is kept for %v", other)
+		t.Errorf("for a client that does not wait, the key is reserved for %v", other)
 	}
 	if all := q.Next(now, ModeX); len(all) != QueueWindow || *all[QueueWindow-1] != q[QueueWindow-1] {
 		t.Errorf("%d are called", len(all))
@@ -155,18 +155,18 @@ func TestWindow(t *testing.T) {
 	}
 	for _, mode := range []Mode{ModeX, ModeSlots, ModeIX} {
 		if next := q.Follows(now, mode); next != nil {
-			t.Errorf("%v is called since somebody holds it as %c", next, mode)
+			t.Errorf("%v is called although the key is held as %c", next, mode)
 		}
 	}
 	q[QueueWindow-1].Deadline = now/1000 - 1
 	if next := q.Follows(now, ModeS); next != nil {
-		t.Errorf("%v is called, and dead", next)
+		t.Errorf("%v is called although it is dead", next)
 	}
-	q[5].Deadline = now/1000 - 1 // and another one has moved up
+	q[5].Deadline = now/1000 - 1 // so another one has moved up
 	admits(QueueWindow+1, true)
 	q.Leave("p.8", 18)
 	if next := q.Follows(now, ModeS); next != nil {
-		t.Errorf("%v is called, and there is no hundredth", next)
+		t.Errorf("%v is called although there is no hundredth waiter", next)
 	}
 }
 

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// refusals are what servers say, and which of them say so: over EVALSHA and within scripts,
-// to users without the command, the key or the channel, with a maxmemory of one byte, with
-// a dump.rdb that is a directory, with min-replicas-to-write, as replicas without their
-// master, and while another script runs. For the record Redis 6.0, too, which has no vote.
+// refusals are error texts, and the servers that send them: to EVALSHA and within scripts, to
+// users without the command, the key or the channel, with a maxmemory of one byte, with a dump.rdb
+// that is a directory, with min-replicas-to-write, from a replica without its master, and while
+// another script runs. Redis 6.0, which cannot vote, is there for the record.
 var refusals = []struct {
 	want          Status
 	servers, text string
@@ -66,8 +66,8 @@ var refusals = []struct {
 	{Failed, "Valkey 9.1", "ERR Script killed by user with SCRIPT KILL. script: on @user_script:1."},
 }
 
-// TestRefusals: what a server refuses is called the same, whatever the server's words are,
-// also where the error is wrapped.
+// TestRefusals: the same refusal has the same status, whatever the server's words are, and also if
+// the error is wrapped.
 func TestRefusals(t *testing.T) {
 	for _, tt := range refusals {
 		for _, err := range []error{redisError(tt.text), fmt.Errorf("as it was sent: %w", redisError(tt.text))} {
@@ -77,6 +77,6 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	if got := Classify(errors.New("NOPERM from nobody")); got != Unreachable {
-		t.Errorf("what no server has said is %v", got)
+		t.Errorf("a text that no server sends is %v", got)
 	}
 }

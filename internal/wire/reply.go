@@ -12,32 +12,32 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Reply is what a node answered to a step, or why it did not.
+// A Reply is a node's answer to a step, or the reason why there is none.
 type Reply struct {
 	Status  Status
-	Holder  string        // Held, Stolen; inspect: whoever it is; Reserved: for whom
+	Holder  string        // Held, Stolen, inspect: the holder's token; Reserved: the waiter
 	TTL     time.Duration // Held, Stolen: the holder's; Reserved: the waiter's lease
-	Rest    time.Duration // Quarantined: how long yet
-	Fence   int64         // acquire: the grant's number; inspect: the last grant's
-	Time    int64         // the node's, in microseconds; 0: it did not say
-	Mark    string        // the node's marker, if it said
+	Rest    time.Duration // Quarantined: until the end of the quarantine
+	Fence   int64         // acquire: the grant's fence; inspect: the last grant's
+	Time    int64         // the node's, in microseconds; 0: not known
+	Mark    string        // the node's marker, if the reply has it
 	Slot    int64         // Held: another slot, which is free; 0: there is none
-	Queue   []QueueEntry  // inspect: who waits
-	Holders []Holder      // inspect: who holds it another mode than alone
+	Queue   []QueueEntry  // inspect: the waiters
+	Holders []Holder      // inspect: the holders in other modes than exclusive
 	Err     error
 }
 
-// A Holder is a token that is at a key in a mode that several may have at once.
+// A Holder is a token that holds a key in a mode in which several may hold it at once.
 type Holder struct {
 	Token string
 	Mode  Mode
 	TTL   time.Duration
 }
 
-// AsProposed is the fence of a grant with the number that was proposed.
+// AsProposed stands for the proposed fence in a grant that took it.
 const AsProposed = -1
 
-// Parse reads what the scripts in internal/script reply.
+// Parse reads the replies of the scripts in internal/script.
 func Parse(step Op, value any, err error) Reply {
 	if err != nil {
 		return Reply{Status: Classify(err), Err: err}
@@ -76,7 +76,7 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 	switch {
 	case step == Inspect && len(v) == 7:
 		r = Reply{Status: Granted, Holder: word(0), TTL: Milliseconds(number(1)), Mark: word(3), Time: number(4)}
-		if v[1] == int64(-1) { // a key without a TTL: nobody's lock, whatever it says
+		if v[1] == int64(-1) { // a key without a TTL is no lock, whatever its value is
 			return Reply{Status: Foreign, Time: r.Time, Err: ErrNoTTL}, ok
 		}
 		r.Fence, _ = strconv.ParseInt(word(2), 10, 64) // none: 0
@@ -121,40 +121,39 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 	default:
 		return r, false
 	}
-	if r.TTL < 0 { // -1: nobody's lock, for a lock always has a TTL
+	if r.TTL < 0 { // -1: the key is no lock, for a lock always has a TTL
 		return Reply{Status: Foreign, Time: r.Time, Err: ErrNoTTL}, ok
 	}
 	return r, ok
 }
 
-// Milliseconds is a time to live: -1 for none, and a century for what is longer, since a
-// key may live for longer than a Duration can say.
+// Milliseconds is a time to live: -1 for none, and at most a century, since a key may live for
+// longer than a Duration can express.
 func Milliseconds(n int64) time.Duration {
 	return time.Duration(min(max(n, -1), 100*365*24*3600*1000)) * time.Millisecond
 }
 
 var (
-	// ErrForgot is how the acquire script says that the marker is not the one.
+	// ErrForgot means that the node's marker is not the one that the client knows.
 	ErrForgot = errors.New("it has lost its data, or is another server now")
 
 	ErrLate  = errors.New("it got the request when its time was up")
 	ErrNoTTL = errors.New("the key has no TTL, so it is no lock; delete it if nobody needs it")
 )
 
-// An UnfitError says why a server must not vote. It wraps nothing: go-redis unwraps the errors
-// of its OnConnect.
+// An UnfitError is the reason why a server must not vote. It is a type of its own and wraps
+// nothing, since go-redis unwraps the errors of its OnConnect.
 type UnfitError string
 
 func (e UnfitError) Error() string { return "must not vote: " + string(e) }
 
-// IsReply reports whether err was sent by the server, over a connection that is
-// well.
+// IsReply reports whether err was sent by the server, so that the connection is intact.
 func IsReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
 }
 
-// Classify says what an error means for the votes.
+// Classify gives the status of an error.
 func Classify(err error) Status {
 	var said redis.Error
 	var timeout net.Error
@@ -170,7 +169,7 @@ func Classify(err error) Status {
 	return Unreachable
 }
 
-// refusal says what an error of the server's own means.
+// refusal gives the status of an error that the server sent.
 func refusal(text string) Status {
 	switch facts.Code(text) {
 	case "LOADING", "MASTERDOWN":
@@ -189,21 +188,22 @@ func refusal(text string) Status {
 	switch {
 	case strings.HasPrefix(text, "ERR max number of clients reached"):
 		return Busy
-	case strings.Contains(text, "unauthenticated"): // of proxies
+	case strings.Contains(text, "unauthenticated"): // some proxies say so
 		return Denied
 	}
 	return Failed
 }
 
-// MeansAbsent reports whether this answer to an acquire or extend says that the
-// token is not at the node. A lost answer does not, and neither does a server
-// that refuses to extend, or a counter that is past the number.
+// MeansAbsent reports whether this answer to an acquire or extend says that the token is not at
+// the node. A lost answer does not say so, nor does a server that refuses to extend, nor a counter
+// that is larger than the fence.
 //
-// Nor does an error that a script has raised, since it may have written before: a user
-// without one of the commands is told so when the script comes to it. Others come before the
-// first write if they come at all: a server that loads its data, or runs another script, runs
-// none; a replica that has lost its master refuses the first look, and one that takes no writes
-// the first write; a full one does, too, and lets a script go on that has written.
+// Nor does an error that a script has raised, since the script may have written before: a user
+// that may not run one of the commands learns it when the script comes to that command. Other
+// errors come before the first write, if at all. A server that loads its data, or runs another
+// script, runs none. A replica without its master refuses the first read. A server that takes no
+// writes refuses the first write, and so does a full one; once a script has written, a full server
+// lets it go on.
 func (r *Reply) MeansAbsent(step Op) bool {
 	switch r.Status {
 	case Held, Reserved, Stolen, Expired, Late:
@@ -218,8 +218,8 @@ func (r *Reply) MeansAbsent(step Op) bool {
 	return false
 }
 
-// Raised reports whether the error is one of a command within a script: all servers say so,
-// each in words of its own (TestWhatScriptsRaise).
+// Raised reports whether the error is that of a command within a script. All servers say so, each
+// in words of its own (TestWhatScriptsRaise).
 func (r *Reply) Raised() bool {
 	return r.Err != nil && strings.Contains(r.Err.Error(), "script")
 }

@@ -83,8 +83,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestDeniedIsNotAbsent: after an acquire that was answered by an error, the token is given
-// back where a script may have written it before.
+// TestDeniedIsNotAbsent: after an acquire that ended with an error, the token is released wherever
+// the script may have written it before.
 func TestDeniedIsNotAbsent(t *testing.T) {
 	for text, absent := range map[string]bool{
 		"NOPERM User default has no permissions to run the 'evalsha' command":                                                                true,

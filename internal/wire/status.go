@@ -2,29 +2,29 @@ package wire
 
 import "fmt"
 
-// A Status is what one node did with a request.
+// A Status says what one node did with a request.
 type Status uint8
 
 const (
 	Granted     Status = iota
-	Held               // another's token is there, for a while
-	Reserved           // free, but kept for one who has waited longer
-	Expired            // ours is not there any more
-	Stolen             // another's token is where ours was
-	Refilled           // ours is there, but only again: the node cannot vouch for the time before
-	Foreign            // a key that is no lock is in the way: of another type, or without a TTL
+	Held               // another token holds the lock
+	Reserved           // free, but reserved for a waiter that came earlier
+	Expired            // this token no longer holds the lock
+	Stolen             // another token holds the lock that this one held
+	Refilled           // this token holds the lock again: the node says nothing about the time before
+	Foreign            // a key that is no lock is in the way: it has another type, or no TTL
 	Timeout            // no answer in time
 	Unreachable        // no connection, or it broke
 	Loading            // the server is reading its data from disk
 	ReadOnly           // the server takes no writes (a replica, or it cannot save)
 	OutOfMemory        // the server is over its maxmemory
 	Denied             // credentials or ACL
-	Busy               // the server runs a long script, or has told us that it has too many clients
-	Quarantined        // granted, but no vote: the node may have forgotten what it granted to another
-	Late               // the node got the request when its time was up, and did nothing
+	Busy               // the server runs a long script, or has too many clients
+	Quarantined        // granted, but no vote: the node may have lost a lock that it granted to another client
+	Late               // the node got the request after its deadline, and did nothing
 	Unfit              // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
 	Failed             // any other error of the server
-	Unasked            // no answer yet
+	Unasked            // there is no answer yet
 )
 
 var statusNames = [...]string{
@@ -40,7 +40,7 @@ func (o Status) String() string {
 	return fmt.Sprintf("Status(%d)", uint8(o))
 }
 
-// SettlesRelease reports whether after this answer the token is certainly not at the node.
+// SettlesRelease reports whether this answer to a release proves that the token is not at the node.
 func (s Status) SettlesRelease() bool {
 	return s == Granted || s == Expired || s == Stolen || s == Foreign
 }
