@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// carryOut is exec for a server that may have dropped its scripts, or its data.
+// carryOut sends a batch to a server that may have dropped its scripts, or its data.
 func carryOut(srv Server, m *incarnation, batch []*Request) error {
 	err := m.send(srv, batch)
 	if err != nil {
@@ -26,26 +26,26 @@ func carryOut(srv Server, m *incarnation, batch []*Request) error {
 	return nil
 }
 
-// maxReloads is how often a batch loads the scripts: somebody may flush them again
-// in between, but nobody does that all the time.
+// maxReloads is how often a batch loads the scripts: another client may flush them again in
+// between, but does not do that all the time.
 const maxReloads = 5
 
-// unknown reports whether the server did not know the script, or us: it was
+// unknown reports whether the server did not know the script, or the marker: it was
 // restarted, or lost its data, or only its scripts.
 func (q *Request) unknown() bool {
 	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
 }
 
-// reload joins a server that has dropped scripts or marker, and carries out
-// the rest of a batch again from the first request that it did not know how to.
-// All the rest, and not just those that failed: another client may have loaded
-// the scripts in the middle of our pipeline, so a release may have been executed
-// when its acquire was not, and the acquire must not come after it. Each step
-// may be executed twice; then says what its answers come to.
+// reload joins a server that has dropped scripts or marker, and carries out the rest of a
+// batch again, from the first request that the server could not carry out. It sends all the
+// rest, and not just those that failed: another client may have loaded the scripts in the
+// middle of this pipeline, so a release may have been executed when its acquire was not,
+// and the acquire must not come after it. Each step may be executed twice; then combines
+// its two answers.
 func reload(srv Server, m *incarnation, batch []*Request) error {
 	if err := srv.Join(); err != nil {
 		for _, q := range batch {
-			if q.unknown() { // it was not carried out, and why it cannot be is news
+			if q.unknown() { // it was not carried out, and err says why it cannot be
 				q.Reply = wire.Reply{Status: wire.Classify(err), Err: err}
 			}
 		}
@@ -62,21 +62,21 @@ func reload(srv Server, m *incarnation, batch []*Request) error {
 	return err
 }
 
-// then gives what a step comes to that was sent twice and had these answers. Between the two
-// anything may have happened: what had the lock is released, or has expired, and the same
-// batch has carried out once more what comes before. So as a rule the later answer is the one
+// then combines the two answers to a step that was sent twice. Between the two anything may
+// have happened: the lock that was in the way was released, or has expired, and the same batch
+// has carried out the steps before this one once more. So as a rule the later answer is the one
 // that is true now.
 //
 //   - acquire, extend: the later one. A refusal that became a grant has put the token there,
 //     and a grant that became a refusal is no vote.
-//   - raise: a yes stays one. The number was stored in the time of its grant, whatever came
+//   - raise: a yes stays a yes. The fence was stored in the time of its grant, whatever came
 //     after.
-//   - release, yield, leave: the later one must settle it, since what it gives back may have
-//     been granted again in between. If it does, then "deleted" is told rather than "not
-//     there", which is what the second one finds.
-//   - inspect: the later one, if it is one.
+//   - release, yield, leave: the later one must settle the release, since what it gives back
+//     may have been granted again in between. If it does, "deleted" is reported rather than
+//     "not there", which is what the second one finds.
+//   - inspect: the later one, if it is no error.
 //
-// An answer of a node that did not look at the lock at all changes nothing.
+// The answer of a node that did not look at the lock at all changes nothing.
 func then(step wire.Op, r wire.Reply, later *wire.Reply) wire.Reply {
 	switch {
 	case step == wire.Release || step == wire.Leave:
@@ -93,7 +93,7 @@ func then(step wire.Op, r wire.Reply, later *wire.Reply) wire.Reply {
 }
 
 // blind reports whether the node has not looked at the lock: it did not run the script, or
-// that found that it came too late.
+// the script found that the request came too late.
 func blind(r *wire.Reply) bool {
 	switch r.Status {
 	case wire.Late, wire.Loading, wire.Busy:

@@ -9,67 +9,66 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Redis expires keys by the wall clock of its host. One that is set forward drops
-// them early, so a node whose clock is found to have been set counts as one that
-// forgot. Every client finds out for itself: a reply to what left at s that came at
-// r and says that it is t puts the node's clock between t-r and t-s ahead of ours,
-// and the next reply must agree with that.
+// Redis expires keys by the wall clock of its host. A clock that is set forward drops
+// them early, so a node whose clock is found to have been set counts as one that forgot.
+// Every client finds out for itself. A request leaves at s, its reply comes at r and says
+// that the node's time is t: then the node's clock is between t-r and t-s ahead of the
+// client's, and the next reply must agree with that.
 //
-// How much it may disagree is what the drift of a lock leaves room for, since the
-// locks that are valid need not fear it: a clock that runs fast by as much as the
-// drift allows is not suspected. A lock of TTL t has the drift d(t) = t/100 + 2ms, and
-// for its speed a clock gets a hundredth of t of that. Over times for which nobody
-// has looked, a hundredth of the time is another matter: a lock of 10 s that is alive at
-// the end of an idle minute was alive for the last 10 s of it only, and all of what is
-// excused may have been one step, in the last of its moments. So speed excuses no more
-// after any time than it does in the life of a lock that is as short as they are.
+// How much it may disagree follows from the drift of a lock, since a clock that moves by
+// less does no harm to a valid lock: a clock that runs fast by as much as the drift allows
+// is not suspected. A lock of TTL t has the drift d(t) = t/100 + 2ms, and of that a clock
+// gets a hundredth of t for its speed. Over longer times without a look, a hundredth of the
+// time would be too much. A lock of 10 s that is alive at the end of an idle minute was
+// alive for the last 10 s of it only, and all of what is excused may have been one step, in
+// the last moment. So speed excuses no more after any time than it does in the life of a
+// short lock.
 //
-// How short others' locks are a client does not know. It takes Options.TTL, which those
-// who use the same names have in common, as a rule, and not the shortest time that it
-// has asked for itself: a clock that is as fast as drift allows moves by a hundredth of
-// TTL between two looks that are TTL apart, which is no step, and would be one too many
-// for a lock of half of that. So a lock that lasts for less than Options.TTL (TTL) has
-// less room than is excused to those who have not looked for longer than it lives. Where
-// Options.Drift is given, it is every lock's, and the shortest has as much room as the
+// A client does not know how short the locks of other clients are. It takes Options.TTL,
+// which as a rule all clients of the same names have in common, and not the shortest TTL
+// that it has used itself: a clock that is as fast as the drift allows moves by a hundredth
+// of TTL between two looks that are TTL apart. That is no step, but would count as one for a
+// lock of half that TTL. So a lock that lasts for less than Options.TTL (TTL) has less drift
+// than is excused after a time without a look that is longer than the lock's life. Where
+// Options.Drift is given, it is every lock's drift, and the shortest lock has as much as the
 // longest.
 //
-// Beyond that, what is excused is what quartz does: a client that is idle for an hour
-// must not find that all clocks were set. With the default drift that is less than speed
-// excuses for the first fifty times Options.TTL. After a longer time nothing tells a step
-// from quartz.
+// Beyond that, what quartz does is excused: a client that is idle for an hour must not find
+// that all clocks were set. With the default drift, that is less than speed excuses for the
+// first fifty times Options.TTL. After a longer time nothing tells a step from quartz.
 const quartz = 200e-6
 
-// resolution is the part of the default drift for what has no speed, and half of that for
-// Redis itself, which counts milliseconds.
+// resolution is the part of the default drift for what does not grow with time. Half of it is
+// for Redis itself, which counts milliseconds.
 const resolution = 500 * time.Microsecond
 
-// An offsetEstimate is what a Locker knows of one node's clock.
+// An offsetEstimate is what a Locker knows about one node's clock.
 type offsetEstimate struct {
-	low, up time.Duration // how far it is ahead of ours: at least, and at most
-	at      time.Time     // as of when, by our clock; zero: nothing is known
-	moved   time.Duration // what it was found to have moved by, and was not excused by its speed
+	low, up time.Duration // how far it is ahead of the client's: at least, and at most
+	at      time.Time     // as of when, by the client's clock; zero: nothing is known
+	moved   time.Duration // the sum of steps that speed does not explain, less what was forgiven since
 }
 
-// A tolerance says what an offsetEstimate puts up with: a speed that differs from ours by so
-// much, for no longer than short locks live, or that of quartz; and steps that
-// make so much in all in the time for which the longest lock lives.
+// A tolerance is what an offsetEstimate excuses: a speed that differs from the client's by so
+// much, for no longer than short locks live, or the speed of quartz for any time; and steps
+// of so much in all within the life of the longest lock.
 type tolerance struct {
 	speed          float64
-	short, longest time.Duration // how long short locks live, and the longest
+	short, longest time.Duration // the life of short locks, and of the longest
 	steps          time.Duration
 }
 
-// slack is what speed excuses after some time.
+// slack is how far speed may have moved the clock after some time.
 func (a *tolerance) slack(since time.Duration) time.Duration {
 	return time.Duration(max(a.speed*float64(min(since, a.short)), quartz*float64(since)))
 }
 
 // toleranceOf divides the drift of a lock, less a millisecond: half is for speed, and a
-// quarter for steps, since as much may be forgiven while it lasts. A drift that was not
-// given is each lock's own: speed gets the part that grows with the TTL, and steps get
-// half a millisecond. A drift that was given is the same for the shortest lock and the
-// longest, so its half is for the time for which the longest lives. One that leaves less
-// than clocks need which nobody sets is taken at its user's word.
+// quarter for steps, since the same amount may be forgiven during the lock's life. By default
+// each lock has its own drift: speed gets the part that grows with the TTL, and steps get
+// half a millisecond. A given drift is the same for the shortest lock and the longest, so its
+// half is for the life of the longest. If it leaves less than clocks need that are never set,
+// the minimum of quartz and resolution is excused all the same.
 func (cfg *Config) toleranceOf() tolerance {
 	if cfg.Drift == 0 {
 		return tolerance{speed: 0.01, short: cfg.TTL, longest: cfg.MaxTTL, steps: resolution}
@@ -82,15 +81,15 @@ func (cfg *Config) toleranceOf() tolerance {
 	}
 }
 
-// sample takes in that the node's clock said t some time from sent to now. It gives
-// what the clock has been set by, if that is more than can be put up with; else 0.
+// sample takes in that the node's clock showed t at some moment from sent to now. It gives
+// the size of a step of the node's clock, if the tolerance does not excuse it; else 0.
 //
-// If our own two clocks disagree about the time since the last sample, our host
-// was suspended, or its clock set, and the node's cannot be judged: it is as if it
-// were seen for the first time.
+// If the client's own two clocks disagree about the time since the last sample, its host was
+// suspended, or its clock set, and the node's clock cannot be judged: sample starts anew, as
+// with the first reply.
 func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step time.Duration) {
-	// The node read its clock some time before now, and it may have gone on faster
-	// than ours since.
+	// The node read its clock some time before now, and may have run faster than the client
+	// since.
 	low, up := t.Sub(now.Round(0)), t.Sub(sent.Round(0))+allow.slack(max(0, now.Sub(sent)))
 	since := now.Sub(k.at)
 	wall := now.Round(0).Sub(k.at.Round(0))
@@ -118,7 +117,7 @@ func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step t
 	return step
 }
 
-// clocks are those of all nodes of a Locker.
+// clocks has the estimates of all nodes of a Locker.
 type clocks struct {
 	allow   tolerance
 	maxSkew time.Duration
@@ -131,9 +130,9 @@ func newClocks(n int, cfg *Config) *clocks {
 	return &clocks{allow: cfg.toleranceOf(), maxSkew: cfg.MaxNodeSkew, all: make([]offsetEstimate, n)}
 }
 
-// sample is offsetEstimate.sample for a node. It also gives how far the node is from
-// the middle of the nodes' clocks, if that is more than MaxNodeSkew; known is false if the
-// middle is not.
+// sample is offsetEstimate.sample for a node. It also gives how far the node is from the
+// median of the nodes' clocks, if that is more than MaxNodeSkew. known is false if the median
+// is not known.
 func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -142,7 +141,7 @@ func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Durat
 	return step, skew, known
 }
 
-// skew is how far a node is from the middle at an instant, by what is known by now of all of
+// skew is how far a node is from the median at an instant, by what is known now about all of
 // them, if that is more than MaxNodeSkew.
 func (c *clocks) skew(node int, now time.Time) time.Duration {
 	c.mu.Lock()
@@ -151,7 +150,7 @@ func (c *clocks) skew(node int, now time.Time) time.Duration {
 	return skew
 }
 
-// off is skew, and whether the middle is known. Under the mutex.
+// off gives the skew, and whether the median is known. Under the mutex.
 func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
 	k := &c.all[node]
 	if c.maxSkew <= 0 || k.at.IsZero() {
@@ -169,19 +168,19 @@ func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
 	return skew, known
 }
 
-// vague is by how much a node's clock may be elsewhere than when it was last heard of.
+// vague is by how much a node's clock may have moved away from its last sample.
 func (c *clocks) vague(k *offsetEstimate, now time.Time) time.Duration {
 	since := now.Sub(k.at)
 	return c.allow.slack(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
 }
 
 // median is the lower median of how far the clocks are ahead at an instant, at least and at
-// most, if a majority has been heard of. So it is no more than what a node shows that is
-// right, as long as a majority of those that have been heard of are. What a node may have
-// drifted by since it was last heard of counts, and what our own clock was set by: idle times
-// make the middle vague, and never wrong. Under the mutex.
+// most, if a majority of nodes has replied. So it is at most what some correct node shows, as
+// long as a majority of the nodes that have replied are correct. The bounds include what a node
+// may have drifted by since its last reply, and what the client's own clock was set by: idle
+// times make the median vague, and never wrong. Under the mutex.
 func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
-	var some [2][9]time.Duration // as many as anybody has, so that nothing is allocated
+	var some [2][9]time.Duration // for the usual number of nodes, so that nothing is allocated
 	lows, ups := some[0][:0], some[1][:0]
 	for i := range c.all {
 		k := &c.all[i]
@@ -200,8 +199,8 @@ func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 	return lows[i], ups[i], true
 }
 
-// beyond gives by how much a lock's number is ahead of the middle of the nodes' clocks, if that
-// is so much that it is no vote; else 0. See acquire.go.
+// beyond gives by how much a fence is ahead of the median of the nodes' clocks, if that is so
+// much that the grant is no vote; else 0. See acquire.go.
 func (c *clocks) beyond(number int64, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,9 +215,9 @@ func (c *clocks) beyond(number int64, now time.Time) time.Duration {
 	return ahead
 }
 
-// ticket is an instant of ours, in microseconds, by the middle of the nodes' clocks:
-// so that tickets can be compared, whatever the waiters' own clocks say. It is anywhere within
-// width; if the median is not known, it is by our own clock.
+// ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. So
+// tickets can be compared, whatever the waiters' own clocks show. It is anywhere within width; if
+// the median is not known, it is by the client's own clock.
 func (c *clocks) ticket(at time.Time) (ticket int64, width time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,8 +225,8 @@ func (c *clocks) ticket(at time.Time) (ticket int64, width time.Duration, known 
 	return at.Round(0).Add(low + (up-low)/2).UnixMicro(), up - low, known
 }
 
-// latest is what a node's clock shows at the latest at an instant of ours, in
-// microseconds; 0: nobody knows.
+// latest is the latest time that a node's clock may show at an instant of the client's, in
+// microseconds; 0: it is not known.
 func (c *clocks) latest(node int, at time.Time) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -239,21 +238,21 @@ func (c *clocks) latest(node int, at time.Time) int64 {
 	return at.Round(0).Add(ahead).UnixMicro()
 }
 
-// A stepError is why a node has no vote whose clock was set.
+// A stepError says that a node has no vote because its clock was set.
 type stepError time.Duration
 
 func (e stepError) Error() string {
 	return fmt.Sprintf("its clock was set by %v, so it may have dropped locks", time.Duration(e).Round(time.Microsecond))
 }
 
-// A skewError is why a node has no vote whose clock is not like the others'.
+// A skewError says that a node has no vote because its clock differs from the others'.
 type skewError struct{ skew, limit time.Duration }
 
 func (e skewError) Error() string {
 	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", e.skew.Round(time.Millisecond), e.limit.Round(time.Millisecond))
 }
 
-// A PoisonError is why a grant is no vote whose number is far ahead of the time.
+// A PoisonError says that a grant is no vote because its fence is far ahead of the time.
 type PoisonError time.Duration
 
 func (e PoisonError) Error() string {

@@ -1,7 +1,8 @@
 // Package lane carries requests to nodes. Each node has a lane: an ordered queue over one
-// connection, or several where the node is far. A lane also knows what its node is worth: whether it may
-// have forgotten what it granted (incarnation), how far its clock is off (clocks), and which
-// TTLs are in use there (terms). What a node says is judged by that before it is delivered.
+// connection, or over several to a node that is far away. A lane also keeps what is known about
+// its node: whether it may have forgotten what it granted (incarnation), how far its clock is off
+// (clocks), and which TTLs are in use there (terms). By that it judges each reply before it
+// delivers it.
 package lane
 
 import (
@@ -13,48 +14,49 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A Server is a connection to one node, and what a model of a node implements. A lane calls
-// Connect, Join and Exec from one goroutine.
+// A Server is a connection to one node. Package redisnode has the real one, and models of nodes
+// have theirs. A lane calls Connect, Join and Exec from one goroutine.
 type Server interface {
-	// Connect makes the connection, joins the node (Session), and says how long a round trip
-	// takes. It is called before the first Exec and again after each failed one, and ends with
+	// Connect makes the connection, joins the node (Session), and returns the time of a round
+	// trip. It is called before the first Exec and again after each failed one, and ends with
 	// ctx.
 	Connect(ctx context.Context) (rtt time.Duration, err error)
 
-	// Join asks the server what it is and gives it the scripts, which it may have dropped. What
-	// it says goes to the Session.
+	// Join asks the server what it is and loads the scripts, which the server may have dropped.
+	// The answers go to the Session.
 	Join() error
 
 	// Exec carries out the requests in their order and fills in each one's reply
 	// (Request.Read). An error means that the connection failed: then the requests whose
-	// status is Timeout or Unreachable may have been carried out, or may yet be. It is bounded
-	// by the server's own patience, not by any request's deadline.
+	// status is Timeout or Unreachable may have been carried out, or may yet be. The server's
+	// own timeout bounds it, and not any request's deadline.
 	Exec(batch []*Request) error
 
-	// Interrupt has a Connect or Exec under way return soon, and all later ones fail. It may
+	// Interrupt makes a Connect or Exec under way return soon, and all later ones fail. It may
 	// be called from any goroutine.
 	Interrupt()
 
-	// Subscribe listens to a channel, over a connection of its own, until that breaks or ctx ends.
-	// It says when it has begun to, and what it hears. A server that hears does nothing else.
+	// Subscribe subscribes to a channel, over a connection of its own, until that breaks or ctx ends.
+	// It calls ready when the subscription stands, and heard with each message. A server that
+	// hears does nothing else.
 	Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error
 
 	// Fork gives another connection to the same node, not connected yet.
 	Fork() Server
 }
 
-// A Session is what a Server tells of its node, and what it tells the node.
+// A Session receives what a Server learns about its node, and gives what the node is told.
 type Session interface {
 	Now() time.Time
 	Hello() wire.Hello
-	Owner() string // how others see the client in a queue
+	Owner() string // the client's label in queues
 
-	// Joined takes in what the node said when it was joined at some time after sent.
+	// Joined takes in what the node said when it was joined, at some moment after sent.
 	Joined(mark wire.Mark, sent time.Time)
 }
 
-// A Client is what redlock.New takes in the place of a go-redis client: one node that is no
-// Redis. Open gets the time after which a node that owes a reply is to be given up.
+// A Client is passed to redlock.New in the place of a go-redis client: it is one node that is no
+// Redis. Open gets the time after which a node that does not reply is given up.
 type Client struct {
 	redis.UniversalClient // nil
 
@@ -64,9 +66,9 @@ type Client struct {
 
 // A Config says how lanes work. All fields are set.
 type Config struct {
-	TTL, MaxTTL time.Duration                         // the usual one, and the longest of this program
-	Drift       time.Duration                         // that was given; 0: each lock's own
-	DriftOf     func(ttl time.Duration) time.Duration // of a lock with this TTL
+	TTL, MaxTTL time.Duration                         // the default TTL, and the longest of this program
+	Drift       time.Duration                         // as given in the options; 0: each lock has its own
+	DriftOf     func(ttl time.Duration) time.Duration // the drift of a lock with this TTL
 	NodeTimeout time.Duration                         // silence after which nothing more is queued
 	Quarantine  time.Duration                         // negative: off
 	MaxNodeSkew time.Duration                         // negative: off
@@ -79,8 +81,8 @@ type Config struct {
 // A Clock tells the time. Readings have a monotonic part.
 type Clock interface{ Now() time.Time }
 
-// Events are called when something happens that an operator may want to know; never under a
-// mutex.
+// Events are called when something happens that an operator may want to know. They are never
+// called under a mutex.
 type Events interface {
 	Down(node int, why *Failure)
 	Up(node int, down time.Duration)
@@ -89,19 +91,20 @@ type Events interface {
 	Warning(err error)
 }
 
-// A Failure is why nothing is sent to a node.
+// A Failure is the reason why nothing is sent to a node.
 type Failure struct {
 	Status wire.Status
 	Err    error
 }
 
-// Left is the time from now until an instant, never over-estimated by one clock's fault.
+// Left is the time from now until an instant: the smaller one of what the monotonic and the wall
+// clock say, so that the fault of one clock never makes it too long.
 func Left(until, now time.Time) time.Duration {
 	return -max(now.Sub(until), now.Round(0).Sub(until.Round(0)))
 }
 
-// Jittered is a part of d, from half of it to all, by a number from 0 to 1: clients that begin
-// together do not go on together.
+// Jittered gives a part of d, from half of it to all, chosen by a number from 0 to 1, so that
+// clients that begin together do not go on together.
 func Jittered(d time.Duration, jitter float64) time.Duration {
 	return d/2 + time.Duration(jitter*float64(d/2))
 }

@@ -17,21 +17,21 @@ const (
 	minProbe = 50 * time.Millisecond
 	maxProbe = time.Second
 
-	// A link with a round trip from farLink on gets farConns conns. Measured
-	// over 20 ms with 16 callers, a lock took 40 ms with one conn (the round trip
-	// of the pipeline that had just left, and then its own), and 22 ms with eight.
+	// A link with a round trip of farLink or more gets farConns conns. Measured over 20 ms with
+	// 16 callers, a lock took 40 ms with one conn (the round trip of the pipeline that had just
+	// left, and then its own), and 22 ms with eight.
 	farLink  = time.Millisecond
 	farConns = 8
 )
 
-// A conn is one connection of a lane and the goroutine that works it: it takes
-// what is in the lane's queue, sends it as one pipeline, reads the replies and
-// tells those who asked. The first conn stands for the node: when it cannot
-// connect, the node is down. The others only help out.
+// A conn is one connection of a lane, with the goroutine that serves it: the goroutine takes
+// what is in the lane's queue, sends it as one pipeline, reads the replies and delivers them.
+// The first conn stands for the node: when it cannot connect, the node is down. The others
+// only add capacity.
 //
-// Conns keep the order of a key by never being under way with the same one at
-// the same time: take leaves in the queue what another conn has the key of,
-// and that conn looks into the queue again when it has its replies.
+// Conns keep the order of a key in that no two are under way with the same key: take leaves in
+// the queue what has a key of another conn, and that conn looks into the queue again when it
+// has its replies.
 type conn struct {
 	lane  *Lane
 	srv   Server
@@ -39,16 +39,16 @@ type conn struct {
 	name  string
 	wake  chan struct{}
 
-	// Guarded by the node's mutex.
+	// Guarded by the lane's mutex.
 	idle bool      // waits for wake
-	busy time.Time // since when the server has owed it an answer; zero: it does not
+	busy time.Time // since when the server has owed it an answer; zero: it owes none
 	load int       // requests under way
 
-	// The node's breaks when it connected. One that is behind has a connection to a
-	// server that has gone since, perhaps, and makes a new one before it is used.
+	// The lane's breaks when this conn connected. If it is behind, the connection may be to a
+	// server process that is gone, and the conn makes a new one before it sends.
 	breaks int
 
-	// The goroutine's own, kept between batches.
+	// Used by the conn's goroutine only, and kept between batches.
 	batch, dropped []*Request
 	rests          int // how often it has waited for work
 }
@@ -62,14 +62,15 @@ func (n *Lane) addConn(srv Server) {
 	n.running.Go(s.run)
 }
 
-// grow adds a conn to a lane that has fewer than a far link gets, when all are under way and
-// this request could leave with another. Not while one connects. Under the mutex.
+// grow adds a conn to a lane on a far link that does not have all of its conns, if every conn
+// is under way and another could send this request. It adds none while one connects. Under the
+// mutex.
 //
-// A link whose round trips differ a lot is as a rule not far: the computer is busy. Connections,
-// over each of which the server is asked what it is and given the scripts, are what it can do
-// with least, and with eight times as many at once it does nothing else: they take longer than
-// a lane waits, and are made again. So such a lane gets them one at a time, for what is there
-// to be sent.
+// A link whose round trips differ a lot is as a rule not far: the computer is busy. Over each
+// new connection the server is asked what it is and given the scripts, which is the last thing
+// that a busy computer needs. With eight new connections at once it does nothing else: they take
+// longer than a lane waits, and are made again. So such a lane gets them one at a time, when
+// there is something to send.
 func (n *Lane) grow(q *Request) {
 	if n.inFlight == nil || len(n.conns) == farConns || n.draining || n.inFlight[q.Claim.Key] > 0 {
 		return
@@ -82,7 +83,7 @@ func (n *Lane) grow(q *Request) {
 	n.addConn(n.conns[0].srv.Fork())
 }
 
-// nudge wakes an idle conn. Under the node's mutex.
+// nudge wakes an idle conn. Under the lane's mutex.
 func (s *conn) nudge() {
 	s.idle = false
 	s.wake <- struct{}{}
@@ -104,7 +105,7 @@ func (s *conn) run() {
 				continue
 			}
 			s.reconnectAll()
-			if wire.Classify(err) != wire.Unreachable { // else it is worth a look: join finds out
+			if wire.Classify(err) != wire.Unreachable { // otherwise join finds out whether the node is down
 				s.failed(err)
 			}
 			break
@@ -112,8 +113,8 @@ func (s *conn) run() {
 	}
 }
 
-// reconnectAll has all conns look after their connections: a server that was restarted
-// has closed them all.
+// reconnectAll makes all conns check their connections: a server that was restarted has
+// closed them all.
 func (s *conn) reconnectAll() {
 	n := s.lane
 	n.mu.Lock()
@@ -126,15 +127,15 @@ func (s *conn) reconnectAll() {
 	}
 }
 
-// join connects, as often as it takes, and reports false when the lane is to
-// end instead.
+// join connects, as often as it takes. It reports false when the lane ends before it has
+// succeeded.
 func (s *conn) join() bool {
 	n := s.lane
 	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
 		n.mu.Lock()
 		s.breaks = n.breaks
 		if s.first && n.down == nil {
-			s.busy = n.clock.Now() // another one owes nobody anything until it is connected
+			s.busy = n.clock.Now() // only the first: until another is connected, no request depends on it
 		}
 		n.mu.Unlock()
 		rtt, err := s.srv.Connect(n.ctx)
@@ -161,7 +162,7 @@ func (s *conn) join() bool {
 		if err == nil {
 			return true
 		}
-		// Jitter, so that a hundred processes do not all knock at once.
+		// Jitter, so that a hundred processes do not all reconnect at once.
 		timer := time.NewTimer(Jittered(pause, n.host.Jitter()))
 		select {
 		case <-timer.C:
@@ -171,24 +172,24 @@ func (s *conn) join() bool {
 		n.host.Woke(sim.Conn, s.name, s.rests)
 		select {
 		case <-n.drain:
-			return false // nobody to tell, and the TTL is the net
+			return false // no caller waits, and the TTL is the backstop
 		default:
 		}
 	}
 }
 
-// failed deals with a connection that could not be made, or is of no use. Where
-// it is another conn's, its requests have their answer, and the first finds out
-// by itself whether the node is down.
+// failed handles a connection that could not be made, or failed. If the conn is not the first,
+// nothing is left to do: its requests have their answers, and the first conn finds out by
+// itself whether the node is down.
 func (s *conn) failed(err error) {
 	if s.first {
 		s.lane.fail(err)
 	}
 }
 
-// next waits for requests and takes a batch of them; nil when the conn should
-// connect again first. It reports false when the lane is closed and has nothing
-// left for this conn to send.
+// next waits for requests and takes a batch of them. The batch is nil when the conn must
+// connect again first. It reports false when the lane is closed and has nothing left for this
+// conn to send.
 func (s *conn) next() (batch []*Request, ok bool) {
 	n := s.lane
 	for {
@@ -226,8 +227,8 @@ func (s *conn) next() (batch []*Request, ok bool) {
 		n.mu.Unlock()
 		select {
 		case <-s.wake:
-			// Whoever woke us is one of several, more often than not: let the
-			// others in before the pipeline leaves.
+			// More often than not several requests come at once: let the other goroutines
+			// submit theirs before the pipeline leaves.
 			runtime.Gosched()
 			n.host.Woke(sim.Conn, s.name, s.rests)
 			continue
@@ -236,7 +237,7 @@ func (s *conn) next() (batch []*Request, ok bool) {
 		}
 		n.host.Woke(sim.Conn, s.name, s.rests)
 		n.mu.Lock()
-		if !s.idle { // woken as well: take the token back
+		if !s.idle { // woken as well: consume the wake-up
 			<-s.wake
 		}
 		s.idle = false
@@ -244,8 +245,8 @@ func (s *conn) next() (batch []*Request, ok bool) {
 	}
 }
 
-// take moves up to maxBatch requests from the queue to the batch, and those on
-// the way that nobody wants any more to dropped. Under the node's mutex.
+// take moves up to maxBatch requests from the queue to the batch, and the ones that it comes
+// across whose answer is no longer wanted to dropped. Under the lane's mutex.
 func (s *conn) take() {
 	n := s.lane
 	clear(s.batch)
@@ -259,17 +260,17 @@ func (s *conn) take() {
 		switch {
 		case len(s.batch) >= maxBatch || s.elsewhere(q.Claim.Key):
 			rest = append(rest, q)
-		case n.late(q, now) || q.Op == wire.Acquire && *at != queued: // a release has cancelled it
+		case n.late(q, now) || q.Op == wire.Acquire && *at != queued: // late, or cancelled by a release
 			s.dropped = append(s.dropped, q)
 		default:
 			if q.Op == wire.Acquire {
 				*at = inFlight
-				if q.Claim.Reached != nil && q.Ticket != Ours { // who fills up a node is in no queue there
+				if q.Claim.Reached != nil && q.Ticket != Ours { // a refill enters no queue
 					q.Claim.Reached[n.Index] = true
 				}
 			}
-			// What is owed for the name goes first, or an earlier claim of ours
-			// would be in the way of this one.
+			// What is owed for the key goes first, or an earlier claim of this client would be
+			// in the way of this one.
 			s.batch = append(n.appendPending(s.batch, q.Claim.Key, now), q)
 		}
 	}
@@ -285,11 +286,11 @@ func (s *conn) take() {
 	}
 }
 
-// elsewhere reports whether another conn is under way with this key. What this
-// one takes now is counted only afterwards, so it may take several of one key.
+// elsewhere reports whether another conn is under way with this key. What this conn takes in
+// the current batch is counted only afterwards, so it may take several requests of one key.
 func (s *conn) elsewhere(key string) bool { return s.lane.inFlight[key] > 0 }
 
-// settle notes where the tokens of a batch are now, then tells those who asked.
+// settle records where the tokens of a batch are now, then delivers the replies.
 func (s *conn) settle(batch []*Request) {
 	n := s.lane
 	n.mu.Lock()
@@ -307,15 +308,15 @@ func (s *conn) settle(batch []*Request) {
 			}
 			n.pendingReleases[q.Claim.Key] = append(n.pendingReleases[q.Claim.Key], pendingRelease{q.Claim, q.Deadline})
 			if first := n.conns[0]; first.idle {
-				first.nudge() // it is the one to try again
+				first.nudge() // the first conn sends it again
 			}
 		case n.releases(q):
 			*at = absent
 		case (*at == inFlight || *at == sent) && q.Reply.MeansAbsent(q.Op):
-			*at = q.Claim.elsewhere // a release that came in the meantime is in the queue, and has its mark
+			*at = q.Claim.elsewhere // not if a release came in the meantime: it is in the queue, and has set at
 		case *at == inFlight && q.Op == wire.Acquire,
-			// It was handed over there since, or may have been, and has a whole TTL now: a
-			// release is to hand it on there, too.
+			// The lock was handed over at this node since, or may have been, and has a whole TTL
+			// now: a release must delete it there, too.
 			*at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):
 			*at = sent
 		}

@@ -9,10 +9,9 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A node that was restarted without its data grants again what it had granted, and
-// to a client it looks as it always did: the connection is made anew, and the next
-// SET NX succeeds. So a node has to prove that it has not forgotten, with every
-// grant.
+// A node that was restarted without its data grants again what it had granted, and a client
+// notices nothing: the connection is made anew, and the next SET NX succeeds. So a node must
+// prove with every grant that it has not forgotten.
 //
 // It has a marker, a key without a TTL, which names the server's process (run_id)
 // and the moment at which the marker was written (join.lua). The acquire script grants
@@ -20,28 +19,28 @@ import (
 //
 //   - Restarted without data, flushed, or made a copy of an empty server: there is
 //     no marker.
-//   - Restarted with data (of which the last second may be missing), a replica that
-//     was promoted, or a copy of another server: the marker is of another process.
-//     Whoever connects compares it with INFO and writes a new one; and for those
-//     whose connection a proxy has kept, the script carries the run_id in its text,
-//     so that the new process does not know it (NOSCRIPT). So does that of a release,
-//     which may hand the lock to another.
+//   - Restarted with data (of which the last second may be missing), a replica that was
+//     promoted, or a copy of another server: the marker is of another process. A client
+//     that connects compares it with INFO and writes a new one. For a client whose
+//     connection a proxy has kept, the script has the run_id in its text, so that the new
+//     process does not know the script (NOSCRIPT). The same goes for the script of a
+//     release, which may hand the lock to another client.
 //
-// A node has no vote until its marker is as old as Options.Quarantine, or as the longest
-// TTL that anybody has announced (see terms): whatever it has forgotten has ended by then.
-// Its grants are made, so that the lock is there too, but they are no votes.
+// A node has no vote until its marker is as old as Options.Quarantine, or as the longest TTL
+// that any client has announced (see terms): whatever it has forgotten has ended by then. It
+// grants as before, so that the lock is there too, but its grants are no votes.
 //
-// How old the marker is two clocks say: the node's, and that of its writer beside ours. The
-// smaller age counts. A host that boots with a wrong clock, and is then set right, makes a
-// marker look old, or as if it were of the future; but not by the other clock. From when it
-// has seen the marker, a client goes by its own clock alone.
+// Two clocks measure the age of the marker: the node's, and that of its writer against the
+// client's own. The smaller age counts. A host that boots with a wrong clock, and is then set
+// right, makes a marker look old, or as if it were of the future, but not by the other clock.
+// From the moment at which it has seen the marker, a client goes by its own clock alone.
 //
-// The same goes for a node whose clock was found to have been set, as it may have
-// dropped keys early; but only for this client, since it may as well be our own
-// clock that is wrong.
+// A node whose clock was found to have been set loses its vote in the same way, as it may have
+// dropped keys early; but only for this client, since it may as well be the client's own clock
+// that is wrong.
 
-// An incarnation is what a Locker knows of a node's: whether it can have forgotten. All
-// connections to the node share it.
+// An incarnation is what a Locker knows about the present life of a node, and so whether the
+// node may have forgotten. All connections to the node share it.
 type incarnation struct {
 	node   int
 	name   string
@@ -51,13 +50,13 @@ type incarnation struct {
 
 	mu      sync.Mutex
 	met     bool        // it has been joined
-	mark    string      // what the marker says
-	known   wire.Marker // the same
-	lost    time.Time   // when it last may have forgotten something, by our clock; zero: never
+	mark    string      // the marker's text
+	known   wire.Marker // the same, parsed
+	lost    time.Time   // when it last may have forgotten something, by the client's clock; zero: never
 	why     error
 	emptied time.Time     // when it last may have lost its data, and its marker: lost, or before
 	skew    time.Duration // how far its clock is from the others', if that is too far
-	ahead   bool          // it has given a number that was beyond the time, and a warning has said so
+	ahead   bool          // it has given a fence that was ahead of the time, and a warning was given
 }
 
 func newIncarnation(node int, name string, cfg *Config, c *clocks, t *terms) *incarnation {
@@ -69,10 +68,10 @@ func newIncarnation(node int, name string, cfg *Config, c *clocks, t *terms) *in
 // Now is the time, by the client's clock.
 func (m *incarnation) Now() time.Time { return m.cfg.Clock.Now() }
 
-// Owner is how others see the client in a queue.
+// Owner is the client's label in queues.
 func (m *incarnation) Owner() string { return m.cfg.Owner }
 
-// marked reports whether the node is to have a marker.
+// marked reports whether the client wants the node to have a marker.
 func (m *incarnation) marked() bool { return m.cfg.Quarantine > 0 }
 
 // Hello is what the node is told when it is joined.
@@ -80,7 +79,7 @@ func (m *incarnation) Hello() wire.Hello {
 	return wire.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.Now().UnixMilli()}
 }
 
-// Joined takes in what the node said when it was joined at some time after sent.
+// Joined takes in what the node said when it was joined, at some moment after sent.
 func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	now := m.Now()
 	m.observeClock(mark.Now, sent, now)
@@ -89,7 +88,7 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	if m.marked() {
 		m.terms.hear(m, before.Longest, says.Longest, sent)
 	}
-	age := time.Duration(0) // of what cannot be read, nobody can tell
+	age := time.Duration(0) // of a marker that cannot be read, the age is not known
 	if ok {
 		byNode, byWriter := time.UnixMicro(mark.Now).Sub(time.UnixMilli(says.Born)), now.Round(0).Sub(time.UnixMilli(says.Writer))
 		age = max(0, min(byNode, byWriter))
@@ -106,8 +105,8 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 		why = errors.New("its clock has been set back: its marker was born later than now")
 	}
 	m.lose(now.Add(-age), true, why, func() bool {
-		// As it was: our own clock says since when, and not the node's. What has been announced
-		// since is news, and no loss.
+		// The same marker as before: the client's own clock has measured its age since, and not
+		// the node's. What was announced in between is news, and no loss.
 		as := m.met && (mark.Value == m.mark || ok && says.Same(m.known))
 		m.mark, m.known, m.met = mark.Value, says, true
 		if as {
@@ -118,8 +117,8 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	})
 }
 
-// lose takes the node's vote away for a quarantine that began at some time, if so it is to
-// be, which is decided under the mutex: the marker must not be there without its quarantine.
+// lose takes the node's vote away for a quarantine that began at some time, if so decides that.
+// It decides under the mutex: the new marker must not be there without its quarantine.
 func (m *incarnation) lose(at time.Time, data bool, why error, so func() bool) {
 	m.mu.Lock()
 	lost := so()
@@ -136,7 +135,7 @@ func (m *incarnation) lose(at time.Time, data bool, why error, so func() bool) {
 	}
 }
 
-// prolong tells of a quarantine that has become longer, or is not over after all.
+// prolong reports a quarantine that has become longer, or is not over after all.
 func (m *incarnation) prolong() {
 	m.mu.Lock()
 	now := m.Now()
@@ -151,7 +150,7 @@ func (m *incarnation) prolong() {
 func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 	step, skew, known := m.clocks.sample(m.node, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
-	news := known && skew != 0 && m.skew == 0 && step == 0 // else that is told
+	news := known && skew != 0 && m.skew == 0 && step == 0 // a step has an event of its own
 	if known {
 		m.skew = skew
 	}
@@ -165,7 +164,7 @@ func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 	}
 }
 
-// quarantine is for how long the node has no vote yet. It goes by the monotonic clock alone:
+// quarantine is for how much longer the node has no vote. It goes by the monotonic clock alone:
 // when in doubt, longer. Under the mutex.
 func (m *incarnation) quarantine(now time.Time) time.Duration {
 	if m.lost.IsZero() {
@@ -174,24 +173,25 @@ func (m *incarnation) quarantine(now time.Time) time.Duration {
 	return max(0, m.lost.Add(m.terms.quarantine()).Sub(now))
 }
 
-// reason is why the node has no vote, or had none lately. Under the mutex.
+// reason is why the node has no vote, or had none recently. Under the mutex.
 func (m *incarnation) reason(now time.Time) error {
-	if _, ok := m.why.(pastError); ok { // which goes on
+	if _, ok := m.why.(pastError); ok { // the time since then goes on
 		return pastError(now.Sub(m.lost))
 	}
 	return m.why
 }
 
-// A pastError is why a node has no vote to which something has happened before we came, so
-// long ago.
+// A pastError says that a node has no vote because it was restarted or lost data so long ago,
+// before the client joined it.
 type pastError time.Duration
 
 func (e pastError) Error() string {
 	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", time.Duration(e).Round(time.Millisecond))
 }
 
-// voteless is the same with the reason, and longer if another node has to be heard of first: it
-// shows its marker with the next grant, or is found not to answer. Under the mutex.
+// voteless gives the rest of the quarantine and its reason. A node that has lost its data has no
+// vote for longer if another node must reply first: that node shows its marker with the next
+// grant, or is found not to answer. Under the mutex.
 func (m *incarnation) voteless(now time.Time) (rest time.Duration, why error) {
 	if rest := m.quarantine(now); rest > 0 {
 		return rest, m.reason(now)
@@ -212,8 +212,8 @@ func (m *incarnation) votes() bool {
 	return rest == 0
 }
 
-// poisoned says why a grant with this number is no vote; nil: it is one, or no further ahead
-// of the time than it may be. See acquire.go.
+// poisoned says why a grant with this fence is no vote; nil: it is one, since the fence is no
+// further ahead of the time than it may be. See acquire.go.
 func (m *incarnation) poisoned(number int64, now time.Time, most time.Duration) error {
 	ahead := m.clocks.beyond(number, now)
 	if ahead <= most {
@@ -229,9 +229,8 @@ func (m *incarnation) poisoned(number int64, now time.Time, most time.Duration) 
 	return PoisonError(ahead)
 }
 
-// canVote reports whether it counts that the node has handed somebody a lock with this number,
-// and said this of its marker and its time; the waiter's request for it left at sent, and was
-// answered by a node that had a vote.
+// canVote reports whether a hand-over by the node counts as a vote: one with this fence, marker
+// and time. The waiter's request for the lock left at sent, and a node with a vote answered it.
 func (m *incarnation) canVote(mark string, micros, number int64, sent time.Time) bool {
 	now := m.Now()
 	m.observeClock(micros, sent, now)
@@ -244,10 +243,10 @@ func (m *incarnation) canVote(mark string, micros, number int64, sent time.Time)
 	return rest == 0 && m.skew == 0 && (mark == m.mark || !m.marked())
 }
 
-// floor is a number that is larger than all that the node may have lost, and that it goes
-// below for nobody as long as it has a vote: what it has lost was numbered before its marker
-// was written, by clocks that differ by less than the quarantine leaves room for (see
-// acquire.go). So who reads has a number above all who wrote before, though the node has
+// floor is a number that is larger than every fence that the node may have lost, and below which
+// the node gives no fence as long as it has a vote. What it has lost was numbered before its
+// marker was written, by clocks that differ by less than the quarantine leaves room for (see
+// acquire.go). So a reader gets a fence above those of all earlier writers, though the node has
 // forgotten them. Under the mutex.
 func (m *incarnation) floor() int64 {
 	if !m.marked() || m.known.Born == 0 {
@@ -256,18 +255,18 @@ func (m *incarnation) floor() int64 {
 	return time.UnixMilli(m.known.Born).Add(m.terms.quarantine() - wire.Clamp).UnixMicro()
 }
 
-// longAgo is a time that all nodes' clocks are past. A node whose clock is far off has no
-// vote, and is asked for the lock with this deadline only: it says what time it is, and counts
-// no number. Else each name that is locked while a node's clock is wrong would have a number
-// of that time there, and the node no vote for it once its clock is right (see acquire.go). For
-// the same reason it hands no lock over. Its answer shows its marker, as a grant does: what was
-// announced there is heard of, and other nodes need not wait for it (terms).
+// longAgo is a time that all nodes' clocks are past. A node whose clock is far off has no vote,
+// and every acquire is sent to it with this deadline: so it says what time it is, and counts no
+// fence. Otherwise each name that is locked while the node's clock is wrong would get a fence of
+// that time there, and the node would have no vote for the name once its clock is right (see
+// acquire.go). For the same reason it hands no lock over. Its answer shows its marker, as a grant
+// does: so what was announced there becomes known, and other nodes need not wait for it (terms).
 const longAgo = 1
 
-// send carries a batch to the server. What it asks for is bound to what we know of
-// the node when it leaves, and judged by what we know when the replies are here: a
-// grant counts if the node had a vote before it was asked, and has one after what
-// its replies say of its clock.
+// send carries a batch to the server. The requests are bound to what is known about the node
+// when they leave, and the replies are judged by what is known when they are here: a grant counts
+// if the node had a vote before it was asked, and still has one after what its replies say of its
+// clock.
 func (m *incarnation) send(srv Server, batch []*Request) error {
 	sent := m.Now()
 	m.mu.Lock()
@@ -278,7 +277,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	off := m.clocks.skew(m.node, sent)
 	for _, q := range batch {
 		if q.Mark = mark; mark == "" && m.marked() {
-			q.Mark = "?" // "" is for who does not ask: it has to be unlike any
+			q.Mark = "?" // "" would mean not to compare, and "?" is unlike any marker
 		}
 		switch q.Step() {
 		case wire.Acquire:
@@ -315,7 +314,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		switch r := &q.Reply; {
 		case (r.Status == wire.Granted || r.Status == wire.Late) && r.Mark != "" && r.Mark == mark:
 			vouched = true
-		case q.Op == wire.Acquire && r.Status == wire.Held && before == 0 && after == 0 && skew == 0 && m.marked(): // and its clock was not set back
+		case q.Op == wire.Acquire && r.Status == wire.Held && before == 0 && after == 0 && skew == 0 && m.marked(): // a clock that was set back would prolong the TTL
 			longer = m.terms.shown(m, r.Holder, r.TTL) || longer
 		}
 	}
@@ -332,14 +331,14 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		switch {
 		case r.Status == wire.Late && off != 0:
 			r.Status, r.Err = wire.Unfit, skewError{off, m.cfg.MaxNodeSkew}
-		case r.Status == wire.Late && after > 0: // its clock was set: that is why
+		case r.Status == wire.Late && after > 0: // late because the node's clock was set
 			r.Err = why
 		case q.Op == wire.Extend || q.Op == wire.Release || q.Op == wire.Leave || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
 		case q.Op == wire.Inspect && r.Mark != mark:
 			*r = wire.Reply{Status: wire.Quarantined, Err: wire.ErrForgot}
 		case before > 0 || after > 0:
-			// Also if it has refused: it has no say in who is to have the lock, and
-			// whom it names may have no more than a grant like this one.
+			// A refusal is no vote either: the node has no say in who gets the lock, and the
+			// holder that it names may have no more than a grant like this one.
 			r.Status, r.Rest, r.Err = wire.Quarantined, after, why
 		case skew != 0:
 			r.Status, r.Err = wire.Unfit, skewError{skew, m.cfg.MaxNodeSkew}

@@ -12,26 +12,24 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Lane is one Redis server and what is sent to it: an ordered queue that is carried to
-// the server in pipelines, everything that came while the last one was under way
-// in the next one. So there is no goroutine for each call, a busy lane sends few
-// large writes, and what is said about one key arrives in the order in which it
-// was said: a release never overtakes its acquire.
+// A Lane is the way to one Redis server: an ordered queue of requests that is carried to the
+// server in pipelines. Everything that came while the last pipeline was under way goes into the
+// next one. So there is no goroutine for each call, a busy lane makes few large writes, and the
+// requests about one key arrive in the order in which they were submitted: a release never
+// overtakes its acquire.
 //
-// A lane holds no caller. Callers wait for their round, not for a node; a node
-// that has kept silent for its timeout, or cannot be reached, answers for itself
-// at once ("no vote") until it speaks again. Only releases are then kept: one at
-// the most for each claim of which an acquire went out, and one leave for each
-// waiter of whom one did. Nothing goes out while the node is down, and a release is
-// dropped when its token cannot stand any more (Claim.gone). So what a lane keeps is
-// bounded by what was in flight and held within two TTLs, however long the node is
-// away, and also if it comes and goes.
+// A lane blocks no caller. Callers wait for their round, not for a node. For a node that has
+// been silent for its timeout, or cannot be reached, the lane answers at once ("no vote") until
+// the node replies again. Only releases are then kept: at most one for each claim of which an
+// acquire went out, and one leave for each waiter of which one did. Nothing goes out while the
+// node is down, and a release is dropped when its token cannot be there any more (Claim.gone).
+// So what a lane keeps is bounded by what was in flight and held within two TTLs, however long
+// the node is away, and also if it comes and goes.
 //
-// Over a near link the lane is one conn: one connection, and one goroutine that
-// writes a pipeline and reads its replies. Over a far one that would make a
-// request wait for the round trip before its own, so there are several, and a
-// request leaves with the first that is free, unless another is carrying
-// something about the same key. See conn.
+// Over a near link the lane is one conn: one connection, and one goroutine that writes a
+// pipeline and reads its replies. Over a far one that would make a request wait for the round
+// trip before its own, so there are several, and a request leaves with the first that is free,
+// unless another is carrying something about the same key. See conn.
 type Lane struct {
 	Index int
 	Name  string // of the node, in errors
@@ -42,7 +40,7 @@ type Lane struct {
 	node    *incarnation
 	timeout time.Duration // silence after which nothing more is queued
 
-	ctx     context.Context // ends connecting, when the lane is closed by force
+	ctx     context.Context // ends connecting, when the lane is forced to close
 	cancel  context.CancelFunc
 	drain   chan struct{} // closed: send what is left, then end
 	tried   chan<- int    // gets the index when the first connect has ended
@@ -50,17 +48,17 @@ type Lane struct {
 
 	mu              sync.Mutex
 	queue           []*Request
-	pendingReleases map[string][]pendingRelease // by key, the releases that had no answer, to be sent again
-	retry           time.Time                   // when to, if the connection stands
+	pendingReleases map[string][]pendingRelease // by key, the releases without an answer, which are sent again
+	retry           time.Time                   // when they are, if the connection stands
 	conns           []*conn
 	inFlight        map[string]int // by key, the requests under way; nil while there is one conn
-	down            *Failure       // why nothing is sent now; nil: the server is well
+	down            *Failure       // why nothing is sent now; nil: the node can be reached
 	since           time.Time      // since when it is down
 	breaks          int            // connections that have broken while in use
 	draining        bool
 }
 
-// A pendingRelease is a release that is owed to a node, until the token is gone there in any case.
+// A pendingRelease is a release that is owed to a node, until a time when the token is gone in any case.
 type pendingRelease struct {
 	claim *Claim
 	until time.Time
@@ -76,9 +74,10 @@ func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tr
 	return n
 }
 
-// Submit puts a request into the lane. It reports true where the lane has the answer at once, as
-// the request's reply: then nobody is told. It never blocks and calls nobody, so it may be called
-// under a mutex. Steps of one claim are submitted in the order in which they shall happen.
+// Submit puts a request into the lane. It reports true if the lane has the answer at once, as the
+// request's reply: then the recipient is not told. Submit never blocks and calls nothing, so it
+// may be called under a mutex. Steps of one claim must be submitted in the order in which they
+// are to happen.
 func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -87,7 +86,7 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 		return true
 	}
 	if q.Op == wire.Release && q.Claim.KeepPlace {
-		n.queue = slices.Insert(n.queue, 0, q) // before the next attempt, to which it is another's token
+		n.queue = slices.Insert(n.queue, 0, q) // before the next attempt, which has another token
 	} else {
 		n.queue = append(n.queue, q)
 	}
@@ -99,31 +98,30 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 	return false
 }
 
-// admit decides, under the mutex, whether q has to go to the server, and has
-// the answer if not.
+// admit decides whether q has to go to the server, and gives the answer if not. Under the mutex.
 func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	at := &q.Claim.at[n.Index]
 	switch {
 	case q.Op != wire.Release:
 	case q.Claim.KeepPlace && (*at == queued || *at == inFlight):
-		// Whoever waits is to have a place there. What is granted to him all the same he
-		// gives back when he hears of it (Lock.releaseLateGrant).
+		// The acquire stays: the waiter must get a place in the queue there. If the node grants
+		// the lock all the same, it is given back when the grant arrives (Lock.releaseLateGrant).
 	case *at == inFlight, *at == sent:
 		*at, q.Deadline = releasing, q.Claim.gone(now)
 		return wire.Reply{}, true
 	case *at == queued, *at == due:
-		*at = absent // take drops the acquire: it never was sent, and there is nothing to release
+		*at = absent // take drops the acquire: it was never sent, and there is nothing to release
 		if q.Claim.mayWait(n.Index) {
-			// But perhaps a place in the queue, of which the acquire would have made an end. If
-			// the node hangs, it may have the release that hands the lock over, and an extension
-			// of ours, yet to carry out: the token would stand for a TTL if the leave got lost.
+			// But the node may have a place in the queue, which the acquire would have ended. If
+			// the node hangs, it may still carry out the release that hands the lock over, and
+			// an extension by this client: the token would stay for a TTL if the leave got lost.
 			*at, q.Op, q.Deadline = dequeuing, wire.Leave, q.Claim.gone(now)
 			return wire.Reply{}, true
 		}
 	}
 	switch silent := n.silent(now); {
-	// Also to the release of what is not there: a lock is free again when a quorum
-	// of nodes could grant it, and a node that is away could not.
+	// Also for the release of a token that is not there: a lock is free again when a quorum of
+	// nodes could grant it, and a node that is away could not.
 	case n.down != nil:
 		return wire.Reply{Status: n.down.Status, Err: n.down.Err}, false
 	case silent > n.timeout:
@@ -139,20 +137,20 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	return wire.Reply{}, true
 }
 
-// answer gives a request its reply.
+// answer delivers a reply to a request.
 func (n *Lane) answer(q *Request, r wire.Reply) {
 	q.Reply = r
 	q.To.Deliver(n.Index, q)
 }
 
-// releases reports whether this is a release, or the leave that became of one. Under the
-// mutex.
+// releases reports whether this is a release, or the leave that a release was turned into.
+// Under the mutex.
 func (n *Lane) releases(q *Request) bool {
 	return q.Op == wire.Release || q.Op == wire.Leave && q.Claim.at[n.Index] == dequeuing
 }
 
-// late reports whether nobody wants the answer any more. A release that is late has nothing
-// to release. Under the mutex.
+// late reports whether the request's answer is no longer wanted. A release that is late has
+// nothing to release. Under the mutex.
 func (n *Lane) late(q *Request, now time.Time) bool {
 	if q.Deadline.IsZero() || !now.After(q.Deadline) {
 		return false
@@ -163,7 +161,7 @@ func (n *Lane) late(q *Request, now time.Time) bool {
 	return true
 }
 
-// silent is for how long the server has owed us an answer. Under the mutex.
+// silent is for how long the server has owed an answer. Under the mutex.
 func (n *Lane) silent(now time.Time) (longest time.Duration) {
 	for _, s := range n.conns {
 		if !s.busy.IsZero() {
@@ -192,14 +190,14 @@ func (n *Lane) requeuePending() {
 	}
 	var queue []*Request
 	now := n.clock.Now()
-	for _, key := range slices.Sorted(maps.Keys(n.pendingReleases)) { // in an order that a run can repeat
+	for _, key := range slices.Sorted(maps.Keys(n.pendingReleases)) { // in an order that a simulation can repeat
 		queue = n.appendPending(queue, key, now)
 	}
 	n.queue = append(queue, n.queue...)
 }
 
-// appendPending appends the releases that are owed for a key, and owes them no
-// longer. Under the mutex.
+// appendPending appends the releases that are owed for a key to a queue, and forgets them. Under
+// the mutex.
 func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Request {
 	if len(n.pendingReleases) == 0 {
 		return queue
@@ -216,8 +214,7 @@ func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Req
 	return queue
 }
 
-// dropExpired drops the releases that are owed for a key of which the tokens are gone by now.
-// Under the mutex.
+// dropExpired drops the releases owed for a key whose tokens are gone by now. Under the mutex.
 func (n *Lane) dropExpired(key string, now time.Time) {
 	rest := slices.DeleteFunc(n.pendingReleases[key], func(d pendingRelease) bool {
 		over := now.After(d.until)
@@ -233,9 +230,9 @@ func (n *Lane) dropExpired(key string, now time.Time) {
 	n.pendingReleases[key] = rest
 }
 
-// fail takes the node out of the votes and gives everybody who waits for it an
-// answer now. Releases stay, as long as there may be something to release. It is called
-// again each time the node could not be reached.
+// fail takes the node out of the votes, and answers every request that waits for it. Releases
+// stay, as long as there may be something to release. It is called again each time the node
+// could not be reached.
 func (n *Lane) fail(err error) {
 	status, now := wire.Classify(err), n.clock.Now()
 	n.mu.Lock()
@@ -267,9 +264,9 @@ func (n *Lane) fail(err error) {
 	}
 }
 
-// close has the lane send what it has, take no more, and end; one that has nothing
-// to send ends at once. After force none waits for the server any more. Nothing
-// may be submitted afterwards.
+// close makes the lane send what it has, take no more, and end. A lane that has nothing to send
+// ends at once. After force no conn waits for the server any more. Nothing may be submitted
+// afterwards.
 func (n *Lane) close() {
 	n.mu.Lock()
 	n.draining = true
@@ -293,7 +290,7 @@ func (n *Lane) force() {
 	}
 }
 
-// Subscribe listens to a channel of the node's; see Server.Subscribe.
+// Subscribe subscribes to a channel of the node; see Server.Hear.
 func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	n.mu.Lock()
 	srv := n.conns[0].srv.Fork()
@@ -301,9 +298,8 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 	return srv.Subscribe(ctx, channel, ready, onMessage)
 }
 
-// CanVote reports whether it counts that the node has handed somebody a lock with this number,
-// and said this of its marker and its time; the waiter's request for it left at sent, and was
-// answered by a node that could vote.
+// CanVote reports whether a hand-over by the node counts as a vote: one with this fence, marker
+// and time. The waiter's request for the lock left at sent, and a node with a vote answered it.
 func (n *Lane) CanVote(mark string, micros, number int64, sent time.Time) bool {
 	return n.node.canVote(mark, micros, number, sent)
 }
@@ -319,7 +315,7 @@ func (n *Lane) weigh() int {
 	return all
 }
 
-// Away says why nothing is sent to the node now; nil: it is well.
+// Away gives the reason why nothing is sent to the node now; nil: the node can be reached.
 func (n *Lane) Away() *Failure {
 	n.mu.Lock()
 	defer n.mu.Unlock()

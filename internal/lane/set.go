@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// A Set is the lanes to all nodes of a Locker, and what is known of the nodes together.
+// A Set has the lanes to all nodes of a Locker, and what is known about the nodes together.
 type Set struct {
 	Lanes []*Lane
 
@@ -13,8 +13,8 @@ type Set struct {
 	terms  *terms
 }
 
-// Open makes a lane to each node, by its name in errors. Each node's number is sent to tried
-// when its first attempt to connect has ended.
+// Open makes a lane to each node. The names are those in errors. Each node's index is sent to
+// tried when its first attempt to connect has ended.
 func Open(cfg Config, names []string, open func(node int, s Session) Server, tried chan<- int) *Set {
 	s := &Set{cfg: cfg, clocks: newClocks(len(names), &cfg)}
 	s.terms = newTerms(len(names), &s.cfg)
@@ -26,20 +26,19 @@ func Open(cfg Config, names []string, open func(node int, s Session) Server, tri
 	return s
 }
 
-// Ticket is an instant of ours, in microseconds, by the median of the nodes' clocks. It is
-// good if the median is known to within NodeTimeout: otherwise a majority of the nodes has not
-// been heard of yet, or only by replies for which no request would have waited, or a long time
-// ago.
+// Ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. It is
+// good if the median is known to within NodeTimeout. Otherwise a majority of the nodes has not
+// replied yet, or only later than any request waits, or a long time ago.
 func (s *Set) Ticket(at time.Time) (ticket int64, good bool) {
 	ticket, width, known := s.clocks.ticket(at)
 	return ticket, known && width <= s.cfg.NodeTimeout
 }
 
-// Beyond gives by how much a lock's number is ahead of the median of the nodes' clocks, if that
-// is so much that it is no vote; else 0. See acquire.go.
+// Beyond gives by how much a fence is ahead of the median of the nodes' clocks, if that is so much
+// that the grant is no vote; else 0. See acquire.go.
 func (s *Set) Beyond(number int64, now time.Time) time.Duration { return s.clocks.beyond(number, now) }
 
-// Close has the lanes send what they have, for at most this long, and waits until they have
+// Close makes the lanes send what they have, for at most this long, and waits until they have
 // ended.
 func (s *Set) Close(patience time.Duration) {
 	for _, n := range s.Lanes {
@@ -57,8 +56,8 @@ func (s *Set) Close(patience time.Duration) {
 	}
 }
 
-// Weigh is how many requests each lane keeps: those that have not left yet, and the releases
-// that it owes.
+// Weigh gives the number of requests that each lane keeps: those that have not left yet, and the
+// releases that it owes.
 func (s *Set) Weigh() []int {
 	all := make([]int, len(s.Lanes))
 	for i, n := range s.Lanes {

@@ -9,51 +9,52 @@ import (
 )
 
 // A quarantine must outlast every lock that the node may have forgotten, also those of
-// programs whose MaxTTL is longer than ours. So whoever joins a node announces its MaxTTL
-// there: the marker has the largest, and keeps it. Every grant compares the whole marker.
-// That is what makes it work:
+// programs whose MaxTTL is longer than this one's. So each client that joins a node announces
+// its MaxTTL there: the marker has the largest, and keeps it. Every grant compares the whole
+// marker. From that follows:
 //
-//   - Where a lock was granted, its owner had announced it before.
-//   - Who had joined the node earlier is refused with its next request, joins again, and
-//     knows of the longer TTL before a grant counts.
+//   - Where a lock was granted, its owner had announced its MaxTTL before.
+//   - The next request of a client that had joined the node earlier is refused. The client joins
+//     again, and knows the longer TTL before a grant counts.
 //   - A quarantine is not a date but a time since the loss (incarnation.lost): when a longer TTL
-//     becomes known, all of them get longer, also those that were over.
+//     becomes known, all quarantines get longer, also those that were over.
 //
-// A node that has lost its data has lost what was announced there, too. Two programs with
-// 60 s and 2 s, and two of three nodes emptied: the second one must hear of the 60 s at the
-// third node before it counts the two. So a node that has lost its data has no vote until all
-// others have shown their markers since, or are known to be away (silent); for a minute at
-// most (unheard). A node shows its marker with each grant, and with each refusal of a request
-// that came too late: so one whose clock is far off is heard of, too, though it has no vote
-// (longAgo). What is left is in docs/safety.md.
+// A node that has lost its data has also lost what was announced there. An example: there are
+// programs with 60 s and 2 s, and two of three nodes are emptied. The second program must learn
+// of the 60 s from the third node before it counts the two. So a node that has lost its data has
+// no vote until all others have shown their markers since, or are known to be away (silent); for
+// a minute at most (unheard). A node shows its marker with each grant, and with each refusal of a
+// request that came too late: so a node whose clock is far off shows it, too, though it has no
+// vote (longAgo). docs/safety.md says what risk is left.
 //
-// Each client announces what it has heard, not only its own: so it is there again before
-// all nodes have been replaced one by one. What a refusal shows (shown) is not announced.
+// Each client announces the longest MaxTTL that it has learned of, not only its own: so the
+// announcement is there again before all nodes have been replaced one by one. What a refusal
+// shows (shown) is not announced.
 type terms struct {
 	cfg     *Config
-	longest atomic.Int64 // TTL that anybody uses, as far as we know
-	rest    atomic.Int64 // the quarantine that goes with it
+	longest atomic.Int64 // the longest TTL that any client uses, as far as is known
+	rest    atomic.Int64 // the quarantine that follows from it
 
 	mu        sync.Mutex
-	announced time.Duration // the longest that was, by us or others
-	told      time.Duration // the longest that a warning was given of
+	announced time.Duration // the longest that was announced, by this client or others
+	told      time.Duration // the longest MaxTTL that a warning was given about
 	nodes     []*incarnation
 
 	lanes atomic.Pointer[[]*Lane] // nil: not yet
 
-	// By node, when a request left in answer to which it has last shown its marker, since
-	// the beginning.
+	// For each node, the time since began at which the request left that the node last answered
+	// with its marker.
 	began time.Time
 	heard []atomic.Int64
 }
 
-// unheard is for how long after it lost its data a node has to wait for others. Whoever comes
-// later takes it for one that has been there for long, or a node that hangs would be in the
-// way of all others.
+// unheard is for how long after it lost its data a node has to wait for the others. A client that
+// comes later treats it like a node that has been running for a long time. Otherwise a node that
+// hangs would take the vote of all others.
 const unheard = time.Minute
 
-// longestShown bounds what is believed of a lock by a refusal. A key that lives for longer is
-// more likely no lock at all, and nodes would have no vote for as long.
+// longestShown bounds the TTL that is believed of a lock that a refusal shows. A key that lives for
+// longer is more likely no lock at all, and nodes would have no vote for as long.
 const longestShown = 24 * time.Hour
 
 func newTerms(n int, cfg *Config) *terms {
@@ -66,7 +67,7 @@ func newTerms(n int, cfg *Config) *terms {
 	return t
 }
 
-// set has all quarantines go by this TTL.
+// set makes all quarantines go by this TTL.
 func (t *terms) set(longest time.Duration) {
 	t.longest.Store(int64(longest))
 	t.rest.Store(int64(max(t.cfg.Quarantine, longest+t.cfg.DriftOf(longest))))
@@ -75,14 +76,14 @@ func (t *terms) set(longest time.Duration) {
 // quarantine is how long a node has no vote after it may have forgotten something.
 func (t *terms) quarantine() time.Duration { return time.Duration(t.rest.Load()) }
 
-// announces is what is announced to a node that is joined.
+// announces is the TTL to announce to a node that is joined.
 func (t *terms) announces() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.announced
 }
 
-// hear takes in what the marker of a node said before we joined it, and says now.
+// hear takes in the TTL that the marker of a node had before the client joined it, and has now.
 func (t *terms) hear(m *incarnation, before, now time.Duration, sent time.Time) {
 	t.mu.Lock()
 	t.announced = max(t.announced, now)
@@ -98,9 +99,9 @@ func (t *terms) hear(m *incarnation, before, now time.Duration, sent time.Time) 
 	}
 }
 
-// shown takes in that a lock at a node has so long to live, and reports whether quarantines
-// are longer now. One that is renewed in time always has two thirds of its TTL. What another
-// library, or nobody's lock, shows is not acted on: it may be anything.
+// shown takes in how long a lock at a node still lives, and reports whether quarantines are longer
+// now. A lock that is renewed in time always has two thirds of its TTL left. The TTL of a key of
+// another library, or of no lock, does not count: it may be anything.
 func (t *terms) shown(m *incarnation, token string, rest time.Duration) bool {
 	longest := time.Duration(t.longest.Load())
 	if !t.cfg.Host.Made(token) || rest <= longest+t.cfg.DriftOf(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
@@ -110,7 +111,7 @@ func (t *terms) shown(m *incarnation, token string, rest time.Duration) bool {
 	return true
 }
 
-// raise takes in that locks may live so long, and reports whether that is news.
+// raise takes in that locks may live so long, and reports whether that was not known before.
 func (t *terms) raise(longest time.Duration) bool {
 	t.mu.Lock()
 	news := longest > time.Duration(t.longest.Load())
@@ -129,8 +130,8 @@ func (t *terms) raise(longest time.Duration) bool {
 	return true
 }
 
-// vouched notes that a node has shown its marker, of which we know what it says, in answer
-// to a request that left then.
+// vouched records that a node has shown its marker, whose content is known, in answer to a request
+// that left at sent.
 func (t *terms) vouched(node int, sent time.Time) {
 	at, now := &t.heard[node], int64(sent.Sub(t.began))
 	for before := at.Load(); now > before && !at.CompareAndSwap(before, now); {
@@ -138,7 +139,7 @@ func (t *terms) vouched(node int, sent time.Time) {
 	}
 }
 
-// silent gives the nodes, but for one, that have not been heard of since a time, and are not
+// silent gives the nodes, except one, that have not shown their markers since a time, and are not
 // known to be away.
 func (t *terms) silent(node int, since time.Time) (others []int) {
 	lanes := t.lanes.Load()
@@ -150,8 +151,8 @@ func (t *terms) silent(node int, since time.Time) (others []int) {
 	return others
 }
 
-// A SilentError is why a node cannot vote that has lost its data longer ago than a quarantine:
-// another one, which may know of longer TTLs, has not been heard of since.
+// A SilentError says that a node that lost its data longer ago than a quarantine cannot vote,
+// because another node, which may know longer TTLs, has not answered since.
 type SilentError struct {
 	node  *incarnation
 	other string
