@@ -12,7 +12,7 @@ var (
 	errDeniedWithin error = redisError("ERR ACL failure in script: User me has no permissions to run the 'zrem' command script: 4f29, on @user_script:1.")
 )
 
-// answers are those that a node may give, by what they say.
+// answers are the answers that a node may give, by name.
 var answers = map[string]wire.Reply{
 	"yes":       {Status: wire.Granted, Fence: 1},
 	"no":        {Status: wire.Expired},
@@ -31,8 +31,8 @@ var answers = map[string]wire.Reply{
 	"lost":      {Status: wire.Unreachable, Err: errCut},
 }
 
-// TestSentTwice: what the answers to a step come to that was sent once more, since the server
-// had dropped its scripts.
+// TestSentTwice: the combined answer to a step that was sent twice, since the server had dropped
+// its scripts.
 func TestSentTwice(t *testing.T) {
 	for _, tt := range []struct {
 		step              wire.Op
@@ -57,7 +57,7 @@ func TestSentTwice(t *testing.T) {
 		{wire.Acquire, "yes", "lost", "lost"}, // no vote, and perhaps there
 		{wire.Acquire, "yes", "full", "full"}, // had it been there, it would have said so
 		{wire.Acquire, "raised", "held", "held"},
-		// One that did not look says nothing.
+		// The answer of a node that did not look does not count.
 		{wire.Acquire, "yes", "late", "yes"},
 		{wire.Acquire, "yes", "noscript", "yes"},
 		{wire.Acquire, "yes", "loading", "yes"},
@@ -110,8 +110,8 @@ func TestSentTwice(t *testing.T) {
 		}
 	}
 
-	// Whatever the answers are: where the last one that looked does not say that the token is
-	// absent, what they come to does not either, or nobody would give it back.
+	// Whatever the answers are: if the last node that looked does not say that the token is absent,
+	// the combined answer does not say so either, or the token would never be given back.
 	for one, first := range answers {
 		for other, later := range answers {
 			for _, step := range []wire.Op{wire.Acquire, wire.Extend} {
@@ -132,7 +132,7 @@ func TestSentTwice(t *testing.T) {
 	}
 }
 
-// A scripted connection gives these answers, a batch after another, and takes scripts.
+// A scripted connection gives these answers, one batch after another, and accepts scripts.
 type scripted struct {
 	Server
 	says [][]string
@@ -149,8 +149,8 @@ func (s *scripted) Exec(batch []*Request) error {
 	return nil
 }
 
-// TestReload: from the first request that the server did not know how to carry out, all are
-// sent again, and what became of them counts.
+// TestReload: all requests from the first one that the server could not carry out are sent again,
+// and their combined answers count.
 func TestReload(t *testing.T) {
 	for _, tt := range []struct {
 		steps []wire.Op

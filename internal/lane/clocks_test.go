@@ -11,12 +11,11 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A looked is a offsetEstimate in the hands of somebody who looks at a node's clock, and
-// knows what it really does.
+// A looked is an offsetEstimate of a node's clock, with what the clock really shows.
 type looked struct {
 	offsetEstimate
 	allow tolerance
-	now   time.Time     // by our clock
+	now   time.Time     // by the client's clock
 	ahead time.Duration // how far the node's is ahead of it
 }
 
@@ -30,19 +29,19 @@ func look(o *Config) *looked {
 	return k
 }
 
-// after looks at the clock after a while in which it has moved by so much. It takes
-// no time: nothing is unknown.
+// after looks at the clock after a time in which it has moved away by so much. The look takes no
+// time, so the sample is exact.
 func (k *looked) after(since, moved time.Duration) (step time.Duration) {
 	k.now, k.ahead = k.now.Add(since), k.ahead+moved
 	return k.sample(k.now, k.now, k.now.Add(k.ahead).Round(0), k.allow)
 }
 
-// part is so much of a duration.
+// part is a fraction of a duration.
 func part(of float64, d time.Duration) time.Duration { return time.Duration(of * float64(d)) }
 
-// TestSteadyClocks: one that is no faster, or slower, than the drift allows is not
-// suspected, however often somebody looks, if it is as often as a lock lives; and one
-// that is as good as quartz never.
+// TestSteadyClocks: a clock that is no faster, or slower, than the drift allows is not suspected,
+// however often it is looked at, if that is at least once in the life of a lock. A clock that is as
+// good as quartz is never suspected.
 func TestSteadyClocks(t *testing.T) {
 	for _, o := range []Config{{MaxTTL: time.Second}, {MaxTTL: 10 * time.Second}, {MaxTTL: time.Minute},
 		{MaxTTL: 10 * time.Second, Drift: time.Second}, {MaxTTL: 10 * time.Second, Drift: 10 * time.Millisecond},
@@ -75,7 +74,7 @@ func TestSteadyClocks(t *testing.T) {
 	}
 }
 
-// TestStepsAreFound: from the nanosecond on that is one too many.
+// TestStepsAreFound: the first nanosecond beyond the tolerance is found.
 func TestStepsAreFound(t *testing.T) {
 	const ms = time.Millisecond
 	for _, drift := range []time.Duration{0, 20 * ms, time.Second} {
@@ -105,7 +104,7 @@ func TestStepsAreFound(t *testing.T) {
 	}
 }
 
-// TestAfterAStep: the clock is taken as it is from then on.
+// TestAfterAStep: after a step the clock is estimated anew.
 func TestAfterAStep(t *testing.T) {
 	k := look(&Config{})
 	for _, step := range []time.Duration{time.Second, -time.Minute, 3 * time.Second} {
@@ -120,12 +119,12 @@ func TestAfterAStep(t *testing.T) {
 	}
 }
 
-// TestSmallStepsAddUp: within the life of a lock, and are forgiven after it.
+// TestSmallStepsAddUp: small steps add up within the life of a lock, and are forgiven after it.
 func TestSmallStepsAddUp(t *testing.T) {
 	const lifetime = 10 * time.Second
 	for _, tt := range []struct {
 		every, step time.Duration
-		found       int // by the how manieth; 0: never
+		found       int // the number of the step that is found; 0: none is
 	}{
 		{0, 100 * time.Microsecond, 6},
 		{0, -100 * time.Microsecond, 6},
@@ -162,8 +161,8 @@ func TestSmallStepsAddUp(t *testing.T) {
 	}
 }
 
-// TestStallsAreNoSteps: a reply says when the node had the request no better than
-// that it was some time in between, so waiting makes it vague, and never wrong.
+// TestStallsAreNoSteps: all that a reply says is that the node had the request at some time between
+// sending and receiving. So a slow reply makes the estimate vague, and never wrong.
 func TestStallsAreNoSteps(t *testing.T) {
 	for _, ttl := range []time.Duration{time.Second, 10 * time.Second, time.Minute} {
 		for _, rate := range []float64{0, quartz, -quartz, 0.001, 0.01, -0.01} {
@@ -198,8 +197,8 @@ func TestStallsAreNoSteps(t *testing.T) {
 	}
 }
 
-// TestOwnClocksDisagree: when our own host was suspended, or its clock set, nobody
-// can tell what the node's did meanwhile, and what it does from then on is judged.
+// TestOwnClocksDisagree: when the client's host was suspended, or its clock set, what the node's
+// clock did meanwhile cannot be known, and what it does from then on is judged.
 func TestOwnClocksDisagree(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -247,11 +246,10 @@ func TestOwnClocksDisagree(t *testing.T) {
 	}
 }
 
-// TestUndetected: whatever a clock does that is not found, while somebody looks all
-// the time, it has moved by no more than the drift in the life of a lock, less a
-// millisecond for Redis, which counts those. The sequence is the worst there is: all
-// the steps that are put up with at once, then as fast as is excused, with a step
-// whenever one is forgiven.
+// TestUndetected: whatever a clock does undetected while it is looked at all the time, it moves in
+// the life of a lock by no more than the drift, less a millisecond for Redis, which counts
+// milliseconds. The sequence is the worst case: all the steps that are excused at once, then the
+// fastest excused speed, with a step whenever one is forgiven.
 func TestUndetected(t *testing.T) {
 	for _, o := range []Config{
 		{MaxTTL: time.Second}, {MaxTTL: 10 * time.Second}, {MaxTTL: time.Minute},
@@ -273,7 +271,7 @@ func TestUndetected(t *testing.T) {
 			t.Errorf("MaxTTL %v, drift %v: the steps were found", o.MaxTTL, driftOf(&o, o.MaxTTL))
 		}
 		if moved > most {
-			t.Errorf("MaxTTL %v, drift %v: the clock has moved by %v in a lifetime, which is %v too much, and nobody noticed",
+			t.Errorf("MaxTTL %v, drift %v: the clock has moved by %v in a lifetime, which is %v too much, unnoticed",
 				o.MaxTTL, driftOf(&o, o.MaxTTL), moved, moved-most)
 		}
 	}
@@ -308,9 +306,9 @@ func TestIdleLooks(t *testing.T) {
 	}
 }
 
-// TestUndetectedBetweenLooks: who looks only now and then cannot tell a step from
-// speed, and two of them may lie just outside of a lifetime's looks. So what such a
-// client may miss is as much more as twice the time between its looks is worth.
+// TestUndetectedBetweenLooks: a client that looks only now and then cannot tell a step from speed,
+// and two steps may lie just outside of a lifetime's looks. So such a client may miss more: what is
+// excused in twice the time between its looks.
 func TestUndetectedBetweenLooks(t *testing.T) {
 	const lifetime = 10 * time.Second
 	for _, every := range []time.Duration{lifetime / 100, lifetime / 10, lifetime / 3, lifetime} {
@@ -320,7 +318,7 @@ func TestUndetectedBetweenLooks(t *testing.T) {
 		var most time.Duration
 		missed := 0
 		for range 2_000 {
-			// What happens: in each time between looks, the clock moves all at once.
+			// The worst case: in each time between looks, the clock moves all at once.
 			type move struct{ at, by time.Duration }
 			var moves []move
 			k, found, at := look(&Config{}), false, time.Duration(0)
@@ -358,20 +356,20 @@ func TestUndetectedBetweenLooks(t *testing.T) {
 			t.Errorf("looked every %v: only %d moves", every, missed)
 		}
 		if most > bound {
-			t.Errorf("looked every %v: the clock has moved by %v in a lifetime, and nobody noticed; want at most %v", every, most, bound)
+			t.Errorf("looked every %v: the clock has moved by %v in a lifetime, unnoticed; want at most %v", every, most, bound)
 		}
 		t.Logf("looked every %v: %v missed, of %v that are possible", every, most, bound)
 	}
 }
 
-// hear has a client hear of a node's clock.
+// hear gives a client a sample of a node's clock.
 func hear(c *clocks, node int, now time.Time, ahead time.Duration) (step, skew time.Duration) {
 	step, skew, _ = c.sample(node, now, now, now.Add(ahead).Round(0))
 	return step, skew
 }
 
-// TestFromTheMiddle: who is far from the middle is named, as soon as a majority is
-// known, and nobody else.
+// TestFromTheMiddle: the node that is far from the median is named, as soon as the clocks of a
+// majority are known, and no other node.
 func TestFromTheMiddle(t *testing.T) {
 	o := Config{TTL: 10 * time.Second, MaxTTL: 10 * time.Second, MaxNodeSkew: time.Second}
 	for _, off := range []time.Duration{3 * time.Second, -3 * time.Second, time.Second + 1, -time.Second - 1, time.Second, -time.Second, 0} {
@@ -381,7 +379,7 @@ func TestFromTheMiddle(t *testing.T) {
 		}
 		for wrong := range 5 {
 			c, now := newClocks(5, &o), time.Now()
-			const all = 42 * time.Minute // the nodes agree with each other, and not with us
+			const all = 42 * time.Minute // the nodes agree with each other, and not with the client
 			ahead := func(node int) time.Duration {
 				if node == wrong {
 					return all + off
@@ -400,7 +398,7 @@ func TestFromTheMiddle(t *testing.T) {
 		}
 	}
 
-	// Of two halves neither is the middle of more than a half.
+	// Of two halves, neither has the median of more than a half.
 	c, now := newClocks(4, &o), time.Now()
 	for range 2 {
 		for node, ahead := range []time.Duration{0, 0, time.Minute, time.Minute} {
@@ -410,7 +408,7 @@ func TestFromTheMiddle(t *testing.T) {
 		}
 	}
 
-	// A node is not named for what may be the network's doing.
+	// A node is not named for what the network may have caused.
 	c = newClocks(3, &o)
 	for node := range 3 {
 		hear(c, node, now, 0)
@@ -429,15 +427,15 @@ func TestFromTheMiddle(t *testing.T) {
 	}
 }
 
-// TestLatest: no node's clock shows more at an instant of ours, whatever the network
-// did with what we know of it; and not much less, or the node's refusal would come
-// too late to be of use.
+// TestLatest: no node's clock shows more than that at an instant of the client's, whatever delay
+// the network added to the samples. Nor does it show much less, or the node's refusal would come too
+// late to be of use.
 func TestLatest(t *testing.T) {
 	o := Config{TTL: 10 * time.Second, MaxTTL: 10 * time.Second}
 	c := newClocks(2, &o)
 	now := time.Now()
 	if got := c.latest(0, now); got != 0 {
-		t.Errorf("of a node that nobody has heard of: %d", got)
+		t.Errorf("of a node that has never replied: %d", got)
 	}
 	hear(c, 0, now, time.Hour)
 	if got := c.latest(0, time.Time{}); got != 0 {
@@ -478,15 +476,15 @@ func TestLatest(t *testing.T) {
 	}
 }
 
-// TestMiddleIsVague: by what our own clock was set by, and by what clocks may have drifted
-// by since they were heard of, and no node is named for it; but a majority that has been heard
-// of anew makes it exact again.
+// TestMiddleIsVague: the bounds of the median widen by what the client's own clock was set by, and
+// by what the nodes' clocks may have drifted since their last replies. No node is named for that,
+// and new replies of a majority make the median exact again.
 func TestMiddleIsVague(t *testing.T) {
 	o := Config{MaxTTL: 10 * time.Second, MaxNodeSkew: time.Second}
 	for _, tt := range []struct {
 		name   string
-		passes time.Duration // by our monotonic clock
-		set    time.Duration // our wall clock moves on by so much more
+		passes time.Duration // by the client's monotonic clock
+		set    time.Duration // the client's wall clock moves on by so much more
 		drift  time.Duration // and the nodes' by so much
 	}{
 		{"our clock is set forward", time.Second, time.Hour, 0},
@@ -500,7 +498,7 @@ func TestMiddleIsVague(t *testing.T) {
 			hear(c, node, begin, time.Minute)
 		}
 		now := asleep(begin.Add(tt.passes), tt.set)
-		shows := begin.Add(time.Minute + tt.passes + tt.drift) // what all nodes do
+		shows := begin.Add(time.Minute + tt.passes + tt.drift) // what all nodes show
 		for node := range 3 {
 			if _, skew, _ := c.sample(node, now, now, shows.Round(0)); skew != 0 {
 				t.Errorf("%s: node %d is said to be off by %v", tt.name, node, skew)

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// A redisError is what a server says.
+// A redisError is an error that a server sent.
 type redisError string
 
 func (e redisError) Error() string { return string(e) }

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// An echo is a server that says the same to everything.
+// An echo is a server that gives the same answer to everything.
 type echo struct {
 	Server
 	says wire.Reply
@@ -23,9 +23,9 @@ func (e echo) Exec(batch []*Request) error {
 	return nil
 }
 
-// TestWithoutVote: what a node says that may have forgotten is no vote: neither a
-// grant, nor a refusal, nor that it has stored a fence, for it may have forgotten a
-// higher one. That a key is still ours, or gone, it can tell as well as any other.
+// TestWithoutVote: the answer of a node that may have forgotten is no vote: neither a grant, nor a
+// refusal, nor the news that it has stored a fence, for it may have forgotten a higher one. Whether
+// a token still holds a key, or is gone, it can tell as well as any other node.
 func TestWithoutVote(t *testing.T) {
 	cfg := testConfig()
 	m := testIncarnation(&cfg)
@@ -64,8 +64,8 @@ func TestWithoutVote(t *testing.T) {
 	}
 }
 
-// TestMarkers: how old a marker is the node says when it is first seen, and our own
-// clock from then on.
+// TestMarkers: the node's clock gives the age of a marker when it is first seen, and the client's
+// own clock from then on.
 func TestMarkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []time.Duration
@@ -112,8 +112,8 @@ func TestMarkers(t *testing.T) {
 	})
 }
 
-// TestVouches: a node that hands somebody the lock says what its marker and its time are, and
-// has no vote where a grant would be none.
+// TestVouches: a node that hands over a lock sends its marker and its time, and the hand-over is no
+// vote where a grant would be none.
 func TestVouches(t *testing.T) {
 	cfg := testConfig()
 	cfg.MaxNodeSkew = time.Second
@@ -167,7 +167,7 @@ func testConfig() Config {
 	}
 }
 
-// testIncarnation is what is known of the first of three nodes.
+// testIncarnation is the incarnation of the first of three nodes.
 func testIncarnation(cfg *Config) *incarnation {
 	return newIncarnation(0, "node", cfg, newClocks(3, cfg), newTerms(3, cfg))
 }

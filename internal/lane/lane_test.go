@@ -13,8 +13,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A stub is a server that takes a while to answer, and refuses nothing but acquires of what
-// another has.
+// A stub is a server that takes a while to answer, and refuses only to acquire what another token
+// holds.
 type stub struct {
 	session Session
 	rtt     time.Duration
@@ -54,7 +54,7 @@ func (s *stub) Exec(batch []*Request) error {
 	return nil
 }
 
-// open gives the lane to a stub, and what that has been asked to do.
+// open gives the lane to a stub, and a record of the stub's requests.
 func open(t *testing.T, rtt time.Duration, taken bool) (*Lane, func() []string) {
 	var mu sync.Mutex
 	var seen []string
@@ -71,8 +71,8 @@ func open(t *testing.T, rtt time.Duration, taken bool) (*Lane, func() []string) 
 	}
 }
 
-// TestNothingUnderWay: a lane to a far node sends over several connections, and knows of no
-// request any more when all have been answered.
+// TestNothingUnderWay: a lane to a far node sends over several connections, and keeps no request
+// when all have been answered.
 func TestNothingUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, seen := open(t, 5*time.Millisecond, false)
@@ -107,8 +107,8 @@ func TestNothingUnderWay(t *testing.T) {
 	})
 }
 
-// TestDueStaysDue: where the lock may yet be handed over, it may be still when the node has
-// refused to be filled up; and where nobody has asked, there is nothing to leave.
+// TestDueStaysDue: a node that may yet hand the lock over may still do so after it has refused a
+// refill. A node that the waiter has never asked needs no leave.
 func TestDueStaysDue(t *testing.T) {
 	for _, reached := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestDueStaysDue(t *testing.T) {
 				synctest.Wait()
 			}
 			want := []string{"extend a", "acquire a", "leave a"}
-			if !reached { // the one that fills it up does not wait
+			if !reached { // a refill does not wait
 				want = []string{"acquire a"}
 			}
 			if seen := seen(); !slices.Equal(seen, want) {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestWhatProvesNothing: nobody's lock, and one that is not longer than it may be.
+// TestWhatProvesNothing: a key that is no lock of this library, and a lock that is no longer than
+// expected, make no quarantine longer.
 func TestWhatProvesNothing(t *testing.T) {
 	const ours = "5a2d8278-fa6d-492c-b716-bcafdf885c49"
 	cfg := testConfig()

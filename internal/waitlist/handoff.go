@@ -10,19 +10,19 @@ import (
 )
 
 // A release hands the lock to the first waiter in the same step: each node puts the waiter's token
-// in the place of the old one and sends a message (release_usual.lua). A waiter that has heard so
-// from a quorum of nodes has the lock, one trip after its release, and no client asks again. It is a
-// vote like any other, only that the reply comes later than the question, which was the attempt
-// that was refused:
+// in the place of the old one and sends a message (release_usual.lua). A waiter that gets the message
+// from a quorum of nodes has the lock, one trip after its release, and no client asks again. The
+// message is a vote like any other, except that the reply comes long after the request, which was
+// the refused attempt:
 //
 //   - The token is of that attempt (Claim.Try): no request that is still under way for an earlier
 //     one can take it away, and what is handed over for an earlier one is not counted. The next
 //     attempt takes over what was handed to the one before it (acquire.lua), which counts for
 //     nothing from then on.
-//   - Token and message have a nonce that the attempt left in the node's queue, its own token. So a
-//     message that has it is true: a user that may publish, and cannot read the queue, does not
-//     know it, nor does one that has heard the messages for other attempts.
-//   - It counts if it was heard over a subscription that stood when the attempt was sent. A virtual
+//   - Token and message have a nonce, the attempt's own token, which the attempt left in the node's
+//     queue. So a message with the nonce is genuine: a user that may publish, and cannot read the
+//     queue, does not know it, nor does one that has received the messages for other attempts.
+//   - It counts if it came over a subscription that stood when the attempt was sent. A virtual
 //     machine that was copied goes on twice, in the same attempt; but one of the two at most has the
 //     connections that there were, and from their next attempts on they differ.
 //   - A node had a vote when it refused, and still has one, going by its marker and its time in the
@@ -30,24 +30,24 @@ import (
 //   - The node keeps the token for as long as the waiter's lease counts there, which began after the
 //     attempt was sent. So validity is what is left of that, as if the lease were the TTL.
 //
-// So the lock is valid for about two heartbeats at first, and then extended like any other. To hand
-// it over for a TTL at once would cost a TTL where the waiter is dead or cut off.
+// So the lock is valid for about two heartbeats at first, and then extended like any other. Handing
+// it over for a whole TTL would cost a TTL if the waiter is dead or cut off.
 //
 // A waiter leaves, with the lock or without, while a release may be under way to nodes that have it
 // in their queue. Each of these nodes takes it out, or takes the lock back if it was handed over:
 // whichever comes first there (leave.lua).
 
-// maxMessage bounds a message that is read: two names of processes, some numbers and a marker are
-// less than half of it. Any client may publish anything.
+// maxMessage bounds the length of a message: two names of processes, some numbers and a marker are
+// less than half of it. A longer one is ignored, since any client may publish anything.
 const maxMessage = 1024
 
-// maxAhead is how far a number may be ahead of the time in its message. A node bends a number to
-// within wire.Clamp of its time, unless its counter is further ahead. That goes by the clocks of
-// other nodes with a vote; where they differ by more than maxAhead from one that has a vote, the
-// waiter has the lock with its next attempt.
+// maxAhead is how far a fence may be ahead of the time in its message. A node moves a fence to within
+// wire.Clamp of its time, unless its counter is further ahead. The counter goes by the clocks of
+// other nodes with a vote; if these differ by more than maxAhead from this node's, the waiter gets
+// the lock with its next attempt.
 const maxAhead = time.Hour
 
-// A handoff is a node's word that it has handed the lock to a waiter.
+// A handoff is a node's message that it has handed the lock to a waiter.
 type handoff struct {
 	waiter       string
 	try          int64
@@ -86,7 +86,7 @@ func parseHandoff(message string) (h handoff, ok bool) {
 	return h, number > 0 && number >= h.time-wire.Clamp.Microseconds() && number <= h.time+maxAhead.Microseconds()
 }
 
-// parseCall reads what wake in queue.lua sends: which waiter is called, and for which slot; 0: for
+// parseCall reads what wake in queue.lua sends: the waiter that is called, and the free slot; 0:
 // none. A message of another form calls, too, if it begins with a name: a call only leads to an
 // attempt, and a waiter whose handoff is refused for its number gets the lock by an attempt.
 func parseCall(message string) (name string, slot int64) {
@@ -101,9 +101,8 @@ func parseCall(message string) (name string, slot int64) {
 	return name, slot
 }
 
-// handoffTry is the last attempt for which the waiter can be handed the lock; 0: it never can. A
-// lock can be handed over that is one key in exclusive mode, if the lease is no longer than the TTL.
-// Under the mutex.
+// handoffTry is the last attempt, if the lock can be handed over to it; 0: the lock cannot be. It can
+// be if it is one key in exclusive mode, and the lease is no longer than the TTL. Under the mutex.
 func (w *Waiter) handoffTry() int64 {
 	if w.want.Modes != string(wire.ModeX) || Lease(w.want.TTL) > w.want.TTL {
 		return 0
@@ -111,8 +110,8 @@ func (w *Waiter) handoffTry() int64 {
 	return w.try
 }
 
-// onHandoff takes in that a node has handed over the lock, heard over a subscription that began
-// then.
+// onHandoff takes in that a node has handed over the lock, by a message over a subscription that
+// began at that time.
 func (w *Waiter) onHandoff(n *lane.Lane, h handoff, began time.Time) {
 	w.mu.Lock()
 	asked, current := w.asked, w.isFor(h)
@@ -151,7 +150,7 @@ type Grant struct {
 	Token  string
 	Fence  int64
 	Stored bool      // by a quorum of nodes; otherwise it is yet to be raised
-	Asked  time.Time // when the attempt left that the waiter was handed the lock for
+	Asked  time.Time // when the attempt left for which the waiter was handed the lock
 
 	waiter *Waiter
 	votes  []bool
@@ -187,7 +186,7 @@ func (w *Waiter) Grant() (g Grant, ok bool) {
 	return g, true
 }
 
-// Claim makes a claim with the grant's token the waiter's.
+// Claim makes c, which has the grant's token, a claim of the waiter.
 func (g *Grant) Claim(c *lane.Claim) {
 	g.waiter.mark(c, g.try)
 	c.HandedOver(g.Votes)
@@ -199,22 +198,22 @@ func (g *Grant) Votes(node int) bool { return g.votes[node] }
 
 // A Lock is what the caller has made of a Grant.
 type Lock interface {
-	// LateVote tells that one more node has handed the lock over.
+	// LateVote is called when one more node has handed the lock over.
 	LateVote(node int)
 
 	// Ended reports whether the lock has ended.
 	Ended() bool
 }
 
-// Promote ends the waiting: the waiter was handed this lock, with whose release it leaves the
-// queues. More nodes may hand it over until Forget.
+// Promote ends the waiting: the waiter was handed this lock, and the lock's release takes it out of
+// the queues. More nodes may hand the lock over until Forget.
 func (w *Waiter) Promote(l Lock) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.done, w.lock = true, l
 }
 
-// Resume is called when the lock has come to nothing: the waiter is to hear of the next.
+// Resume is called when the lock has failed: the waiter receives messages again.
 func (w *Waiter) Resume() {
 	w.mu.Lock()
 	w.lock = nil

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
 
-// A node has been there for long, and does what it is asked.
+// A node has been running for a long time, and does what it is asked.
 type node struct {
 	session lane.Session
 	mark    string
@@ -83,17 +83,17 @@ func waiting(t *testing.T, n int) (l *List, marks []string) {
 	return l, marks
 }
 
-// attempt begins one, and returns its number.
+// attempt begins an attempt, and returns its number.
 func attempt(w *Waiter, sent time.Time, token string) int64 {
 	c := lane.Claim{Token: token}
 	w.Begin(sent, &c)
 	return c.Try
 }
 
-// TestEarlierAttempt: what comes of an earlier attempt, late, is nothing to go by for whom
-// a node hands the lock: neither that it had refused, which says that it had a vote, nor
-// that it hands over, for the token is another; and he leaves with no more than that
-// attempt's.
+// TestEarlierAttempt: the late results of an earlier attempt do not count for a waiter that a node
+// hands the lock for a later one. A refusal, which would prove that the node had a vote, does not
+// count; nor does a hand-over, for its token is another. And the waiter that leaves takes back no
+// more than that attempt's hand-over.
 func TestEarlierAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, marks := waiting(t, 3)
@@ -109,7 +109,7 @@ func TestEarlierAttempt(t *testing.T) {
 		w.OnReply(0, first, wire.Held)
 		hand(first)
 		if _, _, mine := w.tally(); mine != 0 || w.nodes[0].refused || w.nodes[0].handed > 0 {
-			t.Errorf("%d nodes are its own: %+v", mine, w.nodes[0])
+			t.Errorf("%d nodes count as handed over: %+v", mine, w.nodes[0])
 		}
 		hand(second)
 		if _, _, mine := w.tally(); mine != 0 {
@@ -130,9 +130,9 @@ func TestEarlierAttempt(t *testing.T) {
 	})
 }
 
-// TestOnlyTheNodesWord: a message hands the lock over if it has the nonce of the last attempt,
-// and comes over a subscription that stood when that was sent. Who hears what is said to others,
-// or has heard it before, and says it again, is not believed; nor is who guesses.
+// TestOnlyTheNodesWord: a message hands the lock over if it has the nonce of the last attempt, and
+// comes over a subscription that stood when the attempt was sent. Messages that were meant for
+// others, or are repeated, or guessed, do not count.
 func TestOnlyTheNodesWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, marks := waiting(t, 3)
@@ -166,10 +166,10 @@ func TestOnlyTheNodesWord(t *testing.T) {
 		if len(w.wake) > 0 {
 			t.Error("it is woken")
 		}
-		hand(2, "second", sent.Add(1)) // a copy of this process hears it, and only asks
+		hand(2, "second", sent.Add(1)) // a copy of this process receives it, and only makes an attempt
 		mine(0)
 		if !w.nodes[0].free {
-			t.Error("it does not ask")
+			t.Error("it makes no attempt")
 		}
 		hand(2, "second", before)
 		mine(1)
@@ -225,8 +225,8 @@ func TestParseHandoff(t *testing.T) {
 	}
 }
 
-// FuzzParseHandoff: whatever is published, what is read of it is within what the script can
-// have sent, and says the same when it is written again.
+// FuzzParseHandoff: whatever is published, a message that is accepted is one that the script can
+// have sent, and stays the same when it is written again.
 func FuzzParseHandoff(f *testing.F) {
 	for _, message := range []string{
 		"p.1 2.n.1 1795302682513500 1795302682 513500 id:5", "p.1", "p.1 3", "", " ", "p.1 2 17 1 1 ", "p.1 +2.n 01 0 1 ",
@@ -243,7 +243,7 @@ func FuzzParseHandoff(f *testing.F) {
 			return
 		}
 		if len(message) > maxMessage || h.nonce == "" || h.try < 0 || h.number <= 0 || h.number >= wire.MaxFence || h.time < 0 || h.number < h.time-500_000 || h.number-h.time > 3_600_000_000 {
-			t.Errorf("%q is believed: %+v", message, h)
+			t.Errorf("%q is accepted: %+v", message, h)
 		}
 		again := fmt.Sprintf("%s %d.%s %d %d %d %s", h.waiter, h.try, h.nonce, h.number, h.time/1e6, h.time%1e6, h.mark)
 		if other, ok := parseHandoff(again); !ok || other != h {

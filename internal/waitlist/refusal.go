@@ -9,39 +9,39 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Refusal is what came of an attempt that was not granted by a quorum, as far as it tells when
-// to make the next one.
+// A Refusal is the outcome of an attempt that no quorum granted, as far as it matters for the time
+// of the next one.
 type Refusal struct {
-	N, Need int // nodes, and votes that would have been enough
+	N, Need int // the number of nodes, and of the votes needed
 	Failed  int // nodes that gave no usable answer
 	Held    bool
-	Nodes   []NodeRefusal // of those that granted nothing
+	Nodes   []NodeRefusal // the nodes that did not grant
 }
 
-// A NodeRefusal is one node's part in it.
+// A NodeRefusal is one node's answer in a Refusal.
 type NodeRefusal struct {
 	Status wire.Status
-	Holder string        // Held: the token that is there; Reserved: the waiter
-	TTL    time.Duration // Held, Reserved: how long it counts yet; Quarantined: how long until the node votes
+	Holder string        // Held: the holder's token; Reserved: the waiter
+	TTL    time.Duration // Held, Reserved: for how much longer it counts; Quarantined: how long until the node votes
 	Slot   int64         // Held: another slot, which is free; 0: none
-	Silent bool          // Quarantined: the node may vote as soon as another node has been heard of
+	Silent bool          // Quarantined: the node may vote as soon as another node has shown its marker
 }
 
-// The pauses between two attempts where no node can say when the lock may be free.
+// The pauses between two attempts if no node can say when the lock may be free.
 const (
 	MinPause = 4 * time.Millisecond
 	MaxPause = 128 * time.Millisecond
 )
 
-// Backoff is how long to wait before the next attempt where no node can say when: it grows from
-// try to try. The jitter, from half of it to all, keeps two contenders that split the votes from
+// Backoff is how long to wait before the next attempt if no node can say when the lock may be free.
+// It grows with each attempt. The jitter, from half of it to all, keeps two contenders that split the votes from
 // doing so again.
 func Backoff(try int, ttl time.Duration, jitter float64) time.Duration {
 	d := min(MinPause<<min(try, 16), MaxPause, max(ttl/8, MinPause))
 	return lane.Jittered(d, jitter)
 }
 
-// RetryIn is how long a waiter can do without another attempt, if no message comes.
+// RetryIn is how long a waiter waits before the next attempt, if no message comes.
 func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Duration {
 	jitter := host.Jitter()
 	if votes := r.votesIn(); votes > 0 || !r.Held {
@@ -57,8 +57,8 @@ func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Durati
 	return d
 }
 
-// Foreign reports whether a client of another library has the lock at some node: one whose token
-// is not like this library's.
+// Foreign reports whether a client of another library has the lock at some node: its token is not
+// like this library's.
 func (r *Refusal) Foreign(host sim.Host) bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool { return n.Status == wire.Held && !host.Made(n.Holder) })
 }
@@ -76,8 +76,8 @@ func (r *Refusal) split() bool {
 	return true
 }
 
-// FreeIn is the earliest time at which a quorum can be free by expiry, going by what the holders,
-// or the waiters for which the lock is kept, have left at the nodes; zero: now.
+// FreeIn is the earliest time at which a quorum can be free by expiry. It goes by what the holders,
+// or the waiters for which the lock is reserved, have left at the nodes. Zero: now.
 func (r *Refusal) FreeIn() time.Duration {
 	var held []time.Duration
 	for _, n := range r.Nodes {
@@ -85,7 +85,7 @@ func (r *Refusal) FreeIn() time.Duration {
 			held = append(held, n.TTL)
 		}
 	}
-	need := r.Need - (r.N - len(held) - r.Failed) // held nodes that have to become free
+	need := r.Need - (r.N - len(held) - r.Failed) // of the held nodes, how many have to become free
 	if need <= 0 || need > len(held) {
 		return 0
 	}
@@ -93,8 +93,8 @@ func (r *Refusal) FreeIn() time.Duration {
 	return held[need-1]
 }
 
-// votesIn is the earliest time at which a quorum of nodes can have votes: no answer before it can
-// be a yes. Zero: now.
+// votesIn is the earliest time at which a quorum of nodes has votes: no attempt before it can
+// succeed. Zero: now.
 func (r *Refusal) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, n := range r.Nodes {
@@ -102,7 +102,7 @@ func (r *Refusal) votesIn() time.Duration {
 			rest = append(rest, n.TTL)
 		}
 	}
-	need := r.Need - (r.N - len(rest)) // of them that must have a vote again
+	need := r.Need - (r.N - len(rest)) // of these nodes, how many must get their vote back
 	if need <= 0 {
 		return 0
 	}

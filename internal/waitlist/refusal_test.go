@@ -22,7 +22,7 @@ func TestBackoff(t *testing.T) {
 		{3, 10 * time.Second, 0.5, 24 * ms},
 		{9, 10 * time.Second, 1, MaxPause},
 		{math.MaxInt, 10 * time.Second, 1, MaxPause},
-		{9, 80 * ms, 1, 10 * ms}, // short locks are waited for in short pauses
+		{9, 80 * ms, 1, 10 * ms}, // short locks make short pauses
 		{0, 8 * ms, 1, 4 * ms},
 	} {
 		if got := Backoff(tt.try, tt.ttl, tt.jitter); got != tt.want {
@@ -61,7 +61,7 @@ func TestFreeIn(t *testing.T) {
 	}
 }
 
-// TestSplit: the votes are split where no client can have a quorum, whatever the nodes say that
+// TestSplit: the votes are split if no client can have a quorum, whatever the nodes would say that
 // gave no answer.
 func TestSplit(t *testing.T) {
 	for _, tt := range []struct {
@@ -72,7 +72,7 @@ func TestSplit(t *testing.T) {
 		{3, 0, "aab", true},
 		{3, 0, "aabb", true},
 		{3, 0, "aaa", false},
-		{3, 1, "aabb", false}, // the node that failed may be anybody's
+		{3, 1, "aabb", false}, // the node that failed may have granted to either
 		{2, 0, "ab", true},
 		{2, 0, "aa", false},
 	} {

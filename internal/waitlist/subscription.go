@@ -14,14 +14,15 @@ const (
 	maxResubscribe = time.Second
 )
 
-// A subscription is where one node's messages for the waiters of this process come in.
+// A subscription receives one node's messages for the waiters of this process.
 type subscription struct {
 	list *List
 	node *lane.Lane
 }
 
 // run subscribes, and subscribes again when the connection breaks. A waiter that the node refused
-// before the subscription stood may have missed its message: the beginning counts as one.
+// before the subscription stood may have missed its message: the start of the subscription counts
+// as one.
 func (s *subscription) run(ctx context.Context, channel string) {
 	cfg := &s.list.cfg
 	var began time.Time
@@ -43,9 +44,9 @@ func (s *subscription) run(ctx context.Context, channel string) {
 				}
 			}
 		}
-		_ = s.node.Subscribe(ctx, channel, ready, onMessage) // the lane says what is the matter with the node
+		_ = s.node.Subscribe(ctx, channel, ready, onMessage) // the lane reports what is wrong with the node
 		if ctx.Err() != nil {
-			return // all subscriptions at once: none may draw a jitter, or no run could be repeated
+			return // all subscriptions end at once: if one drew a jitter, no run could be repeated
 		}
 		timer := time.NewTimer(lane.Jittered(pause, cfg.Host.Jitter()))
 		select {

@@ -10,50 +10,51 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Waiter is one call that waits for a lock. Its methods are for the goroutine of that call,
-// but for OnReply, which is for the lanes'.
+// A Waiter is one call that waits for a lock. The goroutine of that call calls its methods, except
+// for OnReply, which the lanes' goroutines call.
 type Waiter struct {
 	list    *List
 	want    *Want
-	name    string // as the nodes know it
+	name    string // its name at the nodes
 	arrived time.Time
 	ticket  int64         // of its arrival: set by the first Begin, before any node hears of it; 0: it has been in no queue
-	turn    chan struct{} // closed when it is the active one; nil: it was from the start
-	wake    chan struct{} // gets a value when the nodes it has heard from make a quorum
+	turn    chan struct{} // closed when it becomes the active one; nil: it was from the start
+	wake    chan struct{} // gets a value when another attempt, or a hand-over, may be enough
 	reached lane.Reached  // the nodes that may have it in their queues: shared by its claims, guarded by the lanes
 
 	mu    sync.Mutex // protects what follows
 	nodes []nodeState
 	try   int64     // how many attempts it has made
-	nonce string    // the last one's, which is its token
+	nonce string    // of the last attempt: its token
 	asked time.Time // when the last one left
-	slot  int64     // the one that a message has named; 0: none
+	slot  int64     // the free slot that a message has named; 0: none
 	held  bool      // it has the lock by its own attempt
-	lock  Lock      // the one that it was handed; nil: none
+	lock  Lock      // the lock that it was handed; nil: none
 	done  bool      // it is in no queue, or has asked to be taken out: before the first attempt, and after Withdraw
 
 	listens bool // it counts in List.listeners; under the list's mutex
 }
 
-// A nodeState is what a waiter knows of itself at a node, from its last attempt: refused, it is in
-// the node's queue; granted, it is not; neither, and the answer is under way.
+// A nodeState is what a waiter knows about its last attempt at a node. refused: it is in the node's
+// queue. granted: it is not. Neither: the answer is under way.
 type nodeState struct {
 	refused, granted bool
 	free             bool  // since the attempt began the node has said that the lock may be free
-	handed           int64 // the number with which the node handed the lock over, for that attempt; 0: it did not
+	handed           int64 // the fence with which the node handed the lock over for that attempt; 0: it did not
 }
 
-// mine reports whether the node's vote is the waiter's because the lock was handed over.
+// mine reports whether the node's hand-over is a vote for the waiter.
 func (s *nodeState) mine() bool { return s.handed > 0 && (s.refused || s.granted) }
 
-// Turn is closed when the waiter is the active one of its local queue; nil: it was from the start.
+// Turn is closed when the waiter becomes the active one of its local queue; nil: it was from the
+// start.
 func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 
 // Name is the waiter's name at the nodes.
 func (w *Waiter) Name() string { return w.name }
 
-// Activate makes messages for the waiter reach it: from before its first attempt on, since nodes
-// may call it as soon as they have refused.
+// Activate makes messages for the waiter reach it. It is called before the first attempt, since a
+// node may call the waiter as soon as it has refused.
 func (w *Waiter) Activate() {
 	w.list.mu.Lock()
 	defer w.list.mu.Unlock()
@@ -69,8 +70,8 @@ func (w *Waiter) Ready() bool {
 // Listen keeps the subscriptions until the waiter leaves.
 func (w *Waiter) Listen() { w.list.listen(w) }
 
-// Begin is called before an attempt with its claim, which it makes the waiter's: what was heard
-// before is no news for this attempt.
+// Begin is called before an attempt, and makes the attempt's claim one of the waiter. It forgets
+// the messages that came before, which are no news for this attempt.
 func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,20 +89,20 @@ func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
 	w.mark(c, w.handoffTry())
 }
 
-// mark makes a claim the waiter's.
+// mark makes a claim one of the waiter.
 func (w *Waiter) mark(c *lane.Claim, try int64) {
 	c.Waiter, c.Ticket, c.Lease, c.Try, c.Reached = w.name, w.ticket, Lease(w.want.TTL).Milliseconds(), try, w.reached
 }
 
-// OnReply takes in a node's answer to an attempt. The last attempt's says how things are there. A
-// node that refuses when the waiter does not wait any more has it in its queue all the same; and so
-// has one that grants when it has left without the lock, since the grant is given back for a place
-// in the queue.
+// OnReply takes in a node's answer to an attempt. The answer to the last attempt is the state at the
+// node. A node that refuses when the waiter no longer waits has it in its queue all the same. So has
+// a node that grants when the waiter has left without the lock, since the grant is given back for a
+// place in the queue.
 //
-// An answer to an earlier attempt that comes only now says nothing of the last one, and takes back
-// no more than what was handed over for the earlier one. A waiter that was handed the lock, and
-// has it, takes nothing back: an extension may count the node since (OWN_LEAVE in docs/model). The
-// lock's release does.
+// A late answer to an earlier attempt says nothing about the last one, and makes the waiter take back
+// no more than what was handed over for the earlier one. A waiter that was handed the lock, and has
+// it, takes nothing back: an extension may count the node since (OWN_LEAVE in docs/model). The
+// lock's release takes it back.
 func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
 	if status != wire.Granted && status != wire.Held && status != wire.Reserved {
 		return
@@ -123,9 +124,9 @@ func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
 	w.signal()
 }
 
-// onFree takes in that the lock may be free at a node, or this slot of it, if it is one of those
-// that the waiter may have. What the waiter has heard already wakes nobody: a flood of messages
-// must not put off the attempt that the first one leads to (Rest).
+// onFree takes in that the lock, or this slot of it, may be free at a node. Only the first message
+// from a node since the attempt wakes the waiter: a flood of messages must not put off the attempt
+// that the first one leads to (Rest).
 func (w *Waiter) onFree(node int, slot int64) {
 	w.mu.Lock()
 	news := !w.nodes[node].free
@@ -139,7 +140,7 @@ func (w *Waiter) onFree(node int, slot int64) {
 	}
 }
 
-// FreeSlot is the slot that a message has named since the last call; 0: none.
+// FreeSlot gives the free slot that a message has named since the last call; 0: none.
 func (w *Waiter) FreeSlot() (slot int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -147,7 +148,7 @@ func (w *Waiter) FreeSlot() (slot int64) {
 	return slot
 }
 
-// signal wakes the waiter if an attempt, or what it was handed, may be enough.
+// signal wakes the waiter if an attempt, or the hand-overs so far, may be enough.
 func (w *Waiter) signal() {
 	if enough, _, mine := w.tally(); enough || mine > 0 {
 		select {
@@ -157,8 +158,8 @@ func (w *Waiter) signal() {
 	}
 }
 
-// tally is what an attempt can hope for now: enough nodes for a quorum; all nodes that had
-// refused; and how many have handed the lock over.
+// tally gives what an attempt may get now: whether the nodes that may grant are enough for a quorum,
+// whether no refusing node is left, and how many nodes have handed the lock over.
 func (w *Waiter) tally() (enough, all bool, mine int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -180,14 +181,14 @@ func (w *Waiter) tally() (enough, all bool, mine int) {
 // A Pause is how long a waiter rests after an attempt.
 type Pause struct {
 	Held    bool          // other clients have the lock: otherwise no message helps
-	Longest time.Duration // then the next attempt is due
-	Hold    time.Duration // a message counts after this at the soonest
+	Longest time.Duration // after it the next attempt is due
+	Hold    time.Duration // messages have no effect before it is over
 	Round   time.Duration // how long the last attempt took
-	Key     string        // tells the occasion to a simulator
+	Key     string        // names the pause to a simulator
 }
 
-// handoffGrace is how long a waiter that some nodes have handed the lock to waits for the others:
-// a release reaches them one after another. After that it asks, and a waiter that asks may lose.
+// handoffGrace is for how long a waiter that some nodes have handed the lock waits for the others: a
+// release reaches them one after another. After that it makes an attempt, which may fail.
 const handoffGrace = 8 * time.Millisecond
 
 // Rest returns when it is time for another attempt, or none is needed any more: the nodes have said
@@ -204,8 +205,8 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 		case enough && all && p.Hold == 0:
 			return true, false
 		case enough:
-			// A release reaches the nodes one after another: the rest are about to say so, too,
-			// and nodes that have not been released would refuse.
+			// A release reaches the nodes one after another: the messages of the rest are about to
+			// come, and an attempt before the release has reached them would be refused there.
 			called = true
 			timer.Reset(min(max(p.Round/2, p.Hold-time.Since(begin)), p.Longest))
 		case mine > 0:
@@ -218,8 +219,8 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 		case <-ctx.Done():
 		case <-closing:
 		}
-		// What counts is not which of these select has taken, where there are several, but what
-		// there is by now.
+		// If several of these cases are ready, it must not matter which one select has taken: look
+		// at each again.
 		w.list.cfg.Host.Woke(sim.Caller, p.Key, -1)
 		select {
 		case <-closing:

@@ -1,21 +1,22 @@
-// Package waitlist is who waits in this process for which lock, and what each node has told the
-// waiters. It knows requests and lanes, and neither locks nor rounds: the caller makes attempts,
-// hands in what the nodes answered, and makes a lock of a [Grant].
+// Package waitlist keeps the waiters of this process, and what each node has told them. It knows
+// requests and lanes, and neither locks nor rounds: the caller makes the attempts, passes the nodes'
+// answers to the waiter, and makes a lock of a [Grant].
 //
 // A waiter is in the queue of every node that has refused its attempt, from the instant of the
 // refusal on, with a ticket that is the same at all nodes: the time at which it came. No node
 // grants the lock to another client while a waiter with a lower ticket is in its queue
 // (wire.Queue.Admits). A failed attempt was refused by so many nodes that no quorum is left
 // without one of them; and where it was granted, the waiter gives the grant back for a place in
-// the queue (yield.lua). So nobody who comes later can overtake.
+// the queue (yield.lua). So no later client can overtake.
 //
 // A release hands the lock to the first waiter of each node's queue (handoff.go), or tells that
-// waiter that the lock is free, and tells no other. A waiter tries again when the nodes that can
-// be its own make a quorum: those that had granted and got the grant back, those that have handed
-// the lock over, and those that have since said that they are free. The others need not say so:
-// a waiter counts in a queue from one heartbeat to the next, and each heartbeat is an attempt like
-// the first. It keeps the place, it finds out what no message has told (a message got lost, a key
-// expired, the waiter before it is dead), and it gets the lock if it is free or was handed over.
+// waiter that the lock is free, and tells no other. A waiter tries again when the nodes that may
+// grant to it make a quorum: those that had granted and got the grant back, those that have handed
+// the lock over, and those that have since said that they are free. Messages are not all that it
+// relies on: a waiter counts in a queue from one heartbeat to the next, and each heartbeat is an
+// attempt like the first. The attempt keeps the place, it finds out what no message has told (a
+// message got lost, a key expired, the waiter before it is dead), and it gets the lock if it is
+// free or was handed over.
 //
 // A ticket is as good as what is known of the nodes' clocks. A client that has just begun, or
 // has heard from the nodes only through a stall, knows little: its ticket would be by its own
@@ -25,7 +26,7 @@
 //
 // The tickets end split votes. Waiters that split the votes have all refused each other's nodes,
 // so each is in the queue where it was not granted. When all have given back, the lowest ticket
-// is the first at all nodes but those that had been its own, and those are free to it as well.
+// is the first at all nodes but those that had granted to it, and those are free to it as well.
 package waitlist
 
 import (
@@ -48,15 +49,15 @@ const (
 	// Linger is how long subscriptions are kept after the last waiter.
 	Linger = 5 * time.Second
 
-	// foreignMemory is how long clients of other libraries are reckoned with after one of their
-	// locks was seen.
+	// foreignMemory is for how long the library expects clients of other libraries after it has
+	// seen one of their locks.
 	foreignMemory = time.Minute
 )
 
-// Heartbeat is how long a waiter goes without another attempt: a third of its lease.
+// Heartbeat is the longest time between two attempts of a waiter: a third of its lease.
 func Heartbeat(ttl time.Duration) time.Duration { return min(max(ttl/10, minHeartbeat), maxHeartbeat) }
 
-// Lease is how long a waiter counts in a node's queue after an attempt.
+// Lease is for how long a waiter counts in a node's queue after an attempt.
 func Lease(ttl time.Duration) time.Duration { return 3 * Heartbeat(ttl) }
 
 // A Config says what a List works with. All fields are set.
@@ -68,20 +69,20 @@ type Config struct {
 	Host        sim.Host
 }
 
-// A List is where the calls of a Locker wait. Calls that want the same lock, of the same kind,
-// are in one local queue, and the first of them is the active waiter: it speaks to the nodes for
-// all of them.
+// A List has the waiting calls of a Locker. Calls that want the same lock, of the same kind, are in
+// one local queue, and the first of them is the active waiter: it makes the attempts for all of
+// them.
 type List struct {
 	cfg     Config
-	process string // what waiters of this process are called before a number
+	process string // the name of this process: its waiters' names are this and a number
 
 	mu        sync.Mutex // protects what follows, and Waiter.listens
 	count     int
 	queues    map[string]*localQueue
-	active    map[string]*Waiter // by name, those that messages are for
-	listeners int                // how many waiters have been refused, and listen
+	active    map[string]*Waiter // by name, the waiters that receive messages
+	listeners int                // how many waiters have been refused, and need the subscriptions
 	cancel    context.CancelFunc // ends the subscriptions; nil: there are none
-	idle      *time.Timer        // stops listening; nil: a waiter listens
+	idle      *time.Timer        // will end the subscriptions; nil: a waiter needs them
 	closed    bool
 	foreign   time.Time // when a lock of another library's client was last seen
 	running   sync.WaitGroup
@@ -90,7 +91,7 @@ type List struct {
 // A localQueue is the waiters of this process for one lock, the active one first.
 type localQueue struct {
 	waiters []*Waiter
-	last    error // what came of the last attempt
+	last    error // why the last attempt failed
 }
 
 // New returns a List without waiters.
@@ -106,7 +107,7 @@ type Want struct {
 	Keys  []string
 	Modes string
 	TTL   time.Duration
-	Slots int64 // how many there are; 0: it is about no slots
+	Slots int64 // how many there are; 0: the lock has no slots
 }
 
 // Enter puts a call at the end of the local queue for what it wants.
@@ -145,7 +146,7 @@ func (l *List) Leave(w *Waiter) {
 	case i == 0:
 		close(q.waiters[0].turn)
 	}
-	if w.lock == nil { // otherwise messages are for it for a moment yet (Forget)
+	if w.lock == nil { // otherwise it receives messages until Forget
 		delete(l.active, w.name)
 	}
 	if w.listens {
@@ -155,8 +156,8 @@ func (l *List) Leave(w *Waiter) {
 	}
 }
 
-// Failed notes what came of an attempt, for the waiters behind the active one, and whether that
-// is because a client of another library has the lock.
+// Failed records why an attempt failed, for the waiters behind the active one, and whether a client
+// of another library has the lock.
 func (l *List) Failed(w *Waiter, why error, foreign bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,15 +167,15 @@ func (l *List) Failed(w *Waiter, why error, foreign bool) {
 	}
 }
 
-// Last is what came of the last attempt in a waiter's local queue; nil: there was none.
+// Last gives the reason why the last attempt in a waiter's local queue failed; nil: there was none.
 func (l *List) Last(w *Waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queues[w.want.Queue].last
 }
 
-// SeenForeign reports whether a client of another library has lately had a lock that was waited
-// for here.
+// SeenForeign reports whether a client of another library has recently had a lock for which this
+// process waited.
 func (l *List) SeenForeign() bool {
 	now := l.cfg.Clock.Now()
 	l.mu.Lock()
@@ -182,14 +183,14 @@ func (l *List) SeenForeign() bool {
 	return !l.foreign.IsZero() && lane.Left(l.foreign.Add(foreignMemory), now) > 0
 }
 
-// Forget ends what Activate began: no more messages are for the waiter of this name.
+// Forget ends what Activate began: the waiter of this name receives no more messages.
 func (l *List) Forget(name string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.active, name)
 }
 
-// Close ends the subscriptions, and begins none any more.
+// Close ends the subscriptions; none begins afterwards.
 func (l *List) Close() {
 	l.mu.Lock()
 	l.closed = true
@@ -204,7 +205,7 @@ func (l *List) Close() {
 	l.running.Wait()
 }
 
-// listen keeps the subscriptions as long as w waits.
+// listen makes sure that there are subscriptions as long as w waits.
 func (l *List) listen(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,7 +228,7 @@ func (l *List) listen(w *Waiter) {
 	}
 }
 
-// stopIdle ends the subscriptions, unless a waiter listens again.
+// stopIdle ends the subscriptions, unless a waiter needs them again.
 func (l *List) stopIdle() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
