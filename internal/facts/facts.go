@@ -1,10 +1,10 @@
-// Package facts has what a Redis server says of itself, and what of it decides whether
-// the server may vote.
+// Package facts reads what a Redis server says about itself, and decides by it whether the server
+// may vote.
 package facts
 
 import "strings"
 
-// Facts are the fields of INFO. What a server does not say is not held against it.
+// Facts are the fields of INFO. A missing field is not held against the server.
 type Facts map[string]string
 
 // Add takes the text of INFO, or of some of its sections.
@@ -16,17 +16,18 @@ func (f Facts) Add(info string) {
 	}
 }
 
-// Replica reports that a master may have promised what this server has not heard of.
+// Replica reports whether the server is a replica: its master may have granted locks that have not
+// reached it yet.
 func (f Facts) Replica() bool { return f["role"] != "" && f["role"] != "master" }
 
-// Master is the address of the one that a replica follows.
+// Master is the address of a replica's master.
 func (f Facts) Master() string { return f["master_host"] + ":" + f["master_port"] }
 
-// Cluster reports that keys move to other servers, and that replicas take over.
+// Cluster reports whether keys move to other servers, and replicas take over.
 func (f Facts) Cluster() bool { return f["cluster_enabled"] == "1" }
 
-// Evicts reports that the server drops keys, locks too, when it has used up its
-// maxmemory; and Limited, that it has one.
+// Evicts reports whether the server drops keys, and so locks, when it has used up its maxmemory.
+// Limited reports whether it has a maxmemory.
 func (f Facts) Evicts() bool {
 	return f["maxmemory_policy"] != "" && f["maxmemory_policy"] != "noeviction"
 }

@@ -2,11 +2,11 @@ package facts
 
 import "strings"
 
-// Code is the word by which the text of a server's error says what it is: NOPERM, OOM,
-// READONLY. It is the first one, but for what servers make of an error within a script.
+// Code is the word in the text of a server's error that names its kind: NOPERM, OOM, READONLY. It
+// is the first word, except in the errors of commands within a script.
 func Code(text string) string {
 	switch {
-	// The ACL of the user: since 7.2, and before. Neither has the code of it.
+	// Denied by an ACL: since 7.2, and before. Neither text has the code NOPERM.
 	case strings.Contains(text, "ACL failure in script"), strings.Contains(text, "The user executing the script can't"):
 		return "NOPERM"
 	// Before 7.0: "ERR Error running script (call to f_SHA): @user_script:1: @user_script: 1: -OOM command not …"
@@ -22,8 +22,8 @@ func Code(text string) string {
 	return code
 }
 
-// Discreet is an error without the arguments of a command that the server does not know,
-// and repeats: those of AUTH and HELLO are user and password.
+// Discreet removes from an error the arguments of a command that the server does not know and
+// repeats: those of AUTH and HELLO are user and password.
 func Discreet(err error) error {
 	if err == nil {
 		return nil
@@ -34,7 +34,7 @@ func Discreet(err error) error {
 	return err
 }
 
-// said is an error of a server's own, as go-redis knows them.
+// said is an error that a server sent, of a type that go-redis recognises.
 type said string
 
 func (s said) Error() string { return string(s) }

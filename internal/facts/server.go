@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// kept is a field that INFO cannot have, for its name has a colon: what probe.lua said.
+// kept is the field for the reply of probe.lua. INFO cannot have it, since its name has a colon.
 const kept = "scripts:kept"
 
-// Probed takes the reply of probe.lua. An error says nothing about scripts: an ACL, or
-// a server that loads its data.
+// Probed takes the reply of probe.lua. An error says nothing about scripts: it may come from an
+// ACL, or from a server that loads its data.
 func (f Facts) Probed(reply any, err error) {
 	if n, ok := reply.(int64); ok && err == nil && n >= 0 {
 		f[kept] = strconv.FormatBool(n == 0)
 	}
 }
 
-// vendors are servers that speak Redis's protocol, by the field of INFO that has their
-// own version. Their redis_version is that of the Redis they want to be taken for.
+// vendors are other servers that speak Redis's protocol, by the field of INFO that has their own
+// version. Their redis_version is that of the Redis that they are compatible with.
 var vendors = []struct{ field, name string }{
 	{"valkey_version", "Valkey"},
 	{"redict_version", "Redict"},
@@ -28,7 +28,7 @@ var vendors = []struct{ field, name string }{
 	{"kvrocks_version", "Kvrocks"},
 }
 
-// Server is the kind of server and its version. What does not say is nameless.
+// Server is the kind of server and its version.
 func (f Facts) Server() string {
 	for _, v := range vendors {
 		if version := f[v.field]; version != "" {
@@ -40,16 +40,16 @@ func (f Facts) Server() string {
 	case version == "":
 		return "a server that does not say its version (INFO server)"
 	case path.Base(f["executable"]) == "keydb-server":
-		return "KeyDB " + version // it has no field of its own
+		return "KeyDB " + version // KeyDB has no field of its own
 	}
 	return "Redis " + version
 }
 
-// KeepsScripts reports whether scripts outlive the process that got them, and whether
-// anything is known of that.
+// KeepsScripts reports whether scripts outlive the process that got them, and whether that is
+// known.
 //
-// The proof of a node that it has not forgotten is a script with the run_id of its
-// process in it. Where scripts reach other processes, the proof is worth nothing.
+// A node proves that it has not forgotten by a script that has the run_id of its process in its
+// text. If scripts reach other processes, that proves nothing.
 func (f Facts) KeepsScripts() (keeps, known bool) {
 	if said, ok := f[kept]; ok {
 		return said == "true", true
@@ -58,8 +58,8 @@ func (f Facts) KeepsScripts() (keeps, known bool) {
 	return ok && major < leastRedis, ok
 }
 
-// leastRedis is the first version of Redis that keeps scripts to one process. Those
-// made from it say that they are this one, or a later one.
+// leastRedis is the first version of Redis whose scripts stay in one process. Servers that were
+// made from it report this version, or a later one.
 const leastRedis = 7
 
 func (f Facts) major() (n int, ok bool) {
@@ -68,8 +68,8 @@ func (f Facts) major() (n int, ok bool) {
 	return n, err == nil
 }
 
-// Unsupported says why locks on a server of this kind are not safe, and what to do; or
-// nothing.
+// Unsupported says why locks on a server of this kind are not safe, and what to do; "": they are
+// safe.
 func (f Facts) Unsupported() (why, todo string) {
 	const instead = "use Redis 7.0 or later, Valkey or Redict"
 	keeps, _ := f.KeepsScripts()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What servers say of themselves, from INFO server, in the order in which they say it.
+// What servers say about themselves in INFO server, in the order of the fields there.
 const (
 	redis60   = "# Server\r\nredis_version:6.0.16\r\nredis_git_sha1:00000000\r\nredis_git_dirty:0\r\nredis_mode:standalone\r\nrun_id:63ac2ccc8f9b6478763f08ca5fb3ab0a288cb7b4\r\nexecutable:/usr/bin/redis-server\r\n"
 	redis70   = "# Server\r\nredis_version:7.0.15\r\nredis_git_sha1:00000000\r\nredis_mode:standalone\r\nrun_id:09b8fc7e29b0c24c1c7bae1bc2d8a1b7faf01d54\r\nexecutable:/usr/bin/redis-server\r\n"
@@ -20,8 +20,8 @@ const (
 	unnamed   = "# Server\r\nredis_version:7.2.0\r\nredis_mode:standalone\r\ntcp_port:6379\r\n"
 )
 
-// TestUnsupported: servers of which a restart cannot be recognised are refused by name, by
-// version or by what probe.lua finds, whatever they call themselves.
+// TestUnsupported: servers whose restart cannot be recognised are rejected by name, by version, or
+// by what probe.lua finds, whatever they call themselves.
 func TestUnsupported(t *testing.T) {
 	yes, no, mute := any(int64(1)), any(int64(0)), any(int64(-1))
 	refused := errors.New("NOPERM")
@@ -68,7 +68,7 @@ func TestUnsupported(t *testing.T) {
 	}
 }
 
-// TestKeepsScripts: what was found out counts, and the version where nothing was.
+// TestKeepsScripts: the reply of the probe counts, and the version if there is no reply.
 func TestKeepsScripts(t *testing.T) {
 	for _, tt := range []struct {
 		name, info   string

@@ -1,5 +1,5 @@
-// Package nodeurl reads the URLs of nodes. Its errors go to logs and terminals, so they
-// quote nothing of a URL: a password may be anywhere in one that is not well formed.
+// Package nodeurl reads the URLs of nodes. Its errors go to logs and terminals, so they quote no
+// part of a URL: if it is not well formed, the password may be anywhere in it.
 package nodeurl
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Escapes is how a password is written in a URL.
+// Escapes explains how to write a password in a URL.
 const Escapes = "in a password, @ : / ? # % and the comma are written as %40 %3A %2F %3F %23 %25 and %2C, and a space as %20"
 
 var (
@@ -24,9 +24,9 @@ var (
 // Parse reads redis://user:password@host:port/db, rediss:// and unix://, with go-redis's
 // options after a question mark.
 //
-// A password that should have been escaped and is not may still make a URL, of another
-// host: in redis://me:12#34@host the host would be "me", and its port 12. So what is after
-// the host is looked at, too: there is no @ there, and no fragment.
+// A password that should have been escaped, and is not, may still make a valid URL of another
+// host: in redis://me:12#34@host the host would be "me", and its port 12. So Parse also checks
+// what follows the host: there must be no @, and no fragment.
 func Parse(text string) (*redis.Options, error) {
 	scheme, _, _ := strings.Cut(text, "://")
 	switch strings.ToLower(scheme) {

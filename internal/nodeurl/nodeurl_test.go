@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNoPasswordIsTold: whatever is wrong with a URL, its error has nothing of the password,
-// and a password that is not escaped never makes another host of a part of itself.
+// TestNoPasswordIsTold: whatever is wrong with a URL, its error has no part of the password, and no
+// part of a password that is not escaped is ever taken for a host.
 func TestNoPasswordIsTold(t *testing.T) {
 	for _, sign := range []string{"/", "#", "?", "@", ":", "%", " ", ",", "[", "]", "\\", "\x00", "\u00fc", "//", "@/", "/@", "#@", "?@", "?db=", "&", ";", "://"} {
 		for _, form := range []string{
@@ -15,7 +15,7 @@ func TestNoPasswordIsTold(t *testing.T) {
 			"unix://me:PASS@/run/redis.sock", "unix://:12SIGN34hush@/run/redis.sock", "http://me:PASS@host", "redis:me:PASS@host", "me:PASS@host", "PASS", "redis://host/PASS", "redis://host?PASS", "redis://host?db=PASS", "redis://host?read_timeout=PASS", "redis://me:PASS@host?hush=1",
 		} {
 			if strings.HasPrefix(sign, "@") && form == "redis://me:PASS" {
-				continue // that is a password and a host
+				continue // the rest is a password and a host
 			}
 			text := strings.ReplaceAll(strings.ReplaceAll(form, "PASS", "hushSIGNhush"), "SIGN", sign)
 			o, err := Parse(text)
@@ -33,7 +33,7 @@ func TestNoPasswordIsTold(t *testing.T) {
 	}
 }
 
-// TestParse: what go-redis takes is taken, and what is wrong is named.
+// TestParse: what go-redis accepts is accepted, and what is wrong is named.
 func TestParse(t *testing.T) {
 	for _, tt := range []struct{ text, addr, why string }{
 		{"redis://host", "host:6379", ""},

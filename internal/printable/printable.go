@@ -1,5 +1,5 @@
-// Package printable shows text of others to people: tokens and owners, which any client
-// of the nodes can set, and what servers say.
+// Package printable makes foreign text safe to show: tokens and owners, which any client of the
+// nodes can set, and error texts of servers.
 package printable
 
 import (
@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// Text is s with everything escaped, as Go writes it, that is no letter, mark, number,
-// sign or space: what steers terminals (ESC, and in 8 bits CSI and its like), line ends,
-// which would begin a line of another's making, and what changes the order of reading.
+// Text escapes, in Go's syntax, every character that is no letter, mark, number, sign or space:
+// control characters for terminals (ESC, and CSI and its like in 8 bits), line ends, which would
+// let the text forge a line of its own, and characters that change the reading direction.
 func Text(s string) string {
 	at := strings.IndexFunc(s, escaped)
 	if at < 0 {
@@ -30,6 +30,6 @@ func Text(s string) string {
 	return string(text)
 }
 
-// escaped reports whether a character is not shown as it is. A byte that is no UTF-8 is
-// read as utf8.RuneError; so is that character itself.
+// escaped reports whether a character is escaped. A byte that is no UTF-8 is read as
+// utf8.RuneError, and so is that character itself.
 func escaped(r rune) bool { return r == utf8.RuneError || !strconv.IsPrint(r) }

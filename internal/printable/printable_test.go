@@ -25,8 +25,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzText: what is shown is one line of what can be seen, and what is like that already
-// stays as it is.
+// FuzzText: the result is one line of visible characters, and such a line stays as it is.
 func FuzzText(f *testing.F) {
 	f.Add("a\x1b\x9b\n\u202e")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -12,7 +12,7 @@ import (
 // infoSections are the parts of INFO that say whether a server may vote.
 var infoSections = []string{"server", "replication", "memory", "cluster"}
 
-// rejectReason says why a server with these facts must not vote, or nothing.
+// rejectReason says why a server with these facts must not vote; "": it may vote.
 func rejectReason(f facts.Facts) string {
 	if why, todo := f.Unsupported(); why != "" {
 		return fmt.Sprintf("it is %s, %s: %s", f.Server(), why, todo)
@@ -28,7 +28,7 @@ func rejectReason(f facts.Facts) string {
 	return ""
 }
 
-// warning says what is better changed, or nothing.
+// warning says what should be changed at a server that may vote; "": nothing.
 func warning(f facts.Facts) string {
 	_, known := f.KeepsScripts()
 	switch {
@@ -42,9 +42,8 @@ func warning(f facts.Facts) string {
 	return ""
 }
 
-// A Registry knows the nodes of a Locker by their run_id, so that one server
-// under two addresses is not asked twice for the same vote: it would make a
-// majority out of a minority.
+// A Registry knows the nodes of a Locker by their run_id, so that one server under two
+// addresses does not vote twice: that would make a majority of a minority.
 type Registry struct {
 	warn  func(error)
 	names []string // the nodes' addresses
@@ -54,12 +53,12 @@ type Registry struct {
 	warned []bool
 }
 
-// NewRegistry makes one for the nodes at these addresses. What is unwise is told to warn.
+// NewRegistry makes a Registry for the nodes at these addresses. It passes warnings to warn.
 func NewRegistry(names []string, warn func(error)) *Registry {
 	return &Registry{warn: warn, names: names, runIDs: make([]string, len(names)), warned: make([]bool, len(names))}
 }
 
-// Admit judges node i by what it says of itself.
+// Admit decides whether node i may vote, by what the server says about itself.
 func (r *Registry) Admit(i int, about facts.Facts) error {
 	if why := rejectReason(about); why != "" {
 		return wire.UnfitError(why)
@@ -68,8 +67,9 @@ func (r *Registry) Admit(i int, about facts.Facts) error {
 	id := about["run_id"]
 	for j, other := range r.runIDs {
 		if id != "" && other == id && j != i {
-			// What this address was before it is not any more; or two that have been swapped would
-			// be in each other's way for ever. The other one still is, for all that is known.
+			// This address no longer is the server that it was. If it kept the old run_id, two
+			// servers that have swapped addresses would reject each other for ever. The other
+			// address keeps its run_id, since nothing newer is known about it.
 			r.runIDs[i] = ""
 			r.mu.Unlock()
 			return wire.UnfitError(fmt.Sprintf("it is the same server as %s (INFO run_id %s)", r.names[j], id))

@@ -8,8 +8,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TestScriptsThatAreKept: a server that hands scripts to other processes is found out by
-// what it does, whatever version it claims.
+// TestScriptsThatAreKept: a server whose scripts reach other processes is recognised by what it
+// does, whatever version it claims.
 func TestScriptsThatAreKept(t *testing.T) {
 	r := NewRegistry([]string{"one"}, func(error) {})
 	about := facts.Facts{"redis_version": "7.2.4", "run_id": "a"}
@@ -22,7 +22,7 @@ func TestScriptsThatAreKept(t *testing.T) {
 	}
 }
 
-// TestServerThatSaysNothing: a server that does not say what it is may vote.
+// TestServerThatSaysNothing: a server that says nothing about itself may vote, with a warning.
 func TestServerThatSaysNothing(t *testing.T) {
 	var told []string
 	r := NewRegistry([]string{"one", "two"}, func(err error) { told = append(told, err.Error()) })

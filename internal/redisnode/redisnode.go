@@ -22,12 +22,11 @@ import (
 
 // A Server is one Redis behind go-redis: the server of a lane.
 //
-// It has a connection of its own, made from the caller's settings (address,
-// dialer, TLS, credentials, database), and not the caller's pool: what is right
-// for a cache breaks a lock. go-redis does not let a context bound a command by
-// default, waits 5 s for a reply, and sends a pipeline up to four times when a
-// reply is lost; and a pool hands out connections in any order, while a lane is
-// an order.
+// It has a connection of its own, made from the caller's settings (address, dialer, TLS,
+// credentials, database), and does not use the caller's pool: what is right for a cache breaks
+// a lock. By default, go-redis does not let a context bound a command, waits 5 s for a reply,
+// and sends a pipeline up to four times when a reply is lost. And a pool hands out connections
+// in any order, while a lane keeps its requests in order.
 type Server struct {
 	options *redis.Options
 	admit   func(facts.Facts) error                  // whether such a server may vote
@@ -35,29 +34,31 @@ type Server struct {
 	session lane.Session
 	owner   string
 
-	scripts atomic.Pointer[hashes] // those with the process's run_id in their text
+	scripts atomic.Pointer[hashes] // of the scripts with the process's run_id in their text
 
-	client atomic.Pointer[redis.Client] // the one in use; nil before the first connect
+	client atomic.Pointer[redis.Client] // nil before the first connect
 	socket atomic.Pointer[net.Conn]     // its connection; see dial
 	ended  atomic.Bool
 
-	// What batches go through: one connection of the client's, kept.
+	// The connection of the client that batches use.
 	conn *redis.Conn
 	pipe redis.Pipeliner
-	last time.Time // when it was last seen well
+	last time.Time // when it was last used with success
 
-	varies bool // its round trips, when it was connected
+	varies bool // the round trips took very different times when it was connected
 
-	// Commands by op and number of keys, used again for each batch: no allocation per
-	// request.
+	// Commands by op and number of keys, reused by each batch, so that a request allocates
+	// nothing.
 	commands [wire.Ops][mostReused][]*redis.Cmd
 	order    []redis.Cmder
 }
 
+// New returns a server that connects with these options, waits for a reply for at most patience,
+// and has a vote only if admit returns nil.
 func New(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, session lane.Session) *Server {
 	s := &Server{admit: admit, greet: options.OnConnect, owner: session.Owner(), session: session}
 	o := *options
-	o.MaxRetries = -1 // a lost reply is ours to judge
+	o.MaxRetries = -1 // the lane decides what a lost reply means
 	o.ReadTimeout = patience
 	o.WriteTimeout = patience
 	o.DialTimeout = min(o.DialTimeout, max(patience, time.Second))
@@ -65,18 +66,18 @@ func New(options *redis.Options, patience time.Duration, admit func(facts.Facts)
 	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 2, 0, 1, 0
 	o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, 0
 	o.PipelineReadBufferSize, o.PipelineWriteBufferSize, o.AutoPipelineOptions = 0, 0, nil
-	o.Protocol = 2 // no pushes to look for before each reply
+	o.Protocol = 2 // RESP3 would look for push messages before each reply
 	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.Limiter = nil
-	o.DisableIdentity = true // CLIENT SETINFO: each connection of a user who may not would be in the ACL log
+	o.DisableIdentity = true // CLIENT SETINFO: if an ACL denies it, each connection adds to the ACL log
 	o.OnConnect = s.onConnect
 	s.options = &o
 	return s
 }
 
-// Connect dials once itself before it asks go-redis to, for a node that is down
-// is an ordinary thing here, and go-redis logs each dial that fails.
+// Connect dials itself first, and gives the connection to go-redis: a node that is down is an
+// ordinary event here, and go-redis logs each dial that fails.
 func (s *Server) Connect(ctx context.Context) (rtt time.Duration, err error) {
 	if old := s.client.Load(); old != nil {
 		old.Close()
@@ -98,15 +99,15 @@ func (s *Server) Connect(ctx context.Context) (rtt time.Duration, err error) {
 	}
 	client := redis.NewClient(&o)
 	s.client.Store(client)
-	if s.ended.Load() { // interrupt did not see this client
+	if s.ended.Load() { // Interrupt did not see this client
 		client.Close()
 	}
 	s.take(client)
-	ctx = context.WithoutCancel(ctx) // from here on it is bounded by patience
+	ctx = context.WithoutCancel(ctx) // from here on the timeouts bound it
 	err = s.conn.Ping(ctx).Err()
 	rtt = time.Hour
 	longest := time.Duration(0)
-	for range 3 { // the first has been delayed by the handshake, another perhaps by others
+	for range 3 { // the handshake delays the first one, and a busy computer may delay another
 		begin := time.Now()
 		if err == nil {
 			err = s.conn.Ping(ctx).Err()
@@ -121,13 +122,13 @@ func (s *Server) Connect(ctx context.Context) (rtt time.Duration, err error) {
 	return rtt, facts.Discreet(err)
 }
 
-// Unsteady reports whether round trips took very different times when it was connected.
+// Unsteady reports whether the round trips took very different times when it was connected.
 func (s *Server) Unsteady() bool { return s.varies }
 
-// dial makes a connection, and closes the one before it, for a server never has
-// two. go-redis closes its connections itself, but up to v9.22 none whose greeting
-// has failed (https://github.com/redis/go-redis/issues/3982): a server that is
-// loading would get another one with each attempt.
+// dial makes a connection, and closes the one before it: a Server never has two. go-redis
+// closes its connections itself, but up to v9.22 not those whose handshake has failed
+// (https://github.com/redis/go-redis/issues/3982): a Redis that is loading would get another
+// one with each attempt.
 func (s *Server) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := s.options.Dialer(ctx, network, addr)
 	if err != nil {
@@ -137,13 +138,14 @@ func (s *Server) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return conn, nil
 }
 
+// keep makes conn the current connection, or none, and closes the one before it.
 func (s *Server) keep(conn *net.Conn) {
 	if old := s.socket.Swap(conn); old != nil {
 		(*old).Close()
 	}
 }
 
-// Fork gives another connection to the same server, not connected yet.
+// Fork gives another Server for the same Redis, not connected yet.
 func (s *Server) Fork() lane.Server {
 	f := &Server{admit: s.admit, greet: s.greet, owner: s.owner, session: s.session}
 	o := *s.options
@@ -152,16 +154,16 @@ func (s *Server) Fork() lane.Server {
 	return f
 }
 
-// take keeps one of the client's connections.
+// take reserves one of the client's connections for batches.
 func (s *Server) take(client *redis.Client) {
 	s.conn = client.Conn()
 	s.pipe = s.conn.Pipeline()
 	s.last = time.Now()
 }
 
-// refresh has go-redis look whether the connection still stands after it has not
-// been used for a while, and make a new one if not: a server that was restarted
-// between two locks shall not cost the next one a vote.
+// refresh makes go-redis check a connection that has not been used for a while, and replace it
+// if it is broken: a server that was restarted between two locks must not cost the next one a
+// vote.
 func (s *Server) refresh() {
 	if time.Since(s.last) > time.Second {
 		s.conn.Close() // goes back to the pool, which checks what it hands out
@@ -169,7 +171,7 @@ func (s *Server) refresh() {
 	}
 }
 
-// Interrupt has what is under way return soon, and all later attempts fail.
+// Interrupt makes the calls under way return soon, and all later ones fail.
 func (s *Server) Interrupt() {
 	s.ended.Store(true)
 	if client := s.client.Load(); client != nil {
@@ -178,9 +180,9 @@ func (s *Server) Interrupt() {
 	s.keep(nil)
 }
 
-// onConnect prepares each new connection before its first command, also one that
-// go-redis makes by itself when it finds the last one closed: the node says what
-// it is, and gets the scripts.
+// onConnect prepares each new connection before its first command, also one that go-redis makes
+// by itself when it finds the last one closed: it asks the node what it is, and loads the
+// scripts.
 func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	if s.greet != nil {
 		if err := s.greet(ctx, conn); err != nil {
@@ -190,17 +192,17 @@ func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	return s.prepare(ctx, conn)
 }
 
-// hashes are those of the scripts that have the server's run_id in their text, and whether the
+// hashes has the hashes of the scripts with the server's run_id in their text, and whether the
 // node has a marker.
 type hashes struct {
 	acquire, release string
 	marked           bool
 }
 
-// prepare asks the server what it is, and whether it keeps scripts to itself, in one round
-// trip, and in a second one sees to its marker and loads the scripts. A server that will
-// not say what it is (an ACL without INFO, a proxy, a plain miniredis) is only unknown; one
-// that does not take scripts is of no use.
+// prepare asks the server in one round trip what it is, and whether its scripts stay in one
+// process. In a second one it makes sure of the marker and loads the scripts. A server that
+// does not say what it is (an ACL without INFO, a proxy, a plain miniredis) gets a warning; one
+// that accepts no scripts fails.
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
@@ -251,9 +253,9 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	return err
 }
 
-// database is the number of the one that a connection is in, by the server's own word: the
-// client's settings need not know, and a marker that two clients take for that of different
-// databases would be written anew all the time. Empty: the server does not say.
+// database is the number of the database that a connection uses, as the server reports it. The
+// client's settings need not have it, and two clients that took one marker for that of different
+// databases would write it anew all the time. Empty: the server does not say.
 func database(self *redis.Cmd) string {
 	about, _ := self.Text()
 	for field := range strings.FieldsSeq(about) {
@@ -264,7 +266,7 @@ func database(self *redis.Cmd) string {
 	return ""
 }
 
-// parseMark reads what join.lua replies.
+// parseMark reads the reply of join.lua.
 func parseMark(value any) (mark wire.Mark, err error) {
 	if v, ok := value.([]any); ok && len(v) == 3 {
 		var ok1, ok2, ok3 bool
@@ -278,14 +280,14 @@ func parseMark(value any) (mark wire.Mark, err error) {
 	return mark, fmt.Errorf("unexpected reply %v", value)
 }
 
-// Join asks the server what it is, and gives it the scripts.
+// Join asks the server what it is, and loads the scripts.
 func (s *Server) Join() error { return s.prepare(context.Background(), s.conn) }
 
-// mostReused is up to how many keys a lock has whose commands serve again.
+// mostReused is the number of keys up to which a lock's commands are reused.
 const mostReused = 10
 
-// command gives one for a step in a batch. Its arguments lie in a slice of ours, so that it
-// can serve again in a later batch.
+// command gives a command for a step in a batch. Its arguments are in a slice that belongs to
+// the Server, so that a later batch can reuse the command.
 func (s *Server) command(q *lane.Request, used *[wire.Ops][mostReused]int) *redis.Cmd {
 	n := len(q.Claim.Keys) - 1
 	if n >= mostReused {
@@ -302,8 +304,8 @@ func (s *Server) command(q *lane.Request, used *[wire.Ops][mostReused]int) *redi
 	return cmd
 }
 
-// fill puts a request into a command's arguments, of which there are as many each
-// time. They are pointers, so that nothing is allocated.
+// fill writes a request into a command's arguments, whose number is the same each time. They
+// are pointers, so that nothing is allocated.
 func (s *Server) fill(args []any, q *lane.Request) []any {
 	c := q.Claim
 	args = args[:1]
@@ -329,7 +331,7 @@ func (s *Server) fill(args []any, q *lane.Request) []any {
 	return args
 }
 
-// named appends which script it is, and the claim's keys.
+// named appends the script's hash and the claim's keys.
 func named(args []any, c *lane.Claim, hash any, marked bool) []any {
 	n := len(c.Keys)
 	if marked {
@@ -345,7 +347,7 @@ func named(args []any, c *lane.Claim, hash any, marked bool) []any {
 	return args
 }
 
-// buckets appends those of the claim's keys.
+// buckets appends the buckets of the claim's keys.
 func buckets(args []any, c *lane.Claim) []any {
 	for _, key := range c.Keys {
 		args = append(args, script.Bucket(key))
@@ -353,11 +355,10 @@ func buckets(args []any, c *lane.Claim) []any {
 	return args
 }
 
-// errUnasked is a command's error until its reply has been read. go-redis leaves
-// the commands of a pipeline as they are when it cannot get a connection because
-// the server said no to the handshake (credentials, say, or too many clients):
-// without this mark, one that is used again would still have the reply of the
-// time before.
+// errUnasked is a command's error until its reply has been read. go-redis leaves the commands
+// of a pipeline as they are when it cannot get a connection because the server refused the
+// handshake (wrong credentials, say, or too many clients). Without this error, a reused command
+// would still have the reply of the time before.
 var errUnasked = errors.New("no reply")
 
 // Exec sends a batch and reads the replies.

@@ -10,11 +10,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// earshot is how long a subscription may be silent before it is asked whether it
-// still stands.
-const earshot = 10 * time.Second
+// pingAfter is how long a subscription may be silent before a PING checks that it still stands.
+const pingAfter = 10 * time.Second
 
-// Hear is one subscription, until it breaks.
+// Subscribe subscribes to a channel until the connection breaks.
 func (s *Server) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error {
 	stop := context.AfterFunc(ctx, s.Interrupt)
 	defer stop()
@@ -25,19 +24,19 @@ func (s *Server) Subscribe(ctx context.Context, channel string, ready func(), on
 	if err != nil {
 		return err
 	}
-	if s.ended.Load() { // interrupt did not see this connection
+	if s.ended.Load() { // Interrupt did not see this connection
 		return ctx.Err()
 	}
 	only := &once{Conn: conn}
 	o := *s.options
 	o.OnConnect, o.Dialer = s.greet, only.dial
-	o.DisableIdentity = true // a trip and two commands for each of many who begin to wait at once
+	o.DisableIdentity = true // it would cost each subscriber a round trip and two commands
 	client := redis.NewClient(&o)
 	defer client.Close()
 	sub := client.Subscribe(ctx, channel)
 	defer sub.Close()
 	for asked := false; ; {
-		m, err := sub.ReceiveTimeout(ctx, earshot)
+		m, err := sub.ReceiveTimeout(ctx, pingAfter)
 		if broken := only.broken.Load(); broken != nil {
 			return *broken
 		}
@@ -63,9 +62,9 @@ func (s *Server) Subscribe(ctx context.Context, channel string, ready func(), on
 	}
 }
 
-// A once is a connection that can be had once. go-redis makes a broken subscription
-// anew by itself, tells nobody, and writes to the log about it; so it is not told when
-// this one breaks, but that there is nothing to read now.
+// A once is a connection that can be dialled once. go-redis makes a broken subscription anew by
+// itself, without telling its caller, and logs it. So Read reports a timeout to go-redis when the
+// connection breaks, and keeps the real error in broken.
 type once struct {
 	net.Conn
 	given  atomic.Bool
@@ -84,7 +83,7 @@ func (c *once) Read(p []byte) (int, error) {
 	var silence net.Error
 	if err != nil && !(errors.As(err, &silence) && silence.Timeout()) {
 		c.broken.CompareAndSwap(nil, &err)
-		err = &net.OpError{Op: "read", Err: context.DeadlineExceeded} // a timeout to those who ask
+		err = &net.OpError{Op: "read", Err: context.DeadlineExceeded} // a timeout to go-redis
 	}
 	return n, err
 }

@@ -1,6 +1,6 @@
-// Package renew has a scheduler that begins renewals when they are due, and ends what has
-// outlived its validity while its timers stood still. It knows nothing of a lock but Item, and
-// nothing of the round that renews one but Renewal.
+// Package renew has a scheduler that begins renewals when they are due, and ends the locks whose
+// validity was over while their timers stood still. All that it knows about a lock is an Item, and
+// about the round that renews it a Renewal.
 package renew
 
 import (
@@ -19,46 +19,47 @@ type Item interface {
 	Token() string
 	TTL() time.Duration
 	Until() time.Time       // the end of validity
-	Timeout() time.Duration // of one renewal
+	Timeout() time.Duration // for one renewal
 	Spent() bool            // a renewal would gain nothing
 
-	Expire() // ends the lock, whose validity is over
-	Shut()   // ends the lock, since nobody renews it any more
+	Expire() // ends the lock, since its validity is over
+	Shut()   // ends the lock, since the Scheduler is closed and renews it no more
 
 	Renew() Renewal // makes a renewal
-	Renewed(Result) // reports what came of one, to hooks
+	Renewed(Result) // reports the result of a renewal, to hooks
 }
 
-// A Renewal is one extension of an item. Whoever finishes it calls one of End, Abandon and
-// Drop, once.
+// A Renewal is one extension of an item. To finish it, exactly one of End, Abandon and Drop is
+// called, once.
 type Renewal interface {
-	// Begin sends the requests. ErrBusy: the holder extends the lock at this moment. Another
-	// error is why the lock has ended. Then nothing was sent.
+	// Begin sends the requests. ErrBusy means that the holder extends the lock at this moment;
+	// another error is the reason why the lock has ended. With an error nothing was sent.
 	Begin() error
 
-	Stop()                // votes decide nothing from now on
-	End() Result          // draws the conclusion from the votes
-	Abandon(error) Result // gives up what could not be begun
-	Drop()                // gives up what ErrBusy kept from beginning
+	Stop()                // later votes decide nothing
+	End() Result          // gives the result of the votes
+	Abandon(error) Result // ends a renewal that could not begin
+	Drop()                // ends a renewal that ErrBusy kept from beginning
 }
 
-// ErrBusy says that somebody else extends the lock.
+// ErrBusy says that the holder extends the lock itself at this moment.
 var ErrBusy = errors.New("the holder extends the lock")
 
-// A Result is what came of a renewal.
+// A Result is the result of a renewal.
 type Result struct {
 	Err  error
 	Sent time.Time // when its requests left
-	Op   any       // what hooks follow it by
+	Op   any       // the operation, by which hooks recognise it
 }
 
 // A Config says how a Scheduler works. All fields are set.
 type Config struct {
 	Now  func() time.Time
-	Left func(until time.Time) time.Duration // never over-estimated by one clock's fault
+	Left func(until time.Time) time.Duration // the fault of one clock never makes it too long
 	Host sim.Host
 
-	// What is due within Soon goes along, for fuller pipelines.
+	// A renewal that is due within Soon begins together with one that is due now, for fuller
+	// pipelines.
 	Soon time.Duration
 
 	// Look is how often all items are looked at. Timers stand still while a host is suspended,
@@ -67,12 +68,12 @@ type Config struct {
 }
 
 // MaxUnderWay bounds the renewals under way at once, so that ten thousand locks that are due
-// together cost a pipeline after another and not ten thousand rounds' memory.
+// together cost one pipeline after another, and not the memory of ten thousand rounds.
 const MaxUnderWay = 256
 
 // A Scheduler keeps locks alive: one goroutine and two heaps for all items. The goroutine begins
-// a renewal when it is due, and gives up on it when no quorum has confirmed it in time. A renewal
-// that a quorum does decide is finished right where the deciding vote comes in (Settle).
+// a renewal when it is due, and gives up on it when no quorum has confirmed it in time. If a quorum
+// decides it, the goroutine that delivers the deciding vote finishes it (Settle).
 type Scheduler struct {
 	cfg   Config
 	wake  chan struct{}
@@ -82,22 +83,22 @@ type Scheduler struct {
 	mu       sync.Mutex // protects what follows, and each Entry
 	due      schedule
 	underWay schedule
-	live     map[*Entry]struct{} // everything that is watched or renewed; nil: closed
-	looked   time.Time           // when all of those were looked at; zero: nobody looks
+	live     map[*Entry]struct{} // all items that are watched or renewed; nil: closed
+	looked   time.Time           // when all of them were last looked at; zero: the goroutine does not look
 }
 
 // An Entry is an item's part in a Scheduler.
 type Entry struct {
 	item    Item      // never changes: End and Renewed are called without the mutex
-	users   int       // who wants it renewed
-	once    bool      // one of them wants it extended once
+	users   int       // the number of Keep calls in force
+	once    bool      // one of them is for a single extension
 	at      time.Time // due: when to begin; under way: when to give up
-	in      *schedule // the one it is in; nil: none
+	in      *schedule // the schedule that has it; nil: none
 	index   int
 	renewal Renewal // under way
 }
 
-// NewEntry returns the Entry of an item that no Scheduler has yet.
+// NewEntry returns an Entry for an item that no Scheduler has yet.
 func NewEntry(item Item) Entry { return Entry{item: item} }
 
 // New returns a Scheduler that runs until Close.
@@ -110,8 +111,8 @@ func New(cfg Config) *Scheduler {
 	return s
 }
 
-// Add has an item watched: Close ends it, and so does Look. It reports false when the Scheduler
-// is closed.
+// Add makes the Scheduler watch an item: Close ends it, and a look after the end of its validity
+// does. Add reports false if the Scheduler is closed.
 func (s *Scheduler) Add(e *Entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +137,8 @@ func (s *Scheduler) Remove(e *Entry) {
 	}
 }
 
-// Keep has an item renewed from an instant on, if it is still there; once: extended once.
+// Keep makes the Scheduler renew an item from an instant on, if the item has not ended; with once,
+// until one extension has succeeded.
 func (s *Scheduler) Keep(e *Entry, at time.Time, once bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +152,7 @@ func (s *Scheduler) Keep(e *Entry, at time.Time, once bool) {
 	}
 }
 
-// Unkeep takes one Keep back.
+// Unkeep undoes one Keep.
 func (s *Scheduler) Unkeep(e *Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +162,7 @@ func (s *Scheduler) Unkeep(e *Entry) {
 	}
 }
 
-// Len is how many items there are, and whether they are looked at.
+// Len is the number of items in all schedules, and whether the goroutine looks at them.
 func (s *Scheduler) Len() (items int, looks bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,7 +211,8 @@ func (s *Scheduler) run() {
 	}
 }
 
-// turn begins what is due, gives up on what is overdue, and says when to look again.
+// turn begins the renewals that are due, gives up on those that are overdue, and returns the time
+// until the next turn.
 func (s *Scheduler) turn() time.Duration {
 	type flight struct {
 		entry   *Entry
@@ -272,7 +275,7 @@ func (s *Scheduler) look(now time.Time) {
 	}
 	s.mu.Unlock()
 	live = slices.DeleteFunc(live, func(i Item) bool { return s.cfg.Left(i.Until()) > 0 })
-	slices.SortFunc(live, func(a, b Item) int { return cmp.Compare(a.Token(), b.Token()) }) // in an order that a run can repeat
+	slices.SortFunc(live, func(a, b Item) int { return cmp.Compare(a.Token(), b.Token()) }) // in an order that a simulation can repeat
 	for _, i := range live {
 		i.Expire()
 	}
@@ -284,8 +287,7 @@ func (s *Scheduler) begin(e *Entry, r Renewal) {
 	case err == nil:
 	case !s.claim(e, r):
 	case errors.Is(err, ErrBusy):
-		// The holder's extension may fail, or be given up at once, so that says nothing about
-		// this one.
+		// The holder's extension may fail, or be given up at once: so this renewal is tried again.
 		r.Drop()
 		s.again(e, s.cfg.Now().Add(e.item.TTL()/20))
 	default:
@@ -293,8 +295,8 @@ func (s *Scheduler) begin(e *Entry, r Renewal) {
 	}
 }
 
-// claim makes the caller the one that finishes a renewal. It is either its deciding vote or the
-// clock, and what the other has finished may be another item's by now.
+// claim reports whether the caller is the one that finishes a renewal. Either the deciding vote or
+// the timeout does. When the second of the two comes, the entry may have another renewal by now.
 func (s *Scheduler) claim(e *Entry, r Renewal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,7 +319,7 @@ func (s *Scheduler) finish(e *Entry, r Renewal) {
 	res := r.End()
 	next := res.Sent.Add(e.item.TTL() / 3)
 	if res.Err != nil {
-		// Tried again while validity lasts, but not as fast as a node that is down says no.
+		// Try again while validity lasts, but not as fast as a lane to a node that is down refuses.
 		next = s.cfg.Now().Add(e.item.TTL() / 20)
 	} else {
 		s.mu.Lock()
@@ -331,7 +333,7 @@ func (s *Scheduler) finish(e *Entry, r Renewal) {
 	e.item.Renewed(res)
 }
 
-// again has an item renewed once more, if it still lives and somebody wants it.
+// again schedules the next renewal of an item, if it has not ended and a Keep is in force.
 func (s *Scheduler) again(e *Entry, at time.Time) {
 	spent := e.item.Spent()
 	s.mu.Lock()
@@ -344,7 +346,8 @@ func (s *Scheduler) again(e *Entry, at time.Time) {
 	}
 }
 
-// Close ends the goroutine and every item: nobody would tell its holder any more.
+// Close ends the goroutine, and every item: the holder of one that went on would not be told of its
+// end any more.
 func (s *Scheduler) Close() {
 	close(s.stop)
 	<-s.ended
@@ -356,7 +359,7 @@ func (s *Scheduler) Close() {
 	for e := range live {
 		e.item.Shut()
 	}
-	for _, e := range underWay { // what is under way ends here, too: nobody would give up on it any more
+	for _, e := range underWay { // renewals under way end here, since the goroutine no longer gives up on them
 		s.mu.Lock()
 		r := e.renewal
 		s.mu.Unlock()

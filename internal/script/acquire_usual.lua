@@ -81,7 +81,7 @@ if way == 'x' or way == 's' then
         end
         if not left or left < ARGV[2] + 0 then
           local lives = redis.pcall('PEXPIRE', key, ARGV[2])
-          if type(lives) ~= 'number' then -- it is for ever, and nobody knows of it
+          if type(lives) ~= 'number' then -- the set has no TTL, and no client knows of it
             redis.pcall('ZREM', key, ARGV[1])
             return lives
           end

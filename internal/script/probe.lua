@@ -1,6 +1,6 @@
 -- probe: do this server's scripts stay in the process that got them?
 --
--- KEYS[1]  a key that nobody writes
+-- KEYS[1]  a key that no client writes
 -- reply    1 they do, 0 they do not, -1 this server cannot be asked
 --
 -- Redis before 7.0, and what was made from it, replicates and persists scripts, so

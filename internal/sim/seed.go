@@ -1,12 +1,11 @@
-// A Seed draws numbers that depend on nothing but a seed and a name for
-// what they are for. A generator that is shared gives its next number to whoever
-// comes first, so a run can only be repeated if everybody comes in the same order
-// again; here nobody takes anything away from another.
 package sim
 
 import "time"
 
-// A Seed is where numbers come from: a root, or a branch for one purpose.
+// A Seed gives random numbers that depend on nothing but the seed and the names of the branches:
+// a Seed is a root, or a branch for one purpose. A shared generator gives its next number to the
+// goroutine that comes first, so a run can only be repeated if all come in the same order again.
+// Branches of a Seed do not influence each other.
 type Seed uint64
 
 // Of is the n-th branch of s.
@@ -22,7 +21,7 @@ func (s Seed) For(name string) Seed {
 }
 
 // mix is splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
-// Generators): neighbours become strangers.
+// Generators): similar inputs give unrelated outputs.
 func mix(x Seed) Seed {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -1,6 +1,6 @@
-// Package sim is what a simulator may put in the place of chance: tokens, jitter, and which
-// goroutine runs next. The chaos harness runs the whole library on it, in virtual time, and can
-// repeat a run; programs do not.
+// Package sim has what a simulator may replace: tokens, jitter, and which goroutine runs next. The
+// chaos harness runs the whole library on it, in virtual time, and can repeat a run. Programs use
+// Chance.
 package sim
 
 import (
@@ -10,23 +10,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Host is a process as far as luck is concerned. If the Clock in a Locker's
-// options is one, it is asked in the place of [Chance].
+// A Host is the source of chance in a process. If the Clock in a Locker's options is a Host, it
+// replaces [Chance].
 type Host interface {
-	// Token is a name that nobody else has.
+	// Token is a name that no other process or attempt has.
 	Token() string
 
-	// Made reports whether a Host of any process may have made a token, or what it begins with
-	// up to a dot. Other libraries' clients make theirs in other ways.
+	// Made reports whether a Host of any process may have made a token, or the part of it before
+	// a dot. Clients of other libraries make tokens of other forms.
 	Made(token string) bool
 
 	// Jitter is a number from 0 to 1.
 	Jitter() float64
 
-	// Woke is called by a goroutine that has been waiting and goes on now, and
-	// returns when the scheduler lets it: after a moment as a rule, and after
-	// everything else if the process was stopped in between. Key and n tell the
-	// goroutine and the occasion apart from others of its role.
+	// Woke is called by a goroutine that has been waiting and goes on now, and returns when the
+	// scheduler lets it: after a moment as a rule, and after everything else if the process was
+	// stopped in between. Key and n distinguish the goroutine, and the time that it waits, from
+	// others of its role.
 	Woke(as Role, key string, n int)
 }
 
@@ -35,13 +35,13 @@ type Role uint8
 
 const (
 	Caller   Role = iota // waits for a round; key is the lock's token
-	Alarm                // is a timer for the end of a lock; key is its token
-	Conn                 // works a connection; key is its name
+	Alarm                // is a timer for the end of a lock; key is the lock's token
+	Conn                 // serves a connection; key is its name
 	Renewals             // begins renewals
-	Waiter               // stands in line; key is its name
+	Waiter               // is in a queue; key is its name
 )
 
-// Chance is a Host that leaves it all to chance and the runtime.
+// Chance is a Host that leaves everything to chance and the runtime.
 type Chance struct{}
 
 func (Chance) Token() string          { return uuid.NewString() }

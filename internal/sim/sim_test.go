@@ -2,7 +2,8 @@ package sim
 
 import "testing"
 
-// TestMade: what was handed over begins with the name of a waiter's process, which is a token.
+// TestMade: the token of a lock that was handed over begins with the name of a waiter's process,
+// which is a token.
 func TestMade(t *testing.T) {
 	for token, want := range map[string]bool{
 		Chance{}.Token():                       true,
