@@ -12,25 +12,24 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A step is a call of a script, or something else that happens to the node. What
-// depends on the moment, or on what came before, is said by how far it is from that,
-// and filled in when the step is made.
+// A step is a call of a script, or something else that happens to the node. A value that depends on
+// the moment, or on earlier steps, is given relative to that, and filled in when the step is made.
 type step struct {
 	call  model.Call
 	other string // "foreign", "flush", "flush counters", "flush scripts", "join", "join unmarked", "mark", "listen", "heard"; or "": the call
 	pause time.Duration
-	do    func() // this instead, for both subjects
+	do    func() // called instead, for both subjects
 
-	fence    time.Duration // Acquire, Release: how far the number is from the time, Release, 0: there is none; Raise: in microseconds, from the key's last number
-	garbage  int64         // Acquire, Release: this is the number; 0: it is not garbage
-	latest   time.Duration // Acquire: how far that is from the time; 0: there is none
-	mark     string        // what the client knows of the marker: "right", "older", "another's", or "": it does not ask
-	theirs   bool          // the token is of whoever has the key, if anybody has; Leave: the waiter, if it was handed to him
+	fence    time.Duration // Acquire, Release: the fence relative to the time (Release, 0: none); Raise: in microseconds, relative to the key's last fence
+	garbage  int64         // Acquire, Release: the fence itself; 0: use fence
+	latest   time.Duration // Acquire: relative to the time; 0: there is none
+	mark     string        // the marker that the client knows: "right", "older", "another's", or "": it does not compare
+	theirs   bool          // the token is that of the key's holder, if there is one; Leave: the waiter is, if it was handed the key
 	messages int           // "heard": how many there are
 
 	hello wire.Hello                 // "join"
-	clock time.Duration              // and how far the client's clock is from the time
-	wrote func(now time.Time) string // "mark": what the marker is to be
+	clock time.Duration              // "join": the client's clock relative to the time
+	wrote func(now time.Time) string // "mark": the new marker
 	text  string
 }
 
@@ -42,10 +41,10 @@ func (s step) String() string {
 	return fmt.Sprintf("%v later %s %v %s", s.pause, what, s.call.Keys, s.call.Modes)
 }
 
-// key is what the last number is kept by.
+// key is the name under which the last fence is kept.
 func (s step) key() string { return strings.Join(s.call.Keys, " ") + s.call.Modes }
 
-// holder is the token of whoever has the key.
+// holder is the token of the key's holder.
 func (s step) holder(n *model.Node) string {
 	for key, token := range n.Tokens() {
 		if len(s.call.Keys) > 0 && key == s.call.Keys[0] {
@@ -55,7 +54,7 @@ func (s step) holder(n *model.Node) string {
 	return ""
 }
 
-// now fills in what depends on the moment, on the key's last number and on who has it.
+// now fills in what depends on the moment, on the key's last fence and on its holder.
 func (s step) now(now time.Time, last int64, holder string) step {
 	switch {
 	case !s.theirs || holder == "":
@@ -83,8 +82,7 @@ func (s step) now(now time.Time, last int64, holder string) step {
 	return s
 }
 
-// marked fills in the marker, which may be another at each subject: it has the time
-// of a join in it.
+// marked fills in the marker. It may differ between the subjects, since it has the time of a join.
 func (s step) marked(right string) model.Call {
 	c := s.call
 	switch s.mark {
@@ -98,19 +96,19 @@ func (s step) marked(right string) model.Call {
 	return c
 }
 
-// pick draws one of several.
+// pick draws one of several values.
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
 const us = time.Microsecond
 
-// What shares its bucket with "a": another name, and what lies in the folder. So a lock on
-// both has two counters that are one.
+// twin and child share the bucket of "a": another name, and a name in the folder "a". So a lock on
+// both has one counter for two keys.
 var (
 	twin  = "b" + sharing("b")
 	child = sharing("a/")
 )
 
-// sharing finds what makes a key of the bucket of "a" with this before it.
+// sharing finds the rest of a key that has this prefix and the bucket of "a".
 func sharing(prefix string) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprint(i); script.Bucket(prefix+name) == script.Bucket("a") {
@@ -119,7 +117,7 @@ func sharing(prefix string) string {
 	}
 }
 
-// shapes are kinds of locks: their keys, and how they are held.
+// shapes are kinds of locks: their keys and modes.
 var shapes = []struct {
 	keys        []string
 	modes       string
@@ -141,15 +139,13 @@ var shapes = []struct {
 	{keys: []string{"a", "a:slot:2"}, modes: "lo", slots: 2, slot: 2},
 }
 
-// steps draws a sequence. In virtual time, steps are at multiples of 10 ms and keys
-// expire between them, for a miniredis does not round to milliseconds as Redis does,
-// and now and then many hours go by, over which a counter stays. Real time would have
-// to be waited for, so nothing expires there; and the numbers are such that the node
-// takes them as they are, or its clock would be in them.
+// steps draws a sequence. In virtual time, steps are at multiples of 10 ms and keys expire between
+// them, since a miniredis does not round to milliseconds as Redis does; and now and then many hours
+// go by, over which a counter stays. In real time nothing expires, since the test would have to wait;
+// and every fence is one that the node accepts as it is, or the node's clock would show in it.
 //
-// Each sequence is about a few kinds of locks that share keys. A token is of one kind, and
-// so is a waiter. In most of them somebody listens, for a while at least: else nobody is
-// handed a lock.
+// Each sequence is about a few kinds of locks that share keys. A token is of one kind, and so is a
+// waiter. Most sequences have a subscriber, at least for a while: without one no lock is handed over.
 func steps(rng *rand.Rand, virtual bool) (all []step) {
 	kinds := rng.Perm(len(shapes))[:1+rng.IntN(4)]
 	switch rng.IntN(5) {
@@ -181,7 +177,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		if rng.IntN(3) == 0 {
 			s.call.Op = pick(rng, wire.Acquire, wire.Acquire, wire.Release, wire.Yield)
 		}
-		far := func() { // the number, somewhere
+		far := func() { // a fence anywhere
 			s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond
 			if virtual {
 				s.fence = pick(rng, s.fence, -s.fence, 0,
@@ -221,7 +217,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		if shape.modes == "x" && s.call.Op < wire.Inspect {
 			s.theirs = s.call.Op != wire.Acquire && rng.IntN(2) == 0
 			if name, _ := waiter(rng, kind); s.call.Op != wire.Acquire && rng.IntN(10) == 0 {
-				s.call.Token, s.theirs = wire.HandoffToken(name, 9, pick(rng, "token.0.0", "token.1.1")), false // perhaps it was his
+				s.call.Token, s.theirs = wire.HandoffToken(name, 9, pick(rng, "token.0.0", "token.1.1")), false // it may be the token of a hand-over
 			}
 		}
 		switch rng.IntN(40) {
@@ -255,16 +251,16 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.call.TTL += 30 * time.Hour
 		}
 		if virtual && s.call.Try > 0 {
-			s.call.Lease += 5 * time.Millisecond // he may be handed a key, which expires with it then
+			s.call.Lease += 5 * time.Millisecond // a key that is handed over expires with the lease
 		}
 		all = append(all, s)
 	}
 	return append(all, step{other: "heard"})
 }
 
-// handings draws a sequence about one lock that is mostly handed over. All who wait live
-// until its end.
-func handings(rng *rand.Rand, virtual bool) []step {
+// handovers draws a sequence about one lock that is mostly handed over. All waiters live until its
+// end.
+func handovers(rng *rand.Rand, virtual bool) []step {
 	all := []step{{other: "listen"}}
 	for i := range 40 {
 		try := int64(8 + i/3)
@@ -305,15 +301,14 @@ func handings(rng *rand.Rand, virtual bool) []step {
 	return append(all, step{other: "heard"})
 }
 
-// waiter draws one of a few, two of whom have come at the same instant.
+// waiter draws one of four waiters, two of which came at the same instant.
 func waiter(rng *rand.Rand, kind int) (name string, ticket int64) {
 	n := rng.IntN(4)
 	return fmt.Sprintf("process.%d%d", kind, n), []int64{1e15, 1e15 + 1, 1e15 + 1, 1e15 - 1}[n]
 }
 
-// stories are sequences that are not left to chance. Those with pauses are for
-// virtual time alone.
-func stories(virtual bool) (all [][]step) {
+// scripted has sequences that are not drawn. Those with pauses are for virtual time only.
+func scripted(virtual bool) (all [][]step) {
 	call := func(op wire.Op, token string) step {
 		return step{call: model.Call{Op: op, Keys: []string{"a"}, Modes: "x", Token: token, TTL: 30 * time.Hour}, mark: "right"}
 	}
@@ -331,7 +326,7 @@ func stories(virtual bool) (all [][]step) {
 	another := call(wire.Acquire, yours)
 	as := func(s step, n int) step {
 		s.call.Waiter, s.call.Ticket = fmt.Sprint("process.", n), int64(1e15)+int64(n)
-		s.call.Lease, s.call.Owner = 3*time.Second, "somebody"
+		s.call.Lease, s.call.Owner = 3*time.Second, "owner"
 		return s
 	}
 	leave := func(n int) step { return as(call(wire.Leave, ""), n) }
@@ -347,13 +342,13 @@ func stories(virtual bool) (all [][]step) {
 		return s
 	}
 	give := hand(mine)
-	const his = "process.1.9.token.2" // what the first is handed
+	const handed = "process.1.9.token.2" // the token that the first waiter is handed
 	dead, shared, below := first, first, acquire
 	dead.call.Lease, shared.call.Modes = 30*time.Second, "s"
 	below.call.Keys, below.call.Modes = []string{"a", "a/b"}, "wx"
 	notBelow := below
 	notBelow.call.Op = wire.Release
-	yield := at(10, as(call(wire.Yield, his), 1))
+	yield := at(10, as(call(wire.Yield, handed), 1))
 	yield.latest = time.Minute
 	listen, heard := step{other: "listen"}, step{other: "heard"}
 	ours := another
@@ -378,40 +373,40 @@ func stories(virtual bool) (all [][]step) {
 		{acquire, noTable, raise(mine, time.Second), look, acquire, look, extend, release, another, look},
 		{below, noTable, belowRaised, below, look},
 		{acquire, noTable, as(another, 1), release, look, as(another, 1), look},
-		{acquire, raise(mine, time.Hour), release, another, look}, // one more, and not what is proposed
+		{acquire, raise(mine, time.Hour), release, another, look}, // one more than the counter, and not the proposed fence
 		{flush, acquire, extend, look, join, acquire, look, join},
 		{flush, says(2*time.Second, 0), says(time.Minute, 0), acquire, look, says(2*time.Second, 0), another, look}, // the longest stays
 		{flush, says(0, time.Hour), says(0, 0), says(0, -time.Hour), says(0, 0)},                                    // the earliest clock stays
-		{marked(process, -time.Minute, 0), says(time.Second, 0), marked(process, time.Hour, 0), join, join},         // one of the future
+		{marked(process, -time.Minute, 0), says(time.Second, 0), marked(process, time.Hour, 0), join, join},         // a marker of the future
 		{marked("another", -time.Minute, 0), says(time.Minute, 0), marked(process, -time.Minute, time.Hour), join, join},
 		{acquire, as(another, 2), look, as(another, 1), look, as(another, 2), look, release, another, as(another, 3), as(another, 2), look, as(another, 1), look},
-		{acquire, as(another, 2), as(another, 3), release, as(another, 1), look}, // a lower ticket that was not here before
+		{acquire, as(another, 2), as(another, 3), release, as(another, 1), look}, // a lower ticket that was not in this queue before
 		{acquire, as(another, 2), release, ours, look, call(wire.Release, yours), leave(1), look, leave(2), another, look},
 		{acquire, as(another, 1), leave(1), as(another, 2), release, another, leave(2), leave(2), another, look},
 		{acquire, as(another, 1), as(acquire, 2), flush, join, release, as(another, 1), look},
 		{call(wire.Set, mine), acquire, look, raise(mine, 0), look, another, call(wire.Set, yours)},
 		{listen, acquire, first, give, look, another, heard, release, look},
-		{acquire, first, second, give, look, listen, second, first, look, heard},        // nobody listens
-		{listen, acquire, first, heard, give, look, listen, first, give, second, heard}, // nobody any more
-		{listen, acquire, first, give, as(another, 0), again, look, hand(his), look, hand("token.3"), look, heard},
-		{listen, acquire, first, give, second, first, at(8, as(acquire, 1)), look, leave(2), hand(his), look, heard}, // late ones
-		{listen, acquire, first, give, second, at(9, as(call(wire.Acquire, his), 1)), look, heard},                   // it is his
+		{acquire, first, second, give, look, listen, second, first, look, heard},        // no subscriber
+		{listen, acquire, first, heard, give, look, listen, first, give, second, heard}, // no subscriber any more
+		{listen, acquire, first, give, as(another, 0), again, look, hand(handed), look, hand("token.3"), look, heard},
+		{listen, acquire, first, give, second, first, at(8, as(acquire, 1)), look, leave(2), hand(handed), look, heard}, // late requests
+		{listen, acquire, first, give, second, at(9, as(call(wire.Acquire, handed), 1)), look, heard},                   // a late copy by the holder
 		{listen, acquire, first, give, at(0, as(another, 1)), look, again, look, heard},
 		{listen, acquire, first, second, third, give, at(9, leave(1)), look, second, look, heard},
 		{listen, acquire, first, second, give, at(10, leave(1)), look, at(10, leave(1)), heard},
 		{listen, acquire, first, second, give, at(8, leave(1)), look, leave(1), look, heard},
-		{listen, acquire, first, second, third, give, hand(his), look, call(wire.Release, "process.2.9.token.2"), third, look, heard},
+		{listen, acquire, first, second, third, give, hand(handed), look, call(wire.Release, "process.2.9.token.2"), third, look, heard},
 		{listen, acquire, at(0, as(another, 1)), second, give, look, heard},
 		{listen, acquire, dead, second, third, give, look, heard},
 		{listen, acquire, first, second, release, look, heard},
 		{listen, acquire, shared, second, give, look, heard},
 		{listen, below, notBelow, acquire, first, second, give, look, heard},
-		{listen, acquire, raise(mine, time.Hour), first, give, look, raise(his, 0), raise(his, time.Hour), look, heard},
-		{listen, acquire, first, second, give, extend, call(wire.Extend, his), raise(mine, time.Second), raise(his, time.Second), look, release, give, hand(his), look, heard},
+		{listen, acquire, raise(mine, time.Hour), first, give, look, raise(handed, 0), raise(handed, time.Hour), look, heard},
+		{listen, acquire, first, second, give, extend, call(wire.Extend, handed), raise(mine, time.Second), raise(handed, time.Second), look, release, give, hand(handed), look, heard},
 		{listen, acquire, first, second, give, yield, look, heard},
 		{listen, acquire, first, flush, join, acquire, second, give, look, flush, second, heard},
 	}
-	// More readers wait than are let go together.
+	// More readers wait than the window holds.
 	crowd := []step{listen, acquire}
 	reader := func(n int) step {
 		s := as(call(wire.Acquire, fmt.Sprint("token.r", n)), n)
@@ -423,9 +418,9 @@ func stories(virtual bool) (all [][]step) {
 	}
 	crowd = append(crowd, release, heard, listen, reader(wire.QueueWindow+1), reader(7), reader(wire.QueueWindow+1), reader(wire.QueueWindow), reader(200), look, heard)
 	all = append(all, crowd)
-	ours.call.Token = his
-	all = append(all, []step{listen, acquire, first, second, release, ours, look, hand(his), look, heard}, // the first was there before
-		[]step{listen, acquire, first, release, ours, look, hand(his), look, heard})
+	ours.call.Token = handed
+	all = append(all, []step{listen, acquire, first, second, release, ours, look, hand(handed), look, heard}, // the first waiter was there before
+		[]step{listen, acquire, first, release, ours, look, hand(handed), look, heard})
 	if virtual {
 		const half, whole = 13 * time.Hour, 26 * time.Hour
 		all = append(all, [][]step{
@@ -440,7 +435,7 @@ func stories(virtual bool) (all [][]step) {
 			{acquire, as(another, 1), after(2*time.Second, as(another, 1)), release, after(2*time.Second, another), after(2*time.Second, another)},
 			{acquire, as(another, 1), after(time.Minute-10*time.Millisecond, look), after(20*time.Millisecond, look)},
 			{listen, acquire, first, after(2*time.Second, give), after(time.Second-10*time.Millisecond, look), after(20*time.Millisecond, look), heard},
-			{listen, acquire, first, second, after(2*time.Second, give), call(wire.Extend, his), after(2*time.Second, look), give, hand(his), look, heard},
+			{listen, acquire, first, second, after(2*time.Second, give), call(wire.Extend, handed), after(2*time.Second, look), give, hand(handed), look, heard},
 			{listen, acquire, first, after(2*time.Second, second), after(2*time.Second, give), look, heard},
 			{listen, acquire, first, give, after(half, look), after(half, look), heard},
 			{acquire, release, after(60*24*time.Hour, look), another, look},

@@ -12,13 +12,12 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A teller puts what came of a step into words. Exact is one who compares clocks
-// that are the same; else it is enough that a time is about now. The milliseconds
-// that a key has left are never compared, only whether there are any: a miniredis
-// does not round as Redis does.
-type teller struct{ exact bool }
+// A formatter makes text of the result of a step. With exact, times are compared exactly, since both
+// clocks are the same; otherwise a time only has to be about now. The milliseconds that a key has left
+// are never compared, only whether there are any: a miniredis does not round as Redis does.
+type formatter struct{ exact bool }
 
-func (w teller) say(c *model.Call, v any, err error) string {
+func (w formatter) format(c *model.Call, v any, err error) string {
 	if err != nil {
 		word, _, _ := strings.Cut(err.Error(), " ")
 		return word
@@ -37,7 +36,7 @@ func (w teller) say(c *model.Call, v any, err error) string {
 	return strings.Join(words, ", ")
 }
 
-// late reports whether this says that an acquire came too late: the time, and the marker.
+// late reports whether a reply says that an acquire came too late: it has the time and the marker.
 func late(list []any) bool {
 	if len(list) != 2 {
 		return false
@@ -46,15 +45,15 @@ func late(list []any) bool {
 	return marker
 }
 
-// value puts one into words; the last one of a reply may be the node's time.
-func (w teller) value(v any, last bool) string {
+// value formats one value; the last one of a reply may be the node's time.
+func (w formatter) value(v any, last bool) string {
 	about := func(t time.Time) bool { return !w.exact && time.Since(t).Abs() < time.Minute }
 	switch v := v.(type) {
-	case []string: // what was heard
+	case []string: // the messages that were received
 		all := make([]string, len(v))
 		for i, message := range v {
 			part := strings.Split(message, " ")
-			if len(part) == 6 { // somebody is handed a lock
+			if len(part) == 6 { // a hand-over
 				seconds, _ := strconv.ParseInt(part[3], 10, 64)
 				micros, _ := strconv.ParseInt(part[4], 10, 64)
 				if part[5] = w.value(part[5], false); about(time.Unix(seconds, micros*1000)) {
@@ -68,10 +67,10 @@ func (w teller) value(v any, last bool) string {
 		if last && about(time.UnixMicro(v)) {
 			return "now"
 		}
-	case []any: // who waits
+	case []any: // the waiters
 		var all []string
 		for i := 0; i < len(v); i += 2 {
-			if mode, until := wire.ParseScore(v[i+1].(string)); strings.HasPrefix(v[i].(string), "token.") { // or who holds it
+			if mode, until := wire.ParseScore(v[i+1].(string)); strings.HasPrefix(v[i].(string), "token.") { // or the holders
 				if !w.exact && time.Until(time.UnixMilli(until)) < 2*time.Hour {
 					until = 0
 				}
@@ -94,15 +93,14 @@ func (w teller) value(v any, last bool) string {
 	return fmt.Sprintf("%T %v", v, v)
 }
 
-// kind is what sort of answer it is, so that it can be counted whether there were
-// any.
+// kind names the kind of an answer, so that the test can check that each kind occurred.
 func kind(s step, v any, err error) string {
 	name := s.other
 	if name == "" {
 		name = s.call.Op.String()
 	}
 	if err != nil {
-		return name + " " + teller{}.say(&s.call, v, err)
+		return name + " " + formatter{}.format(&s.call, v, err)
 	}
 	switch v := v.(type) {
 	case int64:
@@ -116,17 +114,17 @@ func kind(s step, v any, err error) string {
 	return name
 }
 
-// count counts the sorts of answers; those to whoever was handed the lock once more; and
-// what was heard, by the words of a message.
+// count counts the kinds of answers; again those to the waiter that was handed the lock; and the
+// messages, by their number of words.
 func count(seen map[string]int, s step, v any, err error, holder string) {
 	seen[kind(s, v, err)]++
 	c := &s.call
-	his := c.Token == holder
+	handed := c.Token == holder
 	if c.Op == wire.Acquire || c.Op == wire.Leave {
-		his = !his && c.Waiter != "" && strings.HasPrefix(holder, c.Waiter+".")
+		handed = !handed && c.Waiter != "" && strings.HasPrefix(holder, c.Waiter+".")
 	}
-	if s.other == "" && his && strings.HasPrefix(holder, "process.") {
-		seen["his: "+kind(s, v, err)]++
+	if s.other == "" && handed && strings.HasPrefix(holder, "process.") {
+		seen["handed: "+kind(s, v, err)]++
 	}
 	messages, _ := v.([]string)
 	for _, m := range messages {
@@ -134,15 +132,14 @@ func count(seen map[string]int, s step, v any, err error, holder string) {
 	}
 }
 
-// drawn forgets what was seen of handing over in stories: there is to be some of it in what
-// is drawn, too.
+// drawn forgets the hand-overs of the scripted sequences: the drawn ones must have some as well.
 func drawn(seen map[string]int) {
 	maps.DeleteFunc(seen, func(kind string, _ int) bool {
-		return strings.HasPrefix(kind, "heard ") || strings.HasPrefix(kind, "his: ")
+		return strings.HasPrefix(kind, "heard ") || strings.HasPrefix(kind, "handed: ")
 	})
 }
 
-// note keeps the last number of each key.
+// note keeps the last fence of each key.
 func note(last map[string]int64, s step, v any) {
 	list, _ := v.([]any)
 	switch {
@@ -168,7 +165,7 @@ func tell(all []step) string {
 	return lines.String()
 }
 
-// wantSeen checks that every sort of answer was compared.
+// wantSeen checks that every kind of answer was compared.
 func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 	t.Helper()
 	for _, kind := range append(kinds,
@@ -179,7 +176,7 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
 		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush counters", "flush scripts",
 		"listen", "heard", "heard 1", "heard 6",
-		"his: acquire 3 int64", "his: acquire 2 int64", "his: raise 0", "his: raise 1", "his: extend 2", "his: release 1", "his: yield 1", "his: leave 0", "his: leave 1") {
+		"handed: acquire 3 int64", "handed: acquire 2 int64", "handed: raise 0", "handed: raise 1", "handed: extend 2", "handed: release 1", "handed: yield 1", "handed: leave 0", "handed: leave 1") {
 		if seen[kind] < 3 {
 			t.Errorf("%q was seen %d times: %v", kind, seen[kind], seen)
 		}

@@ -22,29 +22,30 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What a model says of the library is worth as much as the model is like a Redis.
-// So the same sequences of steps go to a model node, to the scripts on a
-// miniredis, and to the scripts on a real server, and all must say the same.
+// A test of the library on the model is worth as much as the model is like a Redis. So the same
+// sequences of steps go to a model node, to the scripts on a miniredis, and to the scripts on a real
+// server, and all must give the same answers.
 
 func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
 
-// A subject carries out steps. Its error is what the node says.
+// A subject carries out steps. Its error is the node's.
 type subject func(step) (any, error)
 
 // name is that of the model node, and process the run_id that it has at first.
 const name, process = "node0", "node0.0"
 
-// place is where the model's link has its turn in a slot of time: see together.
+// place is the place of the model's link in a slot of time; see together.
 const place = model.Actors
 
-// channel is where those are told who wait: all are of one process.
+// channel is the channel for messages to the waiters, which are all of one process.
 const channel = script.WakeChannel + "process"
 
-// An audience is whoever listens there at one of the two, and what he has heard.
+// An audience is the subscriber of that channel at one of the two, with the messages that it has
+// received.
 type audience struct {
 	mu    sync.Mutex
 	heard []string
-	stop  func() // nil: nobody listens
+	stop  func() // nil: it does not subscribe
 }
 
 func (a *audience) hear(message string) {
@@ -59,7 +60,7 @@ func (a *audience) count() int {
 	return len(a.heard)
 }
 
-// end has nobody listen any more, and gives what was heard.
+// end ends the subscription, and gives the messages that were received.
 func (a *audience) end() []string {
 	if a.stop != nil {
 		a.stop()
@@ -87,28 +88,28 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 		}
 		return []any{m.Value, m.Before, m.Now}, nil
 	}
-	ears := new(audience)
+	listener := new(audience)
 	listen := func() {
 		ctx, cancel := context.WithCancel(t.Context())
 		ready, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = n.Dial(model.NewHost(sim.Seed(1), "c2"), time.Second).Subscribe(ctx, channel, func() { close(ready) }, ears.hear)
+			_ = n.Dial(model.NewHost(sim.Seed(1), "c2"), time.Second).Subscribe(ctx, channel, func() { close(ready) }, listener.hear)
 		}()
 		<-ready
-		ears.stop = func() { cancel(); <-done }
+		listener.stop = func() { cancel(); <-done }
 	}
 	return n, mark, func(s step) (any, error) {
 		switch s.other {
 		case "listen":
-			if ears.stop == nil {
+			if listener.stop == nil {
 				listen()
 			}
 		case "heard":
-			for tries := 0; ears.stop != nil && (tries == 0 || ears.count() < s.messages && tries < 5000); tries++ {
-				time.Sleep(2 * model.Moment) // a message is on its way for a moment
+			for tries := 0; listener.stop != nil && (tries == 0 || listener.count() < s.messages && tries < 5000); tries++ {
+				time.Sleep(2 * model.Moment) // a message is under way for a moment
 			}
-			return ears.end(), nil
+			return listener.end(), nil
 		case "foreign":
 			n.Put(s.call.Keys[0])
 		case "flush":
@@ -135,7 +136,7 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 	}
 }
 
-// redisSubject is a server that has this marker, which is the model node's.
+// redisSubject returns a subject on a server that gets this marker, the model node's.
 func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 	ctx := context.Background()
 	must := func(err error) {
@@ -162,7 +163,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		load(runID)
 		return v, nil
 	}
-	ears := new(audience)
+	listener := new(audience)
 	listen := func() {
 		sub, done := client.Subscribe(ctx, channel), make(chan struct{})
 		t.Cleanup(func() { _ = sub.Close() })
@@ -176,10 +177,10 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 				if !ok {
 					return // that was the last one
 				}
-				ears.hear(m.Payload)
+				listener.hear(m.Payload)
 			}
 		}()
-		ears.stop = func() {
+		listener.stop = func() {
 			must(sub.Unsubscribe(ctx))
 			<-done
 			must(sub.Close())
@@ -188,11 +189,11 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 	return func(s step) (v any, err error) {
 		switch s.other {
 		case "listen":
-			if ears.stop == nil {
+			if listener.stop == nil {
 				listen()
 			}
 		case "heard":
-			return ears.end(), nil
+			return listener.end(), nil
 		case "foreign":
 			if err = client.HSetNX(ctx, s.call.Keys[0], "field", "value").Err(); err != nil && redis.HasErrorPrefix(err, "WRONGTYPE") {
 				err = nil // there is something already
@@ -222,7 +223,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 	}
 }
 
-// ask has a server do what a call says, as the library would.
+// ask makes a server carry out a call, as the library would.
 func ask(client *redis.Client, c model.Call) (any, error) {
 	ctx, marked := context.Background(), c.Keys
 	if c.Mark != "" {
@@ -257,17 +258,17 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 	return client.Do(ctx, "set", c.Keys[0], c.Token, "nx", "px", ttl).Result()
 }
 
-// compare has the model and a server carry out the same steps, and counts the sorts
-// of answers. Whoever is told that the scripts are not there loads them, and sees to
-// the marker by that, as the library does.
-func compare(t *testing.T, all []step, words teller, n *model.Node, ours, real subject, seen map[string]int) {
+// compare makes the model and a server carry out the same steps, and counts the kinds of answers. If
+// the answer is NOSCRIPT, both join again, which loads the scripts and sets the marker, as the library
+// does.
+func compare(t *testing.T, all []step, f formatter, n *model.Node, ours, real subject, seen map[string]int) {
 	t.Helper()
 	last := make(map[string]int64)
 	begin, at := time.Now(), time.Duration(0)
 	for i := range all {
 		at += all[i].pause
 		time.Sleep(time.Until(begin.Add(at)))
-		if words.exact {
+		if f.exact {
 			together()
 		}
 		if do := all[i].do; do != nil {
@@ -283,7 +284,7 @@ func compare(t *testing.T, all []step, words teller, n *model.Node, ours, real s
 				s.messages = len(heard)
 			}
 			v, err := ours(s)
-			if a, b := words.say(&s.call, v, err), words.say(&s.call, theirs, theirErr); a != b {
+			if a, b := f.format(&s.call, v, err), f.format(&s.call, theirs, theirErr); a != b {
 				t.Fatalf("step %d, %v: the model says %q, the server %q; the steps:\n%s", i, s, a, b, tell(all[:i+1]))
 			}
 			count(seen, s, v, err, holder)
@@ -292,16 +293,16 @@ func compare(t *testing.T, all []step, words teller, n *model.Node, ours, real s
 			if s.other = "join"; s.mark == "" {
 				s.other = "join unmarked"
 			}
-			if again && words.exact {
+			if again && f.exact {
 				together()
 			}
 		}
 	}
 }
 
-// together waits until a step of the model is one at the same microsecond. A message
-// to a model node is carried out at its place in a slot of time, and those to a
-// miniredis at once.
+// together waits for an instant at which a step of the model falls into the same microsecond as one of
+// the miniredis. A model node carries out a message at its place in a slot of time, a miniredis at
+// once.
 func together() {
 	for ok := false; !ok; ok = time.Now().UnixNano()%1000 < 900 {
 		model.SleepTo(time.Now().Add(time.Nanosecond), place-50)
@@ -314,16 +315,16 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			client := redistest.NewBubble(t, 1).Client(0)
 			n, mark, ours := modelSubject(t)
-			compare(t, all, teller{exact: true}, n, ours, redisSubject(t, client, mark), seen)
+			compare(t, all, formatter{exact: true}, n, ours, redisSubject(t, client, mark), seen)
 		})
 	}
-	for _, story := range stories(true) {
+	for _, story := range scripted(true) {
 		try(story)
 	}
 	drawn(seen)
 	for n := range 200 {
 		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), true))
-		try(handings(rand.New(rand.NewPCG(uint64(n), 1)), true))
+		try(handovers(rand.New(rand.NewPCG(uint64(n), 1)), true))
 	}
 	wantSeen(t, seen)
 }
@@ -337,15 +338,15 @@ func TestModelIsLikeRedis(t *testing.T) {
 				client.FlushAll(t.Context())
 				client.ScriptFlush(t.Context())
 				n, mark, ours := modelSubject(t)
-				compare(t, all, teller{}, n, ours, redisSubject(t, client, mark), seen)
+				compare(t, all, formatter{}, n, ours, redisSubject(t, client, mark), seen)
 			}
-			for _, story := range stories(false) {
+			for _, story := range scripted(false) {
 				try(story)
 			}
 			drawn(seen)
 			for n := range 60 {
 				try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
-				try(handings(rand.New(rand.NewPCG(uint64(n), 1)), false))
+				try(handovers(rand.New(rand.NewPCG(uint64(n), 1)), false))
 			}
 			wantSeen(t, seen)
 			if copies := strings.Contains(client.Info(t.Context(), "commandstats").Val(), "cmdstat_copy:"); copies != (args == nil) {
@@ -355,8 +356,8 @@ func TestModelIsLikeRedis(t *testing.T) {
 	}
 }
 
-// TestClampIsLikeRedis: numbers that are far from the node's time, which the model
-// and a real server cannot be asked for at the same instant.
+// TestClampIsLikeRedis: fences that are far from the node's time. The model and a real server cannot be
+// asked for them at the same instant, so each answer is compared with its own time.
 func TestClampIsLikeRedis(t *testing.T) {
 	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	_, mark, ours := modelSubject(t)
@@ -377,7 +378,7 @@ func TestClampIsLikeRedis(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreLikeRedis: what a server that is full, or read-only, still does.
+// TestRefusalsAreLikeRedis: what a full or read-only server still does.
 func TestRefusalsAreLikeRedis(t *testing.T) {
 	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	set := func(key, value string) {
@@ -402,7 +403,7 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 		s.call.Lease, s.call.Owner, s.latest = 3*time.Second, "somebody", time.Minute
 		return s
 	}
-	const his = "process.1.9.token.2" // what the first is handed
+	const handed = "process.1.9.token.2" // the token that the first waiter is handed
 	for _, trouble := range []struct {
 		name       string
 		begin, end func(*model.Node)
@@ -435,7 +436,7 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 			all = append(all, begin, step{other: "join"},
 				call(wire.Release, "to hand", "token.1"), call(wire.Release, "to tell", "token.1"),
 				as(3, 9, call(wire.Yield, "to yield", "token.1")), as(1, 10, call(wire.Acquire, "to ask for", "token.2")), as(3, 9, call(wire.Acquire, "to ask for", "token.2")),
-				call(wire.Extend, "to release", his), call(wire.Raise, "to release", his), call(wire.Release, "to release", his),
+				call(wire.Extend, "to release", handed), call(wire.Raise, "to release", handed), call(wire.Release, "to release", handed),
 				as(1, 9, call(wire.Acquire, "to take over", "token.2")), as(1, 10, call(wire.Acquire, "to take over", "token.2")),
 				as(1, 9, call(wire.Leave, "to leave", "")), as(1, 8, call(wire.Leave, "to leave later", "")))
 			for _, key := range waited {
@@ -450,9 +451,9 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 				late.latest, older.mark = -time.Minute, "older"
 				all = append(all, late, older)
 			}
-			compare(t, append(all, end), teller{}, node, ours, real, make(map[string]int))
-			// Last, since a connection is of no use after a join that failed.
-			compare(t, []step{{other: "flush"}, begin, {other: "join"}, end}, teller{}, node, ours, real, make(map[string]int))
+			compare(t, append(all, end), formatter{}, node, ours, real, make(map[string]int))
+			// This comes last, since a connection is unusable after a join that failed.
+			compare(t, []step{{other: "flush"}, begin, {other: "join"}, end}, formatter{}, node, ours, real, make(map[string]int))
 		})
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// carriedOut is how many commands a server has carried out, those in scripts among them, but
-// for the asking.
+// carriedOut is the number of commands that a server has carried out, including those in scripts, but
+// not those of this question.
 func carriedOut(t *testing.T, client *redis.Client) (n int) {
 	t.Helper()
 	stats := client.Info(t.Context(), "commandstats").Val()
@@ -28,9 +28,9 @@ func carriedOut(t *testing.T, client *redis.Client) (n int) {
 	return n
 }
 
-// TestManyReadersWait: n who wait to share a lock cost a node a number of commands for each
-// that does not grow with n, and no script is longer than its window, or others would wait
-// for it. All of them are called, by the release or by those who were let in before.
+// TestManyReadersWait: n waiting readers of a lock cost a node a number of commands for each that does
+// not grow with n, and no script is longer than its window, or other clients would wait for it. Every
+// reader is called, by the release or by a reader that got the lock before.
 func TestManyReadersWait(t *testing.T) {
 	const readers, window = 3000, 100
 	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -60,8 +60,8 @@ func TestManyReadersWait(t *testing.T) {
 	for n := range readers {
 		ask(reader(n))
 	}
-	renewed, spent := time.Time{}, 0 // commands that are not to be counted
-	renew := func() {                // nobody's lease is to be over because this machine is slow
+	renewed, spent := time.Time{}, 0 // commands that do not count
+	renew := func() {                // no lease may end because this machine is slow
 		if time.Since(renewed) < time.Second {
 			return
 		}
@@ -103,7 +103,7 @@ func TestManyReadersWait(t *testing.T) {
 			called = append(called, n)
 		}
 		if len(called) == 0 {
-			t.Fatalf("%d have the lock, and nobody is called", in)
+			t.Fatalf("%d have the lock, and no waiter is called", in)
 		}
 		n := called[len(called)-1] // the last one first: all others are before it
 		called = called[:len(called)-1]
@@ -116,12 +116,12 @@ func TestManyReadersWait(t *testing.T) {
 		in++
 	}
 	if most > window/2 {
-		t.Errorf("one that was let in was %d commands", most)
+		t.Errorf("one admission took %d commands", most)
 	}
 	all := carriedOut(t, client) - before - spent
-	if each := all / readers; each > 25 { // of which the table of fences is four
+	if each := all / readers; each > 25 { // four of them for the table of fences
 		t.Errorf("%d commands for each", each)
 	}
-	t.Logf("%d let in after %v, with %d commands, of which one took %d: %s", in, time.Since(begin), all, most,
+	t.Logf("%d admitted after %v, with %d commands, one with %d: %s", in, time.Since(begin), all, most,
 		regexp.MustCompile(`cmdstat_evalsha:\S+`).FindString(client.Info(t.Context(), "commandstats").Val()))
 }

@@ -2,15 +2,15 @@ package model
 
 import "github.com/quorumlock/redlock/internal/script"
 
-// Weigh takes what says how many requests the lanes of the process's Locker keep. Of several
-// Lockers, one after the other, it is the last one's.
+// Weigh takes the function that gives the number of requests that each lane of the process's
+// Locker keeps. If the process makes several Lockers, one after the other, the last one counts.
 func (h *Host) Weigh(lanes func() []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lanes = lanes
 }
 
-// Lanes is what they keep now; nil: there is no Locker.
+// Lanes gives the number of requests that each lane keeps now; nil: there is no Locker.
 func (h *Host) Lanes() []int {
 	h.mu.Lock()
 	lanes := h.lanes
@@ -21,14 +21,14 @@ func (h *Host) Lanes() []int {
 	return lanes()
 }
 
-// Size is how many keys a Redis in the place of this node would have, those that stay when
-// all locks are gone with the others, and about how many bytes they would take.
+// Size is the number of keys that a Redis in the place of this node would have, including those
+// that stay when all locks are gone, and about how many bytes they would take.
 func (n *Node) Size() (keys, bytes int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	const (
-		perKey = 72 // what Redis needs beside the key and what is in it
-		perOne = 24 // and for each member of a set
+		perKey = 72 // what Redis needs beside the key and its content
+		perOne = 24 // for each member of a set
 
 		perBucket = 110 // of the table of fences
 	)
