@@ -82,6 +82,7 @@ func (p *probe) run(f func()) {
 
 func TestServersWithoutRedis(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
+	t.Setenv(need.UseLong, "")
 	for _, c := range []struct {
 		use, require  string
 		skips, errors bool

@@ -1,5 +1,10 @@
-// Package need has the one rule by which a test that starts servers runs, is skipped, or
-// fails. It is a package of its own for the tests of what redistest is built on.
+// Package need has the rules by which a test runs, is skipped, or fails for what it takes:
+// servers, or more time than `go test ./...` is to take. It is a package of its own for the
+// tests of what redistest is built on.
+//
+// There are three sizes. A quick run is `go test ./...`: it checks every rule, with few
+// schedules. A full run is that of each submission: it starts servers and programs, and
+// runs the schedules that CI runs. A long run is that of the night.
 package need
 
 import (
@@ -8,25 +13,62 @@ import (
 )
 
 const (
-	// UseServers is the environment variable that, set to 1, has the tests run that start
-	// a redis-server. Where there is none, they are skipped.
+	// UseServers is the environment variable that, set to 1, makes the run a full one: the
+	// tests run that start a redis-server, and those that take seconds. Where there is no
+	// redis-server, the former are skipped.
 	UseServers = "REDLOCK_SERVERS"
 
-	// RequireRedis is the environment variable that, set to 1, has them run as well, and
-	// makes a missing redis-server a failure: CI must not pass because it skipped them.
+	// RequireRedis is the environment variable that, set to 1, makes the run a full one as
+	// well, and a missing redis-server a failure: CI must not pass because it skipped them.
 	RequireRedis = "REDLOCK_REQUIRE_REDIS"
+
+	// UseLong is the environment variable that, set to 1, makes the run a long one.
+	UseLong = "REDLOCK_LONG"
 )
 
-// Servers skips the test unless the environment asks for the tests that start servers, and
-// those can be started here, which available says.
+func set(variable string) bool { return os.Getenv(variable) == "1" }
+
+func isFull() bool { return set(UseServers) || set(RequireRedis) || set(UseLong) }
+
+// Sized gives a test the number that goes with the size of the run: of schedules, seeds,
+// rounds. A quick run must check what a full run checks, only less often.
+func Sized[N any](quick, full, long N) N {
+	switch {
+	case set(UseLong):
+		return long
+	case isFull():
+		return full
+	}
+	return quick
+}
+
+// Full skips the test in a quick run. It is for a test that builds or starts programs, or
+// cannot be made shorter; a test with a smaller size calls Sized instead.
+func Full(t testing.TB) {
+	t.Helper()
+	if !isFull() {
+		t.Skip("takes seconds: set " + UseServers + "=1 to run it")
+	}
+}
+
+// Long skips the test in a quick and in a full run. It is for more of what a full run
+// checks, never for the only test of a promise.
+func Long(t testing.TB) {
+	t.Helper()
+	if !set(UseLong) {
+		t.Skip("takes minutes: set " + UseLong + "=1 to run it")
+	}
+}
+
+// Servers skips the test unless the run is a full one, and the servers that the test
+// starts can be started here, which available says.
 func Servers(t testing.TB, available func() error) {
 	t.Helper()
-	require := os.Getenv(RequireRedis) == "1"
-	if !require && os.Getenv(UseServers) != "1" {
+	if !isFull() {
 		t.Skip("set " + UseServers + "=1 to run it with redis-server")
 	}
 	if err := available(); err != nil {
-		if require {
+		if set(RequireRedis) {
 			t.Fatal(err)
 		}
 		t.Skip(err)
