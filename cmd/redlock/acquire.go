@@ -16,7 +16,7 @@ import (
 
 // quiet is how long acquire waits for a lock before it says what it waits for: ordinary
 // contention is over by then.
-const quiet = time.Second
+var quiet = time.Second
 
 // await waits for the lock, until cfg.timeout or a signal.
 func (c *command) await(locker *redlock.Locker, nodes *quarantines, cfg *lockConfig, signals <-chan os.Signal) (*redlock.Lock, error) {

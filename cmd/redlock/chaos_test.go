@@ -81,7 +81,7 @@ func TestChaosViolations(t *testing.T) {
 	seed := regexp.MustCompile(`--seed (\d+)`).FindStringSubmatch(m[1])[1]
 	text := regexp.MustCompile(`seed ` + seed + `, (at .*)`).FindStringSubmatch(stdout)[1]
 	file := filepath.Join(t.TempDir(), "h.jsonl")
-	args := split(strings.ReplaceAll(m[1], `"`, `'`), nil)
+	args := strings.Fields(strings.Replace(m[1], `"broken nodes"`, "broken-nodes", 1))
 	code, stdout, _ = call(append(args, "--history", file)...)
 	if code != 1 || !strings.Contains(stdout, "\n    "+text+"\n        "+file+": lines ") {
 		t.Errorf("exit code %d, and no %q in\n%s", code, text, stdout)

@@ -22,15 +22,15 @@ const (
 	// and has not merely expired.
 	demoTTL = 10 * time.Second
 
-	// beat is the time between two scenes, for a reader to keep up.
-	beat = 700 * time.Millisecond
-
 	// soon is how long anything may take that should happen by itself, such as a
 	// node that is back being noticed. It stays clear of demoTTL.
 	soon = 3 * time.Second
 
 	casualties = 2 // of embeddedNodes: the most that a quorum survives
 )
+
+// beat is the time between two scenes, for a reader to keep up.
+var beat = 700 * time.Millisecond
 
 // demo is redlock demo.
 func (c *command) demo() (int, error) {

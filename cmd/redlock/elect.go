@@ -7,7 +7,7 @@ import (
 )
 
 // again is how long redlock elect leaves the lock to others when its command has ended.
-const again = time.Second
+var again = time.Second
 
 // elect is redlock elect: a command under a lock, again and again.
 func (c *command) elect(name string, args []string) (int, error) {

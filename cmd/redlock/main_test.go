@@ -3,62 +3,54 @@
 package main
 
 import (
-	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
+	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestMain lets the test binary be redlock, or a command for redlock to run: it
-// goes by the name under which it is called, and there are links to it in PATH.
+// TestMain lets the test binary be redlock, or a command for redlock to run: testscript
+// puts both into PATH.
 func TestMain(m *testing.M) {
-	switch filepath.Base(os.Args[0]) {
-	case "redlock":
-		main()
-	case "child":
-		child(os.Args[1])
-		return
-	}
-	os.Exit(testMain(m))
+	testscript.Main(withoutLeaks{m}, map[string]func(){"redlock": main, "child": child})
 }
 
-func testMain(m *testing.M) int {
-	bin, err := os.MkdirTemp("", "redlock")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(bin)
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	for _, name := range []string{"redlock", "child"} {
-		if err := os.Symlink(self, filepath.Join(bin, name)); err != nil {
-			panic(err)
-		}
-	}
-	os.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+type withoutLeaks struct{ *testing.M }
+
+func (m withoutLeaks) Run() int {
 	os.Unsetenv(nodesVariable)
-	return redistest.NoLeaksMain(m)
+	// Scripts wait for most of their time. What -parallel says is read later, and counts.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
+	return redistest.NoLeaksMain(m.M)
+}
+
+// What people are given time to read takes none in the programs of a script.
+func init() {
+	if os.Getenv("PACE") == "quick" {
+		quiet, again, beat = 200*time.Millisecond, 200*time.Millisecond, 0
+	}
 }
 
 // child says when it is ready, and then each signal that it gets. SIGTERM ends
 // it, unless it is a stubborn one; and so does being orphaned, which a failed test
 // may do to it.
-func child(manner string) {
+func child() {
+	manner := os.Args[1]
 	ch := make(chan os.Signal, 16)
 	signal.Notify(ch, proc.Forwarded...)
 	fmt.Println("ready", os.Getpid())
@@ -71,27 +63,6 @@ func child(manner string) {
 			}
 		case <-time.After(time.Second):
 		}
-	}
-}
-
-func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s := &script{t: t, programs: make(map[string]*program), env: map[string]string{
-				"PATH":   os.Getenv("PATH"),
-				"TMP":    t.TempDir(),
-				"GORACE": "atexit_sleep_ms=0", // or each program takes a second longer under -race
-			}}
-			s.run(string(text))
-		})
 	}
 }
 
@@ -129,22 +100,4 @@ func TestFence(t *testing.T) {
 		}
 		before = fence
 	}
-}
-
-// A buffer can be read while a program still writes to it.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }

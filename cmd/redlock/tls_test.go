@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
@@ -41,7 +43,6 @@ func TestUserAndTLS(t *testing.T) {
 	user := strings.Fields(strings.Replace(string(rule[1]), "PASSWORD", "p,a@ss", 1))
 
 	urls, plain := "", []string(nil)
-	env := map[string]string{"PATH": os.Getenv("PATH"), "TMP": dir, "SSL_CERT_FILE": filepath.Join(dir, "server.pem"), "REDLOCK_NODES_FILE": filepath.Join(dir, "nodes")}
 	for range 3 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -62,34 +63,9 @@ func TestUserAndTLS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := &script{t: t, programs: make(map[string]*program), env: env}
-	s.run(`
-exec redlock prepare
-exec redlock run --key k -- echo done
-stdout '\Adone\n\z'
-! stderr .
-start holder redlock run --key k/a/b --separator / -- child polite
-await holder 'ready'
-start waiter redlock run --key k --separator / -- echo mine
-await waiter 'waiting for "k"'
-exec redlock status k --separator /
-stdout 'waiting'
-signal holder TERM
-wait waiter
-stdout '\Amine\n\z'
-exec redlock run --key s --slots 2 -- redlock run --key r --shared -- redlock run --key r --shared -- true
-exec bash -c 'redlock unlock "$(redlock extend "$(redlock lock --key k)")"'
-exec redlock doctor
-stderr '\A\z'
-
-! exec redlock run --key k --timeout 1s --nodes $TMP/wrong -- echo done
-status 69
-stderr 'denied: WRONGPASS .*\nredlock: hint: look at user and password'
-env SSL_CERT_FILE=$TMP/other.pem
-! exec redlock run --key k --timeout 1s -- echo done
-status 69
-stderr 'x509: certificate signed by unknown authority'
-`)
+	t.Run("script", func(t *testing.T) {
+		runScripts(t, testscript.Params{Dir: "testdata/tls"}, "SSL_CERT_FILE="+filepath.Join(dir, "server.pem"), "REDLOCK_NODES_FILE="+filepath.Join(dir, "nodes"), "DIR="+dir)
+	})
 	for _, addr := range plain { // wrong passwords are in that log, and what the user may not do
 		log, err := ask(addr, []string{"ACL", "LOG", "128"})
 		refused := regexp.MustCompile(`object:(\S+)`).FindAllStringSubmatch(fmt.Sprint(log), -1)
