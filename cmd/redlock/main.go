@@ -62,7 +62,7 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 // A verb is one of redlock's commands. Verbs know the flags, the nodes, the library and the
-// output, and none of the others: edges_test.go.
+// output, and none of the others: TestVerbsKnowNoOther in internal/knots.
 type verb struct {
 	name string
 	help string // the file of its help; "": it has none

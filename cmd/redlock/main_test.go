@@ -42,7 +42,7 @@ func (m withoutLeaks) Run() int {
 // What people are given time to read takes none in the programs of a script.
 func init() {
 	if os.Getenv("PACE") == "quick" {
-		quiet, again, beat = 200*time.Millisecond, 200*time.Millisecond, 0
+		quiet, again, beat = 200*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
 	}
 }
 
