@@ -48,12 +48,13 @@ func (c *lockConfig) options(env []string) (*redlock.Options, error) {
 	return o, err
 }
 
-// values are the flags that have one.
-func (c *lockConfig) values() map[string]func(value string) error {
-	values := c.lockFlags.values()
-	values["--max-ttl"] = c.takeMaxTTL
-	values["--separator"] = separator(&c.separator)
-	values["--key"] = func(value string) error {
+// addNames adds the flags that every verb has that acquires a lock.
+func (c *lockConfig) addNames(to *flagSet) {
+	c.addNodes(to)
+	c.addTTL(to)
+	c.addMaxTTL(to)
+	addSeparator(to, &c.separator)
+	to.values("key", func(value string) error {
 		c.keys = append(c.keys, value)
 		switch {
 		case value == "":
@@ -62,40 +63,41 @@ func (c *lockConfig) values() map[string]func(value string) error {
 			return exit.Fail(exit.Usage, "take another name", "--key %s is what the nodes keep something else under", value)
 		}
 		return nil
-	}
-	values["--slots"] = func(value string) (err error) {
+	})
+}
+
+// addKinds adds the flags that say how the lock is shared, and how long to wait for it.
+func (c *lockConfig) addKinds(to *flagSet) {
+	c.addTimeout(to)
+	to.toggle("shared", "s", &c.shared)
+	to.toggle("nonblock", "n", &c.nonblock)
+	to.value("slots", "", func(value string) (err error) {
 		if c.slots, err = strconv.Atoi(value); err != nil || c.slots < 1 || c.slots > redlock.MaxSlots {
 			return exit.Fail(exit.Usage, "it is how many may have the lock at a time", "--slots %s is not a number from 1 to %d", value, redlock.MaxSlots)
 		}
 		return nil
-	}
-	values["--conflict-exit-code"] = func(value string) (err error) {
+	})
+	to.value("conflict-exit-code", "E", func(value string) (err error) {
 		if c.busy, err = strconv.Atoi(value); err != nil || c.busy < 0 || c.busy > 255 {
 			return exit.Fail(exit.Usage, "it is what to exit with when others have the lock", "--conflict-exit-code %s is not a number from 0 to 255", value)
 		}
 		return nil
-	}
-	return values
-}
-
-// switches are the flags that have no value.
-func (c *lockConfig) switches() map[string]*bool {
-	return map[string]*bool{"--shared": &c.shared, "--nonblock": &c.nonblock}
+	})
 }
 
 // check checks the flags as a set.
-func (c *lockConfig) check(given map[string]bool, example string) error {
+func (c *lockConfig) check(f *flagSet, example string) error {
 	if c.nonblock {
 		c.timeout = 0
 	}
 	switch {
-	case !given["--key"]:
+	case !f.Changed("key"):
 		return exit.Fail(exit.Usage, "for example: "+example, "--key is missing: the name of the lock")
-	case given["--slots"] && c.shared:
+	case f.Changed("slots") && c.shared:
 		return exit.Fail(exit.Usage, "one command has one slot alone", "--slots and --shared do not go together")
-	case given["--slots"] && len(c.keys) > 1:
+	case f.Changed("slots") && len(c.keys) > 1:
 		return exit.Fail(exit.Usage, "a slot is of one key", "--slots and several --key do not go together")
-	case c.nonblock && given["--timeout"]:
+	case c.nonblock && f.Changed("timeout"):
 		return exit.Fail(exit.Usage, "--nonblock is --timeout 0s", "--nonblock and --timeout do not go together")
 	}
 	return nil

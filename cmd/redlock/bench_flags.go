@@ -41,28 +41,29 @@ const (
 // parseBench reads the arguments of redlock bench.
 func parseBench(args []string) (*benchConfig, error) {
 	cfg := &benchConfig{lockFlags: noFlags, length: 2 * time.Second}
-	values := cfg.values()
-	values["--callers"] = func(value string) (err error) {
+	f := newFlags("bench")
+	cfg.addNodes(f)
+	cfg.addTTL(f)
+	cfg.addTimeout(f)
+	f.toggle("embedded", "", &cfg.embedded)
+	f.toggle("json", "", &cfg.json)
+	f.value("callers", "", func(value string) (err error) {
 		cfg.callers, err = parseCallers(value)
 		return err
-	}
-	values["--for"] = func(value string) (err error) {
+	})
+	f.value("for", "", func(value string) (err error) {
 		if cfg.length, err = duration("--for", value); err == nil && cfg.length < leastLength {
 			return exit.Fail(exit.Usage, "the default is 2s", "--for %s is too short: the least is %v", value, leastLength)
 		}
 		return err
-	}
-	values["--key"] = func(value string) error {
-		switch {
-		case value == "":
+	})
+	f.value("key", "", func(value string) error {
+		if cfg.key = value; value == "" {
 			return exit.Fail(exit.Usage, "leave it out for names that no other client uses", "--key is empty")
-		case cfg.key != "":
-			return exit.Fail(exit.Usage, "it is what the names of all locks begin with", "--key is given twice")
 		}
-		cfg.key = value
 		return nil
-	}
-	_, rest, err := scan("bench", args, values, map[string]*bool{"--embedded": &cfg.embedded, "--json": &cfg.json})
+	})
+	rest, err := f.parse(args)
 	switch {
 	case err != nil:
 		return nil, err

@@ -29,111 +29,83 @@ type chaosConfig struct {
 	json, list            bool
 }
 
-const chaosFlags = "the flags are --arena, --scenario, --schedules, --seed, --for, --report, --history, --save, --nodes, --ttl, --json and --list; see redlock help chaos"
-
 // parseChaos reads the arguments of redlock chaos.
 func parseChaos(args []string) (*chaosConfig, error) {
 	cfg := &chaosConfig{arenas: slices.Clone(usualArenas), seed: chaos.FreshSeed()}
-	given := make(map[string]bool)
-	flags := cfg.flags(given)
-	switches := map[string]*bool{"--json": &cfg.json, "--list": &cfg.list}
-	for len(args) > 0 {
-		name, value, inline := strings.Cut(args[0], "=")
-		set, takesValue := flags[name]
-		on, isSwitch := switches[name]
-		args = args[1:]
+	f := newFlags("chaos")
+	f.toggle("json", "", &cfg.json)
+	f.toggle("list", "", &cfg.list)
+	f.values("arena", func(value string) error {
+		if !f.Changed("arena") {
+			cfg.arenas = nil
+		}
+		return cfg.addArenas(value)
+	})
+	f.values("scenario", func(value string) error {
+		cfg.names = append(cfg.names, strings.Split(value, ",")...)
+		return nil
+	})
+	addNumber(f, "schedules", &cfg.schedules, 1_000_000_000, "leave it out to have as many as there is time for")
+	addNumber(f, "nodes", &cfg.nodes, chaos.MostNodes, "leave it out to have what each scenario has")
+	f.value("seed", "", func(value string) (err error) {
+		if cfg.seed, err = strconv.ParseUint(value, 10, 64); err != nil {
+			return exit.Fail(exit.Usage, "leave it out to have a fresh one", "--seed %q is not a whole number from 0 to 18446744073709551615", value)
+		}
+		return nil
+	})
+	f.value("for", "", func(value string) (err error) {
+		if cfg.limit, err = duration("--for", value); err == nil && cfg.limit <= 0 {
+			return exit.Fail(exit.Usage, "write 10m or 8h, say", "--for %s is no time at all", value)
+		}
+		return err
+	})
+	f.value("ttl", "", func(value string) (err error) {
+		cfg.ttl, err = duration("--ttl", value)
 		switch {
-		case name == "-h" || name == "--help":
-			return nil, errHelp
-		case isSwitch && inline:
-			return nil, exit.Fail(exit.Usage, "", "%s takes no value", name)
-		case isSwitch:
-			*on = true
-			given[name] = true
-			continue
-		case !takesValue && !strings.HasPrefix(name, "-"):
-			return nil, exit.Fail(exit.Usage, "a name of several words goes in quotes: --scenario \"crashing nodes\", or has hyphens: crashing-nodes",
-				"chaos: %q is not a flag", name)
-		case !takesValue:
-			return nil, exit.Fail(exit.Usage, chaosFlags, "chaos: unknown flag %s", name)
-		case given[name] && name != "--arena" && name != "--scenario":
-			return nil, exit.Fail(exit.Usage, "", "%s is given twice", name)
-		case !inline && (len(args) == 0 || strings.HasPrefix(args[0], "--")):
-			return nil, exit.Fail(exit.Usage, "if the value begins with dashes, write "+name+"=VALUE", "%s has no value", name)
-		case !inline:
-			value, args = args[0], args[1:]
+		case err != nil:
+			return err
+		case cfg.ttl < chaos.LeastTTL:
+			return exit.Fail(exit.Usage, "leave it out to have what each scenario has", "--ttl %s is too short: the least is %v", value, chaos.LeastTTL)
+		case cfg.ttl%time.Millisecond != 0:
+			return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
 		}
-		if value == "" {
-			return nil, exit.Fail(exit.Usage, "", "%s is empty", name)
-		}
-		if err := set(value); err != nil {
-			return nil, err
-		}
-		given[name] = true
+		return nil
+	})
+	for name, to := range map[string]*string{"report": &cfg.report, "history": &cfg.history, "save": &cfg.save} {
+		f.value(name, "", func(value string) error {
+			if *to = value; value == "" {
+				return exit.Fail(exit.Usage, "", "--%s is empty", name)
+			}
+			return nil
+		})
 	}
-	return cfg, cfg.check(given)
+	rest, err := f.parse(args)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(rest) > 0:
+		return nil, exit.Fail(exit.Usage, "a name of several words goes in quotes: --scenario \"crashing nodes\", or has hyphens: crashing-nodes",
+			"chaos: %q is not a flag", rest[0])
+	case cfg.list && f.NFlag() > 1 && (f.NFlag() > 2 || !cfg.json):
+		return nil, exit.Fail(exit.Usage, "", "--list goes with --json and with nothing else")
+	}
+	return cfg, cfg.check()
 }
 
-// flags are those that have a value.
-func (cfg *chaosConfig) flags(given map[string]bool) map[string]func(string) error {
-	text := func(to *string) func(string) error {
-		return func(value string) error { *to = value; return nil }
-	}
-	number := func(flag string, to *int, most int, hint string) func(string) error {
-		return func(value string) (err error) {
-			*to, err = strconv.Atoi(value)
-			switch {
-			case err != nil && !errors.Is(err, strconv.ErrRange):
-				return exit.Fail(exit.Usage, hint, "%s %q is not a whole number", flag, value)
-			case *to < 1:
-				return exit.Fail(exit.Usage, hint, "%s %s is too few: the least is 1", flag, value)
-			case *to > most:
-				return exit.Fail(exit.Usage, hint, "%s %s is too many: the most is %s", flag, value, phrase.Digits(most))
-			}
-			return nil
+// addNumber adds a flag whose value is a number from 1 to most.
+func addNumber(to *flagSet, name string, n *int, most int, hint string) {
+	to.value(name, "", func(value string) (err error) {
+		*n, err = strconv.Atoi(value)
+		switch {
+		case err != nil && !errors.Is(err, strconv.ErrRange):
+			return exit.Fail(exit.Usage, hint, "--%s %q is not a whole number", name, value)
+		case *n < 1:
+			return exit.Fail(exit.Usage, hint, "--%s %s is too few: the least is 1", name, value)
+		case *n > most:
+			return exit.Fail(exit.Usage, hint, "--%s %s is too many: the most is %s", name, value, phrase.Digits(most))
 		}
-	}
-	return map[string]func(string) error{
-		"--arena": func(value string) error {
-			if !given["--arena"] {
-				cfg.arenas = nil
-			}
-			return cfg.addArenas(value)
-		},
-		"--scenario": func(value string) error {
-			cfg.names = append(cfg.names, strings.Split(value, ",")...)
-			return nil
-		},
-		"--schedules": number("--schedules", &cfg.schedules, 1_000_000_000, "leave it out to have as many as there is time for"),
-		"--nodes":     number("--nodes", &cfg.nodes, chaos.MostNodes, "leave it out to have what each scenario has"),
-		"--seed": func(value string) (err error) {
-			if cfg.seed, err = strconv.ParseUint(value, 10, 64); err != nil {
-				return exit.Fail(exit.Usage, "leave it out to have a fresh one", "--seed %q is not a whole number from 0 to 18446744073709551615", value)
-			}
-			return nil
-		},
-		"--for": func(value string) (err error) {
-			if cfg.limit, err = duration("--for", value); err == nil && cfg.limit <= 0 {
-				return exit.Fail(exit.Usage, "write 10m or 8h, say", "--for %s is no time at all", value)
-			}
-			return err
-		},
-		"--ttl": func(value string) (err error) {
-			cfg.ttl, err = duration("--ttl", value)
-			switch {
-			case err != nil:
-				return err
-			case cfg.ttl < chaos.LeastTTL:
-				return exit.Fail(exit.Usage, "leave it out to have what each scenario has", "--ttl %s is too short: the least is %v", value, chaos.LeastTTL)
-			case cfg.ttl%time.Millisecond != 0:
-				return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
-			}
-			return nil
-		},
-		"--report":  text(&cfg.report),
-		"--history": text(&cfg.history),
-		"--save":    text(&cfg.save),
-	}
+		return nil
+	})
 }
 
 // addArenas takes one name, or several with commas between them.
@@ -160,10 +132,7 @@ func (cfg *chaosConfig) addArenas(value string) error {
 }
 
 // check checks the flags as a set, and finds the scenarios.
-func (cfg *chaosConfig) check(given map[string]bool) (err error) {
-	if delete(given, "--json"); cfg.list && len(given) > 1 {
-		return exit.Fail(exit.Usage, "", "--list goes with --json and with nothing else")
-	}
+func (cfg *chaosConfig) check() (err error) {
 	if cfg.scenarios, err = chaos.FindScenarios(cfg.names); err != nil {
 		var unknown *chaos.UnknownScenario
 		if errors.As(err, &unknown) {

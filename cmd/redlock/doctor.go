@@ -15,9 +15,11 @@ import (
 func (c *command) doctor(_ string, args []string) (code int, err error) {
 	cfg := noFlags
 	voteless := false
-	values := cfg.values()
-	delete(values, "--timeout")
-	_, rest, err := scan("doctor", args, values, map[string]*bool{"--no-quarantine": &voteless})
+	f := newFlags("doctor")
+	cfg.addNodes(f)
+	cfg.addTTL(f)
+	f.toggle("no-quarantine", "", &voteless)
+	rest, err := f.parse(args)
 	switch {
 	case err != nil:
 		return 0, err

@@ -12,14 +12,10 @@ var again = time.Second
 // elect is redlock elect: a command under a lock, again and again.
 func (c *command) elect(name string, args []string) (int, error) {
 	cfg := newHoldConfig()
-	values, switches := cfg.values(), cfg.switches()
-	// It waits for as long as it takes, and there is one leader.
-	for _, flag := range []string{"--timeout", "--conflict-exit-code", "--min-hold", "--max-hold", "--slots"} {
-		delete(values, flag)
-	}
-	delete(switches, "--nonblock")
-	delete(switches, "--shared")
-	if err := cfg.parse(name, args, values, switches); err != nil {
+	f := newFlags(name) // without those of how long to wait, and for what kind of lock: there is one leader
+	cfg.addNames(f)
+	cfg.addCommand(f)
+	if err := cfg.parse(f, args); err != nil {
 		return 0, err
 	}
 	stand, err := c.openStand(cfg)

@@ -33,55 +33,51 @@ func newHoldConfig() *holdConfig {
 	}
 }
 
-// values are the flags that have one.
-func (c *holdConfig) values() map[string]func(value string) error {
-	values := c.lockConfig.values()
-	values["--lost-signal"] = func(value string) error {
+// addCommand adds the flags that say how the command runs.
+func (c *holdConfig) addCommand(to *flagSet) {
+	to.toggle("embedded", "", &c.embedded)
+	to.toggle("shell", "", &c.shell)
+	to.value("lost-signal", "", func(value string) error {
 		c.signal = strings.TrimPrefix(strings.ToUpper(value), "SIG")
 		if c.sign = proc.SignalNames[c.signal]; c.sign == 0 {
 			return exit.Fail(exit.Usage, "they are "+strings.Join(slices.Sorted(maps.Keys(proc.SignalNames)), ", "), "--lost-signal %s is no signal that can be sent here", value)
 		}
 		return nil
-	}
-	for name, d := range map[string]*time.Duration{"--min-hold": &c.minHold, "--max-hold": &c.maxHold, "--lost-grace": &c.grace} {
-		values[name] = func(value string) (err error) {
-			if *d, err = duration(name, value); err == nil && *d < 0 {
-				return exit.Fail(exit.Usage, "see redlock help run", "%s %s is negative", name, value)
-			}
-			return err
+	})
+	addSpan(to, "lost-grace", &c.grace)
+}
+
+// addSpan adds a flag whose value is a duration that is not negative.
+func addSpan(to *flagSet, name string, d *time.Duration) {
+	to.value(name, "", func(value string) (err error) {
+		if *d, err = duration("--"+name, value); err == nil && *d < 0 {
+			return exit.Fail(exit.Usage, "see redlock help run", "--%s %s is negative", name, value)
 		}
-	}
-	return values
+		return err
+	})
 }
 
-// switches are the flags that have no value.
-func (c *holdConfig) switches() map[string]*bool {
-	switches := c.lockConfig.switches()
-	switches["--embedded"], switches["--shell"] = &c.embedded, &c.shell
-	return switches
-}
-
-// parse reads the arguments of a command that takes these flags, and finds its program:
+// parse reads the arguments of a verb that runs a command, and finds the command's program:
 // before the lock, and not after an hour of waiting for it.
-func (c *holdConfig) parse(name string, args []string, values map[string]func(value string) error, switches map[string]*bool) error {
-	given, rest, err := scan(name, args, values, switches)
+func (c *holdConfig) parse(f *flagSet, args []string) error {
+	rest, err := f.parse(args)
 	if err != nil {
 		return err
 	}
 	c.argv = rest
-	example := "redlock " + name + " --key demo -- sh -c 'echo hello'"
-	if err := c.check(given, example); err != nil {
+	example := "redlock " + f.Name() + " --key demo -- sh -c 'echo hello'"
+	if err := c.check(f, example); err != nil {
 		return err
 	}
-	if !given["--lost-grace"] {
+	if !f.Changed("lost-grace") {
 		c.grace = min(time.Second, c.ttl/4).Truncate(time.Millisecond)
 	}
 	switch {
 	case c.grace > c.ttl/2:
 		return exit.Fail(exit.Usage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", c.grace, c.ttl)
-	case given["--max-hold"] && c.maxHold < c.grace+c.ttl/10:
+	case f.Changed("max-hold") && c.maxHold < c.grace+c.ttl/10:
 		return exit.Fail(exit.Usage, "it has to leave time for the command besides --lost-grace", "--max-hold %v is too short for --lost-grace %v and --ttl %v", c.maxHold, c.grace, c.ttl)
-	case given["--max-hold"] && c.minHold > c.maxHold:
+	case f.Changed("max-hold") && c.minHold > c.maxHold:
 		return exit.Fail(exit.Usage, "", "--min-hold %v is more than --max-hold %v", c.minHold, c.maxHold)
 	case len(c.argv) == 0:
 		return exit.Fail(exit.Usage, "for example: "+example, "the command to run is missing")

@@ -55,11 +55,14 @@ func (c *command) lock(_ string, args []string) (int, error) {
 // parseLock reads the arguments of redlock lock.
 func parseLock(args []string) (*lockConfig, error) {
 	cfg := &lockConfig{lockFlags: noFlags, busy: exit.Busy, without: "it is not locked"}
-	given, rest, err := scan("lock", args, cfg.values(), cfg.switches())
+	f := newFlags("lock")
+	cfg.addNames(f)
+	cfg.addKinds(f)
+	rest, err := f.parse(args)
 	if err != nil {
 		return nil, err
 	}
-	if err := cfg.check(given, "lock=$(redlock lock --key demo)"); err != nil {
+	if err := cfg.check(f, "lock=$(redlock lock --key demo)"); err != nil {
 		return nil, err
 	}
 	if len(rest) > 0 {
@@ -87,11 +90,10 @@ func (c *command) handOut(lock *redlock.Lock) (handle redlock.Handle, err error)
 
 // takeUp is redlock extend, and redlock unlock.
 func (c *command) takeUp(command string, args []string) (int, error) {
-	flags := noFlags
-	values := flags.values()
-	delete(values, "--ttl")
-	delete(values, "--timeout")
-	rest, err := scanAround(command, args, values, nil)
+	flags, f := noFlags, newFlags(command)
+	f.SetInterspersed(true)
+	flags.addNodes(f)
+	rest, err := f.parse(args)
 	if err != nil {
 		return 0, err
 	}

@@ -29,49 +29,54 @@ const (
 // noFlags is what counts where nothing is said.
 var noFlags = lockFlags{ttl: defaultTTL, timeout: -1}
 
-// values are the flags, each with what takes its value in.
-func (f *lockFlags) values() map[string]func(value string) error {
-	return map[string]func(value string) error{
-		"--node": func(value string) error {
-			f.nodes = append(f.nodes, value)
-			return nil
-		},
-		"--nodes": func(value string) error {
-			found, err := readNodes("--nodes", value)
-			f.nodes = append(f.nodes, found...)
+// addNodes adds the flags that name the nodes.
+func (f *lockFlags) addNodes(to *flagSet) {
+	to.values("node", func(value string) error {
+		f.nodes = append(f.nodes, value)
+		return nil
+	})
+	to.values("nodes", func(value string) error {
+		found, err := readNodes("--nodes", value)
+		f.nodes = append(f.nodes, found...)
+		return err
+	})
+}
+
+func (f *lockFlags) addTTL(to *flagSet) {
+	to.value("ttl", "", func(value string) (err error) {
+		f.ttl, err = duration("--ttl", value)
+		switch {
+		case err != nil:
 			return err
-		},
-		"--ttl": func(value string) (err error) {
-			f.ttl, err = duration("--ttl", value)
-			switch {
-			case err != nil:
-				return err
-			case f.ttl < leastTTL:
-				return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too short: the least is %v", value, leastTTL)
-			case f.ttl > mostTTL:
-				return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too long: the most is %v", value, mostTTL)
-			case f.ttl%time.Millisecond != 0:
-				return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
-			}
-			return nil
-		},
-		"--timeout": func(value string) (err error) {
-			f.timeout, err = duration("--timeout", value)
-			if err == nil && f.timeout < 0 {
-				return exit.Fail(exit.Usage, "0s asks once; leave --timeout out to wait for as long as it takes", "--timeout %s is negative", value)
-			}
-			return err
-		},
-	}
+		case f.ttl < leastTTL:
+			return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too short: the least is %v", value, leastTTL)
+		case f.ttl > mostTTL:
+			return exit.Fail(exit.Usage, "the default is 10s", "--ttl %s is too long: the most is %v", value, mostTTL)
+		case f.ttl%time.Millisecond != 0:
+			return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
+		}
+		return nil
+	})
+}
+
+func (f *lockFlags) addTimeout(to *flagSet) {
+	to.value("timeout", "w", func(value string) (err error) {
+		f.timeout, err = duration("--timeout", value)
+		if err == nil && f.timeout < 0 {
+			return exit.Fail(exit.Usage, "0s asks once; leave --timeout out to wait for as long as it takes", "--timeout %s is negative", value)
+		}
+		return err
+	})
 }
 
 // maxTTLVariable sets --max-ttl for all commands on the same nodes.
 const maxTTLVariable = "REDLOCK_MAX_TTL"
 
-// takeMaxTTL takes the value of --max-ttl in.
-func (f *lockFlags) takeMaxTTL(value string) (err error) {
-	f.maxTTL, err = maxTTL("--max-ttl", value)
-	return err
+func (f *lockFlags) addMaxTTL(to *flagSet) {
+	to.value("max-ttl", "", func(value string) (err error) {
+		f.maxTTL, err = maxTTL("--max-ttl", value)
+		return err
+	})
 }
 
 func maxTTL(source, value string) (time.Duration, error) {
@@ -103,12 +108,11 @@ func (f *lockFlags) options(env []string) (*redlock.Options, error) {
 	return o, nil
 }
 
-// separator takes the value of --separator in.
-func separator(to *string) func(value string) error {
-	return func(value string) error {
-		if *to = value; value == "" {
+func addSeparator(to *flagSet, separator *string) {
+	to.value("separator", "", func(value string) error {
+		if *separator = value; value == "" {
 			return exit.Fail(exit.Usage, "leave it out if keys are no paths", "--separator is empty")
 		}
 		return nil
-	}
+	})
 }

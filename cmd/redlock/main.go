@@ -23,6 +23,7 @@ import (
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/spf13/pflag"
 
 	"github.com/quorumlock/redlock/chaos"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
@@ -133,7 +134,7 @@ func (c *command) dispatch(args []string) (int, error) {
 			continue
 		}
 		code, err := v.run(c, name, args)
-		if errors.Is(err, errHelp) {
+		if errors.Is(err, pflag.ErrHelp) {
 			return 0, c.help([]string{name})
 		}
 		return code, err

@@ -25,21 +25,25 @@ type prepareConfig struct {
 // parsePrepare reads the arguments of redlock prepare.
 func parsePrepare(args []string) (*prepareConfig, error) {
 	cfg := &prepareConfig{lockFlags: noFlags}
-	values := cfg.values()
-	values["--max-ttl"] = cfg.takeMaxTTL
-	values["--reset-fences"] = func(value string) error {
+	f := newFlags("prepare")
+	cfg.addNodes(f)
+	cfg.addTTL(f)
+	cfg.addMaxTTL(f)
+	cfg.addTimeout(f)
+	f.toggle("no-wait", "", &cfg.noWait)
+	f.value("reset-fences", "", func(value string) error {
 		cfg.reset = append(cfg.reset, strings.Split(value, ",")...)
 		return nil
-	}
-	given, rest, err := scan("prepare", args, values, map[string]*bool{"--no-wait": &cfg.noWait})
+	})
+	rest, err := f.parse(args)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(rest) > 0:
 		return nil, exit.Fail(exit.Usage, "see redlock help prepare", "prepare takes flags only, and was given %q", rest[0])
-	case cfg.noWait && given["--timeout"]:
+	case cfg.noWait && f.Changed("timeout"):
 		return nil, exit.Fail(exit.Usage, "--timeout 0s asks once whether all nodes vote", "--no-wait and --timeout do not go together")
-	case cfg.noWait && given["--reset-fences"]:
+	case cfg.noWait && f.Changed("reset-fences"):
 		return nil, exit.Fail(exit.Usage, "what is to be forgotten goes when the nodes vote again", "--no-wait and --reset-fences do not go together")
 	}
 	return cfg, nil

@@ -3,7 +3,13 @@ package main
 // run is redlock run: a command under a lock, once.
 func (c *command) run(name string, args []string) (int, error) {
 	cfg := newHoldConfig()
-	if err := cfg.parse(name, args, cfg.values(), cfg.switches()); err != nil {
+	f := newFlags(name)
+	cfg.addNames(f)
+	cfg.addKinds(f)
+	cfg.addCommand(f)
+	addSpan(f, "min-hold", &cfg.minHold)
+	addSpan(f, "max-hold", &cfg.maxHold)
+	if err := cfg.parse(f, args); err != nil {
 		return 0, err
 	}
 	stand, err := c.openStand(cfg)

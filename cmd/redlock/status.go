@@ -29,25 +29,24 @@ type lookConfig struct {
 // parseLook reads the arguments of a command that looks at a lock.
 func parseLook(command string, args []string) (*lookConfig, error) {
 	cfg := &lookConfig{lockFlags: noFlags, every: time.Second}
-	values := cfg.values()
-	delete(values, "--ttl")
-	values["--separator"] = separator(&cfg.separator)
-	switches := map[string]*bool{"--json": &cfg.json}
-	switch command {
-	case "status":
-		delete(values, "--timeout")
-	case "watch":
-		delete(values, "--timeout")
-		values["--every"] = func(value string) (err error) {
+	f := newFlags(command)
+	f.SetInterspersed(true)
+	cfg.addNodes(f)
+	addSeparator(f, &cfg.separator)
+	if command == "wait" {
+		cfg.addTimeout(f)
+	} else {
+		f.toggle("json", "", &cfg.json)
+	}
+	if command == "watch" {
+		f.value("every", "", func(value string) (err error) {
 			if cfg.every, err = duration("--every", value); err == nil && cfg.every < leastTTL {
 				return exit.Fail(exit.Usage, "the default is 1s", "--every %s is too often: the least is %v", value, leastTTL)
 			}
 			return err
-		}
-	case "wait":
-		delete(switches, "--json")
+		})
 	}
-	rest, err := scanAround(command, args, values, switches)
+	rest, err := f.parse(args)
 	switch {
 	case err != nil:
 		return nil, err

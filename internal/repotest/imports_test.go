@@ -119,7 +119,9 @@ func TestRequirements(t *testing.T) {
 		"github.com/google/uuid",             // tokens
 		"github.com/hashicorp/go-multierror", // what each node said
 		"github.com/redis/go-redis/v9",
-		"golang.org/x/sys", // terminals, in the command; go-redis and miniredis bring the same version
+		"github.com/rogpeppe/go-internal", // testscript, for the command's tests
+		"github.com/spf13/pflag",          // the command's flags
+		"golang.org/x/sys",                // terminals, in the command; go-redis and miniredis bring the same version
 	}; !slices.Equal(direct, want) {
 		t.Errorf("go.mod requires %q, want %q", direct, want)
 	}
