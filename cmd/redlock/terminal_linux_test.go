@@ -9,7 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/quorumlock/redlock/internal/memredis"
 )
@@ -126,9 +127,10 @@ func (s *session) press(keys, until string) {
 }
 
 // front is the process group that the keys are for.
-func (s *session) front() (group uint32) {
+func (s *session) front() uint32 {
 	s.Helper()
-	if err := ioctl(s.keyboard, syscall.TIOCGPGRP, &group); err != nil {
+	group, err := unix.IoctlGetUint32(int(s.keyboard.Fd()), unix.TIOCGPGRP)
+	if err != nil {
 		s.Fatal(err)
 	}
 	return group
@@ -235,20 +237,14 @@ func openPty(t *testing.T) (keyboard, terminal *os.File) {
 		return f
 	}
 	keyboard = open("/dev/ptmx")
-	var number, unlock uint32
-	for request, arg := range map[uintptr]*uint32{syscall.TIOCSPTLCK: &unlock, syscall.TIOCGPTN: &number} {
-		if err := ioctl(keyboard, request, arg); err != nil {
-			t.Fatal(err)
-		}
+	if err := unix.IoctlSetPointerInt(int(keyboard.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
 	}
-	return keyboard, open("/dev/pts/" + strconv.Itoa(int(number)))
-}
-
-func ioctl(terminal *os.File, request uintptr, arg *uint32) error {
-	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, terminal.Fd(), request, uintptr(unsafe.Pointer(arg))); errno != 0 {
-		return errno
+	number, err := unix.IoctlGetUint32(int(keyboard.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return nil
+	return keyboard, open("/dev/pts/" + strconv.FormatUint(uint64(number), 10))
 }
 
 // Once nobody reads our stderr, a line that we write there must not end us and
