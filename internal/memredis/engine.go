@@ -34,7 +34,7 @@ type Engine struct {
 	late               atomic.Pointer[lateness]
 
 	loading sync.Mutex
-	loaded  map[string]string // scripts, and what SCRIPT LOAD has said
+	loaded  map[string]loaded // scripts by their hashes
 
 	// mu keeps a connection from being served after Stop has closed the others.
 	// It is never held while waiting.
@@ -45,7 +45,7 @@ type Engine struct {
 // NewEngine returns a running engine without data. The port is only for INFO to
 // mention.
 func NewEngine(port int) *Engine {
-	e := &Engine{Info: NewInfo(port), mini: miniredis.NewMiniRedis(), loaded: make(map[string]string)}
+	e := &Engine{Info: NewInfo(port), mini: miniredis.NewMiniRedis(), loaded: make(map[string]loaded)}
 	e.mini.ClockTTL(true) // keys expire by the clock; a bubble's clock in a bubble
 	e.settle()
 	e.boot()

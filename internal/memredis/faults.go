@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
@@ -138,25 +139,69 @@ func (e *Engine) hook(peer *server.Peer, cmd string, args ...string) bool {
 
 func isScript(cmd string) bool { return cmd == "EVAL" || cmd == "EVALSHA" }
 
+// A loaded script is kept as it was sent, and as it runs.
+type loaded struct{ source, code string }
+
+// checked has the code that miniredis has parsed in this process, for any engine.
+var checked sync.Map
+
 // replyTo carries out a command that is about scripts, for a peer or nobody. miniredis
-// compiles a script each time that it is loaded, which is most of what it costs it that
-// a client connects; so what it has said to that it says again. That much is so also
-// before AUTH, and in a transaction.
+// parses a script each time that it is loaded, and compiles each text once. Both would be
+// most of what a node costs, since some of the library's scripts name their server in a
+// first line of comment: so the engine keeps the scripts itself, and runs them without
+// that line's words. All that may be done before AUTH, and in a transaction.
 func (e *Engine) replyTo(peer *server.Peer, args ...string) string {
 	e.loading.Lock()
 	defer e.loading.Unlock()
-	load := len(args) == 3 && strings.EqualFold(args[1], "LOAD")
-	if known, ok := e.loaded[args[len(args)-1]]; ok && load {
-		return known
-	}
-	reply := e.dispatch(peer, args)
 	switch {
-	case load && strings.HasPrefix(reply, "$"):
-		e.loaded[args[2]] = reply
+	case len(args) == 3 && strings.EqualFold(args[1], "LOAD"):
+		code := anonymous(args[2])
+		if _, ok := checked.Load(code); !ok {
+			if reply := e.dispatch(peer, args); !strings.HasPrefix(reply, "$") {
+				return reply
+			}
+			checked.Store(code, nil)
+		}
+		hash := hashOf(args[2])
+		e.loaded[hash] = loaded{args[2], code}
+		return fmt.Sprintf("$%d\r\n%s\r\n", len(hash), hash)
+	case len(args) > 1 && strings.EqualFold(args[1], "EXISTS"):
+		for _, hash := range args[2:] {
+			if s, ok := e.loaded[hash]; ok {
+				e.do("SCRIPT", "LOAD", s.source)
+			}
+		}
 	case len(args) > 1 && strings.EqualFold(args[1], "FLUSH"):
 		clear(e.loaded)
 	}
-	return reply
+	return e.dispatch(peer, args)
+}
+
+// anonymous is a script without what a comment in its first line says. The line stays, for
+// errors give line numbers.
+func anonymous(source string) string {
+	if first, rest, ok := strings.Cut(source, "\n"); ok && strings.HasPrefix(first, "-- ") {
+		return "--\n" + rest
+	}
+	return source
+}
+
+func hashOf(source string) string {
+	sum := sha1.Sum([]byte(source))
+	return hex.EncodeToString(sum[:])
+}
+
+// named gives an EVALSHA of a script that the engine keeps as the EVAL of its code.
+func (e *Engine) named(args []string) []string {
+	if args[0] != "EVALSHA" || len(args) < 2 {
+		return args
+	}
+	e.loading.Lock()
+	defer e.loading.Unlock()
+	if s, ok := e.loaded[strings.ToLower(args[1])]; ok {
+		return append([]string{"EVAL", s.code}, args[2:]...)
+	}
+	return args
 }
 
 // dispatch has miniredis carry out a command, and gives what it replies.
@@ -182,10 +227,11 @@ func (e *Engine) script(peer *server.Peer, args []string) bool {
 	if e.refuses(peer, args[0]) {
 		return true
 	}
+	carried := e.named(args)
 	if e.repeat.Load() > 0 && e.repeat.Add(-1) >= 0 {
-		e.do(args...)
+		e.do(carried...)
 	}
-	reply := e.dispatch(peer, args)
+	reply := e.dispatch(peer, carried)
 	if e.repeatLate.Load() > 0 && e.repeatLate.Add(-1) >= 0 {
 		time.AfterFunc(e.late.Load().after(), func() { e.again(args) })
 	}
@@ -202,7 +248,7 @@ func (e *Engine) again(args []string) {
 	e.scripts.Add(1)
 	defer e.scripts.Add(-1)
 	if e.Running() {
-		e.do(args...)
+		e.do(e.named(args)...)
 	}
 }
 
@@ -219,8 +265,7 @@ func mend(reply string, args []string) string {
 	}
 	hash := args[1]
 	if args[0] == "EVAL" {
-		sum := sha1.Sum([]byte(args[1]))
-		hash = hex.EncodeToString(sum[:])
+		hash = hashOf(args[1])
 	}
 	return fmt.Sprintf("-%s script: %s, on @user_script:%s.\r\n", found[2], hash, found[1])
 }

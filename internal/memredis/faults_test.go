@@ -201,3 +201,29 @@ func TestLoadedScripts(t *testing.T) {
 		}
 	})
 }
+
+// Scripts that differ in what their first line says of the server are two scripts to those
+// who load them, and each is known by its own hash only, also in errors.
+func TestScriptsAreNamed(t *testing.T) {
+	serve(t, func(t *testing.T, _ *Engine, c *redis.Client) {
+		ctx := t.Context()
+		one, two := "-- for one\n\nreturn redis.call('INCR', KEYS[1])", "-- for two\n\nreturn redis.call('INCR', KEYS[1])"
+		first := c.ScriptLoad(ctx, one).Val()
+		if got, want := c.ScriptExists(ctx, first, redis.NewScript(two).Hash()).Val(), []bool{true, false}; first != redis.NewScript(one).Hash() || !slices.Equal(got, want) {
+			t.Errorf("loaded as %s, there are %v, want %v", first, got, want)
+		}
+		if err := c.EvalSha(ctx, redis.NewScript(two).Hash(), []string{"k"}).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			t.Errorf("the other one: %v", err)
+		}
+		second := c.ScriptLoad(ctx, two).Val()
+		for i, hash := range []string{first, strings.ToUpper(second)} {
+			if n, err := c.EvalSha(ctx, hash, []string{"k"}).Int(); n != i+1 || err != nil {
+				t.Errorf("%s: %d, %v", hash, n, err)
+			}
+		}
+		c.Set(ctx, "k", "no number", 0)
+		if err := c.EvalSha(ctx, second, []string{"k"}).Err(); err == nil || !strings.HasSuffix(err.Error(), " script: "+second+", on @user_script:3.") {
+			t.Errorf("on line 3: %v", err)
+		}
+	})
+}
