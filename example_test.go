@@ -177,7 +177,7 @@ func ExampleLocker_Acquire() {
 func ExampleLock_Context() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
-	l, err := lk.TryAcquire(context.Background(), "import", redlock.TTL(2*time.Second))
+	l, err := lk.TryAcquire(context.Background(), "import", redlock.TTL(500*time.Millisecond))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func ExampleLock_KeepAlive() {
 	}
 	defer l.Release(context.Background())
 
-	work, done := context.WithTimeout(context.Background(), 1500*time.Millisecond)
+	work, done := context.WithTimeout(context.Background(), 1100*time.Millisecond)
 	defer done()
 	err = l.KeepAlive(work)
 	fmt.Println(err, time.Until(l.Until()) > 0)
@@ -301,7 +301,7 @@ func ExampleLocker_Acquire_nineWorkers() {
 // A lock that lives for longer than we wait: the error says that the time is up,
 // and that it was held. (Scaled down, so that the example does not take as long.)
 func ExampleLocker_Acquire_bounded() {
-	const second = 50 * time.Millisecond
+	const second = 20 * time.Millisecond
 	lk, stop := connected(redlock.Options{TTL: 30 * second})
 	defer stop()
 	if _, err := lk.TryAcquire(context.Background(), "import"); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -282,7 +283,7 @@ func TestFencesForMonths(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	for seed := range uint64(8) {
+	for seed := range need.Sized[uint64](2, 8, 100) {
 		fences(t, func(f *fenced) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			last := make(map[string]int64)
@@ -339,7 +340,7 @@ func TestFencesForMonths(t *testing.T) {
 func TestNamesLeaveNothing(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		lk := f.locker(&Options{Separator: "/"})
-		for i := range 500 {
+		for i := range need.Sized(100, 500, 5000) {
 			l, err := lk.TryAcquire(context.Background(), fmt.Sprint("folder", i%7, "/name", i))
 			if err != nil {
 				f.Fatal(err)

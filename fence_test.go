@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -157,7 +158,7 @@ func TestFencesRise(t *testing.T) {
 						f.Path(i).SetJitter(jitter)
 					}
 					last := make(map[string]int64)
-					for n := range 60 {
+					for n := range need.Sized(15, 60, 600) {
 						name := fmt.Sprint("job", n%2)
 						l, err := lockers[rand.N(len(lockers))].Acquire(f.Context(), name)
 						if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/redis/go-redis/v9"
 )
@@ -179,7 +180,7 @@ func TestSlotsWithLinksDown(t *testing.T) {
 					t.Cleanup(func() { lk.Close() })
 					calls.Go(func() {
 						lots := rand.New(rand.NewPCG(uint64(i), uint64(caller)))
-						for n := range 30 {
+						for n := range need.Sized(15, 30, 300) {
 							ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 							l, err := lk.Acquire(ctx, "a", Slots(slots))
 							cancel()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	arena "github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -112,17 +113,15 @@ func TestAnHourWithoutANode(t *testing.T) {
 		"also":    func(i int) (string, []AcquireOption) { return either(i, "a", "b", Also("b")) },
 		"slots":   func(i int) (string, []AcquireOption) { return "a", []AcquireOption{Slots(2)} },
 	}
-	hour := time.Hour
-	if testing.Short() {
-		hour /= 10
-	}
+	hour := need.Sized(3*time.Minute, 12*time.Minute, time.Hour)
+	parked := uint64(11<<20) * uint64(hour) / uint64(time.Hour) // bytes that the model holds back of what is sent to the node
 	for trouble, tt := range map[string]struct {
 		strike, end func(*arena.Node)
-		parked      uint64 // bytes that the model holds back of what is sent to the node
+		parked      uint64
 	}{
 		"kill": {(*arena.Node).Kill, func(n *arena.Node) { n.Restart(true) }, 0},
-		"hang": {func(n *arena.Node) { n.Hang(true) }, func(n *arena.Node) { n.Hang(false) }, 11 << 20},
-		"cut":  {func(n *arena.Node) { n.Cut(true, true) }, func(n *arena.Node) { n.Cut(false, false) }, 11 << 20},
+		"hang": {func(n *arena.Node) { n.Hang(true) }, func(n *arena.Node) { n.Hang(false) }, parked},
+		"cut":  {func(n *arena.Node) { n.Cut(true, true) }, func(n *arena.Node) { n.Cut(false, false) }, parked},
 	} {
 		for kind, want := range kinds {
 			t.Run(trouble+", "+kind, func(t *testing.T) {
@@ -177,7 +176,7 @@ func TestNodeThatComesAndGoes(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.nodes[2].Lose(1 << 30)
 		most := 0
-		for i := range 20 {
+		for i := range need.Sized(10, 20, 120) {
 			time.Sleep(time.Second)
 			if kept := w.kept(2); i < 4 {
 				most = max(most, kept)
@@ -226,7 +225,7 @@ func TestSlowNodeWithoutAQueue(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
 		ms[0].slow(200 * time.Millisecond)
-		for i := range 50_000 {
+		for i := range need.Sized(10_000, 50_000, 200_000) {
 			l, err := lk.Acquire(t.Context(), fmt.Sprint("k", i%100))
 			if err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -284,7 +285,8 @@ func TestTicketOrder(t *testing.T) {
 		for i, m := range ms {
 			m.slow(time.Duration(i+1) * 100 * time.Microsecond)
 		}
-		const handOvers, processes, callers = 10_000, 8, 3
+		const processes, callers = 8, 3
+		handOvers := need.Sized(2_000, 10_000, 100_000)
 		const there = 3 * time.Millisecond // after which a call is in the queue everywhere
 		var mu sync.Mutex
 		waiting := make(map[*int]time.Time) // since when

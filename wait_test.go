@@ -49,8 +49,8 @@ func TestAcquireIsBoundedByCtxOnly(t *testing.T) {
 			for _, m := range ms {
 				m.put("a", "rival", 24*time.Hour)
 			}
-		}, ErrHeld, time.Hour},
-		{"down", func(ms models) { ms[0].kill(); ms[1].kill(); ms[2].kill() }, ErrNoQuorum, time.Hour},
+		}, ErrHeld, 10 * time.Minute},
+		{"down", func(ms models) { ms[0].kill(); ms[1].kill(); ms[2].kill() }, ErrNoQuorum, 10 * time.Minute},
 		{"hung", func(ms models) { ms[0].hang(); ms[1].hang(); ms[2].hang() }, ErrNoQuorum, time.Minute},
 		{"hung, in the first round", func(ms models) { ms[0].hang(); ms[1].hang(); ms[2].hang() }, ErrNoQuorum, 10 * time.Millisecond},
 	} {
