@@ -301,7 +301,7 @@ func ExampleLocker_Acquire_nineWorkers() {
 // A lock that lives for longer than we wait: the error says that the time is up,
 // and that it was held. (Scaled down, so that the example does not take as long.)
 func ExampleLocker_Acquire_bounded() {
-	const second = 20 * time.Millisecond
+	const second = 50 * time.Millisecond
 	lk, stop := connected(redlock.Options{TTL: 30 * second})
 	defer stop()
 	if _, err := lk.TryAcquire(context.Background(), "import"); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // TestExclusion: sixteen workers of four Lockers on one key of three servers, with
@@ -20,10 +21,7 @@ import (
 func TestExclusion(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3, "--appendonly", "yes") // written before it is answered, so kill -9 loses nothing
-	length := 5 * time.Second
-	if testing.Short() {
-		length = 2 * time.Second
-	}
+	length := need.Sized(2*time.Second, 5*time.Second, time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -212,12 +213,7 @@ func wantNodes(t testing.TB, q *redlock.QuorumError, outcome redlock.Outcome, no
 }
 
 // cycles is how often a loop runs that is long for its own sake.
-func cycles(n int) int {
-	if testing.Short() {
-		return n / 10
-	}
-	return n
-}
+func cycles(n int) int { return need.Sized(n/10, n, 5*n) }
 
 // A valid lock is one that its holder may rely on until then: ours, or another
 // library's.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -146,7 +147,7 @@ func mixed(t *testing.T, nodes []*redis.Client, now func() time.Time, seed uint6
 // TestOlderAndNewerClients: numbers rise, whoever takes the lock, over any gap; those of
 // readers over a day, as they did before.
 func TestOlderAndNewerClients(t *testing.T) {
-	for seed := range uint64(5) {
+	for seed := range need.Sized[uint64](2, 5, 100) {
 		synctest.Test(t, func(t *testing.T) {
 			b := redistest.NewBubble(t, 3)
 			mixed(t, b.Clients(), time.Now, seed, func(rng *rand.Rand) {

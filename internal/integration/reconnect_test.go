@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // TestRestartJustNow: all servers were restarted a moment ago. The first to want a
@@ -145,7 +146,7 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 				b.Path(0).SetDelay(rtt)
 				lk := open(t, b.Clients(), patient())
 				time.Sleep(time.Second) // until all of them are connected
-				for i := range 200 {
+				for i := range need.Sized(50, 200, 2000) {
 					l, err := lk.TryAcquire(t.Context(), "a")
 					switch {
 					case err == nil:
