@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -322,7 +323,7 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 		try(story)
 	}
 	drawn(seen)
-	for n := range 200 {
+	for n := range need.Sized(80, 200, 5000) {
 		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), true))
 		try(handovers(rand.New(rand.NewPCG(uint64(n), 1)), true))
 	}
@@ -344,7 +345,7 @@ func TestModelIsLikeRedis(t *testing.T) {
 				try(story)
 			}
 			drawn(seen)
-			for n := range 60 {
+			for n := range need.Sized(60, 60, 1000) {
 				try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
 				try(handovers(rand.New(rand.NewPCG(uint64(n), 1)), false))
 			}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // startCat is a Child that sends back what it is sent.
@@ -105,7 +107,11 @@ func TestChildIsDumped(t *testing.T) {
 	if got := child.Ended(); !strings.HasPrefix(got, "signal: quit") {
 		t.Errorf("it ended with %q", got)
 	}
-	child, _, _ = startCat(t)
+}
+
+func TestHungChildIsKilled(t *testing.T) {
+	need.Full(t) // Dump waits for seconds
+	child, _, _ := startCat(t)
 	if err := child.Hang(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,9 +25,6 @@ import (
 // would, and compares what it says comes of that. The log says how long each step takes.
 func TestFirstTenMinutes(t *testing.T) {
 	redistest.Servers(t, 0) // skips the test where there is no redis-server
-	if testing.Short() {
-		t.Skip("it builds the command, and has new servers wait for their votes")
-	}
 	_, section, _ := strings.Cut(readFile(t, "README.md"), "\n## The first ten minutes\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, port := range []string{"7101", "7102", "7103"} {

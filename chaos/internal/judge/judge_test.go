@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // TestJudgeSaysIt looks at how a violation reads.
@@ -103,10 +104,7 @@ func TestTalesAreWritten(t *testing.T) {
 
 // TestJudgeAgainstItsTwin is FuzzJudgeAgainstItsTwin without a fuzzer.
 func TestJudgeAgainstItsTwin(t *testing.T) {
-	n := uint64(5000)
-	if testing.Short() {
-		n = 2000
-	}
+	n := need.Sized[uint64](500, 5000, 100_000)
 	breaks := make(map[string]int)
 	for seed := range n {
 		broken := make(map[string]bool)

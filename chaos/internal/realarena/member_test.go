@@ -15,6 +15,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // testLimits are about those of the arena.
@@ -55,6 +56,7 @@ func lefts(rec *drive.Recorder) (all []string) {
 }
 
 func TestMemberLivesAndLeaves(t *testing.T) {
+	need.Full(t) // it looks for a quorum for seconds
 	t.Parallel()
 	r, rec, _ := newMember(t)
 	if err := r.Enter(t.Context()); err != nil {

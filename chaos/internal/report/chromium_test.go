@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // requireChromium is the environment variable that, if set, makes a missing browser
@@ -28,6 +29,7 @@ const requireChromium = "REDLOCK_REQUIRE_CHROMIUM"
 // chromium finds the browser, or skips the test.
 func chromium(t *testing.T) string {
 	t.Helper()
+	need.Full(t)
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
