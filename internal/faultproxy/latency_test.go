@@ -38,7 +38,7 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// Of replies that are on their way together, the first ones arrive.
+// Of replies that are under way together, the first ones arrive.
 func TestTearAPipeline(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		c := dial()

@@ -7,15 +7,14 @@ import (
 	"time"
 )
 
-// chunkSize is how much is read at once. A reply or request of the library is
-// far smaller, so it is one chunk.
+// chunkSize is how much is read at once. A reply or request of the library is much smaller, so it is
+// one chunk.
 const chunkSize = 32 << 10
 
-// A link is one connection over a path, four goroutines long: each direction has
-// a reader, which never waits for anything but its connection, and a writer,
-// which waits until a chunk may arrive. The line between the two is what makes a
-// delay a delay and not a limit of throughput: the reader notes the time of each
-// chunk and takes the next one.
+// A link is one connection over a path. It has four goroutines: in each direction a reader, which waits
+// for nothing but its connection, and a writer, which waits until a chunk may arrive. The buffer between
+// the two makes sure that a delay does not limit the throughput: the reader records the time of each
+// chunk and reads the next one.
 type link struct {
 	path           *Path
 	client, server net.Conn
@@ -25,16 +24,16 @@ type link struct {
 
 // start is called with path.mu held.
 func (l *link) start() {
-	up, down := newLine(), newLine()
+	up, down := newBuffer(), newBuffer()
 	l.path.pumps.Go(func() { l.read(l.client, requests, up) })
 	l.path.pumps.Go(func() { l.read(l.server, replies, down) })
 	l.path.pumps.Go(func() { l.deliverRequests(up) })
 	l.path.pumps.Go(func() { l.deliverReplies(down) })
 }
 
-// read moves what comes from one end into the line, and at last the end itself:
-// over a cut path the far side does not learn that a connection was closed.
-func (l *link) read(from net.Conn, d direction, to *line) {
+// read moves what comes from one end into the buffer, and at last the end of the connection itself: over
+// a cut path the far side does not learn that a connection was closed.
+func (l *link) read(from net.Conn, d direction, to *buffer) {
 	buf := make([]byte, chunkSize)
 	for {
 		n, err := from.Read(buf)
@@ -48,10 +47,9 @@ func (l *link) read(from net.Conn, d direction, to *line) {
 	}
 }
 
-// deliverRequests ends when the client has hung up and the server has been told.
-// It does not end the link then: the server answers what it was sent before, and
-// closes its side when it has.
-func (l *link) deliverRequests(from *line) {
+// deliverRequests ends when the client has closed the connection and the server has been told. It does
+// not end the link: the server still answers what it was sent before, and then closes its side.
+func (l *link) deliverRequests(from *buffer) {
 	refused := false
 	for {
 		c, ok := from.take(l.gone)
@@ -66,8 +64,8 @@ func (l *link) deliverRequests(from *line) {
 			return
 		}
 		if !refused {
-			// An error is the server's death, of which the replies' direction
-			// brings the news to the client, in its time.
+			// An error means that the server is dead. The client learns that from the
+			// replies' direction, with its delay.
 			_, err := l.server.Write(c.data)
 			refused = err != nil
 		}
@@ -75,7 +73,7 @@ func (l *link) deliverRequests(from *line) {
 }
 
 // deliverReplies ends when the server has closed the connection, or lost it.
-func (l *link) deliverReplies(from *line) {
+func (l *link) deliverReplies(from *buffer) {
 	refused := false
 	for {
 		c, ok := from.take(l.gone)
@@ -95,7 +93,7 @@ func (l *link) deliverReplies(from *line) {
 			return
 		}
 		if !refused {
-			// A client that has hung up gets no reply, but what it asked for must
+			// A client that has closed the connection gets no reply, but its requests must
 			// still be delivered and executed, so the link goes on.
 			_, err := l.client.Write(c.data)
 			refused = err != nil
@@ -128,8 +126,7 @@ func (l *link) end(reset bool) {
 	l.endLocked(reset)
 }
 
-// endLocked closes both connections, which ends the readers and whoever is
-// writing. Closing does not wait for anybody.
+// endLocked closes both connections, which ends the readers and the writers. It does not wait for them.
 func (l *link) endLocked(reset bool) {
 	if l.ended {
 		return
@@ -159,8 +156,8 @@ func abort(conn net.Conn) {
 	}
 }
 
-// closeWrite hands on a client's end. A connection that cannot be closed by half
-// is closed as a whole; replies that were still to come would have found nobody.
+// closeWrite tells the server that the client has closed the connection. A connection that cannot be
+// closed by half is closed as a whole: the client would not have read any more replies.
 func closeWrite(conn net.Conn) {
 	if half, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
@@ -169,24 +166,24 @@ func closeWrite(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// A chunk is what was read at once, or the end of its direction.
+// A chunk is the data of one read, or the end of its direction.
 type chunk struct {
 	due  time.Time
 	data []byte
 	last bool
 }
 
-// A line keeps chunks in order and never refuses one, however long it gets: what
-// a kernel would push back on a sender is not a fault we want to add.
-type line struct {
+// A buffer keeps chunks in order and never refuses one, however long it gets: the path must not add the
+// back-pressure that a kernel would put on a sender.
+type buffer struct {
 	mu    sync.Mutex // never held while waiting
 	queue []chunk
-	ready chan struct{} // holds a token when there may be something to take
+	ready chan struct{} // has a value when there may be something to take
 }
 
-func newLine() *line { return &line{ready: make(chan struct{}, 1)} }
+func newBuffer() *buffer { return &buffer{ready: make(chan struct{}, 1)} }
 
-func (l *line) put(c chunk) {
+func (l *buffer) put(c chunk) {
 	l.mu.Lock()
 	l.queue = append(l.queue, c)
 	l.mu.Unlock()
@@ -196,8 +193,8 @@ func (l *line) put(c chunk) {
 	}
 }
 
-// rest takes the data of all that waits now.
-func (l *line) rest() (data []byte) {
+// rest takes the data of all chunks that are there now.
+func (l *buffer) rest() (data []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.queue {
@@ -208,12 +205,12 @@ func (l *line) rest() (data []byte) {
 }
 
 // take waits for a chunk, or returns false when stop is closed.
-func (l *line) take(stop <-chan struct{}) (chunk, bool) {
+func (l *buffer) take(stop <-chan struct{}) (chunk, bool) {
 	for {
 		l.mu.Lock()
 		if len(l.queue) > 0 {
 			c := l.queue[0]
-			l.queue[0] = chunk{} // let go of the data
+			l.queue[0] = chunk{} // release the data
 			l.queue = l.queue[1:]
 			l.mu.Unlock()
 			return c, true

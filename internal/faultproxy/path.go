@@ -59,23 +59,20 @@ func NewPath() *Path {
 	return &Path{changed: make(chan struct{}), links: map[*link]struct{}{}}
 }
 
-// SetDelay makes a round trip last d longer: bytes arrive d/2 later, however
-// many they are. Those already on their way keep their time.
+// SetDelay makes a round trip last d longer: bytes arrive d/2 later, however many they are. Bytes that
+// are already under way keep their time.
 func (p *Path) SetDelay(d time.Duration) { p.set(func() { p.delay = d }) }
 
-// SetJitter has every chunk arrive up to d later, each another time, in addition to
-// SetDelay. Those of one connection stay in order; those of several overtake each
-// other.
+// SetJitter makes every chunk arrive up to d later, each by another time, in addition to SetDelay. Chunks
+// of one connection stay in order; those of several connections overtake each other.
 func (p *Path) SetJitter(d time.Duration) { p.set(func() { p.jitter = d }) }
 
-// SetLatency has every chunk arrive later by what draw says, in addition to both:
-// for a run that is to be repeated. The path calls it once at a time, and draw must
-// not use the path. Nil ends that.
+// SetLatency makes every chunk arrive later by the result of draw, in addition to both: so a run can be
+// repeated. The path never calls draw twice at once, and draw must not use the path. Nil ends that.
 func (p *Path) SetLatency(draw func() time.Duration) { p.set(func() { p.latency = draw }) }
 
-// Cut makes a black hole: nothing passes in either direction, not even the end
-// of a connection, and nobody is told. What is sent meanwhile is kept, without
-// limit.
+// Cut makes a black hole: nothing passes in either direction, not even the end of a connection, and
+// neither side is told. What is sent meanwhile is kept, without limit.
 func (p *Path) Cut() { p.set(func() { p.cut = [2]bool{true, true} }) }
 
 // CutRequests holds back what clients send; replies still pass.
@@ -85,13 +82,12 @@ func (p *Path) CutRequests() { p.set(func() { p.cut[requests] = true }) }
 // executed.
 func (p *Path) CutReplies() { p.set(func() { p.cut[replies] = true }) }
 
-// Heal ends the cuts and delivers what they held back, as a network does that
-// was only interrupted: late requests are executed, even those of clients that
-// have since hung up.
+// Heal ends the cuts and delivers what they held back, as a network does that was only interrupted: late
+// requests are executed, even those of clients that have closed their connections since.
 func (p *Path) Heal() { p.set(func() { p.cut = [2]bool{} }) }
 
-// HealByReset ends the cuts and resets every connection, as a network does whose
-// routers forgot them: what was held back is lost.
+// HealByReset ends the cuts and resets every connection, as a network does whose routers have forgotten
+// the connections: what was held back is lost.
 func (p *Path) HealByReset() {
 	p.set(func() {
 		p.cut = [2]bool{}
@@ -103,18 +99,16 @@ func (p *Path) HealByReset() {
 // New ones can be made at once.
 func (p *Path) ResetAll() { p.set(p.abortLocked) }
 
-// Hang makes the server look stopped: connections can be made and requests sent,
-// but it takes in none until Resume. Unlike CutRequests it is no fault of the
-// network, so healing does not end it.
+// Hang makes the server look stopped: connections can be made and requests sent, but the server reads
+// none until Resume. Unlike CutRequests this is no fault of the network, so healing does not end it.
 func (p *Path) Hang() { p.set(func() { p.hung = true }) }
 
 // Resume ends Hang; the server gets all that has been sent since.
 func (p *Path) Resume() { p.set(func() { p.hung = false }) }
 
-// DropReplies loses the next n replies after their commands were executed: each
-// of the next n chunks that would reach a client, on whatever connection, is
-// swallowed and its connection reset. A chunk is what the server wrote at once,
-// which may answer several pipelined commands, be a client's greeting, or a
+// DropReplies loses the next n replies after their commands were executed: each of the next n chunks that
+// would reach a client, on any connection, is dropped and its connection reset. A chunk is what the
+// server wrote at once: it may answer several pipelined commands or a client's handshake, or be a
 // published message. Zero stops it.
 func (p *Path) DropReplies(n int) { p.set(func() { p.drops = n }) }
 
@@ -151,9 +145,9 @@ func (p *Path) Join(client, server net.Conn) bool {
 	return true
 }
 
-// Handshake takes as long as making a connection over the path: a round trip,
-// for ever while it is cut. A caller that dials pipes needs it to make them
-// resemble a network; with TCP the kernel shakes hands with the Proxy, cut or not.
+// Handshake takes as long as making a connection over the path: a round trip, or for ever while the path
+// is cut. A caller that dials pipes needs it to make them resemble a network; with TCP the kernel makes
+// the connection to the Proxy, cut or not.
 func (p *Path) Handshake(ctx context.Context) error {
 	p.mu.Lock()
 	arrival := time.Now().Add(p.legLocked() + p.legLocked())
@@ -188,7 +182,7 @@ func (p *Path) Close() {
 	p.pumps.Wait()
 }
 
-// set changes the path and has everybody who waits look again.
+// set changes the path and wakes all goroutines that wait on it.
 func (p *Path) set(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,7 +201,7 @@ func (p *Path) abortLocked() {
 	}
 }
 
-// A fate is what becomes of a chunk at the end of the path.
+// A fate is what happens to a chunk at the end of the path.
 type fate int
 
 const (
@@ -216,8 +210,8 @@ const (
 	torn
 )
 
-// leave is asked when a chunk is due at the far end. It may leave now if wait is
-// nil, in the way that f says; else ask again after wait.
+// leave is called when a chunk is due at the far end. If wait is nil, the chunk leaves now, with this
+// fate; otherwise the caller asks again when wait is closed.
 func (p *Path) leave(d direction, last bool) (f fate, wait <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -235,7 +229,7 @@ func (p *Path) leave(d direction, last bool) (f fate, wait <-chan struct{}) {
 	return arrives, nil
 }
 
-// enter counts what a chunk brings in and says when it is due at the far end.
+// enter counts a chunk, and returns the time at which it is due at the far end.
 func (p *Path) enter(d direction, n int) time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -246,12 +240,12 @@ func (p *Path) enter(d direction, n int) time.Time {
 	}
 	late := p.legLocked()
 	if late <= 0 {
-		return time.Time{} // long due, without reading a clock
+		return time.Time{} // due already; this avoids reading the clock
 	}
 	return time.Now().Add(late)
 }
 
-// legLocked is how long the way to one end takes.
+// legLocked is the delay of a chunk in one direction.
 func (p *Path) legLocked() time.Duration {
 	d := p.delay / 2
 	if p.jitter > 0 {

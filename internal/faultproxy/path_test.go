@@ -18,8 +18,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
 
-// A server answers each line with itself and remembers the lines, which stand
-// for executed commands.
+// A server answers each line with the same line and records it: a line stands for an executed command.
 type server struct {
 	mu   sync.Mutex
 	seen []string
@@ -171,8 +170,8 @@ func TestCutAndHeal(t *testing.T) {
 	})
 }
 
-// A request outlives the connection of a client that gave up: the ghost that a
-// lock library has to fear.
+// A request outlives the connection of a client that gave up: a ghost, against which a lock library must
+// be safe.
 func TestCutHoldsTheEndOfAConnection(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		c := dial()
@@ -195,7 +194,7 @@ func TestHealByReset(t *testing.T) {
 		c.send("lost")
 		c.silence()
 		p.HealByReset()
-		c.want("EOF") // a pipe knows no reset
+		c.want("EOF") // a pipe has no reset
 		c = dial()
 		c.send("new")
 		c.want("new")
@@ -256,7 +255,7 @@ func TestDropReplies(t *testing.T) {
 	})
 }
 
-// A reply that is lost with its connection takes along those behind it.
+// When a reply is lost with its connection, those behind it are lost as well.
 func TestDropTakesTheRest(t *testing.T) {
 	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
 		c := dial()

@@ -43,9 +43,8 @@ func Listen(target string) (*Proxy, error) {
 // Addr is the address for clients, host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Refuse has new connections reset as soon as they are made, until it is called
-// with false. The port stays ours meanwhile, so what a client sees is a reset
-// (ECONNRESET), not a refusal.
+// Refuse resets new connections as soon as they are made, until it is called with false. The proxy keeps
+// the port meanwhile, so a client sees a reset (ECONNRESET) and not a refusal.
 func (p *Proxy) Refuse(refuse bool) { p.refuse.Store(refuse) }
 
 // Close stops listening, closes all connections and waits until no goroutine is
@@ -53,9 +52,9 @@ func (p *Proxy) Refuse(refuse bool) { p.refuse.Store(refuse) }
 func (p *Proxy) Close() {
 	p.close()
 	_ = p.listener.Close()
-	p.Path.Close() // before waiting: it has those who still connect give up
+	p.Path.Close() // before waiting: connects under way give up
 	p.workers.Wait()
-	p.Path.Close() // nobody joins a closed path, so this only waits
+	p.Path.Close() // a closed path accepts no connection, so this only waits
 }
 
 func (p *Proxy) accept() {
@@ -65,8 +64,8 @@ func (p *Proxy) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			// Reset while it waited, or no file descriptor left for it, which a
-			// busy loop would not bring back.
+			// It was reset before it was accepted, or there is no file descriptor left,
+			// which a busy loop would not change.
 			sleepUntil(time.Now().Add(5*time.Millisecond), p.closing.Done())
 		case p.refuse.Load():
 			abort(client)

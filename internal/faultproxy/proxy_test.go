@@ -171,7 +171,7 @@ func TestProxyWithoutServer(t *testing.T) {
 	resetAtOnce(t, p)
 }
 
-// A server that dies is news that travels like a reply.
+// The end of a server's connection travels like a reply.
 func TestProxyServerDies(t *testing.T) {
 	p, _, dial, ends := tcp(t)
 	c := dial()

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumlock/redlock/internal/faultproxy"
 )
 
-// Whatever the faults do, a client never receives anything but the beginning of
-// what it has sent, and nothing keeps a path from closing.
+// Under any faults, a client receives nothing but the beginning of what it has sent, and a path can always
+// be closed.
 func TestRandomFaults(t *testing.T) {
 	for seed := range uint64(20) {
 		onPath(t, func(t *testing.T, p *faultproxy.Path, _ *server, dial func() *client) {

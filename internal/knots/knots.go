@@ -1,5 +1,5 @@
-// Package knots counts how the files of a package hang together: which file uses what
-// another declares, and which files all reach each other that way.
+// Package knots finds how the files of a package depend on each other: which file uses declarations of
+// which other file, and which files all reach each other that way (a knot).
 package knots
 
 import (
@@ -21,16 +21,16 @@ import (
 	"slices"
 )
 
-// A Graph is what the files of one package use of each other. Tests do not count.
+// A Graph has the dependencies between the files of one package, without tests.
 type Graph struct {
 	Package string
 	Files   []string            // by name
 	Edges   map[string][]string // file → the files whose declarations it uses
 }
 
-// Load makes the graphs of packages, which are named as to the go command, from some
-// directory. What a module declares is read from its source, and only the function bodies of
-// the packages that are named are; the compiler's export data stands for everything else.
+// Load makes the graphs of packages, which are named as for the go command in this directory. It reads the
+// declarations of the module's packages from their source, and function bodies only of the named packages.
+// For all other packages it uses the compiler's export data.
 func Load(dir string, packages ...string) ([]Graph, error) {
 	l := loader{dir: dir, fset: token.NewFileSet(), listed: make(map[string]*listed), checked: make(map[string]*types.Package)}
 	all, err := l.list(append([]string{"-deps"}, packages...)...)
@@ -65,7 +65,7 @@ func Load(dir string, packages ...string) ([]Graph, error) {
 	return graphs, nil
 }
 
-// A listed is what the go command says of a package.
+// A listed is the go command's description of a package.
 type listed struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
@@ -101,7 +101,7 @@ func (l *loader) list(args ...string) (all []*listed, err error) {
 	}
 }
 
-// Import gives a package that another one imports.
+// Import loads a package that another one imports.
 func (l *loader) Import(path string) (*types.Package, error) {
 	p := l.listed[path]
 	if p == nil || p.Module == nil || !p.Module.Main {
@@ -115,7 +115,7 @@ func (l *loader) Import(path string) (*types.Package, error) {
 	return pkg, err
 }
 
-// check type-checks a package, with its function bodies if somebody wants to know more of it.
+// check type-checks a package, with its function bodies if a graph of it is wanted.
 func (l *loader) check(p *listed, info *types.Info) (*types.Package, error) {
 	var files []*ast.File
 	for _, name := range p.GoFiles {
@@ -132,7 +132,7 @@ func (l *loader) check(p *listed, info *types.Info) (*types.Package, error) {
 	return pkg, nil
 }
 
-// graph notes each use of what another file of the package declares.
+// graph records each use of a declaration in another file of the package.
 func (l *loader) graph(p *listed) (Graph, error) {
 	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
 	pkg, err := l.check(p, &info)

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// allowed are the largest knots that there may be: files that all reach each other can only
-// be read together. A number goes down when a package is cut, and never up. A package that
-// has no line here may have a knot of usual files.
+// allowed has the sizes of the largest knots that may exist: files that all reach each other can only be
+// read together. A number goes down when a package is split, and never up. A package without a line here
+// may have a knot of the usual size.
 var allowed = map[string]int{
 	".": 6,
 }

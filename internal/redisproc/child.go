@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// A Child is any other process that is hung and killed like a server, and dies
-// with us like one: the clients of the chaos harness.
+// A Child is any other process that is hung and killed like a server, and dies with its parent like
+// one: the clients of the chaos harness.
 type Child struct{ p *process }
 
-// StartChild starts a command as a Child. Its output should go to files, or to
-// the ends of pipes that the caller made: the command is waited for right away,
-// which closes what cmd.StdoutPipe returns.
+// StartChild starts a command as a Child. Its output should go to files, or to pipes that the caller
+// made: StartChild waits for the command in a goroutine, which closes what cmd.StdoutPipe returns.
 func StartChild(cmd *exec.Cmd) (*Child, error) {
 	p, err := begin(cmd)
 	if err != nil {
@@ -28,7 +27,7 @@ func (c *Child) Pid() int { return c.p.pid }
 // Done is closed when the process has ended, whatever ended it.
 func (c *Child) Done() <-chan struct{} { return c.p.done }
 
-// Ended says how: "exit status 1", "signal: killed". It waits for Done.
+// Ended says how the process has ended: "exit status 1", "signal: killed". It waits for Done.
 func (c *Child) Ended() string {
 	<-c.p.done
 	return c.p.cmd.ProcessState.String()
@@ -50,12 +49,11 @@ func (c *Child) Resume() error {
 	return nil
 }
 
-// Kill ends the process at once (SIGKILL), hung or not, and waits until it has
-// gone.
+// Kill ends the process at once (SIGKILL), hung or not, and waits until it is gone.
 func (c *Child) Kill() { c.p.kill() }
 
-// Dump ends the process, which is a Go program, and has it print its goroutines to
-// its standard error, if it still can. It waits until the process has gone.
+// Dump makes the process, which is a Go program, print its goroutines to standard error, if it still
+// can, and end. It waits until the process is gone.
 func (c *Child) Dump() {
 	_ = c.p.signal(syscall.SIGQUIT) // fails only if it has gone already
 	select {

@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// clockArgs come before the caller's arguments of a server with a clock of its own.
-// Its allocator has a thread that gives memory back to the system in pieces. From
-// one to the next it waits until a time of day, which it reckons by the server's
-// clock and the kernel awaits by the machine's. With the server's set back, that
-// time is always past: the thread keeps a processor busy while there is memory to
-// give back. Without the thread, memory is given back in passing.
+// clockArgs come before the caller's arguments of a server with a clock of its own. A thread of the
+// server's allocator gives memory back to the system in pieces. Between two pieces it waits until a
+// time of day, which it computes from the server's clock and the kernel awaits by the machine's. If
+// the server's clock is set back, that time is always past, and the thread keeps a processor busy
+// while there is memory to give back. Without the thread, the allocator gives memory back by the way.
 var clockArgs = []string{"--jemalloc-bg-thread", "no"}
 
-// CanStepClock says what is missing for StartWithClock to work, or nil.
+// CanStepClock returns what is missing for StartWithClock to work; nil: nothing is.
 func CanStepClock() error {
 	if err := Available(); err != nil {
 		return err
@@ -43,13 +42,12 @@ func StartWithClock(dir string, args ...string) (*Server, error) {
 	return s, nil
 }
 
-// StepClock moves the server's wall clock by d, forwards or back, from the next
-// command on (Valkey from 9.1 reads its clock once in a millisecond, so up to that
-// later): its TIME, and with it what has expired. Steps add up. The clock is
-// the host's and not the process's: it can be stepped while the server hangs or is
-// down, and keeps its offset over restarts. Clocks that measure durations, like the
-// one that tells a long script, do not notice. Only a server of StartWithClock has
-// a clock to step, until Stop.
+// StepClock moves the server's wall clock by d, forwards or back: the reply of TIME, and which keys
+// have expired. It takes effect with the next command; Valkey from 9.1 on reads its clock once in a
+// millisecond, so there up to a millisecond later. Steps add up. The clock is the host's and not the
+// process's: it can be stepped while the server hangs or is down, and keeps its offset over restarts.
+// Clocks that measure durations, like the one that finds a long script, are not affected. Only a
+// server of StartWithClock has a clock to step, until Stop.
 func (s *Server) StepClock(d time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

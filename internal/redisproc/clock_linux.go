@@ -18,8 +18,8 @@ import (
 //go:embed clockshim.c
 var shimSource []byte
 
-// shim is clockshim.c, compiled. It is kept in memory, so that nobody has to remove
-// it when the process ends; each server gets a copy.
+// shim is clockshim.c, compiled. It is kept in memory, so that it need not be removed when the process
+// ends. Each server gets a copy.
 var shim = sync.OnceValues(compileShim)
 
 func compileShim() ([]byte, error) {
@@ -41,21 +41,20 @@ func compileShim() ([]byte, error) {
 	return os.ReadFile(library)
 }
 
-// A clock is how far one server's wall clock is from the machine's. Its files, the
-// offset and the library that adds it, have a directory of their own: a directory
-// of the caller's may have been another server's before, which might still read its
-// offset there.
+// A clock is the offset of one server's wall clock from the machine's. Its files, the offset and the
+// library that adds it, have a directory of their own: a directory that the caller chose may have been
+// another server's before, which might still read its offset there.
 type clock struct {
 	dir    string
-	memory []byte  // of the file
+	memory []byte  // the file, mapped
 	shared *shared // in memory; nil when closed
 }
 
-// shared is what is in the file. The memory of a file, not writes to it: those
-// might be seen half done.
+// shared is the content of the file. It is mapped memory, since the server might see a write to the
+// file half done.
 type shared struct {
-	offset atomic.Int64 // in nanoseconds; written by us
-	pid    atomic.Int64 // of who has it mapped; written by the server
+	offset atomic.Int64 // in nanoseconds; written by this process
+	pid    atomic.Int64 // of the process that has mapped it; written by the server
 }
 
 func newClock() (*clock, error) {
@@ -82,7 +81,7 @@ func newClock() (*clock, error) {
 func (c *clock) library() string { return filepath.Join(c.dir, "clockshim.so") }
 func (c *clock) file() string    { return filepath.Join(c.dir, "clock") }
 
-// share makes the file, with no offset, and maps it.
+// share makes the file, with offset 0, and maps it.
 func (c *clock) share() error {
 	const size = int(unsafe.Sizeof(shared{}))
 	if err := os.WriteFile(c.file(), make([]byte, size), 0o644); err != nil {
@@ -115,9 +114,9 @@ func (c *clock) step(d time.Duration) error {
 	return nil
 }
 
-// readBy is an error unless the process has this clock. A library that cannot be
-// preloaded, perhaps because the program is linked statically, is no failure to the
-// system; tests would pass that step a clock which nobody reads.
+// readBy returns an error unless the process uses this clock. If a library cannot be preloaded,
+// perhaps because the program is linked statically, the system reports no failure, and a test that
+// steps the clock would pass without any effect.
 func (c *clock) readBy(pid int) error {
 	if c.shared == nil || c.shared.pid.Load() != int64(pid) {
 		return errors.New("redis-server runs without its own clock: clockshim.so was not preloaded, or has not found its file")

@@ -14,8 +14,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// startWithClock skips the test for want of what StartWithClock needs, as start
-// does.
+// startWithClock skips the test if what StartWithClock needs is missing, as start does.
 func startWithClock(t *testing.T, args ...string) *Server {
 	t.Helper()
 	need.Servers(t, CanStepClock)
@@ -27,9 +26,9 @@ func startWithClock(t *testing.T, args ...string) *Server {
 	return s
 }
 
-// step returns when the server must have read its clock again: Valkey does so once in a
-// millisecond since 9.1, and counts on by the processor's own clock in between
-// (https://github.com/valkey-io/valkey/pull/3193). A step by the system is as late there.
+// step returns when the server must have read its clock again. Since 9.1 Valkey reads it once in a
+// millisecond, and counts on by the processor's own clock in between
+// (https://github.com/valkey-io/valkey/pull/3193). A step of the system's clock is as late there.
 func step(t *testing.T, s *Server, d time.Duration) {
 	t.Helper()
 	if err := s.StepClock(d); err != nil {
@@ -40,7 +39,7 @@ func step(t *testing.T, s *Server, d time.Duration) {
 	}
 }
 
-// number asks for one.
+// number asks the server for a number.
 func number(t *testing.T, s *Server, command string) int64 {
 	t.Helper()
 	got, err := say(s.Addr, command, 5*time.Second)
@@ -54,7 +53,7 @@ func number(t *testing.T, s *Server, command string) int64 {
 	return n
 }
 
-// wantOffset asks the server for the time, between two readings of ours.
+// wantOffset asks the server for the time, between two readings of the test's own clock.
 func wantOffset(t *testing.T, s *Server, offset time.Duration) {
 	t.Helper()
 	const command = `EVAL "local t=redis.call('TIME') return t[1]*1000000+t[2]" 0`
@@ -106,7 +105,7 @@ func TestStepClockForwardsExpiresKeys(t *testing.T) {
 
 func TestStepClockBackKeepsKeys(t *testing.T) {
 	s := startWithClock(t)
-	// Again if we were not scheduled for the 100 ms that the key has.
+	// Try again if the test was not scheduled for the 100 ms that the key lives.
 	within(t, 10*time.Second, "a key lives on when the clock is set back", func() bool {
 		want(t, s, "SET k v PX 100", "+OK")
 		step(t, s, -10*time.Second)
@@ -118,7 +117,7 @@ func TestStepClockBackKeepsKeys(t *testing.T) {
 	})
 }
 
-// A host's clock does not care what its processes do.
+// A host's clock does not depend on its processes.
 func TestClockOutlivesProcess(t *testing.T) {
 	s := startWithClock(t, "--appendonly", "yes", "--appendfsync", "always")
 	want(t, s, "SET k v PX 60000", "+OK")
@@ -163,13 +162,13 @@ func TestNoClockOfItsOwn(t *testing.T) {
 		t.Error("the machine's clock can be stepped")
 	}
 	if env := s.proc.cmd.Env; !slices.Equal(env, os.Environ()) {
-		t.Errorf("its environment is not ours: %q", env)
+		t.Errorf("its environment is not the test's: %q", env)
 	}
 	if strings.Contains(maps(t, s), "clockshim") {
 		t.Error("it has the shim")
 	}
 	if !strings.Contains(maps(t, startWithClock(t)), "clockshim") {
-		t.Error("so has nobody: this test does not see it")
+		t.Error("the shim is nowhere: this test would not find it")
 	}
 }
 

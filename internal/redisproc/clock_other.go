@@ -11,7 +11,7 @@ var errNoClock = errors.New("only on Linux can a server have a clock of its own"
 
 func shim() ([]byte, error) { return nil, errNoClock }
 
-// There is no clock, so that nothing is called of it.
+// A clock cannot be made here, so its methods are never called.
 type clock struct{}
 
 func newClock() (*clock, error)         { return nil, errNoClock }

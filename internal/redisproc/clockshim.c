@@ -1,8 +1,8 @@
 //go:build ignore
 
-// Preloaded into a redis-server, this adds an offset to its wall clock, which we
-// can change while the server runs: clock_linux.go has the other side. The line
-// above keeps go build, which takes C only with cgo, from this file.
+// Preloaded into a redis-server, this library adds an offset to the server's wall clock. The offset
+// can be changed while the server runs: clock_linux.go has the other side. The line above makes go
+// build, which accepts C only with cgo, ignore this file.
 //
 // The time comes by system calls, not from the C library's functions of the same
 // names. Those would have to be looked up, for which the dynamic linker may
@@ -26,10 +26,10 @@ _Static_assert(sizeof(long) == 8 && sizeof(time_t) == 8, "only for 64-bit system
 
 #define SECOND INT64_C(1000000000)
 
-// What is in the file.
+// The content of the file.
 struct shared {
 	_Atomic int64_t offset; // in nanoseconds, written by the other side
-	_Atomic int64_t pid;    // of who has it mapped, written by this one
+	_Atomic int64_t pid;    // of the process that has mapped it, written by this side
 };
 
 // There is no offset until the file is mapped, and none if it cannot be.

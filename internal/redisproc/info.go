@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// askWithin bounds one question. The server is ours and on this machine.
+// askWithin bounds one question. The server is on this machine, and serves only this process.
 const askWithin = 2 * time.Second
 
 // CPU is the processor time, user and system, of the present run of the server,
@@ -25,9 +25,9 @@ func (s *Server) CPU() (time.Duration, error) {
 	return p.cpu()
 }
 
-// Commands is how many commands the present run of the server has executed when
-// it is asked. Asking is two commands (PING and INFO), of which the count has
-// the first, so the difference of two readings has two that are not the caller's.
+// Commands is the number of commands that the present run of the server has executed. The question
+// itself is two commands (PING and INFO), and the count includes the first. So the difference of two
+// readings has two commands that are not the caller's.
 func (s *Server) Commands() (int64, error) {
 	n, err := askNumber(s.Addr, "stats", "total_commands_processed")
 	if err != nil {

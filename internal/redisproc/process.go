@@ -16,10 +16,10 @@ type process struct {
 	pid  int
 	log  string // the server's; empty for a Child
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has been waited for
+	done chan struct{} // closed when the process has ended and was waited for
 }
 
-// spawn starts a redis-server, with our environment and what is added to it.
+// spawn starts a redis-server with this process's environment and these additions.
 func spawn(log string, args, env []string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -28,7 +28,7 @@ func spawn(log string, args, env []string) (*process, error) {
 	defer out.Close()
 	cmd := exec.Command(binary, args...)
 	cmd.Env = append(os.Environ(), env...)
-	// A file, not a buffer: it needs no goroutine to copy, and outlives us.
+	// A file, not a buffer: it needs no goroutine to copy, and outlives this process.
 	cmd.Stdout, cmd.Stderr = out, out
 	p, err := begin(cmd)
 	if err != nil {
@@ -38,7 +38,7 @@ func spawn(log string, args, env []string) (*process, error) {
 	return p, nil
 }
 
-// begin starts a process that dies with ours, where the system offers that.
+// begin starts a process that dies with this one, if the system offers that.
 //
 // The parent-death signal of Linux is sent when the parent's *thread* ends. Go
 // ends threads as it likes, so the goroutine that starts the process keeps its
@@ -53,7 +53,7 @@ func begin(cmd *exec.Cmd) (*process, error) {
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // killed, mostly; why it ended is in its log, or cmd.ProcessState
+			_ = cmd.Wait() // mostly it was killed; its log, or cmd.ProcessState, says why it ended
 			close(p.done)
 		}
 	}()
@@ -64,13 +64,13 @@ func begin(cmd *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
-// signal never reaches a stranger: os.Process remembers that it was waited for.
+// signal never reaches another process: os.Process remembers that it was waited for.
 func (p *process) signal(sig os.Signal) error { return p.cmd.Process.Signal(sig) }
 
-// kill ends the process and waits until it has gone. SIGKILL needs no SIGCONT
+// kill ends the process and waits until it is gone. SIGKILL needs no SIGCONT
 // before: it also ends a stopped process.
 func (p *process) kill() {
-	_ = p.signal(syscall.SIGKILL) // fails only if it has gone already
+	_ = p.signal(syscall.SIGKILL) // fails only if it is gone already
 	<-p.done
 }
 
@@ -83,9 +83,8 @@ func (p *process) exited() bool {
 	}
 }
 
-// ready polls until this very process answers at addr. It asks for the process
-// number, because a server of somebody else may have got the port first and be
-// answering in its place.
+// ready polls until this very process answers at addr. It asks for the process number, because
+// another server may have taken the port first and be answering in its place.
 func (p *process) ready(addr string, within time.Duration) error {
 	deadline := time.Now().Add(within)
 	var last error

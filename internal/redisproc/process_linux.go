@@ -20,8 +20,8 @@ func dieWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// awaitStopped waits for a SIGSTOP to have worked: the signal is taken note of at
-// once, but a thread on another core may be halfway through a command.
+// awaitStopped waits until a SIGSTOP has worked: the kernel records the signal at once, but a thread
+// on another core may be halfway through a command.
 func (p *process) awaitStopped() error {
 	for deadline := time.Now().Add(time.Second); ; time.Sleep(100 * time.Microsecond) {
 		fields, err := p.stat()
@@ -37,7 +37,7 @@ func (p *process) awaitStopped() error {
 	}
 }
 
-// cpu is what the process has used, in user and system mode, all threads.
+// cpu is the processor time of the process, user and system, of all threads.
 func (p *process) cpu() (time.Duration, error) {
 	fields, err := p.stat()
 	if err != nil {

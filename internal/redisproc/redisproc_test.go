@@ -78,7 +78,7 @@ func TestKillAndRestart(t *testing.T) {
 	s.Kill() // nothing to do
 	if claim, err := reserve(addr); err == nil {
 		claim.Close()
-		t.Error("somebody else can start a server at its port")
+		t.Error("another server can be started at its port")
 	}
 	if s.Hang() == nil || s.Resume() == nil {
 		t.Error("a killed server can be hung")
@@ -209,8 +209,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// A test binary that is killed takes its servers with it. The parent to be killed
-// is this test binary again, told by the environment to start a server and wait.
+// A test binary that is killed takes its servers with it. The parent that the test kills is this test
+// binary again, which a variable tells to start a server and wait.
 func TestServerDiesWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux signals the death of a parent")
@@ -219,7 +219,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 	if os.Getenv(role) != "" {
 		s := start(t)
 		_, _ = os.Stdout.WriteString("pid " + strconv.Itoa(s.Pid()) + "\n")
-		// Threads come and go in a Go program; the server must not mind.
+		// Threads come and go in a Go program; the server must not end with one.
 		for range 20 {
 			done := make(chan struct{})
 			go func() {
@@ -229,7 +229,7 @@ func TestServerDiesWithItsParent(t *testing.T) {
 			<-done
 		}
 		_, _ = os.Stdout.WriteString("ready\n")
-		_, _ = io.Copy(io.Discard, os.Stdin) // until we are killed
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test kills this process
 		return
 	}
 	need.Servers(t, Available)

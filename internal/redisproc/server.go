@@ -24,10 +24,9 @@ const (
 	portTries   = 20
 )
 
-// Ports are drawn from below the range that kernels hand out for outgoing
-// connections. A killed server's port would otherwise be given to somebody's
-// connection before its restart; worse, a client that keeps dialling a dead port
-// of that range can end up connected to itself.
+// Ports are drawn from below the range that kernels use for outgoing connections. Otherwise the kernel
+// might give a killed server's port to another connection before the restart; worse, a client that
+// keeps dialling a dead port of that range can end up connected to itself.
 const (
 	firstPort = 20000
 	lastPort  = 31999
@@ -42,10 +41,10 @@ var defaults = []string{
 	"--daemonize", "no",
 }
 
-// errPortTaken: somebody else listens on the port that we chose.
+// errPortTaken: another process listens on the chosen port.
 var errPortTaken = errors.New("port is taken")
 
-// Available says what is missing for Start to work, or nil.
+// Available returns what is missing for Start to work; nil: nothing is.
 func Available() error {
 	if _, err := exec.LookPath(binary); err != nil {
 		return fmt.Errorf("redisproc: no %s in PATH (Debian and Ubuntu: apt-get install %s): %w", binary, binary, err)
@@ -71,11 +70,11 @@ type Server struct {
 }
 
 // Start starts a server with the given arguments, which override the default ones
-// (but not the port, which is its own choice), and returns when it answers. Files
+// (but not the port, which Start chooses), and returns when it answers. Files
 // (its log, and its data if the arguments ask for them) go to dir; with "" to a
 // temporary directory that Stop removes.
 //
-// On Linux the server dies with the process that has started it, however that
+// On Linux the server dies with the process that has started it, however that process
 // ends. Elsewhere it survives if Stop is not called.
 func Start(dir string, args ...string) (*Server, error) {
 	if err := Available(); err != nil {
@@ -101,12 +100,12 @@ func newServer(dir string, c *clock, args []string) (*Server, error) {
 	return s, nil
 }
 
-// reserve keeps a port for a server that may be down for a while, among all processes that
-// start servers with this package: they do not take one whose namesake of UDP is in use.
+// reserve keeps a port for a server that may be down for a while, by a UDP socket on the same number:
+// no process that starts servers with this package takes a port whose UDP socket is in use.
 func reserve(addr string) (net.PacketConn, error) { return net.ListenPacket("udp", addr) }
 
-// startAnywhere tries ports until one is ours: between finding a port free and
-// the server's bind, anybody may take it.
+// startAnywhere tries ports until the server has one: between the test whether a port is free and the
+// server's bind, another process may take it.
 func (s *Server) startAnywhere() (err error) {
 	for range portTries {
 		s.port = firstPort + rand.IntN(lastPort-firstPort+1)
@@ -155,10 +154,10 @@ func (s *Server) launch() error {
 	return nil
 }
 
-// URL is the address as redis://host:port.
+// URL is the server's address as redis://host:port.
 func (s *Server) URL() string { return "redis://" + s.Addr }
 
-// Dir is where the server's files are.
+// Dir is the directory of the server's files.
 func (s *Server) Dir() string { return s.dir }
 
 // Pid is the number of the process, 0 when there is none.
@@ -180,8 +179,8 @@ func (s *Server) Running() bool {
 	return err == nil && !s.hung
 }
 
-// alive returns the process if there is one: it may have been killed by us, or
-// have ended by itself. The caller holds the mutex.
+// alive returns the process if there is one: Kill may have ended it, or it may have ended by itself.
+// The caller holds the mutex.
 func (s *Server) alive(op string) (*process, error) {
 	if s.proc == nil || s.proc.exited() {
 		return nil, fmt.Errorf("redisproc: %s %s: the server is down", op, s.Addr)
@@ -221,8 +220,7 @@ func (s *Server) Resume() error {
 	return nil
 }
 
-// Kill ends the process at once (SIGKILL), hung or not, and waits until it has
-// gone. Without a process it does nothing.
+// Kill ends the process at once (SIGKILL), hung or not, and waits until it is gone. Without a process it does nothing.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,9 +234,9 @@ func (s *Server) kill() {
 	}
 }
 
-// Restart starts the server again, at the same port with the same directory and
-// arguments, killing it first if it runs. It keeps what it has saved, which is
-// nothing unless the arguments say otherwise.
+// Restart starts the server again, at the same port with the same directory and arguments, and kills
+// it first if it runs. The server keeps what it has saved, which is nothing unless the arguments say
+// otherwise.
 func (s *Server) Restart() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,10 +247,10 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// dataFiles are what a server keeps its data in, by their default names.
+// dataFiles are the files with a server's data, by their default names.
 var dataFiles = []string{"appendonlydir", "appendonly.aof", "dump.rdb"}
 
-// Forget is Restart of a server that has lost its data meanwhile.
+// Forget is Restart without the server's data.
 func (s *Server) Forget() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

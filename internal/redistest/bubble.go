@@ -15,13 +15,11 @@ import (
 // go-redis over pipes to miniredis, with faults, in virtual time. Nothing in it
 // touches the network, and a wait of ten seconds takes none.
 //
-// Two traps that are go-redis', not ours. It holds the mutex of a PubSub while it
-// reconnects: a second goroutine that calls Close, Ping or Subscribe meanwhile
-// waits for a mutex, which stops the bubble's clock, and with it the timeout that
-// would end the reconnecting; the test then hangs. Have one goroutine receive,
-// with timeouts, and close the PubSub itself; PubSub.Channel starts a second one
-// unasked. And go-redis looks up the name in its address outside of the bubble,
-// so Options has an IP.
+// go-redis has two traps here. It holds the mutex of a PubSub while it reconnects: a second goroutine that
+// calls Close, Ping or Subscribe meanwhile waits for a mutex, which stops the bubble's clock, and with it
+// the timeout that would end the reconnecting; the test then hangs. So let one goroutine receive, with
+// timeouts, and close the PubSub itself; PubSub.Channel would start a second one. And go-redis resolves
+// the name in its address outside of the bubble, so Options has an IP.
 type Bubble struct {
 	nodes []*memredis.Node
 	t     testing.TB
@@ -49,17 +47,17 @@ func (b *Bubble) Len() int { return len(b.nodes) }
 // Addr is the address of node i as clients know it.
 func (b *Bubble) Addr(i int) string { return b.nodes[i].Addr() }
 
-// Options are stock, but for the dialer that leads to node i.
+// Options are the defaults, except for the dialer, which leads to node i.
 func (b *Bubble) Options(i int) *redis.Options { return b.nodes[i].Options() }
 
-// Client returns a stock client of node i, closed at cleanup.
+// Client returns a client of node i with default options, closed at cleanup.
 func (b *Bubble) Client(i int) *redis.Client {
 	c := redis.NewClient(b.Options(i))
 	b.t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-// Clients returns one stock client for each node.
+// Clients returns one such client for each node.
 func (b *Bubble) Clients() []*redis.Client {
 	clients := make([]*redis.Client, len(b.nodes))
 	for i := range clients {
@@ -71,12 +69,11 @@ func (b *Bubble) Clients() []*redis.Client {
 // Keys lists the keys of node i, sorted, whatever state it is in.
 func (b *Bubble) Keys(i int) []string { return b.nodes[i].Engine.Keys() }
 
-// Mini is the miniredis of node i, for a test that wants to look at values. It is
-// the same one over all restarts. Its Close and Restart are not to be called.
+// Mini is the miniredis of node i, for a test that looks at values. It is the same one over all restarts.
+// Its Close and Restart must not be called.
 func (b *Bubble) Mini(i int) *miniredis.Miniredis { return b.nodes[i].Engine.Mini() }
 
-// SetInfo overrides a field of what node i answers to INFO; an empty value ends
-// that.
+// SetInfo overrides a field of node i's answer to INFO; an empty value ends that.
 func (b *Bubble) SetInfo(i int, field, value string) { b.nodes[i].Engine.Info.Set(field, value) }
 
 // Kill ends node i like SIGKILL: connections break, and new ones are refused.

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// bubble runs a test with n nodes and a client that has already greeted the
-// first, so that no fault hits the greeting.
+// bubble runs a test with n nodes and a client that is already connected to the first, so that no fault
+// hits the handshake.
 func bubble(t *testing.T, n int, f func(t *testing.T, b *Bubble, c *redis.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		NoLeaks(t)
@@ -87,7 +87,7 @@ func TestBubbleIdleConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.Restart(0, true)
-		synctest.Wait() // the news travels
+		synctest.Wait() // until the client's side is closed
 		if err := c.Ping(t.Context()).Err(); err != nil {
 			t.Error(err)
 		}
@@ -105,7 +105,7 @@ func TestBubbleHang(t *testing.T) {
 		defer fresh.Close()
 		start := time.Now()
 		if err := fresh.Set(ctx, "greeting", "v", 0).Err(); err == nil {
-			t.Error("a hung node has greeted a client")
+			t.Error("a hung node has completed a handshake")
 		}
 		if err := c.WithTimeout(50*time.Millisecond).SetNX(t.Context(), "k", "v", 0).Err(); !isTimeout(err) {
 			t.Errorf("SET on a hung node: %v", err)
@@ -191,8 +191,8 @@ func TestBubbleCut(t *testing.T) {
 	})
 }
 
-// The trap that the library has to know: a lost reply makes go-redis send the
-// command again, which then finds its own key.
+// A trap for the library: after a lost reply go-redis sends the command again, which then finds its own
+// key.
 func TestBubbleLostReply(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *Bubble, c *redis.Client) {
 		b.Path(0).DropReplies(1)
@@ -239,7 +239,7 @@ func TestBubblePubSub(t *testing.T) {
 
 		b.Restart(0, true)
 		for {
-			// It subscribes again by itself; the message may come before that.
+			// go-redis subscribes again by itself; the message may come before that.
 			c.Publish(t.Context(), "ch", "again")
 			got, err := sub.ReceiveTimeout(t.Context(), 100*time.Millisecond)
 			if msg, ok := got.(*redis.Message); ok && msg.Payload == "again" {
@@ -252,7 +252,7 @@ func TestBubblePubSub(t *testing.T) {
 	})
 }
 
-// What a client's code may look at in an error is as it would be over TCP.
+// The errors that a client may examine are the same as over TCP.
 func TestPipeErrors(t *testing.T) {
 	bubble(t, 1, func(t *testing.T, b *Bubble, _ *redis.Client) {
 		dial := func() net.Conn {

@@ -17,12 +17,12 @@ import (
 // it is virtual.
 const leakPatience = 5 * time.Second
 
-// NoLeaks fails the test if goroutines of the library or of go-redis that it has
-// started are still there at its end. Call it first: cleanup runs backwards, so
-// it then looks last, when clients and servers are closed.
+// NoLeaks fails the test if goroutines of the library or of go-redis that the test has started are still
+// there at its end. Call it first: cleanup runs backwards, so it then checks last, when clients and
+// servers are closed.
 //
-// In a bubble it looks at the bubble's goroutines only. Elsewhere it cannot tell
-// one test's goroutines from another's, so it is not for parallel tests.
+// In a bubble it checks the bubble's goroutines only. Elsewhere it cannot tell one test's goroutines from
+// another's, so it is not for parallel tests.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	before := map[string]bool{}
@@ -36,20 +36,20 @@ func NoLeaks(t testing.TB) {
 	})
 }
 
-// NoLeaksMain runs the tests of a package and then looks what they have left:
+// NoLeaksMain runs the tests of a package and then checks what they have left:
 //
 //	func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
 //
-// The tests run with a larger heap than Go gives so small a program. What they allocate is
-// garbage soon, such as the Lua state that miniredis makes for each script: with the
-// default, 4 MB of it start a collection, and collections are a third of the tests' work.
+// The tests run with a larger heap than Go gives such a small program. Most of what they allocate soon is
+// garbage, such as the Lua state that miniredis makes for each script. With the default, 4 MB of it start
+// a collection, and collections are a third of the tests' work.
 func NoLeaksMain(m *testing.M) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(1000)
 	}
 	code := m.Run()
 	if code != 0 {
-		return code // a failed test often leaves goroutines, which would only distract
+		return code // a failed test often leaves goroutines; reporting them would distract from its failure
 	}
 	if left := waitForEnd(nil); len(left) > 0 {
 		fmt.Fprintf(os.Stderr, "%d goroutines left by the tests:\n\n%s\n", len(left), strings.Join(left, "\n\n"))
@@ -58,8 +58,8 @@ func NoLeaksMain(m *testing.M) int {
 	return 0
 }
 
-// waitForEnd returns the stacks of the goroutines that are ours, new, and still
-// there when patience ends.
+// waitForEnd returns the stacks of the goroutines of the library that are new, and still there when
+// patience ends.
 func waitForEnd(before map[string]bool) []string {
 	for deadline := time.Now().Add(leakPatience); ; time.Sleep(20 * time.Millisecond) {
 		var left []string
@@ -85,12 +85,11 @@ type goroutine struct {
 
 var bubbleName = regexp.MustCompile(`synctest bubble \d+`)
 
-// goroutines lists all of them, the caller first.
+// goroutines lists all goroutines, the caller first.
 func goroutines() []goroutine {
 	if inBubble() {
-		// Let the others come to rest. That gives those that are about to end the
-		// chance to, and a goroutine that has just started a garbage collection
-		// seems, for that long, not to be in the bubble.
+		// Let the other goroutines come to rest: some are about to end, and one that has just
+		// started a garbage collection does not show as one of the bubble meanwhile.
 		synctest.Wait()
 	}
 	var all []goroutine

@@ -12,13 +12,13 @@ func TestMain(m *testing.M) { os.Exit(NoLeaksMain(m)) }
 
 func waitForRelease(release chan struct{}) { <-release }
 
-// In bubbles, since patience costs nothing there.
+// The tests run in bubbles, where patience takes no time.
 
 func TestNoLeaksFindsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		defer close(release)
-		go waitForRelease(release) // was here before, so is not to be blamed
+		go waitForRelease(release) // it was here before, so it is no leak
 		synctest.Wait()
 
 		p := &probe{}

@@ -15,11 +15,11 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// OldRedis is the environment variable that names the redis-server of a Redis before 7.0,
-// for the tests that such a one is refused.
+// OldRedis is the environment variable that names the redis-server of a Redis before 7.0, for the tests
+// that such a server is rejected.
 const OldRedis = "REDLOCK_OLD_REDIS"
 
-// OldServers are NewServers of that version, and so are all that the test starts later.
+// OldServers starts NewServers of that version; all servers that the test starts later have it as well.
 // Without OldRedis the test is skipped.
 func OldServers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	t.Helper()
@@ -31,8 +31,8 @@ func OldServers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	return NewServers(t, n, args...)
 }
 
-// Servers starts n redis-server processes, which end with the test, and have votes
-// at once. Package need says when the test is skipped.
+// Servers starts n redis-server processes, which end with the test, and can vote at once. Package need
+// says when the test is skipped.
 func Servers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	t.Helper()
 	servers := NewServers(t, n, args...)
@@ -40,13 +40,13 @@ func Servers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	return servers
 }
 
-// NewServers are Servers that nobody has prepared for locks.
+// NewServers starts Servers that have just been created: they cannot vote yet.
 func NewServers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	t.Helper()
 	return start(t, n, redisproc.Available, redisproc.Start, args)
 }
 
-// ClockServers are Servers whose clocks can be set.
+// ClockServers starts Servers whose clocks can be set.
 func ClockServers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	t.Helper()
 	servers := start(t, n, redisproc.CanStepClock, redisproc.StartWithClock, args)
@@ -61,7 +61,7 @@ func start(t testing.TB, n int, available func() error, begin func(string, ...st
 	for range n {
 		s, err := begin("", args...)
 		if err != nil {
-			t.Fatal(err) // those before it have their cleanup
+			t.Fatal(err) // the servers before this one have their cleanup
 		}
 		t.Cleanup(s.Stop)
 		servers = append(servers, s)
@@ -69,8 +69,8 @@ func start(t testing.TB, n int, available func() error, begin func(string, ...st
 	return servers
 }
 
-// Settle has the servers be some that have been there for long, so that they have
-// votes at once.
+// Settle gives the servers markers of servers that have been running for a long time, so that they can
+// vote at once.
 func Settle(t testing.TB, servers []*redisproc.Server) {
 	t.Helper()
 	for _, s := range servers {
@@ -83,8 +83,7 @@ func Settle(t testing.TB, servers []*redisproc.Server) {
 	}
 }
 
-// Clients returns a stock client for each server, closed at cleanup: what users
-// have who never read about tuning.
+// Clients returns a go-redis client with default options for each server, closed at cleanup.
 func Clients(t testing.TB, servers []*redisproc.Server) []*redis.Client {
 	t.Helper()
 	addrs := make([]string, len(servers))
@@ -94,7 +93,7 @@ func Clients(t testing.TB, servers []*redisproc.Server) []*redis.Client {
 	return clients(t, addrs)
 }
 
-// ProxyClients is Clients by way of the proxies.
+// ProxyClients returns such clients that connect through the proxies.
 func ProxyClients(t testing.TB, proxies []*faultproxy.Proxy) []*redis.Client {
 	t.Helper()
 	addrs := make([]string, len(proxies))
@@ -128,9 +127,8 @@ func Proxies(t testing.TB, servers []*redisproc.Server) []*faultproxy.Proxy {
 	return proxies
 }
 
-// Keys lists all keys by server address, sorted, but for those that stay when all
-// locks are gone. A server that is down or hung
-// cannot be asked and is not in the map; one without keys is.
+// Keys lists all keys by server address, sorted, except those that stay when all locks are gone. A server
+// that is down or hung cannot be asked and is not in the map; one without keys is.
 func Keys(t testing.TB, servers []*redisproc.Server) map[string][]string {
 	t.Helper()
 	keys := map[string][]string{}

@@ -42,7 +42,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// A probe stands in for a test, to see what the helpers do to one.
+// A probe takes the place of a testing.T, to show what the helpers do to a test.
 type probe struct {
 	testing.TB
 	cleanups []func()

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/api anew")
 
-// TestAPI: docs/api has all that users of the library can name, so that a change of it is
-// seen in each diff. With -update it is written anew.
+// TestAPI: docs/api lists every exported declaration, so that a change of the interface shows in the diff.
+// With -update it is written anew.
 func TestAPI(t *testing.T) {
 	for dir, golden := range map[string]string{".": "redlock.txt", "chaos": "chaos.txt", "chaos/history": "history.txt"} {
 		golden = filepath.Join("docs", "api", golden)
@@ -49,7 +49,7 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// exported gives a package's exported declarations, without bodies and comments.
+// exported lists a package's exported declarations, without bodies and comments.
 func exported(t *testing.T, dir string) string {
 	t.Helper()
 	fset := token.NewFileSet()

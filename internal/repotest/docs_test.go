@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestReadmeCommands: the two commands that must work for whoever has just cloned
-// this. CI runs them as they stand there.
+// TestReadmeCommands: the README has the two commands that must work in a fresh clone. CI runs them as
+// they stand there.
 func TestReadmeCommands(t *testing.T) {
 	commands := blocks(readFile(t, "README.md"), "sh")
 	for _, want := range []string{
@@ -27,15 +27,15 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
-// TestDocumentedCode builds every program and every file in the documents. What
-// does not begin with a package clause is a part of something, and not built.
+// TestDocumentedCode builds every program and every file in the documents. A block that does not begin
+// with a package clause is a fragment, and is not built.
 func TestDocumentedCode(t *testing.T) {
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An overlay has the go command see files in directories of this module that
-	// are not there, so nothing can be left behind.
+	// An overlay makes the go command see files that are not in the module's directories, so nothing
+	// can be left behind.
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	temp := t.TempDir()
 	packages := []string{"list", "-export", "-f", "{{.ImportPath}}"} // which compiles them, and does not link them
@@ -95,8 +95,7 @@ func TestDocumentedLinks(t *testing.T) {
 	}
 }
 
-// TestDocumentedNames looks for the files and functions that the documents send
-// their readers to.
+// TestDocumentedNames looks for the files and functions that the documents name.
 func TestDocumentedNames(t *testing.T) {
 	var sources strings.Builder
 	files := map[string]bool{}
@@ -123,7 +122,7 @@ func TestDocumentedNames(t *testing.T) {
 	}
 }
 
-// blocks gives the fenced blocks of one language.
+// blocks returns the fenced blocks of one language.
 func blocks(text, language string) []string {
 	var found []string
 	for _, part := range strings.Split("\n"+text, "\n```"+language+"\n")[1:] {
@@ -138,7 +137,7 @@ func prose(text string) string {
 	return regexp.MustCompile("(?ms)^```.*?^```").ReplaceAllString(text, "")
 }
 
-// anchors are the names that a document's headings have in links.
+// anchors returns the names of a document's headings in links.
 func anchors(text string) []string {
 	var found []string
 	for line := range strings.Lines(prose(text)) {
@@ -160,7 +159,7 @@ func documents(t *testing.T) (docs []string) {
 	return docs
 }
 
-// walk calls f with the files of the tree, but for what git or a person hides.
+// walk calls f with the files of the tree, except hidden ones.
 func walk(t *testing.T, f func(path string)) {
 	t.Helper()
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

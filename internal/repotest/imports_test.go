@@ -10,8 +10,8 @@ import (
 
 const module = "github.com/quorumlock/redlock"
 
-// forbidden are packages that must not be in the program of everybody who imports
-// the library, nor be brought along by what it imports.
+// forbidden has packages that the library must not bring into a program that imports it, directly or
+// indirectly.
 var forbidden = []struct{ path, why string }{
 	{"testing", "adds its flags to every program"},
 	{"flag", "a library has no command line"},
@@ -31,7 +31,7 @@ var forbidden = []struct{ path, why string }{
 	{module + "/chaos", "is for tests"},
 }
 
-// forbiddenHere are packages that others may import, but not the root package.
+// forbiddenHere has packages that others may import, but not the root package.
 var forbiddenHere = []struct{ path, why string }{
 	{"log", "what to tell goes to Hooks; LogHooks takes a slog.Logger of the caller's"},
 	{"os", "files and the environment are the program's"},
@@ -40,8 +40,8 @@ var forbiddenHere = []struct{ path, why string }{
 	{"unsafe", "nothing here is so fast"},
 }
 
-// TestImports: go.mod and what comes in with a package are a part of its
-// interface. Those who would add to it change a table, and say why.
+// TestImports: go.mod, and the packages that come with a package, are part of its interface. To add one,
+// change the table and give the reason.
 func TestImports(t *testing.T) {
 	all := goList(t, "-deps", ".")
 	for _, f := range forbidden {
@@ -57,16 +57,15 @@ func TestImports(t *testing.T) {
 			t.Errorf("the root package imports %s: %s", f.path, f.why)
 		}
 	}
-	// The command has testing in it, with chaos: there is no virtual time without a
-	// testing.T for testing/synctest. The flags that it adds are in nobody's way
-	// where package flag is not used.
+	// The command has package testing in it, with chaos: virtual time needs a testing.T for
+	// testing/synctest. The flags that it adds have no effect where package flag is not used.
 	if slices.Contains(goList(t, "-deps", "./cmd/redlock"), "net/http") {
 		t.Error("net/http comes in with the command")
 	}
 }
 
-// layers says which packages of ours each one of the library may import. Those that have no
-// line may import none.
+// layers lists, for each package of the library, the packages of this module that it may import. A package
+// without a line may import none.
 var layers = map[string]string{
 	"":                   "facts lane nodeurl printable redisnode renew script sim waitlist wire",
 	"internal/waitlist":  "lane script sim wire",
@@ -117,7 +116,7 @@ func TestRequirements(t *testing.T) {
 	if want := []string{
 		"github.com/alicebob/miniredis/v2",   // embedded nodes, in tests and in the command
 		"github.com/google/uuid",             // tokens
-		"github.com/hashicorp/go-multierror", // what each node said
+		"github.com/hashicorp/go-multierror", // the errors of several nodes
 		"github.com/redis/go-redis/v9",
 		"github.com/rogpeppe/go-internal", // testscript, for the command's tests
 		"github.com/spf13/pflag",          // the command's flags
@@ -126,7 +125,7 @@ func TestRequirements(t *testing.T) {
 		t.Errorf("go.mod requires %q, want %q", direct, want)
 	}
 	if len(mod.Replace)+len(mod.Exclude) > 0 {
-		t.Errorf("go.mod has replace %v and exclude %v, which mean nothing to those who import this", mod.Replace, mod.Exclude)
+		t.Errorf("go.mod has replace %v and exclude %v, which have no effect for modules that import this one", mod.Replace, mod.Exclude)
 	}
 }
 

@@ -21,10 +21,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestFirstTenMinutes types what the README has people type, from top to bottom, as they
-// would, and compares what it says comes of that. The log says how long each step takes.
+// TestFirstTenMinutes runs the commands of the README from top to bottom, as a reader would, and compares
+// their output with what the README shows. The log has the time of each step.
 func TestFirstTenMinutes(t *testing.T) {
-	redistest.Servers(t, 0) // skips the test where there is no redis-server
+	redistest.Servers(t, 0) // skips the test if there is no redis-server
 	_, section, _ := strings.Cut(readFile(t, "README.md"), "\n## The first ten minutes\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, port := range []string{"7101", "7102", "7103"} {
@@ -87,16 +87,16 @@ func TestFirstTenMinutes(t *testing.T) {
 	t.Logf("%5.1fs  in all", last-float64(begun.UnixNano())/1e9)
 }
 
-// shape is a text without what is different each time.
+// shape removes from a text what differs each time.
 func shape(text string) string {
 	text = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllString(text, "TOKEN")
 	text = regexp.MustCompile(`[0-9][0-9.]*(ms|s)?`).ReplaceAllString(text, "N")
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// published is an environment in which this module, as it is in the tree, is to be had as
-// its latest version, and what it needs from where it was had last. Nothing of it gets
-// into the caches of whoever runs this.
+// published returns an environment in which this module, as it is in the tree, is published as its latest
+// version, and its dependencies come from the local cache. Nothing of it gets into the caches of the user
+// that runs the test.
 func published(t *testing.T, temp string) []string {
 	t.Helper()
 	const module, version = "github.com/quorumlock/redlock", "v0.1.0"
