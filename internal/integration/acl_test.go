@@ -14,9 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestUserLacksACommand: whatever command of the scripts a user may not use (ACL), what it
-// tried to lock is not locked when it has given up, or given back: a script that is denied
-// something halfway leaves no lock behind, and what it left could not be waited for.
+// TestUserLacksACommand: whichever command of the scripts an ACL denies a user, no lock is left when
+// the user's call has failed, or has released the lock. A script that is denied a command halfway
+// leaves no lock behind, for which others would wait in vain.
 func TestUserLacksACommand(t *testing.T) {
 	redistest.NoLeaks(t)
 	server := redistest.Servers(t, 1)[0]
@@ -31,7 +31,7 @@ func TestUserLacksACommand(t *testing.T) {
 	if len(commands) < 10 {
 		t.Fatalf("the scripts use %q", commands)
 	}
-	var granted, waited []string // what can be had without which command
+	var granted, waited []string // the commands without which a lock can be acquired, and waited for
 	for _, lacks := range append(commands, "evalsha", "publish subscribe") {
 		t.Run(lacks, func(t *testing.T) {
 			ask(t, server, "FLUSHALL")
@@ -45,7 +45,7 @@ func TestUserLacksACommand(t *testing.T) {
 				t.Cleanup(func() { _ = client.Close() })
 				lk, err := redlock.New([]*redis.Client{client}, &redlock.Options{TTL: time.Minute, NodeTimeout: time.Second, Quarantine: -1, Separator: separator})
 				if err != nil {
-					return nil // it says so, and nothing is locked
+					return nil // the error says so, and nothing is locked
 				}
 				t.Cleanup(func() { _ = lk.Close() })
 				return lk
@@ -66,7 +66,7 @@ func TestUserLacksACommand(t *testing.T) {
 				{paths, "a/b/c", nil},
 				{paths, "a/b/c", []redlock.AcquireOption{redlock.Shared(), redlock.Also("d")}},
 			} {
-				// Another one like it, and one that waits for it and gives up.
+				// Another call like it, and one that waits for the lock and gives up.
 				l, err := try.lk.TryAcquire(t.Context(), try.name, try.options...)
 				if err == nil {
 					granted = append(granted, lacks)
@@ -81,7 +81,7 @@ func TestUserLacksACommand(t *testing.T) {
 					}
 				}
 			}
-			// It is handed from one to the next, and a reader waits behind.
+			// The lock is handed from one waiter to the next, and a reader waits behind them.
 			if before, err := one.TryAcquire(t.Context(), "a"); err == nil {
 				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 				got := make(chan *redlock.Lock)
@@ -112,11 +112,11 @@ func TestUserLacksACommand(t *testing.T) {
 			}
 		})
 	}
-	// Else this would be about nobody who has got anything.
+	// Otherwise no user in this test would have had a lock.
 	if n := len(slices.Compact(slices.Clone(granted))); n < len(commands)/2 {
 		t.Errorf("only without %q was there a lock", granted)
 	}
 	if n := len(slices.Compact(slices.Clone(waited))); n < len(commands)/4 {
-		t.Errorf("only without %q was there a lock for one who waited", waited)
+		t.Errorf("only without %q did a waiter get a lock", waited)
 	}
 }

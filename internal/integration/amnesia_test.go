@@ -18,13 +18,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// brief are options for locks that live for ttl at the most. A quarantine is no
-// longer than it has to be.
+// brief returns options for locks that live for at most ttl. The quarantine is no longer than it has
+// to be.
 func brief(ttl time.Duration) *redlock.Options {
 	return &redlock.Options{TTL: ttl, NodeTimeout: ttl / 4, Quarantine: ttl + ttl/100 + 2*time.Millisecond}
 }
 
-// told is what the hooks of a Locker were told of its nodes.
+// told has what the hooks of a Locker were told about its nodes.
 type told struct {
 	mu          sync.Mutex
 	quarantined []string
@@ -32,7 +32,7 @@ type told struct {
 	steps       map[string][]time.Duration
 }
 
-// hearing has the hooks of opts tell.
+// hearing makes the hooks of opts record it.
 func (h *told) hearing(opts *redlock.Options) *redlock.Options {
 	h.steps = map[string][]time.Duration{}
 	locked := func(note func()) {
@@ -56,8 +56,8 @@ func (h *told) quarantines() []string {
 	return slices.Clone(h.quarantined)
 }
 
-// heldBut has lk hold a name on all nodes but the free ones, which have nothing of
-// it: a plain client sits there until the others have been asked.
+// heldBut makes lk hold a name on all nodes except the free ones, which have no key of it: there a
+// client of another library holds the name until the others have been asked.
 func heldBut(t testing.TB, lk *redlock.Locker, servers []*redisproc.Server, name string, free []int, options ...redlock.AcquireOption) (l *redlock.Lock) {
 	t.Helper()
 	eventually(t, 10*time.Second, "a lock on some nodes", func() bool {
@@ -100,7 +100,7 @@ func allVote(t testing.TB, lk *redlock.Locker) {
 	})
 }
 
-// nodeOf gives what an error says of a node; nil: nothing.
+// nodeOf gives the part of an error about a node; nil: there is none.
 func nodeOf(err error, node string) *redlock.NodeError {
 	var q *redlock.QuorumError
 	if errors.As(err, &q) {
@@ -113,9 +113,9 @@ func nodeOf(err error, node string) *redlock.NodeError {
 	return nil
 }
 
-// contest has rivals ask for a lock until one of them gets it. None may before the
-// validity of its holder ends. It counts how often, until then, they would have had
-// a node's grant, but for its quarantine.
+// contest makes rivals ask for a lock until one of them gets it. None may get it before the validity of
+// its holder ends. It counts how often, until then, a rival would have had a node's grant, except for
+// the node's quarantine.
 func contest(t testing.TB, first *redlock.Lock, node string, rivals ...*redlock.Locker) (refused int) {
 	var resource guard
 	resource.enter(first, "the first")
@@ -126,7 +126,7 @@ func contest(t testing.TB, first *redlock.Lock, node string, rivals ...*redlock.
 	for i, lk := range rivals {
 		all.Go(func() {
 			for !over.Load() && t.Context().Err() == nil {
-				time.Sleep(rand.N(4 * time.Millisecond)) // not all at once, or they share the votes
+				time.Sleep(rand.N(4 * time.Millisecond)) // not all at once, or they split the votes
 				l, err := lk.TryAcquire(t.Context(), first.Name())
 				now := time.Now()
 				switch n := nodeOf(err, node); {
@@ -139,7 +139,7 @@ func contest(t testing.TB, first *redlock.Lock, node string, rivals ...*redlock.
 					resource.leave(l)
 					_ = l.Release(t.Context())
 				case now.After(giveUp):
-					t.Errorf("nobody gets %q, which has been free for long: %v", first.Name(), err)
+					t.Errorf("no rival gets %q, which has been free for a long time: %v", first.Name(), err)
 					return
 				case n != nil && n.Outcome == redlock.OutcomeQuarantined && now.Before(first.Until()):
 					refusals.Add(1)
@@ -154,10 +154,10 @@ func contest(t testing.TB, first *redlock.Lock, node string, rivals ...*redlock.
 	return int(refusals.Load())
 }
 
-// TestForgetfulVoter: a lock is held on three of five, and one of the three forgets
-// it. With the two that are free that would be a quorum for another. Ten locks at a
-// time, of which each has other nodes, another rest of its life and other rivals:
-// those who knew the node before, and whoever has only just come.
+// TestForgetfulVoter: a lock is held on three nodes of five, and one of the three forgets it. With the
+// two free nodes that would be a quorum for another holder. The test has ten locks at a time. Each has
+// other nodes, another rest of its life and other rivals: some have known the node before, and some
+// have only just come.
 func TestForgetfulVoter(t *testing.T) {
 	redistest.NoLeaks(t)
 	for _, tt := range []struct {
@@ -172,7 +172,7 @@ func TestForgetfulVoter(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel() // to the other one; it is waiting, for the most part
+			t.Parallel() // it mostly waits
 			const ttl, together = 500 * time.Millisecond, 10
 			servers := redistest.Servers(t, 5)
 			holder := open(t, redistest.Clients(t, servers), brief(ttl))
@@ -217,8 +217,8 @@ func TestForgetfulVoter(t *testing.T) {
 				allVote(t, holder) // or there would be no vote to forget
 				allVote(t, before)
 			}
-			t.Logf("of %d locks a rival asked the node that had forgotten %d in time", locks.Load(), real.Load())
-			// Few, because on a busy machine locks are over before a server is up again.
+			t.Logf("for %[2]d of %[1]d locks a rival asked the node that had forgotten, in time", locks.Load(), real.Load())
+			// A low bound, because on a busy machine locks are over before a server is up again.
 			if 50*real.Load() < locks.Load() {
 				t.Error("too few to tell anything")
 			}
@@ -227,9 +227,9 @@ func TestForgetfulVoter(t *testing.T) {
 	}
 }
 
-// TestRestartWithData: a node was restarted and has its data, of which the last
-// writes might be missing for all that anybody knows. It keeps what it has, so the
-// holder goes on; for another lock it has no vote until the quarantine is over.
+// TestRestartWithData: a node was restarted and has its data, of which the last writes may be missing,
+// as far as clients can know. It keeps its keys, so the holder goes on; for another lock it has no vote
+// until the quarantine is over.
 func TestRestartWithData(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3, "--appendonly", "yes", "--appendfsync", "always")
@@ -263,7 +263,7 @@ func TestRestartWithData(t *testing.T) {
 	case n.TTL <= 0 || n.TTL > opts.Quarantine:
 		t.Errorf("quarantined for %v, and all of it is %v", n.TTL, opts.Quarantine)
 	case !strings.Contains(err.Error(), "quarantined for") || !strings.Contains(err.Error(), "restarted"):
-		t.Errorf("%v says neither for how long nor why", err)
+		t.Errorf("%v does not say for how long and why", err)
 	}
 
 	var other *redlock.Lock

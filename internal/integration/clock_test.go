@@ -28,8 +28,8 @@ func (h *told) steppedNodes() int {
 	return len(h.steps)
 }
 
-// onlyStep checks that a Locker was told of one step, and of its size: as much as is
-// certain, so up to what a reply took to come less, and never more.
+// onlyStep checks that a Locker was told of one step and of its size. The size is what is certain: it may
+// be smaller by the time that a reply takes, and is never larger.
 func (h *told) onlyStep(t testing.TB, who, node string, want time.Duration) {
 	t.Helper()
 	h.mu.Lock()
@@ -44,11 +44,10 @@ func (h *told) onlyStep(t testing.TB, who, node string, want time.Duration) {
 	}
 }
 
-// TestClockStep: the clock of one of the three nodes that hold a lock is set. Where
-// that is forward, by more than what is left of the lock, the node drops it, and two
-// others are free. Rivals that have heard of the node before find out with its first
-// reply, before it counts: a step that is longer than a round makes their request
-// late, and one that is shorter the node grants.
+// TestClockStep: the clock of one of the three nodes that hold a lock is set. If it is set forward by more
+// than what is left of the lock, the node drops the lock, and two others are free. Rivals that have had
+// replies of the node before find out with its first reply, before that counts: a step that is longer than
+// a round makes their request late, and with a shorter one the node grants.
 func TestClockStep(t *testing.T) {
 	redistest.NoLeaks(t)
 	const ttl = 3 * time.Second
@@ -61,14 +60,14 @@ func TestClockStep(t *testing.T) {
 		{by: ttl / 5, left: ttl / 6},
 	} {
 		t.Run(tt.by.String(), func(t *testing.T) {
-			t.Parallel() // to the others; it is waiting, for the most part
+			t.Parallel() // it mostly waits
 			servers := redistest.ClockServers(t, 5)
 			stepped := servers[0].Addr
 			var heard [3]told
 			var lockers []*redlock.Locker
 			for i := range heard {
 				opts := brief(ttl)
-				opts.MaxNodeSkew = -1 // or the node would have no vote because it is far off, however that came
+				opts.MaxNodeSkew = -1 // otherwise the node would have no vote because its clock is far off
 				lockers = append(lockers, open(t, redistest.Clients(t, servers), heard[i].hearing(opts)))
 			}
 			holder, rivals := lockers[0], lockers[1:]
@@ -88,13 +87,13 @@ func TestClockStep(t *testing.T) {
 				eventually(t, ttl/6, "the first reply", func() bool { return heard[i+1].steppedNodes() > 0 })
 				var err error
 				var n *redlock.NodeError
-				eventually(t, ttl/6, "an answer", func() bool { // when the one before has given back
+				eventually(t, ttl/6, "an answer", func() bool { // once the attempt before has been given back
 					_, err = lk.TryAcquire(t.Context(), "b")
 					n = nodeOf(err, stepped)
 					return n != nil
 				})
 				if n == nil || n.Outcome != redlock.OutcomeQuarantined || n.TTL <= 0 || !strings.Contains(err.Error(), stepped+": quarantined for") || !strings.Contains(err.Error(), "its clock was set by") {
-					t.Errorf("the error of rival %d does not say what is the matter with %s: %v", i, stepped, err)
+					t.Errorf("the error of rival %d does not say what is wrong with %s: %v", i, stepped, err)
 				}
 				released(t, acquired(t, lk, "c")) // from the others
 			}
@@ -113,10 +112,9 @@ func TestClockStep(t *testing.T) {
 	}
 }
 
-// TestFencesUnderClockSteps: again and again the clocks of a majority are set, up
-// to a minute forward or back, and now and then by a month. No quarantine could help then,
-// so there is none here, nor a look at whose clock is right, and a lock may have two
-// holders. But of those the later one has the larger fence.
+// TestFencesUnderClockSteps: again and again the clocks of a majority are set, by up to a minute forward or
+// back, and now and then by a month. No quarantine could help then, so there is none here, the clocks are not
+// compared, and a lock may have two holders. But of these the later one has the larger fence.
 func TestFencesUnderClockSteps(t *testing.T) {
 	redistest.NoLeaks(t)
 	const most = 100 * 24 * time.Hour // ahead or behind
@@ -162,7 +160,7 @@ func TestFencesUnderClockSteps(t *testing.T) {
 			if time.Now().Before(held.Until()) {
 				twice++
 			}
-			_ = held.Release(t.Context()) // which is on some of the nodes still
+			_ = held.Release(t.Context()) // the lock is still on some of the nodes
 		}
 		held = l
 		if random.IntN(2) == 0 {
@@ -176,8 +174,8 @@ func TestFencesUnderClockSteps(t *testing.T) {
 	}
 }
 
-// TestMaxNodeSkew: a client that comes after a clock was set has nothing to compare
-// it with but the other nodes' clocks. It does, unless that is switched off.
+// TestMaxNodeSkew: a client that comes after a clock was set can compare it only with the other nodes' clocks.
+// It does so, unless MaxNodeSkew is switched off.
 func TestMaxNodeSkew(t *testing.T) {
 	redistest.NoLeaks(t)
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
@@ -201,7 +199,7 @@ func TestMaxNodeSkew(t *testing.T) {
 			_, err := careful.TryAcquire(t.Context(), "b")
 			n := nodeOf(err, stepped)
 			if n == nil || n.Outcome != redlock.OutcomeIneligible || !strings.Contains(err.Error(), "Options.MaxNodeSkew 1s") {
-				t.Errorf("the error does not say what is the matter with %s: %v", stepped, err)
+				t.Errorf("the error does not say what is wrong with %s: %v", stepped, err)
 			}
 			if _, err := careful.TryAcquire(t.Context(), "a"); err == nil {
 				t.Fatalf("a second holder while the first lock is valid for %v", time.Until(l.Until()))
@@ -209,12 +207,12 @@ func TestMaxNodeSkew(t *testing.T) {
 			if _, err := usual.TryAcquire(t.Context(), "a"); err == nil {
 				t.Fatalf("a second holder by default while the first lock is valid for %v", time.Until(l.Until()))
 			}
-			// Who has been there before needs no MaxNodeSkew.
+			// A client that was there before needs no MaxNodeSkew.
 			if _, err := holder.TryAcquire(t.Context(), "a"); err == nil {
 				t.Fatalf("a second holder while the first lock is valid for %v", time.Until(l.Until()))
 			}
 			if by > 0 {
-				eventually(t, 5*time.Second, "a second holder without MaxNodeSkew", func() bool { // when the others have given back
+				eventually(t, 5*time.Second, "a second holder without MaxNodeSkew", func() bool { // once the attempts of others were given back
 					second, err := careless.TryAcquire(t.Context(), "a")
 					return err == nil && second.Release(t.Context()) == nil
 				})
@@ -223,16 +221,16 @@ func TestMaxNodeSkew(t *testing.T) {
 				}
 			}
 			_ = l.Release(t.Context())
-			// The careless one has spread the number of the clock that was wrong: for it alone that
-			// is a fence.
+			// The careless client has stored the fence of the wrong clock on other nodes: only for it is
+			// that a fence.
 			last := careful
 			if by > 0 {
 				last = careless
 				if _, err := careful.TryAcquire(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "redlock prepare --reset-fences") {
-					t.Errorf("with a number of the future: %v", err)
+					t.Errorf("with a fence of the future: %v", err)
 				}
 			}
-			eventually(t, 2*time.Second, "the lock", func() bool { // when the others have given back
+			eventually(t, 2*time.Second, "the lock", func() bool { // once the others' attempts have been given back
 				l, err := last.TryAcquire(t.Context(), "a")
 				return err == nil && l.Release(t.Context()) == nil
 			})

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestUnfitServers: what would break a lock is refused by New, with the node's
-// name and what to change (F1).
+// TestUnfitServers: New rejects servers that would break a lock, with the node's name and what to change
+// (F1).
 func TestUnfitServers(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -29,7 +29,7 @@ func TestUnfitServers(t *testing.T) {
 		name   string
 		set    func(s *redisproc.Server)
 		nodes  []string
-		unfit  []string // one of them is named
+		unfit  []string // the error names one of them
 		reason string
 	}{
 		{
@@ -65,8 +65,8 @@ func TestUnfitServers(t *testing.T) {
 			for _, addr := range tt.nodes {
 				urls = append(urls, "redis://"+addr)
 			}
-			// On a busy machine the unfit one may be so late that New has stopped
-			// waiting for it, since it has a quorum; it has no vote then.
+			// On a busy machine the unfit server may answer so late that New has stopped waiting for it,
+			// since it has a quorum; then the server has no vote.
 			var err error
 			for try := 0; err == nil && try < 5; try++ {
 				var lk *redlock.Locker
@@ -75,7 +75,7 @@ func TestUnfitServers(t *testing.T) {
 				}
 			}
 			if err == nil {
-				t.Fatal("not refused")
+				t.Fatal("not rejected")
 			}
 			named := false
 			for _, addr := range tt.unfit {
@@ -88,7 +88,7 @@ func TestUnfitServers(t *testing.T) {
 	}
 }
 
-// TestUnwise: what is not unsafe is allowed, and said.
+// TestUnwise: a risky setting that is not unsafe is allowed, with a warning.
 func TestUnwise(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 4)
@@ -109,8 +109,7 @@ func TestUnwise(t *testing.T) {
 	released(t, acquired(t, lk, "a"))
 }
 
-// TestClients: what is no client of one server is refused in words that tell what
-// to give instead.
+// TestClients: a client that is not for one server is rejected, with an error that says what to pass instead.
 func TestClients(t *testing.T) {
 	redistest.NoLeaks(t)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
@@ -126,17 +125,16 @@ func TestClients(t *testing.T) {
 		lk, err := try()
 		if err == nil {
 			lk.Close()
-			t.Errorf("%s: not refused", name)
+			t.Errorf("%s: not rejected", name)
 			continue
 		}
 		if said := err.Error(); !strings.Contains(said, name) || strings.Contains(said, "0x") || len(said) > 200 {
-			t.Errorf("%s: refused with %q", name, said)
+			t.Errorf("%s: rejected with %q", name, said)
 		}
 	}
 }
 
-// TestURLs: a URL that is none is refused, and nobody learns the password from
-// the refusal.
+// TestURLs: a malformed URL is rejected, and the error does not have the password.
 func TestURLs(t *testing.T) {
 	redistest.NoLeaks(t)
 	const password = "hunter2"
@@ -155,7 +153,7 @@ func TestURLs(t *testing.T) {
 		lk, err := redlock.Connect([]string{"redis://127.0.0.1:1", url}, nil)
 		if err == nil {
 			lk.Close()
-			t.Errorf("%q: not refused", url)
+			t.Errorf("%q: not rejected", url)
 			continue
 		}
 		if !strings.Contains(err.Error(), "node 1") {

@@ -20,7 +20,7 @@ import (
 // killed and restarted with its data.
 func TestExclusion(t *testing.T) {
 	redistest.NoLeaks(t)
-	servers := redistest.Servers(t, 3, "--appendonly", "yes") // written before it is answered, so kill -9 loses nothing
+	servers := redistest.Servers(t, 3, "--appendonly", "yes") // each write is on disk before its reply, so kill -9 loses nothing
 	length := need.Sized(2*time.Second, 5*time.Second, time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
@@ -62,7 +62,7 @@ func TestExclusion(t *testing.T) {
 			case <-ctx.Done():
 			}
 			servers[s].Kill()
-			time.Sleep(length / 20) // for that long the others are all there is
+			time.Sleep(length / 20) // for that long the other servers must do
 			restart(t, servers[s])
 		}
 	})

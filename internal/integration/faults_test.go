@@ -15,9 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestReadOnly: two of three servers become replicas while the Locker runs. They
-// are named, what they were given is taken back once they take writes again, and
-// a lane that has to connect to a replica refuses it.
+// TestReadOnly: two of three servers become replicas while the Locker runs. The error names them, their keys
+// are released once they take writes again, and a lane that has to connect to a replica rejects it.
 func TestReadOnly(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "held")
@@ -37,8 +36,8 @@ func TestReadOnly(t *testing.T) {
 	lockAgain(t, lk)
 }
 
-// TestOutOfMemory: a full server takes no new lock, and is named; a lock that it
-// has is extended and released as ever.
+// TestOutOfMemory: a full server takes no new lock, and the error names it; a lock that it has is extended
+// and released as usual.
 func TestOutOfMemory(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "held")
@@ -55,8 +54,7 @@ func TestOutOfMemory(t *testing.T) {
 	released(t, acquired(t, lk, "a"))
 }
 
-// TestDenied: a missing or wrong password is named as what it is, and is not told
-// to whoever reads the error.
+// TestDenied: a missing or wrong password is reported as such, and the error does not have the password.
 func TestDenied(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -97,8 +95,8 @@ func TestDenied(t *testing.T) {
 	released(t, acquired(t, lk, "a"))
 }
 
-// TestDeniedWithinScripts: a user whose ACL lacks a command, or a key, that a script needs is
-// denied, and not only failed, whatever the server's words for it are.
+// TestDeniedWithinScripts: if an ACL lacks a command or a key that a script needs, the outcome is denied, and
+// not just failed, whatever the server's words for it are.
 func TestDeniedWithinScripts(t *testing.T) {
 	for _, acl := range [][]any{{"-@write"}, {"-set"}, {"resetkeys", "~redlock:*"}} {
 		t.Run(fmt.Sprint(acl...), func(t *testing.T) {
@@ -117,8 +115,8 @@ func TestDeniedWithinScripts(t *testing.T) {
 	}
 }
 
-// TestForeignKey: a key that is no lock stays for ever, so nobody waits for it;
-// the error says what it is and where.
+// TestForeignKey: a key that is no lock stays for ever, so Acquire does not wait for it; the error says what it
+// is and where.
 func TestForeignKey(t *testing.T) {
 	servers, lk := onServers(t, 5, patient())
 	for _, tt := range []struct {
@@ -148,8 +146,8 @@ func TestForeignKey(t *testing.T) {
 	}
 }
 
-// TestScriptFlush: servers forget the scripts between two steps, and in the
-// middle of the traffic; no vote is lost for it, and no key left.
+// TestScriptFlush: servers forget the scripts between two steps, and in the middle of the traffic; that costs no
+// vote and leaves no key.
 func TestScriptFlush(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	for range 20 {
@@ -179,9 +177,8 @@ func TestScriptFlush(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// traffic has eight workers take and release locks of their own for a second and
-// a half, and do with them what there is to do in between, while disturb does what
-// it does as long as they are busy. None of them may fail.
+// traffic makes eight workers acquire and release locks of their own for a second and a half, with every other
+// operation in between. Meanwhile disturb runs. No operation may fail.
 func traffic(t *testing.T, lk *redlock.Locker, between func(*redlock.Lock) error, disturb func(busy func() bool)) {
 	t.Helper()
 	stop := time.Now().Add(1500 * time.Millisecond)
@@ -210,8 +207,8 @@ func traffic(t *testing.T, lk *redlock.Locker, between func(*redlock.Lock) error
 	all.Wait()
 }
 
-// through waits until all lanes are through with what was in them, so that every
-// round that was disturbed ends before the next disturbance.
+// through waits until all lanes have done what was in them, so that every disturbed round ends before the next
+// disturbance.
 func through(t *testing.T, servers []*redisproc.Server, lk *redlock.Locker) {
 	t.Helper()
 	l := acquired(t, lk, "through")
@@ -226,7 +223,7 @@ func TestClientKill(t *testing.T) {
 	servers, lk := onServers(t, 5, patient())
 	admins := redistest.Clients(t, servers)
 	for _, c := range admins {
-		c.Ping(t.Context()) // the connection that is to survive
+		c.Ping(t.Context()) // the connection that survives
 	}
 	long := acquired(t, lk, "long", redlock.AutoRenew(), redlock.TTL(6*time.Second))
 	alive := long.Context(t.Context())
@@ -253,9 +250,9 @@ func TestClientKill(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestTooManyClients: servers that take no further connection are named, and vote
-// again when they have room. They say what is wrong to the greeting and hang up;
-// what go-redis passes on is one or the other.
+// TestTooManyClients: the error names servers that accept no further connection, and they vote again when they
+// have room. Such a server answers the handshake with an error and closes the connection; go-redis passes on one
+// or the other.
 func TestTooManyClients(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	released(t, acquired(t, lk, "a"))
@@ -268,7 +265,7 @@ func TestTooManyClients(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, 3*time.Second, "two nodes that let nobody in", func() bool {
+	eventually(t, 3*time.Second, "two nodes that accept no client", func() bool {
 		_, err := lk.TryAcquire(t.Context(), "a")
 		q := wantKind(t, err, redlock.ErrNoQuorum)
 		busy := 0
@@ -288,9 +285,9 @@ func TestTooManyClients(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestStolenMajority: keys of a held lock are deleted on three of five servers,
-// and a rival comes and goes in between. The holder must not be told that it has
-// held the lock throughout, however free the name is by then (B4).
+// TestStolenMajority: keys of a held lock are deleted on three of five servers, and in between a rival acquires and
+// releases the lock. The holder must not be told that it has held the lock throughout, even if the name is free by
+// then (B4).
 func TestStolenMajority(t *testing.T) {
 	servers, lk := onServers(t, 5, patient())
 	rival := open(t, redistest.Clients(t, servers), patient())

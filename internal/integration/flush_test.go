@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// churn has callers in several processes take a few locks over and over for a while: some
-// wait, some only try, some leave while they wait.
+// churn makes callers in several processes acquire a few locks over and over for a while: some wait, some only try,
+// some give up while they wait.
 func churn(t *testing.T, servers []*redisproc.Server, names int, d time.Duration) (had int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -55,8 +55,7 @@ func churn(t *testing.T, servers []*redisproc.Server, names int, d time.Duration
 	return had
 }
 
-// noTokens waits until no server has a lock: its own key, and not only a place in a queue,
-// which a dead waiter may leave.
+// noTokens waits until no server has a lock. Only keys of locks count: a dead waiter may leave a place in a queue.
 func noTokens(t *testing.T, servers []*redisproc.Server) {
 	t.Helper()
 	var left []string
@@ -75,8 +74,8 @@ func noTokens(t *testing.T, servers []*redisproc.Server) {
 	t.Errorf("left on the nodes, with a minute to live: %q", left)
 }
 
-// TestScriptFlushLeavesNothing: somebody has the servers forget their scripts all the time.
-// What is sent again then may be granted where it was refused the first time.
+// TestScriptFlushLeavesNothing: the servers lose their scripts all the time. A request that is sent again may then be
+// granted where it was refused the first time.
 func TestScriptFlushLeavesNothing(t *testing.T) {
 	for _, every := range []time.Duration{20 * time.Millisecond, 1500 * time.Microsecond} {
 		t.Run(every.String(), func(t *testing.T) {
@@ -98,23 +97,23 @@ func TestScriptFlushLeavesNothing(t *testing.T) {
 			flushing.Wait()
 			t.Logf("%d locks", had)
 			if had == 0 {
-				t.Error("nobody had a lock")
+				t.Error("no call got a lock")
 			}
 			noTokens(t, servers)
 		})
 	}
 }
 
-// TestScriptThatMayNotGoOn: a script that is not allowed a command may have set the key before
-// it finds out. An error is no refusal then, and the token is given back.
+// TestScriptThatMayNotGoOn: a script that an ACL denies a command may have set the key before. Then an error is no
+// refusal, and the token is released.
 func TestScriptThatMayNotGoOn(t *testing.T) {
 	for _, command := range []string{"zrem", "zadd", "pexpire", "publish"} {
 		t.Run(command, func(t *testing.T) {
 			redistest.NoLeaks(t)
 			servers := redistest.Servers(t, 3)
 			on(t, servers, "ACL", "SETUSER", "default", "-"+command)
-			// A client of another library calls nobody: who waits finds the lock free, and is in
-			// the queue.
+			// A client of another library calls no waiter: a waiter finds the lock free by itself, and
+			// is in the queue.
 			on(t, servers, "SET", "name0", "another's", "PX", 300)
 			t.Logf("%d locks", churn(t, servers, 2, 2*time.Second))
 			noTokens(t, servers)

@@ -13,31 +13,28 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// A stopped server finds in its sockets, when it goes on, what nobody wants any
-// more. An acquire that it grants then is a ghost: a lock of nobody, for a TTL.
+// When a stopped server goes on, it finds in its sockets requests whose callers have given up. An acquire that it
+// grants then is a ghost: for a TTL, a lock without a holder.
 
-// hurried are options for rounds that a stopped node outlasts, and for keys that
-// outlast the test.
+// hurried returns options for rounds that are shorter than a node's stop, and for keys that outlast the test.
 func hurried() *redlock.Options {
 	return &redlock.Options{TTL: time.Minute, NodeTimeout: 10 * time.Millisecond}
 }
 
-// outlast waits until a node that was stopped at some time has been for twice the
-// NodeTimeout.
+// outlast waits until a node has been stopped for twice the NodeTimeout.
 func outlast(t testing.TB, stopped time.Time) {
 	t.Helper()
 	eventually(t, 10*time.Second, "twice the NodeTimeout", func() bool { return time.Since(stopped) > 2*hurried().NodeTimeout })
 }
 
-// TestNoGhosts: nodes, a majority of them now and then, are stopped before an
-// acquire or in the middle of it, and go on when it is long over. The connections
-// stand, so the lane's order has the release come after the acquire, whether the node
-// granted that or not.
+// TestNoGhosts: nodes, now and then a majority of them, are stopped before an acquire or in the middle of it, and go
+// on when it is over for long. The connections stand, so the lane's order makes the release come after the acquire,
+// whether the node granted that or not.
 func TestNoGhosts(t *testing.T) {
 	redistest.NoLeaks(t)
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n, " nodes"), func(t *testing.T) {
-			t.Parallel() // to the other one; it is waiting, for the most part
+			t.Parallel() // it mostly waits
 			servers := redistest.Servers(t, n)
 			lk := open(t, redistest.Clients(t, servers), hurried())
 			random := rand.New(rand.NewPCG(uint64(n), 1))
@@ -84,7 +81,7 @@ func TestNoGhosts(t *testing.T) {
 					late++
 				}
 			}
-			t.Logf("%d locks were had; %d times a stopped node was asked", won, late)
+			t.Logf("%d locks were acquired; %d times a stopped node was asked", won, late)
 			if won == 0 || late == 0 {
 				t.Error("this tests nothing")
 			}
@@ -92,9 +89,8 @@ func TestNoGhosts(t *testing.T) {
 	}
 }
 
-// TestNoGhostsOfBrokenConnections: the connection ends while the node is stopped, with
-// an acquire in it, and no release comes after that. What keeps the node from
-// granting it when it goes on is only the deadline in the request, which is in the
+// TestNoGhostsOfBrokenConnections: the connection ends while the node is stopped, with an acquire in it, and no release
+// follows. All that keeps the node from granting it when it goes on is the deadline in the request, which is in the
 // node's own time.
 func TestNoGhostsOfBrokenConnections(t *testing.T) {
 	redistest.NoLeaks(t)
@@ -127,7 +123,7 @@ func TestNoGhostsOfBrokenConnections(t *testing.T) {
 				stopped := time.Now()
 				l, err := lk.TryAcquire(t.Context(), name)
 				for proxy.Stats().RequestBytes == bytes && time.Since(stopped) < time.Second {
-					time.Sleep(time.Millisecond / 10) // until the request is on its way
+					time.Sleep(time.Millisecond / 10) // until the request is under way
 				}
 				if err == nil {
 					_ = l.Release(t.Context())

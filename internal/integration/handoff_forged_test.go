@@ -11,8 +11,8 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// waiter is the first in the queue of "a" at a node: its name, and its attempt.
-func (h *hall) waiter() (name, attempt string) {
+// waiter gives the first waiter in the queue of "a" at a node: its name and its attempt.
+func (h *waitingRoom) waiter() (name, attempt string) {
 	h.Helper()
 	members, err := h.Mini(0).ZMembers("a:queue")
 	if err != nil || len(members) != 1 {
@@ -22,17 +22,17 @@ func (h *hall) waiter() (name, attempt string) {
 	return word[0], strings.TrimPrefix(word[3], "+")
 }
 
-// publish says something to the process of a waiter at some nodes, as anybody may do.
-func (h *hall) publish(waiter, message string, nodes ...int) {
+// publish sends a message to the process of a waiter at some nodes, as any client may.
+func (h *waitingRoom) publish(waiter, message string, nodes ...int) {
 	for _, i := range nodes {
 		h.Mini(i).Publish(script.WakeChannel+waiter[:strings.LastIndexByte(waiter, '.')], message)
 	}
 }
 
-// TestForgedHandOver: who knows all that there is to know but what is in the queue, and
-// publishes it, gives nobody a lock.
+// TestForgedHandOver: a client that knows everything except the content of the queue cannot give a waiter a lock by a
+// message.
 func TestForgedHandOver(t *testing.T) {
-	inHall(t, func(h *hall) {
+	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")
 		got := h.waits(h.Context(), redlock.Options{})
 		waiter, attempt := h.waiter()
@@ -49,7 +49,7 @@ func TestForgedHandOver(t *testing.T) {
 		}
 		for _, number := range []int64{time.Now().UnixMicro(), 1<<53 - 1} {
 			for _, nonce := range []string{"", ".", ".0", "." + before.Token(), ".0f8fad5b-d9cb-469f-a165-70867728950e", attempt[strings.IndexByte(attempt, '.'):] + "0"} {
-				_, now := h.waiter() // it may have been called, and have asked
+				_, now := h.waiter() // it may have been called, and have made an attempt
 				try, _, _ := strings.Cut(now, ".")
 				forge(try+nonce, number)
 			}
@@ -59,7 +59,7 @@ func TestForgedHandOver(t *testing.T) {
 			t.Fatalf("it has a lock with the fence %d, %v", turn.lock.Fence(), turn.err)
 		default:
 		}
-		// With the nonce, which is in the queue for whoever may read it: the number is refused.
+		// With the nonce, which any reader of the queue knows, the fence is refused.
 		_, attempt = h.waiter()
 		forge(attempt, 1<<53-1)
 		released(h.T, before)
@@ -74,9 +74,9 @@ func TestForgedHandOver(t *testing.T) {
 	})
 }
 
-// TestForgedSlot: who is called for a slot that there is not asks for none of the sort.
+// TestForgedSlot: a waiter that is called for a slot that does not exist does not ask for it.
 func TestForgedSlot(t *testing.T) {
-	inHall(t, func(h *hall) {
+	inWaitingRoom(t, func(h *waitingRoom) {
 		lk := h.locker()
 		holders := []*redlock.Lock{acquired(h.T, lk, "a", redlock.Slots(2)), acquired(h.T, lk, "a", redlock.Slots(2))}
 		got := h.waits(h.Context(), redlock.Options{}, redlock.Slots(2))
@@ -87,7 +87,7 @@ func TestForgedSlot(t *testing.T) {
 		}
 		select {
 		case turn := <-got:
-			t.Fatalf("a third one has one of two slots: %v, %v", turn.lock.Token(), turn.err)
+			t.Fatalf("a third holder has one of two slots: %v, %v", turn.lock.Token(), turn.err)
 		default:
 		}
 		released(h.T, holders[0])
@@ -100,8 +100,8 @@ func TestForgedSlot(t *testing.T) {
 	})
 }
 
-// TestFloodOfCalls: whoever publishes without end has a waiter ask now and then, and no more
-// than that; and does not keep it from asking when it would.
+// TestFloodOfCalls: endless messages make a waiter ask now and then, and no more than that; and they do not keep it
+// from asking when it would.
 func TestFloodOfCalls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		nodes []int
@@ -111,7 +111,7 @@ func TestFloodOfCalls(t *testing.T) {
 		"a quorum of nodes": {[]int{0, 1}, 200 * time.Microsecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHall(t, func(h *hall) {
+			inWaitingRoom(t, func(h *waitingRoom) {
 				before := acquired(h.T, h.locker(), "a", redlock.AutoRenew())
 				got := h.waits(h.Context(), redlock.Options{})
 				waiter, _ := h.waiter()
@@ -135,7 +135,7 @@ func TestFloodOfCalls(t *testing.T) {
 				seconds := need.Sized(3, 10, 60)
 				time.Sleep(time.Duration(seconds) * time.Second)
 				for i := range h.Len() {
-					h.Mini(i).Del("a") // and nobody is called
+					h.Mini(i).Del("a") // and no waiter is called
 				}
 				begin := time.Now()
 				next := <-got

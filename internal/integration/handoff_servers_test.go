@@ -14,10 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestAnsweredLate: a node's refusal comes when the waiter has been handed the lock by the
-// others, and is about to extend it. It is handed over there, too, and may count for the
-// extension; so he must not have himself taken out of the queue there, and the lock with it
-// (OWN_LEAVE in docs/model). The extension does not get to another node.
+// TestAnsweredLate: a node's refusal comes when the others have handed the waiter the lock, and the waiter is about to
+// extend it. That node hands the lock over, too, and may count for the extension. So the waiter must not leave the queue
+// there, which would take the lock back (OWN_LEAVE in docs/model). The extension does not reach another node.
 func TestAnsweredLate(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -62,8 +61,8 @@ func TestAnsweredLate(t *testing.T) {
 	_ = l.Release(t.Context()) // it may have ended
 }
 
-// TestPublisherGivesNoLock: a user who may publish, and nothing else, has somebody who waits
-// believe in no lock, though it guesses all that can be guessed; the nodes' release does.
+// TestPublisherGivesNoLock: a user that may publish, and do nothing else, cannot make a waiter believe that it has the
+// lock, even if it guesses all that can be guessed; a release on the nodes does.
 func TestPublisherGivesNoLock(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -93,7 +92,7 @@ func TestPublisherGivesNoLock(t *testing.T) {
 	waiter, _, _ := strings.Cut(member, " ")
 	process := waiter[:strings.LastIndexByte(waiter, '.')]
 	for _, nonce := range []string{"", "." + before.Token()} {
-		for try := range 30 { // it may ask again at any moment, also for a message that is none
+		for try := range 30 { // it may make an attempt at any moment, also after a forged message
 			for _, number := range []int64{1<<53 - 1, time.Now().UnixMicro()} {
 				for i, c := range forgers {
 					now := time.Now()
@@ -105,7 +104,7 @@ func TestPublisherGivesNoLock(t *testing.T) {
 			}
 		}
 	}
-	released(t, before) // what was said before has been heard before
+	released(t, before) // messages that were sent before have been received before
 	l := <-got
 	if l == nil {
 		return
@@ -118,8 +117,8 @@ func TestPublisherGivesNoLock(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestOlderClientsInTheQueue: one that knows no nonce is called, and handed no token that could
-// be guessed; and to its scripts, those who have one are to be called, too.
+// TestOlderClientsInTheQueue: a waiter of a version without nonces is called, and not handed a token that could be guessed;
+// and the scripts of that version call waiters that have a nonce, too.
 func TestOlderClientsInTheQueue(t *testing.T) {
 	servers, lk := onServers(t, 1, trusting())
 	s := servers[0]
@@ -142,10 +141,10 @@ func TestOlderClientsInTheQueue(t *testing.T) {
 	}
 	ask(t, s, "DEL", "a:queue")
 
-	// How the scripts of before read a member: release, and whatever goes through a queue.
+	// How the scripts of that version read a member: release, and every script that goes through a queue.
 	e := in.QueueEntry{Waiter: "p.1", Deadline: deadline, Mode: 'x', Try: 7, Nonce: "n", Owner: "me"}
 	for pattern, want := range map[string]string{
-		`^((%S+)%.%d+) (%d+) x(%d+) `: fmt.Sprint([]any{"p.1", "p", fmt.Sprint(deadline), "0"}), // an attempt of 0 is called
+		`^((%S+)%.%d+) (%d+) x(%d+) `: fmt.Sprint([]any{"p.1", "p", fmt.Sprint(deadline), "0"}), // attempt 0: the waiter is called
 		`^(%S+) (%d+) (%l)%d+ `:       fmt.Sprint([]any{"p.1", fmt.Sprint(deadline), "x"}),
 	} {
 		if got := fmt.Sprint(ask(t, s, "EVAL", "return {string.match(ARGV[1], ARGV[2])}", "0", e.String(), pattern)); got != want {

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// A turn is what became of a call that waited.
+// A turn is the result of a call that waited.
 type turn struct {
 	lock  *redlock.Lock
 	at    time.Time
@@ -20,8 +20,8 @@ type turn struct {
 	err   error
 }
 
-// waits has a process of its own wait for "a".
-func (h *hall) waits(ctx context.Context, opts redlock.Options, options ...redlock.AcquireOption) <-chan turn {
+// waits makes a process of its own wait for "a".
+func (h *waitingRoom) waits(ctx context.Context, opts redlock.Options, options ...redlock.AcquireOption) <-chan turn {
 	h.Helper()
 	var tries int
 	opts.Hooks = &redlock.Hooks{End: func(_ context.Context, op redlock.Operation) {
@@ -34,16 +34,16 @@ func (h *hall) waits(ctx context.Context, opts redlock.Options, options ...redlo
 		l, err := lk.Acquire(ctx, "a", options...)
 		got <- turn{l, time.Now(), tries, err}
 	})
-	time.Sleep(100 * time.Millisecond) // it has been refused, and listens
+	time.Sleep(100 * time.Millisecond) // by then it was refused, and has subscribed
 	return got
 }
 
-// TestHandedOver: a release hands the lock to the next one, who does not ask again. It is
-// his for a lease at first, and then for a TTL; or for that at once, if it is renewed.
+// TestHandedOver: a release hands the lock to the next waiter, which makes no other attempt. The lock is valid for a lease
+// at first, and then for a TTL; or for a TTL at once, if it is renewed.
 func TestHandedOver(t *testing.T) {
 	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.AutoRenew()}} {
 		t.Run(name, func(t *testing.T) {
-			inHall(t, func(h *hall) {
+			inWaitingRoom(t, func(h *waitingRoom) {
 				before := acquired(h.T, h.locker(), "a")
 				got := h.waits(h.Context(), redlock.Options{}, options...)
 				behind := h.waits(h.Context(), redlock.Options{})
@@ -59,7 +59,7 @@ func TestHandedOver(t *testing.T) {
 				if options != nil { // it has been extended, a trip later
 					trip, least, most = 2500*time.Microsecond, ttl-ttl/50, ttl
 				}
-				// There and back over a link of a millisecond. One attempt was before it listened.
+				// There and back over a link of a millisecond. One attempt was made before it subscribed.
 				if took := next.at.Sub(begin); next.tries != 2 || took > trip {
 					t.Errorf("handed over after %v, and %d attempts", took, next.tries)
 				}
@@ -87,20 +87,20 @@ func TestHandedOver(t *testing.T) {
 				}
 				last := <-behind
 				if last.err != nil || last.lock.Fence() <= l.Fence() {
-					t.Errorf("the one behind: fence %d after %d, %v", last.lock.Fence(), l.Fence(), last.err)
+					t.Errorf("the waiter behind it: fence %d after %d, %v", last.lock.Fence(), l.Fence(), last.err)
 				}
-				released(h.T, last.lock) // at once: nothing is to be left, also of his places
+				released(h.T, last.lock) // at once: nothing may be left, places in queues included
 			})
 		})
 	}
 }
 
-// TestSomeAreFree: one in sixteen of the locks that were handed over is handed to nobody when
-// it is released, for the sake of clients that take only what is free; and one in four while
-// such clients are known. He who waits is called. What was not handed over is handed on.
+// TestSomeAreFree: of the locks that were handed over, one in sixteen is not handed on when it is released, for clients
+// that take only a free lock; and one in four while such clients are known. The waiter is called. A lock that was not
+// handed over is always handed on.
 func TestSomeAreFree(t *testing.T) {
 	for name, tt := range map[string]struct {
-		before      []string // who has had the lock
+		before      []string // the earlier holders of the lock
 		least, most int      // of a thousand that were handed over
 	}{
 		"among ours":      {[]string{"0f8fad5b-d9cb-469f-a165-70867728950e"}, 15, 125},
@@ -108,7 +108,7 @@ func TestSomeAreFree(t *testing.T) {
 		"a minute later":  {[]string{"another's", "0f8fad5b-d9cb-469f-a165-70867728950e"}, 15, 125},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHall(t, func(h *hall) {
+			inWaitingRoom(t, func(h *waitingRoom) {
 				locks := need.Sized(100, 400, 4000)
 				leeway := need.Sized(100, 0, 0) // a share of few locks says less
 				lockers, got := []*redlock.Locker{h.locker(), h.locker()}, make(chan *redlock.Lock)
@@ -135,7 +135,7 @@ func TestSomeAreFree(t *testing.T) {
 								t.Error(err)
 								break
 							}
-							time.Sleep(5 * time.Millisecond) // the other one waits
+							time.Sleep(5 * time.Millisecond) // until the other one waits
 							got <- l
 							released(h.T, l)
 						}
@@ -148,7 +148,7 @@ func TestSomeAreFree(t *testing.T) {
 					if !handed {
 						free++
 					}
-					if !was && !handed && n > 4 { // by then both listen
+					if !was && !handed && n > 4 { // by then both have subscribed
 						t.Errorf("lock %d: not handed over, after one that was not", n)
 					}
 					was = handed
@@ -161,8 +161,8 @@ func TestSomeAreFree(t *testing.T) {
 	}
 }
 
-// TestOnlyCalled: who wants another kind of lock, or one that is shorter than a lease, is
-// called, and asks.
+// TestOnlyCalled: a waiter for another kind of lock, or for one that is shorter than a lease, is called, and makes an
+// attempt.
 func TestOnlyCalled(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts   redlock.Options
@@ -173,7 +173,7 @@ func TestOnlyCalled(t *testing.T) {
 		"short":         {redlock.Options{TTL: 200 * time.Millisecond, MaxTTL: 10 * time.Second}, redlock.TTL(200 * time.Millisecond)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inHall(t, func(h *hall) {
+			inWaitingRoom(t, func(h *waitingRoom) {
 				before := acquired(h.T, h.locker(), "a")
 				got := h.waits(h.Context(), tt.opts, tt.option)
 				released(h.T, before)
@@ -187,10 +187,10 @@ func TestOnlyCalled(t *testing.T) {
 	}
 }
 
-// TestHandedOverInVain: what an attempt in vain was granted is handed to nobody, since he
-// who is handed one node waits for the others.
+// TestHandedOverInVain: grants of a failed attempt are not handed over, since a waiter that one node hands the lock waits
+// for the others.
 func TestHandedOverInVain(t *testing.T) {
-	inHall(t, func(h *hall) {
+	inWaitingRoom(t, func(h *waitingRoom) {
 		before, lk, trying := acquired(h.T, h.locker(), "a"), h.locker(), h.locker()
 		wait := func() {
 			h.calls.Go(func() {
@@ -205,14 +205,14 @@ func TestHandedOverInVain(t *testing.T) {
 		wait()
 		time.Sleep(100 * time.Millisecond)
 		released(h.T, before)
-		time.Sleep(100 * time.Millisecond) // it listens yet
+		time.Sleep(100 * time.Millisecond) // until it has subscribed
 		for _, node := range []int{0, 1} {
 			if err := h.Client(node).Set(h.Context(), "a", "another's", 2*time.Second).Err(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// The attempt gets to the nodes after half a millisecond, who waits after one, and the
-		// release after one and a half.
+		// The attempt reaches the nodes after half a millisecond, the waiter's after one, and the release
+		// after one and a half.
 		time.AfterFunc(500*time.Microsecond, wait)
 		if _, err := trying.TryAcquire(h.Context(), "a"); !errors.Is(err, redlock.ErrHeld) {
 			t.Fatal(err)
@@ -227,10 +227,10 @@ func TestHandedOverInVain(t *testing.T) {
 	})
 }
 
-// TestHandedOverWithoutNodes: who was handed the lock, and cannot extend it since, is told
-// before his lease is over on the nodes, and the next one waits no longer than that.
+// TestHandedOverWithoutNodes: a holder that was handed the lock, and then cannot extend it, is told before its lease is
+// over on the nodes, and the next waiter waits no longer than that.
 func TestHandedOverWithoutNodes(t *testing.T) {
-	inHall(t, func(h *hall) {
+	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")
 		cut := newLink(h)
 		got := make(chan turn, 1)
@@ -254,17 +254,17 @@ func TestHandedOverWithoutNodes(t *testing.T) {
 		}
 		last := <-behind
 		if last.err != nil || last.at.Before(told) || last.at.Sub(next.at) > 3*time.Second+called {
-			t.Errorf("the next one has it after %v, %v", last.at.Sub(next.at), last.err)
+			t.Errorf("the next waiter has it after %v, %v", last.at.Sub(next.at), last.err)
 		}
 		released(h.T, last.lock)
 	})
 }
 
-// TestHandedOverLate: a node that hangs has the release that hands the lock over, and the
-// extension that followed, only when he who was handed it elsewhere has given it back. It is
-// free there as soon as he can reach it, for he tells it until it confirms that.
+// TestHandedOverLate: a node that hangs gets the release that hands the lock over, and the extension that followed, only
+// after the new holder has released the lock elsewhere. The lock is free there as soon as the node can be reached, since
+// the lane repeats the release until the node confirms it.
 func TestHandedOverLate(t *testing.T) {
-	inHall(t, func(h *hall) {
+	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")
 		got := h.waits(h.Context(), redlock.Options{}, redlock.AutoRenew())
 		h.Hang(2)
@@ -274,7 +274,7 @@ func TestHandedOverLate(t *testing.T) {
 			t.Fatal(next.err)
 		}
 		released(h.T, next.lock)
-		time.Sleep(2500 * time.Millisecond) // nobody waits for the node any more
+		time.Sleep(2500 * time.Millisecond) // by then no call waits for the node
 		h.Resume(2)
 		time.Sleep(500 * time.Microsecond)
 		if token, err := h.Mini(2).Get("a"); err != nil || token != next.lock.Token() {
@@ -287,12 +287,12 @@ func TestHandedOverLate(t *testing.T) {
 	})
 }
 
-// TestHandedOnByAll: a node that has handed the lock over too late to be counted hands it on
-// like the others, once it has been extended there.
+// TestHandedOnByAll: a node that has handed the lock over too late to be counted hands it on like the others, once the
+// lock was extended there.
 func TestHandedOnByAll(t *testing.T) {
-	inHall(t, func(h *hall) {
+	inWaitingRoom(t, func(h *waitingRoom) {
 		everywhere := 0
-		for range 8 { // of which some are free in between: TestSomeAreFree
+		for range 8 { // some locks are left free in between: TestSomeAreFree
 			before := acquired(h.T, h.locker(), "a")
 			got, behind := h.waits(h.Context(), redlock.Options{}), h.waits(h.Context(), redlock.Options{})
 			h.Path(2).SetDelay(20 * time.Millisecond)
@@ -314,14 +314,14 @@ func TestHandedOnByAll(t *testing.T) {
 			released(h.T, last.lock)
 		}
 		if everywhere == 0 {
-			t.Error("the node that was late has handed the lock to nobody")
+			t.Error("the node that was late has not handed the lock on")
 		}
 	})
 }
 
-// TestHandedOverAndDetached: the next process is to have a whole TTL.
+// TestHandedOverAndDetached: the next process gets a whole TTL.
 func TestHandedOverAndDetached(t *testing.T) {
-	inHall(t, func(h *hall) {
+	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")
 		got := h.waits(h.Context(), redlock.Options{})
 		released(h.T, before)
@@ -341,13 +341,13 @@ func TestHandedOverAndDetached(t *testing.T) {
 	})
 }
 
-// TestHandedOverBriefly: MaxHold is a limit here as well. Where it is shorter than a trip, he
-// who is first has the lock all the same, also if it is to be renewed.
+// TestHandedOverBriefly: MaxHold is a limit here as well. If it is shorter than a trip, the first waiter gets the lock all
+// the same, also with renewal.
 func TestHandedOverBriefly(t *testing.T) {
 	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.AutoRenew()}} {
 		for _, hold := range []time.Duration{time.Second, 500 * time.Microsecond} {
 			t.Run(name+" "+hold.String(), func(t *testing.T) {
-				inHall(t, func(h *hall) {
+				inWaitingRoom(t, func(h *waitingRoom) {
 					before := acquired(h.T, h.locker(), "a")
 					got := h.waits(h.Context(), redlock.Options{}, append(options, redlock.MaxHold(hold))...)
 					behind := h.waits(h.Context(), redlock.Options{})
@@ -360,7 +360,7 @@ func TestHandedOverBriefly(t *testing.T) {
 						t.Errorf("valid for %v", until.Sub(next.at))
 					}
 					if next.lock.Fence() >= last.lock.Fence() {
-						t.Errorf("fence %d, and that of the one behind %d", next.lock.Fence(), last.lock.Fence())
+						t.Errorf("fence %d, and of the next holder %d", next.lock.Fence(), last.lock.Fence())
 					}
 					if err := next.lock.Release(h.Context()); err == nil || !strings.Contains(err.Error(), "MaxHold") {
 						t.Errorf("release says %v", err)
@@ -372,15 +372,14 @@ func TestHandedOverBriefly(t *testing.T) {
 	}
 }
 
-// TestHandedOverAndLost: a lock that was handed over, and that the nodes lose before it is
-// extended, is not had. The waiter waits on, and is handed the next one like any other.
+// TestHandedOverAndLost: a lock that was handed over, and that the nodes lose before it is extended, is not acquired. The
+// waiter waits on, and is handed the next one like any other.
 func TestHandedOverAndLost(t *testing.T) {
-	inHall(t, func(h *hall) {
+	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")
 		got := h.waits(h.Context(), redlock.Options{}, redlock.AutoRenew())
-		const token = "0f8fad5b-d9cb-469f-a165-70867728950e" // of ours, or the waiter would look all the time
-		// It hears of the lock after a millisecond, and its extension gets to the nodes after
-		// another half.
+		const token = "0f8fad5b-d9cb-469f-a165-70867728950e" // of this library's form, or the waiter would retry all the time
+		// The message arrives after a millisecond, and the extension reaches the nodes after another half.
 		time.AfterFunc(1250*time.Microsecond, func() {
 			for i := range h.Len() {
 				if err := h.Mini(i).Set("a", token); err != nil {
@@ -390,7 +389,7 @@ func TestHandedOverAndLost(t *testing.T) {
 			}
 		})
 		released(h.T, before)
-		time.Sleep(1300 * time.Millisecond) // it has asked again, and once more after a heartbeat
+		time.Sleep(1300 * time.Millisecond) // by then it has made another attempt, and one more after a heartbeat
 		second, err := h.locker().Attach(h.Context(), redlock.Handle{Name: "a", Token: token, TTL: 10 * time.Second, Since: time.Now(), Separator: "/"})
 		if err != nil {
 			t.Fatal(err)
@@ -402,7 +401,7 @@ func TestHandedOverAndLost(t *testing.T) {
 			t.Fatal(next.err)
 		}
 		if took := next.at.Sub(begin); took > 10*time.Millisecond {
-			t.Errorf("handed over after %v: it heard nothing", took)
+			t.Errorf("handed over after %v: the message did not arrive", took)
 		}
 		if !strings.Contains(next.lock.Token(), ".") {
 			t.Errorf("not handed over: %s", next.lock.Token())

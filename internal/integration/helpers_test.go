@@ -17,22 +17,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// settleWithin is how long the lanes get to tell the nodes what they owe them
-// when all are well. The TTLs of the tests that look for leftovers are longer, so
-// that it is never expiry that has tidied up.
+// settleWithin is the time for the lanes to deliver the owed releases when all nodes are well. The TTLs of tests that
+// look for leftovers are longer, so that no key can be gone by expiry.
 const settleWithin = 5 * time.Second
 
-// slack is what a busy machine may add to a time that the library promises.
+// slack is the delay that a busy machine may add to a time that the library promises.
 const slack = time.Second
 
-// patient are options for tests that are about other things than time: a busy
-// machine may keep a node from answering for half a second.
+// patient returns options for tests that are not about time: a busy machine may keep a node from answering for half a
+// second.
 func patient() *redlock.Options {
 	return &redlock.Options{TTL: time.Minute, NodeTimeout: 2 * time.Second}
 }
 
-// trusting are options for tests that restart nodes, and are not about what these
-// may have forgotten.
+// trusting returns options for tests that restart nodes, and are not about what these may have forgotten.
 func trusting() *redlock.Options {
 	opts := patient()
 	opts.Quarantine = -1
@@ -50,7 +48,7 @@ func open(t testing.TB, clients []*redis.Client, opts *redlock.Options) *redlock
 	return lk
 }
 
-// onServers starts n servers and a Locker over stock clients of theirs.
+// onServers starts n servers, and a Locker over clients with default options.
 func onServers(t testing.TB, n int, opts *redlock.Options) ([]*redisproc.Server, *redlock.Locker) {
 	t.Helper()
 	redistest.NoLeaks(t)
@@ -74,7 +72,7 @@ func released(t testing.TB, l *redlock.Lock) {
 	}
 }
 
-// lockAgain waits until nodes that are well again give a lock, which is soon.
+// lockAgain waits, for a short time, until nodes that are well again grant a lock.
 func lockAgain(t testing.TB, lk *redlock.Locker) {
 	t.Helper()
 	eventually(t, 2*time.Second, "a lock", func() bool {
@@ -83,7 +81,7 @@ func lockAgain(t testing.TB, lk *redlock.Locker) {
 	})
 }
 
-// eventually looks until it is so.
+// eventually waits until the condition holds.
 func eventually(t testing.TB, within time.Duration, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(within); !so(); time.Sleep(time.Millisecond) {
@@ -124,7 +122,7 @@ func heldOn(t testing.TB, servers []*redisproc.Server, key, token string) int {
 	return n
 }
 
-// ask carries out a command on a server, as an operator would.
+// ask runs a command on a server, as an operator would.
 func ask(t testing.TB, s *redisproc.Server, args ...any) any {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: s.Addr})
@@ -136,7 +134,7 @@ func ask(t testing.TB, s *redisproc.Server, args ...any) any {
 	return reply
 }
 
-// on carries out a command on each of the servers.
+// on runs a command on each of the servers.
 func on(t testing.TB, servers []*redisproc.Server, args ...any) {
 	t.Helper()
 	for _, s := range servers {
@@ -212,20 +210,18 @@ func wantNodes(t testing.TB, q *redlock.QuorumError, outcome redlock.Outcome, no
 	}
 }
 
-// cycles is how often a loop runs that is long for its own sake.
+// cycles is the number of rounds of a long loop.
 func cycles(n int) int { return need.Sized(n/10, n, 5*n) }
 
-// A valid lock is one that its holder may rely on until then: ours, or another
-// library's.
+// A valid is a lock that is valid until then: a lock of this library, or of another.
 type valid interface{ Until() time.Time }
 
-// A guard is what locks guard. It sees two holders only if two locks are valid
-// at one instant: a holder whose lock has run out may be late to leave, since a
-// busy machine does not wake it in time, and no lock can help that.
+// A guard is the resource that locks protect. It reports two holders only if two locks are valid at one instant: a holder
+// whose lock has expired may leave late, since a busy machine does not wake it in time, and no lock can prevent that.
 type guard struct {
 	mu      sync.Mutex
 	holders map[valid]string
-	entered map[string]int // by who
+	entered map[string]int // by holder
 	broken  string
 }
 
@@ -248,7 +244,7 @@ func (g *guard) enter(l valid, who string) {
 	g.entered[who]++
 }
 
-// leave is to be called before the release.
+// leave must be called before the release.
 func (g *guard) leave(l valid) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -14,11 +14,10 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestHungMinority: two of five servers stopped, stock clients. Locks are taken
-// and released as if all were well, with no goroutine for each, and when the
-// servers go on nothing is left on them either (C1, C2).
+// TestHungMinority: two of five servers are stopped; the clients have default options. Locks are acquired and released as if
+// all were well, without a goroutine for each, and when the servers go on nothing is left on them either (C1, C2).
 func TestHungMinority(t *testing.T) {
-	const nodeTimeout = 2 * time.Second // so long that no busy machine is mistaken for a wait
+	const nodeTimeout = 2 * time.Second // so long that a busy machine does not look like a wait
 	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute, NodeTimeout: nodeTimeout})
 	released(t, acquired(t, lk, "warm"))
 	hang(t, servers[:2]...)
@@ -43,15 +42,15 @@ func TestHungMinority(t *testing.T) {
 	if slowest > nodeTimeout/2 {
 		t.Errorf("the slowest cycle took %v, half a NodeTimeout is %v", slowest, nodeTimeout/2)
 	}
-	if more := most - goroutines; more > 10 { // a lane that dials anew has some
+	if more := most - goroutines; more > 10 { // a lane that reconnects has some
 		t.Errorf("%d goroutines more than before", more)
 	}
 	resume(t, servers[:2]...)
 	nothingLeft(t, servers)
 }
 
-// TestHungMajority: three of five stopped. The answer comes within NodeTimeout,
-// or when ctx ends, and names the three.
+// TestHungMajority: three of five servers are stopped. The answer comes within NodeTimeout, or when ctx ends, and names the
+// three.
 func TestHungMajority(t *testing.T) {
 	const nodeTimeout = 2 * time.Second
 	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute, NodeTimeout: nodeTimeout})
@@ -85,8 +84,8 @@ func TestHungMajority(t *testing.T) {
 	lockAgain(t, lk)
 }
 
-// TestKilledMajority: three of five killed. They are named as unreachable, and
-// vote again soon after they were started.
+// TestKilledMajority: three of five servers are killed. The error names them as unreachable, and they vote again soon after
+// they were started.
 func TestKilledMajority(t *testing.T) {
 	servers, lk := onServers(t, 5, trusting())
 	released(t, acquired(t, lk, "warm"))
@@ -102,8 +101,7 @@ func TestKilledMajority(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestIdleRestart: all servers were restarted while nobody wanted a lock. The
-// next one who does is not to pay for it.
+// TestIdleRestart: all servers were restarted while there was no call. The next call must not fail for it.
 func TestIdleRestart(t *testing.T) {
 	servers, lk := onServers(t, 3, trusting())
 	released(t, acquired(t, lk, "a"))
@@ -112,13 +110,13 @@ func TestIdleRestart(t *testing.T) {
 		s.Kill()
 	}
 	restart(t, servers...)
-	// Longer than a lane trusts a connection unseen.
+	// Longer than a lane uses a connection without a check.
 	eventually(t, 10*time.Second, "idle for long enough", func() bool { return time.Since(used) > 1200*time.Millisecond })
 	released(t, acquired(t, lk, "a"))
 }
 
-// TestNoOrphansAlone: a round ends with the third of five grants, and the release
-// follows at once. It never overtakes the other two acquires (C3).
+// TestNoOrphansAlone: a round ends with the third of five grants, and the release follows at once. It never overtakes the
+// other two acquires (C3).
 func TestNoOrphansAlone(t *testing.T) {
 	servers, lk := onServers(t, 5, patient())
 	for i := range cycles(5_000) {
@@ -133,8 +131,8 @@ func TestNoOrphansAlone(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestNoOrphansContended: eight Lockers want one key at once, 300 times. One of
-// them at the most gets it, and what the others had got of it is gone (C3).
+// TestNoOrphansContended: eight Lockers want one key at once, 300 times. At most one of them gets it, and the grants of the
+// others are released (C3).
 func TestNoOrphansContended(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -173,13 +171,12 @@ func TestNoOrphansContended(t *testing.T) {
 	}
 	t.Logf("%d rounds had a winner", rounds)
 	if rounds == 0 {
-		t.Error("nobody ever won")
+		t.Error("no Locker ever won")
 	}
 	nothingLeft(t, servers)
 }
 
-// TestHungNodeStock: what one hung node of five, and three, do to callers that
-// have never heard of timeouts (C1).
+// TestHungNodeStock: one hung node of five, or three, with callers that set no timeouts (C1).
 func TestHungNodeStock(t *testing.T) {
 	servers, lk := onServers(t, 5, &redlock.Options{TTL: 4 * time.Second})
 	patient := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: 10 * time.Second, NodeTimeout: 5 * time.Second})
@@ -210,8 +207,7 @@ func TestHungNodeStock(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestNewWithHungNode: New gives nodes that do not answer a NodeTimeout at the
-// most, and goes on without them.
+// TestNewWithHungNode: New waits for at most a NodeTimeout for nodes that do not answer, and goes on without them.
 func TestNewWithHungNode(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -226,8 +222,7 @@ func TestNewWithHungNode(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestFloodWithHungNode: 200 callers at once, one node of five hung: one
-// goroutine each, their own (C2).
+// TestFloodWithHungNode: 200 callers at once, with one hung node of five, need no goroutines but their own (C2).
 func TestFloodWithHungNode(t *testing.T) {
 	const callers = 200
 	servers, lk := onServers(t, 5, patient())

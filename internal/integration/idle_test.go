@@ -15,11 +15,10 @@ import (
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
-// TestStepAfterIdleTime: a client has asked for nothing for a minute, in which it could
-// not see that a node's clock was set, by half a second, and dropped a lock that another
-// holds: it is valid for a moment yet. Nothing can be excused by the idle minute that the
-// drift of that lock has no room for, however long other locks may last. A rival that finds
-// nothing but this node and another free must not have it.
+// TestStepAfterIdleTime: a client has sent nothing for a minute. So it has not noticed that a node's clock was set, by half a
+// second, and that the node has dropped a lock of another client, which is still valid for a moment. The idle minute must
+// not excuse a step that the drift of that lock has no room for, however long other locks may live. A rival that finds only
+// this node and another free must not get the lock.
 func TestStepAfterIdleTime(t *testing.T) {
 	for _, ttl := range []time.Duration{10 * time.Second, 3 * time.Second} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
@@ -52,7 +51,7 @@ func TestStepAfterIdleTime(t *testing.T) {
 				time.Sleep(ttl - 400*time.Millisecond)
 				nodes[2].Step(500 * time.Millisecond)
 				nodes[0].Cut(false, false)
-				time.Sleep(200 * time.Millisecond) // the rival finds node 0, which has never heard of the lock
+				time.Sleep(200 * time.Millisecond) // the rival finds node 0, which has never had the lock
 				left := time.Until(l.Until())
 				if left <= 0 {
 					t.Fatal("the lock has ended before the rival asks: this tests nothing")
@@ -62,7 +61,7 @@ func TestStepAfterIdleTime(t *testing.T) {
 					t.Fatalf("two holders: the first lock is valid for another %v, the second for %v", left, time.Until(second.Until()))
 				}
 				if n := nodeOf(err, "node2"); n == nil || n.Outcome != redlock.OutcomeQuarantined && n.Outcome != redlock.OutcomeLate || !strings.Contains(n.Error(), "its clock was set by 49") && !strings.Contains(n.Error(), "its clock was set by 5") {
-					t.Errorf("the error does not say what is the matter with node2: %v", err)
+					t.Errorf("the error does not say what is wrong with node2: %v", err)
 				}
 				if !errors.Is(err, redlock.ErrNoQuorum) && !errors.Is(err, redlock.ErrHeld) {
 					t.Error(err)

@@ -12,15 +12,15 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// A throng is many who want locks of all kinds on a few names, and what is known of those
-// who have one, and of those who wait.
+// A throng is many callers that want locks of all kinds on a few names. It records the callers that hold a lock, and those
+// that wait.
 type throng struct {
-	*hall
+	*waitingRoom
 	names []string
 	hold  time.Duration
 
-	// inOrder is whether nobody goes before somebody who came earlier. Of those of one
-	// process who stand in a line the nodes know the first, and nothing of the rest.
+	// inOrder is whether the test checks that no caller overtakes an earlier one. The nodes know only the first
+	// waiter of a local queue, and none of the others of its process.
 	inOrder bool
 
 	mu      sync.Mutex
@@ -30,20 +30,20 @@ type throng struct {
 	served  int
 }
 
-// A wait is somebody who waits for some claims.
+// A wait is a caller that waits for some claims.
 type wait struct {
 	claims       []claim
-	came, passed time.Time // somebody who came later has a slot, and there is another one; zero: nobody
+	came, passed time.Time // when a later caller got a slot although another one was free; zero: never
 }
 
-// there is after which a call is in the queues everywhere.
+// there is the time after which a call is in the queues of all nodes.
 const there = 8 * time.Millisecond
 
-// wish draws a lock. A slot is always one of two, as all who use a name should say the same.
+// wish draws a lock. A slot is always one of two, as all users of a name must give the same number of slots.
 func (g *throng) wish(lots *rand.Rand) (name string, options []redlock.AcquireOption, claims []claim) {
 	names := []string{g.names[lots.IntN(len(g.names))]}
-	way := []string{"alone", "shared", "slot"}[lots.IntN(3)]
-	switch way {
+	mode := []string{"alone", "shared", "slot"}[lots.IntN(3)]
+	switch mode {
 	case "slot":
 		options = append(options, redlock.Slots(2))
 	case "shared":
@@ -56,13 +56,13 @@ func (g *throng) wish(lots *rand.Rand) (name string, options []redlock.AcquireOp
 		options = append(options, redlock.Also(names[1:]...))
 	}
 	for _, name := range names {
-		claims = append(claims, claim{strings.Split(name, "/"), way, 2})
+		claims = append(claims, claim{strings.Split(name, "/"), mode, 2})
 	}
 	return names[0], options, claims
 }
 
-// one waits for a lock and has it, and looks whether that was right: nobody else has what
-// does not go together with it, and nobody has waited for that for longer.
+// one waits for a lock, holds it, and checks that this was right: there is no conflicting holder, and no conflicting waiter
+// came earlier.
 func (g *throng) one(lk *redlock.Locker, lots *rand.Rand) bool {
 	name, options, claims := g.wish(lots)
 	ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
@@ -82,7 +82,7 @@ func (g *throng) one(lk *redlock.Locker, lots *rand.Rand) bool {
 	g.served++
 	g.longest = max(g.longest, now.Sub(me.came))
 	if !me.passed.IsZero() && now.Sub(me.passed) > there {
-		g.Errorf("%v, who came at %v, is served at %v, and somebody who came later was at %v", claims, me.came, now, me.passed)
+		g.Errorf("%v, which came at %v, is served at %v, and a later caller was served at %v", claims, me.came, now, me.passed)
 	}
 	var held [][]claim
 	for other, claims := range g.has {
@@ -91,15 +91,15 @@ func (g *throng) one(lk *redlock.Locker, lots *rand.Rand) bool {
 		}
 	}
 	if !mayHave(held, claims) {
-		g.Errorf("%v is had beside %v", claims, held)
+		g.Errorf("%v is held together with %v", claims, held)
 	}
 	for other := range g.waits {
 		switch {
 		case !g.inOrder || !other.came.Add(there).Before(me.came) || mayHave([][]claim{single(other.claims)}, single(claims)):
 		case !mayHave([][]claim{other.claims}, claims):
-			g.Errorf("%v, who came at %v, is served at %v before %v, who came at %v", claims, me.came, now, other.claims, other.came)
+			g.Errorf("%v, which came at %v, is served at %v before %v, which came at %v", claims, me.came, now, other.claims, other.came)
 		case other.passed.IsZero():
-			// Both may have been called for a slot, and one has to store his number yet.
+			// Both may have been called for a slot, and one has yet to store its fence.
 			other.passed = now
 		}
 	}
@@ -113,7 +113,7 @@ func (g *throng) one(lk *redlock.Locker, lots *rand.Rand) bool {
 	return !g.Failed()
 }
 
-// single is who wants a slot as if there were one only: who waits knows no better.
+// single treats a slot as if there were only one: a waiter does not know about the others.
 func single(claims []claim) []claim {
 	claims = slices.Clone(claims)
 	for i := range claims {
@@ -141,9 +141,8 @@ func (g *throng) run(processes, callers, times int, seed uint64) {
 	g.Logf("%d served, the longest wait was %v", g.served, g.longest)
 }
 
-// TestThrong: whatever they want, nobody has what does not go together, nobody who comes
-// later goes first, and all are served, without a deadlock and without waiting for a
-// heartbeat.
+// TestThrong: whatever the callers want, there are never conflicting holders, no later caller overtakes an earlier one, and
+// all are served, without a deadlock and without a wait for a heartbeat.
 func TestThrong(t *testing.T) {
 	for _, tt := range []struct {
 		what    string
@@ -156,23 +155,23 @@ func TestThrong(t *testing.T) {
 		{"a tree, and other names", []string{"p/A/x", "p/A", "p/B", "q/A", "q/B", "q", "a", "b"}, 2},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			inHall(t, func(h *hall) {
-				g := &throng{hall: h, names: tt.names, hold: 10 * time.Millisecond, inOrder: true, has: make(map[*redlock.Lock][]claim), waits: make(map[*wait]bool)}
+			inWaitingRoom(t, func(h *waitingRoom) {
+				g := &throng{waitingRoom: h, names: tt.names, hold: 10 * time.Millisecond, inOrder: true, has: make(map[*redlock.Lock][]claim), waits: make(map[*wait]bool)}
 				g.run(6/tt.callers+1, tt.callers, cycles(15), 0)
 				if g.longest > 500*time.Millisecond {
-					t.Errorf("somebody waited for %v", g.longest)
+					t.Errorf("a caller waited for %v", g.longest)
 				}
 			})
 		})
 	}
 }
 
-// TestNotBehindOneOfUs: what somebody may have at once he need not wait for because another
-// caller of the same process wants the same name, and something else besides.
+// TestNotBehindOneOfUs: a caller that may have a lock at once need not wait because another caller of the same process
+// wants the same name, and another one as well.
 func TestNotBehindOneOfUs(t *testing.T) {
 	for _, where := range []string{"in another process", "in the same process"} {
 		t.Run(where, func(t *testing.T) {
-			inHall(t, func(h *hall) {
+			inWaitingRoom(t, func(h *waitingRoom) {
 				z := acquired(h.T, h.locker(), "z", redlock.AutoRenew())
 				lk := h.locker()
 				both := h.callFrom(h.Context(), lk, "a", time.Second, redlock.Shared(), redlock.Also("z"))
@@ -182,7 +181,7 @@ func TestNotBehindOneOfUs(t *testing.T) {
 				one := h.callFrom(h.Context(), lk, "a", time.Second, redlock.Shared())
 				time.Sleep(5 * time.Second)
 				h.has(both, false, "while another has z")
-				h.has(one, true, "reads a, which nobody has")
+				h.has(one, true, "reads a, which is free")
 				released(h.T, z)
 			})
 		})

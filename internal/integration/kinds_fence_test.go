@@ -14,7 +14,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// A numbered lock is one of the past.
+// A numbered is an earlier lock with its fence.
 type numbered struct {
 	claims []claim
 	shared bool
@@ -23,17 +23,16 @@ type numbered struct {
 
 func (n numbered) String() string { return fmt.Sprintf("%d for %v", n.fence, n.claims) }
 
-// A record is of all locks that were had, in their order, and says what is wrong with the
-// number of the next one.
+// A record has all earlier locks, in their order, and checks the fence of the next one.
 type record struct {
 	*testing.T
 	past     []numbered
 	compared int
 }
 
-// add compares a lock with all those before it that it excludes: who has it alone has a
-// larger number than all of them; a reader has the largest there was, so one that is no
-// smaller. (It may be larger: that of somebody who asked for it, and did not get it.)
+// add compares a lock with all earlier ones that it conflicts with. An exclusive lock has a larger fence than all of them.
+// A reader has the largest fence that there was, so no smaller one. (It may be larger: that of a call that did not get the
+// lock.)
 func (r *record) add(l numbered) {
 	r.Helper()
 	for _, earlier := range r.past {
@@ -45,15 +44,14 @@ func (r *record) add(l numbered) {
 		case !l.shared && l.fence <= earlier.fence:
 			r.Errorf("%v comes after %v", l, earlier)
 		case l.shared && l.fence < earlier.fence:
-			r.Errorf("to be read: %v comes after %v", l, earlier)
+			r.Errorf("shared: %v comes after %v", l, earlier)
 		}
 	}
 	r.past = append(r.past, l)
 }
 
-// TestFencesOfKinds: whatever the kinds of locks, and wherever their names lie, of two that
-// exclude each other the later one has the larger number, though each time other nodes are
-// there, or one has lost all it knew.
+// TestFencesOfKinds: for all kinds of locks and all relations of their names, the later one of two conflicting locks has the
+// larger fence, although each time other nodes are up, or one has lost its data.
 func TestFencesOfKinds(t *testing.T) {
 	for _, tt := range []struct {
 		what    string
@@ -79,7 +77,7 @@ func TestFencesOfKinds(t *testing.T) {
 				b := redistest.NewBubble(t, 3)
 				r := record{T: t}
 				lots := rand.New(rand.NewPCG(0, 1))
-				g := &throng{hall: &hall{T: t, Bubble: b}, names: []string{"p", "p/A", "p/A/x", "p/B", "p/B/y/z", "q"}}
+				g := &throng{waitingRoom: &waitingRoom{T: t, Bubble: b}, names: []string{"p", "p/A", "p/A/x", "p/B", "p/B/y/z", "q"}}
 				right, opts := redlock.Options{Separator: "/", Quarantine: tt.opts.Quarantine}, tt.opts
 				opts.Separator = "/"
 				lockers := []*redlock.Locker{open(t, b.Clients(), &right), open(t, b.Clients(), &opts)}
@@ -96,7 +94,7 @@ func TestFencesOfKinds(t *testing.T) {
 					name, options, claims := g.wish(lots)
 					l, err := lockers[lots.IntN(2)].TryAcquire(t.Context(), name, options...)
 					if err == nil {
-						r.add(numbered{claims, claims[0].way == "shared", l.Fence()})
+						r.add(numbered{claims, claims[0].mode == "shared", l.Fence()})
 						held = append(held, l)
 					} else if !errors.Is(err, redlock.ErrHeld) {
 						t.Fatal(err)
@@ -107,7 +105,7 @@ func TestFencesOfKinds(t *testing.T) {
 					}
 					time.Sleep(time.Duration(lots.IntN(int(time.Millisecond))))
 				}
-				t.Logf("%d locks, of which %d pairs were compared", len(r.past), r.compared)
+				t.Logf("%d locks, %d pairs compared", len(r.past), r.compared)
 				if len(r.past) < cycles(200)/4 || r.compared < len(r.past) {
 					t.Error("there is not enough to compare")
 				}
@@ -116,19 +114,18 @@ func TestFencesOfKinds(t *testing.T) {
 	}
 }
 
-// off is a clock that is wrong.
+// off is a wrong clock.
 type off time.Duration
 
 func (o off) Now() time.Time { return time.Now().Add(time.Duration(o)) }
 
-// TestReadersHaveOneNumber: that of the last one who had it alone, though other nodes answer
-// each time.
+// TestReadersHaveOneNumber: readers have the fence of the last exclusive holder, although other nodes answer each time.
 func TestReadersHaveOneNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
 		b := redistest.NewBubble(t, 3)
 		lk := open(t, b.Clients(), &redlock.Options{Quarantine: -1, Separator: "/"})
-		for _, name := range []string{"a", "p/A", "p"} { // the folder after what lies in it
+		for _, name := range []string{"a", "p/A", "p"} { // the folder after the names in it
 			first := acquired(t, lk, name, redlock.Shared())
 			released(t, first)
 			var numbers []int64
@@ -146,7 +143,7 @@ func TestReadersHaveOneNumber(t *testing.T) {
 					}
 					for _, l := range readers {
 						if l.Fence() != writer.Fence() {
-							t.Errorf("%s has been had alone with %d without node %d, and is read with %d without node %d", name, writer.Fence(), down, l.Fence(), absent)
+							t.Errorf("%s was held exclusively with %d without node %d, and is read with %d without node %d", name, writer.Fence(), down, l.Fence(), absent)
 						}
 						released(t, l)
 					}
@@ -156,17 +153,16 @@ func TestReadersHaveOneNumber(t *testing.T) {
 				numbers = append(numbers, writer.Fence())
 			}
 			if !slices.IsSorted(numbers) || name != "p" && first.Fence() >= numbers[0] {
-				t.Errorf("%s: before anybody had it alone %d, then %d", name, first.Fence(), numbers)
+				t.Errorf("%s: before any exclusive holder %d, then %d", name, first.Fence(), numbers)
 			}
 		}
 	})
 }
 
-// TestReadersAfterALoss: who reads has a number that is no smaller than those of all who
-// wrote before, and smaller than those of all who write after, though of the nodes that had
-// the writer's number one is down and the other has lost it. Those who read meanwhile have
-// one number. A node in quarantine numbers what it grants, and that may be less than what it
-// has lost: so it is not enough that there is a number.
+// TestReadersAfterALoss: a reader has a fence that is no smaller than those of all earlier writers, and smaller than those of
+// all later ones, although of the nodes that had the writer's fence one is down and the other has lost it. All readers
+// in between have the same fence. A node in quarantine numbers what it grants, and that may be less than what it has lost:
+// so it is not enough that there is a number.
 func TestReadersAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
@@ -195,7 +191,7 @@ func TestReadersAfterALoss(t *testing.T) {
 				b.Mini(1).FlushAll()
 				if numbered {
 					if l, err := lk.TryAcquire(t.Context(), name); err == nil {
-						t.Errorf("two nodes of three have no vote, and the lock is had with %d", l.Fence())
+						t.Errorf("two nodes of three have no vote, and the lock is acquired with %d", l.Fence())
 					}
 				}
 				b.Restart(2, true)
@@ -203,7 +199,7 @@ func TestReadersAfterALoss(t *testing.T) {
 				b.Kill(0)
 				first, second := acquired(t, lk, name, redlock.Shared()), acquired(t, lk, name, redlock.Shared())
 				if first.Fence() < writer.Fence() || second.Fence() != first.Fence() {
-					t.Errorf("%s, %v: was had alone with %d, and is read with %d and %d", name, numbered, writer.Fence(), first.Fence(), second.Fence())
+					t.Errorf("%s, %v: was held exclusively with %d, and is read with %d and %d", name, numbered, writer.Fence(), first.Fence(), second.Fence())
 				}
 				released(t, first)
 				released(t, second)
@@ -212,7 +208,7 @@ func TestReadersAfterALoss(t *testing.T) {
 				b.Kill(1)
 				last := acquired(t, lk, name)
 				if last.Fence() <= first.Fence() {
-					t.Errorf("%s is had alone with %d after it was read with %d", name, last.Fence(), first.Fence())
+					t.Errorf("%s is held exclusively with %d after it was read with %d", name, last.Fence(), first.Fence())
 				}
 				released(t, last)
 				b.Restart(1, true)
@@ -222,9 +218,8 @@ func TestReadersAfterALoss(t *testing.T) {
 	})
 }
 
-// TestSlotsAreNumbered: those who have the same slot one after another have rising numbers,
-// which are larger than those of whom the name excluded, and smaller than those of whom it
-// excludes later.
+// TestSlotsAreNumbered: holders of the same slot, one after another, have rising fences. These are larger than those of
+// earlier conflicting holders of the name, and smaller than those of later ones.
 func TestSlotsAreNumbered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)

@@ -14,15 +14,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What goes together, by the meaning of locks and with no thought of keys: a lock is a
-// few claims, each to a name and all that lies below it.
+// Which locks go together, by their meaning and without regard to keys: a lock is a few claims, each to a name and all that
+// lies below it.
 type claim struct {
 	path  []string
-	way   string // "alone", "shared" or "slot"
+	mode   string // "alone", "shared" or "slot"
 	slots int
 }
 
-// mayHave reports whether a lock may be had beside those that are held.
+// mayHave reports whether a lock may be acquired together with those that are held.
 func mayHave(held [][]claim, wanted []claim) bool {
 	for _, want := range wanted {
 		taken := 0
@@ -30,8 +30,8 @@ func mayHave(held [][]claim, wanted []claim) bool {
 			n := min(len(want.path), len(has.path))
 			switch {
 			case !slices.Equal(want.path[:n], has.path[:n]):
-			case want.way == "shared" && has.way == "shared":
-			case want.way == "slot" && has.way == "slot" && len(want.path) == len(has.path):
+			case want.mode == "shared" && has.mode == "shared":
+			case want.mode == "slot" && has.mode == "slot" && len(want.path) == len(has.path):
 				if taken++; taken >= want.slots {
 					return false
 				}
@@ -43,13 +43,13 @@ func mayHave(held [][]claim, wanted []claim) bool {
 	return true
 }
 
-// A kindOfLock is one that the matrix has a row and a column for. The name is the one that
-// stands in a relation to that of the other lock; beside has nothing to do with it.
+// A kindOfLock has a row and a column in the matrix. The name is the one that has a relation to that of the other lock;
+// beside is unrelated to it.
 type kindOfLock struct {
 	what    string
-	times   int // so many are wanted at once
+	times   int // how many are wanted at once
 	options func(name, beside string) (string, []redlock.AcquireOption)
-	claims  func(name, beside string) map[string]string // ways by name
+	claims  func(name, beside string) map[string]string // modes by name
 }
 
 var kindsOfLock = []kindOfLock{
@@ -83,19 +83,19 @@ func slotOfTwo(name, _ string) (string, []redlock.AcquireOption) {
 	return name, []redlock.AcquireOption{redlock.Slots(2)}
 }
 
-// mean is what a lock of this kind means where names are paths, or are not.
+// mean gives the claims of a lock of this kind, with names that are paths or are not.
 func (k *kindOfLock) mean(separator, name, beside string) (all []claim) {
-	for name, way := range k.claims(name, beside) {
+	for name, mode := range k.claims(name, beside) {
 		path := []string{name}
 		if separator != "" {
 			path = strings.Split(name, separator)
 		}
-		all = append(all, claim{path, way, 2})
+		all = append(all, claim{path, mode, 2})
 	}
 	return all
 }
 
-// relations are of a second name to the first, which is p/A in a place of its own.
+// relations are those of a second name to the first, which is p/A in a folder of its own.
 var relations = []struct{ what, first, second string }{
 	{"the same", "p/A", "p/A"},
 	{"the folder", "p/A", "p"},
@@ -109,18 +109,18 @@ var relations = []struct{ what, first, second string }{
 	{"elsewhere", "p/A", "q/A"},
 }
 
-// A scene has two processes over some nodes, and names that nobody has had.
+// A scene has two processes over some nodes, and names that were never locked.
 type scene struct {
 	*testing.T
 	separator  string
 	one, other *redlock.Locker
 	clients    []*redis.Client
-	left       func() []string // on the nodes, when all has come to rest
+	left       func() []string // the keys on the nodes, when everything is released
 	at         int
 }
 
-// place gives the names of a relation somewhere else each time, and one beside each of
-// them that nothing else has to do with, but for the folder of all.
+// place gives the names of a relation, in a new folder each time, and for each a name beside it that has no relation to the
+// others, except through the common folder.
 func (s *scene) place(first, second string) (root string, names [4]string) {
 	s.at++
 	root = fmt.Sprint("place", s.at)
@@ -128,7 +128,7 @@ func (s *scene) place(first, second string) (root string, names [4]string) {
 	return root, [4]string{in(first), in("beside/1"), in(second), in("beside/2")}
 }
 
-// try wants a lock, and checks that it is had or refused as is right.
+// try wants a lock, and checks that it is acquired or refused as it must be.
 func (s *scene) try(lk *redlock.Locker, name string, options []redlock.AcquireOption, want bool, what string) *redlock.Lock {
 	s.Helper()
 	l, err := lk.TryAcquire(s.Context(), name, options...)
@@ -143,8 +143,8 @@ func (s *scene) try(lk *redlock.Locker, name string, options []redlock.AcquireOp
 	return l
 }
 
-// wait has what is about to be free: a release is over when a quorum of nodes has confirmed
-// it, and of two releases these may be different nodes.
+// wait acquires a lock that is about to be free: a release is over when a quorum of nodes has confirmed it, and for two
+// releases these may be different nodes.
 func (s *scene) wait(lk *redlock.Locker, name string, options []redlock.AcquireOption, what string) *redlock.Lock {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), settleWithin)
@@ -156,7 +156,7 @@ func (s *scene) wait(lk *redlock.Locker, name string, options []redlock.AcquireO
 	return l
 }
 
-// pair has a lock of one kind held, and wants one of another.
+// pair holds a lock of one kind, and wants one of another.
 func (s *scene) pair(one, other *kindOfLock, relation, first, second string) {
 	s.Helper()
 	_, names := s.place(first, second)
@@ -202,7 +202,7 @@ func (s *scene) pair(one, other *kindOfLock, relation, first, second string) {
 	}
 }
 
-// all goes through the matrix. Names that are no paths need not be laid in each relation.
+// all goes through the matrix. Names that are no paths need no relations.
 func (s *scene) all() {
 	for at, r := range relations {
 		if s.separator == "" && at%3 > 0 {
@@ -219,8 +219,7 @@ func (s *scene) all() {
 	}
 }
 
-// TestKindsMatrix: who has a lock keeps those out, and nobody else, with whom it cannot be
-// shared, whatever the kinds and wherever the names lie.
+// TestKindsMatrix: a held lock refuses exactly the conflicting ones, for all kinds and all relations of the names.
 func TestKindsMatrix(t *testing.T) {
 	for _, separator := range []string{"/", ""} {
 		t.Run(fmt.Sprintf("separator %q", separator), func(t *testing.T) {
@@ -229,13 +228,13 @@ func TestKindsMatrix(t *testing.T) {
 	}
 }
 
-// TestKindsBesidePlainRedlock: the same of another Redlock client and ours, either first.
+// TestKindsBesidePlainRedlock: the same with a client of another Redlock library, either first.
 func TestKindsBesidePlainRedlock(t *testing.T) {
 	inScene(t, "/", (*scene).beside)
 }
 
-// inScene has one node, since it is a node that says what goes together. There are three
-// in inRealScene, where a script takes a tenth of the time.
+// inScene has one node, since each node decides by itself what goes together. inRealScene has three: there a script takes a
+// tenth of the time.
 func inScene(t *testing.T, separator string, f func(*scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
@@ -255,9 +254,9 @@ func inScene(t *testing.T, separator string, f func(*scene)) {
 	})
 }
 
-// beside is the matrix of ours and of a client that knows nothing of kinds, and so has one
-// key alone. What it has in a folder is not to be seen at the folder, so we say nothing of
-// that; the other way round our marks on a folder keep it out.
+// beside is the matrix of locks of this library and of a client that knows no kinds, and holds one key exclusively. What that
+// client holds in a folder does not show at the folder, so the test does not check it; the other way round, the library's
+// marks on a folder keep that client out.
 func (s *scene) beside() {
 	for _, r := range relations {
 		for i := range kindsOfLock {
@@ -305,7 +304,7 @@ func (s *scene) beside() {
 
 const plainToken = "b5a2c96250612366ea272ffac6d9744aaf4b45aa"
 
-// plain is what Redlock clients do for a lock, and reports whether they have it.
+// plain locks as other Redlock clients do, and reports whether it has the lock.
 func (s *scene) plain(key string) bool {
 	s.Helper()
 	votes := 0
@@ -320,7 +319,7 @@ func (s *scene) plain(key string) bool {
 	return votes > len(s.clients)/2
 }
 
-// unset is what they do to give it back.
+// unset releases as they do.
 func (s *scene) unset(key string) {
 	s.Helper()
 	for _, c := range s.clients {

@@ -37,8 +37,8 @@ func TestKindsBesidePlainRedlockOnServers(t *testing.T) {
 	inRealScene(t, "/", (*scene).beside)
 }
 
-// TestReadersAndWritersOnServers: in turn, and readers who come one after another together;
-// for a folder that two of them lie in.
+// TestReadersAndWritersOnServers: they are served in turn, and readers that come one after another together; for a folder
+// that has two of the names in it.
 func TestReadersAndWritersOnServers(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -60,7 +60,7 @@ func TestReadersAndWritersOnServers(t *testing.T) {
 		waiting.Go(func() {
 			l, err := lk.Acquire(context.WithoutCancel(t.Context()), name, options...)
 			if err != nil {
-				t.Errorf("%s of %s, who came as number %d: %v", who, name, i, err)
+				t.Errorf("%s of %s, which came as number %d: %v", who, name, i, err)
 				return
 			}
 			mu.Lock()
@@ -89,8 +89,8 @@ func TestReadersAndWritersOnServers(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestSlotsOnServers: many who want one of three slots, each in a process of his own. There
-// are never more than three, and all are served, by calls and not by heartbeats.
+// TestSlotsOnServers: many waiters for one of three slots, each in a process of its own. There are never more than three
+// holders, and all are served, by calls and not by heartbeats.
 func TestSlotsOnServers(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)

@@ -19,9 +19,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// hall is three nodes a millisecond away, and processes that wait for what they have. Who is
-// not called waits for a second: so a hand-over that takes less is by a call.
-type hall struct {
+// A waitingRoom has three nodes a millisecond away, and processes that wait for locks there. A waiter that is not called
+// waits for a second: so a hand-over that takes less is by a call.
+type waitingRoom struct {
 	*testing.T
 	*redistest.Bubble
 	calls sync.WaitGroup
@@ -29,10 +29,10 @@ type hall struct {
 
 const called = 50 * time.Millisecond
 
-func inHall(t *testing.T, f func(*hall)) {
+func inWaitingRoom(t *testing.T, f func(*waitingRoom)) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
-		h := &hall{T: t, Bubble: redistest.NewBubble(t, 3)}
+		h := &waitingRoom{T: t, Bubble: redistest.NewBubble(t, 3)}
 		for i := range h.Len() {
 			h.Path(i).SetDelay(time.Millisecond)
 		}
@@ -50,8 +50,8 @@ func inHall(t *testing.T, f func(*hall)) {
 	})
 }
 
-// queues are those of a node that somebody is in.
-func (h *hall) queues(node int) (all []string) {
+// queues lists the queues of a node that have waiters.
+func (h *waitingRoom) queues(node int) (all []string) {
 	for _, key := range h.Mini(node).Keys() {
 		if script.Reserved(key) != "" {
 			continue
@@ -63,12 +63,12 @@ func (h *hall) queues(node int) (all []string) {
 	return all
 }
 
-func (h *hall) locker() *redlock.Locker {
+func (h *waitingRoom) locker() *redlock.Locker {
 	h.Helper()
 	return open(h.T, h.Clients(), &redlock.Options{Separator: "/"})
 }
 
-// A link is how a process of its own reaches the nodes.
+// A link connects a process of its own to the nodes.
 type link struct {
 	locker *redlock.Locker
 
@@ -77,7 +77,7 @@ type link struct {
 	down  bool
 }
 
-func newLink(h *hall) *link {
+func newLink(h *waitingRoom) *link {
 	l := new(link)
 	var clients []*redis.Client
 	for i := range h.Len() {
@@ -101,7 +101,7 @@ func newLink(h *hall) *link {
 	return l
 }
 
-// cut ends the process for the nodes.
+// cut makes the process look dead to the nodes.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,29 +111,28 @@ func (l *link) cut() {
 	}
 }
 
-// A caller is somebody who waits for a lock, and has it for a time.
+// A caller waits for a lock, and holds it for a time.
 type caller struct {
 	name    string
 	options []redlock.AcquireOption
-	hold    time.Duration // 0: until he is told
+	hold    time.Duration // 0: until it is told
 
 	came, had, gone time.Time
 	lock            *redlock.Lock
 	err             error
-	answered        atomic.Bool // and he has the lock, or an error
+	answered        atomic.Bool // it has the lock, or an error
 	leave           chan struct{}
 }
 
 func (c *caller) has() bool { return c.answered.Load() && c.err == nil }
 
-// call has somebody wait, in a process of his own, and those who come later have later
-// tickets.
-func (h *hall) call(name string, hold time.Duration, options ...redlock.AcquireOption) *caller {
+// call starts a caller in a process of its own. Later callers have later tickets.
+func (h *waitingRoom) call(name string, hold time.Duration, options ...redlock.AcquireOption) *caller {
 	h.Helper()
 	return h.callFrom(h.Context(), h.locker(), name, hold, options...)
 }
 
-func (h *hall) callFrom(ctx context.Context, lk *redlock.Locker, name string, hold time.Duration, options ...redlock.AcquireOption) *caller {
+func (h *waitingRoom) callFrom(ctx context.Context, lk *redlock.Locker, name string, hold time.Duration, options ...redlock.AcquireOption) *caller {
 	c := &caller{name: name, options: options, hold: hold, came: time.Now(), leave: make(chan struct{})}
 	h.calls.Go(func() {
 		c.lock, c.err = lk.Acquire(ctx, name, options...)
@@ -154,8 +153,8 @@ func (h *hall) callFrom(ctx context.Context, lk *redlock.Locker, name string, ho
 	return c
 }
 
-// has checks that a caller has his lock by now, or does not.
-func (h *hall) has(c *caller, want bool, what string) {
+// has checks that a caller has its lock by now, or does not.
+func (h *waitingRoom) has(c *caller, want bool, what string) {
 	h.Helper()
 	synctest.Wait()
 	if c.has() != want || !want && c.answered.Load() {
@@ -163,11 +162,11 @@ func (h *hall) has(c *caller, want bool, what string) {
 	}
 }
 
-// TestWriterKeepsLaterReadersOut: those who read when he comes may go on, and extend what
-// they have; those who come later, waiting or not, are behind him.
+// TestWriterKeepsLaterReadersOut: readers that hold the lock when the writer comes may go on, and extend it; later readers,
+// waiting or not, are behind the writer.
 func TestWriterKeepsLaterReadersOut(t *testing.T) {
-	for _, at := range []string{"p/A", "p"} { // he wants what they read, or the folder that it lies in
-		inHall(t, func(h *hall) {
+	for _, at := range []string{"p/A", "p"} { // the name that they read, or its folder
+		inWaitingRoom(t, func(h *waitingRoom) {
 			lk := h.locker()
 			reader := acquired(h.T, lk, "p/A", redlock.Shared(), redlock.TTL(3*time.Second), redlock.MaxHold(time.Hour))
 			released(h.T, acquired(h.T, h.locker(), at, redlock.Shared()))
@@ -175,7 +174,7 @@ func TestWriterKeepsLaterReadersOut(t *testing.T) {
 			for range 10 {
 				time.Sleep(time.Second)
 				if err := reader.Extend(h.Context()); err != nil {
-					h.Errorf("one who has read for longer: %v", err)
+					h.Errorf("an earlier reader: %v", err)
 				}
 				if l, err := lk.TryAcquire(h.Context(), "p/A", redlock.Shared()); !errors.Is(err, redlock.ErrHeld) {
 					h.Errorf("a new reader: %v, %v", l, err)
@@ -183,7 +182,7 @@ func TestWriterKeepsLaterReadersOut(t *testing.T) {
 			}
 			late := h.call("p/A", time.Second, redlock.Shared())
 			other := h.call(at, time.Second, redlock.Shared())
-			h.has(writer, false, "while somebody reads")
+			h.has(writer, false, "while there is a reader")
 			released(h.T, reader)
 			h.calls.Wait()
 			if !writer.had.Before(late.had) || !writer.had.Before(other.had) || late.had.Sub(writer.gone) > called || other.had.Sub(late.had).Abs() > called {
@@ -193,14 +192,14 @@ func TestWriterKeepsLaterReadersOut(t *testing.T) {
 	}
 }
 
-// TestReadersAndWritersInTurn: first come, first served; and readers who come one after
-// another, with no writer between them, are served together.
+// TestReadersAndWritersInTurn: first come, first served; and readers that come one after another, with no writer between
+// them, are served together.
 func TestReadersAndWritersInTurn(t *testing.T) {
 	for seed := range uint64(2) {
-		inHall(t, func(h *hall) {
+		inWaitingRoom(t, func(h *waitingRoom) {
 			lots := rand.New(rand.NewPCG(seed, 0))
 			holder := acquired(h.T, h.locker(), "a", redlock.TTL(10*time.Second))
-			var turns [][]*caller // who is to be served together
+			var turns [][]*caller // the callers that are served together
 			order := ""
 			for range 10 {
 				if lots.IntN(2) == 0 {
@@ -235,11 +234,11 @@ func TestReadersAndWritersInTurn(t *testing.T) {
 	}
 }
 
-// TestSlotsInTurn: who has come first for one of several slots has the first that is free,
-// and as many are served at once as are free.
+// TestSlotsInTurn: the first waiter for one of several slots gets the first free slot, and as many waiters are served at
+// once as slots are free.
 func TestSlotsInTurn(t *testing.T) {
 	const n = 3
-	inHall(t, func(h *hall) {
+	inWaitingRoom(t, func(h *waitingRoom) {
 		var all []*caller
 		for range 3 * n {
 			all = append(all, h.call("a", 0, redlock.Slots(n)))
@@ -266,9 +265,8 @@ func TestSlotsInTurn(t *testing.T) {
 	})
 }
 
-// TestWaitersGo: those behind one who waits for several names, for a folder, or to have it
-// alone, need not wait for him when he gives it up, or his process closes; and when he dies,
-// for his lease at most.
+// TestWaitersGo: the waiters behind one that waits for several names, for a folder, or for an exclusive lock, need not wait
+// for it when it gives up, or its process closes; and when it dies, for at most its lease.
 func TestWaitersGo(t *testing.T) {
 	shared, slot := redlock.Shared(), redlock.Slots(3)
 	type want struct {
@@ -283,16 +281,16 @@ func TestWaitersGo(t *testing.T) {
 		{"several names", want{"a", nil}, want{"b", []redlock.AcquireOption{redlock.Also("a")}}, want{"b/c", nil}, want{"b/d", nil}},
 		{"several names, another order", want{"a", nil}, want{"a", []redlock.AcquireOption{redlock.Also("b")}}, want{"b/c", nil}, want{"b/d", nil}},
 		{"a folder", want{"p/A", nil}, want{"p", nil}, want{"p/B", nil}, want{"p/C/D", nil}},
-		{"a folder that somebody reads", want{"p", []redlock.AcquireOption{shared}}, want{"p", nil}, want{"p/B", []redlock.AcquireOption{shared}}, want{"p", []redlock.AcquireOption{shared}}},
-		{"what somebody reads", want{"a", []redlock.AcquireOption{shared}}, want{"a", nil}, want{"a", []redlock.AcquireOption{shared}}, want{"a", []redlock.AcquireOption{shared}}},
-		{"what somebody has a slot of", want{"a", []redlock.AcquireOption{slot}}, want{"a", nil}, want{"a", []redlock.AcquireOption{slot}}, want{"a", []redlock.AcquireOption{slot}}},
+		{"a folder with a reader", want{"p", []redlock.AcquireOption{shared}}, want{"p", nil}, want{"p/B", []redlock.AcquireOption{shared}}, want{"p", []redlock.AcquireOption{shared}}},
+		{"a name with a reader", want{"a", []redlock.AcquireOption{shared}}, want{"a", nil}, want{"a", []redlock.AcquireOption{shared}}, want{"a", []redlock.AcquireOption{shared}}},
+		{"a name with a slot taken", want{"a", []redlock.AcquireOption{slot}}, want{"a", nil}, want{"a", []redlock.AcquireOption{slot}}, want{"a", []redlock.AcquireOption{slot}}},
 	} {
 		for _, how := range []string{"gives up", "dies", "closes"} {
 			if how == "closes" && n%3 > 0 {
-				continue // which is to give up, as far as others can see
+				continue // to others that is the same as giving up
 			}
 			t.Run(tt.what+", "+how, func(t *testing.T) {
-				inHall(t, func(h *hall) {
+				inWaitingRoom(t, func(h *waitingRoom) {
 					holder := acquired(h.T, h.locker(), tt.holder.name, append(tt.holder.options, redlock.AutoRenew())...)
 					ctx, cancel := context.WithCancel(h.Context())
 					defer cancel()
@@ -320,7 +318,7 @@ func TestWaitersGo(t *testing.T) {
 						}
 					}
 					if how == "dies" && time.Since(begin) < time.Second {
-						h.Errorf("nobody waited for the dead one")
+						h.Errorf("no waiter waited for the dead one")
 					}
 					cancel()
 					released(h.T, holder)
@@ -328,7 +326,7 @@ func TestWaitersGo(t *testing.T) {
 					close(two.leave)
 					h.calls.Wait()
 					if waiter.err == nil {
-						h.Errorf("the one who left has the lock")
+						h.Errorf("the waiter that left has the lock")
 					}
 				})
 			})

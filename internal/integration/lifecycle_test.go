@@ -10,8 +10,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestCloseWhileWaiting: Close ends a wait at once, and what waited has left
-// nothing.
+// TestCloseWhileWaiting: Close ends a wait at once, and the wait leaves nothing.
 func TestCloseWhileWaiting(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	others := open(t, redistest.Clients(t, servers), patient())
@@ -38,8 +37,8 @@ func TestCloseWhileWaiting(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestCloseWhileHolding: Close ends the locks that are held, tells their holders,
-// and leaves the keys to their TTL: somebody may be at work still.
+// TestCloseWhileHolding: Close ends the locks that are held, tells their holders, and leaves the keys to their TTL: a holder
+// may still be at work.
 func TestCloseWhileHolding(t *testing.T) {
 	const ttl = 2 * time.Second
 	servers, lk := onServers(t, 3, &redlock.Options{TTL: ttl})
@@ -84,8 +83,8 @@ func TestCloseWhileHolding(t *testing.T) {
 	nothingLeft(t, servers) // the TTL is over before the patience of this test
 }
 
-// TestCloseSendsReleases: what was to be released when Close was called is
-// released, also where a node has not answered yet.
+// TestCloseSendsReleases: releases that were under way when Close was called are sent, also to a node that has not answered
+// yet.
 func TestCloseSendsReleases(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -95,7 +94,7 @@ func TestCloseSendsReleases(t *testing.T) {
 		released(t, l)
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
-		_, _ = lk.TryAcquire(ctx, "b") // won or not: given back by whoever has it
+		_, _ = lk.TryAcquire(ctx, "b") // won or not: it is released in both cases
 		if l, err := lk.TryAcquire(t.Context(), "c"); err == nil {
 			_ = l.Release(ctx)
 		}
@@ -128,7 +127,7 @@ func TestPanicUnderLock(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestNoTraceOfTheCancelled: ctx ends before, during and after; nothing stays.
+// TestNoTraceOfTheCancelled: ctx ends before, during and after the call; no key stays.
 func TestNoTraceOfTheCancelled(t *testing.T) {
 	servers, lk := onServers(t, 3, &redlock.Options{TTL: time.Minute, NodeTimeout: 500 * time.Millisecond})
 	others := open(t, redistest.Clients(t, servers), patient())

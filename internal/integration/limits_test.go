@@ -11,9 +11,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestLargestLocks: what is just within the limits works on real servers in every step:
-// it is held and denied, waited for, extended, handed on, shown and released, and leaves
-// nothing.
+// TestLargestLocks: locks that are just within the limits work on real servers in every step: they are held and refused,
+// waited for, extended, handed on, inspected and released, and leave no key.
 func TestLargestLocks(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -41,7 +40,7 @@ func TestLargestLocks(t *testing.T) {
 		l := acquired(t, lk, tt.name, tt.options...)
 		wants := tt.options
 		if strings.Contains(tt.about, "readers") || strings.Contains(tt.about, "slots") {
-			wants = nil // alone, which these are in the way of
+			wants = nil // exclusive, which conflicts with these
 		}
 		if _, err := other.TryAcquire(t.Context(), tt.name, wants...); err == nil {
 			t.Errorf("%s: two holders", tt.about)
@@ -74,7 +73,7 @@ func TestLargestLocks(t *testing.T) {
 		}
 		released(t, l)
 		if err := <-got; err != nil {
-			t.Errorf("%s: whoever waited: %v", tt.about, err)
+			t.Errorf("%s: the waiter: %v", tt.about, err)
 		}
 		cancel()
 	}

@@ -16,15 +16,14 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// moves are lists of nodes, each of which differs from the one before by one node: node 2
-// is replaced by node 3, and then three become five.
+// moves has lists of nodes, each of which differs from the one before by one node: node 2 is replaced by node 3, and then
+// three become five.
 var moves = [][]int{{0, 1, 2}, {0, 1, 2, 3}, {0, 1, 3}, {0, 1, 3, 4}, {0, 1, 3, 4, 2}}
 
 const movingTTL = 10 * time.Second
 
-// TestMembership: while the service goes on, its processes move from list to list, one
-// after another, as docs/operations.md says. Nobody ever has the lock together with
-// another, the fences rise, and nobody waits for longer than a lock takes to expire.
+// TestMembership: while the service goes on, its processes move from list to list, one after another, as docs/operations.md
+// says. There are never two holders, the fences rise, and no call waits for longer than a lock takes to expire.
 func TestMembership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
@@ -43,14 +42,14 @@ func TestMembership(t *testing.T) {
 			m.work.Go(func() { m.serve(ctx, p) })
 		}
 		for at, list := range moves[1:] {
-			if at == 3 { // it was taken out, and comes back as a new one
+			if at == 3 { // it was removed, and comes back as a new node
 				b.Mini(2).FlushAll()
 			}
 			for p := range processes {
 				time.Sleep(time.Duration(roll.Int64N(int64(5 * time.Second))))
 				m.move(p, list)
 			}
-			// What was acquired under the list before has ended.
+			// All locks that were acquired with the list before have ended.
 			time.Sleep(movingTTL)
 		}
 		stop()
@@ -65,7 +64,7 @@ func TestMembership(t *testing.T) {
 	})
 }
 
-// Movers are processes that use one lock, and get other lists of nodes.
+// Movers are processes that use one lock, and change their lists of nodes.
 type movers struct {
 	*testing.T
 	*redistest.Bubble
@@ -88,7 +87,7 @@ func (m *movers) open(list []int) *redlock.Locker {
 	return open(m.T, clients, &redlock.Options{TTL: movingTTL})
 }
 
-// move is a process's restart: it ends what it does, and begins with another list.
+// move restarts a process: it ends its work, and begins with another list.
 func (m *movers) move(p int, list []int) {
 	next := m.open(list)
 	m.mu.Lock()
@@ -107,7 +106,7 @@ func (m *movers) serve(ctx context.Context, p int) {
 		asked := time.Now()
 		l, err := lk.Acquire(ctx, "k")
 		if err != nil {
-			continue // it has moved, or all is over
+			continue // the process has moved, or the test is over
 		}
 		m.guard.enter(l, fmt.Sprint("process ", p))
 		m.mu.Lock()
@@ -124,8 +123,8 @@ func (m *movers) serve(ctx context.Context, p int) {
 	}
 }
 
-// TestListsThatMeet: any quorum of one list has a node in common with any quorum of the
-// next one, if they differ by one node; and not where one node is replaced in one step.
+// TestListsThatMeet: any quorum of one list has a node in common with any quorum of the next one, if they differ by one
+// node; but not if one node is replaced by another in one step.
 func TestListsThatMeet(t *testing.T) {
 	quorums := func(list []int) (all []uint) {
 		for set := range uint(1 << len(list)) {

@@ -17,15 +17,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// While programs are upgraded, clients that have counters for each name and clients that have
-// a table lock the same names. A generation is what the one or the other sends to nodes.
+// While programs are upgraded, clients with a counter for each name and clients with a table lock the same names. A
+// generation is what the ones or the others send to nodes.
 type generation struct {
 	name                    string
 	acquire, raise, release string
 	bucketed                bool
 }
 
-// generations are the scripts of before, which testdata has as they were, and those of now.
+// generations has the older scripts, which testdata keeps unchanged, and the present ones.
 func generations(t *testing.T) (all []generation) {
 	t.Helper()
 	older := func(names ...string) string {
@@ -45,10 +45,10 @@ func generations(t *testing.T) (all []generation) {
 	}
 }
 
-// A wish is for a lock, and what it costs a node to be asked for it.
+// A wish is a lock that is wanted.
 type mixedWish struct {
 	keys []string
-	ways string
+	modes string
 }
 
 func (g *generation) run(t *testing.T, c *redis.Client, source string, w mixedWish, args ...any) any {
@@ -65,12 +65,12 @@ func (g *generation) run(t *testing.T, c *redis.Client, source string, w mixedWi
 	return v
 }
 
-// lock asks the nodes one after another, as the library would all at once, and gives the fence.
+// lock asks the nodes one after another, where the library would ask all at once, and gives the fence.
 func (g *generation) lock(t *testing.T, nodes []*redis.Client, w mixedWish, token string, proposed int64) int64 {
 	t.Helper()
 	numbers, same := make([]int64, len(nodes)), 0
 	for i, c := range nodes {
-		switch v := g.run(t, c, g.acquire, w, token, 60_000, proposed, 0, "", 0, "", 0, "", w.ways, 0, 0).(type) {
+		switch v := g.run(t, c, g.acquire, w, token, 60_000, proposed, 0, "", 0, "", 0, "", w.modes, 0, 0).(type) {
 		case int64:
 			numbers[i] = proposed
 		case []any:
@@ -82,7 +82,7 @@ func (g *generation) lock(t *testing.T, nodes []*redis.Client, w mixedWish, toke
 	}
 	fence := slices.Max(numbers)
 	for i, c := range nodes {
-		if numbers[i] == fence || g.run(t, c, g.raise, w, token, fence, w.ways) == int64(1) {
+		if numbers[i] == fence || g.run(t, c, g.raise, w, token, fence, w.modes) == int64(1) {
 			same++
 		}
 	}
@@ -94,12 +94,12 @@ func (g *generation) lock(t *testing.T, nodes []*redis.Client, w mixedWish, toke
 
 func (g *generation) unlock(t *testing.T, nodes []*redis.Client, w mixedWish, token string) {
 	for _, c := range nodes {
-		g.run(t, c, g.release, w, token, w.ways, 0, 0)
+		g.run(t, c, g.release, w, token, w.modes, 0, 0)
 	}
 }
 
-// mixed has older and newer clients lock some names that are in each other's way, each time at
-// another majority of three nodes, and checks that numbers rise.
+// mixed makes older and newer clients lock some conflicting names, each time at another majority of three nodes, and checks
+// that fences rise.
 func mixed(t *testing.T, nodes []*redis.Client, now func() time.Time, seed uint64, gap func(*rand.Rand)) {
 	for _, c := range nodes {
 		c.Set(t.Context(), script.OldMarker, "id:1", 0)
@@ -118,7 +118,7 @@ func mixed(t *testing.T, nodes []*redis.Client, now func() time.Time, seed uint6
 		if out := rng.IntN(len(nodes) + 1); out < len(nodes) {
 			asked = slices.Delete(asked, out, out+1)
 		}
-		reads := strings.HasSuffix(w.ways, "s")
+		reads := strings.HasSuffix(w.modes, "s")
 		proposed := now().Add(time.Duration(rng.IntN(800)-400) * time.Millisecond).UnixMicro()
 		if reads && g.bucketed {
 			proposed = 0
@@ -130,7 +130,7 @@ func mixed(t *testing.T, nodes []*redis.Client, now func() time.Time, seed uint6
 			failed++
 			continue
 		case reads && fence >= last:
-		case reads && now().Sub(at) > 25*time.Hour: // what an older client has left has gone
+		case reads && now().Sub(at) > 25*time.Hour: // the counters of older clients have expired
 		case fence <= last:
 			t.Fatalf("seed %d, %d: %s has %v with %d, after %d of %s", seed, n, g.name, w, fence, last, by)
 		}
@@ -144,8 +144,8 @@ func mixed(t *testing.T, nodes []*redis.Client, now func() time.Time, seed uint6
 	}
 }
 
-// TestOlderAndNewerClients: numbers rise, whoever takes the lock, over any gap; those of
-// readers over a day, as they did before.
+// TestOlderAndNewerClients: fences rise for clients of both generations, over any time; those of readers over a day, as
+// they did before.
 func TestOlderAndNewerClients(t *testing.T) {
 	for seed := range need.Sized[uint64](2, 5, 100) {
 		synctest.Test(t, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestOlderAndNewerClients(t *testing.T) {
 	}
 }
 
-// TestOlderAndNewerClientsOnRedis: the same on real servers, for which no time goes by.
+// TestOlderAndNewerClientsOnRedis: the same on real servers, without waits.
 func TestOlderAndNewerClientsOnRedis(t *testing.T) {
 	redistest.NoLeaks(t)
 	nodes := redistest.Clients(t, redistest.Servers(t, 3))
@@ -166,8 +166,8 @@ func TestOlderAndNewerClientsOnRedis(t *testing.T) {
 	}
 }
 
-// TestOlderClientsHaveGone: only where the older marker is do counters of old live beside the
-// table, as long as they did.
+// TestOlderClientsHaveGone: only where the older marker exists are older counters written beside the table, with the same
+// life as before.
 func TestOlderClientsHaveGone(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -182,11 +182,11 @@ func TestOlderClientsHaveGone(t *testing.T) {
 	c.FlushAll(t.Context())
 	lock(newer, a)
 	lock(newer, path)
-	wantKeys(t, c, "nobody of old", script.Belows, script.Fences)
+	wantKeys(t, c, "no old clients", script.Belows, script.Fences)
 	c.Set(t.Context(), script.OldMarker, "id:1", 0)
 	lock(newer, a)
 	lock(newer, path)
-	wantKeys(t, c, "somebody of old", "a:fence", "f/b:fence", "f:below", script.Belows, script.Fences, script.OldMarker)
+	wantKeys(t, c, "old clients", "a:fence", "f/b:fence", "f:below", script.Belows, script.Fences, script.OldMarker)
 	for _, key := range []string{"a:fence", "f/b:fence", "f:below"} {
 		if ttl := c.PTTL(t.Context(), key).Val(); ttl > 25*time.Hour || ttl < 24*time.Hour {
 			t.Errorf("%s lives for %v", key, ttl)
@@ -198,8 +198,7 @@ func TestOlderClientsHaveGone(t *testing.T) {
 		t.Errorf("theirs says %s, the table %s", theirs, ours)
 	}
 
-	// A lock that is given back is not handed over then: the waiter asks, and is numbered for
-	// both.
+	// Then a release does not hand the lock over: the waiter makes an attempt, and its fence is counted in both.
 	newer.lock(t, one[:1], a, "token", nodeTime(t, c))
 	newer.run(t, c, newer.acquire, a, "another", 60_000, nodeTime(t, c), 0, "", 1, "process.1", 3_000, "me", "x", 0, 9)
 	newer.run(t, c, newer.release, a, "token", "x", 0, nodeTime(t, c))

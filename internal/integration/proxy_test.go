@@ -21,8 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// behindProxies starts n servers, proxies before them, and a Locker that knows
-// only these.
+// behindProxies starts n servers, proxies in front of them, and a Locker that connects to the proxies.
 func behindProxies(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Server, []*faultproxy.Proxy, *redlock.Locker) {
 	t.Helper()
 	redistest.NoLeaks(t)
@@ -31,8 +30,8 @@ func behindProxies(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Ser
 	return servers, proxies, open(t, redistest.ProxyClients(t, proxies), opts)
 }
 
-// TestLostReplies: the nodes grant, and the word does not arrive. Our own key is
-// nobody else's, so it is never "held", and it does not stay (A2, E1).
+// TestLostReplies: the nodes grant, and the replies do not arrive. The attempt's own key is not another holder's, so the
+// error is never "held", and the key does not stay (A2, E1).
 func TestLostReplies(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -53,8 +52,8 @@ func TestLostReplies(t *testing.T) {
 			}
 			released(t, l)
 		default:
-			// The round is lost with the second silent node; the third may have
-			// been heard before or not.
+			// The round is lost with the second silent node; the third may have answered before or
+			// not.
 			for _, n := range wantKind(t, err, redlock.ErrNoQuorum).Nodes() {
 				if n.Outcome != redlock.OutcomeUnreachable || !slices.Contains(cut, n.Node) {
 					t.Errorf("replies of %v lost: %v", cut, n)
@@ -67,8 +66,7 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// A crossroads leads the next connections to a server through its proxy, or
-// around it.
+// A crossroads directs the next connections to a server through its proxy, or around it.
 type crossroads struct {
 	server  *redisproc.Server
 	proxy   *faultproxy.Proxy
@@ -89,10 +87,9 @@ func (x *crossroads) client(t *testing.T) *redis.Client {
 	return c
 }
 
-// TestDelayedRequests: requests of an attempt are held up in the network. The
-// lanes have given up these connections and speak over new ones when the bytes
-// arrive after all, in the middle of the next lock's life. They can neither
-// release nor take it (B1).
+// TestDelayedRequests: requests of an attempt are delayed in the network. The lanes have given up these connections and use
+// new ones when the bytes arrive after all, in the middle of the next lock's life. The requests can neither release nor
+// take that lock (B1).
 func TestDelayedRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -136,13 +133,13 @@ func TestDelayedRequests(t *testing.T) {
 				if heldOn(t, servers, "a", l.Token()) == 3 {
 					return true
 				}
-				_ = l.Extend(t.Context()) // fills up
+				_ = l.Extend(t.Context()) // refills
 				return false
 			})
 			for _, x := range roads {
 				before := connections(t, x.server)
 				x.proxy.Heal()
-				// The lane has hung up; the server learns of it after the late request.
+				// The lane has closed the connection; the server learns that after the late request.
 				eventually(t, 5*time.Second, "the late request and the end of its connection", func() bool {
 					return connections(t, x.server) <= before-int(x.through.Load())
 				})
@@ -159,7 +156,7 @@ func TestDelayedRequests(t *testing.T) {
 	}
 }
 
-// connections counts those of a server, without our own.
+// connections counts the connections of a server, without the test's own.
 func connections(t *testing.T, s *redisproc.Server) int {
 	t.Helper()
 	return strings.Count(fmt.Sprint(ask(t, s, "CLIENT", "LIST", "TYPE", "normal")), " addr=") - 1
@@ -181,16 +178,15 @@ func scriptsRun(t *testing.T, s *redisproc.Server) int {
 	return n
 }
 
-// TestPartition: the holder is cut off from its nodes. What it does to extend its
-// lock moves nothing, it is told at the end of validity and not later, and nobody
-// has the lock before (B3).
+// TestPartition: the holder is cut off from its nodes. Its extensions move nothing, it is told at the end of validity and not
+// later, and no other client gets the lock before (B3).
 func TestPartition(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		cut  func(*faultproxy.Proxy)
 	}{
 		{"both ways", func(p *faultproxy.Proxy) { p.Cut() }},
-		{"replies only", func(p *faultproxy.Proxy) { p.CutReplies() }}, // the nodes do extend, and nobody knows
+		{"replies only", func(p *faultproxy.Proxy) { p.CutReplies() }}, // the nodes extend, and the holder does not know
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := &redlock.Options{TTL: 1500 * time.Millisecond, NodeTimeout: 100 * time.Millisecond}
@@ -201,7 +197,7 @@ func TestPartition(t *testing.T) {
 				t.Fatal(err)
 			}
 			ctx := l.Context(t.Context())
-			plain, err := lk.Acquire(t.Context(), "plain") // about which nothing is said to the nodes any more
+			plain, err := lk.Acquire(t.Context(), "plain") // for which no more requests are sent
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -211,7 +207,7 @@ func TestPartition(t *testing.T) {
 			for _, p := range proxies {
 				tt.cut(p)
 			}
-			// Extensions take turns, so this one comes after whatever was under way.
+			// Only one extension runs at a time, so this one comes after any that was under way.
 			wantKind(t, l.Extend(t.Context()), redlock.ErrNoQuorum)
 			until := l.Until()
 
@@ -252,9 +248,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestCancelledInFlight: ctx ends at any moment of an attempt whose nodes answer
-// one after the other. Nothing stays, and what an attempt leaves for the lanes to
-// tidy up is not in the way of the next one (C4, C5).
+// TestCancelledInFlight: ctx ends at any moment of an attempt whose nodes answer one after the other. No key stays, and what
+// the lanes have yet to release is not in the way of the next attempt (C4, C5).
 func TestCancelledInFlight(t *testing.T) {
 	servers, proxies, lk := behindProxies(t, 5, patient())
 	for i, p := range proxies {
@@ -271,7 +266,7 @@ func TestCancelledInFlight(t *testing.T) {
 		case !errors.Is(err, context.DeadlineExceeded):
 			t.Errorf("after %v: %v", offset, err)
 		case errors.Is(err, redlock.ErrHeld):
-			t.Errorf("after %v, held by nobody but ourselves: %v", offset, err)
+			t.Errorf("after %v, in the way of itself: %v", offset, err)
 		default:
 			cancelled++
 		}
@@ -283,9 +278,8 @@ func TestCancelledInFlight(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestShortTTLOnSlowLink: half a second of TTL, 30 ms to each node and back. In
-// virtual time, since 20 ms are all that NodeTimeout leaves for a busy machine
-// (C10).
+// TestShortTTLOnSlowLink: a TTL of half a second, and 30 ms to each node and back. In virtual time, since NodeTimeout leaves
+// only 20 ms for a busy machine (C10).
 func TestShortTTLOnSlowLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
@@ -297,11 +291,11 @@ func TestShortTTLOnSlowLink(t *testing.T) {
 		lk := open(t, b.Clients(), &redlock.Options{TTL: ttl})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		l, err := lk.Acquire(ctx, "a", redlock.AutoRenew()) // New does not wait for nodes as far as these
+		l, err := lk.Acquire(ctx, "a", redlock.AutoRenew()) // New does not wait for nodes that are so far away
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Second) // until all of them are near enough
+		time.Sleep(time.Second) // until the lanes are connected to all of them
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {
@@ -318,8 +312,8 @@ func TestShortTTLOnSlowLink(t *testing.T) {
 		if err := l.Context(t.Context()).Err(); err != nil || time.Until(l.Until()) < ttl/2 {
 			t.Errorf("the lock that is renewed: %v, %v left", err, time.Until(l.Until()))
 		}
-		// Behind a renewal that is under way a release would take two round trips, which
-		// is more than it waits here.
+		// Behind a renewal that is under way, a release would take two round trips, which is longer than it
+		// waits here.
 		until := l.Until()
 		eventually(t, ttl, "a renewal", func() bool { return l.Until().After(until) })
 		time.Sleep(10 * time.Millisecond)
@@ -333,8 +327,8 @@ func TestShortTTLOnSlowLink(t *testing.T) {
 	})
 }
 
-// TestDeadlineInFlight: a wait that ends in the middle of an attempt is still a
-// wait for somebody, not for nodes that are down: they have said so before (E2).
+// TestDeadlineInFlight: a wait that ends in the middle of an attempt was a wait for a holder, and not for nodes that are
+// down: earlier attempts have shown that (E2).
 func TestDeadlineInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)

@@ -16,8 +16,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestScriptFlushIsNoAmnesia: a server that drops its scripts has its data still.
-// Nobody waits for it.
+// TestScriptFlushIsNoAmnesia: a server that drops its scripts still has its data. It is not quarantined.
 func TestScriptFlushIsNoAmnesia(t *testing.T) {
 	var heard told
 	servers, lk := onServers(t, 3, heard.hearing(patient()))
@@ -31,8 +30,8 @@ func TestScriptFlushIsNoAmnesia(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestQuarantineOff: with Options.Quarantine -1 a node is taken at its word, as by
-// other Redlock clients: one that has forgotten makes a second holder.
+// TestQuarantineOff: with Options.Quarantine -1 every grant counts, as in other Redlock libraries: a node that has forgotten
+// makes a second holder.
 func TestQuarantineOff(t *testing.T) {
 	servers, holder := onServers(t, 5, trusting())
 	before := open(t, redistest.Clients(t, servers), trusting())
@@ -56,8 +55,8 @@ func TestQuarantineOff(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestColdStart: brand-new nodes have no votes. Who asks is told why, for how long
-// and what to do; who waits gets the lock, and who comes later need not wait.
+// TestColdStart: brand-new nodes have no votes. The error says why, for how long and what to do; a call that waits gets the
+// lock, and a later one need not wait.
 func TestColdStart(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.NewServers(t, 3)
@@ -94,12 +93,12 @@ func TestColdStart(t *testing.T) {
 		}
 	}
 
-	// Who comes in the middle waits for the rest.
+	// A client that comes in the middle waits for the rest.
 	second := open(t, redistest.Clients(t, servers), opts)
 	since := time.Since(begin)
 	for _, n := range inspected(t, second, "a") {
 		if n.Err == nil || n.Err.Outcome != redlock.OutcomeQuarantined || n.Err.TTL > opts.Quarantine-100*time.Millisecond {
-			t.Errorf("%v after the first came, the second is told of %s: %v", since, n.Node, n.Err)
+			t.Errorf("%v after the first client came, the error of the second has for %s: %v", since, n.Node, n.Err)
 		}
 	}
 
@@ -112,7 +111,7 @@ func TestColdStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if waited := time.Since(begin); waited < opts.Quarantine-5*time.Millisecond || waited > opts.Quarantine+slack {
-		t.Errorf("the lock was had after %v, in a quarantine of %v", waited, opts.Quarantine)
+		t.Errorf("the lock was acquired after %v, in a quarantine of %v", waited, opts.Quarantine)
 	}
 	released(t, l)
 	if err := <-prepared; err != nil {
@@ -126,11 +125,10 @@ func TestColdStart(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestRollingRestart: all five nodes are restarted without their data, one after
-// another, each when the last one has a vote again. Who renews his lock keeps it,
-// and has it on all of them again; nobody else gets it.
+// TestRollingRestart: all five nodes are restarted without their data, one after another, each when the last one has a vote
+// again. A holder that renews its lock keeps it, and gets it back on all nodes; no other client gets it.
 func TestRollingRestart(t *testing.T) {
-	const ttl = 2 * time.Second // a busy machine has kept a renewal for one
+	const ttl = 2 * time.Second // on a busy machine a renewal has taken a second
 	servers, lk := onServers(t, 5, brief(ttl))
 	rivals := open(t, redistest.Clients(t, servers), brief(ttl))
 	l := acquired(t, lk, "a", redlock.AutoRenew())
@@ -142,7 +140,7 @@ func TestRollingRestart(t *testing.T) {
 	t.Cleanup(asking.Wait)
 	asking.Go(func() {
 		for meanwhile.Err() == nil {
-			time.Sleep(rand.N(100 * time.Millisecond)) // what it has of a node cannot be filled up
+			time.Sleep(rand.N(100 * time.Millisecond)) // a rival's grant on a node prevents the refill
 			if other, err := rivals.TryAcquire(t.Context(), "a"); err == nil {
 				left := time.Until(l.Until())
 				if left > 0 && ctx.Err() == nil {
@@ -172,8 +170,8 @@ func TestRollingRestart(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestLargerQuorum: with four votes of five needed, two nodes that forget at once
-// make no second holder, even for clients that take them at their word.
+// TestLargerQuorum: if four votes of five are needed, two nodes that forget at once make no second holder, even for clients
+// without quarantine.
 func TestLargerQuorum(t *testing.T) {
 	opts := trusting()
 	opts.Quorum = 4
@@ -189,7 +187,7 @@ func TestLargerQuorum(t *testing.T) {
 		}
 		newcomer := open(t, redistest.Clients(t, servers), opts)
 		for _, rival := range []*redlock.Locker{before, newcomer} {
-			// Three votes: of the node that was free, and of those that forgot.
+			// Three votes: that of the free node, and those of the nodes that forgot.
 			eventually(t, 5*time.Second, "three votes", func() bool {
 				second, err := rival.TryAcquire(t.Context(), name)
 				if err == nil {

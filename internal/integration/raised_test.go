@@ -7,8 +7,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TestWhatScriptsRaise: a server that has set the key and then refuses a command says so in
-// words that tell the error from one that came before the script.
+// TestWhatScriptsRaise: the error text of a server that has set the key and then refuses a command differs from that of a
+// server that has refused the script.
 func TestWhatScriptsRaise(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -22,11 +22,11 @@ func TestWhatScriptsRaise(t *testing.T) {
 	err := c.Eval(t.Context(), "redis.call('SET', KEYS[1], 'token'); redis.call('ZREM', 'a:queue', 'me')", []string{"a"}).Err()
 	r := wire.Parse(wire.Acquire, nil, err)
 	if r.Status = wire.Denied; r.MeansAbsent(wire.Acquire) || c.Get(t.Context(), "a").Val() != "token" {
-		t.Errorf("%q is said to leave nothing", err)
+		t.Errorf("%q counts as leaving nothing", err)
 	}
 	acl("-evalsha")
 	err = c.EvalSha(t.Context(), "4f2956079d366f20bd8f52df35b6018df5313e58", []string{"a"}).Err()
 	if r := wire.Parse(wire.Acquire, nil, err); r.Status != wire.Denied || !r.MeansAbsent(wire.Acquire) {
-		t.Errorf("%q is said to leave something: there would be a release for every acquire", err)
+		t.Errorf("%q counts as leaving a key: there would be a release for every acquire", err)
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// TestRestartJustNow: all servers were restarted a moment ago. The first to want a
-// lock finds that out, for the connections still looked well; soon after locks are
-// to be had again.
+// TestRestartJustNow: all servers were restarted a moment ago. The first call finds that out, for the connections still
+// looked intact; soon afterwards locks can be acquired again.
 func TestRestartJustNow(t *testing.T) {
 	servers, lk := onServers(t, 3, trusting())
 	for range 5 {
@@ -31,9 +30,8 @@ func TestRestartJustNow(t *testing.T) {
 	}
 }
 
-// TestNobodyVotesUnasked: the connections have been lost, and the servers do not
-// let us in again. What they said before is no answer to what they have not been
-// asked.
+// TestNobodyVotesUnasked: the connections were lost, and the servers reject new ones. Earlier replies are no answers to
+// requests that were not sent.
 func TestNobodyVotesUnasked(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
@@ -42,7 +40,7 @@ func TestNobodyVotesUnasked(t *testing.T) {
 	}
 	used := time.Now()
 	for _, c := range redistest.Clients(t, servers) {
-		c.Ping(t.Context()) // the connection that is let in
+		c.Ping(t.Context()) // the connection that stays
 		if err := c.ConfigSet(t.Context(), "requirepass", "new").Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -50,11 +48,11 @@ func TestNobodyVotesUnasked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Longer than a lane trusts a connection unseen, so that it makes a new one.
+	// Longer than a lane uses a connection without a check, so that it makes a new one.
 	eventually(t, 10*time.Second, "idle for long enough", func() bool { return time.Since(used) > 1200*time.Millisecond })
 	for range 3 {
 		if _, err := lk.TryAcquire(t.Context(), "b"); err == nil {
-			t.Fatal("a lock that no node was asked for")
+			t.Fatal("a lock for which no node was asked")
 		}
 		if err := l.Extend(t.Context()); err == nil {
 			t.Fatal("an extension that no node was asked for")
@@ -71,9 +69,8 @@ func TestNobodyVotesUnasked(t *testing.T) {
 	}
 }
 
-// TestReadOnlyExtends: two of three servers take no writes for a while, which an
-// attempt for another lock finds out first. The holder's extensions are no
-// success then, and are again afterwards.
+// TestReadOnlyExtends: two of three servers take no writes for a while, which an attempt for another lock finds out first.
+// The holder's extensions fail then, and succeed again afterwards.
 func TestReadOnlyExtends(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
@@ -96,8 +93,8 @@ func TestReadOnlyExtends(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestOwedReleaseOnBusyLane: a server refuses a release for a while (here by ACL).
-// It is told again when it can be, however much else there is to tell it.
+// TestOwedReleaseOnBusyLane: a server refuses a release for a while (here by ACL). The lane repeats it, however much else it
+// has to send.
 func TestOwedReleaseOnBusyLane(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
@@ -113,8 +110,8 @@ func TestOwedReleaseOnBusyLane(t *testing.T) {
 	})
 }
 
-// TestUncountedVoteIsNamed: a node that was filled up anew says yes and is not
-// counted yet. Whoever reads why an extension failed is told of it, too.
+// TestUncountedVoteIsNamed: a node that was refilled says yes and does not count yet. The error of a failed extension names
+// it, too.
 func TestUncountedVoteIsNamed(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
@@ -127,16 +124,15 @@ func TestUncountedVoteIsNamed(t *testing.T) {
 	servers[1].Kill()
 	q := wantKind(t, l.Extend(t.Context()), redlock.ErrNoQuorum)
 	if named := len(q.Nodes()); named != 2 {
-		t.Errorf("two of three votes were not to be had, and %d nodes are named: %v", named, q)
+		t.Errorf("two of three votes are missing, and %d nodes are named: %v", named, q)
 	}
 	restart(t, servers[1])
 	_ = l.Release(t.Context())
 	nothingLeft(t, servers)
 }
 
-// TestOwedReleaseComesFirst: the one server has not carried out a release, since
-// the connection broke or it refused to. Who wants the same lock again is not told
-// that another has it: what is owed for a name goes before what is new.
+// TestOwedReleaseComesFirst: the only server has not carried out a release, since the connection broke or it refused to. The
+// next call for the same lock is not told that another holds it: the owed release goes before the new request.
 func TestOwedReleaseComesFirst(t *testing.T) {
 	for _, rtt := range []time.Duration{0, 4 * time.Millisecond} { // one connection, and several
 		t.Run(rtt.String(), func(t *testing.T) {
@@ -145,7 +141,7 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 				b := redistest.NewBubble(t, 1)
 				b.Path(0).SetDelay(rtt)
 				lk := open(t, b.Clients(), patient())
-				time.Sleep(time.Second) // until all of them are connected
+				time.Sleep(time.Second) // until all connections are made
 				for i := range need.Sized(50, 200, 2000) {
 					l, err := lk.TryAcquire(t.Context(), "a")
 					switch {
@@ -166,8 +162,8 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 	}
 }
 
-// TestRefusedReleaseComesFirst: the same for a server that says no to a release,
-// here by ACL, over a connection that stands. (Without DEL it would find another way.)
+// TestRefusedReleaseComesFirst: the same for a server that refuses a release, here by ACL, over a connection that stands.
+// (If it denied only DEL, the script would delete in another way.)
 func TestRefusedReleaseComesFirst(t *testing.T) {
 	servers, lk := onServers(t, 1, patient())
 	for range 3 {

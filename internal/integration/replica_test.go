@@ -17,9 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A switchboard is an address behind which the server can be exchanged. Clients keep
-// their connections, as they do before proxies that speak Redis, and are told
-// nothing.
+// A switchboard is an address behind which the server can be exchanged. Clients keep their connections, as they do with
+// proxies that speak Redis, and notice nothing.
 type switchboard struct {
 	listener net.Listener
 	accepted atomic.Int64
@@ -58,7 +57,7 @@ func newSwitchboard(t testing.TB, target string) *switchboard {
 	return b
 }
 
-// serve carries requests to whatever server is the one at that moment.
+// serve carries requests to the server of that moment.
 func (b *switchboard) serve(client net.Conn) {
 	defer client.Close()
 	var server net.Conn
@@ -100,8 +99,7 @@ func (b *switchboard) hangUp() {
 	}
 }
 
-// replicate makes one server a replica of what is at the address, and waits until it
-// has the data.
+// replicate makes one server a replica of the server at the address, and waits until it has the data.
 func replicate(t testing.TB, s *redisproc.Server, master string) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(master)
@@ -114,13 +112,12 @@ func replicate(t testing.TB, s *redisproc.Server, master string) {
 	})
 }
 
-// atOnce has a server send its data to a replica that asks for it, and not wait for
-// others that may.
+// atOnce makes a server send its data at once to a replica that asks for it, without a wait for other replicas.
 var atOnce = []string{"--repl-diskless-sync-delay", "0"}
 
-// TestPromotedReplica: a node dies, and its replica takes its place: it has been up
-// for as long, has the node's marker, and has not got the last lock. Whoever
-// connects anew finds out, and so do those whose connections a proxy has kept.
+// TestPromotedReplica: a node dies, and its replica takes its place. The replica has been up for as long and has the node's
+// marker, but not the last lock. A client that makes a new connection finds out, and so does one whose connection a proxy
+// has kept.
 func TestPromotedReplica(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprintf("connections kept %v", keeps), func(t *testing.T) {
@@ -128,7 +125,7 @@ func TestPromotedReplica(t *testing.T) {
 			const ttl = time.Second
 			servers := redistest.Servers(t, 5, atOnce...)
 			replica := redistest.Servers(t, 1)[0]
-			// It has been a node itself, so it knows the scripts.
+			// It has been a node itself, so it has the scripts.
 			former := open(t, redistest.Clients(t, []*redisproc.Server{replica}), brief(ttl))
 			released(t, acquired(t, former, "a"))
 			_ = former.Close()
@@ -168,14 +165,13 @@ func TestPromotedReplica(t *testing.T) {
 	}
 }
 
-// TestReplicaAndBack: a node is made a replica of an empty server, and a master
-// again. It is the same process, and no connection breaks; only its data has gone.
-// As long as it is a replica it has no vote either.
+// TestReplicaAndBack: a node is made a replica of an empty server, and then a master again. It is the same process, and no
+// connection breaks; only its data is gone. As long as it is a replica it has no vote either.
 func TestReplicaAndBack(t *testing.T) {
 	redistest.NoLeaks(t)
 	for _, asked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("asked meanwhile %v", asked), func(t *testing.T) {
-			t.Parallel() // to the other one; it is waiting, for the most part
+			t.Parallel() // it mostly waits
 			const ttl = 2 * time.Second
 			servers := redistest.Servers(t, 5)
 			holder := open(t, redistest.Clients(t, servers), brief(ttl))
@@ -196,7 +192,7 @@ func TestReplicaAndBack(t *testing.T) {
 				t.Error("no rival asked the node in time: this tests nothing")
 			}
 			if !asked && len(heard.down) > 0 {
-				t.Errorf("the connection is said to have stood, and the rival lost %v", heard.down)
+				t.Errorf("the connection was to stand, and the rival lost %v", heard.down)
 			}
 			allVote(t, before)
 			nothingLeft(t, servers)

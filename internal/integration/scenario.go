@@ -9,11 +9,10 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// Two things that people want of a lock. Each is a function over any Locker, so that it is
-// an example of the library's, and a test on real servers.
+// Two uses of a lock. Each is a function over any Locker, so that it serves as an example, and as a test on real servers.
 
-// NineWorkers starts nine workers that acquire one lock at the same moment. One of them
-// acquires it and keeps it; the others then ask once more, and are told who holds it.
+// NineWorkers starts nine workers that acquire one lock at the same moment. One of them gets it and keeps it; the others then
+// ask once more, and their errors have the holder's token.
 func NineWorkers(ctx context.Context, lk *redlock.Locker, name string) (winners []*redlock.Lock, losers []error) {
 	waiting, decided := context.WithCancel(ctx)
 	defer decided()
@@ -21,8 +20,8 @@ func NineWorkers(ctx context.Context, lk *redlock.Locker, name string) (winners 
 	var all sync.WaitGroup
 	for i := range locks {
 		all.Go(func() {
-			// Not TryAcquire: nine at once, in nine processes, may split the votes so
-			// that nobody has a majority, and somebody has to try again.
+			// Not TryAcquire: nine at once, in nine processes, may split the votes so that none has a majority,
+			// and one has to try again.
 			l, err := lk.Acquire(waiting, name)
 			if err == nil {
 				locks[i] = l
@@ -43,8 +42,7 @@ func NineWorkers(ctx context.Context, lk *redlock.Locker, name string) (winners 
 	return winners, losers
 }
 
-// Holder is the token that has the lock by what a majority of the nodes says; empty, if
-// none has.
+// Holder is the token that holds the lock according to a majority of the nodes; empty, if none does.
 func Holder(err error) string {
 	var q *redlock.QuorumError
 	if !errors.Is(err, redlock.ErrHeld) || !errors.As(err, &q) {
@@ -64,7 +62,7 @@ func Holder(err error) string {
 	return ""
 }
 
-// locked makes a function out of f that runs under a lock.
+// locked wraps f in a function that runs it under a lock.
 func locked(lk *redlock.Locker, name string, f func() error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		return lk.Do(ctx, name, func(context.Context, *redlock.Lock) error { return f() })
@@ -73,8 +71,7 @@ func locked(lk *redlock.Locker, name string, f func() error) func(context.Contex
 
 var errOutOfPaper = errors.New("out of paper")
 
-// UnderLock runs a function under a lock that succeeds, one that fails, and one
-// that panics, and says what came of each.
+// UnderLock runs three functions under a lock: one succeeds, one fails and one panics. It returns the result of each.
 func UnderLock(ctx context.Context, lk *redlock.Locker, name string) (said []string) {
 	for _, f := range []func() error{
 		func() error { return nil },
@@ -90,7 +87,7 @@ func UnderLock(ctx context.Context, lk *redlock.Locker, name string) (said []str
 			err := locked(lk, name, f)(ctx)
 			said = append(said, fmt.Sprint("error: ", err, ", ", errors.Is(err, errOutOfPaper)))
 		}()
-		// Whatever came of it, the lock is free again.
+		// Whatever the result is, the lock is free again.
 		l, err := lk.TryAcquire(ctx, name)
 		if err != nil {
 			return append(said, err.Error())

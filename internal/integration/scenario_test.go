@@ -28,8 +28,8 @@ func TestNineWorkers(t *testing.T) {
 				t.Errorf("a loser is told that %q has it, not %q: %v", got, won.Token(), err)
 			}
 		}
-		// Nobody but its owner can release it: the others have nothing to do it
-		// with, and what their attempts have to tidy up is not it.
+		// Only its owner can release it: the others do not have its token, and what their attempts release is
+		// something else.
 		_, err := stranger.TryAcquire(t.Context(), name)
 		wantKind(t, err, redlock.ErrHeld)
 		eventually(t, settleWithin, "the winner to have all nodes but for what losers gave back", func() bool {
@@ -44,17 +44,15 @@ func TestNineWorkers(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// waitFor wants a lock that somebody holds who never gives it back, and waits no
-// longer than patience.
+// waitFor wants a lock whose holder never releases it, and waits no longer than patience.
 func waitFor(ctx context.Context, lk *redlock.Locker, name string, patience time.Duration) (*redlock.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return lk.Acquire(ctx, name)
 }
 
-// waitingIsBounded: whoever waits for less than a lock lives gets an error that
-// says both that the time is up and that the lock is held; whoever waits for more
-// gets the lock.
+// waitingIsBounded: a call that waits for less than the lock's TTL gets an error that says both that the time is up and that
+// the lock is held; one that waits for longer gets the lock.
 func waitingIsBounded(t *testing.T, lk *redlock.Locker, patience, ttl, precision time.Duration) {
 	begin := time.Now()
 	dead := acquired(t, lk, "a", redlock.TTL(ttl))
@@ -74,7 +72,7 @@ func waitingIsBounded(t *testing.T, lk *redlock.Locker, patience, ttl, precision
 		t.Fatal(err)
 	}
 	if took := time.Since(begin); took < ttl || took > ttl+precision {
-		t.Errorf("had it after %v, not %v", took, ttl)
+		t.Errorf("got it after %v, not %v", took, ttl)
 	}
 	released(t, l)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestMarkerIsAsked: a node whose marker is not the one that the client knows
-// grants nothing, and writes nothing; but what is mine is mine without it.
+// TestMarkerIsAsked: a node whose marker is not the one that the client knows grants nothing, and writes nothing; but a lock
+// that the token holds already is granted without it.
 func TestMarkerIsAsked(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -41,7 +41,7 @@ func TestMarkerIsAsked(t *testing.T) {
 	}
 	c.FlushAll(t.Context())
 	c.Set(t.Context(), script.Marker, "me:1", 0)
-	for _, known := range []string{"me:1", "me:2"} { // the second one is a duplicate
+	for _, known := range []string{"me:1", "me:2"} { // the second request is a duplicate
 		reply, err := ask("token", known)
 		if list, ok := reply.([]any); err != nil || ok && (len(list) != 2 || list[0] == "me:1") {
 			t.Errorf("known as %q: %v, %v", known, reply, err)
@@ -56,7 +56,7 @@ func TestMarkerIsAsked(t *testing.T) {
 	}
 }
 
-// TestTableStays: it has no TTL, whatever is done, and it is all that a lock leaves.
+// TestTableStays: the table has no TTL after any step, and it is all that a lock leaves.
 func TestTableStays(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -77,8 +77,8 @@ func TestTableStays(t *testing.T) {
 	}
 }
 
-// TestNoCounterIsNoGrant: whoever was granted the lock has a counter. Where it is gone, it may
-// have been anything: nothing is stored there, and nothing that was granted counts.
+// TestNoCounterIsNoGrant: every grant leaves a counter. If the counter is gone, it may have been anything: no fence is stored
+// there, and no earlier grant counts.
 func TestNoCounterIsNoGrant(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -95,7 +95,7 @@ func TestNoCounterIsNoGrant(t *testing.T) {
 	wantKeys(t, c, "a copy without a counter", "a", script.Marker)
 }
 
-// join has a server joined by a client that says this of itself.
+// join joins a server as a client with this run_id, TTL and time.
 func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db string) (mark, before wire.Marker, found string) {
 	t.Helper()
 	keys := []string{script.Marker, script.OldMarker}
@@ -112,12 +112,12 @@ func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db 
 	return mark, before, found
 }
 
-// TestJoin: the marker is this server's, and as old as the first who joined it.
+// TestJoin: the marker is this server's, and as old as the first client's join.
 func TestJoin(t *testing.T) {
 	redistest.NoLeaks(t)
 	server := redistest.Servers(t, 1)
 	c, other := redistest.Clients(t, server)[0], redistest.Clients(t, server)[0]
-	for _, runID := range []string{"0123456789abcdef0123456789abcdef01234567", ""} { // "": it does not say
+	for _, runID := range []string{"0123456789abcdef0123456789abcdef01234567", ""} { // "": the server does not say
 		c.FlushAll(t.Context())
 		born := nodeTime(t, c) / 1000
 		mark, _, found := join(t, c, runID, 2000, 777, "0")
@@ -125,13 +125,13 @@ func TestJoin(t *testing.T) {
 		if mark != want || found != "" || mark.Born < born || mark.Born > nodeTime(t, c)/1000 {
 			t.Errorf("joined at %d, and the marker is %v after %q", born, mark, found)
 		}
-		time.Sleep(2 * time.Millisecond) // so that a marker which is made anew is another
+		time.Sleep(2 * time.Millisecond) // so that a new marker would differ
 		if again, before, _ := join(t, other, runID, 2000, 9999, "0"); again != mark || before != mark {
 			t.Errorf("the marker was %v; to the next one it is %v, and was %v", mark, again, before)
 		}
 	}
 
-	// What is there, and what one says who joins; and whether the marker is of now then.
+	// The marker that is there, what the joining client says, and whether the marker is a new one then.
 	now := nodeTime(t, c) / 1000
 	const hour = 3_600_000
 	text := func(born, writer, longest int64, db string) string {
@@ -144,15 +144,15 @@ func TestJoin(t *testing.T) {
 		born, writer       int64 // born 0: now
 		max                time.Duration
 	}{
-		{"another server's", "you:1:1:5000:", "", 2000, now, "", 0, now, 5 * time.Second}, // it may be its data, and who announced that is there still
+		{"another server's", "you:1:1:5000:", "", 2000, now, "", 0, now, 5 * time.Second}, // the data may be that server's, and the client that announced the TTL may still be there
 		{"one whose name begins the same", "mee:1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
 		{"one whose name is shorter", "m:1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
-		{"nobody's", ":1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
+		{"a marker of no server", ":1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
 		{"what is no marker", "no marker at all", "", 2000, now, "", 0, now, 2 * time.Second},
 		{"one of an earlier version, in the wrong place", "me:1", "", 2000, now, "", 0, now, 2 * time.Second},
 		{"one of long ago", text(1, 1, 0, ""), "", 2000, now, "", 1, 1, 2 * time.Second},
-		{"somebody with longer locks", text(1, 1, 60_000, ""), "", 2000, now, "", 1, 1, time.Minute},
-		{"somebody with shorter locks", text(1, 1, 2000, ""), "", 60_000, now, "", 1, 1, time.Minute},
+		{"a client with longer locks", text(1, 1, 60_000, ""), "", 2000, now, "", 1, 1, time.Minute},
+		{"a client with shorter locks", text(1, 1, 2000, ""), "", 60_000, now, "", 1, 1, time.Minute},
 		{"one of the future", text(now+hour, now, 5000, ""), "", 2000, now, "", 0, now, 5 * time.Second},
 		{"one of a moment later", text(now+800, now, 0, ""), "", 0, now, "", now + 800, now, 0},
 		{"a writer of the future", text(1, now+hour, 0, ""), "", 0, now, "", 1, now, 0},
@@ -175,7 +175,7 @@ func TestJoin(t *testing.T) {
 		}
 		mark, before, found := join(t, c, "me", tt.longest, tt.clock, tt.db)
 		adopted := tt.there == "" && tt.born != 0
-		if adopted { // by the client's clock it is as old as by the node's
+		if adopted { // the marker is as old by the client's clock as by the node's
 			if age := nodeTime(t, c)/1000 - mark.Born; mark.Writer > tt.clock-hour || mark.Writer < tt.clock-age {
 				t.Errorf("%s: written at %d", tt.name, mark.Writer)
 			}
@@ -198,14 +198,14 @@ func TestJoin(t *testing.T) {
 		}
 	}
 
-	// Where it is not asked for, none is made.
+	// If no marker is asked for, none is made.
 	c.FlushAll(t.Context())
 	if reply, err := c.Eval(t.Context(), script.Join, nil, "me").Slice(); err != nil || len(reply) != 3 || reply[0] != "" || reply[1] != "" {
 		t.Errorf("without a key: %v, %v", reply, err)
 	}
 	wantKeys(t, c, "a join without a key")
 
-	// Any number who join at once agree.
+	// Any number of clients that join at once agree.
 	for range 50 {
 		c.FlushAll(t.Context())
 		var all sync.WaitGroup

@@ -12,22 +12,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// acquire is the script for nodes that nobody asks for their marker.
+// acquire is the script for nodes without markers.
 var acquire, release = script.Acquire(""), script.Release("")
 
-// eval has a server execute one of our scripts, and gives the reply as text: its
-// first part, if that is what a grant or an extension begins with.
+// eval runs one of the scripts on a server, and gives the reply as text: only its first part, if it is a grant or an
+// extension.
 func eval(t *testing.T, c *redis.Client, s script.Script, key string, args ...any) string {
 	t.Helper()
 	if s == acquire {
-		args = append(args, 1, 0) // a number, and no time after which it is too late
+		args = append(args, 1, 0) // a fence, and no deadline
 	}
 	reply, err := run(t, c, s, key, args...)
 	if err != nil {
 		return err.Error()
 	}
 	switch list, ok := reply.([]any); {
-	case ok && len(list) == 3: // the last one is the time
+	case ok && len(list) == 3: // the last element is the time
 		return fmt.Sprint(list[:2])
 	case s == acquire:
 		return "granted"
@@ -35,9 +35,8 @@ func eval(t *testing.T, c *redis.Client, s script.Script, key string, args ...an
 	return fmt.Sprint(reply)
 }
 
-// TestAcquireTwice: the same request may arrive twice, since a connection was
-// made anew. The second copy finds its own key, which is a grant, and does not
-// prolong it (A2).
+// TestAcquireTwice: the same request may arrive twice, since a connection was made anew. The second copy finds its own key,
+// which is a grant, and does not prolong it (A2).
 func TestAcquireTwice(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -52,8 +51,7 @@ func TestAcquireTwice(t *testing.T) {
 	}
 }
 
-// TestTokensAreCompared: as a whole, so a token that begins like another one is
-// another one (B6).
+// TestTokensAreCompared: tokens are compared as a whole, so a token that begins like another one is a different one (B6).
 func TestTokensAreCompared(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -99,8 +97,8 @@ func TestTokensAreCompared(t *testing.T) {
 	}
 }
 
-// TestLateSteps: an extension or a release that comes when the key has gone
-// changes nothing. Above all it does not make the key again (B4).
+// TestLateSteps: an extension or a release that comes when the key is gone changes nothing. Above all it does not make the key
+// again (B4).
 func TestLateSteps(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -115,11 +113,10 @@ func TestLateSteps(t *testing.T) {
 	}
 }
 
-// run has a server execute one of our scripts for a lock, for which nobody waits, and
-// gives the reply as it is.
+// run runs one of the scripts on a server, for a lock without waiters, and gives the reply as it is.
 func run(t *testing.T, c *redis.Client, s script.Script, key string, args ...any) (any, error) {
 	t.Helper()
-	switch s { // alone, and no slot; nobody is handed it
+	switch s { // exclusive, no slot, no hand-over
 	case acquire:
 		args = append(args, "", 0, "", 0, "", "x", 0, 0, script.Bucket(key))
 	case release:
@@ -132,7 +129,7 @@ func run(t *testing.T, c *redis.Client, s script.Script, key string, args ...any
 	return c.Eval(context.WithoutCancel(t.Context()), s.Source, []string{key}, args...).Result()
 }
 
-// number acquires a lock for a token, and gives the number of the grant.
+// number acquires a lock for a token, and gives the grant's fence.
 func number(t *testing.T, c *redis.Client, key, token string, proposed int64) int64 {
 	t.Helper()
 	reply, err := run(t, c, acquire, key, token, 60_000, proposed, 0)
@@ -145,7 +142,7 @@ func number(t *testing.T, c *redis.Client, key, token string, proposed int64) in
 	return proposed
 }
 
-// counter is what the counter of a lock's bucket says, as text; "": there is none.
+// counter is the counter of a lock's bucket, as text; "": there is none.
 func counter(t *testing.T, c *redis.Client, key string) string {
 	t.Helper()
 	number, err := c.ZScore(t.Context(), script.Fences, *script.Bucket(key)).Result()
@@ -155,7 +152,7 @@ func counter(t *testing.T, c *redis.Client, key string) string {
 	return fmt.Sprintf("%.0f", number)
 }
 
-// count sets it.
+// count sets the counter.
 func count(t *testing.T, c *redis.Client, key string, number int64) {
 	t.Helper()
 	if err := c.ZAdd(t.Context(), script.Fences, redis.Z{Score: float64(number), Member: *script.Bucket(key)}).Err(); err != nil {
@@ -163,7 +160,7 @@ func count(t *testing.T, c *redis.Client, key string, number int64) {
 	}
 }
 
-// wantKeys checks what there is on the server, after something that has left no trace.
+// wantKeys checks the keys on the server after a step that must leave nothing else.
 func wantKeys(t *testing.T, c *redis.Client, after string, want ...string) {
 	t.Helper()
 	keys := c.Keys(t.Context(), "*").Val()
@@ -173,7 +170,7 @@ func wantKeys(t *testing.T, c *redis.Client, after string, want ...string) {
 	}
 }
 
-// nodeTime is the server's, in microseconds.
+// nodeTime is the server's time, in microseconds.
 func nodeTime(t *testing.T, c *redis.Client) int64 {
 	t.Helper()
 	now, err := c.Time(t.Context()).Result()
@@ -183,8 +180,8 @@ func nodeTime(t *testing.T, c *redis.Client) int64 {
 	return now.UnixMicro()
 }
 
-// TestTableOfAnotherKind: a table that is none gives no number, and so there is no
-// lock: a script that fails half way does not undo what it has done.
+// TestTableOfAnotherKind: if the table's key has another type, there is no fence, and so no lock: a script that fails half
+// way does not undo its writes.
 func TestTableOfAnotherKind(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -193,7 +190,7 @@ func TestTableOfAnotherKind(t *testing.T) {
 		"a word":         func(key string) error { return c.Set(ctx, key, "many", 0).Err() },
 		"a list":         func(key string) error { return c.RPush(ctx, key, 12).Err() },
 		"a hash":         func(key string) error { return c.HSet(ctx, key, "n", 12).Err() },
-		"somebody's set": func(key string) error { return c.SAdd(ctx, key, 12).Err() },
+		"another's set": func(key string) error { return c.SAdd(ctx, key, 12).Err() },
 	} {
 		for _, table := range []string{script.Fences, script.Belows} {
 			c.FlushAll(ctx)
@@ -213,7 +210,7 @@ func TestTableOfAnotherKind(t *testing.T) {
 	}
 }
 
-// TestNumbersAreWhole: as Lua writes large numbers by itself, 2^53-1 is 9.007e+15.
+// TestNumbersAreWhole: by default Lua formats large numbers with few digits: 2^53-1 becomes 9.007e+15.
 func TestNumbersAreWhole(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -237,7 +234,7 @@ func TestNumbersAreWhole(t *testing.T) {
 	}
 }
 
-// TestDuplicateCountsOnce: one grant has one number, however often it is asked for.
+// TestDuplicateCountsOnce: one grant has one fence, however often the request arrives.
 func TestDuplicateCountsOnce(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -258,8 +255,7 @@ func TestDuplicateCountsOnce(t *testing.T) {
 	}
 }
 
-// TestRaise: a number is stored only in the time of its grant, and never a smaller
-// one than there is.
+// TestRaise: a fence is stored only while its token holds the lock, and never over a larger one.
 func TestRaise(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -274,9 +270,9 @@ func TestRaise(t *testing.T) {
 			t.Errorf("by %s to n%+d: the counter says %s, n is %d", token, to-n, got, n)
 		}
 	}
-	raise("token", n, 1, n)     // it says so already
-	raise("token", n-1, 0, n)   // it is past it
-	raise("another", n+1, 0, n) // not his
+	raise("token", n, 1, n)     // the counter has it already
+	raise("token", n-1, 0, n)   // the counter is larger
+	raise("another", n+1, 0, n) // another token
 	raise("token", n+1, 1, n+1)
 	raise("token", n+1_000, 1, n+1_000)
 	raise("token", n+1, 0, n+1_000) // a late copy
@@ -300,8 +296,7 @@ func TestRaise(t *testing.T) {
 	}
 }
 
-// TestLateAcquire: a request that a node gets to when nobody waits for it any more
-// leaves nothing, not even a number.
+// TestLateAcquire: a request that a node reads after its deadline leaves nothing, not even a fence.
 func TestLateAcquire(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -322,7 +317,7 @@ func TestLateAcquire(t *testing.T) {
 	if got, ok := ask("token", before+time.Minute.Microseconds()).(int64); !ok {
 		t.Errorf("in time, and answered %v", got)
 	}
-	// Late is late, whoever has the lock, and changes nothing.
+	// A late request is late whichever token holds the lock, and changes nothing.
 	says := counter(t, c, "a")
 	for _, token := range []string{"token", "another"} {
 		if got, ok := ask(token, before).([]any); !ok || len(got) != 2 || got[1] != "" {

@@ -14,12 +14,12 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestOldRedisIsRefused: a real Redis before 7.0 is refused: by its version; when it claims
-// a newer one, as KeyDB can be configured to; and when it does not answer INFO. Servers of
-// today, that claim to be old or hide, are judged by the same questions.
+// TestOldRedisIsRefused: a real Redis before 7.0 is rejected: by its version; when it claims a newer one, as KeyDB can be
+// configured to; and when it does not answer INFO. The same questions are put to servers of today that claim to be old, or
+// do not answer INFO.
 func TestOldRedisIsRefused(t *testing.T) {
 	redistest.NoLeaks(t)
-	good := redistest.Servers(t, 2) // of the PATH, before it is another one
+	good := redistest.Servers(t, 2) // of the PATH, before the test changes it
 	olds := redistest.OldServers(t, 2)
 	old, mute := olds[0], olds[1]
 	about := make(facts.Facts)
@@ -49,8 +49,8 @@ func TestOldRedisIsRefused(t *testing.T) {
 	}
 }
 
-// TestServersThatHide: a server of today that does not answer INFO is told by its scripts
-// from one that keeps them; what may be asked neither is warned of. Both may vote.
+// TestServersThatHide: a server of today that does not answer INFO is recognised by its scripts, which it does not keep. A
+// server that answers neither question gets a warning. Both may vote.
 func TestServersThatHide(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -77,8 +77,8 @@ func TestServersThatHide(t *testing.T) {
 	}
 }
 
-// TestServerThatRepeatsPasswords: a server, or a proxy, that does not know AUTH repeats what
-// it was sent. That is in no error.
+// TestServerThatRepeatsPasswords: a server, or a proxy, that does not know AUTH repeats its arguments in the reply. No error
+// has them.
 func TestServerThatRepeatsPasswords(t *testing.T) {
 	s := redistest.Servers(t, 1, "--rename-command", "AUTH", "", "--rename-command", "HELLO", "")[0]
 	for _, login := range []string{"me:hush", ":hush"} {
@@ -99,7 +99,7 @@ func TestServerThatRepeatsPasswords(t *testing.T) {
 	}
 }
 
-// A rewriter is a proxy that has a server say something else, of the same length.
+// A rewriter is a proxy that replaces a text in a server's replies by another of the same length.
 func newRewriter(t testing.TB, target, from, to string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

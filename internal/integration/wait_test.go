@@ -13,7 +13,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// queued waits until as many wait for a name, on all of the nodes.
+// queued waits until all of the nodes have this many waiters for a name.
 func queued(t *testing.T, lk *redlock.Locker, name string, waiters, nodes int) {
 	t.Helper()
 	eventually(t, 10*time.Second, fmt.Sprintf("%d waiters on %d nodes", waiters, nodes), func() bool {
@@ -31,7 +31,7 @@ func queued(t *testing.T, lk *redlock.Locker, name string, waiters, nodes int) {
 	})
 }
 
-// subscribed waits until a server has as many subscribers.
+// subscribed waits until a server has this many subscribers.
 func subscribed(t *testing.T, s *redisproc.Server, want int) {
 	t.Helper()
 	eventually(t, 10*time.Second, fmt.Sprint(want, " subscribers"), func() bool {
@@ -50,7 +50,7 @@ type queue struct {
 	waiting sync.WaitGroup
 }
 
-// line up has them wait, one after another.
+// line makes the Lockers wait, one after another.
 func lineUp(t *testing.T, servers []*redisproc.Server, opts *redlock.Options, waiters int) *queue {
 	t.Helper()
 	q := &queue{T: t, name: "a", served: make(chan int, waiters), locks: make([]*redlock.Lock, waiters)}
@@ -75,19 +75,19 @@ func lineUp(t *testing.T, servers []*redisproc.Server, opts *redlock.Options, wa
 	return q
 }
 
-// next is who has the lock now.
+// next gives the waiter that gets the lock next.
 func (q *queue) next(within time.Duration) int {
 	q.Helper()
 	select {
 	case i := <-q.served:
 		return i
 	case <-time.After(within):
-		q.Fatalf("nobody has the lock after %v", within)
+		q.Fatalf("no waiter has the lock after %v", within)
 	}
 	return -1
 }
 
-// TestServedInOrder: over real servers.
+// TestServedInOrder: waiters are served in order, over real servers.
 func TestServedInOrder(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -127,7 +127,7 @@ func TestServedInOrder(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsKilled: again and again, while locks change hands.
+// TestSubscriptionsKilled: subscriptions are killed again and again, while locks are handed over.
 func TestSubscriptionsKilled(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -141,7 +141,7 @@ func TestSubscriptionsKilled(t *testing.T) {
 	}
 }
 
-// TestPublishForbidden: who may not publish or subscribe waits all the same.
+// TestPublishForbidden: a user that may not publish or subscribe can wait all the same.
 func TestPublishForbidden(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -161,7 +161,7 @@ func TestPublishForbidden(t *testing.T) {
 			}
 			got <- l
 		}()
-		queued(t, holder, "a", 1, 2) // the third may have been too late with the last release to be held
+		queued(t, holder, "a", 1, 2) // the third node may not have the holder's key: it may have got the last release too late
 		released(t, l)
 		begin := time.Now()
 		released(t, <-got)
@@ -171,8 +171,8 @@ func TestPublishForbidden(t *testing.T) {
 	}
 }
 
-// TestQueueLost: the servers lose it, by FLUSHALL or in a restart. Whoever waits is in
-// it again with the next heartbeat, at the same place.
+// TestQueueLost: the servers lose the queue, by FLUSHALL or in a restart. A waiter is in it again with the next heartbeat, at
+// the same place.
 func TestQueueLost(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -181,7 +181,7 @@ func TestQueueLost(t *testing.T) {
 		ask(t, s, "DEL", "a:queue")
 	}
 	restart(t, servers[0])
-	queued(t, q.lockers[0], "a", 4, 4) // the one that was restarted has lost the lock, too: it grants it to all in turn
+	queued(t, q.lockers[0], "a", 4, 4) // the restarted server has lost the lock, too: it grants it to all in turn
 	released(t, q.holder)
 	for want := range 4 {
 		i := q.next(5 * time.Second)
@@ -192,8 +192,8 @@ func TestQueueLost(t *testing.T) {
 	}
 }
 
-// TestHeadIsStopped: the first in the queue does not answer any more (here: its links
-// are cut). Those behind it wait until its lease ends, and no longer.
+// TestHeadIsStopped: the first waiter in the queue does not answer any more (here: its links are cut). The waiters behind it
+// wait until its lease ends, and no longer.
 func TestHeadIsStopped(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -206,7 +206,7 @@ func TestHeadIsStopped(t *testing.T) {
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
 		if l, err := head.Acquire(ctx, "a"); err == nil {
-			t.Error("the one that was cut off has the lock")
+			t.Error("the waiter that was cut off has the lock")
 			released(t, l)
 		}
 	})
@@ -230,7 +230,7 @@ func TestHeadIsStopped(t *testing.T) {
 	released(t, l)
 	lease := 3 * opts.TTL / 10
 	if took := (<-got).Sub(begin); took > lease+slack {
-		t.Errorf("the second one waited for %v, the lease is %v", took, lease)
+		t.Errorf("the second waiter waited for %v, the lease is %v", took, lease)
 	}
 	cancel()
 	waiting.Wait()
