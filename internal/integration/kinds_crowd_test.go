@@ -40,9 +40,9 @@ type wait struct {
 const there = 8 * time.Millisecond
 
 // wish draws a lock. A slot is always one of two, as all users of a name must give the same number of slots.
-func (g *throng) wish(lots *rand.Rand) (name string, options []redlock.AcquireOption, claims []claim) {
-	names := []string{g.names[lots.IntN(len(g.names))]}
-	mode := []string{"alone", "shared", "slot"}[lots.IntN(3)]
+func (g *throng) wish(rng *rand.Rand) (name string, options []redlock.AcquireOption, claims []claim) {
+	names := []string{g.names[rng.IntN(len(g.names))]}
+	mode := []string{"alone", "shared", "slot"}[rng.IntN(3)]
 	switch mode {
 	case "slot":
 		options = append(options, redlock.Slots(2))
@@ -50,8 +50,8 @@ func (g *throng) wish(lots *rand.Rand) (name string, options []redlock.AcquireOp
 		options = append(options, redlock.Shared())
 		fallthrough
 	default:
-		for range lots.IntN(3) {
-			names = append(names, g.names[lots.IntN(len(g.names))])
+		for range rng.IntN(3) {
+			names = append(names, g.names[rng.IntN(len(g.names))])
 		}
 		options = append(options, redlock.Also(names[1:]...))
 	}
@@ -63,8 +63,8 @@ func (g *throng) wish(lots *rand.Rand) (name string, options []redlock.AcquireOp
 
 // one waits for a lock, holds it, and checks that this was right: there is no conflicting holder, and no conflicting waiter
 // came earlier.
-func (g *throng) one(lk *redlock.Locker, lots *rand.Rand) bool {
-	name, options, claims := g.wish(lots)
+func (g *throng) one(lk *redlock.Locker, rng *rand.Rand) bool {
+	name, options, claims := g.wish(rng)
 	ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
 	defer cancel()
 	g.mu.Lock()
@@ -105,7 +105,7 @@ func (g *throng) one(lk *redlock.Locker, lots *rand.Rand) bool {
 	}
 	g.has[l] = claims
 	g.mu.Unlock()
-	time.Sleep(time.Duration(lots.Int64N(int64(g.hold))))
+	time.Sleep(time.Duration(rng.Int64N(int64(g.hold))))
 	g.mu.Lock()
 	delete(g.has, l)
 	g.mu.Unlock()
@@ -127,10 +127,10 @@ func (g *throng) run(processes, callers, times int, seed uint64) {
 		lk := g.locker()
 		for c := range callers {
 			g.calls.Go(func() {
-				lots := rand.New(rand.NewPCG(seed, uint64(p*callers+c)))
+				rng := rand.New(rand.NewPCG(seed, uint64(p*callers+c)))
 				for range times {
-					time.Sleep(time.Duration(lots.Int64N(int64(g.hold))))
-					if !g.one(lk, lots) {
+					time.Sleep(time.Duration(rng.Int64N(int64(g.hold))))
+					if !g.one(lk, rng) {
 						return
 					}
 				}
