@@ -116,7 +116,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "calm", 10},
 
 	// Fences, by the rules that come to mind first.
-	{"the fence is the largest number, and nobody stores it", []edit{
+	{"the fence is the largest number, and is not stored", []edit{
 		{"acquire.go", "if l.claim.Fence = number; !stored {", "if l.claim.Fence = number; !stored && false {"},
 	}, "model", "vanishing locks", 5000},
 	{"the fence is stored on fewer nodes than a quorum", []edit{
@@ -139,7 +139,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if ahead < c.maxSkew+2*wire.Clamp || true {"},
 		{"internal/lane/incarnation.go", "off := m.clocks.skew(m.node, sent)", "off := time.Duration(0)"},
 	}, "model", "poisoned nodes", 500},
-	{"a majority that is ahead is conceded nothing", []edit{
+	{"no concession to a majority that is ahead", []edit{
 		{"acquire.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
 	}, "model", "boot", 1000},
 	{"a node whose clock is known to be wrong counts", []edit{
@@ -154,10 +154,10 @@ func (lk *Locker) isClosing() bool {`},
 	{"a quarantine is half of what it should be", []edit{
 		{"internal/lane/terms.go", "max(t.cfg.Quarantine, longest+t.cfg.DriftOf(longest))", "max(t.cfg.Quarantine, longest+t.cfg.DriftOf(longest)) / 2"},
 	}, "model", "forgetful nodes", 5000},
-	{"nobody looks at the node's marker", []edit{
+	{"the node's marker is not checked", []edit{
 		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
 	}, "model", "forgetful nodes", 1000},
-	{"nobody joins again a node that shows another marker", []edit{
+	{"a node that shows another marker is not joined again", []edit{
 		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || redis.HasErrorPrefix", "(redis.HasErrorPrefix"},
 	}, "model", "forgetful nodes", 50},
 	{"a node that has no vote is counted all the same", []edit{
@@ -169,30 +169,30 @@ func (lk *Locker) isClosing() bool {`},
 	{"a marker of the future stays", []edit{
 		{"internal/model/store.go", " || mark.Born > now+slack:", ":"},
 	}, "model", "boot", 2000},
-	{"nobody keeps the longest TTL", []edit{
+	{"the longest TTL is not kept", []edit{
 		{"internal/model/store.go", "mark.Longest = max(mark.Longest, hello.Longest)", "mark.Longest = hello.Longest"},
 	}, "model", "settings that disagree", 2000},
 	{"a longer TTL changes no quarantine", []edit{
 		{"internal/lane/terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},
 	}, "model", "settings that disagree", 2000},
-	{"nobody looks at the nodes' clocks", []edit{
+	{"the nodes' clocks are not checked", []edit{
 		{"internal/lane/incarnation.go", "	if step != 0 {\n", "	if false {\n"},
 	}, "model", "stepping clocks", 500},
 	{"a request may be as late as it likes", []edit{
 		{"internal/model/scripts.go", "if c.Latest > 0 && now > c.Latest {", "if false {"},
 	}, "model", "ghosts", 500},
-	{"nobody looks after a machine was suspended", []edit{
+	{"no check after a machine was suspended", []edit{
 		{"internal/renew/renew.go", "	s.look(now)\n", ""},
 	}, "model", "suspended hosts", 500},
 
 	// Waiting.
-	{"a dead waiter keeps his place for ever", []edit{
+	{"a dead waiter keeps its place for ever", []edit{
 		{"internal/wire/queue.go", "if rest < 0 || rest > MaxLease {\n\t\treturn 0", "if rest < 0 || rest > MaxLease {\n\t\treturn 1000"},
 	}, "model", "deaf waiters", 200},
-	{"nobody looks unless he is called", []edit{
+	{"no waiter looks unless it is called", []edit{
 		{"internal/waitlist/waiter.go", "timer := time.NewTimer(p.Longest)", "timer := time.NewTimer(p.Longest + time.Hour)"},
 	}, "model", "deaf waiters", 100},
-	{"who does not wait goes before those who do", []edit{
+	{"a client that does not wait goes before the waiters", []edit{
 		{"internal/wire/queue.go", "if ticket < 0 {", "if ticket <= 0 {"},
 	}, "model", "kinds waiting", 200},
 	{"a first attempt is in no queue", []edit{
@@ -201,7 +201,7 @@ func (lk *Locker) isClosing() bool {`},
 	{"a waiter has a ticket before it knows the nodes' time", []edit{
 		{"wait.go", "if !w.Ready() {", "if false {"},
 	}, "model", "standstill", 5000},
-	{"a line is last in, first out", []edit{
+	{"a local queue is last in, first out", []edit{
 		{"internal/waitlist/waitlist.go", "close(q.waiters[0].turn)", "last := len(q.waiters) - 1\n\t\tq.waiters[0], q.waiters[last] = q.waiters[last], q.waiters[0]\n\t\tclose(q.waiters[0].turn)"},
 	}, "model", "waiting", 100},
 
@@ -216,7 +216,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/conn.go", "*at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):", "false:"},
 		{"internal/lane/lane.go", "if n.releases(q) && !n.late(q, now) {", "if q.Op == wire.Release && !n.late(q, now) {"},
 	}, "model", "ghosts", 5000},
-	{"who leaves keeps what he was handed", []edit{
+	{"a waiter that leaves keeps what it was handed", []edit{
 		{"internal/model/waiting.go", "if try := n.handed(c); try > 0 && try <= c.Try {", "if try := n.handed(c); false && try <= c.Try {"},
 	}, "model", "waiting", 500},
 	{"a node that hands over counts nothing", []edit{
@@ -266,13 +266,13 @@ func (lk *Locker) isClosing() bool {`},
 			mine++
 `},
 	}, "model", "kinds", 1000},
-	{"who reads goes before those who wait to write", []edit{
+	{"a reader goes before waiting writers", []edit{
 		{"internal/wire/queue.go", "case MustQueueBehind(mode, e.Mode):", "case mode != ModeS && mode != ModeIS && MustQueueBehind(mode, e.Mode):"},
 	}, "model", "kinds waiting", 200},
 	{"the fence of a folder knows nothing of what lies below it", []edit{
 		{"internal/model/scripts.go", "count = max(count, n.counts[below(key)])", "count = max(count, 0)"},
 	}, "model", "kinds", 500},
-	{"a lock with several keys is had when the last of them is", []edit{
+	{"a lock with several keys is granted if the last of them is free", []edit{
 		{"internal/model/scripts.go", "case h.who != \"\":\n\t\t\tif err := n.enter(c)", "case h.who != \"\" && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
 	}, "model", "kinds", 200},
 	{"only one of several names is locked", []edit{
@@ -280,7 +280,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "kinds", 200},
 
 	// The steps of the nodes: the scripts themselves.
-	{"a release deletes anybody's lock", []edit{
+	{"a release deletes any lock", []edit{
 		{"internal/script/release_usual.lua", "redis.pcall('GET', key) == ARGV[1] then", "redis.pcall('GET', key) then"},
 	}, "miniredis", "calm", 100},
 	{"an acquire takes what is held", []edit{
@@ -302,10 +302,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/acquire_usual.lua", "if latest > 0 and now > latest then", "if false then"},
 		{"internal/script/acquire.lua", "if latest > 0 and clock() > latest then", "if false then"},
 	}, "miniredis", "ghosts", 300},
-	{"a dead waiter keeps his place for ever, in the script", []edit{
+	{"a dead waiter keeps its place for ever, in the script", []edit{
 		{"internal/script/queue.lua", "local rest = waiter and math.ceil(deadline - clock() / 1000) or 0", "local rest = waiter and 1000 or 0"},
 	}, "miniredis", "deaf waiters", 20},
-	{"who does not wait goes before those who do, in the script", []edit{
+	{"a client that does not wait goes before the waiters, in the script", []edit{
 		{"internal/script/queue.lua", "elseif ticket > 0 and (ticket < lower or ticket == lower and waiter < who) then", "elseif ticket <= 0 or ticket < lower or ticket == lower and waiter < who then"},
 	}, "miniredis", "kinds waiting", 40},
 	{"a node counts nothing", []edit{

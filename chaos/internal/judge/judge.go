@@ -20,22 +20,22 @@ type Rule struct {
 
 // Rules are all that the judge looks at, in the order of the documents.
 var Rules = []Rule{
-	{"exclusion", "No two locks that exclude each other are valid at the same moment, and no more slots of a name than there are. Excused: a node whose clock was set and set back in the meantime.", exclusion},
+	{"exclusion", "No two conflicting locks are valid at the same moment, and no more slots of a name than there are. Excused: a node whose clock was set and set back in the meantime.", exclusion},
 	{"tokens", "Every lock has a token, and no other has the same.", tokens},
 	{"told", "A holder that keeps a lock until its validity is over is told so in time.", told},
-	{"late success", "What succeeds, succeeds while the lock is valid.", lateSuccess},
+	{"late success", "An operation on a lock succeeds only while the lock is valid.", lateSuccess},
 	{"continuity", "No client extends a lock that another has had since.", continuity},
 	{"kept", "While nothing has gone wrong, a lock that is renewed is not lost.", kept},
 	{"lost updates", "No write undoes another one that came after its read.", lostUpdates},
-	{"fences", "Each fence is larger than all before it of locks that exclude its own, or as large if its holder reads, and the resource takes none that is lower than one before.", fences},
+	{"fences", "Each fence is larger than all earlier ones of conflicting locks, or as large for a reader, and the resource accepts none that is smaller than an earlier one.", fences},
 	{"progress", "Where enough nodes are well, a client that waits for a lock gets it within the bound.", progress},
 	{"order", "Where nothing goes wrong, a waiter gets the lock before requests that come later and conflict with its own.", inOrder},
-	{"idle", "A lock that no client holds does not stay free for long while a client waits whose turn it is.", idle},
-	{"in time", "What is given a limit ends by then.", inTime},
+	{"idle", "A lock that no client holds does not stay free for long while a client waits and it is that client's turn.", idle},
+	{"in time", "An operation with a time limit ends by then.", inTime},
 	{"on a quorum", "A client that gets a lock has it on a quorum of nodes.", onQuorum},
-	{"bounded", "What nodes and clients remember does not grow with what has been.", bounded},
-	{"nothing left", "In the end nothing is left on the nodes, or at work.", nothingLeft},
-	{"well-formed", "What is written down can have happened: each end has a beginning, and time goes on.", wellFormed},
+	{"bounded", "What nodes and clients keep does not grow over time.", bounded},
+	{"nothing left", "In the end no key is left on the nodes, and no goroutine at work.", nothingLeft},
+	{"well-formed", "The history is possible: each end has a beginning, and time does not go back.", wellFormed},
 }
 
 // Judge looks at a history by every rule. It is pure, and has an answer to any
