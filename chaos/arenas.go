@@ -12,13 +12,13 @@ import (
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
-// Miniredis runs the library with the real client and the real scripts against
-// nodes in this process, in virtual time. What go-redis does with a connection
-// that hangs, breaks or is answered by halves is in it, and a node's Lua is run; a
-// seed gives the same faults every time, and nearly the same history.
+// Miniredis runs the library with the real client and the real scripts against nodes in this
+// process, in virtual time. It includes what go-redis does with a connection that hangs, breaks or
+// gets half an answer, and the nodes run the Lua. A seed gives the same faults every time, and
+// nearly the same history.
 //
-// It can inject nearly all kinds of fault. But the nodes' clocks all run at one speed,
-// so it makes no use of Plan.Rates.
+// It can inject nearly all kinds of fault. But the nodes' clocks all run at one speed, so it does
+// not use Plan.Rates.
 var Miniredis = &Arena{
 	Name:   "miniredis",
 	About:  "the library with go-redis and Lua over in-process nodes, in virtual time",
@@ -29,8 +29,8 @@ var Miniredis = &Arena{
 	run:    miniarena.Run,
 }
 
-// Model runs the library over nodes that are models, in virtual time: thousands
-// of schedules a second, each of which is the same whenever it is run.
+// Model runs the library over models of nodes, in virtual time: thousands of schedules a second,
+// each of which gives the same history whenever it is run.
 var Model = &Arena{
 	Name:  "model",
 	About: "the library over in-memory model nodes, in virtual time",
@@ -39,20 +39,19 @@ var Model = &Arena{
 	run:   modelarena.Run,
 }
 
-// Real runs the library in processes of their own over redis-server processes, by
-// way of proxies that break the network. It takes as long as it says. A program
-// that runs plans here calls [ClientMain] first.
+// Real runs clients in processes of their own against redis-server processes, through proxies that
+// break the network. Its time is real. A program that runs plans here calls [ClientMain] first.
 var Real = &Arena{
 	Name:   "real",
 	About:  "clients in processes of their own over redis-server processes, with signals and a broken network",
 	Lag:    100 * time.Millisecond,
 	Least:  200 * time.Millisecond,
 	Most:   time.Second,
-	Room:   12, // more processes than that wait for each other, and not for locks
+	Room:   12, // more processes would wait for the computer, and not for locks
 	ready:  redisproc.Available,
 	cannot: realarena.Cannot,
 	run:    realarena.Run,
 }
 
-// Arenas are all there are, the fastest first.
+// Arenas lists all arenas, the fastest first.
 var Arenas = []*Arena{Model, Miniredis, Real}

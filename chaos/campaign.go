@@ -20,14 +20,14 @@ type Campaign struct {
 	Schedules int         // in all; 0: until the context ends
 	Seed      uint64      // of the first schedule of each scenario; the next ones count up
 
-	// Options are the Locker's, where they shall not be the scenario's. A TTL, for
-	// one, is for all scenarios then. The Clock is the harness's.
+	// Options are options of the Lockers that override the scenarios': a TTL, for example, then
+	// holds for all scenarios. The Clock is the harness's.
 	Options *redlock.Options
 	Nodes   int // 0: the scenario's
 
 	Workers  int                               // schedules at once; 0: as many as processors
 	Progress func(Progress)                    // called now and then; may be nil
-	Violated func(h *History, verdict Verdict) // called with what has violations that it should not have; may be nil
+	Violated func(h *History, verdict Verdict) // called with each history that has violations which it must not have; may be nil
 }
 
 // Progress is how far a campaign has come.
@@ -38,21 +38,21 @@ type Progress struct {
 	Elapsed     time.Duration
 }
 
-// A Finding is what a campaign has to say of one scenario.
+// A Finding is the result of a campaign for one scenario.
 type Finding struct {
 	ScenarioResult
-	Writes      int `json:"writes,omitempty"`       // that the resource took
-	FailedAfter int `json:"failed_after,omitempty"` // so many schedules did what must fail show it
+	Writes      int `json:"writes,omitempty"`       // that the resource accepted
+	FailedAfter int `json:"failed_after,omitempty"` // how many schedules it took until a scenario that must fail did
 
-	Shown []ShownRun `json:"-"` // with a violation, or, where there is none, the first
+	Shown []ShownRun `json:"-"` // those with a violation, or, if there is none, the first
 	Error error      `json:"-"` // what kept a schedule from being carried out
 }
 
-// mostShownRuns bounds the histories that are kept of one scenario.
+// mostShownRuns bounds the histories that are kept for one scenario.
 const mostShownRuns = 3
 
-// Run carries the campaign out and returns what it has found, scenario by
-// scenario. It ends early when ctx does.
+// Run carries the campaign out and returns its findings, scenario by scenario. It ends early when ctx
+// does.
 func (c *Campaign) Run(ctx context.Context) []Finding {
 	scenarios := c.Scenarios
 	if scenarios == nil {
@@ -106,7 +106,7 @@ func (c *Campaign) Run(ctx context.Context) []Finding {
 		f := &findings[i]
 		f.Replay = replay(c.Arena.Name, f.Scenario, f.Seed)
 		if f.PerSecond > 0 {
-			f.PerSecond = float64(f.Schedules) / f.PerSecond // which was the time it took
+			f.PerSecond = float64(f.Schedules) / f.PerSecond // until here it was the time
 		}
 	}
 	return findings
@@ -132,8 +132,8 @@ func (c *Campaign) one(s *Scenario, seed uint64) (*History, Verdict, error) {
 // A place is the number-th schedule of a scenario.
 type place struct{ scenario, number int }
 
-// order mixes the scenarios, each as often as its weight allows, so that whenever
-// a campaign ends each has had its share, and at least one.
+// order mixes the scenarios, each as often as its weight allows, so that each has had its share, and
+// at least one schedule, whenever a campaign ends.
 func (c *Campaign) order(scenarios []*Scenario) func(func(place) bool) {
 	return func(yield func(place) bool) {
 		next := make([]float64, len(scenarios)) // what each has cost so far
@@ -185,8 +185,7 @@ func (f *Finding) add(s *Scenario, seed uint64, h *History, v Verdict, err error
 	}
 }
 
-// expects reports whether a verdict has no violation but those that the scenario
-// is known for.
+// expects reports whether a verdict has only violations that the scenario is known for.
 func expects(s *Scenario, v Verdict) bool {
 	for i := range v.Violations {
 		if !slices.Contains(s.Fails, v.Violations[i].Rule) {
@@ -209,7 +208,7 @@ func (a *Arena) Replay(s *Scenario, seed uint64, opts *redlock.Options) (*Histor
 	return (&Campaign{Arena: a, Options: opts}).one(s, seed)
 }
 
-// Scenarios are those that can be had in an arena.
+// Scenarios lists the scenarios that an arena can run.
 func (a *Arena) Scenarios() []*Scenario {
 	return slices.DeleteFunc(slices.Clone(Scenarios), func(s *Scenario) bool {
 		return s.Only != nil && !slices.Contains(s.Only, a.Name) || len(s.Troubles) > 0 && len(a.limits().Able(s.Troubles)) == 0

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/report"
 )
 
-// CheckOptions says what redlock.New would, for as many nodes as the scenarios may
-// have.
+// CheckOptions returns the error that redlock.New would, for every number of nodes that the scenarios
+// may have.
 func CheckOptions(opts *redlock.Options, nodes int, scenarios []*Scenario) (err error) {
 	counts := []int{nodes}
 	if nodes == 0 {
@@ -30,14 +30,14 @@ func CheckOptions(opts *redlock.Options, nodes int, scenarios []*Scenario) (err 
 			if opts != nil {
 				o = *opts
 			}
-			o.Hooks = nil // this Locker is not the caller's
+			o.Hooks = nil // this Locker must not call the caller's hooks
 			var locker *redlock.Locker
 			if locker, err = p.Locker(&o); err == nil {
 				err = locker.Close()
 			}
 		})
 		if blocked != nil {
-			return fmt.Errorf("virtual time cannot be had here, as in a testing/synctest bubble: %w", blocked)
+			return fmt.Errorf("virtual time is not available here, as in a testing/synctest bubble: %w", blocked)
 		}
 		if err != nil {
 			return fmt.Errorf("%d nodes: %w", n, err)
@@ -49,8 +49,8 @@ func CheckOptions(opts *redlock.Options, nodes int, scenarios []*Scenario) (err 
 // LeastTTL is what a client needs to do anything with a lock.
 const LeastTTL = 5 * time.Millisecond
 
-// Unfit says why a scenario cannot be had in an arena with these options and so
-// many nodes (0: its own), or nothing.
+// Unfit says why a scenario cannot run in an arena with these options and this number of nodes (0: its
+// own); "": it can.
 func (a *Arena) Unfit(s *Scenario, opts *redlock.Options, nodes int) string {
 	var o redlock.Options
 	if opts != nil {
@@ -79,8 +79,8 @@ func (a *Arena) Unfit(s *Scenario, opts *redlock.Options, nodes int) string {
 	return ""
 }
 
-// FindScenarios gives the scenarios with these names, or all, if there are none. A
-// name may have hyphens for its spaces.
+// FindScenarios returns the scenarios with these names; without names, all. A name may have hyphens for
+// its spaces.
 func FindScenarios(names []string) (found []*Scenario, err error) {
 	if len(names) == 0 {
 		return slices.Clone(Scenarios), nil
@@ -107,7 +107,7 @@ func (e *UnknownScenario) Error() string {
 	return fmt.Sprintf("there is no scenario %q; there are: %s", e.Name, strings.Join(e.Closest(), ", "))
 }
 
-// Closest are the names that there are, those first that may have been meant.
+// Closest lists the known names, the most similar first.
 func (e *UnknownScenario) Closest() []string {
 	name := strings.ToLower(strings.ReplaceAll(e.Name, "-", " "))
 	type candidate struct {
@@ -133,7 +133,7 @@ func (e *UnknownScenario) Closest() []string {
 	return names
 }
 
-// distance is how many letters have to be put in, taken out or changed.
+// distance is how many letters have to be inserted, removed or changed.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1) // from what there is of a so far to each beginning of b
 	for j := range row {

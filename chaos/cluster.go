@@ -21,8 +21,8 @@ import (
 // a TTL of ten seconds costs none, and outside of one. Nodes are counted from 0,
 // and are miniredis: they do all that redlock asks of a Redis, and much else.
 //
-// Its methods may be called from any goroutine. One that is asked for a node that
-// there is not ends the test, as t.Fatal does.
+// Its methods may be called from any goroutine. A call for a node that does not exist ends the test, as
+// t.Fatal does.
 type Cluster struct {
 	t     testing.TB
 	nodes []*pipenode.Node
@@ -30,7 +30,7 @@ type Cluster struct {
 	mu   sync.Mutex // never held while waiting
 	ends map[*time.Timer]struct{}
 	over bool
-	wait sync.WaitGroup // for ends under way
+	wait sync.WaitGroup // for faults that have yet to end
 }
 
 // NewCluster starts n nodes. For virtual time, call it inside of the
@@ -50,7 +50,7 @@ type Cluster struct {
 //			stopped := make(chan error, 1)
 //			go func() {
 //				stopped <- locker.Do(t.Context(), "nightly", func(ctx context.Context, _ *redlock.Lock) error {
-//					return work(ctx) // ours: it returns when ctx ends
+//					return work(ctx) // it returns when ctx ends
 //				})
 //			}()
 //			time.Sleep(time.Minute) // it works, and its lock is renewed
@@ -92,7 +92,7 @@ func (c *Cluster) close() {
 // Len is the number of nodes.
 func (c *Cluster) Len() int { return len(c.nodes) }
 
-// node is where misuse ends the test.
+// node returns node i, or ends the test if there is none.
 func (c *Cluster) node(i int) *pipenode.Node {
 	c.t.Helper()
 	if i < 0 || i >= len(c.nodes) {
@@ -101,20 +101,19 @@ func (c *Cluster) node(i int) *pipenode.Node {
 	return c.nodes[i]
 }
 
-// Addr is the address of node i, by which it is known in errors.
+// Addr is the address of node i, by which errors name it.
 func (c *Cluster) Addr(i int) string {
 	c.t.Helper()
 	return c.node(i).Addr()
 }
 
-// Clients returns a client for each node, for redlock.New or anything else, and
-// other ones with each call: as many processes as there shall be. They are closed
-// with the test.
+// Clients returns a client for each node, for redlock.New or anything else. Each call returns new
+// clients, as if for another process. They are closed with the test.
 //
-// They are stock, but for two settings. The dialer leads to the node; when it
-// cannot, it is the first use of the connection that fails, which spares the test
-// go-redis's log. And maintenance notifications are off: go-redis holds a mutex
-// while it asks a node for them, and a goroutine that waits for a mutex stops a bubble's clock.
+// They have default options, with two exceptions. The dialer leads to the node; if the node is down, the
+// first use of the connection fails, and not the dialling, which keeps go-redis from logging it. And
+// maintenance notifications are off: go-redis holds a mutex while it asks a node for them, and a goroutine
+// that waits for a mutex stops a bubble's clock.
 func (c *Cluster) Clients() []*redis.Client {
 	clients := make([]*redis.Client, len(c.nodes))
 	for i, n := range c.nodes {
@@ -134,34 +133,33 @@ func (c *Cluster) Keys(i int) []string {
 	return c.node(i).Engine.Keys()
 }
 
-// Kill ends node i as SIGKILL does: connections break, and new ones are refused.
-// Its data are there until it is restarted.
+// Kill ends node i as SIGKILL does: connections break, and new ones are refused. Its data stays until it is
+// restarted.
 func (c *Cluster) Kill(i int) {
 	c.t.Helper()
 	c.node(i).Kill()
 }
 
-// Restart starts node i with the data that it had, as one with appendonly
-// persistence does; keys have gone on expiring. One that runs is killed first.
+// Restart starts node i with the data that it had, as a node with appendonly persistence does; keys have
+// gone on expiring. A node that runs is killed first.
 func (c *Cluster) Restart(i int) {
 	c.t.Helper()
 	c.node(i).Restart(true)
 }
 
-// RestartEmpty starts node i without its data. One that runs is killed first.
+// RestartEmpty starts node i without its data. A node that runs is killed first.
 func (c *Cluster) RestartEmpty(i int) {
 	c.t.Helper()
 	c.node(i).Restart(false)
 }
 
-// Wipe has node i lose its data while it runs: FLUSHALL.
+// Wipe deletes the data of node i while it runs: FLUSHALL.
 func (c *Cluster) Wipe(i int) {
 	c.t.Helper()
 	c.node(i).Engine.Mini().FlushAll()
 }
 
-// Hang stops node i as SIGSTOP does: it takes requests, and carries them out when
-// it is resumed.
+// Hang stops node i as SIGSTOP does: it accepts requests, and carries them out when it is resumed.
 func (c *Cluster) Hang(i int) {
 	c.t.Helper()
 	c.node(i).Path.Hang()
@@ -173,7 +171,7 @@ func (c *Cluster) Resume(i int) {
 	c.node(i).Path.Resume()
 }
 
-// Cut cuts node i off: nothing passes, and no end is told.
+// Cut cuts node i off: nothing passes, not even the end of a connection.
 func (c *Cluster) Cut(i int) {
 	c.t.Helper()
 	c.node(i).Path.Cut()

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock/chaos"
 )
 
-// A reporter is somebody's own code: it must run on one machine only.
+// A reporter is application code that must run on one machine only.
 type reporter struct {
 	locker *redlock.Locker
 	rounds atomic.Int32
@@ -32,9 +32,9 @@ func (r *reporter) run(ctx context.Context) error {
 	})
 }
 
-// What NewCluster is for: the lock of a worker is lost, because most of the nodes
-// lose their data, and the worker has to stop before another one can begin. It
-// takes a minute, and none at all.
+// This is what NewCluster is for: the lock of a worker is lost, because most of the nodes lose their data,
+// and the worker has to stop before another one can begin. It takes a minute of virtual time, and hardly any
+// real time.
 func TestWorkerStopsWithItsLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := chaos.NewCluster(t, 3)

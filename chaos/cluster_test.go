@@ -30,8 +30,7 @@ func inCluster(t *testing.T, f func(*testing.T, *Cluster, *redlock.Locker)) {
 	})
 }
 
-// outcomes is what the nodes say to somebody who wants a lock, as far as they do
-// not grant it.
+// outcomes lists the outcomes at the nodes that do not grant a lock.
 func outcomes(lk *redlock.Locker, name string) map[string]redlock.Outcome {
 	l, err := lk.TryAcquire(context.Background(), name)
 	if err == nil {
@@ -48,7 +47,7 @@ func outcomes(lk *redlock.Locker, name string) map[string]redlock.Outcome {
 	return all
 }
 
-// TestClusterFailsAndRecovers: what takes a quorum away, and what gives it back.
+// TestClusterFailsAndRecovers: faults that take a quorum away, and their ends, which give it back.
 func TestClusterFailsAndRecovers(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
@@ -125,7 +124,7 @@ func TestClusterStrike(t *testing.T) {
 		if got := outcomes(lk, "name"); got != nil {
 			t.Errorf("after that the nodes say %v", got)
 		}
-		c.Strike(Fault{Trouble: Kill, Node: 1}) // for no time: dead and alive again
+		c.Strike(Fault{Trouble: Kill, Node: 1}) // for no time: killed and restarted
 		if got := c.Keys(1); !slices.Equal(got, []string{"name"}) {
 			t.Errorf("keys %q", got)
 		}
@@ -146,7 +145,7 @@ func TestClusterOutsideOfABubble(t *testing.T) {
 	}
 	lost := l.Context(t.Context())
 	for i := range c.Len() {
-		for len(c.Keys(i)) == 0 { // the last vote may be on its way
+		for len(c.Keys(i)) == 0 { // the last grant may still be under way
 			time.Sleep(time.Millisecond)
 		}
 	}
@@ -160,7 +159,7 @@ func TestClusterOutsideOfABubble(t *testing.T) {
 	<-lost.Done()
 }
 
-// Stock clients can be used for anything, and see a node that is away as such.
+// The clients can be used for anything, and see that a node is away.
 func TestClusterClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := NewCluster(t, 2)
@@ -181,7 +180,7 @@ func TestClusterClients(t *testing.T) {
 	})
 }
 
-// A fakeTB is a test that may fail without failing ours.
+// A fakeTB is a test that may fail without failing this one.
 type fakeTB struct {
 	testing.TB
 	said string

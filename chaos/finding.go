@@ -12,8 +12,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/report"
 )
 
-// Command is what runs a schedule of this campaign again, or nothing if there are
-// no flags for its Options.
+// Command is the command that runs a schedule of this campaign again; "": there are no flags for its
+// Options.
 func (c *Campaign) Command(scenario string, seed uint64) string {
 	command := replay(c.Arena.Name, scenario, seed)
 	if c.Nodes > 0 {
@@ -30,9 +30,8 @@ func (c *Campaign) Command(scenario string, seed uint64) string {
 	return command
 }
 
-// Findings is Run for a report to people: the commands that replay a
-// schedule do it with the campaign's Nodes and Options. With others than a scenario
-// was written for, what must fail may go well.
+// Findings is Run for a report: the commands that replay a schedule use the campaign's Nodes and Options. With
+// other options than a scenario was written for, a scenario that must fail may succeed.
 func (c *Campaign) Findings(ctx context.Context) []Finding {
 	findings := c.Run(ctx)
 	for i := range findings {
@@ -48,20 +47,19 @@ func (c *Campaign) Findings(ctx context.Context) []Finding {
 	return findings
 }
 
-// rarely is how often a scenario that must fail is run before it is a fault that
-// it has not failed. In the model the rarest failure shows once in five hundred
-// schedules; how it is elsewhere is not known.
+// rarely is how often a scenario that must fail runs before its success is an error. In the model the rarest
+// failure shows once in five hundred schedules; for the other arenas the rate is not known.
 const rarely = 2000
 
-// missing reports whether what must fail has not, although it was run for long.
+// missing reports whether a scenario that must fail has not, although it ran often enough.
 func (f *Finding) missing() bool {
 	return f.MustFail && !f.Failed && f.Arena == Model.Name && f.Schedules >= rarely
 }
 
-// OK reports whether the scenario went as it should, for all that is known.
+// OK reports whether the scenario went as it should, as far as is known.
 func (f *Finding) OK() bool { return f.Violations == 0 && !f.missing() }
 
-// Outcome says in some words how the scenario went.
+// Outcome summarises how the scenario went.
 func (f *Finding) Outcome() string {
 	switch {
 	case f.Schedules == 0:
@@ -74,11 +72,11 @@ func (f *Finding) Outcome() string {
 	return f.ScenarioResult.Outcome()
 }
 
-// mostTold are the violations of one schedule that are told of.
+// mostTold is the largest number of violations that Tell prints for one schedule.
 const mostTold = 5
 
-// Tell says in some lines how the scenario went: what was violated, in which
-// schedules, and the commands that run them again.
+// Tell describes in some lines how the scenario went: the violations, their schedules, and the commands that
+// run them again.
 func (f *Finding) Tell() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s, %s: %s", f.Arena, f.Scenario, f.Outcome())
@@ -98,7 +96,7 @@ func (f *Finding) Tell() string {
 		}
 		most := mostTold
 		if f.OK() {
-			most = 1 // it is only an example
+			most = 1 // one example is enough
 		}
 		for _, v := range told[:min(len(told), most)] {
 			fmt.Fprintf(&s, "\n    seed %d, %s", shown.History.Run.Seed, strings.ReplaceAll(v.String(), "\n", "; "))
@@ -116,12 +114,11 @@ func (f *Finding) Tell() string {
 	return s.String()
 }
 
-// around tells of what the computer did to a run shortly before an instant, the last of it
-// last.
+// around lists what was measured about the computer shortly before an instant, in order.
 func around(h *History, at time.Duration) (all []string) {
 	const long, most = time.Second, 12
 	for _, e := range h.Events {
-		servers := e.Kind == Measured && strings.HasPrefix(e.Error, "node ") // they say so when all is over
+		servers := e.Kind == Measured && strings.HasPrefix(e.Error, "node ") // servers are asked at the end of the run
 		if e.Kind != Stalled && e.Kind != Measured || !servers && (e.At > at || max(e.At, e.Until) < at-h.Run.Idle-long) {
 			continue
 		}
@@ -130,8 +127,8 @@ func around(h *History, at time.Duration) (all []string) {
 	return all[max(0, len(all)-most):]
 }
 
-// NewReport puts findings into a report. There is only so much room on a page for
-// histories: those that need a look come first.
+// NewReport puts findings into a report. A page has room for only so many histories: those with violations
+// come first.
 func NewReport(title string, findings []Finding) *Report {
 	r := &Report{Title: title, Created: time.Now()}
 	for i := range findings {
@@ -154,5 +151,5 @@ func NewReport(title string, findings []Finding) *Report {
 	return r
 }
 
-// FreshSeed is one that was not used before, and that can be typed.
+// FreshSeed returns a new seed that is short enough to type.
 func FreshSeed() uint64 { return 1 + rand.Uint64N(999_999_999) }

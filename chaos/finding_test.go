@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestFindingTellsOfTheMachine: what was measured before a violation is told with it.
+// TestFindingTellsOfTheMachine: measurements before a violation are printed with it.
 func TestFindingTellsOfTheMachine(t *testing.T) {
 	h := &History{Run: Head{Arena: Real.Name, Idle: 5 * time.Second}, Events: []Event{
 		{Kind: Ask, Client: 1, Op: 1, Name: "a", Verb: "acquire"},

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestMiniredis runs some seeds of every scenario: each run ends, and shows nothing
-// but what its scenario is known for.
+// TestMiniredis runs some seeds of every scenario: each run ends, with only the violations that its scenario is
+// known for.
 func TestMiniredis(t *testing.T) {
 	for _, s := range Miniredis.Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -36,14 +36,14 @@ func TestMiniredis(t *testing.T) {
 				holds += verdict.Holds
 			}
 			if holds == 0 {
-				t.Error("nobody ever had a lock")
+				t.Error("no client ever had a lock")
 			}
 		})
 	}
 }
 
-// TestMiniredisShowsWhatIsWrong: the scenarios that are known to fail do, or the
-// arena would not notice anything else either.
+// TestMiniredisShowsWhatIsWrong: the scenarios that are known to fail do fail; otherwise the arena might notice
+// nothing at all.
 func TestMiniredisShowsWhatIsWrong(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes some dozens of schedules")
@@ -78,8 +78,8 @@ func TestMiniredisFaultsAreTheSeeds(t *testing.T) {
 		}
 		var all strings.Builder
 		for _, e := range h.Events {
-			// A crash is over when the next client has connected: that is the network's
-			// matter, and takes another millisecond each time.
+			// A crash is over when the next client has connected. That depends on the network, and
+			// differs by a millisecond from run to run.
 			if e.Kind == Struck || e.Kind == Healed && e.Fault.Trouble != Crash {
 				fmt.Fprintf(&all, "%v %s %v\n", e.At, e.Kind, e.Fault)
 			}
@@ -97,7 +97,7 @@ func TestMiniredisFaultsAreTheSeeds(t *testing.T) {
 	}
 }
 
-// BenchmarkMiniredis is one schedule of "everything" with all that belongs to it.
+// BenchmarkMiniredis runs one complete schedule of "everything".
 func BenchmarkMiniredis(b *testing.B) {
 	i := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == "everything" })
 	begin := time.Now()

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// TestModelRepeats: a seed is a history, whatever the number of processors, and
-// also between this process, which the race detector may be slowing down, and one
-// without.
+// TestModelRepeats: a seed gives one history, with any number of processors, and in this process, which the race
+// detector may slow down, as in one without it.
 func TestModelRepeats(t *testing.T) {
 	seeds := 6
 	if testing.Short() {
@@ -54,7 +53,7 @@ func TestModelRepeats(t *testing.T) {
 	}
 }
 
-// parting is the first line in which two texts differ.
+// parting returns the first line in which two texts differ.
 func parting(a, b []byte) (inA, inB []byte, differ bool) {
 	if bytes.Equal(a, b) {
 		return nil, nil, false
@@ -68,8 +67,7 @@ func parting(a, b []byte) (inA, inB []byte, differ bool) {
 	}
 }
 
-// TestModelSchedules runs what every change should go through before it goes
-// anywhere; CI runs far more of them.
+// TestModelSchedules runs some schedules of every scenario; CI runs many more.
 func TestModelSchedules(t *testing.T) {
 	n := 3000
 	if testing.Short() {
@@ -91,7 +89,7 @@ func TestModelSchedules(t *testing.T) {
 	}
 }
 
-// TestRegressions runs the seeds that have shown something once.
+// TestRegressions runs the seeds that once showed an error.
 func TestRegressions(t *testing.T) {
 	list, err := os.ReadFile(filepath.Join("testdata", "regressions.txt"))
 	if err != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/judge"
 )
 
-// A mutant is the library with one thing broken, and the scenario that notices. A
-// mutant that lives says that something in the library can be broken and nobody
-// would know: the scenarios have to grow, or what was changed can go.
+// A mutant is the library with one thing broken, and the scenario that notices it. A mutant that survives means
+// that this part of the library can break without notice: either the scenarios need more faults, or the part is not
+// needed.
 type mutant struct {
 	name     string
 	edits    []edit
@@ -29,7 +29,7 @@ type mutant struct {
 	within   int // schedules
 }
 
-// An edit replaces a piece of source that is in its file once.
+// An edit replaces a piece of source that occurs once in its file.
 type edit struct{ file, old, new string }
 
 var mutants = []mutant{
@@ -115,7 +115,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/renew/renew.go", "\tclose(s.stop)\n\t<-s.ended\n", ""},
 	}, "model", "calm", 10},
 
-	// Fences, by the rules that come to mind first.
+	// Fences, numbered by simpler rules.
 	{"the fence is the largest number, and is not stored", []edit{
 		{"acquire.go", "if l.claim.Fence = number; !stored {", "if l.claim.Fence = number; !stored && false {"},
 	}, "model", "vanishing locks", 5000},
@@ -330,15 +330,15 @@ func (lk *Locker) isClosing() bool {`},
 
 var update = flag.Bool("update", false, "write the tables in docs/chaos.md anew")
 
-// TestMutants builds each mutant and has its scenario convict it. What a model
-// finds it finds in the same schedule every time, so the document says in which was
-// the first, and only that one is run; with -update it is searched for.
+// TestMutants builds each mutant and runs its scenario until the judge convicts it. The model arena convicts in the
+// same schedule every time. So the document has the first such schedule, and the test runs only that one; with -update
+// it searches for it.
 func TestMutants(t *testing.T) {
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if testing.Short() { // no time to build the library once for each mutant
+	if testing.Short() { // check the edits, without building the library for each mutant
 		for _, m := range mutants {
 			if _, err := m.overlay(root, t.TempDir()); err != nil {
 				t.Errorf("%s: %v", m.name, err)
@@ -363,13 +363,13 @@ func TestMutants(t *testing.T) {
 			})
 		}
 	})
-	if !t.Failed() && !slices.Contains(rows, "") { // one was asked for alone
+	if !t.Failed() && !slices.Contains(rows, "") { // only some mutants were run
 		document(t, "mutants", "| What is broken | Scenario | Arena | Rule | Schedules |\n|---|---|---|---|---|\n"+strings.Join(rows, ""))
 	}
 }
 
-// overlay makes the edits in files that the compiler takes in the place of the others,
-// as a file in dir says.
+// overlay writes the edited files to dir, with an overlay file for the compiler, which uses them instead of the
+// originals.
 func (m *mutant) overlay(root, dir string) (file string, err error) {
 	var overlay struct{ Replace map[string]string }
 	overlay.Replace = make(map[string]string)
@@ -384,7 +384,7 @@ func (m *mutant) overlay(root, dir string) (file string, err error) {
 			return "", err
 		}
 		if n := bytes.Count(source, []byte(e.old)); n != 1 {
-			return "", fmt.Errorf("%s has %q %d times, not once: the mutant is to be looked at again", e.file, e.old, n)
+			return "", fmt.Errorf("%s has %q %d times, not once: adapt the mutant to the source", e.file, e.old, n)
 		}
 		changed := filepath.Join(dir, fmt.Sprint(i, filepath.Base(e.file)))
 		if err := os.WriteFile(changed, bytes.Replace(source, []byte(e.old), []byte(e.new), 1), 0o600); err != nil {
@@ -400,7 +400,7 @@ func (m *mutant) overlay(root, dir string) (file string, err error) {
 	return file, os.WriteFile(file, list, 0o600)
 }
 
-// knownMutants gives the schedules of the document's table.
+// knownMutants returns the schedules in the document's table.
 func knownMutants(t *testing.T) map[string]string {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "chaos.md"))
 	if err != nil {
@@ -413,7 +413,7 @@ func knownMutants(t *testing.T) map[string]string {
 	return schedules
 }
 
-// convict gives the mutant's line in the table, in which it has this schedule; "": any.
+// convict runs the mutant in this schedule ("": searches for one) and returns the mutant's row in the table.
 func (m *mutant) convict(t *testing.T, root, dir, schedule string) (string, error) {
 	file, err := m.overlay(root, dir)
 	if err != nil {
@@ -440,12 +440,12 @@ func (m *mutant) convict(t *testing.T, root, dir, schedule string) (string, erro
 	rule, text, _ := strings.Cut(rest, "\t")
 	t.Logf("%s: %s, schedule %s: %s: %s", m.name, m.scenario, number, rule, strings.TrimSpace(text))
 	if m.arena != Model.Name {
-		number = fmt.Sprint("≤ ", m.within) // goroutines of go-redis come in any order
+		number = fmt.Sprint("≤ ", m.within) // the order of go-redis's goroutines varies
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s |\n", m.name, m.scenario, m.arena, rule, number), nil
 }
 
-// document compares a table in docs/chaos.md with what is true now, or writes it.
+// document compares a table in docs/chaos.md with the present one, or writes it.
 func document(t *testing.T, name, table string) {
 	t.Helper()
 	file := filepath.Join("..", "docs", "chaos.md")
@@ -466,12 +466,11 @@ func document(t *testing.T, name, table string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("the table of %s in docs/chaos.md is not true any more: make tables writes it anew. It should be\n%s", name, table)
+		t.Errorf("the table of %s in docs/chaos.md is out of date: make tables writes it anew. It should be\n%s", name, table)
 	}
 }
 
-// TestScenarioTable: what the document says of the scenarios is what they say of
-// themselves.
+// TestScenarioTable: the document's tables have the descriptions of the scenarios and rules.
 func TestScenarioTable(t *testing.T) {
 	var kept, broken strings.Builder
 	for _, s := range Scenarios {

@@ -10,11 +10,11 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 )
 
-// What a run was, and what happened in it: package [history] says what each field is.
+// The types of a history; package [history] documents their fields.
 //
 // [history]: https://pkg.go.dev/github.com/quorumlock/redlock/chaos/history
 type (
-	// A History is what happened in one run, and all that the judge sees.
+	// A History has what happened in one run, and is all that the judge sees.
 	History = history.History
 
 	// A Head is the first line of a history: where it comes from, and its bounds.
@@ -26,52 +26,52 @@ type (
 	// A Kind is what an Event is about: see [Ask] and those that follow.
 	Kind = history.Kind
 
-	// A Fault is one thing that goes wrong, at one place, for some time.
+	// A Fault is one fault at one node or client, for some time.
 	Fault = history.Fault
 
-	// A FaultKind is what goes wrong: see [Kill] and those that follow.
+	// A FaultKind is the kind of a fault: see [Kill] and those that follow.
 	FaultKind = history.FaultKind
 
-	// Trouble is FaultKind by its first name.
+	// Trouble is the former name of FaultKind.
 	Trouble = history.FaultKind
 
-	// A Weight is what there is in memory at a node, or for a node.
+	// A Weight is the amount of memory in use at a node, or in a client for a node.
 	Weight = history.Weight
 )
 
-// What is run.
+// What a campaign runs.
 type (
-	// A Scenario is a mixture of faults, and the clients that live with it: see [Scenarios].
+	// A Scenario is a mixture of faults, with the clients that work under it: see [Scenarios].
 	Scenario = scenario.Scenario
 
-	// A Plan is a scenario with everything in it decided: what a seed stands for.
+	// A Plan is a scenario in which a seed has decided everything.
 	Plan = scenario.Plan
 )
 
-// What the judge says.
+// The judge's results.
 type (
-	// A Violation is a promise that was not kept: by which Rule, At what time, in a Text,
-	// and the Events that show it.
+	// A Violation is a promise that was not kept: the Rule, the time (At), a description (Text) and the
+	// Events that show it.
 	Violation = judge.Violation
 
-	// A Verdict has the Violations of a history, by time, and counts how much there was
-	// that could have been one.
+	// A Verdict has the Violations of a history, by time, and counts the events in which there could have
+	// been one.
 	Verdict = judge.Verdict
 )
 
-// What [NewReport] makes.
+// Reports, made by [NewReport].
 type (
-	// A Report is what a campaign has found, and is written as one page of HTML.
+	// A Report has a campaign's findings, and is written as one page of HTML.
 	Report = report.Report
 
-	// A ScenarioResult is what became of one scenario in one arena.
+	// A ScenarioResult is the result of one scenario in one arena.
 	ScenarioResult = report.ScenarioResult
 
 	// A ShownRun is a history to look at, its verdict, and the command that runs it again.
 	ShownRun = report.ShownRun
 )
 
-// The kinds of events: package history says what each tells.
+// The kinds of events; package history documents them.
 const (
 	Ask      = history.Ask
 	Got      = history.Got
@@ -98,7 +98,7 @@ const (
 	Weighed  = history.Weighed
 )
 
-// The kinds of faults: package history says what each does.
+// The kinds of faults; package history documents them.
 const (
 	Kill         = history.Kill
 	KillEmpty    = history.KillEmpty
@@ -139,18 +139,16 @@ const (
 	Skew         = history.Skew
 )
 
-// Scenarios are all there are. They are in package chaos/internal/scenario, one entry each.
+// Scenarios lists all scenarios. They are in package chaos/internal/scenario, one entry each.
 var Scenarios = scenario.All
 
-// ReadHistory reads what [History.Write] has written.
+// ReadHistory reads a history that [History.Write] has written.
 func ReadHistory(r io.Reader) (*History, error) { return history.Decode(r) }
 
-// Judge looks at a history by every rule. It is pure, and has an answer to any history, also
-// to one that no client can have lived through.
+// Judge checks a history by every rule. It is a pure function, and accepts any history, even an impossible one.
 func Judge(h *History) Verdict { return judge.Judge(h) }
 
-// ClientMain must be the first thing that main, or TestMain, of a program does that runs
-// plans in the [Real] arena. The clients there are processes of their own, and each of them
-// is this program again. It returns at once unless this process is one; then it runs the
-// client and does not return.
+// ClientMain must be called first in main, or TestMain, of a program that runs plans in the [Real] arena. The
+// clients there are processes of their own, and each of them is this program again. In such a process ClientMain
+// runs the client and does not return; in any other it returns at once.
 func ClientMain() { realarena.ClientMain() }

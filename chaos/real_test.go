@@ -14,8 +14,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// runReally carries a plan out and wants no violations but those that the scenario
-// is known for.
+// runReally carries a plan out, and accepts only violations that the scenario is known for.
 func runReally(t *testing.T, p *Plan) *History {
 	t.Helper()
 	h, err := Real.run(p)
@@ -34,7 +33,7 @@ func runReally(t *testing.T, p *Plan) *History {
 	return h
 }
 
-// keep leaves the history of a run that went wrong: nobody can have it again.
+// keep saves the history of a run that went wrong, since the run cannot be repeated.
 func keep(t *testing.T, h *History) {
 	file, err := os.CreateTemp("", strings.ReplaceAll(h.Run.Scenario, " ", "-")+"-*.jsonl")
 	if err == nil {
@@ -48,7 +47,7 @@ func keep(t *testing.T, h *History) {
 	t.Logf("the history is in %s", file.Name())
 }
 
-// TestRealScenarios: one seed of each, a short one.
+// TestRealScenarios runs one short seed of each scenario.
 func TestRealScenarios(t *testing.T) {
 	realtest.NeedServer(t)
 	for _, s := range Real.Scenarios() {
@@ -74,7 +73,7 @@ func TestRealScenarios(t *testing.T) {
 	}
 }
 
-// search finds the first seed with a plan that is good for something.
+// search finds the first seed whose plan is suitable.
 func search(t *testing.T, s *Scenario, good func(*Plan) bool) *Plan {
 	t.Helper()
 	for seed := range uint64(1000) {
@@ -103,9 +102,8 @@ func count(h *History, kind Kind) (n int) {
 	return n
 }
 
-// TestRealPause: while a client's process is stopped nothing comes from it, and the
-// history says so. The scenario is one that nobody else knows: it has to be told to
-// the clients as it is.
+// TestRealPause: while a client's process is stopped, no event comes from it, and the history says so. The scenario is
+// not in the list of scenarios, so the clients get all of it in their briefing.
 func TestRealPause(t *testing.T) {
 	realtest.NeedServer(t)
 	t.Parallel()
@@ -121,7 +119,7 @@ func TestRealPause(t *testing.T) {
 	if held == nil || held.Until-held.At < f.For {
 		t.Fatalf("%v: the longest that it was held up is %v", f, held)
 	}
-	const leeway = 20 * time.Millisecond // to stop, and to write down that it was
+	const leeway = 20 * time.Millisecond // for stopping, and for recording it
 	for _, e := range h.Events {
 		if e.Client == f.Client && e.Kind != Held && e.At > held.At+leeway && e.At < held.Until-leeway {
 			t.Errorf("stopped from %v to %v, but at %v: %s", held.At, held.Until, e.At, e.Kind)
@@ -138,8 +136,7 @@ func longest(p *Plan, kind Trouble) (longest Fault) {
 	return longest
 }
 
-// TestRealCrash: a client that was killed says nothing more, and another takes its
-// place and gets locks.
+// TestRealCrash: no event comes from a client that was killed, and another takes its place and gets locks.
 func TestRealCrash(t *testing.T) {
 	realtest.NeedServer(t)
 	t.Parallel()
@@ -150,7 +147,7 @@ func TestRealCrash(t *testing.T) {
 	h := runReally(t, p)
 	crashed := slices.IndexFunc(h.Events, func(e Event) bool { return e.Kind == Crashed })
 	if crashed < 0 {
-		t.Fatal("nobody has crashed")
+		t.Fatal("no client has crashed")
 	}
 	dead := h.Events[crashed].Client
 	successor, holds := p.Run.Clients-len(p.Faults)+1, 0
@@ -166,12 +163,11 @@ func TestRealCrash(t *testing.T) {
 		}
 	}
 	if holds == 0 {
-		t.Errorf("client %d, who took the place of %d, never got a lock", successor, dead)
+		t.Errorf("client %d, which took the place of %d, never got a lock", successor, dead)
 	}
 }
 
-// TestRealLeavesNothing counts what a run could leave: processes, goroutines,
-// directories.
+// TestRealLeavesNothing counts the processes, goroutines and directories that a run could leave.
 func TestRealLeavesNothing(t *testing.T) {
 	realtest.NeedServer(t)
 	redistest.NoLeaks(t)
@@ -202,8 +198,7 @@ func TestRealIsNotReady(t *testing.T) {
 	}
 }
 
-// TestRealRefusesToBeAClient: a program that forgot ClientMain would start itself
-// again and again.
+// TestRealRefusesToBeAClient: without this check, a program without ClientMain would start itself again and again.
 func TestRealRefusesToBeAClient(t *testing.T) {
 	t.Setenv(realarena.ClientVariable, "{}")
 	_, err := Real.run(search(t, Scenarios[0], func(*Plan) bool { return true }))

@@ -1,11 +1,10 @@
-// Package chaos puts Lockers to work while nodes die, hang, forget, refuse and are cut off,
-// and clients are stopped, die or have wrong clocks; it writes down what every client did,
-// and a judge says which promise was not kept.
+// Package chaos puts Lockers to work while nodes die, hang, forget, refuse and are cut off, and clients are stopped,
+// die or have wrong clocks. It records what every client did, and a judge says which promise was not kept.
 //
 // [Run] runs the scenarios with a program's own Options, as subtests. [NewCluster] gives a
 // test Redis nodes in its own process that it can kill, hang, wipe, cut off or set to another
-// time. [Campaign] is what the command redlock chaos runs. Package [history] describes what
-// is written down.
+// time. [Campaign] is what the command redlock chaos runs. Package [history] describes the
+// record.
 //
 // [history]: https://pkg.go.dev/github.com/quorumlock/redlock/chaos/history
 package chaos
@@ -22,11 +21,11 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/report"
 )
 
-// Config says what [Run] runs. What is left out is a good beginning.
+// Config says what [Run] runs. The zero value is a good beginning.
 type Config struct {
-	// Options are those of the program that is tested. What they leave open, each
-	// scenario has for itself: a TTL holds for all of them. The Clock is the
-	// harness's. Where clients are processes of their own, Hooks are not called.
+	// Options are those of the program under test. A field that is set, such as TTL, holds for all scenarios; each
+	// scenario chooses the others itself. The Clock is the harness's. In arenas whose clients are processes of
+	// their own, Hooks are not called.
 	Options *redlock.Options
 
 	Nodes     int      // how many, up to 8; 0: each scenario has its own
@@ -42,11 +41,11 @@ type Config struct {
 	Report string // a file for a page with the histories; "": none
 }
 
-// Run has Lockers with given options live through the scenarios, in each of
-// the arenas, and judges what they did: nodes crash, hang and forget, the network
+// Run puts Lockers with the given options through the scenarios, in each of the
+// arenas, and judges what they did: nodes crash, hang and forget, the network
 // is cut and slow, processes stop and die. Each scenario is a subtest, such as
-// model/crashing_nodes. It fails if a promise was not kept, and says which, how it
-// came to that, and how to see it again; it logs the seed that it used.
+// model/crashing_nodes. It fails if a promise was not kept, and says which, how that
+// happened, and how to reproduce it; it logs the seed that it used.
 //
 //	func TestLocksInTrouble(t *testing.T) {
 //		chaos.Run(t, chaos.Config{
@@ -55,14 +54,12 @@ type Config struct {
 //		})
 //	}
 //
-// What it finds is about the options: a Drift of less than a hundredth of the TTL
-// does not survive nodes whose clocks run fast. The model and miniredis have
-// virtual time, in testing/synctest bubbles of its own, so it cannot be called in
-// one. But a TTL of minutes is a lot to go through even so.
+// Its findings are about the options: with a Drift of less than a hundredth of the TTL, nodes whose clocks run fast
+// break the rules. The model and miniredis have virtual time, in testing/synctest bubbles of their own, so Run cannot
+// be called in one. But with a TTL of minutes it takes long even so.
 //
-// Config.Real needs a redis-server, and is skipped where there is none. Its clients
-// are processes that run the test's program again, so its TestMain has to begin
-// with [ClientMain]:
+// Config.Real needs a redis-server, and is skipped if there is none. Its clients are processes that run the test's
+// program again, so its TestMain must begin with [ClientMain]:
 //
 //	func TestMain(m *testing.M) {
 //		chaos.ClientMain()
@@ -126,10 +123,10 @@ func (cfg *Config) subtests(t *testing.T, c *Campaign) (all []Finding) {
 	return all
 }
 
-// countFields are where Config has the number of schedules in an arena.
+// countFields has, for each arena, the field of Config with its number of schedules.
 var countFields = map[*Arena]string{Model: "Schedules", Miniredis: "Miniredis", Real: "Real"}
 
-// campaigns are what is to be run, whether it can be or not.
+// campaigns lists the campaigns to run, also those that cannot run here.
 func (cfg *Config) campaigns() (all []*Campaign) {
 	scenarios, _ := FindScenarios(cfg.Scenarios)
 	for _, of := range []struct {
@@ -145,7 +142,7 @@ func (cfg *Config) campaigns() (all []*Campaign) {
 	return all
 }
 
-// shares are how many schedules each scenario has, as in a campaign of all.
+// shares gives the number of schedules of each scenario, as in a campaign of all.
 func (c *Campaign) shares() []int {
 	n := make([]int, len(c.Scenarios))
 	for k := range c.order(c.Scenarios) {
@@ -154,8 +151,8 @@ func (c *Campaign) shares() []int {
 	return n
 }
 
-// MostNodes is how many nodes there may be: in the model each actor has turns of its
-// own, and there are turns for so many.
+// MostNodes is the largest number of nodes: in the model each actor has turns of its own, and there are turns for no
+// more.
 const MostNodes = 8
 
 // check checks a Config as a set.

@@ -27,8 +27,7 @@ func ExampleTest() {
 	_ = test
 }
 
-// hopeless is what no lock survives: keys that are dropped while they are held, and
-// machines that stand still.
+// hopeless has faults that no lock survives: keys that are dropped while they are held, and machines that stand still.
 func hopeless() *chaos.Scenario {
 	return &chaos.Scenario{
 		Name: "broken nodes", About: "made up",
@@ -37,7 +36,7 @@ func hopeless() *chaos.Scenario {
 	}
 }
 
-// What is kept is a test that passes, in the caller's arenas and with the caller's options.
+// If all promises are kept the test passes, in the caller's arenas and with the caller's options.
 func TestTest(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "report.html")
 	chaos.Run(t, chaos.Config{
@@ -52,8 +51,8 @@ func TestTest(t *testing.T) {
 	}
 }
 
-// inChild are tests that end otherwise than this one may. They run in processes of
-// their own, and what those must print is next to them.
+// inChild has tests that must fail or be skipped. They run in processes of their own, with the output that these must
+// print next to them.
 var inChild = []struct {
 	name string
 	cfg  chaos.Config
@@ -117,8 +116,7 @@ func TestOutcomes(t *testing.T) {
 	ends("in a bubble", `: chaos: Config: virtual time cannot be had here, as in a testing/synctest bubble: `)
 }
 
-// What must fail and has not is a fault only where it was run for long; what was
-// not run at all is none.
+// A scenario that must fail and has not is an error only if it ran often enough; one that did not run at all is none.
 func TestFindings(t *testing.T) {
 	result := func(arena string, schedules, violations int, failed bool) chaos.ScenarioResult {
 		return chaos.ScenarioResult{
@@ -148,8 +146,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Of a schedule with many violations some are told of, and those first that must
-// not be: where something is expected, of that nothing at all.
+// Of a schedule with many violations some are printed, the unexpected ones first; if there are unexpected ones, no
+// expected one is printed.
 func TestTell(t *testing.T) {
 	f := chaos.Finding{ScenarioResult: chaos.ScenarioResult{Scenario: "s", Arena: "a", Schedules: 1, Violations: 7, MustFail: true, Failed: true, Fails: []string{"told"}}}
 	var v chaos.Verdict
@@ -163,7 +161,7 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// The names come first that may have been meant.
+// The most similar names come first.
 func TestClosest(t *testing.T) {
 	for name, want := range map[string]string{
 		"everythign": "everything", "Refusal": "refusals", "node": "crashing nodes", "crashed": "crashing nodes", "stepping-clock": "stepping clocks", "neighbors": "neighbours",
@@ -174,7 +172,7 @@ func TestClosest(t *testing.T) {
 	}
 }
 
-// There are no flags for most options, so nobody is told to use them.
+// There are no flags for most options, so no command is printed for those.
 func TestCommand(t *testing.T) {
 	for _, c := range []struct {
 		opts *redlock.Options

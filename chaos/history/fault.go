@@ -11,15 +11,15 @@ type FaultKind string
 
 // What can happen to a node.
 const (
-	Kill         FaultKind = "kill"          // as by SIGKILL; restarted with its data when it is over
+	Kill         FaultKind = "kill"          // as by SIGKILL; restarted with its data when the fault is over
 	KillEmpty    FaultKind = "kill empty"    // the same, but restarted without its data
-	Hang         FaultKind = "hang"          // as by SIGSTOP: takes requests, and carries them out when it is over
+	Hang         FaultKind = "hang"          // as by SIGSTOP: accepts requests, and carries them out when the fault is over
 	Slow         FaultKind = "slow"          // every round trip takes By more
-	Jitter       FaultKind = "jitter"        // every message takes up to By more, each another time
-	Cut          FaultKind = "cut"           // nothing passes; what was sent arrives when it is over
+	Jitter       FaultKind = "jitter"        // every message takes up to By more, each another delay
+	Cut          FaultKind = "cut"           // nothing passes; what was sent arrives when the fault is over
 	CutRequests  FaultKind = "cut requests"  // the same, but replies pass
 	CutReplies   FaultKind = "cut replies"   // the same, but requests pass
-	Part         FaultKind = "part"          // nothing passes, and connections are reset when it is over
+	Part         FaultKind = "part"          // nothing passes, and connections are reset when the fault is over
 	Reset        FaultKind = "reset"         // all connections break, at once
 	LoseReplies  FaultKind = "lose replies"  // the next Times replies are lost, with their connections; the requests were carried out
 	TearReplies  FaultKind = "tear replies"  // the same, but the first half of a pipeline's replies arrives
@@ -39,33 +39,32 @@ const (
 	Mute         FaultKind = "mute"          // what it publishes reaches no subscription
 	Deafen       FaultKind = "deafen"        // all subscriptions break, at once
 	Churn        FaultKind = "churn"         // SCRIPT FLUSH, every By
-	Clock        FaultKind = "clock"         // its clock is By ahead, or behind, and is set right when it is over
-	Forge        FaultKind = "forge"         // Times times, every By, a client that may publish there sends the messages that the node would, as far as they can be guessed
-	Still        FaultKind = "still"         // the computer runs none of the servers, and clients go on
-	Replay       FaultKind = "replay"        // the same, but with what the node has said before
-	Boot         FaultKind = "boot"          // comes up without its data, and with a clock that is By wrong until it is over
+	Clock        FaultKind = "clock"         // its clock is By ahead, or behind, and is set right when the fault is over
+	Forge        FaultKind = "forge"         // Times times, every By, a client that may publish there sends guessed copies of the node's messages
+	Still        FaultKind = "still"         // the computer runs none of the servers, while clients go on
+	Replay       FaultKind = "replay"        // the same, but with messages that the node has sent before
+	Boot         FaultKind = "boot"          // starts without its data, and with a clock that is By wrong until the fault is over
 )
 
 // What can happen to a client.
 const (
-	Pause   FaultKind = "pause"   // its process is stopped, and goes on when it is over
-	Suspend FaultKind = "suspend" // its machine is: timers stand still, too
-	Crash   FaultKind = "crash"   // its process dies; a new one takes its place when it is over
+	Pause   FaultKind = "pause"   // its process is stopped, and goes on when the fault is over
+	Suspend FaultKind = "suspend" // its machine is suspended: timers stand still, too
+	Crash   FaultKind = "crash"   // its process dies; a new one takes its place when the fault is over
 	Skew    FaultKind = "skew"    // its clock is set By forward
 )
 
 // OnClient reports whether a fault of this kind is a client's; all others are nodes'.
 func (t FaultKind) OnClient() bool { return t == Pause || t == Suspend || t == Crash || t == Skew }
 
-// A Fault is one thing that goes wrong, at one place, for some time. It is a
-// value: written to a history, printed, compared, and put together with others
-// in a slice.
+// A Fault is one fault at one node or client, for some time. It is a value: it is written to histories, printed,
+// compared, and collected in slices.
 type Fault struct {
 	At      time.Duration `json:"at"`      // since the start of the run
-	Trouble FaultKind     `json:"trouble"` // what
+	Trouble FaultKind     `json:"trouble"` // its kind
 	Node    int           `json:"node"`    // where, from 0; for a fault of a client: Client
 	Client  int           `json:"client,omitempty"`
-	For     time.Duration `json:"for,omitempty"` // until it is over; 0: it is over at once, or by itself
+	For     time.Duration `json:"for,omitempty"` // how long it lasts; 0: it is over at once, or ends by itself
 	By      time.Duration `json:"by,omitempty"`
 	Times   int           `json:"times,omitempty"`
 }

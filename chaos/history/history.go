@@ -11,16 +11,14 @@ import (
 	"time"
 )
 
-// A History is what happened in one run: what every client did and believed, what
-// was done to nodes and clients, and what was left at the end, in the order in
-// which it happened. The judge sees nothing else.
+// A History is the record of one run: what every client did and was told, which faults nodes and clients had, and
+// what was left at the end, in order. The judge sees nothing else.
 type History struct {
 	Run    Head
 	Events []Event
 }
 
-// A Head is the first line of a history: where it comes from, and what the judge has to
-// know of it.
+// A Head is the first line of a history: where it comes from, and what the judge must know about it.
 type Head struct {
 	Scenario string `json:"scenario"`
 	Arena    string `json:"arena"`
@@ -29,51 +27,47 @@ type Head struct {
 	Quorum   int    `json:"quorum"`
 	Clients  int    `json:"clients"`
 
-	// Separator is what names are paths with; none: names are names.
+	// Separator separates the parts of names that are paths; "": names are no paths.
 	Separator string `json:"separator,omitempty"`
 
-	// Lag is how much later than it should a client that is not held up may notice
-	// something: the scheduler's share. Virtual time has hardly any.
+	// Lag is by how much a client that is not held up may notice something late, because of the scheduler.
+	// Virtual time has hardly any.
 	Lag time.Duration `json:"lag"`
 
-	// Look is how much later than Lag a client may notice something whose machine was
-	// suspended in the meantime: its timers go on with what was left of their time.
+	// Look is how much later than Lag a client whose machine was suspended in the meantime may notice something:
+	// its timers go on with what was left of their time.
 	Look time.Duration `json:"look,omitempty"`
 
-	// Overlap is how close together two locks may be got that have no order, because
-	// both were being acquired at once, and nodes may drop the one for the other.
+	// Overlap is how close together two locks may be acquired without an order between them, because both were
+	// being acquired at once, and nodes may drop one for the other.
 	Overlap time.Duration `json:"overlap,omitempty"`
 
-	// Bound is how long a client may wait for a lock once all is well again.
+	// Bound is how long a client may wait for a lock once all faults are over.
 	Bound time.Duration `json:"bound"`
 
-	// Settle is how long a client must have waited to come before all that ask then, and
-	// Idle how long a lock may be free while a client waits. Nodes that are slower by
-	// Slight, or stop for so long, are well all the same; what was worse may be felt for
-	// Grace. TTL is how long a node keeps a lock that is not released. Without Settle
-	// there is no order, and without Idle no bound.
+	// Settle is how long a client must have waited to come before all that ask then. Idle is how long a lock may
+	// be free while a client waits. A node that is slower by Slight, or stops for so long, still counts as well;
+	// a worse fault may have effects for another Grace. TTL is how long a node keeps a lock that is not released.
+	// Without Settle the order is not checked, and without Idle idle locks are not.
 	Settle time.Duration `json:"settle,omitempty"`
 	Idle   time.Duration `json:"idle,omitempty"`
 	Slight time.Duration `json:"slight,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
 	TTL    time.Duration `json:"ttl,omitempty"`
 
-	// MostKeys and MostBytes are how much there may be on a node when all is over, and
-	// MostRequests is how many a Locker may keep for a node, at any time. 0: no bound.
+	// MostKeys and MostBytes bound what may be on a node at the end of the run, and MostRequests bounds the requests
+	// that a Locker may keep for a node at any time. 0: no bound.
 	MostKeys     int `json:"most_keys,omitempty"`
 	MostBytes    int `json:"most_bytes,omitempty"`
 	MostRequests int `json:"most_requests,omitempty"`
 
-	// Found says that no node loses what it has been told, and that clients look for what
-	// they get on all nodes.
+	// Found says that no node loses data, and that a client that gets a lock looks for it on all nodes.
 	Found bool `json:"found,omitempty"`
 
-	// Exact says that time is virtual: a client writes down what it is told at the
-	// instant at which it is told, and no scheduler is to blame for anything.
+	// Exact says that time is virtual: a client records each event at its very instant, and no scheduler delays it.
 	Exact bool `json:"exact,omitempty"`
 
-	// Always says that a quorum of nodes is well all the time, so that Bound holds
-	// from the beginning.
+	// Always says that a quorum of nodes is well all the time, so that Bound holds from the beginning.
 	Always bool `json:"always,omitempty"`
 }
 
@@ -81,33 +75,32 @@ type Head struct {
 type Kind string
 
 const (
-	// What clients do. Op pairs an end with its beginning; a hold is known by the
-	// Op of the acquisition that it began with.
+	// Events of clients. Op pairs an end with its beginning; a hold has the Op of its acquisition.
 	Ask      Kind = "ask"      // begins to acquire Name, by Verb, for up to Limit; Also, Shared, Slots: a lock of another kind
-	Got      Kind = "got"      // has it: Token, Fence, valid to Until
-	Denied   Kind = "denied"   // has it not: Error
+	Got      Kind = "got"      // has acquired it: Token, Fence, valid to Until
+	Denied   Kind = "denied"   // has not acquired it: Error
 	Extend   Kind = "extend"   // begins to extend
 	Extended Kind = "extended" // valid to Until now
 	Failed   Kind = "failed"   // has not extended it: Error
 	Renewed  Kind = "renewed"  // finds that it is valid to Until now
-	Release  Kind = "release"  // begins to release: from here on it believes in nothing; was valid to Until
-	Released Kind = "released" // Error: what the release said, if anything
+	Release  Kind = "release"  // begins to release: from here on it no longer relies on the lock; it was valid to Until
+	Released Kind = "released" // Error: that of the release, if any
 	Told     Kind = "told"     // the hold's context has ended: Error is the cause; was valid to Until
 	Read     Kind = "read"     // has read Value at the resource Name
-	Wrote    Kind = "wrote"    // what the resource took: Value in the place of Was
-	Refused  Kind = "refused"  // what the resource did not take: Value in the place of Was
-	Found    Kind = "found"    // has looked for its token: Value nodes have it, and Was could not say
+	Wrote    Kind = "wrote"    // the resource accepted Value in the place of Was
+	Refused  Kind = "refused"  // the resource rejected Value in the place of Was
+	Found    Kind = "found"    // has looked for its token: Value nodes have it, and Was did not answer
 	Crashed  Kind = "crashed"  // the client is gone, with all that it held
 	Held     Kind = "held up"  // the client is stopped until Until; Why says "suspended" if its machine is, timers and all
 
-	// What happens to the nodes, and to the run.
+	// Events of the nodes, and of the run.
 	Struck   Kind = "struck"   // Fault begins
 	Healed   Kind = "healed"   // Fault is over
-	Calm     Kind = "calm"     // all is well from here on
+	Calm     Kind = "calm"     // all faults are over
 	Left     Kind = "left"     // Error: something is left that should not be
-	Stalled  Kind = "stalled"  // the computer did not run the server of node Value until Until, nor a bystander
-	Measured Kind = "measured" // Error: what the kernel, or a server, says of why something took long
-	Weighed  Kind = "weighed"  // Weight: what is on a node, or, with a Client, in its lane
+	Stalled  Kind = "stalled"  // until Until the computer ran neither the server of node Value nor a bystander
+	Measured Kind = "measured" // Error: what the kernel, or a server, reports about a delay
+	Weighed  Kind = "weighed"  // Weight: the memory in use on a node, or, with a Client, in its lane
 )
 
 // An Event is one line of a history. Times count from the start of the run, by
@@ -119,8 +112,8 @@ type Event struct {
 	Op     int           `json:"op,omitempty"`     // from 1, for each client
 	Name   string        `json:"name,omitempty"`
 	Also   string        `json:"also,omitempty"`   // other names of the lock, with a space between them
-	Shared bool          `json:"shared,omitempty"` // it is a reader's
-	Slots  int           `json:"slots,omitempty"`  // it is one of so many
+	Shared bool          `json:"shared,omitempty"` // the lock is shared
+	Slots  int           `json:"slots,omitempty"`  // the lock is one of this many slots
 	Verb   string        `json:"verb,omitempty"`   // "try", "acquire", "do", "plain"; of an Extend: "hand on", it is detached and attached
 	Limit  time.Duration `json:"limit,omitempty"`
 	Token  string        `json:"token,omitempty"`
@@ -138,7 +131,7 @@ const (
 	// VerbHandOn is the Verb of an extension that is a Detach and an Attach.
 	VerbHandOn = "hand on"
 
-	// WhySuspended is Why a client is held up whose machine is suspended.
+	// WhySuspended is the Why of a client that is held up because its machine is suspended.
 	WhySuspended = "suspended"
 )
 
@@ -157,7 +150,7 @@ func (h *History) Write(w io.Writer) error {
 	return nil
 }
 
-// Decode reads what Write has written.
+// Decode reads a history that Write has written.
 func Decode(r io.Reader) (*History, error) {
 	in := json.NewDecoder(bufio.NewReader(r))
 	in.DisallowUnknownFields()
@@ -177,12 +170,11 @@ func Decode(r io.Reader) (*History, error) {
 	}
 }
 
-// Digest is short for all that a history says: those of two runs can be compared
-// by eye.
+// Digest is a short hash of the whole history: the digests of two runs can be compared by eye.
 func (h *History) Digest() string {
 	sum := sha256.New()
 	if err := h.Write(sum); err != nil {
-		return err.Error() // something in it has no JSON
+		return err.Error() // a value has no JSON
 	}
 	return fmt.Sprintf("%x", sum.Sum(nil)[:8])
 }

@@ -95,7 +95,7 @@ func TestHistoryWriteErrors(t *testing.T) {
 	}
 }
 
-// FuzzHistory: what has been read once is written and read again as it is.
+// FuzzHistory: a history that was read is the same after it is written and read again.
 func FuzzHistory(f *testing.F) {
 	var s strings.Builder
 	if err := everyField().Write(&s); err != nil {

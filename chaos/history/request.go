@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// A Request is what a client asks for: the names of a lock, and its kind.
+// A Request has what a client asks for: the names of a lock, and its kind.
 type Request struct {
 	Name   string
 	Also   string // other names, with a space between them
 	Shared bool
-	Slots  int // it is one of so many; 0: there is one
+	Slots  int // the number of slots of which the lock is one; 0: it is no slot
 }
 
-// Request is that of an event that begins an acquisition.
+// Request is the request of an event that begins an acquisition.
 func (e *Event) Request() Request { return Request{e.Name, e.Also, e.Shared, e.Slots} }
 
-// Fill gives an event the names and the kind of this request.
+// Fill writes the names and the kind of this request into an event.
 func (w Request) Fill(e Event) Event {
 	e.Name, e.Also, e.Shared, e.Slots = w.Name, w.Also, w.Shared, w.Slots
 	return e
 }
 
-// String is the request in words: what can be asked for, or had.
+// String describes the request in words.
 func (w Request) String() string {
 	s := strconv.Quote(w.Name)
 	for _, name := range strings.Fields(w.Also) {
@@ -43,7 +43,7 @@ func (w Request) String() string {
 	return s
 }
 
-// Label is short for it.
+// Label is a short description.
 func (w Request) Label() string {
 	s := strings.Join(append([]string{w.Name}, strings.Fields(w.Also)...), "+")
 	if w.Slots != 0 {
@@ -55,17 +55,17 @@ func (w Request) Label() string {
 	return s
 }
 
-// Invalid reports whether it is no kind of lock.
+// Invalid reports whether the request is for no kind of lock.
 func (w Request) Invalid() bool { return w.Slots < 0 || w.Slots > 0 && (w.Shared || w.Also != "") }
 
-// IsSlot reports whether it is one of several.
+// IsSlot reports whether the request is for one of several slots.
 func (w Request) IsSlot() bool { return w.Slots > 0 && !w.Invalid() }
 
-// Canonical is what all requests for the same have in common, however they are written: which
-// names there are, but for those that lie in others, and how they are held.
+// Canonical is the same for all requests for the same lock, however they are written: the names, except those that lie
+// in others, and the kind.
 func (w Request) Canonical(separator string) Request {
 	all := append(strings.Fields(w.Also), w.Name)
-	slices.Sort(all) // a folder comes before what lies in it
+	slices.Sort(all) // a folder comes before the names in it
 	least := all[:0]
 	for _, name := range all {
 		if !slices.ContainsFunc(least, func(whole string) bool { return Overlap(whole, name, separator) }) {
@@ -79,12 +79,11 @@ func (w Request) Canonical(separator string) Request {
 	return Request{Name: strings.Join(least, " "), Shared: w.Shared, Slots: slots}
 }
 
-// SharesSlots reports whether two requests are for slots of the same.
+// SharesSlots reports whether two requests are for slots of the same name.
 func (w Request) SharesSlots(o Request) bool { return w.IsSlot() && o.IsSlot() && w.Name == o.Name }
 
-// Conflicts reports whether two cannot be had at once, whatever else there is: they have
-// something in common, and not both read it. How many slots of a name are had is
-// another question.
+// Conflicts reports whether two locks cannot be held at once: they have a name in common, and do not both share it. The
+// number of slots of a name that are held is a separate question.
 func (w Request) Conflicts(o Request, separator string) bool {
 	if w.Shared && o.Shared || w.SharesSlots(o) {
 		return false
@@ -102,7 +101,7 @@ func (w Request) Conflicts(o Request, separator string) bool {
 	return false
 }
 
-// Overlap reports whether two names are the same, or one lies in the other.
+// Overlap reports whether two names are equal, or one lies in the other.
 func Overlap(a, b, separator string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -110,8 +109,8 @@ func Overlap(a, b, separator string) bool {
 	return a == b || separator != "" && strings.HasPrefix(b, a) && strings.HasPrefix(b[len(a):], separator)
 }
 
-// MustQueueBehind reports whether this request has to let the other go first if that was there
-// before: two requests for a slot do, for there may be only one.
+// MustQueueBehind reports whether this request must let an earlier one go first. Two requests for a slot must, since only
+// one slot may be free.
 func (w Request) MustQueueBehind(o Request, separator string) bool {
 	return w.SharesSlots(o) || w.Conflicts(o, separator)
 }

@@ -8,16 +8,16 @@ import (
 
 func TestRequestWords(t *testing.T) {
 	for _, tt := range []struct {
-		want          Request
-		words, labels string
+		want         Request
+		text, labels string
 	}{
 		{Request{Name: "a"}, `"a"`, "a"},
 		{Request{Name: "a\n"}, `"a\n"`, "a\n"},
 		{Request{Name: "a", Also: "b c", Shared: true}, `"a" and "b" and "c" as a reader`, "a+b+c (r)"},
 		{Request{Name: "a", Slots: 3}, `one of 3 slots of "a"`, "a 1/3"},
 	} {
-		if got := tt.want.String(); got != tt.words {
-			t.Errorf("%#v is %s, want %s", tt.want, got, tt.words)
+		if got := tt.want.String(); got != tt.text {
+			t.Errorf("%#v is %s, want %s", tt.want, got, tt.text)
 		}
 		if got := tt.want.Label(); got != tt.labels {
 			t.Errorf("%#v is %s for short, want %s", tt.want, got, tt.labels)
@@ -25,7 +25,7 @@ func TestRequestWords(t *testing.T) {
 	}
 }
 
-// TestCanonical: requests for the same are the same.
+// TestCanonical: requests for the same lock have the same canonical form.
 func TestCanonical(t *testing.T) {
 	lines := make(map[Request][]string)
 	for _, w := range []Request{

@@ -2,7 +2,7 @@ package history
 
 import "time"
 
-// A Spell is a fault for as long as it lasted.
+// A Spell is a fault with its beginning and end.
 type Spell struct {
 	Fault
 	Struck   int // the event
@@ -11,8 +11,8 @@ type Spell struct {
 	Open     bool // until the end of the history, at least
 }
 
-// Spells gives the faults of a history, each from Struck to Healed. A fault without Healed
-// was over at once, unless it was to take some time.
+// Spells returns the faults of a history, each from Struck to Healed. A fault without Healed was over at once, unless it
+// was meant to last.
 func Spells(events []Event) []*Spell {
 	var all []*Spell
 	open := map[Fault][]*Spell{}
