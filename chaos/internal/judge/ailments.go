@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// hindrances are what keeps everybody from having any lock, sorted and apart.
+// hindrances returns the times in which no client can get any lock, sorted and apart.
 func (r *record) hindrances() (all []stretch) {
 	for _, c := range r.crashes {
 		at := r.events[c.event].At
@@ -22,8 +22,8 @@ func (r *record) hindrances() (all []stretch) {
 	return append(all, r.unwell()...)
 }
 
-// standstills are the times, sorted and apart, in which so many servers were not run, with the
-// nodes that ail, that no quorum was left. What was under way is late by as much and no more.
+// standstills returns the times, sorted and apart, in which no quorum was left of the servers that ran and were
+// well. What was under way is late by as much and no more.
 func (r *record) standstills() []stretch {
 	if len(r.stalls) == 0 {
 		return nil
@@ -33,14 +33,14 @@ func (r *record) standstills() []stretch {
 	return mergeStretches(r.tooMany(all))
 }
 
-// unwell are the times in which so many nodes ail that no quorum is left.
+// unwell returns the times in which so many nodes ail that no quorum is left.
 func (r *record) unwell() []stretch { return r.tooMany(r.ailments()) }
 
-// tooMany are the times in which some ailments, by when they begin, leave no quorum.
+// tooMany returns the times in which ailments, sorted by their beginnings, leave no quorum.
 func (r *record) tooMany(ailments []ailment) (all []stretch) {
 	spare := r.run.Nodes - r.run.Quorum
 	for i, a := range ailments {
-		// From when one begins on, for as long as enough of those that have begun last.
+		// It lasts from the beginning of one for as long as enough of the earlier ones last.
 		ends := make(map[int]time.Duration)
 		for _, b := range ailments[:i+1] {
 			if b.node >= 0 && b.to >= a.from {
@@ -60,9 +60,9 @@ func (r *record) tooMany(ailments []ailment) (all []stretch) {
 	return all
 }
 
-// ailments are the faults that waiting may notice, by when they begin. What takes hold
-// with the requests to come, or cannot be undone, has no end. That no waiter is called,
-// and that others die, is what waiting has to do with.
+// ailments returns the faults that may affect waiting, sorted by their beginnings. A fault that takes effect with
+// later requests, or cannot be undone, has no end. Lost calls and deaths of other clients are left out: waiting
+// must work in spite of them.
 func (r *record) ailments() []ailment {
 	if r.ailing != nil {
 		return r.ailing

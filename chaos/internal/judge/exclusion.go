@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// crowd gives the holders of a slot of the same name as the last of some, when they are
-// too many: of those with one of the first n slots, there can be n. All have what they
-// have at one moment.
+// crowd returns the holders of slots of one name, that of the last hold, if they are too many: there can be n
+// holders of the first n slots. All of them hold at one moment.
 func (r *record) crowd(all []int) []int {
 	for n := r.request(&r.ops[all[len(all)-1]]).Slots; n < len(all); n++ {
 		var some []int
@@ -24,12 +23,11 @@ func (r *record) crowd(all []int) []int {
 	return nil
 }
 
-// exclusion compares each hold with the one before it, of those that exclude it, that
-// reaches farthest: if it overlaps any, it overlaps that one. A hold of a slot is
-// counted with the others of that moment.
+// exclusion compares each hold with the earlier conflicting hold that lasts longest: if it overlaps any, it
+// overlaps that one. A hold of a slot is counted with the others of that moment.
 func exclusion(r *record) {
 	farthest := make([]int, len(r.requests)) // by request: an index of r.holds, plus 1
-	var slots map[string][]int               // by name: the ops that have one
+	var slots map[string][]int               // by name: the ops that hold a slot
 	for i, k := range r.holds {
 		o := &r.ops[k]
 		from, to := r.valid(o)
@@ -74,15 +72,15 @@ func exclusion(r *record) {
 	}
 }
 
-// blinked reports whether a node's clock was set, and set back, between the request for a
-// lock and an instant: the node may have dropped the lock, and a client that did not ask it
-// meanwhile cannot tell (docs/safety.md). Fences are compared all the same.
+// blinked reports whether a node's clock was set, and set back, between the request for a lock and an instant: the
+// node may have dropped the lock, and a client that did not ask it meanwhile cannot know (docs/safety.md). Fences
+// are compared all the same.
 func (r *record) blinked(o *op, at time.Duration) bool {
 	asked := r.events[max(o.ask, 0)].At
 	return slices.ContainsFunc(r.blinks, func(s span) bool { return s.from <= at && s.to >= asked })
 }
 
-// same puts a hold in words after another one.
+// same describes a hold after another one.
 func (r *record) same(before, o *op) string {
 	if before.request == o.request {
 		return fmt.Sprintf("it (%s)", r.events[o.got].Token)

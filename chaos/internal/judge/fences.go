@@ -10,22 +10,20 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// fences: each is larger than all before it of locks that it could not have been had
-// together with. A reader's may be that of the one before it.
+// fences: each fence is larger than all earlier ones of conflicting locks. A reader's may equal the one before it.
 func fences(r *record) {
 	var got, wrote []fenced
 	for _, k := range r.holds {
 		o := &r.ops[k]
 		e := &r.events[o.got]
-		// A client that was stopped when it got the lock notes it when others may have got it
-		// since, if that can be.
+		// A client that was stopped when it got the lock may record it after others have got it.
 		excused := !r.run.Exact && o.ask >= 0 && r.stopped(o.client, r.events[o.ask].At, e.At)
 		if reads := r.request(o).Shared; (e.Fence > 0 || reads) && !excused {
 			got = append(got, fenced{o.request, reads, o.got, e})
 		}
 	}
 	names := make(map[string]int)
-	var each [][]int // name for itself
+	var each [][]int // for each request, the groups of its names
 	for _, w := range r.writes {
 		if e := &r.events[w.event]; e.Fence > 0 {
 			name, known := names[e.Name]
@@ -40,18 +38,18 @@ func fences(r *record) {
 	r.rise(wrote, each, 0, 0)
 }
 
-// A fenced is an event with a fence, in a group of those that have one in common: the
-// holds of a request, the writes of a name.
+// A fenced is an event with a fence. It belongs to a group that shares fences: the holds of a request, or the
+// writes to a name.
 type fenced struct {
 	group int
-	reads bool // so it changes nothing, and its fence may be that of the one before it
+	reads bool // a reader: its fence may equal the one before it
 	index int
 	*history.Event
 }
 
-// rise checks that each fence is higher by some step than the highest that was there by
-// so much before it in the groups that count, and that no two are the same if they must
-// not be. What has no order, for it happened at one instant, gets the one that suits it.
+// rise checks that each fence is higher by this step than the highest one that came before it, by at least this
+// time, in the groups that count, and that no two are equal that must not be. Events of one instant have no
+// order, and get the one that fits.
 func (r *record) rise(all []fenced, groups [][]int, overlap time.Duration, step uint64) {
 	slices.SortFunc(all, func(a, b fenced) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Fence, b.Fence), cmp.Compare(one(a.reads), one(b.reads)), cmp.Compare(a.index, b.index))
@@ -60,9 +58,9 @@ func (r *record) rise(all []fenced, groups [][]int, overlap time.Duration, step 
 		number int
 		fence  uint64
 	}
-	had := make(map[group]int)        // an index of all, plus 1: which was the first with a fence
-	highs := make([]int, len(groups)) // by group, the same: which has the highest
-	next := 0                         // the first that does not come before f
+	had := make(map[group]int)        // an index of all, plus 1: the first event with that fence
+	highs := make([]int, len(groups)) // by group, the same: the event with the highest fence
+	next := 0                         // the first event that does not come before f
 	for i := range all {
 		f := &all[i]
 		for ; next < i && all[next].At+overlap <= f.At; next++ {
@@ -112,7 +110,7 @@ func (r *record) outOfOrder(high, f *fenced) {
 		f.Client, f.Kind, what, f.At, f.Fence, high.Client, of, high.At, high.Fence)
 }
 
-// fenced is what has a fence, in words.
+// fenced describes an event with a fence.
 func (r *record) fenced(f *fenced) string {
 	if f.Kind == history.Wrote {
 		return strconv.Quote(f.Name)

@@ -32,7 +32,7 @@ func wellFormed(r *record) {
 	books(r)
 }
 
-// books checks that each write replaces what the one before it has put there.
+// books checks that each write replaces the value of the one before it.
 func books(r *record) {
 	writes := make([]int, len(r.writes))
 	for i, w := range r.writes {
@@ -61,9 +61,8 @@ func books(r *record) {
 	}
 }
 
-// balance gives what is there after writes that happened at one instant, and so
-// have no order: what they replaced must be what was there and what they have put
-// there, but for the one that stays.
+// balance returns the value after writes of one instant, which have no order: the values that they replaced must be
+// the old value and the values that they wrote, except the one that stays.
 func (r *record) balance(there int, writes []int) (after int, ok bool) {
 	last := &r.events[writes[len(writes)-1]]
 	if len(writes) == 1 {

@@ -6,11 +6,9 @@ import (
 	"time"
 )
 
-// idle: a free lock does not stay free while a client waits. Times do not
-// count in which too many nodes are not well; nor those for which the dead, and the
-// stopped, may have the lock without having said so; nor, since there is an order among
-// requests for different locks that have something in common, those in which an earlier
-// one waits.
+// idle: a free lock does not stay free while a client waits. Some times do not count: those in which too many nodes
+// are not well; those in which a dead or stopped client may have the lock without a record of it; and those in
+// which an earlier conflicting request waits for another lock, since there is an order among them.
 func idle(r *record) {
 	if r.run.Idle <= 0 {
 		return
@@ -40,17 +38,17 @@ func idle(r *record) {
 			}
 			if since, by := r.longFree(times, w.front, min(w.end, r.last)); since != never {
 				o := &r.ops[w.op]
-				r.violated(by, []int{o.ask}, "client %d waited for %v, and nobody had it from %v on", o.client, r.request(o), since)
+				r.violated(by, []int{o.ask}, "client %d waited for %v, and no client had it from %v on", o.client, r.request(o), since)
 			}
 		}
 	}
 }
 
-// first gives the times in which others may come before a waiter.
+// first returns the times in which other waiters may go before this one.
 func (r *record) first(w *standing, request int) (all []stretch) {
 	for _, v := range r.behind[request] {
 		if v == request {
-			continue // what is in their way is in its way
+			continue // whatever holds them up holds this one up
 		}
 		for i := range r.waiting[v] {
 			o := &r.waiting[v][i]
@@ -65,7 +63,7 @@ func (r *record) first(w *standing, request int) (all []stretch) {
 	return all
 }
 
-// full gives the times in which no slot is free for a request.
+// full returns the times in which no slot is free for a request.
 func (r *record) full(request int, had [][]stretch) (all []stretch) {
 	w := r.requests[request]
 	if !w.IsSlot() {
@@ -98,12 +96,11 @@ func (r *record) full(request int, had [][]stretch) (all []stretch) {
 	return all
 }
 
-// longFree gives the beginning of the first time that is too long, from one instant to
-// another, that none of the stretches has a part in, and when it was too long. They are
-// sorted.
+// longFree finds the first time that is too long and that no stretch overlaps. It returns its beginning, and when it
+// became too long. The stretches are sorted.
 func (r *record) longFree(times []stretch, from, to time.Duration) (since, by time.Duration) {
 	for _, s := range append(slices.Clip(times), stretch{to, to}) {
-		if until := min(s.from, to); until-from > r.run.Idle { // else there is no need to look further
+		if until := min(s.from, to); until-from > r.run.Idle { // it was too long already
 			if by := r.ran(from, r.run.Idle); until > by {
 				return from, by
 			}
@@ -113,10 +110,10 @@ func (r *record) longFree(times []stretch, from, to time.Duration) (since, by ti
 	return never, never
 }
 
-// ran is when some time has gone by in which there were enough nodes that the computer ran.
+// ran is when this much time has gone by in which the computer ran enough of the nodes.
 func (r *record) ran(from, d time.Duration) time.Duration {
 	by := from + d
-	for _, s := range r.still { // which are sorted, and apart
+	for _, s := range r.still { // sorted, and apart
 		if s.from > by {
 			break
 		}
@@ -128,7 +125,7 @@ func (r *record) ran(from, d time.Duration) time.Duration {
 	return by
 }
 
-// free is when the nodes have forgotten a hold at the latest.
+// free is the latest time at which the nodes still have a hold.
 func (r *record) free(o *op) time.Duration {
 	if o.released >= 0 && r.events[o.released].Error == "" {
 		return r.events[o.released].At

@@ -15,7 +15,7 @@ func newIndex(ops int) index {
 	return make(index, size)
 }
 
-// slot is where an op is in the index, or is to be.
+// slot is the place of an op in the index, or the free place for it.
 func (r *record) slot(client, number int) int {
 	hash := (uint64(client)*0x9e3779b97f4a7c15 + uint64(number)) * 0xff51afd7ed558ccd
 	mask := len(r.index) - 1

@@ -1,5 +1,5 @@
-// Package judge says of a history which promises were not kept. It knows the history and
-// nothing else: not the library, not the arena, not the scenario.
+// Package judge finds the promises that were not kept in a history. It knows only the history, and neither the
+// library, nor the arena, nor the scenario.
 package judge
 
 import (
@@ -9,16 +9,15 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A Rule is something that must be true of every history. To add one is a function,
-// a line in the table, and its counterpart in the twin that the tests compare
-// the judge with.
+// A Rule must be true of every history. A new one takes a function, a line in the table, and a counterpart in the
+// twin with which the tests compare the judge.
 type Rule struct {
 	Name  string
 	Says  string
 	check func(*record)
 }
 
-// Rules are all that the judge looks at, in the order of the documents.
+// Rules lists all rules, in the order of the documents.
 var Rules = []Rule{
 	{"exclusion", "No two conflicting locks are valid at the same moment, and no more slots of a name than there are. Excused: a node whose clock was set and set back in the meantime.", exclusion},
 	{"tokens", "Every lock has a token, and no other has the same.", tokens},
@@ -38,8 +37,7 @@ var Rules = []Rule{
 	{"well-formed", "The history is possible: each end has a beginning, and time does not go back.", wellFormed},
 }
 
-// Judge looks at a history by every rule. It is pure, and has an answer to any
-// history, also to one that cannot have happened.
+// Judge checks a history by every rule. It is a pure function, and accepts any history, even an impossible one.
 func Judge(h *history.History) Verdict {
 	r := newRecord(h)
 	for _, rule := range Rules {

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// TestJudgeSaysIt looks at how a violation reads.
+// TestJudgeSaysIt checks the text of a violation.
 func TestJudgeSaysIt(t *testing.T) {
 	for _, tt := range []struct{ history, want string }{
 		{"1 2/1 ask; 1200 2/1 got token=t7 until=1900; 1300 3/1 ask; 1500 3/1 got token=t9 until=2500; 1900 2/1 told",
@@ -75,10 +75,10 @@ func TestJudgeFindsOps(t *testing.T) {
 	}
 }
 
-// TestJudgeIsPure: it changes nothing, and says the same again.
+// TestJudgeIsPure: it changes nothing, and gives the same verdict again.
 func TestJudgeIsPure(t *testing.T) {
 	for seed := range uint64(200) {
-		h := tale(randomBytes(seed, 400))
+		h := generate(randomBytes(seed, 400))
 		before := slices.Clone(h.Events)
 		first := fmt.Sprint(Judge(h))
 		if second := fmt.Sprint(Judge(h)); first != second {
@@ -90,9 +90,9 @@ func TestJudgeIsPure(t *testing.T) {
 	}
 }
 
-// TestTalesAreWritten: what the tests judge can be written and read again.
+// TestTalesAreWritten: the histories of these tests can be written and read again.
 func TestTalesAreWritten(t *testing.T) {
-	h := tale(randomBytes(1, 500))
+	h := generate(randomBytes(1, 500))
 	var s bytes.Buffer
 	if err := h.Write(&s); err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func TestJudgeAgainstItsTwin(t *testing.T) {
 	breaks := make(map[string]int)
 	for seed := range n {
 		broken := make(map[string]bool)
-		for _, v := range compareWithTwin(t, tale(randomBytes(seed, 100+int(seed%500)))) {
+		for _, v := range compareWithTwin(t, generate(randomBytes(seed, 100+int(seed%500)))) {
 			broken[v.Rule] = true
 		}
 		if t.Failed() {
@@ -118,7 +118,7 @@ func TestJudgeAgainstItsTwin(t *testing.T) {
 			breaks[rule]++
 		}
 	}
-	// Two judges that never have to decide anything agree, too.
+	// Agreement means something only if each rule is sometimes broken.
 	for _, r := range Rules {
 		if some := int(n / 100); breaks[r.Name] < some || breaks[r.Name] > int(n)-some {
 			t.Errorf("%d of %d histories break the rule %q", breaks[r.Name], n, r.Name)
@@ -139,10 +139,10 @@ func FuzzJudgeAgainstItsTwin(f *testing.F) {
 	for seed := range uint64(20) {
 		f.Add(randomBytes(seed, 300))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) { compareWithTwin(t, tale(data)) })
+	f.Fuzz(func(t *testing.T, data []byte) { compareWithTwin(t, generate(data)) })
 }
 
-// FuzzJudgeAnything: there is no history that it cannot read or judge.
+// FuzzJudgeAnything: the judge reads and judges any history.
 func FuzzJudgeAnything(f *testing.F) {
 	for _, tt := range slices.Concat(judgeCases, waitCases, kindCases, memoryCases, stallCases) {
 		var s strings.Builder
@@ -184,7 +184,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// ordinary is a history of n events in which all is well.
+// ordinary returns a history of n events without violations.
 func ordinary(n int) *history.History {
 	h := &history.History{Run: history.Head{Lag: time.Millisecond, Bound: time.Minute, Clients: 8, Always: true}}
 	values := make(map[string]int)

@@ -2,10 +2,10 @@ package judge
 
 import "github.com/quorumlock/redlock/chaos/history"
 
-// Rules are about pairs of locks: those that are in each other's way. In a history there
-// are many locks of a few kinds, so it is found out once for each two kinds.
+// Rules are about pairs of conflicting locks. A history has many locks of a few kinds, so the conflicts are computed once
+// for each two kinds.
 
-// sort says which of the requests are in each other's way, and which are the same.
+// sort computes which requests conflict, and which are the same.
 func (r *record) sort() {
 	n := len(r.requests)
 	r.against, r.behind, r.lines = make([][]int, n), make([][]int, n), make([]history.Request, n)

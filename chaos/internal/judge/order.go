@@ -2,11 +2,10 @@ package judge
 
 import "time"
 
-// inOrder: a client that has waited for long enough when another asks gets the lock first.
-// The calls of one client know that of each other by themselves; those of several know
-// it from the nodes, which must have been well, and an op that was not the first of its line
-// was not known there. Only those count that are in each other's way, or want slots of
-// which there may be one.
+// inOrder: a client that has waited for long enough when another asks gets the lock first. The calls of one client are
+// ordered by the client itself. Those of several clients are ordered by the nodes, which must have been well, and which
+// do not know an op that was not the first of its local queue. Only conflicting requests count, and requests for slots,
+// since only one may be free.
 func inOrder(r *record) {
 	if r.run.Settle <= 0 {
 		return
@@ -42,13 +41,13 @@ func inOrder(r *record) {
 	}
 }
 
-// overtakes reports whether a hold is one that a waiter should have had.
+// overtakes reports whether a hold should have gone to a waiter.
 func (r *record) overtakes(o *op, w *standing) bool {
 	x := &r.ops[w.op]
 	ask, got := r.events[o.ask], r.events[o.got].At
 	still := got
 	if r.request(x).SharesSlots(r.request(o)) {
-		still += r.run.Settle // it may have one, too, and be about to hear of it
+		still += r.run.Settle // the waiter may have a slot, too, and be about to learn of it
 	}
 	if w.ask+r.run.Settle > ask.At || !r.waitedAt(w, still) {
 		return false
@@ -59,8 +58,7 @@ func (r *record) overtakes(o *op, w *standing) bool {
 	return after(w.front, r.run.Settle) <= got && !r.ailed(w.front, got) && !r.stood(x.client, w.front, got) && !r.stood(o.client, w.front, got)
 }
 
-// waitedAt reports whether a wait went on at an instant, and beyond it: a client that gives
-// up does so a little before it says so.
+// waitedAt reports whether a wait went on at an instant, and beyond it: a client that gives up records that a little later.
 func (r *record) waitedAt(w *standing, at time.Duration) bool {
 	end := w.end
 	if w.forsaken {

@@ -6,8 +6,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// progress: a waiter is owed a lock. A client that asks once is owed one if nothing can be
-// in its way, not even a scheduler.
+// progress: a waiter must get its lock. A client that asks once must get it if nothing can be in its way, not even a
+// scheduler.
 func progress(r *record) {
 	if r.run.Bound <= 0 {
 		return
@@ -50,7 +50,7 @@ func inTime(r *record) {
 	}
 }
 
-// ends checks that what has a limit ends by then.
+// ends checks that an operation with a limit ends by then.
 func (r *record) ends(o *op, begin, end int) {
 	b := &r.events[begin]
 	if b.Limit <= 0 {

@@ -36,8 +36,8 @@ func newRecord(h *history.History) *record {
 	return r
 }
 
-// disturbances collects what happens to clients from outside. Which clients are
-// stopped, and dead, must be known before the rest can be understood.
+// disturbances collects the faults of clients. It comes first, since the other events depend on which clients are stopped
+// or dead.
 func (r *record) disturbances() {
 	for i := range r.events {
 		switch e := &r.events[i]; e.Kind {
@@ -59,7 +59,7 @@ func (r *record) disturbances() {
 	r.stops = mergeSpans(r.stops)
 }
 
-// take puts an event where it belongs.
+// take adds one event to the record.
 func (r *record) take(i int, e *history.Event) {
 	switch e.Kind {
 	case history.Ask, history.Got, history.Denied, history.Extend, history.Extended, history.Failed, history.Renewed, history.Release, history.Released, history.Told, history.Read, history.Wrote, history.Refused, history.Found:
@@ -94,15 +94,15 @@ func (r *record) take(i int, e *history.Event) {
 	case history.Left:
 		r.left = append(r.left, i)
 	default:
-		r.odd(i, "nobody knows what that is")
+		r.odd(i, "its kind is unknown")
 	}
 }
 
-// did is what a client did.
+// did adds an event of a client.
 func (r *record) did(i int, e *history.Event) {
 	k := r.find(e)
 	if e.Kind == history.Wrote {
-		// The resource has it, whatever became of the writer.
+		// The resource has the value, whatever happened to the writer.
 		w := write{i, -1}
 		if k >= 0 {
 			w.read = r.ops[k].read
@@ -184,9 +184,8 @@ func (r *record) answered(i int, e *history.Event, k int) {
 
 var verbs = []string{"try", "acquire", "do", "plain"}
 
-// held is what the holder of a lock did, or what happened to it. The end of
-// validity never moves back: if it seems to, the holder's clock was set forward,
-// and the nodes keep the lock as long as they would have anyway.
+// held adds an event of the holder of a lock. The end of validity never moves back: if it seems to, the holder's clock was
+// set forward, and the nodes keep the lock as long as before.
 func (r *record) held(i int, e *history.Event, k int) {
 	o := &r.ops[k]
 	switch e.Kind {
@@ -215,7 +214,7 @@ func (r *record) held(i int, e *history.Event, k int) {
 			r.odd(i, "the release before it has not ended")
 		}
 		o.releasing = r.start(k, i)
-		o.until = max(o.until, e.Until) // renewed by the library, and not looked at since
+		o.until = max(o.until, e.Until) // the library has renewed it, which the client has not recorded yet
 		if o.release < 0 {
 			o.release, o.untilRelease = i, o.until
 		}
@@ -244,7 +243,7 @@ func (r *record) held(i int, e *history.Event, k int) {
 	}
 }
 
-// waited measures how long a hold has been waited for.
+// waited measures how long the client waited for a hold.
 func (r *record) waited(o *op) {
 	if o.ask < 0 {
 		return

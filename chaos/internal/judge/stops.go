@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// stopsSince gives the stops from the first of a client's on that ends at t or
-// later. Others' follow after the client's.
+// stopsSince returns the stops from a client's first one that ends at t or later. Those of other clients follow.
 func (r *record) stopsSince(client int, t time.Duration) []span {
 	first, _ := slices.BinarySearchFunc(r.stops, span{client: client, to: t}, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.to, b.to))
@@ -22,10 +21,9 @@ func (r *record) stopped(client int, from, to time.Duration) bool {
 	return len(s) > 0 && s[0].client == client && s[0].from <= to
 }
 
-// noticed is when a client must have noticed what was due at some instant, and what
-// it has had a timer for since another: Lag later, and Lag after the end of any stop
-// that came before it had to. Timers of a machine that was suspended are late by
-// what they stood still for, so it has to look by itself, and gets Look for that.
+// noticed is when a client must have noticed what was due at an instant, and for which it has had a timer since another:
+// Lag later, and Lag after the end of any stop that came before. Timers of a suspended machine are late by the time of
+// the suspension, so the client has to look by itself, and gets Look for that.
 func (r *record) noticed(client int, since, due time.Duration) time.Duration {
 	lag := r.run.Lag
 	for _, s := range r.stopsSince(client, since) {
@@ -46,8 +44,8 @@ func (r *record) noticed(client int, since, due time.Duration) time.Duration {
 	return by
 }
 
-// deadline is when something must have ended that a client began, and that may
-// take so long: time in which it was stopped does not count.
+// deadline is when an operation of a client must have ended that may take this long: time in which the client was stopped
+// does not count.
 func (r *record) deadline(client int, begin, limit time.Duration) time.Duration {
 	by := begin + limit + r.run.Lag
 	for _, s := range r.stopsSince(client, begin) {

@@ -12,9 +12,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// HistoryOf makes a history of lines "at client/op kind field=value ...", separated
-// by semicolons. What is not said is what most lines would say: the name is a, the
-// verb acquire, the token that of the op; and what is got is what was asked for.
+// HistoryOf makes a history of lines "at client/op kind field=value ...", separated by semicolons. Missing fields have the
+// usual values: the name a, the verb acquire, the token of the op; and a lock that is got is the one that was asked for.
 func HistoryOf(t testing.TB, unit time.Duration, run, text string) *history.History {
 	t.Helper()
 	h := &history.History{Run: history.Head{Lag: 2 * unit, Bound: 50 * unit, Clients: 3}}
@@ -145,7 +144,7 @@ func HistoryOf(t testing.TB, unit time.Duration, run, text string) *history.Hist
 	return h
 }
 
-// brief puts violations into the words of the tables: "rule at [events]".
+// brief formats violations as in the tables: "rule at [events]".
 func brief(violations []Violation) string {
 	var all []string
 	for _, v := range violations {
@@ -154,8 +153,7 @@ func brief(violations []Violation) string {
 	return strings.Join(all, "; ")
 }
 
-// judgeCases are histories at the edges of each rule, and all that the judge says
-// of them. Lag is 2, Bound 50.
+// judgeCases are histories at the edges of each rule, with the judge's verdicts. Lag is 2, Bound 50.
 var judgeCases = []struct{ name, run, history, want string }{
 	{"nothing", "", "", ""},
 	{"all is well", "", `1 1/1 ask limit=9; 2 1/1 got until=30; 3 1/1 read; 4 1/1 wrote value=1; 5 1/1 extend limit=5; 7 1/1 extended until=35;
@@ -173,7 +171,7 @@ var judgeCases = []struct{ name, run, history, want string }{
 	{"told after", "", "1 1/1 ask; 2 1/1 got until=30; 3 2/1 ask; 3 2/1 got until=20; 4 1/1 told why=lost; 10 2/1 release; 10 2/1 released", "exclusion 3 [1 3]"},
 	{"dead before", "", "1 1/1 ask; 2 1/1 got until=30; 3 1 crashed; 3 2/1 ask; 3 2/1 got until=20; 10 2/1 release; 10 2/1 released", ""},
 	{"dead after", "", "1 1/1 ask; 2 1/1 got until=30; 3 2/1 ask; 3 2/1 got until=20; 4 1 crashed; 10 2/1 release; 10 2/1 released", "exclusion 3 [1 3]"},
-	{"somebody else dead", "", "1 1/1 ask; 2 1/1 got until=30; 2 3 crashed; 3 2/1 ask; 3 2/1 got until=20; 10 2/1 release; 10 2/1 released; 11 1/1 told", "exclusion 3 [1 4]"},
+	{"another client dead", "", "1 1/1 ask; 2 1/1 got until=30; 2 3 crashed; 3 2/1 ask; 3 2/1 got until=20; 10 2/1 release; 10 2/1 released; 11 1/1 told", "exclusion 3 [1 4]"},
 	{"got by the dead", "", "1 1/1 ask; 2 1 crashed; 3 1/1 got until=30; 4 2/1 ask; 4 2/1 got until=20; 10 2/1 release; 10 2/1 released; 90 - calm", ""},
 	{"overlap by an extension", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 4 1/1 extended until=12; 5 2/1 ask; 11 2/1 got until=20; 12 1/1 told; 13 2/1 release; 13 2/1 released", "exclusion 11 [1 5]"},
 	{"overlap by a renewal", "", "1 1/1 ask; 2 1/1 got until=9; 4 1/1 renewed until=12; 5 2/1 ask; 11 2/1 got until=20; 12 1/1 told; 13 2/1 release; 13 2/1 released", "exclusion 11 [1 4]"},
@@ -218,7 +216,7 @@ var judgeCases = []struct{ name, run, history, want string }{
 	{"stopped again and again", "", "1 1/1 ask; 2 1/1 got until=9; 8 1 held until=15; 17 1 held until=20; 21 1 held until=25; 27 1/1 told; 99 - calm", ""},
 	{"stopped again, and too late", "", "1 1/1 ask; 2 1/1 got until=9; 8 1 held until=15; 18 1 held until=20; 20 1/1 told; 99 - calm", "told 17 [1 4]"},
 	{"stopped within a stop", "", "1 1/1 ask; 2 1/1 got until=9; 3 1 held until=25; 4 1 held until=6; 27 1/1 told; 99 - calm", ""},
-	{"somebody else stopped", "", "1 1/1 ask; 2 1/1 got until=9; 8 2 held until=15; 17 1/1 told; 99 - calm", "told 11 [1 3]"},
+	{"another client stopped", "", "1 1/1 ask; 2 1/1 got until=9; 8 2 held until=15; 17 1/1 told; 99 - calm", "told 11 [1 3]"},
 	{"stopped when the history ends", "", "1 1/1 ask; 2 1/1 got until=9; 8 1 held until=50; 52 - calm", ""},
 
 	{"got in time", "", "1 1/1 ask; 8 1/1 got until=9; 9 1/1 told", ""},
@@ -269,7 +267,7 @@ var judgeCases = []struct{ name, run, history, want string }{
 
 	{"a write after the other", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 wrote value=1; 4 1/1 wrote value=2 was=1; 5 1/1 wrote name=b value=1; 9 1/1 told", ""},
 	{"a lost update", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 read; 4 1/1 wrote value=1; 4 1/1 read; 5 1/1 wrote value=1 was=1; 9 1/1 told", "lost updates 5 [4 5]"},
-	{"a lost update that nobody read for", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 wrote value=2; 9 1/1 told", "lost updates 3 [2]"},
+	{"a lost update that comes without a read", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 wrote value=2; 9 1/1 told", "lost updates 3 [2]"},
 	{"a write by the dead", "", "1 1/1 ask; 2 1/1 got until=9; 3 1 crashed; 4 1/1 wrote value=1; 5 2/1 ask; 6 2/1 got until=9; 7 2/1 wrote value=2 was=1; 9 2/1 told", ""},
 	{"refused", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 refused value=7 was=3; 9 1/1 told", ""},
 
@@ -301,7 +299,7 @@ var judgeCases = []struct{ name, run, history, want string }{
 	{"tries alone", "always exact clients=1", "0 1/1 ask verb=try limit=50; 50 1/1 denied", "progress 50 [0 1]"},
 	{"tries alone on a busy machine", "always clients=1", "0 1/1 ask verb=try limit=50; 50 1/1 denied", ""},
 	{"tries alone when all is well", "exact clients=1", "0 - calm; 0 1/1 ask verb=try limit=50; 50 1/1 denied", ""},
-	{"is no redlock", "always clients=1", "0 1/1 ask verb=plain limit=50; 50 1/1 denied", ""},
+	{"is of another library", "always clients=1", "0 1/1 ask verb=plain limit=50; 50 1/1 denied", ""},
 
 	{"ends in time", "", "0 1/1 ask limit=5; 7 1/1 denied", ""},
 	{"ends too late", "", "0 1/1 ask limit=5; 8 1/1 denied", "in time 7 [0 1]"},

@@ -7,9 +7,9 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// tale makes a history of a few bytes: most of it could have happened, and every
-// now and then something happens that cannot. Only time never goes back.
-func tale(data []byte) *history.History {
+// generate makes a history from a few bytes: most of it is possible, and now and then an event is not. Only time never
+// goes back.
+func generate(data []byte) *history.History {
 	t := &teller{data: data, values: make(map[string]int)}
 	t.Run = history.Head{Lag: t.time(4), Look: t.time(4), Overlap: t.time(2) * t.time(3), Bound: t.time(10), Clients: 1 + t.below(3), Always: t.below(2) == 0, Exact: t.below(2) == 0}
 	t.Run.Nodes, t.Run.Quorum = 3, 2+t.below(2)
@@ -19,7 +19,7 @@ func tale(data []byte) *history.History {
 	if t.kinds && t.below(4) > 0 {
 		t.Run.Separator = "/"
 	}
-	rare := 1 + t.below(40) // the larger, the less of it cannot have happened
+	rare := 1 + t.below(40) // the larger, the fewer impossible events
 	for len(t.data) > 0 && len(t.Events) < 120 {
 		t.now += []time.Duration{0, 0, 1, 1, 2, 3, 4, 7}[t.below(8)]
 		switch {
@@ -41,10 +41,10 @@ type teller struct {
 	clients [4]acting
 	values  map[string]int
 	struck  []history.Fault
-	kinds   bool // there are locks of all kinds
+	kinds   bool // with locks of all kinds
 }
 
-// An acting client does one thing after the other.
+// An acting client does one step after the other.
 type acting struct {
 	number, op         int
 	want               history.Request
@@ -71,7 +71,7 @@ func (t *teller) add(e history.Event) {
 	t.Events = append(t.Events, e)
 }
 
-// act is the next thing that a client does.
+// act is the next step of a client.
 func (t *teller) act(c *acting) {
 	for i := range t.clients {
 		if c == &t.clients[i] {
@@ -133,7 +133,7 @@ func (t *teller) act(c *acting) {
 	t.add(e)
 }
 
-// want is what a client asks for: a or b, or something that may have to do with either.
+// want draws a request: a or b, or something that may conflict with either.
 func (t *teller) want() history.Request {
 	if !t.kinds {
 		return history.Request{Name: string(rune('a' + t.below(2)))}
@@ -145,7 +145,7 @@ func (t *teller) want() history.Request {
 	}[t.below(16)]
 }
 
-// fate is what happens to clients and nodes.
+// fate draws what happens to clients and nodes.
 func (t *teller) fate() {
 	client := 1 + t.below(4)
 	switch t.below(8) {
@@ -172,7 +172,7 @@ func (t *teller) fate() {
 	}
 }
 
-// inject has a fault begin, or perhaps the first that has not ended end.
+// inject begins a fault, or ends the first one that has not ended.
 func (t *teller) inject() {
 	if len(t.struck) > 0 && t.below(2) == 0 {
 		t.add(history.Event{Kind: history.Healed, Fault: &t.struck[0]})
@@ -184,7 +184,7 @@ func (t *teller) inject() {
 	t.add(history.Event{Kind: history.Struck, Fault: &f})
 }
 
-// anything is an event that knows nothing of those before it.
+// anything draws an event without regard to those before it.
 func (t *teller) anything() {
 	kinds := []history.Kind{
 		history.Ask, history.Got, history.Denied, history.Extend, history.Extended, history.Failed, history.Renewed, history.Release, history.Released, history.Told, history.Read, history.Wrote, history.Refused,

@@ -7,26 +7,25 @@ import (
 	"time"
 )
 
-// A stretch is a time in which a lock may not be had.
+// A stretch is a time in which a lock cannot be acquired.
 type stretch struct{ from, to time.Duration }
 
 func sortStretches(times []stretch) {
 	slices.SortFunc(times, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
 }
 
-// never is the time of what does not happen.
+// never is the time of an event that does not happen.
 const never time.Duration = math.MaxInt64
 
-// A span is a time in which a client was stopped, both ends included: what
-// happens at one instant has no order.
+// A span is a time in which a client was stopped, both ends included: events of one instant have no order.
 type span struct {
 	client    int
 	from, to  time.Duration
-	suspended bool // or part of it: by a machine that was
+	suspended bool // the machine was suspended, at least for a part of it
 }
 
-// mergeSpans sorts spans by client and time, and makes one of those that touch.
-// Each client's are apart then, so that both their ends rise.
+// mergeSpans sorts spans by client and time, and merges those that touch. Then each client's spans are apart, so that both
+// their ends rise.
 func mergeSpans(spans []span) []span {
 	spans = slices.DeleteFunc(spans, func(s span) bool { return s.to < s.from })
 	slices.SortFunc(spans, func(a, b span) int {
@@ -44,7 +43,7 @@ func mergeSpans(spans []span) []span {
 	return merged
 }
 
-// mergeStretches sorts stretches, and makes one of those that touch.
+// mergeStretches sorts stretches, and merges those that touch.
 func mergeStretches(all []stretch) []stretch {
 	sortStretches(all)
 	merged := all[:0]
@@ -58,7 +57,7 @@ func mergeStretches(all []stretch) []stretch {
 	return merged
 }
 
-// after is an instant so much after another, and never after never.
+// after is an instant plus a duration; never stays never.
 func after(t, d time.Duration) time.Duration {
 	if t == never {
 		return never
@@ -66,8 +65,8 @@ func after(t, d time.Duration) time.Duration {
 	return t + d
 }
 
-// An ailment is a time in which a node is not well, or has not found its way back.
+// An ailment is a time in which a node is not well, or has not recovered.
 type ailment struct {
-	node     int // -1: it is no node's
+	node     int // -1: of no node
 	from, to time.Duration
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// namesOf gives the parts of all names of a lock.
+// namesOf splits all names of a lock into their parts.
 func (tw *twin) namesOf(e history.Event) (all [][]string) {
 	for _, name := range append([]string{e.Name}, strings.Fields(e.Also)...) {
 		parts := []string{name}
@@ -25,8 +25,8 @@ func isSlot(e history.Event) bool { return e.Slots > 0 && !e.Shared && e.Also ==
 
 func sameSlots(a, b history.Event) bool { return isSlot(a) && isSlot(b) && a.Name == b.Name }
 
-// apart reports whether two locks can be had at once as far as these two go: both are
-// read, or are slots of the same, or have nothing in common.
+// apart reports whether two locks, by themselves, can be held at once: both are shared, or are slots of the same name, or have
+// no name in common.
 func (tw *twin) apart(a, b history.Event) bool {
 	if a.Shared && b.Shared || sameSlots(a, b) {
 		return true
@@ -42,7 +42,7 @@ func (tw *twin) apart(a, b history.Event) bool {
 	return true
 }
 
-// same reports whether two want the same: each takes in all names of the other.
+// same reports whether two requests are for the same lock: each contains all names of the other.
 func (tw *twin) same(a, b history.Event) bool {
 	takesIn := func(a, b history.Event) bool {
 		return !slices.ContainsFunc(tw.namesOf(b), func(name []string) bool {
@@ -54,8 +54,8 @@ func (tw *twin) same(a, b history.Event) bool {
 	return a.Shared == b.Shared && isSlot(a) == isSlot(b) && takesIn(a, b) && takesIn(b, a)
 }
 
-// crowded looks whether there are enough slots for those who have one when a hold
-// begins, by giving the last ones to those who can have them.
+// crowded reports whether there are too few slots for their holders when a hold begins. It gives the last slots first to the
+// holders that can have them.
 func (tw *twin) crowded(i int, o twinHold) (got []int) {
 	all := []int{i}
 	for j := i - 1; j >= 0; j-- {
@@ -80,8 +80,8 @@ func (tw *twin) crowded(i int, o twinHold) (got []int) {
 	return nil
 }
 
-// inTheWay says of each instant whether, up to the next one, a waiter cannot have what it
-// wants, or may not, for others; and whether that was so at the instant itself.
+// inTheWay tells for each instant whether other clients keep a waiter from its lock up to the next instant, and whether they
+// did at the instant itself.
 func (tw *twin) inTheWay(w twinWait, waits []twinWait) (is, touched []bool) {
 	is, touched = tw.taken(w)
 	settle := max(tw.Run.Settle, 1)

@@ -82,10 +82,9 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 		tw.add("tokens", o.from, tw.holds[shares].got, o.got)
 	}
 
-	// The highest fence that was there for the name at any instant before, or at
-	// the same if it is not higher: those are put in the order that suits. If two may
-	// be got at once, so much before; but no two may be the same, unless one reads: it
-	// may have that of the one before it.
+	// The highest fence for the name at any earlier instant, or at the same one if it is not higher: events of one
+	// instant get the order that fits. If two locks may be acquired at once, only instants that are earlier by that
+	// much count. No two fences may be equal, except that a reader may have the one before it.
 	reads := o.what.Shared
 	for j, p := range tw.holds {
 		f := tw.Events[p.got]
@@ -156,7 +155,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	}
 }
 
-// lateNews reports whether a hold may have been written down later than it was got.
+// lateNews reports whether a hold may have been recorded later than it was acquired.
 func (tw *twin) lateNews(o twinHold) bool {
 	return !tw.Run.Exact && o.ask >= 0 && tw.stopped(tw.Events[o.got].Client, tw.Events[o.ask].At, o.from)
 }
@@ -165,8 +164,7 @@ func (tw *twin) struckBy(at time.Duration) bool {
 	return slices.ContainsFunc(tw.Events, func(e history.Event) bool { return e.Kind == history.Struck && e.At <= at })
 }
 
-// firstTo reports whether p is the hold with the higher fence, or the first that
-// had it.
+// firstTo reports whether p is the hold with the higher fence, or the first one with that fence.
 func (tw *twin) firstTo(p, q twinHold) bool {
 	a, b := tw.Events[p.got], tw.Events[q.got]
 	if a.Fence != b.Fence || a.At != b.At {
@@ -190,7 +188,7 @@ func (tw *twin) judgeWeight(i int, e history.Event) {
 	}
 }
 
-// judgeFound counts the nodes that do not have the token, and say so.
+// judgeFound counts the nodes that have answered that they do not have the token.
 func (tw *twin) judgeFound(i int, e history.Event) {
 	o := tw.holdOf(i, e.Client, e.Op)
 	if o != nil && e.At < o.to && tw.Run.Quorum-e.Was > e.Value {
@@ -243,7 +241,7 @@ func (tw *twin) judgeWrite(i int, e history.Event) {
 	}
 }
 
-// balance is what was there after the writes at the instant of one of them.
+// balance is the value after the writes at the instant of one of them.
 func (tw *twin) balance(e history.Event) int {
 	there, at := 0, time.Duration(-1)
 	for {
@@ -266,8 +264,7 @@ func (tw *twin) balance(e history.Event) int {
 	}
 }
 
-// booked counts, for each value, how often it was put there and how often it was
-// replaced.
+// booked counts, for each value, how often it was written and how often it was replaced.
 func (tw *twin) booked(there int, writes []int) (after int, ok bool) {
 	after = tw.Events[writes[len(writes)-1]].Value
 	if len(writes) == 1 {
@@ -293,7 +290,7 @@ func (tw *twin) booked(there int, writes []int) (after int, ok bool) {
 	return stays[0], true
 }
 
-// holdOf gives the hold that an event belongs to.
+// holdOf returns the hold that an event belongs to.
 func (tw *twin) holdOf(i, client, op int) *twinHold {
 	for k, o := range tw.holds {
 		if e := tw.Events[o.got]; e.Client == client && e.Op == op && o.got < i && slices.Contains(o.mine, i) {
@@ -386,7 +383,7 @@ func (tw *twin) judgeStep(i int, e history.Event) {
 	}
 }
 
-// ends checks that what has begun has ended by some time.
+// ends checks that an operation has ended by some time.
 func (tw *twin) ends(rule string, e history.Event, begin, end int, by time.Duration) {
 	switch {
 	case end >= 0 && tw.Events[end].At > by:

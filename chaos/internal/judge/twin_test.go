@@ -11,8 +11,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// compareWithTwin has the judge and its twin judge the same history, unless time
-// goes back in it.
+// compareWithTwin compares the verdicts of the judge and its twin on a history, unless time goes back in it.
 func compareWithTwin(t *testing.T, h *history.History) []Violation {
 	t.Helper()
 	verdict := Judge(h)
@@ -52,9 +51,8 @@ func compareWithTwin(t *testing.T, h *history.History) []Violation {
 	return verdict.Violations
 }
 
-// A twin judges slowly: it looks through all events whenever it wants to know
-// something, compares every pair, and goes through time instant by instant.
-// Time must not go back, and instants are few.
+// A twin judges slowly: it goes through all events for each question, compares every pair, and goes through time instant by
+// instant. Time must not go back, and there must be few instants.
 type twin struct {
 	*history.History
 	found   []Violation
@@ -67,7 +65,7 @@ type twin struct {
 }
 
 type twinHold struct {
-	what           history.Event // what was to be had
+	what           history.Event // the request
 	mine           []int         // all events of the op that count
 	ask, got, told int
 	release        int
@@ -117,8 +115,8 @@ func newTwin(h *history.History) *twin {
 	return tw
 }
 
-// lifeOf gives all events of an event's op, from the first that can begin one on,
-// to the death of its client, but for a second beginning.
+// lifeOf returns all events of an event's op, from the first one that can begin an op to the death of its client, without a
+// second beginning.
 func (tw *twin) lifeOf(i int) (mine []int) {
 	for j, e := range tw.Events {
 		begins := e.Kind == history.Ask || e.Kind == history.Got || e.Kind == history.Denied
@@ -146,7 +144,7 @@ func (tw *twin) first(of []int, kinds ...history.Kind) int {
 	return -1
 }
 
-// died is when the client of an event died, if it did so later.
+// died is when the client of an event died, if it died later.
 func (tw *twin) died(i int) time.Duration {
 	for _, e := range tw.Events[i:] {
 		if e.Kind == history.Crashed && e.Client == tw.Events[i].Client {
@@ -177,7 +175,7 @@ func (tw *twin) stopped(client int, from, to time.Duration) bool {
 	return false
 }
 
-// deadline goes through time, and counts that in which the client was not stopped.
+// deadline goes through time, and counts the instants at which the client was not stopped.
 func (tw *twin) deadline(client int, begin, limit time.Duration) time.Duration {
 	for at, rest := begin, limit+tw.Run.Lag; ; at++ {
 		stopped := false
@@ -194,8 +192,7 @@ func (tw *twin) deadline(client int, begin, limit time.Duration) time.Duration {
 	}
 }
 
-// noticed gives a client that was suspended since it has a timer, or in a stop that
-// goes over into such a one, Look in addition.
+// noticed adds Look for a client that was suspended since it set its timer, or in a stop that turns into a suspension.
 func (tw *twin) noticed(client int, since, due time.Duration) time.Duration {
 	lag := tw.Run.Lag
 	for _, e := range tw.Events {
@@ -203,7 +200,7 @@ func (tw *twin) noticed(client int, since, due time.Duration) time.Duration {
 			continue
 		}
 		from, to := e.At, e.Until
-		for grows := true; grows; { // each time it may be found to have been longer
+		for grows := true; grows; { // the stop may grow with each pass
 			grows = false
 			for _, f := range tw.Events {
 				if f.Kind == history.Held && f.Client == client && f.At <= f.Until && f.At <= to && f.Until >= from && (f.At < from || f.Until > to) {
@@ -226,7 +223,7 @@ func (tw *twin) noticed(client int, since, due time.Duration) time.Duration {
 	return by
 }
 
-// judgeForm looks at each event for what must have come before it.
+// judgeForm checks for each event what must have come before it.
 func (tw *twin) judgeForm(i int, e history.Event) {
 	odd := func(is bool) {
 		if is {
@@ -270,11 +267,11 @@ func (tw *twin) judgeForm(i int, e history.Event) {
 		return
 	}
 	if !slices.Contains(mine, i) {
-		return // of the dead
+		return // the client is dead
 	}
 	past := mine[:slices.Index(mine, i)]
 	ended, got := tw.first(past, history.Got, history.Denied), tw.first(past, history.Got)
-	// open counts how many of some kind have begun and not ended before this one.
+	// open counts the events of a kind that have begun and not ended before this one.
 	open := func(begin history.Kind, ends ...history.Kind) (is bool) {
 		for _, j := range past {
 			if j < got {

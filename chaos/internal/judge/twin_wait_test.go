@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A twinWait is an ask of one who waits.
+// A twinWait is the request of a waiter.
 type twinWait struct {
 	ask, client       int
 	what              history.Event
@@ -36,7 +36,7 @@ func (tw *twin) waits() (all []twinWait) {
 	return all
 }
 
-// A twinIll is a fault that waiters may notice; -1: at no node.
+// A twinIll is a fault that may affect waiters; node -1: at no node.
 type twinIll struct {
 	node     int
 	from, to time.Duration
@@ -102,7 +102,7 @@ func (tw *twin) stood(client int, at time.Duration) bool {
 	return tw.stands[client][at]
 }
 
-// stop is a stop of a client, with all that it goes over into.
+// stop is a stop of a client, with those that follow without a gap.
 func (tw *twin) stop(e history.Event) (from, to time.Duration) {
 	from, to = e.At, e.Until
 	for range tw.Events {
@@ -208,8 +208,8 @@ func (tw *twin) overtaken(w twinWait, o twinHold) bool {
 	return true
 }
 
-// taken says of each instant whether, up to the next one, somebody may have the lock or
-// nobody can, and whether that was so at the instant itself.
+// taken tells for each instant whether, up to the next one, some client may have the lock or none can get it, and whether that
+// was so at the instant itself.
 func (tw *twin) taken(w twinWait) (is, touched []bool) {
 	is, touched = make([]bool, tw.last+1), make([]bool, tw.last+1)
 	fill := func(from, to time.Duration) {
@@ -259,7 +259,7 @@ func (tw *twin) free(o twinHold) time.Duration {
 		if e := tw.Events[j]; e.Kind == history.Released && e.Error == "" {
 			return e.At
 		} else if e.Kind == history.Release || e.Kind == history.Released {
-			break // nobody has confirmed it
+			break // no quorum has confirmed it
 		}
 	}
 	dies := o.died < math.MaxInt64

@@ -8,8 +8,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// told asks for nothing where the holder has seen to it itself: it has released,
-// or died, before it had to be told; nor while the lock is detached.
+// told does not apply if the holder has released, or died, before it had to be told, nor while the lock is detached.
 func told(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -19,7 +18,7 @@ func told(r *record) {
 		case o.release >= 0 && r.events[o.release].At <= by:
 		case o.died <= by, r.last <= by:
 		case o.renews && o.died < never && o.told < 0 && o.release < 0:
-			// It took with it until when the lock was valid.
+			// With the client its end of validity was lost.
 		case r.handedOn(k, by):
 		case o.told >= 0:
 			r.violated(by, []int{o.got, o.told}, "client %d had %s until %v, and was told at %v, not by %v",
@@ -38,9 +37,8 @@ func (r *record) handedOn(op int, at time.Duration) bool {
 	})
 }
 
-// lateSuccess excuses clients that were stopped between the library's answer and the
-// moment when they wrote it down, if that can be; and extensions of what renews itself, since
-// it is not known until when it was valid in between.
+// lateSuccess excuses clients that were stopped between the library's answer and its record, in arenas where that is possible;
+// and extensions of a lock that renews itself, since its end of validity in between is not known.
 func lateSuccess(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -74,9 +72,8 @@ func lateSuccess(r *record) {
 	}
 }
 
-// continuity: a client that has a quorum of nodes has taken it from earlier holders,
-// and they must find out with their next extension at the latest. That is
-// so even where nodes forget, and the other should never have got it.
+// continuity: a client that has a quorum of nodes has taken it from earlier holders, which must notice with their next extension
+// at the latest. That holds even if nodes forget, and the other client should never have got the lock.
 func continuity(r *record) {
 	for i := range r.steps {
 		s := &r.steps[i]
@@ -97,9 +94,8 @@ func continuity(r *record) {
 	}
 }
 
-// kept: a renewal has two thirds of a TTL to find a quorum that is there. After a
-// fault it may not be: a node that was filled up while another died cannot vouch for
-// the time before, and the lock is lost although a quorum has it.
+// kept: a renewal has two thirds of a TTL to reach a quorum. After a fault it may fail: a node that was refilled while another
+// died says nothing about the time before, and the lock is lost although a quorum has it.
 func kept(r *record) {
 	if !r.run.Exact {
 		return

@@ -10,14 +10,13 @@ type Violation struct {
 	Rule   string        `json:"rule"`
 	At     time.Duration `json:"at"`
 	Text   string        `json:"text"`
-	Events []int         `json:"events"` // those that show it, as indexes into History.Events
+	Events []int         `json:"events"` // the events that show it, as indexes into History.Events
 }
 
 func (v Violation) String() string { return fmt.Sprintf("at %v, %s: %s", v.At, v.Rule, v.Text) }
 
-// A Verdict is what the judge says of a history: what was wrong, and how much there
-// was that could have been. A history without violations says little if no client
-// held anything in it.
+// A Verdict is the judge's result for a history: the violations, and counts of the events in which there could have been one. A
+// history without violations means little if no client held a lock in it.
 type Verdict struct {
 	Violations []Violation `json:"violations"` // by time
 
@@ -25,9 +24,9 @@ type Verdict struct {
 	Holds      int `json:"holds"`
 	Denials    int `json:"denials"`
 	Extensions int `json:"extensions"` // that succeeded
-	Losses     int `json:"losses"`     // holders that were told that the lock is lost
-	Writes     int `json:"writes"`     // that the resource took
+	Losses     int `json:"losses"`     // holders that were told that their lock was lost
+	Writes     int `json:"writes"`     // that the resource accepted
 
-	LongestWait     time.Duration `json:"longest_wait"`      // of those that got the lock
-	LongestWaitCalm time.Duration `json:"longest_wait_calm"` // of those that asked when all was well
+	LongestWait     time.Duration `json:"longest_wait"`      // of the waiters that got the lock
+	LongestWaitCalm time.Duration `json:"longest_wait_calm"` // of those that asked after all faults were over
 }

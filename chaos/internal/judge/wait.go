@@ -6,7 +6,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// waits gives the ops that have waited, by request, in the order in which they asked.
+// waits returns the ops that have waited, by request, in the order in which they asked.
 func (r *record) waits() [][]standing {
 	if r.waiting != nil {
 		return r.waiting
@@ -16,8 +16,8 @@ func (r *record) waits() [][]standing {
 		client int
 		of     history.Request
 	}
-	gone := make(map[line]time.Duration) // when all are that have asked so far
-	for k := range r.ops {               // which are in the order of their first events
+	gone := make(map[line]time.Duration) // when all that have asked so far are gone
+	for k := range r.ops {               // in the order of their first events
 		o := &r.ops[k]
 		if o.ask < 0 || !inLine(r.events[o.ask].Verb) {
 			continue
