@@ -313,18 +313,17 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/acquire.lua", "if has[i] > count then", "if false then"},
 	}, "miniredis", "calm", 100},
 	{"each name has a counter of its own", []edit{
-		{"internal/script/acquire_usual.lua", "below < number and redis.call('ZADD', 'redlock:fence',", "below < number and redis.call('ZADD', key .. ':numbers',"},
+		{"internal/script/acquire_usual.lua", "below < number and redis.call('ZADD', $fences,", "below < number and redis.call('ZADD', key .. ':numbers',"},
 	}, "miniredis", "new names", 5},
 	{"readers of a folder are not in the way of writers below it, in the script", []edit{
-		{"internal/script/kinds.lua", "s = 'xlw'", "s = 'xl'"},
-		{"internal/script/kinds.lua", "w = 'xsl'", "w = 'xl'"},
+		{"internal/script/kinds.lua", "  bars = $conflicts\n", "  bars = $conflicts\n  bars.s, bars.w = 'xl', 'xl'\n"},
 	}, "miniredis", "kinds", 100},
 	{"a reader's release is that of all readers, in the script", []edit{
 		{"internal/script/kinds.lua", "gone = redis.pcall('ZREM', key, token)", "gone = redis.pcall('DEL', key)"},
 	}, "miniredis", "kinds", 100},
 	{"the fence of a folder knows nothing of what lies below it, in the script", []edit{
 		{"internal/script/acquire.lua", "if below and below + 0 > count then", "if false then"},
-		{"internal/script/acquire.lua", "local count = tonumber(redis.call('ZSCORE', 'redlock:below', ARGV[12 + locks]) or 0)", "local count = 0"},
+		{"internal/script/acquire.lua", "local count = tonumber(redis.call('ZSCORE', $belows, ARGV[12 + locks]) or 0)", "local count = 0"},
 	}, "miniredis", "kinds", 100},
 }
 

@@ -144,7 +144,7 @@ func fence(key string) string { return script.Fences + " " + *script.Bucket(key)
 func below(key string) string { return script.Belows + " " + *script.Bucket(key) }
 
 // clamp is how far from its time a node takes a number, in microseconds.
-const clamp = 500_000
+const clamp = int64(wire.Clamp / time.Microsecond)
 
 func (n *store) acquire(c *Call) (any, error) {
 	now, mine, handed := n.micros(), 0, false

@@ -129,7 +129,7 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 
 // marked is what the marker is to be for one who joins.
 func (n *store) marked(hello *wire.Hello) string {
-	const slack = 1000
+	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
 	mark, ok := wire.ParseMarker(n.marker)
 	mark.Longest = max(mark.Longest, hello.Longest)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -38,7 +39,7 @@ func (n *store) enter(c *Call) error {
 				continue
 			}
 			n.queue(key).Enter(wire.QueueEntry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Mode: c.Modes[i], Try: c.Try, Nonce: c.Token, Owner: c.Owner})
-			n.queues[key].expires = n.now() + time.Minute
+			n.queues[key].expires = n.now() + script.QueueTTL
 		}
 	}
 	return nil

@@ -65,7 +65,7 @@
 -- denies: to the client, "denied" means that the lock is not there.
 local latest = ARGV[4] + 0
 if latest > 0 and clock() > latest then
-  return {clock(), redis.call('GET', 'redlock:marker') or ''}
+  return {clock(), redis.call('GET', $marker) or ''}
 end
 local token, ticket = ARGV[1], ARGV[6] + 0
 
@@ -75,7 +75,7 @@ local locks = #ARGV[10]
 local looks, ways = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {unpack(KEYS)}
 for i = 1, locks do
   local key = KEYS[i]
-  looks[i], looks[locks + i] = key, key .. ':queue'
+  looks[i], looks[locks + i] = key, key .. $queueSuffix
   ways[i] = string.sub(ARGV[10], i, i)
 end
 local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
@@ -85,7 +85,7 @@ local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
 -- kinds.lua: no mark is shared or of a slot, and none has expired.)
 local left, before = {}, nil
 for i = 1, there > 0 and locks or 0 do
-  before = before or '(2' .. string.format('%013.0f', math.floor(clock() / 1000))
+  before = before or '($digitW' .. string.format('%013.0f', math.floor(clock() / 1000))
   if ways[i] == 'w' and redis.pcall('ZCOUNT', KEYS[i], '0', before) == 0 then
     local ttl = redis.call('PTTL', KEYS[i])
     if ttl > 0 then
@@ -110,7 +110,7 @@ if busy then
   another = function(key)
     local slots = {}
     for i = 1, ARGV[11] + 0 do
-      slots[i] = key .. ':slot:' .. i
+      slots[i] = key .. $slotInfix .. i
     end
     for i, holds in ipairs(redis.call('MGET', unpack(slots))) do
       if not holds then
@@ -152,7 +152,7 @@ if mine == locks then
   return {least, clock()}
 end
 
-local marks = redis.call('MGET', 'redlock:marker', 'redlock:node')
+local marks = redis.call('MGET', $marker, $oldMarker)
 if ARGV[5] ~= '' and marks[1] ~= ARGV[5] then
   return {marks[1] or '', clock()}
 end
@@ -179,15 +179,15 @@ end
 -- each score that it returns as text, which costs as much as a command. If the write to the key's
 -- counter did nothing, nothing has been written.
 local time, proposed, number = clock(), ARGV[3] + 0, nil
-if not marks[2] and math.abs(proposed - time) <= 500000 and string.find(ARGV[10], '^w+x$') then
-  local count = tonumber(redis.call('ZSCORE', 'redlock:below', ARGV[12 + locks]) or 0)
-  local above, raised = redis.call('ZMSCORE', 'redlock:fence', unpack(ARGV, 13, 11 + locks)), {0, 0, 0, 0, 0, 0, 0, 0}
+if not marks[2] and math.abs(proposed - time) <= $clamp and string.find(ARGV[10], '^w+x$') then
+  local count = tonumber(redis.call('ZSCORE', $belows, ARGV[12 + locks]) or 0)
+  local above, raised = redis.call('ZMSCORE', $fences, unpack(ARGV, 13, 11 + locks)), {0, 0, 0, 0, 0, 0, 0, 0}
   for i = 1, locks - 1 do
     count = math.max(count, above[i] or 0)
     raised[2 * i - 1], raised[2 * i] = ARGV[3], ARGV[12 + i]
   end
-  if count < proposed and redis.call('ZADD', 'redlock:fence', 'GT', 'CH', ARGV[3], ARGV[12 + locks]) == 1 then
-    redis.call('ZADD', 'redlock:below', 'GT', unpack(raised, 1, 2 * locks - 2))
+  if count < proposed and redis.call('ZADD', $fences, 'GT', 'CH', ARGV[3], ARGV[12 + locks]) == 1 then
+    redis.call('ZADD', $belows, 'GT', unpack(raised, 1, 2 * locks - 2))
     number = proposed
   end
 end
@@ -195,7 +195,7 @@ end
 -- are wanted exclusively, shared, or for a slot. A counter that is read is text, and the same text is
 -- written again if it is the fence.
 if not number then
-  local has = redis.call('ZMSCORE', 'redlock:fence', unpack(ARGV, 13, 12 + locks))
+  local has = redis.call('ZMSCORE', $fences, unpack(ARGV, 13, 12 + locks))
   local count, alone, text, theirs = 0, false, nil, nil
   for i = 1, locks do
     local way, own = ways[i], has[i] or 0
@@ -205,7 +205,7 @@ if not number then
     end
     if way ~= 'w' and way ~= 'r' then
       alone = alone or way == 'x' or way == 'o'
-      local below = redis.call('ZSCORE', 'redlock:below', ARGV[12 + i])
+      local below = redis.call('ZSCORE', $belows, ARGV[12 + i])
       if below and below + 0 > count then
         count, text = below + 0, below
       end
@@ -223,16 +223,16 @@ if not number then
       count = math.max(count, own)
     end
   end
-  number = math.max(math.min(proposed, time + 500000), count, 1)
+  number = math.max(math.min(proposed, time + $clamp), count, 1)
   if alone then
-    number = math.max(math.min(math.max(proposed, time - 500000), time + 500000), count + 1)
+    number = math.max(math.min(math.max(proposed, time - $clamp), time + $clamp), count + 1)
   end
   if number == proposed then
     text = ARGV[3]
   elseif not text or number ~= text + 0 then
     text = string.format('%.0f', number)
   end
-  local fences, belows = {'redlock:fence', 'GT'}, {'redlock:below', 'GT'}
+  local fences, belows = {$fences, 'GT'}, {$belows, 'GT'}
   for i = 1, locks do
     local way = ways[i]
     if way == 'w' or way == 'r' then

@@ -9,21 +9,21 @@
 local way = ARGV[10]
 if way == 'x' or way == 's' then
   local key, ticket = KEYS[1], ARGV[6] + 0
-  local queue = key .. ':queue'
+  local queue = key .. $queueSuffix
   -- 1: the queue exists; 2 or 3: the key does. 4 more: the table of what lies below folders exists.
   -- A shared lock reads that table in any case.
   local there, tree = nil, true
   if way == 's' then
     there = redis.call('EXISTS', key, key, queue)
   else
-    there = redis.call('EXISTS', key, key, queue, 'redlock:below', 'redlock:below', 'redlock:below', 'redlock:below')
+    there = redis.call('EXISTS', key, key, queue, $belows, $belows, $belows, $belows)
     tree = there > 3
     there = there % 4
   end
   local time = redis.call('TIME')
   local now, latest = time[1] * 1000000 + time[2], ARGV[4] + 0
   if latest > 0 and now > latest then
-    return {now, redis.call('GET', 'redlock:marker') or ''}
+    return {now, redis.call('GET', $marker) or ''}
   end
   local first, left, free = nil, nil, there == 0
   if there == 1 then
@@ -43,34 +43,34 @@ if way == 'x' or way == 's' then
         end
         local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[8])
         redis.pcall('ZADD', queue, ARGV[6], waiter .. deadline .. ' x0 +' .. ARGV[12] .. '.' .. ARGV[1] .. ' ' .. ARGV[9])
-        redis.pcall('PEXPIRE', queue, '60000')
+        redis.pcall('PEXPIRE', queue, '$queueTTL')
       end
       return {redis.call('PTTL', key), holder, now}
     end
   elseif there == 2 then
     -- No slot is held, and nothing below the key exclusively (the ranges of kinds.lua).
-    free = redis.pcall('ZCOUNT', key, '1e13', '3e13') == 0
+    free = redis.pcall('ZCOUNT', key, '$rangeL', '$rangeR') == 0
     left = free and redis.call('PTTL', key)
     free = free and left > 0
   end
-  local marks = free and redis.call('MGET', 'redlock:marker', 'redlock:node')
+  local marks = free and redis.call('MGET', $marker, $oldMarker)
   if marks and not marks[2] and (ARGV[5] == '' or marks[1] == ARGV[5]) then
     local ms, number, proposed, stored = math.floor(now / 1000), ARGV[3] + 0, ARGV[3] + 0, true
-    local below = tonumber(tree and redis.call('ZSCORE', 'redlock:below', ARGV[13]) or 0)
+    local below = tonumber(tree and redis.call('ZSCORE', $belows, ARGV[13]) or 0)
     if way == 's' then
-      number = tonumber(redis.call('ZSCORE', 'redlock:fence', ARGV[13]) or 0)
+      number = tonumber(redis.call('ZSCORE', $fences, ARGV[13]) or 0)
       if number < proposed or number < below or number == 0 then
         local own = number
-        number = math.max(math.min(proposed, now + 500000), own, below, 1)
+        number = math.max(math.min(proposed, now + $clamp), own, below, 1)
         stored = not (left and redis.call('ZSCORE', key, ARGV[1]))
         if stored and own < number then
-          redis.call('ZADD', 'redlock:fence', 'GT', number == proposed and ARGV[3] or string.format('%.0f', number), ARGV[13])
+          redis.call('ZADD', $fences, 'GT', number == proposed and ARGV[3] or string.format('%.0f', number), ARGV[13])
         end
       end
       -- If the token is there, this is a copy, or its mark does not count any more.
       stored = stored and redis.call('ZADD', key, 'NX', string.format('%.0f', ms + ARGV[2]), ARGV[1]) == 1
     else
-      stored = math.abs(number - now) <= 500000 and below < number and redis.call('ZADD', 'redlock:fence', 'GT', 'CH', ARGV[3], ARGV[13]) == 1
+      stored = math.abs(number - now) <= $clamp and below < number and redis.call('ZADD', $fences, 'GT', 'CH', ARGV[3], ARGV[13]) == 1
     end
     if stored then
       if way == 'x' then

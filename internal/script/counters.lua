@@ -17,9 +17,9 @@
 -- key's own, or that of what lies below the key.
 local function tableOf(way)
   if way == 'w' or way == 'r' then
-    return 'redlock:below'
+    return $belows
   end
-  return 'redlock:fence'
+  return $fences
 end
 
 -- older gives the value of an old client's counter for the key; 0: it has none.

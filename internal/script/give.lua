@@ -8,7 +8,7 @@ local function giveBack(ways, token, slot, again)
   local count, dropped, queues = 0, {unpack(KEYS)}, {unpack(KEYS)}
   for i = 1, #ways do
     local key, way = KEYS[i], string.sub(ways, i, i)
-    queues[i] = key .. ':queue'
+    queues[i] = key .. $queueSuffix
     dropped[i] = ((way ~= 'x' and way ~= 'o') or redis.pcall('MGET', key)[1] == token) and drop(key, way, token)
     if dropped[i] == 1 then
       count = count + 1

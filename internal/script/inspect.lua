@@ -23,11 +23,11 @@ local marker = ''
 if KEYS[2] then
   marker = redis.call('GET', KEYS[2]) or ''
 end
-local number = tonumber(redis.call('ZSCORE', 'redlock:fence', ARGV[1]) or 0)
-if redis.call('EXISTS', 'redlock:node') == 1 then
-  local says = redis.pcall('GET', KEYS[1] .. ':fence') -- the counter of old clients (counters.lua)
+local number = tonumber(redis.call('ZSCORE', $fences, ARGV[1]) or 0)
+if redis.call('EXISTS', $oldMarker) == 1 then
+  local says = redis.pcall('GET', KEYS[1] .. $fenceSuffix) -- the counter of old clients (counters.lua)
   number = math.max(number, type(says) == 'string' and tonumber(says) or 0)
 end
 number = number > 0 and string.format('%.0f', number) or ''
 return {alone, redis.call('PTTL', KEYS[1]), number, marker, time[1] * 1000000 + time[2],
-  redis.call('ZRANGE', KEYS[1] .. ':queue', '0', '-1', 'WITHSCORES'), others}
+  redis.call('ZRANGE', KEYS[1] .. $queueSuffix, '0', '-1', 'WITHSCORES'), others}

@@ -30,7 +30,7 @@ local now = time[1] * 1000000 + time[2]
 if not KEYS[1] then
   return {'', '', now}
 end
-local ms, slack = math.floor(now / 1000), 1000
+local ms, slack = math.floor(now / 1000), $bornSlack
 local before = redis.call('GET', KEYS[1]) or ''
 local id, born, writer, longest, db = string.match(before, '^([^:]*):(%d+):(%-?%d+):(%d+):(%d*)$')
 longest = string.format('%.0f', math.max(tonumber(longest or '0'), ARGV[2] + 0))

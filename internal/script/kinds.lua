@@ -38,8 +38,8 @@ local function looking()
   if bars then
     return
   end
-  bars = {x = 'xslwr', o = 'xslwr', s = 'xlw', l = 'xswr', w = 'xsl', r = 'xl'}
-  range = {s = 0, l = 1e13, w = 2e13, r = 3e13}
+  bars = $conflicts
+  range = {s = 0, l = $rangeL, w = $rangeW, r = $rangeR}
 
   -- millis is the node's time in whole milliseconds, by which Redis expires keys.
   local function millis()
@@ -47,7 +47,7 @@ local function looking()
   end
 
   -- span has the scores of all conflicting members, for modes whose conflicting ranges adjoin.
-  local span = {s = {1e13, 3e13}, w = {0, 2e13}, r = {1e13, 2e13}}
+  local span = {s = {$rangeL, $rangeR}, w = {0, $rangeW}, r = {$rangeL, $rangeW}}
 
   -- other reads a key as a string: it gives true for the token itself, another token and its
   -- PTTL, nil if there is no key, or the error of GET if the key is no string.
@@ -86,7 +86,7 @@ local function looking()
     end
     if score then
       local deadline = score - range[way]
-      if deadline >= millis() and deadline < 1e13 then
+      if deadline >= millis() and deadline < $stride then
         return true, nil, left
       end
     end
@@ -119,7 +119,7 @@ local function hold(key, way, token, ttl, left, fresh)
   if way == likeWay and redis.pcall('COPY', like, key) == 1 then
     return
   end
-  local digit = way == 'w' and '2' or way == 'r' and '3' or way == 'l' and '1' or '0'
+  local digit = way == 'w' and '$digitW' or way == 'r' and '$digitR' or way == 'l' and '$digitL' or '0'
   deadline = deadline or string.format('%013.0f', math.floor(clock() / 1000) + ttl)
   redis.call('ZADD', key, digit .. deadline, token)
   if left and not fresh then

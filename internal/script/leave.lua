@@ -23,7 +23,7 @@ if type(handed) == 'string' and string.sub(handed, 1, #ARGV[1] + 1) == ARGV[1] .
 end
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
-  if way ~= 'o' and queue.leave(key .. ':queue', ARGV[1], ARGV[2]) or left == 1 then
+  if way ~= 'o' and queue.leave(key .. $queueSuffix, ARGV[1], ARGV[2]) or left == 1 then
     queue.wake(key, way)
     left = 1
   end

@@ -26,6 +26,9 @@ const (
 	QueueSuffix = ":queue"
 	WakeChannel = "redlock:wake:"
 
+	// QueueTTL is how long a queue stays after the last waiter has been put in it.
+	QueueTTL = time.Minute
+
 	// ProbeKey is for probe.lua. No key of this name ever exists.
 	ProbeKey = "redlock:probe"
 

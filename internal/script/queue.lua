@@ -29,7 +29,7 @@
 -- when they are needed.
 local function queueing()
   looking()
-  local window = 100
+  local window = $window
 
   -- clash reports whether a waiter that wants a key in one mode must wait for an earlier
   -- one that wants it in the other. Waiters for slots must, since only one may be free.
@@ -42,7 +42,7 @@ local function queueing()
   local function read(member)
     local waiter, deadline, way = string.match(member, '^(%S+%.%d+) (%d+) (%l)%d+ ')
     local rest = waiter and math.ceil(deadline - clock() / 1000) or 0
-    if rest > 0 and rest <= 3000 and bars[way] then
+    if rest > 0 and rest <= $maxLease and bars[way] then
       return waiter, way, rest
     end
   end
@@ -114,10 +114,10 @@ local function queueing()
     for i = 1, #ways do
       local key, way = KEYS[i], string.sub(ways, i, i)
       if way ~= 'o' then
-        local queue = key .. ':queue'
+        local queue = key .. $queueSuffix
         leave(queue, waiter, ticket)
         redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. '0 +' .. try .. '.' .. nonce .. ' ' .. owner)
-        redis.pcall('PEXPIRE', queue, '60000')
+        redis.pcall('PEXPIRE', queue, '$queueTTL')
       end
     end
   end
@@ -125,7 +125,7 @@ local function queueing()
   -- call tells a waiter to ask. If an ACL denies PUBLISH, the release that called this
   -- still succeeds.
   local function call(waiter, message)
-    redis.pcall('PUBLISH', 'redlock:wake:' .. string.match(waiter, '^(.*)%.'), message)
+    redis.pcall('PUBLISH', $wakeChannel .. string.match(waiter, '^(.*)%.'), message)
   end
 
   -- wake calls the waiters of a key whose turn it is, and no others: those that could not
@@ -135,7 +135,7 @@ local function queueing()
   -- is free, wake does not look for holders.
   local function wake(key, way, slot, free)
     local before, count, held = '', 0, {}
-    for _, _, waiter, his in line(key .. ':queue') do
+    for _, _, waiter, his in line(key .. $queueSuffix) do
       local turn = clash(his, way)
       for other in string.gmatch(before, '.') do
         turn = turn and not clash(his, other)

@@ -28,20 +28,20 @@ for i = 1, locks do
     return 0
   end
 end
-if redis.call('EXISTS', 'redlock:node') == 1 then
+if redis.call('EXISTS', $oldMarker) == 1 then
   olders()
   theirs = {}
 end
 
 -- One look at each table, and one write: nothing is raised unless all is.
-local fences, belows = {'redlock:fence'}, {'redlock:below'}
+local fences, belows = {$fences}, {$belows}
 for i = 1, locks do
   local all = tableOf(string.sub(ways, i, i)) == belows[1] and belows or fences
   all[#all + 1] = ARGV[3 + i]
 end
 local own, below = fences[2] and redis.call('ZMSCORE', unpack(fences)), belows[2] and redis.call('ZMSCORE', unpack(belows))
 local f, b = 0, 0
-fences, belows = {'redlock:fence', 'GT'}, {'redlock:below', 'GT'}
+fences, belows = {$fences, 'GT'}, {$belows, 'GT'}
 for i = 1, locks do
   local way, all, count = string.sub(ways, i, i), fences, nil
   if tableOf(way) == belows[1] then

@@ -5,9 +5,9 @@
 local ways, locks = ARGV[3], #ARGV[3]
 local shared = string.find(ways, '^r*s$')
 if shared or string.find(ways, '^w*x$') then
-  local found = redis.call('MGET', KEYS[locks], 'redlock:node') -- MGET gives nil for a set
+  local found = redis.call('MGET', KEYS[locks], $oldMarker) -- MGET gives nil for a set
   local mine = not found[2] and (shared or found[1] == ARGV[1])
-  local sets, from, ms = shared and locks or locks - 1, shared and 3e13 or 2e13, 0
+  local sets, from, ms = shared and locks or locks - 1, shared and $rangeR or $rangeW, 0
   if sets > 0 then
     local time = redis.call('TIME')
     ms = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -17,9 +17,9 @@ if shared or string.find(ways, '^w*x$') then
       from = 0
     end
     local score = mine and redis.pcall('ZSCORE', KEYS[i], ARGV[1])
-    mine = type(score) == 'string' and score - from >= ms and score - from < 1e13 and redis.call('PTTL', KEYS[i]) > 0
+    mine = type(score) == 'string' and score - from >= ms and score - from < $stride and redis.call('PTTL', KEYS[i]) > 0
   end
-  local below = mine and locks > 1 and redis.call('ZMSCORE', 'redlock:below', unpack(ARGV, 4, 2 + locks))
+  local below = mine and locks > 1 and redis.call('ZMSCORE', $belows, unpack(ARGV, 4, 2 + locks))
   local behind = {0, 0, 0, 0, 0, 0, 0, 0}
   for i = 1, below and locks - 1 or 0 do
     mine = mine and below[i]
@@ -27,9 +27,9 @@ if shared or string.find(ways, '^w*x$') then
   end
   -- All counters are raised or none: this one shows whether they can be. The others exist, and
   -- may be larger already.
-  if mine and redis.pcall('ZADD', 'redlock:fence', 'XX', 'GT', 'CH', ARGV[2], ARGV[3 + locks]) == 1 then
+  if mine and redis.pcall('ZADD', $fences, 'XX', 'GT', 'CH', ARGV[2], ARGV[3 + locks]) == 1 then
     if below then
-      redis.call('ZADD', 'redlock:below', 'GT', unpack(behind, 1, 2 * locks - 2))
+      redis.call('ZADD', $belows, 'GT', unpack(behind, 1, 2 * locks - 2))
     end
     return 1
   end

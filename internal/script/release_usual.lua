@@ -17,7 +17,7 @@
 -- request. So it holds the lock for the rest of its lease, and not for a TTL: a dead waiter costs
 -- its lease, as it did in the queue. If no subscriber gets the message, the lock is free.
 if ARGV[2] == 'x' or ARGV[2] == 's' then
-  local key, queue = KEYS[1], KEYS[1] .. ':queue'
+  local key, queue = KEYS[1], KEYS[1] .. $queueSuffix
   local waits = redis.call('EXISTS', queue) == 1
   if ARGV[2] == 's' then
     if not waits and redis.pcall('ZREM', key, ARGV[1]) == 1 then
@@ -35,19 +35,19 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
     elseif waiter then
       local time = redis.call('TIME')
       local rest = math.ceil(deadline - time[1] * 1000 - time[2] / 1000)
-      if rest > 0 and rest <= 3000 then
-        local channel, proposed = 'redlock:wake:' .. process, ARGV[4] + 0
+      if rest > 0 and rest <= $maxLease then
+        local channel, proposed = $wakeChannel .. process, ARGV[4] + 0
         local try = string.match(first, '^%+([1-9]%d*%.%S+) ', at)
-        local marks = try and proposed > 0 and redis.call('MGET', 'redlock:marker', 'redlock:node')
+        local marks = try and proposed > 0 and redis.call('MGET', $marker, $oldMarker)
         if marks and not marks[2] then -- with old clients present the waiter is called instead: acquire counts for them, too
-          local own, below = redis.pcall('ZSCORE', 'redlock:fence', ARGV[5]), redis.pcall('ZSCORE', 'redlock:below', ARGV[5])
+          local own, below = redis.pcall('ZSCORE', $fences, ARGV[5]), redis.pcall('ZSCORE', $belows, ARGV[5])
           local now, number = time[1] * 1000000 + time[2], ARGV[4]
           local count, stored = math.max(tonumber(own or 0) or math.huge, tonumber(below or 0) or math.huge), nil
-          if proposed <= count or math.abs(proposed - now) > 500000 then
-            number = string.format('%.0f', math.max(math.min(math.max(proposed, now - 500000), now + 500000), count + 1))
+          if proposed <= count or math.abs(proposed - now) > $clamp then
+            number = string.format('%.0f', math.max(math.min(math.max(proposed, now - $clamp), now + $clamp), count + 1))
           end
           if count < math.huge then
-            stored = type(redis.pcall('ZADD', 'redlock:fence', 'GT', number, ARGV[5])) == 'number'
+            stored = type(redis.pcall('ZADD', $fences, 'GT', number, ARGV[5])) == 'number'
           end
           if stored then
             local token = waiter .. '.' .. try

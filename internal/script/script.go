@@ -1,4 +1,5 @@
-// Package script holds the Lua that runs on the nodes, a file for each step.
+// Package script holds the Lua that runs on the nodes, a file for each step. A word in it that
+// begins with a dollar sign is a constant (constants.go).
 // Every file's header says its keys, arguments and reply, and why it is atomic.
 // The scripts may use what Redis 7.0 has: older servers have no vote.
 package script
@@ -44,7 +45,8 @@ var (
 
 	// Join is not loaded: it runs once for each connection. Nor is Probe.
 	//go:embed join.lua
-	Join string
+	join string
+	Join = constants.Replace(join)
 	//go:embed probe.lua
 	probe string
 	Probe = bare(probe)
@@ -79,8 +81,8 @@ func All(runID string) []Script {
 	return []Script{Acquire(runID), Raise, Extend, Release(runID), Leave, Yield, Inspect}
 }
 
-// bare removes comments and indentation before a script is sent: until it has the password, a
-// server closes the connection at an argument of more than 16 KB.
+// bare puts the constants in, and removes comments and indentation, before a script is sent: until
+// it has the password, a server closes the connection at an argument of more than 16 KB.
 func bare(source string) string {
 	var code strings.Builder
 	for line := range strings.Lines(source) {
@@ -88,7 +90,7 @@ func bare(source string) string {
 			code.WriteString(words + "\n")
 		}
 	}
-	return code.String()
+	return constants.Replace(code.String())
 }
 
 func hashed(source string) Script {

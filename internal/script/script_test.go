@@ -1,11 +1,22 @@
 package script_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/quorumlock/redlock/internal/script"
 )
+
+// TestConstants: each name of a constant has one.
+func TestConstants(t *testing.T) {
+	name := regexp.MustCompile(`\$[a-zA-Z]+`)
+	for _, s := range append(script.All("id"), script.Script{Source: script.Join}, script.Script{Source: script.Probe}) {
+		if names := name.FindAllString(s.Source, -1); len(names) > 0 {
+			t.Errorf("%q are no constants, in %.100q", names, s.Source)
+		}
+	}
+}
 
 // TestShort: a server that waits for a password accepts no longer arguments.
 func TestShort(t *testing.T) {

@@ -16,6 +16,10 @@ type Marker struct {
 	DB           string        // the number of the database; "": not known
 }
 
+// MarkerSlack is by how many milliseconds a marker may be ahead of a clock that has been right all
+// the time.
+const MarkerSlack = 1000
+
 // ParseMarker reads a marker.
 func ParseMarker(text string) (m Marker, ok bool) {
 	part := strings.Split(text, ":")

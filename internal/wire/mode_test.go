@@ -1,12 +1,12 @@
 package wire_test
 
 import (
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/redlock/internal/script"
 	. "github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -24,20 +24,16 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// TestAsTheScriptSays: the conflicts and the ranges of scores are written down twice, in this
-// package and in the script, and agree.
+// TestAsTheScriptSays: the scripts are given the conflicts and the ranges of the scores, and have
+// a range for each mode of a set.
 func TestAsTheScriptSays(t *testing.T) {
-	script, err := os.ReadFile("../script/kinds.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
 	table := func(name string) map[string]string {
-		text := regexp.MustCompile(`(?m)^ *(?:local )?` + name + ` = \{(.*)\}`).FindSubmatch(script)
+		text := regexp.MustCompile(`(?m)^ *(?:local )?` + name + ` = \{(.*)\}`).FindStringSubmatch(script.Extend.Source)
 		if text == nil {
-			t.Fatalf("kinds.lua has no %s", name)
+			t.Fatalf("the script has no %s", name)
 		}
 		all := make(map[string]string)
-		for _, field := range strings.Split(string(text[1]), ", ") {
+		for _, field := range strings.Split(text[1], ", ") {
 			key, value, _ := strings.Cut(field, " = ")
 			all[key] = strings.Trim(value, "'")
 		}
