@@ -18,7 +18,7 @@ import (
 // lies below it.
 type claim struct {
 	path  []string
-	mode   string // "alone", "shared" or "slot"
+	mode  string // "alone", "shared" or "slot"
 	slots int
 }
 

@@ -47,7 +47,7 @@ func generations(t *testing.T) (all []generation) {
 
 // A wish is a lock that is wanted.
 type mixedWish struct {
-	keys []string
+	keys  []string
 	modes string
 }
 

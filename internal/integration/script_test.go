@@ -187,9 +187,9 @@ func TestTableOfAnotherKind(t *testing.T) {
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	ctx := t.Context()
 	for kind, put := range map[string]func(key string) error{
-		"a word":         func(key string) error { return c.Set(ctx, key, "many", 0).Err() },
-		"a list":         func(key string) error { return c.RPush(ctx, key, 12).Err() },
-		"a hash":         func(key string) error { return c.HSet(ctx, key, "n", 12).Err() },
+		"a word":        func(key string) error { return c.Set(ctx, key, "many", 0).Err() },
+		"a list":        func(key string) error { return c.RPush(ctx, key, 12).Err() },
+		"a hash":        func(key string) error { return c.HSet(ctx, key, "n", 12).Err() },
 		"another's set": func(key string) error { return c.SAdd(ctx, key, 12).Err() },
 	} {
 		for _, table := range []string{script.Fences, script.Belows} {

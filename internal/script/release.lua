@@ -4,7 +4,7 @@
 -- ARGV[1]  token, ARGV[2] the lock modes of the keys
 -- ARGV[3]  the slot that the lock holds; 0: none
 -- ARGV[4]  the fence proposed for the waiter to which the lock is handed; 0: hand over to none
--- ARGV[5]  the bucket of the first key (release_usual.lua)
+-- ARGV[5]  the bucket of the first key (handoff.lua)
 -- reply    1                    deleted
 --          0                    was not there any more
 --          {pttl, holder}       held by another token, untouched

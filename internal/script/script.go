@@ -38,6 +38,8 @@ var (
 	yield string
 	//go:embed release_usual.lua
 	releaseUsual string
+	//go:embed handoff.lua
+	handoff string
 	//go:embed release.lua
 	release string
 	//go:embed inspect.lua
@@ -65,7 +67,7 @@ var (
 
 var (
 	acquireCode = bare(acquireUsual + kinds + counters + queue + acquire)
-	releaseCode = bare(releaseUsual + kinds + queue + give + release)
+	releaseCode = bare(releaseUsual + handoff + kinds + queue + give + release)
 )
 
 // Acquire is the script for a server with this run_id. The run_id is part of the text, so

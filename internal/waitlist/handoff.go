@@ -10,7 +10,7 @@ import (
 )
 
 // A release hands the lock to the first waiter in the same step: each node puts the waiter's token
-// in the place of the old one and sends a message (release_usual.lua). A waiter that gets the message
+// in the place of the old one and sends a message (handoff.lua). A waiter that gets the message
 // from a quorum of nodes has the lock, one trip after its release, and no client asks again. The
 // message is a vote like any other, except that the reply comes long after the request, which was
 // the refused attempt:
@@ -56,7 +56,7 @@ type handoff struct {
 	mark         string
 }
 
-// parseHandoff reads what release_usual.lua sends. It refuses numbers that the script does not
+// parseHandoff reads what handoff.lua sends. It refuses numbers that the script does not
 // send: no time, and one that is far from the time.
 func parseHandoff(message string) (h handoff, ok bool) {
 	if len(message) > maxMessage {
