@@ -78,10 +78,7 @@ func values(t *testing.T, clients []*redis.Client, key string) map[string]int {
 // one key. There is never more than one inside, and both kinds get in.
 func TestExclusionWithRedsync(t *testing.T) {
 	ours, theirs, _ := bothOn(t)
-	length := 4 * time.Second
-	if testing.Short() {
-		length = time.Second
-	}
+	length := need.Sized(time.Second, 2*time.Second, time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 

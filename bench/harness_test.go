@@ -144,9 +144,6 @@ func TestRaisesAreFound(t *testing.T) {
 // TestPlainProgram: the program with the plain scripts counts nothing, the other one
 // does.
 func TestPlainProgram(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds two programs")
-	}
 	e := miniature(t)
 	p, err := buildPrograms(t.Context(), plainScripts())
 	if err != nil {

@@ -45,16 +45,10 @@ func TestScenarios(t *testing.T) {
 				e.rounds = 1
 				e.contenders = slices.DeleteFunc(e.contenders, func(c contender.Contender) bool { return c.Slow })
 			case "fence", "waiting":
-				if testing.Short() {
-					t.Skip("builds two programs")
-				}
 				if s.name == "waiting" { // 32 processes on a machine that has other things to do
 					e.rounds, e.window = 1, 2*time.Second
 				}
 			case "held": // lasts for four thirds of the TTL for each contender
-				if testing.Short() {
-					t.Skip("ten seconds of holding")
-				}
 				e.rounds, e.ttl = 1, 1500*time.Millisecond
 			}
 			tables, err := s.run(t.Context(), e)

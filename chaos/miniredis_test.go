@@ -1,11 +1,14 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // TestMiniredis runs some seeds of every scenario: each run ends, with only the violations that its scenario is
@@ -14,15 +17,21 @@ func TestMiniredis(t *testing.T) {
 	for _, s := range Miniredis.Scenarios() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			holds, seeds := 0, 3
-			switch crowd := s.Clients[1] > 10; {
-			case crowd && testing.Short():
-				t.Skip("takes seconds")
-			case crowd || testing.Short():
+			holds, seeds := 0, need.Sized(1, 3, 20)
+			if s.Clients[1] > 10 || s.Weight > 10 {
+				need.Full(t)
 				seeds = 1
 			}
-			for seed := range seeds {
-				h, err := Miniredis.run(Miniredis.plan(s, uint64(seed), nil, 0))
+			var plans []*Plan
+			for seed := range need.Sized(10, seeds, seeds) {
+				plans = append(plans, Miniredis.plan(s, uint64(seed), nil, 0))
+			}
+			if len(plans) > seeds { // a quick run takes the smallest
+				slices.SortFunc(plans, func(a, b *Plan) int { return cmp.Compare(size(a), size(b)) })
+			}
+			for _, p := range plans[:seeds] {
+				seed := p.Run.Seed
+				h, err := Miniredis.run(p)
 				if err != nil {
 					t.Errorf("seed %d: %v", seed, err)
 					continue
@@ -42,12 +51,12 @@ func TestMiniredis(t *testing.T) {
 	}
 }
 
+// size is about what it costs to carry a plan out.
+func size(p *Plan) time.Duration { return p.Span * time.Duration(p.Run.Clients) }
+
 // TestMiniredisShowsWhatIsWrong: the scenarios that are known to fail do fail; otherwise the arena might notice
 // nothing at all.
 func TestMiniredisShowsWhatIsWrong(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some dozens of schedules")
-	}
 	for _, name := range []string{"forgetful nodes", "stepping clocks", "suspended hosts"} {
 		t.Run(name, func(t *testing.T) {
 			i := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == name })

@@ -6,18 +6,51 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// TestModelRepeats: a seed gives one history, with any number of processors, and in this process, which the race
-// detector may slow down, as in one without it.
-func TestModelRepeats(t *testing.T) {
-	seeds := 6
-	if testing.Short() {
-		seeds = 2
+// histories are those of a scenario's first seeds, as text.
+func histories(t *testing.T, s *Scenario, seeds int) []byte {
+	t.Helper()
+	var text bytes.Buffer
+	for seed := range seeds {
+		h, _, err := Model.Replay(s, uint64(seed), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Write(&text); err != nil {
+			t.Fatal(err)
+		}
 	}
+	return text.Bytes()
+}
+
+// TestModelRepeats: a seed gives one history, with any number of processors.
+func TestModelRepeats(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, s := range Scenarios {
+		if s.Weight > 10 && need.Sized(true, false, false) {
+			continue
+		}
+		runtime.GOMAXPROCS(1)
+		one := histories(t, s, 1)
+		runtime.GOMAXPROCS(7)
+		if a, b, differ := parting(one, histories(t, s, 1)); differ {
+			t.Errorf("%s: on one processor it is\n%s\nand on seven\n%s", s.Name, a, b)
+		}
+	}
+}
+
+// TestModelRepeatsElsewhere: a seed gives one history in this process, which the race detector
+// may slow down, and in one without it.
+func TestModelRepeatsElsewhere(t *testing.T) {
+	need.Full(t) // it builds the other program
+	seeds := need.Sized(1, 3, 50)
 	other := filepath.Join(t.TempDir(), "convict")
 	build := exec.CommandContext(t.Context(), "go", "build", "-race=false", "-o", other, "./internal/convict")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -28,16 +61,7 @@ func TestModelRepeats(t *testing.T) {
 		if s.Weight > 10 {
 			n = 1
 		}
-		var here bytes.Buffer
-		for seed := range n {
-			h, _, err := Model.Replay(s, uint64(seed), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := h.Write(&here); err != nil {
-				t.Fatal(err)
-			}
-		}
+		here := histories(t, s, n)
 		for _, procs := range []int{1, 2, 7} {
 			run := exec.CommandContext(t.Context(), other, Model.Name, s.Name, "1", strconv.Itoa(n), "histories")
 			run.Env = append(os.Environ(), fmt.Sprint("GOMAXPROCS=", procs))
@@ -46,7 +70,7 @@ func TestModelRepeats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if a, b, differ := parting(here.Bytes(), there); differ {
+			if a, b, differ := parting(here, there); differ {
 				t.Errorf("%s: here is\n%s\nand in another process, on %d processors,\n%s", s.Name, a, procs, b)
 			}
 		}
@@ -69,10 +93,7 @@ func parting(a, b []byte) (inA, inB []byte, differ bool) {
 
 // TestModelSchedules runs some schedules of every scenario; CI runs many more.
 func TestModelSchedules(t *testing.T) {
-	n := 3000
-	if testing.Short() {
-		n = 400
-	}
+	n := need.Sized(100, 1000, 10_000)
 	for _, f := range (&Campaign{Arena: Model, Schedules: n, Seed: 1}).Run(t.Context()) {
 		if f.Error != nil {
 			t.Errorf("%s: %v", f.Scenario, f.Error)

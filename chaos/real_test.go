@@ -51,9 +51,6 @@ func keep(t *testing.T, h *History) {
 func TestRealScenarios(t *testing.T) {
 	realtest.NeedServer(t)
 	for _, s := range Real.Scenarios() {
-		if testing.Short() && s.Name != "calm" && s.Name != "everything" {
-			continue
-		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			p := search(t, s, func(p *Plan) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // A change is what happens to a lock: a client gets it, or its validity ends.
@@ -115,10 +116,7 @@ func check(t *testing.T, model porcupine.Model, ops []porcupine.Operation) bool 
 }
 
 func TestRandomHistories(t *testing.T) {
-	n := uint64(6000)
-	if testing.Short() {
-		n = 600
-	}
+	n := need.Sized[uint64](600, 6000, 100_000)
 	var exclusive, counted uint64
 	for seed := range n {
 		e, c := agree(t, random(seed))
