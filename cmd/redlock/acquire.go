@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// quiet is how long acquire waits for a lock before it says what it waits for: ordinary
-// contention is over by then.
+// quiet is how long acquire waits for a lock before it says what it waits for: an ordinary
+// lock is released by then.
 var quiet = time.Second
 
 // await waits for the lock, until cfg.timeout or a signal.
@@ -66,12 +66,12 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *qu
 	return lock, last
 }
 
-// outlast waits until enough nodes can have a vote, and says so. Nobody can get the
-// lock before, so there is no use in asking for it meanwhile; nor in waiting at all
-// if the time will be up first, which it reports by false.
+// outlast waits until enough nodes can vote, and says so. No client can get the lock before,
+// so it does not ask for it meanwhile. If the time is up first it does not wait at all, and
+// returns false.
 func outlast(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cfg *lockConfig) bool {
-	// The round before this was over as soon as it could not be won. Now all nodes
-	// have time to answer, and to be in what we tell.
+	// The round before this has ended as soon as it could not be won. Now all nodes have
+	// time to answer, and are part of the report.
 	_, _ = locker.Inspect(ctx, cfg.keys[0])
 	wait := nodes.wait() + stragglers
 	deadline, limited := ctx.Deadline()
@@ -99,10 +99,10 @@ func notAcquired(cfg *lockConfig, err error) error {
 		return exit.Fail(exit.Usage, "see redlock help run", "%s", phrase.Plain(err))
 	}
 	within := fmt.Sprintf("not acquired within --timeout %v: ", cfg.timeout)
-	patience := fmt.Sprintf("wait longer than --timeout %v, or without --timeout for as long as it takes", cfg.timeout)
+	patience := fmt.Sprintf("wait longer than --timeout %v, or leave --timeout out to wait without limit", cfg.timeout)
 	switch {
 	case cfg.timeout == 0:
-		within, patience = "not acquired: ", "give --timeout 30s, say, to wait for it, or no --timeout to wait for as long as it takes"
+		within, patience = "not acquired: ", "give --timeout 30s, say, to wait for it, or no --timeout to wait without limit"
 	case cfg.timeout < 0:
 		within = "" // waiting would not have helped
 	}
@@ -110,7 +110,7 @@ func notAcquired(cfg *lockConfig, err error) error {
 	case errors.Is(err, redlock.ErrHeld):
 		return exit.Fail(cfg.busy, patience, "%s%s", within, explain.Reason(why))
 	case explain.Mended(why):
-		return exit.Fail(exit.NoQuorum, patience+"; redlock prepare, run once when nodes are deployed, lets them vote by then", "%s%s", within, explain.Reason(why))
+		return exit.Fail(exit.NoQuorum, patience+"; redlock prepare, run once when nodes are deployed, avoids this", "%s%s", within, explain.Reason(why))
 	}
 	return exit.Fail(exit.NoQuorum, explain.Remedy(why.Nodes(), why.Need), "%s%s", within, explain.Reason(why))
 }

@@ -12,17 +12,17 @@ import (
 // lockConfig says which lock is to be acquired: the flags that run, elect and lock share.
 type lockConfig struct {
 	lockFlags
-	keys      []string // one at least
+	keys      []string // at least one
 	shared    bool
-	slots     int // 0: it is no matter of slots
+	slots     int // 0: not a semaphore
 	separator string
 	maxHold   time.Duration
 	nonblock  bool
-	busy      int    // what to exit with when others have the lock
-	without   string // what it means that a signal has ended the waiting
+	busy      int    // the exit code when another client holds the lock
+	without   string // what follows when a signal ends the waiting
 }
 
-// kind is what is asked of the library beyond the first key.
+// kind is the options of the library's Acquire.
 func (c *lockConfig) kind() (options []redlock.AcquireOption) {
 	if len(c.keys) > 1 {
 		options = append(options, redlock.Also(c.keys[1:]...))
@@ -39,7 +39,7 @@ func (c *lockConfig) kind() (options []redlock.AcquireOption) {
 	return append(options, redlock.AutoRenew())
 }
 
-// options are those for the lock, too.
+// options adds those of the lock.
 func (c *lockConfig) options(env []string) (*redlock.Options, error) {
 	o, err := c.lockFlags.options(env)
 	if err == nil {
@@ -60,7 +60,7 @@ func (c *lockConfig) addNames(to *flagSet) {
 		case value == "":
 			return exit.Fail(exit.Usage, "give the lock a name", "--key is empty")
 		case lua.Lasting(value):
-			return exit.Fail(exit.Usage, "take another name", "--key %s is what the nodes keep something else under", value)
+			return exit.Fail(exit.Usage, "take another name", "--key %s is a name that redlock uses itself on the nodes", value)
 		}
 		return nil
 	})
@@ -73,13 +73,13 @@ func (c *lockConfig) addKinds(to *flagSet) {
 	to.toggle("nonblock", "n", &c.nonblock)
 	to.value("slots", "", func(value string) (err error) {
 		if c.slots, err = strconv.Atoi(value); err != nil || c.slots < 1 || c.slots > redlock.MaxSlots {
-			return exit.Fail(exit.Usage, "it is how many may have the lock at a time", "--slots %s is not a number from 1 to %d", value, redlock.MaxSlots)
+			return exit.Fail(exit.Usage, "it is how many clients hold the lock at once", "--slots %s is not a number from 1 to %d", value, redlock.MaxSlots)
 		}
 		return nil
 	})
 	to.value("conflict-exit-code", "E", func(value string) (err error) {
 		if c.busy, err = strconv.Atoi(value); err != nil || c.busy < 0 || c.busy > 255 {
-			return exit.Fail(exit.Usage, "it is what to exit with when others have the lock", "--conflict-exit-code %s is not a number from 0 to 255", value)
+			return exit.Fail(exit.Usage, "it is the exit code when another client holds the lock", "--conflict-exit-code %s is not a number from 0 to 255", value)
 		}
 		return nil
 	})
@@ -94,9 +94,9 @@ func (c *lockConfig) check(f *flagSet, example string) error {
 	case !f.Changed("key"):
 		return exit.Fail(exit.Usage, "for example: "+example, "--key is missing: the name of the lock")
 	case f.Changed("slots") && c.shared:
-		return exit.Fail(exit.Usage, "one command has one slot alone", "--slots and --shared do not go together")
+		return exit.Fail(exit.Usage, "a slot is held by one command alone", "--slots and --shared do not go together")
 	case f.Changed("slots") && len(c.keys) > 1:
-		return exit.Fail(exit.Usage, "a slot is of one key", "--slots and several --key do not go together")
+		return exit.Fail(exit.Usage, "slots are those of one key", "--slots and several --key do not go together")
 	case c.nonblock && f.Changed("timeout"):
 		return exit.Fail(exit.Usage, "--nonblock is --timeout 0s", "--nonblock and --timeout do not go together")
 	}

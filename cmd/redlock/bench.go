@@ -15,15 +15,15 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// A bench is one call of redlock bench.
+// A bench is one run of redlock bench.
 type bench struct {
 	*command
 	cfg    *benchConfig
 	urls   []string
-	locker *redlock.Locker      // that of the crowd, and the one that tells of the nodes
-	silent []*redlock.NodeError // nodes that had no vote when it began
+	locker *redlock.Locker      // of the callers; its hooks report what happens to the nodes
+	silent []*redlock.NodeError // the nodes that could not vote when it began
 	report benchReport
-	faults []error // of each measurement that had nothing but failures, the last
+	faults []error // the last error of each measurement that had nothing but failures
 }
 
 // bench is redlock bench.
@@ -72,9 +72,8 @@ func (c *command) bench(_ string, args []string) (code int, err error) {
 	return b.conclude(ctx)
 }
 
-// awaitVotes waits for nodes that are in quarantine, or as long as --timeout says. The
-// others, which do not answer, are part of what there is to measure, as long as they
-// leave a quorum.
+// awaitVotes waits for the nodes that are in quarantine, for --timeout at most. Nodes that do
+// not answer are measured as they are, as long as the others are a quorum.
 func (b *bench) awaitVotes(ctx context.Context, nodes *quarantines) error {
 	patience := checkup
 	if b.cfg.timeout >= 0 {
@@ -94,7 +93,7 @@ func (b *bench) awaitVotes(ctx context.Context, nodes *quarantines) error {
 			nodes.tell("", "")
 			return b.enough(absent, rest)
 		}
-		nodes.tell(", and it is measured when they have one", " (redlock prepare, run once when nodes are deployed, avoids this)")
+		nodes.tell(", and the measurement begins then", " (redlock prepare, run once when nodes are deployed, avoids this)")
 		select {
 		case <-time.After(rest + stragglers):
 		case <-ctx.Done():
@@ -104,8 +103,8 @@ func (b *bench) awaitVotes(ctx context.Context, nodes *quarantines) error {
 
 // connected asks the nodes, and waits for those that are still being connected to. Over a
 // far link that takes some round trips, longer than an answer may take, and a Locker does
-// not wait for the last nodes. One that has kept silent to another Locker is not waited
-// for.
+// not wait for the last nodes. It does not wait for a node that has not answered another
+// Locker.
 func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience time.Duration) *redlock.Status {
 	for begin := time.Now(); ; time.Sleep(load.Breather) {
 		status := asked(ctx, locker)
@@ -117,8 +116,8 @@ func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience 
 	}
 }
 
-// enough says that there is no quorum without these nodes, or nothing. In so much time
-// those of them have votes that are in quarantine.
+// enough returns an error if the nodes without the absent ones are no quorum. Those that are
+// in quarantine can vote after rest.
 func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
 	n, never := len(b.urls), 0
 	for _, e := range absent {
@@ -139,31 +138,31 @@ func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
 	return exit.Fail(exit.NoQuorum, hint, "no quorum to measure%s: %s", within, explain.Without("cannot vote", absent, n))
 }
 
-// measure does one measurement after the other, and shows each as it comes.
+// measure does one measurement after the other, and prints each when it is done.
 func (b *bench) measure(ctx context.Context) error {
 	if err := b.show(b.heading()); err != nil {
 		return err
 	}
-	if err := b.visit(ctx); err != nil {
+	if err := b.measureNodes(ctx); err != nil {
 		return err
 	}
 	if err := b.show(b.report.nodesTable()); err != nil {
 		return err
 	}
 	for _, n := range b.cfg.callers {
-		b.crowd(ctx, n)
+		b.measureCallers(ctx, n)
 	}
 	if err := b.show(b.report.callersTable()); err != nil {
 		return err
 	}
-	if err := b.queue(ctx); err != nil {
+	if err := b.measureHandOver(ctx); err != nil {
 		return err
 	}
 	return b.show(b.report.handOverTable())
 }
 
-// show prints a part of the result for people. If nobody reads it any more, there is no
-// use in the rest.
+// show prints a part of the result as text. If it cannot be written any more, the
+// measurements end.
 func (b *bench) show(text string) error {
 	if b.cfg.json || text == "" {
 		return nil
@@ -174,7 +173,7 @@ func (b *bench) show(text string) error {
 	return nil
 }
 
-// conclude says what it means, and gives the exit code.
+// conclude prints the advice, and returns the exit code.
 func (b *bench) conclude(ctx context.Context) (code int, err error) {
 	var by proc.Interrupted
 	stopped := errors.As(context.Cause(ctx), &by)
@@ -197,7 +196,7 @@ func (b *bench) conclude(ctx context.Context) (code int, err error) {
 	case len(b.faults) == 0:
 		return 0, nil
 	case errors.As(b.faults[0], &why):
-		return 0, exit.Fail(exit.NoQuorum, explain.Remedy(why.Nodes(), why.Need), "a measurement had no lock at all: %s", explain.Reason(why))
+		return 0, exit.Fail(exit.NoQuorum, explain.Remedy(why.Nodes(), why.Need), "a measurement got no lock at all: %s", explain.Reason(why))
 	}
-	return 0, exit.Fail(exit.NoQuorum, "", "a measurement had no lock at all: %s", phrase.Plain(b.faults[0]))
+	return 0, exit.Fail(exit.NoQuorum, "", "a measurement got no lock at all: %s", phrase.Plain(b.faults[0]))
 }

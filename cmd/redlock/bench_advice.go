@@ -11,32 +11,32 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// advice says what the figures mean for the settings. It goes by the rules of doctor and
-// of docs/operations.md, and says nothing for which there are no figures.
+// advice says what the figures mean for the settings. It follows the rules of doctor and of
+// docs/operations.md, and is silent where there are no figures.
 func (r *benchReport) advice() (all []string) {
 	if r.Embedded {
-		return []string{"Nothing for your nodes: these are inside this process. Give yours with --node redis://HOST:PORT,..."}
+		return []string{"Nothing for your nodes: these are inside this process. Name yours with --node redis://HOST:PORT,..."}
 	}
 	all = []string{} // in JSON, no advice is a list, too
 	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if failed := r.failed(); failed > 0 {
-		say("%s above came to nothing: what follows is of those that did not.", phrase.Counted(failed, "attempt"))
+		say("%s above failed: what follows is about the others.", phrase.Counted(failed, "attempt"))
 	}
 	well, unwell := r.sorted()
 	if len(unwell) > 0 {
-		say("%s cannot be counted on: one step in a hundred has failed there, or more.", strings.Join(unwell, ", "))
+		say("%s is not reliable: 1 in 100 steps has failed there, or more.", strings.Join(unwell, ", "))
 	}
 	if len(well) >= r.Quorum {
 		r.adviseNodes(well, say)
 		r.adviseTTL(well[len(well)-1], say)
 	}
 	if h := r.HandOver; h != nil && h.HandOver.Count > 0 {
-		say("One name serves at most %s holders a second, each of which holds it for no time at all. Add the time for which yours hold it to the %v of a hand-over; if that is too slow, use more names.", phrase.PerSecond(h.PerSecond), h.HandOver.P50)
+		say("One name serves at most %s holders a second, if each of them holds it for no time at all. Add the time for which yours hold it to the %v of a hand-over; if that is too slow, use more names.", phrase.PerSecond(h.PerSecond), h.HandOver.P50)
 	}
 	return all
 }
 
-// failed is how many attempts at a lock or a release came to nothing.
+// failed is how many locks and releases failed.
 func (r *benchReport) failed() (sum int) {
 	for _, c := range r.Callers {
 		sum += c.Failed.Total()
@@ -47,8 +47,8 @@ func (r *benchReport) failed() (sum int) {
 	return sum
 }
 
-// sorted are the nodes of which less than one step in a hundred has failed, so that
-// their p99 is one of all steps, by that; and the names of the others.
+// sorted are the nodes at which less than 1 in 100 steps has failed, by their p99, which is
+// that of all steps then; and the names of the others.
 func (r *benchReport) sorted() (well []nodeFigures, unwell []string) {
 	for _, n := range r.Nodes {
 		if failed := n.Failed.Total(); n.Count > 0 && 100*failed < int(n.Count)+failed {
@@ -61,15 +61,14 @@ func (r *benchReport) sorted() (well []nodeFigures, unwell []string) {
 	return well, unwell
 }
 
-// adviseNodes says which node it is that a lock waits for: the slowest of the fastest
-// majority, now and when others have failed; and by doctor's rule, what NodeTimeout
-// leaves for it.
+// adviseNodes says which node a lock waits for: the slowest of the fastest majority, now and
+// when other nodes have failed; and, by doctor's rule, whether NodeTimeout is long enough.
 func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) {
 	at, last, spare := well[r.Quorum-1], well[len(well)-1], len(well)-r.Quorum
 	waits := fmt.Sprintf("A lock waits twice, to acquire and to release, for the slowest node of the fastest majority: %s, %v at p99.", at.Node, at.P99)
 	switch spare {
 	case 0:
-		say("%s No further node may fail: those that answer are just a majority.", waits)
+		say("%s No other node may fail: the nodes that answer are just a majority.", waits)
 	case 1:
 		say("%s If the fastest node fails, that is %s, %v.", waits, last.Node, last.P99)
 	default:
@@ -85,10 +84,10 @@ func (r *benchReport) adviseNodes(well []nodeFigures, say func(string, ...any)) 
 	}
 }
 
-// adviseTTL says what the least TTL is by these figures. Its NodeTimeout has to have
-// room for the farthest node, which counts when others have failed. And a lock is
-// renewed when a third of its TTL is over, so the rest has to be longer than a renewal
-// at the worst moment that was seen: a cycle and a hand-over are two steps, and it is one.
+// adviseTTL says what the least TTL is by these figures. Its NodeTimeout must have room for
+// the farthest node, which counts when others have failed. And a lock is renewed when a third
+// of its TTL is over, so the other two thirds must be longer than a renewal at the worst
+// moment that was measured: a cycle and a hand-over are two steps, and a renewal is one.
 func (r *benchReport) adviseTTL(farthest nodeFigures, say func(string, ...any)) {
 	longest := load.Millis(0)
 	for _, c := range r.Callers {
@@ -104,13 +103,13 @@ func (r *benchReport) adviseTTL(farthest nodeFigures, say func(string, ...any)) 
 	least := max(step, (time.Duration(longest)*3/2+step-1)/step*step)
 	for nodeTimeout(least) < several*time.Duration(farthest.P99) {
 		if least += step; least > defaultTTL {
-			say("No TTL brings a NodeTimeout of %v with it: take a node that is nearer, or set Options.NodeTimeout.", several*farthest.P99)
+			say("No TTL has a NodeTimeout of %v: use a node that is nearer, or set Options.NodeTimeout.", several*farthest.P99)
 			return
 		}
 	}
-	verdict := fmt.Sprintf("%v is enough", time.Duration(r.TTL))
+	verdict := fmt.Sprintf("%v is long enough", time.Duration(r.TTL))
 	if time.Duration(r.TTL) < least {
 		verdict = fmt.Sprintf("%v is too short", time.Duration(r.TTL))
 	}
-	say("By these figures a TTL of %v or more will do: %s. Its NodeTimeout leaves room, and a renewal that takes as long as the longest cycle or hand-over above, %v, comes in time. They do not say for how long your processes may stand still, which is the better reason for a long one.", least, verdict, longest)
+	say("By these figures a TTL of %v or more is enough: %s. Its NodeTimeout leaves room, and a renewal that takes as long as the longest cycle or hand-over above, %v, comes in time. They do not say for how long your processes may stand still, which is the better reason for a long one.", least, verdict, longest)
 }

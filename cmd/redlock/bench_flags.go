@@ -22,19 +22,19 @@ type benchConfig struct {
 }
 
 const (
-	// leastLength is the shortest measurement: a garbage collection, or another program
-	// that has the processor, takes tens of milliseconds, and would be all that is seen.
+	// leastLength is the shortest measurement: a garbage collection, or another program on
+	// the processor, takes tens of milliseconds, and a shorter one would measure only that.
 	leastLength = 100 * time.Millisecond
 
-	// mostCallers bounds what a slip of the finger does. Each caller's name leaves a
-	// counter on every node for 25 hours.
+	// mostCallers limits the effect of a typing error: each caller's name leaves a counter on
+	// every node for 25 hours.
 	mostCallers = 10_000
 
-	// defaultCallers are the steps of the comparison in bench/: one without contention,
-	// some, and as many as keep a small machine busy.
+	// defaultCallers are those of the comparison in bench/: one caller, some, and as many as
+	// keep a small machine busy.
 	defaultCallers = "1,16,128"
 
-	// easyCallers are for nodes inside this process, which interpret each script anew.
+	// easyCallers are for nodes inside this process, which are slow: they interpret each script.
 	easyCallers = "1,4,16"
 )
 
@@ -59,7 +59,7 @@ func parseBench(args []string) (*benchConfig, error) {
 	})
 	f.value("key", "", func(value string) error {
 		if cfg.key = value; value == "" {
-			return exit.Fail(exit.Usage, "leave it out for names that no other client uses", "--key is empty")
+			return exit.Fail(exit.Usage, "without it the names are ones that no other client uses", "--key is empty")
 		}
 		return nil
 	})
@@ -70,7 +70,7 @@ func parseBench(args []string) (*benchConfig, error) {
 	case len(rest) > 0:
 		return nil, exit.Fail(exit.Usage, "see redlock help bench", "bench takes flags only, and was given %q", rest[0])
 	}
-	if cfg.key == "" { // another one each time, so that two at once do not meet
+	if cfg.key == "" { // another one each time: two runs at once must not wait for each other
 		cfg.key = fmt.Sprintf("redlock:bench:%08x", rand.Uint32())
 	}
 	return cfg, nil
@@ -78,7 +78,7 @@ func parseBench(args []string) (*benchConfig, error) {
 
 // parseCallers reads a list of numbers.
 func parseCallers(value string) (all []int, err error) {
-	const hint = "it is how many lock at once, or several such numbers: the default is " + defaultCallers
+	const hint = "it is the number of callers, or several such numbers: the default is " + defaultCallers
 	for word := range strings.SplitSeq(value, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		switch {

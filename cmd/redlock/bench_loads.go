@@ -12,14 +12,13 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// waiters is how many clients wait for one lock to measure how it changes hands: enough
-// that a next one always has its place in the queue. On nodes inside this process fewer
-// show the same, without more load than those nodes can take.
+// waiters is how many clients wait for one lock while its hand-over is measured: enough that
+// one of them is always queued. On nodes inside this process fewer clients show the same,
+// without more load than those nodes can take.
 const waiters, easyWaiters = 8, 3
 
 // warmed runs a load for a tenth of its time, so that connections are made, scripts are
-// loaded and names are known, and then for all of it. The last figures are those that
-// count.
+// loaded and names are known, and then for all of it. The figures of the second run count.
 func (b *bench) warmed(ctx context.Context, work func(context.Context)) {
 	for _, d := range []time.Duration{b.cfg.length / 10, b.cfg.length} {
 		part, cancel := context.WithTimeout(ctx, d)
@@ -28,8 +27,8 @@ func (b *bench) warmed(ctx context.Context, work func(context.Context)) {
 	}
 }
 
-// visit measures the way to each node.
-func (b *bench) visit(ctx context.Context) error {
+// measureNodes measures the round trip to each node.
+func (b *bench) measureNodes(ctx context.Context) error {
 	locker, err := redlock.Connect(b.urls, &redlock.Options{TTL: b.cfg.ttl, Hooks: &redlock.Hooks{Node: load.Heard}})
 	if err != nil {
 		return notConnected(err)
@@ -56,8 +55,8 @@ func (b *bench) visit(ctx context.Context) error {
 	return nil
 }
 
-// crowd measures what a lock costs while so many callers lock.
-func (b *bench) crowd(ctx context.Context, callers int) {
+// measureCallers measures what a lock costs while so many callers lock.
+func (b *bench) measureCallers(ctx context.Context, callers int) {
 	var c *load.Callers
 	b.warmed(ctx, func(ctx context.Context) {
 		c = &load.Callers{Locker: b.locker, Names: load.OwnNames(b.cfg.key, callers)}
@@ -72,8 +71,8 @@ func (b *bench) crowd(ctx context.Context, callers int) {
 	}
 }
 
-// queue measures how a lock changes hands.
-func (b *bench) queue(ctx context.Context) error {
+// measureHandOver measures the time from a release to the next holder.
+func (b *bench) measureHandOver(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -103,7 +102,7 @@ func (b *bench) queue(ctx context.Context) error {
 	return nil
 }
 
-// troubles are faults as they are shown.
+// troubles are the failures of a measurement as they are shown.
 func (b *bench) troubles(f *load.Faults) troubles {
 	t := troubles{Failed: f.Failed}
 	if why := (*redlock.QuorumError)(nil); errors.As(f.Last, &why) {

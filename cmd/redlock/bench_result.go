@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// A benchReport is what redlock bench has found. Durations are in milliseconds.
+// A benchReport is the result of redlock bench. Durations are in milliseconds.
 type benchReport struct {
 	Embedded    bool             `json:"embedded,omitempty"` // nodes inside this process
 	Interrupted bool             `json:"interrupted,omitempty"`
@@ -29,7 +29,7 @@ type benchReport struct {
 type nodeFigures struct {
 	Node string `json:"node"`
 	load.Spread
-	InMajority float64    `json:"in_majority"` // the share that came before the majority was full
+	InMajority float64    `json:"in_majority"` // the share of its answers that were part of the majority
 	Failed     load.Tally `json:"failed,omitempty"`
 }
 
@@ -41,7 +41,7 @@ type callersFigures struct {
 	troubles
 }
 
-// handOverFigures are those of one lock that many wait for.
+// handOverFigures are those of one lock that several clients wait for.
 type handOverFigures struct {
 	Waiters   int         `json:"waiters"`
 	PerSecond float64     `json:"per_second"`
@@ -55,7 +55,7 @@ type troubles struct {
 	Last   string     `json:"last_failure,omitempty"`
 }
 
-// rate is how many there were in a second.
+// rate is a number per second.
 func rate(n uint64, in time.Duration) float64 {
 	if in <= 0 {
 		return 0
@@ -63,7 +63,7 @@ func rate(n uint64, in time.Duration) float64 {
 	return math.Round(10*float64(n)/in.Seconds()) / 10
 }
 
-// heading says what is measured.
+// heading is printed before the measurements.
 func (b *bench) heading() string {
 	each := b.cfg.length + b.cfg.length/10
 	return fmt.Sprintf("%s, and a quorum is %d; TTL %v, so NodeTimeout is %v\nthe names of all locks begin with %s\n%d measurements of %v, with a warm-up each: about %v\n",

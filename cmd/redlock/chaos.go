@@ -20,11 +20,11 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// usualArenas are the default: they need nothing installed.
+// usualArenas are the default: they need no other program.
 var usualArenas = []*chaos.Arena{chaos.Model, chaos.Miniredis}
 
-// A budget is how much runs by default.
-// The schedules that fit in are the same ones every time, only sometimes fewer.
+// A budget is how many schedules run by default, and for how long: they are the same ones
+// every time, but on a slow machine fewer.
 type budget struct {
 	schedules int
 	limit     time.Duration
@@ -36,31 +36,31 @@ var budgets = map[*chaos.Arena]budget{
 	chaos.Real:      {40, 2 * time.Minute},
 }
 
-// garbage is the GOGC that campaigns run with. They make a lot of it and keep
-// little: it saves an eighth of the model's time, and a third of miniredis's.
+// garbage is the GOGC that campaigns run with. They allocate much and keep little: it saves an
+// eighth of the model's time, and a third of miniredis's.
 const garbage = 400
 
-// mostSaved bounds the files of one scenario in one arena. If there is that much
-// wrong, more of the same does not help.
+// mostSaved limits the files of one scenario in one arena: with so many violations, more files
+// do not help.
 const mostSaved = 100
 
-// A hunt is one call of redlock chaos.
-type hunt struct {
+// A chaosRun is one run of redlock chaos.
+type chaosRun struct {
 	*command
 	cfg     *chaosConfig
 	parts   []*part
-	skipped []string // arenas and scenarios, and why
+	skipped []string // arenas and scenarios, with the reasons
 	page    *os.File // --report
 	begin   time.Time
 	watch   *progress
 
 	findings []chaos.Finding
-	bad      map[string]int // by arena and scenario: histories that should not be
+	bad      map[string]int // by arena and scenario: the histories with violations
 	saved    []string       // their files
-	stopped  os.Signal      // by which it was ended early
+	stopped  os.Signal      // the signal that has ended it early
 }
 
-// A part is what is run in one arena.
+// A part is the campaign in one arena.
 type part struct {
 	*chaos.Campaign
 	limit time.Duration // 0: none
@@ -79,7 +79,7 @@ func (c *command) chaos(_ string, args []string) (int, error) {
 	if _, set := lookup(c.env, "GOGC"); !set {
 		defer debug.SetGCPercent(debug.SetGCPercent(garbage))
 	}
-	h := &hunt{command: c, cfg: cfg, begin: time.Now(), bad: make(map[string]int)}
+	h := &chaosRun{command: c, cfg: cfg, begin: time.Now(), bad: make(map[string]int)}
 	if err := h.plan(); err != nil {
 		return 0, err
 	}
@@ -96,13 +96,13 @@ func (c *command) chaos(_ string, args []string) (int, error) {
 	return h.tell()
 }
 
-// plan finds out what can be run where.
-func (h *hunt) plan() error {
+// plan finds out what can be run in which arena.
+func (h *chaosRun) plan() error {
 	cfg := h.cfg
 	for _, arena := range cfg.arenas {
 		if err := arena.Ready(); err != nil {
 			if !cfg.all {
-				return exit.Fail(exit.NoQuorum, "install it, or take --arena model, which needs nothing", "--arena %s: %v", arena.Name, err)
+				return exit.Fail(exit.NoQuorum, "install it, or use --arena model, which needs nothing", "--arena %s: %v", arena.Name, err)
 			}
 			h.skipped = append(h.skipped, fmt.Sprintf("%s: skipped: %v", arena.Name, err))
 			continue
@@ -128,14 +128,14 @@ func (h *hunt) plan() error {
 	return nil
 }
 
-// choose takes the scenarios that fit, and says which do not.
-func (h *hunt) choose(p *part) {
-	names := make(map[string][]string) // by what is in the way
+// choose takes the scenarios that fit the arena, and notes the others.
+func (h *chaosRun) choose(p *part) {
+	names := make(map[string][]string) // by the reason
 	for _, s := range h.cfg.scenarios {
 		why := p.Arena.Unfit(s, p.Options, p.Nodes)
 		if why == "" {
 			p.Scenarios = append(p.Scenarios, s)
-		} else if len(h.cfg.names) > 0 || slices.Contains(p.Arena.Scenarios(), s) { // what an arena can never do is no news
+		} else if len(h.cfg.names) > 0 || slices.Contains(p.Arena.Scenarios(), s) { // that an arena can never run it is not worth a line
 			names[why] = append(names[why], s.Name)
 		}
 	}
@@ -148,10 +148,10 @@ func (h *hunt) choose(p *part) {
 	}
 }
 
-// open finds out now, and not after eight hours, that something cannot be written.
-func (h *hunt) open() (err error) {
+// open creates the files, so that an error comes now and not after eight hours.
+func (h *chaosRun) open() (err error) {
 	if name := h.cfg.save; name != "" {
-		if err := os.MkdirAll(name, 0o777); err != nil { // first: a report may have its place there
+		if err := os.MkdirAll(name, 0o777); err != nil { // first: the report may be in it
 			return exit.Fail(exit.CannotWrite, "", "--save: %v", err)
 		}
 	}
@@ -170,8 +170,8 @@ func (h *hunt) open() (err error) {
 	return nil
 }
 
-// announcement says what is going to be run.
-func (h *hunt) announcement() string {
+// announcement says what is run.
+func (h *chaosRun) announcement() string {
 	var parts []string
 	share := h.cfg.limit / time.Duration(len(h.parts))
 	for _, p := range h.parts {
@@ -194,10 +194,9 @@ func (h *hunt) announcement() string {
 	return fmt.Sprintf("seed %d: %s", h.cfg.seed, strings.Join(parts, "; "))
 }
 
-// run carries the campaigns out, one after another: each has the machine to
-// itself. The first signal ends them as soon as what is under way is over, and the
-// second one ends us.
-func (h *hunt) run() {
+// run runs the campaigns one after another, so that each has the whole machine. The first
+// signal ends them when the schedules under way are done, and the second one ends the process.
+func (h *chaosRun) run() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	signals := make(chan os.Signal, 1)
@@ -213,7 +212,7 @@ func (h *hunt) run() {
 		select {
 		case sig := <-signals:
 			signal.Stop(signals)
-			h.watch.news("%v: ends with the schedules that are under way; once more ends it at once", proc.Name(sig))
+			h.watch.news("%v: ends when the schedules under way are done; a second one ends it at once", proc.Name(sig))
 			ended <- sig
 			stop()
 		case <-ctx.Done():
@@ -234,7 +233,7 @@ func (h *hunt) run() {
 	h.watch.end()
 }
 
-func (h *hunt) carryOut(ctx context.Context, p *part) {
+func (h *chaosRun) carryOut(ctx context.Context, p *part) {
 	if p.limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.limit)
@@ -247,9 +246,9 @@ func (h *hunt) carryOut(ctx context.Context, p *part) {
 	p.took = time.Since(begin)
 }
 
-// save keeps a history that should not be, and says how it can be had again. The
-// campaign calls it for one at a time.
-func (h *hunt) save(p *part, history *chaos.History, verdict chaos.Verdict) {
+// save writes the file of a history with a violation, and says how to replay it. The campaign
+// calls it for one history at a time.
+func (h *chaosRun) save(p *part, history *chaos.History, verdict chaos.Verdict) {
 	if h.cfg.save == "" {
 		return
 	}
@@ -259,7 +258,7 @@ func (h *hunt) save(p *part, history *chaos.History, verdict chaos.Verdict) {
 	case h.bad[kind] > mostSaved+1:
 		return
 	case h.bad[kind] > mostSaved:
-		h.watch.news("%d of %s, %s are saved: no more of them are", mostSaved, run.Arena, run.Scenario)
+		h.watch.news("%d of %s, %s are saved: further ones are not", mostSaved, run.Arena, run.Scenario)
 		return
 	}
 	name := filepath.Join(h.cfg.save, fmt.Sprintf("%s-%d.jsonl", kind, run.Seed))
@@ -279,8 +278,8 @@ func writeHistory(name string, history *chaos.History) error {
 	return errors.Join(history.Write(f), f.Close())
 }
 
-// write writes the files that are asked for.
-func (h *hunt) write() error {
+// write writes --report and --history.
+func (h *chaosRun) write() error {
 	if h.page != nil {
 		r := chaos.NewReport(fmt.Sprintf("redlock chaos, seed %d", h.cfg.seed), h.findings)
 		if err := errors.Join(r.Write(h.page), h.page.Close()); err != nil {

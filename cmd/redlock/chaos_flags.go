@@ -13,17 +13,17 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// chaosConfig is what the command line of redlock chaos says.
+// chaosConfig has the flags of redlock chaos.
 type chaosConfig struct {
 	arenas    []*chaos.Arena
-	all       bool // --arena all: those that there are here
+	all       bool // --arena all: skip those that cannot run here
 	names     []string
 	scenarios []*chaos.Scenario
-	schedules int           // of each arena; 0: not said
-	seed      uint64        // not said: a fresh one
-	limit     time.Duration // of all arenas together; 0: not said
-	nodes     int           // 0: not said
-	ttl       time.Duration // 0: not said
+	schedules int           // of each arena; 0: not given
+	seed      uint64        // default: a fresh one
+	limit     time.Duration // of all arenas together; 0: not given
+	nodes     int           // 0: not given
+	ttl       time.Duration // 0: not given
 
 	report, history, save string // files and a directory; "": none
 	json, list            bool
@@ -45,17 +45,17 @@ func parseChaos(args []string) (*chaosConfig, error) {
 		cfg.names = append(cfg.names, strings.Split(value, ",")...)
 		return nil
 	})
-	addNumber(f, "schedules", &cfg.schedules, 1_000_000_000, "leave it out to have as many as there is time for")
-	addNumber(f, "nodes", &cfg.nodes, chaos.MostNodes, "leave it out to have what each scenario has")
+	addNumber(f, "schedules", &cfg.schedules, 1_000_000_000, "leave it out for as many as there is time for")
+	addNumber(f, "nodes", &cfg.nodes, chaos.MostNodes, "leave it out for the default of each scenario")
 	f.value("seed", "", func(value string) (err error) {
 		if cfg.seed, err = strconv.ParseUint(value, 10, 64); err != nil {
-			return exit.Fail(exit.Usage, "leave it out to have a fresh one", "--seed %q is not a whole number from 0 to 18446744073709551615", value)
+			return exit.Fail(exit.Usage, "leave it out for a fresh one", "--seed %q is not a whole number from 0 to 18446744073709551615", value)
 		}
 		return nil
 	})
 	f.value("for", "", func(value string) (err error) {
 		if cfg.limit, err = duration("--for", value); err == nil && cfg.limit <= 0 {
-			return exit.Fail(exit.Usage, "write 10m or 8h, say", "--for %s is no time at all", value)
+			return exit.Fail(exit.Usage, "write 10m or 8h, say", "--for %s is not longer than 0", value)
 		}
 		return err
 	})
@@ -65,7 +65,7 @@ func parseChaos(args []string) (*chaosConfig, error) {
 		case err != nil:
 			return err
 		case cfg.ttl < chaos.LeastTTL:
-			return exit.Fail(exit.Usage, "leave it out to have what each scenario has", "--ttl %s is too short: the least is %v", value, chaos.LeastTTL)
+			return exit.Fail(exit.Usage, "leave it out for the default of each scenario", "--ttl %s is too short: the least is %v", value, chaos.LeastTTL)
 		case cfg.ttl%time.Millisecond != 0:
 			return exit.Fail(exit.Usage, "Redis counts milliseconds", "--ttl %s is not a whole number of milliseconds", value)
 		}
@@ -108,7 +108,7 @@ func addNumber(to *flagSet, name string, n *int, most int, hint string) {
 	})
 }
 
-// addArenas takes one name, or several with commas between them.
+// addArenas adds the arenas that a value of --arena names.
 func (cfg *chaosConfig) addArenas(value string) error {
 	for name := range strings.SplitSeq(value, ",") {
 		if name == "all" {
@@ -142,21 +142,21 @@ func (cfg *chaosConfig) check() (err error) {
 		return exit.Fail(exit.Usage, "", "--scenario: %v", err)
 	}
 	if err := chaos.CheckOptions(cfg.options(), cfg.nodes, cfg.scenarios); err != nil {
-		return exit.Fail(exit.Usage, "", "the locks cannot be had: %v", err)
+		return exit.Fail(exit.Usage, "", "no lock can have these options: %v", err)
 	}
 	if cfg.history != "" && !cfg.replays() {
-		return exit.Fail(exit.Usage, "give one --arena and one --scenario, --seed, and --schedules 1; --save DIR keeps those that violate something",
+		return exit.Fail(exit.Usage, "give one --arena and one --scenario, --seed, and --schedules 1; --save DIR keeps those with violations",
 			"--history is of one schedule")
 	}
 	return nil
 }
 
-// replays reports whether the flags name one schedule, to be shown in full.
+// replays reports whether the flags name one schedule, which is then shown in full.
 func (cfg *chaosConfig) replays() bool {
 	return cfg.schedules == 1 && len(cfg.arenas) == 1 && len(cfg.names) == 1
 }
 
-// options are nil if nothing is said of any.
+// options are nil if no flag sets one.
 func (cfg *chaosConfig) options() *redlock.Options {
 	if cfg.ttl == 0 {
 		return nil

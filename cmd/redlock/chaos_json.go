@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/chaos"
 )
 
-// What --json prints.
+// The output of --json.
 type (
 	summary struct {
 		Verdict     string           `json:"verdict"` // "kept", "violated" or "nothing was run"
@@ -35,14 +35,14 @@ type (
 	shownSummary struct {
 		Seed       uint64            `json:"seed"`
 		Violations []chaos.Violation `json:"violations"`
-		Faults     []string          `json:"faults,omitempty"` // of one that is replayed
+		Faults     []string          `json:"faults,omitempty"` // of a replayed schedule
 		Events     int               `json:"events"`
 		Digest     string            `json:"digest"`
 		Replay     string            `json:"replay"`
 	}
 )
 
-func (h *hunt) summary(verdict string) *summary {
+func (h *chaosRun) summary(verdict string) *summary {
 	s := &summary{
 		Verdict: verdict, Interrupted: h.stopped != nil, Seed: h.cfg.seed, Version: version(),
 		Seconds: seconds(time.Since(h.begin)), Skipped: h.skipped, Saved: h.saved,

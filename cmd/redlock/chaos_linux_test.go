@@ -38,7 +38,7 @@ func TestChaosAtATerminal(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	matches(t, stdout.String(), `; ended early by SIGINT\n\z`)
-	if !within(patience, func() bool { return strings.Contains(screen.String(), "\r\x1b[Kredlock: SIGINT: ends with ") }) {
+	if !within(patience, func() bool { return strings.Contains(screen.String(), "\r\x1b[Kredlock: SIGINT: ends when ") }) {
 		t.Errorf("the line has not made way: %q", screen.String())
 	}
 	if text := screen.String(); !strings.HasSuffix(text, "\n") && !strings.HasSuffix(text, "\r\x1b[K") {

@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/redlock/chaos"
 )
 
-// listChaos shows what there is.
+// listChaos lists the arenas and the scenarios.
 func (c *command) listChaos(asJSON bool) error {
 	type scenario struct {
 		Name     string   `json:"name"`
@@ -21,7 +21,7 @@ func (c *command) listChaos(asJSON bool) error {
 	type arena struct {
 		Name    string `json:"name"`
 		About   string `json:"about"`
-		Missing string `json:"missing,omitempty"` // what it needs and has not
+		Missing string `json:"missing,omitempty"` // what it needs and does not find
 	}
 	var list struct {
 		Arenas    []arena    `json:"arenas"`
@@ -51,7 +51,7 @@ func (c *command) listChaos(asJSON bool) error {
 	for _, a := range list.Arenas {
 		fmt.Fprintf(&out, "    %-18s  %s\n", a.Name, a.About)
 		if a.Missing != "" {
-			fmt.Fprintf(&out, "    %-18s  cannot be had here: %s\n", "", a.Missing)
+			fmt.Fprintf(&out, "    %-18s  cannot run here: %s\n", "", a.Missing)
 		}
 	}
 	out.WriteString("\nScenarios:\n")

@@ -13,14 +13,14 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
-// How often progress is reported: at a terminal a line is redrawn,
-// elsewhere a line is added.
+// How often progress is reported: on a terminal one line is redrawn, elsewhere a line is
+// added.
 var (
 	redrawEvery = 200 * time.Millisecond
 	lineEvery   = 5 * time.Second
 )
 
-// progress tells how far a hunt has come. It has a goroutine until end.
+// progress reports how far a chaosRun is. It has a goroutine until end.
 type progress struct {
 	*command
 	terminal *os.File // nil: stderr is none
@@ -28,11 +28,11 @@ type progress struct {
 	done     chan struct{}
 	ended    sync.WaitGroup
 
-	mu    sync.Mutex // before command.mu
+	mu    sync.Mutex // locked before command.mu
 	part  *part
 	since time.Time
 	last  chaos.Progress
-	drawn bool // a line that has to go before anything else is written
+	drawn bool // the line must be cleared before anything else is written
 }
 
 func newProgress(c *command, quiet bool) *progress {
@@ -61,21 +61,21 @@ func newProgress(c *command, quiet bool) *progress {
 	return p
 }
 
-// begin is for the next part.
+// begin reports the next part from now on.
 func (p *progress) begin(next *part) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.part, p.since, p.last = next, time.Now(), chaos.Progress{}
 }
 
-// note is a campaign's Progress.
+// note is the Progress function of a campaign.
 func (p *progress) note(now chaos.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = now
 }
 
-// end takes the line away.
+// end clears the line.
 func (p *progress) end() {
 	close(p.done)
 	p.ended.Wait()
@@ -84,7 +84,7 @@ func (p *progress) end() {
 	p.clear()
 }
 
-// say is command.say around the line that is drawn.
+// say is command.say, which writes beside the line that is drawn.
 func (p *progress) say(format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,14 +92,14 @@ func (p *progress) say(format string, args ...any) {
 	p.command.say(format, args...)
 }
 
-// news is say, unless the caller asked for JSON alone.
+// news is say, unless --json was given.
 func (p *progress) news(format string, args ...any) {
 	if !p.quiet {
 		p.say(format, args...)
 	}
 }
 
-// clear needs the mutex.
+// clear clears the line. The caller holds the mutex.
 func (p *progress) clear() {
 	if p.drawn {
 		io.WriteString(p.terminal, "\r\x1b[K")
@@ -119,7 +119,7 @@ func (p *progress) tell() {
 		rate = float64(now.Done) / now.Elapsed.Seconds()
 	}
 	total := p.part.Schedules
-	// What ends it is what comes first: the schedules or the time.
+	// The part ends with its schedules or its time, whichever comes first.
 	share, left := 0.0, time.Duration(-1)
 	if total > 0 {
 		share = float64(now.Done) / float64(total)
@@ -151,12 +151,12 @@ func (p *progress) tell() {
 		of += "/" + phrase.Digits(total)
 	}
 	line := fmt.Sprintf("%s [%s] %s  %s", name, bar(share), of, strings.Join(words, "  "))
-	line = line[:min(len(line), max(term.Width(p.terminal)-1, 0))] // one that wraps could not be redrawn
+	line = line[:min(len(line), max(term.Width(p.terminal)-1, 0))] // a line that wraps cannot be redrawn
 	io.WriteString(p.terminal, "\r"+line+"\x1b[K")
 	p.drawn = true
 }
 
-// bar is a share in the way of a thermometer.
+// bar draws a share as a bar.
 func bar(share float64) string {
 	const length = 20
 	full := min(int(share*length), length)

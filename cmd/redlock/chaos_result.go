@@ -13,8 +13,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// tell says what was found, and gives the exit code.
-func (h *hunt) tell() (int, error) {
+// tell prints the result, and returns the exit code.
+func (h *chaosRun) tell() (int, error) {
 	code, verdict, schedules := 0, "kept", 0
 	for i := range h.findings {
 		schedules += h.findings[i].Schedules
@@ -22,7 +22,7 @@ func (h *hunt) tell() (int, error) {
 			code, verdict = exit.Found, "violated"
 		}
 	}
-	if schedules == 0 { // which proves nothing
+	if schedules == 0 { // no success: it proves nothing
 		code, verdict = exit.Found, "nothing was run"
 	}
 	if h.stopped != nil {
@@ -47,8 +47,8 @@ func (h *hunt) tell() (int, error) {
 	return code, err
 }
 
-// tellAll prints a table, what is behind it, and the verdict.
-func (h *hunt) tellAll() {
+// tellAll prints a table, the details, and the verdict.
+func (h *chaosRun) tellAll() {
 	rows := [][]string{{"arena", "scenario", "schedules", "holds", "outcome", "per second"}}
 	for i := range h.findings {
 		f := &h.findings[i]
@@ -68,12 +68,12 @@ func (h *hunt) tellAll() {
 	if expected.Len() > 0 {
 		out.WriteString(expected.String() + "\n")
 	}
-	out.WriteString(bad.String()) // last, where one looks first
+	out.WriteString(bad.String()) // at the end, next to the verdict
 	fmt.Fprintf(h.stdout, "%s\n%s\n", &out, h.verdict())
 }
 
 // verdict is the last line.
-func (h *hunt) verdict() string {
+func (h *chaosRun) verdict() string {
 	schedules, holds, violations, bad, must, failed := 0, 0, 0, 0, 0, 0
 	for i := range h.findings {
 		f := &h.findings[i]
@@ -97,7 +97,7 @@ func (h *hunt) verdict() string {
 	case violations > 0:
 		said = fmt.Sprintf("%s in %s", phrase.Counted(violations, "violation"), phrase.Count(bad, "scenario"))
 	case bad > 0:
-		said = "what must fail has not failed"
+		said = "a scenario that must fail has not failed"
 	default:
 		said = "no promise broken"
 	}
@@ -112,8 +112,8 @@ func (h *hunt) verdict() string {
 	return said
 }
 
-// tellReplay prints all there is to say of one schedule.
-func (h *hunt) tellReplay() {
+// tellReplay prints one schedule in full.
+func (h *chaosRun) tellReplay() {
 	var out strings.Builder
 	for i := range h.findings {
 		f := &h.findings[i]
@@ -149,7 +149,7 @@ func (h *hunt) tellReplay() {
 	fmt.Fprint(h.stdout, &out)
 }
 
-// faultsOf lists what went wrong in a history, in words.
+// faultsOf lists the faults of a history.
 func faultsOf(history *chaos.History) []string {
 	faults := []string{}
 	for _, e := range history.Events {
@@ -160,7 +160,7 @@ func faultsOf(history *chaos.History) []string {
 	return faults
 }
 
-// linesOf says where the events of a violation are in a history's file.
+// linesOf says in which lines of a history's file the events of a violation are.
 func linesOf(v chaos.Violation) string {
 	const most = 12
 	var lines []string

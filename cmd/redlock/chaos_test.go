@@ -16,8 +16,8 @@ import (
 	"github.com/quorumlock/redlock/chaos"
 )
 
-// Programs that scripts run are this one again; those that are clients of the real
-// arena do not even get to TestMain, since they are called by no name.
+// The programs of scripts are the test binary. Those that are clients of the real arena end
+// here, before TestMain.
 func init() {
 	chaos.ClientMain()
 	if every, err := time.ParseDuration(os.Getenv("PROGRESS")); err == nil {
@@ -25,15 +25,15 @@ func init() {
 	}
 }
 
-// add has one more scenario for as long as the test runs.
+// add adds a scenario until the end of the test.
 func add(t *testing.T, s *chaos.Scenario) {
 	before := chaos.Scenarios
 	chaos.Scenarios = append(slices.Clone(before), s)
 	t.Cleanup(func() { chaos.Scenarios = before })
 }
 
-// hopeless is what no lock survives: keys that are dropped while they are held, and
-// machines that stand still.
+// hopeless is a scenario that no lock survives: nodes drop keys of locks that are held, and
+// clients are suspended.
 func hopeless() *chaos.Scenario {
 	return &chaos.Scenario{
 		Name: "broken nodes", About: "made up",
@@ -109,7 +109,7 @@ func TestChaosMustFail(t *testing.T) {
 	failing.Fails, failing.Because = []string{"exclusion", "told"}, "keys are dropped"
 	add(t, failing)
 	tame := hopeless()
-	tame.Name, tame.Troubles, tame.Fails, tame.Because = "tame", nil, []string{"exclusion"}, "nobody knows"
+	tame.Name, tame.Troubles, tame.Fails, tame.Because = "tame", nil, []string{"exclusion"}, "unknown"
 	add(t, tame)
 	dir := filepath.Join(t.TempDir(), "new")
 	page := filepath.Join(dir, "report.html")
@@ -171,7 +171,7 @@ func TestChaosJSON(t *testing.T) {
 
 // So much wrong is enough to look at.
 func TestChaosSavesSomeOnly(t *testing.T) {
-	h := &hunt{command: &command{stderr: new(strings.Builder)}, cfg: &chaosConfig{save: t.TempDir()}, bad: make(map[string]int)}
+	h := &chaosRun{command: &command{stderr: new(strings.Builder)}, cfg: &chaosConfig{save: t.TempDir()}, bad: make(map[string]int)}
 	h.watch = newProgress(h.command, true)
 	defer h.watch.end()
 	p := &part{Campaign: &chaos.Campaign{Arena: chaos.Model}}

@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// The scripts read the flags from the help texts, at the time of completion.
+// The scripts read the flags from the help texts, when they complete a flag.
 const completionBash = `_redlock() {
 	local cur=${COMP_WORDS[COMP_CWORD]} of=${COMP_WORDS[1]} i
 	COMPREPLY=()

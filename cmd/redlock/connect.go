@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/redlock/internal/memredis"
 )
 
-// connect opens a Locker that tells of its nodes.
+// connect opens a Locker that reports what happens to its nodes.
 func (c *command) connect(urls []string, opts *redlock.Options) (*redlock.Locker, *quarantines, error) {
 	nodes := &quarantines{say: c.say, nodes: len(urls)}
 	opts.Hooks = c.hooks(nodes)
@@ -22,18 +22,18 @@ func (c *command) connect(urls []string, opts *redlock.Options) (*redlock.Locker
 	return locker, nodes, nil
 }
 
-// notConnected says why there is no Locker. It is about the nodes: the flags have been
+// notConnected says why there is no Locker. The reason is with the nodes: the flags have been
 // checked.
 func notConnected(err error) error {
 	if node := new(redlock.NodeError); errors.As(err, &node) {
-		return exit.Fail(exit.NoQuorum, "change what is said of it, or give another server; redlock doctor examines all of them", "%v", err)
+		return exit.Fail(exit.NoQuorum, "change that setting, or use another server; redlock doctor examines all of them", "%v", err)
 	}
-	return exit.Fail(exit.Usage, "give each Redis server once", "%v", err)
+	return exit.Fail(exit.Usage, "name each Redis server once", "%v", err)
 }
 
-// hooks tell an operator in words what happens to the nodes. Not among them are
-// that the lock is lost, which run tells, with what it does about it; and that a
-// node's clock was set, which is why it has no vote then, and told as that.
+// hooks report to the operator what happens to the nodes. They do not report that the lock is
+// lost: run does, and says what it does about it. Nor that a node's clock was set: the node is
+// in quarantine for it, which is reported with its reason.
 func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 	return &redlock.Hooks{
 		Warning:  func(err error) { c.say("warning: %s", phrase.Plain(err)) },
@@ -48,23 +48,23 @@ func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 	}
 }
 
-// startEmbedded starts nodes of our own, and says so.
+// startEmbedded starts nodes inside this process, and says so.
 func (c *command) startEmbedded() (*memredis.Cluster, error) {
 	cluster, err := memredis.Start(embeddedNodes)
 	if err != nil {
-		return nil, exit.Fail(exit.NoQuorum, "give real ones with --node redis://HOST:PORT", "could not start nodes inside this process: %v", err)
+		return nil, exit.Fail(exit.NoQuorum, "name real ones with --node redis://HOST:PORT", "could not start nodes inside this process: %v", err)
 	}
 	c.say("started %d nodes inside this process: the lock excludes no other process", embeddedNodes)
 	return cluster, nil
 }
 
-// nobodys is the name of a lock about which the nodes are asked when it is they
-// that are of interest.
-const nobodys = "redlock:prepare"
+// probeName is the name of a lock that no client takes. The nodes are asked about it to learn
+// about the nodes.
+const probeName = "redlock:prepare"
 
-// asked is what the nodes say of themselves.
+// asked is the state of the nodes, as they report it.
 func asked(ctx context.Context, locker *redlock.Locker) *redlock.Status {
-	status, err := locker.Inspect(ctx, nobodys)
+	status, err := locker.Inspect(ctx, probeName)
 	if err != nil {
 		panic(err) // neither the name nor the Locker is at fault
 	}

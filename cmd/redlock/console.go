@@ -12,19 +12,19 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// A command is one call of redlock: what it gets from outside.
+// A command is one run of redlock: its environment and files.
 type command struct {
 	env    []string
 	stdin  io.Reader
 	stdout io.Writer
-	stderr io.Writer // the child's; our own lines go through say
+	stderr io.Writer // the user's command has it too; redlock's own lines go through say
 
 	mu sync.Mutex // one line at a time
 }
 
-// say writes to stderr, whole lines and each with our name, since the command
-// writes there too. Hooks call it from any goroutine. What steers terminals is escaped;
-// line ends are not, so what others have set is printable before it is part of a text.
+// say writes to stderr: whole lines, each with the name redlock, since the user's command
+// writes there too. Hooks call it from any goroutine. It escapes what steers terminals, but not
+// line ends: the caller makes printable what other clients have set.
 func (c *command) say(format string, args ...any) {
 	var out strings.Builder
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {

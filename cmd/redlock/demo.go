@@ -18,18 +18,18 @@ import (
 const (
 	demoKey = "report"
 
-	// demoTTL is longer than the story: what is gone at its end was given back,
-	// and has not merely expired.
+	// demoTTL is longer than the demo: a key that is gone at the end was released, and has
+	// not merely expired.
 	demoTTL = 10 * time.Second
 
-	// soon is how long anything may take that should happen by itself, such as a
-	// node that is back being noticed. It stays clear of demoTTL.
+	// soon is how long something may take that happens by itself, such as noticing that a
+	// node is back. It is well below demoTTL.
 	soon = 3 * time.Second
 
-	casualties = 2 // of embeddedNodes: the most that a quorum survives
+	casualties = 2 // of embeddedNodes: as many as may fail
 )
 
-// beat is the time between two scenes, for a reader to keep up.
+// beat is the pause after each step, so that its line can be read.
 var beat = 700 * time.Millisecond
 
 // demo is redlock demo.
@@ -48,18 +48,18 @@ func (c *command) demo() (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), demoTTL)
 	defer cancel()
 	if err := s.play(ctx); err != nil {
-		return 0, exit.Fail(exit.Found, "on a very busy machine try again; otherwise this is a bug worth a report", "the story went another way: %v", err)
+		return 0, exit.Fail(exit.Found, "on a very busy machine try again; otherwise please report this as a bug", "the demo failed: %v", err)
 	}
 	return 0, nil
 }
 
-// play is the plot.
+// play runs the steps.
 func (s *story) play(ctx context.Context) error {
 	var addrs []string
 	for _, n := range s.nodes.Nodes {
 		addrs = append(addrs, n.Addr())
 	}
-	s.tell("", "%d nodes started, none of which knows of the others: %s", len(addrs), strings.Join(addrs, " "))
+	s.tell("", "%d independent nodes started: %s", len(addrs), strings.Join(addrs, " "))
 	a, err := s.worker("A")
 	if err != nil {
 		return err
@@ -93,9 +93,8 @@ func (s *story) play(ctx context.Context) error {
 	return s.finish(ctx, second)
 }
 
-// worker opens a Locker as a process of its own would. That nodes are given so
-// long to answer is for a machine so busy that it would spoil the story; those
-// that are down say so at once.
+// worker opens a Locker, as another process would. NodeTimeout is long so that the demo works
+// on a busy machine, too; a node that is down refuses the connection at once.
 func (s *story) worker(name string) (*redlock.Locker, error) {
 	return redlock.Connect(s.nodes.URLs(), &redlock.Options{TTL: demoTTL, NodeTimeout: soon, Hooks: &redlock.Hooks{
 		NodeDown: func(e *redlock.NodeError) { s.tell(name, "finds a node down: %v", e) },
@@ -103,13 +102,13 @@ func (s *story) worker(name string) (*redlock.Locker, error) {
 			s.tell(name, "finds %s up again, after %s", node, figure(down))
 		},
 		Quarantined: func(node string, d time.Duration, _ error) {
-			s.tell(name, "gives %s no vote for %s: it was restarted, and may have forgotten a lock", node, figure(d))
+			s.tell(name, "does not count %s for %s: it was restarted, and may have forgotten a lock", node, figure(d))
 		},
 		Lost: func(_ *redlock.Lock, cause error) { s.tell(name, "has lost the lock: %v", cause) },
 	}})
 }
 
-// take: A gets the lock, with the votes of all nodes.
+// take: A acquires the lock, with the votes of all nodes.
 func (s *story) take(ctx context.Context, a *redlock.Locker) (*redlock.Lock, error) {
 	asked := time.Now()
 	lock, err := a.Acquire(ctx, demoKey)
@@ -117,7 +116,7 @@ func (s *story) take(ctx context.Context, a *redlock.Locker) (*redlock.Lock, err
 		return nil, err
 	}
 	took, valid := time.Since(asked), time.Until(lock.Until())
-	// The lock is ours with the third vote; the others come in a moment later.
+	// The lock is held with the third vote; the other votes arrive a moment later.
 	votes := 0
 	if !within(soon, func() bool { votes = s.holding(lock); return votes == len(s.readers) }) {
 		return nil, fmt.Errorf("only %d of %d nodes have A's token", votes, len(s.readers))
@@ -138,20 +137,20 @@ func (s *story) killTwo() {
 	time.Sleep(beat)
 }
 
-// A turn is when a waiting worker got the lock, or why it did not.
+// A turn is the lock of a worker that has waited, and when it got it, or the error.
 type turn struct {
 	lock *redlock.Lock
 	at   time.Time
 	err  error
 }
 
-// queue: B is refused, learns who has the lock, and waits for it.
+// queue: B is refused, learns which token holds the lock, and waits for it.
 func (s *story) queue(ctx context.Context, b *redlock.Locker, held *redlock.Lock) (<-chan turn, error) {
 	lock, err := b.TryAcquire(ctx, demoKey)
 	var why *redlock.QuorumError
 	switch {
 	case lock != nil:
-		return nil, errors.New("worker B has got the lock that A holds")
+		return nil, errors.New("worker B has acquired the lock that A holds")
 	case !errors.Is(err, redlock.ErrHeld) || !errors.As(err, &why):
 		return nil, fmt.Errorf("worker B should be told that the lock is held, and is told: %w", err)
 	}
@@ -161,7 +160,7 @@ func (s *story) queue(ctx context.Context, b *redlock.Locker, held *redlock.Lock
 			said++
 		}
 	}
-	s.tell("B", "wants %q, too: %v, %s on %s; waits", demoKey, why.Kind, short(held.Token()), phrase.Count(said, "node"))
+	s.tell("B", "asks for %q: %v, %s on %s; waits", demoKey, why.Kind, short(held.Token()), phrase.Count(said, "node"))
 	next := make(chan turn, 1)
 	go func() {
 		lock, err := b.Acquire(ctx, demoKey)
@@ -171,7 +170,7 @@ func (s *story) queue(ctx context.Context, b *redlock.Locker, held *redlock.Lock
 	return next, nil
 }
 
-// extend: three of five nodes are enough to go on, and B does not get in.
+// extend: three of five nodes are enough to extend the lock, and B goes on waiting.
 func (s *story) extend(ctx context.Context, held *redlock.Lock, next <-chan turn) error {
 	before, had := s.remaining(held), time.Until(held.Until())
 	if err := held.Extend(ctx); err != nil {
@@ -189,10 +188,10 @@ func (s *story) extend(ctx context.Context, held *redlock.Lock, next <-chan turn
 	}) {
 		return fmt.Errorf("%d nodes have renewed A's lock, not the %d that are up", renewed, len(s.readers)-casualties)
 	}
-	s.tell("A", "goes on working, and extends: %d of %d nodes renewed it, valid for %s again, from %s",
+	s.tell("A", "extends the lock: %d of %d nodes renewed it, valid for %s again, from %s",
 		renewed, len(s.readers), figure(valid), figure(had))
 	if valid <= had {
-		return errors.New("extending has gained nothing")
+		return errors.New("the lock is not valid for longer after it was extended")
 	}
 	time.Sleep(beat)
 	select {
@@ -204,13 +203,13 @@ func (s *story) extend(ctx context.Context, held *redlock.Lock, next <-chan turn
 	return nil
 }
 
-// handOver: A releases, and B is next.
+// handOver: A releases, and B acquires.
 func (s *story) handOver(ctx context.Context, held *redlock.Lock, next <-chan turn) (*redlock.Lock, error) {
 	released := time.Now()
 	if err := held.Release(ctx); err != nil {
 		return nil, err
 	}
-	s.tell("A", "is done, and has released in %s", figure(time.Since(released)))
+	s.tell("A", "has released in %s", figure(time.Since(released)))
 	t := <-next // ctx ends the waiting
 	if t.err != nil {
 		return nil, t.err
@@ -218,7 +217,7 @@ func (s *story) handOver(ctx context.Context, held *redlock.Lock, next <-chan tu
 	if t.at.Before(released) {
 		return nil, errors.New("worker B had the lock before A released it")
 	}
-	s.tell("B", "has it, %s after A let go: token %s, fence %d, %d of %d votes",
+	s.tell("B", "has locked it %s after A's release: token %s, fence %d, %d of %d votes",
 		figure(t.at.Sub(released)), short(t.lock.Token()), t.lock.Fence(), s.holding(t.lock), len(s.readers))
 	if t.lock.Fence() <= held.Fence() {
 		return nil, errors.New("the fence of B's lock is not larger than that of A's")
@@ -227,9 +226,9 @@ func (s *story) handOver(ctx context.Context, held *redlock.Lock, next <-chan tu
 	return t.lock, nil
 }
 
-// bringBack: the killed nodes return with A's token on their disks, where it
-// would stand in everybody's way for the rest of its TTL. A's Locker still owes
-// them the release.
+// bringBack: the killed nodes restart with A's token on their disks, where it would block
+// other clients for the rest of its TTL. A's Locker sends them the release that it still owes
+// them.
 func (s *story) bringBack(held *redlock.Lock) error {
 	for _, n := range s.nodes.Nodes[:casualties] {
 		if err := n.Restart(true); err != nil {
@@ -237,21 +236,21 @@ func (s *story) bringBack(held *redlock.Lock) error {
 		}
 	}
 	back := time.Now()
-	s.tell("", "the %d nodes are back, with the data that they had: A's token on %d of them", casualties, s.holding(held))
+	s.tell("", "%d nodes restarted with their data: A's token is on %d of them", casualties, s.holding(held))
 	if !within(soon, func() bool { return s.holding(held) == 0 }) {
 		return errors.New("the release of A's lock has not reached the nodes that are back")
 	}
-	s.tell("A", "has released there, too, %s after they came back", figure(time.Since(back)))
+	s.tell("A", "has released there, too, %s after the restart", figure(time.Since(back)))
 	time.Sleep(beat)
 	return nil
 }
 
-// finish: B releases, and no node has any key of a lock.
+// finish: B releases, and no node has a key of a lock.
 func (s *story) finish(ctx context.Context, lock *redlock.Lock) error {
 	if err := lock.Release(ctx); err != nil {
 		return err
 	}
-	s.tell("B", "is done, and has released")
+	s.tell("B", "has released")
 	var left []string
 	if !within(soon, func() bool {
 		left = left[:0]
@@ -262,7 +261,7 @@ func (s *story) finish(ctx context.Context, lock *redlock.Lock) error {
 		}
 		return len(left) == 0
 	}) {
-		return fmt.Errorf("something is left on the nodes: %s", strings.Join(left, ", "))
+		return fmt.Errorf("keys are left on the nodes: %s", strings.Join(left, ", "))
 	}
 	s.tell("", "no lock left on any node: %d keys on %d nodes, apart from each node's marker and the lock's counter", len(left), len(s.nodes.Nodes))
 	return nil

@@ -13,22 +13,22 @@ import (
 	"github.com/quorumlock/redlock/internal/memredis"
 )
 
-// A story is told as it happens: every figure in it is read from the locks or
-// from the nodes, and the first one that is not as promised ends it.
+// A story is a run of the demo. Each line is printed as it happens, with figures that are read
+// from the locks or from the nodes; the first one that is not as promised ends the demo.
 type story struct {
 	nodes   *memredis.Cluster
-	readers []*redis.Client // one for each node, apart from the lockers
+	readers []*redis.Client // one for each node, besides the Lockers
 	start   time.Time
 
 	mu  sync.Mutex
 	out io.Writer
 }
 
-// tell writes a line with the time since the start, and who it is about.
-func (s *story) tell(who, format string, args ...any) {
+// tell prints a line with the time since the start and the worker that it is about.
+func (s *story) tell(worker, format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	fmt.Fprintf(s.out, "%6.3fs  %-2s %s\n", time.Since(s.start).Seconds(), who, fmt.Sprintf(format, args...))
+	fmt.Fprintf(s.out, "%6.3fs  %-2s %s\n", time.Since(s.start).Seconds(), worker, fmt.Sprintf(format, args...))
 }
 
 // holding counts the nodes that have a lock's token, by asking them.
@@ -42,8 +42,8 @@ func (s *story) holding(l *redlock.Lock) int {
 	return n
 }
 
-// remaining is how long each node will keep a lock's token; zero: it does not
-// have it, or is down.
+// remaining is how long each node keeps a lock's token; zero: the node does not have it, or
+// is down.
 func (s *story) remaining(l *redlock.Lock) []time.Duration {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
@@ -56,7 +56,7 @@ func (s *story) remaining(l *redlock.Lock) []time.Duration {
 	return ttls
 }
 
-// within polls a condition that becomes true by itself.
+// within waits until a condition is true, and returns false if it is not within d.
 func within(d time.Duration, cond func() bool) bool {
 	for deadline := time.Now().Add(d); !cond(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -66,10 +66,10 @@ func within(d time.Duration, cond func() bool) bool {
 	return true
 }
 
-// short is as much of a token as tells it from the others on a screen.
+// short is the beginning of a token, which is enough to tell it from others.
 func short(token string) string { return token[:min(8, len(token))] }
 
-// figure is a duration as one would say it.
+// figure rounds a duration for a line of the demo.
 func figure(d time.Duration) string {
 	if d < 10*time.Millisecond {
 		return d.Round(10 * time.Microsecond).String()

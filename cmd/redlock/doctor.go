@@ -56,7 +56,7 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 		}
 	}
 	if len(well) > 0 {
-		fmt.Fprintf(c.stdout, "%s: nothing to say\n", strings.Join(well, ", "))
+		fmt.Fprintf(c.stdout, "%s: nothing to change\n", strings.Join(well, ", "))
 	}
 	if must > 0 {
 		change := "things have"
@@ -70,7 +70,7 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 	return 0, nil
 }
 
-// kinds says what the nodes are.
+// kinds says which servers the nodes are.
 func kinds(patients []*patient) (lines []string) {
 	names := make(map[string][]string)
 	for _, p := range patients {

@@ -12,17 +12,17 @@ import (
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
-// A finding is what is to be said of nodes.
+// A finding is something that is wrong with nodes, or may be.
 type finding struct {
-	must  bool // it has to change, or else should be thought about
+	must  bool // it has to change; false: it may be intended
 	nodes []string
 	what  string
 	todo  string
 }
 
-// A diagnosis is what was found of all nodes so far.
+// A diagnosis collects the findings.
 type diagnosis struct {
-	ttl, timeout time.Duration // the clients', and how long a node has to answer
+	ttl, timeout time.Duration // the clients' TTL, and how long a node has to answer
 	quarantine   bool
 	clocks       []time.Duration
 	all          []finding
@@ -36,7 +36,7 @@ func (d *diagnosis) think(p *patient, what, todo string) {
 	d.all = append(d.all, finding{false, []string{p.name}, what, todo})
 }
 
-// findings judges what was found.
+// findings judges the answers of the nodes.
 func findings(patients []*patient, ttl time.Duration, quarantine bool) []finding {
 	d := &diagnosis{ttl: ttl, timeout: nodeTimeout(ttl), quarantine: quarantine}
 	for _, p := range patients {
@@ -52,7 +52,7 @@ func findings(patients []*patient, ttl time.Duration, quarantine bool) []finding
 			continue
 		}
 		if first, again := servers[p.info["run_id"]]; again && p.info["run_id"] != "" {
-			d.must(p, "it is the same server as "+first+", and would vote twice", "give independent servers, each one once")
+			d.must(p, "it is the same server as "+first+", and would vote twice", "name independent servers, each one once")
 			continue
 		}
 		servers[p.info["run_id"]] = p.name
@@ -73,10 +73,10 @@ func findings(patients []*patient, ttl time.Duration, quarantine bool) []finding
 // independence: a vote must be the node's own.
 func (d *diagnosis) independence(p *patient) {
 	if p.info.Replica() {
-		d.must(p, "it is a replica of "+p.info.Master()+", which may promise what the other has not heard of", "give its master, or make it independent: "+p.at()+" replicaof no one")
+		d.must(p, "it is a replica of "+p.info.Master()+", which may grant a lock that its master does not know of", "name its master, or make it independent: "+p.at()+" replicaof no one")
 	}
 	if p.info.Cluster() {
-		d.must(p, "it is a node of a Redis Cluster, where keys move and replicas take over", "give independent servers, with cluster-enabled no")
+		d.must(p, "it is a node of a Redis Cluster, where keys move and replicas take over", "use independent servers, with cluster-enabled no")
 	}
 }
 
@@ -91,7 +91,7 @@ func (d *diagnosis) persistence(p *patient) {
 		}
 	}
 	if n, _ := strconv.Atoi(p.info["connected_slaves"]); n > 0 {
-		d.think(p, phrase.Count(n, "replica")+" would take its place without all of its locks", "switch automatic failover off, or have the replica prepared (redlock prepare) before it gets requests")
+		d.think(p, phrase.Count(n, "replica")+" would take its place without all of its locks", "switch automatic failover off, or run redlock prepare on the replica before clients use it")
 	}
 	if !d.quarantine && (p.info["aof_enabled"] != "1" || p.fsync != "" && p.fsync != "always") {
 		d.must(p, "it does not write each lock to disk (appendonly yes and appendfsync always), forgets some when it is restarted, and no quarantine makes up for that",
@@ -111,15 +111,15 @@ func (d *diagnosis) version(p *patient) {
 // clock: the nodes must agree about the time, and number locks by it.
 func (d *diagnosis) clock(p *patient) {
 	if apart := p.clock - d.clocks[len(d.clocks)/2]; apart.Abs() > 500*time.Millisecond+p.fastest {
-		d.must(p, fmt.Sprintf("its clock is %v %s the others'", apart.Abs().Round(time.Millisecond), ahead(apart)), "have all nodes' clocks set by NTP, slewing and not stepping")
+		d.must(p, fmt.Sprintf("its clock is %v %s the others'", apart.Abs().Round(time.Millisecond), ahead(apart)), "synchronize the clocks of all nodes by NTP, with slewing and not stepping")
 	} else if p.clock.Abs() > 500*time.Millisecond+p.fastest {
-		d.think(p, fmt.Sprintf("its clock is %v %s ours: each lock costs a second round trip, for its fence", p.clock.Abs().Round(time.Millisecond), ahead(p.clock)), "have the clocks of clients and nodes set by NTP")
+		d.think(p, fmt.Sprintf("its clock is %v %s ours: each lock costs a second round trip, for its fence", p.clock.Abs().Round(time.Millisecond), ahead(p.clock)), "synchronize the clocks of clients and nodes by NTP")
 	}
 	if ahead := time.Duration(p.number-p.now) * time.Microsecond; ahead >= farthest(&redlock.Options{TTL: d.ttl})+2*clamp {
-		d.must(p, fmt.Sprintf("it numbers locks %v ahead of the time, since its clock was wrong once: such a grant is no vote", ahead.Round(time.Millisecond)), "when its clock is right: redlock prepare --reset-fences "+p.name)
+		d.must(p, fmt.Sprintf("its fences are %v ahead of the time, since its clock was wrong once: its grants do not count", ahead.Round(time.Millisecond)), "when its clock is right: redlock prepare --reset-fences "+p.name)
 	}
 	if p.older {
-		d.think(p, "older clients, which have a counter for each name, are about, or were: each lock is numbered for them, too", "when the last of them is gone: "+p.at()+" del "+lua.OldMarker)
+		d.think(p, "older clients, which have a counter for each name, use the node, or did: each lock is numbered for them, too", "when the last of them is gone: "+p.at()+" del "+lua.OldMarker)
 	}
 }
 
@@ -127,16 +127,16 @@ func (d *diagnosis) clock(p *patient) {
 func (d *diagnosis) speed(p *patient) {
 	switch {
 	case p.roundTrip > d.timeout:
-		d.must(p, fmt.Sprintf("a round trip takes %v, and with a TTL of %v a node has %v to answer", p.roundTrip.Round(time.Microsecond), d.ttl, d.timeout), fmt.Sprintf("take a node that is nearer, or a --ttl of %v", (20*p.roundTrip).Round(time.Second)+time.Second))
+		d.must(p, fmt.Sprintf("a round trip takes %v, and with a TTL of %v a node has %v to answer", p.roundTrip.Round(time.Microsecond), d.ttl, d.timeout), fmt.Sprintf("use a node that is nearer, or a --ttl of %v", (20*p.roundTrip).Round(time.Second)+time.Second))
 	case p.roundTrip > d.timeout/several:
-		d.think(p, fmt.Sprintf("a round trip takes %v, which is much of the %v that a node has to answer with a TTL of %v", p.roundTrip.Round(time.Microsecond), d.timeout, d.ttl), "take a node that is nearer, or a longer --ttl")
+		d.think(p, fmt.Sprintf("a round trip takes %v, which is much of the %v that a node has to answer with a TTL of %v", p.roundTrip.Round(time.Microsecond), d.timeout, d.ttl), "use a node that is nearer, or a longer --ttl")
 	}
 }
 
 // refusals are what the node does not allow.
 func (d *diagnosis) refusals(p *patient) {
 	if p.keyError != nil {
-		d.must(p, "it refuses to lock and release a key: "+p.keyError.Error(), remedyFor(p.keyError))
+		d.must(p, "it rejects locking and releasing a key: "+p.keyError.Error(), remedyFor(p.keyError))
 	}
 	if p.callError != nil {
 		d.think(p, "it cannot wake waiting clients, which notice a release up to a second late: "+p.callError.Error(), remedyFor(p.callError))
@@ -148,7 +148,7 @@ func (d *diagnosis) together(patients []*patient, hosts map[string][]string) {
 	for host, names := range hosts {
 		if len(names) > 1 && len(names) > len(patients)-len(patients)/2-1 {
 			slices.Sort(names)
-			d.all = append(d.all, finding{false, names, "they are on one host, " + host + ", and fail with it: no majority is left then", "have each node on a host of its own"})
+			d.all = append(d.all, finding{false, names, "they are on one host, " + host + ", and fail with it: no majority is left then", "run each node on a host of its own"})
 		}
 	}
 	var names []string
@@ -157,8 +157,8 @@ func (d *diagnosis) together(patients []*patient, hosts map[string][]string) {
 	}
 	switch n := len(patients); {
 	case n < 3:
-		d.all = append(d.all, finding{false, names, "with " + phrase.Count(n, "node") + " none may fail", "3 nodes go on without any one of them, 5 without any two"})
+		d.all = append(d.all, finding{false, names, "with " + phrase.Count(n, "node") + " none may fail", "of 3 nodes any one may fail, of 5 any two"})
 	case n%2 == 0:
-		d.all = append(d.all, finding{false, names, fmt.Sprintf("%d nodes survive no more failures than %d do", n, n-1), "take an odd number"})
+		d.all = append(d.all, finding{false, names, fmt.Sprintf("%d nodes survive no more failures than %d do", n, n-1), "use an odd number"})
 	}
 }

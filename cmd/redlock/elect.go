@@ -6,10 +6,11 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// again is how long redlock elect leaves the lock to others when its command has ended.
+// again is how long redlock elect leaves the lock to other candidates when its command has
+// ended.
 var again = time.Second
 
-// elect is redlock elect: a command under a lock, again and again.
+// elect is redlock elect: leader election. The command runs whenever the lock is held.
 func (c *command) elect(name string, args []string) (int, error) {
 	cfg := newHoldConfig()
 	f := newFlags(name) // without those of how long to wait, and for what kind of lock: there is one leader
@@ -18,13 +19,13 @@ func (c *command) elect(name string, args []string) (int, error) {
 	if err := cfg.parse(f, args); err != nil {
 		return 0, err
 	}
-	stand, err := c.openStand(cfg)
+	session, err := c.openSession(cfg)
 	if err != nil {
 		return 0, err
 	}
-	defer stand.close()
+	defer session.close()
 	for {
-		h, err := stand.await()
+		h, err := session.await()
 		if err != nil {
 			return 0, err
 		}
@@ -39,7 +40,7 @@ func (c *command) elect(name string, args []string) (int, error) {
 		}
 		select {
 		case <-time.After(again):
-		case sig := <-stand.signals:
+		case sig := <-session.signals:
 			return proc.Interrupted{Signal: sig}.Code(), nil
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
-// checkup bounds what a node gets to answer all questions.
+// checkup is how long a node has to answer all questions.
 const checkup = 5 * time.Second
 
 // A patient is an examined node.
@@ -29,16 +29,16 @@ type patient struct {
 	roundTrip time.Duration // the usual one
 	keyError  error         // of the key that was locked and released
 	callError error         // of waking waiting clients
-	older     bool          // clients are about, or were, that have a counter for each name
+	older     bool          // older clients, which have a counter for each name, use the node, or did
 	number    int64         // the largest of its fences
 	now       int64         // its time, in microseconds
 }
 
-// examine asks a node all that can be asked.
+// examine asks a node all that doctor judges.
 func examine(u string) *patient {
 	p := &patient{info: make(facts.Facts)}
 	if p.opts, p.err = nodeurl.Parse(u); p.err != nil {
-		return p // it was parsed before
+		return p // it has been parsed before
 	}
 	p.name = p.opts.Addr
 	p.opts.MaxRetries, p.opts.DialTimeout, p.opts.DisableIdentity = -1, checkup/2, true
@@ -76,9 +76,9 @@ func examine(u string) *patient {
 	p.older = rdb.Exists(ctx, lua.OldMarker).Val() > 0
 	p.number, p.now = largest(ctx, rdb), time.Now().Add(p.clock).UnixMicro()
 	if p.callError = rdb.Publish(ctx, lua.WakeChannel+"doctor", "").Err(); p.callError == nil {
-		ear := rdb.Subscribe(ctx, lua.WakeChannel+"doctor")
-		defer ear.Close()
-		_, p.callError = ear.Receive(ctx)
+		waker := rdb.Subscribe(ctx, lua.WakeChannel+"doctor")
+		defer waker.Close()
+		_, p.callError = waker.Receive(ctx)
 	}
 	return p
 }
@@ -107,19 +107,19 @@ func remedyFor(err error) string {
 	case "NOPERM":
 		return "look at the user's ACL: docs/operations.md says what it has to allow"
 	case "OOM":
-		return "give it more memory (maxmemory), or less to keep"
+		return "give it more memory (maxmemory), or store less in it"
 	case "READONLY":
-		return "it is a replica, or was one: give its master"
+		return "it is a replica, or was one: name its master instead"
 	case "MISCONF":
-		return "it cannot write to its disk, and takes no writes: make room there"
+		return "it cannot write to its disk, and rejects writes: make room there"
 	case "NOREPLICAS":
-		return "it takes no writes without replicas, and locks need none: set min-replicas-to-write 0"
+		return "it rejects writes without replicas, and locks need none: set min-replicas-to-write 0"
 	case "BUSY":
-		return "a script runs and does not end: redis-cli script kill; give locks servers of their own"
+		return "a script runs and does not end: redis-cli script kill; use servers that serve nothing but locks"
 	case "LOADING", "MASTERDOWN":
-		return "it reads its data, or waits for its master's: ask again later"
+		return "it is loading its data, or waiting for its master: try again later"
 	}
-	return "does it run, and can it be reached from here? Locks go on as long as a majority does"
+	return "does it run, and can it be reached from here? Locks work as long as a majority of the nodes does"
 }
 
 // largest is the largest number on a node; 0: there is none, or it does not say.

@@ -15,12 +15,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// patience is how long a test waits for what should happen by itself.
+// patience is how long a test waits for something that happens by itself.
 const patience = 20 * time.Second
 
 // TestForeignTextIsShownHarmless: any client of the nodes can set a token and an owner.
-// What is in them steers no terminal, makes no line of its own, and turns no order of
-// reading around; JSON has them as they are.
+// It must not steer a terminal, make a line of its own, or reverse the reading order; JSON has
+// it unchanged.
 func TestForeignTextIsShownHarmless(t *testing.T) {
 	const csi8, csi, title, line, bidi = "\x9b2J", "\u009b2J", "\x1b]0;mine\a", "\nredlock: all is well\r\t", "\u202e\u2066"
 	const token, owner = "them" + title + csi + line + bidi, "me" + title + csi + line + bidi
@@ -66,7 +66,7 @@ func TestForeignTextIsShownHarmless(t *testing.T) {
 		if _, out, _ := call("status", "k"); strings.Contains(out, "1 waiting") {
 			break
 		} else if time.Since(begin) > patience {
-			t.Fatalf("nobody waits: %q", out)
+			t.Fatalf("no client waits: %q", out)
 		}
 	}
 
@@ -105,7 +105,7 @@ func TestForeignTextIsShownHarmless(t *testing.T) {
 	}
 }
 
-// harmless reports whether there is nothing to steer a terminal with in a text.
+// harmless reports whether a text cannot steer a terminal.
 func harmless(text string) bool {
 	return strings.ToValidUTF8(text, "\x1b") == text && !strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) })
 }

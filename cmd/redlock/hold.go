@@ -17,9 +17,9 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// A stand is what a command needs that is to run under a lock: the nodes, and the signals
-// that are for it or for us.
-type stand struct {
+// A session is what run and elect need to run a command under a lock: the nodes, and the
+// signals, which are for the command or for redlock.
+type session struct {
 	*command
 	cfg     *holdConfig
 	urls    []string
@@ -29,12 +29,12 @@ type stand struct {
 	close   func()
 }
 
-func (c *command) openStand(cfg *holdConfig) (*stand, error) {
+func (c *command) openSession(cfg *holdConfig) (*session, error) {
 	opts, err := cfg.options(c.env)
 	if err != nil {
 		return nil, err
 	}
-	s := &stand{command: c, cfg: cfg}
+	s := &session{command: c, cfg: cfg}
 	signals, restore := proc.CatchSignals()
 	urls, stop, err := c.lockNodes(cfg.nodes, cfg.embedded, "lock on")
 	if err != nil {
@@ -56,17 +56,17 @@ func (c *command) openStand(cfg *holdConfig) (*stand, error) {
 }
 
 // await waits for the lock, until --timeout or a signal.
-func (s *stand) await() (*hold, error) {
+func (s *session) await() (*hold, error) {
 	lock, err := s.command.await(s.locker, s.nodes, &s.cfg.lockConfig, s.signals)
 	if err != nil {
 		return nil, err
 	}
-	return &hold{stand: s, lock: lock, since: time.Now()}, nil
+	return &hold{session: s, lock: lock, since: time.Now()}, nil
 }
 
 // A hold is a command that runs under a lock.
 type hold struct {
-	*stand
+	*session
 	lock  *redlock.Lock
 	since time.Time
 	group *proc.Group
@@ -91,7 +91,7 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 	if err != nil {
 		return notExecutable(h.cfg.argv[0], err)
 	}
-	defer h.group.Close() // of this one, whatever h.group is by then
+	defer h.group.Close() // that group, whatever h.group is by then
 
 	held := h.lock.Context(context.Background())
 	gone := held.Done()
@@ -169,7 +169,7 @@ func (h *hold) maxed() bool {
 	return h.cfg.maxHold > 0 && time.Since(h.since)+h.cfg.grace+h.cfg.ttl/10 >= h.cfg.maxHold
 }
 
-// run runs the command under the lock, and gives that back.
+// run runs the command under the lock, and releases the lock.
 func (h *hold) run() (code int, err error) {
 	name := h.cfg.keys[0]
 	err = h.supervise(&exec.Cmd{
@@ -179,17 +179,17 @@ func (h *hold) run() (code int, err error) {
 	if err == nil && h.ended.IsZero() {
 		h.linger(h.signals)
 	}
-	gaveBack := h.lock.Release(context.Background())
+	released := h.lock.Release(context.Background())
 	if err != nil {
 		return 0, err
 	}
-	if !h.lost && h.ended.IsZero() && errors.Is(gaveBack, redlock.ErrLost) { // in the instant in which the command ended
+	if !h.lost && h.ended.IsZero() && errors.Is(released, redlock.ErrLost) { // in the instant in which the command ended
 		h.lost = true
-		h.say("the lock %q was lost: %s", name, phrase.Plain(gaveBack))
+		h.say("the lock %q was lost: %s", name, phrase.Plain(released))
 	}
 	switch {
 	case h.lost:
-		return 0, exit.Fail(exit.Lost, "another client may have held the lock while the command was still running: check what it did before you trust it",
+		return 0, exit.Fail(exit.Lost, "another client may have held the lock while the command was still running: check what it did before you rely on it",
 			"the lock %q was lost before the command finished (%v)", name, h.group)
 	case !h.ended.IsZero():
 		return 0, exit.Fail(exit.Lost, "no other client held the lock while the command ran; the command may not have finished its work",
@@ -198,9 +198,9 @@ func (h *hold) run() (code int, err error) {
 	return h.group.Code(), nil
 }
 
-// variables are what the command finds in its environment. They come last: where a name
-// is there twice, the later one counts, and in a lock within a lock that has to be the
-// inner one's.
+// variables are what redlock adds to the command's environment. They come last: where a name
+// is there twice, the later one counts, and in a lock within a lock that has to be that of
+// the inner lock.
 func variables(lock *redlock.Lock, nodes int) []string {
 	return []string{
 		"REDLOCK_KEY=" + lock.Name(),
@@ -229,7 +229,7 @@ func notExecutable(name string, err error) error {
 		return exit.Fail(exit.NotFound, "is it installed, and in PATH? The command and its arguments are separate words: redlock run --key K -- CMD ARG ...",
 			"command not found: %s", name)
 	}
-	hint := "is it a program, and has its file the permission to be executed?"
+	hint := "is it a program, and does its file have the permission to be executed?"
 	if errors.Is(err, syscall.ENOEXEC) {
 		hint = "a script needs a first line such as #!/bin/sh"
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// holdConfig says what is to be run under which lock: the flags of run and elect.
+// holdConfig says which command runs under which lock: the flags of run and elect.
 type holdConfig struct {
 	lockConfig
-	embedded bool // on nodes inside this process
+	embedded bool // nodes inside this process
 	minHold  time.Duration
-	signal   string // which ends the command when the lock does: its name
+	signal   string // the name of the signal that ends the command when the lock ends
 	sign     syscall.Signal
-	grace    time.Duration // how long it has then
+	grace    time.Duration // how long after that SIGKILL follows
 	shell    bool
 	argv     []string // the command
 	path     string   // where it is
 }
 
-// newHoldConfig is what counts where nothing is said.
+// newHoldConfig has the defaults.
 func newHoldConfig() *holdConfig {
 	return &holdConfig{
 		lockConfig: lockConfig{lockFlags: noFlags, busy: exit.Busy, without: "the command was not started"},
@@ -40,7 +40,7 @@ func (c *holdConfig) addCommand(to *flagSet) {
 	to.value("lost-signal", "", func(value string) error {
 		c.signal = strings.TrimPrefix(strings.ToUpper(value), "SIG")
 		if c.sign = proc.SignalNames[c.signal]; c.sign == 0 {
-			return exit.Fail(exit.Usage, "they are "+strings.Join(slices.Sorted(maps.Keys(proc.SignalNames)), ", "), "--lost-signal %s is no signal that can be sent here", value)
+			return exit.Fail(exit.Usage, "they are "+strings.Join(slices.Sorted(maps.Keys(proc.SignalNames)), ", "), "--lost-signal %s is not a signal that can be sent here", value)
 		}
 		return nil
 	})

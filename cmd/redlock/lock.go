@@ -71,10 +71,10 @@ func parseLock(args []string) (*lockConfig, error) {
 	return cfg, nil
 }
 
-// handOut prints the lock for the next process.
+// handOut prints the handle of the lock for the next process.
 func (c *command) handOut(lock *redlock.Lock) (handle redlock.Handle, err error) {
 	handle, err = lock.Detach()
-	if err != nil { // it has taken as long as the lock lives to come this far
+	if err != nil { // the lock has ended before it could be printed
 		return handle, exit.Fail(exit.Lost, "", "%s", phrase.Plain(err))
 	}
 	text, err := json.Marshal(handle)
@@ -88,7 +88,8 @@ func (c *command) handOut(lock *redlock.Lock) (handle redlock.Handle, err error)
 	return handle, nil
 }
 
-// takeUp is redlock extend, and redlock unlock.
+// takeUp is redlock extend and redlock unlock: they go on with a lock that redlock lock has
+// printed.
 func (c *command) takeUp(command string, args []string) (int, error) {
 	flags, f := noFlags, newFlags(command)
 	f.SetInterspersed(true)
@@ -121,16 +122,16 @@ func (c *command) takeUp(command string, args []string) (int, error) {
 	var why *redlock.QuorumError
 	switch {
 	case errors.Is(err, redlock.ErrLost):
-		return 0, exit.Fail(exit.Lost, "another client may hold the lock, or have held it: check what was done under it before you trust it", "%q is no longer held: %s", handle.Name, phrase.Plain(err))
+		return 0, exit.Fail(exit.Lost, "another client may hold the lock, or have held it: check what was done under it before you rely on it", "%q is no longer held: %s", handle.Name, phrase.Plain(err))
 	case errors.As(err, &why):
 		return 0, exit.Fail(exit.NoQuorum, explain.Remedy(why.Nodes(), why.Need), "%s", phrase.Plain(err))
 	case err != nil:
-		return 0, exit.Fail(exit.Usage, "give what redlock lock has printed", "%s", phrase.Plain(err))
+		return 0, exit.Fail(exit.Usage, "give it the output of redlock lock", "%s", phrase.Plain(err))
 	}
 	return 0, nil
 }
 
-// readHandle reads what redlock lock has printed: the one argument, or else stdin.
+// readHandle reads the output of redlock lock: the one argument, or else stdin.
 func (c *command) readHandle(command string, args []string) (handle redlock.Handle, err error) {
 	source, text := "the argument", strings.Join(args, "")
 	if len(args) == 0 {
@@ -145,10 +146,10 @@ func (c *command) readHandle(command string, args []string) (handle redlock.Hand
 		return handle, exit.Fail(exit.Usage, hint+", in quotes", "%s takes one lock, and was given %d arguments", command, len(args))
 	}
 	if err := json.Unmarshal([]byte(text), &handle); err != nil {
-		return handle, exit.Fail(exit.Usage, hint, "%s is not what redlock lock has printed: %v", source, err)
+		return handle, exit.Fail(exit.Usage, hint, "%s is not the output of redlock lock: %v", source, err)
 	}
 	if !canBeTTL(handle.TTL) {
-		return handle, exit.Fail(exit.Usage, hint, "%s is not what redlock lock has printed: its ttl_ns is %d", source, handle.TTL)
+		return handle, exit.Fail(exit.Usage, hint, "%s is not the output of redlock lock: its ttl_ns is %d", source, handle.TTL)
 	}
 	return handle, nil
 }

@@ -7,26 +7,26 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// lockFlags are the flags of all commands that use the nodes.
+// lockFlags are the flags that several verbs have.
 type lockFlags struct {
-	nodes   []string // the values of --node as they are; nil: none
+	nodes   []string // the values of --node and the lines of --nodes; nil: none
 	ttl     time.Duration
-	maxTTL  time.Duration // 0: it is not said
+	maxTTL  time.Duration // 0: not given
 	timeout time.Duration // negative: none
 }
 
 const (
 	defaultTTL = 10 * time.Second
 
-	// leastTTL is far above what the library takes. But with less, a busy machine
-	// that comes late to a renewal is enough to lose the lock, and the command.
+	// leastTTL is far above the library's least. With a shorter one, a renewal that is late
+	// on a busy machine is enough to lose the lock, and the command.
 	leastTTL = 100 * time.Millisecond
 
-	// mostTTL is the most that the library takes.
+	// mostTTL is the library's most.
 	mostTTL = 365 * 24 * time.Hour
 )
 
-// noFlags is what counts where nothing is said.
+// noFlags has the defaults.
 var noFlags = lockFlags{ttl: defaultTTL, timeout: -1}
 
 // addNodes adds the flags that name the nodes.
@@ -63,7 +63,7 @@ func (f *lockFlags) addTimeout(to *flagSet) {
 	to.value("timeout", "w", func(value string) (err error) {
 		f.timeout, err = duration("--timeout", value)
 		if err == nil && f.timeout < 0 {
-			return exit.Fail(exit.Usage, "0s asks once; leave --timeout out to wait for as long as it takes", "--timeout %s is negative", value)
+			return exit.Fail(exit.Usage, "0s asks once; leave --timeout out to wait without limit", "--timeout %s is negative", value)
 		}
 		return err
 	})
@@ -82,7 +82,7 @@ func (f *lockFlags) addMaxTTL(to *flagSet) {
 func maxTTL(source, value string) (time.Duration, error) {
 	d, err := duration(source, value)
 	if err == nil && !canBeTTL(d) {
-		err = exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "%s %s is not a --ttl that there can be", source, value)
+		err = exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "%s %s is not a value that --ttl can have", source, value)
 	}
 	return d, err
 }

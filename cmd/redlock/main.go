@@ -31,7 +31,7 @@ import (
 )
 
 func main() {
-	chaos.ClientMain() // does not return if chaos has started us to be a client
+	chaos.ClientMain() // does not return if chaos has started this process as a client
 	code := main1(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
 	if code == exit.Signal+int(syscall.SIGINT) {
 		proc.DieOf(syscall.SIGINT)
@@ -41,8 +41,8 @@ func main() {
 
 // main1 is main without the process, and returns the exit code.
 func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	// go-redis logs to stderr what the hooks tell in better words, or what is none
-	// of the user's business.
+	// go-redis logs to stderr what the hooks report in better words, or what does not concern
+	// the user.
 	redis.SetLogger(silence{})
 
 	c := &command{env: env, stdin: stdin, stdout: stdout, stderr: stderr}
@@ -62,15 +62,15 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return code
 }
 
-// A verb is one of redlock's commands. Verbs know the flags, the nodes, the library and the
-// output, and none of the others: TestVerbsKnowNoOther in internal/knots.
+// A verb is one of redlock's commands. A verb's files use the flags, the nodes, the library and
+// the output, and no other verb: TestVerbsKnowNoOther in internal/knots checks it.
 type verb struct {
 	name string
-	help string // the file of its help; "": it has none
+	help string // the name of its help; "": it has none
 	run  func(c *command, name string, args []string) (code int, err error)
 }
 
-// verbs are all of them, in the order in which they are listed.
+// verbs returns all verbs, in the order in which they are listed.
 func verbs() []verb {
 	return []verb{
 		{"run", "run", (*command).run},
@@ -103,7 +103,7 @@ func names() (all []string) {
 	return all
 }
 
-// alone is a verb without flags and arguments.
+// alone makes a verb that takes no flags and arguments.
 func alone(run func(*command) (int, error)) func(*command, string, []string) (int, error) {
 	return func(c *command, name string, args []string) (int, error) {
 		if len(args) > 0 {
@@ -123,7 +123,7 @@ func (c *command) dispatch(args []string) (int, error) {
 		return exit.Usage, err
 	}
 	name, args := args[0], args[1:]
-	switch name { // ourselves, started by run
+	switch name { // redlock itself, started by run
 	case proc.KeepVerb:
 		return proc.Keep(args, c.stdin), nil
 	case proc.BeginVerb:
@@ -153,7 +153,7 @@ func usage(name string) (string, error) {
 	return string(text), err
 }
 
-// help is redlock help, and what a verb has to say when it is given --help.
+// help is redlock help, and --help of a verb.
 func (c *command) help(args []string) error {
 	name := "redlock"
 	if len(args) > 0 {

@@ -32,23 +32,23 @@ type withoutLeaks struct{ *testing.M }
 
 func (m withoutLeaks) Run() int {
 	os.Unsetenv(nodesVariable)
-	// Scripts wait for most of their time. What -parallel says is read later, and counts.
+	// Scripts wait for most of their time. The -parallel of the command line is parsed later,
+	// and replaces this.
 	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
 	return redistest.NoLeaksMain(m.M)
 }
 
-// What people are given time to read takes none in the programs of a script.
+// In scripts redlock does not pause for a reader.
 func init() {
 	if os.Getenv("PACE") == "quick" {
 		quiet, again, beat = 200*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
 	}
 }
 
-// child says when it is ready, and then each signal that it gets. SIGTERM ends
-// it, unless it is a stubborn one; and so does being orphaned, which a failed test
-// may do to it.
+// child prints that it is ready, and then each signal that it gets. SIGTERM ends it, unless it
+// is a stubborn one. It also ends when it is orphaned, as by a failed test.
 func child() {
 	manner := os.Args[1]
 	ch := make(chan os.Signal, 16)
@@ -66,8 +66,7 @@ func child() {
 	}
 }
 
-// Nothing of ours is left running in the process; NoLeaksMain looks for
-// goroutines.
+// main1 leaves nothing running in the process; NoLeaksMain looks for goroutines.
 func TestNothingIsLeftInTheProcess(t *testing.T) {
 	var stdout, stderr strings.Builder
 	code := main1([]string{"run", "--embedded", "--key", "k", "--", "cat"}, os.Environ(), strings.NewReader("through"), &stdout, &stderr)

@@ -14,14 +14,13 @@ const (
 	nodesVariable = "REDLOCK_NODES"
 	filesVariable = "REDLOCK_NODES_FILE"
 
-	// embeddedNodes is how many nodes we start for --embedded: the number that people
-	// have who use a quorum in earnest.
+	// embeddedNodes is how many nodes --embedded starts: the usual number in production.
 	embeddedNodes = 5
 )
 
-// nodeURLs lists the nodes to use; none if neither flag nor environment name any.
-// An empty value is a mistake, such as a variable that was not set: it must not become a
-// lock that excludes no other process.
+// nodeURLs returns the URLs of the nodes; none if neither a flag nor the environment names any.
+// An empty value is a mistake, such as a variable that was not set: it must not become a lock
+// that excludes no other process.
 func nodeURLs(flags, env []string) ([]string, error) {
 	source, values := "--node", flags
 	if flags == nil {
@@ -44,12 +43,12 @@ func nodeURLs(flags, env []string) ([]string, error) {
 	for _, value := range values {
 		found := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 		if len(found) == 0 {
-			return nil, exit.Fail(exit.Usage, "name the Redis servers: redis://HOST:PORT,...", "%s is there, but empty", source)
+			return nil, exit.Fail(exit.Usage, "name the Redis servers: redis://HOST:PORT,...", "%s is set, but empty", source)
 		}
 		for i, u := range found {
 			err := checkURL(source, u)
 			if err != nil && len(found) > 1 && strings.ContainsRune(value, '@') {
-				// What was taken for a separator may be in a password: any piece may be part of it.
+				// The separator may be part of a password, and so may any piece.
 				err = exit.Fail(exit.Usage, escapes, "%s: number %d of %d URLs, which commas or spaces separate, is not a Redis URL", source, i+1, len(found))
 			}
 			if err != nil {
@@ -61,13 +60,14 @@ func nodeURLs(flags, env []string) ([]string, error) {
 	return urls, nil
 }
 
-// escapes is what to do about what is no URL, and has a password in it.
+// escapes is the hint for a text that is not a URL and may contain a password.
 const escapes = "write redis://user:password@host:port; in a password, @ : / ? # % and the comma are written as %40 %3A %2F %3F %23 %25 and %2C, and a space as %20"
 
-// howToName is what to do where no nodes are named.
+// howToName is the hint where no nodes are named.
 const howToName = "name them with --node redis://HOST:PORT,... or in " + nodesVariable
 
-// realNodes are those that are named; there is no use in new ones of our own.
+// realNodes returns the nodes that are named, for verbs to which new nodes inside this process
+// would be useless.
 func (c *command) realNodes(flags []string, todo string) ([]string, error) {
 	urls, err := nodeURLs(flags, c.env)
 	if err == nil && urls == nil {
@@ -76,9 +76,9 @@ func (c *command) realNodes(flags []string, todo string) ([]string, error) {
 	return urls, err
 }
 
-// lockNodes are those that are named, or with --embedded new ones of our own, which stop
-// ends. Without either there are none: a lock on nodes that no other process uses is none, and
-// two jobs of which each believes to have it alone would both run.
+// lockNodes returns the nodes that are named, or with --embedded new ones inside this process,
+// which stop ends. Without either it fails: a lock on nodes that no other process uses excludes
+// none, and two jobs that each hold such a lock would both run.
 func (c *command) lockNodes(flags []string, own bool, todo string) (urls []string, stop func(), err error) {
 	if own {
 		if flags != nil {
@@ -114,14 +114,14 @@ func readNodes(source, file string) (urls []string, err error) {
 	return urls, nil
 }
 
-// checkURL says what is wrong with a URL as it was typed, without its password.
+// checkURL says what is wrong with a URL as it was given, without its password.
 func checkURL(source, text string) error {
 	_, err := nodeurl.Parse(text)
 	if err == nil {
 		return nil
 	}
 	if at := strings.LastIndexByte(text, '@'); at >= 0 {
-		// The reason may quote a part of what comes before.
+		// The reason may quote a part of the password.
 		return exit.Fail(exit.Usage, escapes, "%s: the one at %q is not a Redis URL", source, text[at+1:])
 	}
 	scheme, rest, ok := strings.Cut(text, "://")
@@ -130,7 +130,7 @@ func checkURL(source, text string) error {
 	}
 	host, _, _ := strings.Cut(rest, "/")
 	if !address.MatchString(host) {
-		// It may be user and password, and the host that was forgotten.
+		// It may be a user and a password without a host.
 		return exit.Fail(exit.Usage, escapes, "%s: one URL is not a Redis URL: %v", source, err)
 	}
 	if ok {
@@ -140,10 +140,10 @@ func checkURL(source, text string) error {
 		"%s %q is not a Redis URL: %v", source, scheme+host, err)
 }
 
-// address is a host and a port, and nothing that could be a password.
+// address matches a host and a port, and nothing that could be a password.
 var address = regexp.MustCompile(`^([\w.-]*|\[[0-9A-Fa-f:.]*\])(:\d*)?$`)
 
-// hostIn is the host and port that were probably meant.
+// hostIn is the host and port that were probably intended.
 func hostIn(text string) string {
 	if _, rest, ok := strings.Cut(text, "://"); ok {
 		text = rest

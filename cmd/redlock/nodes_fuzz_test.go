@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// FuzzNodeURLs: a password that is written as a URL wants it is the one that the server
-// gets, whatever it is made of; and one that is not, by whoever has typed it as it is, is
-// in no message: those go to logs, and to cron's mails.
+// FuzzNodeURLs: a password that is escaped in a URL is the one that the server gets, whatever it
+// consists of. One that is not escaped is in no message: messages go to logs, and to cron's
+// mails.
 func FuzzNodeURLs(f *testing.F) {
 	for _, password := range []string{"", "a,b", "a b", "a@b", "a:b/c?d#e%f", "%2", "\u00fc\x00", "1,redis://", "://", "[", ",@"} {
 		f.Add("redis", "", password, "localhost:6379/1")

@@ -19,7 +19,7 @@ import (
 type prepareConfig struct {
 	lockFlags
 	noWait bool
-	reset  []string // nodes whose numbers of the future are to be dropped
+	reset  []string // the nodes whose fences are ahead of the time
 }
 
 // parsePrepare reads the arguments of redlock prepare.
@@ -44,7 +44,7 @@ func parsePrepare(args []string) (*prepareConfig, error) {
 	case cfg.noWait && f.Changed("timeout"):
 		return nil, exit.Fail(exit.Usage, "--timeout 0s asks once whether all nodes vote", "--no-wait and --timeout do not go together")
 	case cfg.noWait && f.Changed("reset-fences"):
-		return nil, exit.Fail(exit.Usage, "what is to be forgotten goes when the nodes vote again", "--no-wait and --reset-fences do not go together")
+		return nil, exit.Fail(exit.Usage, "the fences are reset when the nodes vote again", "--no-wait and --reset-fences do not go together")
 	}
 	return cfg, nil
 }
@@ -86,7 +86,7 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 	}
 	defer locker.Close()
 
-	// To connect is what has the markers written. The rest is waiting.
+	// Connecting writes the markers. The rest is waiting.
 	absent := voteless(locker)
 	nodes.tell("", "")
 	if cfg.noWait {
@@ -110,13 +110,12 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 	return 0, err
 }
 
-// voteless asks the nodes, and gives those that have no vote.
+// voteless asks the nodes, and returns those that cannot vote.
 func voteless(locker *redlock.Locker) []*redlock.NodeError {
 	return explain.Absent(asked(context.Background(), locker))
 }
 
-// waitForVotes waits until all nodes vote, or gives those that do not when the
-// time is up.
+// waitForVotes waits until all nodes vote, or returns those that cannot when the time is up.
 func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.Signal, n int) ([]*redlock.NodeError, error) {
 	watched, stop := proc.UntilSignal(signals)
 	ctx, cancel := watched, context.CancelFunc(func() {})
@@ -129,7 +128,7 @@ func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.
 	if err == nil {
 		return nil, nil
 	}
-	// Its error has the nodes, too, but what it says of them may be a second old.
+	// The error has the nodes, too, but their state in it may be a second old.
 	absent := voteless(locker)
 	var by proc.Interrupted
 	if len(absent) > 0 && errors.As(context.Cause(watched), &by) {

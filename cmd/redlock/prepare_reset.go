@@ -16,13 +16,14 @@ import (
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
-// A node whose clock was far ahead once has counters that are, and the grants that it numbers
-// by them are no votes until time has caught up. To forget mends that: the node's marker is
-// taken away, so that it has no vote until all that it may have granted has ended, and then
-// the counters go which no client has taken for a fence. (A number that was one is no further
-// ahead of the node's time, by then, than what it proposes: acquire.go.)
+// A node whose clock was far ahead once has counters that are still ahead, and the grants that
+// it numbers by them do not count until the time has caught up. A reset mends that. It deletes
+// the node's marker, so that the node cannot vote until all that it may have granted has ended;
+// then it deletes the counters that no client has accepted as a fence. (A number that was
+// accepted is by then no further ahead of the node's time than the numbers that the node
+// proposes: acquire.go.)
 
-// A reset is what redlock prepare --reset-fences does with some of the nodes.
+// A reset is redlock prepare --reset-fences, for some of the nodes.
 type reset struct {
 	nodes []*redis.Client
 	most  time.Duration // how far their clocks may be from the middle
@@ -34,7 +35,7 @@ func newReset(named, urls []string, o *redlock.Options) (*reset, error) {
 	for _, name := range named {
 		i := slices.IndexFunc(urls, func(u string) bool { return u == name || addressOf(u) == name })
 		if i < 0 {
-			return nil, exit.Fail(exit.Usage, "give the address of a node as errors say it: host:port", "--reset-fences %s is none of the nodes", name)
+			return nil, exit.Fail(exit.Usage, "give the address of a node as in messages, host:port", "--reset-fences %s is not one of the nodes", name)
 		}
 		opts, err := nodeurl.Parse(urls[i])
 		if err != nil {
@@ -46,7 +47,7 @@ func newReset(named, urls []string, o *redlock.Options) (*reset, error) {
 	return r, nil
 }
 
-// addressOf is what a node with this URL is called.
+// addressOf is the name of the node with this URL.
 func addressOf(u string) string {
 	opts, err := nodeurl.Parse(u)
 	if err != nil {
@@ -61,8 +62,8 @@ func (r *reset) close() {
 	}
 }
 
-// refuse says why a node cannot be reset: as long as its clock is wrong it would count on from
-// where it is.
+// refuse says why a node cannot be reset: as long as its clock is wrong, its counters would be
+// ahead again.
 func (r *reset) refuse(urls []string) error {
 	clocks, all := make(map[string]time.Duration), []time.Duration(nil)
 	for _, u := range urls {
@@ -79,7 +80,7 @@ func (r *reset) refuse(urls []string) error {
 			return exit.Fail(exit.NoQuorum, "does it run, and can it be reached from here?", "the fences of %s cannot be reset: it does not answer", name)
 		}
 		if apart := clock - all[(len(all)-1)/2]; apart.Abs() > r.most {
-			return exit.Fail(exit.NoQuorum, "set its clock right first", "the fences of %s cannot be reset: its clock is %v %s the others'", name, apart.Abs().Round(time.Millisecond), ahead(apart))
+			return exit.Fail(exit.NoQuorum, "correct its clock first", "the fences of %s cannot be reset: its clock is %v %s the others'", name, apart.Abs().Round(time.Millisecond), ahead(apart))
 		}
 	}
 	return nil
@@ -95,7 +96,7 @@ func (r *reset) forget(ctx context.Context) error {
 	return nil
 }
 
-// drop drops the counters that are ahead, and says how many there were. The nodes vote again.
+// drop deletes the counters that are ahead, and says how many there were. The nodes vote again.
 func (r *reset) drop(ctx context.Context) (said string, err error) {
 	var lines strings.Builder
 	for _, n := range r.nodes {
@@ -111,7 +112,7 @@ func (r *reset) drop(ctx context.Context) (said string, err error) {
 			}
 			dropped += some
 		}
-		fmt.Fprintf(&lines, "%s: %s of the future dropped\n", n.Options().Addr, phrase.Count(int(dropped), "number"))
+		fmt.Fprintf(&lines, "%s: %s deleted that were ahead of the time\n", n.Options().Addr, phrase.Count(int(dropped), "fence"))
 	}
 	return lines.String(), nil
 }

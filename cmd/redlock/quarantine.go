@@ -10,18 +10,18 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// Quarantines are which nodes have no vote because they are new, or may have
-// forgotten something, and until when. They tell the operator.
+// Quarantines are the nodes that cannot vote because they are new or may have forgotten a
+// lock, and until when. They are reported to the operator.
 //
-// What is found while the nodes are asked for the first time comes in one line,
-// when all have answered: the nodes of a new cluster all have the same to say.
-// Later ones come as they happen, and have a line each: they are news of one node.
+// Those that are found while the nodes are asked for the first time are reported in one line
+// when all nodes have answered: in a new cluster all nodes have the same reason. Later ones
+// concern one node, and are reported as they happen.
 type quarantines struct {
 	say   func(format string, args ...any)
 	nodes int // in all
 
 	mu   sync.Mutex
-	told bool // what was found at first
+	told bool // those that were found at first have been reported
 	all  []quarantine
 }
 
@@ -39,12 +39,12 @@ func (q *quarantines) found(node string, d time.Duration, why error) {
 	told := q.told
 	q.mu.Unlock()
 	if told {
-		q.say("node %s has no vote for %v: %v", node, phrase.Tenths(d), why)
+		q.say("node %s cannot vote for %v: %v", node, phrase.Tenths(d), why)
 	}
 }
 
-// wait is how long it takes until enough nodes for a quorum can have a vote,
-// provided that none of the others is down.
+// wait is the time until enough nodes for a quorum can vote, provided that none of the
+// others is down.
 func (q *quarantines) wait() time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -57,7 +57,7 @@ func (q *quarantines) wait() time.Duration {
 	return under[missing-1].until.Sub(now)
 }
 
-// under are those that are not over, the shortest first. Under the mutex.
+// under are those that have not ended, the shortest first. The caller holds the mutex.
 func (q *quarantines) under(now time.Time) (under []quarantine) {
 	for _, one := range q.all {
 		if one.until.After(now) {
@@ -68,7 +68,7 @@ func (q *quarantines) under(now time.Time) (under []quarantine) {
 	return under
 }
 
-// tell tells of what was found at first, with what follows from it, and a way out.
+// tell reports those that were found at first, what follows from them, and a way out.
 func (q *quarantines) tell(so, wayOut string) {
 	q.mu.Lock()
 	now := time.Now()
@@ -87,20 +87,20 @@ func (q *quarantines) tell(so, wayOut string) {
 	if rest(under[0]) != longest {
 		longest = "up to " + longest
 	}
-	var who string
+	var which string
 	switch len(under) {
 	case 1:
-		who = "node " + names[0] + " has"
+		which = "node " + names[0]
 	case q.nodes:
-		who = phrase.Count(q.nodes, "node") + " have"
+		which = phrase.Count(q.nodes, "node")
 	default:
 		slices.Sort(names)
-		who = fmt.Sprintf("%d of %s (%s) have", len(under), phrase.Count(q.nodes, "node"), strings.Join(names, ", "))
+		which = fmt.Sprintf("%d of %s (%s)", len(under), phrase.Count(q.nodes, "node"), strings.Join(names, ", "))
 	}
-	q.say("%s no vote for %s%s: %s%s", who, longest, so, reasonFor(whys), wayOut)
+	q.say("%s cannot vote for %s%s: %s%s", which, longest, so, reasonFor(whys), wayOut)
 }
 
-// reasonFor says of several nodes why they have no vote.
+// reasonFor says of several nodes why they cannot vote.
 func reasonFor(whys []string) string {
 	if len(whys) == 1 {
 		return whys[0]

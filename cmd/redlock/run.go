@@ -1,6 +1,6 @@
 package main
 
-// run is redlock run: a command under a lock, once.
+// run is redlock run: it runs a command once, under a lock.
 func (c *command) run(name string, args []string) (int, error) {
 	cfg := newHoldConfig()
 	f := newFlags(name)
@@ -12,12 +12,12 @@ func (c *command) run(name string, args []string) (int, error) {
 	if err := cfg.parse(f, args); err != nil {
 		return 0, err
 	}
-	stand, err := c.openStand(cfg)
+	session, err := c.openSession(cfg)
 	if err != nil {
 		return 0, err
 	}
-	defer stand.close()
-	h, err := stand.await()
+	defer session.close()
+	h, err := session.await()
 	if err != nil {
 		return 0, err
 	}

@@ -18,7 +18,7 @@ import (
 // patientLook is how long a node has to answer an inspection.
 const patientLook = 2 * time.Second
 
-// lookConfig is what the command lines of redlock status, watch and wait say.
+// lookConfig has the flags of redlock status, watch and wait.
 type lookConfig struct {
 	lockFlags
 	key, separator string
@@ -26,7 +26,7 @@ type lookConfig struct {
 	every          time.Duration
 }
 
-// parseLook reads the arguments of a command that looks at a lock.
+// parseLook reads the arguments of a verb that inspects a lock.
 func parseLook(command string, args []string) (*lookConfig, error) {
 	cfg := &lookConfig{lockFlags: noFlags, every: time.Second}
 	f := newFlags(command)
@@ -57,8 +57,7 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	return cfg, nil
 }
 
-// look is redlock status, watch and wait, which ask the nodes about a lock and have no
-// part in it.
+// look is redlock status, watch and wait, which inspect a lock without acquiring it.
 func (c *command) look(command string, args []string) (code int, err error) {
 	cfg, err := parseLook(command, args)
 	if err != nil {
@@ -93,7 +92,7 @@ func (c *command) look(command string, args []string) (code int, err error) {
 	return 0, err
 }
 
-// status shows once what the nodes say.
+// status prints the state of the lock once.
 func (c *command) status(ctx context.Context, locker *redlock.Locker, cfg *lookConfig) error {
 	s, err := locker.Inspect(ctx, cfg.key)
 	if err != nil {
@@ -110,7 +109,7 @@ func (c *command) status(ctx context.Context, locker *redlock.Locker, cfg *lookC
 	return err
 }
 
-// watch shows it again whenever it has changed.
+// watch prints it again whenever it has changed.
 func (c *command) watch(ctx context.Context, locker *redlock.Locker, cfg *lookConfig) error {
 	for before := ""; ; {
 		s, err := locker.Inspect(ctx, cfg.key)
@@ -170,7 +169,7 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 		case s.State == redlock.StateUnknown:
 			return untold(s, fmt.Sprintf(" within --timeout %v", cfg.timeout))
 		}
-		return exit.Fail(exit.Busy, "wait longer, or without --timeout for as long as it takes", "not free within --timeout %v: %s", cfg.timeout, news(s))
+		return exit.Fail(exit.Busy, "wait longer, or leave --timeout out to wait without limit", "not free within --timeout %v: %s", cfg.timeout, news(s))
 	}
 }
 
@@ -178,7 +177,7 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 func untold(s *redlock.Status, within string) error {
 	down := explain.Absent(s)
 	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.OutcomeQuarantined }) {
-		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes can vote%s: those in quarantine may have forgotten the lock", within)
+		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes can vote%s: the nodes in quarantine may have forgotten the lock", within)
 	}
 	if within == "" {
 		within = " to tell"

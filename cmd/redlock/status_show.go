@@ -14,7 +14,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
-// news is a status in a line, less what changes by itself.
+// news is a status in one line, without what changes all the time.
 func news(s *redlock.Status) string {
 	var say strings.Builder
 	fmt.Fprintf(&say, "%q: %v", s.Name, s.State)
@@ -37,7 +37,7 @@ func owner(w redlock.Waiter) string {
 	return printable.Text(cmp.Or(w.Owner, w.Waiter))
 }
 
-// show writes a status for people.
+// show prints a status as text.
 func show(to io.Writer, s *redlock.Status) error {
 	fmt.Fprintln(to, news(s))
 	if s.TTL > 0 {
@@ -72,7 +72,7 @@ func show(to io.Writer, s *redlock.Status) error {
 	return t.Flush()
 }
 
-// A statusReport is a status for machines. Durations are in milliseconds.
+// A statusReport is a status as JSON. Durations are in milliseconds.
 type statusReport struct {
 	Time    *time.Time     `json:"time,omitempty"`
 	Name    string         `json:"name"`

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumlock/redlock/internal/memredis"
 )
 
-// In a terminal the child can read from it, and gets a Ctrl-C once: from the
-// terminal, and not from us again.
+// In a terminal the child can read from it, and gets a Ctrl-C once: from the terminal, and not
+// from redlock again.
 func TestTerminal(t *testing.T) {
 	nodes, err := memredis.Start(3)
 	if err != nil {
@@ -53,9 +53,8 @@ func TestTerminal(t *testing.T) {
 	press("hello\n")
 	await("read hello\n")
 	await("ready")
-	// Stopped, redlock gets it well after the child: two in quick succession could
-	// become one. It would be passed on before the later one, by which we see that
-	// it was not.
+	// While redlock is stopped the child gets the signal first: two in quick succession could
+	// become one. If redlock passed it on, that would be before the later signal.
 	send := func(sig syscall.Signal) {
 		t.Helper()
 		if err := cmd.Process.Signal(sig); err != nil {
@@ -77,8 +76,8 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// A session is an interactive shell in a terminal, and somebody at its keyboard.
-type session struct {
+// A shellSession is an interactive shell in a terminal, with a keyboard.
+type shellSession struct {
 	*testing.T
 	keyboard *os.File
 	shell    *exec.Cmd
@@ -87,8 +86,8 @@ type session struct {
 	from     int // what it has said since the last key
 }
 
-// newSession starts one in which redlock finds nodes.
-func newSession(t *testing.T) *session {
+// newSession starts a shell in which redlock finds nodes.
+func newSession(t *testing.T) *shellSession {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -100,7 +99,7 @@ func newSession(t *testing.T) *session {
 	}
 	t.Cleanup(nodes.Close)
 	keyboard, terminal := openPty(t)
-	s := &session{T: t, keyboard: keyboard, ended: make(chan error, 1)}
+	s := &shellSession{T: t, keyboard: keyboard, ended: make(chan error, 1)}
 	go func() { _, _ = io.Copy(&s.said, keyboard) }()
 	s.shell = exec.Command(bash, "--norc", "--noprofile", "--noediting", "-i")
 	s.shell.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "PS1=$ ", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
@@ -114,8 +113,8 @@ func newSession(t *testing.T) *session {
 	return s
 }
 
-// press waits until keys have made the screen say something.
-func (s *session) press(keys, until string) {
+// press types keys, and waits until a text is on the screen.
+func (s *shellSession) press(keys, until string) {
 	s.Helper()
 	if _, err := s.keyboard.WriteString(keys); err != nil {
 		s.Fatal(err)
@@ -126,8 +125,8 @@ func (s *session) press(keys, until string) {
 	s.from += strings.Index(s.said.String()[s.from:], until) + len(until)
 }
 
-// front is the process group that the keys are for.
-func (s *session) front() uint32 {
+// front is the foreground process group.
+func (s *shellSession) front() uint32 {
 	s.Helper()
 	group, err := unix.IoctlGetUint32(int(s.keyboard.Fd()), unix.TIOCGPGRP)
 	if err != nil {
@@ -136,9 +135,9 @@ func (s *session) front() uint32 {
 	return group
 }
 
-// fg continues the job, which is all in one group or has this one to itself. The shell says
-// so before it gives the job the terminal, and what is typed in between is for the shell.
-func (s *session) fg(job uint32, says string) {
+// fg continues the job, whose processes are in one group. The shell prints its command before it
+// gives the job the terminal, and reads what is typed in between.
+func (s *shellSession) fg(job uint32, says string) {
 	s.Helper()
 	s.press("fg\n", says)
 	if !within(patience, func() bool { return s.front() == job }) {
@@ -146,8 +145,8 @@ func (s *session) fg(job uint32, says string) {
 	}
 }
 
-// leave ends the shell, which must be there yet.
-func (s *session) leave() {
+// leave ends the shell, which must still be there.
+func (s *shellSession) leave() {
 	s.Helper()
 	s.press("exit 7\n", "exit")
 	if <-s.ended; s.shell.ProcessState.ExitCode() != 7 {
@@ -155,7 +154,7 @@ func (s *session) leave() {
 	}
 }
 
-// Ctrl-Z stops the command and us, as the shell sees it, and fg has both go on.
+// For the shell Ctrl-Z stops redlock with its command, and fg continues both.
 func TestJobControl(t *testing.T) {
 	s := newSession(t)
 	s.press("redlock run --key k --ttl 1m -- child polite\n", "ready")
@@ -170,7 +169,7 @@ func TestJobControl(t *testing.T) {
 	s.leave()
 }
 
-// A command in the background that reads from the terminal is stopped, and we with it: the
+// A command in the background that reads from the terminal is stopped, and redlock with it: the
 // terminal is the shell's. In the foreground it reads.
 func TestReadsInTheBackground(t *testing.T) {
 	s := newSession(t)
@@ -185,7 +184,7 @@ func TestReadsInTheBackground(t *testing.T) {
 	s.leave()
 }
 
-// In a pipeline keys are for whoever reads them, and Ctrl-C and Ctrl-Z for all.
+// In a pipeline the process that reads gets the keys, and all processes get Ctrl-C and Ctrl-Z.
 func TestPipeline(t *testing.T) {
 	s := newSession(t)
 	s.press("redlock run --key k --ttl 1m -- sh -c 'echo ready $$; exec sleep 60' | while read line; do echo \"<$line>\"; read key < /dev/tty && echo \"<$key>\"; done\n", "<ready ")
@@ -204,8 +203,8 @@ func TestPipeline(t *testing.T) {
 	s.leave()
 }
 
-// Ctrl-C ends a script that runs us, as it does without us: the command has it from us, and
-// the script from the terminal.
+// Ctrl-C ends a script that runs redlock, as it does without redlock: the command gets it from
+// redlock, and the script from the terminal.
 func TestScriptIsInterrupted(t *testing.T) {
 	s := newSession(t)
 	script := filepath.Join(t.TempDir(), "script")
@@ -247,7 +246,7 @@ func openPty(t *testing.T) (keyboard, terminal *os.File) {
 	return keyboard, open("/dev/pts/" + strconv.FormatUint(uint64(number), 10))
 }
 
-// Once nobody reads our stderr, a line that we write there must not end us and
+// If stderr is a pipe without a reader, a line that redlock writes there must not end redlock and
 // leave the child alone.
 func TestStderrThatNobodyReads(t *testing.T) {
 	nodes, err := memredis.Start(3)

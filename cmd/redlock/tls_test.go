@@ -25,9 +25,9 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestUserAndTLS: the user that docs/operations.md has people make can do all that it
-// takes, over TLS, with a password that has to be escaped, and URLs from a file; and what
-// is wrong with certificates and passwords is said.
+// TestUserAndTLS: the user of docs/operations.md is allowed all that redlock does, over TLS, with a
+// password that must be escaped, and URLs from a file; and errors name what is wrong with
+// certificates and passwords.
 func TestUserAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	certificate(t, dir, "server")
@@ -66,7 +66,7 @@ func TestUserAndTLS(t *testing.T) {
 	t.Run("script", func(t *testing.T) {
 		runScripts(t, testscript.Params{Dir: "testdata/tls"}, "SSL_CERT_FILE="+filepath.Join(dir, "server.pem"), "REDLOCK_NODES_FILE="+filepath.Join(dir, "nodes"), "DIR="+dir)
 	})
-	for _, addr := range plain { // wrong passwords are in that log, and what the user may not do
+	for _, addr := range plain { // the log has wrong passwords, and commands that the user may not use
 		log, err := ask(addr, []string{"ACL", "LOG", "128"})
 		refused := regexp.MustCompile(`object:(\S+)`).FindAllStringSubmatch(fmt.Sprint(log), -1)
 		if err != nil || len(refused) == 0 {

@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 )
 
-// version is what the go command has noted in the binary about its origin.
+// version is the version and the commit that the go command has written into the binary.
 func version() string {
 	name, revision, modified := "(unknown)", "", ""
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -3,13 +3,13 @@ package exit
 
 import "fmt"
 
-// The codes for reasons of redlock's own, when there is no command's status to pass on. The
+// The codes for redlock's own reasons, when there is no command's status to pass on. The
 // first four are from sysexits.h, where scripts look them up; NotExecutable, NotFound and
 // Signal are the shell's. Lost is next to the first and not one of them: no command that
 // follows sysexits.h uses that number itself.
 const (
 	Usage         = 64
-	NoQuorum      = 69 // for chaos: the arena cannot be had
+	NoQuorum      = 69 // for chaos: the arena cannot run here
 	CannotWrite   = 73
 	Busy          = 75
 	Lost          = 79
@@ -17,12 +17,11 @@ const (
 	NotFound      = 127
 	Signal        = 128 // plus the signal's number
 
-	// Found is for what demo, doctor and chaos look for, and hope not to find.
+	// Found means that demo, doctor or chaos has found a fault.
 	Found = 1
 )
 
-// A Failure is an end with an exit code of its own: what is wrong, and what the user can do
-// about it.
+// A Failure is an error with an exit code: what is wrong, and what the user can do about it.
 type Failure struct {
 	Code       int
 	Text, Hint string

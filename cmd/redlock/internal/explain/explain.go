@@ -1,5 +1,5 @@
-// Package explain says in words why there is no lock, or no vote, and what can be done
-// about it: functions of what the nodes have said, without a node, a clock or a flag.
+// Package explain says why there is no lock, or no vote, and what can be done about it: pure
+// functions of the nodes' answers.
 package explain
 
 import (
@@ -43,8 +43,8 @@ func Reason(why *redlock.QuorumError) string {
 	return fmt.Sprintf("%q: %v (%s, %d of %d needed): %s", why.Name, why.Kind, phrase.Count(why.Granted, "vote"), why.Need, why.N, strings.Join(parts, "; "))
 }
 
-// Mended reports whether there will be enough votes once the nodes in quarantine may vote.
-// A node that was not asked to the end counts as one that would have granted.
+// Mended reports whether there are enough votes once the nodes in quarantine may vote. A node
+// whose answer was not waited for counts as one that would have granted.
 func Mended(why *redlock.QuorumError) bool {
 	waiting, able := 0, why.N
 	for _, n := range why.Nodes() {
@@ -57,8 +57,8 @@ func Mended(why *redlock.QuorumError) bool {
 	return waiting > 0 && able >= why.Need
 }
 
-// Remedy says what can be done about nodes that give no vote, by the trouble that
-// most of them have. A quarantine is none: it passes.
+// Remedy says what can be done about nodes that do not vote, by the reason that most of them
+// have. A quarantine does not count: it ends by itself.
 func Remedy(nodes []*redlock.NodeError, need int) string {
 	trouble := make(map[redlock.Outcome]int)
 	for _, n := range nodes {
@@ -80,14 +80,14 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 	case redlock.OutcomeDenied:
 		return "look at user and password in the URLs (redis://user:password@host:port), and at the user's ACL"
 	case redlock.OutcomeNotALock:
-		return "take another --key, or delete that key on the nodes if nobody needs it"
+		return "use another --key, or delete that key on the nodes if nothing needs it"
 	case redlock.OutcomeIneligible:
-		return "change what is said of it, or give another server; redlock doctor examines all of them"
+		return "change that setting, or use another server; redlock doctor examines all of them"
 	}
 	return "look at these nodes: votes of " + phrase.Count(need, "node") + " are needed"
 }
 
-// Without says which of n nodes, as what says, cannot do what they should, and why.
+// Without says how many of n nodes are absent, in which respect, and why.
 func Without(what string, absent []*redlock.NodeError, n int) string {
 	var each []string
 	for _, e := range absent {
@@ -96,8 +96,8 @@ func Without(what string, absent []*redlock.NodeError, n int) string {
 	return fmt.Sprintf("%d of %s %s: %s", len(absent), phrase.Count(n, "node"), what, strings.Join(each, "; "))
 }
 
-// RemedyForAll says what can be done about nodes without a vote, where all are
-// wanted.
+// RemedyForAll says what can be done about nodes that cannot vote, where all nodes are
+// needed.
 func RemedyForAll(absent []*redlock.NodeError, n int) string {
 	var rest time.Duration
 	for _, e := range absent {
@@ -109,7 +109,7 @@ func RemedyForAll(absent []*redlock.NodeError, n int) string {
 	return fmt.Sprintf("the quarantine ends by itself: %s in %v", AllVote(n), phrase.Tenths(rest))
 }
 
-// AllVote says that so many nodes vote.
+// AllVote says that all of n nodes vote.
 func AllVote(n int) string {
 	if n == 1 {
 		return "the node votes"
@@ -117,8 +117,8 @@ func AllVote(n int) string {
 	return fmt.Sprintf("all %d nodes vote", n)
 }
 
-// Unfinished reports whether an error is that of a round which the end of the
-// time has cut short, so that it says nothing about the nodes.
+// Unfinished reports whether an error is that of a round which the deadline has cut short, so
+// that it says nothing about the nodes.
 func Unfinished(err error) bool {
 	var why *redlock.QuorumError
 	if !errors.As(err, &why) {

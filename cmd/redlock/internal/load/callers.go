@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// Callers lock and unlock, each a name of its own.
+// Callers lock and unlock, each with a name of its own.
 type Callers struct {
 	Locker *redlock.Locker
 	Names  []string // each caller's

@@ -1,4 +1,4 @@
-// Package load puts a load on nodes, and measures what locks cost under it.
+// Package load puts load on nodes, and measures what locks cost under it.
 package load
 
 import (
@@ -40,7 +40,7 @@ func (t Tally) Total() (sum int) {
 	return sum
 }
 
-// Faults are what went wrong, for several callers.
+// Faults are the failures of several callers.
 type Faults struct {
 	mu     sync.Mutex
 	Failed Tally

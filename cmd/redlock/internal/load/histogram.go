@@ -10,8 +10,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// fine is how many cells a Histogram has for the durations from one power of two to
-// the next, so that what it gives back is off by less than a hundredth.
+// fine is how many cells a Histogram has for the durations from one power of two to the next, so
+// that its quantiles are off by less than 1 %.
 const fine = 64
 
 // A Histogram counts durations in cells that grow with them: its size is the same after
@@ -35,28 +35,28 @@ func (h *Histogram) Add(d time.Duration) {
 	h.longest = max(h.longest, d)
 }
 
-// Reach notes that something took so long, and had not ended then.
+// Reach counts a duration that had not ended yet.
 func (h *Histogram) Reach(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.longest = max(h.longest, d)
 }
 
-// cell is where a duration is counted: below fine each has a cell of its own, and from
-// there on each power of two has as many.
+// cell is the index of a duration's cell: below fine each duration has a cell of its own, and
+// above it each power of two has fine cells.
 func cell(d time.Duration) int {
 	shift := max(0, bits.Len64(uint64(d))-bits.Len(fine))
 	return shift*fine + int(d>>shift)
 }
 
-// middle is the duration for which all count that are in a cell.
+// middle is the duration that stands for all those of a cell.
 func middle(cell int) time.Duration {
 	shift := max(0, cell/fine-1)
 	least := time.Duration(cell-shift*fine) << shift
 	return least + time.Duration(1)<<shift/2
 }
 
-// quantile is the duration that this share of all does not exceed; 0: there are none.
+// quantile is the duration that this share of all durations does not exceed; 0: there are none.
 func (h *Histogram) quantile(share float64) time.Duration {
 	rank := uint64(math.Ceil(share * float64(h.count)))
 	for i, n := range h.cells {
@@ -68,7 +68,7 @@ func (h *Histogram) quantile(share float64) time.Duration {
 	return 0
 }
 
-// Spread is what is to be said of all of them.
+// Spread summarizes them.
 func (h *Histogram) Spread() Spread {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -79,7 +79,7 @@ func (h *Histogram) Spread() Spread {
 	return s
 }
 
-// A Spread is what is left of many durations.
+// A Spread is a summary of many durations.
 type Spread struct {
 	Count   uint64 `json:"count"`
 	P50     Millis `json:"p50_ms"`
@@ -88,7 +88,7 @@ type Spread struct {
 	Mean    Millis `json:"mean_ms"`
 }
 
-// Cells are those of a table: the Spread, or that there is none.
+// Cells are the Spread as cells of a table.
 func (s Spread) Cells() []string {
 	if s.Count == 0 {
 		return []string{"-", "-", "-"}
@@ -96,8 +96,8 @@ func (s Spread) Cells() []string {
 	return []string{s.P50.String(), s.P99.String(), s.Longest.String()}
 }
 
-// Millis is a duration that is shown, and printed as JSON, in milliseconds: the figures
-// of a column are compared, so they have one unit.
+// Millis is a duration that is printed in milliseconds, as text and as JSON: the figures of a
+// column are compared, so they have one unit.
 type Millis time.Duration
 
 func (m Millis) Float() float64 { return time.Duration(m).Seconds() * 1000 }

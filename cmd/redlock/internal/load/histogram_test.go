@@ -47,7 +47,7 @@ func TestHistogramEdges(t *testing.T) {
 	if s := h.Spread(); s != (Spread{}) {
 		t.Errorf("of nothing: %+v", s)
 	}
-	h.Add(-time.Second) // a clock was set
+	h.Add(-time.Second) // as after a clock was set
 	const longest = time.Duration(1<<63 - 1)
 	h.Add(longest)
 	if got := h.quantile(1); longest-got > longest/100 {

@@ -11,22 +11,22 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 )
 
-// A Queue is clients that wait for one name, each with a Locker of its own: callers of one
-// Locker would hand the lock over among themselves, and measure no network.
+// A Queue is clients that wait for one name, each with a Locker of its own: callers of one Locker
+// hand the lock over inside the process, which would not measure the network.
 type Queue struct {
 	Lockers []*redlock.Locker
 	Name    string
 
-	Waits     Histogram // from asking to having it
+	Waits     Histogram // from the call to the lock
 	HandOvers Histogram // from the beginning of a release until the next one has it
 	Took      time.Duration
 	Faults
 
 	changes sync.Mutex
-	gave    time.Time // when the last holder began to release; zero: there was none
+	gave    time.Time // when the last holder began to release; zero: no holder yet
 }
 
-// Open makes the Lockers. It says nothing of the nodes: one Locker has done so.
+// Open makes the Lockers. They report nothing about the nodes, since another Locker does.
 func (l *Queue) Open(n int, urls []string, opts redlock.Options) error {
 	var opening sync.WaitGroup
 	lockers, errs := make([]*redlock.Locker, n), make([]error, n)
@@ -85,7 +85,7 @@ func (l *Queue) turn(ctx context.Context, locker *redlock.Locker) {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil && (!errors.Is(err, redlock.ErrNoQuorum) || explain.Unfinished(err)):
-		l.Waits.Reach(now.Sub(asked)) // the end has cut it short: it would have taken longer
+		l.Waits.Reach(now.Sub(asked)) // cut short by the end of the measurement
 		return
 	default:
 		l.note(err)

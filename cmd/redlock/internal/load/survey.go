@@ -8,36 +8,36 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// A Survey finds out how far away each node is. One lock is taken and released at a
-// time, and all nodes are waited for: else what a slow node says would be kept waiting
-// by what it was asked before, since a cycle goes on without it.
+// A Survey measures how far away each node is. It acquires and releases one lock at a time, and
+// waits for all nodes: otherwise the requests to a slow node would queue, since a cycle goes on
+// without it.
 type Survey struct {
 	Locker  *redlock.Locker
-	Timeout time.Duration // of the library, for a node's answer
+	Timeout time.Duration // NodeTimeout of the Locker
 	Nodes   []*Visited
 }
 
-// A Visited node is what it has said in a survey.
+// A Visited node has the answers of a node in a survey.
 type Visited struct {
 	Name   string
 	Trips  Histogram
-	Counts int   // answers that came before the majority was full
-	Failed Tally // what was no grant
+	Counts int   // the answers that were part of the majority
+	Failed Tally // the answers that were no grant
 }
 
-// Steps is how often it was asked.
+// Steps is how many requests it got.
 func (v *Visited) Steps() int { return int(v.Trips.count) + v.Failed.Total() }
 
 type askKey struct{}
 
-// An asking is one step at all nodes, and what they have said to it so far.
+// An asking is one step at all nodes, with their answers so far.
 type asking struct {
 	op      string
 	nodes   []*Visited
 	mu      sync.Mutex
 	answers map[string]redlock.NodeReply // by node
-	all     chan struct{}                // closed: they are all there
-	over    bool                         // what comes now is too late
+	all     chan struct{}                // closed when all are there
+	over    bool                         // later answers do not count
 }
 
 // Heard is Hooks.Node of the survey's Locker.
@@ -74,9 +74,9 @@ func (s *Survey) Run(ctx context.Context, name string) {
 	}
 }
 
-// step does one, and waits for the nodes that a lock does not wait for. What a node has
-// not said by then is no answer any more. After a lost step it does not wait for the rest:
-// the nodes without which it was lost have not been asked.
+// step does one step, and waits for the nodes that a lock does not wait for. An answer that comes
+// later does not count. After a step that has failed it does not wait: the library has not asked
+// the other nodes then.
 func (s *Survey) step(op string, do func(context.Context) error) error {
 	one := &asking{op: op, nodes: s.Nodes, answers: make(map[string]redlock.NodeReply), all: make(chan struct{})}
 	limit := time.NewTimer(s.Timeout)
@@ -97,7 +97,7 @@ func (s *Survey) step(op string, do func(context.Context) error) error {
 	return err
 }
 
-// note takes in what the node has said to a step that ended with err.
+// note counts the node's answer to a step that ended with err.
 func (v *Visited) note(a redlock.NodeReply, err error) {
 	switch {
 	case a.Node == "" && err == nil:

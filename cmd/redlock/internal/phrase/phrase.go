@@ -1,4 +1,4 @@
-// Package phrase puts figures, durations and errors into words.
+// Package phrase formats figures, durations and errors for messages.
 package phrase
 
 import (
@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Count is so many of something: 1 node, 3 nodes.
+// Count is a number of things: 1 node, 3 nodes.
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -17,7 +17,7 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// Counted is a large number of something: 12,345 schedules.
+// Counted is a large number of things: 12,345 schedules.
 func Counted(n int, what string) string {
 	switch {
 	case n == 1:
@@ -37,7 +37,7 @@ func Digits(n int) string {
 	return s
 }
 
-// PerSecond leaves out digits that mean nothing.
+// PerSecond formats a rate with the digits that matter.
 func PerSecond(x float64) string {
 	if x >= 10 {
 		return Digits(int(math.Round(x)))
@@ -45,7 +45,7 @@ func PerSecond(x float64) string {
 	return strconv.FormatFloat(x, 'g', 2, 64)
 }
 
-// Table puts rows into columns, of which some have numbers in them.
+// Table formats rows in columns; those of numbers are aligned to the right.
 func Table(rows [][]string, numbers ...int) string {
 	width := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -75,6 +75,5 @@ func Tenths(d time.Duration) time.Duration {
 	return max(d.Round(tenth), tenth)
 }
 
-// Plain is an error without the name that the library's errors bring along, and
-// that say puts in front of each line.
+// Plain is the text of an error without the library's name, which say writes before each line.
 func Plain(err error) string { return strings.TrimPrefix(err.Error(), "redlock: ") }

@@ -11,15 +11,16 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
-// DieOf has us end by a signal that has ended our command, or our waiting, if it was for
-// all in the foreground of a terminal. A script that runs us was interrupted by Ctrl-C, too,
-// and goes on only if we took care of it: which an exit code says, and a signal does not.
+// DieOf ends redlock by a signal that has ended its command, or its waiting, if the signal was for
+// all processes in the foreground of a terminal. A script that runs redlock got the Ctrl-C, too.
+// The shell goes on with the script if redlock has handled the signal, which an exit code means;
+// a death by the signal ends the script.
 func DieOf(sig syscall.Signal) {
 	tty := term.Open()
 	defer tty.Close()
 	if own := syscall.Getpgrp(); own != os.Getpid() && tty.Foreground() == own {
 		signal.Reset(sig)
 		_ = syscall.Kill(os.Getpid(), sig)
-		time.Sleep(time.Second) // the signal may be another thread's
+		time.Sleep(time.Second) // another thread may take the signal
 	}
 }

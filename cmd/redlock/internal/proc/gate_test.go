@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A command runs once its gate is open, with what was opened for it, and not before: if we
-// are gone by then, never.
+// A command runs once its gate is open, with the files that were opened for it, and not before;
+// never if redlock has ended by then.
 func TestGate(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -29,7 +29,7 @@ func TestGate(t *testing.T) {
 		refusal error
 	}{
 		{"open", "/bin/sh", true, "ran", nil},
-		{"we are gone", "/bin/sh", false, "", nil},
+		{"redlock has ended", "/bin/sh", false, "", nil},
 		{"no program", "/dev/null", true, "", syscall.EACCES},
 	} {
 		t.Run(c.name, func(t *testing.T) {

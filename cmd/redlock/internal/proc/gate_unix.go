@@ -13,16 +13,17 @@ import (
 
 // A gate holds a new process back until the keeper watches over it.
 //
-// The keeper has to know the process group, which is there once the process is: a command
-// that ran from the start would be without a keeper for the time between the two, and if
-// we were killed or stopped just then, nothing would end it when the lock ends. So the
-// process is this program at first. It waits at the gate, and becomes the command when
-// the gate is opened. If we are gone by then, the socket says so, and it never does.
+// The keeper has to know the process group, which exists only once the process does. A command
+// that ran from the start would be without a keeper for the time between the two: if redlock
+// were killed or stopped just then, nothing would end the command when the lock ends. So the
+// process is this program at first. It waits at the gate, and becomes the command when the gate
+// is opened. If redlock has ended by then, the socket says so, and the process never becomes the
+// command.
 type gate struct{ socket *os.File }
 
-// startAtGate starts the process of a command, and not the command yet. The process has
-// its end of the socket under the number that it has here, which is free: what a
-// shell has opened for the command (3>log) stays what it is.
+// startAtGate starts the process of a command, and not yet the command. The process has its end of
+// the socket under the number that it has here, which is free: a file that a shell has opened
+// for the command (3>log) stays what it is.
 func startAtGate(child *exec.Cmd) (*gate, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -32,7 +33,7 @@ func startAtGate(child *exec.Cmd) (*gate, error) {
 	if err != nil {
 		return nil, err
 	}
-	syscall.CloseOnExec(pair[0]) // what else is started does not get the other end: that is closed by then
+	syscall.CloseOnExec(pair[0]) // other processes must not inherit the other end, which says that redlock has ended
 	g := &gate{os.NewFile(uintptr(pair[0]), "gate")}
 	child.Args = append([]string{"redlock", BeginVerb, strconv.Itoa(pair[1]), child.Path}, child.Args...)
 	child.Path = self
@@ -45,11 +46,12 @@ func startAtGate(child *exec.Cmd) (*gate, error) {
 	return g, nil
 }
 
-// open lets the process become the command. It does not wait for that: in between, Ctrl-Z
-// may stop the process, which supervise has to see.
+// open lets the process become the command. It does not wait for that: in between, Ctrl-Z may stop
+// the process, which supervise has to notice.
 func (g *gate) open() { _, _ = g.socket.Write([]byte{1}) }
 
-// refusal is why the process, which has ended, has not become the command; nil: it had.
+// refusal is why the process, which has ended, could not become the command; nil: it has been
+// the command.
 func (g *gate) refusal() error {
 	defer g.socket.Close()
 	var errno [1]byte
@@ -76,7 +78,7 @@ func Begin(args, env []string) int {
 			continue
 		}
 		if n != 1 {
-			return exit.Lost // redlock is gone, and its lock ends
+			return exit.Lost // redlock has ended, and its lock ends
 		}
 		break
 	}

@@ -20,7 +20,7 @@ type Group struct {
 	Keys    chan os.Signal
 	Exited  chan struct{}
 	state   *os.ProcessState // once Exited is closed
-	Refused error            // always nil: startGroup has said so
+	Refused error            // always nil: Start returns the error
 }
 
 func Start(child *exec.Cmd, _ time.Time, _ syscall.Signal, _ time.Duration) (*Group, error) {

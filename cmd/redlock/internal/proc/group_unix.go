@@ -18,28 +18,27 @@ import (
 // A Group is the process group of a command.
 type Group struct {
 	pid     int
-	tty     *term.Terminal // ours; nil: we are in none
-	front   bool           // the group has had its foreground, and gets it again with us
-	Keys    chan os.Signal // Ctrl-Z that is for us; nil: it stops us by itself
-	passed  bool           // it was stopped because we were told to stop
+	tty     *term.Terminal // redlock's; nil: there is none
+	front   bool           // the group has been in its foreground, and is again when redlock is
+	Keys    chan os.Signal // Ctrl-Z that was for redlock; nil: it stops redlock by itself
+	passed  bool           // it was stopped because redlock was
 	gate    *gate
 	keeper  *keeper
 	due     time.Time      // when the keeper ends the command
-	overdue bool           // it has not heard of a later time before
-	Stopped chan os.Signal // by this signal: Ctrl-Z, or it wants the terminal
+	overdue bool           // due has passed without a later time
+	Stopped chan os.Signal // the signal that has stopped it: Ctrl-Z, or that of a read in the background
 	Exited  chan struct{}
 	status  syscall.WaitStatus // once Exited is closed
 	Refused error              // likewise: why the command was never executed
 }
 
-// Start starts a command in a group of its own, and does for it what a shell does
-// in a terminal.
+// Start starts a command in a group of its own, and does the job control of a shell for it.
 //
-// If we are all that the shell has started, the group is in the foreground from the start,
-// and gets Ctrl-C and Ctrl-Z. In a pipeline another process may read the keys, and in
-// a script Ctrl-C is for the script as well: there the foreground stays where it is until
-// the command wants something of the terminal and is stopped for it, and what is meant for
-// all in the foreground is passed on.
+// If the shell has started nothing but redlock, the command's group is in the foreground from
+// the start, and gets Ctrl-C and Ctrl-Z. In a pipeline another process may read the keys, and in
+// a script Ctrl-C is for the script as well: there the foreground stays as it is until the
+// command uses the terminal and is stopped for it, and redlock passes on the signals that are
+// for all processes in the foreground.
 func Start(child *exec.Cmd, until time.Time, sign syscall.Signal, grace time.Duration) (*Group, error) {
 	g := &Group{Stopped: make(chan os.Signal, 1), Exited: make(chan struct{}), tty: term.Open()}
 	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -55,7 +54,7 @@ func Start(child *exec.Cmd, until time.Time, sign syscall.Signal, grace time.Dur
 	}
 	g.pid, g.due = child.Process.Pid, until
 	if g.tty != nil { // after the start, or the command would ignore it, too
-		signal.Ignore(syscall.SIGTTOU) // which a process gets that takes the foreground from the background
+		signal.Ignore(syscall.SIGTTOU) // a process in the background gets it when it sets the foreground
 		g.Keys = catchStops()
 	}
 	g.keeper = startKeeper(g.pid, until, sign, grace)
@@ -64,7 +63,7 @@ func Start(child *exec.Cmd, until time.Time, sign syscall.Signal, grace time.Dur
 	return g, nil
 }
 
-// wait is for the command's end, and for whenever it is stopped.
+// wait waits for the command's end, and notes whenever it is stopped.
 func (g *Group) wait(child *exec.Cmd) {
 	defer close(g.Exited)
 	for {
@@ -83,7 +82,7 @@ func (g *Group) wait(child *exec.Cmd) {
 			continue
 		}
 		g.status = status
-		_ = child.Wait() // for what it has written
+		_ = child.Wait() // until its output is copied
 		g.Refused = g.gate.refusal()
 		return
 	}
@@ -93,7 +92,7 @@ func (g *Group) Signal(sig os.Signal) { signalGroup(g.pid, sig.(syscall.Signal))
 
 func (g *Group) Kill() { g.Signal(syscall.SIGKILL) }
 
-// Drain returns when no process of the group is left. The caller has them killed by then.
+// Drain returns when no process of the group is left, which the caller has had killed by then.
 func (g *Group) Drain(killed time.Time) {
 	goneBy(g.pid, killed.Add(time.Second)) // only a zombie that its parent does not reap lasts longer
 }
@@ -118,13 +117,14 @@ func goneBy(pid int, limit time.Time) bool {
 	return false
 }
 
-// Between two commands Ctrl-Z stops us by itself.
+// Between two commands Ctrl-Z stops redlock by itself.
 var (
 	stopKeys     = make(chan os.Signal, 1)
 	restoreStops func()
 )
 
-// catchStops gives the channel that gets Ctrl-Z from now on; nil: it cannot, or is ignored.
+// catchStops returns the channel that gets Ctrl-Z from now on; nil: it cannot be caught, or is
+// ignored.
 func catchStops() chan os.Signal {
 	switch {
 	case !passesStops || signal.Ignored(syscall.SIGTSTP):
@@ -137,19 +137,19 @@ func catchStops() chan os.Signal {
 	return stopKeys
 }
 
-// Stop passes Ctrl-Z on, which was for us and not for the command.
+// Stop passes Ctrl-Z on, which redlock got and the command did not.
 func (g *Group) Stop() {
 	g.passed = true
 	_ = syscall.Kill(-g.pid, syscall.SIGTSTP)
 }
 
-// Suspend stops us with a command that was stopped in the terminal, and the lock is not
-// renewed meanwhile. When we are continued, so is the command; unless its lock has ended:
-// then it will only hear of that. One that was stopped because it wants the terminal gets
-// it if we have it.
+// Suspend stops redlock with a command that was stopped in the terminal; the lock is not renewed
+// meanwhile. When redlock is continued, so is the command, unless its lock has ended: then it
+// only gets the signal for that. A command that was stopped because it reads from the terminal
+// gets the foreground if redlock has it.
 func (g *Group) Suspend(by os.Signal, held context.Context) {
 	if g.tty == nil {
-		return // it was not a key
+		return // no key has stopped it
 	}
 	own := syscall.Getpgrp()
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
@@ -157,14 +157,14 @@ func (g *Group) Suspend(by os.Signal, held context.Context) {
 		continued := make(chan os.Signal, 1)
 		signal.Notify(continued, syscall.SIGCONT)
 		restore := stopsUs()
-		whom := 0 // all that the shell has started with us
+		target := 0 // all that the shell has started with redlock
 		if g.passed {
-			whom = os.Getpid() // the others were told
+			target = os.Getpid() // the others have got it
 		}
-		_ = syscall.Kill(whom, syscall.SIGTSTP)
-		// It is for any of our threads, and this one may run on until that one has taken
-		// it: the command would be continued, and we stopped. Where there is no shell that
-		// could continue us we are not stopped at all.
+		_ = syscall.Kill(target, syscall.SIGTSTP)
+		// Any thread of redlock may take the signal, and this one may run on until then: the
+		// command would be continued, and redlock stopped. Where no shell could continue
+		// redlock, the kernel does not stop it at all.
 		select {
 		case <-continued:
 		case <-time.After(time.Second):
@@ -181,7 +181,7 @@ func (g *Group) Suspend(by os.Signal, held context.Context) {
 	}
 }
 
-// Close takes the terminal back, and lets the keeper go.
+// Close takes the foreground back, and ends the keeper.
 func (g *Group) Close() {
 	g.keeper.dismiss()
 	if g.tty != nil {
@@ -203,8 +203,8 @@ func (g *Group) KeepUntil(until time.Time) {
 	g.keeper.until(until)
 }
 
-// EndedByKeeper reports, once Exited is closed, whether it was the keeper that ended the
-// command: it was killed, and we had let pass the time that the keeper knew of.
+// EndedByKeeper reports, once Exited is closed, whether the keeper has ended the command: the
+// command was killed, and the time that the keeper knew of had passed.
 func (g *Group) EndedByKeeper() bool {
 	return g.keeper != nil && g.status.Signaled() && g.status.Signal() == syscall.SIGKILL && (g.overdue || time.Now().After(g.due))
 }

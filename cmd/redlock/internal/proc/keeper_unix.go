@@ -25,7 +25,7 @@ type keeper struct {
 	pipe    io.WriteCloser
 }
 
-// startKeeper gives nil if there can be none: the command runs without.
+// startKeeper returns nil if no keeper can be started: the command runs without one.
 func startKeeper(group int, until time.Time, sign syscall.Signal, grace time.Duration) *keeper {
 	self, err := os.Executable()
 	if err != nil {
@@ -51,13 +51,13 @@ func (k *keeper) until(t time.Time) {
 // dismiss ends it, since the command has ended.
 func (k *keeper) dismiss() {
 	if k != nil {
-		_ = k.process.Process.Kill() // before the pipe is closed, which means that we were killed
+		_ = k.process.Process.Kill() // before the pipe is closed, which would mean that redlock was killed
 		k.pipe.Close()
 		_ = k.process.Wait()
 	}
 }
 
-// Keep is the keeper: what was meant for people must not end it.
+// Keep is the keeper. Signals that are for the command must not end it.
 func Keep(args []string, from io.Reader) int {
 	signal.Ignore(append(Forwarded, syscall.SIGPIPE)...)
 	if len(args) != 3 {

@@ -23,7 +23,7 @@ type Interrupted struct{ os.Signal }
 
 func (i Interrupted) Error() string { return Name(i.Signal) }
 
-// Name is what people call a signal: SIGTERM.
+// Name is the name of a signal: SIGTERM.
 func Name(sig os.Signal) string {
 	for name, number := range SignalNames {
 		if number == sig {
@@ -39,7 +39,7 @@ func (i Interrupted) Code() int {
 	return exit.Signal + int(number)
 }
 
-// UntilSignal gives a context that a signal ends. stop ends the listening, and leaves later
+// UntilSignal returns a context that a signal ends. stop ends the listening, and leaves later
 // signals to other readers of the channel.
 func UntilSignal(signals <-chan os.Signal) (ctx context.Context, stop func()) {
 	ctx, interrupt := context.WithCancelCause(context.Background())

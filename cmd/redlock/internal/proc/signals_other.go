@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// CatchSignals has the signals delivered to a channel until restore is called.
+// CatchSignals delivers the signals to a channel until restore is called.
 func CatchSignals() (signals <-chan os.Signal, restore func()) {
 	ch := make(chan os.Signal, 16)
 	signal.Notify(ch, os.Interrupt)
@@ -18,5 +18,5 @@ func CatchSignals() (signals <-chan os.Signal, restore func()) {
 // SignalNames are those that can be asked for, by their names without SIG.
 var SignalNames = map[string]syscall.Signal{"INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM}
 
-// Ends reports whether a signal is one by which people end a program.
+// Ends reports whether a signal is one that ends a program.
 func Ends(os.Signal) bool { return true }

@@ -8,18 +8,16 @@ import (
 	"syscall"
 )
 
-// Forwarded are the signals that are sent on purpose. Not
-// among them are those that the kernel sends about the receiver itself (SIGCHLD,
-// SIGPIPE, SIGSEGV ...), SIGURG, which the Go runtime sends to itself, and those
-// of a terminal's job control, which go to the whole group (SIGTSTP, SIGCONT,
-// SIGWINCH ...).
+// Forwarded are the signals that redlock passes on. Not among them are those that the kernel sends
+// about the receiver itself (SIGCHLD, SIGPIPE, SIGSEGV ...), SIGURG, which the Go runtime sends
+// to itself, and those of a terminal's job control, which go to the whole group (SIGTSTP,
+// SIGCONT, SIGWINCH ...).
 var Forwarded = []os.Signal{
 	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 }
 
-// CatchSignals has the signals delivered to a channel until restore is called.
-// One that we were started to ignore, as by nohup, stays ignored, and so does the
-// command, which inherits that.
+// CatchSignals delivers the signals to a channel until restore is called. A signal that redlock was
+// started to ignore, as by nohup, stays ignored; the command inherits that.
 func CatchSignals() (signals <-chan os.Signal, restore func()) {
 	var catch []os.Signal
 	for _, sig := range Forwarded {
@@ -32,9 +30,9 @@ func CatchSignals() (signals <-chan os.Signal, restore func()) {
 		signal.Notify(ch, catch...)
 	}
 
-	// If our stderr is a pipe without a reader, a line to it must not kill us and leave
-	// the command alone with the lock. To ignore the signal would not do: the
-	// command would inherit that.
+	// If stderr is a pipe without a reader, a line to it must not kill redlock and leave the
+	// command alone with the lock. Ignoring the signal is no solution: the command would
+	// inherit that.
 	pipe := make(chan os.Signal, 1)
 	if !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(pipe, syscall.SIGPIPE)
@@ -51,5 +49,5 @@ var SignalNames = map[string]syscall.Signal{
 	"TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2,
 }
 
-// Ends reports whether a signal is one by which people end a program.
+// Ends reports whether a signal is one that ends a program.
 func Ends(sig os.Signal) bool { return sig != syscall.SIGUSR1 && sig != syscall.SIGUSR2 }

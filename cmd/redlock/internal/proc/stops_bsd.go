@@ -2,7 +2,7 @@
 
 package proc
 
-// passesStops: see stops_linux.go. Here SIGTSTP would be ours for good.
+// passesStops: see stops_linux.go. Here a caught SIGTSTP could not be given back.
 const passesStops = false
 
 func stopsUs() (restore func()) { return func() {} }

@@ -5,13 +5,13 @@ import (
 	"unsafe"
 )
 
-// passesStops: Ctrl-Z that is for us can be passed on to the command, since we can be
-// stopped all the same. See stopsUs.
+// passesStops: redlock can pass a Ctrl-Z that it has caught on to the command, and stop all the
+// same. See stopsUs.
 const passesStops = true
 
-// stopsUs lets SIGTSTP do what it does by default, until the returned function is called.
-// signal.Reset does not: what signal.Notify has put in its place stays there, and swallows
-// it. SIGSTOP would stop us as well where no shell is there to continue us.
+// stopsUs restores the default action of SIGTSTP until the returned function is called.
+// signal.Reset does not: the handler that signal.Notify has installed stays, and swallows the
+// signal. SIGSTOP would stop redlock even where no shell could continue it.
 func stopsUs() (restore func()) {
 	var byItself, was [64]byte // more than any machine's sigaction; all zeros is SIG_DFL
 	act := func(to, from *[64]byte) syscall.Errno {

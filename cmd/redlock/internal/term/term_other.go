@@ -1,11 +1,11 @@
 //go:build !(darwin || dragonfly || freebsd || linux || netbsd || openbsd)
 
-// Package term is the terminal that we are in, as far as we can ask here.
+// Package term is the terminal, which cannot be asked on this system.
 package term
 
 import (
 	"os"
 )
 
-// Width says of every file that it is no terminal, where we cannot ask.
+// Width is 0, as for a file that is not a terminal.
 func Width(*os.File) int { return 0 }

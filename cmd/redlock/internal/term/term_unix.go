@@ -1,6 +1,6 @@
 //go:build darwin || dragonfly || freebsd || linux || netbsd || openbsd
 
-// Package term is the terminal that we are in, and its foreground.
+// Package term is the controlling terminal of the process, and its foreground.
 package term
 
 import (
@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Terminal is the one that we are in; nil: we are in none.
+// A Terminal is the controlling terminal; nil: there is none.
 type Terminal struct{ file *os.File }
 
 // Open opens it.
@@ -24,7 +24,7 @@ func Open() *Terminal {
 // FD is its file descriptor.
 func (t *Terminal) FD() int { return int(t.file.Fd()) }
 
-// Foreground is the process group that has it; 0: none, or there is no terminal.
+// Foreground is the process group in its foreground; 0: none, or there is no terminal.
 func (t *Terminal) Foreground() int {
 	if t == nil {
 		return 0
@@ -36,12 +36,12 @@ func (t *Terminal) Foreground() int {
 	return group
 }
 
-// Give lets a process group have it.
+// Give puts a process group into its foreground.
 func (t *Terminal) Give(group int) {
 	_ = unix.IoctlSetPointerInt(t.FD(), unix.TIOCSPGRP, group)
 }
 
-// Is reports whether something that is read or written is the one that we are in.
+// Is reports whether a file is the controlling terminal.
 func Is(f any) bool {
 	file, ok := f.(*os.File)
 	return ok && (&Terminal{file}).Foreground() != 0
@@ -54,8 +54,8 @@ func (t *Terminal) Close() {
 	}
 }
 
-// Width is how many columns a terminal has, and 0 if a file is none. One
-// that does not know takes for granted what most have.
+// Width is the number of columns of a terminal, and 0 if a file is not a terminal. It is 80 for
+// a terminal that does not know its size.
 func Width(f *os.File) int {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	switch {
