@@ -284,8 +284,9 @@ func (n *Lane) close() {
 func (n *Lane) force() {
 	n.cancel()
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	for _, s := range n.conns {
+	conns := slices.Clone(n.conns) // a lane that drains gets no more of them
+	n.mu.Unlock()
+	for _, s := range conns {
 		s.srv.Interrupt()
 	}
 }

@@ -198,10 +198,11 @@ func (l *List) Close() {
 		l.idle.Stop()
 		l.idle = nil
 	}
-	if l.cancel != nil {
-		l.cancel()
-	}
+	cancel := l.cancel
 	l.mu.Unlock()
+	if cancel != nil {
+		cancel()
+	}
 	l.running.Wait()
 }
 
@@ -231,9 +232,12 @@ func (l *List) listen(w *Waiter) {
 // stopIdle ends the subscriptions, unless a waiter needs them again.
 func (l *List) stopIdle() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.idle != nil {
-		l.cancel()
-		l.cancel, l.idle = nil, nil
+	if l.idle == nil {
+		l.mu.Unlock()
+		return
 	}
+	cancel := l.cancel
+	l.cancel, l.idle = nil, nil
+	l.mu.Unlock()
+	cancel()
 }
