@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -202,14 +203,20 @@ func (s *scene) pair(one, other *kindOfLock, relation, first, second string) {
 	}
 }
 
-// all goes through the matrix. Names that are no paths need no relations.
+// all goes through the matrix. Names that are no paths need no relations. A quick run takes a third
+// of each relation: every kind still meets every other one, and is in every relation.
 func (s *scene) all() {
+	every, laid := need.Sized(3, 1, 1), 0
 	for at, r := range relations {
 		if s.separator == "" && at%3 > 0 {
 			continue
 		}
+		laid++
 		for i := range kindsOfLock {
 			for j := range kindsOfLock {
+				if (laid+i+j)%every > 0 {
+					continue
+				}
 				s.pair(&kindsOfLock[i], &kindsOfLock[j], r.what, r.first, r.second)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -195,7 +196,7 @@ func TestWriterKeepsLaterReadersOut(t *testing.T) {
 // TestReadersAndWritersInTurn: first come, first served; and readers that come one after another, with no writer between
 // them, are served together.
 func TestReadersAndWritersInTurn(t *testing.T) {
-	for seed := range uint64(2) {
+	for seed := range need.Sized[uint64](1, 2, 50) {
 		inWaitingRoom(t, func(h *waitingRoom) {
 			lots := rand.New(rand.NewPCG(seed, 0))
 			holder := acquired(h.T, h.locker(), "a", redlock.TTL(10*time.Second))
