@@ -32,9 +32,12 @@ func histories(t *testing.T, s *Scenario, seeds int) []byte {
 
 // TestModelRepeats: a seed gives one history, with any number of processors.
 func TestModelRepeats(t *testing.T) {
+	if need.Sized(false, true, true) {
+		t.Skip("TestModelRepeatsElsewhere compares more")
+	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, s := range Scenarios {
-		if s.Weight > 10 && need.Sized(true, false, false) {
+		if s.Weight > 10 {
 			continue
 		}
 		runtime.GOMAXPROCS(1)
@@ -93,7 +96,7 @@ func parting(a, b []byte) (inA, inB []byte, differ bool) {
 
 // TestModelSchedules runs some schedules of every scenario; CI runs many more.
 func TestModelSchedules(t *testing.T) {
-	n := need.Sized(100, 1000, 10_000)
+	n := need.Sized(100, 500, 10_000)
 	for _, f := range (&Campaign{Arena: Model, Schedules: n, Seed: 1}).Run(t.Context()) {
 		if f.Error != nil {
 			t.Errorf("%s: %v", f.Scenario, f.Error)
