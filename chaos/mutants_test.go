@@ -18,9 +18,9 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/judge"
 )
 
-// A mutant is the library with one thing broken, and the scenario that notices it. A mutant that survives means
-// that this part of the library can break without notice: either the scenarios need more faults, or the part is not
-// needed.
+// A mutant is the library with one thing broken, and the scenario that notices it. A mutant that
+// survives means that this part of the library can break without notice: either the scenarios need
+// more faults, or the part is not needed.
 type mutant struct {
 	name     string
 	edits    []edit
@@ -352,9 +352,9 @@ func TestMutantsApply(t *testing.T) {
 	}
 }
 
-// TestMutants builds each mutant and runs its scenario until the judge convicts it. The model arena convicts in the
-// same schedule every time. So the document has the first such schedule, and the test runs only that one; with -update
-// it searches for it.
+// TestMutants builds each mutant and runs its scenario until the judge convicts it. The model arena
+// convicts in the same schedule every time. So the document has the first such schedule, and the
+// test runs only that one; with -update it searches for it.
 func TestMutants(t *testing.T) {
 	if !*convict && !*update {
 		t.Skip("builds the library once for each mutant: make mutants runs it")

@@ -148,7 +148,7 @@ func ReadHistory(r io.Reader) (*History, error) { return history.Decode(r) }
 // Judge checks a history by every rule. It is a pure function, and accepts any history, even an impossible one.
 func Judge(h *History) Verdict { return judge.Judge(h) }
 
-// ClientMain must be called first in main, or TestMain, of a program that runs plans in the [Real] arena. The
-// clients there are processes of their own, and each of them is this program again. In such a process ClientMain
-// runs the client and does not return; in any other it returns at once.
+// ClientMain must be called first in main, or TestMain, of a program that runs plans in the [Real]
+// arena. The clients there are processes of their own, and each of them is this program again. In
+// such a process ClientMain runs the client and does not return; in any other it returns at once.
 func ClientMain() { realarena.ClientMain() }

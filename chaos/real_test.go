@@ -99,8 +99,8 @@ func count(h *History, kind Kind) (n int) {
 	return n
 }
 
-// TestRealPause: while a client's process is stopped, no event comes from it, and the history says so. The scenario is
-// not in the list of scenarios, so the clients get all of it in their briefing.
+// TestRealPause: while a client's process is stopped, no event comes from it, and the history says
+// so. The scenario is not in the list of scenarios, so the clients get all of it in their briefing.
 func TestRealPause(t *testing.T) {
 	realtest.NeedServer(t)
 	t.Parallel()
@@ -195,7 +195,8 @@ func TestRealIsNotReady(t *testing.T) {
 	}
 }
 
-// TestRealRefusesToBeAClient: without this check, a program without ClientMain would start itself again and again.
+// TestRealRefusesToBeAClient: without this check, a program without ClientMain would start itself
+// again and again.
 func TestRealRefusesToBeAClient(t *testing.T) {
 	t.Setenv(realarena.ClientVariable, "{}")
 	_, err := Real.run(search(t, Scenarios[0], func(*Plan) bool { return true }))

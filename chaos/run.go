@@ -1,5 +1,6 @@
-// Package chaos puts Lockers to work while nodes die, hang, forget, refuse and are cut off, and clients are stopped,
-// die or have wrong clocks. It records what every client did, and a judge says which promise was not kept.
+// Package chaos puts Lockers to work while nodes die, hang, forget, refuse and are cut off, and
+// clients are stopped, die or have wrong clocks. It records what every client did, and a judge says
+// which promise was not kept.
 //
 // [Run] runs the scenarios with a program's own Options, as subtests. [NewCluster] gives a
 // test Redis nodes in its own process that it can kill, hang, wipe, cut off or set to another
@@ -23,9 +24,9 @@ import (
 
 // Config says what [Run] runs. The zero value is a good beginning.
 type Config struct {
-	// Options are those of the program under test. A field that is set, such as TTL, holds for all scenarios; each
-	// scenario chooses the others itself. The Clock is the harness's. In arenas whose clients are processes of
-	// their own, Hooks are not called.
+	// Options are those of the program under test. A field that is set, such as TTL, holds for all
+	// scenarios; each scenario chooses the others itself. The Clock is the harness's. In arenas
+	// whose clients are processes of their own, Hooks are not called.
 	Options *redlock.Options
 
 	Nodes     int      // how many, up to 8; 0: each scenario has its own
@@ -54,12 +55,13 @@ type Config struct {
 //		})
 //	}
 //
-// Its findings are about the options: with a Drift of less than a hundredth of the TTL, nodes whose clocks run fast
-// break the rules. The model and miniredis have virtual time, in testing/synctest bubbles of their own, so Run cannot
-// be called in one. But with a TTL of minutes it takes long even so.
+// Its findings are about the options: with a Drift of less than a hundredth of the TTL, nodes whose
+// clocks run fast break the rules. The model and miniredis have virtual time, in testing/synctest
+// bubbles of their own, so Run cannot be called in one. But with a TTL of minutes it takes long
+// even so.
 //
-// Config.Real needs a redis-server, and is skipped if there is none. Its clients are processes that run the test's
-// program again, so its TestMain must begin with [ClientMain]:
+// Config.Real needs a redis-server, and is skipped if there is none. Its clients are processes that
+// run the test's program again, so its TestMain must begin with [ClientMain]:
 //
 //	func TestMain(m *testing.M) {
 //		chaos.ClientMain()
@@ -151,8 +153,8 @@ func (c *Campaign) shares() []int {
 	return n
 }
 
-// MostNodes is the largest number of nodes: in the model each actor has turns of its own, and there are turns for no
-// more.
+// MostNodes is the largest number of nodes: in the model each actor has turns of its own, and there
+// are turns for no more.
 const MostNodes = 8
 
 // check checks a Config as a set.

@@ -27,7 +27,8 @@ func ExampleTest() {
 	_ = test
 }
 
-// hopeless has faults that no lock survives: keys that are dropped while they are held, and machines that stand still.
+// hopeless has faults that no lock survives: keys that are dropped while they are held, and
+// machines that stand still.
 func hopeless() *chaos.Scenario {
 	return &chaos.Scenario{
 		Name: "broken nodes", About: "made up",
@@ -51,8 +52,8 @@ func TestTest(t *testing.T) {
 	}
 }
 
-// inChild has tests that must fail or be skipped. They run in processes of their own, with the output that these must
-// print next to them.
+// inChild has tests that must fail or be skipped. They run in processes of their own, with the
+// output that these must print next to them.
 var inChild = []struct {
 	name string
 	cfg  chaos.Config
@@ -116,7 +117,8 @@ func TestOutcomes(t *testing.T) {
 	ends("in a bubble", `: chaos: Config: virtual time cannot be had here, as in a testing/synctest bubble: `)
 }
 
-// A scenario that must fail and has not is an error only if it ran often enough; one that did not run at all is none.
+// A scenario that must fail and has not is an error only if it ran often enough; one that did not
+// run at all is none.
 func TestFindings(t *testing.T) {
 	result := func(arena string, schedules, violations int, failed bool) chaos.ScenarioResult {
 		return chaos.ScenarioResult{
@@ -146,8 +148,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// Of a schedule with many violations some are printed, the unexpected ones first; if there are unexpected ones, no
-// expected one is printed.
+// Of a schedule with many violations some are printed, the unexpected ones first; if there are
+// unexpected ones, no expected one is printed.
 func TestTell(t *testing.T) {
 	f := chaos.Finding{ScenarioResult: chaos.ScenarioResult{Scenario: "s", Arena: "a", Schedules: 1, Violations: 7, MustFail: true, Failed: true, Fails: []string{"told"}}}
 	var v chaos.Verdict

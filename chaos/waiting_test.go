@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestAttemptsAreFew: a waiter makes an attempt when the lock may be free. It takes between two and three attempts for a
-// lock, heartbeats included; if the first message woke it, and not the messages of a quorum, it would be twenty.
+// TestAttemptsAreFew: a waiter makes an attempt when the lock may be free. It takes between two and
+// three attempts for a lock, heartbeats included; if the first message woke it, and not the
+// messages of a quorum, it would be twenty.
 func TestAttemptsAreFew(t *testing.T) {
 	s := Scenarios[slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == "waiting" })]
 	attempts, holds := 0, 0

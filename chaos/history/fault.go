@@ -57,8 +57,8 @@ const (
 // OnClient reports whether a fault of this kind is a client's; all others are nodes'.
 func (t FaultKind) OnClient() bool { return t == Pause || t == Suspend || t == Crash || t == Skew }
 
-// A Fault is one fault at one node or client, for some time. It is a value: it is written to histories, printed,
-// compared, and collected in slices.
+// A Fault is one fault at one node or client, for some time. It is a value: it is written to
+// histories, printed, compared, and collected in slices.
 type Fault struct {
 	At      time.Duration `json:"at"`      // since the start of the run
 	Trouble FaultKind     `json:"trouble"` // its kind

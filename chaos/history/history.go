@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A History is the record of one run: what every client did and was told, which faults nodes and clients had, and
-// what was left at the end, in order. The judge sees nothing else.
+// A History is the record of one run: what every client did and was told, which faults nodes and
+// clients had, and what was left at the end, in order. The judge sees nothing else.
 type History struct {
 	Run    Head
 	Events []Event
@@ -34,8 +34,8 @@ type Head struct {
 	// Virtual time has hardly any.
 	Lag time.Duration `json:"lag"`
 
-	// Look is how much later than Lag a client whose machine was suspended in the meantime may notice something:
-	// its timers go on with what was left of their time.
+	// Look is how much later than Lag a client whose machine was suspended in the meantime may
+	// notice something: its timers go on with what was left of their time.
 	Look time.Duration `json:"look,omitempty"`
 
 	// Overlap is how close together two locks may be acquired without an order between them, because both were
@@ -45,18 +45,19 @@ type Head struct {
 	// Bound is how long a client may wait for a lock once all faults are over.
 	Bound time.Duration `json:"bound"`
 
-	// Settle is how long a client must have waited to come before all that ask then. Idle is how long a lock may
-	// be free while a client waits. A node that is slower by Slight, or stops for so long, still counts as well;
-	// a worse fault may have effects for another Grace. TTL is how long a node keeps a lock that is not released.
-	// Without Settle the order is not checked, and without Idle idle locks are not.
+	// Settle is how long a client must have waited to come before all that ask then. Idle is how
+	// long a lock may be free while a client waits. A node that is slower by Slight, or stops for
+	// so long, still counts as well; a worse fault may have effects for another Grace. TTL is how
+	// long a node keeps a lock that is not released. Without Settle the order is not checked, and
+	// without Idle idle locks are not.
 	Settle time.Duration `json:"settle,omitempty"`
 	Idle   time.Duration `json:"idle,omitempty"`
 	Slight time.Duration `json:"slight,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
 	TTL    time.Duration `json:"ttl,omitempty"`
 
-	// MostKeys and MostBytes bound what may be on a node at the end of the run, and MostRequests bounds the requests
-	// that a Locker may keep for a node at any time. 0: no bound.
+	// MostKeys and MostBytes bound what may be on a node at the end of the run, and MostRequests
+	// bounds the requests that a Locker may keep for a node at any time. 0: no bound.
 	MostKeys     int `json:"most_keys,omitempty"`
 	MostBytes    int `json:"most_bytes,omitempty"`
 	MostRequests int `json:"most_requests,omitempty"`
@@ -64,7 +65,8 @@ type Head struct {
 	// Found says that no node loses data, and that a client that gets a lock looks for it on all nodes.
 	Found bool `json:"found,omitempty"`
 
-	// Exact says that time is virtual: a client records each event at its very instant, and no scheduler delays it.
+	// Exact says that time is virtual: a client records each event at its very instant, and no
+	// scheduler delays it.
 	Exact bool `json:"exact,omitempty"`
 
 	// Always says that a quorum of nodes is well all the time, so that Bound holds from the beginning.

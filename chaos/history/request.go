@@ -61,8 +61,8 @@ func (w Request) Invalid() bool { return w.Slots < 0 || w.Slots > 0 && (w.Shared
 // IsSlot reports whether the request is for one of several slots.
 func (w Request) IsSlot() bool { return w.Slots > 0 && !w.Invalid() }
 
-// Canonical is the same for all requests for the same lock, however they are written: the names, except those that lie
-// in others, and the kind.
+// Canonical is the same for all requests for the same lock, however they are written: the names,
+// except those that lie in others, and the kind.
 func (w Request) Canonical(separator string) Request {
 	all := append(strings.Fields(w.Also), w.Name)
 	slices.Sort(all) // a folder comes before the names in it
@@ -82,8 +82,8 @@ func (w Request) Canonical(separator string) Request {
 // SharesSlots reports whether two requests are for slots of the same name.
 func (w Request) SharesSlots(o Request) bool { return w.IsSlot() && o.IsSlot() && w.Name == o.Name }
 
-// Conflicts reports whether two locks cannot be held at once: they have a name in common, and do not both share it. The
-// number of slots of a name that are held is a separate question.
+// Conflicts reports whether two locks cannot be held at once: they have a name in common, and do
+// not both share it. The number of slots of a name that are held is a separate question.
 func (w Request) Conflicts(o Request, separator string) bool {
 	if w.Shared && o.Shared || w.SharesSlots(o) {
 		return false
@@ -109,8 +109,8 @@ func Overlap(a, b, separator string) bool {
 	return a == b || separator != "" && strings.HasPrefix(b, a) && strings.HasPrefix(b[len(a):], separator)
 }
 
-// MustQueueBehind reports whether this request must let an earlier one go first. Two requests for a slot must, since only
-// one slot may be free.
+// MustQueueBehind reports whether this request must let an earlier one go first. Two requests for a
+// slot must, since only one slot may be free.
 func (w Request) MustQueueBehind(o Request, separator string) bool {
 	return w.SharesSlots(o) || w.Conflicts(o, separator)
 }

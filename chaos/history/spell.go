@@ -11,8 +11,8 @@ type Spell struct {
 	Open     bool // until the end of the history, at least
 }
 
-// Spells returns the faults of a history, each from Struck to Healed. A fault without Healed was over at once, unless it
-// was meant to last.
+// Spells returns the faults of a history, each from Struck to Healed. A fault without Healed was
+// over at once, unless it was meant to last.
 func Spells(events []Event) []*Spell {
 	var all []*Spell
 	open := map[Fault][]*Spell{}

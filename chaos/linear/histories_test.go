@@ -11,10 +11,10 @@ import (
 	"github.com/quorumlock/redlock/chaos"
 )
 
-// An id is a client and its op.
+// An id has a client and its op.
 type id struct{ client, op int }
 
-// A hold is what its holder believed.
+// A hold is a lock as its holder saw it.
 type hold struct {
 	name            string
 	asked, from, to time.Duration
@@ -22,7 +22,7 @@ type hold struct {
 	got             bool
 }
 
-// holds reads from a history who relied on which lock, and when.
+// holds reads from a history which client relied on which lock, and when.
 func holds(h *chaos.History) map[id]*hold {
 	all := make(map[id]*hold)
 	for _, e := range h.Events {
@@ -55,13 +55,13 @@ func holds(h *chaos.History) map[id]*hold {
 	return all
 }
 
-// random is what happens when clients take turns with two locks, more or less:
-// the less, the more often one gets a lock too early, or goes on too long.
+// random makes a history of clients that take turns with two locks, with errors: the more careless
+// they are, the more often one gets a lock too early, or holds it too long.
 func random(seed uint64) *chaos.History {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	h := &chaos.History{Run: chaos.Head{Scenario: "random", Seed: seed, Clients: 4}}
 	upTo := func(n int) time.Duration { return time.Duration(rng.IntN(n)) }
-	careless := []int{0, 0, 2, 10, 40, 80}[rng.IntN(6)] // in a hundred
+	careless := []int{0, 0, 2, 10, 40, 80}[rng.IntN(6)] // percent
 	slips := func() bool { return rng.IntN(100) < careless }
 	free := make(map[string]time.Duration)
 	busy := make(map[int]time.Duration)
@@ -123,7 +123,7 @@ func random(seed uint64) *chaos.History {
 	return h
 }
 
-// count fills in what the clients read and wrote.
+// count fills in the clients' reads and writes.
 func count(h *chaos.History) {
 	values, read := make(map[string]int), make(map[id]int)
 	for i := range h.Events {

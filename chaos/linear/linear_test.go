@@ -11,14 +11,14 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// A change is what happens to a lock: a client gets it, or its validity ends.
+// A change is an event of a lock: a client gets it, or its validity ends.
 type change struct {
 	name string
 	hold id
 	ends bool
 }
 
-// lockModel is a lock per name. Its state is who has it; the zero id: nobody.
+// lockModel is a lock per name. Its state is the holder's id; zero: none.
 var lockModel = porcupine.Model{
 	Partition: byName(func(input any) string { return input.(change).name }),
 	Init:      func() any { return id{} },
@@ -54,8 +54,7 @@ func byName(name func(input any) string) func([]porcupine.Operation) [][]porcupi
 	}
 }
 
-// locks are the operations on locks in a history. A hold whose validity was over
-// when it was handed out was none.
+// locks returns the operations on locks in a history. A hold whose validity was over at the answer is none.
 func locks(h *chaos.History) (ops []porcupine.Operation) {
 	for who, o := range holds(h) {
 		if o.from < o.to {
@@ -67,7 +66,7 @@ func locks(h *chaos.History) (ops []porcupine.Operation) {
 	return ops
 }
 
-// additions are the operations on the counter.
+// additions returns the operations on the counter.
 func additions(h *chaos.History) (ops []porcupine.Operation) {
 	read := make(map[id]time.Duration)
 	for _, e := range h.Events {
@@ -86,7 +85,7 @@ func additions(h *chaos.History) (ops []porcupine.Operation) {
 	return ops
 }
 
-// agree has both look at a history. It reports what they agree on.
+// agree compares both judges on a history, and returns their common verdict.
 func agree(t *testing.T, h *chaos.History) (exclusive, counted bool) {
 	t.Helper()
 	broken := make(map[string]string)

@@ -9,7 +9,8 @@ func Code(text string) string {
 	// Denied by an ACL: since 7.2, and before. Neither text has the code NOPERM.
 	case strings.Contains(text, "ACL failure in script"), strings.Contains(text, "The user executing the script can't"):
 		return "NOPERM"
-	// Before 7.0: "ERR Error running script (call to f_SHA): @user_script:1: @user_script: 1: -OOM command not …"
+	// Before 7.0: "ERR Error running script (call to f_SHA): @user_script:1: @user_script: 1: -OOM
+	// command not …"
 	case strings.HasPrefix(text, "ERR Error running script "):
 		for _, part := range strings.Split(text, ": ")[1:] {
 			word, _, _ := strings.Cut(strings.TrimPrefix(part, "-"), " ")

@@ -146,8 +146,8 @@ func TestForeignKey(t *testing.T) {
 	}
 }
 
-// TestScriptFlush: servers forget the scripts between two steps, and in the middle of the traffic; that costs no
-// vote and leaves no key.
+// TestScriptFlush: servers forget the scripts between two steps, and in the middle of the traffic;
+// that costs no vote and leaves no key.
 func TestScriptFlush(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	for range 20 {
@@ -250,9 +250,9 @@ func TestClientKill(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestTooManyClients: the error names servers that accept no further connection, and they vote again when they
-// have room. Such a server answers the handshake with an error and closes the connection; go-redis passes on one
-// or the other.
+// TestTooManyClients: the error names servers that accept no further connection, and they vote
+// again when they have room. Such a server answers the handshake with an error and closes the
+// connection; go-redis passes on one or the other.
 func TestTooManyClients(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	released(t, acquired(t, lk, "a"))
@@ -285,9 +285,9 @@ func TestTooManyClients(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestStolenMajority: keys of a held lock are deleted on three of five servers, and in between a rival acquires and
-// releases the lock. The holder must not be told that it has held the lock throughout, even if the name is free by
-// then (B4).
+// TestStolenMajority: keys of a held lock are deleted on three of five servers, and in between a
+// rival acquires and releases the lock. The holder must not be told that it has held the lock
+// throughout, even if the name is free by then (B4).
 func TestStolenMajority(t *testing.T) {
 	servers, lk := onServers(t, 5, patient())
 	rival := open(t, redistest.Clients(t, servers), patient())

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// churn makes callers in several processes acquire a few locks over and over for a while: some wait, some only try,
-// some give up while they wait.
+// churn makes callers in several processes acquire a few locks over and over for a while: some
+// wait, some only try, some give up while they wait.
 func churn(t *testing.T, servers []*redisproc.Server, names int, d time.Duration) (had int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -55,7 +55,8 @@ func churn(t *testing.T, servers []*redisproc.Server, names int, d time.Duration
 	return had
 }
 
-// noTokens waits until no server has a lock. Only keys of locks count: a dead waiter may leave a place in a queue.
+// noTokens waits until no server has a lock. Only keys of locks count: a dead waiter may leave a
+// place in a queue.
 func noTokens(t *testing.T, servers []*redisproc.Server) {
 	t.Helper()
 	var left []string
@@ -74,8 +75,8 @@ func noTokens(t *testing.T, servers []*redisproc.Server) {
 	t.Errorf("left on the nodes, with a minute to live: %q", left)
 }
 
-// TestScriptFlushLeavesNothing: the servers lose their scripts all the time. A request that is sent again may then be
-// granted where it was refused the first time.
+// TestScriptFlushLeavesNothing: the servers lose their scripts all the time. A request that is sent
+// again may then be granted where it was refused the first time.
 func TestScriptFlushLeavesNothing(t *testing.T) {
 	for _, every := range []time.Duration{20 * time.Millisecond, 1500 * time.Microsecond} {
 		t.Run(every.String(), func(t *testing.T) {
@@ -104,8 +105,8 @@ func TestScriptFlushLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestScriptThatMayNotGoOn: a script that an ACL denies a command may have set the key before. Then an error is no
-// refusal, and the token is released.
+// TestScriptThatMayNotGoOn: a script that an ACL denies a command may have set the key before. Then
+// an error is no refusal, and the token is released.
 func TestScriptThatMayNotGoOn(t *testing.T) {
 	for _, command := range []string{"zrem", "zadd", "pexpire", "publish"} {
 		t.Run(command, func(t *testing.T) {

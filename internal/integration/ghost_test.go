@@ -13,8 +13,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// When a stopped server goes on, it finds in its sockets requests whose callers have given up. An acquire that it
-// grants then is a ghost: for a TTL, a lock without a holder.
+// When a stopped server goes on, it finds in its sockets requests whose callers have given up. An
+// acquire that it grants then is a ghost: for a TTL, a lock without a holder.
 
 // hurried returns options for rounds that are shorter than a node's stop, and for keys that outlast the test.
 func hurried() *redlock.Options {
@@ -27,9 +27,9 @@ func outlast(t testing.TB, stopped time.Time) {
 	eventually(t, 10*time.Second, "twice the NodeTimeout", func() bool { return time.Since(stopped) > 2*hurried().NodeTimeout })
 }
 
-// TestNoGhosts: nodes, now and then a majority of them, are stopped before an acquire or in the middle of it, and go
-// on when it is over for long. The connections stand, so the lane's order makes the release come after the acquire,
-// whether the node granted that or not.
+// TestNoGhosts: nodes, now and then a majority of them, are stopped before an acquire or in the
+// middle of it, and go on when it is over for long. The connections stand, so the lane's order
+// makes the release come after the acquire, whether the node granted that or not.
 func TestNoGhosts(t *testing.T) {
 	redistest.NoLeaks(t)
 	for _, n := range []int{3, 5} {
@@ -89,9 +89,9 @@ func TestNoGhosts(t *testing.T) {
 	}
 }
 
-// TestNoGhostsOfBrokenConnections: the connection ends while the node is stopped, with an acquire in it, and no release
-// follows. All that keeps the node from granting it when it goes on is the deadline in the request, which is in the
-// node's own time.
+// TestNoGhostsOfBrokenConnections: the connection ends while the node is stopped, with an acquire
+// in it, and no release follows. All that keeps the node from granting it when it goes on is the
+// deadline in the request, which is in the node's own time.
 func TestNoGhostsOfBrokenConnections(t *testing.T) {
 	redistest.NoLeaks(t)
 	for _, tt := range []struct {

@@ -29,8 +29,8 @@ func (h *waitingRoom) publish(waiter, message string, nodes ...int) {
 	}
 }
 
-// TestForgedHandOver: a client that knows everything except the content of the queue cannot give a waiter a lock by a
-// message.
+// TestForgedHandOver: a client that knows everything except the content of the queue cannot give a
+// waiter a lock by a message.
 func TestForgedHandOver(t *testing.T) {
 	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")
@@ -100,8 +100,8 @@ func TestForgedSlot(t *testing.T) {
 	})
 }
 
-// TestFloodOfCalls: endless messages make a waiter ask now and then, and no more than that; and they do not keep it
-// from asking when it would.
+// TestFloodOfCalls: endless messages make a waiter ask now and then, and no more than that; and
+// they do not keep it from asking when it would.
 func TestFloodOfCalls(t *testing.T) {
 	for name, tt := range map[string]struct {
 		nodes []int

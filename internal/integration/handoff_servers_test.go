@@ -14,9 +14,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestAnsweredLate: a node's refusal comes when the others have handed the waiter the lock, and the waiter is about to
-// extend it. That node hands the lock over, too, and may count for the extension. So the waiter must not leave the queue
-// there, which would take the lock back (OWN_LEAVE in docs/model). The extension does not reach another node.
+// TestAnsweredLate: a node's refusal comes when the others have handed the waiter the lock, and the
+// waiter is about to extend it. That node hands the lock over, too, and may count for the
+// extension. So the waiter must not leave the queue there, which would take the lock back
+// (OWN_LEAVE in docs/model). The extension does not reach another node.
 func TestAnsweredLate(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -61,8 +62,9 @@ func TestAnsweredLate(t *testing.T) {
 	_ = l.Release(t.Context()) // it may have ended
 }
 
-// TestPublisherGivesNoLock: a user that may publish, and do nothing else, cannot make a waiter believe that it has the
-// lock, even if it guesses all that can be guessed; a release on the nodes does.
+// TestPublisherGivesNoLock: a user that may publish, and do nothing else, cannot make a waiter
+// believe that it has the lock, even if it guesses all that can be guessed; a release on the nodes
+// does.
 func TestPublisherGivesNoLock(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -117,8 +119,8 @@ func TestPublisherGivesNoLock(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestOlderClientsInTheQueue: a waiter of a version without nonces is called, and not handed a token that could be guessed;
-// and the scripts of that version call waiters that have a nonce, too.
+// TestOlderClientsInTheQueue: a waiter of a version without nonces is called, and not handed a
+// token that could be guessed; and the scripts of that version call waiters that have a nonce, too.
 func TestOlderClientsInTheQueue(t *testing.T) {
 	servers, lk := onServers(t, 1, trusting())
 	s := servers[0]

@@ -38,8 +38,8 @@ func (h *waitingRoom) waits(ctx context.Context, opts redlock.Options, options .
 	return got
 }
 
-// TestHandedOver: a release hands the lock to the next waiter, which makes no other attempt. The lock is valid for a lease
-// at first, and then for a TTL; or for a TTL at once, if it is renewed.
+// TestHandedOver: a release hands the lock to the next waiter, which makes no other attempt. The
+// lock is valid for a lease at first, and then for a TTL; or for a TTL at once, if it is renewed.
 func TestHandedOver(t *testing.T) {
 	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.AutoRenew()}} {
 		t.Run(name, func(t *testing.T) {
@@ -95,9 +95,9 @@ func TestHandedOver(t *testing.T) {
 	}
 }
 
-// TestSomeAreFree: of the locks that were handed over, one in sixteen is not handed on when it is released, for clients
-// that take only a free lock; and one in four while such clients are known. The waiter is called. A lock that was not
-// handed over is always handed on.
+// TestSomeAreFree: of the locks that were handed over, one in sixteen is not handed on when it is
+// released, for clients that take only a free lock; and one in four while such clients are known.
+// The waiter is called. A lock that was not handed over is always handed on.
 func TestSomeAreFree(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before      []string // the earlier holders of the lock
@@ -161,8 +161,8 @@ func TestSomeAreFree(t *testing.T) {
 	}
 }
 
-// TestOnlyCalled: a waiter for another kind of lock, or for one that is shorter than a lease, is called, and makes an
-// attempt.
+// TestOnlyCalled: a waiter for another kind of lock, or for one that is shorter than a lease, is
+// called, and makes an attempt.
 func TestOnlyCalled(t *testing.T) {
 	for name, tt := range map[string]struct {
 		opts   redlock.Options
@@ -187,8 +187,8 @@ func TestOnlyCalled(t *testing.T) {
 	}
 }
 
-// TestHandedOverInVain: grants of a failed attempt are not handed over, since a waiter that one node hands the lock waits
-// for the others.
+// TestHandedOverInVain: grants of a failed attempt are not handed over, since a waiter that one
+// node hands the lock waits for the others.
 func TestHandedOverInVain(t *testing.T) {
 	inWaitingRoom(t, func(h *waitingRoom) {
 		before, lk, trying := acquired(h.T, h.locker(), "a"), h.locker(), h.locker()
@@ -227,8 +227,8 @@ func TestHandedOverInVain(t *testing.T) {
 	})
 }
 
-// TestHandedOverWithoutNodes: a holder that was handed the lock, and then cannot extend it, is told before its lease is
-// over on the nodes, and the next waiter waits no longer than that.
+// TestHandedOverWithoutNodes: a holder that was handed the lock, and then cannot extend it, is told
+// before its lease is over on the nodes, and the next waiter waits no longer than that.
 func TestHandedOverWithoutNodes(t *testing.T) {
 	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")
@@ -260,9 +260,10 @@ func TestHandedOverWithoutNodes(t *testing.T) {
 	})
 }
 
-// TestHandedOverLate: a node that hangs gets the release that hands the lock over, and the extension that followed, only
-// after the new holder has released the lock elsewhere. The lock is free there as soon as the node can be reached, since
-// the lane repeats the release until the node confirms it.
+// TestHandedOverLate: a node that hangs gets the release that hands the lock over, and the
+// extension that followed, only after the new holder has released the lock elsewhere. The lock is
+// free there as soon as the node can be reached, since the lane repeats the release until the node
+// confirms it.
 func TestHandedOverLate(t *testing.T) {
 	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")
@@ -287,8 +288,8 @@ func TestHandedOverLate(t *testing.T) {
 	})
 }
 
-// TestHandedOnByAll: a node that has handed the lock over too late to be counted hands it on like the others, once the
-// lock was extended there.
+// TestHandedOnByAll: a node that has handed the lock over too late to be counted hands it on like
+// the others, once the lock was extended there.
 func TestHandedOnByAll(t *testing.T) {
 	inWaitingRoom(t, func(h *waitingRoom) {
 		everywhere := 0
@@ -341,8 +342,8 @@ func TestHandedOverAndDetached(t *testing.T) {
 	})
 }
 
-// TestHandedOverBriefly: MaxHold is a limit here as well. If it is shorter than a trip, the first waiter gets the lock all
-// the same, also with renewal.
+// TestHandedOverBriefly: MaxHold is a limit here as well. If it is shorter than a trip, the first
+// waiter gets the lock all the same, also with renewal.
 func TestHandedOverBriefly(t *testing.T) {
 	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.AutoRenew()}} {
 		for _, hold := range []time.Duration{time.Second, 500 * time.Microsecond} {
@@ -372,8 +373,8 @@ func TestHandedOverBriefly(t *testing.T) {
 	}
 }
 
-// TestHandedOverAndLost: a lock that was handed over, and that the nodes lose before it is extended, is not acquired. The
-// waiter waits on, and is handed the next one like any other.
+// TestHandedOverAndLost: a lock that was handed over, and that the nodes lose before it is
+// extended, is not acquired. The waiter waits on, and is handed the next one like any other.
 func TestHandedOverAndLost(t *testing.T) {
 	inWaitingRoom(t, func(h *waitingRoom) {
 		before := acquired(h.T, h.locker(), "a")

@@ -17,15 +17,15 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// settleWithin is the time for the lanes to deliver the owed releases when all nodes are well. The TTLs of tests that
-// look for leftovers are longer, so that no key can be gone by expiry.
+// settleWithin is the time for the lanes to deliver the owed releases when all nodes are well. The
+// TTLs of tests that look for leftovers are longer, so that no key can be gone by expiry.
 const settleWithin = 5 * time.Second
 
 // slack is the delay that a busy machine may add to a time that the library promises.
 const slack = time.Second
 
-// patient returns options for tests that are not about time: a busy machine may keep a node from answering for half a
-// second.
+// patient returns options for tests that are not about time: a busy machine may keep a node from
+// answering for half a second.
 func patient() *redlock.Options {
 	return &redlock.Options{TTL: time.Minute, NodeTimeout: 2 * time.Second}
 }
@@ -216,8 +216,9 @@ func cycles(n int) int { return need.Sized(n/10, n, 5*n) }
 // A valid is a lock that is valid until then: a lock of this library, or of another.
 type valid interface{ Until() time.Time }
 
-// A guard is the resource that locks protect. It reports two holders only if two locks are valid at one instant: a holder
-// whose lock has expired may leave late, since a busy machine does not wake it in time, and no lock can prevent that.
+// A guard is the resource that locks protect. It reports two holders only if two locks are valid at
+// one instant: a holder whose lock has expired may leave late, since a busy machine does not wake
+// it in time, and no lock can prevent that.
 type guard struct {
 	mu      sync.Mutex
 	holders map[valid]string

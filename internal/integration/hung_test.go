@@ -14,8 +14,9 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestHungMinority: two of five servers are stopped; the clients have default options. Locks are acquired and released as if
-// all were well, without a goroutine for each, and when the servers go on nothing is left on them either (C1, C2).
+// TestHungMinority: two of five servers are stopped; the clients have default options. Locks are
+// acquired and released as if all were well, without a goroutine for each, and when the servers go
+// on nothing is left on them either (C1, C2).
 func TestHungMinority(t *testing.T) {
 	const nodeTimeout = 2 * time.Second // so long that a busy machine does not look like a wait
 	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute, NodeTimeout: nodeTimeout})
@@ -49,8 +50,8 @@ func TestHungMinority(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestHungMajority: three of five servers are stopped. The answer comes within NodeTimeout, or when ctx ends, and names the
-// three.
+// TestHungMajority: three of five servers are stopped. The answer comes within NodeTimeout, or when
+// ctx ends, and names the three.
 func TestHungMajority(t *testing.T) {
 	const nodeTimeout = 2 * time.Second
 	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute, NodeTimeout: nodeTimeout})
@@ -84,8 +85,8 @@ func TestHungMajority(t *testing.T) {
 	lockAgain(t, lk)
 }
 
-// TestKilledMajority: three of five servers are killed. The error names them as unreachable, and they vote again soon after
-// they were started.
+// TestKilledMajority: three of five servers are killed. The error names them as unreachable, and
+// they vote again soon after they were started.
 func TestKilledMajority(t *testing.T) {
 	servers, lk := onServers(t, 5, trusting())
 	released(t, acquired(t, lk, "warm"))
@@ -115,8 +116,8 @@ func TestIdleRestart(t *testing.T) {
 	released(t, acquired(t, lk, "a"))
 }
 
-// TestNoOrphansAlone: a round ends with the third of five grants, and the release follows at once. It never overtakes the
-// other two acquires (C3).
+// TestNoOrphansAlone: a round ends with the third of five grants, and the release follows at once.
+// It never overtakes the other two acquires (C3).
 func TestNoOrphansAlone(t *testing.T) {
 	servers, lk := onServers(t, 5, patient())
 	for i := range cycles(5_000) {
@@ -131,8 +132,8 @@ func TestNoOrphansAlone(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestNoOrphansContended: eight Lockers want one key at once, 300 times. At most one of them gets it, and the grants of the
-// others are released (C3).
+// TestNoOrphansContended: eight Lockers want one key at once, 300 times. At most one of them gets
+// it, and the grants of the others are released (C3).
 func TestNoOrphansContended(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -207,7 +208,8 @@ func TestHungNodeStock(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestNewWithHungNode: New waits for at most a NodeTimeout for nodes that do not answer, and goes on without them.
+// TestNewWithHungNode: New waits for at most a NodeTimeout for nodes that do not answer, and goes
+// on without them.
 func TestNewWithHungNode(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -222,7 +224,8 @@ func TestNewWithHungNode(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestFloodWithHungNode: 200 callers at once, with one hung node of five, need no goroutines but their own (C2).
+// TestFloodWithHungNode: 200 callers at once, with one hung node of five, need no goroutines but
+// their own (C2).
 func TestFloodWithHungNode(t *testing.T) {
 	const callers = 200
 	servers, lk := onServers(t, 5, patient())

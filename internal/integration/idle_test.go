@@ -15,10 +15,11 @@ import (
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
-// TestStepAfterIdleTime: a client has sent nothing for a minute. So it has not noticed that a node's clock was set, by half a
-// second, and that the node has dropped a lock of another client, which is still valid for a moment. The idle minute must
-// not excuse a step that the drift of that lock has no room for, however long other locks may live. A rival that finds only
-// this node and another free must not get the lock.
+// TestStepAfterIdleTime: a client has sent nothing for a minute. So it has not noticed that a
+// node's clock was set, by half a second, and that the node has dropped a lock of another client,
+// which is still valid for a moment. The idle minute must not excuse a step that the drift of that
+// lock has no room for, however long other locks may live. A rival that finds only this node and
+// another free must not get the lock.
 func TestStepAfterIdleTime(t *testing.T) {
 	for _, ttl := range []time.Duration{10 * time.Second, 3 * time.Second} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// A throng is many callers that want locks of all kinds on a few names. It records the callers that hold a lock, and those
-// that wait.
+// A throng is many callers that want locks of all kinds on a few names. It records the callers that
+// hold a lock, and those that wait.
 type throng struct {
 	*waitingRoom
 	names []string
@@ -61,8 +61,8 @@ func (g *throng) wish(rng *rand.Rand) (name string, options []redlock.AcquireOpt
 	return names[0], options, claims
 }
 
-// one waits for a lock, holds it, and checks that this was right: there is no conflicting holder, and no conflicting waiter
-// came earlier.
+// one waits for a lock, holds it, and checks that this was right: there is no conflicting holder,
+// and no conflicting waiter came earlier.
 func (g *throng) one(lk *redlock.Locker, rng *rand.Rand) bool {
 	name, options, claims := g.wish(rng)
 	ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
@@ -141,8 +141,9 @@ func (g *throng) run(processes, callers, times int, seed uint64) {
 	g.Logf("%d served, the longest wait was %v", g.served, g.longest)
 }
 
-// TestThrong: whatever the callers want, there are never conflicting holders, no later caller overtakes an earlier one, and
-// all are served, without a deadlock and without a wait for a heartbeat.
+// TestThrong: whatever the callers want, there are never conflicting holders, no later caller
+// overtakes an earlier one, and all are served, without a deadlock and without a wait for a
+// heartbeat.
 func TestThrong(t *testing.T) {
 	for _, tt := range []struct {
 		what    string
@@ -166,8 +167,8 @@ func TestThrong(t *testing.T) {
 	}
 }
 
-// TestNotBehindOneOfUs: a caller that may have a lock at once need not wait because another caller of the same process
-// wants the same name, and another one as well.
+// TestNotBehindOneOfUs: a caller that may have a lock at once need not wait because another caller
+// of the same process wants the same name, and another one as well.
 func TestNotBehindOneOfUs(t *testing.T) {
 	for _, where := range []string{"in another process", "in the same process"} {
 		t.Run(where, func(t *testing.T) {

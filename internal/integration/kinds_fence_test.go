@@ -30,9 +30,9 @@ type record struct {
 	compared int
 }
 
-// add compares a lock with all earlier ones that it conflicts with. An exclusive lock has a larger fence than all of them.
-// A reader has the largest fence that there was, so no smaller one. (It may be larger: that of a call that did not get the
-// lock.)
+// add compares a lock with all earlier ones that it conflicts with. An exclusive lock has a larger
+// fence than all of them. A reader has the largest fence that there was, so no smaller one. (It may
+// be larger: that of a call that did not get the lock.)
 func (r *record) add(l numbered) {
 	r.Helper()
 	for _, earlier := range r.past {
@@ -50,8 +50,9 @@ func (r *record) add(l numbered) {
 	r.past = append(r.past, l)
 }
 
-// TestFencesOfKinds: for all kinds of locks and all relations of their names, the later one of two conflicting locks has the
-// larger fence, although each time other nodes are up, or one has lost its data.
+// TestFencesOfKinds: for all kinds of locks and all relations of their names, the later one of two
+// conflicting locks has the larger fence, although each time other nodes are up, or one has lost
+// its data.
 func TestFencesOfKinds(t *testing.T) {
 	for _, tt := range []struct {
 		what    string
@@ -119,7 +120,8 @@ type off time.Duration
 
 func (o off) Now() time.Time { return time.Now().Add(time.Duration(o)) }
 
-// TestReadersHaveOneNumber: readers have the fence of the last exclusive holder, although other nodes answer each time.
+// TestReadersHaveOneNumber: readers have the fence of the last exclusive holder, although other
+// nodes answer each time.
 func TestReadersHaveOneNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
@@ -159,10 +161,11 @@ func TestReadersHaveOneNumber(t *testing.T) {
 	})
 }
 
-// TestReadersAfterALoss: a reader has a fence that is no smaller than those of all earlier writers, and smaller than those of
-// all later ones, although of the nodes that had the writer's fence one is down and the other has lost it. All readers
-// in between have the same fence. A node in quarantine numbers what it grants, and that may be less than what it has lost:
-// so it is not enough that there is a number.
+// TestReadersAfterALoss: a reader has a fence that is no smaller than those of all earlier writers,
+// and smaller than those of all later ones, although of the nodes that had the writer's fence one
+// is down and the other has lost it. All readers in between have the same fence. A node in
+// quarantine numbers what it grants, and that may be less than what it has lost: so it is not
+// enough that there is a number.
 func TestReadersAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
@@ -218,8 +221,9 @@ func TestReadersAfterALoss(t *testing.T) {
 	})
 }
 
-// TestSlotsAreNumbered: holders of the same slot, one after another, have rising fences. These are larger than those of
-// earlier conflicting holders of the name, and smaller than those of later ones.
+// TestSlotsAreNumbered: holders of the same slot, one after another, have rising fences. These are
+// larger than those of earlier conflicting holders of the name, and smaller than those of later
+// ones.
 func TestSlotsAreNumbered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)

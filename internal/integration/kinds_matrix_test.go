@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Which locks go together, by their meaning and without regard to keys: a lock is a few claims, each to a name and all that
-// lies below it.
+// Which locks go together, by their meaning and without regard to keys: a lock is a few claims,
+// each to a name and all that lies below it.
 type claim struct {
 	path  []string
 	mode  string // "alone", "shared" or "slot"
@@ -44,8 +44,8 @@ func mayHave(held [][]claim, wanted []claim) bool {
 	return true
 }
 
-// A kindOfLock has a row and a column in the matrix. The name is the one that has a relation to that of the other lock;
-// beside is unrelated to it.
+// A kindOfLock has a row and a column in the matrix. The name is the one that has a relation to
+// that of the other lock; beside is unrelated to it.
 type kindOfLock struct {
 	what    string
 	times   int // how many are wanted at once
@@ -120,8 +120,8 @@ type scene struct {
 	at         int
 }
 
-// place gives the names of a relation, in a new folder each time, and for each a name beside it that has no relation to the
-// others, except through the common folder.
+// place gives the names of a relation, in a new folder each time, and for each a name beside it
+// that has no relation to the others, except through the common folder.
 func (s *scene) place(first, second string) (root string, names [4]string) {
 	s.at++
 	root = fmt.Sprint("place", s.at)
@@ -144,8 +144,8 @@ func (s *scene) try(lk *redlock.Locker, name string, options []redlock.AcquireOp
 	return l
 }
 
-// wait acquires a lock that is about to be free: a release is over when a quorum of nodes has confirmed it, and for two
-// releases these may be different nodes.
+// wait acquires a lock that is about to be free: a release is over when a quorum of nodes has
+// confirmed it, and for two releases these may be different nodes.
 func (s *scene) wait(lk *redlock.Locker, name string, options []redlock.AcquireOption, what string) *redlock.Lock {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), settleWithin)
@@ -226,7 +226,8 @@ func (s *scene) all() {
 	}
 }
 
-// TestKindsMatrix: a held lock refuses exactly the conflicting ones, for all kinds and all relations of the names.
+// TestKindsMatrix: a held lock refuses exactly the conflicting ones, for all kinds and all
+// relations of the names.
 func TestKindsMatrix(t *testing.T) {
 	for _, separator := range []string{"/", ""} {
 		t.Run(fmt.Sprintf("separator %q", separator), func(t *testing.T) {
@@ -240,8 +241,8 @@ func TestKindsBesidePlainRedlock(t *testing.T) {
 	inScene(t, "/", (*scene).beside)
 }
 
-// inScene has one node, since each node decides by itself what goes together. inRealScene has three: there a script takes a
-// tenth of the time.
+// inScene has one node, since each node decides by itself what goes together. inRealScene has
+// three: there a script takes a tenth of the time.
 func inScene(t *testing.T, separator string, f func(*scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
@@ -261,9 +262,9 @@ func inScene(t *testing.T, separator string, f func(*scene)) {
 	})
 }
 
-// beside is the matrix of locks of this library and of a client that knows no kinds, and holds one key exclusively. What that
-// client holds in a folder does not show at the folder, so the test does not check it; the other way round, the library's
-// marks on a folder keep that client out.
+// beside is the matrix of locks of this library and of a client that knows no kinds, and holds one
+// key exclusively. What that client holds in a folder does not show at the folder, so the test does
+// not check it; the other way round, the library's marks on a folder keep that client out.
 func (s *scene) beside() {
 	for _, r := range relations {
 		for i := range kindsOfLock {

@@ -37,8 +37,8 @@ func TestKindsBesidePlainRedlockOnServers(t *testing.T) {
 	inRealScene(t, "/", (*scene).beside)
 }
 
-// TestReadersAndWritersOnServers: they are served in turn, and readers that come one after another together; for a folder
-// that has two of the names in it.
+// TestReadersAndWritersOnServers: they are served in turn, and readers that come one after another
+// together; for a folder that has two of the names in it.
 func TestReadersAndWritersOnServers(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -89,8 +89,8 @@ func TestReadersAndWritersOnServers(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestSlotsOnServers: many waiters for one of three slots, each in a process of its own. There are never more than three
-// holders, and all are served, by calls and not by heartbeats.
+// TestSlotsOnServers: many waiters for one of three slots, each in a process of its own. There are
+// never more than three holders, and all are served, by calls and not by heartbeats.
 func TestSlotsOnServers(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)

@@ -20,8 +20,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A waitingRoom has three nodes a millisecond away, and processes that wait for locks there. A waiter that is not called
-// waits for a second: so a hand-over that takes less is by a call.
+// A waitingRoom has three nodes a millisecond away, and processes that wait for locks there. A
+// waiter that is not called waits for a second: so a hand-over that takes less is by a call.
 type waitingRoom struct {
 	*testing.T
 	*redistest.Bubble
@@ -163,8 +163,8 @@ func (h *waitingRoom) has(c *caller, want bool, what string) {
 	}
 }
 
-// TestWriterKeepsLaterReadersOut: readers that hold the lock when the writer comes may go on, and extend it; later readers,
-// waiting or not, are behind the writer.
+// TestWriterKeepsLaterReadersOut: readers that hold the lock when the writer comes may go on, and
+// extend it; later readers, waiting or not, are behind the writer.
 func TestWriterKeepsLaterReadersOut(t *testing.T) {
 	for _, at := range []string{"p/A", "p"} { // the name that they read, or its folder
 		inWaitingRoom(t, func(h *waitingRoom) {
@@ -193,8 +193,8 @@ func TestWriterKeepsLaterReadersOut(t *testing.T) {
 	}
 }
 
-// TestReadersAndWritersInTurn: first come, first served; and readers that come one after another, with no writer between
-// them, are served together.
+// TestReadersAndWritersInTurn: first come, first served; and readers that come one after another,
+// with no writer between them, are served together.
 func TestReadersAndWritersInTurn(t *testing.T) {
 	for seed := range need.Sized[uint64](1, 2, 50) {
 		inWaitingRoom(t, func(h *waitingRoom) {
@@ -235,8 +235,8 @@ func TestReadersAndWritersInTurn(t *testing.T) {
 	}
 }
 
-// TestSlotsInTurn: the first waiter for one of several slots gets the first free slot, and as many waiters are served at
-// once as slots are free.
+// TestSlotsInTurn: the first waiter for one of several slots gets the first free slot, and as many
+// waiters are served at once as slots are free.
 func TestSlotsInTurn(t *testing.T) {
 	const n = 3
 	inWaitingRoom(t, func(h *waitingRoom) {
@@ -266,8 +266,9 @@ func TestSlotsInTurn(t *testing.T) {
 	})
 }
 
-// TestWaitersGo: the waiters behind one that waits for several names, for a folder, or for an exclusive lock, need not wait
-// for it when it gives up, or its process closes; and when it dies, for at most its lease.
+// TestWaitersGo: the waiters behind one that waits for several names, for a folder, or for an
+// exclusive lock, need not wait for it when it gives up, or its process closes; and when it dies,
+// for at most its lease.
 func TestWaitersGo(t *testing.T) {
 	shared, slot := redlock.Shared(), redlock.Slots(3)
 	type want struct {

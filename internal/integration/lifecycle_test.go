@@ -37,8 +37,8 @@ func TestCloseWhileWaiting(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestCloseWhileHolding: Close ends the locks that are held, tells their holders, and leaves the keys to their TTL: a holder
-// may still be at work.
+// TestCloseWhileHolding: Close ends the locks that are held, tells their holders, and leaves the
+// keys to their TTL: a holder may still be at work.
 func TestCloseWhileHolding(t *testing.T) {
 	const ttl = 2 * time.Second
 	servers, lk := onServers(t, 3, &redlock.Options{TTL: ttl})
@@ -83,8 +83,8 @@ func TestCloseWhileHolding(t *testing.T) {
 	nothingLeft(t, servers) // the TTL is over before the patience of this test
 }
 
-// TestCloseSendsReleases: releases that were under way when Close was called are sent, also to a node that has not answered
-// yet.
+// TestCloseSendsReleases: releases that were under way when Close was called are sent, also to a
+// node that has not answered yet.
 func TestCloseSendsReleases(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)

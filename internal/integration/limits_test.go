@@ -11,8 +11,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestLargestLocks: locks that are just within the limits work on real servers in every step: they are held and refused,
-// waited for, extended, handed on, inspected and released, and leave no key.
+// TestLargestLocks: locks that are just within the limits work on real servers in every step: they
+// are held and refused, waited for, extended, handed on, inspected and released, and leave no key.
 func TestLargestLocks(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)

@@ -16,14 +16,15 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// moves has lists of nodes, each of which differs from the one before by one node: node 2 is replaced by node 3, and then
-// three become five.
+// moves has lists of nodes, each of which differs from the one before by one node: node 2 is
+// replaced by node 3, and then three become five.
 var moves = [][]int{{0, 1, 2}, {0, 1, 2, 3}, {0, 1, 3}, {0, 1, 3, 4}, {0, 1, 3, 4, 2}}
 
 const movingTTL = 10 * time.Second
 
-// TestMembership: while the service goes on, its processes move from list to list, one after another, as docs/operations.md
-// says. There are never two holders, the fences rise, and no call waits for longer than a lock takes to expire.
+// TestMembership: while the service goes on, its processes move from list to list, one after
+// another, as docs/operations.md says. There are never two holders, the fences rise, and no call
+// waits for longer than a lock takes to expire.
 func TestMembership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
@@ -123,8 +124,8 @@ func (m *movers) serve(ctx context.Context, p int) {
 	}
 }
 
-// TestListsThatMeet: any quorum of one list has a node in common with any quorum of the next one, if they differ by one
-// node; but not if one node is replaced by another in one step.
+// TestListsThatMeet: any quorum of one list has a node in common with any quorum of the next one,
+// if they differ by one node; but not if one node is replaced by another in one step.
 func TestListsThatMeet(t *testing.T) {
 	quorums := func(list []int) (all []uint) {
 		for set := range uint(1 << len(list)) {

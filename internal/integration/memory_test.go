@@ -13,8 +13,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestMemoryOfNames: however many names have been locked, a node keeps one table for them and no more: a counter for each
-// name would take more than twice the memory that the test allows. REDLOCK_NAMES sets another number of names.
+// TestMemoryOfNames: however many names have been locked, a node keeps one table for them and no
+// more: a counter for each name would take more than twice the memory that the test allows.
+// REDLOCK_NAMES sets another number of names.
 func TestMemoryOfNames(t *testing.T) {
 	names := 20_000
 	if n, err := strconv.Atoi(os.Getenv("REDLOCK_NAMES")); err == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// While programs are upgraded, clients with a counter for each name and clients with a table lock the same names. A
-// generation is what the ones or the others send to nodes.
+// While programs are upgraded, clients with a counter for each name and clients with a table lock
+// the same names. A generation is what the ones or the others send to nodes.
 type generation struct {
 	name                    string
 	acquire, raise, release string
@@ -98,8 +98,8 @@ func (g *generation) unlock(t *testing.T, nodes []*redis.Client, w mixedWish, to
 	}
 }
 
-// mixed makes older and newer clients lock some conflicting names, each time at another majority of three nodes, and checks
-// that fences rise.
+// mixed makes older and newer clients lock some conflicting names, each time at another majority of
+// three nodes, and checks that fences rise.
 func mixed(t *testing.T, nodes []*redis.Client, now func() time.Time, seed uint64, gap func(*rand.Rand)) {
 	for _, c := range nodes {
 		c.Set(t.Context(), script.OldMarker, "id:1", 0)
@@ -144,8 +144,8 @@ func mixed(t *testing.T, nodes []*redis.Client, now func() time.Time, seed uint6
 	}
 }
 
-// TestOlderAndNewerClients: fences rise for clients of both generations, over any time; those of readers over a day, as
-// they did before.
+// TestOlderAndNewerClients: fences rise for clients of both generations, over any time; those of
+// readers over a day, as they did before.
 func TestOlderAndNewerClients(t *testing.T) {
 	for seed := range need.Sized[uint64](2, 5, 100) {
 		synctest.Test(t, func(t *testing.T) {
@@ -166,8 +166,8 @@ func TestOlderAndNewerClientsOnRedis(t *testing.T) {
 	}
 }
 
-// TestOlderClientsHaveGone: only where the older marker exists are older counters written beside the table, with the same
-// life as before.
+// TestOlderClientsHaveGone: only where the older marker exists are older counters written beside
+// the table, with the same life as before.
 func TestOlderClientsHaveGone(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -198,7 +198,8 @@ func TestOlderClientsHaveGone(t *testing.T) {
 		t.Errorf("theirs says %s, the table %s", theirs, ours)
 	}
 
-	// Then a release does not hand the lock over: the waiter makes an attempt, and its fence is counted in both.
+	// Then a release does not hand the lock over: the waiter makes an attempt, and its fence is
+	// counted in both.
 	newer.lock(t, one[:1], a, "token", nodeTime(t, c))
 	newer.run(t, c, newer.acquire, a, "another", 60_000, nodeTime(t, c), 0, "", 1, "process.1", 3_000, "me", "x", 0, 9)
 	newer.run(t, c, newer.release, a, "token", "x", 0, nodeTime(t, c))

@@ -30,8 +30,8 @@ func behindProxies(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Ser
 	return servers, proxies, open(t, redistest.ProxyClients(t, proxies), opts)
 }
 
-// TestLostReplies: the nodes grant, and the replies do not arrive. The attempt's own key is not another holder's, so the
-// error is never "held", and the key does not stay (A2, E1).
+// TestLostReplies: the nodes grant, and the replies do not arrive. The attempt's own key is not
+// another holder's, so the error is never "held", and the key does not stay (A2, E1).
 func TestLostReplies(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -87,9 +87,9 @@ func (x *crossroads) client(t *testing.T) *redis.Client {
 	return c
 }
 
-// TestDelayedRequests: requests of an attempt are delayed in the network. The lanes have given up these connections and use
-// new ones when the bytes arrive after all, in the middle of the next lock's life. The requests can neither release nor
-// take that lock (B1).
+// TestDelayedRequests: requests of an attempt are delayed in the network. The lanes have given up
+// these connections and use new ones when the bytes arrive after all, in the middle of the next
+// lock's life. The requests can neither release nor take that lock (B1).
 func TestDelayedRequests(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -178,8 +178,8 @@ func scriptsRun(t *testing.T, s *redisproc.Server) int {
 	return n
 }
 
-// TestPartition: the holder is cut off from its nodes. Its extensions move nothing, it is told at the end of validity and not
-// later, and no other client gets the lock before (B3).
+// TestPartition: the holder is cut off from its nodes. Its extensions move nothing, it is told at
+// the end of validity and not later, and no other client gets the lock before (B3).
 func TestPartition(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -248,8 +248,9 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestCancelledInFlight: ctx ends at any moment of an attempt whose nodes answer one after the other. No key stays, and what
-// the lanes have yet to release is not in the way of the next attempt (C4, C5).
+// TestCancelledInFlight: ctx ends at any moment of an attempt whose nodes answer one after the
+// other. No key stays, and what the lanes have yet to release is not in the way of the next attempt
+// (C4, C5).
 func TestCancelledInFlight(t *testing.T) {
 	servers, proxies, lk := behindProxies(t, 5, patient())
 	for i, p := range proxies {
@@ -278,8 +279,8 @@ func TestCancelledInFlight(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestShortTTLOnSlowLink: a TTL of half a second, and 30 ms to each node and back. In virtual time, since NodeTimeout leaves
-// only 20 ms for a busy machine (C10).
+// TestShortTTLOnSlowLink: a TTL of half a second, and 30 ms to each node and back. In virtual time,
+// since NodeTimeout leaves only 20 ms for a busy machine (C10).
 func TestShortTTLOnSlowLink(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)
@@ -327,8 +328,8 @@ func TestShortTTLOnSlowLink(t *testing.T) {
 	})
 }
 
-// TestDeadlineInFlight: a wait that ends in the middle of an attempt was a wait for a holder, and not for nodes that are
-// down: earlier attempts have shown that (E2).
+// TestDeadlineInFlight: a wait that ends in the middle of an attempt was a wait for a holder, and
+// not for nodes that are down: earlier attempts have shown that (E2).
 func TestDeadlineInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		redistest.NoLeaks(t)

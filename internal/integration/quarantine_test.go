@@ -30,8 +30,8 @@ func TestScriptFlushIsNoAmnesia(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestQuarantineOff: with Options.Quarantine -1 every grant counts, as in other Redlock libraries: a node that has forgotten
-// makes a second holder.
+// TestQuarantineOff: with Options.Quarantine -1 every grant counts, as in other Redlock libraries:
+// a node that has forgotten makes a second holder.
 func TestQuarantineOff(t *testing.T) {
 	servers, holder := onServers(t, 5, trusting())
 	before := open(t, redistest.Clients(t, servers), trusting())
@@ -55,8 +55,8 @@ func TestQuarantineOff(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestColdStart: brand-new nodes have no votes. The error says why, for how long and what to do; a call that waits gets the
-// lock, and a later one need not wait.
+// TestColdStart: brand-new nodes have no votes. The error says why, for how long and what to do; a
+// call that waits gets the lock, and a later one need not wait.
 func TestColdStart(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.NewServers(t, 3)
@@ -125,8 +125,9 @@ func TestColdStart(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestRollingRestart: all five nodes are restarted without their data, one after another, each when the last one has a vote
-// again. A holder that renews its lock keeps it, and gets it back on all nodes; no other client gets it.
+// TestRollingRestart: all five nodes are restarted without their data, one after another, each when
+// the last one has a vote again. A holder that renews its lock keeps it, and gets it back on all
+// nodes; no other client gets it.
 func TestRollingRestart(t *testing.T) {
 	const ttl = 2 * time.Second // on a busy machine a renewal has taken a second
 	servers, lk := onServers(t, 5, brief(ttl))
@@ -170,8 +171,8 @@ func TestRollingRestart(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestLargerQuorum: if four votes of five are needed, two nodes that forget at once make no second holder, even for clients
-// without quarantine.
+// TestLargerQuorum: if four votes of five are needed, two nodes that forget at once make no second
+// holder, even for clients without quarantine.
 func TestLargerQuorum(t *testing.T) {
 	opts := trusting()
 	opts.Quorum = 4

@@ -7,8 +7,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TestWhatScriptsRaise: the error text of a server that has set the key and then refuses a command differs from that of a
-// server that has refused the script.
+// TestWhatScriptsRaise: the error text of a server that has set the key and then refuses a command
+// differs from that of a server that has refused the script.
 func TestWhatScriptsRaise(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]

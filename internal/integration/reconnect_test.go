@@ -11,8 +11,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// TestRestartJustNow: all servers were restarted a moment ago. The first call finds that out, for the connections still
-// looked intact; soon afterwards locks can be acquired again.
+// TestRestartJustNow: all servers were restarted a moment ago. The first call finds that out, for
+// the connections still looked intact; soon afterwards locks can be acquired again.
 func TestRestartJustNow(t *testing.T) {
 	servers, lk := onServers(t, 3, trusting())
 	for range 5 {
@@ -30,8 +30,8 @@ func TestRestartJustNow(t *testing.T) {
 	}
 }
 
-// TestNobodyVotesUnasked: the connections were lost, and the servers reject new ones. Earlier replies are no answers to
-// requests that were not sent.
+// TestNobodyVotesUnasked: the connections were lost, and the servers reject new ones. Earlier
+// replies are no answers to requests that were not sent.
 func TestNobodyVotesUnasked(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
@@ -69,8 +69,8 @@ func TestNobodyVotesUnasked(t *testing.T) {
 	}
 }
 
-// TestReadOnlyExtends: two of three servers take no writes for a while, which an attempt for another lock finds out first.
-// The holder's extensions fail then, and succeed again afterwards.
+// TestReadOnlyExtends: two of three servers take no writes for a while, which an attempt for
+// another lock finds out first. The holder's extensions fail then, and succeed again afterwards.
 func TestReadOnlyExtends(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
@@ -93,8 +93,8 @@ func TestReadOnlyExtends(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestOwedReleaseOnBusyLane: a server refuses a release for a while (here by ACL). The lane repeats it, however much else it
-// has to send.
+// TestOwedReleaseOnBusyLane: a server refuses a release for a while (here by ACL). The lane repeats
+// it, however much else it has to send.
 func TestOwedReleaseOnBusyLane(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
@@ -110,8 +110,8 @@ func TestOwedReleaseOnBusyLane(t *testing.T) {
 	})
 }
 
-// TestUncountedVoteIsNamed: a node that was refilled says yes and does not count yet. The error of a failed extension names
-// it, too.
+// TestUncountedVoteIsNamed: a node that was refilled says yes and does not count yet. The error of
+// a failed extension names it, too.
 func TestUncountedVoteIsNamed(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	l := acquired(t, lk, "a")
@@ -131,8 +131,9 @@ func TestUncountedVoteIsNamed(t *testing.T) {
 	nothingLeft(t, servers)
 }
 
-// TestOwedReleaseComesFirst: the only server has not carried out a release, since the connection broke or it refused to. The
-// next call for the same lock is not told that another holds it: the owed release goes before the new request.
+// TestOwedReleaseComesFirst: the only server has not carried out a release, since the connection
+// broke or it refused to. The next call for the same lock is not told that another holds it: the
+// owed release goes before the new request.
 func TestOwedReleaseComesFirst(t *testing.T) {
 	for _, rtt := range []time.Duration{0, 4 * time.Millisecond} { // one connection, and several
 		t.Run(rtt.String(), func(t *testing.T) {
@@ -162,8 +163,8 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 	}
 }
 
-// TestRefusedReleaseComesFirst: the same for a server that refuses a release, here by ACL, over a connection that stands.
-// (If it denied only DEL, the script would delete in another way.)
+// TestRefusedReleaseComesFirst: the same for a server that refuses a release, here by ACL, over a
+// connection that stands. (If it denied only DEL, the script would delete in another way.)
 func TestRefusedReleaseComesFirst(t *testing.T) {
 	servers, lk := onServers(t, 1, patient())
 	for range 3 {

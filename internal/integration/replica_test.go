@@ -17,8 +17,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A switchboard is an address behind which the server can be exchanged. Clients keep their connections, as they do with
-// proxies that speak Redis, and notice nothing.
+// A switchboard is an address behind which the server can be exchanged. Clients keep their
+// connections, as they do with proxies that speak Redis, and notice nothing.
 type switchboard struct {
 	listener net.Listener
 	accepted atomic.Int64
@@ -115,9 +115,9 @@ func replicate(t testing.TB, s *redisproc.Server, master string) {
 // atOnce makes a server send its data at once to a replica that asks for it, without a wait for other replicas.
 var atOnce = []string{"--repl-diskless-sync-delay", "0"}
 
-// TestPromotedReplica: a node dies, and its replica takes its place. The replica has been up for as long and has the node's
-// marker, but not the last lock. A client that makes a new connection finds out, and so does one whose connection a proxy
-// has kept.
+// TestPromotedReplica: a node dies, and its replica takes its place. The replica has been up for as
+// long and has the node's marker, but not the last lock. A client that makes a new connection finds
+// out, and so does one whose connection a proxy has kept.
 func TestPromotedReplica(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprintf("connections kept %v", keeps), func(t *testing.T) {
@@ -165,8 +165,9 @@ func TestPromotedReplica(t *testing.T) {
 	}
 }
 
-// TestReplicaAndBack: a node is made a replica of an empty server, and then a master again. It is the same process, and no
-// connection breaks; only its data is gone. As long as it is a replica it has no vote either.
+// TestReplicaAndBack: a node is made a replica of an empty server, and then a master again. It is
+// the same process, and no connection breaks; only its data is gone. As long as it is a replica it
+// has no vote either.
 func TestReplicaAndBack(t *testing.T) {
 	redistest.NoLeaks(t)
 	for _, asked := range []bool{false, true} {

@@ -9,10 +9,11 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// Two uses of a lock. Each is a function over any Locker, so that it serves as an example, and as a test on real servers.
+// Two uses of a lock. Each is a function over any Locker, so that it serves as an example, and as a
+// test on real servers.
 
-// NineWorkers starts nine workers that acquire one lock at the same moment. One of them gets it and keeps it; the others then
-// ask once more, and their errors have the holder's token.
+// NineWorkers starts nine workers that acquire one lock at the same moment. One of them gets it and
+// keeps it; the others then ask once more, and their errors have the holder's token.
 func NineWorkers(ctx context.Context, lk *redlock.Locker, name string) (winners []*redlock.Lock, losers []error) {
 	waiting, decided := context.WithCancel(ctx)
 	defer decided()
@@ -71,7 +72,8 @@ func locked(lk *redlock.Locker, name string, f func() error) func(context.Contex
 
 var errOutOfPaper = errors.New("out of paper")
 
-// UnderLock runs three functions under a lock: one succeeds, one fails and one panics. It returns the result of each.
+// UnderLock runs three functions under a lock: one succeeds, one fails and one panics. It returns
+// the result of each.
 func UnderLock(ctx context.Context, lk *redlock.Locker, name string) (said []string) {
 	for _, f := range []func() error{
 		func() error { return nil },

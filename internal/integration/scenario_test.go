@@ -51,8 +51,8 @@ func waitFor(ctx context.Context, lk *redlock.Locker, name string, patience time
 	return lk.Acquire(ctx, name)
 }
 
-// waitingIsBounded: a call that waits for less than the lock's TTL gets an error that says both that the time is up and that
-// the lock is held; one that waits for longer gets the lock.
+// waitingIsBounded: a call that waits for less than the lock's TTL gets an error that says both
+// that the time is up and that the lock is held; one that waits for longer gets the lock.
 func waitingIsBounded(t *testing.T, lk *redlock.Locker, patience, ttl, precision time.Duration) {
 	begin := time.Now()
 	dead := acquired(t, lk, "a", redlock.TTL(ttl))

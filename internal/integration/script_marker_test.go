@@ -14,8 +14,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestMarkerIsAsked: a node whose marker is not the one that the client knows grants nothing, and writes nothing; but a lock
-// that the token holds already is granted without it.
+// TestMarkerIsAsked: a node whose marker is not the one that the client knows grants nothing, and
+// writes nothing; but a lock that the token holds already is granted without it.
 func TestMarkerIsAsked(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -77,8 +77,8 @@ func TestTableStays(t *testing.T) {
 	}
 }
 
-// TestNoCounterIsNoGrant: every grant leaves a counter. If the counter is gone, it may have been anything: no fence is stored
-// there, and no earlier grant counts.
+// TestNoCounterIsNoGrant: every grant leaves a counter. If the counter is gone, it may have been
+// anything: no fence is stored there, and no earlier grant counts.
 func TestNoCounterIsNoGrant(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]

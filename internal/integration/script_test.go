@@ -15,8 +15,8 @@ import (
 // acquire is the script for nodes without markers.
 var acquire, release = script.Acquire(""), script.Release("")
 
-// eval runs one of the scripts on a server, and gives the reply as text: only its first part, if it is a grant or an
-// extension.
+// eval runs one of the scripts on a server, and gives the reply as text: only its first part, if it
+// is a grant or an extension.
 func eval(t *testing.T, c *redis.Client, s script.Script, key string, args ...any) string {
 	t.Helper()
 	if s == acquire {
@@ -35,8 +35,8 @@ func eval(t *testing.T, c *redis.Client, s script.Script, key string, args ...an
 	return fmt.Sprint(reply)
 }
 
-// TestAcquireTwice: the same request may arrive twice, since a connection was made anew. The second copy finds its own key,
-// which is a grant, and does not prolong it (A2).
+// TestAcquireTwice: the same request may arrive twice, since a connection was made anew. The second
+// copy finds its own key, which is a grant, and does not prolong it (A2).
 func TestAcquireTwice(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -51,7 +51,8 @@ func TestAcquireTwice(t *testing.T) {
 	}
 }
 
-// TestTokensAreCompared: tokens are compared as a whole, so a token that begins like another one is a different one (B6).
+// TestTokensAreCompared: tokens are compared as a whole, so a token that begins like another one is
+// a different one (B6).
 func TestTokensAreCompared(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -97,8 +98,8 @@ func TestTokensAreCompared(t *testing.T) {
 	}
 }
 
-// TestLateSteps: an extension or a release that comes when the key is gone changes nothing. Above all it does not make the key
-// again (B4).
+// TestLateSteps: an extension or a release that comes when the key is gone changes nothing. Above
+// all it does not make the key again (B4).
 func TestLateSteps(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
@@ -180,8 +181,8 @@ func nodeTime(t *testing.T, c *redis.Client) int64 {
 	return now.UnixMicro()
 }
 
-// TestTableOfAnotherKind: if the table's key has another type, there is no fence, and so no lock: a script that fails half
-// way does not undo its writes.
+// TestTableOfAnotherKind: if the table's key has another type, there is no fence, and so no lock: a
+// script that fails half way does not undo its writes.
 func TestTableOfAnotherKind(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]

@@ -14,9 +14,9 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestOldRedisIsRefused: a real Redis before 7.0 is rejected: by its version; when it claims a newer one, as KeyDB can be
-// configured to; and when it does not answer INFO. The same questions are put to servers of today that claim to be old, or
-// do not answer INFO.
+// TestOldRedisIsRefused: a real Redis before 7.0 is rejected: by its version; when it claims a
+// newer one, as KeyDB can be configured to; and when it does not answer INFO. The same questions
+// are put to servers of today that claim to be old, or do not answer INFO.
 func TestOldRedisIsRefused(t *testing.T) {
 	redistest.NoLeaks(t)
 	good := redistest.Servers(t, 2) // of the PATH, before the test changes it
@@ -49,8 +49,8 @@ func TestOldRedisIsRefused(t *testing.T) {
 	}
 }
 
-// TestServersThatHide: a server of today that does not answer INFO is recognised by its scripts, which it does not keep. A
-// server that answers neither question gets a warning. Both may vote.
+// TestServersThatHide: a server of today that does not answer INFO is recognised by its scripts,
+// which it does not keep. A server that answers neither question gets a warning. Both may vote.
 func TestServersThatHide(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -77,8 +77,8 @@ func TestServersThatHide(t *testing.T) {
 	}
 }
 
-// TestServerThatRepeatsPasswords: a server, or a proxy, that does not know AUTH repeats its arguments in the reply. No error
-// has them.
+// TestServerThatRepeatsPasswords: a server, or a proxy, that does not know AUTH repeats its
+// arguments in the reply. No error has them.
 func TestServerThatRepeatsPasswords(t *testing.T) {
 	s := redistest.Servers(t, 1, "--rename-command", "AUTH", "", "--rename-command", "HELLO", "")[0]
 	for _, login := range []string{"me:hush", ":hush"} {

@@ -14,8 +14,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestDifferentTTLsOnServers: two programs with default options except for the TTL, as `redlock run --ttl` has them; two of
-// three nodes come back empty. The program with the shorter TTL does not count them before the longer lock is over.
+// TestDifferentTTLsOnServers: two programs with default options except for the TTL, as `redlock run
+// --ttl` has them; two of three nodes come back empty. The program with the shorter TTL does not
+// count them before the longer lock is over.
 func TestDifferentTTLsOnServers(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 3)
@@ -34,8 +35,9 @@ func TestDifferentTTLsOnServers(t *testing.T) {
 	contest(t, l, servers[0].Addr, idle, newcomer)
 }
 
-// TestSwappedDatabases: SWAPDB puts one database in the place of another; both are in use, and both have a marker of this very
-// process. Neither has a vote for a quarantine, for clients that were there and for later ones.
+// TestSwappedDatabases: SWAPDB puts one database in the place of another; both are in use, and both
+// have a marker of this very process. Neither has a vote for a quarantine, for clients that were
+// there and for later ones.
 func TestSwappedDatabases(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.NewServers(t, 1)
@@ -59,8 +61,8 @@ func TestSwappedDatabases(t *testing.T) {
 	contest(t, l, servers[0].Addr, zero, in(0))
 }
 
-// TestUpgrade: nodes that have been running for a long time, by the marker of earlier versions, vote at once, and that marker
-// stays as it is.
+// TestUpgrade: nodes that have been running for a long time, by the marker of earlier versions,
+// vote at once, and that marker stays as it is.
 func TestUpgrade(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.NewServers(t, 3)

@@ -171,8 +171,8 @@ func TestPublishForbidden(t *testing.T) {
 	}
 }
 
-// TestQueueLost: the servers lose the queue, by FLUSHALL or in a restart. A waiter is in it again with the next heartbeat, at
-// the same place.
+// TestQueueLost: the servers lose the queue, by FLUSHALL or in a restart. A waiter is in it again
+// with the next heartbeat, at the same place.
 func TestQueueLost(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)
@@ -192,8 +192,8 @@ func TestQueueLost(t *testing.T) {
 	}
 }
 
-// TestHeadIsStopped: the first waiter in the queue does not answer any more (here: its links are cut). The waiters behind it
-// wait until its lease ends, and no longer.
+// TestHeadIsStopped: the first waiter in the queue does not answer any more (here: its links are
+// cut). The waiters behind it wait until its lease ends, and no longer.
 func TestHeadIsStopped(t *testing.T) {
 	redistest.NoLeaks(t)
 	servers := redistest.Servers(t, 5)

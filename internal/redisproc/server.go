@@ -220,7 +220,8 @@ func (s *Server) Resume() error {
 	return nil
 }
 
-// Kill ends the process at once (SIGKILL), hung or not, and waits until it is gone. Without a process it does nothing.
+// Kill ends the process at once (SIGKILL), hung or not, and waits until it is gone. Without a
+// process it does nothing.
 func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

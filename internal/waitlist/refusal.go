@@ -34,8 +34,8 @@ const (
 )
 
 // Backoff is how long to wait before the next attempt if no node can say when the lock may be free.
-// It grows with each attempt. The jitter, from half of it to all, keeps two contenders that split the votes from
-// doing so again.
+// It grows with each attempt. The jitter, from half of it to all, keeps two contenders that split
+// the votes from doing so again.
 func Backoff(try int, ttl time.Duration, jitter float64) time.Duration {
 	d := min(MinPause<<min(try, 16), MaxPause, max(ttl/8, MinPause))
 	return lane.Jittered(d, jitter)

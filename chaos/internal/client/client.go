@@ -1,5 +1,4 @@
-// Package client is one client of a run: a process with a Locker, what it does with it, and
-// what it writes down.
+// Package client is one client of a run: a process that works with a Locker, and records what it does.
 package client
 
 import (
@@ -15,17 +14,16 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 )
 
-// A Client is one process with a Locker, and what it does all day: it asks for
-// locks in all the ways there are, holds them, writes, extends, lets them run
-// out, gives them back, and writes down all of it.
+// A Client is one process with a Locker. It acquires locks in every way there is, holds them,
+// writes, extends them, lets them expire, releases them, and records all of it.
 type Client struct {
 	Number    int
 	Plan      *scenario.Plan
 	Process   Process
 	Store     Resource
-	Tell      func(history.Event)            // writes it down
+	Tell      func(history.Event)            // records an event
 	Start     time.Time                      // of the history
-	Leftovers interface{ Add(token string) } // that no client will release
+	Leftovers interface{ Add(token string) } // the tokens that no client will release
 
 	locker *redlock.Locker
 
@@ -38,7 +36,7 @@ type Client struct {
 	live map[*hold]bool
 }
 
-// note writes an event down, unless the client is dead.
+// note records an event, unless the client is dead.
 func (c *Client) note(e history.Event) {
 	if !c.dead.Load() {
 		e.Client = c.Number
@@ -46,13 +44,13 @@ func (c *Client) note(e history.Event) {
 	}
 }
 
-// at is an instant of the client's clock, by the clock of the history.
+// at converts an instant of the client's clock to the clock of the history.
 func (c *Client) at(t time.Time) time.Duration { return c.Process.Real(t).Sub(c.Start) }
 
-// ProcessName is the beginning of all tokens of a client.
+// ProcessName is the prefix of all tokens of a client.
 func ProcessName(client int) string { return fmt.Sprintf("c%d", client) }
 
-// Enter has the client begin to work.
+// Enter starts the client's work.
 func (c *Client) Enter(ctx context.Context) (err error) {
 	ctx, c.stop = context.WithCancel(ctx)
 	if c.Plan.Scenario.Plain && c.Number == 1 {
@@ -71,7 +69,7 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 	return nil
 }
 
-// options are those of its Locker.
+// options returns the options of its Locker.
 func (c *Client) options() redlock.Options {
 	o := c.Plan.Options
 	if c.short() {
@@ -81,12 +79,12 @@ func (c *Client) options() redlock.Options {
 	return o
 }
 
-// short reports whether its locks are shorter than those of others, and it ends with each, as
-// a command does.
+// short reports whether its locks are shorter than those of other clients, and it makes a new
+// Locker for each, as a command does.
 func (c *Client) short() bool { return c.Plan.Scenario.Settings && c.Number%2 == 0 }
 
-// again opens another Locker in the place of the one that there is. Before, in between and
-// afterwards the client takes its turn: what it does next is at no instant of another's.
+// again replaces the client's Locker. Before, in between and afterwards the client waits for its
+// turn: so its next step is at no instant of another client.
 func (c *Client) again(pass func(k int)) error {
 	pass(0)
 	_ = c.locker.Close()
@@ -102,7 +100,7 @@ func (c *Client) again(pass func(k int)) error {
 	return nil
 }
 
-// work has the client live until ctx ends.
+// work runs the client until ctx ends.
 func (c *Client) work(ctx context.Context) {
 	for w := range c.Plan.Workers {
 		rng := rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<8|uint64(w)))
@@ -149,8 +147,8 @@ func (c *Client) rise(ctx context.Context) {
 	}
 }
 
-// fresh reports whether it makes a new Locker for each lock: one that knows nothing of the
-// nodes' clocks and past, as in a program that runs, locks, and ends.
+// fresh reports whether it makes a new Locker for each lock: one that knows nothing about the
+// nodes' clocks and past, as in a program that starts, locks, and ends.
 func (c *Client) fresh() bool { return c.Plan.Scenario.Fresh && c.Number%2 == 0 }
 
 // Wait returns when d has gone by, or ctx has ended.
@@ -163,7 +161,7 @@ func Wait(ctx context.Context, d time.Duration) {
 	}
 }
 
-// Apply has one of its faults come and go.
+// Apply begins and ends a fault of the client.
 func (c *Client) Apply(f history.Fault) {
 	switch f.Trouble {
 	case history.Pause, history.Suspend:
@@ -179,8 +177,8 @@ func (c *Client) Apply(f history.Fault) {
 	}
 }
 
-// skew sets the client's clock. What renews itself has its end noted before: by the
-// new clock it is another instant, and not the one until which the nodes keep it.
+// skew sets the client's clock. Before, it records the ends of locks that renew themselves: by the
+// new clock they would be other instants, and not those until which the nodes keep the locks.
 func (c *Client) skew(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +190,7 @@ func (c *Client) skew(by time.Duration) {
 	c.Process.Skew(by)
 }
 
-// holds remembers what the client holds.
+// holds has the locks that the client holds.
 func (c *Client) holds(h *hold, is bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +204,7 @@ func (c *Client) holds(h *hold, is bool) {
 	}
 }
 
-// Die is a crash: what the client's process had in hand, and in mind, is gone.
+// Die is a crash: the client's process loses its locks and its memory.
 func (c *Client) Die() {
 	c.Process.Crash()
 	c.note(history.Event{Kind: history.Crashed})
@@ -214,13 +212,13 @@ func (c *Client) Die() {
 	c.Leave()
 }
 
-// Rest has the client end what it does.
+// Rest ends the client's work.
 func (c *Client) Rest() {
 	c.stop()
 	c.workers.Wait()
 }
 
-// Leave has it end that, and its Locker.
+// Leave ends its work and closes its Locker.
 func (c *Client) Leave() {
 	c.stop()
 	if c.locker != nil {
@@ -229,8 +227,9 @@ func (c *Client) Leave() {
 	c.workers.Wait()
 }
 
-// Last is what everybody must be able to do once all is well: get every lock. The client takes
-// its turn before each: what has ended the one before, or its workers, may not be over.
+// Last acquires every lock, as every client must be able to once all faults are over. The client
+// waits for its turn before each: the end of the one before, or of its workers, may still be under
+// way.
 func (c *Client) Last() {
 	if c.locker == nil {
 		return
@@ -254,7 +253,7 @@ func (c *Client) Last() {
 	}
 }
 
-// served waits for a lock; or opens another Locker each time that it has asked in vain.
+// served waits for a lock; or opens another Locker after each failed attempt.
 func (c *Client) served(ctx context.Context, name string) (*redlock.Lock, error) {
 	if !c.Plan.Scenario.Once {
 		return c.locker.Acquire(ctx, name)
@@ -265,11 +264,11 @@ func (c *Client) served(ctx context.Context, name string) (*redlock.Lock, error)
 		if err == nil || ctx.Err() != nil {
 			return l, err
 		}
-		Wait(ctx, c.Plan.TTL/64*time.Duration(7+c.Number)) // not all at once each time, or they share the votes
+		Wait(ctx, c.Plan.TTL/64*time.Duration(7+c.Number)) // not all at once, or the clients split the votes
 	}
 }
 
-// Weigh notes how many requests the Locker keeps for each node.
+// Weigh records how many requests the Locker keeps for each node.
 func (c *Client) Weigh() {
 	for i, n := range c.Process.Lanes() {
 		c.note(history.Event{Kind: history.Weighed, Weight: &history.Weight{Node: i, Requests: n}})

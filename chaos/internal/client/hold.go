@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 )
 
-// A hold is a lock in a client's hands.
+// A hold is a lock that a client holds.
 type hold struct {
 	client  *Client
 	worker  int
@@ -20,14 +20,14 @@ type hold struct {
 	request history.Request
 	lock    *redlock.Lock
 	ctx     context.Context
-	until   time.Time // as noted last
+	until   time.Time // as last recorded
 	told    chan struct{}
 	steps   int
 
 	renewed bool // by the library
 }
 
-// turn is one lock from request to release, in one of the ways in which people write it.
+// turn is one lock from request to release, in one of the usual forms of a program.
 func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	h := &hold{client: c, worker: worker, rng: rng, op: int(c.ops.Add(1)), request: c.Plan.Draw(rng)}
 	if c.Plan.Scenario.Names {
@@ -75,7 +75,7 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 	h.release(ctx)
 }
 
-// drawOptions draws what kind of hold it is to be.
+// drawOptions draws the kind of hold.
 func (h *hold) drawOptions() []redlock.AcquireOption {
 	c, rng := h.client, h.rng
 	options := Options(h.request)
@@ -99,12 +99,12 @@ func (h *hold) drawLimit(ctx context.Context) (asking context.Context, cancel co
 	verb = scenario.Pick(rng, p.Scenario.Verbs())
 	h.renewed = h.renewed || verb == "do"
 	asking = ctx
-	// Nothing is in the way of a client that is alone, and a single round is enough; but on a
-	// real machine a node that is well may be late for it.
+	// A client that is alone meets no conflict, and a single round is enough; but on a real machine
+	// a node without faults may answer too late.
 	alone := p.Run.Exact && p.Run.Clients*p.Workers == 1
 	patient := p.Scenario.Queue
 	if (p.Run.Always || patient) && (verb != "try" || alone) && (rng.IntN(2) == 0 || patient) {
-		limit = p.Run.Bound // it has to be served then, and gets the time for it
+		limit = p.Run.Bound // within this it must be served
 		asking = context.WithoutCancel(ctx)
 	}
 	asking, cancel = context.WithTimeout(asking, limit)
@@ -113,12 +113,12 @@ func (h *hold) drawLimit(ctx context.Context) (asking context.Context, cancel co
 		time.AfterFunc(limit, cancel)
 	}
 	if verb == "do" {
-		return ctx, cancel, verb, 0 // its context bounds the work, too
+		return ctx, cancel, verb, 0 // the context also bounds the work
 	}
 	return asking, cancel, verb, limit
 }
 
-// begin notes what the client has, and has itself told of the end.
+// begin records the hold, and makes the client watch for its end.
 func (h *hold) begin() {
 	c := h.client
 	h.until = h.lock.Until()
@@ -137,7 +137,7 @@ func (h *hold) handed() bool { return HandedOver(h.lock.Token()) }
 // HandedOver reports whether a token is that of a lock that was handed over.
 func HandedOver(token string) bool { return strings.Count(token, ".") > 1 }
 
-// watch has the client told of the end.
+// watch makes the client record the end of the hold.
 func (h *hold) watch() {
 	c := h.client
 	h.told = make(chan struct{})
@@ -161,7 +161,7 @@ func (h *hold) pass() {
 	h.client.Process.Pass(h.worker, -h.op<<8-h.steps)
 }
 
-// look notes that the lock has been renewed since the last look.
+// look records that the lock has been renewed since the last look.
 func (h *hold) look() {
 	c := h.client
 	if until := h.lock.Until(); !until.Equal(h.until) {
@@ -170,7 +170,7 @@ func (h *hold) look() {
 	}
 }
 
-// live is what a holder does.
+// live is the work of a holder.
 func (h *hold) live() {
 	c, rng := h.client, h.rng
 	if brief := c.Plan.Scenario.Brief; brief || c.Plan.Scenario.Queue {
@@ -183,7 +183,7 @@ func (h *hold) live() {
 		return
 	}
 	if c.Plan.Scenario.Hands && !h.renewed && rng.IntN(2) == 0 {
-		h.handOn() // while some nodes have not answered yet
+		h.handOn() // at once, while some nodes have not answered yet
 	}
 	for range rng.IntN(4) {
 		Wait(h.ctx, 1+scenario.Below(rng, c.Plan.TTL/2))
@@ -206,7 +206,7 @@ func (h *hold) live() {
 		}
 	}
 	if rng.IntN(6) == 0 {
-		Wait(h.ctx, scenario.Below(rng, 2*c.Plan.TTL)) // until it has run out, perhaps
+		Wait(h.ctx, scenario.Below(rng, 2*c.Plan.TTL)) // perhaps until it has expired
 		h.pass()
 	}
 }
@@ -222,16 +222,15 @@ func (h *hold) extend() {
 		return
 	}
 	if h.renewed {
-		h.look() // what it was extended from may be news, too
+		h.look() // a renewal before the extension may be news, too
 	}
 	h.until = h.lock.Until()
 	c.note(history.Event{Kind: history.Extended, Op: h.op, Name: h.request.Name, Until: c.at(h.until)})
 }
 
-// handOn detaches the lock, and attaches it again a little later, as the next process does:
-// by what was written down of it, and without renewal in between. It is an
-// extension for the judge, in all but one thing: the nodes may still have a lock that was
-// to have ended by then.
+// handOn detaches the lock, and attaches it again a little later from its handle, as the next
+// process would, without a renewal in between. To the judge it is an extension, with one exception:
+// the nodes may still have a lock that should have ended by then.
 func (h *hold) handOn() {
 	c := h.client
 	limit, rest := 1+scenario.Below(h.rng, c.Plan.TTL/2), scenario.Below(h.rng, c.Plan.TTL/time.Duration(2<<h.rng.IntN(8)))
@@ -247,7 +246,7 @@ func (h *hold) handOn() {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	l, err := c.locker.Attach(ctx, handle)
-	if err != nil { // with that the hold ends, and the token stays for its TTL
+	if err != nil { // the hold ends, and the token stays for its TTL
 		c.Leftovers.Add(handle.Token)
 		c.note(history.Event{Kind: history.Failed, Op: h.op, Name: h.request.Name, Why: why(err), Error: text(err)})
 		c.note(history.Event{Kind: history.Told, Op: h.op, Name: h.request.Name, Until: c.at(handle.Until), Why: why(err), Error: text(err)})
@@ -258,9 +257,9 @@ func (h *hold) handOn() {
 	h.watch()
 }
 
-// write adds one to what it has read at the resource, as a program does that trusts
-// its lock: it looks whether the lock is valid for as long as the work takes, does the
-// work while the lock's context has not ended, and writes.
+// write adds one to the value that it has read at the resource, as a program does that relies on
+// its lock: it checks that the lock is valid for as long as the work takes, works while the lock's
+// context has not ended, and writes.
 func (h *hold) write() {
 	c, name := h.client, h.request.Name
 	if within := c.Plan.Within(h.request); len(within) > 1 {
@@ -269,7 +268,7 @@ func (h *hold) write() {
 	value := c.Store.Read(name, h.fence())
 	c.note(history.Event{Kind: history.Read, Op: h.op, Name: name, Value: value})
 	if h.request.Shared || h.request.Slots > 0 {
-		return // others may have it, too
+		return // others may hold it, too
 	}
 	work, way := 1+scenario.Below(h.rng, c.Plan.TTL/8), 1+scenario.Below(h.rng, c.Plan.TTL/64)
 	if time.Until(c.Process.Real(h.lock.Until())) < work+2*way+c.Plan.Run.Lag {
@@ -279,14 +278,14 @@ func (h *hold) write() {
 	if h.ctx.Err() != nil {
 		return
 	}
-	h.pass() // between the look and the write any time may go by
+	h.pass() // any time may pass between the check and the write
 	time.Sleep(way)
 	if !c.dead.Load() {
 		c.Store.Write(history.Event{Client: c.Number, Op: h.op, Name: name, Value: value + 1, Fence: h.fence()})
 	}
 }
 
-// release gives it back, sometimes with a context that has ended.
+// release releases the lock, sometimes with a context that has ended.
 func (h *hold) release(ctx context.Context) {
 	c := h.client
 	if h.rng.IntN(4) == 0 {
@@ -300,7 +299,7 @@ func (h *hold) release(ctx context.Context) {
 	<-h.told
 }
 
-// Options are what the library has to be told beside the name.
+// Options returns the options for a request, beside its name.
 func Options(w history.Request) (all []redlock.AcquireOption) {
 	if w.Also != "" {
 		all = append(all, redlock.Also(strings.Fields(w.Also)...))
@@ -314,7 +313,7 @@ func Options(w history.Request) (all []redlock.AcquireOption) {
 	return all
 }
 
-// find notes on how many nodes the token is that the client has just got.
+// find records how many nodes have the token that the client has just got.
 func (h *hold) find() {
 	c := h.client
 	if !c.Plan.Run.Found {

@@ -11,7 +11,7 @@ import (
 )
 
 // A plainClient locks as https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/
-// says, and knows nothing of redlock: what everybody else's client does.
+// says, without this library, as a client of another library does.
 type plainClient struct {
 	*Client
 	nodes []PlainNode
@@ -46,7 +46,7 @@ func (c *plainClient) each(ask func(PlainNode) bool) (yes int) {
 func (c *plainClient) turn(ctx context.Context, rng *rand.Rand) {
 	op, name, ttl := int(c.ops.Add(1)), scenario.Pick(rng, c.Plan.Names), c.Plan.TTL
 	c.tries++
-	token := fmt.Sprintf("plain-c%d-%d", c.Number, c.tries) // by which redlock sees that it is no redlock
+	token := fmt.Sprintf("plain-c%d-%d", c.Number, c.tries) // a form that this library does not make
 	c.note(history.Event{Kind: history.Ask, Op: op, Name: name, Verb: "plain"})
 	sent := time.Now()
 	votes := c.each(func(n PlainNode) bool {

@@ -11,26 +11,24 @@ import (
 type Process interface {
 	Locker(*redlock.Options) (*redlock.Locker, error)
 
-	// Plain gives the nodes to a client that is no redlock.
+	// Plain returns the nodes for a client of another library.
 	Plain() []PlainNode
 
 	// Pass returns when a worker's n-th step may go on: at any point of a program
 	// the process may be held up.
 	Pass(worker, n int)
 
-	// Hold has it held up for some time: stopped, or with its machine.
+	// Hold stops the process for some time, or suspends its machine.
 	Hold(d time.Duration, machine bool)
 
-	// Skew sets its clock forward; real is what an instant of it is by the right
-	// time.
+	// Skew sets its clock forward; real converts an instant of its clock to the right time.
 	Skew(d time.Duration)
 	Real(t time.Time) time.Time
 
-	// Lanes are how many requests its Locker keeps for each node.
+	// Lanes gives the number of requests that its Locker keeps for each node.
 	Lanes() []int
 
-	// Holders looks for a token under a key: how many nodes have it, and how many
-	// cannot say.
+	// Holders looks for a token under a key: how many nodes have it, and how many do not answer.
 	Holders(key, token string) (has, silent int)
 
 	// Crash ends it: no message leaves it or reaches it any more.

@@ -6,19 +6,16 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A Resource is what locks are for: something that is read, and written some time
-// later, by many.
+// A Resource is what locks protect: many clients read it, and write it some time later.
 //
-// It knows fences: a client that comes with a lower one than a client before it, to
-// read or to write, may not write any more. That reading counts as well is what makes
-// it enough: a client that has read may rely on it that no earlier one writes after
-// that.
+// It checks fences: after a read or write with a fence, it accepts no write with a smaller one.
+// Reads must count as well: so a client that has read can rely on it that no earlier holder writes
+// after that.
 type Resource interface {
 	Read(name string, fence uint64) int
 
-	// Write puts an event's Value under its Name, unless its fence is too low, and
-	// notes the event, with what was there before. What is noted has the order in
-	// which it was written.
+	// Write stores an event's Value under its Name, unless its fence is too low, and records the
+	// event with the old value. The records have the order of the writes.
 	Write(history.Event)
 }
 
@@ -31,7 +28,7 @@ type memory struct {
 	fences map[string]uint64
 }
 
-// NewMemory notes each write by the function that it is given.
+// NewMemory returns a memory that records each write with this function.
 func NewMemory(note func(history.Event)) *memory {
 	return &memory{note: note, values: make(map[string]int), fences: make(map[string]uint64)}
 }

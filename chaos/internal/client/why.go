@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// why puts an error into a word.
+// why gives the word for an error.
 func why(err error) string {
 	switch {
 	case err == nil:

@@ -1,7 +1,6 @@
-// Command convict runs one scenario until it finds something that must not be, and
-// says in which schedule: convict ARENA SCENARIO FIRST LAST, which count from 1. The
-// tests build it with something broken in the library. With one more argument it prints
-// the histories instead.
+// Command convict runs one scenario until it finds a violation, and prints the number of the
+// schedule: convict ARENA SCENARIO FIRST LAST, where schedules count from 1. The tests build it
+// with a mutant of the library. With one more argument it prints the histories instead.
 package main
 
 import (
@@ -17,15 +16,15 @@ import (
 
 func main() {
 	arena, scenario, first, last := os.Args[1], os.Args[2], os.Args[3], os.Args[4]
-	redis.SetLogger(silence{}) // it notes each dial that fails
+	redis.SetLogger(silence{}) // it logs each dial that fails
 	if err := run(arena, scenario, first, last); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// run prints the number of the schedule, the rule that was broken, and how; or
-// nothing if none of these schedules did.
+// run prints the number of the first schedule with a violation, the rule, and the violation; or
+// nothing if there is none.
 func run(arena, scenario, first, last string) error {
 	from, err := strconv.Atoi(first)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package drive carries a plan out: clients come in, faults come and go, then all is well,
-// every client is served, and nothing may be left. It does not know in which arena.
+// Package drive carries a plan out: clients start, faults begin and end, then all faults are over,
+// every client is served, and nothing may be left. It does not depend on the arena.
 package drive
 
 import (
@@ -23,24 +23,24 @@ type Driver struct {
 	Leftovers *Leftovers
 	faults    sync.WaitGroup
 
-	// Join makes a client that has not come in yet.
+	// Join makes a client that has not started yet.
 	Join func(number int) (Member, error)
 
-	// Settle waits for as long as it says, or where time is dear until it is done.
+	// Settle waits for this long, or, in an arena with real time, until the condition holds.
 	Settle func(limit time.Duration, done func() bool)
 
-	// Slow: clients take their time to come in, and a fault of a client waits for it.
-	// In virtual time no fault waits, for it would happen at the same instant as something
-	// else, and no run could be repeated.
+	// Slow: clients take some time to start, and a fault of a client waits for that. In virtual
+	// time no fault waits, or it would happen at the same instant as something else, and no run
+	// could be repeated.
 	Slow bool
-	came []chan struct{} // closed when a client that is there from the beginning has come in
+	came []chan struct{} // closed when a client that is there from the beginning has started
 
 	mu      sync.Mutex
-	clients []Member // by number, from 1; nil: not there yet, or not any more
-	next    int      // of those that take the place of others that crash
+	clients []Member // by number, from 1; nil: not started yet, or ended
+	next    int      // the number of the next client that replaces one that crashed
 }
 
-// New has the run's time begin.
+// New starts the run's clock.
 func New(p *scenario.Plan, n Nodes) *Driver {
 	return &Driver{
 		plan: p, nodes: n,
@@ -50,7 +50,7 @@ func New(p *scenario.Plan, n Nodes) *Driver {
 	}
 }
 
-// Run carries the plan out, to the end of all clients, and gives what has happened.
+// Run carries the plan out, to the end of all clients, and returns the history.
 func (d *Driver) Run() *history.History {
 	p := d.plan
 	working, stop := context.WithCancel(context.Background())
@@ -95,10 +95,10 @@ func (d *Driver) Run() *history.History {
 	return &history.History{Run: p.Run, Events: d.Recorder.Sorted()}
 }
 
-// noteLeft notes which keys are on the nodes that should not be, when all clients rest.
+// noteLeft records the keys that should not be on the nodes when all clients rest.
 func (d *Driver) noteLeft() {
-	// What is owed to a node that was away is tried again every quarter of a second;
-	// what no client is there to release expires.
+	// Releases that are owed to a node that was away are repeated every quarter of a second; a lock
+	// whose client is gone expires.
 	owed := func(over bool) []Key {
 		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool { return d.Leftovers.has(l.Token) || client.HandedOver(l.Token) != over })
 	}
@@ -122,7 +122,7 @@ func (d *Driver) noteLeft() {
 // queueLife is how long an empty queue stays on a node.
 const queueLife = time.Minute + time.Second
 
-// all has all clients do something, and waits for the last of them.
+// all makes all clients do something, and waits for the last of them.
 func (d *Driver) all(do func(Member)) {
 	var doing sync.WaitGroup
 	for _, c := range d.clients {
@@ -131,7 +131,7 @@ func (d *Driver) all(do func(Member)) {
 	doing.Wait()
 }
 
-// enter has client i come in and begin to work.
+// enter starts client i.
 func (d *Driver) enter(ctx context.Context, i int) {
 	c, err := d.Join(i + 1)
 	if err == nil {
@@ -146,14 +146,14 @@ func (d *Driver) enter(ctx context.Context, i int) {
 	d.clients[i] = c
 }
 
-// client is nil if it has not come in yet, or has died.
+// client returns client i; nil: it has not started yet, or has died.
 func (d *Driver) client(number int) Member {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.clients[number-1]
 }
 
-// inject has one fault come and go.
+// inject begins a fault, and ends it later.
 func (d *Driver) inject(ctx context.Context, f history.Fault) {
 	time.Sleep(time.Until(d.Recorder.Start.Add(f.At)))
 	var c Member
@@ -193,7 +193,7 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 		for i := range d.plan.Run.Nodes {
 			d.Recorder.Add(history.Event{At: from, Kind: history.Stalled, Value: i, Until: d.Recorder.Now()})
 		}
-	case history.Forge, history.Replay: // a quorum of nodes has to say it
+	case history.Forge, history.Replay: // the messages must come from a quorum of nodes
 		for range f.Times {
 			for i := range d.plan.Run.Nodes {
 				there := f
@@ -215,7 +215,7 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 	}
 }
 
-// crash has a client die, and another take its place.
+// crash ends a client, and starts another in its place.
 func (d *Driver) crash(ctx context.Context, f history.Fault) {
 	d.mu.Lock()
 	c, i := d.clients[f.Client-1], d.next

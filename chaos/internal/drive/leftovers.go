@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Leftovers remembers the tokens that no client will release: those that were forgotten,
-// and those of processes that died.
+// Leftovers has the tokens that no client will release: those of locks that were not released, and
+// those of processes that died.
 type Leftovers struct {
 	mu     sync.Mutex
 	tokens map[string]bool
-	dead   []string // beginnings of tokens
+	dead   []string // prefixes of the dead processes' tokens
 }
 
-// Add takes one token.
+// Add adds one token.
 func (l *Leftovers) Add(token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

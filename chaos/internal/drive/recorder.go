@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A Recorder collects the events of a run from everything that takes part in it.
+// A Recorder collects the events of a run.
 type Recorder struct {
 	Start time.Time
 
@@ -17,13 +17,13 @@ type Recorder struct {
 	events []history.Event
 }
 
-// NewRecorder has the run's time begin.
+// NewRecorder starts the run's clock.
 func NewRecorder() *Recorder { return &Recorder{Start: time.Now()} }
 
 // Now is the run's time.
 func (r *Recorder) Now() time.Duration { return time.Since(r.Start) }
 
-// Note writes down that e has happened now.
+// Note records that e has happened now.
 func (r *Recorder) Note(e history.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,9 +31,8 @@ func (r *Recorder) Note(e history.Event) {
 	r.events = append(r.events, e)
 }
 
-// Sorted gives the events in the order in which they happened. What happened at
-// the same instant gets an order that a run repeats: by client, by operation, and
-// then by what can follow on what.
+// Sorted returns the events in the order in which they happened. Events of one instant get an order
+// that each run repeats: by client, by operation, and then by which kind can follow which.
 func (r *Recorder) Sorted() []history.Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,7 +47,7 @@ var order = []history.Kind{
 	history.Calm, history.Stalled, history.Measured, history.Struck, history.Healed, history.Held, history.Ask, history.Denied, history.Got, history.Found, history.Read, history.Wrote, history.Refused, history.Renewed, history.Extend, history.Extended, history.Failed, history.Release, history.Told, history.Released, history.Crashed, history.Left, history.Weighed,
 }
 
-// Add takes an event that has its time.
+// Add records an event that has its time.
 func (r *Recorder) Add(e history.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// TestHistoryIsSorted: what a client did stays in its order, also at one instant.
+// TestHistoryIsSorted: the events of a client stay in their order, also at one instant.
 func TestHistoryIsSorted(t *testing.T) {
 	r := &Recorder{events: []history.Event{
 		{At: 5, Client: 2, Op: 1}, {At: 5, Client: 1, Op: 1}, {At: 5, Client: 2, Op: 2}, {At: 4, Client: 3},

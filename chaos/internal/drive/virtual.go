@@ -14,11 +14,10 @@ import (
 	"github.com/quorumlock/redlock/internal/model"
 )
 
-// run carries a plan out in a world whose time is the caller's: the clients work
-// while the faults come and go, then all is well, everybody must be served, and
-// nothing may be left.
+// run carries a plan out in a world with the caller's time: the clients work while faults begin and
+// end, then all faults are over, every client must be served, and nothing may be left.
 func run(p *scenario.Plan, w World) (*history.History, error) {
-	model.SleepTo(time.Now(), 0) // the faults have places in the slots from then on
+	model.SleepTo(time.Now(), 0) // from then on the faults have places in the slots
 	d := New(p, w)
 	store := client.NewMemory(d.Recorder.Note)
 	d.Join = func(number int) (Member, error) {
@@ -41,12 +40,12 @@ func Virtually(p *scenario.Plan, in func() World) (h *history.History, err error
 	return h, errors.Join(err, blocked)
 }
 
-// initTesting makes testing's flags, which it looks at, in a program that is no test.
+// initTesting defines the flags of package testing, which reads them, in a program that is no test.
 var initTesting = sync.OnceFunc(testing.Init)
 
-// Bubble runs f in virtual time, in a goroutine of its own, since a test that fails
-// ends its goroutine. The error says that something blocks for ever, or that the
-// race detector has found something.
+// Bubble runs f in virtual time, in a goroutine of its own, since a test that fails ends its
+// goroutine. The error says that something blocks for ever, or that the race detector has found a
+// race.
 func Bubble(f func()) error {
 	ended := make(chan error, 1)
 	go func() {

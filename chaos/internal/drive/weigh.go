@@ -2,10 +2,10 @@ package drive
 
 import "github.com/quorumlock/redlock/chaos/history"
 
-// weighs reports whether a run is to note what is in memory.
+// weighs reports whether a run records the memory in use.
 func weighs(h *history.Head) bool { return h.MostKeys > 0 || h.MostBytes > 0 || h.MostRequests > 0 }
 
-// weighNodes notes what is on the nodes.
+// weighNodes records the memory in use on the nodes.
 func (d *Driver) weighNodes() {
 	if !weighs(&d.plan.Run) {
 		return
@@ -15,7 +15,7 @@ func (d *Driver) weighNodes() {
 	}
 }
 
-// weighClients notes what the clients that are there keep for the nodes.
+// weighClients records the requests that the clients keep for the nodes.
 func (d *Driver) weighClients() {
 	if d.plan.Run.MostRequests <= 0 {
 		return

@@ -10,25 +10,24 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A World is an arena at work on one plan: what the clients touch, and what can be
-// done to it.
+// A World is what an arena has for one plan: the nodes and processes, and the ways to inject faults.
 type World interface {
 	// Enter makes a process for a client. Its name is not used again.
 	Enter(client int, name string) (client.Process, error)
 
-	// Inject has a fault at a node begin or end.
+	// Inject begins or ends a fault at a node.
 	Inject(f history.Fault, begin bool)
 
-	// Keys lists what is on the nodes, and weigh how much it is.
+	// Keys lists the keys on the nodes, and weigh measures them.
 	Keys() []Key
 	Weigh() []history.Weight
 
-	// Close ends it, and says what has not ended by itself.
+	// Close ends it, and returns an error for what has not ended by itself.
 	Close() error
 }
 
-// Counts reports whether a member of a set counts at some time of the node's, which may have
-// yet to drop it.
+// Counts reports whether a member of a set counts at a time of the node's. The node may drop an
+// expired one later.
 func Counts(score float64, now time.Time) bool {
 	_, until := wire.ParseScore(strconv.FormatFloat(score, 'f', 0, 64))
 	return until >= now.UnixMilli()
@@ -40,7 +39,7 @@ type Key struct {
 	Key, Token string
 }
 
-// Nodes are those of a world, and all of it that a driver knows.
+// Nodes are the nodes of a world; a driver uses nothing else of it.
 type Nodes interface {
 	Inject(f history.Fault, begin bool)
 	Keys() []Key
@@ -48,10 +47,10 @@ type Nodes interface {
 	Close() error
 }
 
-// A Member is a client as a driver knows it: in this process, or in one of its own.
+// A Member is a client as the driver sees it: in this process, or in one of its own.
 type Member interface {
-	Enter(context.Context) error // begins to work
-	Apply(history.Fault)         // returns when it is over
+	Enter(context.Context) error // starts to work
+	Apply(history.Fault)         // returns when the fault is over
 	Die()
 	Rest() // returns when it works no more
 	Last() // gets every lock once

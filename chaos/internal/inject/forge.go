@@ -1,4 +1,4 @@
-// Package inject has what several arenas need to inject faults.
+// Package inject has helpers that several arenas need to inject faults.
 package inject
 
 import (
@@ -10,18 +10,17 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// A client that may publish to waiters, and listen to what they are told, but neither reads nor
-// writes a key, must not be able to make a waiter believe that it has a lock. The forger knows what
-// has been said so far, which processes listen, and what time it is, and guesses the
-// rest: the numbers of waiters and attempts count up.
+// A client that may publish to waiters, and subscribe to their channels, but may neither read nor
+// write a key, must not be able to make a waiter believe that it has a lock. The forger knows the
+// messages so far, the processes that subscribe, and the time, and guesses the rest: the numbers of
+// waiters and attempts count up.
 
-// Forged are messages like the last one with which the node has handed a lock over, but for
-// others: the waiters that each process may have now, and their first attempts. The fence is
-// the largest that there can be, or the time. Number, time and marker are the message's last
-// words, and the waiter and the attempt are its first.
+// Forged returns messages like the node's last hand-over, but for other waiters: those that each
+// process may have now, and their first attempts. The fence is the largest possible one, or the
+// time. A message begins with the waiter and the attempt, and ends with fence, time and marker.
 func Forged(said []model.Said, processes []string, micros int64) (all []model.Said) {
 	var like []string
-	last := make(map[string]int) // by process, its last waiter that was told something
+	last := make(map[string]int) // by process, its last waiter that got a message
 	for _, s := range said {
 		words := strings.Split(s.Message, " ")
 		if len(words) >= 6 {
@@ -55,7 +54,7 @@ func Forged(said []model.Said, processes []string, micros int64) (all []model.Sa
 	return all
 }
 
-// Replayed are the last messages of the node once more.
+// Replayed returns the last messages of the node once more.
 func Replayed(said []model.Said, _ []string, _ int64) []model.Said {
 	const most = 12
 	return said[max(0, len(said)-most):]

@@ -60,9 +60,9 @@ func (r *record) tooMany(ailments []ailment) (all []stretch) {
 	return all
 }
 
-// ailments returns the faults that may affect waiting, sorted by their beginnings. A fault that takes effect with
-// later requests, or cannot be undone, has no end. Lost calls and deaths of other clients are left out: waiting
-// must work in spite of them.
+// ailments returns the faults that may affect waiting, sorted by their beginnings. A fault that
+// takes effect with later requests, or cannot be undone, has no end. Lost calls and deaths of other
+// clients are left out: waiting must work in spite of them.
 func (r *record) ailments() []ailment {
 	if r.ailing != nil {
 		return r.ailing

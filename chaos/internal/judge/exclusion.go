@@ -72,9 +72,9 @@ func exclusion(r *record) {
 	}
 }
 
-// blinked reports whether a node's clock was set, and set back, between the request for a lock and an instant: the
-// node may have dropped the lock, and a client that did not ask it meanwhile cannot know (docs/safety.md). Fences
-// are compared all the same.
+// blinked reports whether a node's clock was set, and set back, between the request for a lock and
+// an instant: the node may have dropped the lock, and a client that did not ask it meanwhile cannot
+// know (docs/safety.md). Fences are compared all the same.
 func (r *record) blinked(o *op, at time.Duration) bool {
 	asked := r.events[max(o.ask, 0)].At
 	return slices.ContainsFunc(r.blinks, func(s span) bool { return s.from <= at && s.to >= asked })

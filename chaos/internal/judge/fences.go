@@ -10,7 +10,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// fences: each fence is larger than all earlier ones of conflicting locks. A reader's may equal the one before it.
+// fences: each fence is larger than all earlier ones of conflicting locks. A reader's may equal the
+// one before it.
 func fences(r *record) {
 	var got, wrote []fenced
 	for _, k := range r.holds {

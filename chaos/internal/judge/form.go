@@ -61,8 +61,8 @@ func books(r *record) {
 	}
 }
 
-// balance returns the value after writes of one instant, which have no order: the values that they replaced must be
-// the old value and the values that they wrote, except the one that stays.
+// balance returns the value after writes of one instant, which have no order: the values that they
+// replaced must be the old value and the values that they wrote, except the one that stays.
 func (r *record) balance(there int, writes []int) (after int, ok bool) {
 	last := &r.events[writes[len(writes)-1]]
 	if len(writes) == 1 {

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// idle: a free lock does not stay free while a client waits. Some times do not count: those in which too many nodes
-// are not well; those in which a dead or stopped client may have the lock without a record of it; and those in
-// which an earlier conflicting request waits for another lock, since there is an order among them.
+// idle: a free lock does not stay free while a client waits. Some times do not count: those in
+// which too many nodes are not well; those in which a dead or stopped client may have the lock
+// without a record of it; and those in which an earlier conflicting request waits for another lock,
+// since there is an order among them.
 func idle(r *record) {
 	if r.run.Idle <= 0 {
 		return
@@ -96,8 +97,8 @@ func (r *record) full(request int, had [][]stretch) (all []stretch) {
 	return all
 }
 
-// longFree finds the first time that is too long and that no stretch overlaps. It returns its beginning, and when it
-// became too long. The stretches are sorted.
+// longFree finds the first time that is too long and that no stretch overlaps. It returns its
+// beginning, and when it became too long. The stretches are sorted.
 func (r *record) longFree(times []stretch, from, to time.Duration) (since, by time.Duration) {
 	for _, s := range append(slices.Clip(times), stretch{to, to}) {
 		if until := min(s.from, to); until-from > r.run.Idle { // it was too long already

@@ -9,8 +9,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A Rule must be true of every history. A new one takes a function, a line in the table, and a counterpart in the
-// twin with which the tests compare the judge.
+// A Rule must be true of every history. A new one takes a function, a line in the table, and a
+// counterpart in the twin with which the tests compare the judge.
 type Rule struct {
 	Name  string
 	Says  string

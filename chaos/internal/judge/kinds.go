@@ -2,8 +2,8 @@ package judge
 
 import "github.com/quorumlock/redlock/chaos/history"
 
-// Rules are about pairs of conflicting locks. A history has many locks of a few kinds, so the conflicts are computed once
-// for each two kinds.
+// Rules are about pairs of conflicting locks. A history has many locks of a few kinds, so the
+// conflicts are computed once for each two kinds.
 
 // sort computes which requests conflict, and which are the same.
 func (r *record) sort() {

@@ -2,8 +2,8 @@ package judge
 
 import "github.com/quorumlock/redlock/chaos/history"
 
-// bounded: what nodes and clients keep does not grow over time. Nodes are checked at the end of the run, and lanes also
-// while their nodes are away.
+// bounded: what nodes and clients keep does not grow over time. Nodes are checked at the end of the
+// run, and lanes also while their nodes are away.
 func bounded(r *record) {
 	for i := range r.events {
 		e := &r.events[i]
@@ -26,8 +26,9 @@ func bounded(r *record) {
 	}
 }
 
-// onQuorum: a client that gets a lock has it on a quorum of nodes. The client looks for its token on all nodes as soon as
-// it has the lock, and the result counts while the lock is valid: a node that does not answer may have the token.
+// onQuorum: a client that gets a lock has it on a quorum of nodes. The client looks for its token
+// on all nodes as soon as it has the lock, and the result counts while the lock is valid: a node
+// that does not answer may have the token.
 func onQuorum(r *record) {
 	for i := range r.events {
 		e := &r.events[i]

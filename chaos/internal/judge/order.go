@@ -2,10 +2,10 @@ package judge
 
 import "time"
 
-// inOrder: a client that has waited for long enough when another asks gets the lock first. The calls of one client are
-// ordered by the client itself. Those of several clients are ordered by the nodes, which must have been well, and which
-// do not know an op that was not the first of its local queue. Only conflicting requests count, and requests for slots,
-// since only one may be free.
+// inOrder: a client that has waited for long enough when another asks gets the lock first. The
+// calls of one client are ordered by the client itself. Those of several clients are ordered by the
+// nodes, which must have been well, and which do not know an op that was not the first of its local
+// queue. Only conflicting requests count, and requests for slots, since only one may be free.
 func inOrder(r *record) {
 	if r.run.Settle <= 0 {
 		return
@@ -58,7 +58,8 @@ func (r *record) overtakes(o *op, w *standing) bool {
 	return after(w.front, r.run.Settle) <= got && !r.ailed(w.front, got) && !r.stood(x.client, w.front, got) && !r.stood(o.client, w.front, got)
 }
 
-// waitedAt reports whether a wait went on at an instant, and beyond it: a client that gives up records that a little later.
+// waitedAt reports whether a wait went on at an instant, and beyond it: a client that gives up
+// records that a little later.
 func (r *record) waitedAt(w *standing, at time.Duration) bool {
 	end := w.end
 	if w.forsaken {

@@ -6,8 +6,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// progress: a waiter must get its lock. A client that asks once must get it if nothing can be in its way, not even a
-// scheduler.
+// progress: a waiter must get its lock. A client that asks once must get it if nothing can be in
+// its way, not even a scheduler.
 func progress(r *record) {
 	if r.run.Bound <= 0 {
 		return

@@ -36,8 +36,8 @@ func newRecord(h *history.History) *record {
 	return r
 }
 
-// disturbances collects the faults of clients. It comes first, since the other events depend on which clients are stopped
-// or dead.
+// disturbances collects the faults of clients. It comes first, since the other events depend on
+// which clients are stopped or dead.
 func (r *record) disturbances() {
 	for i := range r.events {
 		switch e := &r.events[i]; e.Kind {
@@ -184,8 +184,8 @@ func (r *record) answered(i int, e *history.Event, k int) {
 
 var verbs = []string{"try", "acquire", "do", "plain"}
 
-// held adds an event of the holder of a lock. The end of validity never moves back: if it seems to, the holder's clock was
-// set forward, and the nodes keep the lock as long as before.
+// held adds an event of the holder of a lock. The end of validity never moves back: if it seems to,
+// the holder's clock was set forward, and the nodes keep the lock as long as before.
 func (r *record) held(i int, e *history.Event, k int) {
 	o := &r.ops[k]
 	switch e.Kind {

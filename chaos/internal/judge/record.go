@@ -17,8 +17,8 @@ func (r *record) violated(at time.Duration, events []int, format string, args ..
 // request gives the request of an op.
 func (r *record) request(o *op) history.Request { return r.requests[o.request] }
 
-// A record is a history prepared for the rules, once for all of them. An event is given by its index in the history; -1:
-// none.
+// A record is a history prepared for the rules, once for all of them. An event is given by its
+// index in the history; -1: none.
 type record struct {
 	run    history.Head
 	events []history.Event
@@ -99,8 +99,8 @@ func (r *record) odd(event int, format string, args ...any) {
 	r.amiss = append(r.amiss, oddity{event, fmt.Sprintf(format, args...)})
 }
 
-// valid returns the interval in which the holder may rely on the lock: from its acquisition to the end of validity, or to
-// when the holder stops relying on it.
+// valid returns the interval in which the holder may rely on the lock: from its acquisition to the
+// end of validity, or to when the holder stops relying on it.
 func (r *record) valid(o *op) (from, to time.Duration) {
 	to = min(o.until, o.died)
 	if o.release >= 0 {
@@ -117,8 +117,8 @@ func (r *record) lock(o *op) string {
 	return fmt.Sprintf("%v (%s)", r.request(o), r.events[o.got].Token)
 }
 
-// A standing is an op in a local queue: the calls of one client that wait for the same lock. The nodes know only the first
-// of them.
+// A standing is an op in a local queue: the calls of one client that wait for the same lock. The
+// nodes know only the first of them.
 type standing struct {
 	op       int
 	ask      time.Duration

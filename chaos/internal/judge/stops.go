@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// stopsSince returns the stops from a client's first one that ends at t or later. Those of other clients follow.
+// stopsSince returns the stops from a client's first one that ends at t or later. Those of other
+// clients follow.
 func (r *record) stopsSince(client int, t time.Duration) []span {
 	first, _ := slices.BinarySearchFunc(r.stops, span{client: client, to: t}, func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.to, b.to))
@@ -21,9 +22,10 @@ func (r *record) stopped(client int, from, to time.Duration) bool {
 	return len(s) > 0 && s[0].client == client && s[0].from <= to
 }
 
-// noticed is when a client must have noticed what was due at an instant, and for which it has had a timer since another:
-// Lag later, and Lag after the end of any stop that came before. Timers of a suspended machine are late by the time of
-// the suspension, so the client has to look by itself, and gets Look for that.
+// noticed is when a client must have noticed what was due at an instant, and for which it has had a
+// timer since another: Lag later, and Lag after the end of any stop that came before. Timers of a
+// suspended machine are late by the time of the suspension, so the client has to look by itself,
+// and gets Look for that.
 func (r *record) noticed(client int, since, due time.Duration) time.Duration {
 	lag := r.run.Lag
 	for _, s := range r.stopsSince(client, since) {
@@ -44,8 +46,8 @@ func (r *record) noticed(client int, since, due time.Duration) time.Duration {
 	return by
 }
 
-// deadline is when an operation of a client must have ended that may take this long: time in which the client was stopped
-// does not count.
+// deadline is when an operation of a client must have ended that may take this long: time in which
+// the client was stopped does not count.
 func (r *record) deadline(client int, begin, limit time.Duration) time.Duration {
 	by := begin + limit + r.run.Lag
 	for _, s := range r.stopsSince(client, begin) {

@@ -12,8 +12,9 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// HistoryOf makes a history of lines "at client/op kind field=value ...", separated by semicolons. Missing fields have the
-// usual values: the name a, the verb acquire, the token of the op; and a lock that is got is the one that was asked for.
+// HistoryOf makes a history of lines "at client/op kind field=value ...", separated by semicolons.
+// Missing fields have the usual values: the name a, the verb acquire, the token of the op; and a
+// lock that is got is the one that was asked for.
 func HistoryOf(t testing.TB, unit time.Duration, run, text string) *history.History {
 	t.Helper()
 	h := &history.History{Run: history.Head{Lag: 2 * unit, Bound: 50 * unit, Clients: 3}}

@@ -7,8 +7,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// generate makes a history from a few bytes: most of it is possible, and now and then an event is not. Only time never
-// goes back.
+// generate makes a history from a few bytes: most of it is possible, and now and then an event is
+// not. Only time never goes back.
 func generate(data []byte) *history.History {
 	t := &teller{data: data, values: make(map[string]int)}
 	t.Run = history.Head{Lag: t.time(4), Look: t.time(4), Overlap: t.time(2) * t.time(3), Bound: t.time(10), Clients: 1 + t.below(3), Always: t.below(2) == 0, Exact: t.below(2) == 0}

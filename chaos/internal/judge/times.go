@@ -24,8 +24,8 @@ type span struct {
 	suspended bool // the machine was suspended, at least for a part of it
 }
 
-// mergeSpans sorts spans by client and time, and merges those that touch. Then each client's spans are apart, so that both
-// their ends rise.
+// mergeSpans sorts spans by client and time, and merges those that touch. Then each client's spans
+// are apart, so that both their ends rise.
 func mergeSpans(spans []span) []span {
 	spans = slices.DeleteFunc(spans, func(s span) bool { return s.to < s.from })
 	slices.SortFunc(spans, func(a, b span) int {

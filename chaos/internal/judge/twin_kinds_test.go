@@ -25,8 +25,8 @@ func isSlot(e history.Event) bool { return e.Slots > 0 && !e.Shared && e.Also ==
 
 func sameSlots(a, b history.Event) bool { return isSlot(a) && isSlot(b) && a.Name == b.Name }
 
-// apart reports whether two locks, by themselves, can be held at once: both are shared, or are slots of the same name, or have
-// no name in common.
+// apart reports whether two locks, by themselves, can be held at once: both are shared, or are
+// slots of the same name, or have no name in common.
 func (tw *twin) apart(a, b history.Event) bool {
 	if a.Shared && b.Shared || sameSlots(a, b) {
 		return true
@@ -54,8 +54,8 @@ func (tw *twin) same(a, b history.Event) bool {
 	return a.Shared == b.Shared && isSlot(a) == isSlot(b) && takesIn(a, b) && takesIn(b, a)
 }
 
-// crowded reports whether there are too few slots for their holders when a hold begins. It gives the last slots first to the
-// holders that can have them.
+// crowded reports whether there are too few slots for their holders when a hold begins. It gives
+// the last slots first to the holders that can have them.
 func (tw *twin) crowded(i int, o twinHold) (got []int) {
 	all := []int{i}
 	for j := i - 1; j >= 0; j-- {
@@ -80,8 +80,8 @@ func (tw *twin) crowded(i int, o twinHold) (got []int) {
 	return nil
 }
 
-// inTheWay tells for each instant whether other clients keep a waiter from its lock up to the next instant, and whether they
-// did at the instant itself.
+// inTheWay tells for each instant whether other clients keep a waiter from its lock up to the next
+// instant, and whether they did at the instant itself.
 func (tw *twin) inTheWay(w twinWait, waits []twinWait) (is, touched []bool) {
 	is, touched = tw.taken(w)
 	settle := max(tw.Run.Settle, 1)

@@ -82,9 +82,10 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 		tw.add("tokens", o.from, tw.holds[shares].got, o.got)
 	}
 
-	// The highest fence for the name at any earlier instant, or at the same one if it is not higher: events of one
-	// instant get the order that fits. If two locks may be acquired at once, only instants that are earlier by that
-	// much count. No two fences may be equal, except that a reader may have the one before it.
+	// The highest fence for the name at any earlier instant, or at the same one if it is not
+	// higher: events of one instant get the order that fits. If two locks may be acquired at once,
+	// only instants that are earlier by that much count. No two fences may be equal, except that a
+	// reader may have the one before it.
 	reads := o.what.Shared
 	for j, p := range tw.holds {
 		f := tw.Events[p.got]

@@ -51,8 +51,8 @@ func compareWithTwin(t *testing.T, h *history.History) []Violation {
 	return verdict.Violations
 }
 
-// A twin judges slowly: it goes through all events for each question, compares every pair, and goes through time instant by
-// instant. Time must not go back, and there must be few instants.
+// A twin judges slowly: it goes through all events for each question, compares every pair, and goes
+// through time instant by instant. Time must not go back, and there must be few instants.
 type twin struct {
 	*history.History
 	found   []Violation
@@ -115,8 +115,8 @@ func newTwin(h *history.History) *twin {
 	return tw
 }
 
-// lifeOf returns all events of an event's op, from the first one that can begin an op to the death of its client, without a
-// second beginning.
+// lifeOf returns all events of an event's op, from the first one that can begin an op to the death
+// of its client, without a second beginning.
 func (tw *twin) lifeOf(i int) (mine []int) {
 	for j, e := range tw.Events {
 		begins := e.Kind == history.Ask || e.Kind == history.Got || e.Kind == history.Denied
@@ -192,7 +192,8 @@ func (tw *twin) deadline(client int, begin, limit time.Duration) time.Duration {
 	}
 }
 
-// noticed adds Look for a client that was suspended since it set its timer, or in a stop that turns into a suspension.
+// noticed adds Look for a client that was suspended since it set its timer, or in a stop that turns
+// into a suspension.
 func (tw *twin) noticed(client int, since, due time.Duration) time.Duration {
 	lag := tw.Run.Lag
 	for _, e := range tw.Events {

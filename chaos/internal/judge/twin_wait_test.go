@@ -208,8 +208,8 @@ func (tw *twin) overtaken(w twinWait, o twinHold) bool {
 	return true
 }
 
-// taken tells for each instant whether, up to the next one, some client may have the lock or none can get it, and whether that
-// was so at the instant itself.
+// taken tells for each instant whether, up to the next one, some client may have the lock or none
+// can get it, and whether that was so at the instant itself.
 func (tw *twin) taken(w twinWait) (is, touched []bool) {
 	is, touched = make([]bool, tw.last+1), make([]bool, tw.last+1)
 	fill := func(from, to time.Duration) {

@@ -8,7 +8,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// told does not apply if the holder has released, or died, before it had to be told, nor while the lock is detached.
+// told does not apply if the holder has released, or died, before it had to be told, nor while the
+// lock is detached.
 func told(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -37,8 +38,9 @@ func (r *record) handedOn(op int, at time.Duration) bool {
 	})
 }
 
-// lateSuccess excuses clients that were stopped between the library's answer and its record, in arenas where that is possible;
-// and extensions of a lock that renews itself, since its end of validity in between is not known.
+// lateSuccess excuses clients that were stopped between the library's answer and its record, in
+// arenas where that is possible; and extensions of a lock that renews itself, since its end of
+// validity in between is not known.
 func lateSuccess(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -72,8 +74,9 @@ func lateSuccess(r *record) {
 	}
 }
 
-// continuity: a client that has a quorum of nodes has taken it from earlier holders, which must notice with their next extension
-// at the latest. That holds even if nodes forget, and the other client should never have got the lock.
+// continuity: a client that has a quorum of nodes has taken it from earlier holders, which must
+// notice with their next extension at the latest. That holds even if nodes forget, and the other
+// client should never have got the lock.
 func continuity(r *record) {
 	for i := range r.steps {
 		s := &r.steps[i]
@@ -94,8 +97,9 @@ func continuity(r *record) {
 	}
 }
 
-// kept: a renewal has two thirds of a TTL to reach a quorum. After a fault it may fail: a node that was refilled while another
-// died says nothing about the time before, and the lock is lost although a quorum has it.
+// kept: a renewal has two thirds of a TTL to reach a quorum. After a fault it may fail: a node that
+// was refilled while another died says nothing about the time before, and the lock is lost although
+// a quorum has it.
 func kept(r *record) {
 	if !r.run.Exact {
 		return

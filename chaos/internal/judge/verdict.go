@@ -15,8 +15,9 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("at %v, %s: %s", v.At, v.Rule, v.Text) }
 
-// A Verdict is the judge's result for a history: the violations, and counts of the events in which there could have been one. A
-// history without violations means little if no client held a lock in it.
+// A Verdict is the judge's result for a history: the violations, and counts of the events in which
+// there could have been one. A history without violations means little if no client held a lock in
+// it.
 type Verdict struct {
 	Violations []Violation `json:"violations"` // by time
 

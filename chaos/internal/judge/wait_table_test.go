@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// waitCases are histories of waiters, for TestJudgeTable. If idle is set, a node keeps a lock that is not released for 10, and
-// Grace is 5.
+// waitCases are histories of waiters, for TestJudgeTable. If idle is set, a node keeps a lock that
+// is not released for 10, and Grace is 5.
 var waitCases = []struct{ name, run, history, want string }{
 	{"before a client that waits", "settle=4", "0 1/1 ask; 4 2/1 ask verb=try; 5 2/1 got until=9; 6 2/1 release; 7 2/1 released; 8 1/1 denied", ""},
 	{"before a client that goes on waiting", "settle=4", "0 1/1 ask; 4 2/1 ask verb=try; 5 2/1 got until=9; 6 2/1 release; 7 2/1 released; 10 1/1 denied", "order 5 [0 1 2]"},

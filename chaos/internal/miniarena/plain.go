@@ -30,7 +30,7 @@ func (p *process) Plain() []client.PlainNode {
 
 const plainPatience = 50 * time.Millisecond
 
-// A plainRedis is a node for a client that is no redlock.
+// A plainRedis is a node for a client of another library.
 type plainRedis struct{ client *redis.Client }
 
 func (n plainRedis) SetNX(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {

@@ -17,12 +17,12 @@ import (
 	"github.com/quorumlock/redlock/internal/model"
 )
 
-// A process is a process, which its sockets die and stand still with.
+// A process has sockets that die and stand still with it.
 type process struct {
 	world     *world
 	name      string
 	host      *model.Host
-	strangers []*redis.Client // that are no redlock's
+	strangers []*redis.Client // of clients of other libraries
 
 	mu      sync.Mutex // never held while waiting
 	sockets map[*socket]struct{}
@@ -30,18 +30,18 @@ type process struct {
 	dead    bool
 }
 
-// Locker makes it as a program would, from clients that are its own.
+// Locker makes the process's Locker as a program would, from its own clients.
 func (p *process) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	opts.Clock = p.host
 	clients := make([]*redis.Client, len(p.world.nodes))
 	for i, n := range p.world.nodes {
 		clients[i] = redis.NewClient(p.options(n))
-		defer clients[i].Close() // it has no connection, and no user
+		defer clients[i].Close() // it has no connection
 	}
 	return redlock.New(clients, opts)
 }
 
-// options are stock, but for the dialer.
+// options returns the default options, with the process's dialer.
 func (p *process) options(n *pipenode.Node) *redis.Options {
 	o := n.Options()
 	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, n) }
@@ -91,7 +91,7 @@ func (p *process) Crash() {
 	}
 }
 
-// stands waits for as long as the process stands still, and says whether it lives.
+// stands waits for as long as the process stands still, and reports whether it is alive.
 func (p *process) stands() bool {
 	for {
 		p.mu.Lock()
@@ -162,7 +162,7 @@ func (s *socket) Close() error {
 	return s.Conn.Close()
 }
 
-// SyscallConn is how go-redis looks whether an idle connection has been closed.
+// SyscallConn is what go-redis uses to check whether an idle connection was closed.
 func (s *socket) SyscallConn() (syscall.RawConn, error) {
 	return s.Conn.(syscall.Conn).SyscallConn()
 }

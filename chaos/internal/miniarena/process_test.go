@@ -15,7 +15,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 )
 
-// TestProcess: what a process is stopped or killed with.
+// TestProcess: the effects of a stop or a crash on a process's messages.
 func TestProcess(t *testing.T) {
 	inWorld := func(t *testing.T, f func(*testing.T, *world, *process, *redis.Client)) {
 		synctest.Test(t, func(t *testing.T) {

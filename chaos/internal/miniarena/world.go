@@ -64,7 +64,7 @@ func (w *world) Keys() (all []drive.Key) {
 	return all
 }
 
-// on lists what is on a node.
+// on lists the keys on a node.
 func (w *world) on(i int) (all []drive.Key) {
 	engine := w.nodes[i].Engine
 	for _, key := range engine.Keys() {
@@ -75,7 +75,7 @@ func (w *world) on(i int) (all []drive.Key) {
 			continue
 		}
 		set, err := db.SortedSet(key)
-		if err != nil { // it is no lock
+		if err != nil { // the key is no lock
 			all = append(all, drive.Key{Node: i, Key: key, Token: ""})
 		}
 		for _, token := range slices.Sorted(maps.Keys(set)) {
@@ -88,9 +88,9 @@ func (w *world) on(i int) (all []drive.Key) {
 }
 
 func (w *world) Weigh() (all []history.Weight) {
-	const perKey, perOne = 72, 24 // what Redis needs for a key, and for each member of a set
+	const perKey, perOne = 72, 24 // the bytes that Redis needs for a key, and for each member of a set
 	for i, n := range w.nodes {
-		_ = n.Engine.Keys() // what has expired is gone
+		_ = n.Engine.Keys() // drops expired keys
 		mini, weight := n.Engine.Mini(), history.Weight{Node: i}
 		for _, key := range mini.Keys() {
 			weight.Keys++
@@ -108,8 +108,7 @@ func (w *world) Weigh() (all []history.Weight) {
 	return all
 }
 
-// Close reports connections that Lockers have left open: they are closed by now,
-// all of them.
+// Close returns an error for connections that Lockers have left open: by now all must be closed.
 func (w *world) Close() error {
 	synctest.Wait()
 	var errs []error

@@ -63,8 +63,8 @@ func (p *process) Plain() []client.PlainNode {
 	return nodes
 }
 
-// A plainModel is a model node for a client that is no redlock: it does by
-// hand what the scripts do.
+// A plainModel is a model node for a client of another library, which does by single commands what
+// the scripts do.
 type plainModel struct {
 	server    *model.Link
 	connected bool

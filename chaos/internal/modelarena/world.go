@@ -18,7 +18,7 @@ func Run(p *scenario.Plan) (*history.History, error) {
 	return drive.Virtually(p, func() drive.World { return NewWorld(p) })
 }
 
-// A World is what there is for one plan.
+// A World has the nodes of one plan.
 type World struct {
 	seed  sim.Seed
 	plan  *scenario.Plan
@@ -59,7 +59,7 @@ func (w *World) Keys() (all []drive.Key) {
 	return all
 }
 
-// sayings are what a node says to everything while it has such a fault.
+// sayings has the node's answers to everything while it has such a fault.
 var sayings = map[history.FaultKind]error{
 	history.Loading: model.Error("LOADING Redis is loading the dataset in memory"),
 	history.Locked:  model.Error("NOAUTH Authentication required."),
@@ -127,7 +127,7 @@ func (w *World) Inject(f history.Fault, begin bool) {
 	}
 }
 
-// onLink has a fault between the clients and a node begin or end.
+// onLink begins or ends a fault of the network between the clients and a node.
 func onLink(n *model.Node, f history.Fault, begin bool) {
 	switch f.Trouble {
 	case history.Hang:
@@ -150,7 +150,7 @@ func onLink(n *model.Node, f history.Fault, begin bool) {
 	}
 }
 
-// once is for what has no end, or comes to one by itself.
+// once injects a fault that has no end, or ends by itself.
 func once(n *model.Node, f history.Fault) {
 	switch f.Trouble {
 	case history.Reset:

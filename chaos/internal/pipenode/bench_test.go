@@ -18,8 +18,8 @@ import (
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
-// A bench is one node on the table, and somebody who asks it by hand what
-// Lockers ask. There is a lock of the bench's, "mine", and one of another client's, "theirs".
+// A bench is one node, with a client that sends it by hand the requests of Lockers. The bench has a
+// lock, "mine", and another client has one, "theirs".
 type bench struct {
 	*testing.T
 	node   *Node
@@ -55,17 +55,17 @@ func (b *bench) inject(f history.Fault, begin bool) {
 	if !b.node.Inject(f, begin, []string{"mine", "free"}) {
 		b.Fatalf("%q is not known", f.Trouble)
 	}
-	synctest.Wait() // the news travels
+	synctest.Wait() // until the client's side has noticed
 }
 
 func (b *bench) run(s script.Script, key string, args ...any) (any, error) {
-	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, append(args, "x", 0, 0, script.Bucket(key))...).Result() // alone, no slot, and nobody is handed it
+	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, append(args, "x", 0, 0, script.Bucket(key))...).Result() // exclusive, no slot, no hand-over
 }
 
-// acquire is the script for nodes that nobody asks for their marker.
+// acquire is the script for nodes without markers.
 var acquire = script.Acquire("")
 
-// The proposed number is of no interest here, no request is too late, and nobody waits.
+// The proposed fence does not matter here, no request is too late, and there is no waiter.
 func (b *bench) acquire(key string) (any, error) {
 	return b.run(acquire, key, "me", 30000, 0, 0, "", 0, "", 0, "")
 }
@@ -74,7 +74,7 @@ func (b *bench) extend(key string) (any, error) { return b.run(script.Extend, ke
 
 func (b *bench) release(key string) (any, error) { return b.run(script.Release(""), key, "me") }
 
-// granted reports whether this is how a node grants: with a number, and its time.
+// granted reports whether this is a grant: a fence, and the node's time.
 func granted(v any) bool {
 	list, ok := v.([]any)
 	if !ok || len(list) != 2 {
@@ -96,7 +96,7 @@ func (b *bench) says(what string, v any, err error, want string) {
 	}
 }
 
-// answers checks what the node says to everything.
+// answers checks the node's answers to all requests.
 func (b *bench) answers(want string) {
 	b.Helper()
 	v, err := b.acquire("free")
@@ -126,13 +126,13 @@ func (b *bench) took(least, most time.Duration, f func()) {
 	}
 }
 
-// refusing is a fault in which the node says the same to everything.
+// refusing tests a fault in which the node gives the same answer to everything.
 func refusing(t history.FaultKind, want string) func(*bench) {
 	return func(b *bench) {
 		b.inject(history.Fault{Trouble: t}, true)
 		b.answers(want)
 		b.client.Close()
-		b.client = b.connect() // and to those who come now
+		b.client = b.connect() // and on new connections
 		b.answers(want)
 		b.has("mine", "theirs")
 		b.inject(history.Fault{Trouble: t}, false)
@@ -140,7 +140,7 @@ func refusing(t history.FaultKind, want string) func(*bench) {
 	}
 }
 
-// cutting is a fault in which replies do not come.
+// cutting tests a fault in which replies do not come.
 func cutting(t history.FaultKind, carriedOut, after bool) func(*bench) {
 	return func(b *bench) {
 		b.inject(history.Fault{Trouble: t}, true)
@@ -168,14 +168,14 @@ func isTimeout(err error) bool {
 	return errors.As(err, &ne) && ne.Timeout()
 }
 
-// answersOnce has the node answer something that changes nothing.
+// answersOnce makes the node answer a request that changes nothing.
 func (b *bench) answersOnce() {
 	b.Helper()
 	v, err := b.acquire("theirs")
 	b.says("acquire theirs", v, err, "")
 }
 
-// counts has the node count what it was asked to do, and checks how far it is.
+// counts makes the node count requests, and checks the counter.
 func (b *bench) counts(want ...int) {
 	b.Helper()
 	for _, n := range want {

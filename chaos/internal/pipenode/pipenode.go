@@ -15,7 +15,7 @@ import (
 
 // Cannot are the kinds of fault that this arena cannot inject.
 var Cannot = []history.FaultKind{
-	history.Churn, history.Forge, history.Replay, history.Still, // which the model has, and real servers
+	history.Churn, history.Forge, history.Replay, history.Still, // the other arenas have them
 }
 
 // A Node is a miniredis behind pipes, and can inject nearly all faults of nodes.
@@ -29,8 +29,8 @@ type Node struct {
 	subscriptions map[*subscription]struct{}
 }
 
-// refuses is what a node says instead of doing what it is told, while it has such
-// a fault, and to what, as servers of version 7 do.
+// refuses has the errors of a node that has such a fault, and the commands that it refuses, as
+// servers of version 7 do.
 var refuses = map[history.FaultKind]*memredis.Refusal{
 	history.Full:     {Error: "OOM command not allowed when used memory > 'maxmemory'.", Only: []string{"SET", "ZADD"}},
 	history.ReadOnly: {Error: "READONLY You can't write against a read only replica.", Only: []string{"SET", "PEXPIRE", "DEL", "ZADD", "ZREM", "ZREMRANGEBYSCORE", "PEXPIREAT"}},
@@ -41,8 +41,7 @@ var refuses = map[history.FaultKind]*memredis.Refusal{
 	history.Mute:     {Error: "NOPERM this user has no permissions to run the 'publish' command", Only: []string{"PUBLISH"}},
 }
 
-// Inject has a fault begin, or end, and says whether it knows it. Keys are those
-// of locks.
+// Inject begins or ends a fault, and reports whether it knows the kind. The keys are those of locks.
 func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
 	switch f.Trouble {
 	case history.Kill, history.KillEmpty:
@@ -97,7 +96,7 @@ func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
 	return true
 }
 
-// cut has one of the cuts begin, or end. A node has one at a time.
+// cut begins or ends one of the cuts. A node has one at a time.
 func (n *Node) cut(t history.FaultKind, begin bool) {
 	switch {
 	case !begin && t == history.Part:
@@ -113,7 +112,7 @@ func (n *Node) cut(t history.FaultKind, begin bool) {
 	}
 }
 
-// once is for what has no end, or comes to one by itself.
+// once injects a fault that has no end, or ends by itself.
 func (n *Node) once(f history.Fault) (known bool) {
 	switch f.Trouble {
 	case history.Reset:
@@ -145,8 +144,8 @@ func (n *Node) once(f history.Fault) (known bool) {
 	return true
 }
 
-// Latency has messages take about half of a round trip each, now and then a lot
-// more, as over the model's links, and up to jitter in addition.
+// Latency makes messages take about half of a round trip each, now and then a lot more, as over the
+// model's links, and up to jitter in addition.
 func (n *Node) Latency(jitter time.Duration) {
 	n.Path.SetLatency(func() time.Duration {
 		n.drawn++

@@ -164,11 +164,11 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 			b.inject(history.Fault{Trouble: history.Crowded}, true)
 			v, err := b.acquire("free")
 			b.says("acquire", v, err, "ERR max number of clients")
-			synctest.Wait() // it hangs up
+			synctest.Wait() // it closes the connection
 			v, err = b.acquire("free")
-			// go-redis greets on after an error, and finds out by reading or by writing.
+			// go-redis goes on with the handshake after an error, and notices when it reads or writes.
 			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
-				b.Errorf("greeting: %v, %v", v, err)
+				b.Errorf("handshake: %v, %v", v, err)
 			}
 			b.inject(history.Fault{Trouble: history.Crowded}, false)
 			b.answers("")

@@ -9,21 +9,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An subscription is a connection that may be a subscription: it is one from when it has been
-// asked to be.
+// A subscription is a connection that may become a subscription: it is one from when the client
+// sends SUBSCRIBE.
 type subscription struct {
 	net.Conn
 	node *Node
 }
 
-// Options lead to Dial.
+// Options returns options with the dialer Dial.
 func (n *Node) Options() *redis.Options {
 	o := n.Node.Options()
 	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return n.Dial(ctx) }
 	return o
 }
 
-// Dial gives a connection that deafen knows of.
+// Dial returns a connection that deafen can break.
 func (n *Node) Dial(ctx context.Context) (net.Conn, error) {
 	conn, err := n.Node.Dial(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (e *subscription) Close() error {
 	return e.Conn.Close()
 }
 
-// SyscallConn is how go-redis looks whether an idle connection has been closed.
+// SyscallConn is what go-redis uses to check whether an idle connection was closed.
 func (e *subscription) SyscallConn() (syscall.RawConn, error) {
 	return e.Conn.(syscall.Conn).SyscallConn()
 }

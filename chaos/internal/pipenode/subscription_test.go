@@ -11,8 +11,8 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// waits has somebody wait for a lock that another has, who hears it when that is
-// given back.
+// waits makes a waiter wait for a lock of another client, with a subscription for the call when
+// that is released.
 func (b *bench) waits(key string) *redis.PubSub {
 	b.Helper()
 	v, err := b.run(acquire, key, "me too", 30000, 0, 0, "", 1, "p.1", 3000, "somebody")
@@ -28,7 +28,7 @@ func (b *bench) waits(key string) *redis.PubSub {
 	return sub
 }
 
-// hears says what a subscription gets to hear within a second.
+// hears returns the message that a subscription receives within a second.
 func (b *bench) hears(sub *redis.PubSub) (string, error) {
 	m, err := sub.ReceiveTimeout(b.Context(), time.Second)
 	if m, ok := m.(*redis.Message); ok {
@@ -37,7 +37,7 @@ func (b *bench) hears(sub *redis.PubSub) (string, error) {
 	return "", err
 }
 
-// mute: nobody is told, and all else goes on.
+// mute: no message arrives, and everything else goes on.
 func mute(b *bench) {
 	for _, begin := range []bool{true, false} {
 		b.inject(history.Fault{Trouble: history.Mute}, begin)
@@ -55,7 +55,7 @@ func mute(b *bench) {
 	b.answers("")
 }
 
-// deafen: those who hear are hung up on, and nobody else.
+// deafen: subscriptions break, and no other connection does.
 func deafen(b *bench) {
 	b.answers("")
 	sub := b.waits("mine")

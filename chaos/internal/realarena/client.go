@@ -21,19 +21,18 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 )
 
-// ClientVariable has a briefing in the environment of a process that is a client.
+// ClientVariable is the environment variable with the briefing of a client process.
 const ClientVariable = "REDLOCK_CHAOS_CLIENT"
 
-// ClientMain must be the first thing that main, or TestMain, of a program does that
-// runs plans in this arena. The clients are processes of their own, and each of them is
-// this program again. It returns at once unless this process is one; then it runs the
-// client and does not return.
+// ClientMain must be called first in main, or TestMain, of a program that runs plans in this arena.
+// The clients are processes of their own, and each of them is this program again. In such a process
+// ClientMain runs the client and does not return; in any other it returns at once.
 func ClientMain() {
 	text, ok := os.LookupEnv(ClientVariable)
 	if !ok {
 		return
 	}
-	redis.SetLogger(quiet{}) // nodes that are down are nothing to report
+	redis.SetLogger(quiet{}) // nodes that are down are no news here
 	if err := live(text, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -45,7 +44,7 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// A briefing is all that a client in a process of its own is told before it begins.
+// A briefing has everything that a client process needs before it begins.
 type briefing struct {
 	Number   int
 	Nodes    []string // addresses
@@ -55,15 +54,15 @@ type briefing struct {
 	Options  settled
 }
 
-// A sketch is a scenario as far as it can be written down: without its function,
-// which has done its work when there is a plan.
+// A sketch is a scenario without its function, which has no JSON, and is not needed any more when
+// there is a plan.
 type sketch struct {
 	*scenario.Scenario
 	Quorum *struct{} `json:",omitempty"` // in the place of the function
 }
 
-// A settled is the same for options: no hook gets into another process, and the
-// clock is the client's own.
+// A settled is the same for options: without the hooks, which do not reach another process, and the
+// clock, which is the client's own.
 type settled struct {
 	redlock.Options
 	Hooks, Clock *struct{} `json:",omitempty"`
@@ -75,8 +74,7 @@ func (b briefing) marshal() (string, error) {
 	return string(text), err
 }
 
-// live is the life of a client in a process of its own: it does what it is told,
-// word by word, until there are no more.
+// live runs a client in a process of its own: it carries out orders until there are no more.
 func live(text string, orders io.Reader, out io.Writer) error {
 	var b briefing
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
@@ -87,7 +85,7 @@ func live(text string, orders io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	runtime.GOMAXPROCS(1) // for watch: or one thread could be starved, and another see nothing of it
+	runtime.GOMAXPROCS(1) // for watch: otherwise one thread could be starved while another is not
 	r := &reporter{out: json.NewEncoder(out)}
 	process := &ownProcess{name: client.ProcessName(b.Number), addrs: b.Nodes}
 	c := &client.Client{Number: b.Number, Plan: b.Plan, Process: process, Store: store, Leftovers: r, Tell: r.note}
@@ -120,7 +118,7 @@ func live(text string, orders io.Reader, out io.Writer) error {
 		r.say(report{Done: word})
 	}
 	if stopWatch == nil {
-		return nil // it was never needed
+		return nil // the client was never needed
 	}
 	c.Leave()
 	process.close()
@@ -128,10 +126,9 @@ func live(text string, orders io.Reader, out io.Writer) error {
 	return noneLeft(before)
 }
 
-// watch notes when the process gets no processor: to be starved on a busy machine is
-// to be held up like by a signal. What takes less than worth is Lag's. The process
-// runs one goroutine at a time (see live), so what holds up another holds this one
-// up, too.
+// watch records when the process gets no processor: starvation on a busy machine holds it up as a
+// signal does. Less than worth is covered by Lag. The process runs one goroutine at a time (see
+// live), so whatever holds up another one holds up this one, too.
 func watch(r *reporter, number int) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var watching sync.WaitGroup
@@ -148,16 +145,15 @@ func watch(r *reporter, number int) (stop func()) {
 	return func() { cancel(); watching.Wait() }
 }
 
-// sameInstant is an instant of the wall clock with a reading of the monotonic one,
-// by which all later ones are measured: from here on a clock that is set cannot
-// make a difference between this process and the one that drives the run.
+// sameInstant returns an instant of the wall clock with a reading of the monotonic one, by which
+// all later ones are measured: from here on setting the clock has no effect on the times of this
+// process and of the one that drives the run.
 func sameInstant(nanos int64) time.Time {
 	now := time.Now()
 	return now.Add(-time.Duration(now.UnixNano() - nanos))
 }
 
-// noneLeft waits until there are no more goroutines than before, and tells of them
-// if there are.
+// noneLeft waits until there are no more goroutines than before, and returns an error if some are left.
 func noneLeft(before int) error {
 	for deadline := time.Now().Add(2 * time.Second); runtime.NumGoroutine() > before; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -169,8 +165,7 @@ func noneLeft(before int) error {
 	return nil
 }
 
-// A reporter writes reports, and each at once: what is in a buffer when the process
-// is killed was never said.
+// A reporter writes each report at once: a report in a buffer would be lost if the process is killed.
 type reporter struct {
 	start time.Time
 
@@ -182,12 +177,12 @@ func (r *reporter) say(what report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.out.Encode(what); err != nil {
-		os.Exit(1) // the driver is gone: the run is over
+		os.Exit(1) // the driver process is gone: the run is over
 	}
 }
 
 func (r *reporter) note(e history.Event) {
-	e.At = time.Since(r.start) // now, and not when the others have written theirs
+	e.At = time.Since(r.start) // before it waits for other reports
 	r.say(report{Event: &e})
 }
 

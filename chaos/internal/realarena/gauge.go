@@ -12,12 +12,12 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/client"
 )
 
-// A gauge asks one server again and again.
+// A gauge asks one server for its time again and again.
 type gauge struct {
 	addr  string
-	whole bool // the way back counts
+	whole bool // the time of the reply's way counts as well
 	start time.Time
-	late  []period // from when it was asked to when it carried that out, or to when that was known
+	late  []period // from the request to its execution, or, with whole, to the reply
 }
 
 func (g *gauge) run(ctx context.Context) {
@@ -41,8 +41,7 @@ func (g *gauge) run(ctx context.Context) {
 	}
 }
 
-// ask asks for the time. When the server has said it is what counts: the reply may have had
-// to wait for us.
+// ask asks for the time. The server's time counts: the reply may have had to wait for this process.
 func (g *gauge) ask(ctx context.Context, conn net.Conn) error {
 	sent := time.Now()
 	done := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })

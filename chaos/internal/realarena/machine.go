@@ -15,18 +15,18 @@ import (
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
-// A machine measures what the processes of a run get of this computer. On a busy one all
-// servers may be silent for longer than a client waits for them, and nothing in them, nor in
-// the clients, shows why.
+// A machine measures how much of this computer the processes of a run get. On a busy computer all
+// servers may be silent for longer than a client waits for them, and nothing in them, nor in the
+// clients, shows why.
 //
-// Each server, and one without clients, the bystander, is asked for its time every tick. A
-// server that carries that out late was not run, or did something else; where the bystander
-// is as late at the same time, it was the computer that did not run them. The bystander is
-// asked by way of a proxy, too, one that breaks nothing: where that takes too long, there and
-// back, it does so for all nodes, whose proxies are in the same process. Both are written
-// down as Stalled, and are all that the judge goes by. What else there is to know is written
-// down for people, as Measured: how long the kernel let processes wait (PSI, schedstat), what
-// the hypervisor took (steal), and what the servers say of themselves (LATENCY, SLOWLOG).
+// Each server, and one without clients, the bystander, is asked for its time every tick. A server
+// that carries that out late was not run, or did something else; if the bystander is as late at the
+// same time, the computer did not run them. The bystander is also asked through a proxy without
+// faults: if that takes too long, there and back, it does so for all nodes, whose proxies are in
+// the same process. Both are recorded as Stalled, and the judge uses nothing else. Other
+// measurements are recorded for the reader, as Measured: how long the kernel let processes wait
+// (PSI, schedstat), what the hypervisor took (steal), and what the servers report (LATENCY,
+// SLOWLOG).
 type machine struct {
 	bystander *redisproc.Server
 	way       *faultproxy.Proxy // to it
@@ -40,11 +40,11 @@ type machine struct {
 
 const (
 	tick   = 10 * time.Millisecond
-	worth  = 40 * time.Millisecond // what takes less is Lag's, or an attempt's
+	worth  = 40 * time.Millisecond // less is covered by Lag, or by an attempt's time
 	window = 100 * time.Millisecond
 )
 
-// watchArgs have a server remember what took it long.
+// watchArgs makes a server record slow commands.
 var watchArgs = []string{"--latency-monitor-threshold", "20", "--slowlog-log-slower-than", "20000"}
 
 func newMachine(nodes []*node) (m *machine, err error) {
@@ -74,7 +74,7 @@ func (m *machine) begin(rec *drive.Recorder) {
 	m.asking.Go(func() { m.look(ctx) })
 }
 
-// end writes down what was measured, and stops the bystander. It may be called twice.
+// end records the measurements, and stops the bystander. It may be called twice.
 func (m *machine) end() {
 	if m.stop != nil {
 		m.stop()
@@ -111,7 +111,7 @@ func (m *machine) end() {
 // A period is a time, from the start of the run.
 type period struct{ from, to time.Duration }
 
-// common is what two lists of times have in common.
+// common is the intersection of two lists of times.
 func common(a, b []period) (all []period) {
 	for _, s := range a {
 		for _, t := range b {
@@ -123,7 +123,7 @@ func common(a, b []period) (all []period) {
 	return all
 }
 
-// look writes down what the kernel says when a process had to wait.
+// look records the kernel's counters when a process had to wait.
 func (m *machine) look(ctx context.Context) {
 	if _, err := os.Stat("/proc/pressure"); err != nil {
 		m.rec.Note(history.Event{Kind: history.Measured, Error: "this kernel has no PSI"})

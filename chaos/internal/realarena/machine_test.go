@@ -12,8 +12,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
-// TestMachine hangs servers, and the bystander with them or not: only what the bystander has
-// suffered, too, is the computer's fault, and only while it lasts.
+// TestMachine hangs servers, with the bystander or without: only a delay that the bystander has as
+// well is the computer's, and only while it lasts.
 func TestMachine(t *testing.T) {
 	realtest.NeedServer(t)
 	for _, tt := range []struct {
@@ -70,7 +70,7 @@ func TestMachine(t *testing.T) {
 			m.end()
 			var both, way int
 			for _, e := range rec.Sorted() {
-				if e.Kind != history.Stalled || e.Until-e.At < stop/2 { // else the computer has done that
+				if e.Kind != history.Stalled || e.Until-e.At < stop/2 { // shorter ones are the computer's own
 					continue
 				}
 				if e.At < from-2*tick || e.Until > to+stop/2 {

@@ -19,9 +19,9 @@ import (
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
-// A remote is a client in a process of its own, as it is seen from here. It is told
-// by a word on its standard input what to do next, and reports on its standard
-// output what happens; the end of its input is the end of it.
+// A remote is the driver's side of a client in a process of its own. It sends orders to the
+// client's standard input, and reads reports from its standard output; at the end of its input the
+// client ends.
 type remote struct {
 	number    int
 	plan      *scenario.Plan
@@ -30,39 +30,38 @@ type remote struct {
 
 	child    *redisproc.Child
 	orders   io.WriteCloser
-	out      io.Closer // of which reports reads
+	out      io.Closer // what reports reads from
 	reports  *bufio.Reader
 	stderr   *tail
-	done     chan string   // the words that it has carried out
+	done     chan string   // the orders that it has carried out
 	silent   chan struct{} // closed when no report will come any more; nil before listen
-	expected atomic.Bool   // that it ends
+	expected atomic.Bool   // its end is expected
 	blamed   sync.Once
 	pausing  sync.Mutex
 }
 
-// A report is a line of a client's output: something that has happened, or a word
-// that it has carried out, or a token that no client will release.
+// A report is a line of a client's output: an event, an order that it has carried out, or a token
+// that no client will release.
 type report struct {
 	Event    *history.Event `json:"event,omitempty"`
 	Done     string         `json:"done,omitempty"`
 	Leftover string         `json:"lot,omitempty"`
 }
 
-// The words. With the second comes when the run has begun.
+// The orders. The second one has the time at which the run began.
 const (
-	wordReady = "ready" // said by the client before it is told anything
+	wordReady = "ready" // sent by the client before its first order
 	wordBegin = "begin"
 	wordRest  = "rest"
 	wordLast  = "last"
 	wordWeigh = "weigh"
 )
 
-// How long a process may take that comes, does what is nearly nothing, or goes, on
-// a busy machine and with many others.
+// How long a process may take to start, to carry out a small order, or to end, on a busy machine
+// and with many others.
 const patience = 30 * time.Second
 
-// newRemote starts a process, which is this program again, and has it wait for its
-// first word.
+// newRemote starts a process, which is this program again, and which waits for its first order.
 func newRemote(number int, b briefing) (*remote, error) {
 	b.Number = number
 	text, err := b.marshal()
@@ -92,7 +91,7 @@ func newRemote(number int, b briefing) (*remote, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, r.stderr
 	r.child, err = redisproc.StartChild(cmd)
 	theirIn.Close()
-	theirOut.Close() // or there would be no end of what it says
+	theirOut.Close() // or its output would have no end
 	if err != nil {
 		orders.Close()
 		out.Close()
@@ -104,7 +103,7 @@ func newRemote(number int, b briefing) (*remote, error) {
 	if err == nil && first.Done == wordReady {
 		return r, nil
 	}
-	// It may be that the whole program has begun again, and is about to do the same.
+	// Perhaps the whole program has started again, and is about to start processes of its own.
 	r.child.Kill()
 	r.end()
 	return nil, fmt.Errorf("client %d: no client came of %s, whose main must begin with chaos.ClientMain: %v, %s", number, program, err, r.how())
@@ -114,7 +113,7 @@ func newRemote(number int, b briefing) (*remote, error) {
 func (r *remote) next() (got report, err error) {
 	line, err := r.reports.ReadBytes('\n')
 	if err != nil {
-		return got, io.EOF // what it was about to say when it died is not said
+		return got, io.EOF // a report that was cut off when it died does not count
 	}
 	if err := json.Unmarshal(line, &got); err != nil || got == (report{}) {
 		return got, fmt.Errorf("it said %q, which is no report", strings.TrimSpace(string(line)))
@@ -122,7 +121,7 @@ func (r *remote) next() (got report, err error) {
 	return got, nil
 }
 
-// listen takes the reports of a client that works, until there are no more.
+// listen takes in the reports of a working client until there are no more.
 func (r *remote) listen() {
 	defer close(r.silent)
 	for {
@@ -144,14 +143,14 @@ func (r *remote) listen() {
 	}
 }
 
-// blame notes, once, what a client has not done as it should.
+// blame records the first error of a client.
 func (r *remote) blame(err error) {
 	r.blamed.Do(func() {
 		r.rec.Note(history.Event{Kind: history.Left, Error: fmt.Sprintf("client %d, a process: %v", r.number, err)})
 	})
 }
 
-// how tells of the end of a process.
+// how describes the end of a process.
 func (r *remote) how() string {
 	s := r.child.Ended()
 	if last := r.stderr.String(); last != "" {
@@ -160,21 +159,21 @@ func (r *remote) how() string {
 	return s
 }
 
-// order sends the client a word, and waits until that is done.
+// order sends the client an order, and waits until it is carried out.
 func (r *remote) order(word string, within time.Duration) error {
-	_, _ = io.WriteString(r.orders, word+"\n") // one that has gone is found to be silent
+	_, _ = io.WriteString(r.orders, word+"\n") // if the process is gone, silent shows it
 	limit := time.NewTimer(within)
 	defer limit.Stop()
 	select {
 	case <-r.done:
 		return nil
 	case <-r.silent:
-		return fmt.Errorf("it was to %s, and has died: %s", word, r.how())
+		return fmt.Errorf("it got the order %s, and has died: %s", word, r.how())
 	case <-limit.C:
 		r.expected.Store(true)
 		r.child.Dump()
 		<-r.silent
-		return fmt.Errorf("it has not done within %v what it was told, %s: %s", within, word, r.how())
+		return fmt.Errorf("within %v it has not carried out the order %s: %s", within, word, r.how())
 	}
 }
 
@@ -188,22 +187,21 @@ func (r *remote) Rest() { r.longOrder(wordRest) }
 
 func (r *remote) Last() { r.longOrder(wordLast) }
 
-// Weigh is only for one that nothing else is asked of.
+// Weigh may only be called while there is no other order.
 func (r *remote) Weigh() {
 	if err := r.order(wordWeigh, patience); err != nil {
 		r.blame(err)
 	}
 }
 
-// longOrder is for what may take as long as locks are waited for.
+// longOrder is for orders that may take as long as waiting for locks.
 func (r *remote) longOrder(word string) {
 	if err := r.order(word, patience+time.Duration(len(r.plan.Names))*r.plan.Run.Bound); err != nil {
 		r.blame(err)
 	}
 }
 
-// Apply is a Pause: the others cannot be had here. One that is late does not end
-// the next.
+// Apply injects a Pause: this arena has no other fault of clients. The end of a late one does not end the next.
 func (r *remote) Apply(f history.Fault) {
 	r.pausing.Lock()
 	defer r.pausing.Unlock()
@@ -223,8 +221,8 @@ func (r *remote) Die() {
 	from := r.rec.Now()
 	r.expected.Store(true)
 	r.child.Kill()
-	<-r.silent // its last words have been heard
-	// It is dead from some moment on, and for certain now.
+	<-r.silent // its last reports have been read
+	// It is dead for certain now.
 	r.rec.Add(history.Event{At: from, Kind: history.Held, Client: r.number, Until: r.rec.Now()})
 	r.rec.Note(history.Event{Kind: history.Crashed, Client: r.number})
 	r.end()
@@ -240,11 +238,11 @@ func (r *remote) Leave() {
 	}
 	<-r.silent
 	if how := r.how(); how != "exit status 0" {
-		r.blame(fmt.Errorf("it was to leave: %s", how))
+		r.blame(fmt.Errorf("it got the order to leave: %s", how))
 	}
 }
 
-// end leaves nothing of it, whatever it was about to do.
+// end ends the process, whatever it was about to do.
 func (r *remote) end() {
 	r.expected.Store(true)
 	r.child.Kill()
@@ -255,7 +253,7 @@ func (r *remote) end() {
 	_ = r.out.Close()
 }
 
-// A tail keeps the end of what is written to it.
+// A tail keeps the end of its input.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

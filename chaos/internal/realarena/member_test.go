@@ -18,11 +18,11 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// testLimits are about those of the arena.
+// testLimits are similar to those of the arena.
 var testLimits = scenario.Limits{Name: "real", Lag: 100 * time.Millisecond, Least: 200 * time.Millisecond, Most: time.Second, Room: 12}
 
-// newMember starts a client process that has nodes which are not there, and a
-// resource. It needs no redis-server.
+// newMember starts a client process with a resource, and with nodes that do not exist. It needs no
+// redis-server.
 func newMember(t *testing.T) (r *remote, rec *drive.Recorder, values client.Resource) {
 	t.Helper()
 	store, err := newShop()
@@ -101,7 +101,7 @@ func TestMemberIsKilled(t *testing.T) {
 	}
 }
 
-// A client that does not do what it is told is made to say what it does instead.
+// The error about a client that does not carry out an order says what it does instead.
 func TestMemberHangs(t *testing.T) {
 	t.Parallel()
 	r, rec, _ := newMember(t)
@@ -110,7 +110,7 @@ func TestMemberHangs(t *testing.T) {
 	}
 	err := r.order("", 50*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "has no meaning") {
-		t.Errorf("a word that it does not know: %v", err)
+		t.Errorf("an unknown order: %v", err)
 	}
 	if left := lefts(rec); len(left) != 1 {
 		t.Errorf("left %q", left)
@@ -120,7 +120,7 @@ func TestMemberHangs(t *testing.T) {
 	if err := r.Enter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = r.orders.Write([]byte(wordLast)) // without an end of the line, so it waits
+	_, _ = r.orders.Write([]byte(wordLast)) // without a line end, so the client waits
 	err = r.order("", 0)
 	if err == nil || !strings.Contains(err.Error(), "goroutine ") {
 		t.Errorf("one that does nothing: %v", err)
@@ -135,8 +135,7 @@ func TestMemberThatIsNone(t *testing.T) {
 	}
 }
 
-// TestBriefing: what a client is told is what there is to know, wherever the scenario
-// comes from.
+// TestBriefing: a client's briefing is complete, also for a scenario that is not in the list.
 func TestBriefing(t *testing.T) {
 	s := &scenario.Scenario{
 		Name: t.Name(), Nodes: []int{5}, Clients: [2]int{2, 2}, TTL: []time.Duration{testLimits.Least}, RTT: []time.Duration{time.Millisecond}, Span: 2,
@@ -180,8 +179,7 @@ func TestMemberSays(t *testing.T) {
 	}
 }
 
-// TestShop: what many write at once by way of a shop is noted in the order in which
-// it was written.
+// TestShop: writes that many clients make at once are recorded in the order of the writes.
 func TestShop(t *testing.T) {
 	var events []history.Event
 	values := client.NewMemory(func(e history.Event) { events = append(events, e) })

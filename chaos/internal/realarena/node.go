@@ -18,8 +18,7 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// A node is a redis-server, the network before it, and what is wrong with
-// either.
+// A node is a redis-server, with the network in front of it and the faults of both.
 type node struct {
 	server *redisproc.Server
 	proxy  *faultproxy.Proxy
@@ -27,21 +26,21 @@ type node struct {
 	spy    *spy     // nil: there is none
 
 	mu         sync.Mutex
-	admin      *redis.Client // goes round the proxy
+	admin      *redis.Client // not through the proxy
 	down, hung bool
 	should, is map[history.FaultKind]bool // see settings
-	half       map[history.FaultKind]bool // is, perhaps, and perhaps not: it could not be finished
+	half       map[history.FaultKind]bool // not known whether it is, since the change could not be finished
 	script     chan struct{}              // closed when the long script has ended; nil: there is none
-	failure    error                      // why it is not as it should
+	failure    error                      // why the server is not as it should be
 }
 
-// nodeArgs make what a client has been told outlive a SIGKILL: Redis writes its file before it
-// replies. Redis does not wait for the disk, which only a machine that crashes would need, and which
-// may take longer than NodeTimeout when others write a lot.
+// With nodeArgs confirmed writes survive a SIGKILL: Redis writes its file before it replies. It
+// does not wait for the disk, which would matter only if the machine crashes, and which may take
+// longer than NodeTimeout when other programs write a lot.
 var nodeArgs = []string{
 	"--appendonly", "yes", "--appendfsync", "no",
 	"--maxclients", "2000",
-	"--lua-time-limit", "50", // a script is a long one after so many milliseconds
+	"--lua-time-limit", "50", // milliseconds until a script counts as long
 }
 
 func newNode(locks []string) (*node, error) {
@@ -58,14 +57,14 @@ func newNode(locks []string) (*node, error) {
 		return nil, err
 	}
 	n.connect()
-	if n.failure == nil { // it is new, and has nothing that it could have forgotten
+	if n.failure == nil { // a new server cannot have forgotten anything
 		n.failure = script.Settle(context.Background(), n.admin)
 	}
 	return n, nil
 }
 
-// connect makes the one connection that is kept, whatever becomes of others: it is
-// there before the server wants a password, or has too many clients.
+// connect makes the one connection that stays, whatever happens to others: it is made before the
+// server wants a password, or has too many clients.
 func (n *node) connect() {
 	if n.admin != nil {
 		_ = n.admin.Close()
@@ -91,15 +90,14 @@ func (n *node) close() {
 	_ = n.admin.Close()
 }
 
-// inject has a fault begin, or end. The error means that there is no server any
-// more.
+// inject begins or ends a fault. An error means that the server is gone.
 func (n *node) inject(f history.Fault, begin bool) (err error) {
 	if n.onNetwork(f, begin) {
 		return nil
 	}
 	switch {
 	case f.Trouble == history.Churn:
-		return nil // it is one flush of the scripts after the other
+		return nil // a goroutine flushes the scripts again and again
 	case f.Trouble == history.Forge && n.spy != nil:
 		n.spy.say(inject.Forged)
 		return nil
@@ -116,7 +114,7 @@ func (n *node) inject(f history.Fault, begin bool) (err error) {
 		err = n.hang(begin)
 	case history.Flush, history.FlushScripts, history.Evict, history.Deafen:
 		if begin && !n.down && !n.hung {
-			_ = n.lose(f) // it may be too busy to
+			_ = n.lose(f) // fails if the server is busy
 		}
 	default:
 		n.should[f.Trouble] = begin
@@ -175,7 +173,7 @@ func (n *node) kill(begin, keep bool) (err error) {
 	} else {
 		err = n.server.Forget()
 	}
-	// Settings are those of its arguments again; keys are data.
+	// The settings are those of its arguments again; keys are data.
 	n.is = map[history.FaultKind]bool{history.Foreign: keep && n.is[history.Foreign]}
 	n.half = map[history.FaultKind]bool{history.Foreign: keep && n.half[history.Foreign]}
 	if n.down = err != nil; !n.down {
@@ -197,7 +195,7 @@ func (n *node) hang(begin bool) (err error) {
 	return err
 }
 
-// lose has the server lose something, as an operator would.
+// lose deletes data of the server, as an operator would.
 func (n *node) lose(f history.Fault) error {
 	ctx := context.Background()
 	switch f.Trouble {
@@ -216,7 +214,7 @@ func (n *node) lose(f history.Fault) error {
 	return n.admin.Del(ctx, keys...).Err()
 }
 
-// weigh is how much there is on the node.
+// weigh measures the keys on the node.
 func (n *node) weigh() (w history.Weight, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -226,7 +224,7 @@ func (n *node) weigh() (w history.Weight, err error) {
 	ctx := context.Background()
 	keys, err := n.admin.Keys(ctx, "*").Result()
 	for _, key := range keys {
-		bytes, err := n.admin.MemoryUsage(ctx, key, 0).Result() // of all that is in it
+		bytes, err := n.admin.MemoryUsage(ctx, key, 0).Result() // including all its members
 		if err == nil {
 			w.Keys, w.Bytes = w.Keys+1, w.Bytes+int(bytes)
 		}
@@ -234,12 +232,11 @@ func (n *node) weigh() (w history.Weight, err error) {
 	return w, err
 }
 
-// keys are what is on the node, with the tokens; a key that several have is there for
-// each of them.
+// keys lists the keys on the node, with the tokens; a key with several holders is listed for each of them.
 func (n *node) keys() (map[string]string, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.apply() // once more, in case that it had to wait
+	n.apply() // again, since a setting may have had to wait
 	if n.failure != nil {
 		return nil, n.failure
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/realtest"
 )
 
-// TestRealDeafness: the same of real servers.
+// TestRealDeafness: mute and deafen on real servers.
 func TestRealDeafness(t *testing.T) {
 	t.Parallel()
 	n, c := startRealNode(t)
@@ -66,7 +66,7 @@ func startRealNode(t *testing.T) (*node, *redis.Client) {
 	return n, c
 }
 
-// lock sets a key as the library's scripts do, and says how that went.
+// lock sets a key as the library's scripts do, and returns the result as text.
 func lock(c *redis.Client, key string) string {
 	err := c.Eval(context.Background(), "return redis.call('SET', KEYS[1], 'mine', 'PX', 60000)", []string{key}).Err()
 	if err != nil {
@@ -82,8 +82,8 @@ func (n *node) must(t *testing.T, f history.Fault, begin bool) {
 	}
 }
 
-// TestRealRefusals: what a client is told while a node has such a fault, over the
-// connection that it had and over a new one; and that it is over when it is over.
+// TestRealRefusals: the errors that a client gets while a node has such a fault, over its old
+// connection and over a new one; and after the fault there are none.
 func TestRealRefusals(t *testing.T) {
 	t.Parallel()
 	n, c := startRealNode(t)
@@ -91,7 +91,7 @@ func TestRealRefusals(t *testing.T) {
 		history.Full:     "OOM ",
 		history.ReadOnly: "MISCONF ",
 		history.Locked:   "NOAUTH ",
-		history.Crowded:  "", // go-redis seldom hears why it is hung up on
+		history.Crowded:  "", // go-redis rarely reads why the server closes the connection
 		history.Busy:     "BUSY ",
 		history.Kill:     "connection reset",
 		history.Hang:     "i/o timeout",
@@ -103,27 +103,27 @@ func TestRealRefusals(t *testing.T) {
 		}
 		n.must(t, history.Fault{Trouble: kind}, true)
 		if kind == history.Busy {
-			time.Sleep(100 * time.Millisecond) // a script is long after half of it
+			time.Sleep(100 * time.Millisecond) // a script counts as long after half of it
 		}
 		got := lock(c, "b")
 		for range 10 {
 			if got != "OK" && strings.Contains(got, says) {
 				break
 			}
-			got = lock(c, "b") // it heard that its connection was gone
+			got = lock(c, "b") // the first call has noticed the closed connection
 		}
 		if got == "OK" || !strings.Contains(got, says) {
 			t.Errorf("%s: %s, want %s", kind, got, says)
 		}
 		n.must(t, history.Fault{Trouble: kind}, false)
-		_ = lock(c, "a") // the connection may have to be made anew
+		_ = lock(c, "a") // may make the connection anew
 		if got := lock(c, "a"); got != "OK" {
 			t.Errorf("after %s: %s", kind, got)
 		}
 	}
 }
 
-// TestRealNodeForgets: what is there after a fault, and what is not.
+// TestRealNodeForgets: the keys that are left after a fault.
 func TestRealNodeForgets(t *testing.T) {
 	t.Parallel()
 	n, c := startRealNode(t)
@@ -144,7 +144,7 @@ func TestRealNodeForgets(t *testing.T) {
 	}
 }
 
-// TestRealForeign: hashes come where no locks are, and only they go.
+// TestRealForeign: hashes are put only where no locks are, and only they are removed.
 func TestRealForeign(t *testing.T) {
 	t.Parallel()
 	n, c := startRealNode(t)
@@ -162,20 +162,19 @@ func TestRealForeign(t *testing.T) {
 	}
 }
 
-// TestRealFaultsMeet: one begins or ends while another keeps the server from being
-// told.
+// TestRealFaultsMeet: a fault begins or ends while another prevents commands to the server.
 func TestRealFaultsMeet(t *testing.T) {
 	t.Parallel()
 	n, c := startRealNode(t)
 	for _, other := range []history.FaultKind{history.Hang, history.Kill, history.KillEmpty, history.Busy, history.Full, history.ReadOnly} {
-		// The setting begins under the other, and lasts longer.
+		// The setting begins during the other fault, and lasts longer.
 		n.must(t, history.Fault{Trouble: other}, true)
 		n.must(t, history.Fault{Trouble: history.Foreign}, true)
 		n.must(t, history.Fault{Trouble: other}, false)
 		if keys, err := n.keys(); !strings.HasPrefix(keys["free"], "WRONGTYPE") || err != nil {
 			t.Errorf("begun under %s: %v, %v", other, keys, err)
 		}
-		// It ends under the other.
+		// It ends during the other fault.
 		n.must(t, history.Fault{Trouble: other}, true)
 		n.must(t, history.Fault{Trouble: history.Foreign}, false)
 		n.must(t, history.Fault{Trouble: other}, false)
@@ -194,7 +193,7 @@ func TestRealFaultsMeet(t *testing.T) {
 	if keys, err := n.keys(); len(keys) != 0 || err != nil {
 		t.Errorf("half of it is left: %v, %v", keys, err)
 	}
-	// What a restart forgets is told again.
+	// A setting that a restart has reset is set again.
 	n.must(t, history.Fault{Trouble: history.Full}, true)
 	n.must(t, history.Fault{Trouble: history.Kill}, true)
 	n.must(t, history.Fault{Trouble: history.Kill}, false)
@@ -206,7 +205,7 @@ func TestRealFaultsMeet(t *testing.T) {
 	if got := lock(c, "a"); got != "OK" {
 		t.Errorf("not full any more: %s", got)
 	}
-	// Somebody's script dies with the server.
+	// A running script dies with the server.
 	n.must(t, history.Fault{Trouble: history.Busy}, true)
 	n.must(t, history.Fault{Trouble: history.Kill}, true)
 	n.must(t, history.Fault{Trouble: history.Busy}, false)

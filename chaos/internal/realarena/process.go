@@ -16,7 +16,7 @@ import (
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
-// An ownProcess is this one. What happens to it comes from outside.
+// An ownProcess is this process. Its faults come from outside.
 type ownProcess struct {
 	sim.Chance // but for the token
 	name       string
@@ -24,14 +24,13 @@ type ownProcess struct {
 	asking     sync.Mutex
 	tokens     atomic.Int64
 	scales     atomic.Pointer[func() []int] // of its Locker
-	direct     []*redis.Client              // to look for tokens
+	direct     []*redis.Client              // for looking for tokens
 	clients    []*redis.Client
 }
 
 func (p *ownProcess) Now() time.Time { return time.Now() }
 
-// Token tells whose it is: what a process that was killed has left behind is no
-// more than that.
+// Token has the process's name in it: so keys that a killed process has left behind can be recognised.
 func (p *ownProcess) Token() string { return fmt.Sprintf("%s.%d", p.name, p.tokens.Add(1)) }
 
 // Made reports whether a token is of such a process.
@@ -46,7 +45,7 @@ func (p *ownProcess) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	return redlock.Connect(urls, opts)
 }
 
-// Weigh takes what says how many requests the lanes keep.
+// Weigh takes the function that gives the number of requests that the lanes keep.
 func (p *ownProcess) Weigh(lanes func() []int) { p.scales.Store(&lanes) }
 
 func (p *ownProcess) Lanes() []int {
@@ -56,7 +55,7 @@ func (p *ownProcess) Lanes() []int {
 	return nil
 }
 
-// Holders asks all nodes at once, by way of their proxies.
+// Holders asks all nodes at once, through their proxies.
 func (p *ownProcess) Holders(key, token string) (has, silent int) {
 	p.asking.Lock()
 	if p.direct == nil {
@@ -87,7 +86,7 @@ func (p *ownProcess) Holders(key, token string) (has, silent int) {
 	return has, silent
 }
 
-// stranger is a connection that has nothing to do with the Locker's.
+// stranger is a connection apart from the Locker's.
 func (p *ownProcess) stranger(node int) *redis.Client {
 	const patience = 50 * time.Millisecond
 	c := redis.NewClient(&redis.Options{
@@ -122,7 +121,7 @@ func (p *ownProcess) Real(t time.Time) time.Time { return t }
 
 func (p *ownProcess) Crash() {}
 
-// A plainReal is a Redis for a client that is no redlock.
+// A plainReal is a Redis for a client of another library.
 type plainReal struct{ client *redis.Client }
 
 func (n plainReal) SetNX(ctx context.Context, key, token string, ttl time.Duration) (bool, error) {

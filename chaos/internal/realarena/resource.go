@@ -11,9 +11,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/client"
 )
 
-// A shop lets clients in other processes read and write a resource that is here:
-// they send an event over TCP, what they want to read or to write, and get it back
-// with the answer.
+// A shop lets clients in other processes read and write a resource in this one: they send an event
+// over TCP with their read or write, and get it back with the answer.
 type shop struct {
 	listener net.Listener
 	serving  sync.WaitGroup
@@ -30,7 +29,7 @@ func newShop() (*shop, error) {
 
 func (s *shop) addr() string { return s.listener.Addr().String() }
 
-// serve begins to answer. Clients that came before have waited.
+// serve begins to answer. Earlier requests have waited until then.
 func (s *shop) serve(r client.Resource) {
 	s.serving.Go(func() {
 		for {
@@ -85,7 +84,7 @@ func (s *shop) close() {
 	s.serving.Wait()
 }
 
-// A customer is a resource that is in a shop.
+// A customer is a client's access to the resource of a shop.
 type customer struct {
 	mu  sync.Mutex
 	in  *json.Decoder
@@ -109,8 +108,7 @@ func (c *customer) Write(e history.Event) {
 	c.ask(e)
 }
 
-// ask ends the process when there is no answer: the shop has closed, so the run is
-// over.
+// ask ends the process if there is no answer: the shop is closed, so the run is over.
 func (c *customer) ask(e history.Event) history.Event {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A sample is what the kernel has counted up to now.
+// A sample has the kernel's counters up to now.
 type sample struct {
 	at       time.Time
 	pressure [3]time.Duration // for which some process waited for a processor, the disk, memory
@@ -54,7 +54,7 @@ func fieldAfter(file, mark string) int64 {
 	return n
 }
 
-// since puts in words what is worth it.
+// since describes the counters that have risen by more than worth.
 func (s sample) since(last sample) string {
 	took := s.at.Sub(last.at)
 	waited := make([]string, len(s.servers))
@@ -77,8 +77,7 @@ func (s sample) since(last sample) string {
 	return text + "; servers waited for a processor for " + strings.Join(waited, ", ") + " ms"
 }
 
-// confess is what a server remembers of itself that took long; "": nothing, or it does not
-// say.
+// confess returns the server's record of slow commands; "": there is none, or it does not answer.
 func confess(addr string) string {
 	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialTimeout: time.Second, ReadTimeout: time.Second})
 	defer client.Close()
@@ -96,7 +95,7 @@ func confess(addr string) string {
 			said = append(said, fmt.Sprintf("SLOWLOG %v: %.60s", s.Duration, strings.Join(s.Args, " ")))
 		}
 	}
-	// A server that has many more connections than clients has had to make them again and again.
+	// Many more connections than clients mean that they were made again and again.
 	if info, err := client.InfoMap(ctx, "stats").Result(); err == nil && len(said) > 0 {
 		said = append(said, "connections in all: "+info["Stats"]["total_connections_received"])
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// settings are the kinds of fault for which a server has to be told something, and one
-// that is down, stopped or busy cannot be told. So it is written down how it should
-// be, and apply sees to it whenever something has changed that may let it. Only
-// Foreign goes together with others, which may be in its way.
+// settings has the kinds of fault that need commands to the server. A server that is down, stopped
+// or busy executes none. So the wanted state is recorded, and apply establishes it whenever
+// something has changed that may make it possible. Of these, only Foreign may coincide with others,
+// which may prevent it.
 var settings = []history.FaultKind{history.Busy, history.Full, history.ReadOnly, history.Locked, history.Crowded, history.Mute, history.Foreign}
 
-// apply has the server be as it should, as far as it can be told.
+// apply brings the server into the wanted state, as far as it executes commands.
 func (n *node) apply() {
 	if n.down || n.hung {
 		return
@@ -75,8 +75,8 @@ func (n *node) config(name string, begin bool, bad, good string) error {
 	return n.admin.ConfigSet(context.Background(), name, value).Err()
 }
 
-// hangUp ends the connections that there are. Those have said their password, and
-// are not one too many: without this only later connections would meet the fault.
+// hangUp ends the existing connections. They are authenticated, and within the limit of clients:
+// without this only later connections would have the fault.
 func (n *node) hangUp(begin bool) error {
 	if !begin {
 		return nil
@@ -84,10 +84,9 @@ func (n *node) hangUp(begin bool) error {
 	return n.admin.Do(context.Background(), "client", "kill", "type", "normal", "skipme", "yes").Err()
 }
 
-// readOnly makes a server that cannot save and therefore refuses to write: a
-// directory is where it would put its file. (A replica would be refused for what it
-// is, as soon as a client connects; and with min-replicas-to-write the error would
-// be one that no client knows.)
+// readOnly makes the server unable to save, so that it refuses to write: a directory is in the
+// place of its file. (A replica would be rejected as soon as a client connects; and with
+// min-replicas-to-write the error would be one that no client knows.)
 func (n *node) readOnly(begin bool) error {
 	ctx := context.Background()
 	if err := n.config("save", begin, "86400 1000000000", ""); err != nil || !begin {
@@ -108,8 +107,8 @@ func (n *node) readOnly(begin bool) error {
 	return errors.New("it could save")
 }
 
-// foreign puts hashes where locks may be, but not in the place of one: that would
-// be a lock that was lost, which is another kind of fault.
+// foreign puts hashes where locks may be, but does not replace a lock: that would lose the lock,
+// which is another kind of fault.
 func (n *node) foreign(begin bool) error {
 	ctx := context.Background()
 	for _, key := range n.locks {
@@ -131,7 +130,7 @@ func (n *node) foreign(begin bool) error {
 	return nil
 }
 
-// scriptBegins has another client run a script that does not end.
+// scriptBegins makes another client run a script that does not end.
 func (n *node) scriptBegins() {
 	ended := make(chan struct{})
 	n.script = ended
@@ -143,7 +142,7 @@ func (n *node) scriptBegins() {
 	}()
 }
 
-// scriptEnds waits for that: it was killed, or the server was.
+// scriptEnds waits for its end: the script was killed, or the server.
 func (n *node) scriptEnds() {
 	if n.script != nil {
 		<-n.script

@@ -12,8 +12,8 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// A spy listens to all that a node publishes to waiters, and publishes it again, or what is like
-// it. It may do nothing else there.
+// A spy subscribes to all that a node publishes to waiters, and publishes it again, or forged
+// messages. An ACL denies it everything else.
 type spy struct {
 	client *redis.Client
 	sub    *redis.PubSub
@@ -27,7 +27,7 @@ func newSpy(addr string) *spy {
 	s := &spy{client: redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, DisableIdentity: true, MaxRetries: -1})}
 	s.sub = s.client.PSubscribe(context.Background(), script.WakeChannel+"*")
 	s.over.Go(func() {
-		for m := range s.sub.Channel() { // which begins again when it was killed, like any subscription
+		for m := range s.sub.Channel() { // go-redis makes a broken subscription anew
 			s.mu.Lock()
 			s.said = append(s.said, model.Said{Channel: m.Channel, Message: m.Payload})
 			s.mu.Unlock()
@@ -36,7 +36,7 @@ func newSpy(addr string) *spy {
 	return s
 }
 
-// say has the spy publish. A node that does not take it does not hear it.
+// say makes the spy publish. If the node does not accept the message, it is lost.
 func (s *spy) say(draw func([]model.Said, []string, int64) []model.Said) {
 	ctx := context.Background()
 	now, err := s.client.Time(ctx).Result()

@@ -18,9 +18,9 @@ import (
 // Cannot are the kinds of fault that this arena cannot inject.
 var Cannot = []history.FaultKind{
 	history.Repeat, history.RepeatLate, // TCP delivers once, and nothing on the way here sends again
-	history.Loading,                                         // takes a large data set, in which leftovers could not be found
+	history.Loading,                                         // would need a large data set, in which leftovers could not be found
 	history.Step, history.Clock, history.Skew, history.Boot, // all processes have the one clock of this machine
-	history.Suspend, history.Still, // which can only be suspended from outside
+	history.Suspend, history.Still, // and this machine can only be suspended from outside
 }
 
 // Run carries a plan out. [ClientMain] must have been called before.
@@ -45,8 +45,8 @@ func Run(p *scenario.Plan) (*history.History, error) {
 	return d.Run(), nil
 }
 
-// poll waits for some time, but no longer than until done has said so again and
-// again: what is on its way may come late.
+// poll waits for some time, or until done has reported true several times in a row: messages under
+// way may come late.
 func poll(limit time.Duration, done func() bool) {
 	const pause, often = 50 * time.Millisecond, 3
 	for deadline, times := time.Now().Add(limit), 0; times < often && time.Now().Before(deadline); time.Sleep(pause) {
@@ -56,8 +56,7 @@ func poll(limit time.Duration, done func() bool) {
 	}
 }
 
-// A world is what there is for one plan, and for no other: nothing that a run
-// leaves behind can be met by the next.
+// A world belongs to one plan: so nothing that a run leaves behind can affect the next one.
 type world struct {
 	plan    *scenario.Plan
 	nodes   []*node
@@ -69,7 +68,7 @@ type world struct {
 	errs []error
 }
 
-// open starts all processes, so that none has to be waited for later.
+// open starts all processes, so that no later step has to wait for one.
 func (w *world) open() (err error) {
 	if w.store, err = newShop(); err != nil {
 		return err
@@ -135,7 +134,7 @@ func (w *world) Keys() (all []drive.Key) {
 	for i, n := range w.nodes {
 		keys, err := n.keys()
 		if err != nil {
-			// Not a word of what is left there, which is no good sign either.
+			// The keys on this node are not known, which is an error as well.
 			all = append(all, drive.Key{Node: i, Key: "?", Token: err.Error()})
 		}
 		for key, token := range keys {
@@ -158,7 +157,7 @@ func (w *world) Weigh() (all []history.Weight) {
 	return all
 }
 
-// Close leaves nothing running, whatever has happened before.
+// Close ends all processes, whatever has happened before.
 func (w *world) Close() error {
 	for _, r := range w.members {
 		if r != nil {

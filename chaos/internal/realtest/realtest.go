@@ -1,4 +1,4 @@
-// Package realtest is what tests need whose clients and servers are processes.
+// Package realtest has helpers for tests whose clients and servers are processes.
 package realtest
 
 import (
@@ -54,7 +54,7 @@ func Children() (all []string) {
 		if err != nil {
 			continue // it has ended meanwhile
 		}
-		// PID (program) state parent: the program may be called anything.
+		// PID (program) state parent: the program's name may contain anything.
 		end := strings.LastIndexByte(string(text), ')')
 		fields := strings.Fields(string(text[end+1:]))
 		if len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {

@@ -2,16 +2,16 @@ package scenario
 
 import "time"
 
-// boundWaiting says how long waiting may take, and what order there is in it.
+// boundWaiting sets the bounds for waiting and its order.
 //
-// A waiter is in the queues after a round trip, or after two if its lanes are busy,
-// and a client that was being granted the lock meanwhile has it by then. A dead waiter
-// keeps its place for three heartbeats, and the next one looks a heartbeat later; lanes
-// that have lost their node look for it every second, and it may be in quarantine then.
+// A waiter is in the queues after a round trip, or after two if its lanes are busy, and a client
+// that was being granted the lock meanwhile has it by then. A dead waiter keeps its place for three
+// heartbeats, and the next one makes its attempt a heartbeat later. Lanes that have lost their node
+// try to reach it every second, and it may be in quarantine then.
 //
-// To a client that has not looked for a while, a clock that runs fast is one that was
-// set (see quartz in skew.go): it may wait for the quarantine of nodes that are well,
-// and does not stand in a queue meanwhile.
+// To a client that has not looked for a while, a fast clock looks like one that was set (see quartz
+// in clocks.go of package lane): it may wait for the quarantine of nodes that are well, and is in
+// no queue meanwhile.
 func (p *Plan) boundWaiting(clients int) {
 	s, r := p.Scenario, &p.Run
 	if s.Fails != nil || s.Wrong || s.Once { // clocks that are wrong make wrong tickets; or no client waits
@@ -23,7 +23,7 @@ func (p *Plan) boundWaiting(clients int) {
 	if !fast {
 		r.Settle = 40*p.RTT + 6*r.Slight + 4*r.Lag
 	}
-	if !s.Plain { // a plain client waits for no other, and leaves behind what it could not release
+	if !s.Plain { // a plain client waits in no queue, and leaves behind what it could not release
 		beat := min(max(p.TTL/10, 100*time.Millisecond), time.Second)
 		r.Idle = 4*beat + p.Options.NodeTimeout + time.Second
 		if fast {
@@ -33,9 +33,9 @@ func (p *Plan) boundWaiting(clients int) {
 	r.Grace = 2*time.Second + p.TTL + quarantine
 }
 
-// boundMemory says what may be in memory. When all is over there are on a node, for all names
-// together, its markers and its tables of counters. A lane that stops keeps what comes in
-// until that is noticed, what was under way, and a release for each lock that was held.
+// boundMemory sets the bounds for memory. At the end of the run a node has, for all names together,
+// its markers and its tables of counters. A lane that stops keeps what comes in until that is
+// noticed, what was under way, and a release for each lock that was held.
 func (p *Plan) boundMemory(clients int) {
 	p.Run.Found = p.Scenario.Find
 	if p.Scenario.Weigh {
@@ -44,5 +44,5 @@ func (p *Plan) boundMemory(clients int) {
 	}
 }
 
-// slight is what no attempt fails of: a fraction of the time that it has.
+// slight is a delay that makes no attempt fail: a fraction of the time that it has.
 func (p *Plan) slight() time.Duration { return min(40*time.Millisecond, p.Options.NodeTimeout/8) }

@@ -15,11 +15,11 @@ const (
 	day  = 24 * hour
 )
 
-// drawDays draws when the clients work, and what goes wrong while they do not: a minority of
-// nodes have clocks that are off by up to months, from some time before the clients work to
-// some time after, are set right, and lose their data. A lock is never held when a clock is
-// set: a client that has not seen that cannot know (Options.MaxNodeSkew). But what locks
-// leave behind has to last.
+// drawDays draws the days on which the clients work, and the faults in between: the clocks of a
+// minority of nodes are off by up to months, from some time before the clients work to some time
+// after; then they are set right, and the nodes lose their data. No lock is held when a clock is
+// set: a client that has not seen the clock before cannot know (Options.MaxNodeSkew). But what
+// locks leave behind must last.
 func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 	s := p.Scenario
 	p.Work = p.Span
@@ -56,7 +56,7 @@ func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 					f.For = p.Span - f.At // it is never set right
 				}
 			case history.Flush:
-			default: // and it is back before anybody works
+			default: // it is back before a client works
 				f.For = (1 + Below(rng, time.Minute)).Truncate(model.Slot)
 			}
 			f.At += time.Duration(n) * 10 * time.Minute
@@ -68,8 +68,8 @@ func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 	slices.SortStableFunc(p.Faults, func(a, b history.Fault) int { return cmp.Compare(a.At, b.At) })
 }
 
-// drawAway has one node be away for nearly as long as the clients work; or, where another node
-// has a fault before, from when that is over and the node has a vote again.
+// drawAway makes one node be away for nearly as long as the clients work; or, if another node has a
+// fault before, from when that fault is over and the node has a vote again.
 func (p *Plan) drawAway(rng *rand.Rand, arena Limits, nodes int) {
 	kinds := arena.Able(p.Scenario.Troubles)
 	if len(kinds) == 0 {

@@ -1,4 +1,4 @@
 package scenario
 
-// Workloads are for tests in other packages, which cannot be in this one.
+// Workloads exports workloads to tests that must be in another package.
 var Workloads = workloads

@@ -9,25 +9,25 @@ import (
 	"github.com/quorumlock/redlock/internal/model"
 )
 
-// A place is where a fault has something to itself while it lasts.
+// A place is something that only one fault can have at a time.
 type place struct {
 	group  string
 	number int
 }
 
-// A faultDraw is what is decided before the first fault, and what the faults so far take up.
+// A faultDraw has what is decided before the first fault, and the places that the faults so far take.
 type faultDraw struct {
 	plan  *Plan
 	rng   *rand.Rand
 	nodes int
 	limit time.Duration
 	back  []bool // by node: its clock is set back, and not forward
-	ahead bool   // the clocks of nodes that boot are ahead
+	ahead bool   // clocks of booting nodes are ahead
 	busy  map[place]time.Duration
 }
 
-// drawFaults draws the faults. No node has the same fault twice at once, so the end
-// of one is not the end of another; but it may well have different ones.
+// drawFaults draws the faults. No node has the same fault twice at once, so that the end of one is
+// not the end of another; but it may have different ones.
 func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 	s := p.Scenario
 	kinds := arena.Able(s.Troubles)
@@ -68,7 +68,7 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 		if s.Slight && (f.Trouble == history.Hang || f.Trouble == history.Pause) {
 			f.For = 1 + f.For%p.slight()
 		}
-		// No two things happen to the nodes at the same instant.
+		// No two faults of nodes begin or end at the same instant.
 		f.At = f.At.Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
 		f.For = min(f.For, p.Span-f.At).Truncate(model.Slot)
 		if f.At < d.busy[where] || f.For < 0 {
@@ -79,13 +79,13 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 	}
 }
 
-// extent draws how much of a fault there is, and reports whether it can be there.
+// extent draws the size of a fault, and reports whether the fault is possible.
 func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 	p, s, rng := d.plan, d.plan.Scenario, d.rng
 	switch f.Trouble {
 	case history.Hang, history.Cut, history.CutRequests, history.CutReplies:
-		// Longer, and a request that no client waits for any more is carried out after
-		// the release that was to follow it: another kind of fault.
+		// With a longer time, a request whose client has given up is carried out after the release
+		// that followed it: that is another kind of fault.
 		if s.Limit == 0 {
 			f.For = min(f.For, 1+Below(rng, 900*time.Millisecond))
 		}
@@ -97,9 +97,9 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 	case history.LoseReplies, history.TearReplies, history.Repeat, history.Evict:
 		f.For, f.Times = 0, 1+rng.IntN(3)
 	case history.RepeatLate:
-		// A copy that comes within NodeTimeout, but after its release, is carried out: no
-		// connection makes one. So is one a little later, by as much as the clock may have
-		// drifted since the node was heard of.
+		// A copy that comes within NodeTimeout, but after its release, is carried out; no real
+		// connection makes such a copy. The same goes for one that comes a little later, by as much
+		// as the clock may have drifted since the node's last reply.
 		f.By, f.For, f.Times = 2*(p.Options.NodeTimeout+p.Span/50)+f.For, 0, 1+rng.IntN(3)
 		if slices.Contains(s.Fails, "nothing left") {
 			f.By = 1 + Below(rng, p.Options.NodeTimeout)
@@ -120,8 +120,8 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 	return true
 }
 
-// step has a node's clock set: not before all clients have seen it, and always the same way. Of
-// one that was set back where it was, only clients know that have looked in between.
+// step sets a node's clock: not before all clients have seen it, and always in the same direction.
+// If a clock is set back where it was, only clients that have looked in between can know.
 func (d *faultDraw) step(f *history.Fault, where *place) bool {
 	p, rng := d.plan, d.rng
 	f.At += 20 * p.RTT
@@ -129,7 +129,7 @@ func (d *faultDraw) step(f *history.Fault, where *place) bool {
 	if d.back[f.Node] {
 		f.By = -f.By
 	}
-	if p.Scenario.Poison { // but here it is set right again, and is a minority's
+	if p.Scenario.Poison { // here it is set right again, and only at a minority of nodes
 		f.For, f.By = 1+Below(rng, d.limit), time.Hour+Below(rng, 60*24*time.Hour)
 		if f.Node %= (d.nodes - 1) / 2; f.At < d.busy[place{"step", f.Node}] {
 			return false
@@ -139,8 +139,8 @@ func (d *faultDraw) step(f *history.Fault, where *place) bool {
 	return true
 }
 
-// boot has a node come up with a wrong clock. It is set right before the node votes, or
-// numbers of the future would be forgotten again.
+// boot starts a node with a wrong clock. The clock is set right before the node votes, or fences of
+// the future would be forgotten again.
 func (d *faultDraw) boot(f *history.Fault) bool {
 	p, rng := d.plan, d.rng
 	f.For = 1 + Below(rng, p.TTL)
@@ -149,11 +149,11 @@ func (d *faultDraw) boot(f *history.Fault) bool {
 		f.By = -f.By
 		return true
 	}
-	// Numbers of the future are only above others as long as they are remembered.
+	// Fences of the future are larger than others only as long as the nodes remember them.
 	return len(p.Faults) == 0 || f.At <= p.Faults[0].At+p.TTL/4
 }
 
-// group names what a kind of fault has to itself at a node while it lasts.
+// group names the place that a kind of fault takes at a node while it lasts.
 func group(t history.FaultKind) string {
 	switch t {
 	case history.Kill, history.KillEmpty, history.Hang, history.Still, history.Boot:

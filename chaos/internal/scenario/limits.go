@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// Limits are what an arena allows of a plan.
+// Limits is what an arena allows of a plan.
 type Limits struct {
 	Name  string
 	Lag   time.Duration
@@ -24,7 +24,7 @@ func (a Limits) Able(kinds []history.FaultKind) []history.FaultKind {
 	return slices.DeleteFunc(slices.Clone(kinds), func(t history.FaultKind) bool { return slices.Contains(a.Cannot, t) })
 }
 
-// TTLs leaves out what takes too long, or not long enough.
+// TTLs leaves out TTLs that are too long or too short.
 func (a Limits) TTLs(from []time.Duration) []time.Duration {
 	fit := slices.DeleteFunc(slices.Clone(from), func(d time.Duration) bool { return d < a.Least || a.Most > 0 && d > a.Most })
 	switch {

@@ -12,28 +12,28 @@ import (
 	"github.com/quorumlock/redlock/internal/model"
 )
 
-// A Plan is a scenario with everything in it decided: what a seed stands for.
+// A Plan is a scenario in which a seed has decided everything.
 type Plan struct {
 	Run     history.Head
 	TTL     time.Duration
 	RTT     time.Duration
-	Drift   time.Duration   // what the library takes off; 0: its default
+	Drift   time.Duration   // of the library; 0: its default
 	Span    time.Duration   // when the clients stop working
-	Days    []time.Duration // when they begin to, each time for Work; nil: at once
+	Days    []time.Duration // when they begin, each time for Work; nil: at once
 	Work    time.Duration
 	Faults  []history.Fault // in order
 	Rates   []float64       // by node: how much faster its clock runs
-	Skews   []time.Duration // by client: what its clock is ahead by; nil: nothing
+	Skews   []time.Duration // by client: how far its clock is ahead; nil: not at all
 	Names   []string
-	Wants   []history.Request // nil: each name, alone
+	Wants   []history.Request // nil: each name, exclusively
 	Workers int
 
 	Scenario *Scenario       `json:"-"`
 	Options  redlock.Options `json:"-"`
 }
 
-// NewPlan draws a plan for an arena from a seed. The options are the user's: what
-// they leave open, the scenario decides.
+// NewPlan draws a plan for an arena from a seed. The options are the user's; the scenario decides
+// what they leave open.
 func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nodes int) *Plan {
 	rng := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	p := &Plan{Scenario: s}
@@ -59,7 +59,7 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	return p
 }
 
-// drawOptions draws what the user leaves open, and how many nodes there are.
+// drawOptions draws the options that the user leaves open, and the number of nodes.
 func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
 	s, o := p.Scenario, &p.Options
 	if o.TTL == 0 {
@@ -71,7 +71,7 @@ func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
 	}
 	p.TTL = o.TTL
 	if o.NodeTimeout == 0 {
-		o.NodeTimeout = min(max(o.TTL/10, 50*time.Millisecond), o.TTL/2-o.TTL/20, 500*time.Millisecond) // about the library's own
+		o.NodeTimeout = min(max(o.TTL/10, 50*time.Millisecond), o.TTL/2-o.TTL/20, 500*time.Millisecond) // about the library's default
 	}
 	n = Pick(rng, s.Nodes)
 	if nodes > 0 {
@@ -93,13 +93,13 @@ func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
 	return n
 }
 
-// shortest is the shortest quarantine that there can be.
+// shortest is the shortest possible quarantine.
 func (p *Plan) shortest() time.Duration { return p.TTL + p.TTL/100 + 2*time.Millisecond }
 
-// drawWork draws the network, and what the clients do how long.
+// drawWork draws the network, and what the clients do and for how long.
 func (p *Plan) drawWork(rng *rand.Rand) {
 	s, o := p.Scenario, &p.Options
-	// Over a slower network, locks as short as this could not be had at all.
+	// Over a slower network, such short locks could not be acquired at all.
 	p.RTT = min(Pick(rng, s.RTT), p.TTL/40)
 	p.Workers = 1 + rng.IntN(max(s.Workers, 1))
 	p.Span = time.Duration(s.Span * float64(p.TTL)).Truncate(model.Slot)
@@ -120,23 +120,23 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	}
 }
 
-// drawClocks draws how fast the nodes' clocks run, and what the clients' show.
+// drawClocks draws how fast the nodes' clocks run, and how far the clients' clocks are off.
 func (p *Plan) drawClocks(rng *rand.Rand, nodes, clients int) {
 	p.Rates = make([]float64, nodes)
-	// A client that is alone looks at the clocks too seldom for that. See quartz in skew.go.
+	// A client that is alone looks at the clocks too seldom for that. See quartz in clocks.go of package lane.
 	if p.Scenario.Fast && clients > 1 {
 		for i := range p.Rates {
 			p.Rates[i] = 0.0099 * min(1, 2*rng.Float64())
 		}
 	}
 	if p.Scenario.Wrong {
-		for range 16 { // more than there are, for those that take the place of others
+		for range 16 { // more than there are clients, for those that replace others
 			p.Skews = append(p.Skews, Below(rng, 200*24*time.Hour)-100*24*time.Hour)
 		}
 	}
 }
 
-// head is what the judge has to know of the plan.
+// head has what the judge must know about the plan.
 func (p *Plan) head(arena Limits, seed uint64, nodes, clients int) {
 	s, o := p.Scenario, &p.Options
 	overlap := time.Duration(0)
@@ -155,13 +155,12 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, clients int) {
 	}
 	p.boundWaiting(clients)
 	p.boundMemory(clients)
-	if s.Once { // nothing but the quarantine, perhaps once more
+	if s.Once { // only the quarantine, perhaps twice
 		p.Run.Bound = 2*max(o.Quarantine, p.shortest()) + p.TTL
 		return
 	}
-	// What a lock may have to wait for: a token of a dead client, nodes that may have
-	// forgotten, the pauses of lanes that look for their node, and all others that want it
-	// as well.
+	// A lock may have to wait for a token of a dead client, for nodes that may have forgotten, for
+	// the pauses of lanes that reconnect, and for all other clients that want it.
 	p.Run.Bound = 2*p.TTL + max(o.Quarantine, p.shortest(), 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
 }
 
@@ -172,10 +171,10 @@ func suffix(n int) string {
 	return fmt.Sprint(n)
 }
 
-// Pick draws one of a slice.
+// Pick draws an element of a slice.
 func Pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
 
-// Below draws a duration under d.
+// Below draws a duration below d.
 func Below(rng *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(max(int64(d), 1)))
 }

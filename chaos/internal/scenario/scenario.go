@@ -1,6 +1,6 @@
-// Package scenario has the scenarios, and makes plans of them: which faults come when, which
-// clients there are, what they ask for, and what the judge may expect. A seed gives the same
-// plan every time.
+// Package scenario has the scenarios, and makes plans of them: which faults happen when, which
+// clients there are, what they ask for, and what the judge may expect. A seed gives the same plan
+// every time.
 package scenario
 
 import (
@@ -20,11 +20,11 @@ func (s *Scenario) Verbs() []string {
 	return []string{"try", "acquire", "acquire", "do"}
 }
 
-// A Scenario is a mixture of faults, and the clients that live with it. It is a
-// distribution: a seed makes a [Plan] of it, the same one every time.
+// A Scenario is a mixture of faults, with the clients that work under it. It is a distribution: a
+// seed makes a [Plan] of it, the same one every time.
 type Scenario struct {
 	Name  string
-	About string // one sentence, for people
+	About string // one sentence, for readers
 
 	Nodes   []int           // how many: one of these
 	Clients [2]int          // how many: from and to
@@ -32,44 +32,44 @@ type Scenario struct {
 	RTT     []time.Duration // of the network: one of these, where time is virtual
 	Quorum  func(nodes int) int
 
-	Troubles []history.FaultKind // what goes wrong: each as often as it is named
+	Troubles []history.FaultKind // the kinds of faults: each is drawn as often as it is listed
 	Rate     float64             // how often, on average, in a TTL
-	Limit    time.Duration       // for how long at the most; 0: one and a half TTLs
-	Weak     int                 // only ever at so many nodes, the same ones; 0: at any
-	Minority bool                // only ever at the same minority of nodes: the others are well
-	Harmless bool                // no client need notice: a quorum is well all the time, wherever it happens
-	Slight   bool                // and is over so soon that it does not count
+	Limit    time.Duration       // the longest fault; 0: one and a half TTLs
+	Weak     int                 // only at this many nodes, always the same ones; 0: at any
+	Minority bool                // only at one minority of nodes, always the same: the others are well
+	Harmless bool                // no client need notice: a quorum is well all the time, wherever the faults are
+	Slight   bool                // each fault is over so soon that it does not count
 	Fast     bool                // the nodes' clocks run fast, by nearly as much as the drift allows
 	Wrong    bool                // the clients' clocks show anything
-	Poison   bool                // clocks that are set are a minority's, and are set right again
+	Poison   bool                // only clocks of a minority are set, and set right again
 	Apart    bool                // the clients do not compare the nodes' clocks with each other
-	Forgets  bool                // nodes lose what they have been told, so that a quarantine is needed
-	Default  bool                // and not a shorter one than the library has by itself
-	Settings bool                // every other client has shorter locks, and takes them for the longest there are
+	Forgets  bool                // nodes lose their data, so that a quarantine is needed
+	Default  bool                // the quarantine is the library's default, and not a shorter one
+	Settings bool                // every other client has shorter locks, and assumes that they are the longest
 
 	Spread  int               // over how many names the clients spread; 0: one or two
-	Kinds   bool              // of all kinds: shared, of several names, slots, paths
-	Plain   bool              // the last client is no redlock
+	Kinds   bool              // locks of all kinds: shared, of several names, slots, paths
+	Plain   bool              // the last client is one of another library
 	Write   bool              // holders write to a resource
 	Unended bool              // holders may forget to release
-	Days    int               // there are up to so many times at which clients work, Span long, and a day to sixty between two; 0: they work all the time
+	Days    int               // the clients work at up to this many times, each Span long, with one to sixty days in between; 0: they work all the time
 	Fresh   bool              // some clients make a new Locker for each lock
 	Away    bool              // one of the faults begins soon, and ends late
-	Before  history.FaultKind // and another node has had this before, and is well again
+	Before  history.FaultKind // another node has this fault before, and is well again by then
 	Names   bool              // each lock is on names that were not locked before
-	Weigh   bool              // nodes and clients remember little
+	Weigh   bool              // the memory of nodes and clients is bounded
 	Find    bool              // a client that gets a lock looks for it on the nodes, which never forget
 	Once    bool              // a client asks once, and opens another Locker before it asks again
-	Hands   bool              // locks are detached and attached again, as they are between processes
+	Hands   bool              // locks are detached and attached again, as between processes
 	Queue   bool              // clients wait for as long as it takes, and hold briefly
 	Brief   bool              // they hold briefly, and ask again soon
-	Long    bool              // its TTLs are long enough for what is left to be seen, whatever time they take
-	Workers int               // how many goroutines share a client's Locker: up to
+	Long    bool              // its TTLs are so long that a key that is left behind shows, however long that takes
+	Workers int               // up to how many goroutines share a client's Locker
 	Span    float64           // for how many TTLs they work
-	Weight  int               // what one schedule costs, in those of other scenarios; 0: 1
+	Weight  int               // the cost of a schedule, in those of other scenarios; 0: 1
 
-	// Fails are the rules that are broken here, and Because says why nothing is
-	// done about it. A run that keeps them all is a failure then.
+	// Fails lists the rules that are broken here, and Because says why the library cannot prevent
+	// that. A run that keeps them all is a failure then.
 	Fails   []string
 	Because string
 

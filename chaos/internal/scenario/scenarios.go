@@ -7,9 +7,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// What most scenarios are drawn from. What is there several times is drawn as
-// often. A round trip of a millisecond or more makes a lane use several
-// connections.
+// The values that most scenarios are drawn from. A value that is listed several times is drawn more
+// often. A round trip of a millisecond or more makes a lane use several connections.
 var (
 	ttls  = []time.Duration{50 * ms, 200 * ms, 200 * ms, 500 * ms, time.Second, time.Second, 5 * time.Second}
 	rtts  = []time.Duration{200 * us, 400 * us, 700 * us, 700 * us, 3 * ms}
@@ -22,15 +21,15 @@ const (
 	ms = time.Millisecond
 )
 
-// The kinds of fault by what they have in common. A lock survives them all, at any
-// number of nodes at once: while they last no client may get it, but never two.
+// Groups of kinds of fault. A lock survives all of these, at any number of nodes at once: while
+// they last perhaps no client gets the lock, but never two do.
 var (
 	network  = []history.FaultKind{history.Cut, history.CutRequests, history.CutReplies, history.Part, history.Reset, history.LoseReplies, history.TearReplies, history.Repeat}
 	refusals = []history.FaultKind{history.Full, history.ReadOnly, history.Loading, history.Locked, history.Crowded, history.Busy, history.FlushScripts}
 	survived = slices.Concat([]history.FaultKind{history.Kill, history.Kill, history.Hang, history.Slow, history.Jitter, history.Foreign}, network, refusals)
 )
 
-// All are all there are. A new one is a line here, and nothing anywhere else.
+// All lists all scenarios. A new one needs an entry here, and nothing else.
 var All = []*Scenario{
 	{
 		Name: "calm", About: "nothing goes wrong: hand-overs, renewals, timeouts, cancellations in every mixture",
@@ -244,7 +243,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Forge, history.Forge, history.Forge, history.Replay, history.Pause, history.Slow, history.Jitter, history.Deafen}, Rate: 8, Only: []string{"model", "real"},
 	},
 
-	// What nothing can be done about: these must show it.
+	// Faults against which the library cannot defend: these scenarios must fail.
 	{
 		Name: "vanishing locks", About: "locks vanish from nodes at any moment, requests come late and twice, clocks are wrong: only the fences are right",
 		Nodes: sizes, Clients: some, TTL: ttls[1:], RTT: append([]time.Duration{20 * ms}, rtts...), Span: 2, Write: true, Spread: 1, Workers: 2, Wrong: true,

@@ -9,12 +9,12 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A workload is what clients ask for, of which a plan has some: so few that many ask for the
-// same, or what is in its way. What is there twice is wanted as often.
+// A workload is a list of requests, of which a plan has some: so few that many clients ask for the
+// same lock, or for a conflicting one. A request that is listed twice is made twice as often.
 type workload []history.Request
 
-// workloads are what locks of several kinds can have to do with each other: paths, locks of
-// several names, slots, and all that at once. The separator is yet to be put in.
+// workloads has requests that conflict in all ways: paths, locks of several names, slots, and all
+// of these at once. The separator is yet to be inserted.
 var workloads = func() (all []workload) {
 	const reads = true
 	paths := workload{
@@ -30,7 +30,7 @@ var workloads = func() (all []workload) {
 	return []workload{paths, several, slots, slices.Concat(paths, several, both), slices.Concat(paths, several, slots, both)}
 }()
 
-// mix gives some of one of them.
+// mix draws some requests of one workload.
 func mix(rng *rand.Rand, separator string) (some []history.Request) {
 	from, slots := Pick(rng, workloads), 2+rng.IntN(2)
 	for range 3 + rng.IntN(5) {
@@ -38,14 +38,14 @@ func mix(rng *rand.Rand, separator string) (some []history.Request) {
 		w.Name = strings.ReplaceAll(w.Name, "/", separator)
 		w.Also = strings.ReplaceAll(w.Also, "/", separator)
 		if w.Slots > 0 {
-			w.Slots = slots // all say the same
+			w.Slots = slots // all give the same number
 		}
 		some = append(some, w)
 	}
 	return some
 }
 
-// allNames gives those of some requests, each once.
+// allNames lists the names of some requests, each once.
 func allNames(of []history.Request) (all []string) {
 	for _, w := range of {
 		all = append(all, w.Name)
@@ -55,7 +55,7 @@ func allNames(of []history.Request) (all []string) {
 	return slices.Compact(all)
 }
 
-// Draw is the next request.
+// Draw draws the next request.
 func (p *Plan) Draw(rng *rand.Rand) history.Request {
 	if p.Wants == nil {
 		return history.Request{Name: Pick(rng, p.Names)}
@@ -63,7 +63,7 @@ func (p *Plan) Draw(rng *rand.Rand) history.Request {
 	return Pick(rng, p.Wants)
 }
 
-// DrawNew is a request for names that were not locked before: the order, or the job, of the day.
+// DrawNew draws a request for names that were not locked before, such as an order or a job.
 func (p *Plan) DrawNew(rng *rand.Rand, client, op int) history.Request {
 	name := fmt.Sprintf("n%d.%d", client, op)
 	switch s := p.Run.Separator; rng.IntN(6) {
@@ -79,7 +79,7 @@ func (p *Plan) DrawNew(rng *rand.Rand, client, op int) history.Request {
 	return history.Request{Name: name}
 }
 
-// Within gives those names of a plan that the only holder of a lock has to itself.
+// Within lists the names of a plan that an exclusive holder of a lock has to itself.
 func (p *Plan) Within(w history.Request) (all []string) {
 	for _, name := range p.Names {
 		for _, whole := range append(strings.Fields(w.Also), w.Name) {

@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/modelarena"
 )
 
-// TestRequestsMeet has the library take each two requests that a plan can have: which of them
-// exclude each other the judge must know.
+// TestRequestsMeet acquires every pair of requests that a plan can have: the judge must know which
+// of them conflict.
 func TestRequestsMeet(t *testing.T) {
 	var all []history.Request
 	for _, w := range slices.Concat(scenario.Workloads...) {
@@ -41,7 +41,7 @@ func TestRequestsMeet(t *testing.T) {
 				}
 				second, err := locker.TryAcquire(t.Context(), b.Name, client.Options(b)...)
 				if want := a.Conflicts(b, "/"); want != errors.Is(err, redlock.ErrHeld) || !want && err != nil {
-					t.Errorf("%v after %v: %v; they exclude each other: %v", b, a, err, want)
+					t.Errorf("%v after %v: %v; they conflict: %v", b, a, err, want)
 				}
 				if err == nil {
 					_ = second.Release(t.Context())
@@ -55,7 +55,7 @@ func TestRequestsMeet(t *testing.T) {
 			}
 		}
 		if excluded < len(all) {
-			t.Errorf("%d of %d excluded each other", excluded, len(all)*len(all))
+			t.Errorf("%d of %d conflict", excluded, len(all)*len(all))
 		}
 	})
 }
