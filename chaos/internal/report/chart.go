@@ -13,18 +13,18 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/judge"
 )
 
-// What a chart measures, in pixels.
+// The measures of a chart, in pixels.
 const (
-	chartMargin = 26.0 // left and right, so that what is at the ends is not cut off
+	chartMargin = 26.0 // left and right, so that items at the ends are not cut off
 	leastWidth  = 1075.0
 	mostWidth   = 9000.0
-	usualBar    = 34.0 // what the median hold gets: room for its fence
+	usualBar    = 34.0 // the width of the median hold: room for its fence
 	axisHeight  = 24.0
 	flagHeight  = 20.0
 	barHeight   = 18.0
 	lanePitch   = 25.0
 	rowPad      = 5.0
-	leastBar    = 3.0 // what is there can be seen, however short it was
+	leastBar    = 3.0 // wide enough to be seen
 	halfMark    = 5.5
 	emptyRow    = 22.0
 	charWidth   = 7.0
@@ -32,12 +32,12 @@ const (
 	colours     = 10
 )
 
-// A chart is the drawing of a history: what is where, in pixels. It is made from
-// the history alone, so it can be looked at without a page.
+// A chart is the drawing of a history: the places of its items, in pixels. It is made from the history
+// alone, so it can be tested without a page.
 type chart struct {
 	ID            string
 	Width, Height float64
-	From, To      time.Duration // what of the run is drawn
+	From, To      time.Duration // the part of the run that is drawn
 	First, Last   int           // the events that are drawn: [First, Last)
 	Events        int           // that there are
 
@@ -45,7 +45,7 @@ type chart struct {
 
 	Ticks []chartTick
 	Rows  []chartRow
-	Stops []chartItem // of clients, behind all else
+	Stops []chartItem // of clients, in the background
 	Items []chartItem
 	Flags []chartFlag
 }
@@ -60,12 +60,11 @@ type (
 		Label, Class string
 		Y, H, TextY  float64
 	}
-	// A chartItem is what one can point at: an acquisition with all that became of
-	// it, or a fault.
+	// A chartItem is something that the reader can point at: an acquisition with its hold, or a fault.
 	chartItem struct {
 		ID, Class, Text string
 		Bar             chartBox   // W is 0 if there is none
-		Lines           []chartBox // waiting and giving back
+		Lines           []chartBox // waiting and releasing
 		Marks           []chartMark
 		Label           string
 		LabelX, LabelY  float64
@@ -83,17 +82,17 @@ type (
 	}
 )
 
-// Round is how round the corners of a bar are: narrow ones are not.
+// Round is the radius of a bar's corners: narrow bars have none.
 func (b chartBox) Round() float64 { return min(3, math.Floor(b.W/3)) }
 
-// Where a flag's parts are.
+// The places of a flag's parts.
 func (f chartFlag) Left() float64 { return round1(f.X - f.W/2) }
 
 func (f chartFlag) Foot() float64 { return f.Y + 17 }
 
 func (f chartFlag) TextY() float64 { return f.Y + 12.5 }
 
-// Foot is where the times stand once more, below the rows.
+// Foot is the place of the second axis, below the rows.
 func (c *chart) Foot() float64 { return round1(c.RowsEnd + 16) }
 
 // newChart draws at most limit events of h.
@@ -120,7 +119,7 @@ func newChart(h *history.History, v judge.Verdict, id string, limit int) *chart 
 	return c
 }
 
-// choose takes all events, or those around the first violation, or the first.
+// choose selects all events, or those around the first violation, or the first ones.
 func (c *chart) choose(h *history.History, v judge.Verdict, limit int) {
 	c.Last = len(h.Events)
 	if c.Last > limit {
@@ -145,10 +144,10 @@ func (c *chart) choose(h *history.History, v judge.Verdict, limit int) {
 	}
 }
 
-// Capped says that there is more than what is drawn.
+// Capped reports whether only a part is drawn.
 func (c *chart) Capped() bool { return c.Last-c.First < c.Events }
 
-// shows says whether an instant is drawn.
+// shows reports whether an instant is drawn.
 func (c *chart) shows(at time.Duration) bool { return c.From <= at && at <= c.To }
 
 // scale makes the chart so wide that there is room for the fence in most bars.
@@ -168,7 +167,7 @@ func (c *chart) scale(all []*timeline) {
 	c.Width = math.Round(min(max(width, leastWidth), mostWidth))
 }
 
-// x is where an instant is; what is not drawn is at the nearer end.
+// x is the place of an instant; one that is not drawn is at the nearer end.
 func (c *chart) x(at time.Duration) float64 {
 	at = min(max(at, c.From), c.To)
 	return chartMargin + float64(at-c.From)/float64(c.To-c.From)*(c.Width-2*chartMargin)
@@ -180,8 +179,7 @@ func (c *chart) box(from, to time.Duration, y, height, least float64) chartBox {
 	return chartBox{round1(x), round1(y), round1(max(c.x(to)-x, least)), round1(height)}
 }
 
-// flags marks what concerns the run as a whole, above all rows, and says how much
-// room that takes.
+// flags marks the events of the whole run, above all rows, and returns the room that this takes.
 func (c *chart) flags(h *history.History, v judge.Verdict) float64 {
 	type flag struct {
 		at time.Duration
@@ -243,7 +241,7 @@ func tickStep(least time.Duration) time.Duration {
 	return (least + day - 1) / day * day
 }
 
-// tickText is a time without the units in which it has nothing.
+// tickText is a time without units that are zero.
 func tickText(at time.Duration) string {
 	s := at.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -255,8 +253,8 @@ func tickText(at time.Duration) string {
 	return s
 }
 
-// A laneList says for each lane from where on it is free: for a line, and for what
-// would hide a mark at the end of the line before.
+// A laneList has, for each lane, from where on it is free: for a line, and for a bar, which would hide a mark
+// at the end of the line before.
 type laneList []struct{ line, solid float64 }
 
 // place takes the first lane that is free for a line from x on, and for a bar from

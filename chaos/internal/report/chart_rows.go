@@ -11,10 +11,10 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// drawn says whether something of a timeline is in the chart.
+// drawn reports whether a part of a timeline is in the chart.
 func (c *chart) drawn(s *timeline) bool { return s.asked <= c.To && s.heard() >= c.From }
 
-// rows draws what the clients and the nodes did, each in its row.
+// rows draws the clients and the nodes, each in its row.
 func (c *chart) rows(h *history.History, all []*timeline, bad map[int]bool) {
 	clients, nodes := h.Run.Clients, h.Run.Nodes
 	for _, e := range h.Events {
@@ -54,8 +54,8 @@ func (c *chart) rows(h *history.History, all []*timeline, bad map[int]bool) {
 	c.RowsEnd = y
 }
 
-// putTimelines draws the acquisitions of a client, in as many lanes as keep them
-// apart, and says how many these are.
+// putTimelines draws the acquisitions of a client, in as many lanes as keep them apart, and returns their
+// number.
 func (c *chart) putTimelines(all []*timeline, client int, top float64, bad map[int]bool) (most int) {
 	var lanes laneList
 	for _, s := range all {
@@ -169,7 +169,7 @@ func (c *chart) putStops(events []history.Event, client int, top float64, row ch
 	}
 }
 
-// putFaults draws the faults of one client or node, and says in how many lanes.
+// putFaults draws the faults of one client or node, and returns the number of lanes.
 func (c *chart) putFaults(all []*history.Spell, ofClient bool, index int, top float64) int {
 	var lanes laneList
 	last := []int{} // in each lane, as an index into Items
@@ -192,7 +192,7 @@ func (c *chart) putFaults(all []*history.Spell, ofClient bool, index int, top fl
 		} else {
 			item.Marks = []chartMark{{round1(x), y + barHeight/2, "point"}}
 		}
-		// The label is inside, or else behind if the next fault leaves it room.
+		// The label is inside the bar, or behind it if the next fault leaves room.
 		if label := string(s.Trouble); fits(label, item.Bar.W-8) {
 			item.Label, item.LabelX, item.LabelClass = label, item.Bar.X+5, "in"
 		} else {
@@ -217,7 +217,7 @@ func (c *chart) putFaults(all []*history.Spell, ofClient bool, index int, top fl
 	return len(lanes)
 }
 
-// fits guesses, since only a browser knows how wide its letters are.
+// fits is a guess: only a browser knows the width of its letters.
 func fits(label string, width float64) bool {
 	return label != "" && charWidth*float64(len([]rune(label))) <= width
 }

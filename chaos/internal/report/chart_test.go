@@ -13,9 +13,9 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/judge"
 )
 
-// reportHistory makes up a history that a run could have: clients that wait for
-// some names, hold them, extend, write, lose and give back, several at a time;
-// faults; and one lock that two have at once, which the verdict says.
+// reportHistory makes up a history that a run could have: clients that wait for some names, hold them, extend,
+// write, lose and release them, several at a time; faults; and one lock that two hold at once, which is in the
+// verdict.
 func reportHistory(seed uint64, clients, acquisitions int) (*history.History, judge.Verdict) {
 	const ms = time.Millisecond
 	rng := rand.New(rand.NewPCG(seed, 7))
@@ -116,7 +116,7 @@ func reportHistory(seed uint64, clients, acquisitions int) (*history.History, ju
 	return h, reportVerdict(h)
 }
 
-// reportVerdict looks for two who have the same name at once.
+// reportVerdict looks for two holders of one name.
 func reportVerdict(h *history.History) (v judge.Verdict) {
 	holds := expectedHolds(h)
 	for i, a := range holds {
@@ -133,7 +133,7 @@ func reportVerdict(h *history.History) (v judge.Verdict) {
 	return v
 }
 
-// An expectedHold is what a reader of the list of events thinks of a hold.
+// An expectedHold is a hold as a reader of the list of events sees it.
 type expectedHold struct {
 	got, client int
 	from, to    time.Duration
@@ -175,7 +175,7 @@ func ms1(events ...history.Event) *history.History {
 	return &history.History{Run: history.Head{Nodes: 1, Clients: 1}, Events: events}
 }
 
-// TestChartHolds: where a hold is, by what ends it.
+// TestChartHolds: the place of a hold, by the event that ends it.
 func TestChartHolds(t *testing.T) {
 	ask := history.Event{At: 100, Kind: history.Ask, Client: 1, Op: 1, Name: "a"}
 	got := history.Event{At: 150, Kind: history.Got, Client: 1, Op: 1, Name: "a", Until: 400}
@@ -231,7 +231,7 @@ func TestChartHolds(t *testing.T) {
 	}
 }
 
-// TestChartWaits: what never became a hold.
+// TestChartWaits: acquisitions without a hold.
 func TestChartWaits(t *testing.T) {
 	ask := history.Event{At: 100, Kind: history.Ask, Client: 1, Op: 1, Name: "a", Verb: "try"}
 	for name, test := range map[string]struct {
@@ -259,7 +259,7 @@ func TestChartWaits(t *testing.T) {
 	}
 }
 
-// TestChartFaults: in whose row, from when to when, and with what label.
+// TestChartFaults: the row, the extent and the label of faults.
 func TestChartFaults(t *testing.T) {
 	const ms = time.Millisecond
 	kill := history.Fault{At: 100 * ms, Trouble: history.Kill, Node: 1, For: 200 * ms}
@@ -348,7 +348,7 @@ func TestChartOfHistories(t *testing.T) {
 	}
 }
 
-// overlap allows for what rounding does.
+// overlap allows for rounding.
 func overlap(a, b chartBox) bool {
 	const most = 0.15
 	return a.X+most < b.X+b.W && b.X+most < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H

@@ -47,7 +47,7 @@ func chromium(t *testing.T) string {
 const frame = `<!DOCTYPE html><meta name="color-scheme" content="light dark"><body style="margin:0">
 <pre id="probe"></pre><script>onmessage = e => document.getElementById('probe').textContent = e.data</script><iframe style="border:0;width:%dpx;height:%dpx" src="page.html"></iframe>`
 
-// probe looks at the page from inside, and tells the frame.
+// probe examines the page from inside, and reports to the frame.
 const probe = `<script>
 addEventListener('error', e => parent.postMessage(e.message + ', line ' + e.lineno, '*'));
 addEventListener('load', () => {
@@ -140,7 +140,7 @@ addEventListener('load', () => {
 });
 </script>`
 
-// A look is what probe tells.
+// A look is the report of probe.
 type look struct {
 	Width, Page       float64
 	Dark, VerdictSeen bool
@@ -175,7 +175,7 @@ type lookItem struct {
 
 type edges struct{ L, R, T, B float64 }
 
-// lookAt has the browser open a page, width pixels wide.
+// lookAt opens a page in the browser, width pixels wide.
 func lookAt(t *testing.T, browser, page string, width int, dark bool) (seen look) {
 	t.Helper()
 	const policy = "default-src 'none'; "
@@ -221,8 +221,7 @@ func lookAt(t *testing.T, browser, page string, width int, dark bool) (seen look
 	return seen
 }
 
-// TestReportInChromium opens the page in a browser, and compares what is to be
-// seen there with the histories.
+// TestReportInChromium opens the page in a browser, and compares what is visible there with the histories.
 func TestReportInChromium(t *testing.T) {
 	browser := chromium(t)
 	r := reportSample()

@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// formatSubject is what an event is about: a node, a client, or the run.
+// formatSubject names the subject of an event: a node, a client, or the run.
 func formatSubject(e history.Event) string {
 	switch f := e.Fault; {
 	case f != nil && !f.Trouble.OnClient():
@@ -23,7 +23,7 @@ func formatSubject(e history.Event) string {
 	return "run"
 }
 
-// FormatEvent says in words what happened, but not when and to whom.
+// FormatEvent describes an event, without its time and subject.
 func FormatEvent(e history.Event) string {
 	name := ""
 	if e.Name != "" {
@@ -48,7 +48,7 @@ func FormatEvent(e history.Event) string {
 	return text
 }
 
-// formatOp is for what clients do.
+// formatOp describes the events of clients.
 func formatOp(e history.Event, name string) (text string, known bool) {
 	var t strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&t, format, args...) }
@@ -96,7 +96,7 @@ func formatOp(e history.Event, name string) (text string, known bool) {
 	return t.String(), true
 }
 
-// formatRest is for what happens to nodes, clients, and the run.
+// formatRest describes the events of nodes and of the run, and the faults of clients.
 func formatRest(e history.Event, name string) string {
 	switch e.Kind {
 	case history.Stalled:
@@ -128,20 +128,20 @@ func formatRest(e history.Event, name string) string {
 		}
 		return string(e.Fault.Trouble) + " is over"
 	case history.Calm:
-		return "all is well from here on"
+		return "all faults are over from here on"
 	case history.Left:
 		return "something is left" + name
 	}
 	return string(e.Kind) + name
 }
 
-// formatPlain is text in which nothing can hide.
+// formatPlain escapes a text, so that no character is invisible.
 func formatPlain(s string) string {
 	q := strconv.Quote(s)
 	return q[1 : len(q)-1]
 }
 
-// FormatTime leaves as many digits as one can grasp.
+// FormatTime rounds a time to a readable number of digits.
 func FormatTime(d time.Duration) string {
 	switch a := max(d, -d); {
 	case a >= time.Second:
@@ -161,7 +161,7 @@ func formatInt(n int) string {
 	return s
 }
 
-// formatRate leaves out digits that mean nothing.
+// formatRate leaves out digits without meaning.
 func formatRate(x float64) string {
 	if x >= 100 {
 		return formatInt(int(math.Round(x)))
@@ -169,7 +169,7 @@ func formatRate(x float64) string {
 	return strconv.FormatFloat(x, 'g', 2, 64)
 }
 
-// FormatCount is a number and what is counted.
+// FormatCount is a number with the noun that it counts.
 func FormatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/judge"
 )
 
-// A page has to open on a phone, too: so much of the histories is drawn, and no
-// more. A history that is cut still gets enough to show what led to a violation.
+// A page must open on a phone, too: so only this much of the histories is drawn. A history that is
+// cut still gets enough to show what led to a violation.
 const (
 	mostRuns   = 24
 	mostEvents = 6000 // on a page
@@ -27,8 +27,7 @@ const (
 //go:embed report.html.tmpl
 var reportPage string
 
-// reportTemplate is parsed when it is needed, and not by every program that has
-// this package in it.
+// reportTemplate is parsed when it is needed, and not by every program that links this package.
 var reportTemplate = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("report").Funcs(template.FuncMap{
 		"digits":  formatInt,
@@ -42,7 +41,7 @@ var reportTemplate = sync.OnceValue(func() *template.Template {
 	}).Parse(reportPage))
 })
 
-// A reportView is what the template is made of.
+// A reportView is the data of the template.
 type reportView struct {
 	*Report
 	Class, Verdict, Detail string
@@ -64,7 +63,7 @@ type runView struct {
 	Chart          *chart
 }
 
-// A brokenView is a violation in words.
+// A brokenView describes a violation.
 type brokenView struct {
 	judge.Violation
 	Number int
@@ -79,7 +78,7 @@ type eventView struct {
 	history.Event
 }
 
-// page puts together what the page says.
+// page collects the data of the page.
 func (r *Report) page() *reportView {
 	p := &reportView{Report: r}
 	results := map[[2]string]ScenarioResult{}
@@ -102,7 +101,7 @@ func (r *Report) page() *reportView {
 	for _, s := range r.Shown {
 		seen += unexpected(s)
 	}
-	// What is wrong comes first, lest it be left out.
+	// Runs with violations come first, so that they are not left out.
 	shown := slices.Clone(r.Shown)
 	slices.SortStableFunc(shown, func(a, b ShownRun) int { return min(unexpected(b), 1) - min(unexpected(a), 1) })
 	shown = shown[:min(len(shown), mostRuns)]
@@ -112,14 +111,14 @@ func (r *Report) page() *reportView {
 		result := results[[2]string{s.History.Run.Scenario, s.History.Run.Arena}]
 		p.Runs = append(p.Runs, newRunView(s, fmt.Sprintf("r%d", i+1), result, limit))
 	}
-	// A page must not say that all is well and show below that it is not.
+	// The headline must not contradict the runs below it.
 	p.Violations = max(p.Violations, seen)
 	p.headline()
 	return p
 }
 
-// drawLimit shares what fits on a page among the histories. What the short ones do
-// not need is for the long ones.
+// drawLimit divides the room on a page among the histories. The long ones get what the short ones do
+// not need.
 func drawLimit(shown []ShownRun) int {
 	var lengths []int
 	for _, s := range shown {
@@ -136,8 +135,8 @@ func drawLimit(shown []ShownRun) int {
 	return mostOfOne
 }
 
-// headline sums it up. That nothing was broken means something only if something
-// was run, and if what must be noticed was noticed.
+// headline is the summary. That no rule was broken means something only if schedules were run, and if
+// the scenarios that must fail have failed.
 func (p *reportView) headline() {
 	missing := ""
 	switch n := p.MustFail - p.Failed; {
@@ -208,7 +207,7 @@ func (v runView) Length() time.Duration {
 	return 0
 }
 
-// Listed are the events that are drawn.
+// Listed returns the events that are drawn.
 func (v runView) Listed() []eventView {
 	var all []eventView
 	for i := v.Chart.First; i < v.Chart.Last; i++ {

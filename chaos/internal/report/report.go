@@ -1,4 +1,4 @@
-// Package report draws judged histories as one HTML page, and puts events in words.
+// Package report draws judged histories as one HTML page, and describes events.
 package report
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/judge"
 )
 
-// A Report is what a campaign has found, for people to look at.
+// A Report has a campaign's findings, for readers.
 type Report struct {
 	Title   string
 	Created time.Time
@@ -18,34 +18,34 @@ type Report struct {
 	Shown   []ShownRun
 }
 
-// A ScenarioResult is what became of one scenario in one arena.
+// A ScenarioResult is the result of one scenario in one arena.
 type ScenarioResult struct {
 	Scenario   string  `json:"scenario"`
 	About      string  `json:"about,omitempty"` // a sentence
 	Arena      string  `json:"arena"`
 	Schedules  int     `json:"schedules"`  // that were run
 	Holds      int     `json:"holds"`      // in all of them
-	Violations int     `json:"violations"` // in all of them, but for those that there must be
+	Violations int     `json:"violations"` // in all of them, without the expected ones
 	PerSecond  float64 `json:"per_second"` // schedules
 
-	// MustFail says that a promise cannot be kept here, and that the judge has to
-	// notice; Failed that it has. Fails are the rules that may be broken, all of
-	// them if it is nil, and Because says why.
+	// MustFail says that a promise cannot be kept here, and that the judge must notice;
+	// Failed that it has. Fails lists the rules that may be broken (nil: all), and
+	// Because says why.
 	MustFail bool     `json:"must_fail,omitempty"`
 	Failed   bool     `json:"failed,omitempty"`
 	Fails    []string `json:"fails,omitempty"`
 	Because  string   `json:"because,omitempty"`
 
-	// Seed is that of the first schedule with a violation, or else of the first;
-	// Replay is the command that runs it again.
+	// Seed is the seed of the first schedule with a violation, or else of the first
+	// schedule; Replay is the command that runs it again.
 	Seed   uint64 `json:"seed"`
 	Replay string `json:"replay,omitempty"`
 }
 
-// OK says whether the scenario went as it should.
+// OK reports whether the scenario went as it should.
 func (s ScenarioResult) OK() bool { return s.Violations == 0 && (s.Failed || !s.MustFail) }
 
-// Outcome says in some words how the scenario went.
+// Outcome summarises how the scenario went.
 func (s ScenarioResult) Outcome() string {
 	switch {
 	case s.Violations > 0:
@@ -60,7 +60,7 @@ func (s ScenarioResult) Outcome() string {
 	return "kept"
 }
 
-// unexpected counts the violations that there must not be.
+// unexpected counts the violations that must not occur.
 func (s ScenarioResult) unexpected(v judge.Verdict) (n int) {
 	for _, violation := range v.Violations {
 		if !s.MustFail || s.Fails != nil && !slices.Contains(s.Fails, violation.Rule) {
@@ -70,7 +70,7 @@ func (s ScenarioResult) unexpected(v judge.Verdict) (n int) {
 	return n
 }
 
-// A ShownRun is a history to look at, and what the judge says of it.
+// A ShownRun is a history to show, with the judge's verdict.
 type ShownRun struct {
 	History *history.History
 	Verdict judge.Verdict

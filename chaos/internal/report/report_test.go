@@ -85,7 +85,7 @@ func reportSample() *Report {
 		Title: "redlock under chaos", Created: time.Date(2026, 11, 21, 9, 30, 0, 0, time.UTC),
 		Summary: []ScenarioResult{
 			{Scenario: "calm", About: "nothing goes wrong", Arena: "model", Schedules: 10_000, Holds: 412_345, PerSecond: 3120.5, Seed: 1, Replay: "go run ./cmd/redlock chaos --scenario calm --seed 1"},
-			{Scenario: "everything", About: "whatever a lock survives, at any node, at any time", Arena: "model", Schedules: 10_000, Holds: 298_211,
+			{Scenario: "everything", About: "every fault that a lock survives, at any node, at any time", Arena: "model", Schedules: 10_000, Holds: 298_211,
 				Violations: len(broken.Violations), PerSecond: 1204.25, Seed: 3, Replay: "go run ./cmd/redlock chaos --scenario everything --seed 3"},
 			{Scenario: "flushed nodes", About: "a majority forgets", Arena: "miniredis", Schedules: 400, Holds: 9_120, PerSecond: 28,
 				MustFail: true, Failed: true, Because: "a node that has forgotten a lock grants it again", Seed: 9},
@@ -134,8 +134,7 @@ func attribute(e xml.StartElement, name string) string {
 	return ""
 }
 
-// TestReportPage: it is complete in itself, its links lead somewhere, and what is
-// in the histories is in it.
+// TestReportPage: the page is complete in itself, its links have targets, and it shows all of the histories.
 func TestReportPage(t *testing.T) {
 	r := reportSample()
 	page := written(t, r)
@@ -201,7 +200,7 @@ func TestReportPage(t *testing.T) {
 	}
 }
 
-// TestReportEscapes: whatever the names are, they are text.
+// TestReportEscapes: all names are shown as text.
 func TestReportEscapes(t *testing.T) {
 	const evil = "</script></title></style><b onclick='x'>\"'&amp;`\x00\u202e{{.}}-->"
 	h := ms1(
@@ -299,7 +298,7 @@ func TestDrawLimit(t *testing.T) {
 	}
 }
 
-// TestReportOfOddHistories: nothing is too strange to be looked at.
+// TestReportOfOddHistories: impossible histories can be shown.
 func TestReportOfOddHistories(t *testing.T) {
 	for name, h := range map[string]*history.History{
 		"empty":         {},

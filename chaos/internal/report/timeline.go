@@ -10,8 +10,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
-// A timeline is one acquisition, from Ask to the last that was heard of it. A
-// negative got says that the lock was never had.
+// A timeline is one acquisition, from Ask to its last event. A negative got says that the lock was
+// never acquired.
 type timeline struct {
 	client             int
 	request            history.Request
@@ -19,20 +19,20 @@ type timeline struct {
 	fence              uint64
 	ask, got           int           // the events
 	asked, since, end  time.Duration // waits from asked to since, or to end; holds from since to end
-	until              time.Duration // to which it is valid, as far as one knows
-	last               time.Duration // when something was last heard of it
-	how                string        // it ended
+	until              time.Duration // the end of validity, as far as it is known
+	last               time.Duration // the time of its last event
+	how                string        // how it ended
 	colour             int
-	over               bool // the hold; more may be heard of it
+	over               bool // the hold is over; more events may follow
 	extended, failed   []time.Duration
 	wrote, refused     []time.Duration
-	told               time.Duration // when its context ended, and that was news
+	told               time.Duration // when its context ended, if that was news
 	toldWhy, why, gave string
 	events             []int
 }
 
-// timelines puts together what belongs together. What is open at the end of the
-// history ends there.
+// timelines groups the events by acquisition. An acquisition that is open at the end of the history ends
+// there.
 func timelines(events []history.Event) []*timeline {
 	type key struct{ client, op int }
 	var all []*timeline
@@ -71,8 +71,8 @@ func timelines(events []history.Event) []*timeline {
 	return all
 }
 
-// colour gives the same colour to the same fence of the same name, or to the same
-// token if there is no fence, and another one to the next.
+// colour gives timelines with the same name and fence, or with the same token if there is no fence, the same
+// colour, and the next ones another.
 func colour(all []*timeline) {
 	type key struct {
 		name, token string
@@ -96,7 +96,7 @@ func colour(all []*timeline) {
 	}
 }
 
-// add takes one event of the acquisition.
+// add adds one event of the acquisition.
 func (s *timeline) add(i int, e history.Event) {
 	s.last = e.At
 	switch e.Kind {
@@ -130,16 +130,15 @@ func (s *timeline) add(i int, e history.Event) {
 	}
 }
 
-// trust takes note of to when the hold is valid, if that is said. What renews it
-// in the background is not seen; only what it has come to.
+// trust records the end of validity, if the event has it. Renewals in the background have no events of their
+// own; only their result shows.
 func (s *timeline) trust(until time.Duration) {
 	if until != 0 && !s.over {
 		s.until = until
 	}
 }
 
-// stop ends the waiting, or the hold: at an instant, or at that to which it was
-// valid.
+// stop ends the waiting, or the hold: at an instant, or at its end of validity.
 func (s *timeline) stop(at time.Duration, how string) {
 	if s.over {
 		return
@@ -157,7 +156,7 @@ func (s *timeline) stop(at time.Duration, how string) {
 // heard is the last instant that has to be drawn.
 func (s *timeline) heard() time.Duration { return max(s.end, s.last) }
 
-// text is the timeline in words.
+// text describes the timeline.
 func (s *timeline) text() string {
 	var t strings.Builder
 	if s.got < 0 {
@@ -216,7 +215,7 @@ func (s *timeline) text() string {
 	return t.String()
 }
 
-// formatSpell is the fault in words.
+// formatSpell describes a fault.
 func formatSpell(s *history.Spell) string {
 	place, what, _ := strings.Cut(strings.TrimPrefix(s.String(), s.At.String()+" "), ": ")
 	text := fmt.Sprintf("%s%s: %s, ", strings.ToUpper(place[:1]), place[1:], what)
@@ -229,4 +228,4 @@ func formatSpell(s *history.Spell) string {
 	return text + fmt.Sprintf("at %s.", FormatTime(s.From))
 }
 
-// whoOf says whom an event concerns.
+// whoOf names the subject of an event.
