@@ -12,52 +12,51 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// childArg is the whole command line of a program that is to do as it is told on its
-// standard input.
+// childArg is the only argument of a program that reads its orders from standard input.
 const childArg = "measure-as-told"
 
-// An order is what a child is to do.
+// An order is a task for a child.
 type order struct {
 	Task        string
 	Contender   string
 	Addrs       []string
 	TTL, Window time.Duration // Window: of taskCycles
 
-	Name  string        // what is locked; of taskGather: what all names begin with
+	Name  string        // the name to lock; for taskGather: the prefix of all names
 	At    time.Time     // when to begin
-	Until time.Time     // when to end; of taskTurns
-	Most  int           // turns at the most; 0: any number. Of taskGather: how many names
-	Hold  time.Duration // of each turn
-	Pause time.Duration // after each turn
+	Until time.Time     // for taskAcquire: when to end
+	Most  int           // for taskAcquire: the most acquisitions, 0: any number; for taskGather: the number of names
+	Hold  time.Duration // for how long each lock is held
+	Pause time.Duration // after each release
 }
 
 const (
-	taskCycles  = "cycles"  // lock and unlock as one caller, with the prices of it
-	taskOpen    = "open"    // open the contender, for what comes next
-	taskTurns   = "turns"   // wait for a name, hold it, release it, and again
-	taskGather  = "gather"  // wait for many names, and report while they are waited for
-	taskScatter = "scatter" // and when all were given up or had
+	taskCycles  = "cycles"  // lock and unlock as one caller, and measure the cost
+	taskOpen    = "open"    // open the contender, for the orders that follow
+	taskAcquire = "acquire" // wait for a name, hold it, release it, and again
+	taskGather  = "gather"  // wait for many names, and report while waiting
+	taskScatter = "scatter" // report when all waiters are served or have given up
 )
 
-// An answer is what a child has to say about an order.
+// An answer is a child's answer to an order.
 type answer struct {
-	Sample sample
-	Turns  []turn
-	Err    string
+	Sample       sample
+	Acquisitions []acquisition
+	Err          string
 }
 
-// one is an order for a task that has the usual TTL, window and nodes.
+// one returns an order with the usual TTL, window and nodes.
 func (e *env) one(task, contender string) order {
 	return order{Task: task, Contender: contender, Addrs: e.fleet.addrs(), TTL: e.ttl, Window: e.window}
 }
 
-// A worker is a child at work.
+// A worker is the state of a child.
 type worker struct {
 	locker contender.Waiter
-	crowd  *crowd
+	group  *waiterGroup
 }
 
-// obey is the whole life of a child: it ends with its orders.
+// obey carries out orders until there are no more.
 func obey(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 	contender.Silence()
 	w := &worker{}
@@ -91,13 +90,13 @@ func (w *worker) do(ctx context.Context, o order, a *answer) (err error) {
 		if err = w.close(); err == nil {
 			w.locker, err = o.open(ctx)
 		}
-	case taskTurns:
-		a.Turns, err = takeTurns(ctx, w.locker, o)
+	case taskAcquire:
+		a.Acquisitions, err = acquireRepeatedly(ctx, w.locker, o)
 	case taskGather:
-		w.crowd, a.Sample, err = gather(ctx, w.locker, o)
+		w.group, a.Sample, err = gather(ctx, w.locker, o)
 	case taskScatter:
-		a.Sample, err = w.crowd.scatter(ctx)
-		w.crowd = nil
+		a.Sample, err = w.group.scatter(ctx)
+		w.group = nil
 	default:
 		err = fmt.Errorf("unknown task %q", o.Task)
 	}

@@ -11,10 +11,10 @@ import (
 	"github.com/quorumlock/redlock/internal/facts"
 )
 
-// counters are the servers' own accounts, summed over the fleet.
+// counters are the servers' own counters, summed over the fleet.
 type counters struct {
 	cpu      float64 // seconds, user and system
-	commands float64 // everything executed, what scripts execute included
+	commands float64 // everything executed, including commands in scripts
 	scripts  float64 // EVAL and EVALSHA
 	reads    float64 // reads from sockets: requests that arrive together share one
 }
@@ -39,8 +39,8 @@ func (f *fleet) counters(ctx context.Context) (counters, error) {
 	return sum, nil
 }
 
-// sent is how often each command was executed that clients send when they lock and
-// wait; SET is one that scripts execute, too. And the servers' CPU, in seconds.
+// sent counts the executions of each command that clients send when they lock and wait (scripts
+// execute SET, too), and the servers' CPU, in seconds.
 func (f *fleet) sent(ctx context.Context) (map[string]float64, error) {
 	sum := map[string]float64{}
 	for i, w := range f.watch {
@@ -56,11 +56,11 @@ func (f *fleet) sent(ctx context.Context) (map[string]float64, error) {
 	return sum, nil
 }
 
-// serverInfo is what a server counts.
+// serverInfo has a server's counters.
 type serverInfo facts.Facts
 
 func readInfo(ctx context.Context, client *redis.Client) (serverInfo, error) {
-	// One section at a time is all that servers before 7 understand.
+	// Servers before 7 accept only one section at a time.
 	text, err := client.Info(ctx, "all").Result()
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (i serverInfo) number(field string) float64 {
 // calls is how often a command was executed, by scripts too.
 func (i serverInfo) calls(command string) float64 { return i.stat(command, "calls") }
 
-// usec is how long that took, in microseconds.
+// usec is the time that this took, in microseconds.
 func (i serverInfo) usec(command string) float64 { return i.stat(command, "usec") }
 
 // stat reads a line like cmdstat_get:calls=21,usec=175,….

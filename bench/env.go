@@ -7,11 +7,10 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// sizes is how long everything takes. The figures that a result depends on are
-// printed with it.
+// sizes has the sizes of all measurements. Those that a result depends on are printed with it.
 type sizes struct {
 	rounds int
-	window time.Duration // of one load that is measured by time
+	window time.Duration // the length of a load that is measured by time
 	ttl    time.Duration // of every lock
 
 	callers   []int // of the throughput scenario
@@ -20,11 +19,11 @@ type sizes struct {
 	orphans   int   // uncontended cycles of one round
 	contended int   // contended rounds of one round
 	held      int   // locks held at once
-	trip      int   // acquisitions of one round whose round trips are counted
+	counted   int   // acquisitions of one round whose round trips are counted
 	step      int   // times that a node executes each step in one round
 	handed    int   // hand-overs of one round that are timed
-	fifo      int   // hand-overs of one round whose order is looked at
-	crowded   int   // names that one process waits for
+	fifo      int   // hand-overs of one round whose order is checked
+	waitedFor int   // names that one process waits for
 }
 
 // Faults outlast the library's own deadlines by far; the window bounds what a
@@ -37,23 +36,23 @@ func fullSizes() sizes {
 		callers: []int{1, 16, 128, 1024},
 		faulted: 10_000, stuck: 1,
 		orphans: 1_000, contended: 60,
-		held: 10_000,
-		trip: 2_000, step: 2_500,
-		handed: 300, fifo: 3_400, crowded: 1_000,
+		held:    10_000,
+		counted: 2_000, step: 2_500,
+		handed: 300, fifo: 3_400, waitedFor: 1_000,
 	}
 }
 
-// quickSizes are for a look at the order of magnitude.
+// quickSizes show the order of magnitude.
 func quickSizes() sizes {
 	s := fullSizes()
 	s.rounds, s.window = 2, 300*time.Millisecond
 	s.faulted, s.orphans, s.contended, s.held = 4_000, 500, 30, 2_000
-	s.trip, s.step = 500, 500
+	s.counted, s.step = 500, 500
 	s.handed, s.fifo = 100, 500
 	return s
 }
 
-// renewal is a third of the TTL, the usual advice and our default.
+// renewal is a third of the TTL, the usual advice and this library's default.
 func (s sizes) renewal() time.Duration { return s.ttl / 3 }
 
 // env is what a scenario works with.
@@ -66,7 +65,7 @@ type env struct {
 	// For the report.
 	began      time.Time
 	args       []string
-	loadBefore string     // of the machine, as it was found
+	loadBefore string     // of the machine, before the run
 	server     serverInfo // of the first
 }
 
@@ -83,8 +82,8 @@ func (e *env) quorum() []contender.Contender {
 }
 
 // with opens the contender on these nodes, warms it up for the load and closes
-// it after use. Every measurement has a contender of its own, so that nobody's
-// idle connections and background work are on somebody else's account.
+// it after use. Every measurement has a contender of its own, so that idle connections and
+// background work of one contender do not count for another.
 func (e *env) with(ctx context.Context, c contender.Contender, addrs []string, l load,
 	use func(contender.Locker) error,
 ) (err error) {
@@ -103,7 +102,7 @@ func (e *env) with(ctx context.Context, c contender.Contender, addrs []string, l
 	return use(locker)
 }
 
-// notes are the contenders' own words about how they are used.
+// notes lists the contenders' notes on how they are used.
 func notes(cs []contender.Contender) []string {
 	var out []string
 	for _, c := range cs {

@@ -20,10 +20,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The promise that our locks exclude those of every other client that speaks
-// plain Redlock is tested here, where the other client is required anyway.
+// The promise that locks of this library exclude those of every other client of plain Redlock is
+// tested here, where the other client is required anyway.
 
-// bothOn starts servers with our Locker and theirs over the same nodes.
+// bothOn starts servers, with a Locker of each library over the same nodes.
 func bothOn(t *testing.T) (ours *redlock.Locker, theirs *redsync.Redsync, clients []*redis.Client) {
 	t.Helper()
 	_, clients = settledServers(t, 3)
@@ -39,7 +39,7 @@ func bothOn(t *testing.T) (ours *redlock.Locker, theirs *redsync.Redsync, client
 	return ours, redsync.New(pools...), clients
 }
 
-// settledServers starts redis-servers that have votes, with stock clients.
+// settledServers starts redis-servers that can vote, with clients with default options.
 func settledServers(t *testing.T, n int, args ...string) (servers []*redisproc.Server, clients []*redis.Client) {
 	t.Helper()
 	need.Servers(t, redisproc.Available)
@@ -74,8 +74,8 @@ func values(t *testing.T, clients []*redis.Client, key string) map[string]int {
 	return found
 }
 
-// TestExclusionWithRedsync: four workers with our locks and four with redsync's on
-// one key. There is never more than one inside, and both kinds get in.
+// TestExclusionWithRedsync: four workers with locks of this library and four with redsync's on one
+// key. There is never more than one holder, and both kinds get the lock.
 func TestExclusionWithRedsync(t *testing.T) {
 	ours, theirs, _ := bothOn(t)
 	length := need.Sized(time.Second, 2*time.Second, time.Minute)
@@ -123,7 +123,7 @@ func TestExclusionWithRedsync(t *testing.T) {
 						t.Errorf("redsync's Unlock: %v", err)
 					}
 				}
-				time.Sleep(rand.N(10 * time.Millisecond)) // the delay that users give it
+				time.Sleep(rand.N(10 * time.Millisecond)) // a usual delay between tries
 			}
 		})
 	}
@@ -134,8 +134,8 @@ func TestExclusionWithRedsync(t *testing.T) {
 	}
 }
 
-// TestRedsyncHolds: a lock of redsync's is held to ours, which say by whom, and
-// releasing an old one of ours does not end it.
+// TestRedsyncHolds: to this library a lock of redsync's is held, its errors name the holder, and
+// the release of an expired lock does not end redsync's.
 func TestRedsyncHolds(t *testing.T) {
 	ours, theirs, clients := bothOn(t)
 	ctx := t.Context()
@@ -144,7 +144,7 @@ func TestRedsyncHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := theirs.NewMutex("a", redsync.WithExpiry(time.Minute), redsync.WithTries(100), redsync.WithRetryDelay(50*time.Millisecond))
-	if err := m.Lock(); err != nil { // once ours has run out
+	if err := m.Lock(); err != nil { // once the first lock has expired
 		t.Fatal(err)
 	}
 	_, err = ours.TryAcquire(ctx, "a")
@@ -171,7 +171,7 @@ func TestRedsyncHolds(t *testing.T) {
 	}
 }
 
-// TestRedsyncIsHeldOff: and the other way round.
+// TestRedsyncIsHeldOff: the same the other way round.
 func TestRedsyncIsHeldOff(t *testing.T) {
 	ours, theirs, clients := bothOn(t)
 	ctx := t.Context()
@@ -179,7 +179,7 @@ func TestRedsyncIsHeldOff(t *testing.T) {
 	if err := old.TryLock(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := ours.Acquire(ctx, "a") // once theirs has run out
+	l, err := ours.Acquire(ctx, "a") // once redsync's lock has expired
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// A phase is one caller's cycles under one condition. The scenarios with faults
-// are made of pairs, healthy and hurt, one right after the other: what a fault
-// costs is a ratio to the same contender's health in the same round.
+// A phase is one caller's cycles under one condition. The scenarios with faults are made of pairs,
+// healthy and hurt, one right after the other: the cost of a fault is a ratio to the same
+// contender's healthy phase in the same round.
 func (e *env) phase(ctx context.Context, locker contender.Locker, cycles int, name string, got sample) error {
 	j := load{callers: 1, window: faultWindows * e.window, cycles: cycles}.ready(cycles)
 	peak := watchGoroutines()
@@ -33,8 +33,8 @@ func (e *env) phaseNote() string {
 		"Healthy and hurt phases alternate, and ratios are taken inside a round.", e.faulted, faultWindows*e.window)
 }
 
-// hurtCycles is what a phase with a fault gets: a contender that waits for
-// seconds for every lock would need hours for everybody else's number.
+// hurtCycles is the number of cycles of a phase with a fault: a contender that waits for seconds
+// for every lock would need hours for the others' number.
 func (e *env) hurtCycles(c contender.Contender) int {
 	if c.Slow {
 		return e.stuck
@@ -51,7 +51,7 @@ func (s sample) compare(hurt, healthy string) {
 	}
 }
 
-// faultColumns are those of a table about one fault.
+// faultColumns are the columns of a table about one fault.
 func faultColumns(hurt, healthy string) []column {
 	return []column{
 		median("cycles", hurt+" cycles", count),
@@ -70,8 +70,7 @@ func faultColumns(hurt, healthy string) []column {
 	}
 }
 
-// watchGoroutines samples how many there are until peak is called, which
-// returns the most above the number at the beginning.
+// watchGoroutines samples the number of goroutines until peak is called, which returns the largest increase.
 func watchGoroutines() (peak func() int) {
 	stop := make(chan struct{})
 	var most int

@@ -10,13 +10,13 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// fence asks what it costs that a lock has a number, and that a node proves with each
-// grant that it has not forgotten: beside the floor, which has neither, and beside
-// this library with both taken out of its script.
+// fence measures the cost of fences, and of a node's proof with each grant that it has not
+// forgotten. It compares with the floor, which has neither, and with this library without both in
+// its script.
 func fence(ctx context.Context, e *env) ([]*table, error) {
 	cs := e.fenced()
 	if !slices.ContainsFunc(cs, func(c contender.Contender) bool { return c.Name == contender.Plain }) {
-		return nil, nil // it was not asked for
+		return nil, nil // not selected
 	}
 	p, err := buildPrograms(ctx, plainScripts())
 	if err != nil {
@@ -29,7 +29,7 @@ func fence(ctx context.Context, e *env) ([]*table, error) {
 	if err != nil {
 		return nil, err
 	}
-	trips, err := e.trips(ctx)
+	roundtrips, err := e.roundtrips(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func fence(ctx context.Context, e *env) ([]*table, error) {
 	}
 	return []*table{{
 		title: "fence",
-		text: fmt.Sprintf("One caller locks and unlocks names that nobody else wants, for %v a round, everybody in a process of its own. "+
+		text: fmt.Sprintf("One caller locks and unlocks names that no other caller wants, for %v a round, each contender in a process of its own. "+
 			"Plain is the row %q.", e.window, contender.Plain),
 		columns: []column{
 			median("cycles a round", "cycles", count),
@@ -60,13 +60,12 @@ func fence(ctx context.Context, e *env) ([]*table, error) {
 		},
 		series: s,
 		notes:  notes(cs),
-	}, trips, steps}, nil
+	}, roundtrips, steps}, nil
 }
 
 const floorName = "floor"
 
-// fenced returns the contenders of the scenario: of those that were picked, the ones
-// that it has, with their variants.
+// fenced returns the scenario's contenders: the selected ones that it has, with their variants.
 func (e *env) fenced() []contender.Contender {
 	return slices.DeleteFunc(contender.Fenced(), func(c contender.Contender) bool {
 		name, _, _ := strings.Cut(c.Name, ",")
@@ -74,7 +73,7 @@ func (e *env) fenced() []contender.Contender {
 	})
 }
 
-// cycles measures one caller, with the prices of a lock.
+// cycles measures one caller, with the cost of a lock.
 func (e *env) cycles(ctx context.Context, c contender.Contender) (sample, error) {
 	l := load{callers: 1, window: e.window}
 	return e.price(ctx, c, l, room, func(t *tally, u usage) sample {

@@ -14,17 +14,17 @@ import (
 
 const nodes = 5
 
-// A fleet is five servers of our own and a client for each that only watches.
+// A fleet has five servers, and for each a client that only watches.
 type fleet struct {
 	servers []*redisproc.Server
 	watch   []*redis.Client
 	once    sync.Once
 }
 
-// startFleet starts the servers, and has them be some that have been there for
-// long: how long a contender distrusts new ones is in nobody's figures. They stop
-// when ctx ends, whatever the contenders are waiting for then: a client that is
-// stuck with a hung server comes back when the server is gone.
+// startFleet starts the servers, with markers of servers that have been running for a long time:
+// the time for which a contender distrusts new ones is in no figure. They stop when ctx ends,
+// whatever the contenders wait for then: a client that is stuck with a hung server returns when the
+// server is gone.
 func startFleet(ctx context.Context) (*fleet, error) {
 	f := &fleet{}
 	for i := range nodes {
@@ -80,11 +80,10 @@ func (f *fleet) addrs() []string {
 	return addrs
 }
 
-// last returns the last n servers. Faults strike from that end, since
-// contenders with a single node use the first.
+// last returns the last n servers. Faults hit these, since contenders with a single node use the first.
 func (f *fleet) last(n int) []*redisproc.Server { return f.servers[len(f.servers)-n:] }
 
-// hang stops the last n servers and returns what sets them going again.
+// hang stops the last n servers, and returns a function that resumes them.
 func (f *fleet) hang(n int) (resume func() error, err error) {
 	resume = func() error {
 		var all error
@@ -101,8 +100,7 @@ func (f *fleet) hang(n int) (resume func() error, err error) {
 	return resume, nil
 }
 
-// renew empties the servers: what one contender keeps there on purpose is not to make
-// them slower for the next.
+// renew empties the servers: keys that one contender keeps on purpose must not make them slower for the next.
 func (f *fleet) renew(ctx context.Context) error {
 	for _, w := range f.watch {
 		if err := empty(ctx, w); err != nil {
@@ -112,7 +110,7 @@ func (f *fleet) renew(ctx context.Context) error {
 	return nil
 }
 
-// empty has a server lose its data, and vote at once all the same.
+// empty deletes a server's data, and lets it vote at once all the same.
 func empty(ctx context.Context, watch *redis.Client) error {
 	if err := watch.FlushAll(ctx).Err(); err != nil {
 		return err

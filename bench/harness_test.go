@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// leaky takes its locks with SET on all nodes and forgets the last one when it
-// releases, which is the fault that the orphans scenario is there to find; also
-// a list for every name. It keeps a counter, too, which is no fault.
+// leaky takes its locks with SET on all nodes, and does not release the last one, which the orphans
+// scenario must find; it also leaves a list for every name. It keeps a counter, too, which is no
+// fault.
 var leaky = contender.Contender{
 	Name: "leaky",
 	Open: func(c contender.Config) (contender.Locker, error) {
@@ -92,7 +92,7 @@ func TestCountersAreThoseOfTheContender(t *testing.T) {
 	ctx := t.Context()
 	client := redis.NewClient(&redis.Options{Addr: e.fleet.addrs()[2]})
 	defer client.Close()
-	client.Ping(ctx) // the handshake is not what is counted
+	client.Ping(ctx) // so that the handshake is not counted
 	measure := func(do func()) counters {
 		t.Helper()
 		start, err := read(ctx, e.fleet)
@@ -121,7 +121,7 @@ func TestCountersAreThoseOfTheContender(t *testing.T) {
 	}
 }
 
-// Round trips are counted by looking for raises, which as a rule are not there.
+// Round trips are counted by looking for raises, which are rare.
 func TestRaisesAreFound(t *testing.T) {
 	e := miniature(t)
 	for _, c := range []struct {
@@ -135,8 +135,8 @@ func TestRaisesAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got["share"] != c.share || got["acquisitions"] != float64(e.trip) {
-			t.Errorf("%+v: %v, want %d acquisitions of which %v took one round trip", c.situation, got, e.trip, c.share)
+		if got["share"] != c.share || got["acquisitions"] != float64(e.counted) {
+			t.Errorf("%+v: %v, want %d acquisitions of which %v took one round trip", c.situation, got, e.counted, c.share)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestHeldOnAMajority(t *testing.T) {
 	}
 }
 
-// The end of the context stops the servers even while nobody returns.
+// The end of the context stops the servers even while no contender returns.
 func TestContextStopsServers(t *testing.T) {
 	e := miniature(t) // for the skip
 	ctx, cancel := context.WithCancel(t.Context())

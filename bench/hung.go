@@ -70,7 +70,7 @@ func (e *env) faultTables(s *series, key, what, text string, notes ...string) []
 	return out
 }
 
-// leftOut says who is missing from the tables about faults.
+// leftOut names the contenders that are missing from the tables about faults.
 func (e *env) leftOut() []string {
 	var out []string
 	for _, c := range e.contenders {

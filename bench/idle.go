@@ -8,18 +8,18 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// idleParts is how often everybody is measured in one round: the difference that is
-// looked for is smaller than what the machine does from one second to the next.
+// idleParts is how often each contender is measured in one round: the difference is smaller than
+// the machine's variation from one second to the next.
 const idleParts = 4
 
-// idle asks what the queue costs where nobody is in it.
+// idle measures the cost of a queue without waiters.
 func (w *waits) idle(ctx context.Context) (*table, error) {
 	cs := contender.Idle()
 	s := &series{contenders: cs, rounds: map[string][]sample{}}
 	turned := slices.Clone(cs)
 	for part := range idleParts {
-		slices.Reverse(turned) // nobody is always the second
-		some, err := w.interleave(ctx, fmt.Sprintf("waiting, nobody waits, part %d of %d", part+1, idleParts), turned,
+		slices.Reverse(turned) // so that no contender is always the second
+		some, err := w.interleave(ctx, fmt.Sprintf("waiting, no waiters, part %d of %d", part+1, idleParts), turned,
 			func(ctx context.Context, c contender.Contender) (sample, error) {
 				o := w.one(taskCycles, c.Name)
 				o.Window /= 2
@@ -34,8 +34,8 @@ func (w *waits) idle(ctx context.Context) (*table, error) {
 		}
 	}
 	return &table{
-		title: "waiting, nobody waits",
-		text: fmt.Sprintf("One caller locks and unlocks names that nobody else wants, for %v a round, in %d times as many rounds as elsewhere: "+
+		title: "waiting, no waiters",
+		text: fmt.Sprintf("One caller locks and unlocks names that no other caller wants, for %v a round, in %d times as many rounds as elsewhere: "+
 			"what it costs to look at a queue that is empty.", w.window/2, idleParts),
 		columns: []column{
 			median("cycles a round", "cycles", count),

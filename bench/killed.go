@@ -7,10 +7,10 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// killed compares five live servers with five of which one, and two, are gone
-// for good. The broken fleets are broken before the contenders see them: killing
-// and restarting the same servers between phases would measure how a contender
-// trusts a node that came back empty, which is another question.
+// killed compares five live servers with five of which one, and two, are gone for good. The broken
+// fleets are broken before the contenders see them: killing and restarting the same servers between
+// phases would measure how a contender treats a node that came back empty, which is another
+// question.
 func killed(ctx context.Context, e *env) ([]*table, error) {
 	var broken []*fleet
 	for n := 1; n <= 2; n++ {

@@ -7,7 +7,7 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// kinds asks what each kind of lock costs beside one that is held alone.
+// kinds compares the cost of each kind of lock with that of an exclusive one.
 func kinds(ctx context.Context, e *env) ([]*table, error) {
 	cs := contender.Kinds()
 	s, err := e.interleave(ctx, "kinds", cs, e.cycles)
@@ -16,7 +16,7 @@ func kinds(ctx context.Context, e *env) ([]*table, error) {
 	}
 	return []*table{{
 		title: "kinds",
-		text: fmt.Sprintf("One caller locks and unlocks names that nobody else wants, for %v a round. Wanted, of p50: "+
+		text: fmt.Sprintf("One caller locks and unlocks names that no other caller wants, for %v a round. Wanted, of p50: "+
 			"shared ≤ 1.2 and two names ≤ 1.3 of alone, five parts deep ≤ 1.6; and with %d others in the folder ≤ 1.1 of without.", e.window, contender.Others),
 		columns: []column{
 			median("cycles a round", "cycles", count),

@@ -10,10 +10,10 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// A leftover is what a prefix's keys on the nodes come to.
+// A leftover counts a prefix's keys on the nodes.
 type leftover struct {
 	lock  []int // by node
-	kept  int   // counters of fences, which are to outlast their locks, and queues, which may
+	kept  int   // counters of fences, which must outlast their locks, and queues, which may
 	other int
 }
 
@@ -44,7 +44,7 @@ func (e *env) leftovers(ctx context.Context, prefix string, begin time.Time) (le
 
 // leftovers counts what names with this prefix have left. The lock's own key is
 // the name, or ends in it where a library puts something before; a key that goes
-// on after the name belongs to the library's books, and may be meant to stay.
+// on after the name is for the library's own use, and may be meant to stay.
 func (f *fleet) leftovers(ctx context.Context, prefix string) (leftover, error) {
 	left := leftover{lock: make([]int, len(f.watch))}
 	err := f.scan(ctx, prefix, func(node int, key string) {

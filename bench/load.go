@@ -12,8 +12,8 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// A load is how much to lock: callers that each take and release names of their
-// own until the window is over or each has done its share of cycles.
+// A load says how much to lock: each caller locks and unlocks names of its own until the window is
+// over or it has done its cycles.
 type load struct {
 	callers int
 	window  time.Duration
@@ -21,8 +21,8 @@ type load struct {
 	fresh   bool // each cycle locks a name that the nodes have never seen
 }
 
-// A job is a load made ready: its names exist and its figures have room, so
-// that running it allocates nothing on the contender's account.
+// A job is a prepared load: its names exist and there is room for its figures, so that the harness
+// allocates nothing while it runs.
 type job struct {
 	load
 	prefix string // of all names
@@ -30,7 +30,7 @@ type job struct {
 	parts  []tally
 }
 
-// A tally is what a caller, or all of them, came to.
+// A tally is the result of a caller, or of all of them.
 type tally struct {
 	lock, unlock []time.Duration // of the cycles that succeeded
 	failed       int
@@ -38,13 +38,13 @@ type tally struct {
 	elapsed      time.Duration
 }
 
-// namesEach is how many names a caller goes round. One would do, were it not
-// for contenders that return before all nodes have heard of the release: they
-// would meet their own leftovers at once, which the orphans scenario counts.
+// namesEach is the number of names that a caller uses in turn. One would do, were it not for
+// contenders that return before all nodes have got the release: they would run into their own
+// leftovers at once, which the orphans scenario counts.
 const namesEach = 16
 
-// freshNames is how many names all callers together have where each is locked once:
-// more than a window has cycles, and made before it begins.
+// freshNames is the number of names of all callers together if each is locked once: more than a
+// window has cycles, and made before it begins.
 const freshNames = 1 << 18
 
 // each is how many names a caller has.
@@ -55,8 +55,7 @@ func (l load) each() int {
 	return max(freshNames/l.callers, 2*l.cycles)
 }
 
-// runs makes the names of every job new, so that what an earlier one left
-// behind is in nobody's way.
+// runs makes the names of every job new, so that leftovers of an earlier one have no effect.
 var runs atomic.Int64
 
 // nameEnd ends every name, so that a key that is a name can be told from one
@@ -150,9 +149,9 @@ func (t *tally) none() error {
 
 const warmBound = 30 * time.Second
 
-// warm opens the connections and loads the scripts that the measured load will
-// use. It goes on until locks are granted: a contender may refuse nodes that it
-// has never seen for a while, and that is no part of any figure here.
+// warm opens the connections and loads the scripts that the measured load will use. It goes on
+// until locks are granted: a contender may reject new nodes for a while, and that is no part of any
+// figure here.
 func warm(ctx context.Context, locker contender.Locker, l load) error {
 	l.cycles, l.window, l.fresh = 0, max(l.window/5, 50*time.Millisecond), false
 	for deadline := time.Now().Add(warmBound); ; {

@@ -53,7 +53,7 @@ func command(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	var (
 		quick      = flags.Bool("quick", false, "small numbers: an order of magnitude in a minute or two")
-		rounds     = flags.Int("rounds", 0, "how often everybody is measured (default 5, with -quick 2)")
+		rounds     = flags.Int("rounds", 0, "how often each contender is measured (default 5, with -quick 2)")
 		window     = flags.Duration("time", 0, "how long a load runs (default 1s, with -quick 300ms)")
 		scenarioIn = flags.String("scenario", "", "scenarios, by name with commas (default all)")
 		lockersIn  = flags.String("contenders", "", "contenders, by name with commas (default all)")
@@ -86,8 +86,8 @@ func command(ctx context.Context, args []string, stdout io.Writer) error {
 	return e.measure(ctx, wanted, stdout, *out)
 }
 
-// measure runs the scenarios and writes what they found, also when a later one
-// fails: an hour of figures is not thrown away for the last table.
+// measure runs the scenarios and writes their results, also when a later one fails: an hour of
+// figures must not be lost for the last table.
 func (e *env) measure(ctx context.Context, wanted []scenario, stdout io.Writer, out string) error {
 	e.began, e.loadBefore = time.Now(), loadAverage()
 	contender.Silence()

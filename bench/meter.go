@@ -18,9 +18,8 @@ type reading struct {
 	servers        counters
 }
 
-// read takes the cheap counters last on the way in and first on the way out
-// (see usage), so that reading the servers is inside nobody's figures but for
-// the one INFO that usage takes off again.
+// read reads the cheap counters last at the beginning and first at the end (see usage), so that the
+// reading of the servers is in no figure, except one INFO, which usage subtracts.
 func read(ctx context.Context, f *fleet) (reading, error) {
 	servers, err := f.counters(ctx)
 	if err != nil {
@@ -75,8 +74,8 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// price runs a load against a contender and says, by of, what it did and what it
-// cost; room is for how many cycles a caller has a place.
+// price runs a load against a contender, and of makes figures of its result and cost; room is the
+// number of cycles for which a caller has space.
 func (e *env) price(ctx context.Context, c contender.Contender, l load, room int, of func(*tally, usage) sample) (got sample, err error) {
 	err = e.with(ctx, c, e.fleet.addrs(), l, func(locker contender.Locker) error {
 		j := l.ready(room)

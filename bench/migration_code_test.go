@@ -9,10 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The code of docs/from-redsync.md, which quotes it from here on. What runs under a lock
-// in TestMigration does so by these functions.
+// The code of docs/from-redsync.md, which quotes it from here on. TestMigration runs its work
+// through these functions.
 
-// withRedsync is how it was: nobody renews the lock, and nobody tells work that it ended.
+// withRedsync is the old code: the lock is not renewed, and work is not told of its end.
 func withRedsync(ctx context.Context, rs *redsync.Redsync, name string, work func(context.Context) error) error {
 	m := rs.NewMutex(name, redsync.WithExpiry(5*time.Second))
 	if err := m.LockContext(ctx); err != nil {
@@ -22,7 +22,7 @@ func withRedsync(ctx context.Context, rs *redsync.Redsync, name string, work fun
 	return work(ctx)
 }
 
-// withRedlock is how it is now.
+// withRedlock is the new code.
 func withRedlock(ctx context.Context, lk *redlock.Locker, name string, work func(context.Context, *redlock.Lock) error) error {
 	return lk.Do(ctx, name, work)
 }
@@ -31,7 +31,7 @@ func withRedlock(ctx context.Context, lk *redlock.Locker, name string, work func
 func rollout(clients []*redis.Client) (*redlock.Locker, error) {
 	return redlock.New(clients, &redlock.Options{
 		TTL:    5 * time.Second,
-		MaxTTL: 5 * time.Second, // the longest TTL or expiry of anybody, redsync's included
+		MaxTTL: 5 * time.Second, // the longest TTL or expiry of any client, redsync's included
 		// No Prefix and no Separator: the key is the name, as it is to redsync.
 	})
 }

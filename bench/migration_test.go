@@ -23,13 +23,13 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// TestMigration is docs/from-redsync.md: from redsync alone to redlock alone on one key,
-// both together in between, while a node goes and comes back. Nobody has the lock with
-// another, and each phase lasts until everybody who takes part has had it some times.
+// TestMigration is docs/from-redsync.md: from redsync alone to redlock alone on one key, both
+// together in between, while a node goes and comes back. There are never two holders, and each
+// phase lasts until every worker has had the lock some times.
 func TestMigration(t *testing.T) {
 	contender.Silence() // about the node that is down
-	// They lose nothing when they are killed and come back: redsync would take the vote of
-	// one that has.
+	// They lose nothing when they are killed and restarted: redsync would count the vote of a node that
+	// has.
 	servers, clients := settledServers(t, 3, "--appendonly", "yes", "--appendfsync", "always")
 	var pools []redsyncredis.Pool
 	for _, c := range clients {
@@ -82,8 +82,8 @@ func TestMigration(t *testing.T) {
 	t.Logf("%d times under the lock", in.visits.Load())
 }
 
-// during has callers take the lock again and again until each has had it five times
-// since before was called, which is in the middle.
+// during makes callers take the lock again and again until each has had it five times after before
+// was called, in the middle.
 func during(ctx context.Context, t *testing.T, name string, before func() error, callers []func(context.Context) error) bool {
 	t.Helper()
 	ctx, enough := context.WithCancel(ctx)
@@ -116,7 +116,7 @@ func during(ctx context.Context, t *testing.T, name string, before func() error,
 			}
 			if late < 5 {
 				second.Done()
-				t.Errorf("%s: somebody has had the lock %d times, and then %d, when time was up", name, early, late)
+				t.Errorf("%s: a worker had the lock %d times, and then %d, when time was up", name, early, late)
 			}
 		})
 	}
@@ -133,13 +133,13 @@ func during(ctx context.Context, t *testing.T, name string, before func() error,
 	return !t.Failed()
 }
 
-// guarded is what the lock guards.
+// guarded is the resource that the lock protects.
 type guarded struct {
 	inside, visits atomic.Int64
 	last           atomic.Int64 // the largest fence
 }
 
-// work looks whether anybody else is inside. Holders of redlock's have a fence.
+// work checks that there is no other holder. Holders of redlock's locks have a fence.
 func (r *guarded) work(t *testing.T, fence int64) error {
 	began := time.Now()
 	if n := r.inside.Add(1); n > 1 {
@@ -161,8 +161,7 @@ func (r *guarded) work(t *testing.T, fence int64) error {
 
 const migrationPage = "../docs/from-redsync.md"
 
-// TestMigrationCode: what the page shows of Go is what is compiled here, and the other
-// way round.
+// TestMigrationCode: the Go code of the page is compiled here, and all code here is on the page.
 func TestMigrationCode(t *testing.T) {
 	page, code := slurp(t, migrationPage), slurp(t, "migration_code_test.go")
 	_, code, _ = strings.Cut(code, "by these functions.\n")
@@ -177,7 +176,7 @@ func TestMigrationCode(t *testing.T) {
 	}
 }
 
-// TestMigrationNames: the page says of every name that redsync exports what becomes of it.
+// TestMigrationNames: the page has a replacement for every name that redsync exports.
 func TestMigrationNames(t *testing.T) {
 	page := slurp(t, migrationPage)
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/go-redsync/redsync/v4")

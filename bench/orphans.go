@@ -13,9 +13,9 @@ import (
 
 const contendersOnOneKey = 8
 
-// orphans looks for keys that a contender has set and nobody owns any more.
-// Each keeps a node from voting until its TTL is over. The work comes in small
-// rounds, so that what is left behind cannot expire before it is counted.
+// orphans looks for keys that a contender has set and that have no owner any more. Each keeps a
+// node from granting until its TTL is over. The work comes in small rounds, so that leftovers
+// cannot expire before they are counted.
 func orphans(ctx context.Context, e *env) ([]*table, error) {
 	s, err := e.interleave(ctx, "orphans", e.contenders, func(ctx context.Context, c contender.Contender) (sample, error) {
 		got := sample{}
@@ -46,7 +46,7 @@ func orphans(ctx context.Context, e *env) ([]*table, error) {
 		series: s,
 		notes: []string{
 			fmt.Sprintf("Contended: %d lockers with clients of their own make one attempt each on the same name at the same moment; "+
-				"who gets it releases at once. The next round begins when all are through.", contendersOnOneKey),
+				"the one that gets it releases at once. The next round begins when all are done.", contendersOnOneKey),
 			"Other keys begin with the name of a lock, and are none and no counter; all nodes together.",
 			"Counters are kept on purpose, one on each node for each name (the last fence), for a day after the last lock; all nodes together.",
 		},
@@ -108,7 +108,7 @@ func (e *env) orphansContended(ctx context.Context, c contender.Contender, got s
 	return nil
 }
 
-// contest lets all lockers try once and says whether any of them got the name.
+// contest lets all lockers try once, and reports whether one of them got the name.
 func contest(ctx context.Context, lockers []contender.Locker, name string) bool {
 	var all sync.WaitGroup
 	won := make([]bool, len(lockers))
@@ -120,7 +120,7 @@ func contest(ctx context.Context, lockers []contender.Locker, name string) bool 
 			if err != nil {
 				return
 			}
-			// An error here may well leave a key, which is what gets counted.
+			// An error may leave a key, which is counted.
 			won[i] = lock.Release(ctx) == nil
 		})
 	}

@@ -14,13 +14,12 @@ import (
 	"strings"
 )
 
-// The scripts of the library are part of the program that uses it, so the library
-// with other scripts is another program: this one, built again with other files laid
-// over the library's. To have whatever a process of its own brings with it on
-// everybody's account, all contenders of such a scenario are measured in one, and the
-// others in this program built again as it is.
+// The scripts of the library are part of the program that uses it, so the library with other
+// scripts is another program: this one, built again with other files laid over the library's. So
+// that the effects of a separate process are the same for all, all contenders of such a scenario
+// are measured in one, and the others in this program built again without changes.
 
-// programs are this one as it is, and with other scripts.
+// programs has this program unchanged, and with other scripts.
 type programs struct {
 	dir, own string
 	variants map[string]string // by the contender's name
@@ -48,7 +47,7 @@ func buildPrograms(ctx context.Context, variants ...variant) (*programs, error) 
 
 func (p *programs) remove() { _ = os.RemoveAll(p.dir) }
 
-// of is the program in which a contender runs.
+// of returns the program for a contender.
 func (p *programs) of(contender string) string {
 	if other, ok := p.variants[contender]; ok {
 		return other
@@ -93,7 +92,7 @@ func (v variant) build(ctx context.Context, out string) error {
 	return build(ctx, out, "-overlay", overlay)
 }
 
-// run gives what a command prints.
+// run returns the output of a command.
 func run(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, args[0], args[1:]...).Output()
 	var exit *exec.ExitError

@@ -84,15 +84,13 @@ func cpuModel() string {
 	return "unknown CPU"
 }
 
-// loadAverage says how busy the machine was of late; figures from a busy one
-// hold as ratios only.
+// loadAverage says how busy the machine was recently; figures from a busy machine are only good as ratios.
 func loadAverage() string {
 	fields := strings.Fields(firstLine("/proc/loadavg"))
 	return strings.Join(fields[:min(len(fields), 3)], " ")
 }
 
-// firstLine is for the small files in which Linux tells about itself; elsewhere
-// they do not exist.
+// firstLine reads the small files in which Linux describes itself; elsewhere they do not exist.
 // kernel is the version alone: what a distribution puts behind it names the
 // machine more than the kernel.
 func kernel() string {

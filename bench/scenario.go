@@ -22,12 +22,12 @@ func scenarios() []scenario {
 		{"fence", "What the fence costs, and the proof that a node has not forgotten", fence},
 		{"throughput", "Many callers, each on names of its own", throughput},
 		{"kinds", "Kinds of lock", kinds},
-		{"waiting", "Many who wait for the same name", waiting},
+		{"waiting", "Many waiters for the same name", waiting},
 		{"hung", "Nodes that accept requests and do not answer (SIGSTOP)", hung},
 		{"killed", "Nodes whose process is gone", killed},
 		{"slow", "One node 20 ms further away", slow},
-		{"orphans", "Keys that nobody owns, left on the nodes", orphans},
-		{"held", "Many locks held and renewed by one process", held},
+		{"orphans", "Keys without an owner, left on the nodes", orphans},
+		{"renewal", "Many locks held and renewed by one process", renewal},
 	}
 }
 

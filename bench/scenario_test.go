@@ -29,7 +29,7 @@ func miniature(t *testing.T) *env {
 		sizes: sizes{
 			rounds: 2, window: 20 * time.Millisecond, ttl: 10 * time.Second,
 			callers: []int{1, 8}, faulted: 50, stuck: 1, orphans: 50, contended: 3, held: 50,
-			trip: 100, step: 50, handed: 20, fifo: 80, crowded: 20,
+			counted: 100, step: 50, handed: 20, fifo: 80, waitedFor: 20,
 		},
 		contenders: contender.All(),
 		fleet:      f,
@@ -48,7 +48,7 @@ func TestScenarios(t *testing.T) {
 				if s.name == "waiting" { // 32 processes on a machine that has other things to do
 					e.rounds, e.window = 1, 2*time.Second
 				}
-			case "held": // lasts for four thirds of the TTL for each contender
+			case "renewal": // lasts for four thirds of the TTL for each contender
 				e.rounds, e.ttl = 1, 1500*time.Millisecond
 			}
 			tables, err := s.run(t.Context(), e)

@@ -10,8 +10,7 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// A sample is what one contender did in one round, figure by figure. Durations
-// are in nanoseconds.
+// A sample has one contender's figures of one round. Durations are in nanoseconds.
 type sample map[string]float64
 
 // A series is every sample of a measurement, by contender and round.
@@ -21,10 +20,9 @@ type series struct {
 	failures   []string
 }
 
-// interleave measures everybody once, then everybody once more, and so on:
-// whatever the machine does meanwhile happens to all of them, and a ratio taken
-// inside one round compares neighbours in time. A contender that fails a round
-// loses that round, not the others' figures.
+// interleave measures all contenders once, then all once more, and so on: whatever the machine does
+// meanwhile affects all of them, and a ratio taken inside one round compares neighbours in time. A
+// contender that fails a round loses that round, not the others' figures.
 func (e *env) interleave(ctx context.Context, what string, cs []contender.Contender,
 	measure func(context.Context, contender.Contender) (sample, error),
 ) (*series, error) {
@@ -33,7 +31,7 @@ func (e *env) interleave(ctx context.Context, what string, cs []contender.Conten
 	for round := range e.rounds {
 		for _, c := range cs {
 			fmt.Fprintf(os.Stderr, "%s: round %d of %d: %s\n", what, round+1, e.rounds, c.Name)
-			// What the one before has left running is not on this one's account.
+			// What the one before has left running must not count for this one.
 			drained(ctx, goroutines)
 			err := errors.Join(e.fleet.quiet(ctx), e.fleet.renew(ctx))
 			var got sample

@@ -9,8 +9,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
-// A split is a situation in which contenders who come at once may divide the nodes
-// among them so that nobody has a quorum.
+// A split is a situation in which contenders that come at once may divide the nodes among them so
+// that none has a quorum.
 type split struct {
 	name      string
 	processes int
@@ -25,7 +25,7 @@ var splits = []split{
 	{"8 at once, four nodes", 8, 10, func(live []string, _ string) []string { return live[:4] }},
 }
 
-// splits has many come to a free name at the same moment.
+// splits makes many processes ask for a free name at the same moment.
 func (w *waits) splits(ctx context.Context) (*table, error) {
 	s, err := w.interleave(ctx, "waiting, split votes", splitRows(), func(ctx context.Context, c contender.Contender) (sample, error) {
 		for _, what := range splits {
@@ -74,11 +74,11 @@ func (w *waits) split(ctx context.Context, what split) (sample, error) {
 	gone.Kill()
 	defer gone.Stop()
 	var got sample
-	err = w.with(ctx, ourName, what.nodes(w.fleet.addrs(), gone.Addr), what.processes, func(all *crew) error {
+	err = w.with(ctx, ourName, what.nodes(w.fleet.addrs(), gone.Addr), what.processes, func(all *workers) error {
 		var first, last, tries []time.Duration
 		unserved := 0
 		for range what.contests {
-			o := w.one(taskTurns, ourName)
+			o := w.one(taskAcquire, ourName)
 			o.Most = 1
 			h, err := all.contend(o, 0, w.ttl)
 			if err != nil {
@@ -86,13 +86,13 @@ func (w *waits) split(ctx context.Context, what split) (sample, error) {
 			}
 			served := h.served()
 			came := served[0].Asked
-			for _, t := range h.turns {
+			for _, t := range h.acquisitions {
 				came = min(came, t.Asked)
 			}
 			first = append(first, time.Duration(served[0].Got-came))
 			last = append(last, time.Duration(served[len(served)-1].Got-came))
 			tries = append(tries, time.Duration(served[0].Tries))
-			unserved += len(h.turns) - len(served)
+			unserved += len(h.acquisitions) - len(served)
 		}
 		got = sample{
 			"contests": float64(what.contests), "unserved": float64(unserved),

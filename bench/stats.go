@@ -17,8 +17,7 @@ func quantile(values []time.Duration, p float64) float64 {
 	return float64(values[min(max(i, 0), len(values)-1)])
 }
 
-// A spread is what is left of one figure over all rounds. The median carries
-// the result; the ends say how far to trust it.
+// A spread summarises one figure over all rounds. The median is the result; the ends say how reliable it is.
 type spread struct{ low, median, high float64 }
 
 func spreadOf(values []float64) spread {

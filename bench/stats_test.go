@@ -47,7 +47,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// A ratio belongs to one round: a round that either of the two has lost has none.
+// A ratio belongs to one round: a round in which either of the two failed has none.
 func TestRatiosStayInTheirRound(t *testing.T) {
 	s := &series{rounds: map[string][]sample{
 		contender.Reference: {{"x": 10}, nil, {"x": 4}, {"x": 0}},

@@ -16,9 +16,9 @@ import (
 
 // A step is one command, executed many times on one node that does nothing else.
 type step struct {
-	name    string // empty: not measured, only done
-	command string // by which INFO counts it
-	reply   string // what it has to look like, or the step was another
+	name    string // empty: executed, but not measured
+	command string // the name under which INFO counts it
+	reply   string // the expected form of the reply
 	args    func(name, token string) []any
 }
 
@@ -27,14 +27,14 @@ const (
 	otherToken       = "bench:another"
 )
 
-// A waiter of another process, with his ticket: when he came, in microseconds.
+// A waiter of another process, with its ticket: when it came, in microseconds.
 const (
 	stepWaiter, stepOwner = "bench.1", "bench:1"
 	stepTicket            = 1763755200000000
 )
 
-// stepsOf are in an order in which each finds what it expects: each name is free
-// again at the end, and nobody waits for it.
+// stepsOf returns the steps in an order in which each finds the state that it expects: at the end
+// each name is free again, without waiters.
 func stepsOf(runID, marker string, ttl time.Duration) []step {
 	plain := redis.NewScript(string(plainAcquire)).Hash()
 	millis := ttl.Milliseconds()
@@ -81,7 +81,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 			return []any{"evalsha", script.Leave.Hash, 1, name, stepWaiter, stepTicket, "x", 0}
 		}},
 		{"raise", "evalsha", "int64", func(name, token string) []any {
-			return []any{"evalsha", script.Raise.Hash, 1, name, token, time.Now().UnixMicro(), "x", script.Bucket(name)} // and no more: another name may share the bucket
+			return []any{"evalsha", script.Raise.Hash, 1, name, token, time.Now().UnixMicro(), "x", script.Bucket(name)} // no larger one: another name may share the bucket
 		}},
 		{"extend", "evalsha", "int64", func(name, token string) []any {
 			return []any{"evalsha", script.Extend.Hash, 1, name, token, millis, "x"}
@@ -90,11 +90,11 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 	}
 }
 
-// stepBatch is how many commands a node gets at once: so few that most batches are
-// through before the machine takes the processor away.
+// stepBatch is how many commands a node gets at once: so few that most batches end before the
+// machine takes the processor away.
 const stepBatch = 25
 
-// steps measures, on the first node, what each step takes there.
+// steps measures, on the first node, the time of each step.
 func (e *env) steps(ctx context.Context) (*table, error) {
 	client := e.fleet.watch[0]
 	info, err := readInfo(ctx, client)
@@ -182,8 +182,8 @@ func (e *env) stepTimes(ctx context.Context, client *redis.Client, all []step) (
 	return took, nil
 }
 
-// likeness names the types in a reply, and so tells a script's ways out apart. No
-// step of ours replies 0 here, which is how the scripts say no.
+// likeness names the types in a reply, which differ between a script's outcomes. No step here gets
+// the reply 0, with which scripts refuse.
 func likeness(reply any) string {
 	if reply == int64(0) {
 		return "0"

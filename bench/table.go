@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// A column is one figure and what to make of its rounds.
+// A column is one figure, with the way to summarise its rounds.
 type column struct {
 	title  string
 	figure string
@@ -29,7 +29,7 @@ func median(title, figure string, format func(float64) string) column {
 	}}
 }
 
-// worst shows the highest round, for what must never happen.
+// worst shows the highest round, for what must not happen in any.
 func worst(title, figure string, format func(float64) string) column {
 	return column{title, figure, func(s *series, name, figure string) string {
 		v := s.values(name, figure)
@@ -170,5 +170,5 @@ func hundredths(v float64) string  { return fmt.Sprintf("%.2f", v) }
 func thousandths(v float64) string { return fmt.Sprintf("%.3f", v) }
 func percent(v float64) string     { return fmt.Sprintf("%.1f %%", 100*v) }
 
-// share is a percentage of which nothing is rounded up to all.
+// share is a percentage that is never rounded up to 100.
 func share(v float64) string { return fmt.Sprintf("%g %%", math.Floor(1e4*v)/100) }

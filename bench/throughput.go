@@ -34,7 +34,7 @@ func throughput(ctx context.Context, e *env) ([]*table, error) {
 	return out, nil
 }
 
-// through measures one load for the rate and for what a lock costs.
+// through measures the rate of one load, and the cost of a lock.
 func (e *env) through(ctx context.Context, c contender.Contender, l load) (sample, error) {
 	return e.price(ctx, c, l, 256, func(t *tally, u usage) sample {
 		n := float64(len(t.lock))

@@ -7,10 +7,10 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// room is more cycles than one caller gets through in any sensible window.
+// room is more cycles than one caller does in any reasonable window.
 const room = 1 << 17
 
-// newness is whether a load's names are known to the nodes, in the words of a table.
+// newness says whether the nodes know a load's names, for the title of a table.
 var newness = []struct {
 	fresh       bool
 	title, text string
@@ -48,7 +48,7 @@ func (e *env) uncontended(ctx context.Context, l load, title, text string) (*tab
 	}
 	return &table{
 		title: "uncontended" + title,
-		text: fmt.Sprintf("One caller locks and unlocks names that nobody else wants, for %v a round. %s "+
+		text: fmt.Sprintf("One caller locks and unlocks names that no other caller wants, for %v a round. %s "+
 			"Allocations are those of the whole process, background goroutines included.", e.window, text),
 		columns: []column{
 			median("cycles a round", "cycles", count),

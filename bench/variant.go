@@ -10,8 +10,7 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// A variant is a contender that is this library with other scripts: by the name of
-// the file that each is laid over.
+// A variant is this library with other scripts, by the names of the files that they replace.
 type variant struct {
 	contender string
 	scripts   func(library string) (map[string][]byte, error)
@@ -33,16 +32,16 @@ func plainScripts() variant {
 	}}
 }
 
-// A cut is a piece of a script, from its first words to its last.
+// A cut is a piece of a script, given by its beginning and its end.
 type cut struct{ from, to string }
 
-// queueCuts are what the scripts do about the queue. What is sent to them stays.
+// queueCuts are the parts of the scripts that handle the queue. The arguments stay.
 var queueCuts = map[string][]cut{
 	"acquire_usual.lua": {{", queue", ""}},
 	"release_usual.lua": {{" = redis.call('EXISTS'", "== 1"}},
 }
 
-// queueless has the library's own scripts less the queue.
+// queueless returns the library's own scripts without the queue.
 func queueless() variant {
 	return variant{contender.NoQueue, func(library string) (map[string][]byte, error) {
 		scripts := map[string][]byte{}
@@ -61,8 +60,8 @@ func queueless() variant {
 	}}
 }
 
-// without cuts each piece out, where it is found first. All must be there: what is
-// measured is to be without the queue also when the scripts are not what they were.
+// without removes the first occurrence of each piece. All must be found: so the variant is without
+// the queue also after the scripts have changed.
 func without(source string, cuts []cut) (string, error) {
 	for _, c := range cuts {
 		before, rest, begins := strings.Cut(source, c.from)

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// waiting asks what those get who wait for a lock that others have: how soon, in
-// which order, and at what price. Every waiter is a process of its own.
+// waiting measures how soon, in which order and at what cost waiters get a lock that others hold.
+// Every waiter is a process of its own.
 func waiting(ctx context.Context, e *env) ([]*table, error) {
 	p, err := buildPrograms(ctx, queueless())
 	if err != nil {
@@ -25,7 +25,7 @@ func waiting(ctx context.Context, e *env) ([]*table, error) {
 		w.handOvers,
 		func(ctx context.Context) (*table, error) { return w.switches(ctx, 8, 5) },
 		func(ctx context.Context) (*table, error) { return w.switches(ctx, 32, 4) },
-		w.order, w.splits, w.crowds, w.idle,
+		w.order, w.splits, w.manyNames, w.idle,
 	} {
 		t, err := part(ctx)
 		if err != nil {
@@ -41,7 +41,7 @@ type waits struct {
 	programs *programs
 }
 
-// rows are what a table has in the place of contenders.
+// rows returns the rows of a table that has no contenders.
 func rows(names ...string) []contender.Contender {
 	out := make([]contender.Contender, len(names))
 	for i, name := range names {
@@ -50,8 +50,8 @@ func rows(names ...string) []contender.Contender {
 	return out
 }
 
-// with has n processes open the contender, and lets them go when they have been used.
-func (w *waits) with(ctx context.Context, contender string, addrs []string, n int, use func(*crew) error) error {
+// with opens the contender in n processes, and ends them after use.
+func (w *waits) with(ctx context.Context, contender string, addrs []string, n int, use func(*workers) error) error {
 	c, err := w.programs.hire(ctx, contender, n)
 	if err != nil {
 		return err
@@ -64,8 +64,7 @@ func (w *waits) with(ctx context.Context, contender string, addrs []string, n in
 	return errors.Join(err, c.dismiss())
 }
 
-// rest is how long a lock is held where those who come after are to be waiting
-// already, with nothing under way.
+// rest is how long a lock is held so that the next ones are already waiting, with nothing under way.
 const rest = 3 * time.Millisecond
 
 func (w *waits) handOvers(ctx context.Context) (*table, error) {
@@ -76,8 +75,8 @@ func (w *waits) handOvers(ctx context.Context) (*table, error) {
 			return nil, err
 		}
 		got := sample{"lock": alone["lock"]}
-		err = w.with(ctx, ourName, w.fleet.addrs(), 1, func(one *crew) error {
-			o := w.one(taskTurns, ourName)
+		err = w.with(ctx, ourName, w.fleet.addrs(), 1, func(one *workers) error {
+			o := w.one(taskAcquire, ourName)
 			o.Pause, o.Most = rest, max(2, w.handed/2)
 			h, err := one.contend(o, 0, time.Minute)
 			if err == nil {
@@ -88,8 +87,8 @@ func (w *waits) handOvers(ctx context.Context) (*table, error) {
 		if err != nil {
 			return nil, err
 		}
-		err = w.with(ctx, ourName, w.fleet.addrs(), waiters[c.Name]+1, func(all *crew) error {
-			o := w.one(taskTurns, ourName)
+		err = w.with(ctx, ourName, w.fleet.addrs(), waiters[c.Name]+1, func(all *workers) error {
+			o := w.one(taskAcquire, ourName)
 			o.Hold, o.Most = rest, max(2, w.handed/len(all.members))
 			h, err := all.contend(o, rest, time.Minute)
 			if err != nil {
@@ -107,7 +106,7 @@ func (w *waits) handOvers(ctx context.Context) (*table, error) {
 	}
 	return &table{
 		title: "waiting, hand-over",
-		text: fmt.Sprintf("From the moment at which the holder begins to release until the next one has the lock, who has been waiting for it. "+
+		text: fmt.Sprintf("From the moment at which the holder begins to release until the next waiter has the lock. "+
 			"It is held for %v each time.", rest),
 		head: "redlock, with",
 		columns: []column{
@@ -124,27 +123,26 @@ func (w *waits) handOvers(ctx context.Context) (*table, error) {
 		notes: []string{
 			"The uncontended lock is one caller's in a process of its own, a moment before, without a pause.",
 			fmt.Sprintf("After a rest: the same caller, with a pause of %v before each lock. A machine that has had nothing to do takes longer.", rest),
-			"In order: who gets the lock has asked before all who get it later.",
+			"In order: the one that gets the lock has asked before all that get it later.",
 		},
 	}, nil
 }
 
 const ourName = "redlock"
 
-// switches has everybody wait for one name without pause, against others who ask again
-// and again.
+// switches makes all processes wait for one name without pause, for each contender.
 func (w *waits) switches(ctx context.Context, processes int, target float64) (*table, error) {
 	title := fmt.Sprintf("waiting, processes: %d", processes)
 	s, err := w.interleave(ctx, title, contender.Waiting(), func(ctx context.Context, c contender.Contender) (sample, error) {
 		var got sample
-		return got, w.with(ctx, c.Name, w.fleet.addrs(), processes, func(all *crew) error {
+		return got, w.with(ctx, c.Name, w.fleet.addrs(), processes, func(all *workers) error {
 			before, err := w.fleet.sent(ctx)
 			if err != nil {
 				return err
 			}
 			length := 2 * w.window
 			stop := bystander()
-			h, err := all.contend(w.one(taskTurns, c.Name), 0, length)
+			h, err := all.contend(w.one(taskAcquire, c.Name), 0, length)
 			late := stop()
 			if err != nil {
 				return err
@@ -156,7 +154,7 @@ func (w *waits) switches(ctx context.Context, processes int, target float64) (*t
 			n, waited, later := float64(h.switches()), h.waits(0), h.waits(length/10)
 			commands := after["evalsha"] + after["eval"] + after["subscribe"] - before["evalsha"] - before["eval"] - before["subscribe"]
 			if c.Name == contender.Reference {
-				commands += after["set"] - before["set"] // its scripts have none
+				commands += after["set"] - before["set"] // its scripts execute none
 			}
 			got = sample{
 				"switches": n / length.Seconds(), "locks": float64(h.had) / length.Seconds(),
@@ -196,14 +194,14 @@ func (w *waits) switches(ctx context.Context, processes int, target float64) (*t
 			"Commands are those that clients send (EVALSHA, EVAL, SUBSCRIBE, and redsync's SET), not those that scripts execute.",
 			"Waits are from the first moment on, when all come at once; one that has lasted until the end counts with that. " +
 				"After the first tenth: of the waits that began then.",
-			"A bystander sleeps for 1 ms, again and again: by how much he was late at the most. He wants no lock, so that is the machine.",
+			"A bystander sleeps for 1 ms, again and again: its largest delay. It wants no lock, so that is the machine's.",
 			"Jain's index is of the locks that each process had: 1 if all had the same.",
 		}, notes(contender.Waiting())...),
 	}, nil
 }
 
-// bystander sleeps for a millisecond again and again until it is stopped, and says by how
-// much it was late at the most: as long as anybody may have had to wait for a CPU.
+// bystander sleeps for a millisecond again and again until it is stopped, and returns the largest
+// delay: any process may have had to wait for a CPU for that long.
 func bystander() (stop func() float64) {
 	done, said := make(chan struct{}), make(chan time.Duration)
 	go func() {
@@ -226,13 +224,13 @@ func bystander() (stop func() float64) {
 	}
 }
 
-// order looks at many hand-overs on healthy nodes.
+// order measures the order of many hand-overs on healthy nodes.
 func (w *waits) order(ctx context.Context) (*table, error) {
 	held := map[string]time.Duration{"eight processes, held for 1 ms": time.Millisecond, "eight processes, released at once": 0}
 	s, err := w.interleave(ctx, "waiting, order", rows(slices.Sorted(maps.Keys(held))...), func(ctx context.Context, c contender.Contender) (sample, error) {
 		var got sample
-		return got, w.with(ctx, ourName, w.fleet.addrs(), 8, func(all *crew) error {
-			o := w.one(taskTurns, ourName)
+		return got, w.with(ctx, ourName, w.fleet.addrs(), 8, func(all *workers) error {
+			o := w.one(taskAcquire, ourName)
 			o.Most, o.Hold = max(2, w.fifo/len(all.members)), held[c.Name]
 			h, err := all.contend(o, rest, time.Minute)
 			if err != nil {
@@ -243,7 +241,7 @@ func (w *waits) order(ctx context.Context) (*table, error) {
 			got = sample{
 				"longest": quantile(waited, 1), "mean": mean(waited), "uneven": quantile(waited, 1) / mean(waited),
 				"locks": n, "order": strictly, "wrong": n * (1 - strictly), "roughly wrong": n * (1 - roughly),
-				"unserved": float64(len(h.turns) - h.had), "tries": h.tries(),
+				"unserved": float64(len(h.acquisitions) - h.had), "tries": h.tries(),
 			}
 			return nil
 		})
@@ -269,7 +267,7 @@ func (w *waits) order(ctx context.Context) (*table, error) {
 		},
 		series: s,
 		notes: []string{
-			"Out of order: it had the lock before somebody who had asked earlier. Where it is released at once, two may ask " +
+			"Out of order: it had the lock before another process that had asked earlier. Where it is released at once, two may ask " +
 				"in the time that a request takes to get to the nodes, and which of them comes first there is as it happens.",
 			"Attempts are rounds of requests to all nodes: one is refused, and the lock is handed over, or one more is granted.",
 		},

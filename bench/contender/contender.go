@@ -27,7 +27,7 @@ type Lock interface {
 	Release(ctx context.Context) error
 }
 
-// Config is the same for everybody.
+// Config is the same for all contenders.
 type Config struct {
 	Addrs   []string      // one for each node
 	TTL     time.Duration // how long a lock lasts unless extended
@@ -63,7 +63,7 @@ func dial(addrs []string) []*redis.Client {
 }
 
 // Silence keeps go-redis from reporting each failed dial, which in a scenario
-// with dead nodes are thousands, on everybody's time.
+// with dead nodes are thousands, and take time.
 func Silence() { redis.SetLogger(silent{}) }
 
 type silent struct{}

@@ -9,10 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// floor is no lock library but the least that five nodes cost through go-redis:
-// SET NX PX to all of them, return at a majority, compare-and-delete. It has no
-// deadlines, no validity, no fence, no clean-up of what it lost and no limit to
-// its queues, so nothing that keeps those promises should expect to beat it.
+// floor is no lock library but the least that five nodes cost through go-redis: SET NX PX to all of
+// them, return at a majority, compare-and-delete. It has no deadlines, no validity, no fence, no
+// clean-up and no limit to its queues, so no library that has these can be expected to be faster.
 var floor = Contender{
 	Name:   "floor",
 	Module: "github.com/redis/go-redis/v9",

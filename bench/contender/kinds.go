@@ -17,7 +17,7 @@ const (
 	Folder = "in a folder"
 )
 
-// Others is how many locks are held beside the one that is measured.
+// Others is the number of locks that are held beside the one that is measured.
 const Others = 10_000
 
 // Kinds returns this library with each kind of lock.
@@ -43,9 +43,9 @@ func Kinds() []Contender {
 	with := func(options ...redlock.AcquireOption) func(string) []redlock.AcquireOption {
 		return func(string) []redlock.AcquireOption { return options }
 	}
-	crowd := kind(fmt.Sprintf("in a folder with %d others", Others), "the same, while so many others are locked in that folder", redlock.Options{Separator: "/", MaxTTL: time.Hour, NodeTimeout: 5 * time.Second}, at("full/"), with())
-	open := crowd.Open
-	crowd.Open = func(c Config) (Locker, error) {
+	among := kind(fmt.Sprintf("in a folder with %d others", Others), "the same, while so many others are locked in that folder", redlock.Options{Separator: "/", MaxTTL: time.Hour, NodeTimeout: 5 * time.Second}, at("full/"), with())
+	open := among.Open
+	among.Open = func(c Config) (Locker, error) {
 		l, err := open(c)
 		if err != nil {
 			return nil, err
@@ -58,17 +58,17 @@ func Kinds() []Contender {
 		return l, nil
 	}
 	return []Contender{
-		kind(Alone, "no option: one key, which is held alone", redlock.Options{}, plain, with()),
+		kind(Alone, "no option: one key, held exclusively", redlock.Options{}, plain, with()),
 		kind("shared", "Shared", redlock.Options{}, plain, with(redlock.Shared())),
 		kind("two names", "Also, with one more name", redlock.Options{}, plain, also),
 		kind("a slot of four", "Slots(4)", redlock.Options{}, plain, with(redlock.Slots(4))),
 		kind(Folder, `Options.Separator "/", and a path of two parts`, folders, at("project/"), with()),
 		kind("five parts deep", "the same, and a path of five parts", folders, at("a/b/c/d/"), with()),
-		crowd,
+		among,
 	}
 }
 
-// A kindLocker asks for names in some way.
+// A kindLocker asks for names with some options.
 type kindLocker struct {
 	*redlockLocker
 	as      func(name string) string
@@ -84,7 +84,7 @@ func (l *kindLocker) Lock(ctx context.Context, name string) (Lock, error) {
 	return lock, nil
 }
 
-// fill locks the others, for so long that nobody has to renew them.
+// fill locks the others, for so long that they need no renewal.
 func (l *kindLocker) fill(prefix string) error {
 	const workers = 16
 	failed := make([]error, workers)

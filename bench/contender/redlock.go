@@ -10,34 +10,32 @@ import (
 
 var ours = redlockWith("redlock", "this library, default options, stock clients", redlock.Options{})
 
-// Plain is this library with the scripts in bench/plain laid over its own. Which
-// those are is settled when a program is built: in any other it is the same as ours.
+// Plain is this library with the scripts in bench/plain in the place of its own. That is decided
+// when a program is built: in any other program it is the same as redlock.
 const Plain = "redlock, plain scripts"
 
-// Fenced returns those whom the scenario fence compares: this library, and what it
-// would be with less, or less luck. Those with a comma in their names are variants of
-// what comes before it.
+// Fenced returns the contenders of the scenario fence: this library, and the same without some of
+// its parts, or with worse conditions. A comma in a name separates the contender from its variant.
 func Fenced() []Contender {
 	return []Contender{
 		redsyncStock, floor,
 		redlockWith(Plain, "acquire is SET NX PX in a script: no number, no marker, no time; the rest is the same library", redlock.Options{}),
 		ours,
-		redlockWith("redlock, no quarantine", "Options.Quarantine -1: fences, and nobody asks whether a node forgot", redlock.Options{Quarantine: -1}),
+		redlockWith("redlock, no quarantine", "Options.Quarantine -1: fences, and no check whether a node forgot", redlock.Options{Quarantine: -1}),
 		redlockWith("redlock, 2 s behind", "its clock is two seconds behind the nodes', so each fence takes a second round trip",
 			redlock.Options{Clock: Ahead(-2 * time.Second)}),
 	}
 }
 
-// NoQueue is this library with what its scripts do about the queue cut out of them,
-// settled in the same way.
+// NoQueue is this library with the queue removed from its scripts, decided in the same way.
 const NoQueue = "redlock, no queue"
 
-// Idle returns those between whom the price of a queue that nobody is in shows.
+// Idle returns the contenders whose difference is the cost of a queue without waiters.
 func Idle() []Contender {
 	return []Contender{redlockWith(NoQueue, "its scripts without the queue, which is sent to them all the same", redlock.Options{}), ours}
 }
 
-// Variants returns everybody who is measured in a process of its own.
+// Variants returns the contenders that are measured in processes of their own.
 func Variants() []Contender { return append(Fenced(), Idle()[0]) }
 
 // Ahead is a clock that is so far ahead of the system's.
@@ -72,8 +70,7 @@ func (l *redlockLocker) Lock(ctx context.Context, name string) (Lock, error) {
 	return lock, nil
 }
 
-// Hold leaves the period to the library, which is the third of the TTL that
-// Config.Renewal is set to as well.
+// Hold leaves the period to the library: a third of the TTL, like Config.Renewal.
 func (l *redlockLocker) Hold(ctx context.Context, name string) (Lock, error) {
 	lock, err := l.TryAcquire(ctx, name, redlock.AutoRenew())
 	if err != nil {

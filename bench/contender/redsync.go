@@ -53,7 +53,7 @@ func openRedsync(c Config, extra ...redsync.Option) *redsyncLocker {
 	}
 }
 
-// A redsyncLock is the library's own handle under a method of our name.
+// A redsyncLock is the library's own handle with a method Release.
 type redsyncLock redsync.Mutex
 
 var errNotReleased = errors.New("not released on a quorum")

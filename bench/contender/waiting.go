@@ -17,7 +17,7 @@ type Waiter interface {
 	Wait(ctx context.Context, name string) (Lock, error)
 }
 
-// Tries is how often a Waiter has asked the nodes for a lock, 0 if it does not say.
+// Tries is the number of a Waiter's attempts; 0: not known.
 func Tries(w Waiter) int64 {
 	if r, ok := w.(*redlockWaiter); ok {
 		return r.tries.Load()
@@ -27,7 +27,7 @@ func Tries(w Waiter) int64 {
 
 const retryDelay = 10 * time.Millisecond
 
-// Waiting returns those who wait.
+// Waiting returns the contenders that can wait.
 func Waiting() []Contender {
 	return []Contender{
 		{Name: Reference, Module: redsyncModule, Note: "WithRetryDelay(10ms), and as many tries as it takes", Open: func(c Config) (Locker, error) {
@@ -68,8 +68,7 @@ func (w *redlockWaiter) Wait(ctx context.Context, name string) (Lock, error) {
 	return lock, nil
 }
 
-// tokens is the system's clock and chance, and counts the tokens, of which each
-// attempt has one.
+// tokens is the system's clock and chance, and counts the tokens: each attempt has one.
 type tokens struct {
 	sim.Chance
 	atomic.Int64

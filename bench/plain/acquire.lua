@@ -1,4 +1,4 @@
--- acquire, without fence, amnesia check and queue: SET NX PX, or who has it.
+-- acquire, without fence, amnesia check and queue: SET NX PX, or the holder.
 --
 -- It is laid over internal/script/acquire.lua when the scenario fence builds this
 -- program a second time. It gets the same keys and arguments, and replies in the

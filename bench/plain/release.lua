@@ -1,4 +1,4 @@
--- release, without a look at the queue: compare and delete, or who has it.
+-- release, without a look at the queue: compare and delete, or the holder.
 --
 -- It is laid over internal/script/release.lua. It gets the same keys and arguments,
 -- and has the same replies.

@@ -25,18 +25,18 @@ func TestJain(t *testing.T) {
 	}
 }
 
-// TestHistory: two processes, of which the second goes past the first once, by 3, and
-// the first waits for nothing at the end.
+// TestHistory: two processes; the second overtakes the first once, by 3, and the first waits in
+// vain at the end.
 func TestHistory(t *testing.T) {
 	h, err := newHistory([]answer{
-		{Turns: []turn{{Asked: 10, Got: 20, Gave: 25}, {Asked: 26, Got: 45, Gave: 50}, {Asked: 55}}},
-		{Turns: []turn{{Asked: 12, Got: 28, Gave: 29, Tries: 2}, {Asked: 29, Got: 31, Gave: 40, Tries: 4}}},
+		{Acquisitions: []acquisition{{Asked: 10, Got: 20, Gave: 25}, {Asked: 26, Got: 45, Gave: 50}, {Asked: 55}}},
+		{Acquisitions: []acquisition{{Asked: 12, Got: 28, Gave: 29, Tries: 2}, {Asked: 29, Got: 31, Gave: 40, Tries: 4}}},
 	}, time.Unix(0, 10), time.Unix(0, 100))
 	if err != nil {
 		t.Fatal(err)
 	}
 	order := []int{}
-	for _, t := range h.turns {
+	for _, t := range h.acquisitions {
 		order = append(order, t.by)
 	}
 	for what, check := range map[string]struct{ got, want any }{
@@ -59,22 +59,22 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// Whoever is never served was gone past by all who asked later.
+// A process that is never served was overtaken by all that asked later.
 func TestHistoryCountsTheStarved(t *testing.T) {
 	h, err := newHistory([]answer{
-		{Turns: []turn{{Asked: 1, Got: 2, Gave: 3}, {Asked: 4, Got: 5, Gave: 6}}},
-		{Turns: []turn{{Asked: 3}}},
+		{Acquisitions: []acquisition{{Asked: 1, Got: 2, Gave: 3}, {Asked: 4, Got: 5, Gave: 6}}},
+		{Acquisitions: []acquisition{{Asked: 3}}},
 	}, time.Unix(0, 0), time.Unix(0, 10))
 	if err != nil || h.inOrder(0) != .5 || jain(h.shares()) != .5 {
 		t.Errorf("%v in order, fairness %v, %v", h.inOrder(0), jain(h.shares()), err)
 	}
 }
 
-// A lock that two have at once is no result, and no more is one that nobody has.
+// A lock with two holders at once is an error, and so is one that no process has.
 func TestHistoryRefuses(t *testing.T) {
 	for what, answers := range map[string][]answer{
-		"two at once": {{Turns: []turn{{Asked: 1, Got: 2, Gave: 9}}}, {Turns: []turn{{Asked: 1, Got: 5, Gave: 6}}}},
-		"nobody":      {{Turns: []turn{{Asked: 1}}}},
+		"two at once": {{Acquisitions: []acquisition{{Asked: 1, Got: 2, Gave: 9}}}, {Acquisitions: []acquisition{{Asked: 1, Got: 5, Gave: 6}}}},
+		"no holder":   {{Acquisitions: []acquisition{{Asked: 1}}}},
 	} {
 		if _, err := newHistory(answers, time.Unix(0, 0), time.Unix(0, 10)); err == nil {
 			t.Errorf("%s: no error", what)

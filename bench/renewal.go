@@ -12,11 +12,11 @@ import (
 )
 
 // Enough to fill connection pools before the first reading as well as while the
-// locks are taken, so that pools are on nobody's bill for a held lock.
+// locks are taken, so that pools do not count for held locks.
 const takers = 32
 
-func held(ctx context.Context, e *env) ([]*table, error) {
-	s, err := e.interleave(ctx, "held", e.contenders, e.holding)
+func renewal(ctx context.Context, e *env) ([]*table, error) {
+	s, err := e.interleave(ctx, "renewal", e.contenders, e.holding)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +27,7 @@ func held(ctx context.Context, e *env) ([]*table, error) {
 		"Commands include those that scripts execute.",
 	}, notes(e.contenders)...)
 	return []*table{{
-		title: "held",
+		title: "renewal",
 		text: fmt.Sprintf("%d locks, taken over one period of %v and renewed every such period; one more to settle, then CPU is taken over two.",
 			e.held, e.renewal().Round(time.Millisecond)),
 		columns: []column{

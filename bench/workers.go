@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// ask has a contender measured in a process that lives for no longer.
+// ask measures a contender in a process of its own.
 func (p *programs) ask(ctx context.Context, contender string, o order) (sample, error) {
 	c, err := p.hire(ctx, contender, 1)
 	if err != nil {
@@ -26,8 +26,8 @@ func (p *programs) ask(ctx context.Context, contender string, o order) (sample, 
 	return got[0].Sample, nil
 }
 
-// A crew is processes that do what they are told, one order after the other.
-type crew struct{ members []*member }
+// Workers are processes that carry out orders, one after the other.
+type workers struct{ members []*member }
 
 type member struct {
 	process *exec.Cmd
@@ -37,8 +37,8 @@ type member struct {
 }
 
 // hire starts n processes of the contender's program.
-func (p *programs) hire(ctx context.Context, contender string, n int) (*crew, error) {
-	c := &crew{}
+func (p *programs) hire(ctx context.Context, contender string, n int) (*workers, error) {
+	c := &workers{}
 	for range n {
 		process := exec.CommandContext(ctx, p.of(contender), childArg)
 		process.Stderr = os.Stderr
@@ -55,8 +55,8 @@ func (p *programs) hire(ctx context.Context, contender string, n int) (*crew, er
 	return c, nil
 }
 
-// dismiss returns when the processes have ended, as they do without orders.
-func (c *crew) dismiss() error {
+// dismiss ends the input of the processes, and returns when they have ended.
+func (c *workers) dismiss() error {
 	var err error
 	for _, m := range c.members {
 		err = errors.Join(err, m.stdin.Close())
@@ -69,7 +69,7 @@ func (c *crew) dismiss() error {
 }
 
 // all gives each member its order, and returns when all have answered.
-func (c *crew) all(orderOf func(i int) order) ([]answer, error) {
+func (c *workers) all(orderOf func(i int) order) ([]answer, error) {
 	got, failed := make([]answer, len(c.members)), make([]error, len(c.members))
 	var done sync.WaitGroup
 	for i, m := range c.members {
@@ -89,8 +89,8 @@ func (c *crew) all(orderOf func(i int) order) ([]answer, error) {
 	return got, errors.Join(failed...)
 }
 
-// open has everybody open the contender.
-func (c *crew) open(o order) error {
+// open opens the contender in all processes.
+func (c *workers) open(o order) error {
 	o.Task = taskOpen
 	prefix := freshPrefix()
 	_, err := c.all(func(i int) order {
@@ -101,14 +101,14 @@ func (c *crew) open(o order) error {
 	return err
 }
 
-// muster is how long orders are under way before anybody begins.
+// muster is the time for the orders to reach all processes before they begin.
 const muster = 30 * time.Millisecond
 
-// contend has everybody take turns at one name, beginning at once or one after the
-// other, and gives the turns in their order.
-func (c *crew) contend(o order, apart, length time.Duration) (*history, error) {
+// contend makes all processes acquire one name repeatedly, beginning at once or one after the
+// other, and returns the history.
+func (c *workers) contend(o order, apart, length time.Duration) (*history, error) {
 	begin := time.Now().Add(muster)
-	o.Task, o.Name, o.Until = taskTurns, freshPrefix()+"waiting"+nameEnd, begin.Add(length)
+	o.Task, o.Name, o.Until = taskAcquire, freshPrefix()+"waiting"+nameEnd, begin.Add(length)
 	got, err := c.all(func(i int) order {
 		o := o
 		o.At = begin.Add(time.Duration(i) * apart)

@@ -10,28 +10,28 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// A turn is one process's wait for a lock and what came of it, in nanoseconds of the
-// clock that all processes of a machine have in common.
-type turn struct {
+// An acquisition is one process's wait for a lock and its result, in nanoseconds of the clock that
+// all processes of a machine share.
+type acquisition struct {
 	Asked int64
 	Got   int64 // 0: it never had the lock
 	Gave  int64 // when it began to release
-	Tries int64 // how often it asked the nodes
+	Tries int64 // the number of attempts
 	by    int   // the process
 }
 
-// takeTurns waits for the name again and again. The last turn may be one that came to
-// nothing, because time was up.
-func takeTurns(ctx context.Context, locker contender.Waiter, o order) ([]turn, error) {
+// acquireRepeatedly waits for the name again and again. The last acquisition may have failed
+// because time was up.
+func acquireRepeatedly(ctx context.Context, locker contender.Waiter, o order) ([]acquisition, error) {
 	if err := sleep(ctx, time.Until(o.At)); err != nil {
 		return nil, err
 	}
 	waiting, cancel := context.WithDeadline(ctx, o.Until)
 	defer cancel()
-	var turns []turn
-	for (o.Most == 0 || len(turns) < o.Most) && waiting.Err() == nil {
+	var acquisitions []acquisition
+	for (o.Most == 0 || len(acquisitions) < o.Most) && waiting.Err() == nil {
 		tries := contender.Tries(locker)
-		t := turn{Asked: time.Now().UnixNano()}
+		t := acquisition{Asked: time.Now().UnixNano()}
 		lock, err := locker.Wait(waiting, o.Name)
 		now := time.Now().UnixNano()
 		t.Tries = contender.Tries(locker) - tries
@@ -43,59 +43,58 @@ func takeTurns(ctx context.Context, locker contender.Waiter, o order) ([]turn, e
 			}
 			t.Gave = time.Now().UnixNano()
 			if err := lock.Release(ctx); err != nil {
-				return turns, err
+				return acquisitions, err
 			}
 		case waiting.Err() == nil:
-			return turns, err
+			return acquisitions, err
 		}
-		turns = append(turns, t)
+		acquisitions = append(acquisitions, t)
 		if o.Pause > 0 {
 			time.Sleep(o.Pause)
 		}
 	}
-	return turns, ctx.Err()
+	return acquisitions, ctx.Err()
 }
 
-// A history is the turns of all processes at one name: those that had it, in that
-// order, and then those that did not.
+// A history has all acquisitions of one name: the successful ones, in their order, and then the others.
 type history struct {
-	turns      []turn
-	had        int // of them
-	processes  int
-	begin, end int64
+	acquisitions []acquisition
+	had          int // how many succeeded
+	processes    int
+	begin, end   int64
 }
 
 func newHistory(answers []answer, begin, end time.Time) (*history, error) {
 	h := &history{processes: len(answers), begin: begin.UnixNano(), end: end.UnixNano()}
 	for by, a := range answers {
-		for _, t := range a.Turns {
+		for _, t := range a.Acquisitions {
 			t.by = by
-			h.turns = append(h.turns, t)
+			h.acquisitions = append(h.acquisitions, t)
 			if t.Got != 0 {
 				h.had++
 			}
 		}
 	}
-	slices.SortFunc(h.turns, func(a, b turn) int { return cmp.Compare(uint64(a.Got)-1, uint64(b.Got)-1) }) // 0 is last
+	slices.SortFunc(h.acquisitions, func(a, b acquisition) int { return cmp.Compare(uint64(a.Got)-1, uint64(b.Got)-1) }) // 0 is last
 	if h.had == 0 {
 		return nil, fmt.Errorf("none of %d processes had the lock", h.processes)
 	}
 	for i := range h.had - 1 {
-		if h.turns[i+1].Got < h.turns[i].Gave {
-			return nil, fmt.Errorf("two processes had the lock at once, for %v", time.Duration(h.turns[i].Gave-h.turns[i+1].Got))
+		if h.acquisitions[i+1].Got < h.acquisitions[i].Gave {
+			return nil, fmt.Errorf("two processes had the lock at once, for %v", time.Duration(h.acquisitions[i].Gave-h.acquisitions[i+1].Got))
 		}
 	}
 	return h, nil
 }
 
-// served are the turns that had the lock.
-func (h *history) served() []turn { return h.turns[:h.had] }
+// served returns the successful acquisitions.
+func (h *history) served() []acquisition { return h.acquisitions[:h.had] }
 
-// handOvers is how long each took: from when a holder began to release until the next
-// one had the lock, who was waiting already.
+// handOvers returns the times of the hand-overs: from when a holder began to release until the next
+// one, which was already waiting, had the lock.
 func (h *history) handOvers() (took []time.Duration) {
 	for i := 1; i < h.had; i++ {
-		if before, t := h.turns[i-1], h.turns[i]; t.Asked < before.Gave {
+		if before, t := h.acquisitions[i-1], h.acquisitions[i]; t.Asked < before.Gave {
 			took = append(took, time.Duration(t.Got-before.Gave))
 		}
 	}
@@ -105,31 +104,30 @@ func (h *history) handOvers() (took []time.Duration) {
 // switches is how often the next holder was another process.
 func (h *history) switches() (n int) {
 	for i := 1; i < h.had; i++ {
-		if h.turns[i].by != h.turns[i-1].by {
+		if h.acquisitions[i].by != h.acquisitions[i-1].by {
 			n++
 		}
 	}
 	return n
 }
 
-// inOrder is the share of turns that went past nobody who had asked earlier, by more
-// than so much.
+// inOrder is the share of acquisitions that overtook none that had asked earlier by more than the margin.
 func (h *history) inOrder(margin time.Duration) float64 {
-	earliest, well := int64(1<<63-1), 0 // of those who were served later, or never
-	for i := len(h.turns) - 1; i >= 0; i-- {
-		if i < h.had && h.turns[i].Asked <= earliest+min(margin.Nanoseconds(), 1<<63-1-earliest) {
+	earliest, well := int64(1<<63-1), 0 // of those that were served later, or never
+	for i := len(h.acquisitions) - 1; i >= 0; i-- {
+		if i < h.had && h.acquisitions[i].Asked <= earliest+min(margin.Nanoseconds(), 1<<63-1-earliest) {
 			well++
 		}
-		earliest = min(earliest, h.turns[i].Asked)
+		earliest = min(earliest, h.acquisitions[i].Asked)
 	}
 	return float64(well) / float64(h.had)
 }
 
-// waits is how long each turn waited that began so long after the beginning. One that
-// has waited until the end counts with as long as that was.
+// waits returns the waiting times of the acquisitions that began at least so long after the
+// beginning. One that has waited until the end counts with its time until then.
 func (h *history) waits(after time.Duration) []time.Duration {
 	var all []time.Duration
-	for _, t := range h.turns {
+	for _, t := range h.acquisitions {
 		if t.Asked < h.begin+after.Nanoseconds() {
 			continue
 		}
@@ -142,10 +140,10 @@ func (h *history) waits(after time.Duration) []time.Duration {
 	return all
 }
 
-// tries is how often the nodes were asked for each lock that was had.
+// tries is the number of attempts for each successful acquisition.
 func (h *history) tries() float64 {
 	var sum int64
-	for _, t := range h.turns {
+	for _, t := range h.acquisitions {
 		sum += t.Tries
 	}
 	return float64(sum) / float64(h.had)

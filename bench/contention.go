@@ -14,27 +14,26 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A crowd is the callers of one process who wait, each for a name of his own.
-type crowd struct {
+// A waiterGroup has the callers of one process that wait, each for a name of its own.
+type waiterGroup struct {
 	all    sync.WaitGroup
 	cancel context.CancelFunc
 	served atomic.Int64
 }
 
-// settling is how long a crowd is left alone before it is looked at: for that long,
-// at least, it has been waiting.
+// settling is for how long the callers wait before they are measured.
 const settling = 2 * time.Second
 
-func crowdName(prefix string, i int) string { return prefix + strconv.Itoa(i) + nameEnd }
+func waiterName(prefix string, i int) string { return prefix + strconv.Itoa(i) + nameEnd }
 
-// gather has the crowd wait, and says what the process has more than before.
-func gather(ctx context.Context, locker contender.Waiter, o order) (*crowd, sample, error) {
-	c := &crowd{}
+// gather makes the callers wait, and measures what the process uses in addition.
+func gather(ctx context.Context, locker contender.Waiter, o order) (*waiterGroup, sample, error) {
+	c := &waiterGroup{}
 	waiting, cancel := context.WithDeadline(ctx, o.Until)
 	c.cancel = cancel
 	names := make([]string, o.Most)
 	for i := range names {
-		names[i] = crowdName(o.Name, i)
+		names[i] = waiterName(o.Name, i)
 	}
 	before := takeFootprint()
 	for _, name := range names {
@@ -59,21 +58,21 @@ func gather(ctx context.Context, locker contender.Waiter, o order) (*crowd, samp
 	}, nil
 }
 
-// scatter returns when all have had their lock or given up.
-func (c *crowd) scatter(ctx context.Context) (sample, error) {
+// scatter returns when all callers have had their lock or given up.
+func (c *waiterGroup) scatter(ctx context.Context) (sample, error) {
 	if c == nil {
-		return nil, fmt.Errorf("nobody is waiting")
+		return nil, fmt.Errorf("there are no waiters")
 	}
 	defer c.cancel()
 	c.all.Wait()
 	return sample{"served": float64(c.served.Load())}, ctx.Err()
 }
 
-// crowds has one process wait for many names that another one has.
-func (w *waits) crowds(ctx context.Context) (*table, error) {
+// manyNames makes one process wait for many names that another one holds.
+func (w *waits) manyNames(ctx context.Context) (*table, error) {
 	s, err := w.interleave(ctx, "waiting, many names", rows("one process"), func(ctx context.Context, _ contender.Contender) (sample, error) {
-		got := sample{"waiters": float64(w.crowded)}
-		return got, w.with(ctx, ourName, w.fleet.addrs(), 1, func(all *crew) error { return w.crowd(ctx, all, got) })
+		got := sample{"waiters": float64(w.waitedFor)}
+		return got, w.with(ctx, ourName, w.fleet.addrs(), 1, func(all *workers) error { return w.measureManyNames(ctx, all, got) })
 	})
 	if err != nil {
 		return nil, err
@@ -101,7 +100,7 @@ func (w *waits) crowds(ctx context.Context) (*table, error) {
 	}, nil
 }
 
-func (w *waits) crowd(ctx context.Context, all *crew, got sample) (err error) {
+func (w *waits) measureManyNames(ctx context.Context, all *workers, got sample) (err error) {
 	clients := make([]*redis.Client, nodes)
 	for i, addr := range w.fleet.addrs() {
 		clients[i] = redis.NewClient(&redis.Options{Addr: addr})
@@ -113,14 +112,14 @@ func (w *waits) crowd(ctx context.Context, all *crew, got sample) (err error) {
 	}
 	defer func() { _ = holder.Close() }()
 	prefix := freshPrefix()
-	locks := make([]contender.Lock, w.crowded)
+	locks := make([]contender.Lock, w.waitedFor)
 	for i := range locks {
-		if locks[i], err = holder.TryAcquire(ctx, crowdName(prefix, i)); err != nil {
+		if locks[i], err = holder.TryAcquire(ctx, waiterName(prefix, i)); err != nil {
 			return err
 		}
 	}
 	o := w.one(taskGather, ourName)
-	o.Name, o.Most, o.Until = prefix, w.crowded, time.Now().Add(6*w.ttl)
+	o.Name, o.Most, o.Until = prefix, w.waitedFor, time.Now().Add(6*w.ttl)
 	answers, err := all.all(func(int) order { return o })
 	if err != nil {
 		return err
@@ -146,7 +145,7 @@ func (w *waits) crowd(ctx context.Context, all *crew, got sample) (err error) {
 	if err != nil {
 		return err
 	}
-	got["commands"] = (after["evalsha"] + after["eval"] - before["evalsha"] - before["eval"]) / float64(w.crowded)
+	got["commands"] = (after["evalsha"] + after["eval"] - before["evalsha"] - before["eval"]) / float64(w.waitedFor)
 	begin := time.Now()
 	release(locks)
 	o.Task = taskScatter

@@ -20,12 +20,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A fence takes a second round trip (raise) when too few nodes came to the same
-// number in the first. How often that is can be told by nobody but the nodes: trips
-// has them all list what they execute, and looks for the tokens in it.
+// A fence takes a second round trip (raise) when too few nodes came to the same number in the
+// first. Only the nodes can tell how often that is: roundtrips makes all of them list what they
+// execute (MONITOR), and looks for the tokens in it.
 
-// A situation is what happens between two acquisitions of a name, of which the second
-// one is looked at.
+// A situation is what happens between two acquisitions of a name. The second one is measured.
 type situation struct {
 	name          string
 	first, second contender.Ahead // the clocks of the two lockers
@@ -33,7 +32,7 @@ type situation struct {
 }
 
 // The clocks of two clients may be half a second apart before a node no longer
-// believes one of them.
+// accepts the time of one of them.
 const (
 	apart  = contender.Ahead(400 * time.Millisecond)
 	behind = contender.Ahead(-2 * time.Second)
@@ -47,7 +46,7 @@ var situations = []situation{
 	{name: "the clients are 2 s behind the nodes", first: behind, second: behind},
 }
 
-func (e *env) trips(ctx context.Context) (*table, error) {
+func (e *env) roundtrips(ctx context.Context) (*table, error) {
 	s := &series{rounds: map[string][]sample{}}
 	for round := range e.rounds {
 		for _, what := range situations {
@@ -83,8 +82,8 @@ func (e *env) trips(ctx context.Context) (*table, error) {
 	}, nil
 }
 
-// namesAtOnce is for how many names the nodes do between two acquisitions what they
-// do: few, since a clock that was ahead is so for a moment only.
+// namesAtOnce is the number of names that are locked before the situation, and again after it: few,
+// since the effect of a clock that was ahead lasts only for a moment.
 const namesAtOnce = 50
 
 func (e *env) count(ctx context.Context, what situation) (got sample, err error) {
@@ -102,7 +101,7 @@ func (e *env) count(ctx context.Context, what situation) (got sample, err error)
 		defer func() { err = errors.Join(err, l.Close()) }()
 		lockers[i] = l
 	}
-	for _, w := range e.fleet.watch { // names of the situation before may share a bucket with ours
+	for _, w := range e.fleet.watch { // names of the situation before may share a bucket with the new ones
 		if err := w.Del(ctx, script.Fences, script.Belows).Err(); err != nil {
 			return nil, err
 		}
@@ -115,7 +114,7 @@ func (e *env) count(ctx context.Context, what situation) (got sample, err error)
 	var ours []string // the tokens of the second locker
 	failed := 0
 	prefix := freshPrefix()
-	for n := 0; n < e.trip; n += namesAtOnce {
+	for n := 0; n < e.counted; n += namesAtOnce {
 		names := make([]string, namesAtOnce)
 		for i := range names {
 			names[i] = prefix + strconv.Itoa(n+i) + nameEnd
@@ -162,7 +161,7 @@ func lockAll(ctx context.Context, l *redlock.Locker, names []string) (tokens []s
 	return tokens, failed
 }
 
-// A listener takes down what all nodes execute.
+// A listener records the raises that the nodes execute.
 type listener struct {
 	conns   []net.Conn
 	running sync.WaitGroup
@@ -205,9 +204,9 @@ func listen(ctx context.Context, f *fleet) (*listener, error) {
 
 // follow reads lines like
 //
-//	+1763755200.123456 [0 127.0.0.1:40000] "evalsha" "<hash>" "1" "<key>" "<token>" "<number>" "<ways>" "<bucket>"
+//	+1763755200.123456 [0 127.0.0.1:40000] "evalsha" "<hash>" "1" "<key>" "<token>" "<number>" "<modes>" "<bucket>"
 //
-// in which nothing of ours has a space.
+// in which no argument of the library has a space.
 func (l *listener) follow(lines *bufio.Scanner) {
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
