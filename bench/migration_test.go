@@ -164,7 +164,7 @@ const migrationPage = "../docs/from-redsync.md"
 // TestMigrationCode: the Go code of the page is compiled here, and all code here is on the page.
 func TestMigrationCode(t *testing.T) {
 	page, code := slurp(t, migrationPage), slurp(t, "migration_code_test.go")
-	_, code, _ = strings.Cut(code, "by these functions.\n")
+	_, code, _ = strings.Cut(code, "through these functions.\n")
 	for _, m := range regexp.MustCompile("(?s)\n```go\n(.*?)```\n").FindAllStringSubmatch(page, -1) {
 		if !strings.Contains(code, m[1]) {
 			t.Errorf("the page has code that is not compiled:\n%s", m[1])
