@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestAppend: nobody's line is lost, and nobody's is there twice.
+// TestAppend: no line is lost, and none is there twice.
 func TestAppend(t *testing.T) {
 	redistest.NoLeaks(t)
 	where := startSQLite(t)

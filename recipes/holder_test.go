@@ -16,20 +16,20 @@ import (
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
-// holderVariable makes this program a holder, and says of what.
+// holderVariable makes this program a holder, and has its briefing.
 const holderVariable = "REDLOCK_RECIPES_HOLDER"
 
-// A briefing is what a holder has to know.
+// A briefing is everything that a holder needs.
 type briefing struct {
 	Nodes           []string
 	Resource, Where string
-	Name            string // of the lock, and of what it guards
+	Name            string // of the lock and of its resource
 }
 
 // A report is the answer to a word.
 type report struct {
 	Fence int64
-	Ended string // what the lock's context says when it is looked at, and why
+	Ended string // the error of the lock's context, and its cause
 	Lost  bool   // the reason is redlock.ErrLost
 	Stale bool   // the write was refused
 	Err   string // anything else that went wrong
@@ -40,8 +40,7 @@ func holderOptions() *redlock.Options {
 	return &redlock.Options{TTL: 500 * time.Millisecond, NodeTimeout: 250 * time.Millisecond}
 }
 
-// holder is the main function of a holder: it does what it is told, a word a line, and
-// reports.
+// holder is the main function of a holder: it carries out orders, one a line, and reports.
 func holder(text string) {
 	if err := holds(text); err != nil {
 		fmt.Fprintln(os.Stderr, "holder:", err)
@@ -86,8 +85,8 @@ func holds(text string) error {
 				r.Ended = fmt.Sprintf("%v: %v", err, context.Cause(ctx))
 				r.Lost = errors.Is(context.Cause(ctx), redlock.ErrLost)
 			}
-			// Who heeds the context does not come here. This one does not look before it
-			// writes, or has looked just before it was stopped.
+			// A holder that checks the context does not come here. This one does not check it
+			// before it writes, or has checked just before it was stopped.
 			err = s.write(background, b.Name, lock.Fence(), "first, late")
 		}
 		if r.Stale = errors.Is(err, ErrStale); err != nil && !r.Stale {
@@ -143,7 +142,7 @@ func startHolder(t *testing.T, b briefing) *process {
 	return &process{child, words, reports, json.NewDecoder(reports)}
 }
 
-// tell gives it a word. It stays in the pipe while the process is stopped.
+// tell sends it an order, which stays in the pipe while the process is stopped.
 func (p *process) tell(t *testing.T, word string) {
 	t.Helper()
 	if _, err := fmt.Fprintln(p.words, word); err != nil {
@@ -180,7 +179,7 @@ func (p *process) resume(t *testing.T) {
 	}
 }
 
-// end has it go by itself.
+// end makes it end by itself.
 func (p *process) end(t *testing.T) {
 	t.Helper()
 	_ = p.words.Close()

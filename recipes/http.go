@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// FenceHeader carries the number from the holder of a lock to what the lock guards.
+// FenceHeader carries the fence from the holder of a lock to the resource.
 const FenceHeader = "X-Fence"
 
-// A Document is a text behind HTTP. It is in memory, and so is its number: a text that
-// is kept in a database needs its number there, and then no Guard.
+// A Document is a text behind HTTP. It is in memory, and so is its number: a text in a
+// database needs its number there, and then no Guard.
 type Document struct {
 	guard Guard
 	body  string
@@ -26,7 +26,7 @@ func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, FenceHeader+" is required: the fence of the lock", http.StatusPreconditionRequired)
 		return
 	}
-	// First all of the request, then the guard: a client may be stopped halfway.
+	// Read the whole request before the guard: a client may be stopped halfway.
 	sent, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -44,11 +44,11 @@ func (d *Document) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusPreconditionFailed)
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store") // what a cache answers raises no number
+	w.Header().Set("Cache-Control", "no-store") // an answer from a cache would not raise the number
 	_, _ = io.WriteString(w, body)
 }
 
-// ReadHTTP gets a Document, and has it refuse all earlier holders from now on.
+// ReadHTTP gets a Document, and makes it reject all earlier holders from now on.
 func ReadHTTP(ctx context.Context, client *http.Client, url string, fence int64) (body string, err error) {
 	return callHTTP(ctx, client, http.MethodGet, url, fence, "")
 }

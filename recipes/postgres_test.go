@@ -53,7 +53,7 @@ func startPostgres(t *testing.T) string {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
 
-	// The server ends when the pipe to the shell is closed: by us, or by our end.
+	// The server ends when the pipe to the shell is closed: by the test, or when the test ends.
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
@@ -94,13 +94,13 @@ func startPostgres(t *testing.T) string {
 	return where
 }
 
-// postgresPrograms finds what to run, and as whom: PostgreSQL refuses to run as root.
+// postgresPrograms finds the programs, and the user to run them as: PostgreSQL refuses to run as root.
 func postgresPrograms() (initdb, server string, as *user.User, err error) {
 	for name, path := range map[string]*string{"initdb": &initdb, "postgres": &server} {
 		if *path, err = exec.LookPath(name); err == nil {
 			continue
 		}
-		// Debian has them where no PATH leads.
+		// Debian has them outside of the PATH.
 		found, _ := filepath.Glob(filepath.Join("/usr/lib/postgresql/*/bin", name))
 		if len(found) == 0 {
 			return "", "", nil, errors.New("there is no " + name + " of PostgreSQL")

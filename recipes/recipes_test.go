@@ -14,7 +14,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// patience is how long anything may take that is over in a moment on an idle machine.
+// patience is how long a step may take that takes a moment on an idle machine.
 const patience = 30 * time.Second
 
 func TestMain(m *testing.M) {
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(redistest.NoLeaksMain(m))
 }
 
-// TestRecipes has every resource refuse what is stale, and only that: by the rules,
-// with many at once, and from a holder that was stopped for longer than its lock lasts.
+// TestRecipes: every resource rejects stale fences, and only those: by the rules, with many
+// holders at once, and from a holder that was stopped for longer than its lock lasts.
 func TestRecipes(t *testing.T) {
 	for _, r := range resources {
 		t.Run(r.name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func rules(t *testing.T, s *store) {
 	}
 }
 
-// together: of holders that all write at once the last one's is what stays.
+// together: of holders that all write at once, the write of the last one stays.
 func together(t *testing.T, s *store) {
 	const name, holders = "together", 32
 	if err := s.create(t.Context(), name); err != nil {
@@ -124,8 +124,8 @@ func together(t *testing.T, s *store) {
 	}
 }
 
-// stopped: a holder reads, is stopped with SIGSTOP until its successor has been there,
-// goes on and writes.
+// stopped: a holder reads, is stopped with SIGSTOP until its successor has written, goes on and
+// writes.
 func stopped(t *testing.T, nodes []string, resource, where string, s *store, write bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -12,9 +12,9 @@ import (
 // ARGV[1]  the caller's number
 // ARGV[2]  and on: fields and values to write; to read, none
 //
-// The reply is the value, or an error that begins with STALE. It is one script, so
-// that nobody comes between the look at the number and the write, and one key, so that
-// the number is lost only with the value.
+// The reply is the value, or an error that begins with STALE. It is one script, so that
+// nothing comes between the check of the number and the write, and one key, so that the
+// number is lost only with the value.
 var fenced = redis.NewScript(`
 local largest = redis.call('HGET', KEYS[1], 'fence')
 if largest and tonumber(ARGV[1]) < tonumber(largest) then
@@ -24,7 +24,7 @@ redis.call('HSET', KEYS[1], 'fence', ARGV[1], unpack(ARGV, 2))
 return redis.call('HGET', KEYS[1], 'value')
 `)
 
-// ReadHash reads a value, and has it refuse all earlier holders from now on. The error
+// ReadHash reads a value, and makes it reject all earlier holders from now on. The error
 // is redis.Nil if there is no value yet.
 func ReadHash(ctx context.Context, client redis.Scripter, key string, fence int64) (value string, err error) {
 	value, err = fenced.Run(ctx, client, []string{key}, fence).Text()

@@ -19,8 +19,8 @@ import (
 	_ "github.com/mattn/go-sqlite3"
 )
 
-// A resource is a thing that refuses: who starts it says where it is, and any process
-// can open it there.
+// A resource rejects stale fences. The test that starts it knows its address, and any process can
+// open it there.
 type resource struct {
 	name  string
 	start func(t *testing.T) (where string)
@@ -45,7 +45,7 @@ var resources = []resource{
 	{"Redis, a hash", startRedis, openRedis},
 }
 
-// A Guarded is what Guards guard, in this process, and net/rpc leads to from others.
+// A Guarded has texts behind Guards, in this process; other processes access it by net/rpc.
 type Guarded struct {
 	mu    sync.Mutex // of texts, not of a text
 	texts map[string]*guardedText
@@ -172,7 +172,7 @@ func prepare(ctx context.Context, driver, where string) error {
 }
 
 func startSQLite(t *testing.T) string {
-	// A writer that finds another at it waits, and nobody waits for the disk.
+	// A writer waits for another one, and none waits for the disk.
 	where := "file:" + filepath.Join(t.TempDir(), "documents.db") + "?_busy_timeout=30000&_synchronous=off"
 	err := prepare(t.Context(), "sqlite3", where)
 	if err != nil && strings.Contains(err.Error(), "CGO_ENABLED=0") {
@@ -206,7 +206,7 @@ func openRows(driver, where string) (*store, error) {
 	}, nil
 }
 
-// openTx keeps texts in rows that know nothing of numbers.
+// openTx keeps texts in rows without numbers.
 func openTx(driver, where string) (*store, error) {
 	s, err := openRows(driver, where)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"errors"
 )
 
-// A row with its number. The row must be there: one that is not looks stale.
+// A row with its number. The row must exist: a missing one looks stale.
 //
 //	CREATE TABLE documents (
 //		id    TEXT PRIMARY KEY,
@@ -14,7 +14,7 @@ import (
 //		fence BIGINT NOT NULL DEFAULT 0
 //	)
 
-// ReadRow reads a row, and has it refuse all earlier holders from now on.
+// ReadRow reads a row, and makes it reject all earlier holders from now on.
 func ReadRow(ctx context.Context, db *sql.DB, id string, fence int64) (body string, err error) {
 	err = db.QueryRowContext(ctx,
 		`UPDATE documents SET fence = $1 WHERE id = $2 AND fence <= $1 RETURNING body`,
@@ -32,10 +32,10 @@ func WriteRow(ctx context.Context, db *sql.DB, id string, fence int64, body stri
 		body, fence, id))
 }
 
-// InTx is for a lock that guards more than one row. It calls f in a transaction: none
-// with a larger number was begun before, and none is until it ends. All who touch the
-// rows under the lock must do so in such a transaction. One that fails takes its number
-// back, too, so what f has read in it counts for nothing.
+// InTx is for a lock that protects more than one row. It calls f in a transaction: none with
+// a larger number was begun before, and none begins until it ends. Every access to the rows
+// under the lock must be in such a transaction. One that fails takes its number back, too, so
+// what f has read in it does not count.
 //
 //	CREATE TABLE fences (name TEXT PRIMARY KEY, fence BIGINT NOT NULL)
 func InTx(ctx context.Context, db *sql.DB, name string, fence int64, f func(*sql.Tx) error) error {
@@ -44,7 +44,7 @@ func InTx(ctx context.Context, db *sql.DB, name string, fence int64, f func(*sql
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
-	// This is the first statement: it has the database keep others out until the end.
+	// This is the first statement: it makes the database exclude others until the end.
 	err = touched(tx.ExecContext(ctx,
 		`INSERT INTO fences (name, fence) VALUES ($1, $2)
 		ON CONFLICT (name) DO UPDATE SET fence = excluded.fence WHERE fences.fence <= excluded.fence`,
@@ -58,7 +58,7 @@ func InTx(ctx context.Context, db *sql.DB, name string, fence int64, f func(*sql
 	return tx.Commit()
 }
 
-// touched is ErrStale for a statement that found no row with a number so small.
+// touched is ErrStale for a statement that found no row with a number that small.
 func touched(result sql.Result, err error) error {
 	if err != nil {
 		return err

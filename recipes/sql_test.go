@@ -30,7 +30,7 @@ func TestInTxGivesUp(t *testing.T) {
 				}
 				return f(cancel)
 			})
-			// Which of the last two it is depends on who sees the end of ctx first.
+			// Which of the last two it is depends on where the end of ctx is seen first.
 			if !errors.Is(err, broken) && !errors.Is(err, context.Canceled) && !errors.Is(err, sql.ErrTxDone) {
 				t.Errorf("InTx says %v", err)
 			}
@@ -45,9 +45,8 @@ func TestInTxGivesUp(t *testing.T) {
 	}
 }
 
-// TestPostgresEndsIdleTransactions: a holder that is stopped in a transaction is in
-// nobody's way for longer than idle_in_transaction_session_timeout, and then its
-// transaction has not been.
+// TestPostgresEndsIdleTransactions: a holder that is stopped in a transaction blocks others for no
+// longer than idle_in_transaction_session_timeout, and then its transaction is rolled back.
 func TestPostgresEndsIdleTransactions(t *testing.T) {
 	db, err := sql.Open("postgres", startPostgres(t)+" idle_in_transaction_session_timeout=100")
 	if err != nil {

@@ -1,20 +1,19 @@
-// Package certmagicredlock has CertMagic lock with redlock, and keep its certificates
-// where it did: it wraps a [certmagic.Storage], and replaces the locks of that, which
-// are only as good as what they are made of (files on a network file system, say, whose
-// age is compared with the clock of whoever looks).
+// Package certmagicredlock makes CertMagic lock with redlock, and keeps its certificates where
+// they are: it wraps a [certmagic.Storage], and replaces that storage's locks, which may be weak
+// (files on a network file system, say, whose age is compared with the clock of another machine).
 //
 //	storage := certmagicredlock.New(&certmagic.FileStorage{Path: "/shared"}, locker)
 //	config := certmagic.New(cache, certmagic.Config{Storage: storage})
 //
-// A lock is renewed for as long as it is held, so its TTL is how long the others wait for
-// an instance that died, and not how long an ACME challenge may take. If it is lost
-// nevertheless (too few nodes answered for a TTL), [Storage.RenewLockLease] says so,
-// which CertMagic asks before each attempt to get a certificate, and [Storage.Unlock]
-// does. In between CertMagic is not told: it gives no context to the work, and counts on
-// work being done twice now and then. Hooks.Lost of the Locker's tells the operator.
+// A lock is renewed for as long as it is held, so its TTL is how long the others wait for an
+// instance that died, and not how long an ACME challenge may take. If it is lost nevertheless (too
+// few nodes answered for a TTL), [Storage.RenewLockLease], which CertMagic calls before each attempt
+// to get a certificate, returns an error, and so does [Storage.Unlock]. In between CertMagic is not
+// told: it gives no context to the work, and tolerates that work is done twice now and then. The
+// Locker's Hooks.Lost tells the operator.
 //
-// The names of locks are CertMagic's ("issue_cert_example.com"). Where the nodes have
-// other locks, too, give the Locker an Options.Prefix; all instances must have the same.
+// The names of locks are CertMagic's ("issue_cert_example.com"). If the nodes have other locks, too,
+// give the Locker an Options.Prefix; all instances must have the same.
 package certmagicredlock
 
 import (
@@ -29,7 +28,7 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// A Storage is another one with locks of its own.
+// A Storage wraps another Storage, with locks of its own.
 type Storage struct {
 	certmagic.Storage
 
@@ -46,18 +45,16 @@ var (
 	_ certmagic.LockLeaseRenewer = (*Storage)(nil)
 )
 
-// A hold is a name that somebody in this process has, or tries for. CertMagic's Unlock
-// has a name and nothing else to say whose lock it is. So here a name is somebody's until
-// he unlocks it, even if the lock has been lost by then: else the next one in this
-// process would have his lock unlocked by the one who lost it.
+// A hold is a name that a goroutine of this process holds, or tries to lock. CertMagic's Unlock gets
+// only a name. So here a name belongs to its goroutine until that unlocks it, even if the lock was lost
+// before: otherwise the goroutine that lost it would unlock the lock of the next one in this process.
 type hold struct {
-	lock *redlock.Lock // nil: he still tries for it
+	lock *redlock.Lock // nil: it is still being acquired
 	over chan struct{} // closed when the name is free again
 }
 
-// New returns a Storage that keeps what is to be kept in storage, and locks with locker.
-// The options are for each lock; all of them are [redlock.AutoRenew]. The Locker stays the
-// caller's, who closes it last.
+// New returns a Storage that keeps everything in storage, and locks with locker. The options are for
+// each lock; all locks are [redlock.AutoRenew]. The caller closes the Locker, after the last use.
 func New(storage certmagic.Storage, locker *redlock.Locker, options ...redlock.AcquireOption) *Storage {
 	return &Storage{
 		Storage: storage,
@@ -83,7 +80,7 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 	}
 }
 
-// TryLock asks once. Of those who ask in the same instant, it may be that none has it.
+// TryLock asks once. If several instances ask in the same instant, it may be that none gets the lock.
 func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	h, mine := s.claim(name)
 	if !mine {
@@ -96,23 +93,23 @@ func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	return err == nil, err
 }
 
-// Unlock gives the lock back, and nobody's but the one of this process. The error is
-// redlock.ErrLost if it had ended before, and redlock.ErrNoQuorum if too few nodes have
-// confirmed it; then the TTL is the net. Either way it is not held any more.
+// Unlock releases the lock of this process, and no other. The error is redlock.ErrLost if the lock had
+// ended before, and redlock.ErrNoQuorum if too few nodes have confirmed the release; then the TTL is
+// the backstop. Either way the lock is not held any more.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	h := s.lookup(name)
 	if h == nil {
 		return notHeld("unlock", name)
 	}
-	// Only then is the name free here: whoever is next in this process finds it free
-	// at the nodes, too.
+	// The name is free here only afterwards: so the next goroutine of this process finds it
+	// free at the nodes, too.
 	defer s.forget(name, h)
 	return h.lock.Release(ctx)
 }
 
-// RenewLockLease says whether the lock still is held. It is renewed anyway, whatever
-// the duration, so an error is for one that has been lost; nodes that do not answer just
-// now are none while it is valid.
+// RenewLockLease returns an error if the lock is no longer held. The lock is renewed anyway, whatever
+// the duration, so an error means that it was lost; nodes that do not answer at the moment are no error
+// while it is valid.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	h := s.lookup(name)
 	if h == nil {
@@ -136,7 +133,7 @@ func (s *Storage) acquire(ctx context.Context, name string, h *hold, verb func(c
 	return nil
 }
 
-// claim makes a name the caller's, unless it is somebody's in this process.
+// claim reserves a name for the caller, unless another goroutine of this process has it.
 func (s *Storage) claim(name string) (h *hold, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +145,7 @@ func (s *Storage) claim(name string) (h *hold, mine bool) {
 	return h, true
 }
 
-// lookup gives the hold on a name that has been locked, or nil.
+// lookup returns the hold on a locked name, or nil.
 func (s *Storage) lookup(name string) *hold {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +158,7 @@ func (s *Storage) lookup(name string) *hold {
 func (s *Storage) forget(name string, h *hold) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.held[name] == h { // else he has unlocked it twice, at once
+	if s.held[name] == h { // otherwise it was unlocked twice at once
 		delete(s.held, name)
 		close(h.over)
 	}

@@ -49,7 +49,7 @@ func TestExclusion(t *testing.T) {
 	})
 }
 
-// TestUnlockIsTheHolders: whoever has not locked a name does not unlock it.
+// TestUnlockIsTheHolders: an instance that has not locked a name does not unlock it.
 func TestUnlockIsTheHolders(t *testing.T) {
 	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
 		a, b := instance(t, nodes, ""), instance(t, nodes, "")
@@ -96,7 +96,7 @@ func TestContext(t *testing.T) {
 			t.Errorf("after two minutes: %v", err)
 		}
 		unlock(t, a, "x")
-		for _, s := range []*certmagicredlock.Storage{a, b} { // who gave up is in nobody's way
+		for _, s := range []*certmagicredlock.Storage{a, b} { // a call that gave up blocks no other
 			began := time.Now()
 			lock(t, s, "x")
 			unlock(t, s, "x")
@@ -107,9 +107,9 @@ func TestContext(t *testing.T) {
 	})
 }
 
-// TestLost: the nodes are away for longer than a lock lives. The holder is told when he
-// asks; another instance has the lock meanwhile; and another goroutine of the same
-// instance waits for the one that has lost it, who cannot take away anybody's.
+// TestLost: the nodes are away for longer than a lock lives. The holder is told when it asks; another
+// instance gets the lock meanwhile; and another goroutine of the same instance waits for the one that
+// has lost the lock, which cannot release another holder's.
 func TestLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
 		a, b := instance(t, nodes, ""), instance(t, nodes, "")
@@ -149,9 +149,8 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestTrouble: what is no answer is no "held", and a name that could not be locked is
-// not kept.
-func TestTrouble(t *testing.T) {
+// TestFaults: a missing answer does not count as held, and a name that could not be locked is not kept.
+func TestFaults(t *testing.T) {
 	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
 		a := instance(t, nodes, "")
 		nodes.Kill(0)

@@ -19,8 +19,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// An issuer is a certificate authority that counts what it is asked for, and how often
-// at once.
+// An issuer is a certificate authority that counts its requests, and how many come at once.
 type issuer struct {
 	takes          time.Duration
 	key            *ecdsa.PrivateKey
@@ -82,7 +81,7 @@ func (unlocked) Unlock(context.Context, string) error          { return nil }
 
 // TestObtain: three instances want a certificate at once, which takes three times the
 // TTL of a lock to get. One gets it, and all have it. Without locks all three get one,
-// or the test would show nothing.
+// otherwise the test would show nothing.
 func TestObtain(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -11,32 +11,31 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// ErrNotLeader says that another scheduler is to run the job, or, for a moment, none.
+// ErrNotLeader says that another scheduler runs the job, or, for a moment, none.
 var ErrNotLeader = errors.New("gocronredlock: not the leader")
 
-// An Elector is a [gocron.Elector]: of all schedulers whose Electors have the same name
-// one at most is the leader at any moment, and runs all jobs.
+// An Elector is a [gocron.Elector] for *leader election*: of all schedulers whose Electors have the same
+// name, at most one is the leader at any moment, and runs all jobs.
 //
 // The leader holds a lock, which is renewed until [Elector.Close] or until it is lost; the
-// others wait for it in a queue. When the leader has resigned the next one leads a moment
-// later, and when it has died, when its TTL is over: ticks in that time are nobody's. A
-// leader whose clock is ahead may run a tick, and resign; one that comes after it may
-// run the same tick when its own clock gets there. No election helps against that, but a
-// job that knows which ticks have been run.
+// others wait for it in a queue. When the leader has resigned, the next one leads a moment later; when it
+// has died, after its TTL: no scheduler runs the ticks in that time. A leader whose clock is ahead may run a
+// tick, and resign; its successor may run the same tick when its own clock gets there. No election prevents
+// that; only a job that knows which ticks have run can.
 type Elector struct {
 	locker  *redlock.Locker
 	name    string
 	options []redlock.AcquireOption
 
 	term  atomic.Pointer[term]
-	why   atomic.Pointer[error] // there is no election: the last error
+	why   atomic.Pointer[error] // the last error, if there can be no election
 	stop  context.CancelFunc
 	ended chan struct{}
 }
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// A term is the time for which one is the leader.
+// A term is the time for which a scheduler is the leader.
 type term struct {
 	ctx  context.Context // ends with it
 	lock *redlock.Lock
@@ -64,8 +63,8 @@ func (e *Elector) stand(ctx context.Context) {
 		if errors.Is(err, redlock.ErrClosed) {
 			return
 		}
-		// What no waiting can help: a bad option, or what is in the way under this name is
-		// no lock. Somebody may take that away.
+		// An error that waiting does not change: a bad option, or a key of this name that is no lock.
+		// An operator may delete the key.
 		pause := time.NewTimer(time.Second)
 		select {
 		case <-pause.C:
@@ -83,8 +82,8 @@ func (e *Elector) lead(ctx context.Context, l *redlock.Lock) error {
 	return nil
 }
 
-// current gives the term of a leader, or says why he is none. It looks at the clock: a
-// process that was stopped for longer than its lock lasts is told at once.
+// current returns the term of the leader, or the reason why there is none here. It checks the clock: a process
+// that was stopped for longer than its lock lasts is told at once.
 func (e *Elector) current() (*term, error) {
 	t, why := e.term.Load(), e.why.Load()
 	switch {
@@ -99,14 +98,14 @@ func (e *Elector) current() (*term, error) {
 }
 
 // IsLeader returns nil if this scheduler is to run the job, else an error that is
-// [ErrNotLeader]. It asks nobody, so it takes no time.
+// [ErrNotLeader]. It sends nothing, so it takes no time.
 func (e *Elector) IsLeader(context.Context) error {
 	_, err := e.current()
 	return err
 }
 
-// Task makes what gocron.NewTask takes out of a job that wants to know how long its
-// scheduler is the leader: its context ends when gocron's does, or when the lock does.
+// Task returns an argument for gocron.NewTask, for a job that must know how long its scheduler is the leader:
+// its context ends when gocron's does, or when the lock does.
 // All jobs of a term have the same lock, and the same fence.
 func (e *Elector) Task(job func(context.Context, *redlock.Lock) error) func(context.Context) error {
 	return func(ctx context.Context) error {
@@ -120,7 +119,7 @@ func (e *Elector) Task(job func(context.Context, *redlock.Lock) error) func(cont
 	}
 }
 
-// Close resigns, and has the next one lead. Shut the scheduler down before it, and close
+// Close resigns, so that the next one leads. Shut the scheduler down before it, and close
 // the redlock.Locker after it.
 func (e *Elector) Close() error {
 	e.stop()

@@ -13,8 +13,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestElection: the leader runs all ticks. When it resigns the next tick is another's;
-// when it dies, one or two ticks are nobody's. No tick has two runs.
+// TestElection: the leader runs all ticks. When it resigns, another one runs the next tick; when it dies, no
+// scheduler runs one or two ticks. No tick has two runs.
 func TestElection(t *testing.T) {
 	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
 		var d diary
@@ -112,7 +112,7 @@ func TestLeaderIsTold(t *testing.T) {
 	})
 }
 
-// TestElectorSaysWhy: what no waiting can help is in the answer.
+// TestElectorSaysWhy: the answer has an error that waiting does not change.
 func TestElectorSaysWhy(t *testing.T) {
 	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
 		lk := locker(t, nodes)

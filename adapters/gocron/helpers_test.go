@@ -84,7 +84,7 @@ func schedule(t *testing.T, by time.Duration, how gocron.SchedulerOption, when g
 	})
 }
 
-// A diary has who has run which tick.
+// A diary records which scheduler has run which tick.
 type diary struct {
 	mu   sync.Mutex
 	runs map[time.Time][]int
@@ -100,7 +100,7 @@ func (d *diary) note(who int) {
 	d.runs[tick] = append(d.runs[tick], who)
 }
 
-// first is a moment before the first tick that anybody has run.
+// first is a moment before the first tick that was run.
 func (d *diary) first() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +113,7 @@ func (d *diary) first() time.Time {
 	return first.Add(-1)
 }
 
-// who gives those who have run each of the ticks after a moment, in order.
+// who returns the schedulers that have run each of the ticks after a moment, in order.
 func (d *diary) who(after time.Time, ticks int) (runs [][]int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

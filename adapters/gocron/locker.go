@@ -1,4 +1,4 @@
-// Package gocronredlock has a job of gocron run once, however many schedulers there are.
+// Package gocronredlock makes a job of gocron run once, however many schedulers there are.
 //
 //	locks := gocronredlock.NewLocker(locker, nil)
 //	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locks))
@@ -7,30 +7,30 @@
 //		gocron.NewTask(locks.Task("report", report)),
 //		gocron.WithName("report"))
 //
-// Each run has a lock of its own on the job's name. The schedulers ask for it when they
-// think that it is time; the first one has it, and the others skip this run.
+// Each run has a lock of its own on the job's name. The schedulers ask for it when their clocks say that it is
+// time; the first one gets it, and the others skip this run.
 //
 // # What a lock per run needs
 //
-// Clocks differ. A job that takes a millisecond would have given its lock back when a
-// scheduler whose clock is ten milliseconds late asks for it, and run again. So a lock is
-// held for [Options].MinHold, also when the job is over before. It must be longer than
-// the schedulers' clocks may be apart, and shorter than the time between two runs.
+// Clocks differ. A job that takes a millisecond would have released its lock when a scheduler whose
+// clock is ten milliseconds late asks for it, and would run again. So a lock is held for
+// [Options].MinHold, also when the job is over before. It must be longer than the schedulers'
+// clocks may be apart, and shorter than the time between two runs.
 //
 // A gocron.DurationJob counts from when its scheduler was started, so there it is no
 // matter of clocks: two schedulers that were started two minutes apart stay two minutes
-// apart. Give the job a gocron.WithStartAt that is the same for all, or have MinHold be
+// apart. Give the job a gocron.WithStartAt that is the same for all, or set MinHold to
 // most of the interval.
 //
 // A job without a name is called after its function, and all closures of one function are
 // called the same: use gocron.WithName.
 //
-// # What the job is told
+// # What the job learns
 //
-// A lock is renewed as long as the job runs. If it ends before the job (too few nodes
-// answered for a TTL, or MaxHold), another scheduler may begin the next run, and gocron
-// has no way to tell the job. [Locker.Task] has: it gives the job a context that ends with
-// the lock, and the lock, whose fence what it writes to can check.
+// A lock is renewed as long as the job runs. If it ends before the job (too few nodes answered for
+// a TTL, or MaxHold), another scheduler may begin the next run, and gocron has no way to tell the
+// job. [Locker.Task] does: it gives the job a context that ends with the lock, and the lock, whose
+// fence a resource can check.
 //
 // A scheduler that dies with a job leaves its lock for what is left of the TTL. The run
 // is not made up for: the next one is at the next tick. [Elector] is the other way to do
@@ -76,7 +76,7 @@ type Locker struct {
 var _ gocron.Locker = (*Locker)(nil)
 
 // NewLocker returns a Locker over locker, which stays the caller's: close it when the
-// scheduler has been shut down.
+// scheduler was shut down.
 func NewLocker(locker *redlock.Locker, opts *Options) *Locker {
 	var o Options
 	if opts != nil {
@@ -92,16 +92,16 @@ func renewed(options []redlock.AcquireOption) []redlock.AcquireOption {
 	return append(options[:len(options):len(options)], redlock.AutoRenew())
 }
 
-// Lock takes the lock for a run, or says why there is none here: redlock.ErrHeld if
+// Lock takes the lock for a run, or returns the reason why there is none: redlock.ErrHeld if
 // another scheduler has it, redlock.ErrNoQuorum if too few nodes answer. gocron skips the
 // run then, and tells gocron.AfterLockError.
 func (k *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	l, err := k.locker.TryAcquire(ctx, key, k.options...)
 	if err != nil && !taken(err) {
-		// All schedulers ask in the same instant, so it may be that each has some of the
-		// nodes and nobody a quorum. If all gave up, nobody would run the job. One that
-		// waits has the lock in a moment; the others must not wait for as long as he holds
-		// it, or they would run the job, too.
+		// All schedulers ask in the same instant, so they may split the votes: each has some of the
+		// nodes and none a quorum. If all gave up, none would run the job. One that waits gets the
+		// lock in a moment; the others must not wait for as long as it holds the lock, or they would
+		// run the job, too.
 		wait, cancel := context.WithTimeout(ctx, max(k.minHold/2, 50*time.Millisecond))
 		defer cancel()
 		l, err = k.locker.Acquire(wait, key, k.options...)
@@ -115,7 +115,7 @@ func (k *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return &run{k, key, l, time.Now()}, nil
 }
 
-// taken reports whether one holder has so many nodes that nobody else is to wait for.
+// taken reports whether one holder has so many nodes that waiting is in vain.
 func taken(err error) bool {
 	var why *redlock.QuorumError
 	if !errors.As(err, &why) {
@@ -133,9 +133,9 @@ func taken(err error) bool {
 	return false
 }
 
-// Task makes what gocron.NewTask takes out of a job that wants to know of its lock: its
-// context ends when gocron's does, or when the lock does. The name is the one that
-// gocron.WithName gives to the job.
+// Task returns an argument for gocron.NewTask, for a job that must know its lock: its context ends
+// when gocron's does, or when the lock does. The name is the one that gocron.WithName gives to the
+// job.
 func (k *Locker) Task(name string, job func(context.Context, *redlock.Lock) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		k.mu.Lock()
@@ -158,7 +158,7 @@ type run struct {
 	since  time.Time
 }
 
-// Unlock gives the lock back, now or when MinHold is over. The error is redlock.ErrLost
+// Unlock releases the lock, now or when MinHold is over. The error is redlock.ErrLost
 // if it had ended before; gocron does not look at it.
 func (r *run) Unlock(ctx context.Context) error {
 	r.locker.mu.Lock()

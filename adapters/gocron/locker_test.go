@@ -14,8 +14,8 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestOncePerTick: five schedulers and a job that takes no time. The last two are the
-// test's test: the trouble is there, and it is MinHold that helps.
+// TestOncePerTick: five schedulers and a job that takes no time. The last two cases show that the
+// job runs twice without MinHold.
 func TestOncePerTick(t *testing.T) {
 	const ticks = 12
 	started := func(after time.Duration) func(int) gocron.JobDefinition { // one after another
@@ -177,7 +177,7 @@ func TestLost(t *testing.T) {
 	})
 }
 
-// TestTaskWithoutLock: a job that is called something else is not run without one.
+// TestTaskWithoutLock: a job of another name is not run without a lock.
 func TestTaskWithoutLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
 		locks := gocronredlock.NewLocker(locker(t, nodes), nil)

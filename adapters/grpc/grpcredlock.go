@@ -1,17 +1,17 @@
-// Package grpcredlock takes the fence of a lock from its holder to a gRPC service, which
-// refuses those that are older than what it has seen:
+// Package grpcredlock passes the fence of a lock from its holder to a gRPC service, which rejects a fence that
+// is smaller than one it has seen:
 //
 //	locker.Do(ctx, "document", func(ctx context.Context, l *redlock.Lock) error {
 //		_, err := client.Put(grpcredlock.WithFence(ctx, l), request)
-//		return err // grpcredlock.IsStale(err): the lock is another's
+//		return err // grpcredlock.IsStale(err): another holder has the lock
 //	})
 //
 // and in the service
 //
 //	fence, err := grpcredlock.Fence(ctx)
 //
-// What to do with the number there is docs/safety.md's: it belongs to what is kept, and
-// is compared and stored in the same step as that.
+// docs/safety.md says how the service uses the fence: it is stored with the resource, and compared
+// and stored in the same step as the write.
 package grpcredlock
 
 import (
@@ -24,11 +24,10 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Key is that of the metadata, in which the number is decimal.
+// Key is the metadata key; its value is the fence as a decimal number.
 const Key = "redlock-fence"
 
-// WithFence has the calls that are made with the context carry the lock's fence, and no
-// other's.
+// WithFence makes calls with this context carry the lock's fence, and no other.
 func WithFence(ctx context.Context, l *redlock.Lock) context.Context {
 	md, ok := metadata.FromOutgoingContext(ctx) // a copy
 	if !ok {
@@ -38,7 +37,7 @@ func WithFence(ctx context.Context, l *redlock.Lock) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// Fence gives the number that came with a call. If there is none, or more than one, the
+// Fence returns the fence of a call. If there is none, or more than one, the
 // error is for the caller, with codes.InvalidArgument.
 func Fence(ctx context.Context) (int64, error) {
 	values := metadata.ValueFromIncomingContext(ctx, Key)
@@ -52,8 +51,8 @@ func Fence(ctx context.Context) (int64, error) {
 	return fence, nil
 }
 
-// ErrStale is what a service answers to a holder that comes too late. It is no error to
-// try again after, and codes.FailedPrecondition says so.
+// ErrStale is a service's answer to a holder that comes too late. The caller must not try again after it, as
+// codes.FailedPrecondition says.
 var ErrStale = status.Error(codes.FailedPrecondition, "stale fence: a later holder of the lock has been here")
 
 // IsStale reports whether an error of a call is ErrStale.

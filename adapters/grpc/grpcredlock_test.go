@@ -25,8 +25,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
 
-// A service that has nothing to say, but is guarded: it is gRPC's own, so that no code
-// has to be generated.
+// A service with a guard. It is a service of gRPC itself, so that no code has to be generated.
 type service struct {
 	health.UnimplementedHealthServer
 
@@ -40,7 +39,7 @@ func (s *service) Check(ctx context.Context, _ *health.HealthCheckRequest) (*hea
 		return nil, err
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock() // nobody comes between the look at the number and the work
+	defer s.mu.Unlock() // no other call comes between the check of the fence and the work
 	if fence < s.largest {
 		return nil, grpcredlock.ErrStale
 	}
@@ -106,7 +105,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	fmt.Println("the first:", call(first))
-	_ = first.Release(ctx) // or its TTL ends, and nobody has told it yet
+	_ = first.Release(ctx) // or its TTL ends, and it has not been told yet
 
 	second, err := lk.Acquire(ctx, "document")
 	if err != nil {

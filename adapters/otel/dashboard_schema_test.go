@@ -13,13 +13,12 @@ import (
 	"testing"
 )
 
-// What Grafana takes, of all that it knows the part that the dashboard uses: names, types,
-// what has to be there, and the words that are allowed. It is that of the types which
-// Grafana publishes for those who write dashboards in a program (@grafana/schema 11.6 to
-// 13.2, and the foundation SDK), from which it can be taken when a panel of another kind
-// comes. What is not named here is refused, so that what is misspelt does not look like an
-// option which Grafana then ignores. Beyond Grafana's own demands it has to have a title
-// and a uid, or a link to it would break with each import.
+// The part of Grafana's schema that the dashboard uses: names, types, required fields, and the
+// allowed words. It follows the types that Grafana publishes for programs that write dashboards
+// (@grafana/schema 11.6 to 13.2, and the foundation SDK); take a new kind of panel from there. A
+// name that is not here is rejected, so that a misspelt one does not look like an option, which
+// Grafana would ignore. Beyond Grafana's own demands the dashboard must have a title and a uid, or
+// a link to it would break with each import.
 var (
 	dataSource = object(fields{"type": one("prometheus"), "uid": one("${datasource}")})
 	panels     = list(object(fields{
@@ -65,7 +64,7 @@ var (
 	})
 )
 
-// TestDashboardIsGrafanas: all that is in it is known to Grafana, and all that Grafana
+// TestDashboardIsGrafanas: Grafana knows every field of the dashboard, and every field that Grafana
 // needs is there.
 func TestDashboardIsGrafanas(t *testing.T) {
 	if err := grafana(dashboardJSON(t)); err != nil {
@@ -156,7 +155,7 @@ func places(at string, v any, put func(any)) []place {
 	return all
 }
 
-// A shape says what is wrong with a value.
+// A shape checks a value, and returns what is wrong with it.
 type shape func(any) error
 
 // fields are those of an object; one whose name ends with a question mark may be left out.
@@ -205,7 +204,7 @@ func list(of shape) shape {
 	}
 }
 
-// none is a list that is there, and empty.
+// none is an empty list.
 var none = list(func(any) error { return errors.New("what may be here is not known") })
 
 func text(pattern string) shape {

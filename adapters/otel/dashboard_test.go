@@ -20,7 +20,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 )
 
-// A dashboard is what Grafana needs of one.
+// A dashboard has the parts that Grafana needs.
 type dashboard struct {
 	Title, UID    string
 	SchemaVersion int
@@ -101,9 +101,8 @@ func TestDashboardLoads(t *testing.T) {
 	}
 }
 
-// TestDashboardMetrics: each metric and each label of its queries is among what the
-// exporter for Prometheus has after something of everything has happened; and each
-// metric that there is, is shown.
+// TestDashboardMetrics: the exporter for Prometheus has each metric and each label of the queries
+// after one event of every kind; and the dashboard shows each metric that exists.
 func TestDashboardMetrics(t *testing.T) {
 	exposed := exposition(t)
 	shown := map[string]bool{}
@@ -112,7 +111,7 @@ func TestDashboardMetrics(t *testing.T) {
 		if len(metrics) == 0 {
 			t.Errorf("%s: no metric in %s", where, expr)
 		}
-		known := map[string]bool{"job": true, "instance": true} // the scrape's own
+		known := map[string]bool{"job": true, "instance": true} // added by the scrape
 		for _, m := range metrics {
 			if exposed[m] == nil {
 				t.Errorf("%s: there is no metric %s", where, m)
@@ -198,8 +197,8 @@ func parseQuery(expr string) (metrics, labels []string) {
 	return slices.Compact(metrics), slices.Compact(labels)
 }
 
-// exposition gives the labels of each series that the exporter has, when locks were
-// asked for in vain, waited for in vain, renewed, handed over and lost.
+// exposition returns the labels of each series of the exporter, after locks were refused, waited for in vain,
+// renewed, handed over and lost.
 func exposition(t *testing.T) map[string][]string {
 	registry := prometheus.NewRegistry()
 	synctest.Test(t, func(t *testing.T) {

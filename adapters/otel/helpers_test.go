@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
 
-// A station is nodes, and what OpenTelemetry is told of the locks there.
+// A station has nodes, and the OpenTelemetry data about the locks there.
 type station struct {
 	t      *testing.T
 	nodes  *redistest.Bubble
@@ -56,7 +56,7 @@ func (s *station) locker(hooks *redlock.Hooks) *redlock.Locker {
 	return lk
 }
 
-// pass lets time go by, and all that it sets going come to rest.
+// pass lets time go by, and waits until nothing is under way.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -83,7 +83,7 @@ func (s *station) below(parent tracetest.SpanStub) (found tracetest.SpanStubs) {
 	return found
 }
 
-// value gives one attribute as a word; "": it is not there.
+// value returns one attribute as text; "": it is not there.
 func value(attributes []attribute.KeyValue, key attribute.Key) string {
 	set := attribute.NewSet(attributes...)
 	v, ok := set.Value(key)
@@ -93,8 +93,7 @@ func value(attributes []attribute.KeyValue, key attribute.Key) string {
 	return v.String()
 }
 
-// A sample is a number of a metric: a counter's, or how many durations a histogram has
-// got and what they come to.
+// A sample is a value of a metric: a counter, or the number of durations in a histogram with their sum.
 type sample struct {
 	count int64
 	sum   time.Duration

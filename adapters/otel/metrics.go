@@ -12,8 +12,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// Where the buckets end, in seconds. An answer takes a tenth of a millisecond on the same
-// host, a wait as long as somebody works, and a lock may be held for a day.
+// The bounds of the buckets, in seconds. An answer takes a tenth of a millisecond on the same host,
+// a wait as long as the holder works, and a lock may be held for a day.
 var (
 	ofAnswers    = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}
 	ofOperations = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
@@ -57,7 +57,7 @@ func (m *metrics) hooks() *redlock.Hooks {
 }
 
 // foundHeld is the key of a *bool in the context of an acquire: whether it was counted as
-// contended, for it is once, however often it has asked.
+// contended, since it counts once, however many attempts it makes.
 type foundHeld struct{}
 
 func (m *metrics) start(ctx context.Context, op redlock.Operation) context.Context {
@@ -102,7 +102,7 @@ func (m *metrics) end(ctx context.Context, op redlock.Operation) {
 	m.operation.Record(ctx, op.Elapsed.Seconds(), m.with(op.Name, append(failed, operation)...))
 }
 
-// An answerKind is what tells answers apart in metrics.
+// An answerKind has the values that distinguish answers in metrics.
 type answerKind struct {
 	node, step string
 	outcome    redlock.Outcome

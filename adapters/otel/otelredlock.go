@@ -1,25 +1,24 @@
-// Package otelredlock has a redlock.Locker tell OpenTelemetry what it does.
+// Package otelredlock makes a redlock.Locker report to OpenTelemetry.
 //
-// There is a span for each operation: acquire, try-acquire, extend, renew and release.
-// Below it there is one for each node's answer, also for those that come when a quorum
-// has decided already: which node is slow, and which one refused, is plain to see. A
-// renewal has no caller, and a lock may be renewed for days, so it begins a trace of its
-// own, with a link to the span in which the lock was acquired; none, if that was not
-// sampled.
+// There is a span for each operation: acquire, try-acquire, extend, renew and release. Below it
+// there is one for each node's answer, also for answers after a quorum has decided: so the trace
+// shows which node is slow, and which one refused. A renewal has no caller, and a lock may be
+// renewed for days, so it begins a trace of its own, with a link to the span in which the lock was
+// acquired; none, if that was not sampled.
 //
 // The metrics, in seconds where they are durations:
 //
 //	redlock.operation.duration  operations, by redlock.operation and error.type
-//	redlock.wait.duration       how long those waited that could not have a lock at once, by error.type
+//	redlock.wait.duration       how long acquisitions waited that found the lock held, by error.type
 //	redlock.hold.duration       how long locks were held, by redlock.end: released, expired, quorum or closed
 //	redlock.lost                locks that ended before they were released, by redlock.end
 //	redlock.contended           acquisitions that found the lock held
 //	redlock.node.duration       answers of nodes, by server.address, server.port, redlock.step and redlock.outcome
 //	redlock.node.surplus        those of them that came when the step was over, by the same
 //
-// The names of locks are on spans only, for there may be any number of them:
-// see [WithLabel]. A lock that just runs out, without anybody having asked to be told
-// (by its Context, or by having it renewed), is in none of the metrics of its end.
+// The names of locks are on spans only, for there may be any number of them: see [WithLabel]. A
+// lock that expires without a watcher (its Context, or a renewal) is in none of the metrics of its
+// end.
 package otelredlock
 
 import (
@@ -47,18 +46,17 @@ type config struct {
 	label   func(name string) string
 }
 
-// WithTracerProvider has spans made by p. Default the global one.
+// WithTracerProvider makes p the source of spans. The default is the global one.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.tracers = p } }
 
-// WithMeterProvider has metrics made by p. Default the global one.
+// WithMeterProvider makes p the source of metrics. The default is the global one.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.meters = p } }
 
-// WithLabel has the metrics of operations carry an attribute redlock.label, which is what
-// label makes of a lock's name: one of a few words, and "" for none. Default none.
+// WithLabel adds an attribute redlock.label to the metrics of operations: the result of label for
+// the lock's name, which must be one of a few words, or "" for none. The default is none.
 func WithLabel(label func(name string) string) Option { return func(c *config) { c.label = label } }
 
-// Hooks returns what redlock.Options.Hooks is to be; with [redlock.JoinHooks] if you have
-// some of your own.
+// Hooks returns the value for redlock.Options.Hooks. Combine it with hooks of your own by [redlock.JoinHooks].
 func Hooks(options ...Option) (*redlock.Hooks, error) {
 	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
 	for _, o := range options {
@@ -85,11 +83,11 @@ const (
 	lateKey      = attribute.Key("redlock.late")
 )
 
-// errorType is the error.type of what an operation came to.
+// errorType is the error.type of an operation's error.
 func errorType(err error) string {
 	cause := err
 	if q := (*redlock.QuorumError)(nil); errors.As(err, &q) {
-		cause = q.Cause // and not what became of the nodes' own deadlines
+		cause = q.Cause // and not the nodes' own deadlines
 	}
 	switch {
 	case errors.Is(err, redlock.ErrClosed):
@@ -119,8 +117,7 @@ func endOf(cause error) string {
 	return "expired"
 }
 
-// answered reports whether an outcome is an answer, be it no, and not a trouble of the
-// node's.
+// answered reports whether an outcome is an answer, also a refusal, and not a fault of the node.
 func answered(o redlock.Outcome) bool {
 	switch o {
 	case redlock.OutcomeGranted, redlock.OutcomeHeld, redlock.OutcomeReserved, redlock.OutcomeGone, redlock.OutcomeStolen, redlock.OutcomeRefilled:
@@ -129,7 +126,7 @@ func answered(o redlock.Outcome) bool {
 	return false
 }
 
-// server is where a node is: host and port, or the path of a socket.
+// server is the address of a node: host and port, or the path of a socket.
 func server(node string) []attribute.KeyValue {
 	if host, port, err := net.SplitHostPort(node); err == nil {
 		if n, err := strconv.Atoi(port); err == nil {

@@ -27,8 +27,8 @@ func (s *station) want(metric string, want map[string]sample) {
 	}
 }
 
-// TestSlowAndDead: of five nodes one is slow and one is dead. The acquire takes no notice,
-// and its trace and the metrics say which they are.
+// TestSlowAndDead: of five nodes one is slow and one is dead. The acquire is not affected, and its
+// trace and the metrics show which nodes they are.
 func TestSlowAndDead(t *testing.T) {
 	stationed(t, func(t *testing.T, s *station) {
 		s.nodes.Kill(0)
@@ -107,7 +107,7 @@ func TestSlowAndDead(t *testing.T) {
 	})
 }
 
-// TestWaiting: the one who has to wait, the one who asks once, and the one who gives up.
+// TestWaiting: a call that waits, a call that asks once, and a call that gives up.
 func TestWaiting(t *testing.T) {
 	stationed(t, func(t *testing.T, s *station) {
 		ctx := t.Context()
@@ -189,7 +189,7 @@ func TestRenewedAndLost(t *testing.T) {
 	})
 }
 
-// TestLabel: names are on metrics as far as somebody wants them there.
+// TestLabel: names are on metrics only as labels.
 func TestLabel(t *testing.T) {
 	stationed(t, func(t *testing.T, s *station) {
 		for _, name := range []string{"invoice/17", "invoice/18", "report"} {
@@ -208,7 +208,7 @@ func TestLabel(t *testing.T) {
 	}))
 }
 
-// TestUnsampled: what is not sampled leaves nothing, renewals included.
+// TestUnsampled: operations that are not sampled leave no spans, renewals included.
 func TestUnsampled(t *testing.T) {
 	stationed(t, func(t *testing.T, s *station) {
 		remote := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, Remote: true})
@@ -227,7 +227,7 @@ func TestUnsampled(t *testing.T) {
 	})
 }
 
-// TestJoined: hooks of one's own are called, too, in the span.
+// TestJoined: the program's own hooks are called, too, within the span.
 func TestJoined(t *testing.T) {
 	stationed(t, func(t *testing.T, s *station) {
 		hooks, err := otelredlock.Hooks(otelredlock.WithTracerProvider(s.tracer))

@@ -59,8 +59,8 @@ func (t tracing) end(ctx context.Context, op redlock.Operation) {
 	}
 }
 
-// node makes a span of an answer. The one that it is below may have ended. It has no
-// db.operation.name, for what went out is a part of a pipeline of scripts.
+// node makes a span of an answer. Its parent may have ended. It has no db.operation.name, since the
+// request was part of a pipeline of scripts.
 func (t tracing) node(ctx context.Context, a redlock.NodeReply) {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
