@@ -151,8 +151,8 @@ func (c *counting) sizes() []int {
 	return slices.Clone(c.batches)
 }
 
-// TestBrokenConnectionsAreNoticedTogether: when one conn's connection has
-// broken, the others make new ones before they are used.
+// TestBrokenConnectionsAreNoticedTogether: when one connection has broken, the others of its lane are made anew
+// before they are used.
 func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var links []*onceBroken
@@ -306,8 +306,8 @@ func (h *hanging) Connect(ctx context.Context) (time.Duration, error) {
 	return 0, ctx.Err()
 }
 
-// TestPendingReleaseOfAnotherConn: it is the first conn that tries pending releases again,
-// also when it was idle as another came to owe one.
+// TestPendingReleaseOfAnotherConn: the first connection repeats owed releases, also if it was idle when
+// another one came to owe one.
 func TestPendingReleaseOfAnotherConn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(1)

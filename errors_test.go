@@ -14,8 +14,8 @@ import (
 	"github.com/hashicorp/go-multierror"
 )
 
-// TestQuorumErrorText: one line that says what, why and which node, for each
-// thing that a caller does next (E1, E2, E3).
+// TestQuorumErrorText: one line that says what, why and which node, for each reaction of a
+// caller (E1, E2, E3).
 func TestQuorumErrorText(t *testing.T) {
 	q := func(op string, kind, cause error, nodes ...*NodeError) *QuorumError {
 		e := &QuorumError{Op: op, Name: "jobs", Need: 2, Kind: kind, Cause: cause}

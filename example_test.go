@@ -133,7 +133,7 @@ func ExampleLocker_TryAcquire() {
 	_, err = lk.TryAcquire(ctx, "import") // another process, say
 	switch {
 	case errors.Is(err, redlock.ErrHeld):
-		fmt.Println("somebody is at it already")
+		fmt.Println("another process is importing already")
 	case err != nil:
 		log.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func ExampleLocker_TryAcquire() {
 	}
 	// Output:
 	// importing
-	// somebody is at it already
+	// another process is importing already
 }
 
 // Acquire waits. The context is the only bound: here it is ten seconds for
@@ -172,8 +172,7 @@ func ExampleLocker_Acquire() {
 	// Output: importing
 }
 
-// A lock that nobody renews ends. Its context says so in time, by the local
-// clock, and says why.
+// A lock that is not renewed ends. Its context ends in time, by the local clock, with the cause.
 func ExampleLock_Context() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
@@ -255,7 +254,7 @@ func ExampleLock_Detach() {
 func ExampleQuorumError() {
 	urls, stop := nodes(2)
 	defer stop()
-	urls = append(urls, "redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3") // nobody there
+	urls = append(urls, "redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3") // no server there
 	lk, err := redlock.Connect(urls, nil)
 	if err != nil {
 		log.Fatal(err)
@@ -280,7 +279,7 @@ func ExampleQuorumError() {
 	// 127.0.0.1:3 unreachable
 }
 
-// Nine workers want one lock at once. One has it; the others know who.
+// Nine workers want one lock at once. One gets it; the others learn the holder's token.
 func ExampleLocker_Acquire_nineWorkers() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
@@ -291,10 +290,10 @@ func ExampleLocker_Acquire_nineWorkers() {
 			told++
 		}
 	}
-	fmt.Println(len(winners), "has the lock,", told, "know who")
+	fmt.Println(len(winners), "has the lock,", told, "know the holder")
 	fmt.Println("released:", winners[0].Release(context.Background()))
 	// Output:
-	// 1 has the lock, 8 know who
+	// 1 has the lock, 8 know the holder
 	// released: <nil>
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// Many may read at once, while nobody writes. All have the number of the last one who
-// wrote.
+// Many readers may hold the lock at once, while there is no writer. All have the fence of the
+// last writer.
 func ExampleShared() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
@@ -158,7 +158,7 @@ func elect(ctx context.Context, lk *redlock.Locker, name string, do leaderCallba
 	}
 }
 
-// watch looks every now and then who leads, for those who want to know and cannot lead.
+// watch looks every now and then which process leads, for processes that cannot lead.
 func watch(ctx context.Context, lk *redlock.Locker, name string, every time.Duration, do leaderCallbacks) {
 	look := time.NewTicker(every)
 	defer look.Stop()
@@ -220,9 +220,9 @@ func ExampleLocker_Do_election() {
 	// b has stopped
 }
 
-// The holder shows its fence with each request, and the service refuses whoever comes
-// with an older one: a holder that was stopped for longer than its lock lasted, and does
-// not know it yet. A whole service, with reads: docs/safety.md.
+// The holder sends its fence with each request, and the service rejects an older one: that of a
+// holder that was stopped for longer than its lock lasted, and does not know it yet. docs/safety.md
+// has a complete service, with reads.
 func ExampleLock_Fence_http() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
@@ -237,7 +237,7 @@ func ExampleLock_Fence_http() {
 			return
 		}
 		mu.Lock()
-		defer mu.Unlock() // nobody comes between the look at the number and the work
+		defer mu.Unlock() // no other request comes between the check of the fence and the work
 		if fence < largest {
 			http.Error(w, "stale fence: a later holder has been here", http.StatusPreconditionFailed)
 			return
@@ -266,7 +266,7 @@ func ExampleLock_Fence_http() {
 		log.Fatal(err)
 	}
 	put(first, "the first")
-	_ = first.Release(ctx) // or its TTL ends, and nobody has told it yet
+	_ = first.Release(ctx) // or its TTL ends, and it has not been told yet
 
 	second, err := lk.Acquire(ctx, "document")
 	if err != nil {

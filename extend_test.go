@@ -59,8 +59,8 @@ func TestExtendCountsFromSending(t *testing.T) {
 	})
 }
 
-// TestExtensionThatComesTooLate: a confirmation after the end of validity is none,
-// whether or not anybody was told of the end.
+// TestExtensionThatComesTooLate: a confirmation after the end of validity does not count, whether
+// or not a context has reported the end.
 func TestExtensionThatComesTooLate(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)

@@ -92,9 +92,9 @@ func TestFenceAfterABlip(t *testing.T) {
 	})
 }
 
-// TestPoison: one node of three is a month ahead for a second. Whoever comes then does not
-// take its number for one, nor give it to another node; when its clock is right again its
-// counter is not, and nobody takes that either. The others go on as if nothing had been.
+// TestPoison: one node of three is a month ahead for a second. A client that comes then does not
+// accept its number as a fence, nor store it on another node. When its clock is right again its
+// counter is not, and no client accepts that either. The others go on without it.
 func TestPoison(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		var warned []string
@@ -157,9 +157,9 @@ func TestPoison(t *testing.T) {
 	})
 }
 
-// TestMajorityAhead: where all clocks were wrong together, and are right now, locks are had,
-// with numbers above those that were given; and with as few of them ahead as a quorum needs.
-// A minority that is ahead leads nobody astray, also where others are down.
+// TestMajorityAhead: if all clocks were wrong together, and are right now, locks can be acquired,
+// with fences above the earlier ones; of the nodes that are ahead, only as many count as a quorum
+// needs. A minority that is ahead has no effect, also if others are down.
 func TestMajorityAhead(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ahead [3]time.Duration
@@ -201,10 +201,9 @@ func TestMajorityAhead(t *testing.T) {
 	}
 }
 
-// TestPoisonIsKept: to whom all clocks are right, the number of the one that is ahead is a
-// fence, and is stored on another node. Then no number is smaller ever after, though the
-// clock is mended and nobody uses the lock for longer than a counter for each name could be
-// kept.
+// TestPoisonIsKept: a client that accepts all clocks takes the number of the node that is ahead for
+// a fence, and stores it on another node. Then no later fence is smaller, even if the clock is set
+// right and the lock is not used for longer than a counter for each name could be kept.
 func TestPoisonIsKept(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		careless := Options{MaxNodeSkew: -1, Quarantine: -1}

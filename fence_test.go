@@ -40,8 +40,8 @@ func (f *fenced) locker(opts *Options) *Locker {
 	return lk
 }
 
-// apart has each node answer at another moment, so that it is the first ones who
-// decide: after 10 ms, 12, 14, 16 and 18.
+// apart makes each node answer at another moment, so that the first ones decide: after 10 ms, 12,
+// 14, 16 and 18.
 func (f *fenced) apart() {
 	for i := range f.Len() {
 		f.Path(i).SetDelay(time.Duration(10+2*i) * time.Millisecond)
@@ -136,8 +136,8 @@ func (w wrong) Now() time.Time {
 	return time.Now().Add(d)
 }
 
-// TestFencesRise: from lock to lock on a name, whoever takes them, whatever his clock
-// says, and however long the messages take.
+// TestFencesRise: fences rise from lock to lock on a name, for any client, whatever its clock
+// shows, and however long the messages take.
 func TestFencesRise(t *testing.T) {
 	const day = 24 * time.Hour
 	for name, clocks := range map[string][]Clock{
@@ -210,8 +210,8 @@ func TestFenceStays(t *testing.T) {
 	})
 }
 
-// TestFenceInOneRoundTrip: where all is well the nodes take the number that is
-// proposed, and nobody has to ask them again.
+// TestFenceInOneRoundTrip: without faults the nodes accept the proposed fence, and no second round
+// is needed.
 func TestFenceInOneRoundTrip(t *testing.T) {
 	fences(t, func(f *fenced) {
 		f.apart()
@@ -276,7 +276,7 @@ func TestFenceIsRaised(t *testing.T) {
 				f.stored(l, tt.shared)
 				f.release(l)
 
-				// And the next one is above it, whoever is asked.
+				// And the next one is above it, whichever nodes are asked.
 				next := f.locker(&Options{MaxNodeSkew: -1})
 				for i := range f.Len() {
 					f.Path(i).SetDelay(time.Duration(18-2*i) * time.Millisecond)
@@ -385,9 +385,8 @@ func TestFenceCannotBeStored(t *testing.T) {
 	}
 }
 
-// TestFencesEnd: numbers that Lua cannot tell apart any more are no fences. No node
-// comes there by itself, for a number is near its time; but somebody may have set a
-// counter.
+// TestFencesEnd: numbers that Lua cannot distinguish any more are no fences. No node reaches them by
+// itself, for a fence is near its time; but an operator may have set a counter.
 func TestFencesEnd(t *testing.T) {
 	fences(t, func(f *fenced) {
 		lk := f.locker(&Options{MaxNodeSkew: -1})

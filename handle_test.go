@@ -41,9 +41,8 @@ func attached(t *testing.T, lk *Locker, h Handle) *Lock {
 	return l
 }
 
-// TestDetachAttach: a lock of any kind goes from one process, which ends, to another one,
-// and is the same lock there: nobody else can have it in between, nor before it is given
-// back.
+// TestDetachAttach: a lock of any kind passes from one process, which ends, to another one, and is
+// the same lock there: no other client can have it in between, nor before it is released.
 func TestDetachAttach(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -222,7 +221,7 @@ func TestDetachKeepsLateGrants(t *testing.T) {
 		for _, m := range ms[3:] {
 			m.slow(100 * time.Millisecond)
 		}
-		l, err := lk.Acquire(t.Context(), "a") // who is ready to wait hears of late grants himself
+		l, err := lk.Acquire(t.Context(), "a") // a call that may wait learns of late grants itself
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,9 +236,9 @@ func TestDetachKeepsLateGrants(t *testing.T) {
 	})
 }
 
-// TestHealedNodesNeverCount: a node that was filled up before the lock was detached has no
-// vote for whoever attaches it, nor do nodes get it again that have lost it since: of one
-// that has the token, nobody could tell any more since when.
+// TestHealedNodesNeverCount: a node that was refilled before the lock was detached has no vote for
+// the process that attaches it. Nor are nodes refilled that have lost it since: since when a node has
+// the token could not be told any more.
 func TestHealedNodesNeverCount(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -294,7 +293,7 @@ func TestHealedNodesNeverCount(t *testing.T) {
 	})
 }
 
-// TestMaxHoldGoesAlong: the limit is of the lock, whoever has it.
+// TestMaxHoldGoesAlong: the limit belongs to the lock, whichever process has it.
 func TestMaxHoldGoesAlong(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -360,7 +359,7 @@ func TestDetachWhatIsNotOurs(t *testing.T) {
 		within := inner.Context(t.Context())
 		handle(t, l)
 		if got := context.Cause(within); got != errDetached {
-			t.Errorf("who has joined it is told %v", got)
+			t.Errorf("the handle that joined is told %v", got)
 		}
 		l = acquired(t, lk, "b")
 		if err := l.Release(t.Context()); err != nil {

@@ -181,8 +181,8 @@ func TestHooksFollowRenewals(t *testing.T) {
 	})
 }
 
-// TestHooksFollowWaiters: whoever waits says so, and for how long he has when he is
-// handed the lock.
+// TestHooksFollowWaiters: a waiter reports that it waits, and how long it has waited when it is handed
+// the lock.
 func TestHooksFollowWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var f follower
@@ -262,7 +262,7 @@ func TestHooksTellAnswers(t *testing.T) {
 	})
 }
 
-// TestHooksOff: those who follow no operation do not pay for those who do.
+// TestHooksOff: a Locker without hooks for operations has no cost for them.
 func TestHooksOff(t *testing.T) {
 	clock := &countingClock{}
 	lk := &Locker{opts: Options{Hooks: LogHooks(slog.New(slog.DiscardHandler)), Clock: clock}}
@@ -317,11 +317,11 @@ func TestJoinHooks(t *testing.T) {
 		}
 	}
 	if JoinHooks(new(Hooks), LogHooks(slog.New(slog.DiscardHandler))).follow() {
-		t.Error("joined, those who follow no operation follow them")
+		t.Error("joined hooks follow operations although neither of them does")
 	}
 }
 
-// TestLogHooksDebug: operations are told to those who debug.
+// TestLogHooksDebug: operations are logged at debug level.
 func TestLogHooksDebug(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var out bytes.Buffer

@@ -20,8 +20,7 @@ func inspected(t *testing.T, lk *Locker, name string) *Status {
 	return s
 }
 
-// TestInspect: who has the lock, for how long, with which number, and which nodes
-// say so.
+// TestInspect: the holder of the lock, for how long, with which fence, and according to which nodes.
 func TestInspect(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 5)
@@ -31,7 +30,7 @@ func TestInspect(t *testing.T) {
 		}
 		defer lk.Close()
 		if s := inspected(t, lk, "a"); s.State != StateFree || s.Fence != 0 || s.Token != "" || len(s.Nodes) != 5 {
-			t.Errorf("nobody has had it: %+v", s)
+			t.Errorf("it was never locked: %+v", s)
 		}
 		l := acquired(t, lk, "a")
 		pass(4 * time.Second)
@@ -241,8 +240,8 @@ func TestAgeGoesOn(t *testing.T) {
 	})
 }
 
-// TestNobodyInQuarantine: nobody has had a lock, and nodes that may have forgotten cannot
-// say that nobody has it. It is not known who has it, and it is not split.
+// TestNobodyInQuarantine: no client has had a lock, and nodes that may have forgotten cannot say that it
+// is free. Its state is unknown, and not split.
 func TestNobodyInQuarantine(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
@@ -263,8 +262,7 @@ func TestNobodyInQuarantine(t *testing.T) {
 	})
 }
 
-// TestKeysThatAreNoLocks: what has no TTL, or is of another type, is nobody's lock, whatever
-// is in it.
+// TestKeysThatAreNoLocks: a key without a TTL, or of another type, is no lock, whatever it contains.
 func TestKeysThatAreNoLocks(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)

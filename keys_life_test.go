@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestSlotsFillUp: whoever asks once for a slot has one as long as there is one, though he
-// does not know which, and a node is down; and a smaller number of them gives no more.
+// TestSlotsFillUp: a call that asks once for a slot gets one as long as one is free, although it does
+// not know which, and a node is down; and a smaller number of slots gives no more.
 func TestSlotsFillUp(t *testing.T) {
 	for _, n := range []int{1, 2, 40} {
 		fences(t, func(f *fenced) {
@@ -115,8 +115,8 @@ func TestOneKeyIsLost(t *testing.T) {
 	}
 }
 
-// TestKindsWaitForPlainRedlock: a client that is no redlock calls nobody. Those who wait for
-// it look more often than at their heartbeats, whatever they want.
+// TestKindsWaitForPlainRedlock: a client of another library calls no waiter. Waiters for its lock retry
+// more often than at their heartbeats, for all kinds of lock.
 func TestKindsWaitForPlainRedlock(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

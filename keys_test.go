@@ -19,7 +19,7 @@ import (
 
 var paths = &Options{Separator: "/", MaxTTL: time.Minute}
 
-// refused checks that somebody else has what is wanted.
+// refused checks that another holder has the lock.
 func refused(t *testing.T, lk *Locker, name string, options ...AcquireOption) {
 	t.Helper()
 	if l, err := lk.TryAcquire(t.Context(), name, options...); !errors.Is(err, ErrHeld) {
@@ -27,8 +27,8 @@ func refused(t *testing.T, lk *Locker, name string, options ...AcquireOption) {
 	}
 }
 
-// TestEachForItsOwnTime: of several who hold a key, one who is in the way is so until his
-// own time ends, whoever else came before or after him with more time or less.
+// TestEachForItsOwnTime: each of several holders of a key conflicts until its own TTL ends, whichever
+// others came before or after it with a longer or shorter one.
 func TestEachForItsOwnTime(t *testing.T) {
 	type want struct {
 		name    string
@@ -36,7 +36,7 @@ func TestEachForItsOwnTime(t *testing.T) {
 	}
 	const short, long = time.Second, 10 * time.Second
 	const soon = 3 * time.Millisecond
-	heartbeat := waitlist.Heartbeat(long) // of who is told until when one slot is held, and not the other
+	heartbeat := waitlist.Heartbeat(long) // of a waiter that knows until when one slot is held, and not the other
 	shared, slot := []AcquireOption{Shared()}, []AcquireOption{Slots(2)}
 	for _, tt := range []struct {
 		what        string
@@ -93,8 +93,8 @@ func TestEachForItsOwnTime(t *testing.T) {
 	}
 }
 
-// TestReaderCrashes: his part ends by itself, though others go on, and nothing of it stays
-// in what they hold.
+// TestReaderCrashes: its share ends by itself, although others go on, and leaves nothing in the key that
+// they hold.
 func TestReaderCrashes(t *testing.T) {
 	fences(t, func(f *fenced) {
 		t := f.T
@@ -118,7 +118,7 @@ func TestReaderCrashes(t *testing.T) {
 	})
 }
 
-// without are clients of whom this node cannot be reached, as if a link were down.
+// without returns clients for which this node cannot be reached, as if a link were down.
 func (f *fenced) without(node int) []*redis.Client {
 	clients := f.Clients()
 	opts := f.Options(node)
@@ -130,7 +130,7 @@ func (f *fenced) without(node int) []*redis.Client {
 	return clients
 }
 
-// A crowd is who has slots, of whom there are only so many.
+// A crowd has the holders of slots, and checks their number.
 type crowd struct {
 	*testing.T
 	mu   sync.Mutex
@@ -160,9 +160,9 @@ func (c *crowd) leave(l *Lock) {
 	delete(c.in, l)
 }
 
-// TestSlotsWithLinksDown: three who each reach another two of three nodes, so that any two
-// of them have one node in common, and no node sees more than two of them. There are never
-// more who have slots than there are slots, and all get theirs.
+// TestSlotsWithLinksDown: three clients that each reach another two of three nodes, so that any two of them
+// have one node in common, and no node sees more than two of them. There are never more holders than slots,
+// and all clients get one.
 func TestSlotsWithLinksDown(t *testing.T) {
 	for _, slots := range []int{1, 2} {
 		bubble(t, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestSlotsWithLinksDown(t *testing.T) {
 							c.enter(l)
 							time.Sleep(time.Duration(lots.Int64N(int64(20 * time.Millisecond))))
 							c.leave(l)
-							if n%10 > 0 { // else he crashes
+							if n%10 > 0 { // otherwise it crashes
 								l.Release(t.Context())
 							}
 							time.Sleep(time.Duration(lots.Int64N(int64(20 * time.Millisecond))))
@@ -207,8 +207,8 @@ func TestSlotsWithLinksDown(t *testing.T) {
 	}
 }
 
-// TestInspectKinds: who has a lock that several can have, how, and for how long; and who
-// has something below it.
+// TestInspectKinds: the holders of a lock that several can hold, their modes, and for how long; and the
+// holders of something below it.
 func TestInspectKinds(t *testing.T) {
 	fences(t, func(f *fenced) {
 		t, lk := f.T, f.locker(paths)
@@ -225,7 +225,7 @@ func TestInspectKinds(t *testing.T) {
 			t.Helper()
 			s := inspected(t, lk, name)
 			if s.State != verdict || len(s.Holders) != len(want) || s.Token != "" && len(want) > 0 {
-				t.Errorf("%s: %v, %+v; want %d who have it", name, s.State, s.Holders, len(want))
+				t.Errorf("%s: %v, %+v; want %d holders", name, s.State, s.Holders, len(want))
 				return s
 			}
 			for _, w := range want {
@@ -267,7 +267,7 @@ func TestInspectKinds(t *testing.T) {
 		go f.locker(paths).Acquire(ctx, "p")
 		pass(500 * time.Millisecond)
 		if s := inspected(t, lk, "p"); len(s.Waiting) != 1 || s.Waiting[0].Nodes != f.Len() || len(s.Holders) != 2 {
-			t.Errorf("somebody waits for the folder: %+v", s)
+			t.Errorf("there is a waiter for the folder: %+v", s)
 		}
 		pass(time.Second)
 		f.release(reader)
@@ -276,7 +276,7 @@ func TestInspectKinds(t *testing.T) {
 	})
 }
 
-// TestInspectKindsDisagree: who is known to no quorum has nothing.
+// TestInspectKindsDisagree: a token that no quorum has is no holder.
 func TestInspectKindsDisagree(t *testing.T) {
 	fences(t, func(f *fenced) {
 		lk := f.locker(nil)
@@ -289,7 +289,7 @@ func TestInspectKindsDisagree(t *testing.T) {
 		}
 		f.Kill(0)
 		if s := inspected(f.T, lk, "a"); s.State != StateSplit || len(s.Holders) != 1 || s.Holders[0].Token != l.Token() {
-			f.Errorf("two know of him, and two of nobody: %+v", s)
+			f.Errorf("two nodes have the token, and two have none: %+v", s)
 		}
 	})
 }

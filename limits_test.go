@@ -188,8 +188,7 @@ func TestPrefixMeetsNobodysCounter(t *testing.T) {
 	})
 }
 
-// TestLinesAreApart: those who want different things do not stand in one line, whatever
-// bytes there are in the names.
+// TestLinesAreApart: calls for different locks are in different local queues, whatever bytes the names have.
 func TestLinesAreApart(t *testing.T) {
 	seen := make(map[string][]string)
 	for _, names := range [][]string{{"a", "b\x00c"}, {"a\x00b", "c"}, {"a", "b", "c"}, {"a\x00b\x00c\x00xx"}, {"\x00a"}, {"a"}, {"xx1:a1:b"}, {"a", "b"}, {"\x00xx1:a1:b"}, {"1:a", "b"}} {
@@ -208,8 +207,8 @@ func TestLinesAreApart(t *testing.T) {
 	}
 }
 
-// TestHandlesAreText: a handle goes through JSON unchanged, or not at all: a name that is no
-// text would come out as another one, and nobody could release the lock.
+// TestHandlesAreText: a handle goes through JSON unchanged, or not at all: a name that is no text would become
+// another one, and the lock could not be released.
 func TestHandlesAreText(t *testing.T) {
 	for _, tt := range []struct {
 		h    Handle

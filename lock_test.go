@@ -182,7 +182,7 @@ func TestTold(t *testing.T) {
 			}
 			q := wantQuorumError(t, context.Cause(ctx), ErrLost)
 			if n := q.Nodes(); len(n) == 0 || n[0].Outcome != OutcomeStolen || n[0].Holder != "rival" {
-				t.Errorf("%v does not say who has it", q)
+				t.Errorf("%v does not name the holder", q)
 			}
 			synctest.Wait()
 			if n := ms.held("a", "rival"); n != 3 {
@@ -206,7 +206,7 @@ func TestTold(t *testing.T) {
 	})
 }
 
-// TestWonWhileCtxEnded: what was won for somebody who is gone is given back.
+// TestWonWhileCtxEnded: a lock that was won after its call has ended is released.
 func TestWonWhileCtxEnded(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -264,7 +264,7 @@ func TestSecondLookAtTheClock(t *testing.T) {
 	}
 }
 
-// TestLockPrintsNoToken: whoever reads a log cannot release a lock.
+// TestLockPrintsNoToken: a reader of a log cannot release a lock.
 func TestLockPrintsNoToken(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		l := acquired(t, newModels(3).locker(t, nil), "jobs")

@@ -195,8 +195,8 @@ func TestNodeThatComesAndGoes(t *testing.T) {
 	})
 }
 
-// TestReleaseThatIsAlwaysRefused: a node that answers, and never lets us release, is asked
-// for as long as the token can be there.
+// TestReleaseThatIsAlwaysRefused: a node that answers, and refuses every release, is asked for as long as the
+// token can be there.
 func TestReleaseThatIsAlwaysRefused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TestFirstComeFirstServed: who is in the queue of a majority gets the lock in the
-// order in which he came, and nobody who comes later gets it before him.
+// TestFirstComeFirstServed: waiters in the queues of a majority get the lock in the order in which
+// they came, and no later client gets it before them.
 func TestFirstComeFirstServed(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
@@ -46,7 +46,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 		for range 27 {
 			order = append(order, <-served)
 			if _, err := newcomer.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) && len(order) < 27 {
-				t.Errorf("somebody who has just come: %v", err)
+				t.Errorf("a client that has just come: %v", err)
 			}
 		}
 		if took := time.Since(begin); took > 27*20*time.Millisecond {
@@ -136,7 +136,7 @@ func TestNobodyCalls(t *testing.T) {
 						t.Fatal(err)
 					}
 					if took := time.Since(freed); took > waitlist.Heartbeat(ttl)+time.Millisecond {
-						t.Errorf("the lock was free for %v before anybody noticed", took)
+						t.Errorf("the lock was free for %v before a waiter noticed", took)
 					}
 					next.Release(t.Context())
 				}
@@ -145,8 +145,7 @@ func TestNobodyCalls(t *testing.T) {
 	}
 }
 
-// TestDeadWaiter: a waiter who has died holds those behind him up until his lease ends,
-// and one who leaves not at all.
+// TestDeadWaiter: a dead waiter holds up those behind it until its lease ends, and one that leaves not at all.
 func TestDeadWaiter(t *testing.T) {
 	for _, how := range []string{"dies", "leaves", "closes"} {
 		t.Run(how, func(t *testing.T) {
@@ -201,7 +200,7 @@ func TestDeadWaiter(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsEnd: they are there while somebody waits, and not for long after.
+// TestSubscriptionsEnd: subscriptions exist while there is a waiter, and not for long after.
 func TestSubscriptionsEnd(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -313,7 +312,7 @@ func TestTicketOrder(t *testing.T) {
 						delete(waiting, me)
 						for _, since := range waiting {
 							if since.Add(there).Before(begun) {
-								t.Errorf("hand-over %d: somebody who came at %v had the lock before somebody who came at %v", served, begun, since)
+								t.Errorf("hand-over %d: a client that came at %v had the lock before one that came at %v", served, begun, since)
 							}
 						}
 						served++
@@ -386,8 +385,8 @@ func TestTicketByTheNodes(t *testing.T) {
 	}
 }
 
-// TestForeignHolder: a client that is no redlock calls nobody when it has done; those
-// who wait for it look more often than at their heartbeats.
+// TestForeignHolder: a client of another library calls no waiter when it releases; waiters for its
+// lock retry more often than at their heartbeats.
 func TestForeignHolder(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)

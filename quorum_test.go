@@ -157,8 +157,8 @@ func FuzzBallot(f *testing.F) {
 	})
 }
 
-// TestOneThreeFiveNodes is the lock's behaviour by number of nodes, even ones
-// too: who may fail, who may refuse, and what the error says.
+// TestOneThreeFiveNodes is the lock's behaviour by number of nodes, even ones too: how many may
+// fail, how many may refuse, and what the error says.
 func TestOneThreeFiveNodes(t *testing.T) {
 	for _, tt := range []struct {
 		n, down, held int

@@ -60,8 +60,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestMoreThanHeld: whoever wants more than he has is refused at once. He would wait for
-// himself.
+// TestMoreThanHeld: a call for more than the lock contains is refused at once. It would wait for its own lock.
 func TestMoreThanHeld(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
@@ -131,8 +130,8 @@ func TestNotJoined(t *testing.T) {
 	})
 }
 
-// TestLastOneGivesBack: a hold ends with the last who is in it, whoever comes last; and the
-// one who has left is told that his is over.
+// TestLastOneGivesBack: a hold ends with the last of its handles, in any order; and a handle that was released
+// before reports its end.
 func TestLastOneGivesBack(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -157,20 +156,20 @@ func TestLastOneGivesBack(t *testing.T) {
 			t.Errorf("keeping alive what was released: %v", err)
 		}
 		if context.Cause(ctx) != errReleased || outer.Extend(t.Context()) != errReleased {
-			t.Error("whoever has released it is not told so")
+			t.Error("the handle that was released is not told so")
 		}
 		if context.Cause(outer.Context(t.Context())) != errReleased {
 			t.Error("it has a context that lives")
 		}
 		pass(time.Minute) // the first one has it renewed
 		if n := ms.held("a", second.Token()); n != 3 || second.Extend(t.Context()) != nil {
-			t.Errorf("the lock is on %d nodes while there is somebody in it", n)
+			t.Errorf("the lock is on %d nodes while a handle is in it", n)
 		}
 		if err := second.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if n := ms.held("a", second.Token()); n != 3 {
-			t.Errorf("the lock is on %d nodes while there is somebody in it", n)
+			t.Errorf("the lock is on %d nodes while a handle is in it", n)
 		}
 		if err := first.Release(t.Context()); err != nil {
 			t.Error(err)
@@ -182,8 +181,7 @@ func TestLastOneGivesBack(t *testing.T) {
 	})
 }
 
-// TestJoinedAreTold: whoever has joined is told when the hold is lost, also if he alone
-// looks.
+// TestJoinedAreTold: a handle that has joined is told when the hold is lost, also if only it watches.
 func TestJoinedAreTold(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -235,9 +233,8 @@ func TestDoInDo(t *testing.T) {
 	})
 }
 
-// TestJoinBesideRelease: whoever acquires under the context of a lock that has joined a hold,
-// while that lock is released, joins the hold or has ended with it; the race detector is to
-// have nothing to say.
+// TestJoinBesideRelease: a call under the context of a lock that has joined a hold, while that lock
+// is released, joins the hold or ends with it; the race detector must find nothing.
 func TestJoinBesideRelease(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(3)
@@ -263,7 +260,7 @@ func TestJoinBesideRelease(t *testing.T) {
 			both.Wait()
 		}
 		if err := outer.Extend(t.Context()); err != nil {
-			t.Errorf("those who had joined have given it back: %v", err)
+			t.Errorf("the joined handles have released it: %v", err)
 		}
 	})
 }

@@ -78,7 +78,7 @@ func TestRelease(t *testing.T) {
 			}
 		})
 	})
-	t.Run("of a lock that expired and nobody noticed", func(t *testing.T) {
+	t.Run("of a lock that expired unnoticed", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)
 			l := acquired(t, ms.locker(t, nil), "a")

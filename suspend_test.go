@@ -33,9 +33,9 @@ func inBubble(t *testing.T, f func(*testing.T, *sleeper)) {
 
 func (c *sleeper) sleep(d time.Duration) { c.slept.Add(int64(d)) }
 
-// TestSuspended: a host that slept does not believe in its lock. Who asks learns it
-// at once, and who waits to be told, at the next look at all locks: the timers for
-// the end have most of their time left.
+// TestSuspended: a host that was suspended does not rely on its lock. A check shows the end at
+// once, and a context is done at the next look at all locks: the timers for the end have most of
+// their time left.
 func TestSuspended(t *testing.T) {
 	inBubble(t, func(t *testing.T, clock *sleeper) {
 		var lost atomic.Int32
@@ -52,7 +52,7 @@ func TestSuspended(t *testing.T) {
 		}
 		select {
 		case <-waiting.Done():
-			t.Error("nobody can have told it yet: it is the look that is to be tested")
+			t.Error("the end was reported before the look, which this tests")
 		default:
 		}
 		pass(lk.opts.look())
@@ -70,8 +70,8 @@ func TestSuspended(t *testing.T) {
 	})
 }
 
-// TestNobodyLooksInVain: when the last lock that is watched has ended, nobody looks
-// any more; and somebody does again with the next.
+// TestNobodyLooksInVain: when the last watched lock has ended, the scheduler stops looking; it
+// looks again with the next one.
 func TestNobodyLooksInVain(t *testing.T) {
 	inBubble(t, func(t *testing.T, clock *sleeper) {
 		lk := newModels(3).locker(t, &Options{Clock: clock})
@@ -100,8 +100,8 @@ func TestNobodyLooksInVain(t *testing.T) {
 	})
 }
 
-// TestAllContextsAtOnce: whoever ends a lock goes from one of its contexts to the
-// next, and none of them says meanwhile that it has not ended.
+// TestAllContextsAtOnce: a lock's contexts are ended one after the other, and none of them reports
+// meanwhile that the lock has not ended.
 func TestAllContextsAtOnce(t *testing.T) {
 	lk := newModels(3).locker(t, &Options{TTL: 100 * time.Millisecond})
 	l, err := lk.TryAcquire(t.Context(), "a")
@@ -124,8 +124,7 @@ func TestAllContextsAtOnce(t *testing.T) {
 
 type tell struct{}
 
-// TestContextsBelow: what is derived from a lock's context ends with it, whoever has
-// found out.
+// TestContextsBelow: contexts derived from a lock's context end with it, however the end was found out.
 func TestContextsBelow(t *testing.T) {
 	inBubble(t, func(t *testing.T, clock *sleeper) {
 		lk := newModels(3).locker(t, &Options{Clock: clock})

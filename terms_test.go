@@ -22,7 +22,7 @@ type fleet struct {
 func newFleet(t *testing.T, n int) *fleet {
 	f := &fleet{T: t}
 	for i := range n {
-		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one conn: the others join later
+		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one connection: the others join later
 	}
 	return f
 }
@@ -54,7 +54,7 @@ func (f *fleet) reboot(off time.Duration, nodes ...int) {
 		f.nodes[i].Step(off)
 		f.nodes[i].Restart(false)
 	}
-	pass(3 * time.Second) // everybody has looked for them
+	pass(3 * time.Second) // all lanes have tried to reach them
 }
 
 // reconnect has a client find out that its connections have broken.
@@ -63,7 +63,7 @@ func (f *fleet) reconnect(lk *Locker) {
 	pass(3 * time.Second)
 }
 
-// alone checks that nobody gets what is held as long as it is valid, and that somebody does
+// alone checks that no other client gets a held lock as long as it is valid, and that one gets it
 // then within a quarantine of a minute.
 func (f *fleet) alone(l *Lock, rivals ...func() *Locker) {
 	f.Helper()
@@ -82,7 +82,7 @@ func (f *fleet) alone(l *Lock, rivals ...func() *Locker) {
 			}
 		}
 		if rest := time.Until(l.Until()); rest < -2*time.Minute {
-			f.Fatalf("nobody has the lock %v after its end", -rest)
+			f.Fatalf("no client has the lock %v after its end", -rest)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestDifferentTTLs(t *testing.T) {
 			l := held(f, f.client(long, 0))
 			f.nodes[0].Flush()
 			f.nodes[1].Flush()
-			_, _ = other.TryAcquire(f.Context(), "b") // who finds out, and marks them anew
+			_, _ = other.TryAcquire(f.Context(), "b") // which finds out, and writes new markers
 			pass(3 * time.Second)
 			f.alone(l, same(second), same(other))
 		},
@@ -205,8 +205,8 @@ func TestDifferentTTLs(t *testing.T) {
 	}
 }
 
-// TestDifferentTTLsAreToldOf: both programs are told, with both values, and once; and a
-// longer TTL is no loss, for anybody.
+// TestDifferentTTLsAreToldOf: both programs get one warning, with both values; and a longer TTL is
+// no loss, for any client.
 func TestDifferentTTLsAreToldOf(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFleet(t, 3)
@@ -323,9 +323,9 @@ func TestLongerThanAnnounced(t *testing.T) {
 	})
 }
 
-// TestBoot: hosts come up with a wrong clock, which is set right later. The marker that was
-// written in between makes nobody believe that the node has been there for long, nor that it
-// never will have been.
+// TestBoot: hosts boot with a wrong clock, which is set right later. A marker that was written in
+// between makes no client take the node for one that has been running for a long time, nor for one
+// that never will have been.
 func TestBoot(t *testing.T) {
 	opts := &Options{TTL: 10 * time.Second, MaxTTL: 10 * time.Second}
 	full := opts.MaxTTL + defaultDrift(opts.MaxTTL)
@@ -374,7 +374,7 @@ func TestBoot(t *testing.T) {
 						break
 					}
 					if since := time.Since(set); since > 2*full {
-						t.Fatalf("nobody has the lock %v after the clocks were set right: %v", since, err)
+						t.Fatalf("no client has the lock %v after the clocks were set right: %v", since, err)
 					}
 					pass(500 * time.Millisecond)
 				}

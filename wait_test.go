@@ -163,8 +163,8 @@ func TestNothingToWaitFor(t *testing.T) {
 	})
 }
 
-// TestSplitVotesResolve: contenders who split the votes, on an even number of
-// nodes or with one down, do not wait for their own keys to expire (C5).
+// TestSplitVotesResolve: contenders that split the votes, on an even number of nodes or with one
+// down, do not wait for their own keys to expire (C5).
 func TestSplitVotesResolve(t *testing.T) {
 	for _, tt := range []struct{ nodes, down, contenders int }{
 		{2, 0, 2}, {4, 0, 2}, {3, 1, 2}, {5, 2, 2}, {5, 0, 8}, {4, 1, 4},
