@@ -118,7 +118,7 @@ holds both  'fences, the table is lost, and no key: 1 comes twice' -DDROPS -DFOR
 
 holds all   'handed over, fences: 2 requests come twice'           -DHAND -DDUPS=2 -DHIGHEST=2
 holds quick 'handed over, fences: 1 request comes twice'           -DHAND -DDUPS=1 -DHIGHEST=2
-holds all   'handed over, fences: also what nobody had won'        -DHAND=2 -DHIGHEST=2
+holds all   'handed over, fences: also without a win'              -DHAND=2 -DHIGHEST=2
 holds all   'handed over, fences, nodes forget: 1 comes twice'     -DHAND -DFORGETS -DSPREAD=0 -DDUPS=1
 holds both  'handed over, fences, nodes forget, and grant'         -DHAND -DFORGETS -DSPREAD=0 -DGRANTS
 holds all   'handed over, order of completion: 1 comes twice'      -DHAND -DEXCLUSION -DBY_END -DDUPS=1
@@ -134,7 +134,7 @@ without NO_QUARANTINE    't!=fence' 'fences: a node forgets and votes at once'  
 without NO_QUARANTINE    'holders'  'exclusion: a node forgets and votes at once'         -DNO_QUARANTINE -DFORGETS -DTROUBLES=1 -DEXCLUSION
 without SHORT_QUARANTINE 't!=fence' 'fences: quarantine no longer than the clamp is wide' -DQUARANTINE=1 -DFORGETS -DTROUBLES=1
 without NO_CLAMP         't!=fence' 'fences: a node forgets, nothing is clamped'          -DNO_CLAMP -DFORGETS -DTROUBLES=1 -DSPREAD=0
-without NO_DETECTION     'holders'  'exclusion: a clock steps, nobody looks'              -DNO_DETECTION -DJUMPS -DTROUBLES=1 -DEXCLUSION
+without NO_DETECTION     'holders'  'exclusion: a clock steps unnoticed'                   -DNO_DETECTION -DJUMPS -DTROUBLES=1 -DEXCLUSION
 without RAISE_ALL        't!=fence' 'fences: a node in quarantine is asked to raise'      -DRAISE_ALL -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0
 without VOUCHES          'holders'  'exclusion: a node in quarantine is asked to extend'  -DVOUCHES -DGRANTS -DFORGETS -DTROUBLES=1 -DEXCLUSION -DEXTEND
 without NO_WITNESS       'first<=t' 'extension: a key that was gone counts'               -DNO_WITNESS -DEXTEND

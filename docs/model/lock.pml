@@ -9,12 +9,12 @@
  * What a node does is one atomic step, as a script is. The reply comes in the same
  * step or is lost: one that comes later is the same as a client that acts later.
  *
- * Not steps, as nobody acts upon them: a refusal (it is as if the request were still
- * on its way), giving up (as doing nothing more), a release (as a key that ends; with
- * EXCLUSION, as a validity that does).
+ * Three events are no steps, as they have no effect of their own: a refusal (as if the
+ * request were still under way), giving up (as doing nothing more), and a release (as a
+ * key that ends; with EXCLUSION, as a validity that ends).
  *
  * Set by -D: ATTEMPTS; DUPS, how many requests are carried out twice; HIGHEST, the
- * largest proposal; EXTEND, who wins extends once; EXCLUSION, see Time; FORGETS or
+ * largest proposal; EXTEND, a winner extends once; EXCLUSION, see Time; FORGETS or
  * JUMPS, any node may lose its data or have its clock step, at any time, TROUBLES times
  * in all or (9) without end; DROPS, NEIGHBOUR, see The table; HAND, see Handing over. And names of rules, each of which
  * takes the rule out.
@@ -36,7 +36,7 @@
 #define bit(x)      (1 << (x))
 #define quorum(s)   ((s) == 3 || (s) > 4)   /* two or three of three bits */
 
-byte C[3], owner[3];                        /* a node's counter, 0: it is not there; whose key it has, 0: nobody's */
+byte C[3], owner[3];                        /* a node's counter, 0: it is not there; whose key it has, 0: none */
 byte dups = DUPS;
 byte begun, touched;                        /* attempts that have a grant; nodes that gave one */
 byte fence[ATTEMPTS], top, holders, done;   /* the judge's: no rule looks at them */
@@ -51,8 +51,8 @@ byte fence[ATTEMPTS], top, holders, done;   /* the judge's: no rule looks at the
  * says where it may yet be handed the lock, also after it has won. With HAND=2 a key is
  * handed over though its attempt has not won.
  *
- * Who leaves takes back what he is handed for the attempt that is over, and for earlier
- * ones, which is a key that ends. Rule: not for a later one. ANY_LEAVE: the second and
+ * A client that leaves takes back what it was handed for the attempt that is over, and for
+ * earlier ones, which is a key that ends. Rule: not for a later one. ANY_LEAVE: the second and
  * third attempt are a client's, one after the other, and a late copy from the one takes
  * back what was handed to the other. Rule: nor for the one that has won. OWN_LEAVE: nodes
  * that it did not count may be told to take it back, at any time.
@@ -89,7 +89,7 @@ byte left[ATTEMPTS];                        /* nodes that are told to take it ba
  * of its extension does, 2 when its holder has been told (or gave up, or released).
  * A node's key outlives the validity that came with it, since that counts from
  * before the request was sent: so much is asked of clocks, and no more. Numbers do
- * not decide who gets a key, so they are left away, unless BY_END looks at them.
+ * not decide which attempt gets a key, so they are left out, unless BY_END checks them.
  */
 byte over[TOKENS], lease[3];                /* lease: as an acquire left the key (0), or an extension (1) */
 #if EXCLUSION
@@ -159,8 +159,8 @@ byte over[TOKENS], lease[3];                /* lease: as an acquire left the key
 
 /*
  * Rule: no raise where the counter is above t. It can be, though the key is the
- * attempt's, if the key ended and a copy of the request set it anew; whoever had it
- * in between may have taken t. RAISE_ABOVE: such a node says yes. Rule: only a node
+ * attempt's, if the key ended and a copy of the request set it anew; the holder in
+ * between may have taken t. RAISE_ABOVE: such a node says yes. Rule: only a node
  * whose grant is a vote is asked. RAISE_ALL: all are, of which some may have forgotten
  * what others have committed. HAND_RAISED: all are, for one that is handed the lock.
  */
@@ -179,7 +179,7 @@ byte over[TOKENS], lease[3];                /* lease: as an acquire left the key
 
 /*
  * Rule: a node counts for an extension if its counter is not above t, be the key
- * still there or set anew: then nobody has won with its vote since. MINE_PROVES: a
+ * still there or set anew: then no other has won with its vote since. MINE_PROVES: a
  * key that is there is proof enough. NO_WITNESS: one that was gone counts, too.
  */
 #if NO_WITNESS
@@ -223,8 +223,7 @@ byte had[3], asof[3];                       /* the key that was lost, and its le
 
 /*
  * Rule: n = max(C + 1, p), with p the client's clock, clamped to the node's. While
- * nobody forgets, clocks are of no importance: p is any number, and another at each
- * node. With FORGETS it is any that the clamp lets through: SPREAD ticks, which are
+ * no node forgets, clocks do not matter: p is any number, and another at each node. With FORGETS it is any that the clamp lets through: SPREAD ticks, which are
  * twice S and what the nodes' clocks differ. Quarantine must be longer than that. A
  * tick has more numbers than can be counted up in it. NO_CLAMP: any number again.
  */
@@ -331,7 +330,7 @@ inline decide() {
 active [ATTEMPTS] proctype attempt() {
   byte acq = 7, rai, ext;                   /* requests on their way, a bit for each node */
   byte n[3], since[3];                      /* the numbers granted; top at that moment */
-  byte t, yes, first;                       /* the fence; who committed it */
+  byte t, yes, first;                       /* the fence; the nodes that committed it */
   bit won, sure;                            /* sure: the extension is confirmed */
 #if HAND
   byte han = 7;
@@ -411,7 +410,7 @@ end:
       if
       :: quorum(yes) ->
         printf("attempt %d HAS EXTENDED\n", _pid + 1);
-        assert(first <= t);                 /* nobody won after it and before the first of these votes */
+        assert(first <= t);                 /* no other won after it and before the first of these votes */
         sure = 1; first = 0; done = done + !TIMED
       :: else
       fi
@@ -427,7 +426,7 @@ end:
 #endif
     only(!NUMBERS);                         /* without them nothing of it matters any more: */
     acq = 0; ext = 0; t = 1; yes = 0; sure = 0; n[0] = 0; n[1] = 0; n[2] = 0;
-    for (x : 0 .. 2) {                      /* a key that may end at any moment is in nobody's way */
+    for (x : 0 .. 2) {                      /* a key that may end at any moment blocks no other */
       if :: owner[x] == v && !stays -> owner[x] = 0; lease[x] = 0 :: else fi;
       if :: had[x] == v -> had[x] = 0; asof[x] = 0 :: else fi
     } }
