@@ -196,13 +196,13 @@ func (c *Cluster) Step(i int, d time.Duration) {
 	c.node(i).Engine.Step(d)
 }
 
-// Strike injects a fault at a node now, whatever its At says, and returns: it
+// Inject injects a fault at a node now, whatever its At says, and returns: it
 // ends by itself when its time is over. The keys are for [Foreign].
-func (c *Cluster) Strike(f Fault, keys ...string) {
+func (c *Cluster) Inject(f Fault, keys ...string) {
 	c.t.Helper()
 	n := c.node(f.Node)
 	if !n.Inject(f, true, keys) {
-		c.t.Fatalf("chaos: %q is no fault of a node", f.Trouble)
+		c.t.Fatalf("chaos: %q is no fault of a node", f.Kind)
 	}
 	if f.For <= 0 {
 		n.Inject(f, false, keys)

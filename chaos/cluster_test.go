@@ -51,7 +51,7 @@ func outcomes(lk *redlock.Locker, name string) map[string]redlock.Outcome {
 func TestClusterFailsAndRecovers(t *testing.T) {
 	for _, tt := range []struct {
 		name        string
-		strike, end func(c *Cluster, i int)
+		inject, end func(c *Cluster, i int)
 	}{
 		{"kill", (*Cluster).Kill, (*Cluster).Restart},
 		{"kill, empty", (*Cluster).Kill, (*Cluster).RestartEmpty},
@@ -62,7 +62,7 @@ func TestClusterFailsAndRecovers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			inCluster(t, func(t *testing.T, c *Cluster, lk *redlock.Locker) {
 				for i := range 2 {
-					tt.strike(c, i)
+					tt.inject(c, i)
 				}
 				got := outcomes(lk, "name")
 				for i := range c.Len() {
@@ -85,7 +85,7 @@ func TestClusterFailsAndRecovers(t *testing.T) {
 func TestClusterForgets(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		strike func(c *Cluster, i int)
+		inject func(c *Cluster, i int)
 		left   int
 	}{
 		{"restart", (*Cluster).Restart, 1},
@@ -101,7 +101,7 @@ func TestClusterForgets(t *testing.T) {
 				}
 				synctest.Wait()
 				for i := range c.Len() {
-					tt.strike(c, i)
+					tt.inject(c, i)
 					if got := c.Keys(i); len(got) != tt.left {
 						t.Errorf("node %d has %q", i, got)
 					}
@@ -111,11 +111,11 @@ func TestClusterForgets(t *testing.T) {
 	}
 }
 
-// TestClusterStrike: a fault ends by itself, unless the test ends before it.
-func TestClusterStrike(t *testing.T) {
+// TestClusterInject: a fault ends by itself, unless the test ends before it.
+func TestClusterInject(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *Cluster, lk *redlock.Locker) {
-		c.Strike(Fault{Trouble: Busy, Node: 0, For: time.Second})
-		c.Strike(Fault{Trouble: Foreign, Node: 1, For: time.Hour}, "name")
+		c.Inject(Fault{Kind: Busy, Node: 0, For: time.Second})
+		c.Inject(Fault{Kind: Foreign, Node: 1, For: time.Hour}, "name")
 		got, want := outcomes(lk, "name"), map[string]redlock.Outcome{c.Addr(0): redlock.OutcomeBusy, c.Addr(1): redlock.OutcomeNotALock}
 		if !maps.Equal(got, want) {
 			t.Errorf("the nodes say %v, want %v", got, want)
@@ -124,7 +124,7 @@ func TestClusterStrike(t *testing.T) {
 		if got := outcomes(lk, "name"); got != nil {
 			t.Errorf("after that the nodes say %v", got)
 		}
-		c.Strike(Fault{Trouble: Kill, Node: 1}) // for no time: killed and restarted
+		c.Inject(Fault{Kind: Kill, Node: 1}) // for no time: killed and restarted
 		if got := c.Keys(1); !slices.Equal(got, []string{"name"}) {
 			t.Errorf("keys %q", got)
 		}
@@ -151,8 +151,8 @@ func TestClusterOutsideOfABubble(t *testing.T) {
 	}
 	c.Wipe(1)
 	c.Wipe(2)
-	c.Strike(Fault{Trouble: Slow, Node: 2, By: 5 * time.Millisecond, For: time.Millisecond})
-	c.Strike(Fault{Trouble: Hang, Node: 0, For: time.Hour}) // ends with the test
+	c.Inject(Fault{Kind: Slow, Node: 2, By: 5 * time.Millisecond, For: time.Millisecond})
+	c.Inject(Fault{Kind: Hang, Node: 0, For: time.Hour}) // ends with the test
 	if err := l.Extend(t.Context()); !errors.Is(err, redlock.ErrLost) {
 		t.Errorf("extending what two nodes have forgotten: %v", err)
 	}
@@ -213,9 +213,9 @@ func TestClusterMisuse(t *testing.T) {
 		{func() { c.Step(3, 1) }, "chaos: there is no node 3"},
 		{func() { c.Keys(3) }, "chaos: there is no node 3"},
 		{func() { c.Addr(3) }, "chaos: there is no node 3"},
-		{func() { c.Strike(Fault{Trouble: Kill, Node: 3}) }, "chaos: there is no node 3"},
-		{func() { c.Strike(Fault{Trouble: Crash}) }, `chaos: "crash" is no fault of a node`},
-		{func() { c.Strike(Fault{}) }, `chaos: "" is no fault of a node`},
+		{func() { c.Inject(Fault{Kind: Kill, Node: 3}) }, "chaos: there is no node 3"},
+		{func() { c.Inject(Fault{Kind: Crash}) }, `chaos: "crash" is no fault of a node`},
+		{func() { c.Inject(Fault{}) }, `chaos: "" is no fault of a node`},
 	} {
 		fake.said = ""
 		func() {

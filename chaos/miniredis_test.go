@@ -89,7 +89,7 @@ func TestMiniredisFaultsAreTheSeeds(t *testing.T) {
 		for _, e := range h.Events {
 			// A crash is over when the next client has connected. That depends on the network, and
 			// differs by a millisecond from run to run.
-			if e.Kind == Struck || e.Kind == Healed && e.Fault.Trouble != Crash {
+			if e.Kind == Struck || e.Kind == Healed && e.Fault.Kind != Crash {
 				fmt.Fprintf(&all, "%v %s %v\n", e.At, e.Kind, e.Fault)
 			}
 		}

@@ -126,7 +126,7 @@ func TestRealPause(t *testing.T) {
 
 func longest(p *Plan, kind Trouble) (longest Fault) {
 	for _, f := range p.Faults {
-		if f.Trouble == kind && f.For > longest.For {
+		if f.Kind == kind && f.For > longest.For {
 			longest = f
 		}
 	}

@@ -61,7 +61,7 @@ func (t FaultKind) OnClient() bool { return t == Pause || t == Suspend || t == C
 // histories, printed, compared, and collected in slices.
 type Fault struct {
 	At      time.Duration `json:"at"`      // since the start of the run
-	Trouble FaultKind     `json:"trouble"` // its kind
+	Kind FaultKind     `json:"trouble"` // its kind
 	Node    int           `json:"node"`    // where, from 0; for a fault of a client: Client
 	Client  int           `json:"client,omitempty"`
 	For     time.Duration `json:"for,omitempty"` // how long it lasts; 0: it is over at once, or ends by itself
@@ -71,10 +71,10 @@ type Fault struct {
 
 func (f Fault) String() string {
 	var s strings.Builder
-	if f.Trouble.OnClient() {
-		fmt.Fprintf(&s, "%v client %d: %s", f.At, f.Client, f.Trouble)
+	if f.Kind.OnClient() {
+		fmt.Fprintf(&s, "%v client %d: %s", f.At, f.Client, f.Kind)
 	} else {
-		fmt.Fprintf(&s, "%v node %d: %s", f.At, f.Node, f.Trouble)
+		fmt.Fprintf(&s, "%v node %d: %s", f.At, f.Node, f.Kind)
 	}
 	if f.By != 0 {
 		fmt.Fprintf(&s, " by %v", f.By)

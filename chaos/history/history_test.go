@@ -11,7 +11,7 @@ import (
 
 // everyField is a history in which every field has a value of its own.
 func everyField() *History {
-	f := &Fault{At: 1, Trouble: LoseReplies, Node: 2, Client: 3, For: 4, By: -5, Times: 6}
+	f := &Fault{At: 1, Kind: LoseReplies, Node: 2, Client: 3, For: 4, By: -5, Times: 6}
 	return &History{
 		Run: Head{Scenario: "s", Arena: "a", Seed: 1 << 63, Nodes: 5, Quorum: 3, Clients: 7, Separator: "/", Lag: time.Millisecond, Look: 8, Overlap: 9, Bound: time.Minute, Settle: 10, Idle: 11, Slight: 12, Grace: 13, TTL: 14, MostKeys: 15, MostBytes: 16, MostRequests: 17, Found: true, Exact: true, Always: true},
 		Events: []Event{

@@ -163,11 +163,11 @@ func Wait(ctx context.Context, d time.Duration) {
 
 // Apply begins and ends a fault of the client.
 func (c *Client) Apply(f history.Fault) {
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Pause, history.Suspend:
-		c.Process.Hold(f.For, f.Trouble == history.Suspend)
+		c.Process.Hold(f.For, f.Kind == history.Suspend)
 		held := history.Event{Kind: history.Held, Until: f.At + f.For}
-		if f.Trouble == history.Suspend {
+		if f.Kind == history.Suspend {
 			held.Why = history.WhySuspended
 		}
 		c.note(held)

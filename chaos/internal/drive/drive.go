@@ -57,7 +57,7 @@ func (d *Driver) Run() *history.History {
 	defer stop()
 	first := p.Run.Clients
 	for _, f := range p.Faults {
-		if f.Trouble == history.Crash {
+		if f.Kind == history.Crash {
 			first--
 		}
 	}
@@ -157,7 +157,7 @@ func (d *Driver) client(number int) Member {
 func (d *Driver) inject(ctx context.Context, f history.Fault) {
 	time.Sleep(time.Until(d.Recorder.Start.Add(f.At)))
 	var c Member
-	if f.Trouble.OnClient() {
+	if f.Kind.OnClient() {
 		if i := f.Client - 1; d.Slow && i < len(d.came) {
 			<-d.came[i]
 		}
@@ -166,7 +166,7 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 		}
 	}
 	d.Recorder.Note(history.Event{Kind: history.Struck, Fault: &f})
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Pause, history.Suspend, history.Skew:
 		c.Apply(f)
 	case history.Crash:
@@ -174,7 +174,7 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 	case history.Churn:
 		d.nodes.Inject(f, true)
 		flush := f
-		flush.Trouble = history.FlushScripts
+		flush.Kind = history.FlushScripts
 		for rest := f.For; rest > 0; rest -= f.By {
 			d.nodes.Inject(flush, true)
 			time.Sleep(min(f.By, rest))
@@ -184,7 +184,7 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 		from := d.Recorder.Now()
 		for begin := range 2 {
 			for i := range d.plan.Run.Nodes {
-				d.nodes.Inject(history.Fault{Trouble: history.Hang, Node: i}, begin == 0)
+				d.nodes.Inject(history.Fault{Kind: history.Hang, Node: i}, begin == 0)
 			}
 			if begin == 0 {
 				time.Sleep(f.For)

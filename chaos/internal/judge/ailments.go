@@ -71,7 +71,7 @@ func (r *record) ailments() []ailment {
 	for _, s := range history.Spells(r.events) {
 		f := &s.Fault
 		a := ailment{f.Node, s.From, after(s.To, r.run.Grace)}
-		switch f.Trouble {
+		switch f.Kind {
 		case history.Pause, history.Suspend, history.Crash, history.Mute, history.Deafen, history.Forge, history.Replay, history.Still:
 			continue
 		case history.Slow, history.Jitter:

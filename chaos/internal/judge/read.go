@@ -77,7 +77,7 @@ func (r *record) take(i int, e *history.Event) {
 	case history.Struck, history.Healed:
 		if e.Fault == nil {
 			r.odd(i, "it does not say what")
-		} else if e.Kind == history.Healed && e.Fault.Trouble == history.Step {
+		} else if e.Kind == history.Healed && e.Fault.Kind == history.Step {
 			r.blinks = append(r.blinks, span{from: e.Fault.At, to: e.At})
 		}
 	case history.Stalled:

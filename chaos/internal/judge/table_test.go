@@ -83,7 +83,7 @@ func HistoryOf(t testing.TB, unit time.Duration, run, text string) *history.Hist
 		case history.Weighed:
 			e.Weight = new(history.Weight)
 		case history.Struck, history.Healed:
-			e.Fault = &history.Fault{At: e.At, Trouble: history.Kill}
+			e.Fault = &history.Fault{At: e.At, Kind: history.Kill}
 		}
 		for _, field := range fields[3:] {
 			switch key, value, _ := strings.Cut(field, "="); key {
@@ -116,7 +116,7 @@ func HistoryOf(t testing.TB, unit time.Duration, run, text string) *history.Hist
 			case "error":
 				e.Error = value
 			case "trouble":
-				e.Fault.Trouble = history.FaultKind(strings.ReplaceAll(value, "_", " "))
+				e.Fault.Kind = history.FaultKind(strings.ReplaceAll(value, "_", " "))
 			case "node":
 				e.Fault.Node = number(value)
 			case "for":

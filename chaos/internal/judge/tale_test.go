@@ -179,7 +179,7 @@ func (t *teller) inject() {
 		t.struck = t.struck[1:]
 		return
 	}
-	f := history.Fault{At: t.now, Trouble: []history.FaultKind{history.Kill, history.Slow, history.Hang, history.Mute, history.Crash, history.Flush, history.LoseReplies, history.Skew}[t.below(8)], Node: t.below(3), For: t.time(4), By: t.time(4)}
+	f := history.Fault{At: t.now, Kind: []history.FaultKind{history.Kill, history.Slow, history.Hang, history.Mute, history.Crash, history.Flush, history.LoseReplies, history.Skew}[t.below(8)], Node: t.below(3), For: t.time(4), By: t.time(4)}
 	t.struck = append(t.struck, f)
 	t.add(history.Event{Kind: history.Struck, Fault: &f})
 }
@@ -201,7 +201,7 @@ func (t *teller) anything() {
 	e.Until, e.Limit = t.time(256), t.time(20)
 	e.Value, e.Was, e.Fence = t.below(5), t.below(5), uint64(t.below(4))
 	if t.below(2) == 0 {
-		e.Fault = &history.Fault{Trouble: history.Kill}
+		e.Fault = &history.Fault{Kind: history.Kill}
 	}
 	t.add(e)
 }

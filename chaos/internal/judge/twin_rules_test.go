@@ -41,7 +41,7 @@ func (tw *twin) judge() {
 // blinked: a clock that was wrong for a moment may have cost the node the lock.
 func (tw *twin) blinked(o twinHold, at time.Duration) bool {
 	for _, e := range tw.Events {
-		if e.Kind == history.Healed && e.Fault != nil && e.Fault.Trouble == history.Step && e.At >= tw.Events[max(o.ask, 0)].At && e.Fault.At <= at {
+		if e.Kind == history.Healed && e.Fault != nil && e.Fault.Kind == history.Step && e.At >= tw.Events[max(o.ask, 0)].At && e.Fault.At <= at {
 			return true
 		}
 	}

@@ -60,7 +60,7 @@ func (tw *twin) findIlls() {
 		}
 		to += tw.Run.Grace
 		where := f.Node
-		switch f.Trouble {
+		switch f.Kind {
 		case history.Crash, history.Mute, history.Deafen, history.Pause, history.Suspend, history.Forge, history.Replay, history.Still:
 			continue
 		case history.Skew:
@@ -68,7 +68,7 @@ func (tw *twin) findIlls() {
 		case history.LoseReplies, history.TearReplies, history.Repeat, history.RepeatLate, history.Evict, history.Step:
 			to = math.MaxInt64
 		}
-		if (f.Trouble == history.Slow || f.Trouble == history.Jitter) && f.By <= tw.Run.Slight || f.Trouble == history.Hang && f.For <= tw.Run.Slight {
+		if (f.Kind == history.Slow || f.Kind == history.Jitter) && f.By <= tw.Run.Slight || f.Kind == history.Hang && f.For <= tw.Run.Slight {
 			continue
 		}
 		tw.ills = append(tw.ills, twinIll{where, e.At, to})

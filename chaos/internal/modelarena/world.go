@@ -73,12 +73,12 @@ func (w *World) Inject(f history.Fault, begin bool) {
 	if begin {
 		once(n, f)
 	}
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Kill, history.KillEmpty:
 		if begin {
 			n.Kill()
 		} else {
-			n.Restart(f.Trouble == history.Kill)
+			n.Restart(f.Kind == history.Kill)
 		}
 	case history.Boot:
 		if begin {
@@ -104,7 +104,7 @@ func (w *World) Inject(f history.Fault, begin bool) {
 		n.ReadOnly(begin)
 	case history.Loading, history.Locked, history.Crowded, history.Busy:
 		if begin {
-			n.Refuse(sayings[f.Trouble])
+			n.Refuse(sayings[f.Kind])
 		} else {
 			n.Refuse(nil)
 		}
@@ -129,7 +129,7 @@ func (w *World) Inject(f history.Fault, begin bool) {
 
 // onLink begins or ends a fault of the network between the clients and a node.
 func onLink(n *model.Node, f history.Fault, begin bool) {
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Hang:
 		n.Hang(begin)
 	case history.Slow:
@@ -152,7 +152,7 @@ func onLink(n *model.Node, f history.Fault, begin bool) {
 
 // once injects a fault that has no end, or ends by itself.
 func once(n *model.Node, f history.Fault) {
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Reset:
 		n.Reset()
 	case history.LoseReplies:

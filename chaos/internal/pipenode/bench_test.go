@@ -53,7 +53,7 @@ func (b *bench) connect() *redis.Client {
 func (b *bench) inject(f history.Fault, begin bool) {
 	b.Helper()
 	if !b.node.Inject(f, begin, []string{"mine", "free"}) {
-		b.Fatalf("%q is not known", f.Trouble)
+		b.Fatalf("%q is not known", f.Kind)
 	}
 	synctest.Wait() // until the client's side has noticed
 }
@@ -129,13 +129,13 @@ func (b *bench) took(least, most time.Duration, f func()) {
 // refusing tests a fault in which the node gives the same answer to everything.
 func refusing(t history.FaultKind, want string) func(*bench) {
 	return func(b *bench) {
-		b.inject(history.Fault{Trouble: t}, true)
+		b.inject(history.Fault{Kind: t}, true)
 		b.answers(want)
 		b.client.Close()
 		b.client = b.connect() // and on new connections
 		b.answers(want)
 		b.has("mine", "theirs")
-		b.inject(history.Fault{Trouble: t}, false)
+		b.inject(history.Fault{Kind: t}, false)
 		b.answers("")
 	}
 }
@@ -143,7 +143,7 @@ func refusing(t history.FaultKind, want string) func(*bench) {
 // cutting tests a fault in which replies do not come.
 func cutting(t history.FaultKind, carriedOut, after bool) func(*bench) {
 	return func(b *bench) {
-		b.inject(history.Fault{Trouble: t}, true)
+		b.inject(history.Fault{Kind: t}, true)
 		b.took(time.Second, time.Second, func() {
 			v, err := b.acquire("free")
 			if !isTimeout(err) {
@@ -157,7 +157,7 @@ func cutting(t history.FaultKind, carriedOut, after bool) func(*bench) {
 			}
 		}
 		holds(carriedOut)
-		b.inject(history.Fault{Trouble: t}, false)
+		b.inject(history.Fault{Kind: t}, false)
 		holds(after)
 		b.answers("")
 	}

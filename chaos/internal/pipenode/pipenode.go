@@ -43,12 +43,12 @@ var refuses = map[history.FaultKind]*memredis.Refusal{
 
 // Inject begins or ends a fault, and reports whether it knows the kind. The keys are those of locks.
 func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Kill, history.KillEmpty:
 		if begin {
 			n.Kill()
 		} else {
-			n.Restart(f.Trouble == history.Kill)
+			n.Restart(f.Kind == history.Kill)
 		}
 	case history.Boot:
 		if begin {
@@ -69,7 +69,7 @@ func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
 	case history.Jitter:
 		n.Latency(inject.During(begin, f.By))
 	case history.Cut, history.CutRequests, history.CutReplies, history.Part:
-		n.cut(f.Trouble, begin)
+		n.cut(f.Kind, begin)
 	case history.Clock:
 		if begin {
 			n.Engine.Step(f.By)
@@ -78,7 +78,7 @@ func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
 		}
 	case history.Full, history.ReadOnly, history.Loading, history.Locked, history.Crowded, history.Busy, history.Mute:
 		if begin {
-			n.Engine.Refuse(refuses[f.Trouble])
+			n.Engine.Refuse(refuses[f.Kind])
 		} else {
 			n.Engine.Refuse(nil)
 		}
@@ -114,7 +114,7 @@ func (n *Node) cut(t history.FaultKind, begin bool) {
 
 // once injects a fault that has no end, or ends by itself.
 func (n *Node) once(f history.Fault) (known bool) {
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Reset:
 		n.Path.ResetAll()
 	case history.Deafen:

@@ -21,27 +21,27 @@ import (
 func TestFaultsHaveTheirEffect(t *testing.T) {
 	table := map[history.FaultKind]func(*bench){
 		history.Kill: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Kill}, true)
+			b.inject(history.Fault{Kind: history.Kill}, true)
 			v, err := b.acquire("free")
 			if !errors.Is(err, syscall.ECONNREFUSED) {
 				b.Errorf("a killed node says %v, %v", v, err)
 			}
-			b.inject(history.Fault{Trouble: history.Kill}, false)
+			b.inject(history.Fault{Kind: history.Kill}, false)
 			b.has("mine", "theirs")
 			v, err = b.acquire("free")
 			b.says("after the restart", v, err, "NOSCRIPT")
 		},
 		history.Boot: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Boot, By: -time.Minute}, true)
+			b.inject(history.Fault{Kind: history.Boot, By: -time.Minute}, true)
 			b.has()
 			b.client.Set(b.Context(), "ours", "token", time.Second)
 			b.has("ours")
-			b.inject(history.Fault{Trouble: history.Boot, By: -time.Minute}, false)
+			b.inject(history.Fault{Kind: history.Boot, By: -time.Minute}, false)
 			b.has() // it is a minute later
 		},
 		history.KillEmpty: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.KillEmpty}, true)
-			b.inject(history.Fault{Trouble: history.KillEmpty}, false)
+			b.inject(history.Fault{Kind: history.KillEmpty}, true)
+			b.inject(history.Fault{Kind: history.KillEmpty}, false)
 			b.has()
 		},
 		history.Hang:        cutting(history.Hang, false, true),
@@ -50,13 +50,13 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 		history.CutReplies:  cutting(history.CutReplies, true, true),
 		history.Part:        cutting(history.Part, false, false),
 		history.Slow: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Slow, By: 300 * time.Millisecond}, true)
+			b.inject(history.Fault{Kind: history.Slow, By: 300 * time.Millisecond}, true)
 			b.took(300*time.Millisecond, 300*time.Millisecond, func() { b.answersOnce() })
-			b.inject(history.Fault{Trouble: history.Slow, By: 300 * time.Millisecond}, false)
+			b.inject(history.Fault{Kind: history.Slow, By: 300 * time.Millisecond}, false)
 			b.took(0, 0, func() { b.answersOnce() })
 		},
 		history.Jitter: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Jitter, By: 300 * time.Millisecond}, true)
+			b.inject(history.Fault{Kind: history.Jitter, By: 300 * time.Millisecond}, true)
 			seen := make(map[time.Duration]bool)
 			for range 10 {
 				begin := time.Now()
@@ -66,7 +66,7 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 			if len(seen) < 10 {
 				b.Errorf("ten round trips took only %d different times", len(seen))
 			}
-			b.inject(history.Fault{Trouble: history.Jitter, By: 300 * time.Millisecond}, false)
+			b.inject(history.Fault{Kind: history.Jitter, By: 300 * time.Millisecond}, false)
 			b.took(0, 0, func() { b.answersOnce() })
 		},
 		history.Reset: func(b *bench) {
@@ -74,14 +74,14 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			b.inject(history.Fault{Trouble: history.Reset}, true)
+			b.inject(history.Fault{Kind: history.Reset}, true)
 			if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 				b.Errorf("a connection from before: %v", err)
 			}
 			b.answers("")
 		},
 		history.LoseReplies: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.LoseReplies, Times: 1}, true)
+			b.inject(history.Fault{Kind: history.LoseReplies, Times: 1}, true)
 			if v, err := b.acquire("free"); !errors.Is(err, syscall.ECONNRESET) {
 				b.Errorf("the reply that is lost: %v, %v", v, err)
 			}
@@ -91,7 +91,7 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 		history.TearReplies: func(b *bench) {
 			b.node.Path.SetDelay(time.Millisecond) // so that all replies are on their way at once
 			b.answersOnce()
-			b.inject(history.Fault{Trouble: history.TearReplies, Times: 1}, true)
+			b.inject(history.Fault{Kind: history.TearReplies, Times: 1}, true)
 			var replies []*redis.Cmd
 			_, err := b.client.Pipelined(b.Context(), func(p redis.Pipeliner) error {
 				for i := range 6 {
@@ -111,27 +111,27 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 			b.has("0", "1", "2", "3", "4", "5", "mine", "theirs")
 		},
 		history.Repeat: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Repeat, Times: 2}, true)
+			b.inject(history.Fault{Kind: history.Repeat, Times: 2}, true)
 			b.counts(2, 4, 5)
 		},
 		history.RepeatLate: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.RepeatLate, Times: 2, By: time.Second}, true)
+			b.inject(history.Fault{Kind: history.RepeatLate, Times: 2, By: time.Second}, true)
 			b.counts(1, 2)
 			time.Sleep(time.Second)
 			b.counts(5)
 		},
 		history.Flush: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Flush}, true)
+			b.inject(history.Fault{Kind: history.Flush}, true)
 			b.has()
 		},
 		history.Evict: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Evict, Times: 1}, true)
+			b.inject(history.Fault{Kind: history.Evict, Times: 1}, true)
 			b.has("theirs")
-			b.inject(history.Fault{Trouble: history.Evict, Times: 3}, true)
+			b.inject(history.Fault{Kind: history.Evict, Times: 3}, true)
 			b.has()
 		},
 		history.Full: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Full}, true)
+			b.inject(history.Fault{Kind: history.Full}, true)
 			v, err := b.acquire("free")
 			b.says("acquire", v, err, "OOM ")
 			v, err = b.acquire("theirs")
@@ -141,11 +141,11 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 			v, err = b.release("mine")
 			b.says("release", v, err, "")
 			b.has("theirs")
-			b.inject(history.Fault{Trouble: history.Full}, false)
+			b.inject(history.Fault{Kind: history.Full}, false)
 			b.answers("")
 		},
 		history.ReadOnly: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.ReadOnly}, true)
+			b.inject(history.Fault{Kind: history.ReadOnly}, true)
 			v, err := b.acquire("free")
 			b.says("acquire", v, err, "READONLY ")
 			v, err = b.extend("mine")
@@ -155,13 +155,13 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 			v, err = b.release("free")
 			b.says("release what is not there", v, err, "")
 			b.has("mine", "theirs")
-			b.inject(history.Fault{Trouble: history.ReadOnly}, false)
+			b.inject(history.Fault{Kind: history.ReadOnly}, false)
 			b.answers("")
 		},
 		history.Loading: refusing(history.Loading, "LOADING "),
 		history.Locked:  refusing(history.Locked, "NOAUTH "),
 		history.Crowded: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Crowded}, true)
+			b.inject(history.Fault{Kind: history.Crowded}, true)
 			v, err := b.acquire("free")
 			b.says("acquire", v, err, "ERR max number of clients")
 			synctest.Wait() // it closes the connection
@@ -170,43 +170,43 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 			if !errors.Is(err, io.EOF) && !errors.Is(err, syscall.EPIPE) {
 				b.Errorf("handshake: %v, %v", v, err)
 			}
-			b.inject(history.Fault{Trouble: history.Crowded}, false)
+			b.inject(history.Fault{Kind: history.Crowded}, false)
 			b.answers("")
 		},
 		history.Busy: refusing(history.Busy, "BUSY "),
 		history.FlushScripts: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.FlushScripts}, true)
+			b.inject(history.Fault{Kind: history.FlushScripts}, true)
 			b.answers("NOSCRIPT ")
 		},
 		history.Foreign: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Foreign}, true)
+			b.inject(history.Fault{Kind: history.Foreign}, true)
 			v, err := b.acquire("free")
 			b.says("acquire", v, err, "WRONGTYPE ")
 			v, err = b.extend("mine")
 			b.says("a lock that was there", v, err, "")
-			b.inject(history.Fault{Trouble: history.Foreign}, false)
+			b.inject(history.Fault{Kind: history.Foreign}, false)
 			b.has("mine", "theirs")
 		},
 		history.Step: func(b *bench) {
 			time.Sleep(30 * time.Second)
-			b.inject(history.Fault{Trouble: history.Step, By: -time.Minute}, true)
+			b.inject(history.Fault{Kind: history.Step, By: -time.Minute}, true)
 			time.Sleep(89 * time.Second)
 			b.has("mine", "theirs")
 			b.answersOnce()
-			b.inject(history.Fault{Trouble: history.Step, By: 2 * time.Second}, true)
+			b.inject(history.Fault{Kind: history.Step, By: 2 * time.Second}, true)
 			b.has()
 			if v, err := b.acquire("theirs"); !granted(v) {
 				b.Errorf("a key that has expired early: %v, %v", v, err)
 			}
 		},
 		history.Clock: func(b *bench) {
-			b.inject(history.Fault{Trouble: history.Clock, By: -24 * time.Hour}, true)
+			b.inject(history.Fault{Kind: history.Clock, By: -24 * time.Hour}, true)
 			b.has("mine", "theirs")
-			b.inject(history.Fault{Trouble: history.Clock, By: -24 * time.Hour}, false)
+			b.inject(history.Fault{Kind: history.Clock, By: -24 * time.Hour}, false)
 			b.has("mine", "theirs")
-			b.inject(history.Fault{Trouble: history.Clock, By: 24 * time.Hour}, true)
+			b.inject(history.Fault{Kind: history.Clock, By: 24 * time.Hour}, true)
 			b.has()
-			b.inject(history.Fault{Trouble: history.Clock, By: 24 * time.Hour}, false)
+			b.inject(history.Fault{Kind: history.Clock, By: 24 * time.Hour}, false)
 			b.has()
 		},
 		history.Mute:   mute,
@@ -228,7 +228,7 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 func TestUnknownFault(t *testing.T) {
 	onBench(t, func(b *bench) {
 		for _, kind := range []history.FaultKind{history.Pause, "nonsense"} {
-			if b.node.Inject(history.Fault{Trouble: kind}, true, nil) {
+			if b.node.Inject(history.Fault{Kind: kind}, true, nil) {
 				t.Errorf("%q is known to a node", kind)
 			}
 		}

@@ -40,7 +40,7 @@ func (b *bench) hears(sub *redis.PubSub) (string, error) {
 // mute: no message arrives, and everything else goes on.
 func mute(b *bench) {
 	for _, begin := range []bool{true, false} {
-		b.inject(history.Fault{Trouble: history.Mute}, begin)
+		b.inject(history.Fault{Kind: history.Mute}, begin)
 		sub := b.waits("mine")
 		v, err := b.release("mine")
 		b.says("release", v, err, "")
@@ -59,7 +59,7 @@ func mute(b *bench) {
 func deafen(b *bench) {
 	b.answers("")
 	sub := b.waits("mine")
-	b.inject(history.Fault{Trouble: history.Deafen}, true)
+	b.inject(history.Fault{Kind: history.Deafen}, true)
 	if got, err := b.hears(sub); got != "" || err == nil || errors.Is(err, context.DeadlineExceeded) {
 		b.Errorf("the waiter hears %q, %v", got, err)
 	}

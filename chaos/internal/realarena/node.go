@@ -96,20 +96,20 @@ func (n *node) inject(f history.Fault, begin bool) (err error) {
 		return nil
 	}
 	switch {
-	case f.Trouble == history.Churn:
+	case f.Kind == history.Churn:
 		return nil // a goroutine flushes the scripts again and again
-	case f.Trouble == history.Forge && n.spy != nil:
+	case f.Kind == history.Forge && n.spy != nil:
 		n.spy.say(inject.Forged)
 		return nil
-	case f.Trouble == history.Replay && n.spy != nil:
+	case f.Kind == history.Replay && n.spy != nil:
 		n.spy.say(inject.Replayed)
 		return nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Kill, history.KillEmpty:
-		err = n.kill(begin, f.Trouble == history.Kill)
+		err = n.kill(begin, f.Kind == history.Kill)
 	case history.Hang:
 		err = n.hang(begin)
 	case history.Flush, history.FlushScripts, history.Evict, history.Deafen:
@@ -117,7 +117,7 @@ func (n *node) inject(f history.Fault, begin bool) (err error) {
 			_ = n.lose(f) // fails if the server is busy
 		}
 	default:
-		n.should[f.Trouble] = begin
+		n.should[f.Kind] = begin
 	}
 	n.apply()
 	return err
@@ -125,20 +125,20 @@ func (n *node) inject(f history.Fault, begin bool) (err error) {
 
 // onNetwork injects the faults that are the proxy's.
 func (n *node) onNetwork(f history.Fault, begin bool) bool {
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Slow:
 		n.proxy.SetDelay(inject.During(begin, f.By))
 	case history.Jitter:
 		n.proxy.SetJitter(inject.During(begin, f.By))
 	case history.Cut, history.CutRequests, history.CutReplies, history.Part:
 		switch {
-		case !begin && f.Trouble == history.Part:
+		case !begin && f.Kind == history.Part:
 			n.proxy.HealByReset()
 		case !begin:
 			n.proxy.Heal()
-		case f.Trouble == history.CutRequests:
+		case f.Kind == history.CutRequests:
 			n.proxy.CutRequests()
-		case f.Trouble == history.CutReplies:
+		case f.Kind == history.CutReplies:
 			n.proxy.CutReplies()
 		default:
 			n.proxy.Cut()
@@ -198,7 +198,7 @@ func (n *node) hang(begin bool) (err error) {
 // lose deletes data of the server, as an operator would.
 func (n *node) lose(f history.Fault) error {
 	ctx := context.Background()
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Flush:
 		return n.admin.FlushAll(ctx).Err()
 	case history.FlushScripts:

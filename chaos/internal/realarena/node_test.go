@@ -37,7 +37,7 @@ func TestRealDeafness(t *testing.T) {
 	sub := subscribe()
 	defer sub.Close()
 	for _, begin := range []bool{true, false} {
-		n.must(t, history.Fault{Trouble: history.Mute}, begin)
+		n.must(t, history.Fault{Kind: history.Mute}, begin)
 		if err := publish(); err != nil {
 			t.Error(err)
 		}
@@ -45,7 +45,7 @@ func TestRealDeafness(t *testing.T) {
 			t.Errorf("mute is %v, and the waiter hears %q, %v", begin, got, err)
 		}
 	}
-	n.must(t, history.Fault{Trouble: history.Deafen}, true)
+	n.must(t, history.Fault{Kind: history.Deafen}, true)
 	if subs, err := n.admin.PubSubNumSub(ctx, "c").Result(); err != nil || subs["c"] != 0 {
 		t.Errorf("subscriptions after deafen: %v, %v", subs, err)
 	}
@@ -101,7 +101,7 @@ func TestRealRefusals(t *testing.T) {
 		if got := lock(c, "a"); got != "OK" {
 			t.Fatalf("before %s: %s", kind, got)
 		}
-		n.must(t, history.Fault{Trouble: kind}, true)
+		n.must(t, history.Fault{Kind: kind}, true)
 		if kind == history.Busy {
 			time.Sleep(100 * time.Millisecond) // a script counts as long after half of it
 		}
@@ -115,7 +115,7 @@ func TestRealRefusals(t *testing.T) {
 		if got == "OK" || !strings.Contains(got, says) {
 			t.Errorf("%s: %s, want %s", kind, got, says)
 		}
-		n.must(t, history.Fault{Trouble: kind}, false)
+		n.must(t, history.Fault{Kind: kind}, false)
 		_ = lock(c, "a") // may make the connection anew
 		if got := lock(c, "a"); got != "OK" {
 			t.Errorf("after %s: %s", kind, got)
@@ -135,7 +135,7 @@ func TestRealNodeForgets(t *testing.T) {
 			t.Fatalf("before %s: %s", kind, got)
 		}
 		for _, begin := range []bool{true, false} {
-			n.must(t, history.Fault{Trouble: kind, Times: 1}, begin)
+			n.must(t, history.Fault{Kind: kind, Times: 1}, begin)
 		}
 		keys, err := n.keys()
 		if kept := keys["a"] == "mine"; kept != keeps || err != nil {
@@ -151,12 +151,12 @@ func TestRealForeign(t *testing.T) {
 	if got := lock(c, "lock"); got != "OK" {
 		t.Fatal(got)
 	}
-	n.must(t, history.Fault{Trouble: history.Foreign}, true)
+	n.must(t, history.Fault{Kind: history.Foreign}, true)
 	keys, err := n.keys()
 	if keys["lock"] != "mine" || !strings.HasPrefix(keys["free"], "WRONGTYPE") || err != nil {
 		t.Errorf("it has %v, %v", keys, err)
 	}
-	n.must(t, history.Fault{Trouble: history.Foreign}, false)
+	n.must(t, history.Fault{Kind: history.Foreign}, false)
 	if keys, err := n.keys(); len(keys) != 1 || keys["lock"] != "mine" || err != nil {
 		t.Errorf("it still has %v, %v", keys, err)
 	}
@@ -168,48 +168,48 @@ func TestRealFaultsMeet(t *testing.T) {
 	n, c := startRealNode(t)
 	for _, other := range []history.FaultKind{history.Hang, history.Kill, history.KillEmpty, history.Busy, history.Full, history.ReadOnly} {
 		// The setting begins during the other fault, and lasts longer.
-		n.must(t, history.Fault{Trouble: other}, true)
-		n.must(t, history.Fault{Trouble: history.Foreign}, true)
-		n.must(t, history.Fault{Trouble: other}, false)
+		n.must(t, history.Fault{Kind: other}, true)
+		n.must(t, history.Fault{Kind: history.Foreign}, true)
+		n.must(t, history.Fault{Kind: other}, false)
 		if keys, err := n.keys(); !strings.HasPrefix(keys["free"], "WRONGTYPE") || err != nil {
 			t.Errorf("begun under %s: %v, %v", other, keys, err)
 		}
 		// It ends during the other fault.
-		n.must(t, history.Fault{Trouble: other}, true)
-		n.must(t, history.Fault{Trouble: history.Foreign}, false)
-		n.must(t, history.Fault{Trouble: other}, false)
+		n.must(t, history.Fault{Kind: other}, true)
+		n.must(t, history.Fault{Kind: history.Foreign}, false)
+		n.must(t, history.Fault{Kind: other}, false)
 		if keys, err := n.keys(); len(keys) != 0 || err != nil {
 			t.Errorf("ended under %s: %v, %v", other, keys, err)
 		}
 	}
 	// It begins, but cannot be finished.
 	n.locks = append(n.locks, "other")
-	n.must(t, history.Fault{Trouble: history.Kill}, true)
-	n.must(t, history.Fault{Trouble: history.Busy}, true)
-	n.must(t, history.Fault{Trouble: history.Foreign}, true)
-	n.must(t, history.Fault{Trouble: history.Kill}, false)
-	n.must(t, history.Fault{Trouble: history.Foreign}, false)
-	n.must(t, history.Fault{Trouble: history.Busy}, false)
+	n.must(t, history.Fault{Kind: history.Kill}, true)
+	n.must(t, history.Fault{Kind: history.Busy}, true)
+	n.must(t, history.Fault{Kind: history.Foreign}, true)
+	n.must(t, history.Fault{Kind: history.Kill}, false)
+	n.must(t, history.Fault{Kind: history.Foreign}, false)
+	n.must(t, history.Fault{Kind: history.Busy}, false)
 	if keys, err := n.keys(); len(keys) != 0 || err != nil {
 		t.Errorf("half of it is left: %v, %v", keys, err)
 	}
 	// A setting that a restart has reset is set again.
-	n.must(t, history.Fault{Trouble: history.Full}, true)
-	n.must(t, history.Fault{Trouble: history.Kill}, true)
-	n.must(t, history.Fault{Trouble: history.Kill}, false)
+	n.must(t, history.Fault{Kind: history.Full}, true)
+	n.must(t, history.Fault{Kind: history.Kill}, true)
+	n.must(t, history.Fault{Kind: history.Kill}, false)
 	_ = lock(c, "a")
 	if got := lock(c, "a"); !strings.HasPrefix(got, "OOM") {
 		t.Errorf("full, and started again: %s", got)
 	}
-	n.must(t, history.Fault{Trouble: history.Full}, false)
+	n.must(t, history.Fault{Kind: history.Full}, false)
 	if got := lock(c, "a"); got != "OK" {
 		t.Errorf("not full any more: %s", got)
 	}
 	// A running script dies with the server.
-	n.must(t, history.Fault{Trouble: history.Busy}, true)
-	n.must(t, history.Fault{Trouble: history.Kill}, true)
-	n.must(t, history.Fault{Trouble: history.Busy}, false)
-	n.must(t, history.Fault{Trouble: history.Kill}, false)
+	n.must(t, history.Fault{Kind: history.Busy}, true)
+	n.must(t, history.Fault{Kind: history.Kill}, true)
+	n.must(t, history.Fault{Kind: history.Busy}, false)
+	n.must(t, history.Fault{Kind: history.Kill}, false)
 	_ = lock(c, "a")
 	if got := lock(c, "a"); got != "OK" {
 		t.Errorf("busy, and started again: %s", got)
@@ -224,7 +224,7 @@ func TestRealOneWay(t *testing.T) {
 		if got := lock(c, "a"); got != "OK" {
 			t.Fatal(got)
 		}
-		n.must(t, history.Fault{Trouble: kind}, true)
+		n.must(t, history.Fault{Kind: kind}, true)
 		key := string(kind)
 		if got := lock(c, key); !strings.Contains(got, "i/o timeout") {
 			t.Errorf("%s: %s", kind, got)
@@ -233,7 +233,7 @@ func TestRealOneWay(t *testing.T) {
 		if _, there := keys[key]; there != arrives || err != nil {
 			t.Errorf("%s: %v, %v", kind, keys, err)
 		}
-		n.must(t, history.Fault{Trouble: kind}, false)
+		n.must(t, history.Fault{Kind: kind}, false)
 		for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 			if keys, err = n.keys(); keys[key] == "mine" {
 				break

@@ -85,7 +85,7 @@ func (w *world) open() (err error) {
 		return err
 	}
 	for _, f := range w.plan.Faults {
-		if f.Trouble != history.Forge && f.Trouble != history.Replay {
+		if f.Kind != history.Forge && f.Kind != history.Replay {
 			continue
 		}
 		for _, n := range w.nodes {

@@ -19,7 +19,7 @@ func (c *chart) rows(h *history.History, all []*timeline, bad map[int]bool) {
 	clients, nodes := h.Run.Clients, h.Run.Nodes
 	for _, e := range h.Events {
 		clients = max(clients, e.Client)
-		if f := e.Fault; f != nil && f.Trouble.OnClient() {
+		if f := e.Fault; f != nil && f.Kind.OnClient() {
 			clients = max(clients, f.Client)
 		} else if f != nil {
 			nodes = max(nodes, f.Node+1)
@@ -175,10 +175,10 @@ func (c *chart) putFaults(all []*history.Spell, ofClient bool, index int, top fl
 	last := []int{} // in each lane, as an index into Items
 	for _, s := range all {
 		place := s.Node
-		if s.Trouble.OnClient() {
+		if s.Kind.OnClient() {
 			place = s.Client
 		}
-		if s.Trouble.OnClient() != ofClient || place != index || s.From > c.To || s.To < c.From {
+		if s.Kind.OnClient() != ofClient || place != index || s.From > c.To || s.To < c.From {
 			continue
 		}
 		x, end := c.x(s.From), c.x(s.To)
@@ -193,7 +193,7 @@ func (c *chart) putFaults(all []*history.Spell, ofClient bool, index int, top fl
 			item.Marks = []chartMark{{round1(x), y + barHeight/2, "point"}}
 		}
 		// The label is inside the bar, or behind it if the next fault leaves room.
-		if label := string(s.Trouble); fits(label, item.Bar.W-8) {
+		if label := string(s.Kind); fits(label, item.Bar.W-8) {
 			item.Label, item.LabelX, item.LabelClass = label, item.Bar.X+5, "in"
 		} else {
 			item.Label, item.LabelX, item.LabelClass = label, round1(max(end, x+5)+5), "out"

@@ -89,8 +89,8 @@ func reportHistory(seed uint64, clients, acquisitions int) (*history.History, ju
 		free[name], ready[client][worker] = over+ms, over+8*ms
 	}
 	for range acquisitions / 8 {
-		f := history.Fault{At: upTo(end), Trouble: []history.FaultKind{history.Kill, history.Slow, history.Cut, history.Flush, history.ReadOnly, history.Reset}[rng.IntN(6)], Node: rng.IntN(5)}
-		if f.Trouble != history.Flush && f.Trouble != history.Reset {
+		f := history.Fault{At: upTo(end), Kind: []history.FaultKind{history.Kill, history.Slow, history.Cut, history.Flush, history.ReadOnly, history.Reset}[rng.IntN(6)], Node: rng.IntN(5)}
+		if f.Kind != history.Flush && f.Kind != history.Reset {
 			f.For = 20*ms + upTo(300*ms)
 		}
 		note(f.At, history.Event{Kind: history.Struck, Fault: &f})
@@ -98,7 +98,7 @@ func reportHistory(seed uint64, clients, acquisitions int) (*history.History, ju
 			note(f.At+f.For, history.Event{Kind: history.Healed, Fault: &f})
 		}
 	}
-	pause := history.Fault{At: end / 3, Trouble: history.Pause, Client: 1, For: 90 * ms}
+	pause := history.Fault{At: end / 3, Kind: history.Pause, Client: 1, For: 90 * ms}
 	note(pause.At, history.Event{Kind: history.Struck, Fault: &pause})
 	note(pause.At, history.Event{Kind: history.Held, Client: 1, Until: pause.At + pause.For})
 	note(pause.At+pause.For, history.Event{Kind: history.Healed, Fault: &pause})
@@ -262,10 +262,10 @@ func TestChartWaits(t *testing.T) {
 // TestChartFaults: the row, the extent and the label of faults.
 func TestChartFaults(t *testing.T) {
 	const ms = time.Millisecond
-	kill := history.Fault{At: 100 * ms, Trouble: history.Kill, Node: 1, For: 200 * ms}
-	short := history.Fault{At: 100 * ms, Trouble: history.Kill, Node: 1, For: 3 * ms}
-	flush := history.Fault{At: 100 * ms, Trouble: history.Flush, Node: 0}
-	pause := history.Fault{At: 100 * ms, Trouble: history.Pause, Client: 2, For: 200 * ms}
+	kill := history.Fault{At: 100 * ms, Kind: history.Kill, Node: 1, For: 200 * ms}
+	short := history.Fault{At: 100 * ms, Kind: history.Kill, Node: 1, For: 3 * ms}
+	flush := history.Fault{At: 100 * ms, Kind: history.Flush, Node: 0}
+	pause := history.Fault{At: 100 * ms, Kind: history.Pause, Client: 2, For: 200 * ms}
 	event := func(at int, kind history.Kind, f history.Fault) history.Event {
 		return history.Event{At: time.Duration(at), Kind: kind, Fault: &f}
 	}

@@ -333,10 +333,10 @@ func compareRun(t *testing.T, id string, run ShownRun, seen look, index int) {
 			continue
 		}
 		item, label := items[fmt.Sprintf("%s-f%d", id, i)], fmt.Sprintf("node %d", e.Fault.Node)
-		if e.Fault.Trouble.OnClient() {
+		if e.Fault.Kind.OnClient() {
 			label = fmt.Sprintf("client %d", e.Fault.Client)
 		}
-		if !inRow(label, item.Bar) || !strings.Contains(item.Title, string(e.Fault.Trouble)) {
+		if !inRow(label, item.Bar) || !strings.Contains(item.Title, string(e.Fault.Kind)) {
 			t.Errorf("%v: in the row of %s there is no %+v", e.Fault, label, item)
 		}
 		left, right := item.Bar.L, item.Bar.R

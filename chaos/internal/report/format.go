@@ -13,7 +13,7 @@ import (
 // formatSubject names the subject of an event: a node, a client, or the run.
 func formatSubject(e history.Event) string {
 	switch f := e.Fault; {
-	case f != nil && !f.Trouble.OnClient():
+	case f != nil && !f.Kind.OnClient():
 		return fmt.Sprintf("node %d", f.Node)
 	case f != nil:
 		return fmt.Sprintf("client %d", f.Client)
@@ -126,7 +126,7 @@ func formatRest(e history.Event, name string) string {
 		if e.Fault == nil {
 			return ""
 		}
-		return string(e.Fault.Trouble) + " is over"
+		return string(e.Fault.Kind) + " is over"
 	case history.Calm:
 		return "all faults are over from here on"
 	case history.Left:

@@ -209,7 +209,7 @@ func TestReportEscapes(t *testing.T) {
 		history.Event{At: 3, Kind: history.Ask, Client: 1, Op: 2, Name: evil},
 		history.Event{At: 4, Kind: history.Denied, Client: 1, Op: 2, Name: evil, Why: evil, Error: evil},
 		history.Event{At: 5, Kind: history.Kind(evil), Client: 1, Name: evil},
-		history.Event{At: 6, Kind: history.Struck, Fault: &history.Fault{Trouble: history.FaultKind(evil)}},
+		history.Event{At: 6, Kind: history.Struck, Fault: &history.Fault{Kind: history.FaultKind(evil)}},
 		history.Event{At: 7, Kind: history.Left, Error: evil},
 	)
 	h.Run.Scenario, h.Run.Arena = evil, evil

@@ -40,8 +40,8 @@ func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 	off := make(map[int]int) // by node: the first day on which its clock is right again
 	for i, at := range p.Days {
 		for n := range rng.IntN(3) {
-			f := history.Fault{At: at - hour, Trouble: Pick(rng, kinds), Node: Pick(rng, weak)}
-			switch f.Trouble {
+			f := history.Fault{At: at - hour, Kind: Pick(rng, kinds), Node: Pick(rng, weak)}
+			switch f.Kind {
 			case history.Clock:
 				last := min(i+rng.IntN(2), len(p.Days)-1)
 				if off[f.Node] > i {
@@ -75,13 +75,13 @@ func (p *Plan) drawAway(rng *rand.Rand, arena Limits, nodes int) {
 	if len(kinds) == 0 {
 		return
 	}
-	f := history.Fault{At: (p.TTL + Below(rng, p.TTL)).Truncate(model.Slot), Trouble: Pick(rng, kinds), Node: rng.IntN(nodes)}
+	f := history.Fault{At: (p.TTL + Below(rng, p.TTL)).Truncate(model.Slot), Kind: Pick(rng, kinds), Node: rng.IntN(nodes)}
 	f.For = (p.Span - 2*p.TTL - f.At).Truncate(model.Slot)
-	if f.Trouble == history.LoseReplies {
+	if f.Kind == history.LoseReplies {
 		f.Times = 1 << 30
 	}
 	if s := p.Scenario; s.Before != "" {
-		earlier := history.Fault{At: f.At, Trouble: s.Before, Node: (f.Node + 1 + rng.IntN(nodes-1)) % nodes, By: hour + Below(rng, 60*day)}
+		earlier := history.Fault{At: f.At, Kind: s.Before, Node: (f.Node + 1 + rng.IntN(nodes-1)) % nodes, By: hour + Below(rng, 60*day)}
 		earlier.For = (2*p.TTL + Below(rng, 2*p.TTL)).Truncate(model.Slot)
 		p.Faults = append(p.Faults, earlier)
 		rest := (earlier.For + p.TTL + 4*time.Second).Truncate(model.Slot)

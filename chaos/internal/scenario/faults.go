@@ -50,14 +50,14 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 		d.limit = p.TTL * 3 / 2
 	}
 	for at := Below(rng, p.TTL/2); ; {
-		f := history.Fault{At: at, Trouble: Pick(rng, kinds)}
+		f := history.Fault{At: at, Kind: Pick(rng, kinds)}
 		at += 1 + Below(rng, time.Duration(2*float64(p.TTL)/s.Rate))
 		if at > p.Span {
 			break
 		}
 		f.Node = Pick(rng, weak)
-		where := place{group(f.Trouble), f.Node}
-		if f.Trouble.OnClient() {
+		where := place{group(f.Kind), f.Node}
+		if f.Kind.OnClient() {
 			f.Node, f.Client = 0, 1+rng.IntN(clients)
 			where = place{"client", f.Client}
 		}
@@ -65,7 +65,7 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 		if !d.extent(&f, &where) {
 			continue
 		}
-		if s.Slight && (f.Trouble == history.Hang || f.Trouble == history.Pause) {
+		if s.Slight && (f.Kind == history.Hang || f.Kind == history.Pause) {
 			f.For = 1 + f.For%p.slight()
 		}
 		// No two faults of nodes begin or end at the same instant.
@@ -82,7 +82,7 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 // extent draws the size of a fault, and reports whether the fault is possible.
 func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 	p, s, rng := d.plan, d.plan.Scenario, d.rng
-	switch f.Trouble {
+	switch f.Kind {
 	case history.Hang, history.Cut, history.CutRequests, history.CutReplies:
 		// With a longer time, a request whose client has given up is carried out after the release
 		// that followed it: that is another kind of fault.

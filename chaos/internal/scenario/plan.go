@@ -145,7 +145,7 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, clients int) {
 	}
 	crashes := 0
 	for _, f := range p.Faults {
-		if f.Trouble == history.Crash {
+		if f.Kind == history.Crash {
 			crashes++
 		}
 	}
