@@ -60,13 +60,13 @@ func (t FaultKind) OnClient() bool { return t == Pause || t == Suspend || t == C
 // A Fault is one fault at one node or client, for some time. It is a value: it is written to
 // histories, printed, compared, and collected in slices.
 type Fault struct {
-	At      time.Duration `json:"at"`      // since the start of the run
-	Kind FaultKind     `json:"trouble"` // its kind
-	Node    int           `json:"node"`    // where, from 0; for a fault of a client: Client
-	Client  int           `json:"client,omitempty"`
-	For     time.Duration `json:"for,omitempty"` // how long it lasts; 0: it is over at once, or ends by itself
-	By      time.Duration `json:"by,omitempty"`
-	Times   int           `json:"times,omitempty"`
+	At     time.Duration `json:"at"`      // since the start of the run
+	Kind   FaultKind     `json:"trouble"` // its kind
+	Node   int           `json:"node"`    // where, from 0; for a fault of a client: Client
+	Client int           `json:"client,omitempty"`
+	For    time.Duration `json:"for,omitempty"` // how long it lasts; 0: it is over at once, or ends by itself
+	By     time.Duration `json:"by,omitempty"`
+	Times  int           `json:"times,omitempty"`
 }
 
 func (f Fault) String() string {
