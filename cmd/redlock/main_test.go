@@ -34,7 +34,7 @@ func (m withoutLeaks) Run() int {
 	os.Unsetenv(nodesVariable)
 	// Scripts wait for most of their time. The -parallel of the command line is parsed later,
 	// and replaces this.
-	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
 		panic(err)
 	}
 	return redistest.NoLeaksMain(m.M)
