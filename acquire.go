@@ -102,8 +102,9 @@ func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot 
 		err = ErrClosed
 	}
 	if err != nil {
+		keep := w != nil && errors.Is(err, ErrHeld) && ended(ctx) == nil && !lk.isClosing()
 		l.mu.Lock()
-		l.endErr, l.claim.KeepPlace = errReleased, w != nil && errors.Is(err, ErrHeld) && ended(ctx) == nil && !lk.isClosing()
+		l.endErr, l.claim.KeepPlace = errReleased, keep
 		l.claim.RetryBy = now.Add(limit)
 		l.mu.Unlock()
 		l.releaseAsync()

@@ -238,12 +238,12 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 	case <-limit.C:
 	case <-ctx.Done():
 	}
+	why, waited := ended(ctx), elapsed(sent, lk.opts.Clock.Now()) // not under the mutex: a lock's context may end with it
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waited := elapsed(sent, lk.opts.Clock.Now())
 	for i := range c.nodes {
 		if n := &c.nodes[i]; !c.told[i] {
-			n.Err = &NodeError{Node: n.Node, Outcome: OutcomeTimeout, Elapsed: waited, Err: ended(ctx)}
+			n.Err = &NodeError{Node: n.Node, Outcome: OutcomeTimeout, Elapsed: waited, Err: why}
 		}
 	}
 	return slices.Clone(c.nodes), nil
@@ -251,7 +251,7 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 
 // A census collects what nodes say.
 type census struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // protects what follows
 	left  int
 	told  []bool
 	all   chan struct{}

@@ -21,19 +21,23 @@ import (
 // It ends when it is released or detached, when its validity does, or as soon as it is
 // known that a quorum of nodes does not have it any more, whichever comes first.
 //
-// The mutexes of the library, in the order in which they are taken. A goroutine that has one may
-// take those that are further down, and none above; those of one line are never taken together.
+// The mutexes of the library, in the order in which they are taken. A goroutine that has one takes
+// none above it, and below it none but those that its line names.
 //
-//	List.mu         the local queues, and who listens (package waitlist)
+//	List.mu         the local queues, and who listens (package waitlist); then clocks.mu
 //	Waiter.mu       what a waiter knows of itself at each node (package waitlist)
-//	Lock.mu         of a hold: until, endErr, watchers, the handles that have joined
-//	Lock.mu         of a handle that has joined: its endErr, its watchers (join)
+//	Lock.mu         of a hold: until, endErr, watchers, the handles that have joined; then Lock.mu of
+//	                such a handle (join), Scheduler.mu (watch), or Lane.mu (refill)
+//	Lock.mu         of a handle that has joined: its endErr, its watchers
 //	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
-//	incarnation.mu  what a node may have forgotten (package lane)
-//	Lane.mu         the queue, what is owed, the connections, and where tokens are (package lane)
-//	round.mu, Locker.mu, clocks.mu, terms.mu    what they are in; nothing is called under them
+//	incarnation.mu  what a node may have forgotten (package lane); then Lane.mu (terms.silent)
+//	Lane.mu         the queue, the pending releases, the connections, and where tokens are (package lane)
+//	round.mu, Locker.mu, census.mu, clocks.mu, terms.mu, Registry.mu    what they are in
 //
-// Votes come in, contexts are cancelled, and hooks are called under none of them.
+// Under none of them are votes delivered, contexts cancelled, connections written to or closed, or
+// hooks called. What is called is the Clock; the Host, for a token; a lane's Server, for another
+// one (lane.Server.Fork); and a lock, for a new round (renew.Item). None of these takes a mutex of
+// the library.
 type Lock struct {
 	claim    lane.Claim
 	locker   *Locker
@@ -46,9 +50,9 @@ type Lock struct {
 	handed   bool             // it was handed over
 	simKey   string           // what the host knows it by; "": by its token
 
-	mu           sync.Mutex
-	until        time.Time // the end of validity
-	endErr       error     // why it has ended; nil while it has not
+	mu           sync.Mutex // protects what follows, less renewal; and claim.KeepPlace and RetryBy
+	until        time.Time  // the end of validity
+	endErr       error      // why it has ended; nil while it has not
 	done         chan struct{}
 	watchers     map[*watcher]struct{}
 	alarm        *time.Timer // at until, once somebody wants to be told

@@ -82,7 +82,7 @@ type Options struct {
 	// Hooks are called when something happens that an operator may want to know. Default none.
 	Hooks *Hooks
 
-	// Clock tells the time. Default the system's clock.
+	// Clock tells the time. It must not call into the Locker. Default the system's clock.
 	Clock Clock
 
 	host sim.Host // the Clock, if it is one

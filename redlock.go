@@ -68,7 +68,7 @@ type Locker struct {
 	rounds   sync.Pool
 	closing  chan struct{}
 
-	mu     sync.Mutex
+	mu     sync.Mutex // protects closed: after it, active gets no more calls
 	closed bool
 	active sync.WaitGroup // calls that may still use the lanes
 }

@@ -30,7 +30,7 @@ type round struct {
 	timer  *time.Timer
 	refs   atomic.Int32 // votes still to come, and one for the owner
 
-	mu      sync.Mutex
+	mu      sync.Mutex // protects what follows, and the reply of each request that is told
 	ballot  ballot
 	verdict verdict
 	closed  bool   // the owner has stopped waiting: nothing is decided any more

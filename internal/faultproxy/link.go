@@ -176,7 +176,7 @@ type chunk struct {
 // A buffer keeps chunks in order and never refuses one, however long it gets: the path must not add the
 // back-pressure that a kernel would put on a sender.
 type buffer struct {
-	mu    sync.Mutex // never held while waiting
+	mu    sync.Mutex // protects queue; never held while waiting
 	queue []chunk
 	ready chan struct{} // has a value when there may be something to take
 }

@@ -29,7 +29,7 @@ const (
 // Every method is safe from any goroutine, and takes effect for bytes that have
 // not yet left the path, on existing connections too.
 type Path struct {
-	mu sync.Mutex // never held while waiting
+	mu sync.Mutex // protects what follows, to stats; never held while waiting
 
 	delay   time.Duration
 	jitter  time.Duration

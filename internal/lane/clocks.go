@@ -122,7 +122,7 @@ type clocks struct {
 	allow   tolerance
 	maxSkew time.Duration
 
-	mu  sync.Mutex
+	mu  sync.Mutex // protects all
 	all []offsetEstimate
 }
 

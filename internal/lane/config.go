@@ -41,7 +41,8 @@ type Server interface {
 	// hears does nothing else.
 	Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error
 
-	// Fork gives another connection to the same node, not connected yet.
+	// Fork gives another connection to the same node, not connected yet. It does no more: it is
+	// called under the lane's mutex.
 	Fork() Server
 }
 

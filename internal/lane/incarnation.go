@@ -48,7 +48,7 @@ type incarnation struct {
 	clocks *clocks
 	terms  *terms
 
-	mu      sync.Mutex
+	mu      sync.Mutex  // protects what follows
 	met     bool        // it has been joined
 	mark    string      // the marker's text
 	known   wire.Marker // the same, parsed

@@ -46,7 +46,7 @@ type Lane struct {
 	tried   chan<- int    // gets the index when the first connect has ended
 	running sync.WaitGroup
 
-	mu              sync.Mutex
+	mu              sync.Mutex // protects what follows, parts of each conn, and this node's part of each claim
 	queue           []*Request
 	pendingReleases map[string][]pendingRelease // by key, the releases without an answer, which are sent again
 	retry           time.Time                   // when they are, if the connection stands

@@ -35,7 +35,7 @@ type terms struct {
 	longest atomic.Int64 // the longest TTL that any client uses, as far as is known
 	rest    atomic.Int64 // the quarantine that follows from it
 
-	mu        sync.Mutex
+	mu        sync.Mutex    // protects announced and told, and each change of longest and rest
 	announced time.Duration // the longest that was announced, by this client or others
 	told      time.Duration // the longest MaxTTL that a warning was given about
 	nodes     []*incarnation

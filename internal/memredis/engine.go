@@ -26,17 +26,17 @@ type Engine struct {
 	mini *miniredis.Miniredis
 	srv  atomic.Pointer[server.Server] // miniredis' own, of this run or the last
 
-	// What goes wrong: see trouble.go.
+	// What goes wrong: see faults.go.
 	refusal            atomic.Pointer[Refusal]
 	scripts            atomic.Int64 // that run, or are about to
 	repeat, repeatLate atomic.Int64
 	ahead              atomic.Pointer[time.Duration] // of the system's clock; nil: it never was
 	late               atomic.Pointer[lateness]
 
-	loading sync.Mutex
+	loading sync.Mutex        // protects loaded
 	loaded  map[string]loaded // scripts by their hashes
 
-	// mu keeps a connection from being served after Stop has closed the others.
+	// mu protects up, and keeps a connection from being served after Stop has closed the others.
 	// It is never held while waiting.
 	mu sync.Mutex
 	up bool

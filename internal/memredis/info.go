@@ -23,7 +23,7 @@ const version = "7.2.4"
 // overridden, to let a node pretend to be a replica, to evict keys, or to be
 // another node under a second address.
 type Info struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // protects what follows
 	port     int
 	runID    string
 	started  time.Time

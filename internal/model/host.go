@@ -67,7 +67,7 @@ type Host struct {
 	name  string
 	place time.Duration // in a slot, of its first actor
 
-	mu             sync.Mutex
+	mu             sync.Mutex // protects what follows
 	tokens, drawn  int
 	skew           time.Duration
 	stopped        time.Time // it stands still until then

@@ -48,7 +48,7 @@ type Registry struct {
 	warn  func(error)
 	names []string // the nodes' addresses
 
-	mu     sync.Mutex
+	mu     sync.Mutex // protects what follows
 	runIDs []string
 	warned []bool
 }

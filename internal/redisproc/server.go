@@ -64,7 +64,7 @@ type Server struct {
 	ownDir bool
 	clock  *clock // nil: the machine's
 
-	mu   sync.Mutex // one change of state at a time
+	mu   sync.Mutex // protects what follows: one change of state at a time
 	proc *process   // nil when there is none
 	hung bool
 }

@@ -19,13 +19,13 @@ type Item interface {
 	Token() string
 	TTL() time.Duration
 	Until() time.Time       // the end of validity
-	Timeout() time.Duration // for one renewal
+	Timeout() time.Duration // for one renewal; called under the Scheduler's mutex
 	Spent() bool            // a renewal would gain nothing
 
 	Expire() // ends the lock, since its validity is over
 	Shut()   // ends the lock, since the Scheduler is closed and renews it no more
 
-	Renew() Renewal // makes a renewal
+	Renew() Renewal // makes a renewal, and does no more: it is called under the Scheduler's mutex
 	Renewed(Result) // reports the result of a renewal, to hooks
 }
 
