@@ -14,14 +14,14 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TryAcquire asks the nodes once for the lock. It takes at most
-// Options.NodeTimeout, or until ctx ends; and twice that where a node has lost its data,
-// and the vote that it has again depends on what another one says.
+// TryAcquire asks the nodes once for the lock. It returns after Options.NodeTimeout at the
+// latest, or when ctx ends; after twice that where the vote of a node that has lost its data
+// depends on the answer of another node.
 //
 // The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
-// also ctx's error if that has ended; nothing is left behind then. Of those who ask in
-// the same instant, as cron jobs do, each may get some of the nodes and nobody the lock:
-// where one of them has to have it, Acquire with a short ctx gives it to one.
+// also ctx's error if that has ended; nothing is left behind then. Where several callers ask
+// in the same instant, as cron jobs do, each may get some of the nodes and none the lock:
+// if one of them must have it, call Acquire with a short ctx.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	a, err := lk.opts.acquisition(name, options)
 	if err != nil {

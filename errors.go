@@ -54,10 +54,10 @@ type Outcome uint8
 const (
 	OutcomeGranted     = Outcome(wire.Granted)
 	OutcomeHeld        = Outcome(wire.Held)        // another's token is there, for a while
-	OutcomeReserved    = Outcome(wire.Reserved)    // free, but kept for one who has waited longer
-	OutcomeGone        = Outcome(wire.Expired)     // ours is not there any more
+	OutcomeReserved    = Outcome(wire.Reserved)    // free, but kept for a waiter that came earlier
+	OutcomeGone        = Outcome(wire.Expired)     // our token is not there any more
 	OutcomeStolen      = Outcome(wire.Stolen)      // another's token is where ours was
-	OutcomeRefilled    = Outcome(wire.Refilled)    // ours is there, but only again: the node cannot vouch for the time before
+	OutcomeRefilled    = Outcome(wire.Refilled)    // our token is there again, after the node had lost it: no vote for the time in between
 	OutcomeNotALock    = Outcome(wire.Foreign)     // a key that is no lock is in the way: of another type, or without a TTL
 	OutcomeTimeout     = Outcome(wire.Timeout)     // no answer in time
 	OutcomeUnreachable = Outcome(wire.Unreachable) // no connection, or it broke

@@ -16,20 +16,20 @@ import (
 )
 
 // A Handle is a lock between two processes: what [Lock.Detach] gives and [Locker.Attach]
-// takes. It can be written as JSON, if its names are UTF-8. Whoever has it can extend and release the lock, so it
-// is a secret among those who may.
+// takes. It can be written as JSON, if its names are UTF-8. Any process that has it can extend
+// and release the lock, so keep it secret.
 type Handle struct {
 	Name   string   `json:"name"`
 	Also   []string `json:"also,omitempty"` // other names that it takes in
 	Shared bool     `json:"shared,omitempty"`
-	Slot   int      `json:"slot,omitempty"` // of Slots; 0: it is none
+	Slot   int      `json:"slot,omitempty"` // which one of Slots; 0: the lock is no slot
 	Slots  int      `json:"slots,omitempty"`
 
 	Token string        `json:"token"`
 	Fence int64         `json:"fence"`
 	TTL   time.Duration `json:"ttl_ns"`
 	Since time.Time     `json:"since"`         // when it was acquired
-	Until time.Time     `json:"until"`         // the end of validity, by the clock of who detached it
+	Until time.Time     `json:"until"`         // the end of validity, by the clock of the process that detached it
 	Last  time.Time     `json:"last,omitzero"` // MaxHold: it ends by then
 
 	// Of Options, which have to be the same where it is attached.
@@ -40,8 +40,8 @@ type Handle struct {
 	Healed []string `json:"healed,omitempty"`
 }
 
-// MarshalJSON refuses what JSON would carry as something else: of a name that is no text
-// it would make another one, of a lock that nobody has, and nobody could release this one.
+// MarshalJSON returns an error for a name that is not UTF-8: JSON would change it to another
+// name, and the lock could not be released by the handle.
 func (h Handle) MarshalJSON() ([]byte, error) {
 	for i, name := range append([]string{h.Prefix, h.Separator, h.Name}, h.Also...) {
 		if !utf8.ValidString(name) {
@@ -54,12 +54,13 @@ func (h Handle) MarshalJSON() ([]byte, error) {
 
 // Detach ends the lock here, and leaves it on the nodes for another process to take up:
 // see [Locker.Attach]. Until then nobody renews it: others may have it when its TTL is
-// over. It sends nothing, but waits for an extension that is under way, for at most
-// Options.NodeTimeout; and a lock that was handed over a moment ago it extends first, or
-// returns why it cannot (see [Lock.Until]).
+// over. Detach sends nothing, but waits for an extension that is under way, for at most
+// Options.NodeTimeout. A lock that was handed over a moment ago is extended first; if that
+// fails, Detach returns why (see [Lock.Until]).
 //
-// The error is why the lock has ended before; or that it was had under the context of
-// another one, whose it is. Those who have joined this one end with it.
+// It fails if the lock has ended before, and says why; and for a lock that has joined
+// another one, since only the lock that was joined can be detached. Locks that have joined
+// this one end with it.
 func (l *Lock) Detach() (Handle, error) {
 	if l.hold != nil {
 		return Handle{}, fmt.Errorf("redlock: detach %q: it belongs to the lock on %q, under whose context it was acquired", l.name, l.hold.name)
@@ -110,14 +111,14 @@ func (l *Lock) Detach() (Handle, error) {
 //
 // An error that is ErrLost means that a quorum of nodes does not have the lock any more.
 // Any other, ErrNoQuorum say, leaves it as it is, and worth another try. A handle may be
-// attached again, also by several, who then share the lock: with the first of them that
-// releases it, all have lost it.
+// attached again, also in several processes, which then share the lock: the first of them
+// that releases it ends it for all.
 //
-// The nodes decide, and not Handle.Until, which is by another clock: a node never gets a
-// token again that it has lost, once the lock was detached, so each that has it has had it
-// all the time, and has kept all others out. For the same reason a lock that was
-// attached is not put back on nodes that have lost it, as others are: with each of those
-// it has a vote less.
+// The nodes decide, and not Handle.Until, which is by another clock. Once a lock was detached,
+// a node that has lost its token never gets it again, so each node that has the token has had
+// it all the time, and has kept all others out. For the same reason a lock that was attached
+// is not put back on nodes that have lost it, as other locks are: with each such node it has
+// a vote less.
 func (lk *Locker) Attach(ctx context.Context, h Handle) (*Lock, error) {
 	l, err := lk.handed(h)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // which carry other callers' requests: a hook must be quick, must not call back
 // into the Locker, and may be called from several goroutines at once.
 type Hooks struct {
-	// Warning tells of what is unwise, but not unsafe: an even number of nodes,
-	// a node that could not be checked. Said once, when it is found.
+	// Warning reports what should be changed, but is not unsafe: an even number of nodes,
+	// a node that could not be checked. It is called once, when that is found.
 	Warning func(err error)
 
 	// NodeDown tells that a node has stopped answering and gets no requests until
@@ -37,7 +37,7 @@ type Hooks struct {
 	Lost func(l *Lock, cause error)
 
 	// Unreleased tells that a release could not be confirmed by a quorum of nodes
-	// in time. The nodes are told as soon as they can be; the TTL is the net.
+	// in time. The nodes are told as soon as they can be; the TTL is the backstop.
 	Unreleased func(l *Lock, err error)
 
 	// Start, Wait, Node and End follow each operation. Where all four are nil they cost
@@ -163,12 +163,12 @@ func (h *Hooks) unreleased(l *Lock, err error) {
 	}
 }
 
-// LogHooks returns Hooks that write to a structured logger: what is unwise and
-// what went wrong as warnings, what is well again as information.
+// LogHooks returns Hooks that write to a structured logger: warnings and failures at the level
+// Warn, recoveries at the level Info.
 //
-// If the logger takes debug messages when it is given, there is one for each operation
-// at its end, and one for each wait. It is asked then and not later, so that those who
-// do not debug pay for none. What each node says is left to those who count or trace.
+// If debug messages are enabled when LogHooks is called, each operation is logged at its end, and
+// each wait. The level is not checked again later, so that programs without debug messages pay
+// nothing for them. The replies of single nodes are not logged.
 func LogHooks(log *slog.Logger) *Hooks {
 	h := &Hooks{
 		Warning: func(err error) { log.Warn("redlock: unwise", "error", err) },
@@ -197,9 +197,9 @@ func LogHooks(log *slog.Logger) *Hooks {
 // An Operation is one call for a lock, from beginning to end, and what is known of it
 // by the time that a hook is told.
 //
-// What puts nothing on the wire is none: to join a hold under the lock's own context,
-// to release one that others are still in, or a lock that has ended, of which
-// [Hooks].Lost has told. Nor is the giving back of what an attempt in vain was granted.
+// A call that sends nothing is no operation: one that joins a lock under its context, or that
+// releases a lock which others have joined, or one that has ended, which [Hooks].Lost has
+// reported. Nor is the release of what a failed attempt was granted.
 type Operation struct {
 	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by [AutoRenew] or [Lock.KeepAlive], or of a lock that was handed over) or "release"
 	Name string // the lock

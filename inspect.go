@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A State is what the nodes say of a lock in all.
+// A State is what the answers of all nodes say of a lock.
 type State uint8
 
 const (
@@ -29,11 +29,11 @@ type Status struct {
 	Name  string
 	State State
 
-	// Of a lock that is held alone: its token; how long until the first of the quorum's keys
-	// expires, if nobody extends it (the holder believes in it for a little shorter);
-	// and its fence: the number that a quorum of the nodes with a vote which have the token
-	// has stored, or more. That is the holder's number, or a larger one, where another name
-	// has the same counter, or nodes were filled up since. 0: too few nodes can tell.
+	// Of a lock that is held exclusively: its token; how long until the first of the quorum's
+	// keys expires, if nobody extends it (the holder's own validity ends a little earlier); and
+	// its fence. The fence is the number that a quorum of nodes has stored, of those that have
+	// the token and a vote. It may be larger than the holder's, where another name shares the
+	// counter, or nodes were refilled since. 0: too few nodes can tell.
 	Token string
 	TTL   time.Duration
 	Fence int64
@@ -51,11 +51,11 @@ type Status struct {
 type Holder struct {
 	Token string
 	Mode  Mode
-	TTL   time.Duration // it has still to live
+	TTL   time.Duration // until it expires
 	Nodes int           // how many of the nodes have it
 }
 
-// A Mode is how a lock is held that several may hold at once.
+// A Mode is the lock mode of a [Holder].
 type Mode string
 
 const (
@@ -78,22 +78,21 @@ type Waiter struct {
 // A NodeStatus is what one node knows of a lock, and whether it has a vote.
 type NodeStatus struct {
 	Node  string
-	Token string        // that is there; "": none
-	TTL   time.Duration // it has still to live, or the last of the Holders has
-	Fence int64         // what its counter says, which other names may have, too: at least the number of the last grant; 0: there is none
+	Token string        // of the lock that is there; "": none
+	TTL   time.Duration // until that expires, or the last of the Holders does
+	Fence int64         // the counter, which other names may share: at least the number of the last grant; 0: there is none
 
 	Holders []Holder // who holds it in a mode other than exclusive
 	Waiting []Waiter // who waits, the next one first
 
-	// Err says why the node has no say: nil, or a NodeError. One that is
-	// Quarantined answers, but has no vote yet.
+	// Err says why the node has no vote; nil: it has one. A node that is quarantined answers,
+	// but has no vote yet.
 	Err *NodeError
 }
 
 // Inspect asks all nodes what they know of a lock. It takes at most
-// Options.NodeTimeout, or until ctx ends; nodes that have not answered by then say
-// so in their Err. The error is for a bad name, or a closed Locker; nothing that a
-// node says.
+// Options.NodeTimeout, or until ctx ends; the Err of a node that has not answered by then
+// says so. Inspect itself fails only for a bad name or a closed Locker.
 func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 	name, err := lk.opts.normalizeName(name)
 	if err != nil {
@@ -286,13 +285,12 @@ func (c *census) Deliver(node int, q *lane.Request) {
 const nobodys = "redlock:prepare"
 
 // WaitReady waits until all nodes can vote. New nodes get one only when
-// Options.Quarantine is over: to be called when nodes are deployed, so that nobody
-// has to wait for his first lock. The nodes' time runs from when New or Connect
-// first reaches them, whoever's it is, so a program that ends earlier has done
-// its part, too.
+// Options.Quarantine is over: call it when nodes are deployed, so that no first lock has to
+// wait. The quarantine runs from when the New or Connect of any program first reaches the
+// node, so a program that ends earlier has started it, too.
 //
-// When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says
-// what is the matter with each node that has no vote.
+// When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says of each
+// node that has no vote why.
 func (lk *Locker) WaitReady(ctx context.Context) error {
 	var last *QuorumError
 	for {

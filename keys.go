@@ -76,9 +76,9 @@ func AutoRenew() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.renewed = true })
 }
 
-// Shared makes the lock a reader's, as of a read-write lock: any number of readers may hold it at
+// Shared makes the lock the reader's lock of a read-write lock: any number of readers may hold it at
 // once, and nobody holds it exclusively meanwhile. A waiter for the exclusive lock keeps later
-// readers out. A reader's lock does not turn into an exclusive one: release it, and acquire anew.
+// readers out. A reader's lock cannot be upgraded: release it, and acquire the exclusive one.
 func Shared() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.shared = true })
 }

@@ -15,12 +15,6 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Lock is one acquisition of a name. Its name and token never change, it is
-// never acquired again, and all its methods may be called from any goroutine.
-//
-// It ends when it is released or detached, when its validity does, or as soon as it is
-// known that a quorum of nodes does not have it any more, whichever comes first.
-//
 // The mutexes of the library, in the order in which they are taken. A goroutine that has one takes
 // none above it, and below it none but those that its line names.
 //
@@ -38,6 +32,12 @@ import (
 // hooks called. What is called is the Clock; the Host, for a token; a lane's Server, for another
 // one (lane.Server.Fork); and a lock, for a new round (renew.Item). None of these takes a mutex of
 // the library.
+
+// A Lock is one acquisition of a name. Its name and token never change, it is
+// never acquired again, and all its methods may be called from any goroutine.
+//
+// It ends when it is released or detached, when its validity does, or as soon as it is
+// known that a quorum of nodes does not have it any more, whichever comes first.
 type Lock struct {
 	claim    lane.Claim
 	locker   *Locker
@@ -66,7 +66,7 @@ type Lock struct {
 	attached     bool    // it came from another process: no node is given it anew
 	joined       map[*Lock]struct{}
 	ownerDone    bool // released by whoever acquired it, but not by all who have joined
-	renewed      bool // of one who has joined, or was handed the lock: it is to be renewed for him
+	renewed      bool // of a handle that has joined, or a lock that was handed over: it asked for renewal
 
 	renewal renew.Entry
 }
@@ -83,14 +83,13 @@ func (l *Lock) Token() string { return l.claim.Token }
 // alias is what the host knows the lock by.
 func (l *Lock) alias() string { return cmp.Or(l.simKey, l.claim.Token) }
 
-// Fence is a number that is larger than that of every earlier lock on this name,
-// whatever clocks, pauses and lost messages have done, and below 2^53. A resource
-// that remembers the largest one it has seen, and refuses a smaller one, is safe
-// also from a holder that does not know yet that its lock has ended. Extending does
-// not change it.
+// Fence is the lock's fencing token: a number that is larger than that of every earlier lock
+// on this name, whatever clocks, pauses and lost messages have done, and below 2^53. A resource
+// that remembers the largest one it has seen, and rejects a smaller one, is safe even from a
+// holder that does not know yet that its lock has ended. Extending does not change it.
 func (l *Lock) Fence() int64 { return l.claim.Fence }
 
-// Since is when it was acquired, by Options.Clock.
+// Since is when the lock was acquired, by Options.Clock.
 func (l *Lock) Since() time.Time {
 	if l.hold != nil {
 		return l.hold.since
@@ -98,13 +97,12 @@ func (l *Lock) Since() time.Time {
 	return l.since
 }
 
-// Until is the end of validity: no other can have the lock before it. Extending
+// Until is the end of validity: nobody else can have the lock before then. Extending the lock
 // moves it.
 //
-// A lock that Acquire had to wait for, and that was handed over with the release of the one
-// before, is valid for less than its TTL at first: for the time that somebody who waits
-// counts without another word, three tenths of the TTL since he last asked, of which at
-// least one is left (of at most a second each). It is extended to its full TTL by itself
+// A lock that was handed over with the release of the one before is valid for less than its TTL
+// at first: for the waiter's lease, which is 3/10 of the TTL and 3 s at most, counted from its
+// last attempt. At least a third of that is left. The library extends the lock to its full TTL
 // after 10 ms; or before Acquire or Do returns, if it is renewed.
 func (l *Lock) Until() time.Time {
 	if l.hold != nil {
@@ -125,11 +123,11 @@ func (l *Lock) validUntil(sent time.Time) time.Time {
 	return until
 }
 
-// String is the lock's name and fence. Nothing that prints a Lock shows its token: with that,
-// anybody could release it.
+// String is the lock's name and fence. Nothing that prints a Lock shows its token: anybody who
+// has the token can release the lock.
 func (l *Lock) String() string { return fmt.Sprintf("%q (fence %d)", l.name, l.claim.Fence) }
 
-// GoString is the same, for %#v.
+// GoString is String for %#v.
 func (l *Lock) GoString() string { return "redlock.Lock(" + l.String() + ")" }
 
 // LogValue shows name, fence and remaining validity to a structured logger.
@@ -143,8 +141,8 @@ func (l *Lock) LogValue() slog.Value {
 
 // Context returns a context that is done when parent is, or when the lock ends.
 // [context.Cause] then says why; a cause that is ErrLost means that somebody else
-// may have the lock from now on. It is a local timer that tells, so the word
-// comes in time whatever the network does.
+// may have the lock from now on. A local timer ends the context, so it ends in time
+// whatever the network does.
 func (l *Lock) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	ctx = &lockContext{ctx, l, cancel}
@@ -325,13 +323,13 @@ func (l *Lock) releaseAsync() {
 // Release gives the lock back. It returns when a quorum of nodes has confirmed
 // that they do not hold it for us any more, at the latest after
 // Options.NodeTimeout; ending ctx does not stop it. The other nodes are told as
-// soon as they can be, and the TTL is the net for those that cannot.
+// soon as they can be reached, and the TTL is the backstop for those that cannot.
 //
 // The error is nil; or ErrLost if the lock had ended before, or the answers show
 // that a quorum of nodes had lost it; or ErrNoQuorum if too few nodes confirmed in
-// time. Either way it is not ours any more, its contexts are done, and to release
-// it again changes nothing and returns the same. A lock that was acquired under the
-// context of another one, which takes it in, is given back with the last of them.
+// time. In each case the lock has ended and its contexts are done; a second call changes
+// nothing and returns the same. A lock that joined another one (it was acquired under its
+// context) is released with the last of them.
 func (l *Lock) Release(ctx context.Context) error {
 	l.mu.Lock()
 	if l.released != nil { // another call is at it, or has been

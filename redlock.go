@@ -12,15 +12,15 @@
 //     ttl, compare-and-delete) to the same nodes.
 //   - The holder is told that its lock has ended before anyone else can have it.
 //     The end of validity is a local timer; the network can only move it forward.
-//   - Each lock carries a number, [Lock.Fence], that is larger than those of all
+//   - Each lock carries a fencing token, [Lock.Fence]: a number that is larger than those of all
 //     locks on the name before it, whatever clocks, pauses and lost messages do.
 //   - A node that may have forgotten what it granted (restarted, emptied, promoted,
-//     its clock set) has no vote until that is over: see [Options].Quarantine. New
-//     nodes are like that, so the first lock on them waits; [Locker.WaitReady].
+//     its clock set) has no vote until all of that has expired: see [Options].Quarantine.
+//     New nodes are no different, so the first lock on them waits: see [Locker.WaitReady].
 //   - To acquire and to release costs what the slowest node of the fastest
 //     majority costs. A hung, slow or dead minority adds nothing.
 //   - An attempt that fails, is cancelled or times out leaves nothing behind, as
-//     soon as the nodes can be told. The TTL is the net.
+//     soon as the nodes can be told. The TTL is the backstop.
 //
 // # What it does not promise
 //
@@ -28,20 +28,20 @@
 //     when its lock ends. It is told when it wakes. What it writes to can refuse it:
 //     that is what the fence is for.
 //   - Exclusion when a node drops single keys, or its clock was set before this
-//     process had seen it; or against clients that know nothing of quarantines when
-//     nodes forget.
+//     process first reached it; or, when nodes forget, against clients that know nothing
+//     of quarantines.
 //
-// # Which verb
+// # Which method
 //
 // Most callers want [Locker.Do]: it waits for the lock, renews it while a
 // function runs, and cancels the function's context when the lock ends.
 // [Locker.Acquire] waits and hands out the [Lock]; [Locker.TryAcquire] asks once.
 //
-// A lock excludes everybody else on its name. With [Shared] it is one of many readers,
-// with [Slots] one of n, with [Also] it takes in other names, and with
-// [Options].Separator all that lies below it. Whoever asks again under the lock's own
-// context has it already. With [Lock.Detach] and [Locker.Attach] it goes from one process
-// to another.
+// A lock excludes everybody else on its name. With [Shared] it is the reader's half of a
+// read-write lock, with [Slots] a semaphore, with [Also] it takes in other names, and with
+// [Options].Separator it is hierarchical and takes in all that lies below it. Locks are
+// reentrant through their context: a call under [Lock.Context] joins the lock. With
+// [Lock.Detach] and [Locker.Attach] a lock goes from one process to another.
 package redlock
 
 import (

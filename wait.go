@@ -17,8 +17,8 @@ import (
 //
 // The error is Acquire's if the lock could not be had: fn was not called. Else it
 // is fn's, joined with the reason if the lock ended before fn did. That the lock
-// could not be released in time is no error: the work is done, and the TTL is
-// the net; Hooks.Unreleased tells.
+// could not be released in time is no error: the work is done, and the TTL is the
+// backstop. Hooks.Unreleased reports it.
 func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, *Lock) error, options ...AcquireOption) (err error) {
 	l, err := lk.Acquire(ctx, name, append(options[:len(options):len(options)], AutoRenew())...)
 	if err != nil {
@@ -35,17 +35,18 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 // Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
 // lock is not renewed by itself: see [AutoRenew], [Lock.KeepAlive], [Locker.Do].
 //
-// Whoever has waited longest is next, in this process and among all that use this
-// library. A release hands him the lock, which he has about one round trip later, and
-// which is valid for less than its TTL at first (see [Lock.Until]); or it calls him, where
-// the lock is shared, or takes in more than one name, and he has it after two. Without
-// a message (the holder died, or it got lost) he finds out when the lock expires, or after
-// a tenth of the TTL, a second at the most.
+// Waiters are served first come, first served, in this process and among all that use this
+// library. A release hands the lock to the first waiter, which has it about one round trip
+// later; it is valid for less than its TTL at first (see [Lock.Until]). Where the lock is
+// shared, or takes in more than one name, a release notifies the first waiter instead, which
+// has the lock after two round trips. Without a message (the holder died, or the message got
+// lost) the waiter asks again when the lock expires, or after a tenth of the TTL, a second at
+// the most.
 //
 // When ctx ends, the error is ctx's and also why the lock could not be had until
-// then, ErrHeld or ErrNoQuorum: [errors.Is] finds both. What no waiting can help
-// is returned at once: a bad option, a closed Locker, or a key in the way that is
-// no lock, on so many nodes that no quorum is left.
+// then, ErrHeld or ErrNoQuorum: [errors.Is] finds both. What waiting cannot cure is
+// returned at once: a bad option, a closed Locker, or a key in the way that is not a
+// lock, on so many nodes that no quorum is left.
 func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	a, err := lk.opts.acquisition(name, options)
 	if err != nil {
