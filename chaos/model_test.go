@@ -53,7 +53,7 @@ func TestModelRepeats(t *testing.T) {
 // may slow down, and in one without it.
 func TestModelRepeatsElsewhere(t *testing.T) {
 	need.Full(t) // it builds the other program
-	seeds := need.Sized(1, 3, 50)
+	seeds := need.Sized(1, 2, 50)
 	other := filepath.Join(t.TempDir(), "convict")
 	build := exec.CommandContext(t.Context(), "go", "build", "-race=false", "-o", other, "./internal/convict")
 	if out, err := build.CombinedOutput(); err != nil {

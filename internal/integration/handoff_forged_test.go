@@ -132,7 +132,7 @@ func TestFloodOfCalls(t *testing.T) {
 						}
 					}
 				})
-				seconds := need.Sized(3, 10, 60)
+				seconds := need.Sized(2, 10, 60)
 				time.Sleep(time.Duration(seconds) * time.Second)
 				for i := range h.Len() {
 					h.Mini(i).Del("a") // and no waiter is called
