@@ -113,8 +113,8 @@ func ExampleOptions_folders() {
 	// project/B is free: true
 }
 
-// Under a lock's context the lock is had already.
-func ExampleLocker_Do_again() {
+// With Reentrant, a call under the context of the lock joins it.
+func ExampleReentrant() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
 
@@ -122,7 +122,7 @@ func ExampleLocker_Do_again() {
 		return lk.Do(ctx, "document", func(context.Context, *redlock.Lock) error {
 			fmt.Println("saving")
 			return nil
-		})
+		}, redlock.Reentrant())
 	}
 	err := lk.Do(context.Background(), "document", func(ctx context.Context, _ *redlock.Lock) error {
 		fmt.Println("editing")

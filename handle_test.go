@@ -349,7 +349,7 @@ func TestDetachWhatIsNotOurs(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)
 		l := acquired(t, lk, "a")
-		inner, err := lk.TryAcquire(l.Context(t.Context()), "a")
+		inner, err := lk.TryAcquire(l.Context(t.Context()), "a", Reentrant())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -130,7 +130,7 @@ func TestHooksFollowOperations(t *testing.T) {
 		if op := f.last(); op.Lock != l || op.Name != "a" || op.Waited != 0 {
 			t.Errorf("got %+v, and not the lock", op)
 		}
-		j, err := lk.Acquire(l.Context(ctx), "a")
+		j, err := lk.Acquire(l.Context(ctx), "a", Reentrant())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -43,6 +43,8 @@ type acquisition struct {
 	maxHold *time.Duration // nil: no limit
 	renewed bool
 
+	reentrant bool // under the context of a lock that takes it in, it joins that lock
+
 	shared bool
 	also   []string
 	slots  *int
@@ -74,6 +76,18 @@ func MaxHold(d time.Duration) AcquireOption {
 // ends when the lock does.
 func AutoRenew() AcquireOption {
 	return acquireOption(func(a *acquisition) { a.renewed = true })
+}
+
+// Reentrant makes the lock reentrant through its context: under the context of a lock of the same
+// Locker ([Lock.Context], or the one that [Locker.Do] passes on) that takes in what the call asks
+// for, the call joins that lock. It gets the same token and fence, and nothing is sent. The lock is
+// given back with the last of its handles. Goroutines that share the context then do not exclude
+// each other.
+//
+// Without Reentrant such a call fails at once, since it would wait for itself. Under any other
+// context, Reentrant changes nothing.
+func Reentrant() AcquireOption {
+	return acquireOption(func(a *acquisition) { a.reentrant = true })
 }
 
 // Shared makes the lock the reader's lock of a read-write lock: any number of readers may hold it at

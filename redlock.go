@@ -39,9 +39,9 @@
 //
 // A lock excludes everybody else on its name. With [Shared] it is the reader's half of a
 // read-write lock, with [Slots] a semaphore, with [Also] it takes in other names, and with
-// [Options].Separator it is hierarchical and takes in all that lies below it. Locks are
-// reentrant through their context: a call under [Lock.Context] joins the lock. With
-// [Lock.Detach] and [Locker.Attach] a lock goes from one process to another.
+// [Options].Separator it is hierarchical and takes in all that lies below it. With [Reentrant]
+// a call under [Lock.Context] joins the lock. With [Lock.Detach] and [Locker.Attach] a lock goes
+// from one process to another.
 package redlock
 
 import (

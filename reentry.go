@@ -11,10 +11,12 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Locks are reentrant through their context: Go's goroutines have no names by which a lock could
-// know its holder. A call under a lock's context for something that the lock takes in joins its
-// hold, which lasts until the last handle of it is released. A call for more than the lock takes in
-// would wait for itself, so it is an error.
+// Locks are reentrant through their context, if a call asks for it (Reentrant): Go's goroutines have
+// no names by which a lock could know its holder. With Reentrant, a call under a lock's context for
+// something that the lock takes in joins its hold, which lasts until the last handle of it is
+// released. Without Reentrant it is an error: four goroutines that are started under one lock's
+// context, and each acquire that lock to exclude the others, would all be in at once. A call for
+// more than the lock takes in would wait for itself, so it is an error in any case.
 
 // heldBy is the key of a Locker's locks in a context.
 type heldBy struct{ *Locker }
@@ -40,17 +42,19 @@ func (lk *Locker) held(ctx context.Context) iter.Seq[*Lock] {
 	}
 }
 
-// within joins a lock of the context that takes in what the call asks for. It returns nil and no
-// error if there is none.
+// within joins a lock of the context that takes in what the call asks for, if the call is reentrant,
+// and returns an error if it is not. It returns nil and no error if there is no such lock.
 func (lk *Locker) within(ctx context.Context, a *acquisition) (*Lock, error) {
 	for l := range lk.held(ctx) {
 		switch {
-		case l.covers(a):
+		case l.covers(a) && a.reentrant:
 			if j := l.join(a); j != nil {
 				return j, nil
 			}
+		case l.covers(a) && l.why() == nil:
+			return nil, fmt.Errorf("redlock: acquire %q: ctx is of the lock on %q (%s), which takes that in: with Reentrant() the call joins that lock; to exclude it, give another context", a.name, l.name, l.how())
 		case l.overlaps(a) && l.why() == nil:
-			return nil, fmt.Errorf("redlock: acquire %q: ctx is of the lock on %q (%s), which does not take that in: it would wait for itself", a.name, l.name, l.how())
+			return nil, fmt.Errorf("redlock: acquire %q: ctx is of the lock on %q (%s), which does not take that in: the call would wait for itself", a.name, l.name, l.how())
 		}
 	}
 	return nil, nil

@@ -41,7 +41,7 @@ func TestJoin(t *testing.T) {
 				outer := lk.newLock(o, 0, lk.opts.host.Token())
 				outer.until = time.Now().Add(time.Minute)
 				ctx := outer.Context(t.Context())
-				inner, err := lk.TryAcquire(ctx, tt.inner, tt.in...)
+				inner, err := lk.TryAcquire(ctx, tt.inner, append(tt.in, Reentrant())...)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -86,7 +86,7 @@ func TestMoreThanHeld(t *testing.T) {
 				}
 				outer := lk.newLock(o, 1, lk.opts.host.Token())
 				outer.until = time.Now().Add(time.Minute)
-				_, err = lk.Acquire(outer.Context(t.Context()), tt.inner, tt.in...)
+				_, err = lk.Acquire(outer.Context(t.Context()), tt.inner, append(tt.in, Reentrant())...)
 				if err == nil || !strings.Contains(err.Error(), tt.says) || errors.Is(err, ErrHeld) {
 					t.Errorf("%v, want it to say %s", err, tt.says)
 				}
@@ -107,7 +107,7 @@ func TestNotJoined(t *testing.T) {
 		}
 		ctx := outer.Context(t.Context())
 		for _, name := range []string{"a1", "b"} {
-			l, err := lk.TryAcquire(ctx, name)
+			l, err := lk.TryAcquire(ctx, name, Reentrant())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -118,13 +118,13 @@ func TestNotJoined(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if l, err := other.TryAcquire(ctx, "a/b"); !errors.Is(err, ErrHeld) {
+		if l, err := other.TryAcquire(ctx, "a/b", Reentrant()); !errors.Is(err, ErrHeld) {
 			t.Errorf("another Locker has %v, %v", l, err)
 		}
 		if err := outer.Release(ctx); err != nil {
 			t.Error(err)
 		}
-		if l, err := lk.TryAcquire(ctx, "a/b"); err == nil || l != nil {
+		if l, err := lk.TryAcquire(ctx, "a/b", Reentrant()); err == nil || l != nil {
 			t.Errorf("under the context of a lock that was released: %v", l)
 		}
 	})
@@ -141,8 +141,8 @@ func TestLastOneGivesBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx := outer.Context(t.Context())
-		first, err1 := lk.TryAcquire(ctx, "a", AutoRenew())
-		second, err2 := lk.TryAcquire(first.Context(ctx), "a")
+		first, err1 := lk.TryAcquire(ctx, "a", AutoRenew(), Reentrant())
+		second, err2 := lk.TryAcquire(first.Context(ctx), "a", Reentrant())
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}
@@ -190,7 +190,7 @@ func TestJoinedAreTold(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inner, err := lk.TryAcquire(outer.Context(t.Context()), "a")
+		inner, err := lk.TryAcquire(outer.Context(t.Context()), "a", Reentrant())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -219,7 +219,7 @@ func TestDoInDo(t *testing.T) {
 				}
 				pass(time.Minute)
 				return ctx.Err()
-			})
+			}, Reentrant())
 			pass(time.Minute)
 			return errors.Join(err, ctx.Err())
 		})
@@ -241,14 +241,14 @@ func TestJoinBesideRelease(t *testing.T) {
 		lk := ms.locker(t, nil)
 		outer := acquired(t, lk, "a")
 		for range 100 {
-			inner, err := lk.TryAcquire(outer.Context(t.Context()), "a")
+			inner, err := lk.TryAcquire(outer.Context(t.Context()), "a", Reentrant())
 			if err != nil {
 				t.Fatal(err)
 			}
 			ctx := inner.Context(t.Context())
 			var both sync.WaitGroup
 			both.Go(func() {
-				l, err := lk.TryAcquire(ctx, "a") // or ctx has ended
+				l, err := lk.TryAcquire(ctx, "a", Reentrant()) // or ctx has ended
 				if err == nil && l.Token() != outer.Token() {
 					t.Errorf("%v is another lock than %v", l, outer)
 				}
@@ -261,6 +261,62 @@ func TestJoinBesideRelease(t *testing.T) {
 		}
 		if err := outer.Extend(t.Context()); err != nil {
 			t.Errorf("the joined handles have released it: %v", err)
+		}
+	})
+}
+
+// TestNotReentrant: without Reentrant, what the context already holds is refused at once by each
+// verb, and nothing is sent. Four goroutines under one lock's context are not all in at once.
+func TestNotReentrant(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, path())
+		outer := acquired(t, lk, "a")
+		ctx := outer.Context(t.Context())
+		pass(0)
+		sent := len(ms[0].seen)
+		begun := time.Now()
+		_, try := lk.TryAcquire(ctx, "a")
+		_, below := lk.Acquire(ctx, "a/b", Shared())
+		do := lk.Do(ctx, "a", func(context.Context, *Lock) error { t.Error("it was called"); return nil })
+		for _, err := range []error{try, below, do} {
+			if err == nil || !strings.Contains(err.Error(), `ctx is of the lock on "a" (alone), which takes that in: with Reentrant()`) {
+				t.Errorf("got %v", err)
+			}
+			if errors.Is(err, ErrHeld) || errors.Is(err, ErrNoQuorum) {
+				t.Errorf("%v is what the nodes say", err)
+			}
+		}
+		pass(0)
+		if len(ms[0].seen) != sent || time.Since(begun) > 0 {
+			t.Errorf("took %v and sent %q", time.Since(begun), ms[0].seen[sent:])
+		}
+
+		var in, most, refused int
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				err := lk.Do(ctx, "a", func(context.Context, *Lock) error {
+					mu.Lock()
+					in++
+					most = max(most, in)
+					mu.Unlock()
+					return nil
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					refused++
+				}
+			})
+		}
+		all.Wait()
+		if most > 0 || refused != 4 {
+			t.Errorf("%d at once, %d refused", most, refused)
+		}
+		if err := outer.Release(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }
