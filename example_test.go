@@ -192,24 +192,6 @@ func ExampleLock_Context() {
 	// true
 }
 
-// KeepAlive renews a lock for as long as its context lasts. Do does that by
-// itself, and so does a lock that was acquired with Renewed.
-func ExampleLock_KeepAlive() {
-	lk, stop := connected(redlock.Options{})
-	defer stop()
-	l, err := lk.TryAcquire(context.Background(), "import", redlock.TTL(time.Second))
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer l.Release(context.Background())
-
-	work, done := context.WithTimeout(context.Background(), 1100*time.Millisecond)
-	defer done()
-	err = l.KeepAlive(work)
-	fmt.Println(err, time.Until(l.Until()) > 0)
-	// Output: <nil> true
-}
-
 // A lock that one process acquires and another one releases: a request that locks an
 // order, say, and the job that carries it out later.
 func ExampleLock_Detach() {

@@ -120,24 +120,6 @@ func (l *Lock) endExtension(r *round, cause error) error {
 	return err
 }
 
-// KeepAlive renews the lock until ctx ends, and returns nil then; or until the
-// lock has ended, and returns why, nil if it was released. It blocks, and is
-// meant for a goroutine of the caller's; [AutoRenew] and [Locker.Do] need none.
-func (l *Lock) KeepAlive(ctx context.Context) error {
-	hold := cmp.Or(l.hold, l)
-	hold.keep(false)
-	defer l.locker.renewals.Unkeep(&hold.renewal)
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-l.ended():
-		if why := l.why(); why != errReleased && why != errDetached {
-			return why
-		}
-		return nil
-	}
-}
-
 // keep has the lock renewed; once: extended once, if it has not been by now.
 func (l *Lock) keep(once bool) {
 	l.mu.Lock()

@@ -119,10 +119,19 @@ func (l *Lock) Detach() (Handle, error) {
 // it all the time, and has kept all others out. For the same reason a lock that was attached
 // is not put back on nodes that have lost it, as other locks are: with each such node it has
 // a vote less.
-func (lk *Locker) Attach(ctx context.Context, h Handle) (*Lock, error) {
+//
+// The only option is [AutoRenew]. Everything else is in the handle.
+func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption) (*Lock, error) {
 	l, err := lk.handed(h)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
+	}
+	var a acquisition
+	for _, o := range options {
+		o.apply(&a)
+	}
+	if a.ttl != 0 || a.maxHold != nil || a.reentrant || a.shared || len(a.also) > 0 || a.slots != nil {
+		return nil, fmt.Errorf("redlock: attach %q: the only option is AutoRenew: the handle says what the lock is", h.Name)
 	}
 	if err := lk.enter(); err != nil {
 		return nil, err
@@ -131,6 +140,9 @@ func (lk *Locker) Attach(ctx context.Context, h Handle) (*Lock, error) {
 	t := lk.begins(ctx, "attach", l.name, nil)
 	l.trace = t
 	l, err = lk.attach(ctx, t, l)
+	if err == nil && a.renewed {
+		l.keep(false)
+	}
 	t.ends(l, err)
 	return l, err
 }

@@ -31,9 +31,9 @@ func handle(t *testing.T, l *Lock) (h Handle) {
 	return h
 }
 
-func attached(t *testing.T, lk *Locker, h Handle) *Lock {
+func attached(t *testing.T, lk *Locker, h Handle, options ...AcquireOption) *Lock {
 	t.Helper()
-	l, err := lk.Attach(t.Context(), h)
+	l, err := lk.Attach(t.Context(), h, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,17 +67,13 @@ func TestDetachAttach(t *testing.T) {
 				if err != nil {
 					f.Fatal(err)
 				}
-				was := acquired(t, first, tt.lock, append(tt.options, TTL(5*time.Second))...)
-				ctx, kept := was.Context(t.Context()), make(chan error, 1)
-				go func() { kept <- was.KeepAlive(t.Context()) }()
+				was := acquired(t, first, tt.lock, append(tt.options, TTL(5*time.Second), AutoRenew())...)
+				ctx := was.Context(t.Context())
 				pass(3 * time.Second)
 				until := was.Until()
 				h := handle(t, was)
 				if got := context.Cause(ctx); got != errDetached || errors.Is(got, ErrLost) {
 					t.Errorf("the lock's context ended with %v", got)
-				}
-				if err := <-kept; err != nil {
-					t.Errorf("KeepAlive: %v", err)
 				}
 				if err := was.Release(t.Context()); err != errDetached {
 					t.Errorf("releasing a detached lock: %v", err)
@@ -103,25 +99,19 @@ func TestDetachAttach(t *testing.T) {
 				pass(2 * time.Second) // its end comes nearer: since the last extension, 4 s at the least
 				begun := time.Now()
 				lk := f.locker(&opts)
-				l := attached(t, lk, h)
+				l := attached(t, lk, h, AutoRenew())
 				if l.Name() != was.Name() || l.Token() != was.Token() || l.Fence() != was.Fence() || !l.Since().Equal(was.Since()) {
 					t.Errorf("%v is another lock than %v", l, was)
 				}
 				if want := begun.Add(5*time.Second - 52*time.Millisecond); !l.Until().Equal(want) {
 					t.Errorf("valid for %v, want %v", l.Until().Sub(begun), want.Sub(begun))
 				}
-				keep, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				go func() { kept <- l.KeepAlive(keep) }()
 				pass(30 * time.Second)
 				for _, options := range tt.rivals {
 					refused(t, rival, "a", options...)
 				}
 				if err := l.Release(t.Context()); err != nil {
 					t.Error(err)
-				}
-				if err := <-kept; err != nil {
-					t.Errorf("KeepAlive: %v", err)
 				}
 				pass(time.Second)
 				f.free(0, 1, 2, 3, 4)

@@ -201,7 +201,7 @@ func LogHooks(log *slog.Logger) *Hooks {
 // releases a lock which others have joined, or one that has ended, which [Hooks].Lost has
 // reported. Nor is the release of what a failed attempt was granted.
 type Operation struct {
-	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by [AutoRenew] or [Lock.KeepAlive], or of a lock that was handed over) or "release"
+	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by [AutoRenew], or of a lock that was handed over) or "release"
 	Name string // the lock
 	Lock *Lock  // acquire, attach: the one that was had, at the end; or the one that is extended or released
 

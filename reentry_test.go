@@ -146,14 +146,8 @@ func TestLastOneGivesBack(t *testing.T) {
 		if err1 != nil || err2 != nil {
 			t.Fatal(err1, err2)
 		}
-		kept := make(chan error, 1)
-		go func() { kept <- outer.KeepAlive(t.Context()) }()
-		pass(0)
 		if err := outer.Release(t.Context()); err != nil {
 			t.Error(err)
-		}
-		if err := <-kept; err != nil {
-			t.Errorf("keeping alive what was released: %v", err)
 		}
 		if context.Cause(ctx) != errReleased || outer.Extend(t.Context()) != errReleased {
 			t.Error("the handle that was released is not told so")

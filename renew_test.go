@@ -13,16 +13,13 @@ import (
 	"github.com/quorumlock/redlock/internal/renew"
 )
 
-func TestKeepAlive(t *testing.T) {
+// TestAutoRenew: after every third of the TTL, and no longer once the lock was released.
+func TestAutoRenew(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
 		lk := ms.locker(t, &Options{TTL: 3 * time.Second})
-		l := acquired(t, lk, "a")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		if err := l.KeepAlive(ctx); err != nil {
-			t.Error(err)
-		}
+		l := acquired(t, lk, "a", AutoRenew())
+		pass(time.Hour)
 		if rest := time.Until(l.Until()); rest < time.Second {
 			t.Errorf("after an hour %v are left", rest)
 		}
@@ -36,26 +33,14 @@ func TestKeepAlive(t *testing.T) {
 		if renewals < 3590 || renewals > 3700 {
 			t.Errorf("%d renewals in an hour at a third of 3 s", renewals)
 		}
-		// Nobody renews it now.
-		held := l.Context(t.Context())
-		wantEnd(t, held, l.Until(), errExpired)
-		if err := l.KeepAlive(t.Context()); !errors.Is(err, ErrLost) {
-			t.Errorf("kept alive after its end: %v", err)
-		}
-	})
-}
-
-func TestKeepAliveEndsWithRelease(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		l := acquired(t, newModels(3).locker(t, nil), "a")
-		kept := make(chan error)
-		go func() { kept <- l.KeepAlive(t.Context()) }()
-		pass(time.Minute)
 		if err := l.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if err := <-kept; err != nil {
-			t.Errorf("KeepAlive: %v", err)
+		pass(0)
+		sent := len(ms[0].seen)
+		pass(time.Minute)
+		if now := ms[0].seen[sent:]; len(now) > 0 {
+			t.Errorf("after the release: %q", now)
 		}
 	})
 }
@@ -285,10 +270,6 @@ func TestCloseWhileHolding(t *testing.T) {
 		}
 		if ctx := plain.Context(t.Context()); !errors.Is(context.Cause(ctx), ErrClosed) {
 			t.Errorf("a context asked for after Close: %v", context.Cause(ctx))
-		}
-		begin := time.Now()
-		if err := plain.KeepAlive(t.Context()); !errors.Is(err, ErrClosed) || time.Since(begin) > 0 {
-			t.Errorf("kept alive after Close for %v: %v", time.Since(begin), err)
 		}
 		for _, l := range []*Lock{renewed, watched, plain} {
 			if err := l.Release(t.Context()); !errors.Is(err, ErrClosed) {

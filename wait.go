@@ -33,7 +33,7 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 }
 
 // Acquire waits until it has the lock or ctx ends; nothing else bounds it. The
-// lock is not renewed by itself: see [AutoRenew], [Lock.KeepAlive], [Locker.Do].
+// lock is not renewed by itself: see [AutoRenew] and [Locker.Do].
 //
 // Waiters are served first come, first served, in this process and among all that use this
 // library. A release hands the lock to the first waiter, which has it about one round trip
