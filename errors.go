@@ -86,6 +86,15 @@ type NodeError struct {
 	slot int64 // Held: another one than was asked for, which is free; 0: none
 }
 
+// nodeError is what a node's reply says, which was no grant.
+func nodeError(node string, a *wire.Reply, elapsed time.Duration) NodeError {
+	e := NodeError{Node: node, Outcome: Outcome(a.Status), Holder: a.Holder, TTL: a.TTL, Elapsed: elapsed, Err: a.Err, slot: a.Slot}
+	if a.Status == wire.Quarantined { // who holds the lock there says nothing
+		e.Holder, e.TTL = "", a.Rest
+	}
+	return e
+}
+
 func (e *NodeError) Error() string {
 	var s strings.Builder
 	s.WriteString(e.Node)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/quorumlock/redlock/redlocktrace"
 )
 
 // Hooks are called when something happens that an operator may want to know.
@@ -40,29 +41,12 @@ type Hooks struct {
 	// in time. The nodes are told as soon as they can be; the TTL is the backstop.
 	Unreleased func(l *Lock, err error)
 
-	// Start, Wait, Node and End follow each operation. Where all four are nil they cost
-	// nothing.
-	//
-	// Start tells that one begins. What it returns goes to the other three in the place
-	// of the caller's context, and nowhere else. A renewal has no caller: Start gets what
-	// it had returned when the lock was acquired, without its end.
-	Start func(context.Context, Operation) context.Context
-
-	// Wait tells that an Acquire has to wait: before the first time, and each time that
-	// it has asked in vain.
-	Wait func(context.Context, Operation)
-
-	// Node tells what a node said to a step of an operation. A step is over as soon as
-	// enough nodes have said the same, so the rest comes later, perhaps after the end.
-	// A node that was not asked, because the step was lost without it, says nothing.
-	Node func(context.Context, NodeReply)
-
-	// End tells what came of it, once for each Start.
-	End func(context.Context, Operation)
+	// Trace follows each operation, node by node. Nil: it costs nothing.
+	Trace *redlocktrace.Trace
 }
 
-// JoinHooks returns Hooks that call all of these, in this order; any may be nil. What
-// one Start returns is what the next one gets.
+// JoinHooks returns Hooks that call all of these, in this order; any may be nil. Their traces are
+// joined, too ([redlocktrace.Join]).
 func JoinHooks(hooks ...*Hooks) *Hooks {
 	all := slices.DeleteFunc(slices.Clone(hooks), func(h *Hooks) bool { return h == nil })
 	each := func(call func(*Hooks)) {
@@ -79,46 +63,10 @@ func JoinHooks(hooks ...*Hooks) *Hooks {
 		Lost:        func(l *Lock, cause error) { each(func(h *Hooks) { h.lost(l, cause) }) },
 		Unreleased:  func(l *Lock, err error) { each(func(h *Hooks) { h.unreleased(l, err) }) },
 	}
-	if slices.ContainsFunc(all, (*Hooks).follow) {
-		j.Start = func(ctx context.Context, op Operation) context.Context {
-			each(func(h *Hooks) { ctx = h.start(ctx, op) })
-			return ctx
-		}
-		j.Wait = func(ctx context.Context, op Operation) { each(func(h *Hooks) { h.wait(ctx, op) }) }
-		j.Node = func(ctx context.Context, a NodeReply) { each(func(h *Hooks) { h.node(ctx, a) }) }
-		j.End = func(ctx context.Context, op Operation) { each(func(h *Hooks) { h.end(ctx, op) }) }
+	for _, h := range all {
+		j.Trace = redlocktrace.Join(j.Trace, h.Trace)
 	}
 	return j
-}
-
-// follow reports whether anybody wants to know of operations.
-func (h *Hooks) follow() bool {
-	return h.Start != nil || h.Wait != nil || h.Node != nil || h.End != nil
-}
-
-func (h *Hooks) start(ctx context.Context, op Operation) context.Context {
-	if h.Start != nil {
-		return h.Start(ctx, op)
-	}
-	return ctx
-}
-
-func (h *Hooks) wait(ctx context.Context, op Operation) {
-	if h.Wait != nil {
-		h.Wait(ctx, op)
-	}
-}
-
-func (h *Hooks) node(ctx context.Context, a NodeReply) {
-	if h.Node != nil {
-		h.Node(ctx, a)
-	}
-}
-
-func (h *Hooks) end(ctx context.Context, op Operation) {
-	if h.End != nil {
-		h.End(ctx, op)
-	}
 }
 
 func (h *Hooks) warning(err error) {
@@ -184,72 +132,44 @@ func LogHooks(log *slog.Logger) *Hooks {
 		Unreleased: func(l *Lock, err error) { log.Warn("redlock: lock not released", "lock", l, "error", err) },
 	}
 	if log.Enabled(context.Background(), slog.LevelDebug) {
-		h.Wait = func(ctx context.Context, op Operation) {
+		h.Trace = new(redlocktrace.Trace)
+		h.Trace.Wait = func(ctx context.Context, op redlocktrace.Operation) {
 			log.DebugContext(ctx, "redlock: waiting", "name", op.Name, "tries", op.Tries, "waited", op.Waited, "error", op.Err)
 		}
-		h.End = func(ctx context.Context, op Operation) {
+		h.Trace.End = func(ctx context.Context, op redlocktrace.Operation) {
 			log.DebugContext(ctx, "redlock: "+op.Op, "name", op.Name, "tries", op.Tries, "took", op.Elapsed, "waited", op.Waited, "error", op.Err)
 		}
 	}
 	return h
 }
 
-// An Operation is one call for a lock, from beginning to end, and what is known of it
-// by the time that a hook is told.
-//
-// A call that sends nothing is no operation: one that joins a lock under its context, or that
-// releases a lock which others have joined, or one that has ended, which [Hooks].Lost has
-// reported. Nor is the release of what a failed attempt was granted.
-type Operation struct {
-	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by [AutoRenew], or of a lock that was handed over) or "release"
-	Name string // the lock
-	Lock *Lock  // acquire, attach: the one that was had, at the end; or the one that is extended or released
-
-	Tries   int           // acquire: attempts so far
-	Elapsed time.Duration // since the start
-	Waited  time.Duration // acquire: since it first had to wait; 0: it had not. With no Err at the end, the lock was handed over
-
-	// Err at the end is what the call returns. While waiting it is why: ErrHeld,
-	// ErrNoQuorum, or nil behind another call of this Locker's for the same lock.
-	Err error
-}
-
-// A NodeReply is what one node said to one step of an operation.
-type NodeReply struct {
-	Step    string // "acquire", "raise" (its fence, where one round was not enough), "extend" or "release"
-	Name    string // the lock
-	Node    string // its address, as the client was given it
-	Outcome Outcome
-	Elapsed time.Duration // since the step began
-
-	// Late: the step was over, decided by the votes of others or given up. A late grant
-	// is part of the lock all the same.
-	Late bool
-	Err  error // the client's or the server's own error, nil if there was none
-}
-
-// An opTrace is an operation under way. Nil: no hook wants to know of it, and it costs
-// nothing, not even a look at the clock.
+// An opTrace is an operation under way. Nil: there is no Trace, and it costs nothing, not even a
+// look at the clock.
 //
 // It belongs to the goroutine that carries the operation out, but for what answers
 // need, which does not change.
 type opTrace struct {
-	hooks *Hooks
+	trace *redlocktrace.Trace
 	clock Clock
 	ctx   context.Context // what Start has made of the caller's
-	op    Operation
+	op    redlocktrace.Operation
 	begun time.Time
 	waits time.Time // since when; zero: it does not
 }
 
 // begins tells that an operation begins. Under no mutex, like all that is told of it.
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
-	h := lk.opts.Hooks
-	if !h.follow() {
+	trace := lk.opts.Hooks.Trace
+	if trace == nil {
 		return nil
 	}
-	t := &opTrace{hooks: h, clock: lk.opts.Clock, begun: lk.opts.Clock.Now(), op: Operation{Op: op, Name: name, Lock: l}}
-	t.ctx = h.start(ctx, t.op)
+	t := &opTrace{trace: trace, clock: lk.opts.Clock, begun: lk.opts.Clock.Now(), ctx: ctx, op: redlocktrace.Operation{Op: op, Name: name}}
+	if l != nil {
+		t.op.Lock = l
+	}
+	if trace.Start != nil {
+		t.ctx = trace.Start(ctx, t.op)
+	}
 	return t
 }
 
@@ -283,7 +203,9 @@ func (t *opTrace) wait(why *QuorumError) {
 		told := *why // the waiter's will say what ended it
 		op.Err = &told
 	}
-	t.hooks.wait(t.ctx, op)
+	if t.trace.Wait != nil {
+		t.trace.Wait(t.ctx, op)
+	}
 }
 
 // ends tells what came of it.
@@ -292,12 +214,17 @@ func (t *opTrace) ends(l *Lock, err error) {
 		return
 	}
 	op := t.at(t.clock.Now())
-	op.Lock, op.Err = l, err
-	t.hooks.end(t.ctx, op)
+	op.Lock, op.Err = nil, err
+	if l != nil {
+		op.Lock = l
+	}
+	if t.trace.End != nil {
+		t.trace.End(t.ctx, op)
+	}
 }
 
 // at is the operation at an instant.
-func (t *opTrace) at(now time.Time) Operation {
+func (t *opTrace) at(now time.Time) redlocktrace.Operation {
 	op := t.op
 	op.Elapsed = elapsed(t.begun, now)
 	if !t.waits.IsZero() {
@@ -309,11 +236,16 @@ func (t *opTrace) at(now time.Time) Operation {
 // answer tells what a node said in a round of the operation. It comes from the node's
 // lane: after the end, perhaps, and at the same time as others.
 func (t *opTrace) answer(r *round, node int, a *wire.Reply, late bool) {
-	if t == nil || t.hooks.Node == nil {
+	if t == nil || t.trace.Node == nil {
 		return
 	}
-	t.hooks.node(t.ctx, NodeReply{
-		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lanes[node].Name, Outcome: Outcome(a.Status),
-		Elapsed: elapsed(r.sent, t.clock.Now()), Late: late, Err: a.Err,
-	})
+	reply := redlocktrace.Reply{
+		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lanes[node].Name, Outcome: a.Status.String(),
+		Elapsed: elapsed(r.sent, t.clock.Now()), Late: late,
+	}
+	if a.Status != wire.Granted {
+		why := nodeError(reply.Node, a, reply.Elapsed)
+		reply.Err = &why
+	}
+	t.trace.Node(t.ctx, reply)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/quorumlock/redlock/redlocktrace"
 )
 
 // A follower writes down what it is told of operations. Every hook looks at the lock
@@ -23,8 +24,8 @@ import (
 type follower struct {
 	mu      sync.Mutex
 	told    []string // all but the answers
-	answers []NodeReply
-	ends    []Operation
+	answers []redlocktrace.Reply
+	ends    []redlocktrace.Operation
 	strays  int // calls that did not get Start's context
 }
 
@@ -32,7 +33,8 @@ type followed struct{ op string }
 
 func (f *follower) hooks() *Hooks {
 	return &Hooks{
-		Start: func(ctx context.Context, op Operation) context.Context {
+		Lost: func(l *Lock, cause error) { f.tell("lost: %v", kindOf(cause)); _ = l.LogValue() },
+		Trace: &redlocktrace.Trace{Start: func(ctx context.Context, op redlocktrace.Operation) context.Context {
 			from, _ := ctx.Value(followed{}).(*followed)
 			if from != nil {
 				f.tell("start %s in %s", op.Op, from.op)
@@ -40,32 +42,30 @@ func (f *follower) hooks() *Hooks {
 				f.tell("start %s", op.Op)
 			}
 			if op.Lock != nil {
-				_ = op.Lock.LogValue()
+				_ = op.Lock.(*Lock).LogValue()
 			}
 			return context.WithValue(ctx, followed{}, &followed{op: op.Op})
 		},
-		Wait: func(ctx context.Context, op Operation) {
-			f.check(ctx, op.Op)
-			f.tell("wait %s, %d tries: %v", op.Op, op.Tries, kindOf(op.Err))
-		},
-		Node: func(ctx context.Context, a NodeReply) {
-			f.check(ctx, "")
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.answers = append(f.answers, a)
-		},
-		End: func(ctx context.Context, op Operation) {
-			f.check(ctx, op.Op)
-			f.tell("end %s, %d tries: %v", op.Op, op.Tries, kindOf(op.Err))
-			if op.Lock != nil {
-				_ = op.Lock.LogValue()
-			}
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.ends = append(f.ends, op)
-		},
-		Lost: func(l *Lock, cause error) { f.tell("lost: %v", kindOf(cause)); _ = l.LogValue() },
-	}
+			Wait: func(ctx context.Context, op redlocktrace.Operation) {
+				f.check(ctx, op.Op)
+				f.tell("wait %s, %d tries: %v", op.Op, op.Tries, kindOf(op.Err))
+			},
+			Node: func(ctx context.Context, a redlocktrace.Reply) {
+				f.check(ctx, "")
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.answers = append(f.answers, a)
+			},
+			End: func(ctx context.Context, op redlocktrace.Operation) {
+				f.check(ctx, op.Op)
+				f.tell("end %s, %d tries: %v", op.Op, op.Tries, kindOf(op.Err))
+				if op.Lock != nil {
+					_ = op.Lock.(*Lock).LogValue()
+				}
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.ends = append(f.ends, op)
+			}}}
 }
 
 func kindOf(err error) error {
@@ -107,7 +107,7 @@ func (f *follower) want(t *testing.T, want ...string) {
 }
 
 // last is the last operation that ended.
-func (f *follower) last() Operation {
+func (f *follower) last() redlocktrace.Operation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.ends[len(f.ends)-1]
@@ -240,15 +240,19 @@ func TestHooksTellAnswers(t *testing.T) {
 		pass(time.Second)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		slices.SortFunc(f.answers, func(a, b NodeReply) int { return strings.Compare(a.Node, b.Node) })
+		slices.SortFunc(f.answers, func(a, b redlocktrace.Reply) int { return strings.Compare(a.Node, b.Node) })
 		if len(f.answers) != 5 {
 			t.Fatalf("got %v", f.answers)
 		}
 		for i, a := range f.answers {
-			want := NodeReply{Step: "acquire", Name: "a", Node: ms[i].name}
+			want := redlocktrace.Reply{Step: "acquire", Name: "a", Node: ms[i].name, Outcome: "granted"}
 			switch i {
 			case 0:
-				want.Outcome, want.Err = OutcomeUnreachable, errCut
+				why := a.Err.(*NodeError)
+				if why.Outcome != OutcomeUnreachable || why.Err != errCut || why.Node != ms[i].name {
+					t.Errorf("got %+v", why)
+				}
+				want.Outcome, want.Err = "unreachable", why
 			case 4:
 				want.Elapsed, want.Late = 20*time.Millisecond, true
 			}
@@ -296,6 +300,9 @@ func TestJoinHooks(t *testing.T) {
 		v := reflect.ValueOf(h).Elem()
 		for i := range v.NumField() {
 			hook := v.Type().Field(i)
+			if hook.Type.Kind() != reflect.Func {
+				continue // the Trace, which redlocktrace joins
+			}
 			v.Field(i).Set(reflect.MakeFunc(hook.Type, func(args []reflect.Value) []reflect.Value {
 				calls = append(calls, hook.Name+" "+who)
 				return args[:hook.Type.NumOut()] // Start's context
@@ -306,6 +313,9 @@ func TestJoinHooks(t *testing.T) {
 	joined := reflect.ValueOf(*JoinHooks(record("one"), nil, new(Hooks), record("two")))
 	for i := range joined.NumField() {
 		hook := joined.Type().Field(i)
+		if hook.Type.Kind() != reflect.Func {
+			continue
+		}
 		args := make([]reflect.Value, hook.Type.NumIn())
 		for j := range args {
 			args[j] = reflect.Zero(hook.Type.In(j))
@@ -316,7 +326,7 @@ func TestJoinHooks(t *testing.T) {
 			t.Errorf("called %q, want %q", calls, want)
 		}
 	}
-	if JoinHooks(new(Hooks), LogHooks(slog.New(slog.DiscardHandler))).follow() {
+	if JoinHooks(new(Hooks), LogHooks(slog.New(slog.DiscardHandler))).Trace != nil {
 		t.Error("joined hooks follow operations although neither of them does")
 	}
 }

@@ -273,7 +273,8 @@ func (c *census) Deliver(node int, q *lane.Request) {
 		}
 	}
 	if a.Status != wire.Granted {
-		s.Err = &NodeError{Node: s.Node, Outcome: Outcome(a.Status), TTL: a.Rest, Err: a.Err}
+		why := nodeError(s.Node, a, 0)
+		s.Err = &why
 	}
 	if c.left--; c.left == 0 {
 		close(c.all)

@@ -188,15 +188,11 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 		answer := NodeError{Node: n.Name, Outcome: OutcomeTimeout, Elapsed: elapsed(r.sent, now)}
 		switch {
 		case r.told[i]:
-			q := &r.reqs[i]
-			answer.Outcome, answer.Holder, answer.TTL, answer.slot, answer.Err = Outcome(q.Reply.Status), q.Reply.Holder, q.Reply.TTL, q.Reply.Slot, q.Reply.Err
+			answer = nodeError(n.Name, &r.reqs[i].Reply, answer.Elapsed)
 		case r.verdict != pending:
 			continue
 		default:
 			b.add(voteNone)
-		}
-		if answer.Outcome == OutcomeQuarantined {
-			answer.Holder, answer.TTL = "", r.reqs[i].Reply.Rest
 		}
 		if answer.Outcome != OutcomeGranted {
 			e.note(&answer)

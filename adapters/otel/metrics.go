@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/redlocktrace"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -53,14 +54,14 @@ func newMetrics(meter metric.Meter, label func(string) string) (*metrics, error)
 }
 
 func (m *metrics) hooks() *redlock.Hooks {
-	return &redlock.Hooks{Start: m.start, Wait: m.waits, Node: m.answer, End: m.end, Lost: m.loss}
+	return &redlock.Hooks{Lost: m.loss, Trace: &redlocktrace.Trace{Start: m.start, Wait: m.waits, Node: m.answer, End: m.end}}
 }
 
 // foundHeld is the key of a *bool in the context of an acquire: whether it was counted as
 // contended, since it counts once, however many attempts it makes.
 type foundHeld struct{}
 
-func (m *metrics) start(ctx context.Context, op redlock.Operation) context.Context {
+func (m *metrics) start(ctx context.Context, op redlocktrace.Operation) context.Context {
 	switch op.Op {
 	case "acquire":
 		return context.WithValue(ctx, foundHeld{}, new(bool))
@@ -70,7 +71,7 @@ func (m *metrics) start(ctx context.Context, op redlock.Operation) context.Conte
 	return ctx
 }
 
-func (m *metrics) held(ctx context.Context, l *redlock.Lock, end string) {
+func (m *metrics) held(ctx context.Context, l redlocktrace.Lock, end string) {
 	m.hold.Record(ctx, time.Since(l.Since()).Seconds(), m.with(l.Name(), endKey.String(end)))
 }
 
@@ -80,14 +81,14 @@ func (m *metrics) loss(l *redlock.Lock, cause error) {
 	m.held(context.Background(), l, end)
 }
 
-func (m *metrics) waits(ctx context.Context, op redlock.Operation) {
+func (m *metrics) waits(ctx context.Context, op redlocktrace.Operation) {
 	if found, ok := ctx.Value(foundHeld{}).(*bool); ok && !*found && (op.Err == nil || errors.Is(op.Err, redlock.ErrHeld)) {
 		*found = true
 		m.contended.Add(ctx, 1, m.with(op.Name, operationKey.String(op.Op)))
 	}
 }
 
-func (m *metrics) end(ctx context.Context, op redlock.Operation) {
+func (m *metrics) end(ctx context.Context, op redlocktrace.Operation) {
 	var failed []attribute.KeyValue
 	if op.Err != nil {
 		failed = append(failed, semconv.ErrorTypeKey.String(errorType(op.Err)))
@@ -104,15 +105,14 @@ func (m *metrics) end(ctx context.Context, op redlock.Operation) {
 
 // An answerKind has the values that distinguish answers in metrics.
 type answerKind struct {
-	node, step string
-	outcome    redlock.Outcome
+	node, step, outcome string
 }
 
-func (m *metrics) answer(ctx context.Context, a redlock.NodeReply) {
+func (m *metrics) answer(ctx context.Context, a redlocktrace.Reply) {
 	kind := answerKind{a.Node, a.Step, a.Outcome}
 	with, ok := m.answers.Load(kind)
 	if !ok {
-		with = metric.WithAttributeSet(attribute.NewSet(append(server(a.Node), stepKey.String(a.Step), outcomeKey.String(a.Outcome.String()))...))
+		with = metric.WithAttributeSet(attribute.NewSet(append(server(a.Node), stepKey.String(a.Step), outcomeKey.String(a.Outcome))...))
 		m.answers.Store(kind, with)
 	}
 	m.node.Record(ctx, a.Elapsed.Seconds(), with.(metric.MeasurementOption))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	otelredlock "github.com/quorumlock/redlock/adapters/otel"
+	"github.com/quorumlock/redlock/redlocktrace"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
@@ -235,11 +236,11 @@ func TestJoined(t *testing.T) {
 			t.Fatal(err)
 		}
 		var traced atomic.Int64
-		lk := s.locker(redlock.JoinHooks(hooks, &redlock.Hooks{End: func(ctx context.Context, _ redlock.Operation) {
+		lk := s.locker(redlock.JoinHooks(hooks, &redlock.Hooks{Trace: &redlocktrace.Trace{End: func(ctx context.Context, _ redlocktrace.Operation) {
 			if trace.SpanContextFromContext(ctx).IsSampled() {
 				traced.Add(1)
 			}
-		}}))
+		}}}))
 		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/redlocktrace"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -15,10 +16,10 @@ import (
 type tracing struct{ tracer trace.Tracer }
 
 func (t tracing) hooks() *redlock.Hooks {
-	return &redlock.Hooks{Start: t.start, Wait: t.wait, Node: t.node, End: t.end}
+	return &redlock.Hooks{Trace: &redlocktrace.Trace{Start: t.start, Wait: t.wait, Node: t.node, End: t.end}}
 }
 
-func (t tracing) start(ctx context.Context, op redlock.Operation) context.Context {
+func (t tracing) start(ctx context.Context, op redlocktrace.Operation) context.Context {
 	options := []trace.SpanStartOption{trace.WithAttributes(operationKey.String(op.Op), nameKey.String(op.Name))}
 	if op.Op == "renew" {
 		if !trace.SpanContextFromContext(ctx).IsSampled() {
@@ -30,7 +31,7 @@ func (t tracing) start(ctx context.Context, op redlock.Operation) context.Contex
 	return ctx
 }
 
-func (t tracing) wait(ctx context.Context, op redlock.Operation) {
+func (t tracing) wait(ctx context.Context, op redlocktrace.Operation) {
 	why := "behind another caller of this process"
 	if op.Err != nil {
 		why = op.Err.Error()
@@ -38,7 +39,7 @@ func (t tracing) wait(ctx context.Context, op redlock.Operation) {
 	trace.SpanFromContext(ctx).AddEvent("wait", trace.WithAttributes(triesKey.Int(op.Tries), attribute.String("redlock.reason", why)))
 }
 
-func (t tracing) end(ctx context.Context, op redlock.Operation) {
+func (t tracing) end(ctx context.Context, op redlocktrace.Operation) {
 	span := trace.SpanFromContext(ctx)
 	defer span.End()
 	if !span.IsRecording() {
@@ -61,7 +62,7 @@ func (t tracing) end(ctx context.Context, op redlock.Operation) {
 
 // node makes a span of an answer. Its parent may have ended. It has no db.operation.name, since the
 // request was part of a pipeline of scripts.
-func (t tracing) node(ctx context.Context, a redlock.NodeReply) {
+func (t tracing) node(ctx context.Context, a redlocktrace.Reply) {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
 	}
@@ -69,13 +70,13 @@ func (t tracing) node(ctx context.Context, a redlock.NodeReply) {
 	_, span := t.tracer.Start(ctx, a.Step+" "+a.Node,
 		trace.WithSpanKind(trace.SpanKindClient),
 		trace.WithTimestamp(now.Add(-a.Elapsed)),
-		trace.WithAttributes(semconv.DBSystemNameRedis, stepKey.String(a.Step), outcomeKey.String(a.Outcome.String()), lateKey.Bool(a.Late)),
+		trace.WithAttributes(semconv.DBSystemNameRedis, stepKey.String(a.Step), outcomeKey.String(a.Outcome), lateKey.Bool(a.Late)),
 		trace.WithAttributes(server(a.Node)...))
-	if !answered(a.Outcome) {
-		span.SetAttributes(semconv.ErrorTypeKey.String(a.Outcome.String()))
+	if failed := (*redlock.NodeError)(nil); errors.As(a.Err, &failed) && !answered(failed.Outcome) {
+		span.SetAttributes(semconv.ErrorTypeKey.String(a.Outcome))
 		why := ""
-		if a.Err != nil {
-			why = a.Err.Error()
+		if failed.Err != nil {
+			why = failed.Err.Error()
 		}
 		span.SetStatus(codes.Error, why)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/load"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/redlocktrace"
 )
 
 // waiters is how many clients wait for one lock while its hand-over is measured: enough that
@@ -29,7 +30,7 @@ func (b *bench) warmed(ctx context.Context, work func(context.Context)) {
 
 // measureNodes measures the round trip to each node.
 func (b *bench) measureNodes(ctx context.Context) error {
-	locker, err := redlock.Connect(b.urls, &redlock.Options{TTL: b.cfg.ttl, Hooks: &redlock.Hooks{Node: load.Heard}})
+	locker, err := redlock.Connect(b.urls, &redlock.Options{TTL: b.cfg.ttl, Hooks: &redlock.Hooks{Trace: &redlocktrace.Trace{Node: load.Heard}}})
 	if err != nil {
 		return notConnected(err)
 	}

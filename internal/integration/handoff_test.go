@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/redlocktrace"
 )
 
 // A turn is the result of a call that waited.
@@ -24,11 +25,11 @@ type turn struct {
 func (h *waitingRoom) waits(ctx context.Context, opts redlock.Options, options ...redlock.AcquireOption) <-chan turn {
 	h.Helper()
 	var tries int
-	opts.Hooks = &redlock.Hooks{End: func(_ context.Context, op redlock.Operation) {
+	opts.Hooks = &redlock.Hooks{Trace: &redlocktrace.Trace{End: func(_ context.Context, op redlocktrace.Operation) {
 		if op.Op == "acquire" {
 			tries = op.Tries
 		}
-	}}
+	}}}
 	lk, got := open(h.T, h.Clients(), &opts), make(chan turn, 1)
 	h.calls.Go(func() {
 		l, err := lk.Acquire(ctx, "a", options...)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/redlocktrace"
 )
 
 // A Survey measures how far away each node is. It acquires and releases one lock at a time, and
@@ -35,13 +36,13 @@ type asking struct {
 	op      string
 	nodes   []*Visited
 	mu      sync.Mutex
-	answers map[string]redlock.NodeReply // by node
-	all     chan struct{}                // closed when all are there
-	over    bool                         // later answers do not count
+	answers map[string]redlocktrace.Reply // by node
+	all     chan struct{}                 // closed when all are there
+	over    bool                          // later answers do not count
 }
 
-// Heard is Hooks.Node of the survey's Locker.
-func Heard(ctx context.Context, a redlock.NodeReply) {
+// Heard is Trace.Node of the survey's Locker.
+func Heard(ctx context.Context, a redlocktrace.Reply) {
 	s, ok := ctx.Value(askKey{}).(*asking)
 	if !ok || a.Step != s.op { // of no step, or the second round of an acquire
 		return
@@ -78,7 +79,7 @@ func (s *Survey) Run(ctx context.Context, name string) {
 // later does not count. After a step that has failed it does not wait: the library has not asked
 // the other nodes then.
 func (s *Survey) step(op string, do func(context.Context) error) error {
-	one := &asking{op: op, nodes: s.Nodes, answers: make(map[string]redlock.NodeReply), all: make(chan struct{})}
+	one := &asking{op: op, nodes: s.Nodes, answers: make(map[string]redlocktrace.Reply), all: make(chan struct{})}
 	limit := time.NewTimer(s.Timeout)
 	defer limit.Stop()
 	err := do(context.WithValue(context.Background(), askKey{}, one))
@@ -98,13 +99,13 @@ func (s *Survey) step(op string, do func(context.Context) error) error {
 }
 
 // note counts the node's answer to a step that ended with err.
-func (v *Visited) note(a redlock.NodeReply, err error) {
+func (v *Visited) note(a redlocktrace.Reply, err error) {
 	switch {
 	case a.Node == "" && err == nil:
 		v.Failed[redlock.OutcomeTimeout.String()]++
 	case a.Node == "":
-	case a.Outcome != redlock.OutcomeGranted:
-		v.Failed[a.Outcome.String()]++
+	case a.Err != nil:
+		v.Failed[a.Outcome]++
 	default:
 		v.Trips.Add(a.Elapsed)
 		if !a.Late {

@@ -1,0 +1,118 @@
+// Package redlocktrace follows the operations of a Locker, as net/http/httptrace follows requests.
+// A [Trace] is for those who measure or trace. What an operator should know is told by the hooks of
+// redlock.Hooks, of which a Trace is a part.
+package redlocktrace
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// A Trace has callbacks that follow each operation of a Locker (redlock.Hooks.Trace). Each may be
+// nil. They are called from the library's own goroutines, some of which carry other callers'
+// requests: a callback must be quick, must not call back into the Locker, and may be called from
+// several goroutines at once. Without a Trace nothing of this costs anything.
+type Trace struct {
+	// Start is called when an operation begins. What it returns is passed to the other three
+	// callbacks in the place of the caller's context, and nowhere else. A renewal has no caller:
+	// Start gets what it returned when the lock was acquired, without its end.
+	Start func(context.Context, Operation) context.Context
+
+	// Wait is called when an acquire has to wait: before the first time, and each time that it has
+	// asked in vain.
+	Wait func(context.Context, Operation)
+
+	// Node is called with a node's answer to a step of an operation. A step is over as soon as
+	// enough nodes have answered alike, so the other answers come later, perhaps after the end. A
+	// node that was not asked, because the step was lost without it, has no answer.
+	Node func(context.Context, Reply)
+
+	// End is called with the result of an operation, once for each Start.
+	End func(context.Context, Operation)
+}
+
+// Join returns a Trace that calls all of these, in this order; any may be nil. What one Start
+// returns is what the next one gets. Join returns nil if no callback is set.
+func Join(traces ...*Trace) *Trace {
+	all := slices.DeleteFunc(slices.Clone(traces), func(t *Trace) bool {
+		return t == nil || t.Start == nil && t.Wait == nil && t.Node == nil && t.End == nil
+	})
+	if len(all) == 0 {
+		return nil
+	}
+	j := new(Trace)
+	j.Start = func(ctx context.Context, op Operation) context.Context {
+		for _, t := range all {
+			if t.Start != nil {
+				ctx = t.Start(ctx, op)
+			}
+		}
+		return ctx
+	}
+	j.Wait = func(ctx context.Context, op Operation) {
+		for _, t := range all {
+			if t.Wait != nil {
+				t.Wait(ctx, op)
+			}
+		}
+	}
+	j.Node = func(ctx context.Context, r Reply) {
+		for _, t := range all {
+			if t.Node != nil {
+				t.Node(ctx, r)
+			}
+		}
+	}
+	j.End = func(ctx context.Context, op Operation) {
+		for _, t := range all {
+			if t.End != nil {
+				t.End(ctx, op)
+			}
+		}
+	}
+	return j
+}
+
+// An Operation is one call for a lock, from beginning to end, and what is known of it when a
+// callback is called.
+//
+// What sends nothing is no operation: to join a hold under the lock's own context, to release a
+// hold that other handles are still in, or a lock that has ended (redlock.Hooks.Lost has told
+// that). Nor is it one to give back what a failed attempt was granted.
+type Operation struct {
+	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by the library itself) or "release"
+	Name string // the lock
+	Lock Lock   // acquire, attach: at the end, the lock that was acquired; extend, renew, release: the lock; else nil
+
+	Tries   int           // acquire: attempts so far
+	Elapsed time.Duration // since the start
+	Waited  time.Duration // acquire: since it first had to wait; 0: it did not wait
+
+	// Err at the end is what the call returns. While an acquire waits it is the reason: ErrHeld,
+	// ErrNoQuorum, or nil behind another call of this Locker's for the same lock.
+	Err error
+}
+
+// A Lock is what a Trace may look at of a *redlock.Lock, and is one.
+type Lock interface {
+	Name() string
+	Fence() int64
+	Since() time.Time
+	Until() time.Time
+}
+
+// A Reply is one node's answer to one step of an operation.
+type Reply struct {
+	Step    string        // "acquire", "raise" (its fence, where one round was not enough), "extend" or "release"
+	Name    string        // the lock
+	Node    string        // the node's address, as the client was given it
+	Elapsed time.Duration // since the step began
+
+	// Late: the step was already over, decided by the other nodes or given up. A late grant is part
+	// of the lock all the same.
+	Late bool
+
+	Outcome string // "granted", or what a redlock.Outcome prints
+	Err     error  // nil: granted; else a *redlock.NodeError
+}
