@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,13 +41,49 @@ var errReleased = errors.New("redlock: lock released")
 // errDetached is the cause with which a lock's contexts end here when another process takes it up.
 var errDetached = errors.New("redlock: lock detached")
 
-// The reasons for which a lock ends before its holder gives it back. All of them
-// are ErrLost.
+// The reasons for which a lock ends before its holder gives it back. All of them are ErrLost. Lock.lost
+// makes an error of the first two that says more.
 var (
 	errExpired = fmt.Errorf("redlock: %w: validity ended", ErrLost)
 	errMaxHold = fmt.Errorf("redlock: %w: held for as long as MaxHold allows", ErrLost)
 	errShut    = fmt.Errorf("%w: %w", ErrClosed, ErrLost)
 )
+
+// A loss says why a lock has ended whose validity is over. It is errExpired or errMaxHold.
+type loss struct {
+	name    string
+	kind    error
+	rounds  int32         // extensions begun
+	failed  int           // renewals that failed, one after another, before the end
+	since   time.Duration // from the first of them to the end
+	stalled time.Duration // how long this process stood still when the validity ended
+}
+
+func (e *loss) Error() string {
+	return fmt.Sprintf("redlock: %q: %v: %s", e.name, ErrLost, e.reason())
+}
+
+func (e *loss) Unwrap() error { return e.kind }
+
+// reason is why the lock has ended, without its name.
+func (e *loss) reason() string {
+	why := "validity ended"
+	switch {
+	case e.kind == errMaxHold:
+		return "held for as long as MaxHold allows"
+	case e.failed == 1:
+		why += fmt.Sprintf(" %s after a renewal failed", printable.Duration(e.since))
+	case e.failed > 1:
+		why += fmt.Sprintf(" after %d renewals failed in %s", e.failed, printable.Duration(e.since))
+	}
+	switch {
+	case e.stalled > 0:
+		why += fmt.Sprintf(", while this process stood still for %s (or its clock was set by that)", printable.Duration(e.stalled))
+	case e.rounds == 0:
+		why += ", and it was not extended"
+	}
+	return why
+}
 
 // An Outcome is what one node did with a request.
 type Outcome uint8
@@ -79,7 +116,7 @@ type NodeError struct {
 	Node    string // its address, as the client was given it
 	Outcome Outcome
 	Holder  string        // Held, Stolen: the token that is there; Reserved: the waiter
-	TTL     time.Duration // Held, Stolen: how long it has still to live; Reserved: how long the waiter counts without asking again; Quarantined: how long until the node votes
+	TTL     time.Duration // how long until the node could grant, if what is in the way is not renewed: a lock, a waiter's place, its quarantine; 0: it did not say
 	Elapsed time.Duration // from the start of the round to the answer, or to the end of waiting for it
 	Err     error         // the client's or the server's own error, nil if there was none
 
@@ -102,22 +139,30 @@ func (e *NodeError) Error() string {
 	s.WriteString(e.Outcome.String())
 	switch {
 	case e.Outcome == OutcomeQuarantined:
-		fmt.Fprintf(&s, " for %v: %v", e.TTL.Round(time.Millisecond), e.Err)
+		fmt.Fprintf(&s, " for %s: %v", printable.Duration(e.TTL), e.Err)
 	case e.Outcome == OutcomeReserved:
 		fmt.Fprintf(&s, " for %s, who has waited longer", printable.Text(e.Holder))
 	case e.Holder != "":
-		fmt.Fprintf(&s, " by %s for %v", printable.Text(e.Holder), e.TTL)
+		fmt.Fprintf(&s, " by %s for %s", printable.Text(e.Holder), printable.Duration(e.TTL))
 	case e.Err != nil:
 		s.WriteString(": ")
-		if op := (*net.OpError)(nil); errors.As(e.Err, &op) {
-			fmt.Fprintf(&s, "%s: %v", op.Op, op.Err) // the address has been said
-		} else {
-			s.WriteString(printable.Text(e.Err.Error()))
-		}
+		s.WriteString(e.reason())
 	case e.Outcome == OutcomeTimeout:
-		fmt.Fprintf(&s, " after %v", e.Elapsed.Round(time.Millisecond/10))
+		fmt.Fprintf(&s, " after %s", printable.Duration(e.Elapsed))
 	}
 	return s.String()
+}
+
+// reason is the text of the client's or the server's own error, without the node's address; "" if
+// there was none.
+func (e *NodeError) reason() string {
+	if e.Err == nil {
+		return ""
+	}
+	if op := (*net.OpError)(nil); errors.As(e.Err, &op) {
+		return fmt.Sprintf("%s: %v", op.Op, op.Err)
+	}
+	return printable.Text(e.Err.Error())
 }
 
 // Unwrap gives the client's or the server's own error.
@@ -149,16 +194,28 @@ type QuorumError struct {
 	nodes multierror.Error
 }
 
-// Error tells it all in one line.
+// Error says in one line what happened, to which lock, and what each node did.
 func (e *QuorumError) Error() string {
 	var s strings.Builder
-	s.WriteString("redlock: " + e.Op)
-	if e.Name != "" {
-		fmt.Fprintf(&s, " %q", e.Name)
+	votes := fmt.Sprintf("%d votes, %d of %d needed", e.Granted, e.Need, e.N)
+	if e.Granted == 1 {
+		votes = strings.Replace(votes, "votes", "vote", 1)
 	}
-	fmt.Fprintf(&s, ": %v: %d of %d votes", e.Kind, e.Granted, e.Need)
-	if e.Cause != nil {
-		fmt.Fprintf(&s, ", %v", e.Cause)
+	if end, ok := e.Cause.(*loss); ok {
+		fmt.Fprintf(&s, "%v; the last one: %s", end, votes)
+	} else {
+		s.WriteString("redlock: " + e.Op)
+		if e.Name != "" {
+			fmt.Fprintf(&s, " %q", e.Name)
+		}
+		fmt.Fprintf(&s, ": %v: ", e.Kind)
+		if e.Kind == ErrLost {
+			s.WriteString("the nodes do not have it any more: ")
+		}
+		s.WriteString(votes)
+		if e.Cause != nil {
+			fmt.Fprintf(&s, ", %v", e.Cause)
+		}
 	}
 	if err := e.nodes.ErrorOrNil(); err != nil {
 		fmt.Fprintf(&s, " (%v)", err)
@@ -190,6 +247,34 @@ func (e *QuorumError) Unwrap() []error {
 		errs = append(errs, err)
 	}
 	return errs
+}
+
+// retryUnknown is RetryAfter where too few nodes say when they could grant the lock: a node that is
+// down is tried again about as often.
+const retryUnknown = time.Second
+
+// RetryAfter is how long to wait until another attempt can succeed, by what the nodes said: the
+// earliest time at which a quorum of them could grant the lock if nothing is renewed. So it is not the
+// time of the node that takes longest, and a node that gave no usable answer does not count; where too
+// few are left for a quorum, it is a second. It may be earlier, since a holder may release. It is 0 if
+// nothing was in the way but another attempt, and for ErrLost.
+func (e *QuorumError) RetryAfter() time.Duration {
+	if e.Kind == ErrLost {
+		return 0
+	}
+	nodes := e.Nodes()
+	in := make([]time.Duration, e.N-len(nodes), e.N) // granted, or not asked
+	for _, n := range nodes {
+		switch n.Outcome {
+		case OutcomeHeld, OutcomeReserved, OutcomeQuarantined, OutcomeLate:
+			in = append(in, n.TTL)
+		}
+	}
+	if len(in) < e.Need {
+		return retryUnknown
+	}
+	slices.Sort(in)
+	return in[e.Need-1]
 }
 
 // Nodes lists what each node did that was not a grant.

@@ -18,7 +18,7 @@ import (
 // caller (E1, E2, E3).
 func TestQuorumErrorText(t *testing.T) {
 	q := func(op string, kind, cause error, nodes ...*NodeError) *QuorumError {
-		e := &QuorumError{Op: op, Name: "jobs", Need: 2, Kind: kind, Cause: cause}
+		e := &QuorumError{Op: op, Name: "jobs", N: 3, Need: 2, Kind: kind, Cause: cause}
 		for _, n := range nodes {
 			e.note(n)
 		}
@@ -31,18 +31,18 @@ func TestQuorumErrorText(t *testing.T) {
 		{q("acquire", ErrHeld, nil,
 			&NodeError{Node: "a:1", Outcome: OutcomeHeld, Holder: "t0", TTL: 3 * time.Second},
 			&NodeError{Node: "b:1", Outcome: OutcomeTimeout, Elapsed: 500*time.Millisecond + 1234}),
-			`redlock: acquire "jobs": held by another: 0 of 2 votes (a:1: held by t0 for 3s; b:1: timeout after 500ms)`},
+			`redlock: acquire "jobs": held by another: 0 votes, 2 of 3 needed (a:1: held by t0 for 3s; b:1: timeout after 500ms)`},
 		{q("acquire", ErrNoQuorum, context.DeadlineExceeded,
 			&NodeError{Node: "a:1", Outcome: OutcomeUnreachable, Err: errors.New("dial tcp: connection refused")},
 			&NodeError{Node: "b:1", Outcome: OutcomeTimeout, Elapsed: time.Second, Err: errors.New("silent for 2s")}),
-			`redlock: acquire "jobs": no quorum: 0 of 2 votes, context deadline exceeded (a:1: unreachable: dial tcp: connection refused; b:1: timeout: silent for 2s)`},
+			`redlock: acquire "jobs": no quorum: 0 votes, 2 of 3 needed, context deadline exceeded (a:1: unreachable: dial tcp: connection refused; b:1: timeout: silent for 2s)`},
 		{&NodeError{Node: "10.0.0.1:6379", Outcome: OutcomeUnreachable, Err: &net.OpError{
 			Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 6379},
 			Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}},
 			"10.0.0.1:6379: unreachable: dial: connect: connection refused"},
 		{q("extend", ErrLost, nil, &NodeError{Node: "a:1", Outcome: OutcomeGone}),
-			`redlock: extend "jobs": lock lost: 0 of 2 votes (a:1: expired)`},
-		{q("release", ErrNoQuorum, nil), `redlock: release "jobs": no quorum: 0 of 2 votes`},
+			`redlock: extend "jobs": lock lost: the nodes do not have it any more: 0 votes, 2 of 3 needed (a:1: gone)`},
+		{q("release", ErrNoQuorum, nil), `redlock: release "jobs": no quorum: 0 votes, 2 of 3 needed`},
 		{errExpired, "redlock: lock lost: validity ended"},
 		{errShut, "redlock: closed: lock lost"},
 		{errors.New(Outcome(200).String()), "Status(200)"},

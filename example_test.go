@@ -188,7 +188,7 @@ func ExampleLock_Context() {
 		fmt.Println(errors.Is(context.Cause(ctx), redlock.ErrLost))
 	}
 	// Output:
-	// redlock: lock lost: validity ended
+	// redlock: "import": lock lost: validity ended, and it was not extended
 	// true
 }
 

@@ -27,6 +27,7 @@ func (l *Lock) Extend(ctx context.Context) error {
 	t := l.locker.begins(ctx, "extend", l.name, l)
 	err := l.extend(ctx, t)
 	t.ends(l, err)
+	cmp.Or(l.hold, l).tellRenewals(false)
 	return err
 }
 
@@ -105,9 +106,16 @@ func (l *Lock) endExtension(r *round, cause error) error {
 		// The confirmation came too late, or not at all. Even if the nodes still
 		// have the token: the holder has been told, or is about to be.
 		l.mu.Unlock()
+		if decided != won && cause == nil {
+			l.failedRenewal(r, r.explain(now, nil))
+		}
 		return l.expire()
 	case decided == won:
 		l.until, l.confirmed = l.validUntil(r.sent), r.number
+		if l.trouble != nil && l.trouble.told {
+			l.recovered = l.trouble.failed
+		}
+		l.trouble = nil
 		l.mu.Unlock()
 		return nil
 	}
@@ -117,7 +125,40 @@ func (l *Lock) endExtension(r *round, cause error) error {
 		// A quorum says that it is not ours: another may have it at this moment.
 		return l.fail(err)
 	}
+	if cause == nil { // or it is the caller that gave up
+		l.failedRenewal(r, err)
+	}
 	return err
+}
+
+// failedRenewal notes that an extension has failed, and with which answers.
+func (l *Lock) failedRenewal(r *round, err *QuorumError) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.trouble == nil {
+		l.trouble = &renewalTrouble{since: r.sent}
+	}
+	l.trouble.failed++
+	l.trouble.last = err
+}
+
+// tellRenewals tells the operator that renewals fail, the first time, or that they succeed again.
+// Renewed: it was one of the library's own. A caller of Extend has the error itself.
+func (l *Lock) tellRenewals(renewed bool) {
+	l.mu.Lock()
+	recovered, failed := l.recovered, error(nil)
+	l.recovered = 0
+	if renewed && l.endErr == nil && l.trouble != nil && !l.trouble.told {
+		l.trouble.told = true
+		failed = l.trouble.last
+	}
+	l.mu.Unlock()
+	if recovered > 0 {
+		l.locker.opts.Hooks.renewalRecovered(l, recovered)
+	}
+	if failed != nil {
+		l.locker.opts.Hooks.renewalFailed(l, l.left(), failed)
+	}
 }
 
 // keep has the lock renewed; once: extended once, if it has not been by now.
@@ -161,6 +202,7 @@ func settle(r *round) { r.locker.renewals.Settle(&r.lock.renewal, renewal{r}) }
 func (i item) Renewed(res renew.Result) {
 	t, _ := res.Op.(*opTrace)
 	t.ends(i.Lock, res.Err)
+	i.tellRenewals(true)
 }
 
 // A renewal is a round that extends a lock for the Locker.

@@ -211,7 +211,7 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 	l.until = l.validUntil(begun)
 	if left(l.until, now) <= 0 {
 		l.releaseAsync()
-		return nil, errMaxHold
+		return nil, l.lost(errMaxHold)
 	}
 	return l, nil
 }

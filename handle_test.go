@@ -298,7 +298,7 @@ func TestMaxHoldGoesAlong(t *testing.T) {
 
 		h = handle(t, acquired(t, lk, "a", MaxHold(8*time.Second)))
 		pass(9 * time.Second)
-		if err := attachFails(t, lk, h); err != errMaxHold {
+		if err := attachFails(t, lk, h); !errors.Is(err, errMaxHold) {
 			t.Errorf("attached after its time: %v", err)
 		}
 		pass(time.Second)
@@ -360,7 +360,7 @@ func TestDetachWhatIsNotOurs(t *testing.T) {
 		}
 		l = acquired(t, lk, "c")
 		pass(10 * time.Second)
-		if _, err := l.Detach(); err != errExpired {
+		if _, err := l.Detach(); !errors.Is(err, errExpired) {
 			t.Errorf("detached after its end: %v", err)
 		}
 	})

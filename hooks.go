@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/quorumlock/redlock/redlocktrace"
 )
@@ -27,12 +28,24 @@ type Hooks struct {
 	NodeUp func(node string, down time.Duration)
 
 	// Quarantined tells that a node's grants are no votes for so long, and why: it
-	// is new, or may have forgotten what it granted.
+	// is new, or may have forgotten what it granted. It is told again if that takes longer.
 	Quarantined func(node string, d time.Duration, why error)
+
+	// Votes tells that a node has a vote again: after Quarantined, or after a Warning that it has
+	// none because of its clock.
+	Votes func(node string)
 
 	// ClockStep tells that a node's clock has been set, by more than the drift
 	// leaves room for; or that it runs faster or slower than that.
 	ClockStep func(node string, by time.Duration)
+
+	// RenewalFailed tells that a renewal has failed for the first time since the last one that
+	// succeeded, and why. The lock is still valid for so long, and renewals go on.
+	RenewalFailed func(l *Lock, left time.Duration, err error)
+
+	// RenewalRecovered tells that a renewal has succeeded after RenewalFailed, and how many had
+	// failed in a row.
+	RenewalRecovered func(l *Lock, failed int)
 
 	// Lost tells that a lock ended before its holder gave it back, and why.
 	Lost func(l *Lock, cause error)
@@ -59,9 +72,16 @@ func JoinHooks(hooks ...*Hooks) *Hooks {
 		NodeDown:    func(e *NodeError) { each(func(h *Hooks) { h.nodeDown(e) }) },
 		NodeUp:      func(node string, down time.Duration) { each(func(h *Hooks) { h.nodeUp(node, down) }) },
 		Quarantined: func(node string, d time.Duration, why error) { each(func(h *Hooks) { h.quarantined(node, d, why) }) },
-		ClockStep:   func(node string, by time.Duration) { each(func(h *Hooks) { h.clockStep(node, by) }) },
-		Lost:        func(l *Lock, cause error) { each(func(h *Hooks) { h.lost(l, cause) }) },
-		Unreleased:  func(l *Lock, err error) { each(func(h *Hooks) { h.unreleased(l, err) }) },
+		RenewalFailed: func(l *Lock, left time.Duration, err error) {
+			each(func(h *Hooks) { h.renewalFailed(l, left, err) })
+		},
+		RenewalRecovered: func(l *Lock, failed int) { each(func(h *Hooks) { h.renewalRecovered(l, failed) }) },
+		ClockStep:        func(node string, by time.Duration) { each(func(h *Hooks) { h.clockStep(node, by) }) },
+		Lost:             func(l *Lock, cause error) { each(func(h *Hooks) { h.lost(l, cause) }) },
+		Unreleased:       func(l *Lock, err error) { each(func(h *Hooks) { h.unreleased(l, err) }) },
+	}
+	if slices.ContainsFunc(all, func(h *Hooks) bool { return h.Votes != nil }) {
+		j.Votes = func(node string) { each(func(h *Hooks) { h.votes(node) }) }
 	}
 	for _, h := range all {
 		j.Trace = redlocktrace.Join(j.Trace, h.Trace)
@@ -93,6 +113,24 @@ func (h *Hooks) quarantined(node string, d time.Duration, why error) {
 	}
 }
 
+func (h *Hooks) votes(node string) {
+	if h.Votes != nil {
+		h.Votes(node)
+	}
+}
+
+func (h *Hooks) renewalFailed(l *Lock, left time.Duration, err error) {
+	if h.RenewalFailed != nil {
+		h.RenewalFailed(l, left, err)
+	}
+}
+
+func (h *Hooks) renewalRecovered(l *Lock, failed int) {
+	if h.RenewalRecovered != nil {
+		h.RenewalRecovered(l, failed)
+	}
+}
+
 func (h *Hooks) clockStep(node string, by time.Duration) {
 	if h.ClockStep != nil {
 		h.ClockStep(node, by)
@@ -112,32 +150,52 @@ func (h *Hooks) unreleased(l *Lock, err error) {
 }
 
 // LogHooks returns Hooks that write to a structured logger: warnings and failures at the level
-// Warn, recoveries at the level Info.
+// Warn, recoveries at the level Info. Each event has one line, in the order in which the
+// events of a node happened.
+//
+// The keys are the same in all lines: name, fence and left (how long it is still valid) of a lock;
+// node, outcome (what the node did) and error; for (how long something took or takes) and until
+// (when that ends); by (how far a clock was set); tries, failed and waited. No line has a token or a password in it.
 //
 // If debug messages are enabled when LogHooks is called, each operation is logged at its end, and
 // each wait. The level is not checked again later, so that programs without debug messages pay
 // nothing for them. The replies of single nodes are not logged.
 func LogHooks(log *slog.Logger) *Hooks {
 	h := &Hooks{
-		Warning: func(err error) { log.Warn("redlock: unwise", "error", err) },
+		Warning: func(err error) { log.Warn("redlock: warning", "error", err) },
 		NodeDown: func(e *NodeError) {
-			log.Warn("redlock: node down", "node", e.Node, "outcome", e.Outcome.String(), "error", e.Err)
+			log.Warn("redlock: node down", "node", e.Node, "outcome", e.Outcome.String(), "error", e.reason())
+		},
+		NodeUp: func(node string, down time.Duration) {
+			log.Info("redlock: node up", "node", node, "for", printable.Round(down))
 		},
 		Quarantined: func(node string, d time.Duration, why error) {
-			log.Warn("redlock: node has no vote", "node", node, "for", d, "error", why)
+			log.Warn("redlock: node has no vote", "node", node, "for", printable.Round(d), "until", time.Now().Add(d), "error", why)
 		},
-		ClockStep:  func(node string, by time.Duration) { log.Warn("redlock: node's clock was set", "node", node, "by", by) },
-		NodeUp:     func(node string, down time.Duration) { log.Info("redlock: node up", "node", node, "down", down) },
-		Lost:       func(l *Lock, cause error) { log.Warn("redlock: lock lost", "lock", l, "error", cause) },
-		Unreleased: func(l *Lock, err error) { log.Warn("redlock: lock not released", "lock", l, "error", err) },
+		Votes: func(node string) { log.Info("redlock: node votes again", "node", node) },
+		ClockStep: func(node string, by time.Duration) {
+			log.Warn("redlock: node's clock was set", "node", node, "by", printable.Round(by))
+		},
+		RenewalFailed: func(l *Lock, left time.Duration, err error) {
+			log.Warn("redlock: renewal failed", "name", l.name, "fence", l.claim.Fence, "left", printable.Round(left), "error", err)
+		},
+		RenewalRecovered: func(l *Lock, failed int) {
+			log.Info("redlock: renewal recovered", "name", l.name, "fence", l.claim.Fence, "left", printable.Round(l.left()), "failed", failed)
+		},
+		Lost: func(l *Lock, cause error) {
+			log.Warn("redlock: lock lost", "name", l.name, "fence", l.claim.Fence, "error", cause)
+		},
+		Unreleased: func(l *Lock, err error) {
+			log.Warn("redlock: lock not released", "name", l.name, "fence", l.claim.Fence, "error", err)
+		},
 	}
 	if log.Enabled(context.Background(), slog.LevelDebug) {
 		h.Trace = new(redlocktrace.Trace)
 		h.Trace.Wait = func(ctx context.Context, op redlocktrace.Operation) {
-			log.DebugContext(ctx, "redlock: waiting", "name", op.Name, "tries", op.Tries, "waited", op.Waited, "error", op.Err)
+			log.DebugContext(ctx, "redlock: waiting", "name", op.Name, "tries", op.Tries, "waited", printable.Round(op.Waited), "error", op.Err)
 		}
 		h.Trace.End = func(ctx context.Context, op redlocktrace.Operation) {
-			log.DebugContext(ctx, "redlock: "+op.Op, "name", op.Name, "tries", op.Tries, "took", op.Elapsed, "waited", op.Waited, "error", op.Err)
+			log.DebugContext(ctx, "redlock: "+op.Op, "name", op.Name, "tries", op.Tries, "for", printable.Round(op.Elapsed), "waited", printable.Round(op.Waited), "error", op.Err)
 		}
 	}
 	return h

@@ -54,7 +54,7 @@ func TestInspect(t *testing.T) {
 				t.Errorf("node %d: %v, want %v", i, e, want)
 			}
 		}
-		if e := s.Nodes[2].Err; e != nil && (e.TTL <= 10*time.Second || !strings.Contains(e.Error(), "quarantined for 10.") || !strings.Contains(e.Error(), "lost its data")) {
+		if e := s.Nodes[2].Err; e != nil && (e.TTL <= 10*time.Second || !strings.Contains(e.Error(), "quarantined for 10s") || !strings.Contains(e.Error(), "lost its data")) {
 			t.Errorf("the quarantine is told as %v", e)
 		}
 		nodes.Restart(0, true)
@@ -183,7 +183,7 @@ func TestPrepare(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err = lk.WaitReady(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(message(err), "redlock: prepare: no quorum: 0 of 3 votes, context deadline exceeded (10.0.0.1:6379: quarantined for ") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(message(err), "redlock: prepare: no quorum: 0 votes, 3 of 3 needed, context deadline exceeded (10.0.0.1:6379: quarantined for ") {
 			t.Error(err)
 		}
 		if _, err := lk.TryAcquire(t.Context(), "a"); !strings.Contains(message(err), "Locker.WaitReady") {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
@@ -68,7 +69,18 @@ type Lock struct {
 	ownerDone    bool // released by whoever acquired it, but not by all who have joined
 	renewed      bool // of a handle that has joined, or a lock that was handed over: it asked for renewal
 
+	trouble   *renewalTrouble // the renewals that have failed since the last success; nil: none
+	recovered int             // how many had failed before that success, to be told
+
 	renewal renew.Entry
+}
+
+// A renewalTrouble is a series of extensions that a quorum did not confirm.
+type renewalTrouble struct {
+	failed int
+	since  time.Time // when the first of them began
+	last   *QuorumError
+	told   bool // by Hooks.RenewalFailed
 }
 
 type watcher struct{ cancel context.CancelCauseFunc }
@@ -113,6 +125,9 @@ func (l *Lock) Until() time.Time {
 	return l.until
 }
 
+// left is how long the lock is still valid.
+func (l *Lock) left() time.Duration { return max(0, left(l.Until(), l.locker.opts.Clock.Now())) }
+
 // validUntil is the end of validity, when a quorum has confirmed requests of which the
 // first byte left then.
 func (l *Lock) validUntil(sent time.Time) time.Time {
@@ -135,7 +150,7 @@ func (l *Lock) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("name", l.name),
 		slog.Int64("fence", l.claim.Fence),
-		slog.Duration("remaining", max(0, left(l.Until(), l.locker.opts.Clock.Now()))),
+		slog.Duration("left", printable.Round(l.left())),
 	)
 }
 
@@ -224,9 +239,32 @@ func (l *Lock) expire() error {
 		return l.why()
 	}
 	if l.spent() {
-		return l.fail(errMaxHold)
+		return l.fail(l.lost(errMaxHold))
 	}
-	return l.fail(errExpired)
+	return l.fail(l.lost(errExpired))
+}
+
+// lost makes the error of a lock whose validity is over. If renewals have failed, it is a QuorumError
+// with what each node said to the last one.
+func (l *Lock) lost(kind error) error {
+	now := l.locker.opts.Clock.Now()
+	l.mu.Lock()
+	why := &loss{name: l.name, kind: kind, rounds: l.rounds}
+	until, trouble := l.until, l.trouble
+	if trouble != nil {
+		why.failed, why.since = trouble.failed, elapsed(trouble.since, until)
+	}
+	l.mu.Unlock()
+	if kind == errMaxHold {
+		return why
+	}
+	why.stalled = l.locker.renewals.Stalled(until, now)
+	if trouble == nil {
+		return why
+	}
+	e := *trouble.last
+	e.Kind, e.Cause = ErrLost, why
+	return &e
 }
 
 // spent reports whether an extension would gain nothing, since MaxHold ends the lock before.

@@ -72,7 +72,7 @@ func TestLockOfItsOwn(t *testing.T) {
 		}
 		var log strings.Builder
 		slog.New(slog.NewTextHandler(&log, nil)).Info("held", "lock", l)
-		if !strings.Contains(log.String(), "lock.name=a lock.fence=0 lock.remaining=9.858s") {
+		if !strings.Contains(log.String(), "lock.name=a lock.fence=0 lock.left=9.9s") {
 			t.Errorf("logged as %s", log.String())
 		}
 		ctx := l.Context(t.Context())

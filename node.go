@@ -117,6 +117,7 @@ func (o *Options) laneConfig(names []string) lane.Config {
 		TTL: o.TTL, MaxTTL: o.MaxTTL, Drift: o.Drift, DriftOf: o.drift,
 		NodeTimeout: o.NodeTimeout, Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew,
 		Owner: o.Owner, Clock: o.Clock, Host: o.host, Events: events{o.Hooks, names},
+		WatchVotes: o.Hooks.Votes != nil,
 	}
 }
 
@@ -135,6 +136,8 @@ func (e events) Up(node int, down time.Duration) { e.hooks.nodeUp(e.names[node],
 func (e events) Quarantined(node int, d time.Duration, why error) {
 	e.hooks.quarantined(e.names[node], d, why)
 }
+
+func (e events) Votes(node int) { e.hooks.votes(e.names[node]) }
 
 func (e events) ClockStep(node int, by time.Duration) { e.hooks.clockStep(e.names[node], by) }
 

@@ -190,7 +190,7 @@ func TestJoinedAreTold(t *testing.T) {
 		}
 		ctx := inner.Context(t.Context())
 		<-ctx.Done()
-		if cause := context.Cause(ctx); cause != errExpired || time.Until(inner.Until()) > 0 {
+		if cause := context.Cause(ctx); !errors.Is(cause, errExpired) || time.Until(inner.Until()) > 0 {
 			t.Errorf("told %v with %v left", cause, time.Until(inner.Until()))
 		}
 		for _, l := range []*Lock{inner, outer} {

@@ -111,7 +111,7 @@ func endOf(cause error) string {
 	switch q := (*redlock.QuorumError)(nil); {
 	case errors.Is(cause, redlock.ErrClosed):
 		return "closed"
-	case errors.As(cause, &q):
+	case errors.As(cause, &q) && q.Cause == nil: // else its validity ended after renewals had failed
 		return "quorum"
 	}
 	return "expired"

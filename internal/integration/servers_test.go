@@ -40,7 +40,7 @@ func TestOldRedisIsRefused(t *testing.T) {
 					lk.Close()
 				}
 			}
-			for _, want := range []string{"node " + tt.addr + ": unfit: must not vote: " + tt.want, "use Redis 7.0 or later, Valkey or Redict"} {
+			for _, want := range []string{"node " + tt.addr + ": ineligible: must not vote: " + tt.want, "use Redis 7.0 or later, Valkey or Redict"} {
 				if !strings.Contains(fmt.Sprint(err), want) {
 					t.Errorf("got %v, want %q", err, want)
 				}

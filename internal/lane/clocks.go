@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -242,19 +243,19 @@ func (c *clocks) latest(node int, at time.Time) int64 {
 type stepError time.Duration
 
 func (e stepError) Error() string {
-	return fmt.Sprintf("its clock was set by %v, so it may have dropped locks", time.Duration(e).Round(time.Microsecond))
+	return fmt.Sprintf("its clock was set by %v, so it may have dropped locks", printable.Duration(time.Duration(e)))
 }
 
 // A skewError says that a node has no vote because its clock differs from the others'.
 type skewError struct{ skew, limit time.Duration }
 
 func (e skewError) Error() string {
-	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", e.skew.Round(time.Millisecond), e.limit.Round(time.Millisecond))
+	return fmt.Sprintf("its clock is %v from the middle of the nodes' clocks (Options.MaxNodeSkew %v)", printable.Duration(e.skew), printable.Duration(e.limit))
 }
 
 // A PoisonError says that a grant is no vote because its fence is far ahead of the time.
 type PoisonError time.Duration
 
 func (e PoisonError) Error() string {
-	return fmt.Sprintf("the number of its grant is %v ahead of the nodes' clocks, for its clock was wrong once: redlock prepare --reset-fences mends it", time.Duration(e).Round(time.Millisecond))
+	return fmt.Sprintf("the number of its grant is %v ahead of the nodes' clocks, for its clock was wrong once: redlock prepare --reset-fences mends it", printable.Duration(time.Duration(e)))
 }

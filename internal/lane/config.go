@@ -77,17 +77,20 @@ type Config struct {
 	Clock       Clock
 	Host        sim.Host
 	Events      Events
+	WatchVotes  bool // Votes is told when the time has come, and not only with the next request
 }
 
 // A Clock tells the time. Readings have a monotonic part.
 type Clock interface{ Now() time.Time }
 
 // Events are called when something happens that an operator may want to know. They are never
-// called under a mutex.
+// called under a mutex. Down, Up, Quarantined and Votes of one node are called one after another, in
+// the order in which they happened.
 type Events interface {
 	Down(node int, why *Failure)
 	Up(node int, down time.Duration)
 	Quarantined(node int, d time.Duration, why error)
+	Votes(node int) // again, after Quarantined or the Warning about its clock
 	ClockStep(node int, by time.Duration)
 	Warning(err error)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -57,6 +58,15 @@ type incarnation struct {
 	emptied time.Time     // when it last may have lost its data, and its marker: lost, or before
 	skew    time.Duration // how far its clock is from the others', if that is too far
 	ahead   bool          // it has given a fence that was ahead of the time, and a warning was given
+
+	// What the operator is told.
+	away     bool        // Down was told, and Up was not
+	voteless bool        // it was told that the node has no vote, and not that it votes again
+	held     error       // why it has no vote, to be told when the node is up
+	events   []func()    // to be told by the goroutine that tells events now
+	telling  bool        // there is such a goroutine
+	watch    *time.Timer // for the end of the quarantine, if WatchVotes
+	closed   bool        // and no timer any more
 }
 
 func newIncarnation(node int, name string, cfg *Config, c *clocks, t *terms) *incarnation {
@@ -129,9 +139,105 @@ func (m *incarnation) lose(at time.Time, data bool, why error, so func() bool) {
 	if data && lost && at.After(m.emptied) {
 		m.emptied = at
 	}
-	m.mu.Unlock()
 	if rest := at.Add(m.terms.quarantine()).Sub(m.Now()); later && rest > 0 {
-		m.cfg.Events.Quarantined(m.node, rest, why)
+		m.quarantined(rest, why)
+	}
+	m.mu.Unlock()
+	m.tell()
+}
+
+// quarantined has it told that the node has no vote. If the node is down, that waits until it was
+// told that the node is up again: what a node said when it was connected to comes before that. Under
+// the mutex; tell must follow.
+func (m *incarnation) quarantined(rest time.Duration, why error) {
+	if m.away {
+		m.held = why
+		return
+	}
+	m.voteless = true
+	m.events = append(m.events, func() { m.cfg.Events.Quarantined(m.node, rest, why) })
+	m.await(rest)
+}
+
+// await looks again at the node's vote after some time. Under the mutex.
+func (m *incarnation) await(d time.Duration) {
+	switch {
+	case !m.cfg.WatchVotes || m.closed:
+	case m.watch == nil:
+		m.watch = time.AfterFunc(d, m.lookAtVote)
+	default:
+		m.watch.Reset(d)
+	}
+}
+
+// lookAtVote has it told that the node votes again, if it does.
+func (m *incarnation) lookAtVote() {
+	m.mu.Lock()
+	if !m.closed {
+		m.votesAgain()
+	}
+	m.mu.Unlock()
+	m.tell()
+}
+
+// votesAgain has it told that the node votes again, if it does and was said not to. Under the mutex;
+// tell must follow.
+func (m *incarnation) votesAgain() {
+	if !m.voteless || m.away || m.skew != 0 {
+		return
+	}
+	if rest, _ := m.silence(m.Now()); rest > 0 {
+		m.await(rest)
+		return
+	}
+	m.voteless = false
+	m.events = append(m.events, func() { m.cfg.Events.Votes(m.node) })
+}
+
+// wentDown has it told that nothing is sent to the node, and cameUp that requests are sent again.
+func (m *incarnation) wentDown(why *Failure) {
+	m.mu.Lock()
+	m.away = true
+	m.events = append(m.events, func() { m.cfg.Events.Down(m.node, why) })
+	m.mu.Unlock()
+	m.tell()
+}
+
+func (m *incarnation) cameUp(down time.Duration) {
+	m.mu.Lock()
+	m.away = false
+	m.events = append(m.events, func() { m.cfg.Events.Up(m.node, down) })
+	if rest := m.quarantine(m.Now()); m.held != nil && rest > 0 {
+		m.quarantined(rest, m.held)
+	}
+	m.held = nil
+	m.votesAgain()
+	m.mu.Unlock()
+	m.tell()
+}
+
+// tell tells what has happened, in that order. If another goroutine is at it, that one does it.
+func (m *incarnation) tell() {
+	m.mu.Lock()
+	for !m.telling && len(m.events) > 0 {
+		event := m.events[0]
+		m.events = m.events[1:]
+		m.telling = true
+		m.mu.Unlock()
+		event()
+		m.mu.Lock()
+		m.telling = false
+	}
+	m.mu.Unlock()
+}
+
+// close ends what the incarnation does by itself.
+func (m *incarnation) close() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	if m.watch != nil {
+		m.watch.Stop()
 	}
 }
 
@@ -139,11 +245,11 @@ func (m *incarnation) lose(at time.Time, data bool, why error, so func() bool) {
 func (m *incarnation) prolong() {
 	m.mu.Lock()
 	now := m.Now()
-	rest, why := m.quarantine(now), m.reason(now)
-	m.mu.Unlock()
-	if rest > 0 {
-		m.cfg.Events.Quarantined(m.node, rest, fmt.Errorf("locks may live longer than was known, and %w", why))
+	if rest, why := m.quarantine(now), m.reason(now); rest > 0 {
+		m.quarantined(rest, fmt.Errorf("locks may live longer than was known, and %w", why))
 	}
+	m.mu.Unlock()
+	m.tell()
 }
 
 // observeClock takes in the node's time.
@@ -153,8 +259,14 @@ func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 	news := known && skew != 0 && m.skew == 0 && step == 0 // a step has an event of its own
 	if known {
 		m.skew = skew
+		m.voteless = m.voteless || news
+		m.votesAgain()
 	}
+	told := len(m.events) > 0
 	m.mu.Unlock()
+	if told {
+		m.tell()
+	}
 	if news {
 		m.cfg.Events.Warning(fmt.Errorf("redlock: node %s has no vote: %w", m.name, skewError{skew, m.cfg.MaxNodeSkew}))
 	}
@@ -186,13 +298,13 @@ func (m *incarnation) reason(now time.Time) error {
 type pastError time.Duration
 
 func (e pastError) Error() string {
-	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", time.Duration(e).Round(time.Millisecond))
+	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", printable.Duration(time.Duration(e)))
 }
 
-// voteless gives the rest of the quarantine and its reason. A node that has lost its data has no
+// silence gives the rest of the quarantine and its reason. A node that has lost its data has no
 // vote for longer if another node must reply first: that node shows its marker with the next
 // grant, or is found not to answer. Under the mutex.
-func (m *incarnation) voteless(now time.Time) (rest time.Duration, why error) {
+func (m *incarnation) silence(now time.Time) (rest time.Duration, why error) {
 	if rest := m.quarantine(now); rest > 0 {
 		return rest, m.reason(now)
 	}
@@ -208,7 +320,7 @@ func (m *incarnation) voteless(now time.Time) (rest time.Duration, why error) {
 func (m *incarnation) votes() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rest, _ := m.voteless(m.Now())
+	rest, _ := m.silence(m.Now())
 	return rest == 0
 }
 
@@ -239,7 +351,7 @@ func (m *incarnation) canVote(mark string, micros, number int64, sent time.Time)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	rest, _ := m.voteless(now)
+	rest, _ := m.silence(now)
 	return rest == 0 && m.skew == 0 && (mark == m.mark || !m.marked())
 }
 
@@ -303,7 +415,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		}
 	}
 	m.mu.Lock()
-	after, why := m.voteless(now)
+	after, why := m.silence(now)
 	if why == nil && before > 0 {
 		why = m.reason(now)
 	}
@@ -323,7 +435,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	}
 	if longer {
 		m.mu.Lock()
-		after, why = m.voteless(now)
+		after, why = m.silence(now)
 		m.mu.Unlock()
 	}
 	for _, q := range batch {

@@ -182,5 +182,6 @@ type quarantines func(time.Duration)
 func (quarantines) Down(int, *Failure)                            {}
 func (quarantines) Up(int, time.Duration)                         {}
 func (quarantines) ClockStep(int, time.Duration)                  {}
+func (quarantines) Votes(int)                                     {}
 func (quarantines) Warning(error)                                 {}
 func (q quarantines) Quarantined(_ int, d time.Duration, _ error) { q(d) }

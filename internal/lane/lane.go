@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -35,7 +36,6 @@ type Lane struct {
 	Name  string // of the node, in errors
 
 	clock   Clock
-	events  Events
 	host    sim.Host
 	node    *incarnation
 	timeout time.Duration // silence after which nothing more is queued
@@ -66,7 +66,7 @@ type pendingRelease struct {
 
 func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tried chan<- int) *Lane {
 	n := &Lane{
-		Index: index, Name: name, clock: cfg.Clock, events: cfg.Events, host: cfg.Host, node: m, timeout: cfg.NodeTimeout,
+		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: m, timeout: cfg.NodeTimeout,
 		drain: make(chan struct{}), tried: tried, pendingReleases: make(map[string][]pendingRelease),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -125,7 +125,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	case n.down != nil:
 		return wire.Reply{Status: n.down.Status, Err: n.down.Err}, false
 	case silent > n.timeout:
-		return wire.Reply{Status: wire.Timeout, Err: fmt.Errorf("silent for %v", silent.Round(time.Millisecond))}, false
+		return wire.Reply{Status: wire.Timeout, Err: fmt.Errorf("silent for %v", printable.Duration(silent))}, false
 	case q.Op == wire.Acquire:
 		*at = queued
 		return wire.Reply{}, true
@@ -179,7 +179,7 @@ func (n *Lane) up() {
 	n.requeuePending()
 	n.mu.Unlock()
 	if was != nil {
-		n.events.Up(n.Index, down)
+		n.node.cameUp(down)
 	}
 }
 
@@ -260,7 +260,7 @@ func (n *Lane) fail(err error) {
 		n.answer(q, wire.Reply{Status: status, Err: err})
 	}
 	if news {
-		n.events.Down(n.Index, down)
+		n.node.wentDown(down)
 	}
 }
 
@@ -268,6 +268,7 @@ func (n *Lane) fail(err error) {
 // ends at once. After force no conn waits for the server any more. Nothing may be submitted
 // afterwards.
 func (n *Lane) close() {
+	n.node.close()
 	n.mu.Lock()
 	n.draining = true
 	work := len(n.queue) + len(n.pendingReleases)

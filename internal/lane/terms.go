@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 // A quarantine must outlast every lock that the node may have forgotten, also those of
@@ -107,7 +109,7 @@ func (t *terms) shown(m *incarnation, token string, rest time.Duration) bool {
 	if !t.cfg.Host.Made(token) || rest <= longest+t.cfg.DriftOf(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
 		return false
 	}
-	t.cfg.Events.Warning(fmt.Errorf("redlock: node %s: a lock there lives for another %v, and our MaxTTL (Options.MaxTTL) is %v: every quarantine goes by half as much again now; give all programs the same", m.name, rest.Round(time.Millisecond), t.cfg.MaxTTL))
+	t.cfg.Events.Warning(fmt.Errorf("redlock: node %s: a lock there lives for another %v, and our MaxTTL (Options.MaxTTL) is %v: every quarantine goes by half as much again now; give all programs the same", m.name, printable.Duration(rest), t.cfg.MaxTTL))
 	return true
 }
 

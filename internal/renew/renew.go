@@ -85,6 +85,7 @@ type Scheduler struct {
 	underWay schedule
 	live     map[*Entry]struct{} // all items that are watched or renewed; nil: closed
 	looked   time.Time           // when all of them were last looked at; zero: the goroutine does not look
+	stalled  [2]time.Time        // from when to when no look was made for the last time, though one was due
 }
 
 // An Entry is an item's part in a Scheduler.
@@ -262,9 +263,12 @@ func (s *Scheduler) turn() time.Duration {
 // look ends the items whose validity was over while their timers stood still.
 func (s *Scheduler) look(now time.Time) {
 	s.mu.Lock()
-	if s.looked.IsZero() || max(now.Sub(s.looked), now.Round(0).Sub(s.looked.Round(0))) < s.cfg.Look {
+	if s.looked.IsZero() || span(s.looked, now) < s.cfg.Look {
 		s.mu.Unlock()
 		return
+	}
+	if s.late(s.looked, now) {
+		s.stalled = [2]time.Time{s.looked, now}
 	}
 	if s.looked = now; len(s.live) == 0 {
 		s.looked = time.Time{}
@@ -279,6 +283,30 @@ func (s *Scheduler) look(now time.Time) {
 	for _, i := range live {
 		i.Expire()
 	}
+}
+
+// late reports whether a look came so late that this process stood still: it was stopped, or suspended
+// with its machine.
+func (s *Scheduler) late(from, to time.Time) bool { return span(from, to) > 2*s.cfg.Look }
+
+// span is the longer time of what the monotonic and the wall clock say: the monotonic one stands still
+// while a Linux host is suspended.
+func span(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)))
+}
+
+// Stalled gives for how long this process stood still at an instant that is over; 0: it did not.
+func (s *Scheduler) Stalled(at, now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from, to := s.stalled[0], s.stalled[1]
+	if !s.looked.IsZero() && s.late(s.looked, now) {
+		from, to = s.looked, now
+	}
+	if from.IsZero() || span(at, from) >= 0 || span(at, to) < 0 {
+		return 0
+	}
+	return span(from, to)
 }
 
 // begin sends a renewal, unless the holder extends the lock at this moment.

@@ -70,7 +70,7 @@ var layers = map[string]string{
 	"":                   "facts lane nodeurl printable redisnode renew script sim waitlist wire",
 	"internal/waitlist":  "lane script sim wire",
 	"internal/redisnode": "facts lane script wire",
-	"internal/lane":      "sim wire",
+	"internal/lane":      "printable sim wire",
 	"internal/renew":     "sim",
 	"internal/script":    "facts wire",
 	"internal/wire":      "facts",

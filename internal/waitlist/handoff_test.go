@@ -55,6 +55,7 @@ type events struct{}
 func (events) Down(int, *lane.Failure)               {}
 func (events) Up(int, time.Duration)                 {}
 func (events) Quarantined(int, time.Duration, error) {}
+func (events) Votes(int)                             {}
 func (events) ClockStep(int, time.Duration)          {}
 func (events) Warning(error)                         {}
 

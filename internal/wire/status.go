@@ -28,9 +28,9 @@ const (
 )
 
 var statusNames = [...]string{
-	"granted", "held", "reserved", "expired", "stolen", "refilled", "foreign key", "timeout", "unreachable", "loading",
+	"granted", "held", "reserved", "gone", "stolen", "refilled", "not a lock", "timeout", "unreachable", "loading",
 	"read-only", "out of memory", "denied", "busy", "quarantined",
-	"late", "unfit", "failed", "unasked",
+	"late", "ineligible", "failed", "unasked",
 }
 
 func (o Status) String() string {
