@@ -158,7 +158,7 @@ func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
 		return 0, c.maxSkew <= 0
 	}
 	low, up, known := c.median(now)
-	slack := c.vague(k, now)
+	slack := c.uncertainty(k, now)
 	switch {
 	case !known:
 	case k.low-slack-up > c.maxSkew:
@@ -169,8 +169,8 @@ func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
 	return skew, known
 }
 
-// vague is by how much a node's clock may have moved away from its last sample.
-func (c *clocks) vague(k *offsetEstimate, now time.Time) time.Duration {
+// uncertainty is by how much a node's clock may have moved away from its last sample.
+func (c *clocks) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
 	since := now.Sub(k.at)
 	return c.allow.slack(max(0, since)) + (now.Round(0).Sub(k.at.Round(0)) - since).Abs()
 }
@@ -179,7 +179,7 @@ func (c *clocks) vague(k *offsetEstimate, now time.Time) time.Duration {
 // most, if a majority of nodes has replied. So it is at most what some correct node shows, as
 // long as a majority of the nodes that have replied are correct. The bounds include what a node
 // may have drifted by since its last reply, and what the client's own clock was set by: idle
-// times make the median vague, and never wrong. Under the mutex.
+// times make the median uncertain, and never wrong. Under the mutex.
 func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 	var some [2][9]time.Duration // for the usual number of nodes, so that nothing is allocated
 	lows, ups := some[0][:0], some[1][:0]
@@ -188,7 +188,7 @@ func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 		if k.at.IsZero() {
 			continue
 		}
-		slack := c.vague(k, now)
+		slack := c.uncertainty(k, now)
 		lows, ups = append(lows, k.low-slack), append(ups, k.up+slack)
 	}
 	if len(lows) < len(c.all)/2+1 {
