@@ -2,12 +2,12 @@
 // clients are stopped, die or have wrong clocks. It records what every client did, and a judge says
 // which promise was not kept.
 //
-// [Run] runs the scenarios with a program's own Options, as subtests. [NewCluster] gives a
-// test Redis nodes in its own process that it can kill, hang, wipe, cut off or set to another
-// time. [Campaign] is what the command redlock chaos runs. Package [history] describes the
-// record.
+// [Run] runs the scenarios with a program's own Options, as subtests. [Campaign] is what the
+// command redlock chaos runs. Package [history] describes the record. For tests of code that
+// uses locks there is package [redlocktest].
 //
 // [history]: https://pkg.go.dev/github.com/quorumlock/redlock/chaos/history
+// [redlocktest]: https://pkg.go.dev/github.com/quorumlock/redlock/redlocktest
 package chaos
 
 import (

@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write docs/api anew")
 // With -update it is written anew.
 func TestAPI(t *testing.T) {
 	for dir, golden := range map[string]string{
-		".": "redlock.txt", "chaos": "chaos.txt", "chaos/history": "history.txt", "redlocktrace": "redlocktrace.txt",
+		".": "redlock.txt", "chaos": "chaos.txt", "chaos/history": "history.txt", "redlocktrace": "redlocktrace.txt", "redlocktest": "redlocktest.txt",
 		"adapters/certmagic": "certmagic.txt", "adapters/gocron": "gocron.txt", "adapters/grpc": "grpc.txt", "adapters/otel": "otel.txt",
 	} {
 		golden = filepath.Join("docs", "api", golden)

@@ -29,6 +29,7 @@ var forbidden = []struct{ path, why string }{
 	{module + "/internal/model", "is for tests"},
 	{module + "/internal/integration", "is for tests"},
 	{module + "/chaos", "is for tests"},
+	{module + "/redlocktest", "is for tests"},
 }
 
 // forbiddenHere has packages that others may import, but not the root package.

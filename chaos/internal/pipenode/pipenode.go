@@ -1,5 +1,4 @@
-// Package pipenode is a miniredis behind pipes, with faults: the nodes of the miniredis arena,
-// and of a Cluster.
+// Package pipenode is a miniredis behind pipes, with faults: the nodes of the miniredis arena.
 package pipenode
 
 import (

@@ -1,0 +1,93 @@
+package redlocktest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/script"
+)
+
+// Lose takes a lock away from its holder, in all its modes, as if the nodes had dropped it. Its keys are
+// gone, and its contexts have ended with redlock.ErrLost, when Lose returns. No node is in quarantine after
+// that, and the lock is free: for the holder that begins anew, a waiter, or [Nodes.Hold]. Lose ends the
+// test if nobody holds the lock.
+//
+// Where a node is away as well, the others' word is not enough: the holder goes on until the validity of
+// the lock ends, within its TTL, and Lose waits for that. A holder whose Locker was not made by
+// [Nodes.Locker] is not waited for. It learns of the loss with its next extension, which is after a third
+// of the TTL if the lock is renewed; for it the name is the key, with Options.Prefix.
+func (n *Nodes) Lose(name string) {
+	n.t.Helper()
+	locks, keys := n.holding(name)
+	found := false
+	for _, node := range n.nodes {
+		for _, there := range node.Engine.Keys() {
+			for _, key := range keys {
+				if there == key || strings.HasPrefix(there, key+script.SlotInfix) {
+					found = node.Engine.Mini().Del(there) || found
+				}
+			}
+		}
+	}
+	if !found {
+		n.t.Fatalf("redlocktest: nobody holds %q", name)
+	}
+	// An extension is how a holder finds out. One that was under way may have filled up nodes that were
+	// empty by then, but only if it had a quorum of the others, and those are empty now. Two extensions of
+	// one lock take turns: this one comes after it, and no quorum confirms it or a later one.
+	for _, l := range locks {
+		if err := l.Extend(context.Background()); err == nil || errors.Is(err, redlock.ErrNoQuorum) {
+			<-l.Context(context.Background()).Done()
+		}
+	}
+}
+
+// holding returns the locks on a name that are held by Lockers made here, and the keys that it has.
+func (n *Nodes) holding(name string) (locks []*redlock.Lock, keys []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	keys = []string{name}
+	for l, prefix := range n.held {
+		if l.Name() == name {
+			locks = append(locks, l)
+			keys = append(keys, prefix+name)
+		}
+	}
+	return locks, keys
+}
+
+// holdPatience is how long Hold waits for its turn.
+const holdPatience = 5 * time.Second
+
+// Hold makes another process have the lock, and keep it until it is released:
+//
+//	other := nodes.Hold("report")
+//	...
+//	other.Release(t.Context())
+//
+// The other process has the options of the Locker that [Nodes.Locker] has made last, except for its Hooks
+// and Owner. It waits in line for up to five seconds, virtual ones in a bubble, and ends the test if it
+// does not get the lock. To take it from a holder in the test, [Nodes.Lose] it first.
+func (n *Nodes) Hold(name string, options ...redlock.AcquireOption) *redlock.Lock {
+	n.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), holdPatience)
+	defer cancel()
+	l, err := n.other().Acquire(ctx, name, append(options[:len(options):len(options)], redlock.AutoRenew())...)
+	if err != nil {
+		n.t.Fatalf("redlocktest: somebody else cannot have the lock: %v", err)
+	}
+	return l
+}
+
+// other returns the Locker of the other process.
+func (n *Nodes) other() *redlock.Locker {
+	n.t.Helper()
+	n.mu.Lock()
+	o := n.opts
+	n.mu.Unlock()
+	o.Hooks, o.Owner = nil, "another process"
+	return n.locker(o)
+}
