@@ -98,7 +98,7 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redlock: inspect: %w", err)
 	}
-	nodes, err := lk.survey(ctx, name)
+	nodes, err := lk.survey(ctx, name, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -211,14 +211,15 @@ func (s *Status) numbered(quorum int) {
 	}
 }
 
-// survey asks all nodes about a name, and waits for all of them.
-func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error) {
+// survey asks all nodes about a name, and waits for all of them; or until so many have answered that can
+// vote, if enough is not 0. The others count as silent then.
+func (lk *Locker) survey(ctx context.Context, name string, enough int) ([]NodeStatus, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}
 	defer lk.leave()
 	n := len(lk.lanes.Lanes)
-	c := &census{left: n, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
+	c := &census{left: n, wanted: enough, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.opts.Prefix + name
 	about := &lane.Claim{Key: key, Keys: []string{key}}
 	about.Span(n)
@@ -250,11 +251,12 @@ func (lk *Locker) survey(ctx context.Context, name string) ([]NodeStatus, error)
 
 // A census collects what nodes say.
 type census struct {
-	mu    sync.Mutex // protects what follows
-	left  int
-	told  []bool
-	all   chan struct{}
-	nodes []NodeStatus
+	mu     sync.Mutex // protects what follows
+	left   int
+	wanted int // answers of nodes that can vote, until there are enough
+	told   []bool
+	all    chan struct{} // closed when all have answered, or enough have
+	nodes  []NodeStatus
 }
 
 func (c *census) Deliver(node int, q *lane.Request) {
@@ -276,7 +278,20 @@ func (c *census) Deliver(node int, q *lane.Request) {
 		why := nodeError(s.Node, a, 0)
 		s.Err = &why
 	}
-	if c.left--; c.left == 0 {
+	c.left--
+	if s.Err == nil {
+		c.wanted--
+	}
+	if c.left == 0 || s.Err == nil && c.wanted == 0 {
+		c.finish()
+	}
+}
+
+// finish is called under the mutex, by the last answer that is waited for, and perhaps by the last of all.
+func (c *census) finish() {
+	select {
+	case <-c.all:
+	default:
 		close(c.all)
 	}
 }
@@ -285,21 +300,24 @@ func (c *census) Deliver(node int, q *lane.Request) {
 // interest. It must not be a key that is there and no lock, as the marker is.
 const nobodys = "redlock:prepare"
 
-// WaitReady waits until all nodes can vote. New nodes get one only when
-// Options.Quarantine is over: call it when nodes are deployed, so that no first lock has to
-// wait. The quarantine runs from when the New or Connect of any program first reaches the
-// node, so a program that ends earlier has started it, too.
+// WaitReady waits until a quorum of the nodes can vote. New nodes cannot before Options.Quarantine is
+// over: call WaitReady when nodes are deployed, so that the first lock on them does not have to wait. The
+// quarantine begins when a client first reaches a node, and ends by itself; a program that stops waiting
+// has begun it, too.
 //
-// When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says of each
-// node that has no vote why.
+// A node that is down, or has come back a moment ago, is not waited for as long as the others are a
+// quorum; the command redlock prepare waits for all nodes.
+//
+// When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says why each node cannot
+// vote.
 func (lk *Locker) WaitReady(ctx context.Context) error {
 	var last *QuorumError
 	for {
-		nodes, err := lk.survey(ctx, nobodys)
+		nodes, err := lk.survey(ctx, nobodys, lk.opts.Quorum)
 		if err != nil {
 			return err
 		}
-		absent := &QuorumError{Op: "prepare", N: len(nodes), Need: len(nodes), Granted: len(nodes), Kind: ErrNoQuorum}
+		absent := &QuorumError{Op: "prepare", N: len(nodes), Need: lk.opts.Quorum, Granted: len(nodes), Kind: ErrNoQuorum}
 		wait := time.Second
 		for _, n := range nodes {
 			if n.Err == nil {
@@ -312,7 +330,7 @@ func (lk *Locker) WaitReady(ctx context.Context) error {
 				wait = min(wait, n.Err.TTL+time.Millisecond)
 			}
 		}
-		if absent.Failed == 0 {
+		if absent.Granted >= absent.Need {
 			return nil
 		}
 		if last == nil || ctx.Err() == nil { // else it was cut short, and knows less

@@ -167,9 +167,55 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestPrepare: new nodes have no vote at first; Prepare returns when they do, or
+// TestWaitReadyNeedsAQuorum: it waits neither for a node that is down, nor for one that hangs, nor for one
+// that came back later than the others.
+func TestWaitReadyNeedsAQuorum(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		last func(nodes *redistest.Bubble, lk *Locker)
+	}{
+		{"down", func(nodes *redistest.Bubble, _ *Locker) { nodes.Kill(4) }},
+		{"hung", func(nodes *redistest.Bubble, _ *Locker) { nodes.Hang(4) }},
+		{"late", func(nodes *redistest.Bubble, lk *Locker) {
+			pass(9 * time.Second)
+			nodes.Restart(4, true)
+			_, _ = lk.TryAcquire(context.Background(), "a")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				nodes := redistest.NewBubble(t, 5)
+				for i := range 4 {
+					nodes.Mini(i).FlushAll()
+				}
+				lk, err := New(nodes.Clients(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer lk.Close()
+				begin := time.Now()
+				tt.last(nodes, lk)
+				if err := lk.WaitReady(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(begin); took < 10*time.Second || took > 10500*time.Millisecond {
+					t.Errorf("ready after %v", took)
+				}
+				begin = time.Now()
+				if err := lk.WaitReady(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if took := time.Since(begin); took > time.Millisecond {
+					t.Errorf("ready nodes are waited for: %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestWaitReady: new nodes have no vote at first; WaitReady returns when they do, or
 // says what is the matter.
-func TestPrepare(t *testing.T) {
+func TestWaitReady(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 3)
 		for i := range 3 {
@@ -183,7 +229,7 @@ func TestPrepare(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err = lk.WaitReady(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(message(err), "redlock: prepare: no quorum: 0 votes, 3 of 3 needed, context deadline exceeded (10.0.0.1:6379: quarantined for ") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(message(err), "redlock: prepare: no quorum: 0 votes, 2 of 3 needed, context deadline exceeded (10.0.0.1:6379: quarantined for ") {
 			t.Error(err)
 		}
 		if _, err := lk.TryAcquire(t.Context(), "a"); !strings.Contains(message(err), "Locker.WaitReady") {
