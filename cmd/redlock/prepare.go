@@ -19,6 +19,8 @@ import (
 type prepareConfig struct {
 	lockFlags
 	noWait bool
+	quorum bool     // enough nodes for a quorum will do
+	fresh  bool     // nobody can hold a lock on these nodes yet
 	reset  []string // the nodes whose fences are ahead of the time
 }
 
@@ -31,6 +33,8 @@ func parsePrepare(args []string) (*prepareConfig, error) {
 	cfg.addMaxTTL(f)
 	cfg.addTimeout(f)
 	f.toggle("no-wait", "", &cfg.noWait)
+	f.toggle("quorum", "", &cfg.quorum)
+	f.toggle("fresh", "", &cfg.fresh)
 	f.value("reset-fences", "", func(value string) error {
 		cfg.reset = append(cfg.reset, strings.Split(value, ",")...)
 		return nil
@@ -43,6 +47,12 @@ func parsePrepare(args []string) (*prepareConfig, error) {
 		return nil, exit.Fail(exit.Usage, "see redlock help prepare", "prepare takes flags only, and was given %q", rest[0])
 	case cfg.noWait && f.Changed("timeout"):
 		return nil, exit.Fail(exit.Usage, "--timeout 0s asks once whether all nodes vote", "--no-wait and --timeout do not go together")
+	case cfg.noWait && cfg.quorum:
+		return nil, exit.Fail(exit.Usage, "--no-wait waits for no node", "--no-wait and --quorum do not go together")
+	case cfg.quorum && f.Changed("reset-fences"):
+		return nil, exit.Fail(exit.Usage, "the fences are reset when the nodes vote again", "--quorum and --reset-fences do not go together")
+	case cfg.fresh && f.Changed("reset-fences"):
+		return nil, exit.Fail(exit.Usage, "new nodes have no fences", "--fresh and --reset-fences do not go together")
 	case cfg.noWait && f.Changed("reset-fences"):
 		return nil, exit.Fail(exit.Usage, "the fences are reset when the nodes vote again", "--no-wait and --reset-fences do not go together")
 	}
@@ -78,6 +88,12 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 		}
 	}
 
+	if cfg.fresh {
+		if err := c.fresh(context.Background(), urls); err != nil {
+			return 0, err
+		}
+	}
+
 	signals, restore := proc.CatchSignals()
 	defer restore()
 	locker, nodes, err := c.connect(urls, opts)
@@ -92,17 +108,22 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 	if cfg.noWait {
 		return 0, c.marked(len(urls), absent)
 	}
-	if len(absent) > 0 && cfg.timeout != 0 {
+	if !cfg.enough(absent, len(urls)) && cfg.timeout != 0 {
 		if absent, err = waitForVotes(locker, cfg, signals, len(urls)); err != nil {
 			return 0, err
 		}
 	}
-	if len(absent) > 0 {
+	if !cfg.enough(absent, len(urls)) {
 		within := ""
 		if cfg.timeout > 0 {
 			within = fmt.Sprintf(" within --timeout %v", cfg.timeout)
 		}
 		return 0, exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, len(urls)), "not prepared%s: %s", within, explain.Without("cannot vote", absent, len(urls)))
+	}
+	if len(absent) > 0 {
+		c.say("%s", explain.Without("cannot vote", absent, len(urls)))
+		fmt.Fprintf(c.stdout, "%d of %s vote, which is a quorum\n", len(urls)-len(absent), phrase.Count(len(urls), "node"))
+		return 0, nil
 	}
 	fmt.Fprintf(c.stdout, "%s\n", explain.AllVote(len(urls)))
 	said, err := fences.drop(context.Background())
@@ -115,26 +136,43 @@ func voteless(locker *redlock.Locker) []*redlock.NodeError {
 	return explain.Absent(asked(context.Background(), locker))
 }
 
-// waitForVotes waits until all nodes vote, or returns those that cannot when the time is up.
+// enough reports whether prepare may end although these of n nodes cannot vote.
+func (cfg *prepareConfig) enough(absent []*redlock.NodeError, n int) bool {
+	return len(absent) == 0 || cfg.quorum && len(absent) <= (n-1)/2
+}
+
+// waitForVotes waits until enough nodes vote, or the time is up, and returns those that cannot.
 func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.Signal, n int) ([]*redlock.NodeError, error) {
 	watched, stop := proc.UntilSignal(signals)
+	defer stop()
 	ctx, cancel := watched, context.CancelFunc(func() {})
 	if cfg.timeout > 0 {
 		ctx, cancel = context.WithTimeout(watched, cfg.timeout)
 	}
-	err := locker.WaitReady(ctx)
-	cancel()
-	stop()
-	if err == nil {
-		return nil, nil
+	defer cancel()
+	for {
+		absent := voteless(locker)
+		if cfg.enough(absent, n) {
+			return absent, nil
+		}
+		look := time.Second
+		for _, e := range absent {
+			if e.Outcome == redlock.OutcomeQuarantined {
+				look = min(look, e.TTL+time.Millisecond)
+			}
+		}
+		select {
+		case <-time.After(look):
+			continue
+		case <-ctx.Done():
+		}
+		absent = voteless(locker) // their state may be a second old
+		var by proc.Interrupted
+		if !cfg.enough(absent, n) && errors.As(context.Cause(watched), &by) {
+			return nil, exit.Fail(by.Code(), explain.RemedyForAll(absent, n), "%v while waiting for votes: %s", by, explain.Without("cannot vote", absent, n))
+		}
+		return absent, nil
 	}
-	// The error has the nodes, too, but their state in it may be a second old.
-	absent := voteless(locker)
-	var by proc.Interrupted
-	if len(absent) > 0 && errors.As(context.Cause(watched), &by) {
-		return nil, exit.Fail(by.Code(), explain.RemedyForAll(absent, n), "%v while waiting for votes: %s", by, explain.Without("cannot vote", absent, n))
-	}
-	return absent, nil
 }
 
 // marked is the end of prepare --no-wait.
