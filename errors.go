@@ -220,21 +220,26 @@ func (e *QuorumError) Error() string {
 	if err := e.nodes.ErrorOrNil(); err != nil {
 		fmt.Fprintf(&s, " (%v)", err)
 	}
-	if e.new() {
-		s.WriteString("; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed")
-	}
+	s.WriteString(e.wayOut())
 	return s.String()
 }
 
-// new reports whether it is for the quarantine alone that there is no quorum.
-func (e *QuorumError) new() bool {
-	votes := e.Granted
+// wayOut says what to do if it is for the quarantine alone that there is no quorum.
+func (e *QuorumError) wayOut() string {
+	votes, fresh := e.Granted, false
 	for _, err := range e.Nodes() {
 		if err.Outcome == OutcomeQuarantined {
 			votes++
+			fresh = fresh || errors.Is(err.Err, lane.ErrNew)
 		}
 	}
-	return e.Name != "" && e.Kind == ErrNoQuorum && e.Granted < e.Need && votes >= e.Need
+	switch {
+	case e.Name == "" || e.Kind != ErrNoQuorum || e.Granted >= e.Need || votes < e.Need:
+		return ""
+	case fresh:
+		return "; new nodes vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed; in development there is redlock prepare --fresh, in tests package redlocktest (docs/testing.md)"
+	}
+	return "; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed"
 }
 
 // Unwrap gives the sentinel, the cause and the per-node errors.

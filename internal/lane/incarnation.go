@@ -106,7 +106,7 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	var why error = pastError(age)
 	switch {
 	case mark.Before == "":
-		why = errors.New("it is new, or has lost its data")
+		why = ErrNew
 	case !had || before.RunID != says.RunID:
 		why = errors.New("it was restarted, or is another server now")
 	case before.DB != says.DB:
@@ -292,6 +292,9 @@ func (m *incarnation) reason(now time.Time) error {
 	}
 	return m.why
 }
+
+// ErrNew is why a node cannot vote that had no marker.
+var ErrNew = errors.New("it is new, or has lost its data")
 
 // A pastError says that a node has no vote because it was restarted or lost data so long ago,
 // before the client joined it.
