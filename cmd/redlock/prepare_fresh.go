@@ -21,24 +21,6 @@ import (
 // It is all of them or none. If one node has been used, somebody may hold a lock, and the empty
 // ones may be those that have lost it.
 
-// unused writes a marker to a node that nobody has used, and replies whether it is one: it has no
-// key of this library, and no other key, as far as the user's ACL lets it see.
-//
-// KEYS[1]  the marker
-// KEYS     all keys that the library leaves on a node
-// ARGV[1]  the marker to write; empty: only look
-//
-// Atomic, because a client that connects meanwhile writes a marker, too: whichever comes first stays.
-const unused = `
-local size = redis.pcall('DBSIZE')
-if redis.call('EXISTS', unpack(KEYS)) > 0 or type(size) == 'number' and size > 0 then
-  return 0
-end
-if ARGV[1] ~= '' then
-  redis.call('SET', KEYS[1], ARGV[1])
-end
-return 1`
-
 // fresh lets new nodes vote at once, if all of them are new.
 func (c *command) fresh(ctx context.Context, urls []string) error {
 	var nodes []*redis.Client
@@ -56,7 +38,7 @@ func (c *command) fresh(ctx context.Context, urls []string) error {
 		opts.MaxRetries, opts.DialTimeout = -1, checkup/2
 		n := redis.NewClient(opts)
 		nodes = append(nodes, n)
-		empty, err := isUnused(ctx, n, "")
+		empty, err := lua.Unused(ctx, n)
 		if err != nil {
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "--fresh has to look at all nodes, and %s does not answer: %v", opts.Addr, facts.Discreet(err))
 		}
@@ -73,11 +55,8 @@ func (c *command) fresh(ctx context.Context, urls []string) error {
 	}
 	c.say("WARNING: --fresh: %s at once. That is right only if nobody can hold a lock on them yet. Nodes that have lost their data look the same: with --fresh a second process gets a lock that another one still holds", allEmpty(len(nodes)))
 	for _, n := range nodes {
-		mark, err := lua.SettledNow(ctx, n)
-		if err == nil {
-			_, err = isUnused(ctx, n, mark)
-		}
-		if err != nil {
+		// One that a client has come to by now has its marker from that client, and is waited for.
+		if _, err := lua.SettleUnused(ctx, n); err != nil {
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "%s got no marker: %v", n.Options().Addr, facts.Discreet(err))
 		}
 	}
@@ -89,10 +68,4 @@ func allEmpty(n int) string {
 		return "the node is empty, and votes"
 	}
 	return fmt.Sprintf("all %d nodes are empty, and vote", n)
-}
-
-// isUnused runs the script.
-func isUnused(ctx context.Context, n *redis.Client, mark string) (bool, error) {
-	is, err := n.Eval(ctx, unused, []string{lua.Marker, lua.OldMarker, lua.Fences, lua.Belows}, mark).Int()
-	return is == 1, err
 }

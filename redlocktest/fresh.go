@@ -1,0 +1,32 @@
+package redlocktest
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/nodeurl"
+	"github.com/quorumlock/redlock/internal/script"
+)
+
+// Fresh makes real Redis servers that the test has just started, in containers say, vote at once. It is
+// redlock prepare --fresh. A server that is not empty ends the test: somebody may hold a lock there.
+func Fresh(t testing.TB, urls ...string) {
+	t.Helper()
+	for i, url := range urls {
+		opts, err := nodeurl.Parse(url)
+		if err != nil {
+			t.Fatalf("redlocktest: node %d is no URL of a Redis server: %v", i, err)
+		}
+		client := redis.NewClient(opts)
+		unused, err := script.SettleUnused(t.Context(), client)
+		_ = client.Close()
+		switch {
+		case err != nil:
+			t.Fatalf("redlocktest: %s: %v", opts.Addr, facts.Discreet(err))
+		case !unused:
+			t.Fatalf("redlocktest: %s is not empty: somebody may hold a lock there", opts.Addr)
+		}
+	}
+}
