@@ -98,7 +98,7 @@
 //
 // The nodes are [miniredis]: they do all that redlock asks of a Redis, and much else, and are neither fast
 // nor durable. For the whole range of faults with a judge of what came of it, see package chaos; for tests
-// against real servers, docs/testing.md.
+// against real servers, [Fresh] and docs/testing.md.
 //
 // [miniredis]: https://github.com/alicebob/miniredis
 package redlocktest
