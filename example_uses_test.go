@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -218,6 +219,59 @@ func ExampleLocker_Do_election() {
 	// b leads
 	// a new leader: true
 	// b has stopped
+}
+
+// A service that cannot have the lock tells its caller when to come back: 409 Conflict if others have
+// it, 503 Service Unavailable if too few nodes answer, with Retry-After by what the nodes said.
+func ExampleQuorumError_RetryAfter() {
+	lk, stop := connected(redlock.Options{})
+	defer stop()
+	down, err := redlock.Connect([]string{"redis://127.0.0.1:1", "redis://127.0.0.1:2", "redis://127.0.0.1:3"}, nil) // nobody there
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer down.Close()
+
+	handler := func(lk *redlock.Locker) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			l, err := lk.TryAcquire(r.Context(), "order-17", redlock.TTL(10*time.Second))
+			var why *redlock.QuorumError
+			switch {
+			case errors.As(err, &why):
+				status := http.StatusServiceUnavailable
+				if errors.Is(err, redlock.ErrHeld) {
+					status = http.StatusConflict
+				}
+				seconds := math.Ceil(max(why.RetryAfter(), time.Second).Seconds())
+				w.Header().Set("Retry-After", strconv.Itoa(int(seconds)))
+				w.WriteHeader(status) // the error names the nodes, and is for the log
+				return
+			case err != nil:
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+			defer l.Release(context.WithoutCancel(r.Context()))
+			w.WriteHeader(http.StatusNoContent) // the work
+		}
+	}
+	ask := func(lk *redlock.Locker) {
+		w := httptest.NewRecorder()
+		handler(lk)(w, httptest.NewRequest(http.MethodPost, "/orders/17", nil))
+		fmt.Println(w.Code, w.Header().Get("Retry-After"))
+	}
+
+	ask(lk)
+	held, err := lk.TryAcquire(context.Background(), "order-17", redlock.TTL(10*time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	ask(lk)
+	ask(down)
+	_ = held.Release(context.Background())
+	// Output:
+	// 204
+	// 409 10
+	// 503 1
 }
 
 // The holder sends its fence with each request, and the service rejects an older one: that of a

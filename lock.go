@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -138,12 +139,17 @@ func (l *Lock) validUntil(sent time.Time) time.Time {
 	return until
 }
 
-// String is the lock's name and fence. Nothing that prints a Lock shows its token: anybody who
-// has the token can release the lock.
-func (l *Lock) String() string { return fmt.Sprintf("%q (fence %d)", l.name, l.claim.Fence) }
+// String is the lock's name, its fence, and how long it is still valid.
+func (l *Lock) String() string {
+	if l == nil || l.locker == nil {
+		return "<nil>"
+	}
+	return fmt.Sprintf("%q (fence %d, valid for %s)", l.name, l.claim.Fence, printable.Duration(l.left()))
+}
 
-// GoString is String for %#v.
-func (l *Lock) GoString() string { return "redlock.Lock(" + l.String() + ")" }
+// Format prints String, whatever the verb. Nothing that prints a Lock shows its token: with that,
+// anybody could release it.
+func (l *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, l.String()) }
 
 // LogValue shows name, fence and remaining validity to a structured logger.
 func (l *Lock) LogValue() slog.Value {

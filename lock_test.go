@@ -264,19 +264,46 @@ func TestSecondLookAtTheClock(t *testing.T) {
 	}
 }
 
-// TestLockPrintsNoToken: a reader of a log cannot release a lock.
-func TestLockPrintsNoToken(t *testing.T) {
+// TestPrintsNoSecret: a Lock, a Locker and Options print what helps, and with no verb a token or a
+// password.
+func TestPrintsNoSecret(t *testing.T) {
+	verbs := []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"}
 	bubble(t, func(t *testing.T) {
-		l := acquired(t, newModels(3).locker(t, nil), "jobs")
+		lk := newModels(3).locker(t, nil)
+		l := acquired(t, lk, "jobs")
 		var logged strings.Builder
 		slog.New(slog.NewTextHandler(&logged, nil)).Info("have", "lock", l)
-		for _, text := range []string{fmt.Sprint(l), fmt.Sprintf("%+v", l), fmt.Sprintf("%#v", l), logged.String()} {
+		texts := []string{logged.String()}
+		for _, verb := range verbs {
+			texts = append(texts, fmt.Sprintf(verb, l))
+			if got := fmt.Sprintf(verb, lk); got != "redlock.Locker(2 of 3 nodes: node0, node1, node2; TTL 10s)" {
+				t.Errorf("%s prints a Locker as %s", verb, got)
+			}
+		}
+		for _, text := range texts {
 			if strings.Contains(text, l.Token()) || !strings.Contains(text, "jobs") {
 				t.Errorf("printed as %s", text)
 			}
 		}
-		if got, want := l.String(), fmt.Sprintf("%q (fence %d)", "jobs", l.Fence()); got != want {
+		if got, want := l.String(), `"jobs" (fence 0, valid for 9.9s)`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})
+	opts := Options{TTL: time.Minute, Prefix: "app:", Hooks: new(Hooks), Quorum: 3}
+	if got, want := fmt.Sprint(&opts), `redlock.Options{TTL: 1m0s, Prefix: "app:", Hooks: set, Quorum: 3}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := fmt.Sprint((*Lock)(nil), (*Locker)(nil), (*Options)(nil)); got != "<nil> <nil> <nil>" {
+		t.Errorf("nothing prints as %s", got)
+	}
+	lk, err := Connect([]string{"redis://user:secret@127.0.0.1:1"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lk.Close()
+	for _, verb := range verbs {
+		if got := fmt.Sprintf(verb, lk); strings.Contains(got, "secret") || strings.Contains(got, "user") || !strings.Contains(got, "127.0.0.1:1") {
+			t.Errorf("%s prints %s", verb, got)
+		}
+	}
 }

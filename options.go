@@ -18,21 +18,51 @@ type Options struct {
 	// Default 10s.
 	TTL time.Duration
 
+	// MaxTTL is the longest TTL that this program may ask for; a longer one is an error. All
+	// programs that use the nodes should have the same MaxTTL: the nodes keep the largest that
+	// was announced to them, and every quarantine lasts as long as that demands. A program
+	// with another MaxTTL gets a Warning (Hooks) with both values. Default TTL.
+	MaxTTL time.Duration
+
+	// Prefix comes before the name in the key of every lock. Default none, so that the key is
+	// the name, as in other Redlock clients. Prefix and name together have at most MaxName
+	// bytes. A key must not be one that the library uses for something else: it must not end
+	// in :fence, :below, :queue, or :slot: and a number, and must not be redlock,
+	// redlock:marker, redlock:node, redlock:fence or redlock:below.
+	Prefix string
+
+	// Separator makes names paths, such as "project/A" with "/", and locks hierarchical: a
+	// lock on a path takes in everything below it. A path has at most MaxDepth parts. It must
+	// be the same for all clients. Default none: names are not divided.
+	Separator string
+
+	// Owner is the name under which others see this process in a queue (Inspect): at most
+	// MaxOwner bytes. Default the host's name and the process's id.
+	Owner string
+
+	// Hooks are called when something happens that an operator may want to know. Default none.
+	Hooks *Hooks
+
+	// Clock tells the time. It must not call into the Locker. Default the system's clock.
+	Clock Clock
+
+	// Expert options. The defaults follow from TTL and MaxTTL, and are checked with them as a set.
+	// They are for programs that know their network and their clocks better than that.
+
 	// NodeTimeout is the longest wait for one node in one round. So it bounds TryAcquire,
 	// Extend and Release where too few nodes answer. A node that has been silent for this
 	// long gets no new requests until it answers. Default TTL/10, at least 50ms and at most
 	// 500ms.
 	NodeTimeout time.Duration
 
+	// Quorum is how many of the N nodes must grant a lock. Default, and least, N/2+1. A larger
+	// quorum keeps exclusion while 2·Quorum-N-1 nodes lose their data at once, and costs
+	// availability: no more than N-Quorum nodes may fail.
+	Quorum int
+
 	// Drift is subtracted from every lock's validity, since a node's clock may run faster than
 	// this process's. Default TTL/100 + 2ms, with each lock's own TTL.
 	Drift time.Duration
-
-	// MaxTTL is the longest TTL that this program may ask for; a longer one is an error. All
-	// programs that use the nodes should have the same MaxTTL: the nodes keep the largest that
-	// was announced to them, and every quarantine lasts as long as that demands. A program
-	// with another MaxTTL gets a Warning (Hooks) with both values. Default TTL.
-	MaxTTL time.Duration
 
 	// Quarantine is how long a node has no vote after it may have forgotten what it granted:
 	// it is new, was restarted, lost its data, or its clock was set. Default MaxTTL plus
@@ -58,34 +88,30 @@ type Options struct {
 	// is noticed without it (Hooks.ClockStep).
 	MaxNodeSkew time.Duration
 
-	// Quorum is how many of the N nodes must grant a lock. Default, and least, N/2+1. A larger
-	// quorum keeps exclusion while 2·Quorum-N-1 nodes lose their data at once, and costs
-	// availability: no more than N-Quorum nodes may fail.
-	Quorum int
-
-	// Prefix comes before the name in the key of every lock. Default none, so that the key is
-	// the name, as in other Redlock clients. Prefix and name together have at most MaxName
-	// bytes. A key must not be one that the library uses for something else: it must not end
-	// in :fence, :below, :queue, or :slot: and a number, and must not be redlock,
-	// redlock:marker, redlock:node, redlock:fence or redlock:below.
-	Prefix string
-
-	// Separator makes names paths, such as "project/A" with "/", and locks hierarchical: a
-	// lock on a path takes in everything below it. A path has at most MaxDepth parts. It must
-	// be the same for all clients. Default none: names are not divided.
-	Separator string
-
-	// Owner is the name under which others see this process in a queue (Inspect): at most
-	// MaxOwner bytes. Default the host's name and the process's id.
-	Owner string
-
-	// Hooks are called when something happens that an operator may want to know. Default none.
-	Hooks *Hooks
-
-	// Clock tells the time. It must not call into the Locker. Default the system's clock.
-	Clock Clock
-
 	host sim.Host // the Clock, if it is one
+}
+
+// String shows the options that are set.
+func (o Options) String() string {
+	var set []string
+	add := func(name string, isSet bool, value any) {
+		if isSet {
+			set = append(set, fmt.Sprintf("%s: %v", name, value))
+		}
+	}
+	add("TTL", o.TTL != 0, o.TTL)
+	add("MaxTTL", o.MaxTTL != 0, o.MaxTTL)
+	add("Prefix", o.Prefix != "", strconv.Quote(o.Prefix))
+	add("Separator", o.Separator != "", strconv.Quote(o.Separator))
+	add("Owner", o.Owner != "", strconv.Quote(o.Owner))
+	add("Hooks", o.Hooks != nil, "set")
+	add("Clock", o.Clock != nil, "set")
+	add("NodeTimeout", o.NodeTimeout != 0, o.NodeTimeout)
+	add("Quorum", o.Quorum != 0, o.Quorum)
+	add("Drift", o.Drift != 0, o.Drift)
+	add("Quarantine", o.Quarantine != 0, o.Quarantine)
+	add("MaxNodeSkew", o.MaxNodeSkew != 0, o.MaxNodeSkew)
+	return "redlock.Options{" + strings.Join(set, ", ") + "}"
 }
 
 // withDefaults checks the options as a set for n nodes and returns them with the defaults in.

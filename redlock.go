@@ -46,6 +46,8 @@ package redlock
 
 import (
 	"fmt"
+	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,6 +124,20 @@ func Connect(urls []string, opts *Options) (*Locker, error) {
 		client.Close()
 	}
 	return open(origins, opts)
+}
+
+// Format prints the nodes' addresses and what is asked of them, whatever the verb, and no user or
+// password.
+func (lk *Locker) Format(f fmt.State, _ rune) {
+	if lk == nil || lk.lanes == nil {
+		io.WriteString(f, "<nil>")
+		return
+	}
+	names := make([]string, len(lk.lanes.Lanes))
+	for i, n := range lk.lanes.Lanes {
+		names[i] = n.Name
+	}
+	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", lk.opts.Quorum, len(names), strings.Join(names, ", "), lk.opts.TTL)
 }
 
 // Close ends all waiting, sends what is left to be released, for at most twice
