@@ -257,7 +257,7 @@ func ExampleQuorumError_RetryAfter() {
 	ask := func(lk *redlock.Locker) {
 		w := httptest.NewRecorder()
 		handler(lk)(w, httptest.NewRequest(http.MethodPost, "/orders/17", nil))
-		fmt.Println(w.Code, w.Header().Get("Retry-After"))
+		fmt.Printf("%d %q\n", w.Code, w.Header().Get("Retry-After"))
 	}
 
 	ask(lk)
@@ -269,9 +269,9 @@ func ExampleQuorumError_RetryAfter() {
 	ask(down)
 	_ = held.Release(context.Background())
 	// Output:
-	// 204
-	// 409 10
-	// 503 1
+	// 204 ""
+	// 409 "10"
+	// 503 "1"
 }
 
 // The holder sends its fence with each request, and the service rejects an older one: that of a
