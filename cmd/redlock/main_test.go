@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,15 +34,18 @@ type withoutLeaks struct{ *testing.M }
 
 func (m withoutLeaks) Run() int {
 	os.Unsetenv(nodesVariable)
-	// Scripts wait for most of their time. The -parallel of the command line is parsed later,
-	// and replaces this.
-	if err := flag.Set("test.parallel", strconv.Itoa(max(6, runtime.GOMAXPROCS(0)))); err != nil {
-		panic(err)
+	// Scripts wait for most of their time, unless the race detector makes all of it slow. The
+	// -parallel of the command line is parsed later, and replaces this.
+	if info, ok := debug.ReadBuildInfo(); ok && !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+			panic(err)
+		}
 	}
 	return redistest.NoLeaksMain(m.M)
 }
 
-// In scripts redlock does not pause for a reader.
+// In a script with env PACE=quick redlock does not pause for a reader. In the others it must not
+// report too early what it waits for: on a busy machine a node takes a while to answer.
 func init() {
 	if os.Getenv("PACE") == "quick" {
 		quiet, again, beat = 200*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond

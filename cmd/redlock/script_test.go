@@ -41,7 +41,7 @@ func TestScripts(t *testing.T) {
 // runScripts runs the scripts that p names, with these variables set.
 func runScripts(t *testing.T, p testscript.Params, vars ...string) {
 	p.Setup = func(env *testscript.Env) error {
-		env.Vars = append(env.Vars, "PACE=quick", "GORACE=atexit_sleep_ms=0") // or each program takes a second longer under -race
+		env.Vars = append(env.Vars, "GORACE=atexit_sleep_ms=0") // or each program takes a second longer under -race
 		env.Vars = append(env.Vars, vars...)
 		env.Values[stageKey{}] = &stage{t: env.T().(testing.TB), programs: make(map[string]*program), env: env.Vars}
 		return nil
@@ -151,7 +151,7 @@ func (s script) start(argv []string) *program {
 	p := &program{ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	p.cmd.Env = slices.Clone(s.env)
-	for _, name := range []string{nodesVariable, "PROGRESS"} { // testscript does not tell which variables a script has set
+	for _, name := range []string{nodesVariable, "PACE", "PROGRESS"} { // testscript does not tell which variables a script has set
 		if value := s.Getenv(name); value != "" {
 			p.cmd.Env = append(p.cmd.Env, name+"="+value)
 		}
@@ -206,7 +206,7 @@ var steps = map[string]func(s script, args []string){
 			} else {
 				s.Check(err)
 			}
-			tooSlow := code == exit.NoQuorum && strings.Contains(s.ReadFile("stderr"), ": timeout after ")
+			tooSlow := code == exit.NoQuorum && strings.Contains(s.ReadFile("stderr"), ": timeout")
 			switch {
 			case code == want:
 				return
