@@ -42,6 +42,8 @@
 // [Options].Separator it is hierarchical and takes in all that lies below it. With [Reentrant]
 // a call under [Lock.Context] joins the lock. With [Lock.Detach] and [Locker.Attach] a lock goes
 // from one process to another.
+//
+// Package redlocktest is for tests of code that uses locks.
 package redlock
 
 import (

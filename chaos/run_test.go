@@ -114,7 +114,7 @@ func TestOutcomes(t *testing.T) {
 	for _, c := range inChild {
 		ends(c.name, c.want)
 	}
-	ends("in a bubble", `: chaos: Config: virtual time cannot be had here, as in a testing/synctest bubble: `)
+	ends("in a bubble", `: chaos: Config: virtual time is not available here, as in a testing/synctest bubble: `)
 }
 
 // A scenario that must fail and has not is an error only if it ran often enough; one that did not
