@@ -138,7 +138,7 @@ func (e *NodeError) Error() string {
 	s.WriteString(": ")
 	s.WriteString(e.Outcome.String())
 	switch {
-	case e.Outcome == OutcomeQuarantined:
+	case e.Outcome == OutcomeQuarantined && e.TTL > 0:
 		fmt.Fprintf(&s, " for %s: %v", printable.Duration(e.TTL), e.Err)
 	case e.Outcome == OutcomeReserved:
 		fmt.Fprintf(&s, " for %s, who has waited longer", printable.Text(e.Holder))

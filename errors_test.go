@@ -96,3 +96,62 @@ func TestEnded(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRetryAfter: it is when a quorum could grant, and not when one node could, or all.
+func TestRetryAfter(t *testing.T) {
+	held := func(d time.Duration) *NodeError { return &NodeError{Outcome: OutcomeHeld, TTL: d} }
+	other := func(o Outcome, d time.Duration) *NodeError { return &NodeError{Outcome: o, TTL: d} }
+	const s = time.Second
+	for _, tt := range []struct {
+		what    string
+		n, need int
+		kind    error
+		nodes   []*NodeError
+		want    time.Duration
+	}{
+		{"all hold it", 5, 3, ErrHeld, []*NodeError{held(5 * s), held(1 * s), held(9 * s), held(2 * s), held(7 * s)}, 5 * s},
+		{"two grant it", 5, 3, ErrHeld, []*NodeError{held(5 * s), held(4 * s), held(9 * s)}, 4 * s},
+		{"the rest was not asked", 5, 3, ErrHeld, []*NodeError{held(5 * s), held(4 * s), held(9 * s), held(6 * s)}, 5 * s},
+		{"one is down", 3, 2, ErrHeld, []*NodeError{held(5 * s), held(4 * s), other(OutcomeUnreachable, 0)}, 5 * s},
+		{"a waiter comes first", 3, 2, ErrHeld, []*NodeError{other(OutcomeReserved, 2*s), other(OutcomeReserved, 3*s), other(OutcomeReserved, s)}, 2 * s},
+		{"nobody has a quorum, and one node is free", 3, 2, ErrHeld, []*NodeError{held(5 * s), held(4 * s)}, 4 * s},
+		{"quarantines", 3, 2, ErrNoQuorum, []*NodeError{other(OutcomeQuarantined, 8*s), other(OutcomeQuarantined, 6*s), other(OutcomeTimeout, 0)}, 8 * s},
+		{"too few answer", 3, 2, ErrNoQuorum, []*NodeError{other(OutcomeUnreachable, 0), other(OutcomeTimeout, 0)}, retryUnknown},
+		{"a key of another type", 3, 2, ErrNoQuorum, []*NodeError{other(OutcomeNotALock, 0), other(OutcomeNotALock, 0)}, retryUnknown},
+		{"late requests", 3, 2, ErrNoQuorum, []*NodeError{other(OutcomeLate, 0), other(OutcomeLate, 0)}, 0},
+		{"lost", 3, 2, ErrLost, []*NodeError{other(OutcomeGone, 0), other(OutcomeGone, 0)}, 0},
+	} {
+		e := &QuorumError{N: tt.n, Need: tt.need, Kind: tt.kind}
+		for _, n := range tt.nodes {
+			e.note(n)
+		}
+		if got := e.RetryAfter(); got != tt.want {
+			t.Errorf("%s: after %v, want %v", tt.what, got, tt.want)
+		}
+	}
+}
+
+// TestLossUnwraps: a lock whose validity has ended after failed renewals is lost, and is not also without
+// a quorum; the answers of the last renewal are there, by node.
+func TestLossUnwraps(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		l := acquired(t, lk, "a", AutoRenew())
+		ctx := l.Context(t.Context())
+		ms[0].kill()
+		ms[1].kill()
+		<-ctx.Done()
+		err := context.Cause(ctx)
+		if !errors.Is(err, ErrLost) || !errors.Is(err, errExpired) || errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrHeld) {
+			t.Errorf("got %v", err)
+		}
+		q := wantQuorumError(t, err, ErrLost)
+		if nodes := q.Nodes(); len(nodes) != 2 || nodes[0].Node != "node0" || nodes[1].Outcome != OutcomeUnreachable {
+			t.Errorf("the nodes are %v", nodes)
+		}
+		if again := l.Extend(t.Context()); again != err {
+			t.Errorf("Extend gives %v", again)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -186,6 +187,10 @@ func LogHooks(log *slog.Logger) *Hooks {
 			log.Warn("redlock: lock lost", "name", l.name, "fence", l.claim.Fence, "error", cause)
 		},
 		Unreleased: func(l *Lock, err error) {
+			if errors.Is(err, ErrLost) {
+				log.Warn("redlock: lock lost", "name", l.name, "fence", l.claim.Fence, "error", err)
+				return
+			}
 			log.Warn("redlock: lock not released", "name", l.name, "fence", l.claim.Fence, "error", err)
 		},
 	}

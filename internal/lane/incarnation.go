@@ -260,7 +260,9 @@ func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 	if known {
 		m.skew = skew
 		m.voteless = m.voteless || news
-		m.votesAgain()
+		if step == 0 { // or the node loses its vote for that
+			m.votesAgain()
+		}
 	}
 	told := len(m.events) > 0
 	m.mu.Unlock()

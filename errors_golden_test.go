@@ -1,0 +1,815 @@
+package redlock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/lane"
+	arena "github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/redisnode"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
+)
+
+var updateErrors = flag.Bool("update", false, "write testdata/errors.golden anew")
+
+const errorsGolden = "testdata/errors.golden"
+
+// A texts collects what a user reads, for testdata/errors.golden.
+type texts struct {
+	strings.Builder
+	logged bytes.Buffer
+}
+
+// section begins with a heading.
+func (g *texts) section(heading string) { fmt.Fprintf(g, "\n## %s\n\n", heading) }
+
+// say adds what happened, and what is said about it.
+func (g *texts) say(when string, said any) {
+	text := fmt.Sprint(said)
+	if err, ok := said.(error); ok {
+		text = err.Error()
+	}
+	fmt.Fprintf(g, "%s\n", when)
+	for line := range strings.Lines(text) {
+		fmt.Fprintf(g, "    %s\n", strings.TrimRight(secrets.Replace(line), "\n"))
+	}
+}
+
+// log adds the lines that were logged since, or that nothing was.
+func (g *texts) log(when string) {
+	synctest.Wait()
+	g.say(when, strings.TrimSuffix(g.logged.String(), "\n"))
+	g.logged.Reset()
+}
+
+// hooks are LogHooks, without the time of a line; also of debug messages, if they are wanted.
+func (g *texts) hooks(level slog.Level) *Hooks {
+	return LogHooks(slog.New(slog.NewTextHandler(&g.logged, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		switch {
+		case a.Key == slog.TimeKey:
+			return slog.Attr{}
+		case a.Value.Kind() == slog.KindTime:
+			return slog.String(a.Key, a.Value.Time().UTC().Format(time.TimeOnly))
+		}
+		return a
+	}})))
+}
+
+// secrets replaces what differs from run to run.
+var secrets = regexpReplacer{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "RUN_ID"}
+
+type regexpReplacer struct {
+	from *regexp.Regexp
+	to   string
+}
+
+func (r regexpReplacer) Replace(s string) string { return r.from.ReplaceAllString(s, r.to) }
+
+// TestErrorsGolden provokes each error and each log line of the library, and compares all of them with
+// one file, in which they can be read. With -update the file is written anew.
+func TestErrorsGolden(t *testing.T) {
+	g := new(texts)
+	g.WriteString("# What the library says\n\nEach error and each log line, with what provokes it. Written by\n`go test . -run TestErrorsGolden -update`.\n")
+	for _, part := range []struct {
+		heading string
+		write   func(*testing.T, *texts)
+	}{
+		{"Options", optionTexts}, {"Connect and New", connectTexts}, {"Names and options of a lock", nameTexts},
+		{"No lock", refusalTexts}, {"Fences", fenceTexts}, {"Lock lost", lossTexts}, {"Release", releaseTexts},
+		{"Re-entry", reentryTexts}, {"Detach and Attach", handleTexts}, {"WaitReady and Inspect", readyTexts},
+		{"Votes of a node", voteTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
+		{"Operations, at level debug", debugTexts}, {"Printing", printTexts}, {"Replies", replyTexts},
+	} {
+		t.Run(part.heading, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				g.section(part.heading)
+				part.write(t, g)
+			})
+		})
+	}
+	if *updateErrors {
+		if err := os.WriteFile(errorsGolden, []byte(g.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(errorsGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := strings.Split(string(golden), "\n"), strings.Split(g.String(), "\n")
+	for i := range max(len(want), len(got)) {
+		if i >= len(want) || i >= len(got) || want[i] != got[i] {
+			t.Fatalf("%s:%d differs; go test . -run TestErrorsGolden -update writes it anew\n got %s\nwant %s", errorsGolden, i+1, strings.Join(got[min(i, len(got)):min(i+3, len(got))], "\n     "), strings.Join(want[min(i, len(want)):min(i+3, len(want))], "\n     "))
+		}
+	}
+}
+
+func optionTexts(_ *testing.T, g *texts) {
+	for _, o := range []struct {
+		what string
+		opts Options
+	}{
+		{"a TTL that is none", Options{TTL: -time.Second}},
+		{"a TTL that is too long", Options{TTL: longestTTL + time.Millisecond}},
+		{"a TTL finer than Redis counts", Options{TTL: time.Second + time.Microsecond}},
+		{"MaxTTL below TTL", Options{TTL: 10 * time.Second, MaxTTL: time.Second}},
+		{"Drift below zero", Options{Drift: -time.Second}},
+		{"Drift as long as TTL", Options{TTL: time.Second, Drift: time.Second}},
+		{"NodeTimeout below zero", Options{NodeTimeout: -time.Second}},
+		{"NodeTimeout as long as TTL", Options{TTL: time.Second, NodeTimeout: time.Second}},
+		{"a Quarantine that is shorter than a lock", Options{Quarantine: time.Second}},
+		{"MaxNodeSkew beyond what the Quarantine leaves", Options{MaxNodeSkew: time.Minute}},
+		{"a Quorum that is no majority", Options{Quorum: 1}},
+		{"a Quorum above the number of nodes", Options{Quorum: 4}},
+		{"a Prefix that is too long", Options{Prefix: strings.Repeat("p", MaxName)}},
+		{"an Owner that is too long", Options{Owner: strings.Repeat("o", MaxOwner+1)}},
+		{"several at once", Options{Drift: -time.Second, Quorum: 4}},
+	} {
+		_, err := o.opts.withDefaults(3)
+		g.say(o.what, err)
+	}
+}
+
+func connectTexts(t *testing.T, g *texts) {
+	fail := func(when string, _ *Locker, err error) { g.say(when, err) }
+	lk, err := New([]*redis.Client{nil}, nil)
+	fail("a nil client", lk, err)
+	ring := redis.NewRing(&redis.RingOptions{})
+	defer ring.Close()
+	lk, err = New([]*redis.Ring{ring}, nil)
+	fail("a client of several servers", lk, err)
+	lk, err = New[*redis.Client](nil, nil)
+	fail("no nodes", lk, err)
+	lk, err = Connect([]string{"redis://10.0.0.1:6379", "redis://10.0.0.1:6379"}, nil)
+	fail("the same server twice", lk, err)
+	for _, url := range []string{"http://10.0.0.1", "redis://:pass/word@10.0.0.1", "redis://10.0.0.1/zero", "unix://", "redis://10.0.0.1?colour=red"} {
+		lk, err = Connect([]string{url}, nil)
+		fail("the URL "+url, lk, err)
+	}
+	registry := redisnode.NewRegistry([]string{"10.0.0.1:6379", "10.0.0.2:6379"}, g.hooks(slog.LevelInfo).Warning)
+	run := strings.Repeat("0", 40)
+	seven := facts.Facts{"redis_version": "7.2.0", "run_id": run, "role": "master"}
+	admit := func(i int, when string, change ...string) {
+		about := facts.Facts{}
+		for k, v := range seven {
+			about[k] = v
+		}
+		for j := 0; j < len(change); j += 2 {
+			if about[change[j]] = change[j+1]; change[j+1] == "" {
+				delete(about, change[j])
+			}
+		}
+		if err := registry.Admit(i, about); err != nil {
+			g.say(when, fmt.Errorf("redlock: node %w", &NodeError{Node: "10.0.0.1:6379", Outcome: OutcomeIneligible, Err: err}))
+		}
+		if g.logged.Len() > 0 {
+			g.log(when)
+		}
+	}
+	admit(0, "a replica", "role", "slave", "master_host", "10.0.0.9", "master_port", "6379")
+	admit(0, "a node of a cluster", "cluster_enabled", "1")
+	admit(0, "a server that evicts", "maxmemory_policy", "allkeys-lru", "maxmemory", "1000000")
+	admit(0, "Redis before 7.0", "redis_version", "6.2.14")
+	admit(0, "Redis before 7.0 whose scripts are not kept", "redis_version", "6.2.14", "scripts:kept", "false")
+	admit(0, "Dragonfly", "dragonfly_version", "df-v1.40.1")
+	admit(0, "Garnet", "garnet_version", "1.0.99")
+	admit(0, "Kvrocks", "kvrocks_version", "2.9.0")
+	admit(0, "a server that keeps scripts", "scripts:kept", "true")
+	admit(0, "a server without a run_id", "run_id", "")
+	admit(0, "a server that may evict, once it has a limit", "maxmemory_policy", "allkeys-lru", "maxmemory", "0")
+	admit(1, "the same server under two addresses")
+	admit(1, "a server that does not answer INFO", "run_id", "", "redis_version", "", "scripts:kept", "false")
+	registry = redisnode.NewRegistry([]string{"10.0.0.1:6379"}, g.hooks(slog.LevelInfo).Warning)
+	admit(0, "a server that says nothing at all", "run_id", "", "redis_version", "")
+
+	newModels(4).locker(t, &Options{Hooks: g.hooks(slog.LevelInfo)})
+	g.log("an even number of nodes")
+	lk = newModels(3).locker(t, nil)
+	lk.Close()
+	_, err = lk.TryAcquire(t.Context(), "jobs")
+	g.say("any call after Close", err)
+}
+
+func nameTexts(t *testing.T, g *texts) {
+	lk := newModels(3).locker(t, &Options{Separator: "/", TTL: time.Second})
+	plain := newModels(3).locker(t, &Options{Prefix: "orders:"})
+	try := func(lk *Locker, when, name string, options ...AcquireOption) {
+		_, err := lk.TryAcquire(t.Context(), name, options...)
+		g.say(when, err)
+	}
+	many := func(n int) (names []string) {
+		for i := range n {
+			names = append(names, fmt.Sprint("n", i))
+		}
+		return names
+	}
+	try(plain, "no name", "")
+	try(lk, "an empty path", "")
+	try(lk, "a name that is too long", strings.Repeat("n", MaxName+1))
+	try(plain, "a name that is too long with its prefix", strings.Repeat("n", MaxName))
+	try(lk, "a path that is too deep", strings.Repeat("a/", MaxDepth)+"a")
+	try(lk, "a path with an empty part", "a//b")
+	try(lk, "a path below a key of the library's", "redlock/b")
+	try(lk, "a key of the library's", "redlock:marker")
+	try(plain, "a name that is a key of the library's with its prefix", "fence")
+	try(plain, "a queue's key", "a:queue")
+	try(plain, "a slot's key", "a:slot:3")
+	try(lk, "a TTL that is none", "a", TTL(0))
+	try(lk, "a TTL over MaxTTL", "a", TTL(time.Minute))
+	try(lk, "a TTL that Drift eats", "a", TTL(2*time.Millisecond))
+	try(lk, "MaxHold of nothing", "a", MaxHold(0))
+	try(lk, "no slots", "a", Slots(0))
+	try(lk, "slots that are shared", "a", Slots(2), Shared())
+	try(lk, "slots of several names", "a", Slots(2), Also("b"))
+	try(lk, "another name that is none", "a", Also(""))
+	try(lk, "too many keys of paths", "a", Also(many(MaxKeys)...))
+	try(plain, "too many keys", "a", Also(many(MaxKeys)...))
+	_, err := lk.Inspect(t.Context(), "")
+	g.say("Inspect without a name", err)
+}
+
+// aFleet opens a Locker over model nodes, in a process of its own.
+func aFleet(t *testing.T, n int, opts Options) (*fleet, *Locker, *arena.Host) {
+	f := newFleet(t, n)
+	lk, h := f.open(opts)
+	return f, lk, h
+}
+
+// open is another process.
+func (f *fleet) open(opts Options) (*Locker, *arena.Host) {
+	f.hosts++
+	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
+	opts.Clock, opts.Owner = h, "host:1"
+	clients := make([]lane.Client, len(f.nodes))
+	for i, n := range f.nodes {
+		clients[i] = n.Client(h)
+	}
+	lk, err := New(clients, &opts)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { lk.Close() })
+	return lk, h
+}
+
+func refusalTexts(t *testing.T, g *texts) {
+	f, lk, _ := aFleet(t, 3, Options{})
+	other, _ := f.open(Options{})
+	try := func(when string) {
+		_, err := lk.TryAcquire(t.Context(), "jobs")
+		g.say(when, err)
+		pass(time.Second)
+	}
+	l := acquired(t, other, "jobs")
+	try("held by another")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	_, err := lk.Acquire(ctx, "jobs")
+	g.say("waited for until the context's deadline", err)
+	cancel()
+	stopped, why := context.WithCancelCause(t.Context())
+	why(errors.New("shutting down"))
+	_, err = lk.TryAcquire(stopped, "jobs")
+	g.say("the context has ended before, with a cause", err)
+	_ = l.Release(t.Context())
+
+	waiting, stop := context.WithCancel(t.Context())
+	l = acquired(t, other, "jobs")
+	third, _ := f.open(Options{})
+	done := make(chan struct{})
+	go func() { defer close(done); _, _ = third.Acquire(waiting, "jobs") }()
+	pass(500 * time.Millisecond)
+	for _, n := range f.nodes {
+		n.Evict(1)
+	}
+	try("reserved for a waiter that came earlier")
+	stop()
+	<-done
+	pass(time.Minute)
+
+	f.nodes[0].Kill()
+	f.nodes[1].Hang(true)
+	try("one node is down, and one hangs")
+	try("the same, when the second is known to be silent")
+	f.nodes[0].Restart(true)
+	f.nodes[1].Hang(false)
+	pass(time.Minute)
+	for _, n := range f.nodes[:2] {
+		n.Refuse(errLoading)
+	}
+	try("two nodes load their data")
+	for _, n := range f.nodes[:2] {
+		n.Refuse(nil)
+		n.ReadOnly(true)
+	}
+	try("two nodes take no writes")
+	for _, n := range f.nodes[:2] {
+		n.ReadOnly(false)
+		n.Full(true)
+	}
+	try("two nodes are out of memory")
+	for _, n := range f.nodes[:2] {
+		n.Full(false)
+		n.Refuse(arena.Error("NOPERM this user has no permissions to run the 'evalsha' command"))
+	}
+	try("two nodes deny it")
+	for _, n := range f.nodes[:2] {
+		n.Refuse(nil)
+		n.Put("jobs")
+	}
+	try("two nodes have a key of another type")
+	for _, n := range f.nodes[:2] {
+		n.Take("jobs")
+		n.Flush()
+	}
+	try("two nodes have lost their data")
+	pass(time.Minute)
+	idle, _ := f.open(Options{TTL: 5 * time.Second})
+	pass(time.Second)
+	f.nodes[1].Flush()
+	_, _ = other.TryAcquire(t.Context(), "another") // finds out, and marks it anew
+	pass(15 * time.Second)
+	f.nodes[2].Hang(true)
+	_, err = idle.TryAcquire(t.Context(), "jobs")
+	g.say("a node has lost its data some time ago, and another one hangs", err)
+
+	bs := newModels(3)
+	quick := bs.locker(t, nil)
+	r := quick.newRound(wire.Acquire, mustLock(t, quick, "jobs"), nil)
+	r.sent = time.Now().Add(-12 * time.Second)
+	r.ballot.yes = 3
+	r.verdict = won
+	g.say("the votes came when the lock's life was over", r.tooLate(time.Now()))
+}
+
+func mustLock(t *testing.T, lk *Locker, name string) *Lock {
+	t.Helper()
+	a, err := lk.opts.acquisition(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lk.newLock(a, 0, "TOKEN")
+}
+
+func fenceTexts(t *testing.T, g *texts) {
+	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelWarn)})
+	_ = f
+	e := mustRound(t, lk, "jobs").explain(time.Now(), errUnfenced)
+	g.say("a quorum granted the lock, and did not store its fence", e)
+	e = mustRound(t, lk, "jobs").poisoned(time.Now(), 30*24*time.Hour)
+	g.say("the fence of a quorum is far ahead of the time", e)
+}
+
+// mustRound is a round that all nodes but the last have granted.
+func mustRound(t *testing.T, lk *Locker, name string) *round {
+	t.Helper()
+	r := lk.newRound(wire.Acquire, mustLock(t, lk, name), nil)
+	r.sent = time.Now()
+	for i := range len(r.told) - 1 {
+		r.told[i] = true
+		r.ballot.add(voteYes)
+	}
+	r.verdict = won
+	return r
+}
+
+func lossTexts(t *testing.T, g *texts) {
+	f, lk, h := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
+	ends := func(when string, l *Lock) {
+		t.Helper()
+		ctx := l.Context(t.Context())
+		<-ctx.Done()
+		g.say(when, context.Cause(ctx))
+		g.log("and in the log")
+		pass(time.Minute)
+	}
+	ends("nobody extends it", acquired(t, lk, "jobs"))
+	ends("MaxHold", acquired(t, lk, "jobs", MaxHold(5*time.Second), AutoRenew()))
+
+	l := acquired(t, lk, "jobs")
+	pass(9200 * time.Millisecond)
+	for _, n := range f.nodes {
+		n.Refuse(errLoading)
+	}
+	g.say("an Extend fails", l.Extend(t.Context()))
+	for _, n := range f.nodes {
+		n.Refuse(nil)
+	}
+	ends("and it is the only one", l)
+
+	l = acquired(t, lk, "jobs", AutoRenew())
+	pass(time.Second)
+	f.nodes[0].Hang(true)
+	f.nodes[1].Kill()
+	pass(4 * time.Second)
+	g.log("renewals fail: a node is down, and one hangs")
+	ends("until the lock is lost", l)
+	f.nodes[0].Hang(false)
+	f.nodes[1].Restart(true)
+	pass(time.Minute)
+	g.logged.Reset()
+
+	l = acquired(t, lk, "jobs", AutoRenew())
+	pass(time.Second)
+	for _, n := range f.nodes[:2] {
+		n.Refuse(errLoading)
+	}
+	pass(4 * time.Second)
+	for _, n := range f.nodes[:2] {
+		n.Refuse(nil)
+	}
+	pass(5 * time.Second)
+	g.log("renewals fail, and recover")
+	if err := l.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+
+	l = acquired(t, lk, "jobs", AutoRenew())
+	ctx := l.Context(t.Context())
+	pass(time.Second)
+	h.Stop(15 * time.Second)
+	<-ctx.Done()
+	g.say("this process stood still", context.Cause(ctx))
+	g.log("and in the log")
+	pass(time.Minute)
+
+	l = acquired(t, lk, "jobs", AutoRenew())
+	for _, n := range f.nodes {
+		n.Evict(1)
+	}
+	ends("the nodes have dropped the lock", l)
+	l = acquired(t, lk, "jobs", AutoRenew())
+	for _, n := range f.nodes {
+		n.Flush()
+	}
+	ends("the nodes were flushed", l)
+	_, _ = lk.TryAcquire(t.Context(), "jobs")
+	pass(time.Minute)
+	g.logged.Reset()
+
+	l = acquired(t, lk, "jobs", AutoRenew())
+	kept := l.Context(t.Context())
+	released := acquired(t, lk, "others")
+	detached := acquired(t, lk, "third")
+	ctxs := []context.Context{released.Context(t.Context()), detached.Context(t.Context())}
+	_ = released.Release(t.Context())
+	if _, err := detached.Detach(); err != nil {
+		t.Error(err)
+	}
+	g.say("no loss: the lock was released", context.Cause(ctxs[0]))
+	g.say("no loss: the lock was detached", context.Cause(ctxs[1]))
+	lk.Close()
+	g.say("the Locker was closed", context.Cause(kept))
+	g.log("and in the log")
+}
+
+func releaseTexts(t *testing.T, g *texts) {
+	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
+	l := acquired(t, lk, "jobs")
+	for _, n := range f.nodes[:2] {
+		n.Hang(true)
+	}
+	g.say("two nodes hang", l.Release(t.Context()))
+	g.log("and in the log")
+	for _, n := range f.nodes[:2] {
+		n.Hang(false)
+	}
+	pass(time.Minute)
+	l = acquired(t, lk, "jobs")
+	for _, n := range f.nodes {
+		n.Evict(1)
+	}
+	g.say("the nodes do not have it any more", l.Release(t.Context()))
+	g.log("and in the log")
+}
+
+func reentryTexts(t *testing.T, g *texts) {
+	lk := newModels(3).locker(t, nil)
+	l := acquired(t, lk, "jobs")
+	ctx := l.Context(t.Context())
+	_, err := lk.Acquire(ctx, "jobs")
+	g.say("without Reentrant", err)
+	_, err = lk.Acquire(ctx, "jobs", Also("more"), Reentrant())
+	g.say("more than the lock takes in", err)
+	shared := acquired(t, lk, "read", Shared())
+	_, err = lk.Acquire(shared.Context(t.Context()), "read", Reentrant())
+	g.say("exclusive under shared", err)
+	slot := acquired(t, lk, "pool", Slots(1))
+	_, err = lk.Acquire(slot.Context(t.Context()), "pool", Reentrant())
+	g.say("all under one slot", err)
+}
+
+func handleTexts(t *testing.T, g *texts) {
+	_, lk, _ := aFleet(t, 3, Options{})
+	l := acquired(t, lk, "jobs")
+	inner, err := lk.TryAcquire(l.Context(t.Context()), "jobs", Reentrant())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = inner.Detach()
+	g.say("a handle that has joined", err)
+	for _, h := range []Handle{{Name: "\xff"}, {Prefix: "\xff"}, {Separator: "\xff"}} {
+		_, err = h.MarshalJSON()
+		g.say("a handle that JSON cannot carry", err)
+	}
+	for _, h := range []struct {
+		when string
+		Handle
+	}{
+		{"no token", Handle{Name: "jobs"}},
+		{"a fence below zero", Handle{Name: "jobs", Token: "TOKEN", Fence: -1}},
+		{"another prefix", Handle{Name: "jobs", Token: "TOKEN", Prefix: "app:"}},
+		{"another separator", Handle{Name: "jobs", Token: "TOKEN", Separator: "/"}},
+		{"a slot that there is not", Handle{Name: "jobs", Token: "TOKEN", Slot: 3, Slots: 2}},
+		{"another set of nodes", Handle{Name: "jobs", Token: "TOKEN", TTL: time.Second, Healed: []string{"10.0.0.9:6379"}}},
+		{"a lock that is not there", Handle{Name: "gone", Token: "TOKEN", TTL: time.Second}},
+	} {
+		_, err = lk.Attach(t.Context(), h.Handle)
+		g.say(h.when, err)
+	}
+	_, err = lk.Attach(t.Context(), Handle{Name: "jobs", Token: "TOKEN", TTL: time.Second}, Shared())
+	g.say("an option that the handle has", err)
+}
+
+func readyTexts(t *testing.T, g *texts) {
+	f, lk, _ := aFleet(t, 3, Options{})
+	f.nodes[0].Flush()
+	f.nodes[1].Kill()
+	_, _ = lk.TryAcquire(t.Context(), "jobs")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	g.say("a node was flushed, and one is down", lk.WaitReady(ctx))
+}
+
+// voteTexts: why a node has no vote, and that it votes again.
+func voteTexts(t *testing.T, g *texts) {
+	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
+	try := func() { _, _ = lk.TryAcquire(t.Context(), "jobs", TTL(time.Millisecond*10)) }
+	f.nodes[0].Flush()
+	try()
+	pass(11 * time.Second)
+	try() // the others show what they know
+	pass(time.Second)
+	g.log("a node is emptied")
+	f.nodes[0].Step(time.Minute)
+	try()
+	pass(20 * time.Second)
+	try()
+	g.log("a node's clock is set, and stays there")
+	f.nodes[0].Step(-time.Minute)
+	try()
+	pass(20 * time.Second)
+	try()
+	g.log("and is set right")
+
+	mark := func(run string, born time.Time, db string) string {
+		return wire.Marker{RunID: run, Born: born.UnixMilli(), Writer: born.UnixMilli(), Longest: 10 * time.Second, DB: db}.String()
+	}
+	for _, m := range []struct {
+		when          string
+		before, value func(now time.Time) string
+	}{
+		{"a node is new", func(time.Time) string { return "" }, func(now time.Time) string { return mark("r", now, "0") }},
+		{"a node was new when it was first seen, and its quarantine is not over", func(now time.Time) string { return mark("r", now.Add(-3*time.Second), "0") }, func(now time.Time) string { return mark("r", now.Add(-3*time.Second), "0") }},
+		{"a node was restarted", func(now time.Time) string { return mark("q", now.Add(-time.Hour), "0") }, func(now time.Time) string { return mark("r", now, "0") }},
+		{"a node's databases were swapped", func(now time.Time) string { return mark("r", now.Add(-time.Hour), "1") }, func(now time.Time) string { return mark("r", now, "0") }},
+		{"a node's marker is of the future", func(now time.Time) string { return mark("r", now.Add(time.Hour), "0") }, func(now time.Time) string { return mark("r", now, "0") }},
+	} {
+		ms := newModels(3)
+		lk := ms.over(t, &Options{Hooks: g.hooks(slog.LevelInfo)}, func(c *modelConn) lane.Server {
+			if c.name == "node0" {
+				return &marked{c, m.before, m.value}
+			}
+			return c
+		})
+		g.log(m.when)
+		lk.Close()
+	}
+}
+
+// A marked is a connection to a node that shows these markers when it is joined.
+type marked struct {
+	*modelConn
+	before, value func(time.Time) string
+}
+
+func (m *marked) Fork() lane.Server { return m }
+
+func (m *marked) Connect(context.Context) (time.Duration, error) {
+	now := m.session.Now()
+	m.session.Joined(wire.Mark{Value: m.value(now), Before: m.before(now), Now: now.UnixMicro()}, now)
+	return 0, nil
+}
+
+func warningTexts(t *testing.T, g *texts) {
+	f := newFleet(t, 3)
+	long, _ := f.open(Options{TTL: time.Minute})
+	_ = long
+	short, _ := f.open(Options{TTL: 2 * time.Second, Hooks: g.hooks(slog.LevelInfo)})
+	pass(time.Second)
+	g.log("another program has another MaxTTL")
+	short.Close()
+
+	f = newFleet(t, 3)
+	short, _ = f.open(Options{TTL: 2 * time.Second, Hooks: g.hooks(slog.LevelInfo)})
+	silent, _ := f.open(Options{TTL: time.Minute, Quarantine: -1})
+	f.nodes[0].Flush()
+	_, _ = short.TryAcquire(t.Context(), "other")
+	acquired(t, silent, "jobs")
+	_, _ = short.TryAcquire(t.Context(), "jobs")
+	g.log("another program announces no MaxTTL, and has a lock that lives longer than ours can; a node was emptied before")
+
+	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
+	for _, n := range f.nodes[:1] {
+		n.Step(24 * time.Hour)
+	}
+	fresh, _ := f.open(Options{Hooks: g.hooks(slog.LevelInfo)})
+	_, err := fresh.TryAcquire(t.Context(), "jobs")
+	if err != nil {
+		t.Error(err)
+	}
+	g.log("a node's clock is far from the others'")
+	_ = lk
+	pass(time.Second)
+	f.nodes[1].Kill()
+	_, err = fresh.TryAcquire(t.Context(), "late")
+	g.say("and with another node down", err)
+}
+
+// orderTexts: what happens to a node is told once, in the order in which it happens.
+func orderTexts(t *testing.T, g *texts) {
+	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
+	f.nodes[0].Kill()
+	acquired(t, lk, "a")
+	pass(5 * time.Second)
+	f.nodes[0].Restart(false)
+	pass(15 * time.Second)
+	acquired(t, lk, "b")
+	pass(time.Second)
+	g.log("a node goes down, and comes back empty")
+}
+
+func debugTexts(t *testing.T, g *texts) {
+	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelDebug)})
+	other, _ := f.open(Options{})
+	l := acquired(t, other, "jobs")
+	time.AfterFunc(50*time.Millisecond, func() { _ = l.Release(context.Background()) })
+	l, err := lk.Acquire(t.Context(), "jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass(time.Second)
+	_ = l.Extend(t.Context())
+	_ = l.Release(t.Context())
+	g.log("a lock is waited for, extended and released")
+	if _, err := lk.TryAcquire(t.Context(), "jobs", TTL(time.Second)); err != nil {
+		t.Error(err)
+	}
+	g.log("asked for once")
+}
+
+func printTexts(t *testing.T, g *texts) {
+	lk := newModels(3).locker(t, nil)
+	l := acquired(t, lk, "jobs")
+	g.say("a Locker", fmt.Sprint(lk))
+	g.say("a Lock", fmt.Sprint(l))
+	slog.New(slog.NewTextHandler(&g.logged, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}})).Info("held", "lock", l)
+	g.log("a Lock in a log")
+	g.say("Options", fmt.Sprint(Options{TTL: time.Minute, Prefix: "app:"}))
+}
+
+// replyTexts are what nodes answer that no model does.
+func replyTexts(_ *testing.T, g *texts) {
+	for _, r := range []struct {
+		when  string
+		step  wire.Op
+		value any
+	}{
+		{"a reply that no script gives", wire.Acquire, "OK"},
+		{"a key without a TTL", wire.Acquire, []any{int64(-1), "", int64(1)}},
+		{"a counter that is too large", wire.Acquire, []any{int64(wire.MaxFence), int64(1)}},
+		{"a marker that is another one", wire.Acquire, []any{"marker", int64(1)}},
+		{"a request that came late", wire.Acquire, []any{int64(1), "marker"}},
+	} {
+		q := lane.Request{Op: r.step, Claim: new(lane.Claim)}
+		q.Read(r.value, nil)
+		e := nodeError("10.0.0.1:6379", &q.Reply, 0)
+		g.say(r.when, &e)
+	}
+}
+
+// unshown are the texts of the source that are not in the file, and why.
+var unshown = map[string]string{
+	"no reply": "of a command whose reply was not read because go-redis got no connection: its own error takes the place",
+}
+
+// TestErrorsAreShown: each text of an error or a log line in the source of the library is in
+// testdata/errors.golden, so that a reviewer sees it, or in unshown.
+func TestErrorsAreShown(t *testing.T) {
+	golden, err := os.ReadFile(errorsGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := string(golden)
+	verbs := regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
+	used := map[string]bool{}
+	check := func(at token.Position, text string) {
+		for _, part := range verbs.Split(text, -1) {
+			part = strings.TrimSpace(part)
+			if !regexp.MustCompile(`[a-zA-Z]{2}`).MatchString(part) || strings.Contains(shown, part) {
+				continue
+			}
+			if _, ok := unshown[part]; !ok {
+				t.Errorf("%v: %s does not have %q", at, errorsGolden, part)
+			}
+			used[part] = true
+		}
+	}
+	for _, dir := range []string{".", "internal/lane", "internal/redisnode", "internal/waitlist", "internal/wire", "internal/facts", "internal/nodeurl"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			fset := token.NewFileSet()
+			file, err := parser.ParseFile(fset, name, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, decl := range file.Decls {
+				fn, _ := decl.(*ast.FuncDecl)
+				says := fn != nil && slices.Contains([]string{"Error", "reason", "rejectReason", "warning", "notATTL", "Unsupported"}, fn.Name.Name)
+				ast.Inspect(decl, func(n ast.Node) bool {
+					switch n := n.(type) {
+					case *ast.CallExpr:
+						if slices.Contains([]string{"Errorf", "New", "refuse", "Warn", "Info", "DebugContext"}, called(n)) {
+							for _, arg := range n.Args[:min(2, len(n.Args))] {
+								literals(arg, func(l *ast.BasicLit, text string) { check(fset.Position(l.Pos()), text) })
+							}
+						}
+					case *ast.BasicLit:
+						if says && n.Kind == token.STRING && strings.Contains(n.Value, " ") {
+							literals(n, func(l *ast.BasicLit, text string) { check(fset.Position(l.Pos()), text) })
+						}
+					}
+					return true
+				})
+			}
+		}
+	}
+	for text := range unshown {
+		if !used[text] {
+			t.Errorf("unshown has %q, which is shown, or is not there any more", text)
+		}
+	}
+}
+
+// called is the name of the function that is called, without its package.
+func called(c *ast.CallExpr) string {
+	switch f := c.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
+}
+
+// literals calls f for the strings of an expression: one, or several that are joined.
+func literals(e ast.Expr, f func(*ast.BasicLit, string)) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+			f(e, text)
+		}
+	case *ast.BinaryExpr:
+		literals(e.X, f)
+		literals(e.Y, f)
+	}
+}
