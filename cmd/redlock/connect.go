@@ -42,6 +42,12 @@ func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 			c.say("node up again: %s, after %v", node, down.Round(time.Millisecond))
 		},
 		Quarantined: nodes.found,
+		RenewalFailed: func(l *redlock.Lock, left time.Duration, err error) {
+			c.say("a renewal failed, and %q is valid for another %v: %s", l.Name(), phrase.Tenths(left), phrase.Plain(err))
+		},
+		RenewalRecovered: func(l *redlock.Lock, failed int) {
+			c.say("%q is renewed again, after %s", l.Name(), phrase.Count(failed, "failed renewal"))
+		},
 		Unreleased: func(l *redlock.Lock, err error) {
 			c.say("%q may stay locked until its TTL is over: %s", l.Name(), phrase.Plain(err))
 		},
