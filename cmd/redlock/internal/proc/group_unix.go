@@ -22,6 +22,7 @@ type Group struct {
 	front   bool           // the group has been in its foreground, and is again when redlock is
 	Keys    chan os.Signal // Ctrl-Z that was for redlock; nil: it stops redlock by itself
 	passed  bool           // it was stopped because redlock was
+	resumed chan os.Signal // SIGCONT since then
 	gate    *gate
 	keeper  *keeper
 	due     time.Time      // when the keeper ends the command
@@ -137,9 +138,15 @@ func catchStops() chan os.Signal {
 	return stopKeys
 }
 
-// Stop passes Ctrl-Z on, which redlock got and the command did not.
+// Stop passes Ctrl-Z on, which redlock got and the command did not. The shell sees its other
+// processes stop, and may continue the job before the command has stopped: from here on a
+// SIGCONT is noted, and Suspend then does not stop redlock, which no signal would continue.
 func (g *Group) Stop() {
-	g.passed = true
+	if g.passed {
+		signal.Stop(g.resumed) // the command has ignored the last one
+	}
+	g.passed, g.resumed = true, make(chan os.Signal, 1)
+	signal.Notify(g.resumed, syscall.SIGCONT)
 	_ = syscall.Kill(-g.pid, syscall.SIGTSTP)
 }
 
@@ -154,14 +161,15 @@ func (g *Group) Suspend(by os.Signal, held context.Context) {
 	own := syscall.Getpgrp()
 	wants := by == syscall.SIGTTIN || by == syscall.SIGTTOU
 	if !wants || g.tty.Foreground() != own {
-		continued := make(chan os.Signal, 1)
-		signal.Notify(continued, syscall.SIGCONT)
-		restore := stopsUs()
-		target := 0 // all that the shell has started with redlock
-		if g.passed {
-			target = os.Getpid() // the others have got it
+		continued, target := g.resumed, os.Getpid() // the others have got Ctrl-Z
+		if !g.passed {
+			continued, target = make(chan os.Signal, 1), 0 // all that the shell has started with redlock
+			signal.Notify(continued, syscall.SIGCONT)
 		}
-		_ = syscall.Kill(target, syscall.SIGTSTP)
+		restore := stopsUs()
+		if len(continued) == 0 {
+			_ = syscall.Kill(target, syscall.SIGTSTP)
+		}
 		// Any thread of redlock may take the signal, and this one may run on until then: the
 		// command would be continued, and redlock stopped. Where no shell could continue
 		// redlock, the kernel does not stop it at all.
@@ -171,6 +179,9 @@ func (g *Group) Suspend(by os.Signal, held context.Context) {
 		}
 		signal.Stop(continued)
 		restore()
+	}
+	if g.passed {
+		signal.Stop(g.resumed)
 	}
 	g.passed = false
 	if g.front = g.front || wants; g.front && g.tty.Foreground() == own {
