@@ -23,7 +23,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redisproc"
@@ -194,25 +193,16 @@ var signals = map[string]os.Signal{
 
 // steps are the commands that scripts have besides those of testscript.
 var steps = map[string]func(s script, args []string){
-	// exits CODE PROGRAM [ARG ...] runs a program, which must end with that code. A lock that is
-	// asked for once may have no quorum because a busy machine makes the nodes too slow: the
-	// program runs again then.
+	// exits CODE PROGRAM [ARG ...] runs a program, which must end with that code.
 	"exits": func(s script, args []string) {
-		want, limit := s.number(args[0]), time.Now().Add(patience)
-		for {
-			code, err := 0, s.Exec(args[1], args[2:]...)
-			if why := new(exec.ExitError); errors.As(err, &why) {
-				code = why.ExitCode()
-			} else {
-				s.Check(err)
-			}
-			tooSlow := code == exit.NoQuorum && strings.Contains(s.ReadFile("stderr"), ": timeout")
-			switch {
-			case code == want:
-				return
-			case !tooSlow || time.Now().After(limit):
-				s.Fatalf("it has ended with %d", code)
-			}
+		want, code, err := s.number(args[0]), 0, s.Exec(args[1], args[2:]...)
+		if why := new(exec.ExitError); errors.As(err, &why) {
+			code = why.ExitCode()
+		} else {
+			s.Check(err)
+		}
+		if code != want {
+			s.Fatalf("it has ended with %d", code)
 		}
 	},
 	// start NAME PROGRAM [ARG ...] runs it beside the script.
