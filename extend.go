@@ -113,9 +113,10 @@ func (l *Lock) endExtension(r *round, cause error) error {
 	case decided == won:
 		l.until, l.confirmed = l.validUntil(r.sent), r.number
 		if l.trouble != nil && l.trouble.told {
-			l.recovered = l.trouble.failed
+			l.trouble.over = true
+		} else {
+			l.trouble = nil
 		}
-		l.trouble = nil
 		l.mu.Unlock()
 		return nil
 	}
@@ -135,7 +136,7 @@ func (l *Lock) endExtension(r *round, cause error) error {
 func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.trouble == nil {
+	if l.trouble == nil || l.trouble.over {
 		l.trouble = &renewalTrouble{since: r.sent}
 	}
 	l.trouble.failed++
@@ -146,11 +147,14 @@ func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 // Renewed: it was one of the library's own. A caller of Extend has the error itself.
 func (l *Lock) tellRenewals(renewed bool) {
 	l.mu.Lock()
-	recovered, failed := l.recovered, error(nil)
-	l.recovered = 0
-	if renewed && l.endErr == nil && l.trouble != nil && !l.trouble.told {
-		l.trouble.told = true
-		failed = l.trouble.last
+	recovered, failed := 0, error(nil)
+	switch t := l.trouble; {
+	case t == nil:
+	case t.over:
+		recovered, l.trouble = t.failed, nil
+	case renewed && l.endErr == nil && !t.told:
+		t.told = true
+		failed = t.last
 	}
 	l.mu.Unlock()
 	if recovered > 0 {

@@ -65,13 +65,12 @@ type Lock struct {
 	rounds       int32   // extensions begun
 	confirmed    int32   // the last of them that a quorum confirmed
 	filled       []int32 // by node: the extension in which it was filled anew; nil: none was
-	attached     bool    // it came from another process: no node is given it anew
 	joined       map[*Lock]struct{}
+	attached     bool // it came from another process: no node is given it anew
 	ownerDone    bool // released by whoever acquired it, but not by all who have joined
 	renewed      bool // of a handle that has joined, or a lock that was handed over: it asked for renewal
 
-	trouble   *renewalTrouble // the renewals that have failed since the last success; nil: none
-	recovered int             // how many had failed before that success, to be told
+	trouble *renewalTrouble // the renewals that have failed since the last success; nil: none
 
 	renewal renew.Entry
 }
@@ -82,6 +81,7 @@ type renewalTrouble struct {
 	since  time.Time // when the first of them began
 	last   *QuorumError
 	told   bool // by Hooks.RenewalFailed
+	over   bool // one has succeeded since, which Hooks.RenewalRecovered is to tell
 }
 
 type watcher struct{ cancel context.CancelCauseFunc }
@@ -257,6 +257,9 @@ func (l *Lock) lost(kind error) error {
 	l.mu.Lock()
 	why := &loss{name: l.name, kind: kind, rounds: l.rounds}
 	until, trouble := l.until, l.trouble
+	if trouble != nil && trouble.over {
+		trouble = nil
+	}
 	if trouble != nil {
 		why.failed, why.since = trouble.failed, elapsed(trouble.since, until)
 	}

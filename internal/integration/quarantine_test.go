@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
@@ -73,7 +74,7 @@ func TestColdStart(t *testing.T) {
 		if n.Outcome != redlock.OutcomeQuarantined || n.TTL <= 0 || n.TTL > opts.Quarantine || !slices.Contains(addrs(servers), n.Node) {
 			t.Errorf("%v, want a node that is quarantined for at most %v", n, opts.Quarantine)
 		}
-		if says := fmt.Sprintf("%s: quarantined for %v", n.Node, n.TTL.Round(time.Millisecond)); !strings.Contains(err.Error(), says) {
+		if says := fmt.Sprintf("%s: quarantined for %s", n.Node, printable.Duration(n.TTL)); !strings.Contains(err.Error(), says) {
 			t.Errorf("%v does not say %q", err, says)
 		}
 	}
