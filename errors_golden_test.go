@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -16,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,7 +36,27 @@ const errorsGolden = "testdata/errors.golden"
 // A texts collects what a user reads, for testdata/errors.golden.
 type texts struct {
 	strings.Builder
-	logged bytes.Buffer
+	logged lines
+}
+
+// lines are what was logged, from whatever goroutine.
+type lines struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// take gives the lines since it was last called.
+func (l *lines) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	defer l.text.Reset()
+	return l.text.String()
 }
 
 // section begins with a heading.
@@ -57,8 +77,7 @@ func (g *texts) say(when string, said any) {
 // log adds the lines that were logged since, or that nothing was.
 func (g *texts) log(when string) {
 	synctest.Wait()
-	g.say(when, strings.TrimSuffix(g.logged.String(), "\n"))
-	g.logged.Reset()
+	g.say(when, strings.TrimSuffix(g.logged.take(), "\n"))
 }
 
 // hooks are LogHooks, without the time of a line; also of debug messages, if they are wanted.
@@ -181,8 +200,8 @@ func connectTexts(t *testing.T, g *texts) {
 		if err := registry.Admit(i, about); err != nil {
 			g.say(when, fmt.Errorf("redlock: node %w", &NodeError{Node: "10.0.0.1:6379", Outcome: OutcomeIneligible, Err: err}))
 		}
-		if g.logged.Len() > 0 {
-			g.log(when)
+		if line := g.logged.take(); line != "" {
+			g.say(when, strings.TrimSuffix(line, "\n"))
 		}
 	}
 	admit(0, "a replica", "role", "slave", "master_host", "10.0.0.9", "master_port", "6379")
@@ -292,7 +311,7 @@ func refusalTexts(t *testing.T, g *texts) {
 	_ = l.Release(t.Context())
 
 	waiting, stop := context.WithCancel(t.Context())
-	l = acquired(t, other, "jobs")
+	acquired(t, other, "jobs")
 	third, _ := f.open(Options{})
 	done := make(chan struct{})
 	go func() { defer close(done); _, _ = third.Acquire(waiting, "jobs") }()
@@ -425,7 +444,7 @@ func lossTexts(t *testing.T, g *texts) {
 	f.nodes[0].Hang(false)
 	f.nodes[1].Restart(true)
 	pass(time.Minute)
-	g.logged.Reset()
+	g.logged.take()
 
 	l = acquired(t, lk, "jobs", AutoRenew())
 	pass(time.Second)
@@ -463,7 +482,7 @@ func lossTexts(t *testing.T, g *texts) {
 	ends("the nodes were flushed", l)
 	_, _ = lk.TryAcquire(t.Context(), "jobs")
 	pass(time.Minute)
-	g.logged.Reset()
+	g.logged.take()
 
 	l = acquired(t, lk, "jobs", AutoRenew())
 	kept := l.Context(t.Context())
