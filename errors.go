@@ -27,7 +27,10 @@ var (
 	// the nodes, which the error names.
 	ErrNoQuorum = errors.New("no quorum")
 
-	// ErrLost says that a lock is not ours any more: stop now.
+	// ErrLost says that a lock is not ours any more: stop now. The error that is ErrLost says why:
+	// renewals failed (how many, for how long, and what each node said to the last one, also as a
+	// [QuorumError]), this process stood still, nobody extended the lock, or the nodes do not have
+	// it any more.
 	ErrLost = errors.New("lock lost")
 
 	// ErrClosed says that the Locker has been closed.

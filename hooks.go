@@ -15,7 +15,8 @@ import (
 // Hooks are called when something happens that an operator may want to know.
 // Each may be nil. They are called from the library's own goroutines, some of
 // which carry other callers' requests: a hook must be quick, must not call back
-// into the Locker, and may be called from several goroutines at once.
+// into the Locker, and may be called from several goroutines at once. NodeDown, NodeUp, Quarantined
+// and Votes are called one after another for each node, in the order in which that happened.
 type Hooks struct {
 	// Warning reports what should be changed, but is not unsafe: an even number of nodes,
 	// a node that could not be checked. It is called once, when that is found.
