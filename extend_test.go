@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -170,5 +173,309 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 			ms[1].forget()
 			wantQuorumError(t, l.Extend(t.Context()), ErrLost)
 		})
+	})
+}
+
+// TestAutoRenew: after every third of the TTL, and no longer once the lock was released.
+func TestAutoRenew(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, &Options{TTL: 3 * time.Second})
+		l := acquired(t, lk, "a", AutoRenew())
+		pass(time.Hour)
+		if rest := time.Until(l.Until()); rest < time.Second {
+			t.Errorf("after an hour %v are left", rest)
+		}
+		synctest.Wait()
+		renewals := 0
+		for _, did := range ms[0].seen {
+			if did == "extend a" {
+				renewals++
+			}
+		}
+		if renewals < 3590 || renewals > 3700 {
+			t.Errorf("%d renewals in an hour at a third of 3 s", renewals)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		pass(0)
+		sent := len(ms[0].seen)
+		pass(time.Minute)
+		if now := ms[0].seen[sent:]; len(now) > 0 {
+			t.Errorf("after the release: %q", now)
+		}
+	})
+}
+
+// TestRenewalIsTriedAgain: a majority that hangs for half the TTL costs nothing.
+func TestRenewalIsTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		l := acquired(t, ms.locker(t, nil), "a", AutoRenew())
+		ctx := l.Context(t.Context())
+		for range 5 {
+			for _, m := range ms[:3] {
+				m.hang()
+			}
+			pass(5 * time.Second)
+			for _, m := range ms[:3] {
+				m.resume()
+			}
+			pass(20 * time.Second)
+			if ctx.Err() != nil {
+				t.Fatal(context.Cause(ctx))
+			}
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMaxHold(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		begin := time.Now()
+		l := acquired(t, lk, "a", AutoRenew(), MaxHold(time.Minute))
+		wantEnd(t, l.Context(t.Context()), begin.Add(time.Minute), errMaxHold)
+		short := acquired(t, lk, "b", MaxHold(time.Second))
+		if !short.Until().Equal(time.Now().Add(time.Second)) {
+			t.Errorf("valid for %v", time.Until(short.Until()))
+		}
+		if err := short.Extend(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !short.Until().Equal(time.Now().Add(time.Second)) {
+			t.Errorf("extended to %v", time.Until(short.Until()))
+		}
+		wantEnd(t, short.Context(t.Context()), short.Until(), errMaxHold)
+		synctest.Wait()
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left on the nodes: %v", left)
+		}
+	})
+}
+
+// TestThousandsRenewed: one goroutine renews them all, in few pipelines, some
+// hundred at a time, and all of them when they are due.
+func TestThousandsRenewed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const n = 2000
+		ms, counted := newModels(1), new(counting)
+		lk := ms.over(t, nil, counted.over)
+		goroutines := runtime.NumGoroutine()
+		locks := make([]*Lock, n)
+		for i := range locks {
+			locks[i] = acquired(t, lk, fmt.Sprint(i), AutoRenew())
+		}
+		before := len(counted.sizes())
+		due := locks[0].Until().Add(lk.opts.drift(lk.opts.TTL) - lk.opts.TTL*2/3) // a third of the TTL after it was sent
+		pass(time.Until(due))
+		renewals := counted.sizes()[before:]
+		if got := sum(renewals); got != n {
+			t.Errorf("%d of %d were renewed when they were due", got, n)
+		}
+		if most := slices.Max(renewals); most > renew.MaxUnderWay {
+			t.Errorf("%d renewals were under way at once", most)
+		}
+		pass(25 * time.Second)
+		if now := runtime.NumGoroutine(); now > goroutines {
+			t.Errorf("%d goroutines, %d before", now, goroutines)
+		}
+		if batches := len(counted.sizes()) - before; batches > 8*n/20 {
+			t.Errorf("eight renewals of %d locks took %d pipelines", n, batches)
+		}
+		for _, l := range locks {
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n, _ := lk.renewals.Len(); n > 0 {
+			t.Error("released locks are still in the heap")
+		}
+	})
+}
+
+// TestRenewalsGoTogether: locks that are due at nearly the same time share their
+// pipelines.
+func TestRenewalsGoTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms, counted := newModels(1), new(counting)
+		lk := ms.over(t, nil, counted.over)
+		for i := range 90 {
+			acquired(t, lk, fmt.Sprint(i), AutoRenew())
+			pass(time.Millisecond)
+		}
+		before := len(counted.sizes())
+		pass(5 * time.Second)
+		renewals := counted.sizes()[before:]
+		if sum(renewals) != 90 || len(renewals) > 30 {
+			t.Errorf("90 renewals, due within 90 ms, went in pipelines of %v", renewals)
+		}
+	})
+}
+
+func TestDo(t *testing.T) {
+	errWork := errors.New("work failed")
+	t.Run("passes on the error", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			lk := ms.locker(t, nil)
+			err := lk.Do(t.Context(), "a", func(ctx context.Context, l *Lock) error {
+				pass(time.Hour)
+				if n := ms.held("a", l.Token()); n != 5 || ctx.Err() != nil {
+					t.Errorf("after an hour held on %d nodes, %v", n, ctx.Err())
+				}
+				return errWork
+			})
+			synctest.Wait()
+			if err != errWork || len(ms.left()) > 0 {
+				t.Errorf("%v; left on the nodes: %v", err, ms.left())
+			}
+		})
+	})
+	t.Run("passes on a panic", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			lk := ms.locker(t, nil)
+			func() {
+				defer func() {
+					if got := recover(); got != errWork {
+						t.Errorf("recovered %v", got)
+					}
+				}()
+				lk.Do(t.Context(), "a", func(context.Context, *Lock) error { panic(errWork) })
+			}()
+			synctest.Wait()
+			if left := ms.left(); len(left) > 0 {
+				t.Errorf("left on the nodes: %v", left)
+			}
+		})
+	})
+	t.Run("tells that the lock was lost", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			lk := ms.locker(t, nil)
+			err := lk.Do(t.Context(), "a", func(ctx context.Context, l *Lock) error {
+				for _, m := range ms {
+					m.forget()
+				}
+				<-ctx.Done()
+				return errWork
+			})
+			if !errors.Is(err, errWork) || !errors.Is(err, ErrLost) {
+				t.Errorf("got %v, want both", err)
+			}
+		})
+	})
+	t.Run("tells it also when the work did not notice", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			err := ms.locker(t, nil).Do(t.Context(), "a", func(context.Context, *Lock) error {
+				synctest.Wait()
+				for _, m := range ms {
+					m.forget()
+				}
+				return nil
+			})
+			if !errors.Is(err, ErrLost) {
+				t.Errorf("got %v, want ErrLost", err)
+			}
+		})
+	})
+	t.Run("does not fail for a release that got no answer", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			err := ms.locker(t, nil).Do(t.Context(), "a", func(context.Context, *Lock) error {
+				for _, m := range ms {
+					m.hang()
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("does not call the function without the lock", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(1)
+			ms[0].put("a", "rival", time.Hour)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			err := ms.locker(t, nil).Do(ctx, "a", func(context.Context, *Lock) error {
+				t.Error("called")
+				return nil
+			})
+			if !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// TestCloseWhileHolding: contexts end with the Locker, and the keys by their TTL.
+func TestCloseWhileHolding(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		renewed, watched, plain := acquired(t, lk, "a", AutoRenew()), acquired(t, lk, "b"), acquired(t, lk, "c")
+		ctxs := []context.Context{renewed.Context(t.Context()), watched.Context(t.Context())}
+		if err := lk.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for _, ctx := range ctxs {
+			if cause := context.Cause(ctx); !errors.Is(cause, ErrClosed) || !errors.Is(cause, ErrLost) {
+				t.Errorf("the cause is %v", cause)
+			}
+		}
+		if ctx := plain.Context(t.Context()); !errors.Is(context.Cause(ctx), ErrClosed) {
+			t.Errorf("a context asked for after Close: %v", context.Cause(ctx))
+		}
+		for _, l := range []*Lock{renewed, watched, plain} {
+			if err := l.Release(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("Release after Close: %v", err)
+			}
+			if err := l.Extend(t.Context()); !errors.Is(err, ErrClosed) {
+				t.Errorf("Extend after Close: %v", err)
+			}
+		}
+		if left := ms.left(); len(left) != 15 {
+			t.Errorf("on the nodes: %v", left)
+		}
+		pass(10 * time.Second)
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left after the TTL: %v", left)
+		}
+	})
+}
+
+// TestRenewalIsNotPutOff: that the holder extends the lock himself just now, and
+// gives up on it at once, is no reason to be late with the renewal.
+func TestRenewalIsNotPutOff(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, &Options{TTL: 300 * time.Millisecond, NodeTimeout: 140 * time.Millisecond})
+		l := acquired(t, lk, "a", AutoRenew())
+		held := l.Context(t.Context())
+		pass(99 * time.Millisecond) // the renewal is due in one
+		for _, m := range ms {
+			m.slow(20 * time.Millisecond)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
+		defer cancel()
+		if err := l.Extend(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("extended: %v", err)
+		}
+		before := l.Until()
+		pass(80 * time.Millisecond)
+		if !l.Until().After(before) || held.Err() != nil {
+			t.Errorf("not renewed within 80 ms, of the 300 that it has; %v", context.Cause(held))
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
 }

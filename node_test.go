@@ -7,9 +7,16 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	arena "github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // TestHungLaneIsBounded: a node that hangs costs callers nothing beyond the first
@@ -300,6 +307,559 @@ func TestCloseDrains(t *testing.T) {
 		}
 		if _, err := lk.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrClosed) {
 			t.Errorf("TryAcquire after Close: %v", err)
+		}
+	})
+}
+
+// farConns is how many connections a far link gets.
+const farConns = 8
+
+// TestLaneKeepsOrder: whatever the callers do at once, over near links and far
+// ones, each node sees every release after its acquire, and nothing is left (C3).
+func TestLaneKeepsOrder(t *testing.T) {
+	for _, rtt := range []time.Duration{0, 10 * time.Millisecond} {
+		t.Run(rtt.String(), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(5)
+				for _, m := range ms {
+					m.slow(rtt / 2)
+				}
+				lk := ms.locker(t, nil)
+				if far := ms[0].connections() > 1; far != (rtt > 0) {
+					t.Fatalf("%d conns", ms[0].connections())
+				}
+				for i, m := range ms {
+					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
+					m.set(func(m *model) { m.jitter = 10 * rtt })
+				}
+				var wg sync.WaitGroup
+				for i := range 100 {
+					wg.Go(func() {
+						for range 20 {
+							l, err := lk.TryAcquire(t.Context(), fmt.Sprint("k", i))
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							if err := l.Release(t.Context()); err != nil {
+								t.Error(err)
+							}
+						}
+					})
+				}
+				wg.Wait()
+				pass(time.Second)
+				for _, m := range ms {
+					last := map[string]string{}
+					for _, did := range m.seen {
+						var step, key string
+						fmt.Sscan(did, &step, &key)
+						if last[key] == step {
+							t.Fatalf("%s: two of %q in a row", m.name, did)
+						}
+						last[key] = step
+					}
+				}
+				if left := ms.left(); len(left) > 0 {
+					t.Errorf("left on the nodes: %v", left)
+				}
+				if kept := lk.lanes.Weigh(); sum(kept) > 0 {
+					t.Errorf("the lanes still have %v requests", kept)
+				}
+			})
+		})
+	}
+}
+
+// TestFarLinkCostsOneRoundTrip: a request does not wait for the pipeline before
+// its own to come back.
+func TestFarLinkCostsOneRoundTrip(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		const rtt = 20 * time.Millisecond
+		ms := newModels(5)
+		for _, m := range ms {
+			m.slow(rtt / 2)
+		}
+		lk := ms.locker(t, nil)
+		var wg sync.WaitGroup
+		var total atomic.Int64
+		const callers, each = 64, 20
+		for i := range callers {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * rtt / callers)
+				for range each {
+					begin := time.Now()
+					l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					total.Add(int64(time.Since(begin)))
+					l.Release(t.Context())
+				}
+			})
+		}
+		wg.Wait()
+		if mean := time.Duration(total.Load() / callers / each); mean > rtt*5/4 {
+			t.Errorf("a lock over a round trip of %v took %v in the mean", rtt, mean)
+		}
+	})
+}
+
+// TestLaneCoalesces: what comes while a pipeline is under way goes in the next
+// one, in one.
+func TestLaneCoalesces(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms, counted := newModels(1), new(counting)
+		lk, m := ms.over(t, nil, counted.over), ms[0]
+		m.slow(5 * time.Millisecond)
+		for i := range 100 {
+			go lk.TryAcquire(t.Context(), fmt.Sprint(i))
+		}
+		pass(100 * time.Millisecond)
+		if got := counted.sizes(); len(got) > 4 || sum(got) != 100 {
+			t.Errorf("100 requests went in batches of %v", got)
+		}
+	})
+}
+
+// counting notes the size of each batch.
+type counting struct {
+	*modelConn
+	counts  sync.Mutex
+	batches []int
+}
+
+// over has what goes over this connection counted.
+func (c *counting) over(conn *modelConn) lane.Server {
+	c.modelConn = conn
+	return c
+}
+
+func (c *counting) Exec(batch []*lane.Request) error {
+	c.counts.Lock()
+	c.batches = append(c.batches, len(batch))
+	c.counts.Unlock()
+	return c.modelConn.Exec(batch)
+}
+
+func (c *counting) sizes() []int {
+	c.counts.Lock()
+	defer c.counts.Unlock()
+	return slices.Clone(c.batches)
+}
+
+// TestBrokenConnectionsAreNoticedTogether: when one connection has broken, the others of its lane are made anew
+// before they are used.
+func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var links []*onceBroken
+		ms := newModels(1)
+		ms[0].slow(5 * time.Millisecond)
+		lk := ms.over(t, nil, func(c *modelConn) lane.Server {
+			links = append(links, &onceBroken{modelConn: c, all: &links})
+			return links[0]
+		})
+		pass(time.Second)
+		if len(links) != 8 {
+			t.Fatalf("%d connections", len(links))
+		}
+		for _, l := range links {
+			l.broken.Store(true)
+		}
+		_, err := lk.TryAcquire(t.Context(), "first")
+		wantQuorumError(t, err, ErrNoQuorum)
+		var wg sync.WaitGroup
+		for i := range 2 * farConns {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				if _, err := lk.TryAcquire(t.Context(), fmt.Sprint(i)); err != nil {
+					t.Errorf("the break was known by now: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// TestConnsOnABusyComputer: a link whose round trips vary gets connections one by one, and
+// only for what is to be sent and could leave with another: neither for one caller, nor to a
+// server that cannot be reached.
+func TestConnsOnABusyComputer(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		bubble(t, func(t *testing.T) {
+			models := newModels(3)
+			for _, m := range models {
+				m.slow(5 * time.Millisecond)
+			}
+			lk := models.over(t, nil, func(c *modelConn) lane.Server { return varying{c, busy} })
+			conns := func(node int) int { return models[node].connections() }
+			for range 10 {
+				l, err := lk.TryAcquire(t.Context(), "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			alone := farConns
+			if busy {
+				alone = 1
+			}
+			if n := conns(0); n != alone {
+				t.Errorf("busy: %v; for one caller there are %d", busy, n)
+			}
+			models[0].kill()
+			var wg sync.WaitGroup
+			for i := range 16 * farConns {
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * time.Millisecond)
+					l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					_ = l.Release(t.Context())
+				})
+			}
+			wg.Wait()
+			pass(time.Second)
+			if n := conns(1); n != farConns {
+				t.Errorf("busy: %v; for many callers there are %d", busy, n)
+			}
+			if n := conns(0); busy && n > 2 {
+				t.Errorf("to a server that is dead there are %d", n)
+			}
+		})
+	}
+}
+
+// varying is a server whose round trips do, or not.
+type varying struct {
+	*modelConn
+	vary bool
+}
+
+func (v varying) Unsteady() bool { return v.vary }
+
+func (v varying) Fork() lane.Server {
+	v.modelConn.Fork()
+	return v
+}
+
+// onceBroken is a connection that may be broken until it is made anew.
+type onceBroken struct {
+	*modelConn
+	all    *[]*onceBroken
+	broken atomic.Bool
+}
+
+func (o *onceBroken) Fork() lane.Server {
+	other := &onceBroken{modelConn: o.modelConn, all: o.all}
+	*o.all = append(*o.all, other)
+	return other
+}
+
+func (o *onceBroken) Connect(ctx context.Context) (time.Duration, error) {
+	o.broken.Store(false)
+	return o.modelConn.Connect(ctx)
+}
+
+func (o *onceBroken) Exec(batch []*lane.Request) error {
+	if o.broken.Load() {
+		for _, q := range batch {
+			q.Reply = wire.Reply{Status: wire.Unreachable, Err: errCut}
+		}
+		return errCut
+	}
+	return o.modelConn.Exec(batch)
+}
+
+// TestFirstConnIsEnough: a server that lets no further connection in votes over
+// the one that it has.
+func TestFirstConnIsEnough(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(1)
+		ms[0].slow(5 * time.Millisecond)
+		lk := ms.over(t, nil, func(c *modelConn) lane.Server { return &exclusive{c} })
+		for range 3 {
+			pass(time.Second)
+			if err := acquired(t, lk, "a").Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// exclusive has all connections but the first hang.
+type exclusive struct{ *modelConn }
+
+func (e *exclusive) Fork() lane.Server { return &hanging{e.modelConn} }
+
+type hanging struct{ *modelConn }
+
+func (h *hanging) Connect(ctx context.Context) (time.Duration, error) {
+	<-ctx.Done()
+	return 0, ctx.Err()
+}
+
+// TestPendingReleaseOfAnotherConn: the first connection repeats owed releases, also if it was idle when
+// another one came to owe one.
+func TestPendingReleaseOfAnotherConn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(1)
+		ms[0].slow(5 * time.Millisecond)
+		lk := ms.locker(t, &Options{TTL: time.Hour})
+		kept, given := acquired(t, lk, "kept"), acquired(t, lk, "given")
+		go kept.Extend(t.Context()) // there at 5 ms, back at 10 ms
+		pass(time.Millisecond)
+		go given.Release(t.Context()) // there at 6 ms, back at 11 ms
+		pass(4500 * time.Microsecond)
+		ms[0].set(func(m *model) { m.fails = errLoading })
+		pass(time.Second)
+		ms[0].set(func(m *model) { m.fails = nil })
+		pass(time.Second)
+		if left := ms.left(); len(left) != 1 || ms[0].holder("kept") == "" {
+			t.Errorf("left on the nodes: %v", left)
+		}
+	})
+}
+
+func sum(all []int) (s int) {
+	for _, n := range all {
+		s += n
+	}
+	return s
+}
+
+// A town is three model nodes, and Lockers over them, each in a process of its own.
+type town struct {
+	nodes   []*arena.Node
+	lockers []*Locker
+}
+
+func newTown(t *testing.T, lockers int, opts Options) *town {
+	t.Helper()
+	s, w := sim.Seed(7), new(town)
+	for i := range 3 {
+		w.nodes = append(w.nodes, arena.NewNode(s, fmt.Sprint("node", i+1), time.Millisecond))
+	}
+	for i := range lockers {
+		host := arena.NewHost(s, fmt.Sprint("process", i+1))
+		var clients []lane.Client
+		for _, n := range w.nodes {
+			clients = append(clients, n.Client(host))
+		}
+		o := opts
+		o.Clock = host
+		lk, err := New(clients, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { lk.Close() })
+		w.lockers = append(w.lockers, lk)
+	}
+	return w
+}
+
+// kept is the most that any Locker keeps for a node.
+func (w *town) kept(node int) (most int) {
+	for _, lk := range w.lockers {
+		most = max(most, lk.lanes.Weigh()[node])
+	}
+	return most
+}
+
+// empty checks that the nodes have no lock.
+func (w *town) empty(t *testing.T) {
+	t.Helper()
+	for _, n := range w.nodes {
+		for key, token := range n.Tokens() {
+			t.Errorf("left on %s: %s, %s", n.Name, key, token)
+		}
+	}
+}
+
+// contend has each Locker take the lock over and over, until it is told to stop and says how
+// often it was had.
+func (w *town) contend(t *testing.T, hold time.Duration, want func(i int) (string, []AcquireOption)) (stop func() int) {
+	var calls sync.WaitGroup
+	var mu sync.Mutex
+	had := 0
+	ctx, cancel := context.WithCancel(t.Context())
+	for i, lk := range w.lockers {
+		name, options := want(i)
+		calls.Go(func() {
+			for ctx.Err() == nil {
+				l, err := lk.Acquire(ctx, name, options...)
+				if err != nil {
+					if ctx.Err() == nil {
+						t.Error(err)
+					}
+					return
+				}
+				time.Sleep(hold)
+				_ = l.Release(ctx)
+				mu.Lock()
+				had++
+				mu.Unlock()
+			}
+		})
+	}
+	return func() int {
+		cancel()
+		calls.Wait()
+		return had
+	}
+}
+
+// TestAnHourWithoutANode: what a lane keeps for a node that is away, and the heap, do not
+// grow with the locks that change hands meanwhile. For each way in which a node can be away,
+// and each kind of lock.
+func TestAnHourWithoutANode(t *testing.T) {
+	either := func(i int, one, other string, options ...AcquireOption) (string, []AcquireOption) {
+		if i%2 == 0 {
+			return one, options
+		}
+		return other, nil
+	}
+	kinds := map[string]func(i int) (string, []AcquireOption){
+		"alone":   func(i int) (string, []AcquireOption) { return "a", nil },
+		"shared":  func(i int) (string, []AcquireOption) { return either(i, "a", "a", Shared()) },
+		"folders": func(i int) (string, []AcquireOption) { return either(i, "a/b", "a") },
+		"also":    func(i int) (string, []AcquireOption) { return either(i, "a", "b", Also("b")) },
+		"slots":   func(i int) (string, []AcquireOption) { return "a", []AcquireOption{Slots(2)} },
+	}
+	hour := need.Sized(time.Minute, 12*time.Minute, time.Hour)
+	parked := uint64(11<<20) * uint64(hour) / uint64(time.Hour) // bytes that the model holds back of what is sent to the node
+	for trouble, tt := range map[string]struct {
+		strike, end func(*arena.Node)
+		parked      uint64
+	}{
+		"kill": {(*arena.Node).Kill, func(n *arena.Node) { n.Restart(true) }, 0},
+		"hang": {func(n *arena.Node) { n.Hang(true) }, func(n *arena.Node) { n.Hang(false) }, parked},
+		"cut":  {func(n *arena.Node) { n.Cut(true, true) }, func(n *arena.Node) { n.Cut(false, false) }, parked},
+	} {
+		for kind, want := range kinds {
+			t.Run(trouble+", "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					opts := Options{}
+					if kind == "folders" {
+						opts.Separator = "/"
+					}
+					w := newTown(t, 4, opts)
+					stop := w.contend(t, 800*time.Millisecond, want) // a lock a second, or more
+					time.Sleep(10 * time.Second)
+					tt.strike(w.nodes[2])
+					time.Sleep(time.Minute)
+					kept, heap := w.kept(2), inUse()
+					if kept > 10 {
+						t.Errorf("%d requests are kept after a minute", kept)
+					}
+					time.Sleep(hour)
+					if now := w.kept(2); now > kept {
+						t.Errorf("%d requests are kept, %d after a minute", now, kept)
+					}
+					if now := inUse(); now > heap+tt.parked+1<<19 {
+						t.Errorf("the heap has %d KB, %d after a minute", now>>10, heap>>10)
+					}
+					tt.end(w.nodes[2])
+					time.Sleep(10 * time.Second)
+					if had := stop(); had < int(hour/time.Second) {
+						t.Errorf("only %d locks changed hands", had)
+					}
+					time.Sleep(time.Second)
+					w.empty(t)
+				})
+			})
+		}
+	}
+}
+
+// inUse is the size of the heap, without what is garbage.
+func inUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// TestNodeThatComesAndGoes: a node that can be reached, and never answers a request. What is
+// owed to it is carried out each time, and owed again, for two TTLs at most.
+func TestNodeThatComesAndGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newTown(t, 1, Options{TTL: time.Second})
+		stop := w.contend(t, 20*time.Millisecond, func(i int) (string, []AcquireOption) { return fmt.Sprint(i), nil })
+		time.Sleep(5 * time.Second)
+		w.nodes[2].Lose(1 << 30)
+		most := 0
+		for i := range need.Sized(10, 20, 120) {
+			time.Sleep(time.Second)
+			if kept := w.kept(2); i < 4 {
+				most = max(most, kept)
+			} else if kept > most*5/4 {
+				t.Errorf("%d requests are kept after %d s, %d at most before", kept, i+1, most)
+				break
+			}
+		}
+		if most < 50 {
+			t.Errorf("%d requests were kept: the test does not test what it means to", most)
+		}
+		w.nodes[2].Lose(0)
+		stop()
+		time.Sleep(time.Second)
+		w.empty(t)
+	})
+}
+
+// TestReleaseThatIsAlwaysRefused: a node that answers, and refuses every release, is asked for as long as the
+// token can be there.
+func TestReleaseThatIsAlwaysRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, &Options{TTL: time.Second})
+		l := acquired(t, lk, "a")
+		synctest.Wait()
+		ms[0].set(func(m *model) { m.fails = errDenied })
+		l.Release(t.Context())
+		pass(1900 * time.Millisecond)
+		if kept := lk.lanes.Weigh()[0]; kept != 1 {
+			t.Errorf("%d releases are owed while the token may be there", kept)
+		}
+		pass(time.Second)
+		if kept := lk.lanes.Weigh()[0]; kept != 0 {
+			t.Errorf("%d releases are owed when it cannot be any more", kept)
+		}
+	})
+}
+
+var errDenied error = redisError("NOPERM User me has no permissions to run the 'evalsha' command")
+
+// TestSlowNodeWithoutAQueue: at a node that answers, but not as fast as locks are acquired and
+// given back elsewhere, there is nothing to tell of those whose acquire never went out.
+func TestSlowNodeWithoutAQueue(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		ms[0].slow(200 * time.Millisecond)
+		for i := range need.Sized(10_000, 50_000, 200_000) {
+			l, err := lk.Acquire(t.Context(), fmt.Sprint("k", i%100))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(200 * time.Microsecond)
+		}
+		// Half a second's worth of acquires, and what one pipeline is.
+		if kept := lk.lanes.Weigh()[0]; kept > 5_000 {
+			t.Errorf("%d requests wait for the slow node", kept)
+		}
+		pass(5 * time.Second)
+		if left := ms.left(); len(left) > 0 {
+			t.Errorf("left on the nodes: %v", left)
 		}
 	})
 }
