@@ -77,8 +77,8 @@ func (l *Lock) extendSlot() chan struct{} {
 	return l.extendSem
 }
 
-// beginExtension sends the requests of r, unless the lock has ended. Whoever
-// calls it has the turn.
+// beginExtension sends the requests of r, unless the lock has ended. The caller has the
+// semaphore (extendSem).
 func (l *Lock) beginExtension(r *round) error {
 	l.mu.Lock()
 	if l.endErr != nil {

@@ -67,7 +67,7 @@ type Lock struct {
 	filled       []int32 // by node: the extension in which it was filled anew; nil: none was
 	joined       map[*Lock]struct{}
 	attached     bool // it came from another process: no node is given it anew
-	ownerDone    bool // released by whoever acquired it, but not by all who have joined
+	ownerDone    bool // released by its owner, but not by all handles that have joined
 	renewed      bool // of a handle that has joined, or a lock that was handed over: it asked for renewal
 
 	trouble *renewalTrouble // the renewals that have failed since the last success; nil: none
@@ -191,10 +191,9 @@ func (l *Lock) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// A lockContext ends with its lock. To those who ask it for its Err it does not
-// pretend while the alarm is on its way, or whoever ends the lock goes from one
-// context to the next: a process that was stopped, or suspended with its machine,
-// is told at its first look.
+// A lockContext ends with its lock. Err looks at the lock itself: so it is right also while
+// the alarm is still on its way, or while the contexts are being cancelled one after another.
+// A process that was stopped, or suspended with its machine, is told at its first look.
 type lockContext struct {
 	context.Context
 	lock   *Lock

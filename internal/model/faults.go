@@ -62,8 +62,7 @@ func (n *Node) RepeatLate(times int, after time.Duration) {
 	n.set(func() { n.repeatLate, n.repeatAfter = times, after })
 }
 
-// Churn has scripts that were dropped be loaded again by somebody else, in the middle of a
-// pipeline.
+// Churn makes another client load scripts that were dropped again, in the middle of a pipeline.
 func (n *Node) Churn(on bool) { n.set(func() { n.lateScripts = on }) }
 
 // Flush drops all keys, FlushScripts all scripts.

@@ -4,9 +4,9 @@
 // of a testing/synctest bubble, and is drawn from a seed by the name of what it
 // is for, so that one seed gives one history, however many processors there are.
 //
-// What makes that work is that no two things which could get in each other's way
-// happen at the same instant: everyone who acts, in any process, has a place of
-// his own in every [Slot] of time, and acts there.
+// That works because no two events which could interfere with each other happen at
+// the same instant: each actor, in any process, has a place of its own in every [Slot]
+// of time, and acts there.
 package model
 
 import (
@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// Slot is how often everyone's turn comes: each nanosecond of it is another's.
+	// Slot is the period after which each actor's turn comes again: each nanosecond of it is
+	// another actor's.
 	Slot time.Duration = hosts * Actors
 
 	// Actors is how many turns each process has. Those of the first, number 0, are

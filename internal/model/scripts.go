@@ -64,8 +64,8 @@ func (n *store) writable() error {
 	return nil
 }
 
-// A holding is what a node says of a key to somebody who wants to hold it: who is in his
-// mode, and for how long yet; or that it is him.
+// A holding is what a node finds at a key for a token that wants to hold it: the token that is in
+// the way, and for how much longer; or that this token holds the key already (mine).
 type holding struct {
 	who  string
 	rest time.Duration
@@ -131,7 +131,7 @@ func (n *store) drop(key, token string) {
 	}
 }
 
-// counter is the bucket that has the number of whoever holds a key like this.
+// counter is the bucket that has the fence of a lock that holds a key in this mode.
 func counter(key string, mode wire.Mode) string {
 	if wire.IsIntention(mode) {
 		return below(key)

@@ -51,11 +51,10 @@ func (n *Node) dropSubscriptions() {
 	n.subscriptions = nil
 }
 
-// mostSaid is how many of the messages that a node has published somebody remembers who
-// listens to all of them.
+// mostSaid is how many of the messages that a node has published a forger remembers.
 const mostSaid = 64
 
-// remember notes a message for those who say it again. Under the mutex.
+// remember keeps a message for a forger that repeats it (Say). Under the mutex.
 func (n *Node) remember(channel, message string) {
 	if n.said = append(n.said, Said{channel, message}); len(n.said) > mostSaid {
 		n.said = slices.Delete(n.said, 0, len(n.said)-mostSaid)
@@ -65,9 +64,9 @@ func (n *Node) remember(channel, message string) {
 // A Said is a message on a channel.
 type Said struct{ Channel, Message string }
 
-// Say has somebody publish messages on a node who may do that, listen to all channels, and
-// nothing else. He draws them up from what the node has said so far, oldest first, the
-// processes that listen (PUBSUB CHANNELS), and the node's time in microseconds.
+// Say publishes messages on a node, as a client would that may publish and listen to all
+// channels, and nothing else. Draw makes them of what the node has published so far, oldest first,
+// the processes that listen (PUBSUB CHANNELS), and the node's time in microseconds.
 func (n *Node) Say(draw func(said []Said, processes []string, micros int64) []Said) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -21,9 +21,9 @@ func (n *store) queue(key string) *wire.Queue {
 	return &q.Queue
 }
 
-// enter has whoever was refused wait, if he wants to and there is room: a server that is
-// full lets a script go on that has written, and one that is read-only refuses to take him
-// out first.
+// enter puts the waiter of a refused call in the queues, if it has a ticket and there is room: a
+// server that is full lets a script go on that has written, and one that is read-only refuses to
+// take the waiter's old entry out first.
 func (n *store) enter(c *Call) error {
 	if c.Ticket <= 0 {
 		return nil
@@ -45,7 +45,7 @@ func (n *store) enter(c *Call) error {
 	return nil
 }
 
-// there reports whether who asks is in a queue.
+// there reports whether the waiter of a call is in a queue.
 func (n *store) there(key string, c *Call) bool {
 	return slices.ContainsFunc(*n.queue(key), func(e wire.QueueEntry) bool { return e.Waiter == c.Waiter && e.Ticket == c.Ticket })
 }
@@ -88,7 +88,7 @@ func (n *store) wake(key string, way wire.Mode, slot int) {
 	}
 }
 
-// hand gives a lock that is released to the first who waits, if he is to be handed it and
+// hand gives a lock that is released to the first waiter, if that can be handed the lock and
 // listens.
 func (n *store) hand(c *Call) bool {
 	key := c.Keys[0]
@@ -114,8 +114,7 @@ func (n *store) hand(c *Call) bool {
 	return true
 }
 
-// handed is the attempt for which a waiter has been handed the lock that he asks for; 0: he
-// was not.
+// handed is the attempt for which the waiter of a call has been handed the lock; 0: it was not.
 func (n *store) handed(c *Call) (try int64) {
 	e, _ := n.lookup(c.Keys[0])
 	if c.Try > 0 && len(c.Keys) == 1 {

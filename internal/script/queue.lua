@@ -82,12 +82,12 @@ local function queueing()
   -- milliseconds; and third, if this waiter is in the queue itself, its member.
   local function ahead(queue, way, waiter, ticket)
     local count, first, left = 0, nil, nil
-    for member, lower, who, his, rest in line(queue) do
+    for member, lower, who, mode, rest in line(queue) do
       if who == waiter then
         return nil, nil, member
       elseif ticket > 0 and (ticket < lower or ticket == lower and waiter < who) then
         return nil
-      elseif clash(way, his) then
+      elseif clash(way, mode) then
         return who, rest
       end
       count, first, left = count + 1, first or who, left or rest
@@ -135,23 +135,23 @@ local function queueing()
   -- is free, wake does not look for holders.
   local function wake(key, way, slot, free)
     local before, count, held = '', 0, {}
-    for _, _, waiter, his in line(key .. $queueSuffix) do
-      local turn = clash(his, way)
+    for _, _, waiter, mode in line(key .. $queueSuffix) do
+      local turn = clash(mode, way)
       for other in string.gmatch(before, '.') do
-        turn = turn and not clash(his, other)
+        turn = turn and not clash(mode, other)
       end
-      if turn and not free and held[his] == nil then
-        held[his] = holder(key, his, '') or false
+      if turn and not free and held[mode] == nil then
+        held[mode] = holder(key, mode, '') or false
       end
-      if turn and not held[his] then
-        call(waiter, slot and his == 'l' and waiter .. ' ' .. slot or waiter)
+      if turn and not held[mode] then
+        call(waiter, slot and mode == 'l' and waiter .. ' ' .. slot or waiter)
       end
       count = count + 1
-      if his == 'x' or his == 'l' or count == window then
+      if mode == 'x' or mode == 'l' or count == window then
         return
       end
-      if not string.find(before, his, 1, true) then
-        before = before .. his
+      if not string.find(before, mode, 1, true) then
+        before = before .. mode
       end
     end
   end
@@ -159,8 +159,8 @@ local function queueing()
   -- follow calls the waiter that has come into the window of a queue, since one before it
   -- holds the key now, if both can hold it.
   local function follow(queue, way)
-    local waiter, his = read(redis.call('ZRANGE', queue, window - 1, window - 1)[1] or '')
-    if waiter and not clash(his, way) then
+    local waiter, mode = read(redis.call('ZRANGE', queue, window - 1, window - 1)[1] or '')
+    if waiter and not clash(mode, way) then
       call(waiter, waiter)
     end
   end
