@@ -366,9 +366,9 @@ func (l *Lock) releaseAsync() {
 	r.drop()
 }
 
-// Release gives the lock back. It returns when a quorum of nodes has confirmed
-// that they do not hold it for us any more, at the latest after
-// Options.NodeTimeout; ending ctx does not stop it. The other nodes are told as
+// Release gives the lock back. It returns when a quorum of the nodes that have a vote
+// has confirmed that they do not hold it for us any more, or all nodes have answered; at
+// the latest after Options.NodeTimeout. Ending ctx does not stop it. The other nodes are told as
 // soon as they can be reached, and the TTL is the backstop for those that cannot.
 //
 // The error is nil; or ErrLost if the lock had ended before, or the answers show
@@ -414,7 +414,7 @@ func (l *Lock) release(ctx context.Context) error {
 	r.trace = t
 	r.start(now, time.Time{}) // no deadline: a lane keeps it until it can be sent
 	r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))
-	if r.decided() == won && !r.refused() {
+	if r.released() {
 		t.ends(l, nil)
 		return nil
 	}

@@ -377,6 +377,33 @@ func TestRelease(t *testing.T) {
 			}
 		})
 	})
+	t.Run("waits for nodes that have a vote", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			f := newFleet(t, 4)
+			lk := f.client(&Options{}, 0)
+			l := acquired(t, lk, "a")
+			f.nodes[3].Step(-time.Hour)
+			_ = l.Extend(t.Context()) // the node's answer tells its time
+			f.nodes[0].Delay(20*time.Millisecond, 0)
+			begin := time.Now()
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begin); took < 10*time.Millisecond {
+				t.Errorf("it returned after %v, when the first node still had the lock: the others are no quorum", took)
+			}
+			begin = time.Now()
+			l = acquired(t, lk, "b")
+			f.nodes[0].Hang(true)
+			if err := l.Release(t.Context()); err != nil {
+				t.Errorf("three nodes of four have deleted it: %v", err)
+			}
+			if took := time.Since(begin); took > lk.opts.NodeTimeout+50*time.Millisecond {
+				t.Errorf("a node that hangs held a release for %v", took)
+			}
+			f.nodes[0].Hang(false)
+		})
+	})
 	t.Run("of a lock that expired unnoticed", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(5)

@@ -24,6 +24,7 @@ const (
 type ballot struct {
 	n, need       int
 	yes, no, none int
+	voteless      int // of yes and no, in a release: the answers of nodes that have no vote now
 }
 
 func (b *ballot) add(v vote) {
@@ -48,9 +49,14 @@ func (b *ballot) verdict() verdict {
 }
 
 // answered is the verdict where any answer will do: that of a release, for which
-// "not there" is as good as "deleted".
+// "not there" is as good as "deleted". Answers of nodes without a vote do not end it
+// early: they are no part of the quorum that the next acquire needs.
 func (b *ballot) answered() verdict {
-	return (&ballot{n: b.n, need: b.need, yes: b.yes + b.no, none: b.none}).verdict()
+	v := (&ballot{n: b.n, need: b.need, yes: b.yes + b.no, none: b.none}).verdict()
+	if v == won && b.yes+b.no-b.voteless < b.need && b.yes+b.no+b.none < b.n {
+		return pending
+	}
+	return v
 }
 
 // unreachable reports whether so many nodes gave no usable answer that no quorum

@@ -82,11 +82,13 @@ func (r *round) decided() verdict {
 	return r.verdict
 }
 
-// refused reports whether the answers leave no room for a quorum that said yes.
-func (r *round) refused() bool {
+// released reports whether a quorum of nodes has answered a release, and a quorum may have had the
+// token until then.
+func (r *round) released() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.ballot.refused()
+	b := &r.ballot
+	return b.yes+b.no >= b.need && !b.refused()
 }
 
 // Deliver takes one node's answer.
@@ -100,6 +102,9 @@ func (r *round) Deliver(node int, q *lane.Request) {
 		r.ballot.add(v)
 		r.verdict = r.ballot.verdict()
 		if r.op == wire.Release {
+			if v != voteNone && q.Reply.NoVote {
+				r.ballot.voteless++
+			}
 			r.verdict = r.ballot.answered()
 		}
 		switch {

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -688,6 +690,67 @@ func TestTicketByTheNodes(t *testing.T) {
 				}
 				if w := state.Waiting[0]; (w.For-wait).Abs() > 10*time.Millisecond || w.Nodes != 3 {
 					f.Errorf("it waits for %v on %d nodes, want %v on 3", w.For, w.Nodes, wait)
+				}
+			})
+		})
+	}
+}
+
+// TestWinnerLeavesNoPlace: a waiter that has the lock is in no queue any more, also at a node that has
+// no vote. Such a node carries out what it is asked to, and may have the waiter in its queue by this
+// attempt or by an earlier one: a release would hand it the lock there, and no client would give it
+// back.
+func TestWinnerLeavesNoPlace(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		ails  func(*arena.Node)
+		lasts time.Duration // a lease is three seconds: afterwards an earlier place would be over
+		says  string
+	}{
+		{"in quarantine", (*arena.Node).Flush, 3 * time.Second, "quarantined for"},
+		{"with a clock that is off", func(n *arena.Node) { n.Step(-500 * time.Millisecond) }, time.Second, "its clock is"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				f := newFleet(t, 3)
+				opts := &Options{MaxNodeSkew: 250 * time.Millisecond}
+				holder, reader := f.client(opts, 0), f.client(opts, 0)
+				l, err := holder.TryAcquire(t.Context(), "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := make(chan *Lock, 1)
+				go func() {
+					r, err := reader.Acquire(t.Context(), "a", Shared())
+					if err != nil {
+						t.Error(err)
+					}
+					got <- r
+				}()
+				pass(time.Second)
+				tt.ails(f.nodes[2])
+				for range 2 { // the node has the holder's token again, and refuses the reader
+					pass(tt.lasts / 2)
+					if err := l.Extend(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := reader.TryAcquire(t.Context(), "a"); err == nil || !strings.Contains(message(err), tt.says) {
+					t.Errorf("the node does not ail: %v", err)
+				}
+				f.nodes[2].Delay(50*time.Millisecond, 0)
+				if err := errors.Join(l.Extend(t.Context()), l.Release(t.Context())); err != nil {
+					t.Fatal(err)
+				}
+				r := <-got                   // while the release is on its way to the node, which refuses the reader once more
+				pass(200 * time.Millisecond) // a lease is longer
+				if err := r.Release(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				pass(200 * time.Millisecond)
+				want, _ := f.nodes[0].Size()
+				if keys, _ := f.nodes[2].Size(); keys != want {
+					t.Errorf("the node has %d keys, and the others have %d", keys, want)
 				}
 			})
 		})

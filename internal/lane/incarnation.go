@@ -446,11 +446,13 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	for _, q := range batch {
 		r := &q.Reply
 		switch {
+		case q.Op == wire.Release:
+			r.NoVote = after > 0 || skew != 0
 		case r.Status == wire.Late && off != 0:
 			r.Status, r.Err = wire.Unfit, skewError{off, m.cfg.MaxNodeSkew}
 		case r.Status == wire.Late && after > 0: // late because the node's clock was set
 			r.Err = why
-		case q.Op == wire.Extend || q.Op == wire.Release || q.Op == wire.Leave || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
+		case q.Op == wire.Extend || q.Op == wire.Leave || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
 		case q.Op == wire.Inspect && r.Mark != mark:
 			*r = wire.Reply{Status: wire.Quarantined, Err: wire.ErrForgot}
 		case before > 0 || after > 0:

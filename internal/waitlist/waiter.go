@@ -36,11 +36,13 @@ type Waiter struct {
 }
 
 // A nodeState is what a waiter knows about its last attempt at a node. refused: it is in the node's
-// queue. granted: it is not. Neither: the answer is under way.
+// queue. granted: it is not. voteless: the node answered without a vote, and may have the waiter in
+// its queue, by this attempt or by an earlier one. None: the answer is under way.
 type nodeState struct {
-	refused, granted bool
-	free             bool  // since the attempt began the node has said that the lock may be free
-	handed           int64 // the fence with which the node handed the lock over for that attempt; 0: it did not
+	refused, granted, voteless bool
+
+	free   bool  // since the attempt began the node has said that the lock may be free
+	handed int64 // the fence with which the node handed the lock over for that attempt; 0: it did not
 }
 
 // mine reports whether the node's hand-over is a vote for the waiter.
@@ -97,20 +99,31 @@ func (w *Waiter) mark(c *lane.Claim, try int64) {
 // OnReply takes in a node's answer to an attempt. The answer to the last attempt is the state at the
 // node. A node that refuses when the waiter no longer waits has it in its queue all the same. So has
 // a node that grants when the waiter has left without the lock, since the grant is given back for a
-// place in the queue.
+// place in the queue. A node without a vote carries requests out like any other, and what it has
+// done is not told: it may have the waiter in its queue, and a release may hand it the lock there.
+// The lock would then stay with the node for a lease, or for longer if its clock is set back.
 //
 // A late answer to an earlier attempt says nothing about the last one, and makes the waiter take back
 // no more than what was handed over for the earlier one. A waiter that was handed the lock, and has
 // it, takes nothing back: an extension may count the node since (OWN_LEAVE in docs/model). The
 // lock's release takes it back.
 func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
-	if status != wire.Granted && status != wire.Held && status != wire.Reserved {
+	granted, refused, voteless := false, false, false
+	switch status {
+	case wire.Granted:
+		granted = true
+	case wire.Held, wire.Reserved:
+		refused = true
+	case wire.Quarantined, wire.Unfit, wire.Late:
+		voteless = true
+	default:
 		return
 	}
 	w.mu.Lock()
-	granted, lock, vote := status == wire.Granted, w.lock, false
+	lock, vote := w.lock, false
 	if try == w.handoffTry() {
-		w.nodes[node].granted, w.nodes[node].refused = granted, !granted
+		s := &w.nodes[node]
+		s.granted, s.refused, s.voteless = granted, refused, voteless
 		vote = w.nodes[node].mine()
 	}
 	late := w.done && (!granted || !w.held)
@@ -240,7 +253,7 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 }
 
 // Withdraw takes the waiter out of the queues that it may be in. If it has the lock (held), those
-// are the queues of the nodes that have refused; otherwise all, for what was granted has been given
+// are the queues of the nodes that have refused, or have no vote; otherwise all, for what was granted has been given
 // back for a place in the queue.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
@@ -252,7 +265,7 @@ func (w *Waiter) Withdraw(held bool) {
 	try := w.handoffTry()
 	var in []int
 	for i, s := range w.nodes {
-		if s.refused || !held {
+		if s.refused || s.voteless || !held {
 			in = append(in, i)
 		}
 	}

@@ -23,6 +23,7 @@ type Reply struct {
 	Mark    string        // the node's marker, if the reply has it
 	Slot    int64         // Held: another slot, which is free; 0: there is none
 	Queue   []QueueEntry  // inspect: the waiters
+	NoVote  bool          // release: the node has no vote now
 	Holders []Holder      // inspect: the holders in other modes than exclusive
 	Err     error
 }
