@@ -54,16 +54,19 @@ func (c *lockConfig) addNames(to *flagSet) {
 	c.addTTL(to)
 	c.addMaxTTL(to)
 	addSeparator(to, &c.separator)
-	to.values("key", func(value string) error {
-		c.keys = append(c.keys, value)
-		switch {
-		case value == "":
-			return exit.Fail(exit.Usage, "give the lock a name", "--key is empty")
-		case lua.Lasting(value):
-			return exit.Fail(exit.Usage, "take another name", "--key %s is a name that redlock uses itself on the nodes", value)
-		}
-		return nil
-	})
+	to.values("key", func(value string) error { return c.addKey("--key", value) })
+}
+
+// addKey adds a key, which a flag or an argument names.
+func (c *lockConfig) addKey(source, value string) error {
+	c.keys = append(c.keys, value)
+	switch {
+	case value == "":
+		return exit.Fail(exit.Usage, "give the lock a name", "%s is empty", source)
+	case lua.Lasting(value):
+		return exit.Fail(exit.Usage, "take another name", "%s %s is a name that redlock uses itself on the nodes", source, value)
+	}
+	return nil
 }
 
 // addKinds adds the flags that say how the lock is shared, and how long to wait for it.
@@ -91,8 +94,8 @@ func (c *lockConfig) check(f *flagSet, example string) error {
 		c.timeout = 0
 	}
 	switch {
-	case !f.Changed("key"):
-		return exit.Fail(exit.Usage, "for example: "+example, "--key is missing: the name of the lock")
+	case len(c.keys) == 0:
+		return exit.Fail(exit.Usage, "for example: "+example, "the name of the lock is missing: KEY or --key")
 	case f.Changed("slots") && c.shared:
 		return exit.Fail(exit.Usage, "a slot is held by one command alone", "--slots and --shared do not go together")
 	case f.Changed("slots") && len(c.keys) > 1:

@@ -141,11 +141,11 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 // pause is the time until the command has to be told to end, and at most a third of the TTL:
 // the lock has been renewed by then, and the keeper gets the new deadline.
 func (h *hold) pause(until time.Time) time.Duration {
-	return min(time.Until(until)-h.cfg.grace-h.margin(), h.cfg.ttl/3)
+	return min(time.Until(until)-h.cfg.grace-h.margin(), h.cfg.span()/3)
 }
 
 // margin is the time that is left for a SIGKILL to take effect.
-func (h *hold) margin() time.Duration { return h.cfg.ttl / 20 }
+func (h *hold) margin() time.Duration { return h.cfg.span() / 20 }
 
 // end signals the command, before anything is printed: stderr may be a full pipe.
 func (h *hold) end() {
@@ -166,7 +166,7 @@ func (h *hold) endEarly() {
 
 // maxed reports whether it is --max-hold that ends the lock.
 func (h *hold) maxed() bool {
-	return h.cfg.maxHold > 0 && time.Since(h.since)+h.cfg.grace+h.cfg.ttl/10 >= h.cfg.maxHold
+	return h.cfg.maxHold > 0 && time.Since(h.since)+h.cfg.grace+h.cfg.span()/10 >= h.cfg.maxHold
 }
 
 // run runs the command under the lock, and releases the lock.
@@ -226,7 +226,7 @@ func (h *hold) linger(signals <-chan os.Signal) {
 // notExecutable says, with the shell's exit codes, why there is nothing to run.
 func notExecutable(name string, err error) error {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return exit.Fail(exit.NotFound, "is it installed, and in PATH? The command and its arguments are separate words: redlock run --key K -- CMD ARG ...",
+		return exit.Fail(exit.NotFound, "is it installed, and in PATH? The command and its arguments are separate words: redlock run KEY -- CMD ARG ...",
 			"command not found: %s", name)
 	}
 	hint := "is it a program, and does its file have the permission to be executed?"

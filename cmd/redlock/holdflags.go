@@ -25,6 +25,17 @@ type holdConfig struct {
 	path     string   // where it is
 }
 
+// leastHold is the least --max-hold. With less, the command would be told to end as it starts.
+const leastHold = 100 * time.Millisecond
+
+// span is the time that a renewal can make the lock last.
+func (c *holdConfig) span() time.Duration {
+	if c.maxHold > 0 {
+		return min(c.ttl, c.maxHold)
+	}
+	return c.ttl
+}
+
 // newHoldConfig has the defaults.
 func newHoldConfig() *holdConfig {
 	return &holdConfig{
@@ -60,12 +71,19 @@ func addSpan(to *flagSet, name string, d *time.Duration) {
 // parse reads the arguments of a verb that runs a command, and finds the command's program:
 // before the lock, and not after an hour of waiting for it.
 func (c *holdConfig) parse(f *flagSet, args []string) error {
+	example := "redlock " + f.Name() + " demo -- sh -c 'echo hello'"
+	first := len(args) > 0 && !strings.HasPrefix(args[0], "-") // the key stands there
+	if first {
+		if err := c.addKey("the key", args[0]); err != nil {
+			return err
+		}
+		args = args[1:]
+	}
 	rest, err := f.parse(args)
 	if err != nil {
 		return err
 	}
 	c.argv = rest
-	example := "redlock " + f.Name() + " --key demo -- sh -c 'echo hello'"
 	if err := c.check(f, example); err != nil {
 		return err
 	}
@@ -73,14 +91,20 @@ func (c *holdConfig) parse(f *flagSet, args []string) error {
 		c.grace = min(time.Second, c.ttl/4).Truncate(time.Millisecond)
 	}
 	switch {
+	case first && len(rest) > 0 && f.ArgsLenAtDash() != 0:
+		// A command without a key would have its first word for a key, and run the second one.
+		return exit.Fail(exit.Usage, "for example: "+example, "-- is missing between the key %q and the command %q", c.keys[0], rest[0])
 	case c.grace > c.ttl/2:
 		return exit.Fail(exit.Usage, "the lock is renewed every third of --ttl, and the command has to end before it does", "--lost-grace %v is more than half of --ttl %v", c.grace, c.ttl)
-	case f.Changed("max-hold") && c.maxHold < c.grace+c.ttl/10:
-		return exit.Fail(exit.Usage, "it has to leave time for the command besides --lost-grace", "--max-hold %v is too short for --lost-grace %v and --ttl %v", c.maxHold, c.grace, c.ttl)
+	case f.Changed("max-hold") && c.maxHold < leastHold:
+		return exit.Fail(exit.Usage, "it is how long the command may take", "--max-hold %v is too short: the least is %v", c.maxHold, leastHold)
 	case f.Changed("max-hold") && c.minHold > c.maxHold:
 		return exit.Fail(exit.Usage, "", "--min-hold %v is more than --max-hold %v", c.minHold, c.maxHold)
 	case len(c.argv) == 0:
 		return exit.Fail(exit.Usage, "for example: "+example, "the command to run is missing")
+	}
+	if f.Changed("max-hold") {
+		c.grace = min(c.grace, c.maxHold/2) // the command has the other half
 	}
 	if c.shell {
 		c.argv = []string{"sh", "-c", strings.Join(c.argv, " ")}

@@ -58,17 +58,19 @@ func parseLock(args []string) (*lockConfig, error) {
 	f := newFlags("lock")
 	cfg.addNames(f)
 	cfg.addKinds(f)
+	f.SetInterspersed(true)
 	rest, err := f.parse(args)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case len(rest) > 1 || f.ArgsLenAtDash() == 0:
+		return nil, exit.Fail(exit.Usage, "redlock run runs a command under a lock", "lock takes one argument, the name of the lock, and was given %q", rest)
+	case len(rest) == 1:
+		if err := cfg.addKey("the key", rest[0]); err != nil {
+			return nil, err
+		}
 	}
-	if err := cfg.check(f, "lock=$(redlock lock --key demo)"); err != nil {
-		return nil, err
-	}
-	if len(rest) > 0 {
-		return nil, exit.Fail(exit.Usage, "redlock run runs a command under a lock", "lock takes flags only, and was given %q", rest[0])
-	}
-	return cfg, nil
+	return cfg, cfg.check(f, "lock=$(redlock lock demo)")
 }
 
 // handOut prints the handle of the lock for the next process.
@@ -141,7 +143,7 @@ func (c *command) readHandle(command string, args []string) (handle redlock.Hand
 		}
 		source, text = "stdin", string(all)
 	}
-	hint := "lock=$(redlock lock --key KEY); redlock " + command + ` "$lock"`
+	hint := "lock=$(redlock lock KEY); redlock " + command + ` "$lock"`
 	if len(args) > 1 {
 		return handle, exit.Fail(exit.Usage, hint+", in quotes", "%s takes one lock, and was given %d arguments", command, len(args))
 	}
