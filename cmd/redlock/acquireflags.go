@@ -12,14 +12,13 @@ import (
 // lockConfig says which lock is to be acquired: the flags that run, elect and lock share.
 type lockConfig struct {
 	lockFlags
-	keys      []string // at least one
-	shared    bool
-	slots     int // 0: not a semaphore
-	separator string
-	maxHold   time.Duration
-	nonblock  bool
-	busy      int    // the exit code when another client holds the lock
-	without   string // what follows when a signal ends the waiting
+	keys     []string // at least one
+	shared   bool
+	slots    int // 0: not a semaphore
+	maxHold  time.Duration
+	nonblock bool
+	busy     int    // the exit code when another client holds the lock
+	without  string // what follows when a signal ends the waiting
 }
 
 // kind is the options of the library's Acquire.
@@ -39,21 +38,12 @@ func (c *lockConfig) kind() (options []redlock.AcquireOption) {
 	return append(options, redlock.AutoRenew())
 }
 
-// options adds those of the lock.
-func (c *lockConfig) options(env []string) (*redlock.Options, error) {
-	o, err := c.lockFlags.options(env)
-	if err == nil {
-		o.Separator = c.separator
-	}
-	return o, err
-}
-
 // addNames adds the flags that every verb has that acquires a lock.
 func (c *lockConfig) addNames(to *flagSet) {
 	c.addNodes(to)
 	c.addTTL(to)
 	c.addMaxTTL(to)
-	addSeparator(to, &c.separator)
+	c.addSeparator(to)
 	to.values("key", func(value string) error { return c.addKey("--key", value) })
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
@@ -18,12 +20,12 @@ import (
 // A bench is one run of redlock bench.
 type bench struct {
 	*command
-	cfg    *benchConfig
-	urls   []string
-	locker *redlock.Locker      // of the callers; its hooks report what happens to the nodes
-	silent []*redlock.NodeError // the nodes that could not vote when it began
-	report benchReport
-	faults []error // the last error of each measurement that had nothing but failures
+	cfg     *benchConfig
+	servers []*redis.Options
+	locker  *redlock.Locker      // of the callers; its hooks report what happens to the nodes
+	silent  []*redlock.NodeError // the nodes that could not vote when it began
+	report  benchReport
+	faults  []error // the last error of each measurement that had nothing but failures
 }
 
 // bench is redlock bench.
@@ -35,7 +37,7 @@ func (c *command) bench(_ string, args []string) (code int, err error) {
 
 	signals, restore := proc.CatchSignals()
 	defer restore()
-	urls, end, err := c.lockNodes(cfg.nodes, cfg.embedded, "measure")
+	servers, end, err := c.lockNodes(&cfg.lockFlags, cfg.embedded, "measure")
 	if err != nil {
 		return 0, err
 	}
@@ -47,10 +49,10 @@ func (c *command) bench(_ string, args []string) (code int, err error) {
 	default:
 		cfg.callers, _ = parseCallers(defaultCallers)
 	}
-	nodes := &quarantines{say: c.say, nodes: len(urls)}
+	nodes := &quarantines{say: c.say, nodes: len(servers)}
 	hooks := c.hooks(nodes)
 	hooks.Unreleased = nil // nothing else uses these locks, and the report counts them
-	locker, err := redlock.Connect(urls, &redlock.Options{TTL: cfg.ttl, Hooks: hooks})
+	locker, err := open(servers, &redlock.Options{TTL: cfg.ttl, Prefix: *cfg.prefix, Hooks: hooks})
 	if err != nil {
 		return 0, notConnected(err)
 	}
@@ -58,8 +60,8 @@ func (c *command) bench(_ string, args []string) (code int, err error) {
 	ctx, stop := proc.UntilSignal(signals)
 	defer stop()
 
-	b := &bench{command: c, cfg: cfg, urls: urls, locker: locker, report: benchReport{
-		Embedded: cfg.embedded, Key: cfg.key, Quorum: len(urls)/2 + 1,
+	b := &bench{command: c, cfg: cfg, servers: servers, locker: locker, report: benchReport{
+		Embedded: cfg.embedded, Key: cfg.key, Quorum: len(servers)/2 + 1,
 		TTL: load.Millis(cfg.ttl), NodeTimeout: load.Millis(nodeTimeout(cfg.ttl)), Length: load.Millis(cfg.length),
 		Nodes: []nodeFigures{}, Callers: []callersFigures{},
 	}}
@@ -119,7 +121,7 @@ func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience 
 // enough returns an error if the nodes without the absent ones are no quorum. Those that are
 // in quarantine can vote after rest.
 func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
-	n, never := len(b.urls), 0
+	n, never := len(b.servers), 0
 	for _, e := range absent {
 		if e.Outcome != redlock.OutcomeQuarantined {
 			never++

@@ -30,7 +30,7 @@ func (b *bench) warmed(ctx context.Context, work func(context.Context)) {
 
 // measureNodes measures the round trip to each node.
 func (b *bench) measureNodes(ctx context.Context) error {
-	locker, err := redlock.Connect(b.urls, &redlock.Options{TTL: b.cfg.ttl, Hooks: &redlock.Hooks{Trace: &redlocktrace.Trace{Node: load.Heard}}})
+	locker, err := open(b.servers, &redlock.Options{TTL: b.cfg.ttl, Prefix: *b.cfg.prefix, Hooks: &redlock.Hooks{Trace: &redlocktrace.Trace{Node: load.Heard}}})
 	if err != nil {
 		return notConnected(err)
 	}
@@ -83,7 +83,9 @@ func (b *bench) measureHandOver(ctx context.Context) error {
 	if b.report.Embedded {
 		n = easyWaiters
 	}
-	if err := first.Open(n, b.urls, redlock.Options{TTL: b.cfg.ttl}); err != nil {
+	if err := first.Open(n, func() (*redlock.Locker, error) {
+		return open(b.servers, &redlock.Options{TTL: b.cfg.ttl, Prefix: *b.cfg.prefix})
+	}); err != nil {
 		return notConnected(err)
 	}
 	settling, cancel := context.WithTimeout(ctx, checkup)

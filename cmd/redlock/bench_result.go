@@ -67,7 +67,7 @@ func rate(n uint64, in time.Duration) float64 {
 func (b *bench) heading() string {
 	each := b.cfg.length + b.cfg.length/10
 	return fmt.Sprintf("%s, and a quorum is %d; TTL %v, so NodeTimeout is %v\nthe names of all locks begin with %s\n%d measurements of %v, with a warm-up each: about %v\n",
-		phrase.Count(len(b.urls), "node"), b.report.Quorum, b.cfg.ttl, nodeTimeout(b.cfg.ttl), b.cfg.key,
+		phrase.Count(len(b.servers), "node"), b.report.Quorum, b.cfg.ttl, nodeTimeout(b.cfg.ttl), b.cfg.key,
 		len(b.cfg.callers)+2, b.cfg.length, phrase.Tenths(each*time.Duration(len(b.cfg.callers)+2)))
 }
 

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
@@ -12,14 +14,24 @@ import (
 )
 
 // connect opens a Locker that reports what happens to its nodes.
-func (c *command) connect(urls []string, opts *redlock.Options) (*redlock.Locker, *quarantines, error) {
-	nodes := &quarantines{say: c.say, nodes: len(urls)}
+func (c *command) connect(servers []*redis.Options, opts *redlock.Options) (*redlock.Locker, *quarantines, error) {
+	nodes := &quarantines{say: c.say, nodes: len(servers)}
 	opts.Hooks = c.hooks(nodes)
-	locker, err := redlock.Connect(urls, opts)
+	locker, err := open(servers, opts)
 	if err != nil {
 		return nil, nil, notConnected(err)
 	}
 	return locker, nodes, nil
+}
+
+// open opens a Locker.
+func open(servers []*redis.Options, opts *redlock.Options) (*redlock.Locker, error) {
+	clients := make([]*redis.Client, len(servers))
+	for i, o := range servers {
+		clients[i] = redis.NewClient(o)
+		defer clients[i].Close() // the Locker has connections of its own
+	}
+	return redlock.New(clients, opts)
 }
 
 // notConnected says why there is no Locker. The reason is with the nodes: the flags have been

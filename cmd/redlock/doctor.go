@@ -26,14 +26,14 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 	case len(rest) > 0:
 		return 0, exit.Fail(exit.Usage, "see redlock help doctor", "doctor takes flags only, and was given %q", rest[0])
 	}
-	urls, err := c.realNodes(cfg.nodes, "examine")
+	servers, err := c.realNodes(&cfg, "examine")
 	if err != nil {
 		return 0, err
 	}
-	patients := make([]*patient, len(urls))
+	patients := make([]*patient, len(servers))
 	var examined sync.WaitGroup
-	for i, u := range urls {
-		examined.Go(func() { patients[i] = examine(u) })
+	for i, o := range servers {
+		examined.Go(func() { patients[i] = examine(o) })
 	}
 	examined.Wait()
 

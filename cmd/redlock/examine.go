@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/facts"
-	"github.com/quorumlock/redlock/internal/nodeurl"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
@@ -34,15 +33,17 @@ type patient struct {
 	now       int64         // its time, in microseconds
 }
 
+// clientOf is a client of a node that gives up soon.
+func clientOf(o *redis.Options) *redis.Client {
+	hasty := *o
+	hasty.MaxRetries, hasty.DialTimeout, hasty.DisableIdentity = -1, checkup/2, true
+	return redis.NewClient(&hasty)
+}
+
 // examine asks a node all that doctor judges.
-func examine(u string) *patient {
-	p := &patient{info: make(facts.Facts)}
-	if p.opts, p.err = nodeurl.Parse(u); p.err != nil {
-		return p // it has been parsed before
-	}
-	p.name = p.opts.Addr
-	p.opts.MaxRetries, p.opts.DialTimeout, p.opts.DisableIdentity = -1, checkup/2, true
-	rdb := redis.NewClient(p.opts)
+func examine(o *redis.Options) *patient {
+	p := &patient{info: make(facts.Facts), name: o.Addr, opts: o}
+	rdb := clientOf(o)
 	defer rdb.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), checkup)
 	defer cancel()
@@ -103,7 +104,7 @@ func ahead(d time.Duration) string {
 func remedyFor(err error) string {
 	switch facts.Code(err.Error()) {
 	case "NOAUTH", "WRONGPASS":
-		return "look at user and password in the URL: redis://user:password@host:port"
+		return "look at user and password in the URL (redis://user:password@host:port) or the configuration file"
 	case "NOPERM":
 		return "look at the user's ACL: docs/operations.md says what it has to allow"
 	case "OOM":

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
@@ -22,7 +24,7 @@ import (
 type session struct {
 	*command
 	cfg     *holdConfig
-	urls    []string
+	servers []*redis.Options
 	locker  *redlock.Locker
 	nodes   *quarantines
 	signals <-chan os.Signal
@@ -30,19 +32,19 @@ type session struct {
 }
 
 func (c *command) openSession(cfg *holdConfig) (*session, error) {
-	opts, err := cfg.options(c.env)
-	if err != nil {
-		return nil, err
-	}
 	s := &session{command: c, cfg: cfg}
 	signals, restore := proc.CatchSignals()
-	urls, stop, err := c.lockNodes(cfg.nodes, cfg.embedded, "lock on")
+	servers, stop, err := c.lockNodes(&cfg.lockFlags, cfg.embedded, "lock on")
 	if err != nil {
 		restore()
 		return nil, err
 	}
-	s.signals, s.urls = signals, urls
-	if s.locker, s.nodes, err = c.connect(urls, opts); err != nil {
+	s.signals, s.servers = signals, servers
+	opts, err := cfg.options()
+	if err == nil {
+		s.locker, s.nodes, err = c.connect(servers, opts)
+	}
+	if err != nil {
 		stop()
 		restore()
 		return nil, err
@@ -173,7 +175,7 @@ func (h *hold) maxed() bool {
 func (h *hold) run() (code int, err error) {
 	name := h.cfg.keys[0]
 	err = h.supervise(&exec.Cmd{
-		Path: h.cfg.path, Args: h.cfg.argv, Env: append(slices.Clone(h.env), variables(h.lock, len(h.urls))...),
+		Path: h.cfg.path, Args: h.cfg.argv, Env: append(slices.Clone(h.env), variables(h.lock, len(h.servers))...),
 		Stdin: h.stdin, Stdout: h.stdout, Stderr: h.stderr,
 	}, h.signals)
 	if err == nil && h.ended.IsZero() {

@@ -24,17 +24,17 @@ func (c *command) lock(_ string, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	urls, err := c.realNodes(cfg.nodes, "lock on")
+	servers, err := c.realNodes(&cfg.lockFlags, "lock on")
 	if err != nil {
 		return 0, err
 	}
-	opts, err := cfg.options(c.env)
+	opts, err := cfg.options()
 	if err != nil {
 		return 0, err
 	}
 	signals, restore := proc.CatchSignals()
 	defer restore()
-	locker, nodes, err := c.connect(urls, opts)
+	locker, nodes, err := c.connect(servers, opts)
 	if err != nil {
 		return 0, err
 	}
@@ -104,11 +104,11 @@ func (c *command) takeUp(command string, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	urls, err := c.realNodes(flags.nodes, "ask")
+	servers, err := c.realNodes(&flags, "ask")
 	if err != nil {
 		return 0, err
 	}
-	locker, _, err := c.connect(urls, &redlock.Options{TTL: handle.TTL, Prefix: handle.Prefix, Separator: handle.Separator})
+	locker, _, err := c.connect(servers, &redlock.Options{TTL: handle.TTL, MaxTTL: max(handle.TTL, flags.maxTTL), Prefix: handle.Prefix, Separator: handle.Separator})
 	if err != nil {
 		return 0, err
 	}

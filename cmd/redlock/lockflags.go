@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -10,9 +11,15 @@ import (
 // lockFlags are the flags that several verbs have.
 type lockFlags struct {
 	nodes   []string // the values of --node and the lines of --nodes; nil: none
+	config  string   // the configuration file; "": not given
 	ttl     time.Duration
-	maxTTL  time.Duration // 0: not given
 	timeout time.Duration // negative: none
+
+	// On these all clients of the same nodes must agree.
+	prefix     *string // nil: not given
+	separator  string
+	maxTTL     time.Duration // 0: not given
+	maxTTLFrom string        // the flag, the variable, or the line of the configuration file
 }
 
 const (
@@ -25,6 +32,9 @@ const (
 	// mostTTL is the library's most.
 	mostTTL = 365 * 24 * time.Hour
 )
+
+// patientLook is how long a node has to answer an inspection.
+const patientLook = 2 * time.Second
 
 // noFlags has the defaults.
 var noFlags = lockFlags{ttl: defaultTTL, timeout: -1}
@@ -39,6 +49,16 @@ func (f *lockFlags) addNodes(to *flagSet) {
 		found, err := readNodes("--nodes", value)
 		f.nodes = append(f.nodes, found...)
 		return err
+	})
+	to.value("config", "", func(value string) error {
+		if f.config = value; value == "" {
+			return exit.Fail(exit.Usage, "leave it out, or give a file; see redlock help config", "--config is empty")
+		}
+		return nil
+	})
+	to.value("prefix", "", func(value string) error {
+		f.prefix = &value
+		return nil
 	})
 }
 
@@ -72,9 +92,13 @@ func (f *lockFlags) addTimeout(to *flagSet) {
 // maxTTLVariable sets --max-ttl for all commands on the same nodes.
 const maxTTLVariable = "REDLOCK_MAX_TTL"
 
+// prefixVariable sets --prefix for all commands on the same nodes.
+const prefixVariable = "REDLOCK_PREFIX"
+
 func (f *lockFlags) addMaxTTL(to *flagSet) {
 	to.value("max-ttl", "", func(value string) (err error) {
-		f.maxTTL, err = maxTTL("--max-ttl", value)
+		f.maxTTLFrom = "--max-ttl"
+		f.maxTTL, err = maxTTL(f.maxTTLFrom, value)
 		return err
 	})
 }
@@ -92,25 +116,55 @@ func canBeTTL(d time.Duration) bool {
 	return d >= leastTTL && d <= mostTTL && d%time.Millisecond == 0
 }
 
-// options are those on which all clients of the same nodes must agree.
-func (f *lockFlags) options(env []string) (*redlock.Options, error) {
-	o, source := &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL}, "--max-ttl"
-	if value, ok := lookup(env, maxTTLVariable); ok && o.MaxTTL == 0 {
-		source = maxTTLVariable
-		var err error
-		if o.MaxTTL, err = maxTTL(source, value); err != nil {
-			return nil, err
-		}
+// complete adds what the flags leave to the environment, and what both leave to the configuration
+// file.
+func (f *lockFlags) complete(env []string, file *config) (err error) {
+	from := "--prefix"
+	if value, ok := lookup(env, prefixVariable); ok && f.prefix == nil {
+		f.prefix, from = &value, prefixVariable
 	}
-	if o.MaxTTL > 0 && o.MaxTTL < f.ttl {
-		return nil, exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "--ttl %v is longer than %s %v", f.ttl, source, o.MaxTTL)
+	if value := file.get("prefix"); f.prefix == nil {
+		f.prefix, from = &value, file.where("prefix")
 	}
-	return o, nil
+	if len(*f.prefix) >= redlock.MaxName {
+		return exit.Fail(exit.Usage, "it begins the names of all locks", "%s is too long: it has %d bytes, and the most is %d", from, len(*f.prefix), redlock.MaxName-1)
+	}
+	f.separator = cmp.Or(f.separator, file.get("separator"))
+	if f.maxTTL > 0 {
+		return nil
+	}
+	if value, ok := lookup(env, maxTTLVariable); ok {
+		f.maxTTLFrom = maxTTLVariable
+		f.maxTTL, err = maxTTL(f.maxTTLFrom, value)
+	} else if value := file.get("max-ttl"); value != "" {
+		f.maxTTLFrom = file.where("max-ttl")
+		f.maxTTL, err = maxTTL(f.maxTTLFrom, value)
+	}
+	return err
 }
 
-func addSeparator(to *flagSet, separator *string) {
+// options are those of a Locker that acquires locks. The nodes have been asked for before, and with
+// that the flags are complete.
+func (f *lockFlags) options() (*redlock.Options, error) {
+	if f.maxTTL > 0 && f.maxTTL < f.ttl {
+		return nil, exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "--ttl %v is longer than %s %v", f.ttl, f.maxTTLFrom, f.maxTTL)
+	}
+	return &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL, Prefix: *f.prefix, Separator: f.separator}, nil
+}
+
+// lookOptions are those of a Locker that inspects locks and acquires none. It must not announce a
+// longer TTL to the nodes than the clients that acquire some.
+func (f *lockFlags) lookOptions() *redlock.Options {
+	ttl := f.ttl
+	if f.maxTTL > 0 {
+		ttl = min(ttl, f.maxTTL)
+	}
+	return &redlock.Options{TTL: ttl, MaxTTL: f.maxTTL, NodeTimeout: min(patientLook, ttl/2), Prefix: *f.prefix, Separator: f.separator}
+}
+
+func (f *lockFlags) addSeparator(to *flagSet) {
 	to.value("separator", "", func(value string) error {
-		if *separator = value; value == "" {
+		if f.separator = value; value == "" {
 			return exit.Fail(exit.Usage, "leave it out if keys are no paths", "--separator is empty")
 		}
 		return nil

@@ -153,24 +153,27 @@ func usage(name string) (string, error) {
 	return string(text), err
 }
 
+// topics are helps that are of no verb.
+var topics = []string{"config"}
+
 // help is redlock help, and --help of a verb.
 func (c *command) help(args []string) error {
-	name := "redlock"
+	name, about := "redlock", names()
 	if len(args) > 0 {
 		name = ""
 	}
-	var helped []string
 	for _, v := range verbs() {
-		if v.help == "" {
-			continue
-		}
-		if helped = append(helped, v.name); len(args) == 1 && v.name == args[0] {
+		if len(args) == 1 && v.name == cmp.Or(synonyms[args[0]], args[0]) {
 			name = v.help
 		}
 	}
+	if len(args) == 1 && slices.Contains(topics, args[0]) {
+		name = args[0]
+	}
 	if name == "" {
-		slices.Sort(helped)
-		return exit.Fail(exit.Usage, "there is redlock help, and redlock help with one of "+strings.Join(helped, ", "), "no help on %q", strings.Join(args, " "))
+		about = append(about, topics...)
+		slices.Sort(about)
+		return exit.Fail(exit.Usage, "there is redlock help, and redlock help with one of "+strings.Join(about, ", "), "no help on %q", strings.Join(args, " "))
 	}
 	text, err := usage(name)
 	fmt.Fprint(c.stdout, text)

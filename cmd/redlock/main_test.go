@@ -33,7 +33,15 @@ func TestMain(m *testing.M) {
 type withoutLeaks struct{ *testing.M }
 
 func (m withoutLeaks) Run() int {
-	os.Unsetenv(nodesVariable)
+	for _, name := range []string{nodesVariable, filesVariable, maxTTLVariable, prefixVariable, "XDG_CONFIG_HOME"} {
+		os.Unsetenv(name)
+	}
+	os.Setenv(configVariable, os.DevNull) // not that of the user who runs the tests
+	// Under nohup SIGHUP is ignored, and programs inherit that. Redlock leaves it so; the
+	// scripts send it. A program inherits the default of a signal that its parent catches.
+	if signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	// Scripts wait for most of their time, unless the race detector makes all of it slow. The
 	// -parallel of the command line is parsed later, and replaces this.
 	if info, ok := debug.ReadBuildInfo(); ok && !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {

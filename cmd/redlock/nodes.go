@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/internal/nodeurl"
 )
@@ -41,60 +43,96 @@ func nodeURLs(flags, env []string) ([]string, error) {
 	}
 	var urls []string
 	for _, value := range values {
-		found := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
-		if len(found) == 0 {
-			return nil, exit.Fail(exit.Usage, "name the Redis servers: redis://HOST:PORT,...", "%s is set, but empty", source)
-		}
-		for i, u := range found {
-			err := checkURL(source, u)
-			if err != nil && len(found) > 1 && strings.ContainsRune(value, '@') {
-				// The separator may be part of a password, and so may any piece.
-				err = exit.Fail(exit.Usage, escapes, "%s: number %d of %d URLs, which commas or spaces separate, is not a Redis URL", source, i+1, len(found))
-			}
-			if err != nil {
-				return nil, err
-			}
+		found, err := splitURLs(source, value)
+		if err != nil {
+			return nil, err
 		}
 		urls = append(urls, found...)
 	}
 	return urls, nil
 }
 
+// splitURLs returns the URLs of one value.
+func splitURLs(source, value string) ([]string, error) {
+	found := strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
+	if len(found) == 0 {
+		return nil, exit.Fail(exit.Usage, "name the Redis servers: redis://HOST:PORT,...", "%s is set, but empty", source)
+	}
+	for i, u := range found {
+		err := checkURL(source, u)
+		if err != nil && len(found) > 1 && strings.ContainsRune(value, '@') {
+			// The separator may be part of a password, and so may any piece.
+			err = exit.Fail(exit.Usage, escapes, "%s: number %d of %d URLs, which commas or spaces separate, is not a Redis URL", source, i+1, len(found))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
 // escapes is the hint for a text that is not a URL and may contain a password.
 const escapes = "write redis://user:password@host:port; in a password, @ : / ? # % and the comma are written as %40 %3A %2F %3F %23 %25 and %2C, and a space as %20"
 
 // howToName is the hint where no nodes are named.
-const howToName = "name them with --node redis://HOST:PORT,... or in " + nodesVariable
+const howToName = "name them with --node redis://HOST:PORT,..., in " + nodesVariable + " or in a configuration file (redlock help config)"
 
 // realNodes returns the nodes that are named, for verbs to which new nodes inside this process
 // would be useless.
-func (c *command) realNodes(flags []string, todo string) ([]string, error) {
-	urls, err := nodeURLs(flags, c.env)
-	if err == nil && urls == nil {
-		err = exit.Fail(exit.Usage, howToName, "there are no nodes to %s", todo)
+func (c *command) realNodes(flags *lockFlags, todo string) ([]*redis.Options, error) {
+	return c.nodesOf(flags, exit.Fail(exit.Usage, howToName, "there are no nodes to %s", todo))
+}
+
+// nodesOf returns the nodes that are named: by flags, the environment or the configuration file,
+// in this order. From the latter two it completes the flags on which all clients of the nodes
+// must agree. It fails with none if no nodes are named.
+func (c *command) nodesOf(flags *lockFlags, none error) ([]*redis.Options, error) {
+	urls, err := nodeURLs(flags.nodes, c.env)
+	if err != nil {
+		return nil, err
 	}
-	return urls, err
+	file, err := c.readConfig(flags.config)
+	if err != nil {
+		return nil, err
+	}
+	if err := flags.complete(c.env, file); err != nil {
+		return nil, err
+	}
+	if urls == nil {
+		urls = file.nodes
+	}
+	if urls == nil {
+		return nil, none
+	}
+	return file.options(urls)
 }
 
 // lockNodes returns the nodes that are named, or with --embedded new ones inside this process,
 // which stop ends. Without either it fails: a lock on nodes that no other process uses excludes
 // none, and two jobs that each hold such a lock would both run.
-func (c *command) lockNodes(flags []string, own bool, todo string) (urls []string, stop func(), err error) {
+func (c *command) lockNodes(flags *lockFlags, own bool, todo string) (nodes []*redis.Options, stop func(), err error) {
 	if own {
-		if flags != nil {
+		if flags.config != "" {
+			return nil, nil, exit.Fail(exit.Usage, "--embedded is for a lock on nodes inside this process, which excludes no other process", "--embedded and --config do not go together")
+		}
+		if flags.nodes != nil {
 			return nil, nil, exit.Fail(exit.Usage, "--embedded is for a lock on nodes inside this process, which excludes no other process", "--embedded and --node do not go together")
 		}
 		cluster, err := c.startEmbedded()
 		if err != nil {
 			return nil, nil, err
 		}
-		return cluster.URLs(), cluster.Close, nil
+		nodes, err := new(config).options(cluster.URLs()) // no password, and no certificates
+		if err == nil {
+			err = flags.complete(c.env, new(config))
+		}
+		if err != nil {
+			cluster.Close()
+		}
+		return nodes, cluster.Close, err
 	}
-	urls, err = nodeURLs(flags, c.env)
-	if err == nil && urls == nil {
-		err = exit.Fail(exit.Usage, howToName+"; --embedded tries it out on nodes inside this process, with a lock that excludes no other process", "there are no nodes to %s", todo)
-	}
-	return urls, func() {}, err
+	nodes, err = c.nodesOf(flags, exit.Fail(exit.Usage, howToName+"; --embedded tries it out on nodes inside this process, with a lock that excludes no other process", "there are no nodes to %s", todo))
+	return nodes, func() {}, err
 }
 
 // readNodes reads a file of URLs, which may have comments: lines that begin with #.

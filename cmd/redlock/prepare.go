@@ -65,22 +65,22 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	urls, err := c.realNodes(cfg.nodes, "prepare")
+	servers, err := c.realNodes(&cfg.lockFlags, "prepare")
 	if err != nil {
 		return 0, err
 	}
-	opts, err := cfg.options(c.env)
+	opts, err := cfg.options()
 	if err != nil {
 		return 0, err
 	}
 
-	fences, err := newReset(cfg.reset, urls, opts)
+	fences, err := newReset(cfg.reset, servers, opts)
 	if err != nil {
 		return 0, err
 	}
 	defer fences.close()
 	if len(cfg.reset) > 0 {
-		if err := fences.refuse(urls); err != nil {
+		if err := fences.refuse(servers); err != nil {
 			return 0, err
 		}
 		if err := fences.forget(context.Background()); err != nil {
@@ -89,14 +89,14 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 	}
 
 	if cfg.fresh {
-		if err := c.fresh(context.Background(), urls); err != nil {
+		if err := c.fresh(context.Background(), servers); err != nil {
 			return 0, err
 		}
 	}
 
 	signals, restore := proc.CatchSignals()
 	defer restore()
-	locker, nodes, err := c.connect(urls, opts)
+	locker, nodes, err := c.connect(servers, opts)
 	if err != nil {
 		return 0, err
 	}
@@ -106,26 +106,26 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 	absent := voteless(locker)
 	nodes.tell("", "")
 	if cfg.noWait {
-		return 0, c.marked(len(urls), absent)
+		return 0, c.marked(len(servers), absent)
 	}
-	if !cfg.enough(absent, len(urls)) && cfg.timeout != 0 {
-		if absent, err = waitForVotes(locker, cfg, signals, len(urls)); err != nil {
+	if !cfg.enough(absent, len(servers)) && cfg.timeout != 0 {
+		if absent, err = waitForVotes(locker, cfg, signals, len(servers)); err != nil {
 			return 0, err
 		}
 	}
-	if !cfg.enough(absent, len(urls)) {
+	if !cfg.enough(absent, len(servers)) {
 		within := ""
 		if cfg.timeout > 0 {
 			within = fmt.Sprintf(" within --timeout %v", cfg.timeout)
 		}
-		return 0, exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, len(urls)), "not prepared%s: %s", within, explain.Without("cannot vote", absent, len(urls)))
+		return 0, exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, len(servers)), "not prepared%s: %s", within, explain.Without("cannot vote", absent, len(servers)))
 	}
 	if len(absent) > 0 {
-		c.say("%s", explain.Without("cannot vote", absent, len(urls)))
-		fmt.Fprintf(c.stdout, "%d of %s vote, which is a quorum\n", len(urls)-len(absent), phrase.Count(len(urls), "node"))
+		c.say("%s", explain.Without("cannot vote", absent, len(servers)))
+		fmt.Fprintf(c.stdout, "%d of %s vote, which is a quorum\n", len(servers)-len(absent), phrase.Count(len(servers), "node"))
 		return 0, nil
 	}
-	fmt.Fprintf(c.stdout, "%s\n", explain.AllVote(len(urls)))
+	fmt.Fprintf(c.stdout, "%s\n", explain.AllVote(len(servers)))
 	said, err := fences.drop(context.Background())
 	fmt.Fprint(c.stdout, said)
 	return 0, err

@@ -10,7 +10,6 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/facts"
-	"github.com/quorumlock/redlock/internal/nodeurl"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
 
@@ -22,7 +21,7 @@ import (
 // ones may be those that have lost it.
 
 // fresh lets new nodes vote at once, if all of them are new.
-func (c *command) fresh(ctx context.Context, urls []string) error {
+func (c *command) fresh(ctx context.Context, servers []*redis.Options) error {
 	var nodes []*redis.Client
 	var used []string
 	defer func() {
@@ -30,13 +29,8 @@ func (c *command) fresh(ctx context.Context, urls []string) error {
 			_ = n.Close()
 		}
 	}()
-	for _, u := range urls {
-		opts, err := nodeurl.Parse(u)
-		if err != nil {
-			return err // it was parsed before
-		}
-		opts.MaxRetries, opts.DialTimeout = -1, checkup/2
-		n := redis.NewClient(opts)
+	for _, opts := range servers {
+		n := clientOf(opts)
 		nodes = append(nodes, n)
 		empty, err := lua.Unused(ctx, n)
 		if err != nil {

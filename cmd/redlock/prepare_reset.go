@@ -30,30 +30,20 @@ type reset struct {
 }
 
 // newReset finds the nodes with these addresses, or URLs, among all.
-func newReset(named, urls []string, o *redlock.Options) (*reset, error) {
+func newReset(named []string, servers []*redis.Options, o *redlock.Options) (*reset, error) {
 	r := &reset{most: farthest(o)}
 	for _, name := range named {
-		i := slices.IndexFunc(urls, func(u string) bool { return u == name || addressOf(u) == name })
+		address := name
+		if u, err := nodeurl.Parse(name); err == nil {
+			address = u.Addr
+		}
+		i := slices.IndexFunc(servers, func(o *redis.Options) bool { return o.Addr == address })
 		if i < 0 {
 			return nil, exit.Fail(exit.Usage, "give the address of a node as in messages, host:port", "--reset-fences %s is not one of the nodes", name)
 		}
-		opts, err := nodeurl.Parse(urls[i])
-		if err != nil {
-			return nil, err // it was parsed before
-		}
-		opts.MaxRetries, opts.DialTimeout = -1, checkup/2
-		r.nodes = append(r.nodes, redis.NewClient(opts))
+		r.nodes = append(r.nodes, clientOf(servers[i]))
 	}
 	return r, nil
-}
-
-// addressOf is the name of the node with this URL.
-func addressOf(u string) string {
-	opts, err := nodeurl.Parse(u)
-	if err != nil {
-		return ""
-	}
-	return opts.Addr
 }
 
 func (r *reset) close() {
@@ -64,10 +54,10 @@ func (r *reset) close() {
 
 // refuse says why a node cannot be reset: as long as its clock is wrong, its counters would be
 // ahead again.
-func (r *reset) refuse(urls []string) error {
+func (r *reset) refuse(servers []*redis.Options) error {
 	clocks, all := make(map[string]time.Duration), []time.Duration(nil)
-	for _, u := range urls {
-		if p := examine(u); p.err == nil {
+	for _, o := range servers {
+		if p := examine(o); p.err == nil {
 			clocks[p.name] = p.clock
 			all = append(all, p.clock)
 		}

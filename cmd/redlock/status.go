@@ -15,15 +15,12 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// patientLook is how long a node has to answer an inspection.
-const patientLook = 2 * time.Second
-
 // lookConfig has the flags of redlock status, watch and wait.
 type lookConfig struct {
 	lockFlags
-	key, separator string
-	json           bool
-	every          time.Duration
+	key   string
+	json  bool
+	every time.Duration
 }
 
 // parseLook reads the arguments of a verb that inspects a lock.
@@ -32,7 +29,7 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	f := newFlags(command)
 	f.SetInterspersed(true)
 	cfg.addNodes(f)
-	addSeparator(f, &cfg.separator)
+	cfg.addSeparator(f)
 	if command == "wait" {
 		cfg.addTimeout(f)
 	} else {
@@ -63,13 +60,13 @@ func (c *command) look(command string, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	urls, err := c.realNodes(cfg.nodes, "ask")
+	servers, err := c.realNodes(&cfg.lockFlags, "ask")
 	if err != nil {
 		return 0, err
 	}
 	signals, restore := proc.CatchSignals()
 	defer restore()
-	locker, nodes, err := c.connect(urls, &redlock.Options{TTL: cfg.ttl, NodeTimeout: patientLook, Separator: cfg.separator})
+	locker, nodes, err := c.connect(servers, cfg.lookOptions())
 	if err != nil {
 		return 0, err
 	}

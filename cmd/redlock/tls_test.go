@@ -26,7 +26,7 @@ import (
 )
 
 // TestUserAndTLS: the user of docs/operations.md is allowed all that redlock does, over TLS, with a
-// password that must be escaped, and URLs from a file; and errors name what is wrong with
+// password that must be escaped, and URLs from a file or a configuration file; and errors name what is wrong with
 // certificates and passwords.
 func TestUserAndTLS(t *testing.T) {
 	dir := t.TempDir()
@@ -58,7 +58,11 @@ func TestUserAndTLS(t *testing.T) {
 		plain = append(plain, server.Addr)
 		urls += fmt.Sprintf("rediss://locks:p%%2Ca%%40ss@127.0.0.1:%s\n", port)
 	}
-	for name, text := range map[string]string{"nodes": "# ours\n" + urls, "wrong": strings.ReplaceAll(urls, "%2C", "")} {
+	conf := strings.ReplaceAll(strings.ReplaceAll(urls, "rediss://", "node = rediss://"), "locks:p%2Ca%40ss@", "") + "user = locks\ntls-ca = server.pem\ntls-cert = server.pem\ntls-key = server.key\n"
+	for name, text := range map[string]string{
+		"nodes": "# ours\n" + urls, "wrong": strings.ReplaceAll(urls, "%2C", ""), "password": "p,a@ss\n",
+		"redlock.conf": conf + "password = p,a@ss\n", "file.conf": conf + "password-file = password\n", "wrong.conf": conf + "password = wrong\n",
+	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

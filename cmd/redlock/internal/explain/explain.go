@@ -78,7 +78,7 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 	case redlock.OutcomeTimeout:
 		return "are these Redis servers hung, overloaded or far away? Each has a tenth of --ttl to answer, from 50ms to 500ms, and no longer than --timeout"
 	case redlock.OutcomeDenied:
-		return "look at user and password in the URLs (redis://user:password@host:port), and at the user's ACL"
+		return "look at user and password in the URLs (redis://user:password@host:port) or the configuration file, and at the user's ACL"
 	case redlock.OutcomeNotALock:
 		return "use another --key, or delete that key on the nodes if nothing needs it"
 	case redlock.OutcomeIneligible:

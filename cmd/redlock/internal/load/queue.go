@@ -27,13 +27,12 @@ type Queue struct {
 }
 
 // Open makes the Lockers. They report nothing about the nodes, since another Locker does.
-func (l *Queue) Open(n int, urls []string, opts redlock.Options) error {
+func (l *Queue) Open(n int, open func() (*redlock.Locker, error)) error {
 	var opening sync.WaitGroup
 	lockers, errs := make([]*redlock.Locker, n), make([]error, n)
 	for i := range lockers {
 		opening.Go(func() {
-			opts := opts
-			lockers[i], errs[i] = redlock.Connect(urls, &opts)
+			lockers[i], errs[i] = open()
 		})
 	}
 	opening.Wait()
