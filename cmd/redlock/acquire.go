@@ -14,9 +14,9 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
-// quiet is how long acquire waits for a lock before it says what it waits for: an ordinary
+// noticeAfter is how long acquire waits for a lock before it says what it waits for: an ordinary
 // lock is released by then.
-var quiet = time.Second
+var noticeAfter = time.Second
 
 // await waits for the lock, until cfg.timeout or a signal.
 func (c *command) await(locker *redlock.Locker, nodes *quarantines, cfg *lockConfig, signals <-chan os.Signal) (*redlock.Lock, error) {
@@ -57,7 +57,7 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *qu
 	if !errors.As(first, &why) || cfg.timeout == 0 {
 		return lock, first
 	}
-	notice := time.AfterFunc(quiet, func() { c.say("waiting for %s", explain.Reason(why)) })
+	notice := time.AfterFunc(noticeAfter, func() { c.note("waiting for %s", explain.Reason(why)) })
 	defer notice.Stop()
 	lock, last := locker.Acquire(ctx, cfg.keys[0], cfg.kind()...)
 	if last != nil && ctx.Err() != nil && explain.Unfinished(last) {
@@ -66,7 +66,7 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *qu
 	return lock, last
 }
 
-// outlast waits until enough nodes can vote, and says so. No client can get the lock before,
+// outlast waits until enough nodes have a vote, and says so. No client can get the lock before,
 // so it does not ask for it meanwhile. If the time is up first it does not wait at all, and
 // returns false.
 func outlast(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cfg *lockConfig) bool {
@@ -108,7 +108,9 @@ func notAcquired(cfg *lockConfig, err error) error {
 	}
 	switch {
 	case errors.Is(err, redlock.ErrHeld):
-		return exit.Fail(cfg.busy, patience, "%s%s", within, explain.Reason(why))
+		f := exit.Fail(cfg.busy, patience, "%s%s", within, explain.Reason(why))
+		f.Silent = cfg.silent
+		return f
 	case explain.Mended(why):
 		return exit.Fail(exit.NoQuorum, patience+"; redlock prepare, run once when nodes are deployed, avoids this", "%s%s", within, explain.Reason(why))
 	}

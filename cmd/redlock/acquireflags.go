@@ -18,6 +18,7 @@ type lockConfig struct {
 	maxHold  time.Duration
 	nonblock bool
 	busy     int    // the exit code when another client holds the lock
+	silent   bool   // then no error is shown
 	without  string // what follows when a signal ends the waiting
 }
 
@@ -64,6 +65,7 @@ func (c *lockConfig) addKinds(to *flagSet) {
 	c.addTimeout(to)
 	to.toggle("shared", "s", &c.shared)
 	to.toggle("nonblock", "n", &c.nonblock)
+	to.toggle("quiet-busy", "", &c.silent)
 	to.value("slots", "", func(value string) (err error) {
 		if c.slots, err = strconv.Atoi(value); err != nil || c.slots < 1 || c.slots > redlock.MaxSlots {
 			return exit.Fail(exit.Usage, "it is how many clients hold the lock at once", "--slots %s is not a number from 1 to %d", value, redlock.MaxSlots)
@@ -83,6 +85,8 @@ func (c *lockConfig) check(f *flagSet, example string) error {
 	if c.nonblock {
 		c.timeout = 0
 	}
+	c.quiet = c.quiet || c.silent
+	c.silent = c.quiet && (c.silent || c.busy == 0)
 	switch {
 	case len(c.keys) == 0:
 		return exit.Fail(exit.Usage, "for example: "+example, "the name of the lock is missing: KEY or --key")

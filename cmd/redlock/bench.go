@@ -49,7 +49,7 @@ func (c *command) bench(_ string, args []string) (code int, err error) {
 	default:
 		cfg.callers, _ = parseCallers(defaultCallers)
 	}
-	nodes := &quarantines{say: c.say, nodes: len(servers)}
+	nodes := &quarantines{say: c.note, nodes: len(servers)}
 	hooks := c.hooks(nodes)
 	hooks.Unreleased = nil // nothing else uses these locks, and the report counts them
 	locker, err := open(servers, &redlock.Options{TTL: cfg.ttl, Prefix: *cfg.prefix, Hooks: hooks})
@@ -119,7 +119,7 @@ func (b *bench) connected(ctx context.Context, locker *redlock.Locker, patience 
 }
 
 // enough returns an error if the nodes without the absent ones are no quorum. Those that are
-// in quarantine can vote after rest.
+// in quarantine have a vote after rest.
 func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
 	n, never := len(b.servers), 0
 	for _, e := range absent {
@@ -137,7 +137,7 @@ func (b *bench) enough(absent []*redlock.NodeError, rest time.Duration) error {
 	if n-never >= b.report.Quorum {
 		hint = fmt.Sprintf("leave --timeout out, or give more than %v", phrase.Tenths(rest))
 	}
-	return exit.Fail(exit.NoQuorum, hint, "no quorum to measure%s: %s", within, explain.Without("cannot vote", absent, n))
+	return exit.Fail(exit.NoQuorum, hint, "no quorum to measure%s: %s", within, explain.Voteless(absent, n))
 }
 
 // measure does one measurement after the other, and prints each when it is done.

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"math"
 	"time"
 
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/load"
 )
 
 // The output of --json.
@@ -14,16 +14,16 @@ type (
 		Interrupted bool             `json:"interrupted,omitempty"`
 		Seed        uint64           `json:"seed"`
 		Version     string           `json:"version"`
-		Seconds     float64          `json:"seconds"`
+		Took        load.Millis      `json:"took_ms"`
 		Arenas      []arenaSummary   `json:"arenas"`
 		Skipped     []string         `json:"skipped,omitempty"`
 		Findings    []findingSummary `json:"findings"`
 		Saved       []string         `json:"saved,omitempty"`
 	}
 	arenaSummary struct {
-		Name      string  `json:"name"`
-		Schedules int     `json:"schedules"`
-		Seconds   float64 `json:"seconds"`
+		Name      string      `json:"name"`
+		Schedules int         `json:"schedules"`
+		Took      load.Millis `json:"took_ms"`
 	}
 	findingSummary struct {
 		chaos.Finding
@@ -45,7 +45,7 @@ type (
 func (h *chaosRun) summary(verdict string) *summary {
 	s := &summary{
 		Verdict: verdict, Interrupted: h.stopped != nil, Seed: h.cfg.seed, Version: version(),
-		Seconds: seconds(time.Since(h.begin)), Skipped: h.skipped, Saved: h.saved,
+		Took: load.Millis(time.Since(h.begin)), Skipped: h.skipped, Saved: h.saved,
 	}
 	for i := range h.findings {
 		f := &h.findings[i]
@@ -66,7 +66,7 @@ func (h *chaosRun) summary(verdict string) *summary {
 		s.Findings = append(s.Findings, found)
 	}
 	for _, p := range h.parts {
-		a := arenaSummary{Name: p.Arena.Name, Seconds: seconds(p.took)}
+		a := arenaSummary{Name: p.Arena.Name, Took: load.Millis(p.took)}
 		for i := range h.findings {
 			if h.findings[i].Arena == a.Name {
 				a.Schedules += h.findings[i].Schedules
@@ -76,5 +76,3 @@ func (h *chaosRun) summary(verdict string) *summary {
 	}
 	return s
 }
-
-func seconds(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }

@@ -133,7 +133,7 @@ func TestChaosJSON(t *testing.T) {
 	var got struct {
 		Verdict, Version string
 		Seed             uint64
-		Seconds          float64
+		Took             float64 `json:"took_ms"`
 		Arenas           []struct {
 			Name      string
 			Schedules int
@@ -153,7 +153,7 @@ func TestChaosJSON(t *testing.T) {
 	if err := in.Decode(&got); err != nil || in.More() {
 		t.Fatal(err, stdout)
 	}
-	if code != 1 || stderr != "" || got.Verdict != "violated" || got.Seed != 1 || got.Version != version() || got.Seconds <= 0 {
+	if code != 1 || stderr != "" || got.Verdict != "violated" || got.Seed != 1 || got.Version != version() || got.Took <= 0 {
 		t.Errorf("exit code %d, stderr %q, %+v", code, stderr, got)
 	}
 	if len(got.Arenas) != 2 || got.Arenas[1].Name != "miniredis" || got.Arenas[1].Schedules != 8 || len(got.Findings) != 4 {

@@ -18,8 +18,10 @@ const completionBash = `_redlock() {
 		fi
 	done
 	[[ $of == elect ]] && of=run
-	if ((COMP_CWORD == 1)) || [[ $of == help ]]; then
+	if ((COMP_CWORD == 1)); then
 		COMPREPLY=($(compgen -W "@" -- "$cur"))
+	elif [[ $of == help ]]; then
+		COMPREPLY=($(compgen -W "@ %" -- "$cur"))
 	elif [[ $of == completion ]]; then
 		COMPREPLY=($(compgen -W "bash zsh fish" -- "$cur"))
 	elif [[ $cur == -* ]]; then
@@ -33,15 +35,25 @@ const completionZsh = "autoload -U +X bashcompinit && bashcompinit\n" + completi
 
 const completionFish = `complete -c redlock -n __fish_use_subcommand -f -a "@"
 complete -c redlock -n "__fish_seen_subcommand_from completion" -f -a "bash zsh fish"
-for of in run elect lock status watch wait doctor prepare bench chaos
-	for flag in (redlock help $of 2>/dev/null | string match -r '^    (?:-[a-zA-Z], )?--[a-z-]+' | string match -r -- '--[a-z-]+' | string sub -s 3)
+complete -c redlock -n "__fish_seen_subcommand_from help" -f -a "@ %"
+for of in @
+	set -l from $of
+	if test $of = elect
+		set from run
+	end
+	for flag in (redlock help $from 2>/dev/null | string match -r '^    (?:-[a-zA-Z], )?--[a-z-]+' | string match -r -- '--[a-z-]+' | string sub -s 3)
 		complete -c redlock -n "__fish_seen_subcommand_from $of" -l $flag
 	end
 end
 `
 
-// completion is redlock completion, of these verbs.
-func (c *command) completion(verbs, args []string) error {
+// completion is redlock completion, of these verbs, and topics of redlock help.
+func (c *command) completion(verbs, topics, args []string) error {
+	f := newFlags("completion")
+	args, err := f.parse(args)
+	if err != nil {
+		return err
+	}
 	texts := map[string]string{"bash": completionBash, "zsh": completionZsh, "fish": completionFish}
 	text := ""
 	if len(args) == 1 {
@@ -50,6 +62,6 @@ func (c *command) completion(verbs, args []string) error {
 	if text == "" {
 		return exit.Fail(exit.Usage, "for bash: . <(redlock completion bash), in ~/.bashrc", "completion is for bash, zsh or fish, and was asked for %q", strings.Join(args, " "))
 	}
-	fmt.Fprint(c.stdout, strings.ReplaceAll(text, "@", strings.Join(verbs, " ")))
+	fmt.Fprint(c.stdout, strings.NewReplacer("@", strings.Join(verbs, " "), "%", strings.Join(topics, " ")).Replace(text))
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 // connect opens a Locker that reports what happens to its nodes.
 func (c *command) connect(servers []*redis.Options, opts *redlock.Options) (*redlock.Locker, *quarantines, error) {
-	nodes := &quarantines{say: c.say, nodes: len(servers)}
+	nodes := &quarantines{say: c.note, nodes: len(servers)}
 	opts.Hooks = c.hooks(nodes)
 	locker, err := open(servers, opts)
 	if err != nil {
@@ -48,20 +48,24 @@ func notConnected(err error) error {
 // in quarantine for it, which is reported with its reason.
 func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 	return &redlock.Hooks{
-		Warning:  func(err error) { c.say("warning: %s", phrase.Plain(err)) },
-		NodeDown: func(e *redlock.NodeError) { c.say("node down: %v", e) },
+		Warning:  func(err error) { c.note("warning: %s", phrase.Plain(err)) },
+		NodeDown: func(e *redlock.NodeError) { c.note("node down: %v", e) },
 		NodeUp: func(node string, down time.Duration) {
-			c.say("node up again: %s, after %v", node, down.Round(time.Millisecond))
+			c.note("node up: %s, after %v", node, phrase.Short(down))
 		},
 		Quarantined: nodes.found,
+		Votes:       nodes.votes,
 		RenewalFailed: func(l *redlock.Lock, left time.Duration, err error) {
-			c.say("a renewal failed, and %q is valid for another %v: %s", l.Name(), phrase.Tenths(left), phrase.Plain(err))
+			c.note("renewal failed: %q is valid for another %v: %s", l.Name(), phrase.Short(left), phrase.Plain(err))
 		},
 		RenewalRecovered: func(l *redlock.Lock, failed int) {
-			c.say("%q is renewed again, after %s", l.Name(), phrase.Count(failed, "failed renewal"))
+			c.note("renewal recovered: %q, after %s", l.Name(), phrase.Count(failed, "failed renewal"))
 		},
 		Unreleased: func(l *redlock.Lock, err error) {
-			c.say("%q may stay locked until its TTL is over: %s", l.Name(), phrase.Plain(err))
+			if errors.Is(err, redlock.ErrLost) {
+				return // the verb says it
+			}
+			c.note("lock not released: %q may stay locked until its TTL is over: %s", l.Name(), phrase.Plain(err))
 		},
 	}
 }
@@ -72,7 +76,7 @@ func (c *command) startEmbedded() (*memredis.Cluster, error) {
 	if err != nil {
 		return nil, exit.Fail(exit.NoQuorum, "name real ones with --node redis://HOST:PORT", "could not start nodes inside this process: %v", err)
 	}
-	c.say("started %d nodes inside this process: the lock excludes no other process", embeddedNodes)
+	c.note("started %d nodes inside this process: the lock excludes no other process", embeddedNodes)
 	return cluster, nil
 }
 

@@ -19,7 +19,15 @@ type command struct {
 	stdout io.Writer
 	stderr io.Writer // the user's command has it too; redlock's own lines go through say
 
-	mu sync.Mutex // one line at a time
+	quiet bool       // --quiet: only errors
+	mu    sync.Mutex // one line at a time
+}
+
+// note says what happens meanwhile: --quiet leaves it out. Errors go through say.
+func (c *command) note(format string, args ...any) {
+	if !c.quiet {
+		c.say(format, args...)
+	}
 }
 
 // say writes to stderr: whole lines, each with the name redlock, since the user's command
@@ -35,14 +43,27 @@ func (c *command) say(format string, args ...any) {
 	io.WriteString(c.stderr, out.String())
 }
 
+// result writes a line of a result to stdout, which --quiet leaves out.
+func (c *command) result(format string, args ...any) {
+	if !c.quiet {
+		fmt.Fprintf(c.stdout, format+"\n", args...)
+	}
+}
+
 type silence struct{}
 
 func (silence) Printf(context.Context, string, ...any) {}
 
-func (c *command) printJSON(v any) error {
+// printJSON prints a result as JSON, for people, too.
+func (c *command) printJSON(v any) error { return c.encode(v, "  ") }
+
+// printLine prints JSON in one line, where there may be several such lines.
+func (c *command) printLine(v any) error { return c.encode(v, "") }
+
+func (c *command) encode(v any, indent string) error {
 	out := json.NewEncoder(c.stdout)
 	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
+	out.SetIndent("", indent)
 	if err := out.Encode(v); err != nil {
 		return exit.Fail(exit.CannotWrite, "", "stdout: %v", err)
 	}

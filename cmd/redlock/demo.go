@@ -33,9 +33,12 @@ const (
 var beat = 700 * time.Millisecond
 
 // demo is redlock demo.
-func (c *command) demo() (int, error) {
-	s := &story{start: time.Now(), out: c.stdout}
-	var err error
+func (c *command) demo(_ string, args []string) (int, error) {
+	asJSON, err := onlyJSON("demo", args)
+	if err != nil {
+		return 0, err
+	}
+	s := &story{command: c, start: time.Now(), json: asJSON}
 	if s.nodes, err = memredis.Start(embeddedNodes); err != nil {
 		return 0, exit.Fail(exit.Found, "", "could not start the nodes: %v", err)
 	}
@@ -99,7 +102,7 @@ func (s *story) worker(name string) (*redlock.Locker, error) {
 	return redlock.Connect(s.nodes.URLs(), &redlock.Options{TTL: demoTTL, NodeTimeout: soon, Hooks: &redlock.Hooks{
 		NodeDown: func(e *redlock.NodeError) { s.tell(name, "finds a node down: %v", e) },
 		NodeUp: func(node string, down time.Duration) {
-			s.tell(name, "finds %s up again, after %s", node, figure(down))
+			s.tell(name, "finds node up: %s, after %s", node, figure(down))
 		},
 		Quarantined: func(node string, d time.Duration, _ error) {
 			s.tell(name, "does not count %s for %s: it was restarted, and may have forgotten a lock", node, figure(d))

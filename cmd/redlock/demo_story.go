@@ -3,32 +3,45 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/load"
 	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 // A story is a run of the demo. Each line is printed as it happens, with figures that are read
 // from the locks or from the nodes; the first one that is not as promised ends the demo.
 type story struct {
+	*command
 	nodes   *memredis.Cluster
 	readers []*redis.Client // one for each node, besides the Lockers
 	start   time.Time
 
-	mu  sync.Mutex
-	out io.Writer
+	json  bool
+	lines sync.Mutex
+}
+
+// A told is a line of the demo as JSON.
+type told struct {
+	At     load.Millis `json:"at_ms"`            // since the start
+	Worker string      `json:"worker,omitempty"` // "": it is about the nodes
+	Text   string      `json:"text"`
 }
 
 // tell prints a line with the time since the start and the worker that it is about.
 func (s *story) tell(worker, format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fmt.Fprintf(s.out, "%6.3fs  %-2s %s\n", time.Since(s.start).Seconds(), worker, fmt.Sprintf(format, args...))
+	s.lines.Lock()
+	defer s.lines.Unlock()
+	at, text := time.Since(s.start), fmt.Sprintf(format, args...)
+	if s.json {
+		_ = s.printLine(told{load.Millis(at), worker, text})
+		return
+	}
+	fmt.Fprintf(s.stdout, "%6.3fs  %-2s %s\n", at.Seconds(), worker, text)
 }
 
 // holding counts the nodes that have a lock's token, by asking them.

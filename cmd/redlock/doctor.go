@@ -14,11 +14,12 @@ import (
 // doctor is redlock doctor.
 func (c *command) doctor(_ string, args []string) (code int, err error) {
 	cfg := noFlags
-	voteless := false
+	voteless, asJSON := false, false
 	f := newFlags("doctor")
 	cfg.addNodes(f)
 	cfg.addTTL(f)
 	f.toggle("no-quarantine", "", &voteless)
+	f.toggle("json", "", &asJSON)
 	rest, err := f.parse(args)
 	switch {
 	case err != nil:
@@ -38,14 +39,28 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 	examined.Wait()
 
 	found := findings(patients, cfg.ttl, !voteless)
+	must := 0
+	for _, f := range found {
+		if f.must {
+			must, code = must+1, exit.Found
+		}
+	}
+	switch {
+	case asJSON:
+		if err := c.printJSON(newDoctorReport(patients, found)); err != nil {
+			return 0, err
+		}
+		return code, nil
+	case cfg.quiet && must == 0:
+		return 0, nil
+	}
 	for _, line := range kinds(patients) {
 		fmt.Fprintln(c.stdout, printable.Text(line))
 	}
-	must := 0
 	for _, f := range found {
 		mark := "?"
 		if f.must {
-			mark, must = "!", must+1
+			mark = "!"
 		}
 		fmt.Fprintf(c.stdout, "%s %s: %s\n  %s\n", mark, strings.Join(f.nodes, ", "), printable.Text(f.what), printable.Text(f.todo))
 	}
@@ -64,7 +79,7 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 			change = "thing has"
 		}
 		fmt.Fprintf(c.stdout, "%d %s to change\n", must, change)
-		return exit.Found, nil
+		return code, nil
 	}
 	fmt.Fprintln(c.stdout, "nothing has to change")
 	return 0, nil

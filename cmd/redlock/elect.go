@@ -36,7 +36,7 @@ func (c *command) elect(name string, args []string) (int, error) {
 		if err != nil {
 			c.say("%v", err)
 		} else {
-			c.say("%q: the command has ended (%v); stands for election again in %v", cfg.keys[0], h.group, again)
+			c.note("%q: the command has ended (%v); stands for election again in %v", cfg.keys[0], h.group, again)
 		}
 		select {
 		case <-time.After(again):

@@ -75,6 +75,17 @@ func (f *flagSet) parse(args []string) ([]string, error) {
 	return f.Args(), err
 }
 
+// onlyJSON reads the arguments of a verb whose one flag is --json.
+func onlyJSON(verb string, args []string) (asJSON bool, err error) {
+	f := newFlags(verb)
+	f.toggle("json", "", &asJSON)
+	rest, err := f.parse(args)
+	if err == nil && len(rest) > 0 {
+		err = exit.Fail(exit.Usage, "see redlock help", "%s takes no arguments, and was given %q", verb, rest[0])
+	}
+	return asJSON, err
+}
+
 func (f *flagSet) unknown(name string) error {
 	var all []string
 	f.VisitAll(func(flag *pflag.Flag) { all = append(all, "--"+flag.Name) })

@@ -12,6 +12,7 @@ import (
 type lockFlags struct {
 	nodes   []string // the values of --node and the lines of --nodes; nil: none
 	config  string   // the configuration file; "": not given
+	quiet   bool     // only errors
 	ttl     time.Duration
 	timeout time.Duration // negative: none
 
@@ -56,6 +57,7 @@ func (f *lockFlags) addNodes(to *flagSet) {
 		}
 		return nil
 	})
+	to.toggle("quiet", "q", &f.quiet)
 	to.value("prefix", "", func(value string) error {
 		f.prefix = &value
 		return nil

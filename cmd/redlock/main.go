@@ -49,6 +49,8 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	code, err := c.dispatch(args)
 	var f *exit.Failure
 	switch {
+	case errors.As(err, &f) && f.Silent:
+		return f.Code
 	case errors.As(err, &f):
 		c.say("%s", f.Text)
 		if f.Hint != "" {
@@ -66,7 +68,7 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // the output, and no other verb: TestVerbsKnowNoOther in internal/knots checks it.
 type verb struct {
 	name string
-	help string // the name of its help; "": it has none
+	help string // the name of its help
 	run  func(c *command, name string, args []string) (code int, err error)
 }
 
@@ -84,14 +86,11 @@ func verbs() []verb {
 		{"doctor", "doctor", (*command).doctor},
 		{"prepare", "prepare", (*command).prepare},
 		{"bench", "bench", (*command).bench},
-		{"demo", "", alone((*command).demo)},
+		{"demo", "demo", (*command).demo},
 		{"chaos", "chaos", (*command).chaos},
-		{"completion", "", func(c *command, _ string, args []string) (int, error) { return 0, c.completion(names(), args) }},
-		{"version", "", alone(func(c *command) (int, error) {
-			fmt.Fprintln(c.stdout, version())
-			return 0, nil
-		})},
-		{"help", "", func(c *command, _ string, args []string) (int, error) { return 0, c.help(args) }},
+		{"completion", "completion", func(c *command, _ string, args []string) (int, error) { return 0, c.completion(names(), topics, args) }},
+		{"version", "version", (*command).version},
+		{"help", "redlock", func(c *command, _ string, args []string) (int, error) { return 0, c.help(args) }},
 	}
 }
 
@@ -101,16 +100,6 @@ func names() (all []string) {
 		all = append(all, v.name)
 	}
 	return all
-}
-
-// alone makes a verb that takes no flags and arguments.
-func alone(run func(*command) (int, error)) func(*command, string, []string) (int, error) {
-	return func(c *command, name string, args []string) (int, error) {
-		if len(args) > 0 {
-			return 0, exit.Fail(exit.Usage, "see redlock help", "%s takes no arguments, and was given %q", name, args[0])
-		}
-		return run(c)
-	}
 }
 
 // synonyms are other names of verbs.
@@ -135,7 +124,7 @@ func (c *command) dispatch(args []string) (int, error) {
 		}
 		code, err := v.run(c, name, args)
 		if errors.Is(err, pflag.ErrHelp) {
-			return 0, c.help([]string{name})
+			return 0, c.help([]string{v.name})
 		}
 		return code, err
 	}
@@ -154,16 +143,19 @@ func usage(name string) (string, error) {
 }
 
 // topics are helps that are of no verb.
-var topics = []string{"config"}
+var topics = []string{"config", "json"}
 
 // help is redlock help, and --help of a verb.
 func (c *command) help(args []string) error {
 	name, about := "redlock", names()
+	if len(args) == 1 && (args[0] == "-h" || args[0] == "--help") {
+		args = nil
+	}
 	if len(args) > 0 {
 		name = ""
 	}
 	for _, v := range verbs() {
-		if len(args) == 1 && v.name == cmp.Or(synonyms[args[0]], args[0]) {
+		if len(args) == 1 && v.name == args[0] {
 			name = v.help
 		}
 	}

@@ -56,7 +56,7 @@ func (m withoutLeaks) Run() int {
 // report too early what it waits for: on a busy machine a node takes a while to answer.
 func init() {
 	if os.Getenv("PACE") == "quick" {
-		quiet, again, beat = 200*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
+		noticeAfter, again, beat = 200*time.Millisecond, 200*time.Millisecond, 100*time.Millisecond
 	}
 }
 

@@ -87,6 +87,7 @@ func (c *command) realNodes(flags *lockFlags, todo string) ([]*redis.Options, er
 // in this order. From the latter two it completes the flags on which all clients of the nodes
 // must agree. It fails with none if no nodes are named.
 func (c *command) nodesOf(flags *lockFlags, none error) ([]*redis.Options, error) {
+	c.quiet = flags.quiet
 	urls, err := nodeURLs(flags.nodes, c.env)
 	if err != nil {
 		return nil, err
@@ -111,7 +112,7 @@ func (c *command) nodesOf(flags *lockFlags, none error) ([]*redis.Options, error
 // which stop ends. Without either it fails: a lock on nodes that no other process uses excludes
 // none, and two jobs that each hold such a lock would both run.
 func (c *command) lockNodes(flags *lockFlags, own bool, todo string) (nodes []*redis.Options, stop func(), err error) {
-	if own {
+	if c.quiet = flags.quiet; own {
 		if flags.config != "" {
 			return nil, nil, exit.Fail(exit.Usage, "--embedded is for a lock on nodes inside this process, which excludes no other process", "--embedded and --config do not go together")
 		}

@@ -19,7 +19,8 @@ import (
 type prepareConfig struct {
 	lockFlags
 	noWait bool
-	quorum bool     // enough nodes for a quorum will do
+	quorum bool // enough nodes for a quorum will do
+	json   bool
 	fresh  bool     // nobody can hold a lock on these nodes yet
 	reset  []string // the nodes whose fences are ahead of the time
 }
@@ -35,6 +36,7 @@ func parsePrepare(args []string) (*prepareConfig, error) {
 	f.toggle("no-wait", "", &cfg.noWait)
 	f.toggle("quorum", "", &cfg.quorum)
 	f.toggle("fresh", "", &cfg.fresh)
+	f.toggle("json", "", &cfg.json)
 	f.value("reset-fences", "", func(value string) error {
 		cfg.reset = append(cfg.reset, strings.Split(value, ",")...)
 		return nil
@@ -105,43 +107,61 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 	// Connecting writes the markers. The rest is waiting.
 	absent := voteless(locker)
 	nodes.tell("", "")
-	if cfg.noWait {
-		return 0, c.marked(len(servers), absent)
-	}
-	if !cfg.enough(absent, len(servers)) && cfg.timeout != 0 {
+	if !cfg.noWait && !cfg.enough(absent, len(servers)) && cfg.timeout != 0 {
 		if absent, err = waitForVotes(locker, cfg, signals, len(servers)); err != nil {
 			return 0, err
 		}
 	}
-	if !cfg.enough(absent, len(servers)) {
+	report := newPrepareReport(servers, absent)
+	say := c.result
+	if cfg.json {
+		say = func(string, ...any) {}
+	}
+	err = c.conclude(cfg, report, absent, say)
+	if err == nil && len(absent) == 0 {
+		err = fences.drop(context.Background(), report, say)
+	}
+	if cfg.json {
+		report.Prepared = err == nil
+		if err := c.printJSON(report); err != nil {
+			return 0, err
+		}
+	}
+	return 0, err
+}
+
+// conclude says which nodes vote, and returns an error if the ones that were asked for do not.
+func (c *command) conclude(cfg *prepareConfig, report *prepareReport, absent []*redlock.NodeError, say func(format string, args ...any)) error {
+	n := len(report.Nodes)
+	switch {
+	case cfg.noWait:
+		return marked(report, absent, say)
+	case !cfg.enough(absent, n):
 		within := ""
 		if cfg.timeout > 0 {
 			within = fmt.Sprintf(" within --timeout %v", cfg.timeout)
 		}
-		return 0, exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, len(servers)), "not prepared%s: %s", within, explain.Without("cannot vote", absent, len(servers)))
+		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, n), "not prepared%s: %s", within, explain.Voteless(absent, n))
+	case len(absent) > 0:
+		c.note("%s", explain.Voteless(absent, n))
+		say("%d of %s vote, which is a quorum", n-len(absent), phrase.Count(n, "node"))
+	default:
+		say("%s", explain.AllVote(n))
 	}
-	if len(absent) > 0 {
-		c.say("%s", explain.Without("cannot vote", absent, len(servers)))
-		fmt.Fprintf(c.stdout, "%d of %s vote, which is a quorum\n", len(servers)-len(absent), phrase.Count(len(servers), "node"))
-		return 0, nil
-	}
-	fmt.Fprintf(c.stdout, "%s\n", explain.AllVote(len(servers)))
-	said, err := fences.drop(context.Background())
-	fmt.Fprint(c.stdout, said)
-	return 0, err
+	return nil
 }
 
-// voteless asks the nodes, and returns those that cannot vote.
+// voteless asks the nodes, and returns those that have no vote.
 func voteless(locker *redlock.Locker) []*redlock.NodeError {
 	return explain.Absent(asked(context.Background(), locker))
 }
 
-// enough reports whether prepare may end although these of n nodes cannot vote.
+// enough reports whether prepare may end although these of n nodes have no vote.
 func (cfg *prepareConfig) enough(absent []*redlock.NodeError, n int) bool {
 	return len(absent) == 0 || cfg.quorum && len(absent) <= (n-1)/2
 }
 
-// waitForVotes waits until enough nodes vote, or the time is up, and returns those that cannot.
+// waitForVotes waits until enough nodes vote, or the time is up, and returns those that have none.
 func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.Signal, n int) ([]*redlock.NodeError, error) {
 	watched, stop := proc.UntilSignal(signals)
 	defer stop()
@@ -169,14 +189,15 @@ func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.
 		absent = voteless(locker) // their state may be a second old
 		var by proc.Interrupted
 		if !cfg.enough(absent, n) && errors.As(context.Cause(watched), &by) {
-			return nil, exit.Fail(by.Code(), explain.RemedyForAll(absent, n), "%v while waiting for votes: %s", by, explain.Without("cannot vote", absent, n))
+			return nil, exit.Fail(by.Code(), explain.RemedyForAll(absent, n), "%v while waiting for votes: %s", by, explain.Voteless(absent, n))
 		}
 		return absent, nil
 	}
 }
 
 // marked is the end of prepare --no-wait.
-func (c *command) marked(n int, absent []*redlock.NodeError) error {
+func marked(report *prepareReport, absent []*redlock.NodeError, say func(format string, args ...any)) error {
+	n := len(report.Nodes)
 	var unreached []*redlock.NodeError
 	var rest time.Duration
 	for _, e := range absent {
@@ -190,9 +211,10 @@ func (c *command) marked(n int, absent []*redlock.NodeError) error {
 		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(unreached, n), "not prepared: %s", explain.Without("without a marker", unreached, n))
 	case len(absent) > 0:
 		at := time.Now().Add(rest + time.Second - 1).Truncate(time.Second) // not a moment too early
-		fmt.Fprintf(c.stdout, "%s from %s on, in %v\n", explain.AllVote(n), at.Format(time.RFC3339), phrase.Tenths(rest))
+		report.VotesAt = &at
+		say("%s from %s on, in %v", explain.AllVote(n), at.Format(time.RFC3339), phrase.Tenths(rest))
 	default:
-		fmt.Fprintf(c.stdout, "%s\n", explain.AllVote(n))
+		say("%s", explain.AllVote(n))
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,7 +17,7 @@ import (
 
 // A node whose clock was far ahead once has counters that are still ahead, and the grants that
 // it numbers by them do not count until the time has caught up. A reset mends that. It deletes
-// the node's marker, so that the node cannot vote until all that it may have granted has ended;
+// the node's marker, so that the node has no vote until all that it may have granted has ended;
 // then it deletes the counters that no client has accepted as a fence. (A number that was
 // accepted is by then no further ahead of the node's time than the numbers that the node
 // proposes: acquire.go.)
@@ -87,22 +86,27 @@ func (r *reset) forget(ctx context.Context) error {
 }
 
 // drop deletes the counters that are ahead, and says how many there were. The nodes vote again.
-func (r *reset) drop(ctx context.Context) (said string, err error) {
-	var lines strings.Builder
+func (r *reset) drop(ctx context.Context, report *prepareReport, say func(format string, args ...any)) error {
 	for _, n := range r.nodes {
+		addr := n.Options().Addr
 		now, err := n.Time(ctx).Result()
 		if err != nil {
-			return "", exit.Fail(exit.NoQuorum, remedyFor(err), "the fences of %s are not reset: %v", n.Options().Addr, err)
+			return exit.Fail(exit.NoQuorum, remedyFor(err), "the fences of %s are not reset: %v", addr, err)
 		}
 		limit, dropped := fmt.Sprint(now.Add(r.most+2*clamp).UnixMicro()), int64(0)
 		for _, table := range []string{lua.Fences, lua.Belows} {
 			some, err := n.ZRemRangeByScore(ctx, table, limit, "+inf").Result()
 			if err != nil {
-				return "", exit.Fail(exit.NoQuorum, remedyFor(err), "the fences of %s are not reset: %v", n.Options().Addr, err)
+				return exit.Fail(exit.NoQuorum, remedyFor(err), "the fences of %s are not reset: %v", addr, err)
 			}
 			dropped += some
 		}
-		fmt.Fprintf(&lines, "%s: %s deleted that were ahead of the time\n", n.Options().Addr, phrase.Count(int(dropped), "fence"))
+		for i := range report.Nodes {
+			if report.Nodes[i].Node == addr {
+				report.Nodes[i].Fences = &dropped
+			}
+		}
+		say("%s: %s deleted that were ahead of the time", addr, phrase.Count(int(dropped), "fence"))
 	}
-	return lines.String(), nil
+	return nil
 }

@@ -7,10 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
-// Quarantines are the nodes that cannot vote because they are new or may have forgotten a
+// Quarantines are the nodes that have no vote because they are new or may have forgotten a
 // lock, and until when. They are reported to the operator.
 //
 // Those that are found while the nodes are asked for the first time are reported in one line
@@ -26,24 +27,37 @@ type quarantines struct {
 }
 
 type quarantine struct {
-	node  string
-	until time.Time
-	why   string
+	node     string
+	until    time.Time
+	why      string
+	together bool // it was reported together with others
 }
 
 // found is Hooks.Quarantined.
 func (q *quarantines) found(node string, d time.Duration, why error) {
 	q.mu.Lock()
 	q.all = slices.DeleteFunc(q.all, func(other quarantine) bool { return other.node == node })
-	q.all = append(q.all, quarantine{node, time.Now().Add(d), why.Error()})
+	q.all = append(q.all, quarantine{node, time.Now().Add(d), why.Error(), false})
 	told := q.told
 	q.mu.Unlock()
 	if told {
-		q.say("node %s cannot vote for %v: %v", node, phrase.Tenths(d), why)
+		q.say("node %s has no vote for %v: %v", node, phrase.Tenths(d), why)
 	}
 }
 
-// wait is the time until enough nodes for a quorum can vote, provided that none of the
+// votes is Hooks.Votes. Of the nodes that were reported in one line it says nothing: the lock, or
+// the end of redlock prepare, says it.
+func (q *quarantines) votes(node string) {
+	q.mu.Lock()
+	together := !q.told || slices.ContainsFunc(q.all, func(one quarantine) bool { return one.node == node && one.together })
+	q.all = slices.DeleteFunc(q.all, func(one quarantine) bool { return one.node == node })
+	q.mu.Unlock()
+	if !together {
+		q.say("node %s votes again", node)
+	}
+}
+
+// wait is the time until enough nodes for a quorum have a vote, provided that none of the
 // others is down.
 func (q *quarantines) wait() time.Duration {
 	q.mu.Lock()
@@ -74,6 +88,11 @@ func (q *quarantines) tell(so, wayOut string) {
 	now := time.Now()
 	under, told := q.under(now), q.told
 	q.told = true
+	if len(under) > 1 && !told {
+		for i := range q.all {
+			q.all[i].together = true
+		}
+	}
 	q.mu.Unlock()
 	if told || len(under) == 0 {
 		return
@@ -97,10 +116,10 @@ func (q *quarantines) tell(so, wayOut string) {
 		slices.Sort(names)
 		which = fmt.Sprintf("%d of %s (%s)", len(under), phrase.Count(q.nodes, "node"), strings.Join(names, ", "))
 	}
-	q.say("%s cannot vote for %s%s: %s%s", which, longest, so, reasonFor(whys), wayOut)
+	q.say("%s %s for %s%s: %s%s", which, explain.NoVote(len(under)), longest, so, reasonFor(whys), wayOut)
 }
 
-// reasonFor says of several nodes why they cannot vote.
+// reasonFor says of several nodes why they have no vote.
 func reasonFor(whys []string) string {
 	if len(whys) == 1 {
 		return whys[0]

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -32,9 +31,8 @@ func parseLook(command string, args []string) (*lookConfig, error) {
 	cfg.addSeparator(f)
 	if command == "wait" {
 		cfg.addTimeout(f)
-	} else {
-		f.toggle("json", "", &cfg.json)
 	}
+	f.toggle("json", "", &cfg.json)
 	if command == "watch" {
 		f.value("every", "", func(value string) (err error) {
 			if cfg.every, err = duration("--every", value); err == nil && cfg.every < leastTTL {
@@ -96,7 +94,7 @@ func (c *command) status(ctx context.Context, locker *redlock.Locker, cfg *lookC
 		return exit.Fail(exit.Usage, "see redlock help status", "%s", phrase.Plain(err))
 	}
 	if cfg.json {
-		err = json.NewEncoder(c.stdout).Encode(report(s))
+		err = c.printReport(s, time.Time{})
 	} else {
 		err = show(c.stdout, s)
 	}
@@ -104,6 +102,15 @@ func (c *command) status(ctx context.Context, locker *redlock.Locker, cfg *lookC
 		return untold(s, "")
 	}
 	return err
+}
+
+// printReport prints a status as JSON, in one line. A zero time is none.
+func (c *command) printReport(s *redlock.Status, at time.Time) error {
+	r := report(s)
+	if !at.IsZero() {
+		r.Time = &at
+	}
+	return c.printLine(r)
 }
 
 // watch prints it again whenever it has changed.
@@ -117,9 +124,7 @@ func (c *command) watch(ctx context.Context, locker *redlock.Locker, cfg *lookCo
 			before = now
 			at := time.Now()
 			if cfg.json {
-				r := report(s)
-				r.Time = &at
-				err = json.NewEncoder(c.stdout).Encode(r)
+				err = c.printReport(s, at)
 			} else {
 				_, err = fmt.Fprintln(c.stdout, at.Format("15:04:05.000"), now)
 			}
@@ -149,6 +154,9 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 			return exit.Fail(exit.Usage, "see redlock help wait", "%s", phrase.Plain(err))
 		}
 		if s.State == redlock.StateFree {
+			if cfg.json {
+				return c.printReport(s, time.Time{})
+			}
 			return nil
 		}
 		rest := 200 * time.Millisecond // it may be released at any time
@@ -159,6 +167,11 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 		case <-time.After(rest):
 			continue
 		case <-ctx.Done():
+		}
+		if cfg.json {
+			if err := c.printReport(s, time.Time{}); err != nil {
+				return err
+			}
 		}
 		switch {
 		case watched.Err() != nil:
@@ -174,7 +187,7 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 func untold(s *redlock.Status, within string) error {
 	down := explain.Absent(s)
 	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.OutcomeQuarantined }) {
-		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes can vote%s: the nodes in quarantine may have forgotten the lock", within)
+		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes have a vote%s: the nodes in quarantine may have forgotten the lock", within)
 	}
 	if within == "" {
 		within = " to tell"

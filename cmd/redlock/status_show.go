@@ -28,7 +28,7 @@ func news(s *redlock.Status) string {
 		fmt.Fprintf(&say, "; %d waiting, the first is %s", n, owner(s.Waiting[0]))
 	}
 	if down := explain.Absent(s); len(down) > 0 {
-		fmt.Fprintf(&say, "; %d of %s cannot vote", len(down), phrase.Count(len(s.Nodes), "node"))
+		fmt.Fprintf(&say, "; %d of %s %s", len(down), phrase.Count(len(s.Nodes), "node"), explain.NoVote(len(down)))
 	}
 	return say.String()
 }
@@ -76,7 +76,7 @@ func show(to io.Writer, s *redlock.Status) error {
 type statusReport struct {
 	Time    *time.Time     `json:"time,omitempty"`
 	Name    string         `json:"name"`
-	Verdict string         `json:"verdict"` // free, held, split or unknown
+	State   string         `json:"state"` // free, held, split or unknown
 	Token   string         `json:"token,omitempty"`
 	TTL     int64          `json:"ttl_ms,omitempty"`
 	Fence   int64          `json:"fence,omitempty"`
@@ -87,7 +87,7 @@ type statusReport struct {
 
 type holderReport struct {
 	Token string `json:"token"`
-	How   string `json:"how"`
+	Mode  string `json:"mode"`
 	TTL   int64  `json:"ttl_ms"`
 	Nodes int    `json:"nodes,omitempty"`
 }
@@ -106,7 +106,7 @@ type nodeReport struct {
 	Fence   int64          `json:"fence,omitempty"`
 	Holders []holderReport `json:"holders,omitempty"`
 	Waiting int            `json:"waiting"`
-	Outcome string         `json:"outcome,omitempty"` // why it cannot vote
+	Outcome string         `json:"outcome,omitempty"` // why it has no vote
 	Error   string         `json:"error,omitempty"`
 }
 
@@ -117,7 +117,7 @@ func report(s *redlock.Status) *statusReport {
 		}
 		return all
 	}
-	r := &statusReport{Name: s.Name, Verdict: s.State.String(), Token: s.Token, TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holders(s.Holders), Waiting: []waitReport{}}
+	r := &statusReport{Name: s.Name, State: s.State.String(), Token: s.Token, TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holders(s.Holders), Waiting: []waitReport{}}
 	for _, w := range s.Waiting {
 		r.Waiting = append(r.Waiting, waitReport{w.Waiter, w.Owner, w.For.Milliseconds(), w.Nodes})
 	}

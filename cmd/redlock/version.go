@@ -6,19 +6,54 @@ import (
 	"runtime/debug"
 )
 
-// version is the version and the commit that the go command has written into the binary.
-func version() string {
-	name, revision, modified := "(unknown)", "", ""
+// A build is what the go command has written into the binary.
+type build struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	OS       string `json:"os"`
+	Arch     string `json:"arch"`
+	Commit   string `json:"commit,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // there were changes besides the commit
+}
+
+func thisBuild() build {
+	b := build{Version: "(unknown)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		name = info.Main.Version
+		b.Version = info.Main.Version
 		for _, s := range info.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				revision = ", commit " + s.Value[:min(12, len(s.Value))]
-			case s.Key == "vcs.modified" && s.Value == "true":
-				modified = " and changes"
+			switch s.Key {
+			case "vcs.revision":
+				b.Commit = s.Value
+			case "vcs.modified":
+				b.Modified = s.Value == "true"
 			}
 		}
 	}
-	return fmt.Sprintf("redlock %s (%s %s/%s%s%s)", name, runtime.Version(), runtime.GOOS, runtime.GOARCH, revision, modified)
+	return b
+}
+
+// version is the version and the commit in one line.
+func version() string {
+	b := thisBuild()
+	commit, modified := "", ""
+	if b.Commit != "" {
+		commit = ", commit " + b.Commit[:min(12, len(b.Commit))]
+	}
+	if b.Modified {
+		modified = " and changes"
+	}
+	return fmt.Sprintf("redlock %s (%s %s/%s%s%s)", b.Version, b.Go, b.OS, b.Arch, commit, modified)
+}
+
+// version is redlock version.
+func (c *command) version(_ string, args []string) (int, error) {
+	asJSON, err := onlyJSON("version", args)
+	switch {
+	case err != nil:
+	case asJSON:
+		err = c.printJSON(thisBuild())
+	default:
+		_, err = fmt.Fprintln(c.stdout, version())
+	}
+	return 0, err
 }

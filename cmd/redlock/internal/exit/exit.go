@@ -25,6 +25,7 @@ const (
 type Failure struct {
 	Code       int
 	Text, Hint string
+	Silent     bool // it is not shown, as the user has asked
 }
 
 func (f *Failure) Error() string { return f.Text }

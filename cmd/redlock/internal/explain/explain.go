@@ -87,6 +87,19 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 	return "look at these nodes: votes of " + phrase.Count(need, "node") + " are needed"
 }
 
+// Voteless says which of n nodes have no vote, and why.
+func Voteless(absent []*redlock.NodeError, n int) string {
+	return Without(NoVote(len(absent)), absent, n)
+}
+
+// NoVote is what is said of so many nodes.
+func NoVote(absent int) string {
+	if absent == 1 {
+		return "has no vote"
+	}
+	return "have no vote"
+}
+
 // Without says how many of n nodes are absent, in which respect, and why.
 func Without(what string, absent []*redlock.NodeError, n int) string {
 	var each []string
@@ -96,7 +109,7 @@ func Without(what string, absent []*redlock.NodeError, n int) string {
 	return fmt.Sprintf("%d of %s %s: %s", len(absent), phrase.Count(n, "node"), what, strings.Join(each, "; "))
 }
 
-// RemedyForAll says what can be done about nodes that cannot vote, where all nodes are
+// RemedyForAll says what can be done about nodes that have no vote, where all nodes are
 // needed.
 func RemedyForAll(absent []*redlock.NodeError, n int) string {
 	var rest time.Duration
@@ -132,7 +145,7 @@ func Unfinished(err error) bool {
 	return false
 }
 
-// Absent are the nodes that cannot vote.
+// Absent are the nodes that have no vote.
 func Absent(s *redlock.Status) (nodes []*redlock.NodeError) {
 	for _, n := range s.Nodes {
 		if n.Err != nil {

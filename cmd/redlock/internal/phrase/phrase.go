@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 // Count is a number of things: 1 node, 3 nodes.
@@ -74,6 +76,9 @@ func Tenths(d time.Duration) time.Duration {
 	const tenth = time.Second / 10
 	return max(d.Round(tenth), tenth)
 }
+
+// Short is a duration for messages, with the two digits that matter: as the library rounds.
+func Short(d time.Duration) string { return printable.Duration(d) }
 
 // Plain is the text of an error without the library's name, which say writes before each line.
 func Plain(err error) string { return strings.TrimPrefix(err.Error(), "redlock: ") }
