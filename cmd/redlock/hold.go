@@ -125,7 +125,7 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 		case <-h.group.Exited:
 			if h.ended.IsZero() && h.group.EndedByKeeper() { // redlock was stopped
 				h.end() // what is left of the group
-				h.say("redlock was stopped for too long to renew %q: its keeper process has killed the command, before another client could get the lock", h.lock.Name())
+				h.say("redlock was stopped for too long to renew %q: its keeper process has ended the command, before another client could get the lock", h.lock.Name())
 			}
 			if !h.ended.IsZero() { // nor may what it has started go on without a lock
 				h.group.Drain(h.ended.Add(h.cfg.grace))
@@ -140,10 +140,11 @@ func (h *hold) supervise(child *exec.Cmd, signals <-chan os.Signal) (err error) 
 	}
 }
 
-// pause is the time until the command has to be told to end, and at most a third of the TTL:
-// the lock has been renewed by then, and the keeper gets the new deadline.
+// pause is the time until the command has to be told to end, and at most a sixth of the TTL: then
+// the keeper gets the new deadline, if the lock has been renewed, as it is every third of the TTL.
+// So what the keeper knows is never older than that, and a half of the TTL is left of it.
 func (h *hold) pause(until time.Time) time.Duration {
-	return min(time.Until(until)-h.cfg.grace-h.margin(), h.cfg.span()/3)
+	return min(time.Until(until)-h.cfg.grace-h.margin(), h.cfg.span()/6)
 }
 
 // margin is the time that is left for a SIGKILL to take effect.
@@ -152,7 +153,7 @@ func (h *hold) margin() time.Duration { return h.cfg.span() / 20 }
 // end signals the command, before anything is printed: stderr may be a full pipe.
 func (h *hold) end() {
 	h.ended = time.Now()
-	h.group.Signal(h.cfg.sign)
+	h.group.End(h.cfg.sign)
 	h.killer = time.AfterFunc(h.cfg.grace, h.group.Kill)
 }
 

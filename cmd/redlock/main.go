@@ -114,7 +114,7 @@ func (c *command) dispatch(args []string) (int, error) {
 	name, args := args[0], args[1:]
 	switch name { // redlock itself, started by run
 	case proc.KeepVerb:
-		return proc.Keep(args, c.stdin), nil
+		return proc.Keep(args, c.stdin, c.stdout), nil
 	case proc.BeginVerb:
 		return proc.Begin(args, c.env), nil
 	}

@@ -38,6 +38,8 @@ func Start(child *exec.Cmd, _ time.Time, _ syscall.Signal, _ time.Duration) (*Gr
 
 func (g *Group) Signal(sig os.Signal) { _ = g.process.Signal(sig) }
 
+func (g *Group) End(sig os.Signal) { g.Signal(sig) }
+
 func (g *Group) Kill() { _ = g.process.Kill() }
 
 func (g *Group) Drain(time.Time) {}
@@ -59,4 +61,4 @@ func DieOf(syscall.Signal) {}
 
 func Begin([]string, []string) int { return exit.Usage }
 
-func Keep([]string, io.Reader) int { return exit.Usage }
+func Keep([]string, io.Reader, io.Writer) int { return exit.Usage }

@@ -25,8 +25,6 @@ type Group struct {
 	resumed chan os.Signal // SIGCONT since then
 	gate    *gate
 	keeper  *keeper
-	due     time.Time      // when the keeper ends the command
-	overdue bool           // due has passed without a later time
 	Stopped chan os.Signal // the signal that has stopped it: Ctrl-Z, or that of a read in the background
 	Exited  chan struct{}
 	status  syscall.WaitStatus // once Exited is closed
@@ -53,7 +51,7 @@ func Start(child *exec.Cmd, until time.Time, sign syscall.Signal, grace time.Dur
 		g.tty.Close()
 		return nil, err
 	}
-	g.pid, g.due = child.Process.Pid, until
+	g.pid = child.Process.Pid
 	if g.tty != nil { // after the start, or the command would ignore it, too
 		signal.Ignore(syscall.SIGTTOU) // a process in the background gets it when it sets the foreground
 		g.Keys = catchStops()
@@ -208,17 +206,16 @@ func (g *Group) Close() {
 }
 
 // KeepUntil tells the keeper by when the command must have ended.
-func (g *Group) KeepUntil(until time.Time) {
-	g.overdue = g.overdue || time.Now().After(g.due)
-	g.due = until
-	g.keeper.until(until)
+func (g *Group) KeepUntil(until time.Time) { g.keeper.until(until) }
+
+// End signals the command because its lock ends.
+func (g *Group) End(sig os.Signal) {
+	g.keeper.ending()
+	g.Signal(sig)
 }
 
-// EndedByKeeper reports, once Exited is closed, whether the keeper has ended the command: the
-// command was killed, and the time that the keeper knew of had passed.
-func (g *Group) EndedByKeeper() bool {
-	return g.keeper != nil && g.status.Signaled() && g.status.Signal() == syscall.SIGKILL && (g.overdue || time.Now().After(g.due))
-}
+// EndedByKeeper reports, once Exited is closed, whether the keeper has ended the command.
+func (g *Group) EndedByKeeper() bool { return g.keeper.hasBegun() }
 
 // Code is the exit code that a shell would give to the command.
 func (g *Group) Code() int {
