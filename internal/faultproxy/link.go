@@ -11,6 +11,9 @@ import (
 // one chunk.
 const chunkSize = 32 << 10
 
+// buffers has what readers read into: tests make thousands of connections that live for a moment.
+var buffers = sync.Pool{New: func() any { return new([chunkSize]byte) }}
+
 // A link is one connection over a path. It has four goroutines: in each direction a reader, which waits
 // for nothing but its connection, and a writer, which waits until a chunk may arrive. The buffer between
 // the two makes sure that a delay does not limit the throughput: the reader records the time of each
@@ -34,9 +37,10 @@ func (l *link) start() {
 // read moves what comes from one end into the buffer, and at last the end of the connection itself: over
 // a cut path the far side does not learn that a connection was closed.
 func (l *link) read(from net.Conn, d direction, to *buffer) {
-	buf := make([]byte, chunkSize)
+	buf := buffers.Get().(*[chunkSize]byte)
+	defer buffers.Put(buf)
 	for {
-		n, err := from.Read(buf)
+		n, err := from.Read(buf[:])
 		if n > 0 {
 			to.put(chunk{due: l.path.enter(d, n), data: bytes.Clone(buf[:n])})
 		}

@@ -162,7 +162,11 @@ func (e *Engine) replyTo(peer *server.Peer, args ...string) string {
 			}
 			checked.Store(code, nil)
 		}
-		hash := hashOf(args[2])
+		hash, ok := e.hashes[args[2]]
+		if !ok {
+			hash = hashOf(args[2])
+			e.hashes[args[2]] = hash
+		}
 		e.loaded[hash] = loaded{args[2], code}
 		return fmt.Sprintf("$%d\r\n%s\r\n", len(hash), hash)
 	case len(args) > 1 && strings.EqualFold(args[1], "EXISTS"):
