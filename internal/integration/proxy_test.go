@@ -18,6 +18,7 @@ import (
 	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -300,7 +301,7 @@ func TestShortTTLOnSlowLink(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 8 {
 			all.Go(func() {
-				for range 20 {
+				for range need.Sized(4, 20, 20) {
 					l := acquired(t, lk, fmt.Sprint("job", i))
 					if err := l.Extend(t.Context()); err != nil {
 						t.Error(err)
@@ -340,6 +341,9 @@ func TestDeadlineInFlight(t *testing.T) {
 		lk := open(t, b.Clients(), &redlock.Options{TTL: time.Hour, NodeTimeout: 500 * time.Millisecond})
 		held := acquired(t, lk, "a")
 		for offset := range 60 {
+			if !need.Sample(offset, 5) {
+				continue
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second+time.Duration(offset)*5*time.Millisecond)
 			_, err := lk.Acquire(ctx, "a")
 			cancel()

@@ -42,6 +42,11 @@ func Sized[N any](quick, full, long N) N {
 	return quick
 }
 
+// Sample reports whether a case of a table runs: each of them in a full run, and one in every in a quick
+// one. Where each row is combined with each column, and at is the sum of both, a quick run still has each
+// row and each column.
+func Sample(at, every int) bool { return Sized(at%every == 0, true, true) }
+
 // Full skips the test in a quick run. It is for a test that builds or starts programs, or
 // cannot be made shorter; a test with a smaller size calls Sized instead.
 func Full(t testing.TB) {
