@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 func ExampleTest() {
@@ -44,7 +45,7 @@ func TestTest(t *testing.T) {
 		Options:   &redlock.Options{TTL: time.Second, Prefix: "lock:", Hooks: &redlock.Hooks{Warning: func(error) {}}},
 		Nodes:     5,
 		Scenarios: []string{"calm", "crashing-nodes"},
-		Schedules: 20, Miniredis: 2, Seed: 1, Report: page,
+		Schedules: need.Sized(4, 20, 20), Miniredis: need.Sized(1, 2, 2), Seed: 1, Report: page,
 	})
 	text, err := os.ReadFile(page)
 	if err != nil || !strings.Contains(string(text), "All promises kept") || !strings.Contains(string(text), "TestTest") {
@@ -101,6 +102,7 @@ func TestInChild(t *testing.T) {
 }
 
 func TestOutcomes(t *testing.T) {
+	need.Full(t) // it starts a program for each
 	ends := func(name, want string) {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^TestInChild$/^"+strings.ReplaceAll(name, " ", "_")+"$")

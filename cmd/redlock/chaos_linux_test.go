@@ -7,11 +7,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // At a terminal one line is drawn again and again, and gone in the end; a Ctrl-C
 // there ends it.
 func TestChaosAtATerminal(t *testing.T) {
+	need.Full(t) // the program runs schedules until it is stopped
 	keyboard, terminal := openPty(t)
 	var stdout, screen buffer
 	cmd := exec.Command("redlock", "chaos", "--arena", "model", "--scenario", "calm", "--for", "5m")

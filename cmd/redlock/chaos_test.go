@@ -9,11 +9,13 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorumlock/redlock/chaos"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // The programs of scripts are the test binary. Those that are clients of the real arena end
@@ -129,7 +131,9 @@ func TestChaosMustFail(t *testing.T) {
 
 func TestChaosJSON(t *testing.T) {
 	add(t, hopeless())
-	code, stdout, stderr := call("--arena", "model,miniredis", "--scenario", "calm,broken nodes", "--schedules", "8", "--seed", "1", "--nodes", "3", "--json")
+	n := need.Sized(2, 8, 8)
+	schedules := strconv.Itoa(n)
+	code, stdout, stderr := call("--arena", "model,miniredis", "--scenario", "calm,broken nodes", "--schedules", schedules, "--seed", "1", "--nodes", "3", "--json")
 	var got struct {
 		Verdict, Version string
 		Seed             uint64
@@ -156,11 +160,11 @@ func TestChaosJSON(t *testing.T) {
 	if code != 1 || stderr != "" || got.Verdict != "violated" || got.Seed != 1 || got.Version != version() || got.Took <= 0 {
 		t.Errorf("exit code %d, stderr %q, %+v", code, stderr, got)
 	}
-	if len(got.Arenas) != 2 || got.Arenas[1].Name != "miniredis" || got.Arenas[1].Schedules != 8 || len(got.Findings) != 4 {
+	if len(got.Arenas) != 2 || got.Arenas[1].Name != "miniredis" || got.Arenas[1].Schedules != n || len(got.Findings) != 4 {
 		t.Fatalf("%+v", got)
 	}
 	good, bad := got.Findings[0], got.Findings[1]
-	if !good.OK || good.Outcome != "kept" || good.Schedules != 4 || len(good.Shown) != 1 || good.Shown[0].Violations == nil {
+	if !good.OK || good.Outcome != "kept" || good.Schedules != n/2 || len(good.Shown) != 1 || good.Shown[0].Violations == nil {
 		t.Errorf("%+v", good)
 	}
 	if bad.OK || bad.Violations == 0 || len(bad.Shown) == 0 || len(bad.Shown[0].Violations) == 0 || len(bad.Shown[0].Digest) != 16 ||

@@ -323,11 +323,13 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 		try(story)
 	}
 	drawn(seen)
-	for n := range need.Sized(80, 200, 5000) {
+	for n := range need.Sized(20, 200, 5000) {
 		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), true))
 		try(handovers(rand.New(rand.NewPCG(uint64(n), 1)), true))
 	}
-	wantSeen(t, seen)
+	if need.Sized(false, true, true) { // in fewer sequences some answers are too rare
+		wantSeen(t, seen)
+	}
 }
 
 func TestModelIsLikeRedis(t *testing.T) {

@@ -11,11 +11,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // TestRedlocktestInAFreshModule: the test file on redlocktest's page passes in a module that has nothing
 // else, in less than two seconds, with a lock that is lost and one that is handed over.
 func TestRedlocktestInAFreshModule(t *testing.T) {
+	need.Full(t) // it builds the example
 	root, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)

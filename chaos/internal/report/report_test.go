@@ -276,6 +276,7 @@ func TestReportIsCapped(t *testing.T) {
 }
 
 func TestDrawLimit(t *testing.T) {
+	events := make([]history.Event, 100_000)
 	for _, test := range []struct {
 		lengths []int
 		want    int
@@ -290,7 +291,7 @@ func TestDrawLimit(t *testing.T) {
 	} {
 		var shown []ShownRun
 		for _, n := range test.lengths {
-			shown = append(shown, ShownRun{History: &history.History{Events: make([]history.Event, n)}})
+			shown = append(shown, ShownRun{History: &history.History{Events: events[:n]}})
 		}
 		if got := drawLimit(shown); got != test.want {
 			t.Errorf("%v: %d, want %d", test.lengths, got, test.want)
