@@ -150,7 +150,10 @@ func TestFencesRise(t *testing.T) {
 		"by less than is noticed": {wrong{by: 300 * time.Millisecond}, nil, wrong{by: -300 * time.Millisecond}},
 		"clocks that tremble":     {wrong{by: 0, upTo: time.Microsecond * 50}, nil},
 	} {
-		for _, jitter := range []time.Duration{0, 20 * time.Millisecond} {
+		for at, jitter := range []time.Duration{0, 20 * time.Millisecond} {
+			if !need.Sample(at+len(clocks), 2) {
+				continue
+			}
 			t.Run(fmt.Sprint(name, ", ", jitter), func(t *testing.T) {
 				fences(t, func(f *fenced) {
 					var lockers []*Locker
@@ -161,7 +164,7 @@ func TestFencesRise(t *testing.T) {
 						f.Path(i).SetJitter(jitter)
 					}
 					last := make(map[string]int64)
-					for n := range need.Sized(15, 60, 600) {
+					for n := range need.Sized(8, 60, 600) {
 						name := fmt.Sprint("job", n%2)
 						l, err := lockers[rand.N(len(lockers))].Acquire(f.Context(), name)
 						if err != nil {
@@ -241,7 +244,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 // the largest number of the quorum that has granted.
 func TestFenceIsRaised(t *testing.T) {
 	const hour = int64(time.Hour / time.Microsecond)
-	for _, tt := range []struct {
+	for row, tt := range []struct {
 		name   string
 		ahead  [5]int64 // how far the nodes' counters are ahead of the time; 0: there is none
 		clock  Clock
@@ -257,6 +260,9 @@ func TestFenceIsRaised(t *testing.T) {
 		{name: "two that are not asked in time are ahead, and say no", ahead: [5]int64{0, 5, 0, hour, hour}, clock: wrong{by: -time.Hour}, twice: true, want: 6, shared: 3},
 		{name: "all are ahead, by the same", ahead: [5]int64{hour, hour, hour, hour, hour}, want: hour + 1, shared: 5},
 	} {
+		if !need.Sample(row+1, 2) {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			fences(t, func(f *fenced) {
 				f.apart()
@@ -299,7 +305,7 @@ func TestFenceIsRaised(t *testing.T) {
 // TestFenceCannotBeStored: an attempt whose grants were enough, and whose number could
 // not be stored, is none. It says so, and leaves nothing.
 func TestFenceCannotBeStored(t *testing.T) {
-	for _, tt := range []struct {
+	for row, tt := range []struct {
 		name    string
 		trouble func(f *fenced, cancel func())
 		end     func(f *fenced)
@@ -342,6 +348,9 @@ func TestFenceCannotBeStored(t *testing.T) {
 		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, OutcomeGone},
 		{"the caller goes away", func(_ *fenced, cancel func()) { cancel() }, func(*fenced) {}, 15 * time.Millisecond, context.Canceled, OutcomeTimeout},
 	} {
+		if !need.Sample(row+1, 2) {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			fences(t, func(f *fenced) {
 				f.apart()
@@ -715,7 +724,7 @@ func TestFencesForMonths(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	for seed := range need.Sized[uint64](2, 8, 100) {
+	for seed := range need.Sized[uint64](1, 8, 100) {
 		fences(t, func(f *fenced) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			last := make(map[string]int64)

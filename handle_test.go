@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // handle detaches a lock, and gives what another process reads of what this one writes.
@@ -44,7 +45,7 @@ func attached(t *testing.T, lk *Locker, h Handle, options ...AcquireOption) *Loc
 // TestDetachAttach: a lock of any kind passes from one process, which ends, to another one, and is
 // the same lock there: no other client can have it in between, nor before it is released.
 func TestDetachAttach(t *testing.T) {
-	for _, tt := range []struct {
+	for row, tt := range []struct {
 		name    string
 		lock    string
 		options []AcquireOption
@@ -58,6 +59,9 @@ func TestDetachAttach(t *testing.T) {
 		{"a folder's", "a/b/c", nil, [][]AcquireOption{nil, {Shared()}}},
 		{"two in folders", "a/b", []AcquireOption{Also("c/d")}, [][]AcquireOption{nil}},
 	} {
+		if !need.Sample(row+1, 2) {
+			continue
+		}
 		t.Run(tt.name, func(t *testing.T) {
 			fences(t, func(f *fenced) {
 				t := f.T
