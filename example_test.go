@@ -326,6 +326,12 @@ func ExampleShared() {
 	defer stop()
 	ctx := context.Background()
 
+	writer, err := lk.Acquire(ctx, "prices")
+	if err != nil {
+		log.Fatal(err)
+	}
+	_ = writer.Release(ctx)
+
 	first, err := lk.TryAcquire(ctx, "prices", redlock.Shared())
 	if err != nil {
 		log.Fatal(err)
@@ -334,18 +340,18 @@ func ExampleShared() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("the same fence:", first.Fence() == second.Fence())
+	fmt.Println("the writer's fence:", first.Fence() == writer.Fence() && second.Fence() == writer.Fence())
 
 	_, err = lk.TryAcquire(ctx, "prices") // to write
 	fmt.Println("to write them:", errors.Is(err, redlock.ErrHeld))
 
 	_ = first.Release(ctx)
 	_ = second.Release(ctx)
-	writer, err := lk.Acquire(ctx, "prices")
+	writer, err = lk.Acquire(ctx, "prices")
 	fmt.Println("when all have read:", err)
 	_ = writer.Release(ctx)
 	// Output:
-	// the same fence: true
+	// the writer's fence: true
 	// to write them: true
 	// when all have read: <nil>
 }
