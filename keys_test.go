@@ -63,7 +63,7 @@ func TestEachForItsOwnTime(t *testing.T) {
 		{"several names", want{"b", []AcquireOption{Shared(), Also("a")}}, want{"c", []AcquireOption{Shared(), Also("a")}}, want{"a", nil}, long, soon},
 	} {
 		for column, first := range []string{"the short one first", "the long one first"} {
-			if !need.Sample(row+column, 2) {
+			if !need.Sample(row+column, 4) {
 				continue
 			}
 			t.Run(tt.what+", "+first, func(t *testing.T) {
@@ -572,7 +572,7 @@ func TestBadKinds(t *testing.T) {
 // TestSlotsFillUp: a call that asks once for a slot gets one as long as one is free, although it does
 // not know which, and a node is down; and a smaller number of slots gives no more.
 func TestSlotsFillUp(t *testing.T) {
-	for _, n := range []int{1, 2, 40} {
+	for _, n := range []int{1, 2, need.Sized(7, 40, 40)} {
 		fences(t, func(f *fenced) {
 			f.Kill(4)
 			one, other := f.locker(nil), f.locker(nil)
@@ -688,7 +688,7 @@ func TestKindsWaitForPlainRedlock(t *testing.T) {
 	}{
 		{"p", nil}, {"p", []AcquireOption{Shared()}}, {"p", []AcquireOption{Slots(2)}}, {"p/A", nil}, {"p/A/x", []AcquireOption{Shared()}}, {"a", []AcquireOption{Also("p")}},
 	} {
-		if !need.Sample(row, 2) {
+		if !need.Sample(row, 3) {
 			continue
 		}
 		fences(t, func(f *fenced) {

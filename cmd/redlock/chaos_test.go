@@ -107,6 +107,7 @@ func TestChaosViolations(t *testing.T) {
 // What must fail is no fault, whether it has failed or has not been run often
 // enough.
 func TestChaosMustFail(t *testing.T) {
+	need.Full(t)
 	failing := hopeless()
 	failing.Fails, failing.Because = []string{"exclusion", "told"}, "keys are dropped"
 	add(t, failing)

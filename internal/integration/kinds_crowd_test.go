@@ -174,11 +174,9 @@ func TestThrong(t *testing.T) {
 // TestNotBehindOneOfUs: a caller that may have a lock at once need not wait because another caller
 // of the same process wants the same name, and another one as well.
 func TestNotBehindOneOfUs(t *testing.T) {
+	need.Full(t)
 	for _, where := range []string{"in another process", "in the same process"} {
 		t.Run(where, func(t *testing.T) {
-			if where != "in the same process" {
-				need.Full(t)
-			}
 			inWaitingRoom(t, func(h *waitingRoom) {
 				z := acquired(h.T, h.locker(), "z", redlock.AutoRenew())
 				lk := h.locker()

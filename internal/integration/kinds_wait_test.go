@@ -166,13 +166,14 @@ func (h *waitingRoom) has(c *caller, want bool, what string) {
 // TestWriterKeepsLaterReadersOut: readers that hold the lock when the writer comes may go on, and
 // extend it; later readers, waiting or not, are behind the writer.
 func TestWriterKeepsLaterReadersOut(t *testing.T) {
-	for _, at := range need.Sized([]string{"p"}, []string{"p/A", "p"}, []string{"p/A", "p"}) { // the name that they read, or its folder
+	need.Full(t)
+	for _, at := range []string{"p/A", "p"} { // the name that they read, or its folder
 		inWaitingRoom(t, func(h *waitingRoom) {
 			lk := h.locker()
 			reader := acquired(h.T, lk, "p/A", redlock.Shared(), redlock.TTL(3*time.Second), redlock.MaxHold(time.Hour))
 			released(h.T, acquired(h.T, h.locker(), at, redlock.Shared()))
 			writer := h.call(at, time.Second)
-			for range need.Sized(3, 10, 10) {
+			for range 10 {
 				time.Sleep(time.Second)
 				if err := reader.Extend(h.Context()); err != nil {
 					h.Errorf("an earlier reader: %v", err)
@@ -196,13 +197,14 @@ func TestWriterKeepsLaterReadersOut(t *testing.T) {
 // TestReadersAndWritersInTurn: first come, first served; and readers that come one after another,
 // with no writer between them, are served together.
 func TestReadersAndWritersInTurn(t *testing.T) {
-	for seed := range need.Sized[uint64](1, 2, 50) {
+	need.Full(t)
+	for seed := range need.Sized[uint64](2, 2, 50) {
 		inWaitingRoom(t, func(h *waitingRoom) {
 			lots := rand.New(rand.NewPCG(seed, 0))
 			holder := acquired(h.T, h.locker(), "a", redlock.TTL(10*time.Second))
 			var turns [][]*caller // the callers that are served together
 			order := ""
-			for range need.Sized(6, 10, 10) {
+			for range 10 {
 				if lots.IntN(2) == 0 {
 					turns = append(turns, []*caller{h.call("a", 100*time.Millisecond)})
 					order += "w"
@@ -238,7 +240,7 @@ func TestReadersAndWritersInTurn(t *testing.T) {
 // TestSlotsInTurn: the first waiter for one of several slots gets the first free slot, and as many
 // waiters are served at once as slots are free.
 func TestSlotsInTurn(t *testing.T) {
-	need.Full(t) // in a quick run TestThrong has slots
+	need.Full(t)
 	const n = 3
 	inWaitingRoom(t, func(h *waitingRoom) {
 		var all []*caller
@@ -271,6 +273,7 @@ func TestSlotsInTurn(t *testing.T) {
 // exclusive lock, need not wait for it when it gives up, or its process closes; and when it dies,
 // for at most its lease.
 func TestWaitersGo(t *testing.T) {
+	need.Full(t)
 	shared, slot := redlock.Shared(), redlock.Slots(3)
 	type want struct {
 		name    string
@@ -288,10 +291,7 @@ func TestWaitersGo(t *testing.T) {
 		{"a name with a reader", want{"a", []redlock.AcquireOption{shared}}, want{"a", nil}, want{"a", []redlock.AcquireOption{shared}}, want{"a", []redlock.AcquireOption{shared}}},
 		{"a name with a slot taken", want{"a", []redlock.AcquireOption{slot}}, want{"a", nil}, want{"a", []redlock.AcquireOption{slot}}, want{"a", []redlock.AcquireOption{slot}}},
 	} {
-		for at, how := range []string{"gives up", "dies", "closes"} {
-			if !need.Sample(n+at+1, 6) {
-				continue // a quick run has each way once
-			}
+		for _, how := range []string{"gives up", "dies", "closes"} {
 			if how == "closes" && n%3 > 0 {
 				continue // to others that is the same as giving up
 			}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // allowed has the sizes of the largest knots that may exist: files that all reach each other can only be
@@ -25,6 +27,7 @@ const module = "github.com/quorumlock/redlock"
 // graphs are those of the packages of the module, by their directories.
 func graphs(t *testing.T) map[string]Graph {
 	t.Helper()
+	need.Full(t) // it checks the types of the whole module
 	all, err := loaded()
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/judge"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 func TestReportVerdict(t *testing.T) {
@@ -234,6 +235,7 @@ func TestReportEscapes(t *testing.T) {
 // TestReportIsCapped: a long history is drawn around its violation, and says so;
 // of many histories each has its share.
 func TestReportIsCapped(t *testing.T) {
+	need.Full(t) // the history and the page are long; TestDrawLimit has the limits
 	h, v := reportHistory(3, 5, 4000)
 	for len(h.Events) < 4*mostOfOne {
 		t.Fatalf("only %d events", len(h.Events))
