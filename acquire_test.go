@@ -164,7 +164,7 @@ func TestFencesRise(t *testing.T) {
 						f.Path(i).SetJitter(jitter)
 					}
 					last := make(map[string]int64)
-					for n := range need.Sized(8, 60, 600) {
+					for n := range need.Sized(6, 60, 600) {
 						name := fmt.Sprint("job", n%2)
 						l, err := lockers[rand.N(len(lockers))].Acquire(f.Context(), name)
 						if err != nil {
@@ -260,7 +260,7 @@ func TestFenceIsRaised(t *testing.T) {
 		{name: "two that are not asked in time are ahead, and say no", ahead: [5]int64{0, 5, 0, hour, hour}, clock: wrong{by: -time.Hour}, twice: true, want: 6, shared: 3},
 		{name: "all are ahead, by the same", ahead: [5]int64{hour, hour, hour, hour, hour}, want: hour + 1, shared: 5},
 	} {
-		if !need.Sample(row+1, 2) {
+		if !need.Sample(row+1, 4) {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -348,7 +348,7 @@ func TestFenceCannotBeStored(t *testing.T) {
 		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, OutcomeGone},
 		{"the caller goes away", func(_ *fenced, cancel func()) { cancel() }, func(*fenced) {}, 15 * time.Millisecond, context.Canceled, OutcomeTimeout},
 	} {
-		if !need.Sample(row+1, 2) {
+		if !need.Sample(row+1, 3) {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {
@@ -781,7 +781,7 @@ func TestFencesForMonths(t *testing.T) {
 func TestNamesLeaveNothing(t *testing.T) {
 	threeNodes(t, func(f *fenced) {
 		lk := f.locker(&Options{Separator: "/"})
-		for i := range need.Sized(100, 500, 5000) {
+		for i := range need.Sized(50, 500, 5000) {
 			l, err := lk.TryAcquire(context.Background(), fmt.Sprint("folder", i%7, "/name", i))
 			if err != nil {
 				f.Fatal(err)

@@ -63,7 +63,7 @@ func TestEachForItsOwnTime(t *testing.T) {
 		{"several names", want{"b", []AcquireOption{Shared(), Also("a")}}, want{"c", []AcquireOption{Shared(), Also("a")}}, want{"a", nil}, long, soon},
 	} {
 		for column, first := range []string{"the short one first", "the long one first"} {
-			if !need.Sample(row+column, 4) {
+			if !need.Sample(row+column, 6) {
 				continue
 			}
 			t.Run(tt.what+", "+first, func(t *testing.T) {
@@ -172,7 +172,7 @@ func (c *crowd) leave(l *Lock) {
 // have one node in common, and no node sees more than two of them. There are never more holders than slots,
 // and all clients get one.
 func TestSlotsWithLinksDown(t *testing.T) {
-	for _, slots := range []int{1, 2} {
+	for _, slots := range need.Sized([]int{2}, []int{1, 2}, []int{1, 2}) {
 		bubble(t, func(t *testing.T) {
 			redistest.NoLeaks(t)
 			f := &fenced{t, redistest.NewBubble(t, 3)}
@@ -647,7 +647,7 @@ func TestOneKeyIsLost(t *testing.T) {
 		{"p/jobs", []AcquireOption{Slots(1)}, []string{"p", "p/jobs", "p/jobs:slot:1"}},
 	} {
 		for i, lost := range tt.keys {
-			if !need.Sample(row+i, 2) {
+			if !need.Sample(row+i, 4) {
 				continue
 			}
 			t.Run(fmt.Sprint(tt.name, len(tt.options), ", ", lost), func(t *testing.T) {
@@ -688,7 +688,7 @@ func TestKindsWaitForPlainRedlock(t *testing.T) {
 	}{
 		{"p", nil}, {"p", []AcquireOption{Shared()}}, {"p", []AcquireOption{Slots(2)}}, {"p/A", nil}, {"p/A/x", []AcquireOption{Shared()}}, {"a", []AcquireOption{Also("p")}},
 	} {
-		if !need.Sample(row, 3) {
+		if !need.Sample(row+1, 6) {
 			continue
 		}
 		fences(t, func(f *fenced) {
