@@ -43,6 +43,7 @@ func TestAcquireWaitsForTheEndOfTTL(t *testing.T) {
 // TestAcquireIsBoundedByCtxOnly: whatever stands against it, it ends with ctx and
 // says both why it ended and why it had no lock (C8, E3).
 func TestAcquireIsBoundedByCtxOnly(t *testing.T) {
+	long := need.Sized(2*time.Minute, 10*time.Minute, 10*time.Minute)
 	for _, tt := range []struct {
 		name  string
 		set   func(models)
@@ -53,8 +54,8 @@ func TestAcquireIsBoundedByCtxOnly(t *testing.T) {
 			for _, m := range ms {
 				m.put("a", "rival", 24*time.Hour)
 			}
-		}, ErrHeld, 10 * time.Minute},
-		{"down", func(ms models) { ms[0].kill(); ms[1].kill(); ms[2].kill() }, ErrNoQuorum, 10 * time.Minute},
+		}, ErrHeld, long},
+		{"down", func(ms models) { ms[0].kill(); ms[1].kill(); ms[2].kill() }, ErrNoQuorum, long},
 		{"hung", func(ms models) { ms[0].hang(); ms[1].hang(); ms[2].hang() }, ErrNoQuorum, time.Minute},
 		{"hung, in the first round", func(ms models) { ms[0].hang(); ms[1].hang(); ms[2].hang() }, ErrNoQuorum, 10 * time.Millisecond},
 	} {
