@@ -16,7 +16,7 @@ import (
 func TestMiniredis(t *testing.T) {
 	for i, s := range Miniredis.Scenarios() {
 		if !need.Sample(i, 8) {
-			continue // TestModelSchedules has them all
+			continue // TestModelSchedules has others, on the model
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
