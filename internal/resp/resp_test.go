@@ -1,0 +1,232 @@
+package resp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+func TestWriter(t *testing.T) {
+	var w Writer
+	write := func() {
+		w.Reset()
+		w.Begin("SET")
+		w.String("")
+		w.Int(math.MinInt64)
+		w.Bulk([]byte("a\r\n"))
+		w.End()
+		w.Begin("EVALSHA")
+		for range 9 {
+			w.Int(7)
+		}
+		w.End()
+	}
+	write()
+	want := "*4\r\n$3\r\nSET\r\n$0\r\n\r\n$20\r\n-9223372036854775808\r\n$3\r\na\r\n\r\n" +
+		"*10\r\n$7\r\nEVALSHA\r\n" + strings.Repeat("$1\r\n7\r\n", 9)
+	if got := string(w.Bytes()); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if n := testing.AllocsPerRun(100, write); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// replies are whole replies, and what they mean.
+var replies = []struct {
+	text  string
+	value any
+	err   error
+}{
+	{"+OK\r\n", "OK", nil},
+	{"+\r\n", "", nil},
+	{":-12\r\n", int64(-12), nil},
+	{"$3\r\na\r\n\r\n", "a\r\n", nil},
+	{"$3\r\na\r\n\r", nil, io.EOF},
+	{"$4\r\na\r\nb\r\n", "a\r\nb", nil},
+	{"$0\r\n\r\n", "", nil},
+	{"$-1\r\n", nil, nil},
+	{"*-1\r\n", nil, nil},
+	{"*0\r\n", []any{}, nil},
+	{"*4\r\n:1\r\n$-1\r\n-ERR no\r\n*2\r\n$1\r\nx\r\n+y\r\n", []any{int64(1), nil, Error("ERR no"), []any{"x", "y"}}, nil},
+	{"-NOSCRIPT No matching script.\r\n", nil, Error("NOSCRIPT No matching script.")},
+	{"$20000\r\n" + strings.Repeat("x", 20000) + "\r\n", strings.Repeat("x", 20000), nil},
+	{"$20000\r\n" + strings.Repeat("x", 20000) + "\n\r", nil, errSome},
+
+	{":1\n", nil, errSome},
+	{"\r\n", nil, errSome},
+	{":\r\n", nil, errSome},
+	{":1x\r\n", nil, errSome},
+	{":9223372036854775808\r\n", nil, errSome},
+	{"$-2\r\n", nil, errSome},
+	{"$16777217\r\n", nil, errSome},
+	{"*9999999\r\n", nil, errSome},
+	{"$99999999999999999999\r\n", nil, errSome},
+	{strings.Repeat("*1\r\n", maxDepth) + ":1\r\n", []any{[]any{[]any{[]any{int64(1)}}}}, nil},
+	{strings.Repeat("*1\r\n", maxDepth+1) + ":1\r\n", nil, errSome},
+	{"*2000\r\n" + strings.Repeat("+"+strings.Repeat("x", 10000)+"\r\n", 2000), nil, errLong},
+	{"+" + strings.Repeat("x", bufferSize) + "\r\n", nil, errSome},
+	{">2\r\n+a\r\n+b\r\n", nil, errSome},
+	{"_\r\n", nil, errSome},
+	{"HTTP/1.1 400 Bad Request\r\n", nil, errSome},
+	{"", nil, io.EOF},
+	{"*2\r\n:1\r\n", nil, io.EOF},
+	{":1", nil, io.EOF},
+	{"$5\r\nabc", nil, io.EOF},
+	{"$20000\r\nabc", nil, io.ErrUnexpectedEOF},
+}
+
+var errSome = errors.New("some error that is no reply")
+
+func TestReader(t *testing.T) {
+	for _, tt := range replies {
+		for how, from := range map[string]io.Reader{"at once": strings.NewReader(tt.text), "by bytes": iotest.OneByteReader(strings.NewReader(tt.text))} {
+			if how == "by bytes" && len(tt.text) > 1<<20 {
+				continue // takes seconds
+			}
+			var r Reader
+			r.Reset(from)
+			value, err := r.Reply()
+			if tt.err == errSome {
+				var said redis.Error
+				if err == nil || errors.As(err, &said) || errors.Is(err, io.EOF) {
+					t.Errorf("%.50q %s: %v, %v", tt.text, how, value, err)
+				}
+			} else if !errors.Is(err, tt.err) || err == nil && !reflect.DeepEqual(value, tt.value) {
+				t.Errorf("%.50q %s: %v, %v; want %v, %v", tt.text, how, value, err, tt.value, tt.err)
+			}
+			if err == nil && r.Buffered() != 0 {
+				t.Errorf("%.50q %s: %d bytes are left", tt.text, how, r.Buffered())
+			}
+		}
+	}
+}
+
+// TestErrors: an error that the server sends is one for go-redis, and what is no reply is printable.
+func TestErrors(t *testing.T) {
+	var r Reader
+	r.Reset(strings.NewReader("-NOSCRIPT No matching script.\r\n\x00\x1b[31mred\r\n"))
+	if _, err := r.Reply(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		t.Error(err)
+	}
+	if _, err := r.Reply(); err == nil || err.Error() != `it sent "\x00\x1b[31mred", which is no reply in RESP2` {
+		t.Error(err)
+	}
+}
+
+// TestReplies: the replies of a request with several commands are a list.
+func TestReplies(t *testing.T) {
+	var r Reader
+	r.Reset(strings.NewReader("+OK\r\n-OOM no\r\n$-1\r\n:7\r\n+OK\r\n"))
+	if value, err := r.Replies(3); err != nil || !reflect.DeepEqual(value, []any{"OK", Error("OOM no"), nil}) {
+		t.Error(value, err)
+	}
+	if value, err := r.Replies(1); value != int64(7) || err != nil {
+		t.Error(value, err)
+	}
+	if value, err := r.Replies(2); value != nil || !errors.Is(err, io.EOF) {
+		t.Error(value, err)
+	}
+}
+
+// FuzzReader: what the Reader accepts means the same to go-redis, and the Reader takes no byte of
+// what follows.
+func FuzzReader(f *testing.F) {
+	for _, tt := range replies {
+		if len(tt.text) < 1000 {
+			f.Add([]byte(tt.text))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r Reader
+		from := bytes.NewReader(data)
+		r.Reset(from)
+		value, err := r.Reply()
+		if said, is := err.(Error); is {
+			value, err = said, nil
+		}
+		if err != nil {
+			return
+		}
+		rest := data[len(data)-from.Len()-r.Buffered():]
+		data = data[:len(data)-len(rest)]
+		want, err := goRedis(data)
+		if list, ok := value.([]any); ok && hasError(list) {
+			return // go-redis has types of its own for them, and does not take some in a list
+		}
+		switch said := value.(type) {
+		case Error:
+			want, err = Error(err.Error()), nil
+			value = said
+		case nil:
+			if err == redis.Nil {
+				err = nil
+			}
+		}
+		if err != nil || !reflect.DeepEqual(value, want) {
+			t.Errorf("%q is %#v, and for go-redis %#v, %v", data, value, want, err)
+		}
+	})
+}
+
+func hasError(list []any) bool {
+	return slices.ContainsFunc(list, func(v any) bool {
+		_, is := v.(Error)
+		inner, _ := v.([]any)
+		return is || hasError(inner)
+	})
+}
+
+// goRedis reads a reply by go-redis.
+func goRedis(reply []byte) (any, error) {
+	client := redis.NewClient(&redis.Options{
+		Protocol: 2, DisableIdentity: true, MaxRetries: -1, DialerRetries: 1, PoolSize: 1,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return &canned{replies: [][]byte{[]byte("-ERR no HELLO\r\n"), reply}}, nil
+		},
+	})
+	defer client.Close()
+	return client.Do(context.Background(), "any").Result()
+}
+
+// A canned connection answers each write with the next reply.
+type canned struct {
+	net.Conn // nil
+	replies  [][]byte
+	unread   []byte
+}
+
+func (c *canned) Write(p []byte) (int, error) {
+	if len(c.replies) > 0 {
+		c.unread, c.replies = c.replies[0], c.replies[1:]
+	}
+	return len(p), nil
+}
+
+func (c *canned) Read(p []byte) (int, error) {
+	if len(c.unread) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.unread)
+	c.unread = c.unread[n:]
+	return n, nil
+}
+
+func (c *canned) Close() error                     { return nil }
+func (c *canned) SetDeadline(time.Time) error      { return nil }
+func (c *canned) SetReadDeadline(time.Time) error  { return nil }
+func (c *canned) SetWriteDeadline(time.Time) error { return nil }
+func (c *canned) RemoteAddr() net.Addr             { return &net.TCPAddr{} }

@@ -1,0 +1,55 @@
+// Package resp writes commands to a Redis server and reads its replies, in the second version of
+// the protocol (https://redis.io/docs/latest/develop/reference/protocol-spec/).
+package resp
+
+import "strconv"
+
+// A Writer collects commands in a buffer, which it reuses: it allocates nothing once the buffer is
+// large enough. Each command is Begin, its arguments, and End.
+type Writer struct {
+	buf   []byte
+	start int // of the command that has begun
+	args  int // that it has
+}
+
+// headroom is where a command's header goes: as many digits as an int32 has.
+const headroom = len("*2147483647\r\n")
+
+// Reset drops all commands.
+func (w *Writer) Reset() { w.buf = w.buf[:0] }
+
+// Bytes is what is to be sent. It is valid until the next call.
+func (w *Writer) Bytes() []byte { return w.buf }
+
+// Begin begins a command with its name.
+func (w *Writer) Begin(name string) {
+	w.start, w.args = len(w.buf), 0
+	w.buf = append(w.buf, "*2147483647\r\n"...) // End puts the number there
+	w.String(name)
+}
+
+// String adds an argument.
+func (w *Writer) String(s string) { w.buf = append(append(w.arg(len(s)), s...), '\r', '\n') }
+
+// Bulk adds an argument.
+func (w *Writer) Bulk(b []byte) { w.buf = append(append(w.arg(len(b)), b...), '\r', '\n') }
+
+// Int adds an argument in decimal.
+func (w *Writer) Int(n int64) {
+	var digits [20]byte
+	w.Bulk(strconv.AppendInt(digits[:0], n, 10))
+}
+
+// arg is the buffer with the header of one more argument.
+func (w *Writer) arg(length int) []byte {
+	w.args++
+	return append(strconv.AppendInt(append(w.buf, '$'), int64(length), 10), '\r', '\n')
+}
+
+// End ends the command: it puts the number of its arguments before them, which is not known
+// earlier, and closes the gap.
+func (w *Writer) End() {
+	rest := w.buf[w.start+headroom:]
+	head := append(strconv.AppendInt(append(w.buf[:w.start], '*'), int64(w.args), 10), '\r', '\n')
+	w.buf = append(head, rest...)
+}
