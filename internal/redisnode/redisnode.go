@@ -2,9 +2,7 @@
 package redisnode
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/resp"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
@@ -40,17 +39,17 @@ type Server struct {
 	socket atomic.Pointer[net.Conn]     // its connection; see dial
 	ended  atomic.Bool
 
-	// The connection of the client that batches use.
-	conn *redis.Conn
-	pipe redis.Pipeliner
-	last time.Time // when it was last used with success
+	conn *redis.Conn // the client's, over socket
 
 	varies bool // the round trips took very different times when it was connected
 
-	// Commands by op and number of keys, reused by each batch, so that a request allocates
-	// nothing.
-	commands [wire.Ops][mostReused][]*redis.Cmd
-	order    []redis.Cmder
+	// What batches are sent and read with: see batch.go. Only the lane's goroutine uses it.
+	out     resp.Writer
+	in      resp.Reader
+	reads   *net.Conn // the socket that in reads from
+	replies []int     // how many each request of the batch gets
+	last    time.Time // when a batch was last carried out
+	stale   bool      // the connection is to be replaced
 }
 
 // New returns a server that connects with these options, waits for a reply for at most patience,
@@ -71,46 +70,19 @@ func New(options *redis.Options, patience time.Duration, admit func(facts.Facts)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	o.Limiter = nil
 	o.DisableIdentity = true // CLIENT SETINFO: if an ACL denies it, each connection adds to the ACL log
-	o.OnConnect = s.onConnect
 	s.options = &o
 	return s
 }
 
-// Connect dials itself first, and gives the connection to go-redis: a node that is down is an
-// ordinary event here, and go-redis logs each dial that fails.
+// Connect makes the connection, prepares it, and measures its round trip.
 func (s *Server) Connect(ctx context.Context) (rtt time.Duration, err error) {
-	if old := s.client.Load(); old != nil {
-		old.Close()
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.options.DialTimeout)
-	defer cancel()
-	first, err := s.dial(ctx, s.options.Network, s.options.Addr)
-	if err != nil {
-		return 0, err
-	}
-	var once sync.Once
-	o := *s.options
-	o.Dialer = func(ctx context.Context, network, addr string) (conn net.Conn, err error) {
-		once.Do(func() { conn = first })
-		if conn != nil {
-			return conn, nil
-		}
-		return s.dial(ctx, network, addr)
-	}
-	client := redis.NewClient(&o)
-	s.client.Store(client)
-	if s.ended.Load() { // Interrupt did not see this client
-		client.Close()
-	}
-	s.take(client)
-	ctx = context.WithoutCancel(ctx) // from here on the timeouts bound it
-	err = s.conn.Ping(ctx).Err()
+	err = s.open(ctx, s.onConnect)
 	rtt = time.Hour
 	longest := time.Duration(0)
 	for range 3 { // the handshake delays the first one, and a busy computer may delay another
 		begin := time.Now()
 		if err == nil {
-			err = s.conn.Ping(ctx).Err()
+			err = s.conn.Ping(context.WithoutCancel(ctx)).Err()
 		}
 		took := time.Since(begin)
 		rtt, longest = min(rtt, took), max(longest, took)
@@ -120,6 +92,41 @@ func (s *Server) Connect(ctx context.Context) (rtt time.Duration, err error) {
 		s.keep(nil)
 	}
 	return rtt, facts.Discreet(err)
+}
+
+// open makes the connection: go-redis greets the server over it (credentials, database, name), and
+// then calls greet. It dials itself first, and gives the connection to go-redis: a node that is down
+// is an ordinary event here, and go-redis logs each dial that fails.
+func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Conn) error) error {
+	if old := s.client.Load(); old != nil {
+		old.Close()
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.options.DialTimeout)
+	defer cancel()
+	first, err := s.dial(ctx, s.options.Network, s.options.Addr)
+	if err != nil {
+		return err
+	}
+	o := *s.options
+	o.OnConnect = greet
+	var once sync.Once
+	o.Dialer = func(context.Context, string, string) (conn net.Conn, err error) {
+		err = net.ErrClosed
+		once.Do(func() { conn, err = first, nil })
+		return conn, err
+	}
+	client := redis.NewClient(&o)
+	s.client.Store(client)
+	if s.ended.Load() { // Interrupt did not see this client
+		client.Close()
+	}
+	s.conn = client.Conn()
+	if err := s.conn.Ping(context.WithoutCancel(ctx)).Err(); err != nil { // the timeouts bound it
+		s.keep(nil)
+		return err
+	}
+	s.last, s.stale = time.Now(), false
+	return nil
 }
 
 // Unsteady reports whether the round trips took very different times when it was connected.
@@ -147,28 +154,7 @@ func (s *Server) keep(conn *net.Conn) {
 
 // Fork gives another Server for the same Redis, not connected yet.
 func (s *Server) Fork() lane.Server {
-	f := &Server{admit: s.admit, greet: s.greet, owner: s.owner, session: s.session}
-	o := *s.options
-	o.OnConnect = f.onConnect
-	f.options = &o
-	return f
-}
-
-// take reserves one of the client's connections for batches.
-func (s *Server) take(client *redis.Client) {
-	s.conn = client.Conn()
-	s.pipe = s.conn.Pipeline()
-	s.last = time.Now()
-}
-
-// refresh makes go-redis check a connection that has not been used for a while, and replace it
-// if it is broken: a server that was restarted between two locks must not cost the next one a
-// vote.
-func (s *Server) refresh() {
-	if time.Since(s.last) > time.Second {
-		s.conn.Close() // goes back to the pool, which checks what it hands out
-		s.take(s.client.Load())
-	}
+	return &Server{options: s.options, admit: s.admit, greet: s.greet, owner: s.owner, session: s.session}
 }
 
 // Interrupt makes the calls under way return soon, and all later ones fail.
@@ -282,111 +268,3 @@ func parseMark(value any) (mark wire.Mark, err error) {
 
 // Join asks the server what it is, and loads the scripts.
 func (s *Server) Join() error { return s.prepare(context.Background(), s.conn) }
-
-// mostReused is the number of keys up to which a lock's commands are reused.
-const mostReused = 10
-
-// command gives a command for a step in a batch. Its arguments are in a slice that belongs to
-// the Server, so that a later batch can reuse the command.
-func (s *Server) command(q *lane.Request, used *[wire.Ops][mostReused]int) *redis.Cmd {
-	n := len(q.Claim.Keys) - 1
-	if n >= mostReused {
-		return redis.NewCmd(context.Background(), s.fill([]any{"evalsha"}, q)...)
-	}
-	all, k := &s.commands[q.Step()][n], used[q.Step()][n]
-	used[q.Step()][n]++
-	if k == len(*all) {
-		args := s.fill([]any{"evalsha"}, q)
-		*all = append(*all, redis.NewCmd(context.Background(), args...))
-	}
-	cmd := (*all)[k]
-	s.fill(cmd.Args(), q)
-	return cmd
-}
-
-// fill writes a request into a command's arguments, whose number is the same each time. They
-// are pointers, so that nothing is allocated.
-func (s *Server) fill(args []any, q *lane.Request) []any {
-	c := q.Claim
-	args = args[:1]
-	switch q.Step() {
-	case wire.Acquire:
-		args = named(args, c, &s.scripts.Load().acquire, false)
-		args = append(args, &c.Token, &c.Millis, &q.Number, &q.Latest, &q.Mark, &q.Ticket, &c.Waiter, &c.Lease, &s.owner, &c.Modes, &c.Slots, &c.Try)
-		args = buckets(args, c)
-	case wire.Raise:
-		args = append(named(args, c, script.Raise.Hash, false), &c.Token, &c.Fence, &c.Modes)
-		args = buckets(args, c)
-	case wire.Extend:
-		args = append(named(args, c, script.Extend.Hash, false), &c.Token, &c.Millis, &c.Modes)
-	case wire.Release:
-		args = append(named(args, c, &s.scripts.Load().release, false), &c.Token, &c.Modes, &c.Slot, &q.Next, script.Bucket(c.Keys[0]))
-	case wire.Yield:
-		args = append(named(args, c, script.Yield.Hash, false), &c.Token, &c.Ticket, &c.Waiter, &c.Lease, &s.owner, &q.Latest, &c.Modes, &c.Slot, &c.Try)
-	case wire.Leave:
-		args = append(named(args, c, script.Leave.Hash, false), &c.Waiter, &c.Ticket, &c.Modes, &c.Try)
-	case wire.Inspect:
-		args = append(named(args, c, script.Inspect.Hash, s.scripts.Load().marked), script.Bucket(c.Keys[0]))
-	}
-	return args
-}
-
-// named appends the script's hash and the claim's keys.
-func named(args []any, c *lane.Claim, hash any, marked bool) []any {
-	n := len(c.Keys)
-	if marked {
-		n++
-	}
-	args = append(args, hash, n)
-	for i := range c.Keys {
-		args = append(args, &c.Keys[i])
-	}
-	if marked {
-		args = append(args, script.Marker)
-	}
-	return args
-}
-
-// buckets appends the buckets of the claim's keys.
-func buckets(args []any, c *lane.Claim) []any {
-	for _, key := range c.Keys {
-		args = append(args, script.Bucket(key))
-	}
-	return args
-}
-
-// errUnasked is a command's error until its reply has been read. go-redis leaves the commands
-// of a pipeline as they are when it cannot get a connection because the server refused the
-// handshake (wrong credentials, say, or too many clients). Without this error, a reused command
-// would still have the reply of the time before.
-var errUnasked = errors.New("no reply")
-
-// Exec sends a batch and reads the replies.
-func (s *Server) Exec(batch []*lane.Request) error {
-	var used [len(s.commands)][mostReused]int
-	s.order = s.order[:0]
-	for _, q := range batch {
-		cmd := s.command(q, &used)
-		cmd.SetErr(errUnasked)
-		s.order = append(s.order, cmd)
-	}
-	ctx := context.Background()
-	s.refresh()
-	_ = s.pipe.BatchProcess(ctx, s.order...)
-	_, failure := s.pipe.Exec(ctx)
-	failure = facts.Discreet(failure)
-	s.last = time.Now()
-	var broken error
-	for i, q := range batch {
-		cmd := s.order[i].(*redis.Cmd)
-		err := cmd.Err()
-		if err == errUnasked {
-			err = cmp.Or(failure, err)
-			broken = err
-		} else if err != nil && !wire.IsReply(err) {
-			broken = err
-		}
-		q.Read(cmd.Val(), err)
-	}
-	return broken
-}

@@ -4,86 +4,75 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/quorumlock/redlock/internal/facts"
 )
 
 // pingAfter is how long a subscription may be silent before a PING checks that it still stands.
 const pingAfter = 10 * time.Second
 
-// Subscribe subscribes to a channel until the connection breaks.
+// Subscribe subscribes to a channel until the connection breaks. go-redis makes the connection and
+// greets the server; what follows is read without it.
 func (s *Server) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error {
 	stop := context.AfterFunc(ctx, s.Interrupt)
 	defer stop()
-	defer s.keep(nil)
-	dialing, cancel := context.WithTimeout(ctx, s.options.DialTimeout)
-	defer cancel()
-	conn, err := s.dial(dialing, s.options.Network, s.options.Addr)
-	if err != nil {
-		return err
+	defer s.Interrupt()
+	if err := s.open(ctx, s.greet); err != nil {
+		return facts.Discreet(err)
 	}
-	if s.ended.Load() { // Interrupt did not see this connection
+	conn := s.socket.Load()
+	if conn == nil {
 		return ctx.Err()
 	}
-	only := &once{Conn: conn}
-	o := *s.options
-	o.OnConnect, o.Dialer = s.greet, only.dial
-	o.DisableIdentity = true // it would cost each subscriber a round trip and two commands
-	client := redis.NewClient(&o)
-	defer client.Close()
-	sub := client.Subscribe(ctx, channel)
-	defer sub.Close()
+	s.receive(conn)
+	if err := s.ask(*conn, "subscribe", channel); err != nil {
+		return err
+	}
 	for asked := false; ; {
-		m, err := sub.ReceiveTimeout(ctx, pingAfter)
-		if broken := only.broken.Load(); broken != nil {
-			return *broken
+		if err := (*conn).SetReadDeadline(time.Now().Add(pingAfter)); err != nil {
+			return err
 		}
+		err := s.in.Wait()
 		var silence net.Error
-		switch {
-		case err == nil:
-		case !asked && errors.As(err, &silence) && silence.Timeout():
+		if !asked && errors.As(err, &silence) && silence.Timeout() {
 			asked = true
-			if err := sub.Ping(ctx); err != nil {
+			if err := s.ask(*conn, "ping"); err != nil {
 				return err
 			}
 			continue
-		default:
+		}
+		if err != nil {
 			return err
 		}
 		asked = false
-		switch m := m.(type) {
-		case *redis.Subscription:
+		said, err := s.in.Reply()
+		if err != nil {
+			return err
+		}
+		switch m, _ := said.([]any); {
+		case len(m) != 3: // the reply to the PING
+		case m[0] == "subscribe":
 			ready()
-		case *redis.Message:
-			onMessage(m.Payload)
+		case m[0] == "message":
+			if text, ok := m[2].(string); ok {
+				onMessage(text)
+			}
 		}
 	}
 }
 
-// A once is a connection that can be dialled once. go-redis makes a broken subscription anew by
-// itself, without telling its caller, and logs it. So Read reports a timeout to go-redis when the
-// connection breaks, and keeps the real error in broken.
-type once struct {
-	net.Conn
-	given  atomic.Bool
-	broken atomic.Pointer[error]
-}
-
-func (c *once) dial(context.Context, string, string) (net.Conn, error) {
-	if c.given.Swap(true) {
-		return nil, net.ErrClosed
+// ask sends a command.
+func (s *Server) ask(conn net.Conn, name string, args ...string) error {
+	s.out.Reset()
+	s.out.Begin(name)
+	for _, arg := range args {
+		s.out.String(arg)
 	}
-	return c, nil
-}
-
-func (c *once) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	var silence net.Error
-	if err != nil && !(errors.As(err, &silence) && silence.Timeout()) {
-		c.broken.CompareAndSwap(nil, &err)
-		err = &net.OpError{Op: "read", Err: context.DeadlineExceeded} // a timeout to go-redis
+	s.out.End()
+	if err := conn.SetWriteDeadline(time.Now().Add(s.options.WriteTimeout)); err != nil {
+		return err
 	}
-	return n, err
+	_, err := conn.Write(s.out.Bytes())
+	return err
 }

@@ -22,11 +22,7 @@ func TestWriter(t *testing.T) {
 	var w Writer
 	write := func() {
 		w.Reset()
-		w.Begin("SET")
-		w.String("")
-		w.Int(math.MinInt64)
-		w.Bulk([]byte("a\r\n"))
-		w.End()
+		w.Begin("SET").String("").Int(math.MinInt64).Bulk([]byte("a\r\n")).End()
 		w.Begin("EVALSHA")
 		for range 9 {
 			w.Int(7)

@@ -22,22 +22,28 @@ func (w *Writer) Reset() { w.buf = w.buf[:0] }
 func (w *Writer) Bytes() []byte { return w.buf }
 
 // Begin begins a command with its name.
-func (w *Writer) Begin(name string) {
+func (w *Writer) Begin(name string) *Writer {
 	w.start, w.args = len(w.buf), 0
 	w.buf = append(w.buf, "*2147483647\r\n"...) // End puts the number there
-	w.String(name)
+	return w.String(name)
 }
 
 // String adds an argument.
-func (w *Writer) String(s string) { w.buf = append(append(w.arg(len(s)), s...), '\r', '\n') }
+func (w *Writer) String(s string) *Writer {
+	w.buf = append(append(w.arg(len(s)), s...), '\r', '\n')
+	return w
+}
 
 // Bulk adds an argument.
-func (w *Writer) Bulk(b []byte) { w.buf = append(append(w.arg(len(b)), b...), '\r', '\n') }
+func (w *Writer) Bulk(b []byte) *Writer {
+	w.buf = append(append(w.arg(len(b)), b...), '\r', '\n')
+	return w
+}
 
 // Int adds an argument in decimal.
-func (w *Writer) Int(n int64) {
+func (w *Writer) Int(n int64) *Writer {
 	var digits [20]byte
-	w.Bulk(strconv.AppendInt(digits[:0], n, 10))
+	return w.Bulk(strconv.AppendInt(digits[:0], n, 10))
 }
 
 // arg is the buffer with the header of one more argument.

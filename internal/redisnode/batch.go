@@ -1,0 +1,169 @@
+package redisnode
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/resp"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
+)
+
+// Exec sends a batch and reads the replies, over the connection that go-redis has made, but without
+// go-redis.
+//
+// No reply of an earlier batch, or to a command of go-redis, is ever taken for one of this batch.
+// After each failure Exec closes the connection, whose replies are then out of reach, and the next
+// one begins with an empty buffer (receive). Without a failure, Exec has read as many replies as it
+// has asked for, and nothing has arrived besides (exchange). go-redis does the same on its side: it
+// reads a reply for each of its commands, and closes a connection over which a command failed.
+// Neither of them uses the connection while the other does: all calls come from the lane's
+// goroutine, and go-redis does nothing by itself with a connection that conn has taken.
+func (s *Server) Exec(batch []*lane.Request) error {
+	rest, err := s.exchange(batch)
+	s.last = time.Now()
+	if err != nil {
+		s.keep(nil)
+		for _, q := range rest {
+			q.Read(nil, err)
+		}
+	}
+	return err
+}
+
+// exchange sends a batch in one write, and gives each request its reply. After an error, rest are
+// the requests that have none.
+//
+// The server may be unable to send replies while it still receives the batch, since nobody reads
+// them yet. It puts them into its output buffer, and goes on reading. A proxy may instead stop
+// reading, until the write's deadline ends both: lane.maxBatch keeps a batch in the size of the
+// buffers of sockets.
+func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err error) {
+	// The commands are written before refresh, which may find another server process. It does not
+	// know the hashes that the old one had, and so it rejects requests that were meant for that.
+	scripts := s.scripts.Load()
+	s.out.Reset()
+	s.replies = s.replies[:0]
+	for _, q := range batch {
+		s.replies = append(s.replies, s.write(scripts, q))
+	}
+	conn, err := s.refresh()
+	if err != nil {
+		return batch, err
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(s.options.WriteTimeout)); err != nil {
+		return batch, err
+	}
+	if _, err := conn.Write(s.out.Bytes()); err != nil {
+		return batch, err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(s.options.ReadTimeout)); err != nil {
+		return batch, err
+	}
+	for i, q := range batch {
+		value, err := s.in.Replies(s.replies[i])
+		if err != nil && !wire.IsReply(err) {
+			return batch[i:], err
+		}
+		q.Read(value, err)
+		if redis.HasErrorPrefix(err, "READONLY") {
+			s.stale = true // the node's name may have moved to another server, its new master
+		}
+	}
+	if n := s.in.Buffered(); n > 0 {
+		return nil, fmt.Errorf("it sent %d bytes that nothing had asked for", n)
+	}
+	return nil, nil
+}
+
+// refresh gives the connection for a batch. It checks one that has not been used for a while, and
+// replaces it if it is broken: a server that was restarted between two locks must not cost the next
+// one a vote.
+func (s *Server) refresh() (net.Conn, error) {
+	conn := s.socket.Load()
+	if conn == nil {
+		return nil, net.ErrClosed // Interrupt, or a batch that has failed
+	}
+	if s.stale || time.Since(s.last) > time.Second && !stands(*conn) {
+		if err := s.open(context.Background(), s.onConnect); err != nil {
+			return nil, facts.Discreet(err)
+		}
+		return s.refresh()
+	}
+	s.receive(conn)
+	return *conn, nil
+}
+
+// receive makes in read from a connection.
+func (s *Server) receive(conn *net.Conn) {
+	if s.reads != conn {
+		s.reads = conn
+		s.in.Reset(*conn)
+	}
+}
+
+// write writes the commands of a request, and says how many replies it gets. It allocates nothing.
+func (s *Server) write(scripts *hashes, q *lane.Request) (replies int) {
+	w, c := &s.out, q.Claim
+	switch q.Step() {
+	case wire.Acquire:
+		call(w, scripts.acquire, c.Keys, "")
+		w.String(c.Token).Int(c.Millis).Int(q.Number).Int(q.Latest).String(q.Mark).Int(q.Ticket).
+			String(c.Waiter).Int(c.Lease).String(s.owner).String(c.Modes).Int(c.Slots).Int(c.Try)
+		buckets(w, c.Keys)
+	case wire.Raise:
+		call(w, script.Raise.Hash, c.Keys, "")
+		w.String(c.Token).Int(c.Fence).String(c.Modes)
+		buckets(w, c.Keys)
+	case wire.Extend:
+		call(w, script.Extend.Hash, c.Keys, "")
+		w.String(c.Token).Int(c.Millis).String(c.Modes)
+	case wire.Release:
+		call(w, scripts.release, c.Keys, "")
+		w.String(c.Token).String(c.Modes).Int(c.Slot).Int(q.Next)
+		buckets(w, c.Keys[:1])
+	case wire.Yield:
+		call(w, script.Yield.Hash, c.Keys, "")
+		w.String(c.Token).Int(c.Ticket).String(c.Waiter).Int(c.Lease).String(s.owner).
+			Int(q.Latest).String(c.Modes).Int(c.Slot).Int(c.Try)
+	case wire.Leave:
+		call(w, script.Leave.Hash, c.Keys, "")
+		w.String(c.Waiter).Int(c.Ticket).String(c.Modes).Int(c.Try)
+	case wire.Inspect:
+		marker := ""
+		if scripts.marked {
+			marker = script.Marker
+		}
+		call(w, script.Inspect.Hash, c.Keys, marker)
+		buckets(w, c.Keys[:1])
+	}
+	w.End()
+	return 1
+}
+
+// call begins the call of a script with these keys, and one more if it is not empty.
+func call(w *resp.Writer, hash string, keys []string, more string) {
+	n := len(keys)
+	if more != "" {
+		n++
+	}
+	w.Begin("evalsha").String(hash).Int(int64(n))
+	for _, key := range keys {
+		w.String(key)
+	}
+	if more != "" {
+		w.String(more)
+	}
+}
+
+// buckets adds the buckets of keys.
+func buckets(w *resp.Writer, keys []string) {
+	for _, key := range keys {
+		w.String(*script.Bucket(key))
+	}
+}
