@@ -67,13 +67,14 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	}
 	for i, q := range batch {
 		value, err := s.in.Replies(s.replies[i])
-		if err != nil && !wire.IsReply(err) {
-			return batch[i:], err
+		if err != nil {
+			if !wire.IsReply(err) {
+				return batch[i:], err
+			}
+			// The node's name may have moved to another server, its new master.
+			s.stale = s.stale || redis.HasErrorPrefix(err, "READONLY")
 		}
 		q.Read(value, err)
-		if redis.HasErrorPrefix(err, "READONLY") {
-			s.stale = true // the node's name may have moved to another server, its new master
-		}
 	}
 	if n := s.in.Buffered(); n > 0 {
 		return nil, fmt.Errorf("it sent %d bytes that nothing had asked for", n)

@@ -49,6 +49,9 @@ func (w *Writer) Int(n int64) *Writer {
 // arg is the buffer with the header of one more argument.
 func (w *Writer) arg(length int) []byte {
 	w.args++
+	if length < 10 { // most are
+		return append(w.buf, '$', byte('0'+length), '\r', '\n')
+	}
 	return append(strconv.AppendInt(append(w.buf, '$'), int64(length), 10), '\r', '\n')
 }
 
