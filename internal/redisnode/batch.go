@@ -2,7 +2,6 @@ package redisnode
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"time"
 
@@ -76,10 +75,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 		}
 		q.Read(value, err)
 	}
-	if n := s.in.Buffered(); n > 0 {
-		return nil, fmt.Errorf("it sent %d bytes that nothing had asked for", n)
-	}
-	return nil, nil
+	return nil, s.in.Done()
 }
 
 // refresh gives the connection for a batch. It checks one that has not been used for a while, and

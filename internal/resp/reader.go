@@ -39,8 +39,14 @@ func (r *Reader) Reset(from io.Reader) {
 	r.buf.Reset(from)
 }
 
-// Buffered is the number of bytes that have arrived and that no reply has had yet.
-func (r *Reader) Buffered() int { return r.buf.Buffered() }
+// Done is called when all replies have been read that were asked for. It fails if more has arrived.
+func (r *Reader) Done() error {
+	rest, _ := r.buf.Peek(r.buf.Buffered())
+	if len(rest) == 0 {
+		return nil
+	}
+	return fmt.Errorf("it sent %.100q, which nothing had asked for", rest)
+}
 
 // Wait waits for the first byte of a reply. If that fails, and only because of a deadline, the
 // Reader can go on afterwards.
@@ -105,10 +111,12 @@ func (r *Reader) value(room *int, depth int) (any, error) {
 		case err != nil || n < -1:
 		case n == -1:
 			return nil, nil
-		case kind == '$' && n <= *room:
+		case kind == '$' && n > *room, kind == '*' && n > *room/minElement:
+			return nil, errLong
+		case kind == '$':
 			*room -= n + len("\r\n")
 			return r.bulk(n)
-		case kind == '*' && n <= *room/minElement && depth > 0:
+		case depth > 0:
 			return r.array(n, room, depth-1)
 		}
 	}

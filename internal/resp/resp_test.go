@@ -103,8 +103,8 @@ func TestReader(t *testing.T) {
 			} else if !errors.Is(err, tt.err) || err == nil && !reflect.DeepEqual(value, tt.value) {
 				t.Errorf("%.50q %s: %v, %v; want %v, %v", tt.text, how, value, err, tt.value, tt.err)
 			}
-			if err == nil && r.Buffered() != 0 {
-				t.Errorf("%.50q %s: %d bytes are left", tt.text, how, r.Buffered())
+			if err == nil && r.Done() != nil {
+				t.Errorf("%.50q %s: %v", tt.text, how, r.Done())
 			}
 		}
 	}
@@ -128,6 +128,9 @@ func TestReplies(t *testing.T) {
 	r.Reset(strings.NewReader("+OK\r\n-OOM no\r\n$-1\r\n:7\r\n+OK\r\n"))
 	if value, err := r.Replies(3); err != nil || !reflect.DeepEqual(value, []any{"OK", Error("OOM no"), nil}) {
 		t.Error(value, err)
+	}
+	if err := r.Done(); err == nil || err.Error() != `it sent ":7\r\n+OK\r\n", which nothing had asked for` {
+		t.Error(err)
 	}
 	if value, err := r.Replies(1); value != int64(7) || err != nil {
 		t.Error(value, err)
@@ -156,7 +159,7 @@ func FuzzReader(f *testing.F) {
 		if err != nil {
 			return
 		}
-		rest := data[len(data)-from.Len()-r.Buffered():]
+		rest := data[len(data)-from.Len()-r.buf.Buffered():]
 		data = data[:len(data)-len(rest)]
 		want, err := goRedis(data)
 		if list, ok := value.([]any); ok && hasError(list) {
