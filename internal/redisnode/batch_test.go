@@ -1,0 +1,194 @@
+package redisnode
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/resp"
+	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
+)
+
+func request(op wire.Op) *lane.Request {
+	return &lane.Request{Op: op, Number: 1 << 50, Latest: 1 << 50, Mark: "mark", Claim: &lane.Claim{Keys: []string{"a", "b", ""}, Modes: "xsi", Token: "token", Millis: 10_000}}
+}
+
+func batchOf(n int) (batch []*lane.Request) {
+	for range n {
+		batch = append(batch, request(wire.Release))
+	}
+	return batch
+}
+
+// connected gives a Server that has a connection, and the other end of it.
+func connected(t *testing.T, patience time.Duration) (*Server, net.Conn) {
+	near, far := net.Pipe()
+	t.Cleanup(func() { near.Close(); far.Close() })
+	return over(near, patience), far
+}
+
+func over(conn net.Conn, patience time.Duration) *Server {
+	s := &Server{options: &redis.Options{ReadTimeout: patience, WriteTimeout: patience}, owner: "host:1", last: time.Now()}
+	s.scripts.Store(&hashes{acquire: "hash of acquire", release: "hash of release", marked: true})
+	s.keep(&conn)
+	return s
+}
+
+// answer reads what has been sent, and answers.
+func answer(far net.Conn, text string) {
+	buf := make([]byte, 64<<10)
+	_, _ = far.Read(buf)
+	_, _ = io.WriteString(far, text)
+}
+
+// TestWrite: what is written for each step are whole commands, as many as replies are read, and
+// nothing is allocated for them.
+func TestWrite(t *testing.T) {
+	s := over(nil, 0)
+	for op := wire.Op(0); int(op) < wire.Ops; op++ {
+		q := request(op)
+		if op == wire.Yield {
+			q.Op, q.Claim.KeepPlace = wire.Release, true
+		}
+		replies := 0
+		write := func() { s.out.Reset(); replies = s.write(s.scripts.Load(), q) }
+		if n := testing.AllocsPerRun(10, write); n != 0 {
+			t.Errorf("%v: %v allocations", op, n)
+		}
+		var r resp.Reader // a command has the form of a reply
+		r.Reset(bytes.NewReader(s.out.Bytes()))
+		for range replies {
+			if command, err := r.Reply(); err != nil || command.([]any)[0] != "evalsha" {
+				t.Errorf("%v: %v, %v", op, command, err)
+			}
+		}
+		if err := r.Done(); err != nil {
+			t.Errorf("%v: %v", op, err)
+		}
+	}
+}
+
+// TestExecFails: the requests whose replies have been read keep them, the others get the error, and
+// what arrives afterwards is the reply to none.
+func TestExecFails(t *testing.T) {
+	for _, tt := range []struct {
+		name, sent string
+		replies    int // that count
+		status     wire.Status
+		text       string
+	}{
+		{"half a batch", ":1\r\n-NOPERM no\r\n:", 2, wire.Timeout, "timeout"},
+		{"silence", "", 0, wire.Timeout, "timeout"},
+		{"another protocol", ":1\r\nHTTP/1.1 400\r\n", 1, wire.Unreachable, `it sent "HTTP/1.1 400"`},
+		{"a reply too many", ":1\r\n-NOPERM no\r\n:1\r\n:0\r\n", 3, wire.Unreachable, `it sent ":0\r\n", which nothing`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, far := connected(t, time.Second)
+				go answer(far, tt.sent)
+				batch := batchOf(3)
+				err := s.Exec(batch)
+				if err == nil || wire.Classify(err) != tt.status || !strings.Contains(err.Error(), tt.text) {
+					t.Errorf("the batch: %v", err)
+				}
+				want := append([]wire.Status{wire.Granted, wire.Denied, wire.Granted}[:tt.replies], tt.status, tt.status, tt.status)
+				for i, q := range batch {
+					if q.Reply.Status != want[i] {
+						t.Errorf("request %d: %v, %v, want %v", i, q.Reply.Status, q.Reply.Err, want[i])
+					}
+				}
+				later := batchOf(1)
+				if err := s.Exec(later); !errors.Is(err, net.ErrClosed) || later[0].Reply.Status != wire.Unreachable {
+					t.Errorf("the batch after it: %v, %v", err, later[0].Reply)
+				}
+				if _, err := io.WriteString(far, ":1\r\n"); err == nil {
+					t.Error("the connection is open")
+				}
+			})
+		})
+	}
+}
+
+// TestNewConnection: nothing of an old connection is read as the reply over a new one.
+func TestNewConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, far := connected(t, time.Second)
+		go answer(far, ":1\r\n:1\r\n:1")
+		if err := s.Exec(batchOf(1)); err == nil {
+			t.Error("more was sent than asked for")
+		}
+		next, far := net.Pipe()
+		s.keep(&next)
+		defer s.keep(nil)
+		go answer(far, ":0\r\n")
+		batch := batchOf(1)
+		if err := s.Exec(batch); err != nil || batch[0].Reply.Status != wire.Expired {
+			t.Error(err, batch[0].Reply)
+		}
+	})
+}
+
+// TestInterrupt: Interrupt ends a read that waits, and a write.
+func TestInterrupt(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			s, far := connected(t, time.Hour)
+			if reads {
+				go answer(far, ":1\r\n")
+			}
+			time.AfterFunc(time.Second, s.Interrupt)
+			batch, begin := batchOf(2), time.Now()
+			if err := s.Exec(batch); wire.Classify(err) != wire.Unreachable || time.Since(begin) != time.Second {
+				t.Errorf("%v after %v", err, time.Since(begin))
+			}
+			if got := batch[0].Reply.Status == wire.Granted; got != reads {
+				t.Error(batch[0].Reply)
+			}
+		})
+	}
+}
+
+// TestStands: a connection that the other end has closed, or over which something has come, does not
+// stand.
+func TestStands(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("it is not known there")
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	for _, do := range []func(net.Conn) error{net.Conn.Close, func(c net.Conn) error { _, err := io.WriteString(c, "+"); return err }} {
+		near, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer near.Close()
+		far, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer far.Close()
+		_ = near.SetReadDeadline(time.Now().Add(-time.Second))
+		if !stands(near) {
+			t.Error("it stands")
+		}
+		if err := do(far); err != nil {
+			t.Fatal(err)
+		}
+		for begin := time.Now(); stands(near); time.Sleep(time.Millisecond) {
+			if time.Since(begin) > 10*time.Second {
+				t.Fatal("it does not stand")
+			}
+		}
+	}
+}
