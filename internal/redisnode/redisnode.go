@@ -1,4 +1,5 @@
-// Package redisnode is a lane's connection to one Redis server, over go-redis.
+// Package redisnode is a lane's connection to one Redis server: made by go-redis, and used without
+// it.
 package redisnode
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// A Server is one Redis behind go-redis: the server of a lane.
+// A Server is one Redis: the server of a lane.
 //
 // It has a connection of its own, made from the caller's settings (address, dialer, TLS,
 // credentials, database), and does not use the caller's pool: what is right for a cache breaks
