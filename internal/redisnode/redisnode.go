@@ -167,9 +167,8 @@ func (s *Server) Interrupt() {
 	s.keep(nil)
 }
 
-// onConnect prepares each new connection before its first command, also one that go-redis makes
-// by itself when it finds the last one closed: it asks the node what it is, and loads the
-// scripts.
+// onConnect prepares each new connection before its first command: it asks the node what it is, and
+// loads the scripts.
 func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	if s.greet != nil {
 		if err := s.greet(ctx, conn); err != nil {
