@@ -70,7 +70,7 @@ func TestImports(t *testing.T) {
 var layers = map[string]string{
 	"":                   "facts lane nodeurl printable redisnode renew script sim waitlist wire",
 	"internal/waitlist":  "lane script sim wire",
-	"internal/redisnode": "facts lane script wire",
+	"internal/redisnode": "facts lane resp script wire",
 	"internal/lane":      "printable sim wire",
 	"internal/renew":     "sim",
 	"internal/script":    "facts wire",
