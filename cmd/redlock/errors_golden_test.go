@@ -1,0 +1,613 @@
+//go:build unix
+
+package main
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/memredis"
+)
+
+var updateErrors = flag.Bool("update", false, "write testdata/errors.golden anew")
+
+const errorsGolden = "testdata/errors.golden"
+
+// TestErrorsGolden provokes errors and messages of the command, and compares all of them with one
+// file, in which they can be read. Those that it does not provoke are at the end of the file as they
+// are in the source, so that no text is missing. With -update the file is written anew.
+func TestErrorsGolden(t *testing.T) {
+	t.Parallel()
+	g := &said{T: t, dir: t.TempDir() + "/"}
+	g.WriteString("# What the command says\n\nEach error and each message, with what provokes it, and the exit status. Times, tokens,\nfences and errors of the network are replaced by words. Written by `go test ./cmd/redlock -run TestErrorsGolden -update`.\n")
+	g.wrongUsage()
+	g.wrongNodes()
+	g.wrongConfig()
+	g.noLock()
+	g.held()
+	g.handles()
+	g.inspected()
+	g.prepared()
+	g.examined()
+	g.rest()
+	if *updateErrors {
+		if err := os.WriteFile(errorsGolden, []byte(g.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden, err := os.ReadFile(errorsGolden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := strings.Split(string(golden), "\n"), strings.Split(g.String(), "\n")
+	for i := range max(len(want), len(got)) {
+		if i >= len(want) || i >= len(got) || want[i] != got[i] {
+			t.Fatalf("%s:%d differs; go test ./cmd/redlock -run TestErrorsGolden -update writes it anew\n got %s\nwant %s", errorsGolden, i+1, strings.Join(got[min(i, len(got)):min(i+3, len(got))], "\n     "), strings.Join(want[min(i, len(want)):min(i+3, len(want))], "\n     "))
+		}
+	}
+}
+
+// A said collects what a user reads.
+type said struct {
+	*testing.T
+	strings.Builder
+	dir   string // of files
+	env   []string
+	nodes *memredis.Cluster
+}
+
+func (g *said) section(heading string) { fmt.Fprintf(g, "\n## %s\n", heading) }
+
+// on starts nodes, for what follows.
+func (g *said) on(n int) {
+	g.Helper()
+	nodes, err := memredis.Start(n)
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.Cleanup(nodes.Close)
+	g.nodes = nodes
+	g.env = []string{nodesVariable + "=" + strings.Join(nodes.URLs(), ",")}
+}
+
+// ask sends a command to all nodes.
+func (g *said) ask(command ...string) {
+	g.Helper()
+	for _, n := range g.nodes.Nodes {
+		if _, err := ask(n.Addr(), command); err != nil {
+			g.Fatal(err)
+		}
+	}
+}
+
+// A running is a redlock that runs.
+type running struct {
+	*exec.Cmd
+	shown          string
+	killed         bool // a node was killed meanwhile: when that is noticed, differs from run to run
+	stdout, stderr buffer
+}
+
+// start starts redlock.
+func (g *said) start(args ...string) *running {
+	g.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		g.Fatal(err)
+	}
+	r := &running{shown: strings.Join(args, " ")}
+	bin := g.TempDir() // testscript looks at the name of the program
+	if err := os.Symlink(self, filepath.Join(bin, "redlock")); err != nil {
+		g.Fatal(err)
+	}
+	r.Cmd = exec.Command(filepath.Join(bin, "redlock"), args...)
+	r.Env = append(append(os.Environ(), "PACE=quick", "GORACE=atexit_sleep_ms=0"), g.env...)
+	r.Stdout, r.Stderr = &r.stdout, &r.stderr
+	if err := r.Start(); err != nil {
+		g.Fatal(err)
+	}
+	g.Cleanup(func() { _ = r.Process.Kill() })
+	return r
+}
+
+// await waits until it has said something.
+func (g *said) await(r *running, text string) {
+	g.Helper()
+	if !within(patience, func() bool { return strings.Contains(r.stderr.String()+r.stdout.String(), text) }) {
+		g.Fatalf("%s: not %q within %v: %s", r.shown, text, patience, r.stderr.String())
+	}
+}
+
+// ends waits for its end, and adds what it has said.
+func (g *said) ends(when string, r *running) {
+	g.Helper()
+	_ = r.Wait()
+	code := r.ProcessState.ExitCode()
+	text := r.stderr.String()
+	if r.killed {
+		text = regexp.MustCompile(`(?m)^redlock: node down: .*\n`).ReplaceAllString(text, "")
+	}
+	g.show(when, r.shown, code, text)
+}
+
+// says runs redlock, and adds what it says.
+func (g *said) says(when string, args ...string) {
+	g.Helper()
+	g.ends(when, g.start(args...))
+}
+
+// refuses runs redlock with arguments that it refuses, in this process.
+func (g *said) refuses(args ...string) {
+	g.Helper()
+	var stdout, stderr strings.Builder
+	code := main1(args, append(slices.Clone(g.env), "PATH="+os.Getenv("PATH"), configVariable+"="+os.DevNull), strings.NewReader(""), &stdout, &stderr)
+	shown := make([]string, len(args))
+	for i, arg := range args {
+		if shown[i] = arg; arg == "" || strings.ContainsAny(arg, " {\"") {
+			shown[i] = "'" + arg + "'"
+		}
+		if len(arg) > 100 {
+			shown[i] = arg[:3] + "..."
+		}
+	}
+	g.show("", strings.Join(shown, " "), code, stderr.String())
+}
+
+func (g *said) show(when, command string, code int, stderr string) {
+	if when != "" {
+		when = "  # " + when
+	}
+	text := fmt.Sprintf("\n$ redlock %s%s\n", command, when)
+	for line := range strings.Lines(stderr) {
+		text += "    " + line
+	}
+	g.WriteString(g.steady(text))
+	if code != 0 || stderr == "" {
+		fmt.Fprintf(g, "    exit status %d\n", code)
+	}
+}
+
+var (
+	aToken = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+	aFence = regexp.MustCompile(`\b\d{16}\b`)
+	aFault = regexp.MustCompile(`unreachable: [^;)\n]*|timeout after TIME`)
+	aCount = regexp.MustCompile(`after \d+ failed renewals?`)
+	aTime  = regexp.MustCompile(`(--?[a-z]\S* )?-?\b(\d+(\.\d+)?(h|m|s|ms|µs|ns))+\b`)
+)
+
+// steady replaces what differs from run to run.
+func (g *said) steady(text string) string {
+	if g.nodes != nil {
+		for i, n := range g.nodes.Nodes {
+			text = strings.ReplaceAll(text, n.Addr(), string(rune('a'+i))+":6379")
+		}
+	}
+	text = strings.ReplaceAll(text, g.dir, "")
+	text = aFence.ReplaceAllString(aToken.ReplaceAllString(text, "TOKEN"), "FENCE")
+	if g.nodes == nil {
+		return text // no time has been measured
+	}
+	text = aCount.ReplaceAllString(text, "after 2 failed renewals")
+	return aFault.ReplaceAllString(aTime.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasPrefix(found, "-") && strings.Contains(found, " ") {
+			return found
+		}
+		return aTime.ReplaceAllString(found, "${1}TIME")
+	}), "unreachable: ERROR")
+}
+
+func (g *said) wrongUsage() {
+	g.section("Wrong usage")
+	for _, line := range []string{
+		"unlocked", "help nothing", "version 2", "completion csh",
+		"run", "run k", "run k true", "run --key", "run --key --ttl 5s -- true", "run --kye a -- true", "run k -nx -- true", "run --key a --ttl 5s --ttl 9s -- true", "run k --shell=true -- true",
+		"run redlock:node -- true", "run k --ttl 10 -- true", "run k --ttl 0s -- true", "run k --ttl 9999h -- true", "run k --ttl 1000500us -- true", "run k --timeout -1s -- true", "run k -n -w 1s -- true",
+		"run k -E many -- true", "run k --slots 0 -- true", "run k --slots 2 --shared -- true", "run k --slots 2 --key b -- true", "run k --max-ttl 0s -- true",
+		"run k --lost-signal STOP -- true", "run k --lost-grace 6s -- true", "run k --lost-grace -1s -- true", "run k --max-hold 99ms -- true", "run k --min-hold 9s --max-hold 8s -- true",
+		"run k -- no-such-command", "run k -- /dev/null", "run k -- true", "run k --embedded --node redis://127.0.0.1:1 -- true", "run k --embedded --config redlock.conf -- true",
+		"lock", "lock k true", "lock k", "extend", "extend k", "extend a b", "unlock k", "unlock {}", "unlock k --token t --key", "unlock a b --token t", "unlock k --key b", "extend k --token t",
+		"status", "watch k --every 1ms", "wait k", "doctor k", "doctor",
+		"prepare k", "prepare --no-wait --timeout 1s", "prepare --no-wait --quorum", "prepare --quorum --reset-fences a:1", "prepare --fresh --reset-fences a:1", "prepare --no-wait --reset-fences a:1",
+		"prepare --node redis://127.0.0.1:1 --reset-fences a:1",
+		"bench k", "bench --for 99ms", "bench --callers 1,many", "bench --callers 4,4", "bench",
+		"chaos k", "chaos --arena moon", "chaos --scenario crashing-node", "chaos --seed many", "chaos --nodes 0", "chaos --nodes 9", "chaos --schedules x", "chaos --ttl 1ms", "chaos --ttl 1000500us", "chaos --for 0s", "chaos --history h", "chaos --list --seed 1",
+	} {
+		g.refuses(strings.Fields(line)...)
+	}
+	g.refuses("run", "", "--", "true")
+	g.refuses("run", "k", "--separator", "", "--", "true")
+	g.refuses("run", "k", "--config", "", "--", "true")
+	g.refuses("unlock", "k", "--token", "")
+	g.refuses("bench", "--key", "")
+	g.refuses("chaos", "--report", "")
+	g.refuses("prepare", "--prefix", strings.Repeat("p", 2000), "--node", "redis://127.0.0.1:1")
+	g.refuses("unlock", `{"name":"k","ttl_ns":10000000000}`, "--node", "redis://127.0.0.1:1", "--prefix", "other:")
+}
+
+func (g *said) wrongNodes() {
+	g.section("Nodes")
+	for _, node := range []string{"", "localhost", "http://a:6379", "redis://:pass/word@a", "redis://a:6379/zero", "redis://:a,b@c", "redis://a:6379?colour=red"} {
+		g.refuses("status", "k", "--node", node)
+	}
+	g.refuses("status", "k", "--node", "redis://127.0.0.1:1,redis://127.0.0.1:1")
+	g.file("empty", "# none\n")
+	g.file("lines", "one\ntwo\n")
+	g.refuses("status", "k", "--nodes", g.dir+"absent")
+	g.refuses("status", "k", "--nodes", g.dir+"empty")
+}
+
+func (g *said) file(name, text string) {
+	g.Helper()
+	if err := os.WriteFile(g.dir+name, []byte(text), 0o600); err != nil {
+		g.Fatal(err)
+	}
+}
+
+func (g *said) wrongConfig() {
+	g.section("The configuration file")
+	g.refuses("status", "k", "--config", g.dir+"absent")
+	for _, text := range []string{
+		"nods = redis://127.0.0.1:1", "prefix =", "redis://:secret=@127.0.0.1", "prefix = a\nprefix = b", "node = localhost", "max-ttl = soon", "max-ttl = 1ms", "user = locks",
+		"password = secret\npassword-file = redlock.password", "password-file = absent", "password-file = lines", "tls-cert = a.pem", "tls-ca = absent", "tls-ca = redlock.conf", "tls-cert = absent\ntls-key = absent",
+		"node = redis://127.0.0.1:1\ntls-ca = a.pem", "prefix = " + strings.Repeat("p", 2000),
+	} {
+		g.file("redlock.conf", text+"\n\n")
+		fmt.Fprintf(g, "\nredlock.conf:\n")
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(g, "    %.40s\n", strings.TrimSuffix(line, "\n"))
+		}
+		g.refuses("status", "k", "--config", g.dir+"redlock.conf", "--node", "redis://127.0.0.1:1")
+	}
+	g.file("redlock.conf", "node = redis://:secret@127.0.0.1:1\nmax-ttl = 5s\n")
+	if err := os.Chmod(g.dir+"redlock.conf", 0o604); err != nil {
+		g.Fatal(err)
+	}
+	fmt.Fprintf(g, "\nredlock.conf, which every user can read:\n    node = redis://:secret@127.0.0.1:1\n    max-ttl = 5s\n")
+	g.refuses("lock", "k", "--config", g.dir+"redlock.conf")
+	g.env = []string{configVariable + "="}
+	fmt.Fprintf(g, "\n%s=\n", configVariable)
+	g.refuses("status", "k")
+	g.env = nil
+}
+
+func (g *said) noLock() {
+	g.section("No lock")
+	g.on(1)
+	holder := g.start("run", "k", "--", "sleep", "60")
+	if !within(patience, func() bool { return slices.Contains(g.nodes.Nodes[0].Keys(), "k") }) {
+		g.Fatal("the holder has no lock")
+	}
+	g.says("another client holds it", "run", "k", "-n", "--", "true")
+	g.says("another client holds it", "lock", "k", "-w", "500ms")
+	waiter := g.start("run", "k", "--", "true")
+	g.await(waiter, "waiting for")
+	_ = waiter.Process.Signal(syscall.SIGTERM)
+	g.ends("SIGTERM meanwhile", waiter)
+	g.says("", "wait", "k", "--timeout", "0s")
+	_ = holder.Process.Signal(syscall.SIGTERM)
+	_ = holder.Wait()
+
+	g.ask("HSET", "hash", "a", "b")
+	g.says("the key is no lock", "run", "hash", "-n", "--", "true")
+	g.ask("FLUSHALL")
+	g.says("the node has lost its data", "run", "k", "-n", "--", "true")
+	g.says("", "run", "k", "-w", "1s", "--", "true")
+	waiter = g.start("run", "k", "--", "true")
+	g.await(waiter, "has to wait")
+	_ = waiter.Process.Signal(syscall.SIGTERM)
+	g.ends("without a limit, and SIGTERM meanwhile", waiter)
+	g.nodes.Nodes[0].Kill()
+	g.says("the node is down", "run", "k", "-n", "--", "true")
+	g.on(1)
+	g.nodes.Nodes[0].SetInfo("role", "slave")
+	g.nodes.Nodes[0].SetInfo("master_host", "10.0.0.9")
+	g.nodes.Nodes[0].SetInfo("master_port", "6379")
+	g.says("the node is a replica", "run", "k", "-n", "--", "true")
+	g.on(1)
+	g.env = []string{nodesVariable + "=" + strings.Replace(g.nodes.URLs()[0], "//", "//me:wrong@", 1)}
+	g.says("a wrong password", "run", "k", "-n", "--", "true")
+}
+
+func (g *said) held() {
+	g.section("While the command runs")
+	g.on(1)
+	r := g.start("run", "k", "--ttl", "2s", "--", "sleep", "60")
+	held := func() {
+		if !within(patience, func() bool { return slices.Contains(g.nodes.Nodes[0].Keys(), "k") }) {
+			g.Fatal("the lock is not held")
+		}
+	}
+	held()
+	g.ask("DEL", "k")
+	g.ends("the lock is deleted on the node", r)
+
+	r = g.start("run", "k", "--ttl", "2s", "--", "sleep", "60")
+	held()
+	r.killed = true
+	g.nodes.Nodes[0].Kill()
+	g.ends("the node goes down", r)
+
+	g.on(1)
+	r = g.start("run", "k", "--ttl", "4s", "--", "sleep", "60")
+	held()
+	r.killed = true
+	g.nodes.Nodes[0].Kill()
+	g.await(r, "renewal failed")
+	if err := g.nodes.Nodes[0].Restart(true); err != nil {
+		g.Fatal(err)
+	}
+	g.await(r, "renewal recovered")
+	g.await(r, "has no vote")
+	_ = r.Process.Signal(syscall.SIGTERM)
+	g.ends("the node goes down, and is up again in time; then SIGTERM", r)
+
+	g.on(1)
+	g.says("", "run", "k", "--max-hold", "200ms", "--", "sleep", "60")
+	r = g.start("elect", "e", "--", "true")
+	g.await(r, "stands for election again")
+	_ = r.Process.Signal(syscall.SIGTERM)
+	g.ends("then SIGTERM", r)
+	r = g.start("run", "k", "--", "sleep", "0.3")
+	held()
+	r.killed = true
+	g.nodes.Nodes[0].Kill()
+	g.ends("the node is down when the command ends", r)
+
+	g.on(3)
+	r = g.start("run", "k", "--ttl", "2s", "--", "sleep", "60")
+	g.await(g.restarted(r), "has no vote")
+	_ = r.Process.Signal(syscall.SIGTERM)
+	g.ends("a node is restarted; then SIGTERM", r)
+	g.on(1)
+	_ = g.start("run", "k", "--ttl", "10s", "--", "true").Wait()
+	g.says("another program has --ttl 10s", "run", "k", "--ttl", "9s", "--", "true")
+	g.says("", "run", "k", "--embedded", "--", "true")
+}
+
+// restarted restarts the last of three nodes, while redlock holds a lock there.
+func (g *said) restarted(r *running) *running {
+	last := g.nodes.Nodes[2]
+	if !within(patience, func() bool { return slices.Contains(last.Keys(), "k") }) {
+		g.Fatal("the lock is not held")
+	}
+	if err := last.Restart(true); err != nil {
+		g.Fatal(err)
+	}
+	return r
+}
+
+func (g *said) handles() {
+	g.section("lock, extend and unlock")
+	g.on(1)
+	r := g.start("lock", "k")
+	_ = r.Wait()
+	handle := strings.TrimSpace(r.stdout.String())
+	with := func(when, verb string, args ...string) {
+		g.Helper()
+		r := g.start(append([]string{verb, handle}, args...)...)
+		r.shown = strings.Join(append([]string{verb, `"$lock"`}, args...), " ")
+		g.ends(when, r)
+	}
+	with("", "unlock", "--prefix", "p:")
+	g.says("", "unlock", "k", "--token", "other")
+	g.says("", "unlock", "k", "--token", aToken.FindString(handle))
+	with("it is released", "unlock")
+	with("it is released", "extend")
+	_ = g.start("lock", "s", "--slots", "2").Wait()
+	r = g.start("status", "s", "--json")
+	_ = r.Wait()
+	g.says("the token of a slot", "unlock", "s", "--token", aToken.FindString(r.stdout.String()))
+	_ = g.start("lock", "a/b", "--separator", "/").Wait()
+	r = g.start("status", "a/b", "--json", "--separator", "/")
+	_ = r.Wait()
+	g.says("the token of a/b", "unlock", "a", "--separator", "/", "--token", aToken.FindString(r.stdout.String()))
+	g.nodes.Nodes[0].Kill()
+	with("the node is down", "unlock")
+	with("the node is down", "extend")
+}
+
+func (g *said) inspected() {
+	g.section("status and wait")
+	g.on(1)
+	g.ask("FLUSHALL")
+	g.says("the node has lost its data", "status", "k")
+	g.says("", "wait", "k", "--timeout", "0s")
+	g.nodes.Nodes[0].Kill()
+	g.says("the node is down", "status", "k")
+	g.says("", "wait", "k", "--timeout", "0s")
+	g.says("", "bench", "--timeout", "0s")
+}
+
+func (g *said) prepared() {
+	g.section("prepare")
+	g.on(3)
+	for _, n := range g.nodes.Nodes[1:] {
+		n.Kill()
+	}
+	g.nodes.Nodes = g.nodes.Nodes[:1]
+	g.env = []string{nodesVariable + "=" + strings.Join(g.nodes.URLs(), ",")}
+	g.ask("FLUSHALL")
+	g.says("the node is new", "prepare", "--timeout", "0s")
+	g.says("", "prepare", "--timeout", "500ms")
+	g.says("", "prepare", "--no-wait")
+	waiter := g.start("prepare")
+	g.await(waiter, "has no vote")
+	time.Sleep(100 * time.Millisecond)
+	_ = waiter.Process.Signal(syscall.SIGTERM)
+	g.ends("SIGTERM meanwhile", waiter)
+	g.ask("FLUSHALL")
+	g.says("the node is new", "prepare", "--fresh")
+	g.on(2)
+	if _, err := ask(g.nodes.Nodes[1].Addr(), []string{"FLUSHALL"}); err != nil {
+		g.Fatal(err)
+	}
+	g.says("one of two nodes is new", "prepare", "--fresh", "--timeout", "0s")
+	g.on(1)
+	g.nodes.Nodes[0].Kill()
+	g.says("the node is down", "prepare", "--timeout", "0s")
+	g.says("", "prepare", "--no-wait")
+	g.says("", "prepare", "--fresh")
+	g.says("", "prepare", "--reset-fences", g.nodes.Nodes[0].Addr())
+	g.nodes = nil
+	g.env = nil
+}
+
+// examined are the findings of doctor, of nodes that are made up.
+func (g *said) examined() {
+	g.section("doctor: what it finds")
+	at := func(n int) string { return fmt.Sprintf("10.0.0.%d:6379", n) }
+	fine := func(n int) *patient {
+		p := &patient{name: at(n), info: facts.Facts{"redis_version": "7.2.0", "run_id": fmt.Sprint(n), "role": "master", "scripts:kept": "false"}, fastest: time.Millisecond, roundTrip: time.Millisecond, now: 1e15}
+		p.opts = &redis.Options{Addr: p.name}
+		return p
+	}
+	// find shows what doctor finds when the first of three nodes is changed.
+	find := func(when string, quarantine bool, change func(p *patient)) {
+		all := []*patient{fine(1), fine(2), fine(3)}
+		change(all[0])
+		fmt.Fprintf(g, "\n%s\n", when)
+		for _, f := range findings(all, 10*time.Second, quarantine) {
+			mark := "?"
+			if f.must {
+				mark = "!"
+			}
+			fmt.Fprintf(g, "    %s %s: %s\n      %s\n", mark, strings.Join(f.nodes, ", "), f.what, f.todo)
+		}
+	}
+	for _, c := range []struct{ when, text string }{
+		{"it does not answer", "connection refused"}, {"it refuses the password", "WRONGPASS invalid username-password pair"}, {"it refuses commands", "NOPERM no permissions"}, {"it is full", "OOM command not allowed"},
+		{"it is read-only", "READONLY You can't write against a read only replica."}, {"it cannot write to its disk", "MISCONF Redis is configured to save RDB snapshots"}, {"it wants replicas", "NOREPLICAS Not enough good replicas to write."},
+		{"a script runs", "BUSY Redis is busy running a script."}, {"it loads its data", "LOADING Redis is loading the dataset in memory"},
+	} {
+		find(c.when, true, func(p *patient) { p.err = fmt.Errorf("%s", c.text) })
+	}
+	info := func(key, value string) func(*patient) { return func(p *patient) { p.info[key] = value } }
+	find("the same server twice", true, info("run_id", "2"))
+	find("a replica", true, func(p *patient) {
+		p.info["role"], p.info["master_host"], p.info["master_port"] = "slave", "10.0.0.9", "6379"
+	})
+	find("a node of a cluster", true, info("cluster_enabled", "1"))
+	find("it evicts", true, func(p *patient) { p.info["maxmemory_policy"], p.info["maxmemory"] = "allkeys-lru", "1000000" })
+	find("it would evict", true, func(p *patient) { p.info["maxmemory_policy"], p.info["maxmemory"] = "allkeys-lru", "0" })
+	find("it has a replica", true, info("connected_slaves", "1"))
+	find("it may forget, and there is no quarantine", false, func(*patient) {})
+	find("it is too old", true, info("redis_version", "6.2.14"))
+	find("it says nothing of itself", true, func(p *patient) { p.info = facts.Facts{"role": "master"} })
+	find("its clock is ahead of the others'", true, func(p *patient) { p.clock = time.Minute })
+	find("its fences are ahead of the time", true, func(p *patient) { p.number = p.now + int64(24*time.Hour/time.Microsecond) })
+	find("older clients", true, func(p *patient) { p.older = true })
+	find("it is far away", true, func(p *patient) { p.roundTrip = time.Second })
+	find("it is not near", true, func(p *patient) { p.roundTrip = 200 * time.Millisecond })
+	find("it refuses to write a key", true, func(p *patient) { p.keyError = fmt.Errorf("NOPERM no permissions to run the 'eval' command") })
+	find("it refuses to wake waiters", true, func(p *patient) { p.callError = fmt.Errorf("NOPERM no permissions to access a channel") })
+	find("nodes on one host", true, func(p *patient) { p.opts = &redis.Options{Addr: "10.0.0.2:6380"} })
+	show := func(when string, all ...*patient) {
+		fmt.Fprintf(g, "\n%s\n", when)
+		for _, f := range findings(all, 10*time.Second, true) {
+			fmt.Fprintf(g, "    ? %s: %s\n      %s\n", strings.Join(f.nodes, ", "), f.what, f.todo)
+		}
+	}
+	show("two nodes", fine(1), fine(2))
+	show("four nodes", fine(1), fine(2), fine(3), fine(4))
+	late := fine(1)
+	late.clock = -time.Second
+	show("its clock is not this machine's", late)
+}
+
+// rest are the texts in the source that nothing above has provoked.
+func (g *said) rest() {
+	shown := g.String()
+	verbs := regexp.MustCompile(`%[-+# 0]*(\[\d+\])?[0-9.]*[a-zA-Z]`)
+	missing := make(map[string][]string) // by file
+	note := func(file, text string) {
+		for _, part := range verbs.Split(text, -1) {
+			if part = strings.TrimSpace(part); regexp.MustCompile(`[a-zA-Z]{2}`).MatchString(part) && !strings.Contains(shown, part) {
+				if !slices.Contains(missing[file], text) {
+					missing[file] = append(missing[file], text)
+				}
+				return
+			}
+		}
+	}
+	g.section("Not provoked here: as in the source")
+	for _, dir := range []string{".", "internal/explain", "internal/proc"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			g.Fatal(err)
+		}
+		for _, name := range files {
+			if strings.HasSuffix(name, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+			if err != nil {
+				g.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				call, ok := n.(*ast.CallExpr)
+				if !ok || !slices.Contains([]string{"Fail", "say", "note", "result", "must", "think", "Errorf", "New", "untold", "Without"}, called(call)) {
+					return true
+				}
+				for _, arg := range call.Args {
+					if text := joined(arg); strings.Contains(text, " ") {
+						note(filepath.Join(dir, filepath.Base(name)), text)
+					}
+				}
+				return true
+			})
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(missing)) {
+		fmt.Fprintf(g, "\n%s\n", file)
+		for _, text := range missing[file] {
+			fmt.Fprintf(g, "    %s\n", strings.ReplaceAll(text, "\n", `\n`))
+		}
+	}
+}
+
+// called is the name of the function that is called, without its package.
+func called(c *ast.CallExpr) string {
+	switch f := c.Fun.(type) {
+	case *ast.Ident:
+		return f.Name
+	case *ast.SelectorExpr:
+		return f.Sel.Name
+	}
+	return ""
+}
+
+// joined is the text of a string, or of several that are joined; what is no literal is %v.
+func joined(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if text, err := strconv.Unquote(e.Value); err == nil && e.Kind == token.STRING {
+			return text
+		}
+	case *ast.BinaryExpr:
+		if e.Op == token.ADD {
+			return joined(e.X) + joined(e.Y)
+		}
+	case *ast.CallExpr:
+		if called(e) == "Sprintf" {
+			return joined(e.Args[0])
+		}
+	}
+	return "%v"
+}
