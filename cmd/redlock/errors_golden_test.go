@@ -24,6 +24,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 var updateErrors = flag.Bool("update", false, "write testdata/errors.golden anew")
@@ -35,6 +36,9 @@ const errorsGolden = "testdata/errors.golden"
 // are in the source, so that no text is missing. With -update the file is written anew.
 func TestErrorsGolden(t *testing.T) {
 	t.Parallel()
+	if !*updateErrors {
+		need.Full(t) // it waits for what the command says when time has passed
+	}
 	g := &said{T: t, dir: t.TempDir() + "/"}
 	g.WriteString("# What the command says\n\nEach error and each message, with what provokes it, and the exit status. Times, tokens,\nfences and errors of the network are replaced by words. Written by `go test ./cmd/redlock -run TestErrorsGolden -update`.\n")
 	g.wrongUsage()
