@@ -31,7 +31,7 @@ TIMEOUT = 30m
 # It does not need two processors to find races.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race -cpu 1)
 
-.PHONY: help test mutants vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly tables recipes model quickmodel reproducible
+.PHONY: help test mutants vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly tables picture recipes model quickmodel reproducible
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -89,6 +89,9 @@ nightly: ## run chaos with fresh seeds for NIGHT (8h), and keep the histories of
 
 tables: ## write the generated tables of docs/chaos.md anew
 	go test ./chaos -count=1 -timeout 20m -run 'TestMutants|TestScenarioTable' -update
+
+picture: ## draw docs/life.svg anew
+	go test ./internal/repotest -count=1 -run TestLifeOfALock -update
 
 recipes: ## run the recipes of docs/safety.md against real databases
 	cd recipes && go test $(RACE) -count=1 ./...

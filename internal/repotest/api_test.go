@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/api anew")
+var update = flag.Bool("update", false, "write docs/api and docs/life.svg anew")
 
 // TestAPI: docs/api lists every exported declaration, so that a change of the interface shows in the diff.
 // With -update it is written anew.

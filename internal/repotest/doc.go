@@ -1,3 +1,3 @@
-// Package repotest checks the repository itself: its documents, with their code and commands, and the
-// imports of its packages.
+// Package repotest checks the repository itself: its documents, with their code, commands and pictures, and
+// the imports of its packages.
 package repotest
