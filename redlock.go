@@ -1,49 +1,75 @@
-// Package redlock is a lock over N independent Redis servers, after the Redlock
-// algorithm: a lock is held when a majority of the servers has granted it and
-// time is left of its TTL.
+// Package redlock is Redlock for Go: a distributed lock over N independent Redis servers, with
+// fencing tokens. A lock is held when a majority of the servers has granted it and part of its TTL
+// is left. There is no leader, no cluster, and no single server whose failure stops the locks.
+//
+// It is for Go services and cron jobs that already have Redis and must not do something twice at
+// the same time, also while a server is down:
+//
+//	locker, err := redlock.Connect([]string{"redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"}, nil)
+//	if err != nil {
+//		log.Fatal(err)
+//	}
+//	// Do waits for the lock, renews it while the function runs, and releases it.
+//	err = locker.Do(context.Background(), "nightly-report", func(ctx context.Context, l *redlock.Lock) error {
+//		log.Print("reporting, with the fencing token ", l.Fence())
+//		return ctx.Err() // ctx ends when the lock does
+//	})
 //
 // # What it promises
 //
-// While the process runs, a majority of the nodes answers, and the nodes' clocks
-// run at the speed of ours to within [Options].Drift:
+// While the process runs, a majority of the nodes answers, and the nodes' clocks run at the speed of
+// the client's clock to within [Options].Drift:
 //
-//   - At most one [Lock] on a name is valid at any moment, across all processes,
-//     and across all other clients that speak plain Redlock (SET name token NX PX
-//     ttl, compare-and-delete) to the same nodes.
-//   - The holder is told that its lock has ended before anyone else can have it.
-//     The end of validity is a local timer; the network can only move it forward.
-//   - Each lock carries a fencing token, [Lock.Fence]: a number that is larger than those of all
-//     locks on the name before it, whatever clocks, pauses and lost messages do.
-//   - A node that may have forgotten what it granted (restarted, emptied, promoted,
-//     its clock set) has no vote until all of that has expired: see [Options].Quarantine.
-//     New nodes are no different, so the first lock on them waits: see [Locker.WaitReady].
-//   - To acquire and to release costs what the slowest node of the fastest
-//     majority costs. A hung, slow or dead minority adds nothing.
-//   - An attempt that fails, is cancelled or times out leaves nothing behind, as
-//     soon as the nodes can be told. The TTL is the backstop.
+//   - Exclusion: at most one [Lock] on a name is valid at any moment, across all processes, and
+//     across clients of other libraries that speak plain Redlock (SET name token NX PX ttl,
+//     compare-and-delete) to the same nodes.
+//   - The holder is told in time: it learns that its lock has ended before another client can hold
+//     it. A local timer tells it; the network can only bring the end forward.
+//   - Fencing tokens: each lock has a number, [Lock.Fence], that is larger than those of all earlier
+//     locks on the name, whatever clocks, pauses and lost messages do. A resource that rejects stale
+//     fencing tokens is safe even when the lock is not.
+//   - Restarts are recognised: a node that was restarted, emptied or promoted, or whose clock was
+//     set, may have forgotten a lock that is still held. It has no vote until that lock would have
+//     ended: see [Options].Quarantine. New nodes look the same, so the first lock on them waits: see
+//     [Locker.WaitReady].
+//   - Progress: acquire and release take as long as the slowest node of the fastest majority. A
+//     hung, slow or dead minority adds nothing.
+//   - Nothing is left behind: an attempt that fails, is cancelled or times out leaves nothing on the
+//     nodes, as soon as they can be told. The TTL is the backstop.
 //
 // # What it does not promise
 //
-//   - That a process which is paused (by the scheduler or a debugger) stops working
-//     when its lock ends. It is told when it wakes. What it writes to can refuse it:
-//     that is what the fence is for.
-//   - Exclusion when a node drops single keys, or its clock was set before this
-//     process first reached it; or, when nodes forget, against clients that know nothing
-//     of quarantines.
+//   - A paused process does not stop when its lock ends. Between the last look at the lock and the
+//     next write, the scheduler, a debugger or a suspended machine may take any amount of time. The
+//     process is told when it wakes; only the resource can reject its late write, by the fencing token.
+//   - A node that drops single keys is not recognised, whether it evicts them (such nodes are
+//     refused) or somebody deletes them.
+//   - A node's clock that was set before this process first reached the node looks like any other.
+//   - When nodes forget, exclusion against clients of other libraries, which know no quarantine.
+//   - If a majority of the nodes forgets at once, no two clients hold the lock, but no client can
+//     get one until the quarantine is over.
 //
 // # Which method
 //
-// Most callers want [Locker.Do]: it waits for the lock, renews it while a
-// function runs, and cancels the function's context when the lock ends.
-// [Locker.Acquire] waits and hands out the [Lock]; [Locker.TryAcquire] asks once.
+//   - [Locker.Do] for most callers: it cancels the function's context when the lock ends.
+//   - [Locker.Acquire] waits, first come, first served, and returns the [Lock]. [AutoRenew] renews it.
+//   - [Locker.TryAcquire] asks once. [Locker.Inspect] reports the holder and the waiters.
 //
-// A lock excludes everybody else on its name. With [Shared] it is the reader's half of a
-// read-write lock, with [Slots] a semaphore, with [Also] it takes in other names, and with
-// [Options].Separator it is hierarchical and takes in all that lies below it. With [Reentrant]
-// a call under [Lock.Context] joins the lock. With [Lock.Detach] and [Locker.Attach] a lock goes
-// from one process to another.
+// # Which kind of lock
 //
-// Package redlocktest is for tests of code that uses locks.
+//   - Mutual exclusion: no option.
+//   - Leader election: [Locker.Do] in a loop.
+//   - Read-write lock: [Shared] for the readers.
+//   - Distributed semaphore: [Slots].
+//   - Hierarchical lock, on a folder and all below it: [Options].Separator.
+//   - Several names, all or none: [Also].
+//   - Reentrant lock: with [Reentrant], a call under [Lock.Context] joins the lock.
+//   - A lock that moves to another process: [Lock.Detach], [Locker.Attach].
+//
+// Package redlocktest is for tests of code that uses locks, package redlocktrace for the steps of a
+// call, and the command redlock for shell scripts and cron jobs. The repository has what can go
+// wrong (docs/safety.md), how to run the servers (docs/operations.md), and how to move a service from
+// another library without a stop: as a redsync alternative (docs/from-redsync.md).
 package redlock
 
 import (
