@@ -1,8 +1,8 @@
 // Package redlocktest is for tests of code that uses locks: Redis nodes in the test's own process, and a
 // line for each thing that can go wrong with a lock.
 //
-// There is nothing to install, to start or to wait for: the nodes vote at once. They work in a
-// testing/synctest bubble, where nothing touches the network and a minute takes no time, and outside of
+// There is nothing to install, to start or to wait for: the nodes vote at once. They work inside a
+// testing/synctest bubble, where nothing uses the network and a minute takes no time, and outside of
 // one, where they have addresses, too ([Nodes.URLs]).
 //
 //	nodes := redlocktest.New(t)
@@ -10,8 +10,8 @@
 //
 //	nodes.Hang(0)                   // this node hangs
 //	nodes.Lose("report")            // the lock is lost now
-//	other := nodes.Hold("report")   // somebody else has it
-//	other.Release(ctx)              // and gives it back
+//	other := nodes.Hold("report")   // another process has it
+//	other.Release(ctx)              // and releases it
 //	nodes.Sleep(time.Minute)        // time passes
 //
 // This is a whole test file. It takes two minutes of virtual time, and a fraction of a second of real time:
@@ -66,7 +66,7 @@
 //		})
 //	}
 //
-//	// A worker that waits goes on when the lock is given back, and its fence is larger.
+//	// A worker that waits continues when the lock is released, and its fence is larger.
 //	func TestHandover(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
 //			nodes := redlocktest.New(t)
@@ -90,15 +90,14 @@
 //
 // # Quarantine
 //
-// A node that is restarted or wiped has no vote for a while, as a real one; [Nodes.Lose] takes a lock away
-// without that. Where a test does so to a majority, the next lock waits: Options.Quarantine says for how
-// long.
+// A node that is restarted or wiped has no vote for Options.Quarantine, like a real one. If a test does so to
+// a majority, the next lock waits that long. [Nodes.Lose] takes a lock away without a quarantine.
 //
 // # What it is not
 //
-// The nodes are [miniredis]: they do all that redlock asks of a Redis, and much else, and are neither fast
-// nor durable. For the whole range of faults with a judge of what came of it, see package chaos; for tests
-// against real servers, [Fresh] and docs/testing.md.
+// The nodes are [miniredis]: they do all that redlock needs of a Redis, and are neither fast nor durable.
+// Package chaos has the whole range of faults, with a judge of the outcome. For tests against real servers,
+// see [Fresh] and docs/testing.md.
 //
 // [miniredis]: https://github.com/alicebob/miniredis
 package redlocktest
