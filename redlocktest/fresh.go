@@ -11,7 +11,7 @@ import (
 )
 
 // Fresh makes real Redis servers that the test has just started, in containers say, vote at once. It is
-// redlock prepare --fresh. A server that is not empty ends the test: somebody may hold a lock there.
+// redlock prepare --fresh. A server that is not empty ends the test: a client may hold a lock there.
 func Fresh(t testing.TB, urls ...string) {
 	t.Helper()
 	for i, url := range urls {
@@ -26,7 +26,7 @@ func Fresh(t testing.TB, urls ...string) {
 		case err != nil:
 			t.Fatalf("redlocktest: %s: %v", opts.Addr, facts.Discreet(err))
 		case !unused:
-			t.Fatalf("redlocktest: %s is not empty: somebody may hold a lock there", opts.Addr)
+			t.Fatalf("redlocktest: %s is not empty: a client may hold a lock there", opts.Addr)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func TestFresh(t *testing.T) {
 		t.Error(err)
 	}
 	fake := &fakeTB{TB: t}
-	if said := fake.fails(func() { Fresh(fake, urls...) }); !strings.HasSuffix(said, " is not empty: somebody may hold a lock there") {
+	if said := fake.fails(func() { Fresh(fake, urls...) }); !strings.HasSuffix(said, " is not empty: a client may hold a lock there") {
 		t.Errorf("it says %q", said)
 	}
 	if said := fake.fails(func() { Fresh(fake, "127.0.0.1:6379") }); !strings.HasPrefix(said, "redlocktest: node 0 is no URL of a Redis server: ") {

@@ -77,7 +77,7 @@ func (n *Nodes) Hold(name string, options ...redlock.AcquireOption) *redlock.Loc
 	defer cancel()
 	l, err := n.other().Acquire(ctx, name, append(options[:len(options):len(options)], redlock.AutoRenew())...)
 	if err != nil {
-		n.t.Fatalf("redlocktest: somebody else cannot have the lock: %v", err)
+		n.t.Fatalf("redlocktest: another process cannot have the lock: %v", err)
 	}
 	return l
 }

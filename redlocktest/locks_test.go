@@ -195,7 +195,7 @@ func TestHoldGivesUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := fake.fails(func() { n.Hold("name") })
-		if want := `redlocktest: somebody else cannot have the lock: redlock: acquire "name": held by another`; !strings.HasPrefix(said, want) {
+		if want := `redlocktest: another process cannot have the lock: redlock: acquire "name": held by another`; !strings.HasPrefix(said, want) {
 			t.Errorf("it says %q", said)
 		}
 	})

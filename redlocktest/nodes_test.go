@@ -192,7 +192,7 @@ func TestMisuse(t *testing.T) {
 		{func() { c.Keys(3) }, "redlocktest: there is no node 3"},
 		{func() { c.Addr(3) }, "redlocktest: there is no node 3"},
 		{func() { c.Lose("name") }, `redlocktest: nobody holds "name"`},
-		{func() { c.Hold("") }, "redlocktest: somebody else cannot have the lock: redlock: acquire: the name is empty"},
+		{func() { c.Hold("") }, "redlocktest: another process cannot have the lock: redlock: acquire: the name is empty"},
 		{func() { c.Locker(&redlock.Options{TTL: -1}) }, "redlocktest: redlock: Options.TTL -1ns is not a time to live"},
 	} {
 		if said := fake.fails(tt.use); !strings.HasPrefix(said, tt.want) {
