@@ -21,6 +21,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/bench/contender"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // TestMigration is docs/from-redsync.md: from redsync alone to redlock alone on one key, both
@@ -82,10 +83,11 @@ func TestMigration(t *testing.T) {
 	t.Logf("%d times under the lock", in.visits.Load())
 }
 
-// during makes callers take the lock again and again until each has had it five times after before
+// during makes callers take the lock again and again until each has had it a few times after before
 // was called, in the middle.
 func during(ctx context.Context, t *testing.T, name string, before func() error, callers []func(context.Context) error) bool {
 	t.Helper()
+	times := need.Sized(2, 2, 5)
 	ctx, enough := context.WithCancel(ctx)
 	defer enough()
 	var all, first, second sync.WaitGroup
@@ -104,7 +106,7 @@ func during(ctx context.Context, t *testing.T, name string, before func() error,
 						first.Done()
 					}
 				case err == nil:
-					if late++; late == 5 {
+					if late++; late == times {
 						second.Done()
 					}
 				case ctx.Err() == nil && !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed):
@@ -114,7 +116,7 @@ func during(ctx context.Context, t *testing.T, name string, before func() error,
 			if early == 0 {
 				first.Done()
 			}
-			if late < 5 {
+			if late < times {
 				second.Done()
 				t.Errorf("%s: a worker had the lock %d times, and then %d, when time was up", name, early, late)
 			}

@@ -27,7 +27,7 @@ func miniature(t *testing.T) *env {
 	t.Cleanup(f.stop)
 	return &env{
 		sizes: sizes{
-			rounds: 2, window: 20 * time.Millisecond, ttl: 10 * time.Second,
+			rounds: need.Sized(1, 1, 2), window: 20 * time.Millisecond, ttl: 10 * time.Second,
 			callers: []int{1, 8}, faulted: 50, stuck: 1, orphans: 50, contended: 3, held: 50,
 			counted: 100, step: 50, handed: 20, fifo: 80, waitedFor: 20,
 		},
@@ -44,10 +44,10 @@ func TestScenarios(t *testing.T) {
 			case "hung", "killed": // seconds for each of its cycles
 				e.rounds = 1
 				e.contenders = slices.DeleteFunc(e.contenders, func(c contender.Contender) bool { return c.Slow })
-			case "fence", "waiting":
-				if s.name == "waiting" { // 32 processes on a machine that has other things to do
-					e.rounds, e.window = 1, 2*time.Second
-				}
+			case "uncontended": // one contender after another, and then again
+				e.rounds = 2
+			case "waiting": // 32 processes on a machine that has other things to do
+				e.rounds, e.window = 1, 2*time.Second
 			case "renewal": // lasts for four thirds of the TTL for each contender
 				e.rounds, e.ttl = 1, 1500*time.Millisecond
 			}
