@@ -67,7 +67,7 @@ tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 names: ## check that no file names what has no place in it
 	.ci/names
 
-stranger: ## type what the README and docs/testing.md have a stranger type, and time it
+stranger: ## a part of test: type what the README and docs/testing.md have a stranger type, and time it
 	go test -count=1 -v -run "TestFirstTenMinutes|TestUnitTestOfAStranger" ./internal/repotest
 
 first: ## run the README's first command, and look at what it prints
@@ -115,4 +115,4 @@ cover: ## say how much of the root module its tests run, function by function in
 	go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out | tail -n 1
 
-ci: vet tidy names first stranger quickmodel test mutants chaos ## all of what CI checks
+ci: vet tidy names first quickmodel test mutants chaos ## all of what CI checks
