@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // churn makes callers in several processes acquire a few locks over and over for a while: some
@@ -93,7 +94,7 @@ func TestScriptFlushLeavesNothing(t *testing.T) {
 					}
 				})
 			}
-			had := churn(t, servers, 4, 4*time.Second)
+			had := churn(t, servers, 4, need.Sized(2*time.Second, 2*time.Second, 20*time.Second))
 			cancel()
 			flushing.Wait()
 			t.Logf("%d locks", had)

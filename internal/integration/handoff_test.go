@@ -110,6 +110,9 @@ func TestSomeAreFree(t *testing.T) {
 		"a minute later":  {[]string{"another's", "0f8fad5b-d9cb-469f-a165-70867728950e"}, 15, 125},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if len(tt.before) == 1 && tt.least < 100 {
+				need.Long(t) // the last one ends with the same rule
+			}
 			inWaitingRoom(t, func(h *waitingRoom) {
 				locks := need.Sized(400, 400, 4000)
 				lockers, got := []*redlock.Locker{h.locker(), h.locker()}, make(chan *redlock.Lock)

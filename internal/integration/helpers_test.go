@@ -210,8 +210,8 @@ func wantNodes(t testing.TB, q *redlock.QuorumError, outcome redlock.Outcome, no
 	}
 }
 
-// cycles is the number of rounds of a long loop.
-func cycles(n int) int { return need.Sized(n/10, n, 5*n) }
+// cycles is the number of rounds of a long loop. A full run does half of n.
+func cycles(n int) int { return need.Sized(n/10, n/2, 5*n) }
 
 // A valid is a lock that is valid until then: a lock of this library, or of another.
 type valid interface{ Until() time.Time }

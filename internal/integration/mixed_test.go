@@ -148,7 +148,7 @@ func mixed(t *testing.T, nodes []*redis.Client, now func() time.Time, seed uint6
 // readers over a day, as they did before.
 func TestOlderAndNewerClients(t *testing.T) {
 	need.Full(t)
-	for seed := range need.Sized[uint64](5, 5, 100) {
+	for seed := range need.Sized[uint64](3, 3, 100) {
 		synctest.Test(t, func(t *testing.T) {
 			b := redistest.NewBubble(t, 3)
 			mixed(t, b.Clients(), time.Now, seed, func(rng *rand.Rand) {
