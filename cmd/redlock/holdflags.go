@@ -80,6 +80,13 @@ func (c *holdConfig) parse(f *flagSet, args []string) error {
 		args = args[1:]
 	}
 	rest, err := f.parse(args)
+	if err == nil && len(c.keys) == 0 && f.ArgsLenAtDash() < 0 && slices.Contains(rest, "--") { // or after some flags
+		if err := c.addKey("the key", rest[0]); err != nil {
+			return err
+		}
+		first = true
+		rest, err = f.parse(rest[1:])
+	}
 	if err != nil {
 		return err
 	}
