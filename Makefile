@@ -7,10 +7,11 @@ GOVULNCHECK = golang.org/x/vuln/cmd/govulncheck@v1.6.0
 FUZZTIME   = 10s
 BENCHFLAGS = -quick
 
-# How many schedules make chaos runs in the model and on miniredis, and how long
-# make nightly does all it can, keeping the histories of what fails.
+# How many schedules make chaos runs in the model, on miniredis, and of each scenario on
+# redis-servers; and how long make nightly does all it can, keeping the histories of what fails.
 SCHEDULES = 30000
 MINIREDIS = 300
+REAL      = 1
 NIGHT     = 8h
 FAILURES  = failures
 
@@ -81,8 +82,8 @@ fuzz: ## run each fuzz target of all modules for FUZZTIME (10s)
 		(cd "$$(dirname "$${at%:*}")" && go test -run '^$$' -fuzz "^$${at##*:}$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s .) || status=1; \
 	done; exit $$status
 
-chaos: ## run every scenario in every arena: SCHEDULES in the model, MINIREDIS on miniredis, each on redis-servers
-	.ci/chaos $(SCHEDULES) $(MINIREDIS)
+chaos: ## run every scenario in every arena: SCHEDULES in the model, MINIREDIS on miniredis, each REAL times on redis-servers
+	.ci/chaos $(SCHEDULES) $(MINIREDIS) $(REAL)
 
 nightly: ## run chaos with fresh seeds for NIGHT (8h), and keep the histories of what fails in FAILURES
 	go run ./cmd/redlock chaos --arena all --for $(NIGHT) --save $(FAILURES) --report $(FAILURES)/report.html
@@ -115,4 +116,6 @@ cover: ## say how much of the root module its tests run, function by function in
 	go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out | tail -n 1
 
+# On redis-servers make test runs each scenario.
+ci: REAL = 0
 ci: vet tidy names first quickmodel test mutants chaos ## all of what CI checks

@@ -724,7 +724,7 @@ func TestFencesForMonths(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	for seed := range need.Sized[uint64](1, 8, 100) {
+	for seed := range need.Sized[uint64](1, 4, 100) {
 		fences(t, func(f *fenced) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			last := make(map[string]int64)

@@ -188,7 +188,7 @@ func TestSlotsWithLinksDown(t *testing.T) {
 					t.Cleanup(func() { lk.Close() })
 					calls.Go(func() {
 						lots := rand.New(rand.NewPCG(uint64(i), uint64(caller)))
-						for n := range need.Sized(4, 30, 300) {
+						for n := range need.Sized(4, 15, 300) {
 							ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 							l, err := lk.Acquire(ctx, "a", Slots(slots))
 							cancel()
