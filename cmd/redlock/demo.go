@@ -266,6 +266,6 @@ func (s *story) finish(ctx context.Context, lock *redlock.Lock) error {
 	}) {
 		return fmt.Errorf("keys are left on the nodes: %s", strings.Join(left, ", "))
 	}
-	s.tell("", "no lock left on any node: %d keys on %d nodes, apart from each node's marker and the lock's counter", len(left), len(s.nodes.Nodes))
+	s.conclude("no lock left on any node: %d keys on %d nodes, apart from each node's marker and the lock's counter", len(left), len(s.nodes.Nodes))
 	return nil
 }

@@ -22,7 +22,8 @@ type story struct {
 	start   time.Time
 
 	json  bool
-	lines sync.Mutex
+	lines sync.Mutex // protects over, and keeps lines apart
+	over  bool       // the last line has been printed: what the workers find out afterwards is not told
 }
 
 // A told is a line of the demo as JSON.
@@ -36,6 +37,22 @@ type told struct {
 func (s *story) tell(worker, format string, args ...any) {
 	s.lines.Lock()
 	defer s.lines.Unlock()
+	s.print(worker, format, args...)
+}
+
+// conclude prints the last line.
+func (s *story) conclude(format string, args ...any) {
+	s.lines.Lock()
+	defer s.lines.Unlock()
+	s.print("", format, args...)
+	s.over = true
+}
+
+// print prints a line. Under the mutex.
+func (s *story) print(worker, format string, args ...any) {
+	if s.over {
+		return
+	}
 	at, text := time.Since(s.start), fmt.Sprintf(format, args...)
 	if s.json {
 		_ = s.printLine(told{load.Millis(at), worker, text})
