@@ -2,9 +2,9 @@
 // servers, or more time than `go test ./...` is to take. It is a package of its own for the
 // tests of what redistest is built on.
 //
-// There are three sizes. A quick run is `go test ./...`: it checks every rule, with few
-// schedules. A full run is that of each submission: it starts servers and programs, and
-// runs the schedules that CI runs. A long run is that of the night.
+// There are three sizes. A quick run is `go test ./...`: it checks the rules with few
+// schedules, most of them on the model. A full run is that of each submission: it starts
+// servers and programs, and runs the schedules that CI runs. A long run is that of the night.
 package need
 
 import (
@@ -42,9 +42,9 @@ func Sized[N any](quick, full, long N) N {
 	return quick
 }
 
-// Sample reports whether a case of a table runs: each of them in a full run, and one in every in a quick
-// one. Where each row is combined with each column, and at is the sum of both, a quick run still has each
-// row and each column.
+// Sample reports whether a case of a table runs: each of them in a full run, and one in so many in
+// a quick one. Where each row is combined with each column, at is the sum of both, so that a quick
+// run has other columns in other rows.
 func Sample(at, every int) bool { return Sized(at%every == 0, true, true) }
 
 // Full skips the test in a quick run. It is for a test that builds or starts programs, or

@@ -19,5 +19,8 @@ func TestSized(t *testing.T) {
 		if got := Sized("quick", "full", "long"); got != c.want {
 			t.Errorf("%+v: the run is %s", c, got)
 		}
+		if !Sample(6, 3) || Sample(7, 3) != (c.want != "quick") {
+			t.Errorf("%+v: of the cases 6 and 7 %v and %v run", c, Sample(6, 3), Sample(7, 3))
+		}
 	}
 }
