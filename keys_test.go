@@ -63,7 +63,7 @@ func TestEachForItsOwnTime(t *testing.T) {
 		{"several names", want{"b", []AcquireOption{Shared(), Also("a")}}, want{"c", []AcquireOption{Shared(), Also("a")}}, want{"a", nil}, long, soon},
 	} {
 		for column, first := range []string{"the short one first", "the long one first"} {
-			if !need.Sample(row+column, 6) {
+			if !need.Sample(row+column, 8) {
 				continue
 			}
 			t.Run(tt.what+", "+first, func(t *testing.T) {
@@ -172,7 +172,8 @@ func (c *crowd) leave(l *Lock) {
 // have one node in common, and no node sees more than two of them. There are never more holders than slots,
 // and all clients get one.
 func TestSlotsWithLinksDown(t *testing.T) {
-	for _, slots := range need.Sized([]int{2}, []int{1, 2}, []int{1, 2}) {
+	need.Full(t) // TestModelSchedules of the harness has slots while links are down
+	for _, slots := range []int{1, 2} {
 		bubble(t, func(t *testing.T) {
 			redistest.NoLeaks(t)
 			f := &fenced{t, redistest.NewBubble(t, 3)}
@@ -188,7 +189,7 @@ func TestSlotsWithLinksDown(t *testing.T) {
 					t.Cleanup(func() { lk.Close() })
 					calls.Go(func() {
 						lots := rand.New(rand.NewPCG(uint64(i), uint64(caller)))
-						for n := range need.Sized(4, 15, 300) {
+						for n := range need.Sized(15, 15, 300) {
 							ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 							l, err := lk.Acquire(ctx, "a", Slots(slots))
 							cancel()
@@ -199,7 +200,7 @@ func TestSlotsWithLinksDown(t *testing.T) {
 							c.enter(l)
 							time.Sleep(time.Duration(lots.Int64N(int64(20 * time.Millisecond))))
 							c.leave(l)
-							if n%10 != 3 { // otherwise it crashes
+							if n%10 > 0 { // otherwise it crashes
 								l.Release(t.Context())
 							}
 							time.Sleep(time.Duration(lots.Int64N(int64(20 * time.Millisecond))))

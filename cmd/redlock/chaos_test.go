@@ -60,6 +60,7 @@ func matches(t *testing.T, text, pattern string) {
 
 // Violations: what they are, how to see them again, and where they are kept.
 func TestChaosViolations(t *testing.T) {
+	need.Full(t)
 	add(t, hopeless())
 	dir := filepath.Join(t.TempDir(), "new", "bad")
 	code, stdout, stderr := call("--arena", "model", "--scenario", "broken-nodes,calm", "--schedules", "40", "--seed", "1", "--save", dir)
