@@ -47,9 +47,8 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	// know the hashes that the old one had, and so it rejects requests that were meant for that.
 	scripts := s.scripts.Load()
 	s.out.Reset()
-	s.replies = s.replies[:0]
 	for _, q := range batch {
-		s.replies = append(s.replies, s.write(scripts, q))
+		s.write(scripts, q)
 	}
 	conn, err := s.refresh()
 	if err != nil {
@@ -65,7 +64,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 		return batch, err
 	}
 	for i, q := range batch {
-		value, err := s.in.Replies(s.replies[i])
+		value, err := s.in.Reply()
 		if err != nil {
 			if !wire.IsReply(err) {
 				return batch[i:], err
@@ -104,8 +103,8 @@ func (s *Server) receive(conn *net.Conn) {
 	}
 }
 
-// write writes the commands of a request, and says how many replies it gets. It allocates nothing.
-func (s *Server) write(scripts *hashes, q *lane.Request) (replies int) {
+// write writes the command of a request. It allocates nothing.
+func (s *Server) write(scripts *hashes, q *lane.Request) {
 	w, c := &s.out, q.Claim
 	switch q.Step() {
 	case wire.Acquire:
@@ -140,7 +139,6 @@ func (s *Server) write(scripts *hashes, q *lane.Request) (replies int) {
 		buckets(w, c.Keys[:1])
 	}
 	w.End()
-	return 1
 }
 
 // call begins the call of a script with these keys, and one more if it is not empty.

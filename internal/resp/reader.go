@@ -55,26 +55,6 @@ func (r *Reader) Wait() error {
 	return err
 }
 
-// Replies reads the replies of a request that has sent n commands. For one it is the reply or the
-// Error, and for several a list of them.
-func (r *Reader) Replies(n int) (any, error) {
-	if n == 1 {
-		return r.Reply()
-	}
-	list := make([]any, n)
-	for i := range list {
-		value, err := r.Reply()
-		if said, ok := err.(Error); ok {
-			value, err = said, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		list[i] = value
-	}
-	return list, nil
-}
-
 // Reply reads a reply: an int64, a string, a []any of replies, or nil. In a list an Error is an
 // element like others.
 func (r *Reader) Reply() (any, error) {

@@ -122,20 +122,28 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestReplies: the replies of a request with several commands are a list.
-func TestReplies(t *testing.T) {
+// TestInARow: replies are read one after another, and no more than have arrived.
+func TestInARow(t *testing.T) {
 	var r Reader
 	r.Reset(strings.NewReader("+OK\r\n-OOM no\r\n$-1\r\n:7\r\n+OK\r\n"))
-	if value, err := r.Replies(3); err != nil || !reflect.DeepEqual(value, []any{"OK", Error("OOM no"), nil}) {
-		t.Error(value, err)
+	for _, want := range []struct {
+		value any
+		err   error
+	}{{"OK", nil}, {nil, Error("OOM no")}, {nil, nil}} {
+		if value, err := r.Reply(); value != want.value || err != want.err {
+			t.Error(value, err)
+		}
 	}
 	if err := r.Done(); err == nil || err.Error() != `it sent ":7\r\n+OK\r\n", which nothing had asked for` {
 		t.Error(err)
 	}
-	if value, err := r.Replies(1); value != int64(7) || err != nil {
+	if value, err := r.Reply(); value != int64(7) || err != nil {
 		t.Error(value, err)
 	}
-	if value, err := r.Replies(2); value != nil || !errors.Is(err, io.EOF) {
+	if value, err := r.Reply(); value != "OK" || err != nil {
+		t.Error(value, err)
+	}
+	if value, err := r.Reply(); value != nil || !errors.Is(err, io.EOF) {
 		t.Error(value, err)
 	}
 }
