@@ -7,11 +7,9 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,6 +23,7 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redisnode"
+	"github.com/quorumlock/redlock/internal/redistest/golden"
 	"github.com/quorumlock/redlock/internal/resp"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -127,21 +126,7 @@ func TestErrorsGolden(t *testing.T) {
 			})
 		})
 	}
-	if *updateErrors {
-		if err := os.WriteFile(errorsGolden, []byte(g.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	golden, err := os.ReadFile(errorsGolden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, got := strings.Split(string(golden), "\n"), strings.Split(g.String(), "\n")
-	for i := range max(len(want), len(got)) {
-		if i >= len(want) || i >= len(got) || want[i] != got[i] {
-			t.Fatalf("%s:%d differs; go test . -run TestErrorsGolden -update writes it anew\n got %s\nwant %s", errorsGolden, i+1, strings.Join(got[min(i, len(got)):min(i+3, len(got))], "\n     "), strings.Join(want[min(i, len(want)):min(i+3, len(want))], "\n     "))
-		}
-	}
+	golden.Compare(t, errorsGolden, g.String(), *updateErrors, "go test . -run TestErrorsGolden -update")
 }
 
 func optionTexts(_ *testing.T, g *texts) {
@@ -757,11 +742,11 @@ func replyTexts(_ *testing.T, g *texts) {
 // TestErrorsAreShown: each text of an error or a log line in the source of the library is in
 // testdata/errors.golden, so that a reviewer sees it.
 func TestErrorsAreShown(t *testing.T) {
-	golden, err := os.ReadFile(errorsGolden)
+	text, err := os.ReadFile(errorsGolden)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := string(golden)
+	shown := string(text)
 	verbs := regexp.MustCompile(`%[-+# 0]*[0-9.]*[a-zA-Z]`)
 	check := func(at token.Position, text string) {
 		for _, part := range verbs.Split(text, -1) {
@@ -772,52 +757,28 @@ func TestErrorsAreShown(t *testing.T) {
 			t.Errorf("%v: %s does not have %q", at, errorsGolden, part)
 		}
 	}
-	for _, dir := range []string{".", "internal/lane", "internal/redisnode", "internal/resp", "internal/waitlist", "internal/wire", "internal/facts", "internal/nodeurl"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			fset := token.NewFileSet()
-			file, err := parser.ParseFile(fset, name, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, decl := range file.Decls {
-				fn, _ := decl.(*ast.FuncDecl)
-				says := fn != nil && slices.Contains([]string{"Error", "reason", "rejectReason", "warning", "notATTL", "Unsupported"}, fn.Name.Name)
-				ast.Inspect(decl, func(n ast.Node) bool {
-					switch n := n.(type) {
-					case *ast.CallExpr:
-						if slices.Contains([]string{"Errorf", "New", "refuse", "Warn", "Info", "DebugContext"}, called(n)) {
-							for _, arg := range n.Args[:min(2, len(n.Args))] {
-								literals(arg, func(l *ast.BasicLit, text string) { check(fset.Position(l.Pos()), text) })
-							}
-						}
-					case *ast.BasicLit:
-						if says && n.Kind == token.STRING && strings.Contains(n.Value, " ") {
-							literals(n, func(l *ast.BasicLit, text string) { check(fset.Position(l.Pos()), text) })
+	dirs := []string{".", "internal/lane", "internal/redisnode", "internal/resp", "internal/waitlist", "internal/wire", "internal/facts", "internal/nodeurl"}
+	golden.EachSource(t, dirs, func(_ string, fset *token.FileSet, file *ast.File) {
+		for _, decl := range file.Decls {
+			fn, _ := decl.(*ast.FuncDecl)
+			says := fn != nil && slices.Contains([]string{"Error", "reason", "rejectReason", "warning", "notATTL", "Unsupported"}, fn.Name.Name)
+			ast.Inspect(decl, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CallExpr:
+					if slices.Contains([]string{"Errorf", "New", "refuse", "Warn", "Info", "DebugContext"}, golden.Called(n)) {
+						for _, arg := range n.Args[:min(2, len(n.Args))] {
+							literals(arg, func(l *ast.BasicLit, text string) { check(fset.Position(l.Pos()), text) })
 						}
 					}
-					return true
-				})
-			}
+				case *ast.BasicLit:
+					if says && n.Kind == token.STRING && strings.Contains(n.Value, " ") {
+						literals(n, func(l *ast.BasicLit, text string) { check(fset.Position(l.Pos()), text) })
+					}
+				}
+				return true
+			})
 		}
-	}
-}
-
-// called is the name of the function that is called, without its package.
-func called(c *ast.CallExpr) string {
-	switch f := c.Fun.(type) {
-	case *ast.Ident:
-		return f.Name
-	case *ast.SelectorExpr:
-		return f.Sel.Name
-	}
-	return ""
+	})
 }
 
 // literals calls f for the strings of an expression: one, or several that are joined.

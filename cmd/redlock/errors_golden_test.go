@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"maps"
 	"os"
@@ -24,6 +23,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/redistest/golden"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
@@ -51,21 +51,7 @@ func TestErrorsGolden(t *testing.T) {
 	g.prepared()
 	g.examined()
 	g.rest()
-	if *updateErrors {
-		if err := os.WriteFile(errorsGolden, []byte(g.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	golden, err := os.ReadFile(errorsGolden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, got := strings.Split(string(golden), "\n"), strings.Split(g.String(), "\n")
-	for i := range max(len(want), len(got)) {
-		if i >= len(want) || i >= len(got) || want[i] != got[i] {
-			t.Fatalf("%s:%d differs; go test ./cmd/redlock -run TestErrorsGolden -update writes it anew\n got %s\nwant %s", errorsGolden, i+1, strings.Join(got[min(i, len(got)):min(i+3, len(got))], "\n     "), strings.Join(want[min(i, len(want)):min(i+3, len(want))], "\n     "))
-		}
-	}
+	golden.Compare(t, errorsGolden, g.String(), *updateErrors, "go test ./cmd/redlock -run TestErrorsGolden -update")
 }
 
 // A said collects what a user reads.
@@ -551,50 +537,26 @@ func (g *said) rest() {
 		}
 	}
 	g.section("Not provoked here: as in the source")
-	for _, dir := range []string{".", "internal/explain", "internal/proc"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			g.Fatal(err)
-		}
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-			if err != nil {
-				g.Fatal(err)
-			}
-			ast.Inspect(file, func(n ast.Node) bool {
-				call, ok := n.(*ast.CallExpr)
-				if !ok || !slices.Contains([]string{"Fail", "say", "note", "result", "must", "think", "Errorf", "New", "untold", "Without"}, called(call)) {
-					return true
-				}
-				for _, arg := range call.Args {
-					if text := joined(arg); strings.Contains(text, " ") {
-						note(filepath.Join(dir, filepath.Base(name)), text)
-					}
-				}
+	golden.EachSource(g.T, []string{".", "internal/explain", "internal/proc"}, func(name string, _ *token.FileSet, file *ast.File) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok || !slices.Contains([]string{"Fail", "say", "note", "result", "must", "think", "Errorf", "New", "untold", "Without"}, golden.Called(call)) {
 				return true
-			})
-		}
-	}
+			}
+			for _, arg := range call.Args {
+				if text := joined(arg); strings.Contains(text, " ") {
+					note(name, text)
+				}
+			}
+			return true
+		})
+	})
 	for _, file := range slices.Sorted(maps.Keys(missing)) {
 		fmt.Fprintf(g, "\n%s\n", file)
 		for _, text := range missing[file] {
 			fmt.Fprintf(g, "    %s\n", strings.ReplaceAll(text, "\n", `\n`))
 		}
 	}
-}
-
-// called is the name of the function that is called, without its package.
-func called(c *ast.CallExpr) string {
-	switch f := c.Fun.(type) {
-	case *ast.Ident:
-		return f.Name
-	case *ast.SelectorExpr:
-		return f.Sel.Name
-	}
-	return ""
 }
 
 // joined is the text of a string, or of several that are joined; what is no literal is %v.
@@ -609,7 +571,7 @@ func joined(e ast.Expr) string {
 			return joined(e.X) + joined(e.Y)
 		}
 	case *ast.CallExpr:
-		if called(e) == "Sprintf" {
+		if golden.Called(e) == "Sprintf" {
 			return joined(e.Args[0])
 		}
 	}

@@ -8,11 +8,12 @@ import (
 	"go/printer"
 	"go/token"
 	"go/types"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/redlock/internal/redistest/golden"
 )
 
 var update = flag.Bool("update", false, "write docs/api and docs/life.svg anew")
@@ -20,32 +21,11 @@ var update = flag.Bool("update", false, "write docs/api and docs/life.svg anew")
 // TestAPI: docs/api lists every exported declaration, so that a change of the interface shows in the diff.
 // With -update it is written anew.
 func TestAPI(t *testing.T) {
-	for dir, golden := range map[string]string{
+	for dir, file := range map[string]string{
 		".": "redlock.txt", "chaos": "chaos.txt", "chaos/history": "history.txt", "redlocktrace": "redlocktrace.txt", "redlocktest": "redlocktest.txt",
 		"adapters/certmagic": "certmagic.txt", "adapters/gocron": "gocron.txt", "adapters/grpc": "grpc.txt", "adapters/otel": "otel.txt",
 	} {
-		golden = filepath.Join("docs", "api", golden)
-		got := exported(t, dir)
-		if *update {
-			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		was, is := strings.Split(string(want), "\n"), strings.Split(got, "\n")
-		for _, line := range was {
-			if !slices.Contains(is, line) {
-				t.Errorf("%s: gone or changed: %s", golden, line)
-			}
-		}
-		for _, line := range is {
-			if !slices.Contains(was, line) {
-				t.Errorf("%s: new: %s", golden, line)
-			}
-		}
+		golden.Lines(t, filepath.Join("docs", "api", file), exported(t, dir), *update)
 		if t.Failed() {
 			t.Log("go test ./internal/repotest -run TestAPI -update writes it anew")
 		}

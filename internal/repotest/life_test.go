@@ -3,9 +3,7 @@ package repotest_test
 import (
 	"context"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +15,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/golden"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/redlocktrace"
 )
@@ -24,34 +23,15 @@ import (
 // TestLifeOfALock runs the life of a lock over five nodes, and fails if docs/life.svg is not what its events
 // draw. With -update it writes the picture anew.
 func TestLifeOfALock(t *testing.T) {
-	const golden = "docs/life.svg"
+	const picture = "docs/life.svg"
 	var l *life
 	synctest.Test(t, func(t *testing.T) { l = live(t) })
 	if t.Failed() {
 		return
 	}
-	got := l.draw()
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if !golden.Lines(t, picture, l.draw(), *update) {
+		t.Errorf("%s is not what the code draws now: go test ./internal/repotest -run TestLifeOfALock -update writes it anew. Look at it", picture)
 	}
-	want := readFile(t, golden)
-	if got == want {
-		return
-	}
-	was, is := strings.Split(want, "\n"), strings.Split(got, "\n")
-	for _, line := range was {
-		if !slices.Contains(is, line) {
-			t.Errorf("%s: gone or changed: %s", golden, line)
-		}
-	}
-	for _, line := range is {
-		if !slices.Contains(was, line) {
-			t.Errorf("%s: new: %s", golden, line)
-		}
-	}
-	t.Errorf("%s is not what the code draws now: go test ./internal/repotest -run TestLifeOfALock -update writes it anew. Look at it", golden)
 }
 
 // A life is what was recorded of the life of a lock: by the hooks and the trace of both clients, by the calls
