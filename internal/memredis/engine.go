@@ -35,7 +35,7 @@ type Engine struct {
 
 	loading sync.Mutex        // protects loaded and hashes
 	loaded  map[string]loaded // scripts by their hashes
-	hashes  map[string]string // of all sources that were ever loaded: each connection loads them again
+	hashes  map[string]string // theirs, by their sources: each connection loads them again
 
 	// mu protects up, and keeps a connection from being served after Stop has closed the others.
 	// It is never held while waiting.

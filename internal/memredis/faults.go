@@ -177,6 +177,7 @@ func (e *Engine) replyTo(peer *server.Peer, args ...string) string {
 		}
 	case len(args) > 1 && strings.EqualFold(args[1], "FLUSH"):
 		clear(e.loaded)
+		clear(e.hashes)
 	}
 	return e.dispatch(peer, args)
 }
