@@ -108,15 +108,9 @@ func (w *Waiter) mark(c *lane.Claim, try int64) {
 // it, takes nothing back: an extension may count the node since (OWN_LEAVE in docs/model). The
 // lock's release takes it back.
 func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
-	granted, refused, voteless := false, false, false
-	switch status {
-	case wire.Granted:
-		granted = true
-	case wire.Held, wire.Reserved:
-		refused = true
-	case wire.Quarantined, wire.Unfit, wire.Late:
-		voteless = true
-	default:
+	granted, refused := status == wire.Granted, status == wire.Held || status == wire.Reserved
+	voteless := status == wire.Quarantined || status == wire.Unfit || status == wire.Late
+	if !granted && !refused && !voteless {
 		return
 	}
 	w.mu.Lock()
@@ -124,7 +118,7 @@ func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
 	if try == w.handoffTry() {
 		s := &w.nodes[node]
 		s.granted, s.refused, s.voteless = granted, refused, voteless
-		vote = w.nodes[node].mine()
+		vote = s.mine()
 	}
 	late := w.done && (!granted || !w.held)
 	w.mu.Unlock()
@@ -253,8 +247,8 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 }
 
 // Withdraw takes the waiter out of the queues that it may be in. If it has the lock (held), those
-// are the queues of the nodes that have refused, or have no vote; otherwise all, for what was granted has been given
-// back for a place in the queue.
+// are the queues of the nodes that have refused, or have no vote; otherwise all, for what was
+// granted has been given back for a place in the queue.
 func (w *Waiter) Withdraw(held bool) {
 	w.mu.Lock()
 	if w.done {
