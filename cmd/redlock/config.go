@@ -38,7 +38,7 @@ type entry struct {
 // configKeys are the keys of a configuration file besides node, which may be repeated.
 var configKeys = []string{"user", "password", "password-file", "tls-ca", "tls-cert", "tls-key", "prefix", "separator", "max-ttl"}
 
-const configHint = "a line is KEY=VALUE, and the keys are node, user, password, password-file, tls-ca, tls-cert, tls-key, prefix, separator and max-ttl; see redlock help config"
+var configHint = "a line is KEY=VALUE, and the keys are node, " + strings.Join(configKeys[:len(configKeys)-1], ", ") + " and " + configKeys[len(configKeys)-1] + "; see redlock help config"
 
 // configFile finds the configuration file: that of --config, of the environment, or one in the
 // places where XDG has such files. "": there is none.

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
@@ -74,11 +75,7 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 		fmt.Fprintf(c.stdout, "%s: nothing to change\n", strings.Join(well, ", "))
 	}
 	if must > 0 {
-		change := "things have"
-		if must == 1 {
-			change = "thing has"
-		}
-		fmt.Fprintf(c.stdout, "%d %s to change\n", must, change)
+		fmt.Fprintf(c.stdout, "%s %s to change\n", phrase.Count(must, "thing"), phrase.Verb(must, "has", "have"))
 		return code, nil
 	}
 	fmt.Fprintln(c.stdout, "nothing has to change")

@@ -72,19 +72,13 @@ func addSpan(to *flagSet, name string, d *time.Duration) {
 // before the lock, and not after an hour of waiting for it.
 func (c *holdConfig) parse(f *flagSet, args []string) error {
 	example := "redlock " + f.Name() + " demo -- sh -c 'echo hello'"
-	first := len(args) > 0 && !strings.HasPrefix(args[0], "-") // the key stands there
-	if first {
-		if err := c.addKey("the key", args[0]); err != nil {
-			return err
-		}
-		args = args[1:]
-	}
 	rest, err := f.parse(args)
-	if err == nil && len(c.keys) == 0 && f.ArgsLenAtDash() < 0 && slices.Contains(rest, "--") { // or after some flags
+	// The key stands first; or after some flags, where -- says which argument the command begins with.
+	named := err == nil && len(c.keys) == 0 && len(rest) > 0 && f.ArgsLenAtDash() < 0 && (len(rest) == len(args) || slices.Contains(rest, "--"))
+	if named {
 		if err := c.addKey("the key", rest[0]); err != nil {
 			return err
 		}
-		first = true
 		rest, err = f.parse(rest[1:])
 	}
 	if err != nil {
@@ -98,7 +92,7 @@ func (c *holdConfig) parse(f *flagSet, args []string) error {
 		c.grace = min(time.Second, c.ttl/4).Truncate(time.Millisecond)
 	}
 	switch {
-	case first && len(rest) > 0 && f.ArgsLenAtDash() != 0:
+	case named && len(rest) > 0 && f.ArgsLenAtDash() != 0:
 		// A command without a key would have its first word for a key, and run the second one.
 		return exit.Fail(exit.Usage, "for example: "+example, "-- is missing between the key %q and the command %q", c.keys[0], rest[0])
 	case c.grace > c.ttl/2:

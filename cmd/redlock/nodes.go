@@ -112,7 +112,8 @@ func (c *command) nodesOf(flags *lockFlags, none error) ([]*redis.Options, error
 // which stop ends. Without either it fails: a lock on nodes that no other process uses excludes
 // none, and two jobs that each hold such a lock would both run.
 func (c *command) lockNodes(flags *lockFlags, own bool, todo string) (nodes []*redis.Options, stop func(), err error) {
-	if c.quiet = flags.quiet; own {
+	if own {
+		c.quiet = flags.quiet
 		if flags.config != "" {
 			return nil, nil, exit.Fail(exit.Usage, "--embedded is for a lock on nodes inside this process, which excludes no other process", "--embedded and --config do not go together")
 		}

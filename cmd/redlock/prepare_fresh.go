@@ -44,7 +44,7 @@ func (c *command) fresh(ctx context.Context, servers []*redis.Options) error {
 	case len(used) == len(nodes):
 		return nil // as a rule they vote already
 	case len(used) > 0:
-		c.note("--fresh changes nothing: %d of %s %s not empty (%s), so somebody may hold a lock", len(used), phrase.Count(len(nodes), "node"), be(len(used)), strings.Join(used, ", "))
+		c.note("--fresh changes nothing: %d of %s %s not empty (%s), so somebody may hold a lock", len(used), phrase.Count(len(nodes), "node"), phrase.Verb(len(used), "is", "are"), strings.Join(used, ", "))
 		return nil
 	}
 	c.say("WARNING: --fresh: %s at once. That is right only if nobody can hold a lock on them yet. Nodes that have lost their data look the same: with --fresh a second process gets a lock that another one still holds", allEmpty(len(nodes)))
@@ -55,13 +55,6 @@ func (c *command) fresh(ctx context.Context, servers []*redis.Options) error {
 		}
 	}
 	return nil
-}
-
-func be(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 func allEmpty(n int) string {

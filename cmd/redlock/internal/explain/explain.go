@@ -93,12 +93,7 @@ func Voteless(absent []*redlock.NodeError, n int) string {
 }
 
 // NoVote is what is said of so many nodes.
-func NoVote(absent int) string {
-	if absent == 1 {
-		return "has no vote"
-	}
-	return "have no vote"
-}
+func NoVote(absent int) string { return phrase.Verb(absent, "has no vote", "have no vote") }
 
 // Without says how many of n nodes are absent, in which respect, and why.
 func Without(what string, absent []*redlock.NodeError, n int) string {

@@ -19,6 +19,14 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
+// Verb is what is said of so many things: one of them has, many have.
+func Verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 // Counted is a large number of things: 12,345 schedules.
 func Counted(n int, what string) string {
 	switch {
