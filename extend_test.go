@@ -85,9 +85,7 @@ func TestExtensionThatComesTooLate(t *testing.T) {
 				m.slow(0)
 			}
 			pass(time.Second)
-			if left := ms.left(); len(left) > 0 {
-				t.Errorf("left on the nodes: %v", left)
-			}
+			ms.empty(t)
 		}
 	})
 }
@@ -109,9 +107,7 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 			}
 			wantQuorumError(t, l.Extend(t.Context()), ErrLost)
 			pass(time.Second)
-			if left := ms.left(); len(left) > 0 {
-				t.Errorf("left on the nodes: %v", left)
-			}
+			ms.empty(t)
 		})
 	})
 	t.Run("all nodes are filled up, and count again later", func(t *testing.T) {
@@ -252,9 +248,7 @@ func TestMaxHold(t *testing.T) {
 		}
 		wantEnd(t, short.Context(t.Context()), short.Until(), errMaxHold)
 		synctest.Wait()
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 	})
 }
 
@@ -349,9 +343,7 @@ func TestDo(t *testing.T) {
 				lk.Do(t.Context(), "a", func(context.Context, *Lock) error { panic(errWork) })
 			}()
 			synctest.Wait()
-			if left := ms.left(); len(left) > 0 {
-				t.Errorf("left on the nodes: %v", left)
-			}
+			ms.empty(t)
 		})
 	})
 	t.Run("tells that the lock was lost", func(t *testing.T) {

@@ -306,9 +306,7 @@ func TestMaxHoldGoesAlong(t *testing.T) {
 			t.Errorf("attached after its time: %v", err)
 		}
 		pass(time.Second)
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 	})
 }
 

@@ -124,9 +124,7 @@ func TestTold(t *testing.T) {
 			l := acquired(t, ms.locker(t, nil), "a")
 			wantEnd(t, l.Context(t.Context()), l.Until(), errExpired)
 			synctest.Wait()
-			if left := ms.left(); len(left) > 0 {
-				t.Errorf("left on the nodes: %v", left)
-			}
+			ms.empty(t)
 			if err := l.Release(t.Context()); !errors.Is(err, ErrLost) {
 				t.Errorf("Release after the end: %v", err)
 			}
@@ -162,9 +160,7 @@ func TestTold(t *testing.T) {
 				m.resume()
 			}
 			pass(3 * time.Second)
-			if left := ms.left(); len(left) > 0 {
-				t.Errorf("left on the nodes: %v", left)
-			}
+			ms.empty(t)
 		})
 	})
 	t.Run("another has it on a majority", func(t *testing.T) {
@@ -256,9 +252,7 @@ func TestSecondLookAtTheClock(t *testing.T) {
 					t.Errorf("%v, lock %v", err, l)
 				}
 				pass(time.Second)
-				if left := ms.left(); len(left) > 0 {
-					t.Errorf("left on the nodes: %v", left)
-				}
+				ms.empty(t)
 			})
 		})
 	}
@@ -328,9 +322,7 @@ func TestNothingIsFilledUpAfterRelease(t *testing.T) {
 			t.Error("extended after it was released")
 		}
 		pass(time.Second)
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 	})
 }
 
@@ -413,9 +405,7 @@ func TestRelease(t *testing.T) {
 				t.Errorf("got %v, want that it had expired", err)
 			}
 			synctest.Wait()
-			if left := ms.left(); len(left) > 0 {
-				t.Errorf("left on the nodes: %v", left)
-			}
+			ms.empty(t)
 		})
 	})
 	t.Run("after a node refused to extend", func(t *testing.T) {
@@ -432,9 +422,7 @@ func TestRelease(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			if left := ms.left(); len(left) > 0 {
-				t.Errorf("left on the nodes: %v", left)
-			}
+			ms.empty(t)
 		})
 	})
 	t.Run("is idempotent and safe to call at once", func(t *testing.T) {
@@ -471,9 +459,7 @@ func TestRelease(t *testing.T) {
 				t.Error(err)
 			}
 			synctest.Wait()
-			if left := ms.left(); len(left) > 0 {
-				t.Errorf("left on the nodes: %v", left)
-			}
+			ms.empty(t)
 		})
 	})
 	t.Run("says so when too few nodes answer", func(t *testing.T) {

@@ -333,6 +333,14 @@ func (ms models) held(key, token string) (n int) {
 	return n
 }
 
+// empty checks that nothing is on the nodes.
+func (ms models) empty(t *testing.T) {
+	t.Helper()
+	if left := ms.left(); len(left) > 0 {
+		t.Errorf("left on the nodes: %v", left)
+	}
+}
+
 // left lists what is still on the nodes.
 func (ms models) left() (keys []string) {
 	for _, m := range ms {

@@ -67,9 +67,7 @@ func TestHungLaneIsBounded(t *testing.T) {
 		ms[0].resume()
 		ms[1].resume()
 		pass(2 * time.Second)
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 	})
 }
 
@@ -168,9 +166,7 @@ func TestCleanUpOutlivesTheCaller(t *testing.T) {
 			t.Fatalf("%d nodes have the key: the test does not test what it means to", n)
 		}
 		pass(time.Second)
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 	})
 }
 
@@ -217,9 +213,7 @@ func TestOwedReleases(t *testing.T) {
 					pass(5 * time.Second)
 					tt.fix(ms[0])
 					pass(2 * time.Second)
-					if left := ms.left(); len(left) > 0 {
-						t.Errorf("left on the nodes: %v", left)
-					}
+					ms.empty(t)
 				})
 			})
 		}
@@ -300,9 +294,7 @@ func TestCloseDrains(t *testing.T) {
 		if took := time.Since(begin); took > lk.opts.NodeTimeout {
 			t.Errorf("Close took %v", took)
 		}
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 		if err := lk.Close(); !errors.Is(err, ErrClosed) {
 			t.Errorf("second Close: %v", err)
 		}
@@ -361,9 +353,7 @@ func TestLaneKeepsOrder(t *testing.T) {
 						last[key] = step
 					}
 				}
-				if left := ms.left(); len(left) > 0 {
-					t.Errorf("left on the nodes: %v", left)
-				}
+				ms.empty(t)
 				if kept := lk.lanes.Weigh(); sum(kept) > 0 {
 					t.Errorf("the lanes still have %v requests", kept)
 				}
@@ -863,8 +853,6 @@ func TestSlowNodeWithoutAQueue(t *testing.T) {
 			t.Errorf("%d requests wait for the slow node", kept)
 		}
 		pass(5 * time.Second)
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 	})
 }

@@ -162,9 +162,7 @@ func TestNothingToWaitFor(t *testing.T) {
 			t.Error(err)
 		}
 		pass(time.Second)
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 	})
 }
 
@@ -213,9 +211,7 @@ func TestSplitVotesResolve(t *testing.T) {
 					t.Errorf("%d acquisitions took %v", 10*tt.contenders, took)
 				}
 				pass(time.Second)
-				if left := ms.left(); len(left) > 0 {
-					t.Errorf("left on the nodes: %v", left)
-				}
+				ms.empty(t)
 			})
 		})
 	}
@@ -321,9 +317,7 @@ func TestCloseDuringAnAttempt(t *testing.T) {
 		if err := <-tried; !errors.Is(err, ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
 		}
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 	})
 }
 
@@ -370,9 +364,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 			t.Errorf("they were served in the order %v", order)
 		}
 		pass(time.Second)
-		if left := ms.left(); len(left) > 0 {
-			t.Errorf("left on the nodes: %v", left)
-		}
+		ms.empty(t)
 	})
 }
 
