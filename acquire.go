@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -32,7 +34,10 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	}
 	t := lk.begins(ctx, "try-acquire", a.name, nil)
 	until := lk.opts.Clock.Now().Add(lk.nodeTimeout(a.ttl))
-	l, err := lk.attempt(ctx, t, a, 0, nil)
+	l, err := lk.first(ctx, t, a)
+	if errors.Is(err, errVoid) {
+		l, err = lk.attemptWithin(ctx, t, a, 0, nil, max(until.Sub(lk.opts.Clock.Now()), lk.nodeTimeout(a.ttl)/2))
+	}
 	for a.concede(err) {
 		l, err = lk.attempt(ctx, t, a, 0, nil)
 	}
@@ -50,9 +55,65 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	return l, err
 }
 
+// first is the first attempt: by plain commands, which cost a node half of what the script costs. It
+// is for a name that nobody is known to want just now. If it comes to nothing, or cannot be made, the
+// error is errVoid, and the next attempt is by the script, which says who has the lock and puts a
+// waiter in the queues.
+//
+// A try by plain commands that comes to nothing may have kept the lock from the first waiter of a
+// queue for a moment. So there is one for each name and Locker in plainPause at most.
+func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
+	if a.modes != string(wire.ModeX) || !lk.plain.may(a.key, lk.opts.Clock.Now()) {
+		return nil, errVoid
+	}
+	number, good := lk.lanes.Number(lk.opts.Clock.Now())
+	if !good {
+		return nil, errVoid
+	}
+	l, err := lk.ask(ctx, t, a, number, 0, nil, lk.nodeTimeout(a.ttl)/2) // what follows must have time, too
+	if err == nil {
+		t.tries() // otherwise it is no more than the beginning of the next one
+	} else {
+		lk.plain.not(a.key, lk.opts.Clock.Now())
+	}
+	return l, err
+}
+
+// errVoid is why there is no lock by plain commands. It says nothing about who has it.
+var errVoid = errors.New("not by plain commands")
+
+// plainPause is for how long a name is acquired by the script alone after an attempt came to nothing.
+const plainPause = time.Second
+
+// A plainNames has the names that are to be acquired by the script: for each part of all keys, until
+// when. A name that is in a part with another one goes by the script as well, and that is all.
+type plainNames [512]atomic.Int64
+
+func (p *plainNames) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
+
+func (p *plainNames) may(key string, now time.Time) bool { return now.UnixMilli() >= p.of(key).Load() }
+
+func (p *plainNames) not(key string, now time.Time) {
+	p.of(key).Store(now.Add(plainPause).UnixMilli())
+}
+
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.
 func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
+	return lk.attemptWithin(ctx, t, a, slot, w, lk.nodeTimeout(a.ttl))
+}
+
+// attemptWithin is an attempt that takes this long at most.
+func (lk *Locker) attemptWithin(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter, limit time.Duration) (*Lock, error) {
+	l, err := lk.ask(ctx, t, a, 0, slot, w, limit)
+	if errors.Is(err, ErrHeld) {
+		lk.plain.not(a.key, lk.opts.Clock.Now())
+	}
+	return l, err
+}
+
+// ask is an attempt: by plain commands with this number, or by the script if there is none.
+func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, slot int64, w *waitlist.Waiter, limit time.Duration) (*Lock, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}
@@ -60,9 +121,14 @@ func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot 
 	if err := ended(ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	}
-	t.tries()
+	if number == 0 {
+		t.tries()
+	}
 	l := lk.newLock(a, slot, lk.opts.host.Token())
 	l.trace = t
+	if l.claim.Plain = number > 0; l.claim.Plain {
+		l.claim.Proposal = number
+	}
 	sent := lk.opts.Clock.Now()
 	if l.waiter = w; w != nil {
 		w.Begin(sent, &l.claim)
@@ -70,7 +136,6 @@ func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot 
 	r := lk.newRound(wire.Acquire, l, nil)
 	defer r.drop()
 	r.trace = t
-	limit := lk.nodeTimeout(a.ttl)
 	r.start(sent, sent.Add(limit))
 	r.wait(ctx, limit)
 	decided, unfenced := r.decided(), error(nil)
@@ -90,6 +155,8 @@ func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot 
 	drift := lk.opts.drift(a.ttl)
 	err := ended(ctx)
 	switch {
+	case l.claim.Plain && decided != won && err == nil:
+		err = errVoid
 	case decided != won:
 		err = r.explain(now, err)
 	case unfenced != nil:
@@ -155,8 +222,7 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), (*NodeError).awaits) {
 		return false
 	}
-	about := &lane.Claim{Key: a.key, Keys: a.keys[:1]}
-	about.Span(len(lk.lanes.Lanes))
+	about := (&lane.Claim{Key: a.key, Keys: a.keys}).Look(len(lk.lanes.Lanes))
 	now := lk.opts.Clock.Now()
 	for _, n := range lk.lanes.Lanes {
 		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: until, To: lane.Nobody{}}, now)
@@ -215,7 +281,9 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 // grant is given back, nothing is raised to it, and it is handed to nobody. So when a node
 // whose time was T lost its table, what was a fence on it was below T + 2K + 2S; and when it
 // has a vote again it numbers nothing below T + Q - S, with Q the quarantine. Hence
-// Q >= 2K + 3S is asked for.
+// Q >= 2K + 3S is asked for. A number that is acquired by plain commands is not bent, and so it
+// counts only where it is not below the node's time - S. It may be further above that, by
+// K and what is not known of the middle, which is less than 2S.
 //
 // That rule also keeps the numbers of a clock that is far ahead where they are. A minority
 // of such nodes cannot move the middle, costs its own votes, and nothing else, also when

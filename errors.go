@@ -110,6 +110,7 @@ const (
 	OutcomeLate        = Outcome(wire.Late)        // the node got the request when its time was up, and did nothing
 	OutcomeIneligible  = Outcome(wire.Unfit)       // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
 	OutcomeFailed      = Outcome(wire.Failed)      // any other error of the server
+	OutcomeVoid        = Outcome(wire.Void)        // asked by plain commands, and what the node says is no vote; the script follows
 )
 
 func (o Outcome) String() string { return wire.Status(o).String() }
@@ -146,7 +147,10 @@ func (e *NodeError) Error() string {
 	case e.Outcome == OutcomeReserved:
 		fmt.Fprintf(&s, " for %s, who has waited longer", printable.Text(e.Holder))
 	case e.Holder != "":
-		fmt.Fprintf(&s, " by %s for %s", printable.Text(e.Holder), printable.Duration(e.TTL))
+		fmt.Fprintf(&s, " by %s", printable.Text(e.Holder))
+		if e.TTL > 0 {
+			fmt.Fprintf(&s, " for %s", printable.Duration(e.TTL))
+		}
 	case e.Err != nil:
 		s.WriteString(": ")
 		s.WriteString(e.reason())

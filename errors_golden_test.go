@@ -725,6 +725,24 @@ func replyTexts(_ *testing.T, g *texts) {
 		e := nodeError("10.0.0.1:6379", &q.Reply, 0)
 		g.say(r.when, &e)
 	}
+	for _, r := range []struct {
+		when  string
+		spoil func(*wire.PlainAnswer)
+	}{
+		{"to plain commands: the number did not advance", func(p *wire.PlainAnswer) { p.Advanced = 0 }},
+		{"to plain commands: the node's clock is far ahead", func(p *wire.PlainAnswer) { p.Time = time.Second.Microseconds() }},
+		{"to plain commands: the key is gone", func(p *wire.PlainAnswer) { p.Holder = "" }},
+		{"to plain commands: there is a queue", func(p *wire.PlainAnswer) { p.Queues = 1 }},
+		{"to plain commands: there are locks of folders", func(p *wire.PlainAnswer) { p.Below = 1 }},
+		{"to plain commands: the scripts are gone", func(p *wire.PlainAnswer) { p.Known = 0 }},
+	} {
+		p := &wire.PlainAnswer{Set: true, Advanced: 1, Holder: "token", Trailer: &wire.Trailer{Known: 1}}
+		r.spoil(p)
+		reply := p.Read("token", 1, "")
+		e := nodeError("10.0.0.1:6379", &reply, 0)
+		g.say(r.when, &e)
+	}
+	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
 	for _, r := range []struct{ when, sent string }{
 		{"a server of another protocol", "HTTP/1.1 400 Bad Request\r\n"},
 		{"a reply that is too long", "*16\r\n" + strings.Repeat("$1048576\r\n"+strings.Repeat("x", 1<<20)+"\r\n", 16)},

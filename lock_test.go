@@ -72,7 +72,7 @@ func TestLockOfItsOwn(t *testing.T) {
 		}
 		var log strings.Builder
 		slog.New(slog.NewTextHandler(&log, nil)).Info("held", "lock", l)
-		if !strings.Contains(log.String(), "lock.name=a lock.fence=0 lock.left=9.9s") {
+		if !strings.Contains(log.String(), "lock.name=a lock.fence=946684800000000 lock.left=9.9s") {
 			t.Errorf("logged as %s", log.String())
 		}
 		ctx := l.Context(t.Context())
@@ -279,7 +279,7 @@ func TestPrintsNoSecret(t *testing.T) {
 				t.Errorf("printed as %s", text)
 			}
 		}
-		if got, want := l.String(), `"jobs" (fence 0, valid for 9.9s)`; got != want {
+		if got, want := l.String(), `"jobs" (fence 946684800000000, valid for 9.9s)`; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	})

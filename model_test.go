@@ -253,6 +253,9 @@ func (m *model) do(q *lane.Request) wire.Reply {
 		}
 		m.wake(c.Key)
 	}
+	if q.Step() == wire.Plain {
+		return wire.Reply{Status: wire.Granted, Fence: q.Number, Mark: q.Mark}
+	}
 	return wire.Reply{Status: wire.Granted}
 }
 

@@ -102,7 +102,7 @@ func TestSilentNodeAnswersForItself(t *testing.T) {
 			t.Errorf("second attempt waited %v for nodes known to be silent", took)
 		}
 		synctest.Wait()
-		if did := ms[2].seen; len(did) != 2 {
+		if did := ms[2].seen; len(did) != 4 { // by plain commands, and by the script
 			t.Errorf("the third was bothered with %q: the second attempt was lost without it", did)
 		}
 		pass(5 * time.Second)
@@ -458,8 +458,7 @@ func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
 		for _, l := range links {
 			l.broken.Store(true)
 		}
-		_, err := lk.TryAcquire(t.Context(), "first")
-		wantQuorumError(t, err, ErrNoQuorum)
+		acquired(t, lk, "first").Release(t.Context()) // the first attempt finds out, and the next has a connection
 		var wg sync.WaitGroup
 		for i := range 2 * farConns {
 			wg.Go(func() {
@@ -790,8 +789,12 @@ func TestNodeThatComesAndGoes(t *testing.T) {
 		w.nodes[2].Lose(1 << 30)
 		most := 0
 		for i := range need.Sized(20, 20, 120) {
-			time.Sleep(time.Second)
-			if kept := w.kept(2); i < 4 {
+			kept := 0 // at most in this second
+			for range 20 {
+				time.Sleep(time.Second / 20)
+				kept = max(kept, w.kept(2))
+			}
+			if i < 4 {
 				most = max(most, kept)
 			} else if kept > most*5/4 {
 				t.Errorf("%d requests are kept after %d s, %d at most before", kept, i+1, most)

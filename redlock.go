@@ -97,6 +97,7 @@ type Locker struct {
 	waiting  *waitlist.List
 	rounds   sync.Pool
 	closing  chan struct{}
+	plain    plainNames
 
 	mu     sync.Mutex // protects closed: after it, active gets no more calls
 	closed bool

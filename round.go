@@ -219,6 +219,9 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 // the round.
 func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 	switch {
+	case a.Err == wire.ErrOvertaken:
+		// Is it by much? A node whose clock was far ahead once has no vote, and that is told (poisoned).
+		l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.Look(len(l.locker.lanes.Lanes)), To: lane.Nobody{}}, r.sent)
 	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(i) // first: OnReply may take back the place for which it gives back
 		l.waiter.OnReply(i, l.claim.Try, a.Status)

@@ -107,6 +107,11 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 	var last *QuorumError
 	slot, again := int64(0), a.others()
 	calls := 0 // that have led to an attempt in vain, one after another
+	if w.Turn() == nil {
+		if l, err := lk.first(ctx, t, a); !errors.Is(err, errVoid) && (err == nil || ctx.Err() != nil) {
+			return l, err
+		}
+	}
 	for try := 0; ; try++ {
 		sent := lk.opts.Clock.Now()
 		queues := w
@@ -216,6 +221,7 @@ func (lk *Locker) accept(ctx context.Context, t *opTrace, a *acquisition, w *wai
 		return nil
 	}
 	w.Promote(promoted{l})
+	lk.plain.not(a.key, now)
 	l.since, l.until = now, g.Asked.Add(valid)
 	if a.maxHold != nil {
 		if l.maxUntil = now.Add(*a.maxHold); l.maxUntil.Before(l.until) {

@@ -158,7 +158,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
 	}, "model", "forgetful nodes", 1000},
 	{"a node that shows another marker is not joined again", []edit{
-		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || redis.HasErrorPrefix", "(redis.HasErrorPrefix"},
+		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || q.Reply.Err", "(q.Reply.Err"},
 	}, "model", "forgetful nodes", 50},
 	{"a node that has no vote is counted all the same", []edit{
 		{"internal/lane/incarnation.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},

@@ -18,8 +18,7 @@ func carryOut(srv Server, m *incarnation, batch []*Request) error {
 		if i < 0 {
 			break
 		}
-		batch = batch[i:]
-		if err := reload(srv, m, batch); err != nil {
+		if batch, err = reload(srv, m, batch[i:]); err != nil {
 			return err
 		}
 	}
@@ -33,7 +32,7 @@ const maxReloads = 5
 // unknown reports whether the server did not know the script, or the marker: it was
 // restarted, or lost its data, or only its scripts.
 func (q *Request) unknown() bool {
-	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
+	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || q.Reply.Err == wire.ErrNoScripts || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
 }
 
 // reload joins a server that has dropped scripts or marker, and carries out the rest of a
@@ -41,15 +40,23 @@ func (q *Request) unknown() bool {
 // rest, and not just those that failed: another client may have loaded the scripts in the
 // middle of this pipeline, so a release may have been executed when its acquire was not,
 // and the acquire must not come after it. Each step may be executed twice; then combines
-// its two answers.
-func reload(srv Server, m *incarnation, batch []*Request) error {
+// its two answers. It returns what it has sent again.
+//
+// An acquire of plain commands is not sent again: a second SET could say OK after another client
+// has had the lock in between, and the number of the first is stored by then (NO_RESEND in
+// docs/model). It depends on no script, so it has been carried out in its place.
+func reload(srv Server, m *incarnation, batch []*Request) ([]*Request, error) {
 	if err := srv.Join(); err != nil {
 		for _, q := range batch {
-			if q.unknown() { // it was not carried out, and err says why it cannot be
+			if q.unknown() && q.Step() != wire.Plain { // it was not carried out, and err says why it cannot be
 				q.Reply = wire.Reply{Status: wire.Classify(err), Err: err}
 			}
 		}
-		return err
+		return nil, err
+	}
+	batch = slices.DeleteFunc(slices.Clone(batch), func(q *Request) bool { return q.Step() == wire.Plain })
+	if len(batch) == 0 {
+		return nil, nil
 	}
 	first := make([]wire.Reply, len(batch))
 	for i, q := range batch {
@@ -59,7 +66,7 @@ func reload(srv Server, m *incarnation, batch []*Request) error {
 	for i, q := range batch {
 		q.Reply = then(q.Op, first[i], &q.Reply)
 	}
-	return err
+	return batch, err
 }
 
 // then combines the two answers to a step that was sent twice. Between the two anything may

@@ -24,6 +24,7 @@ var answers = map[string]wire.Reply{
 	"forgot":    {Status: wire.Quarantined, Err: wire.ErrForgot},
 	"no vote":   {Status: wire.Quarantined}, // and the token is there
 	"noscript":  {Status: wire.Failed, Err: errNoScript},
+	"unknown":   {Status: wire.Void, Err: wire.ErrNoScripts},
 	"loading":   {Status: wire.Loading, Err: errLoading},
 	"denied":    {Status: wire.Denied, Err: errDenied},
 	"raised":    {Status: wire.Denied, Err: errDeniedWithin},
@@ -161,11 +162,17 @@ func TestReload(t *testing.T) {
 		{[]wire.Op{wire.Extend, wire.Release, wire.Acquire}, [][]string{{"yes", "noscript", "held"}, {"yes", "held"}}, []string{"yes", "yes", "held"}},
 		{[]wire.Op{wire.Release, wire.Acquire}, [][]string{{"noscript", "noscript"}, {"noscript", "yes"}, {"no", "noscript"}, {"yes"}}, []string{"no", "yes"}},
 		{[]wire.Op{wire.Extend, wire.Acquire, wire.Release}, [][]string{{"noscript", "yes", "yes"}, {"yes", "yes", "lost"}}, []string{"yes", "yes", "lost"}},
+		{[]wire.Op{wire.Plain}, [][]string{{"unknown"}}, []string{"unknown"}}, // joined, and not sent again
+		{[]wire.Op{wire.Release, wire.Plain, wire.Extend}, [][]string{{"noscript", "yes", "noscript"}, {"yes", "yes"}}, []string{"yes", "yes", "yes"}},
 		{[]wire.Op{wire.Acquire}, [][]string{{"noscript"}, {"noscript"}, {"noscript"}, {"noscript"}, {"noscript"}, {"noscript"}}, []string{"noscript"}},
 	} {
 		var batch []*Request
 		for _, step := range tt.steps {
-			batch = append(batch, &Request{Op: step, Claim: new(Claim)})
+			q := &Request{Op: step, Claim: new(Claim)}
+			if step == wire.Plain {
+				q.Op, q.Claim.Plain = wire.Acquire, true
+			}
+			batch = append(batch, q)
 		}
 		cfg := testConfig()
 		if err := carryOut(&scripted{says: tt.says}, testIncarnation(&cfg), batch); err != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/printable"
@@ -49,6 +50,8 @@ type incarnation struct {
 	clocks *clocks
 	terms  *terms
 
+	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
+
 	mu      sync.Mutex  // protects what follows
 	met     bool        // it has been joined
 	mark    string      // the marker's text
@@ -92,6 +95,7 @@ func (m *incarnation) Hello() wire.Hello {
 // Joined takes in what the node said when it was joined, at some moment after sent.
 func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	now := m.Now()
+	m.scriptOnly.Store(false)
 	m.observeClock(mark.Now, sent, now)
 	before, had := wire.ParseMarker(mark.Before)
 	says, ok := wire.ParseMarker(mark.Value)
@@ -397,6 +401,8 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 			q.Mark = "?" // "" would mean not to compare, and "?" is unlike any marker
 		}
 		switch q.Step() {
+		case wire.Plain: // a node whose clock is off stores the number as well, which is not by its clock
+			q.Number = q.Claim.Proposal
 		case wire.Acquire:
 			if q.Latest = m.clocks.latest(m.node, q.Deadline); off != 0 {
 				q.Latest = longAgo
@@ -446,6 +452,10 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	for _, q := range batch {
 		r := &q.Reply
 		switch {
+		case r.Status == wire.Void:
+			if r.Err == wire.ErrScriptOnly || wire.IsReply(r.Err) { // or this user may not do it, or the server cannot
+				m.scriptOnly.Store(true) // until it is joined again
+			}
 		case q.Op == wire.Release:
 			r.NoVote = after > 0 || skew != 0
 		case r.Status == wire.Late && off != 0:
@@ -461,6 +471,8 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 			r.Status, r.Rest, r.Err = wire.Quarantined, after, why
 		case skew != 0:
 			r.Status, r.Err = wire.Unfit, skewError{skew, m.cfg.MaxNodeSkew}
+		case q.Op == wire.Inspect:
+			_ = m.poisoned(r.Fence, now, 0) // which tells of it
 		case q.Op == wire.Acquire && r.Status == wire.Granted:
 			if err := m.poisoned(r.Fence, now, q.Claim.Ahead); err != nil {
 				r.Status, r.Err = wire.Unfit, err

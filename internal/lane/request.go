@@ -25,13 +25,19 @@ type Request struct {
 // Ours is the ticket of a refill: the caller has the lock, and puts it on one more node.
 const Ours = -1
 
-// Step is the script that the server runs for the request.
+// Step is the script that the server runs for the request; or wire.Plain, which is none.
 func (q *Request) Step() wire.Op {
-	if q.Op == wire.Release && q.Claim.KeepPlace {
+	switch {
+	case q.Op == wire.Release && q.Claim.KeepPlace:
 		return wire.Yield
+	case q.Op == wire.Acquire && q.Claim.Plain && q.Ticket != Ours:
+		return wire.Plain
 	}
 	return q.Op
 }
+
+// ReadPlain takes the answer to an acquire of plain commands.
+func (q *Request) ReadPlain(p *wire.PlainAnswer) { q.Reply = p.Read(q.Claim.Token, q.Number, q.Mark) }
 
 // Read takes the reply of the step's script.
 func (q *Request) Read(value any, err error) {
@@ -78,6 +84,8 @@ type Claim struct {
 	Lease     int64
 	Try       int64 // the attempt that accepts a hand-over of the lock; 0: none
 
+	Plain bool // it is acquired by plain commands: wire.Plain
+
 	// The proposed fence, the same at all nodes, 0 for a shared lock (incarnation.floor); and
 	// the fence that the lock got, which is set before the raise, if there is one.
 	Proposal, Fence int64
@@ -119,6 +127,13 @@ func (c *Claim) HandedOver(there func(node int) bool) {
 	}
 }
 
+// Look gives a claim to look at the key on n nodes, and to change nothing.
+func (c *Claim) Look(n int) *Claim {
+	look := &Claim{Key: c.Key, Keys: c.Keys[:1]}
+	look.Span(n)
+	return look
+}
+
 // Joined gives a copy that is in no request of its own.
 func (c *Claim) Joined() Claim { return *c }
 
@@ -142,7 +157,9 @@ func (c *Claim) mayWait(i int) bool { return c.Reached != nil && c.Reached[i] }
 // gone is the time by which no node has a token any more that is released now, whatever got lost.
 // A node that hung may carry out an acquire or extension that left before, after the release was
 // sent: the acquire only within its own deadline, and the extension only while the token is there,
-// which then stays for a last TTL. A waiter's lease counts as a TTL does, and is the longer of the
+// which then stays for a last TTL. An acquire of plain commands has no deadline at the node. One that
+// is carried out after this time leaves the token there for a TTL, and is no vote: its answer is not
+// waited for any more. A waiter's lease counts as a TTL does, and is the longer of the
 // two if the TTL is very short.
 func (c *Claim) gone(now time.Time) time.Time {
 	return now.Add(2 * max(c.TTL, wire.Milliseconds(c.Lease)))

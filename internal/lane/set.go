@@ -34,6 +34,22 @@ func (s *Set) Ticket(at time.Time) (ticket int64, good bool) {
 	return ticket, known && width <= s.cfg.NodeTimeout
 }
 
+// Number is a number for a lock that is acquired by plain commands (wire.PlainAnswer): the middle of
+// the nodes' clocks. It reports false if that is not known well enough, or a node has no vote for such
+// a lock: only by a script. A number that is too small costs an attempt, and without MaxNodeSkew,
+// when numbers of the future are taken, it may be too small for as long as one lasts.
+func (s *Set) Number(at time.Time) (number int64, good bool) {
+	if s.cfg.MaxNodeSkew <= 0 {
+		return 0, false
+	}
+	for _, n := range s.Lanes {
+		if n.node.scriptOnly.Load() {
+			return 0, false
+		}
+	}
+	return s.Ticket(at)
+}
+
 // Beyond gives by how much a fence is ahead of the median of the nodes' clocks, if that is so much
 // that the grant is no vote; else 0. See acquire.go.
 func (s *Set) Beyond(number int64, now time.Time) time.Duration { return s.clocks.beyond(number, now) }

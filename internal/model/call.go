@@ -8,7 +8,7 @@ import (
 
 // A Call is one step at one node, with what the node says: Value is the reply of
 // the step's script in internal/script, as go-redis gives it, unless there is an
-// Err. An error of the server's is a [redis.Error]; any other means that the
+// Err. An acquire of plain commands has no Value, but Plain. An error of the server's is a [redis.Error]; any other means that the
 // connection failed.
 type Call struct {
 	Op    wire.Op
@@ -33,5 +33,6 @@ type Call struct {
 	Try    int64 // the attempt for which the waiter can be handed the lock; 0: it cannot
 
 	Value any
+	Plain *wire.PlainAnswer // of an acquire of plain commands
 	Err   error
 }

@@ -164,7 +164,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		shape := shapes[kind]
 		s := step{
 			call: model.Call{
-				Op:    wire.Op(rng.IntN(int(wire.Set) + 1)),
+				Op:    pick(rng, wire.Acquire, wire.Raise, wire.Extend, wire.Release, wire.Leave, wire.Yield, wire.Inspect, wire.Set),
 				Keys:  shape.keys,
 				Modes: shape.modes,
 				Slots: shape.slots,

@@ -20,6 +20,9 @@ type message struct {
 	hello        wire.Hello // connect, join
 	mark         wire.Mark  // what the node's marker is, if it is to have one
 	calls        []Call
+	next         cursor        // the next command to carry out
+	begun        bool          // some have been
+	trailer      *wire.Trailer // if there is an acquire of plain commands
 	subscription *subscription // wants to hear
 	epoch        int
 	id           sim.Seed

@@ -47,20 +47,37 @@ func NewNode(s sim.Seed, name string, rtt time.Duration) *Node {
 	return n
 }
 
-// carryOut executes a message. Under the mutex.
+// carryOut executes a message, and replies. Under the mutex.
 func (n *Node) carryOut(m *message) {
 	if m.connect || m.join {
 		m.mark, m.err = n.join(&m.hello)
+		n.reply(m)
 		return
 	}
+	m.prepare()
 	if n.repeat > 0 {
 		n.repeat--
 		n.execute(m) // and the second time is the one that is answered
+		m.prepare()
 	}
+	if pause := n.pause(m); pause > 0 {
+		m.begun = true
+		n.later(m.from, pause, func() { n.arrive(m) })
+		return
+	}
+	n.finish(m)
+}
+
+// finish executes the rest of a message, and replies. Under the mutex.
+func (n *Node) finish(m *message) {
 	n.execute(m)
-	if n.repeatLate > 0 {
+	defer n.reply(m)
+	// Nothing sends an acquire of plain commands again, and what sends one late is a node that hung: then
+	// the release comes after it.
+	if n.repeatLate > 0 && m.trailer == nil {
 		n.repeatLate--
 		again := &message{calls: slices.Clone(m.calls), id: m.id, from: m.from}
+		again.prepare()
 		n.later(m.from, n.repeatAfter/2+m.id.For("repeat").Below(n.repeatAfter/2), func() {
 			if !n.down {
 				n.execute(again)
@@ -78,23 +95,34 @@ func (n *Node) carryOut(m *message) {
 	default:
 		return
 	}
-	for i := range m.calls[whole:] {
-		m.calls[whole+i].Value, m.calls[whole+i].Err = nil, errReset
+	m.lost(whole)
+}
+
+// lost has the answers to some calls get lost: all from this one on. Without a whole reply the trailer
+// is lost, too, and with it all acquires of plain commands.
+func (m *message) lost(from int) {
+	for i := range m.calls {
+		if c := &m.calls[i]; i >= from || c.Plain != nil {
+			c.Value, c.Plain, c.Err = nil, nil, errReset
+		}
 	}
 	m.err = errReset
 }
 
+// execute carries out the commands of a message that have not been carried out yet. Under the mutex.
 func (n *Node) execute(m *message) {
 	middle := -1
 	if n.lateScripts && len(n.scripts) == 0 && len(m.calls) > 1 {
 		middle = 1 + int(m.id.For("scripts").Below(time.Duration(len(m.calls)-1)))
 	}
-	for i := range m.calls {
-		c := &m.calls[i]
-		if i == middle { // another client has loaded them
+	for m.next.call < len(m.calls) {
+		if m.next.call == middle { // another client has loaded them
 			n.scripts[""], n.scripts[n.runID()] = true, true
 		}
-		c.Value, c.Err = n.do(c)
+		n.step(m)
+	}
+	for m.trailer != nil && m.next.part < trailerParts {
+		n.step(m)
 	}
 }
 
@@ -155,12 +183,13 @@ func (n *Node) receive(m *message) {
 	case m.connect:
 		m.epoch = n.epoch
 		n.carryOut(m)
-		n.reply(m)
 	case n.down || m.epoch != n.epoch:
+		m.lost(0)
 		m.end(errReset)
+	case m.begun:
+		n.finish(m)
 	default:
 		n.carryOut(m)
-		n.reply(m)
 	}
 }
 

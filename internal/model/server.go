@@ -62,7 +62,11 @@ func (s *server) Exec(batch []*lane.Request) error {
 	}
 	err := s.Link.Exec(s.calls)
 	for i, q := range batch {
-		q.Read(s.calls[i].Value, s.calls[i].Err)
+		if c := &s.calls[i]; c.Plain != nil {
+			q.ReadPlain(c.Plain)
+		} else {
+			q.Read(c.Value, c.Err)
+		}
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package redisnode
 import (
 	"context"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
@@ -47,8 +48,13 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	// know the hashes that the old one had, and so it rejects requests that were meant for that.
 	scripts := s.scripts.Load()
 	s.out.Reset()
+	plain := false
 	for _, q := range batch {
 		s.write(scripts, q)
+		plain = plain || q.Step() == wire.Plain
+	}
+	if plain {
+		writeTrailer(&s.out, scripts)
 	}
 	conn, err := s.refresh()
 	if err != nil {
@@ -63,19 +69,41 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	if err := conn.SetReadDeadline(time.Now().Add(s.options.ReadTimeout)); err != nil {
 		return batch, err
 	}
+	var answers []plainAnswer // which wait for the trailer
 	for i, q := range batch {
+		if q.Step() == wire.Plain {
+			answer, err := readPlain(&s.in)
+			if err != nil {
+				return slices.Concat(without(answers), batch[i:]), err
+			}
+			s.stale = s.stale || readOnly(answer.Refused)
+			answers = append(answers, plainAnswer{q, answer})
+			continue
+		}
 		value, err := s.in.Reply()
 		if err != nil {
 			if !wire.IsReply(err) {
-				return batch[i:], err
+				return slices.Concat(without(answers), batch[i:]), err
 			}
-			// The node's name may have moved to another server, its new master.
-			s.stale = s.stale || redis.HasErrorPrefix(err, "READONLY")
+			s.stale = s.stale || readOnly(err)
 		}
 		q.Read(value, err)
 	}
+	if plain {
+		trailer, err := readTrailer(&s.in)
+		if err != nil {
+			return without(answers), err
+		}
+		for _, a := range answers {
+			a.answer.Trailer = trailer
+			a.request.ReadPlain(a.answer)
+		}
+	}
 	return nil, s.in.Done()
 }
+
+// readOnly: the node's name may have moved to another server, its new master.
+func readOnly(err error) bool { return redis.HasErrorPrefix(err, "READONLY") }
 
 // refresh gives the connection for a batch. It checks one that has not been used for a while, and
 // replaces it if it is broken: a server that was restarted between two locks must not cost the next
@@ -103,10 +131,13 @@ func (s *Server) receive(conn *net.Conn) {
 	}
 }
 
-// write writes the command of a request. It allocates nothing.
+// write writes the command of a request, or its commands. It allocates nothing.
 func (s *Server) write(scripts *hashes, q *lane.Request) {
 	w, c := &s.out, q.Claim
 	switch q.Step() {
+	case wire.Plain:
+		writePlain(w, q)
+		return
 	case wire.Acquire:
 		call(w, scripts.acquire, c.Keys, "")
 		w.String(c.Token).Int(c.Millis).Int(q.Number).Int(q.Latest).String(q.Mark).Int(q.Ticket).

@@ -27,12 +27,15 @@ var buckets = func() (all [Buckets]string) {
 	return all
 }()
 
-// Bucket gives the bucket of a key: 32-bit FNV-1a, modulo Buckets. It returns a pointer and
-// does not use hash/fnv, so that nothing is allocated.
-func Bucket(key string) *string {
+// Bucket gives the bucket of a key: its hash, modulo Buckets. It returns a pointer, so that
+// nothing is allocated.
+func Bucket(key string) *string { return &buckets[Hash(key)%Buckets] }
+
+// Hash is 32-bit FNV-1a. It does not use hash/fnv, so that nothing is allocated.
+func Hash(key string) uint32 {
 	hash := uint32(2166136261)
 	for i := range len(key) {
 		hash = (hash ^ uint32(key[i])) * 16777619
 	}
-	return &buckets[hash%Buckets]
+	return hash
 }

@@ -19,13 +19,14 @@ const (
 	Leave
 	Yield // a release by a waiter that keeps its place in the queue
 	Inspect
-	Set // the SET NX PX of another Redlock client, for test doubles
+	Plain // an acquire of plain commands, without a script: see plain.go
+	Set   // the SET NX PX of another Redlock client, for test doubles
 
-	Ops = int(Inspect) + 1 // the number of the library's own steps
+	Ops = int(Plain) + 1 // the number of the library's own steps
 )
 
 func (o Op) String() string {
-	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "set"}[o]
+	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "plain", "set"}[o]
 }
 
 const (

@@ -205,6 +205,9 @@ func refusal(text string) Status {
 // script, runs none. A replica without its master refuses the first read. A server that takes no
 // writes refuses the first write, and so does a full one; once a script has written, a full server
 // lets it go on.
+//
+// An acquire of plain commands that has set the key is granted or void, whatever the server says to the
+// other commands.
 func (r *Reply) MeansAbsent(step Op) bool {
 	switch r.Status {
 	case Held, Reserved, Stolen, Expired, Late:

@@ -24,13 +24,14 @@ const (
 	Late               // the node got the request after its deadline, and did nothing
 	Unfit              // the node must not vote: a replica, a cluster node, evicting keys, the same server twice, or one that is not supported
 	Failed             // any other error of the server
+	Void               // the node has carried out an acquire of plain commands, and it does not count: see plain.go
 	Unasked            // there is no answer yet
 )
 
 var statusNames = [...]string{
 	"granted", "held", "reserved", "gone", "stolen", "refilled", "not a lock", "timeout", "unreachable", "loading",
 	"read-only", "out of memory", "denied", "busy", "quarantined",
-	"late", "ineligible", "failed", "unasked",
+	"late", "ineligible", "failed", "void", "unasked",
 }
 
 func (o Status) String() string {

@@ -1,0 +1,149 @@
+package model
+
+import (
+	"time"
+
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
+)
+
+// A script is carried out in one instant. Of an acquire of plain commands (wire.PlainAnswer) each
+// command is carried out by itself, and what else happens to the node may come between any two.
+
+const (
+	plainParts   = 4 // SET, ZADD, GET, EXISTS
+	trailerParts = 4 // MGET, EXISTS, TIME, SCRIPT EXISTS
+)
+
+// A cursor is how far a message has been carried out: the next call, and the next command of it. After
+// the last call comes the trailer.
+type cursor struct{ call, part int }
+
+// prepare has a message carried out from the start, and makes room for the answers to acquires of plain
+// commands.
+func (m *message) prepare() {
+	m.next, m.trailer = cursor{}, nil
+	for i := range m.calls {
+		if c := &m.calls[i]; c.Op == wire.Plain {
+			if m.trailer == nil {
+				m.trailer = new(wire.Trailer)
+			}
+			c.Plain, c.Err = &wire.PlainAnswer{Trailer: m.trailer}, nil
+		}
+	}
+}
+
+// pause carries out the first commands of a message with an acquire of plain commands, and gives how
+// long the node takes until the next one; 0: as a rule it carries out all at once. Under the mutex.
+func (n *Node) pause(m *message) time.Duration {
+	if m.trailer == nil || !m.id.For("between").OneIn(8) {
+		return 0
+	}
+	commands := trailerParts
+	for i := range m.calls {
+		if commands++; m.calls[i].Op == wire.Plain {
+			commands += plainParts - 1
+		}
+	}
+	for range 1 + int(m.id.For("command").Below(time.Duration(commands-1))) {
+		n.step(m)
+	}
+	if m.id.For("long").OneIn(4) {
+		return 1 + m.id.For("pause").Below(64*n.rtt)
+	}
+	return 1 + m.id.For("pause").Below(4*n.rtt)
+}
+
+// step carries out the next command of a message. Under the mutex.
+func (n *Node) step(m *message) {
+	if m.next.call == len(m.calls) {
+		if err := n.trail(m); m.trailer.Failed == nil {
+			m.trailer.Failed = err
+		}
+		m.next.part++
+		return
+	}
+	c := &m.calls[m.next.call]
+	if c.Op != wire.Plain {
+		c.Value, c.Err = n.do(c)
+		m.next.call++
+		return
+	}
+	switch err := n.acquirePlain(c, m.next.part); {
+	case m.next.part == 0:
+		c.Plain.Refused = err
+	case c.Plain.Err == nil:
+		c.Plain.Err = err
+	}
+	if m.next.part++; m.next.part == plainParts {
+		m.next = cursor{m.next.call + 1, 0}
+	}
+}
+
+// acquirePlain is one command of an acquire.
+func (n *store) acquirePlain(c *Call, part int) error {
+	if n.refuses != nil {
+		return n.refuses
+	}
+	key := c.Keys[0]
+	switch part {
+	case 0:
+		said, err := n.plain(c)
+		if err == redis.Nil {
+			return nil
+		}
+		c.Plain.Set = said == "OK"
+		return err
+	case 1:
+		if err := n.writable(); err != nil {
+			return err
+		}
+		if bucket := fence(key); n.counts[bucket] < c.Fence {
+			n.counts[bucket], c.Plain.Advanced = c.Fence, 1
+		}
+	case 2:
+		e, there := n.lookup(key)
+		if there && (e.foreign || e.set != nil) {
+			return wrongType
+		}
+		c.Plain.Holder = e.token
+	case 3:
+		if len(*n.queue(key)) > 0 {
+			c.Plain.Queues = 1
+		}
+	}
+	return nil
+}
+
+// trail is one command of the trailer.
+func (n *store) trail(m *message) error {
+	if n.refuses != nil {
+		return n.refuses
+	}
+	switch m.next.part {
+	case 0:
+		m.trailer.Marker = n.marker
+	case 1:
+		for bucket := range n.counts {
+			if isBelow(bucket) {
+				m.trailer.Below = 1
+				break
+			}
+		}
+	case 2:
+		m.trailer.Time = n.micros()
+	case 3:
+		for i := range m.calls {
+			if c := &m.calls[i]; c.Op == wire.Plain && n.scripts[wire.RunID(c.Mark)] {
+				m.trailer.Known = 1
+			}
+		}
+	}
+	return nil
+}
+
+// isBelow reports whether a bucket is in the table of what lies below keys.
+func isBelow(bucket string) bool {
+	return len(bucket) > len(script.Belows) && bucket[:len(script.Belows)] == script.Belows
+}
