@@ -164,7 +164,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		shape := shapes[kind]
 		s := step{
 			call: model.Call{
-				Op:    pick(rng, wire.Acquire, wire.Raise, wire.Extend, wire.Release, wire.Leave, wire.Yield, wire.Inspect, wire.Set),
+				Op:    pick(rng, wire.Acquire, wire.Raise, wire.Extend, wire.Release, wire.Leave, wire.Yield, wire.Inspect, wire.Set, wire.Plain),
 				Keys:  shape.keys,
 				Modes: shape.modes,
 				Slots: shape.slots,
@@ -176,6 +176,9 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		}
 		if rng.IntN(3) == 0 {
 			s.call.Op = pick(rng, wire.Acquire, wire.Acquire, wire.Release, wire.Yield)
+		}
+		if s.call.Op == wire.Plain && shape.modes != "x" { // and a token is of one kind
+			s.call.Op = wire.Acquire
 		}
 		far := func() { // a fence anywhere
 			s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond
@@ -196,6 +199,11 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.call.Lease, s.call.Owner, s.latest = time.Second, "me", pick(rng, -time.Minute, time.Minute, time.Minute)
 		case wire.Leave:
 			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
+		case wire.Plain:
+			// No fence is at the edge of what counts: between its commands a model node may take a moment.
+			if s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond; virtual {
+				s.fence = pick(rng, s.fence, s.fence, -s.fence, s.fence-time.Second, 24*time.Hour, -24*time.Hour)
+			}
 		case wire.Set:
 			s.call.Token = fmt.Sprintf("another's.%d", rng.IntN(3))
 		case wire.Raise:
@@ -266,7 +274,7 @@ func handovers(rng *rand.Rand, virtual bool) []step {
 		try := int64(8 + i/3)
 		s := step{
 			call: model.Call{
-				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect),
+				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Plain, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect),
 				Keys:  []string{"a"},
 				Modes: "x",
 				Token: fmt.Sprint("token.0.", i),
@@ -283,7 +291,7 @@ func handovers(rng *rand.Rand, virtual bool) []step {
 		}
 		s.call.Waiter, s.call.Ticket = waiter(rng, 0)
 		switch {
-		case s.call.Op == wire.Acquire:
+		case s.call.Op == wire.Acquire, s.call.Op == wire.Plain:
 			s.theirs = false
 		case s.call.Op == wire.Raise:
 			s.fence = pick(rng, -us, us, time.Second)
@@ -362,6 +370,11 @@ func scripted(virtual bool) (all [][]step) {
 			return wire.Marker{RunID: runID, Born: now.Add(born).UnixMilli(), Writer: now.Add(writer).UnixMilli(), Longest: 5 * time.Second}.String()
 		}}
 	}
+	plain, plain2, flushScripts := call(wire.Plain, mine), call(wire.Plain, yours), step{other: "flush scripts"}
+	number := func(s step, off time.Duration) step {
+		s.fence = off
+		return s
+	}
 	noTable := step{other: "flush counters", call: acquire.call}
 	below.call.TTL = time.Hour
 	belowRaised := below
@@ -405,6 +418,14 @@ func scripted(virtual bool) (all [][]step) {
 		{listen, acquire, first, second, give, extend, call(wire.Extend, handed), raise(mine, time.Second), raise(handed, time.Second), look, release, give, hand(handed), look, heard},
 		{listen, acquire, first, second, give, yield, look, heard},
 		{listen, acquire, first, flush, join, acquire, second, give, look, flush, second, heard},
+		{plain, look, plain, raise(mine, us), extend, plain2, look, release, plain2, look, number(plain, time.Second/4)},
+		{plain, release, number(plain2, -time.Second), look, call(wire.Release, yours), number(plain2, -100*time.Millisecond), call(wire.Release, yours), plain},
+		{noTable, number(plain, -time.Second), look}, // far behind the node's clock
+		{flushScripts, plain, look, join, plain, release, flush, plain, look, flushScripts, flush, plain},
+		{flushScripts, plain, call(wire.Extend, mine), release, flushScripts, plain2, look, flushScripts, plain},
+		{below, plain2, call(wire.Release, "token.b"), number(plain2, time.Second/4), notBelow, look, number(plain2, time.Second/3), flush, join, plain},
+		{below, notBelow, plain, release, number(plain2, time.Second/4), look},
+		{acquire, first, second, release, plain, look, leave(1), leave(2), call(wire.Release, yours), number(plain2, time.Second/4), look},
 	}
 	// More readers wait than the window holds.
 	crowd := []step{listen, acquire}

@@ -18,6 +18,9 @@ import (
 type formatter struct{ exact bool }
 
 func (w formatter) format(c *model.Call, v any, err error) string {
+	if p, ok := v.(plainSays); ok {
+		return w.plain(p)
+	}
 	if err != nil {
 		word, _, _ := strings.Cut(err.Error(), " ")
 		return word
@@ -34,6 +37,26 @@ func (w formatter) format(c *model.Call, v any, err error) string {
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+// plainSays is the answer to an acquire of plain commands, and the call with the marker that the client
+// knows.
+type plainSays struct {
+	*wire.PlainAnswer
+	call model.Call
+}
+
+// read is what the library makes of it.
+func (p plainSays) read() wire.Reply { return p.Read(p.call.Token, p.call.Fence, p.call.Mark) }
+
+func (w formatter) plain(p plainSays) string {
+	word := func(err error) string {
+		first, _, _ := strings.Cut(fmt.Sprint(err), " ")
+		return first
+	}
+	r := p.read()
+	return fmt.Sprint(p.Set, word(p.Refused), p.Advanced, " ", p.Holder, " ", p.Queues, word(p.Err), " ", w.value(p.Marker, false), p.OldMarker,
+		p.Below, p.Known, word(p.Failed), " ", time.Since(time.UnixMicro(p.Time)).Abs() < time.Minute, " ", r.Status, word(r.Err))
 }
 
 // late reports whether a reply says that an acquire came too late: it has the time and the marker.
@@ -103,6 +126,12 @@ func kind(s step, v any, err error) string {
 		return name + " " + formatter{}.format(&s.call, v, err)
 	}
 	switch v := v.(type) {
+	case plainSays:
+		r := v.read()
+		if text := fmt.Sprint(r.Err); r.Status == wire.Void {
+			return name + " void: " + text
+		}
+		return fmt.Sprint(name, " ", r.Status)
 	case int64:
 		return fmt.Sprint(name, " ", min(v, 2)) // 2: a time
 	case []any:
@@ -146,6 +175,10 @@ func note(last map[string]int64, s step, v any) {
 	case s.other == "flush", s.other == "flush counters":
 		clear(last)
 	case s.other != "":
+	case s.call.Op == wire.Plain:
+		if p := v.(plainSays); p.Advanced == 1 {
+			last[s.key()] = s.call.Fence
+		}
 	case s.call.Op == wire.Raise && v == int64(1):
 		last[s.key()] = s.call.Fence
 	case s.call.Op == wire.Acquire && v != nil && list == nil:
@@ -174,6 +207,8 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
 		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
 		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
+		"plain granted", "plain held", "plain quarantined",
+		"plain void: "+wire.ErrNoScripts.Error(), "plain void: "+wire.ErrScriptOnly.Error(), "plain void: "+wire.ErrOvertaken.Error(), "plain void: other clients wait for the lock",
 		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush counters", "flush scripts",
 		"listen", "heard", "heard 1", "heard 6",
 		"handed: acquire 3 int64", "handed: acquire 2 int64", "handed: raise 0", "handed: raise 1", "handed: extend 2", "handed: release 1", "handed: yield 1", "handed: leave 0", "handed: leave 1") {

@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,6 +132,9 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 			if err := l.Exec(calls); err != nil {
 				t.Fatal(err)
 			}
+			if p := calls[0].Plain; p != nil {
+				return plainSays{p, calls[0]}, nil
+			}
 			return calls[0].Value, calls[0].Err
 		}
 		return nil, nil
@@ -255,8 +259,45 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Modes, c.Try)
 	case wire.Inspect:
 		return run(script.Inspect.Hash, append(c.Keys[:1:1], marked[len(c.Keys):]...), script.Bucket(c.Keys[0]))
+	case wire.Plain:
+		return askPlain(client, c)
 	}
 	return client.Do(ctx, "set", c.Keys[0], c.Token, "nx", "px", ttl).Result()
+}
+
+// askPlain makes a server carry out an acquire of plain commands. It reads the replies to the trailer as
+// the library does not: with the client's own types.
+func askPlain(client *redis.Client, c model.Call) (any, error) {
+	ctx, key := context.Background(), c.Keys[0]
+	pipe := client.Pipeline()
+	set := pipe.Do(ctx, "set", key, c.Token, "nx", "px", c.TTL.Milliseconds())
+	advanced := pipe.Do(ctx, "zadd", script.Fences, "gt", "ch", c.Fence, *script.Bucket(key))
+	holder := pipe.Get(ctx, key)
+	queues := pipe.Exists(ctx, key+script.QueueSuffix)
+	marks := pipe.MGet(ctx, script.Marker, script.OldMarker)
+	below := pipe.Exists(ctx, script.Belows)
+	now := pipe.Time(ctx)
+	known := pipe.ScriptExists(ctx, script.Acquire(wire.RunID(c.Mark)).Hash)
+	_, _ = pipe.Exec(ctx) // each command has its own error
+	said := func(err error) error {
+		if err == redis.Nil {
+			return nil
+		}
+		return err
+	}
+	p := &wire.PlainAnswer{Set: set.Val() == "OK", Refused: said(set.Err()), Holder: holder.Val(), Queues: queues.Val(), Trailer: new(wire.Trailer)}
+	p.Advanced, _ = advanced.Val().(int64)
+	p.Err = cmp.Or(said(advanced.Err()), said(holder.Err()), said(queues.Err()))
+	p.Failed = cmp.Or(said(marks.Err()), said(below.Err()), said(now.Err()), said(known.Err()))
+	if p.Failed == nil {
+		p.Marker, _ = marks.Val()[0].(string)
+		p.OldMarker, _ = marks.Val()[1].(string)
+		p.Below, p.Time = below.Val(), now.Val().UnixMicro()
+		if known.Val()[0] {
+			p.Known = 1
+		}
+	}
+	return plainSays{p, c}, nil
 }
 
 // compare makes the model and a server carry out the same steps, and counts the kinds of answers. If
