@@ -17,8 +17,8 @@ import (
 )
 
 // TryAcquire asks the nodes once for the lock. It returns after Options.NodeTimeout at the
-// latest, or when ctx ends; after twice that where the vote of a node that has lost its data
-// depends on the answer of another node.
+// latest, or when ctx ends; after twice that where nodes answer, but the answers do not decide at
+// once, or the vote of a node that has lost its data depends on the answer of another node.
 //
 // The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
 // also ctx's error if that has ended; nothing is left behind then. Where several callers ask
@@ -36,7 +36,7 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	until := lk.opts.Clock.Now().Add(lk.nodeTimeout(a.ttl))
 	l, err := lk.first(ctx, t, a)
 	if errors.Is(err, errVoid) {
-		l, err = lk.attemptWithin(ctx, t, a, 0, nil, max(until.Sub(lk.opts.Clock.Now()), lk.nodeTimeout(a.ttl)/2))
+		l, err = lk.attempt(ctx, t, a, 0, nil)
 	}
 	for a.concede(err) {
 		l, err = lk.attempt(ctx, t, a, 0, nil)
@@ -56,9 +56,9 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 }
 
 // first is the first attempt: by plain commands, which cost a node half of what the script costs. It
-// is for a name that nobody is known to want just now. If it comes to nothing, or cannot be made, the
-// error is errVoid, and the next attempt is by the script, which says who has the lock and puts a
-// waiter in the queues.
+// is for a name that nobody is known to want just now. If the nodes' answers bring it to nothing, or it
+// cannot be made, the error is errVoid, and the next attempt is by the script, which says who has the
+// lock and puts a waiter in the queues.
 //
 // A try by plain commands that comes to nothing may have kept the lock from the first waiter of a
 // queue for a moment. So there is one for each name and Locker in plainPause at most.
@@ -70,7 +70,7 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 	if !good {
 		return nil, errVoid
 	}
-	l, err := lk.ask(ctx, t, a, number, 0, nil, lk.nodeTimeout(a.ttl)/2) // what follows must have time, too
+	l, err := lk.ask(ctx, t, a, number, 0, nil)
 	if err == nil {
 		t.tries() // otherwise it is no more than the beginning of the next one
 	} else {
@@ -100,12 +100,7 @@ func (p *plainNames) not(key string, now time.Time) {
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.
 func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
-	return lk.attemptWithin(ctx, t, a, slot, w, lk.nodeTimeout(a.ttl))
-}
-
-// attemptWithin is an attempt that takes this long at most.
-func (lk *Locker) attemptWithin(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter, limit time.Duration) (*Lock, error) {
-	l, err := lk.ask(ctx, t, a, 0, slot, w, limit)
+	l, err := lk.ask(ctx, t, a, 0, slot, w)
 	if errors.Is(err, ErrHeld) {
 		lk.plain.not(a.key, lk.opts.Clock.Now())
 	}
@@ -113,7 +108,7 @@ func (lk *Locker) attemptWithin(ctx context.Context, t *opTrace, a *acquisition,
 }
 
 // ask is an attempt: by plain commands with this number, or by the script if there is none.
-func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, slot int64, w *waitlist.Waiter, limit time.Duration) (*Lock, error) {
+func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}
@@ -136,6 +131,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	r := lk.newRound(wire.Acquire, l, nil)
 	defer r.drop()
 	r.trace = t
+	limit := lk.nodeTimeout(a.ttl)
 	r.start(sent, sent.Add(limit))
 	r.wait(ctx, limit)
 	decided, unfenced := r.decided(), error(nil)
@@ -155,8 +151,8 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	drift := lk.opts.drift(a.ttl)
 	err := ended(ctx)
 	switch {
-	case l.claim.Plain && decided != won && err == nil:
-		err = errVoid
+	case l.claim.Plain && decided != won && err == nil && (decided == lost || r.voids()):
+		err = errVoid // if there are no answers, there are none to the script
 	case decided != won:
 		err = r.explain(now, err)
 	case unfenced != nil:

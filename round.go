@@ -82,6 +82,19 @@ func (r *round) decided() verdict {
 	return r.verdict
 }
 
+// voids reports whether a node has answered that what it did is no vote, and it may give one to the
+// script.
+func (r *round) voids() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.reqs {
+		if r.told[i] && r.reqs[i].Reply.Status == wire.Void {
+			return true
+		}
+	}
+	return false
+}
+
 // released reports whether a quorum of nodes has answered a release, and a quorum may have had the
 // token until then.
 func (r *round) released() bool {

@@ -35,7 +35,8 @@ func (m *message) prepare() {
 }
 
 // pause carries out the first commands of a message with an acquire of plain commands, and gives how
-// long the node takes until the next one; 0: as a rule it carries out all at once. Under the mutex.
+// long the node takes until the next one; 0: as a rule it carries out all at once. If the node hangs
+// meanwhile, it takes as long as that. Under the mutex.
 func (n *Node) pause(m *message) time.Duration {
 	if m.trailer == nil || !m.id.For("between").OneIn(8) {
 		return 0
@@ -48,9 +49,6 @@ func (n *Node) pause(m *message) time.Duration {
 	}
 	for range 1 + int(m.id.For("command").Below(time.Duration(commands-1))) {
 		n.step(m)
-	}
-	if m.id.For("long").OneIn(4) {
-		return 1 + m.id.For("pause").Below(64*n.rtt)
 	}
 	return 1 + m.id.For("pause").Below(4*n.rtt)
 }

@@ -80,7 +80,7 @@ var ErrOvertaken = errors.New("its number is not larger than that of an earlier 
 // Read gives the reply for the token and the number that were sent, and a client that knows this
 // marker.
 func (p *PlainAnswer) Read(token string, number int64, mark string) Reply {
-	void := func(why error) Reply { return Reply{Status: Void, Time: p.Time, Err: why} }
+	void := func(why error) Reply { return Reply{Status: Void, Time: p.Time, Mark: p.Marker, Err: why} }
 	switch {
 	case p.Refused != nil:
 		return Reply{Status: Classify(p.Refused), Err: p.Refused}
@@ -89,7 +89,7 @@ func (p *PlainAnswer) Read(token string, number int64, mark string) Reply {
 	case p.Err != nil || p.Failed != nil:
 		return void(cmp.Or(p.Err, p.Failed))
 	case p.Marker != mark:
-		return Reply{Status: Quarantined, Mark: p.Marker, Time: p.Time, Err: ErrForgot}
+		return void(ErrForgot)
 	case p.Known != 1:
 		return void(ErrNoScripts)
 	case p.Below > 0 || p.OldMarker != "":
