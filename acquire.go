@@ -63,7 +63,7 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 // A try by plain commands that comes to nothing may have kept the lock from the first waiter of a
 // queue for a moment. So there is one for each name and Locker in plainPause at most.
 func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	if a.modes != string(wire.ModeX) || !lk.plain.may(a.key, lk.opts.Clock.Now()) {
+	if a.modes != string(wire.ModeX) || !lk.mayPlain(a.key, lk.opts.Clock.Now()) {
 		return nil, errVoid
 	}
 	number, good := lk.lanes.Number(lk.opts.Clock.Now())
@@ -74,7 +74,7 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 	if err == nil {
 		t.tries() // otherwise it is no more than the beginning of the next one
 	} else {
-		lk.plain.not(a.key, lk.opts.Clock.Now())
+		lk.notPlain(a.key, lk.opts.Clock.Now())
 	}
 	return l, err
 }
@@ -82,19 +82,22 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 // errVoid is why there is no lock by plain commands. It says nothing about who has it.
 var errVoid = errors.New("not by plain commands")
 
-// plainPause is for how long a name is acquired by the script alone after an attempt came to nothing.
-const plainPause = time.Second
-
 // A plainNames has the names that are to be acquired by the script: for each part of all keys, until
 // when. A name that is in a part with another one goes by the script as well, and that is all.
 type plainNames [512]atomic.Int64
 
 func (p *plainNames) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
 
-func (p *plainNames) may(key string, now time.Time) bool { return now.UnixMilli() >= p.of(key).Load() }
+// plainPause is for how long a key is acquired by the script alone.
+func (lk *Locker) plainPause() time.Duration { return lk.opts.TTL / 10 }
 
-func (p *plainNames) not(key string, now time.Time) {
-	p.of(key).Store(now.Add(plainPause).UnixMilli())
+func (lk *Locker) mayPlain(key string, now time.Time) bool {
+	rest := time.Unix(0, lk.plain.of(key).Load()).Sub(now.Round(0))
+	return rest <= 0 || rest > lk.plainPause() // the clock was set back
+}
+
+func (lk *Locker) notPlain(key string, now time.Time) {
+	lk.plain.of(key).Store(now.Add(lk.plainPause()).UnixNano())
 }
 
 // attempt is one round for a new lock, with a token of its own: whatever became
@@ -102,7 +105,7 @@ func (p *plainNames) not(key string, now time.Time) {
 func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	l, err := lk.ask(ctx, t, a, 0, slot, w)
 	if errors.Is(err, ErrHeld) {
-		lk.plain.not(a.key, lk.opts.Clock.Now())
+		lk.notPlain(a.key, lk.opts.Clock.Now())
 	}
 	return l, err
 }

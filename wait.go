@@ -221,7 +221,7 @@ func (lk *Locker) accept(ctx context.Context, t *opTrace, a *acquisition, w *wai
 		return nil
 	}
 	w.Promote(promoted{l})
-	lk.plain.not(a.key, now)
+	lk.notPlain(a.key, now)
 	l.since, l.until = now, g.Asked.Add(valid)
 	if a.maxHold != nil {
 		if l.maxUntil = now.Add(*a.maxHold); l.maxUntil.Before(l.until) {
