@@ -2,8 +2,8 @@
  * The optimistic acquire of plain commands over three nodes, for spin. lock.pml has the
  * protocol of the scripts; README.md says how to run both, and what they show.
  *
- * A process is a client. It makes one optimistic attempt and then one with the script, or one
- * with the script alone. The optimistic attempt sends to each node a batch of commands, which
+ * A process is a client. It makes one attempt, optimistic or by the script; the first AGAIN clients
+ * go on with the script when their optimistic attempt is over. The optimistic attempt sends to each node a batch of commands, which
  * the node carries out one by one, with anything in between:
  *
  *     SET k t NX PX | ZADD GT CH p | MGET k marker | ZSCORE below | EXISTS queue | TIME | SCRIPT EXISTS
@@ -22,13 +22,16 @@
  * process, behind a proxy; T: the clock was set) shows in the answer to the command that looks
  * for it, if it came before that. So it is noted when it happens.
  *
- * Set by -D: CLIENTS; HIGHEST, the largest proposal; EXCLUSION, validity in force, as in
+ * Set by -D: CLIENTS; AGAIN; HIGHEST, the largest proposal; EXCLUSION, validity in force, as in
  * lock.pml; BY_END; LOSS, RESTART, STEP, what happens to nodes, TROUBLES times in all or (9)
  * without end; NEIGHBOUR; PATHS; QUEUES; MULTI; ORDER. And names of clauses, each of which takes
  * the clause out.
  */
 #ifndef CLIENTS
 #define CLIENTS 2
+#endif
+#ifndef AGAIN
+#define AGAIN 0
 #endif
 #ifndef HIGHEST
 #define HIGHEST 2
@@ -275,7 +278,7 @@ byte now, back[3];
  */
 #if RAISE_STRICT
 #define NO_RAISE 1
-#define raisable(x) (owner[x] == v && C[x] > 0 && (ph -> C[x] <= t : C[x] < t))
+#define raisable(x) (owner[x] == v && C[x] > 0 && C[x] + 1 <= t + ph)
 #else
 #define raisable(x) (owner[x] == v && C[x] > 0 && C[x] <= t)
 #endif
@@ -333,7 +336,7 @@ bit passed;                                 /* the optimistic attempt began when
 #else
 #define v     (1 + _pid + CLIENTS * ph)
 #endif
-#if PATHS || QUEUES
+#if PATHS || QUEUES || AGAIN && AGAIN < CLIENTS
 #define alike 0
 #else
 #define alike 1
@@ -371,7 +374,7 @@ inline skip_reads(k, y) {
 #if BY_END
 #define bound top
 #else
-#define bound first
+#define bound (first - 1)
 #endif
 inline complete() {
   if
@@ -506,7 +509,7 @@ end:
     printf("client %d proposes %d\n", _pid + 1, p);
     for (x : 0 .. 2) { at(_pid, x) = LEFT }
     if :: !NUMBERS -> p = 1 :: else fi }
-  :: atomic { turn && !fin && !ph && !won ->
+  :: atomic { turn && !fin && !ph && !won && (p == 0 || !TIMED && _pid < AGAIN) ->
     begun = most(begun, _pid + 1);
     printf("client %d goes on with the script\n", _pid + 1);
     over[_pid] = TIMED;
@@ -610,10 +613,11 @@ end:
 
   /* With EXCLUSION an attempt is over: the lock is released, given up, or its validity has ended. */
 #if EXCLUSION
-  :: atomic { !ph && won ->
-    over[_pid] = 1; holders--; won = 0;
-    printf("client %d: the optimistic lock is over, another attempt\n", _pid + 1);
-    leave(); acq = 7 }
+  :: atomic { !ph && p > 0 && !fin ->
+    over[_pid] = 1; holders = holders - won; won = 0;
+    printf("client %d: the optimistic attempt is over\n", _pid + 1);
+    leave();
+    if :: _pid < AGAIN -> acq = 7 :: else -> fin = 1 fi }
   :: atomic { ph && !fin ->
     over[_pid + CLIENTS] = 1; holders = holders - won; fin = 1; won = 0;
     printf("client %d is over\n", _pid + 1);
