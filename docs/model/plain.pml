@@ -76,7 +76,11 @@
 #define ORDER1 Zadd
 #define ORDER2 Set
 #define ORDER3 Mget
-#elif MARKER_ORDER                          /* MGET before SET */
+#elif MARKER_ORDER && NUMBERS               /* GET of the marker before SET, and k is not looked at */
+#define ORDER1 Mget
+#define ORDER2 Set
+#define ORDER3 Zadd
+#elif MARKER_ORDER
 #define ORDER1 Mget
 #define ORDER2 Set
 #define ORDER3 Time
@@ -119,12 +123,11 @@
 #define ORDER2 Mget
 #define ORDER3 Time
 #define ORDER4 Process
-#elif EVENTS
+#elif RESTART
 #define ORDER1 Set
 #define ORDER2 Zadd
 #define ORDER3 Mget
-#define ORDER4 Time
-#define ORDER5 Process
+#define ORDER4 Process
 #else
 #define ORDER1 Set
 #define ORDER2 Zadd
@@ -227,18 +230,13 @@ byte now, back[3];
 #endif
 
 /*
- * Clause: p is not older than AGES, by the node's TIME, so that the quarantine leaves room for
- * it. AGE: it may be. AGE_LEAVES: it was not when the batch left.
+ * Clause: p is not older than AGES when the batch leaves, so that the quarantine leaves room for
+ * it. AGE: it may be older.
  */
 #if AGE
-#define fresh    1
 #define leaves   1
-#elif AGE_LEAVES
-#define fresh    1
-#define leaves   (now <= born + AGES)
 #else
-#define fresh    (now <= born + AGES)
-#define leaves   1
+#define leaves   (now <= born + AGES)
 #endif
 
 /*
@@ -249,7 +247,7 @@ byte now, back[3];
 #else
 #define advanced (p > C[i])
 #endif
-#if STILL_MINE
+#if STILL_MINE || MARKER_ORDER
 #define mine     1
 #else
 #define mine     (owner[i] == token(_pid))
@@ -378,7 +376,7 @@ inline skip_reads(k, y) {
 #endif
 inline complete() {
   if
-  :: quorum(yes) && !won && !over[v - 1] ->
+  :: quorum(yes) && !won && !over[_pid + CLIENTS * ph] ->
     printf("client %d HOLDS, its fence is %d\n", _pid + 1, t);
     assert(!TIMED || !holders);
     for (x : 0 .. CLIENTS - 1) { assert(!NUMBERS || t != fence[x]) }
@@ -456,6 +454,7 @@ inline command() {
       count = 0
 #endif
     :: NUMBERS && owner[i] && bad[_pid] & bit(i)
+    :: NUMBERS == 0 && !free(i) -> goto end /* a refusal, without effect: as if it were still under way */
     fi;
     if :: since[i] -> since[i] = 1 + top :: else fi
   :: o == Zadd ->
@@ -478,9 +477,6 @@ inline command() {
 #endif
 #if QUEUES
   :: o == Queue -> count = none(i)
-#endif
-#if CLOCK
-  :: o == Time  -> count = fresh
 #endif
   :: else
   fi;
@@ -567,10 +563,10 @@ end:
 
   /* The script attempt. */
   :: atomic { pick(open && turn && ph && !fin, acq);
-    only((owner[i] == v || free(i)) && !waited(i));
+    only((owner[i] == v && (NUMBERS == 0 || C[i] > 0) || owner[i] != v && free(i)) && !waited(i));
     reached();
     if
-    :: owner[i] == v && C[i] > 0            /* already mine */
+    :: owner[i] == v                        /* already mine */
     :: free(i) && owner[i] != v ->
 #if NUMBERS
       select (x : low .. high); x = x * TICK;
