@@ -316,7 +316,7 @@ byte D[3], E[3];
  */
 #if QUEUES
 byte queue;
-bit passed;                                 /* the optimistic attempt began when the waiter was in two queues */
+bit passed[CLIENTS];                        /* the attempt began when the waiter was in two queues */
 #define waits     (_pid == CLIENTS - 1)
 #define waited(x) (queue & bit(x) && !waits)
 #else
@@ -382,7 +382,7 @@ inline complete() {
     for (x : 0 .. CLIENTS - 1) { assert(!NUMBERS || t != fence[x]) }
     assert(!NUMBERS || t > bound);
 #if QUEUES
-    assert(waits || ph || !passed || over[2 * CLIENTS - 1] || queue == 0);  /* overtaken */
+    assert(waits || ph || !passed[_pid] || queue == 0);  /* overtaken */
     if :: waits -> queue = 0 :: else fi;
 #endif
     holders = holders + TIMED; fence[_pid] = t * NUMBERS; top = most(top, t * NUMBERS);
@@ -501,6 +501,9 @@ end:
   :: atomic { turn && !fin && !ph && p == 0 && !path && !waits ->
     begun = most(begun, _pid + 1);
     born = now;
+#if QUEUES
+    passed[_pid] = quorum(queue);
+#endif
     select (p : low .. high); p = most(p * TICK, 1);
     printf("client %d proposes %d\n", _pid + 1, p);
     for (x : 0 .. 2) { at(_pid, x) = LEFT }
@@ -525,9 +528,6 @@ end:
 
   /* A node carries out a command, or with MULTI all of them. */
   :: atomic { pick(open && p > 0, (at(_pid, 0) % DONE > 0) | (at(_pid, 1) % DONE > 0) << 1 | (at(_pid, 2) % DONE > 0) << 2);
-#if QUEUES
-    if :: begun == 0 || at(_pid, 0) % DONE < 2 && at(_pid, 1) % DONE < 2 && at(_pid, 2) % DONE < 2 && cnt == 0 -> passed = passed || quorum(queue) :: else fi;
-#endif
     reached();
     command();
 #if MULTI
@@ -594,7 +594,7 @@ end:
 
   :: atomic { pick(open && !won && !fin, rai);
 #if PATHS
-    only(owner[i] == v && (path -> E[i] > 0 && E[i] <= t : C[i] > 0 && C[i] <= t));
+    only(owner[i] == v && (path && E[i] > 0 && E[i] <= t || !path && C[i] > 0 && C[i] <= t));
     if :: path -> D[i] = most(D[i], t); E[i] = t :: else -> C[i] = t fi;
 #else
     only(raisable(i));
