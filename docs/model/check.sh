@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh searches all states of lock.pml: once for each promise, which must hold,
-# and once for each rule taken out, which must be found to break a promise.
+# check.sh searches all states of lock.pml, plain.pml and left.pml: once for each promise,
+# which must hold, and once for each rule taken out, which must be found to break a promise.
 #
 #   check.sh             all of it
 #   check.sh quick       every rule, and the promises with fewer messages
@@ -10,7 +10,7 @@
 # the processor's.
 set -euo pipefail
 
-model=$(cd "$(dirname "$0")" && pwd)/lock.pml
+models=$(cd "$(dirname "$0")" && pwd) model=lock.pml
 mode=${1:-all} shown=${2:-} found=0 failed=0
 case $mode in
 all | quick) [ $# -le 1 ] ;;
@@ -21,7 +21,7 @@ esac || { sed -n 's/^#   //p' "$0" >&2; exit 2; }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
-cp "$model" .
+cp "$models"/*.pml .
 TIMEFORMAT=%U
 
 # build OPTIMIZE FLAGS... makes the search: pan. Partial order reduction is off. All
@@ -30,7 +30,7 @@ build() {
 	local optimize=$1
 	shift
 	rm -f pan* ./*.trail
-	spin -a "$@" lock.pml >spin.out || { cat spin.out; exit 1; }
+	spin -a "$@" "$model" >spin.out || { cat spin.out; exit 1; }
 	# shellcheck disable=SC2086 # two flags in one word
 	${CC:-cc} $optimize -w -DSAFETY -DNOREDUCE -DMEMLIM=3500 -o pan pan.c
 }
@@ -84,7 +84,7 @@ without() {
 		build '-O1 -DREACH' "$@"
 		nice ./pan -i -m10000 >pan.out 2>&1
 		echo "$words"
-		spin "$@" -t lock.pml | sed '/^spin:/,$d'
+		spin "$@" -t "$model" | sed '/^spin:/,$d'
 		return 0
 	fi
 	build -O0 "$@"
@@ -156,6 +156,67 @@ without OWN_LEAVE        'holders'  'handed over: taken back by the attempt that
 without BY_END           't>top'    'keys end early: fences in the order of completion'   -DBY_END
 without FORGETFUL        'first<=t' 'keys end early, a node forgets: extension'           -DEXTEND -DFORGETS -DTROUBLES=1 -DSPREAD=0
 without GRANTS           't!=fence' 'a copy outlasts a quarantine in which nodes grant'   -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0 -DDUPS=1
+
+# The optimistic acquire of plain commands.
+model=plain.pml
+nodes='-DEXCLUSION -DLOSS -DSTEP -DRESTART'
+once='-DTROUBLES=1'
+holds both  'plain: fences'                                        -DHIGHEST=2
+holds both  'plain: fences, in MULTI'                              -DMULTI
+holds both  'plain: fences in the order of completion'             -DEXCLUSION -DBY_END
+holds both  'plain: fences, one lies below the other'              -DPATHS
+holds all   'plain: fences, then the script, in MULTI'             -DAGAIN=1 -DMULTI
+holds all   'plain: fences, a node loses its data'                 -DLOSS $once
+holds quick 'plain: fences, a node loses its data, in MULTI'       -DLOSS $once -DAGES=0 -DMULTI
+holds all   'plain: fences, raised to what is above the counter'   -DRAISE_STRICT
+holds both  'plain: exclusion, whatever happens to nodes'          $nodes
+holds all   'plain: exclusion, then the script'                    $nodes -DAGAIN=1
+holds both  'plain: exclusion, in MULTI'                           $nodes -DMULTI
+holds both  'plain: the queue, 3 clients'                          -DQUEUES -DEXCLUSION -DCLIENTS=3
+
+# Clauses that are not needed for it.
+holds both  'plain: validity in force: k may be anything'          -DSTILL_MINE -DEXCLUSION -DBY_END
+holds both  'plain: exclusion: k may be anything'                  -DSTILL_MINE $nodes
+holds both  'plain: fences, in MULTI: k may be anything'           -DSTILL_MINE -DMULTI
+holds both  'plain: EXISTS queue comes first'                      -DQUEUE_ORDER -DQUEUES -DEXCLUSION -DCLIENTS=3
+holds both  'plain: exclusion: SCRIPT EXISTS right behind SET'     $nodes -DORDER1=1 -DORDER2=7 -DORDER3=3 -DORDER4=6
+
+without ADVANCED      't!=fence'    'plain: ZADD says 0'                                 -DADVANCED
+without STILL_MINE    't!=fence'    'plain: the key may be of another'                   -DSTILL_MINE
+without ZADD_FIRST    't!=fence'    'plain: MGET before ZADD'                            -DZADD_FIRST
+without SET_FIRST     't>'          'plain: ZADD before SET'                             -DSET_FIRST
+without NO_RAISE      't!=fence'    'plain: raised, as after a grant'                    -DNO_RAISE
+without NEW_TOKEN     't!=fence'    'plain, fences: the script has the same token'       -DNEW_TOKEN -DAGAIN=1
+without NEW_TOKEN     'holders'     'plain, exclusion: the script has the same token'    -DNEW_TOKEN -DAGAIN=1 $nodes $once
+without NO_RESEND     't>'          'plain: sent again, two answers are put together'    -DNO_RESEND -DMERGED
+without MARKER        'holders'     'plain, exclusion: any marker'                       -DMARKER $nodes $once
+without MARKER        't!=fence'    'plain, fences: any marker'                          -DMARKER -DLOSS $once -DAGES=0
+without MARKER_ORDER  'holders'     'plain, exclusion: the marker before SET'            -DMARKER_ORDER $nodes $once
+without MARKER_ORDER  't!=fence'    'plain, fences: the marker before SET'               -DMARKER_ORDER -DLOSS $once -DAGES=0
+without TIME          'holders'     'plain: any TIME'                                    -DTIME $nodes $once
+without TIME_ORDER    'holders'     'plain: TIME before SET'                             -DTIME_ORDER $nodes $once
+without PROCESS       'holders'     'plain, exclusion: any process'                      -DPROCESS $nodes $once
+without PROCESS       't!=fence'    'plain, fences: any process'                         -DPROCESS -DRESTART $once -DAGES=0
+without PROCESS_ORDER 'holders'     'plain, exclusion: SCRIPT EXISTS before SET'         -DPROCESS_ORDER $nodes $once
+without PROCESS_ORDER 't!=fence'    'plain, fences: SCRIPT EXISTS before SET'            -DPROCESS_ORDER -DRESTART $once -DAGES=0
+without PROCESS_ZADD  't!=fence'    'plain, fences: SCRIPT EXISTS before ZADD'           -DRESTART $once -DAGES=0 -DORDER1=1 -DORDER2=7 -DORDER3=2 -DORDER4=3
+without QUARANTINE    'holders'     'plain, exclusion: the vote is not looked at'        -DQUARANTINE $nodes $once
+without QUARANTINE    't!=fence'    'plain, fences: the vote is not looked at'           -DQUARANTINE -DLOSS $once -DAGES=0
+without AGE           't!=fence'    'plain: the proposal may be old'                     -DAGE -DLOSS $once -DAGES=0
+without BELOW         't!=fence'    'plain: a larger number lies below'                  -DBELOW -DPATHS
+without BELOW_EQUAL   't!=fence'    'plain: the same number lies below'                  -DBELOW_EQUAL -DPATHS
+without BELOW_ORDER   't!=fence'    'plain: ZSCORE before SET'                           -DBELOW_ORDER -DPATHS
+without QUEUE         'queue==0'    'plain: the queue is not looked at (order alone)'    -DQUEUE -DQUEUES -DEXCLUSION -DCLIENTS=3
+
+# What an attempt leaves at a node.
+model=left.pml
+holds both  'left: nothing'
+holds both  'left: nothing for longer than a TTL, connections end' -DCUT -DTTL
+holds both  'left: nothing, if the node closes the connection'     -DCUT -DKILL
+without BEHIND        '!(key)'      'left: the release overtakes the batch'              -DBEHIND
+without ALL_SENT      '!(key)'      'left: only nodes that count are released'           -DALL_SENT
+without NO_TTL        '!(key)'      'left: the key has no TTL'                           -DCUT -DTTL -DNO_TTL
+without CUT           '!(key)'      'left: something, but for a TTL (not promised)'      -DCUT
 
 if [ "$mode" != show ]; then
 	echo "$SECONDS s by the clock"
