@@ -100,7 +100,7 @@ recipes: ## run the recipes of docs/safety.md against real databases
 model: ## check the model of the fenced lock exhaustively, and that it fails without each of its rules; needs spin and gcc
 	docs/model/check.sh
 
-quickmodel: ## the part of make model that takes half a minute
+quickmodel: ## the part of make model that takes two minutes
 	docs/model/check.sh quick
 
 reproducible: ## build the command twice, in two places, and compare the bytes

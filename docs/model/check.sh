@@ -6,8 +6,8 @@
 #   check.sh quick       every rule, and the promises with fewer messages
 #   check.sh show RULE   the shortest way in which it goes wrong without that rule
 #
-# It needs spin and a C compiler, and 1 GB of memory (show HAND_RAISED: 3.5). Seconds are
-# the processor's.
+# It needs spin and a C compiler, and 3 GB of memory (quick: 1; show HAND_RAISED: 3.5; show AGE
+# and PROCESS_ZADD: more). Seconds are the processor's.
 set -euo pipefail
 
 models=$(cd "$(dirname "$0")" && pwd) model=lock.pml
@@ -167,6 +167,10 @@ holds both  'plain: fences in the order of completion'             -DEXCLUSION -
 holds both  'plain: fences, one lies below the other'              -DPATHS
 holds all   'plain: fences, then the script, in MULTI'             -DAGAIN=1 -DMULTI
 holds all   'plain: fences, a node loses its data'                 -DLOSS $once
+holds all   'plain: fences, a node is another process'             -DRESTART $once -DAGES=0
+holds both  'plain: fences, another name in the bucket'            -DNEIGHBOUR=1 -DHIGHEST=1
+holds all   'plain: fences, then the script'                       -DAGAIN=1 -DHIGHEST=1
+holds all   'plain: fences, a batch is sent again'                 -DNO_RESEND -DHIGHEST=1
 holds quick 'plain: fences, a node loses its data, in MULTI'       -DLOSS $once -DAGES=0 -DMULTI
 holds all   'plain: fences, raised to what is above the counter'   -DRAISE_STRICT
 holds both  'plain: exclusion, whatever happens to nodes'          $nodes
