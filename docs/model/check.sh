@@ -168,9 +168,10 @@ holds both  'plain: fences, one lies below the other'              -DPATHS
 holds all   'plain: fences, then the script, in MULTI'             -DAGAIN=1 -DMULTI
 holds all   'plain: fences, a node loses its data'                 -DLOSS $once
 holds all   'plain: fences, a node is another process'             -DRESTART $once -DAGES=0
-holds both  'plain: fences, another name in the bucket'            -DNEIGHBOUR=1 -DHIGHEST=1
+holds all   'plain: fences, another name in the bucket'            -DNEIGHBOUR=1
+holds quick 'plain: fences, another name in the bucket'            -DNEIGHBOUR=1 -DHIGHEST=1
 holds all   'plain: fences, then the script'                       -DAGAIN=1 -DHIGHEST=1
-holds all   'plain: fences, a batch is sent again'                 -DNO_RESEND -DHIGHEST=1
+holds all   'plain: fences, a batch is sent again'                 -DNO_RESEND
 holds quick 'plain: fences, a node loses its data, in MULTI'       -DLOSS $once -DAGES=0 -DMULTI
 holds all   'plain: fences, raised to what is above the counter'   -DRAISE_STRICT
 holds both  'plain: exclusion, whatever happens to nodes'          $nodes
