@@ -6,7 +6,7 @@
 #   check.sh quick       every rule, and the promises with fewer messages
 #   check.sh show RULE   the shortest way in which it goes wrong without that rule
 #
-# It needs spin and a C compiler, and 3 GB of memory (quick: 1; show HAND_RAISED: 3.5; show AGE
+# It needs spin and a C compiler, and 2 GB of memory (quick: 1; show HAND_RAISED: 3.5; show AGE
 # and PROCESS_ZADD: more). Seconds are the processor's.
 set -euo pipefail
 
