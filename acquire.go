@@ -60,8 +60,9 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 // cannot be made, the error is errVoid, and the next attempt is by the script, which says who has the
 // lock and puts a waiter in the queues.
 //
-// A try by plain commands that comes to nothing may have kept the lock from the first waiter of a
-// queue for a moment. So there is one for each name and Locker in plainPause at most.
+// Where an attempt has come to nothing another one soon would, too, and two attempts cost more than
+// one. So there is one for each name and Locker in plainPause at most. It may keep the lock from the
+// first waiter of a queue for a round trip.
 func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
 	if a.modes != string(wire.ModeX) || !lk.mayPlain(a.key, lk.opts.Clock.Now()) {
 		return nil, errVoid

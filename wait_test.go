@@ -753,6 +753,48 @@ func TestWinnerLeavesNoPlace(t *testing.T) {
 	}
 }
 
+// TestStormOfTries: clients that try for a lock all the time neither overtake the first waiter, nor keep
+// the lock from it for more than some round trips: an attempt by plain commands sets the key before it
+// sees the queue.
+func TestStormOfTries(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 3)
+		ttl := need.Sized(2*time.Second, 10*time.Second, 10*time.Second)
+		opts := &Options{TTL: ttl}
+		if _, err := f.client(opts, 0).TryAcquire(t.Context(), "a"); err != nil { // and does not release it
+			t.Fatal(err)
+		}
+		free := time.Now().Add(ttl)
+		waiter, got := f.client(opts, 0), make(chan time.Time, 1)
+		go func() {
+			if _, err := waiter.Acquire(t.Context(), "a", AutoRenew()); err != nil {
+				t.Error(err)
+			}
+			got <- time.Now()
+		}()
+		pass(time.Second / 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		var storm sync.WaitGroup
+		for range 30 {
+			lk := f.client(opts, 0)
+			storm.Go(func() {
+				for ctx.Err() == nil {
+					if _, err := lk.TryAcquire(ctx, "a"); err == nil {
+						t.Error("a client that came later has the lock")
+						return
+					}
+					pass(time.Millisecond)
+				}
+			})
+		}
+		if late := (<-got).Sub(free); late > 10*time.Millisecond {
+			t.Errorf("the first waiter got the lock %v after it was free", late)
+		}
+		cancel()
+		storm.Wait()
+	})
+}
+
 // TestForeignHolder: a client of another library calls no waiter when it releases; waiters for its
 // lock retry more often than at their heartbeats.
 func TestForeignHolder(t *testing.T) {
