@@ -56,7 +56,7 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 }
 
 // first is the first attempt: by plain commands, which cost a node half of what the script costs. It
-// is for a name that nobody is known to want just now. If the nodes' answers bring it to nothing, or it
+// is for a name that nobody is known to want just now. If it comes to nothing by what a node answers, or
 // cannot be made, the error is errVoid, and the next attempt is by the script, which says who has the
 // lock and puts a waiter in the queues.
 //
@@ -155,8 +155,8 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	drift := lk.opts.drift(a.ttl)
 	err := ended(ctx)
 	switch {
-	case l.claim.Plain && decided != won && err == nil && (decided == lost || r.voids()):
-		err = errVoid // if there are no answers, there are none to the script
+	case l.claim.Plain && decided != won && err == nil && r.voids():
+		err = errVoid
 	case decided != won:
 		err = r.explain(now, err)
 	case unfenced != nil:

@@ -82,13 +82,13 @@ func (r *round) decided() verdict {
 	return r.verdict
 }
 
-// voids reports whether a node has answered that what it did is no vote, and it may give one to the
-// script.
+// voids reports whether a node has answered that the lock is held, or that what it did is no vote: to
+// the script it says more, and may give one.
 func (r *round) voids() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.reqs {
-		if r.told[i] && r.reqs[i].Reply.Status == wire.Void {
+		if a := &r.reqs[i].Reply; r.told[i] && (a.Status == wire.Void || a.Status == wire.Held) {
 			return true
 		}
 	}

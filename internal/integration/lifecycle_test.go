@@ -15,13 +15,13 @@ func TestCloseWhileWaiting(t *testing.T) {
 	servers, lk := onServers(t, 3, patient())
 	others := open(t, redistest.Clients(t, servers), patient())
 	held := acquired(t, others, "a")
-	before := scriptsRun(t, servers[0])
+	before := callsOf(t, servers[0], "evalsha")
 	ended := make(chan error, 1)
 	go func() {
 		_, err := lk.Acquire(context.Background(), "a")
 		ended <- err
 	}()
-	eventually(t, 5*time.Second, "a second attempt of the waiter", func() bool { return scriptsRun(t, servers[0]) > before+2 })
+	eventually(t, 5*time.Second, "a second attempt of the waiter", func() bool { return callsOf(t, servers[0], "evalsha") > before+2 })
 	if err := lk.Close(); err != nil {
 		t.Error(err)
 	}
@@ -134,7 +134,7 @@ func TestNoTraceOfTheCancelled(t *testing.T) {
 	errEnough := errors.New("enough")
 
 	t.Run("before", func(t *testing.T) {
-		before := scriptsRun(t, servers[0])
+		before := callsOf(t, servers[0], "evalsha") + callsOf(t, servers[0], "set")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errEnough)
 		for name, acquire := range map[string]func(context.Context, string, ...redlock.AcquireOption) (*redlock.Lock, error){
@@ -144,7 +144,7 @@ func TestNoTraceOfTheCancelled(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if after := scriptsRun(t, servers[0]); after != before {
+		if after := callsOf(t, servers[0], "evalsha") + callsOf(t, servers[0], "set"); after != before {
 			t.Errorf("%d requests were sent", after-before)
 		}
 	})

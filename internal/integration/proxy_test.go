@@ -163,11 +163,11 @@ func connections(t *testing.T, s *redisproc.Server) int {
 	return strings.Count(fmt.Sprint(ask(t, s, "CLIENT", "LIST", "TYPE", "normal")), " addr=") - 1
 }
 
-// scriptsRun counts the scripts that a server has executed.
-func scriptsRun(t *testing.T, s *redisproc.Server) int {
+// callsOf counts how often a server has executed a command.
+func callsOf(t *testing.T, s *redisproc.Server, command string) int {
 	t.Helper()
 	stats, _ := ask(t, s, "INFO", "commandstats").(string)
-	_, rest, _ := strings.Cut(stats, "cmdstat_evalsha:calls=")
+	_, rest, _ := strings.Cut(stats, "cmdstat_"+command+":calls=")
 	calls, _, any := strings.Cut(rest, ",")
 	if !any {
 		return 0

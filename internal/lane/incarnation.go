@@ -95,7 +95,7 @@ func (m *incarnation) Hello() wire.Hello {
 // Joined takes in what the node said when it was joined, at some moment after sent.
 func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	now := m.Now()
-	m.scriptOnly.Store(false)
+	m.scriptOnly.Store(mark.ScriptOnly)
 	m.observeClock(mark.Now, sent, now)
 	before, had := wire.ParseMarker(mark.Before)
 	says, ok := wire.ParseMarker(mark.Value)
@@ -403,6 +403,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		switch q.Step() {
 		case wire.Plain: // a node whose clock is off stores the number as well, which is not by its clock
 			q.Number = q.Claim.Proposal
+			q.Latest = m.clocks.latest(m.node, sent) + q.Claim.TTL.Microseconds()
 		case wire.Acquire:
 			if q.Latest = m.clocks.latest(m.node, q.Deadline); off != 0 {
 				q.Latest = longAgo

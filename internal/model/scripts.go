@@ -33,14 +33,14 @@ func (n *store) do(c *Call) (any, error) {
 	case wire.Inspect:
 		return n.inspect(c)
 	case wire.Set:
-		return n.plain(c)
+		return n.setNX(c.Keys[0], c.Token, n.now()+c.TTL)
 	}
 	return n.giveBack(c)
 }
 
-// plain is SET NX PX.
-func (n *store) plain(c *Call) (any, error) {
-	_, there := n.lookup(c.Keys[0])
+// setNX is SET NX, with a time when the key ends.
+func (n *store) setNX(key, token string, ends time.Duration) (any, error) {
+	_, there := n.lookup(key)
 	switch {
 	case n.full:
 		return nil, full
@@ -49,7 +49,7 @@ func (n *store) plain(c *Call) (any, error) {
 	case there:
 		return nil, redis.Nil
 	}
-	n.keys[c.Keys[0]] = entry{token: c.Token, expires: n.now() + c.TTL}
+	n.keys[key] = entry{token: token, expires: ends}
 	return "OK", nil
 }
 

@@ -210,7 +210,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err := s.admit(about); err != nil {
 		return err
 	}
-	var join *redis.Cmd
+	var join, release *redis.Cmd
 	hello, runID := s.session.Hello(), ""
 	if hello.Marked {
 		runID = about["run_id"]
@@ -225,13 +225,16 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 		for _, each := range script.All(runID) {
 			p.ScriptLoad(ctx, each.Source)
 		}
+		release = p.EvalSha(ctx, script.Release(runID).Hash, []string{script.ProbeKey}, "no token", "x", 0, 0, "0")
 		return nil
 	})
-	if err != nil {
+	denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err)
+	if err != nil && !denied {
 		return err
 	}
 	mark, err := parseMark(join.Val())
 	if err == nil {
+		mark.ScriptOnly = denied // what is acquired without a script is released by one
 		s.scripts.Store(&hashes{script.Acquire(runID).Hash, script.Release(runID).Hash, hello.Marked})
 		s.session.Joined(mark, sent)
 	}

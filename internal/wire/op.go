@@ -43,6 +43,7 @@ const (
 type Mark struct {
 	Value, Before string
 	Now           int64
+	ScriptOnly    bool // the client may not release what it acquires by plain commands
 }
 
 // RunID is the part of a marker that names the server's process.
