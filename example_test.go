@@ -186,7 +186,7 @@ func ExampleLocker_Acquire() {
 func ExampleLock_Context() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
-	l, err := lk.TryAcquire(context.Background(), "import", redlock.TTL(500*time.Millisecond))
+	l, err := lk.TryAcquire(context.Background(), "import", redlock.TTL(250*time.Millisecond))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -292,8 +292,8 @@ func ExampleLocker_Acquire_nineWorkers() {
 // A lock that lives for longer than we wait: the error says that the time is up,
 // and that it was held. (Scaled down, so that the example does not take as long.)
 func ExampleLocker_Acquire_bounded() {
-	const second = 50 * time.Millisecond
-	lk, stop := connected(redlock.Options{TTL: 30 * second})
+	const second = 10 * time.Millisecond
+	lk, stop := connected(redlock.Options{TTL: 30 * time.Second})
 	defer stop()
 	if _, err := lk.TryAcquire(context.Background(), "import"); err != nil {
 		log.Fatal(err)

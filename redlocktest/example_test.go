@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/redlocktest"
@@ -56,7 +57,7 @@ func ExampleNodes_Hang() {
 	defer t.end()
 
 	nodes := redlocktest.New(t)
-	locker := nodes.Locker(nil)
+	locker := nodes.Locker(&redlock.Options{NodeTimeout: 200 * time.Millisecond})
 	for i := range 2 {
 		nodes.Hang(i)
 		_, err := locker.TryAcquire(t.Context(), fmt.Sprint("report ", i))

@@ -207,7 +207,7 @@ func TestOutsideOfABubble(t *testing.T) {
 	n := New(t)
 	lk := n.Locker(nil)
 	other := n.Hold("name")
-	connected, err := redlock.Connect(n.URLs(), nil)
+	connected, err := redlock.Connect(n.URLs(), &redlock.Options{NodeTimeout: 200 * time.Millisecond}) // for the node that is cut off
 	if err != nil {
 		t.Fatal(err)
 	}
