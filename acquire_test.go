@@ -729,7 +729,7 @@ func TestFencesForMonths(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			last := make(map[string]int64)
 			var off [weak]time.Duration
-			for range need.Sized(15, 40, 40) {
+			for range need.Sized(10, 40, 40) {
 				if rng.IntN(2) == 0 {
 					pass(time.Duration(rng.Int64N(int64(60 * day))))
 				} else {

@@ -210,6 +210,7 @@ func TestAllContextsAtOnce(t *testing.T) {
 	for i := range all {
 		all[i] = l.Context(t.Context())
 	}
+	time.Sleep(time.Until(l.Until()) - 10*time.Millisecond)
 	for left(l.Until(), time.Now()) > 0 {
 		runtime.Gosched()
 	}

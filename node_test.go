@@ -842,7 +842,7 @@ func TestSlowNodeWithoutAQueue(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
 		ms[0].slow(200 * time.Millisecond)
-		for i := range need.Sized(6_000, 25_000, 200_000) {
+		for i := range need.Sized(4_000, 25_000, 200_000) {
 			l, err := lk.Acquire(t.Context(), fmt.Sprint("k", i%100))
 			if err != nil {
 				t.Fatal(err)

@@ -1,14 +1,16 @@
-package nodeurl
+package integration_test
 
 import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/redlock/internal/nodeurl"
 )
 
-// TestNoPasswordIsTold: whatever is wrong with a URL, its error has no part of the password, and no
+// TestURLsTellNoPassword: whatever is wrong with a URL, its error has no part of the password, and no
 // part of a password that is not escaped is ever taken for a host.
-func TestNoPasswordIsTold(t *testing.T) {
+func TestURLsTellNoPassword(t *testing.T) {
 	for _, sign := range []string{"/", "#", "?", "@", ":", "%", " ", ",", "[", "]", "\\", "\x00", "\u00fc", "//", "@/", "/@", "#@", "?@", "?db=", "&", ";", "://"} {
 		for _, form := range []string{
 			"redis://me:PASS@host:6379/0", "rediss://:PASS@host", "redis://PASS@host", "redis://me:PASS", "redis://me:1PASS@host", "redis://me:12SIGN34hush@host",
@@ -18,7 +20,7 @@ func TestNoPasswordIsTold(t *testing.T) {
 				continue // the rest is a password and a host
 			}
 			text := strings.ReplaceAll(strings.ReplaceAll(form, "PASS", "hushSIGNhush"), "SIGN", sign)
-			o, err := Parse(text)
+			o, err := nodeurl.Parse(text)
 			switch {
 			case err != nil && strings.Contains(err.Error(), "hush"):
 				t.Errorf("%q: %v", text, err)
@@ -27,14 +29,14 @@ func TestNoPasswordIsTold(t *testing.T) {
 			}
 		}
 		login := url.UserPassword("me", "hush"+sign+"hush").String()
-		if o, err := Parse("redis://" + login + "@host:1/2"); err != nil || o.Password != "hush"+sign+"hush" || o.Addr != "host:1" || o.DB != 2 {
+		if o, err := nodeurl.Parse("redis://" + login + "@host:1/2"); err != nil || o.Password != "hush"+sign+"hush" || o.Addr != "host:1" || o.DB != 2 {
 			t.Errorf("%q is not read: %v", login, err)
 		}
 	}
 }
 
-// TestParse: what go-redis accepts is accepted, and what is wrong is named.
-func TestParse(t *testing.T) {
+// TestParsedURLs: what go-redis accepts is accepted, and what is wrong is named.
+func TestParsedURLs(t *testing.T) {
 	for _, tt := range []struct{ text, addr, why string }{
 		{"redis://host", "host:6379", ""},
 		{"redis://", "localhost:6379", ""},
@@ -55,7 +57,7 @@ func TestParse(t *testing.T) {
 		{"redis://host:1?what=1", "", "option"},
 		{"redis://host:1?read_timeout=x", "", "option"},
 	} {
-		o, err := Parse(tt.text)
+		o, err := nodeurl.Parse(tt.text)
 		switch {
 		case tt.why == "" && (err != nil || o.Addr != tt.addr):
 			t.Errorf("%q: %v, %v", tt.text, o, err)
