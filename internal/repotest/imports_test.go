@@ -2,6 +2,7 @@ package repotest_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os/exec"
 	"slices"
 	"strings"
@@ -44,23 +45,21 @@ var forbiddenHere = []struct{ path, why string }{
 // TestImports: go.mod, and the packages that come with a package, are part of its interface. To add one,
 // change the table and give the reason.
 func TestImports(t *testing.T) {
-	all := goList(t, "-deps", ".")
 	for _, f := range forbidden {
-		for _, path := range all {
+		for path := range below(t, module) {
 			if path == f.path || strings.HasPrefix(path, f.path+"/") {
 				t.Errorf("%s comes in with the root package: %s", path, f.why)
 			}
 		}
 	}
-	imports := goList(t, "-f", `{{join .Imports "\n"}}`, ".")
 	for _, f := range forbiddenHere {
-		if slices.Contains(imports, f.path) {
+		if slices.Contains(imports(t)[module], f.path) {
 			t.Errorf("the root package imports %s: %s", f.path, f.why)
 		}
 	}
 	// The command has package testing in it, with chaos: virtual time needs a testing.T for
 	// testing/synctest. The flags that it adds have no effect where package flag is not used.
-	if slices.Contains(goList(t, "-deps", "./cmd/redlock"), "net/http") {
+	if below(t, module+"/cmd/redlock")["net/http"] {
 		t.Error("net/http comes in with the command")
 	}
 }
@@ -80,18 +79,50 @@ var layers = map[string]string{
 
 // TestLayers: imports go downwards only.
 func TestLayers(t *testing.T) {
-	for _, line := range strings.Split(goCommand(t, "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, ".", "./internal/model"), "\n") {
-		all := strings.Fields(line)
-		if len(all) == 0 || !strings.HasPrefix(all[0], module) {
+	library := below(t, module)
+	maps.Copy(library, below(t, module+"/internal/model"))
+	for from := range library {
+		if !strings.HasPrefix(from, module) {
 			continue
 		}
-		dir := strings.TrimPrefix(strings.TrimPrefix(all[0], module), "/")
-		for _, path := range all[1:] {
-			if below, ours := strings.CutPrefix(path, module+"/internal/"); ours && !slices.Contains(strings.Fields(layers[dir]), below) {
+		dir := strings.TrimPrefix(strings.TrimPrefix(from, module), "/")
+		for _, path := range imports(t)[from] {
+			if to, ours := strings.CutPrefix(path, module+"/internal/"); ours && !slices.Contains(strings.Fields(layers[dir]), to) {
 				t.Errorf("%q imports %s: only %q are below it", dir, path, layers[dir])
 			}
 		}
 	}
+}
+
+// below has a package, and all that comes in with it.
+func below(t *testing.T, path string) map[string]bool {
+	t.Helper()
+	all := make(map[string]bool)
+	for add := []string{path}; len(add) > 0; {
+		next := add[0]
+		if add = add[1:]; !all[next] {
+			all[next] = true
+			add = append(add, imports(t)[next]...)
+		}
+	}
+	return all
+}
+
+var listed map[string][]string
+
+// imports has what each package of the library and of the command imports, and what those import. The go
+// command is asked once.
+func imports(t *testing.T) map[string][]string {
+	t.Helper()
+	if listed == nil {
+		list := goCommand(t, "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, ".", "./internal/model", "./cmd/redlock")
+		listed = make(map[string][]string)
+		for line := range strings.Lines(list) {
+			all := strings.Fields(line)
+			listed[all[0]] = all[1:]
+		}
+	}
+	return listed
 }
 
 // TestRequirements: these, and no more.
@@ -128,11 +159,6 @@ func TestRequirements(t *testing.T) {
 	if len(mod.Replace)+len(mod.Exclude) > 0 {
 		t.Errorf("go.mod has replace %v and exclude %v, which have no effect for modules that import this one", mod.Replace, mod.Exclude)
 	}
-}
-
-func goList(t *testing.T, args ...string) []string {
-	t.Helper()
-	return strings.Fields(goCommand(t, append([]string{"list"}, args...)...))
 }
 
 func goCommand(t *testing.T, args ...string) string {
