@@ -13,9 +13,9 @@ import (
 // same lock, or for a conflicting one. A request that is listed twice is made twice as often.
 type workload []history.Request
 
-// workloads has requests that conflict in all ways: paths, locks of several names, slots, and all
+// Workloads has requests that conflict in all ways: paths, locks of several names, slots, and all
 // of these at once. The separator is yet to be inserted.
-var workloads = func() (all []workload) {
+var Workloads = func() (all []workload) {
 	const reads = true
 	paths := workload{
 		{Name: "p"}, {Name: "p"}, {Name: "p", Shared: reads}, {Name: "p/a"}, {Name: "p/a", Shared: reads}, {Name: "p/a/x"}, {Name: "p/a/x"}, {Name: "p/a/x", Shared: reads},
@@ -32,7 +32,7 @@ var workloads = func() (all []workload) {
 
 // mix draws some requests of one workload.
 func mix(rng *rand.Rand, separator string) (some []history.Request) {
-	from, slots := Pick(rng, workloads), 2+rng.IntN(2)
+	from, slots := Pick(rng, Workloads), 2+rng.IntN(2)
 	for range 3 + rng.IntN(5) {
 		w := Pick(rng, from)
 		w.Name = strings.ReplaceAll(w.Name, "/", separator)

@@ -1,8 +1,7 @@
-package scenario_test
+package chaos
 
 import (
 	"errors"
-	"github.com/quorumlock/redlock/chaos/internal/scenario"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -12,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/modelarena"
+	"github.com/quorumlock/redlock/chaos/internal/scenario"
 )
 
 // TestRequestsMeet acquires every pair of requests that a plan can have: the judge must know which
