@@ -100,7 +100,7 @@ recipes: ## run the recipes of docs/safety.md against real databases
 model: ## check the model of the fenced lock exhaustively, and that it fails without each of its rules; needs spin and gcc
 	docs/model/check.sh
 
-quickmodel: ## the part of make model that takes two minutes
+quickmodel: ## the part of make model that takes a minute or two
 	docs/model/check.sh quick
 
 reproducible: ## build the command twice, in two places, and compare the bytes
@@ -116,6 +116,8 @@ cover: ## say how much of the root module its tests run, function by function in
 	go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out | tail -n 1
 
-# On redis-servers make test runs each scenario.
+# On redis-servers make test runs each scenario; the night has more schedules.
 ci: REAL = 0
+ci: SCHEDULES = 15000
+ci: MINIREDIS = 150
 ci: vet tidy names first quickmodel test mutants chaos ## all of what CI checks
