@@ -592,7 +592,7 @@ func TestTicketOrder(t *testing.T) {
 			m.slow(time.Duration(i+1) * 100 * time.Microsecond)
 		}
 		const processes, callers = 8, 3
-		handOvers := need.Sized(1_000, 10_000, 100_000)
+		handOvers := need.Sized(1_000, 5_000, 100_000)
 		const there = 3 * time.Millisecond // after which a call is in the queue everywhere
 		var mu sync.Mutex
 		waiting := make(map[*int]time.Time) // since when

@@ -47,7 +47,7 @@ func TestScenarios(t *testing.T) {
 			case "uncontended": // one contender after another, and then again
 				e.rounds = 2
 			case "waiting": // 32 processes on a machine that has other things to do
-				e.rounds, e.window = 1, 2*time.Second
+				e.rounds, e.window = 1, need.Sized(time.Second, time.Second, 2*time.Second)
 			case "renewal": // lasts for four thirds of the TTL for each contender
 				e.rounds, e.ttl = 1, 1500*time.Millisecond
 			}

@@ -54,7 +54,7 @@ func TestModelRepeats(t *testing.T) {
 // may slow down, and in one without it.
 func TestModelRepeatsElsewhere(t *testing.T) {
 	need.Full(t) // it builds the other program
-	seeds := need.Sized(1, 2, 50)
+	seeds := need.Sized(1, 1, 50)
 	other := filepath.Join(t.TempDir(), "convict")
 	build := exec.CommandContext(t.Context(), "go", "build", "-race=false", "-o", other, "./internal/convict")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -101,7 +101,7 @@ func TestModelSchedules(t *testing.T) {
 	if need.Sized(true, false, false) {
 		scenarios = slices.DeleteFunc(scenarios, func(s *Scenario) bool { return s.Weight > 6 })
 	}
-	n := need.Sized(25, 300, 10_000)
+	n := need.Sized(25, 150, 10_000)
 	for _, f := range (&Campaign{Arena: Model, Scenarios: scenarios, Schedules: n, Seed: 1}).Run(t.Context()) {
 		if f.Error != nil {
 			t.Errorf("%s: %v", f.Scenario, f.Error)

@@ -364,7 +364,7 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 		try(story)
 	}
 	drawn(seen)
-	for n := range need.Sized(5, 200, 5000) {
+	for n := range need.Sized(5, 100, 5000) {
 		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), true))
 		try(handovers(rand.New(rand.NewPCG(uint64(n), 1)), true))
 	}

@@ -104,7 +104,7 @@ func TestTalesAreWritten(t *testing.T) {
 
 // TestJudgeAgainstItsTwin is FuzzJudgeAgainstItsTwin without a fuzzer.
 func TestJudgeAgainstItsTwin(t *testing.T) {
-	n := need.Sized[uint64](150, 2000, 100_000)
+	n := need.Sized[uint64](150, 1000, 100_000)
 	breaks := make(map[string]int)
 	for seed := range n {
 		broken := make(map[string]bool)
