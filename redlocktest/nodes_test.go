@@ -85,7 +85,7 @@ func TestNodesForgets(t *testing.T) {
 		{"restart", (*Nodes).Restart, 1},
 		{"restart, empty", (*Nodes).RestartEmpty, 0},
 		{"wipe", (*Nodes).Wipe, 0},
-		{"step", func(c *Nodes, i int) { c.Step(i, 11*time.Second) }, 0},
+		{"step", func(c *Nodes, i int) { c.Step(i, 10*time.Second) }, 0},
 		{"a smaller step", func(c *Nodes, i int) { c.Step(i, 9*time.Second) }, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -403,7 +403,6 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		switch q.Step() {
 		case wire.Plain: // a node whose clock is off stores the number as well, which is not by its clock
 			q.Number = q.Claim.Proposal
-			q.Latest = m.clocks.latest(m.node, sent) + q.Claim.TTL.Microseconds()
 		case wire.Acquire:
 			if q.Latest = m.clocks.latest(m.node, q.Deadline); off != 0 {
 				q.Latest = longAgo

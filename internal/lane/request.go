@@ -18,7 +18,7 @@ type Request struct {
 
 	// What the lane adds before the request is sent.
 	Number int64  // acquire: the proposed fence
-	Latest int64  // the node's time, in microseconds: acquire, yield: after which it refuses; plain: when the key ends
+	Latest int64  // acquire, yield: the node's time, in microseconds, after which it refuses
 	Mark   string // acquire, inspect: the node's marker if it has not forgotten
 }
 

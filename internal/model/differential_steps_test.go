@@ -76,9 +76,7 @@ func (s step) now(now time.Time, last int64, holder string) step {
 	if s.wrote != nil {
 		s.text = s.wrote(now)
 	}
-	if s.call.Op == wire.Plain {
-		s.call.Latest = now.Add(s.call.TTL).UnixMicro()
-	} else if s.latest != 0 {
+	if s.latest != 0 {
 		s.call.Latest = now.Add(s.latest).UnixMicro()
 	}
 	return s

@@ -270,7 +270,7 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 func askPlain(client *redis.Client, c model.Call) (any, error) {
 	ctx, key := context.Background(), c.Keys[0]
 	pipe := client.Pipeline()
-	set := pipe.Do(ctx, "set", key, c.Token, "nx", "pxat", (c.Latest+999)/1000)
+	set := pipe.Do(ctx, "set", key, c.Token, "nx", "px", c.TTL.Milliseconds())
 	advanced := pipe.Do(ctx, "zadd", script.Fences, "gt", "ch", c.Fence, *script.Bucket(key))
 	holder := pipe.Get(ctx, key)
 	queues := pipe.Exists(ctx, key+script.QueueSuffix)

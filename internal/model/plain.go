@@ -87,7 +87,7 @@ func (n *store) acquirePlain(c *Call, part int) error {
 	key := c.Keys[0]
 	switch part {
 	case 0:
-		said, err := n.setNX(key, c.Token, time.UnixMilli((c.Latest+999)/1000).Sub(n.start))
+		said, err := n.setNX(key, c.Token, n.now()+c.TTL)
 		if err == redis.Nil {
 			return nil
 		}

@@ -10,7 +10,7 @@ import (
 // for one key, held exclusively. These commands go out in one write, in this order, and other
 // clients' commands may come between any two of them:
 //
-//	SET key token NX PXAT time
+//	SET key token NX PX ttl
 //	ZADD redlock:fence GT CH number bucket
 //	GET key
 //	EXISTS key:queue
@@ -43,12 +43,6 @@ import (
 //   - The server knows the script that has the process's run_id in its text: so it is the process
 //     that the marker is of, and not another one behind the same connection, which may have an older
 //     copy of data and marker.
-//
-// The key ends at a time, the node's as the client knows it when the request leaves, and a TTL. That
-// is no earlier than a TTL after the request left: what is not known of the node's clock counts as
-// ahead, and a clock that was set shows in TIME. And it is no later, however late the node carries out
-// the request: what a connection leaves that was given up (ghosts in docs/safety.md) does not outlive
-// the lock that it was for.
 //
 // Key and number are then as the script would have left them. The attempt is won by a quorum of such
 // votes, and its fence is the number. It is not raised, and not sent again after a SCRIPT LOAD. If it
