@@ -18,7 +18,8 @@ import (
 //
 // Validity counts from before the first byte of a request that a quorum has
 // confirmed, and only from its confirmation on: an extension whose replies do not
-// come moves nothing.
+// come moves nothing. Replies that come after Extend has returned count as well, as
+// long as the lock is valid: then [Lock.Until] moves although the error said otherwise.
 func (l *Lock) Extend(ctx context.Context) error {
 	if err := l.locker.enter(); err != nil {
 		return err
@@ -110,7 +111,7 @@ func (l *Lock) endExtension(r *round, cause error) error {
 			l.failedRenewal(r, r.explain(now, nil))
 		}
 		return l.expire()
-	case decided == won:
+	case decided == won, l.confirmed == r.number: // or confirmLate came first
 		l.until, l.confirmed = l.validUntil(r.sent), r.number
 		if l.trouble != nil && l.trouble.told {
 			l.trouble.over = true
@@ -130,6 +131,39 @@ func (l *Lock) endExtension(r *round, cause error) error {
 		l.failedRenewal(r, err)
 	}
 	return err
+}
+
+// confirmLate is called with a yes that came after the owner of r had stopped waiting. If a quorum
+// has said yes to r by now, the lock is valid as if they all had said so in time: a network that is
+// slow for a moment, now to one node and now to another, takes no lock away.
+//
+// A yes is about when the node carried out the request, and not about when we hear of it. Let the
+// extension be sent at t. The node carried it out at some e >= t, had the token until e, and set its
+// TTL: so from e on it keeps the token, and all others out, until e + TTL >= t + TTL. Whether its
+// answer takes longer than a NodeTimeout changes nothing on the node. Counted is from t, as ever,
+// and never from the answer, which comes after e.
+//
+// Three things may have changed since:
+//
+//   - The lock has ended, or its validity is over. Its token was given back, or the holder has been
+//     told, or is about to be. Nothing brings it back.
+//   - A later extension was confirmed. It reaches further than r, and r changes nothing.
+//   - A node that said yes to r has answered a later extension that it does not have the token: it
+//     has forgotten it, or another client has it. Then that yes does not count. A lane never has two
+//     requests of one key under way, and so a node's answers come in the order in which it gave them:
+//     a no to a later extension, noted in l.filled, is what is true now. A no that is under way still
+//     changes as little as one that comes after an answer in time. Until it is here, the quarantine of
+//     a node that has forgotten keeps other clients out.
+func (l *Lock) confirmLate(r *round) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch now := l.locker.opts.Clock.Now(); {
+	case l.endErr != nil, left(l.until, now) <= 0:
+	case r.number <= l.confirmed:
+	case r.standing(l.filled) < l.locker.opts.Quorum:
+	default:
+		l.until, l.confirmed = l.validUntil(r.sent), r.number // the renewal has failed all the same: the next one may have no such luck
+	}
 }
 
 // failedRenewal notes that an extension has failed, and with which answers.

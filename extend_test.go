@@ -16,7 +16,7 @@ import (
 )
 
 // TestExtendCountsFromSending: validity is counted from before the first byte of
-// the confirmed request, and an unconfirmed one moves nothing (B3).
+// the confirmed request, and an unconfirmed one moves nothing until it is confirmed (B3).
 func TestExtendCountsFromSending(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(5)
@@ -49,12 +49,14 @@ func TestExtendCountsFromSending(t *testing.T) {
 		}
 		ended, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
+		again := time.Now()
 		if err := l.Extend(ended); !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNoQuorum) {
 			t.Errorf("%v is not both the context's error and why", err)
 		}
 		for _, m := range ms[:3] {
-			m.resume() // the late extension is carried out now
+			m.resume() // the late extensions are carried out now
 		}
+		want = again.Add(10*time.Second - 102*time.Millisecond)
 		wantEnd(t, ctx, want, errExpired)
 		if err := l.Extend(t.Context()); !errors.Is(err, ErrLost) || errors.Is(err, ErrHeld) {
 			t.Errorf("extending an expired lock: %v (E1)", err)
@@ -87,6 +89,150 @@ func TestExtensionThatComesTooLate(t *testing.T) {
 			pass(time.Second)
 			ms.empty(t)
 		}
+	})
+}
+
+// TestExtensionThatIsConfirmedLate: answers that come after their round has ended count from when
+// the extension was sent.
+func TestExtensionThatIsConfirmedLate(t *testing.T) {
+	const valid = 10*time.Second - 102*time.Millisecond
+	t.Run("from when it was sent", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(3)
+			l := acquired(t, ms.locker(t, nil), "a")
+			pass(time.Second)
+			ms[1].hang()
+			ms[2].hang()
+			sent, before := time.Now(), l.Until()
+			wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum)
+			pass(time.Second)
+			if !l.Until().Equal(before) {
+				t.Errorf("one answer of three moved the end by %v", l.Until().Sub(before))
+			}
+			ms[1].resume()
+			pass(time.Millisecond)
+			if want := sent.Add(valid); !l.Until().Equal(want) {
+				t.Errorf("valid until %v after sending, want %v", l.Until().Sub(sent), valid)
+			}
+			ms[2].resume()
+			if err := l.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	for _, told := range []bool{true, false} {
+		t.Run(fmt.Sprintf("not if the lock has ended, and its holder was told: %v", told), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				l := acquired(t, ms.locker(t, nil), "a")
+				until := l.Until()
+				pass(time.Until(until) - time.Second)
+				ms[1].hang()
+				ms[2].hang()
+				wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum)
+				if told {
+					wantEnd(t, l.Context(t.Context()), until, errExpired)
+				}
+				pass(time.Until(until))
+				ms[1].resume()
+				ms[2].resume()
+				pass(time.Second)
+				if !l.Until().Equal(until) {
+					t.Errorf("the end moved by %v after the end", l.Until().Sub(until))
+				}
+				if err := l.Release(t.Context()); !errors.Is(err, ErrLost) {
+					t.Errorf("released: %v", err)
+				}
+				pass(time.Second)
+				ms.empty(t)
+			})
+		})
+	}
+	t.Run("not past MaxHold", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(3)
+			l := acquired(t, ms.locker(t, nil), "a", MaxHold(12*time.Second))
+			ctx, most := l.Context(t.Context()), time.Now().Add(12*time.Second)
+			pass(5 * time.Second)
+			ms[1].hang()
+			ms[2].hang()
+			wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum)
+			ms[1].resume()
+			ms[2].resume()
+			wantEnd(t, ctx, most, errMaxHold)
+		})
+	})
+	t.Run("not after an extension that was sent later", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(5)
+			l := acquired(t, ms.locker(t, nil), "a")
+			pass(time.Second)
+			for _, m := range ms[2:] {
+				m.hang()
+			}
+			wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum)
+			ms[2].resume()
+			pass(time.Second)
+			sent := time.Now()
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ms[3].resume()
+			ms[4].resume()
+			pass(time.Second)
+			if want := sent.Add(valid); !l.Until().Equal(want) {
+				t.Errorf("valid until %v after the second was sent, want %v", l.Until().Sub(sent), valid)
+			}
+		})
+	})
+	for what, lose := range map[string]func(m *model, l *Lock){
+		"has lost it since":     func(m *model, _ *Lock) { m.forget() },
+		"has a rival's by then": func(m *model, _ *Lock) { m.put("a", "rival", time.Minute) },
+	} {
+		t.Run("not with the yes of a node that "+what, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				l := acquired(t, ms.locker(t, nil), "a")
+				pass(time.Second)
+				ms[1].hang()
+				ms[2].hang()
+				before := l.Until()
+				wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum)
+				lose(ms[0], l)
+				pass(100 * time.Millisecond)
+				wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum) // at once, and the no comes a moment later
+				pass(time.Millisecond)
+				ms[1].resume()
+				pass(time.Millisecond)
+				if !l.Until().Equal(before) {
+					t.Errorf("the end moved by %v", l.Until().Sub(before))
+				}
+				ms[2].resume() // now it is a quorum without that node
+				pass(time.Millisecond)
+				if !l.Until().After(before) {
+					t.Error("the end did not move with two of three")
+				}
+			})
+		})
+	}
+	t.Run("and a lock is kept on nodes that are always too late", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			ms := newModels(3)
+			lk := ms.locker(t, &Options{TTL: time.Second, NodeTimeout: 100 * time.Millisecond})
+			l := acquired(t, lk, "a", AutoRenew())
+			ctx := l.Context(t.Context())
+			ms[1].slow(55 * time.Millisecond)
+			ms[2].slow(55 * time.Millisecond)
+			pass(time.Minute)
+			if ctx.Err() != nil {
+				t.Fatal(context.Cause(ctx))
+			}
+			if err := l.Release(t.Context()); !errors.Is(err, ErrNoQuorum) {
+				t.Errorf("released: %v", err)
+			}
+			pass(time.Second)
+			ms.empty(t)
+		})
 	})
 }
 
@@ -458,12 +604,12 @@ func TestRenewalIsNotPutOff(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Millisecond)
 		defer cancel()
+		given := time.Now() // the extension that is given up reaches to a TTL from here, when its answers are here
 		if err := l.Extend(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("extended: %v", err)
 		}
-		before := l.Until()
 		pass(80 * time.Millisecond)
-		if !l.Until().After(before) || held.Err() != nil {
+		if !l.Until().After(given.Add(300*time.Millisecond)) || held.Err() != nil {
 			t.Errorf("not renewed within 80 ms, of the 300 that it has; %v", context.Cause(held))
 		}
 		if err := l.Release(t.Context()); err != nil {

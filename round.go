@@ -14,7 +14,7 @@ import (
 
 // A round puts one step of one lock to all nodes and ends the moment its ballot
 // is decided. Votes that come later still count for the lock (a late grant is
-// part of it), but not for the round.
+// part of it, and see confirmLate), but not for the round.
 //
 // A round is used again once the last lane has answered for it; one that a hung
 // node has not answered stays with that node's lane.
@@ -111,6 +111,7 @@ func (r *round) Deliver(node int, q *lane.Request) {
 	r.told[node] = true
 	var then func(*round)
 	late := r.verdict != pending || r.closed
+	confirms := late && r.verdict == pending && r.op == wire.Extend && v == voteYes
 	if !late {
 		r.ballot.add(v)
 		r.verdict = r.ballot.verdict()
@@ -129,11 +130,27 @@ func (r *round) Deliver(node int, q *lane.Request) {
 		}
 	}
 	r.mu.Unlock()
+	if confirms {
+		r.lock.confirmLate(r)
+	}
 	r.trace.answer(r, node, &q.Reply, late) // after the word to the owner, who need not wait for a hook
 	if then != nil {
 		then(r)
 	}
 	r.drop()
+}
+
+// standing is how many nodes have said yes to an extension, and have not said since that they
+// do not have the token.
+func (r *round) standing(lacked []int32) (yes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.reqs {
+		if r.told[i] && r.reqs[i].Reply.Status == wire.Granted && (lacked == nil || lacked[i] <= r.number) {
+			yes++
+		}
+	}
+	return yes
 }
 
 // wait returns when the round is decided, the time is up, or ctx has ended.
@@ -238,8 +255,8 @@ func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(i) // first: OnReply may take back the place for which it gives back
 		l.waiter.OnReply(i, l.claim.Try, a.Status)
-	case r.op == wire.Extend && a.Status == wire.Expired:
-		l.refill(i)
+	case r.op == wire.Extend && classify(r.op, a.Status) == voteNo:
+		l.refill(i, a.Status)
 	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(i):
 		a.Status = wire.Refilled
 	}
@@ -278,22 +295,25 @@ func (l *Lock) counts(i int) bool {
 	return l.filled == nil || l.filled[i] == 0 || l.filled[i] < l.confirmed
 }
 
-// refill gives a node the token that has lost it, or never had it. The more nodes
-// have it, the more of them may fail; but see counts. The mark is set before the
-// node is asked: a reply that gets lost must not make it a vote.
+// refill gives a node the token that has lost it, or never had it, unless another has its
+// place. The more nodes have it, the more of them may fail; but see counts. The mark is set
+// before the node is asked: a reply that gets lost must not make it a vote.
 //
 // Under the mutex, so that no release can come between the look at endErr and the
 // request: in the lane the release comes later.
-func (l *Lock) refill(i int) {
+func (l *Lock) refill(i int, says wire.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.endErr != nil || l.attached {
+	if l.endErr != nil {
 		return
 	}
 	if l.filled == nil {
 		l.filled = make([]int32, len(l.locker.lanes.Lanes))
 	}
-	l.filled[i] = l.rounds
+	l.filled[i] = max(l.filled[i], l.rounds)
+	if says != wire.Expired || l.attached {
+		return
+	}
 	now := l.locker.opts.Clock.Now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: refilling{l}, Ticket: lane.Ours}
 	l.locker.lanes.Lanes[i].Submit(q, now) // an answer at once is none of a node, and asks for nothing

@@ -57,10 +57,13 @@ func (lk *Locker) isClosing() bool {`},
 		{"acquire.go", "l.until = l.validUntil(sent)", "l.until = l.validUntil(now)"},
 	}, "model", "sluggish clients", 500},
 	{"an extension counts from its confirmation", []edit{
-		{"extend.go", "l.until, l.confirmed = l.validUntil(r.sent), r.number", "l.until, l.confirmed = l.validUntil(now), r.number"},
+		{"extend.go", "l.until, l.confirmed = l.validUntil(r.sent), r.number\n", "l.until, l.confirmed = l.validUntil(now), r.number\n"},
 	}, "model", "sluggish clients", 5000},
+	{"an extension that is confirmed late counts from its confirmation", []edit{
+		{"extend.go", "l.until, l.confirmed = l.validUntil(r.sent), r.number //", "l.until, l.confirmed = l.validUntil(now), r.number //"},
+	}, "model", "hanging nodes", 5000},
 	{"an extension needs no quorum", []edit{
-		{"extend.go", "case decided == won:", "case decided == won || r.ballot.yes > 0:"},
+		{"extend.go", "case decided == won, l.confirmed", "case decided == won, r.ballot.yes > 0, l.confirmed"},
 	}, "model", "refusals", 3000},
 	{"an extension succeeds after the end", []edit{
 		{"extend.go", "case left(l.until, now) <= 0:", "case false:"},
