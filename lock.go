@@ -23,8 +23,7 @@ import (
 //	List.mu         the local queues, and who listens (package waitlist); then clocks.mu
 //	Waiter.mu       what a waiter knows of itself at each node (package waitlist)
 //	Lock.mu         of a hold: until, endErr, watchers, the handles that have joined; then Lock.mu of
-//	                such a handle (join), Scheduler.mu (watch), Lane.mu (refill), or round.mu
-//	                (confirmLate)
+//	                such a handle (join), Scheduler.mu (watch), or Lane.mu (refill)
 //	Lock.mu         of a handle that has joined: its endErr, its watchers
 //	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
 //	incarnation.mu  what a node may have forgotten (package lane); then Lane.mu (terms.silent)
@@ -65,7 +64,8 @@ type Lock struct {
 	extendSem    chan struct{}
 	rounds       int32   // extensions begun
 	confirmed    int32   // the last of them that a quorum confirmed
-	filled       []int32 // by node: the last extension in which it lacked the token, and was filled anew if it was free; nil: none lacked it
+	denied       int32   // the last of them by when a node said that it does not have the token
+	filled       []int32 // by node: the extension in which it was filled anew; nil: none was
 	joined       map[*Lock]struct{}
 	attached     bool // it came from another process: no node is given it anew
 	ownerDone    bool // released by its owner, but not by all handles that have joined

@@ -34,6 +34,7 @@ type round struct {
 	ballot  ballot
 	verdict verdict
 	closed  bool   // the owner has stopped waiting: nothing is decided any more
+	late    int    // of an extension: how many nodes have said yes since
 	told    []bool // which nodes have voted
 	then    func(*round)
 }
@@ -46,7 +47,7 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	}
 	r.lock, r.op, r.trace, r.number, r.then = l, step, nil, 0, then
 	r.ballot = ballot{n: len(lk.lanes.Lanes), need: lk.opts.Quorum}
-	r.verdict, r.closed = pending, false
+	r.verdict, r.closed, r.late = pending, false, 0
 	clear(r.told)
 	return r
 }
@@ -111,7 +112,7 @@ func (r *round) Deliver(node int, q *lane.Request) {
 	r.told[node] = true
 	var then func(*round)
 	late := r.verdict != pending || r.closed
-	confirms := late && r.verdict == pending && r.op == wire.Extend && v == voteYes
+	confirms := false
 	if !late {
 		r.ballot.add(v)
 		r.verdict = r.ballot.verdict()
@@ -128,6 +129,9 @@ func (r *round) Deliver(node int, q *lane.Request) {
 		default:
 			r.done <- struct{}{} // under the mutex: a closed round leaves none behind
 		}
+	} else if r.op == wire.Extend && v == voteYes {
+		r.late++
+		confirms = r.verdict == pending && r.ballot.yes+r.late >= r.ballot.need
 	}
 	r.mu.Unlock()
 	if confirms {
@@ -138,19 +142,6 @@ func (r *round) Deliver(node int, q *lane.Request) {
 		then(r)
 	}
 	r.drop()
-}
-
-// standing is how many nodes have said yes to an extension, and have not said since that they
-// do not have the token.
-func (r *round) standing(lacked []int32) (yes int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := range r.reqs {
-		if r.told[i] && r.reqs[i].Reply.Status == wire.Granted && (lacked == nil || lacked[i] <= r.number) {
-			yes++
-		}
-	}
-	return yes
 }
 
 // wait returns when the round is decided, the time is up, or ctx has ended.
@@ -255,12 +246,18 @@ func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(i) // first: OnReply may take back the place for which it gives back
 		l.waiter.OnReply(i, l.claim.Try, a.Status)
-	case r.op == wire.Extend && classify(r.op, a.Status) == voteNo:
-		l.refill(i, a.Status)
+	case r.op == wire.Extend && a.Status == wire.Expired:
+		l.refill(i)
 	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(i):
 		a.Status = wire.Refilled
 	}
-	return classify(r.op, a.Status)
+	v := classify(r.op, a.Status)
+	if r.op == wire.Extend && v == voteNo && a.Status != wire.Refilled {
+		l.mu.Lock()
+		l.denied = l.rounds
+		l.mu.Unlock()
+	}
+	return v
 }
 
 // classify says what a node's answer to a step means for a round.
@@ -295,25 +292,22 @@ func (l *Lock) counts(i int) bool {
 	return l.filled == nil || l.filled[i] == 0 || l.filled[i] < l.confirmed
 }
 
-// refill gives a node the token that has lost it, or never had it, unless another has its
-// place. The more nodes have it, the more of them may fail; but see counts. The mark is set
-// before the node is asked: a reply that gets lost must not make it a vote.
+// refill gives a node the token that has lost it, or never had it. The more nodes
+// have it, the more of them may fail; but see counts. The mark is set before the
+// node is asked: a reply that gets lost must not make it a vote.
 //
 // Under the mutex, so that no release can come between the look at endErr and the
 // request: in the lane the release comes later.
-func (l *Lock) refill(i int, says wire.Status) {
+func (l *Lock) refill(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.endErr != nil {
+	if l.endErr != nil || l.attached {
 		return
 	}
 	if l.filled == nil {
 		l.filled = make([]int32, len(l.locker.lanes.Lanes))
 	}
-	l.filled[i] = max(l.filled[i], l.rounds)
-	if says != wire.Expired || l.attached {
-		return
-	}
+	l.filled[i] = l.rounds
 	now := l.locker.opts.Clock.Now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: refilling{l}, Ticket: lane.Ours}
 	l.locker.lanes.Lanes[i].Submit(q, now) // an answer at once is none of a node, and asks for nothing

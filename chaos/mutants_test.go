@@ -61,7 +61,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "sluggish clients", 5000},
 	{"an extension that is confirmed late counts from its confirmation", []edit{
 		{"extend.go", "l.until, l.confirmed = l.validUntil(r.sent), r.number //", "l.until, l.confirmed = l.validUntil(now), r.number //"},
-	}, "model", "hanging nodes", 5000},
+	}, "model", "partitions", 1000},
 	{"an extension needs no quorum", []edit{
 		{"extend.go", "case decided == won, l.confirmed", "case decided == won, r.ballot.yes > 0, l.confirmed"},
 	}, "model", "refusals", 3000},
