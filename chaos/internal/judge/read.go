@@ -197,7 +197,7 @@ func (r *record) held(i int, e *history.Event, k int) {
 	case history.Extended, history.Failed:
 		if o.extending >= 0 {
 			r.steps[o.extending].end = i
-			r.steps[o.extending].until = o.until
+			r.steps[o.extending].until, r.steps[o.extending].unsure = o.until, o.failed
 			o.extending = -1
 		} else {
 			r.odd(i, "it has not begun")
@@ -205,6 +205,8 @@ func (r *record) held(i int, e *history.Event, k int) {
 		if e.Kind == history.Extended {
 			r.verdict.Extensions++
 			o.until = max(o.until, e.Until)
+		} else {
+			o.failed = true
 		}
 	case history.Renewed:
 		o.renews = true

@@ -69,6 +69,7 @@ type op struct {
 	released      int           // the end of that release
 	last          int           // its last event
 	extends       bool          // it was extended, or an extension failed
+	failed        bool          // an extension failed
 	untilRelease  time.Duration // the latest end of validity, as of the release
 	read          int           // its last read
 
@@ -79,6 +80,7 @@ type op struct {
 type step struct {
 	op, begin, end int
 	until          time.Duration // for an extension that ended: the end of validity before it
+	unsure         bool          // and it may be later: an extension before this one had failed
 }
 
 // A write is an accepted write, with the writer's last read before it; -1: none.

@@ -232,6 +232,7 @@ var judgeCases = []struct{ name, run, history, want string }{
 	{"extended too late for the second time", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 4 1/1 extended until=12; 5 1/1 extend; 12 1/1 extended until=15; 15 1/1 told", "late success 12 [1 4 5]"},
 	{"extended in time for the second time", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 4 1/1 extended until=12; 5 1/1 extend; 11 1/1 extended until=15; 15 1/1 told", ""},
 	{"extended too late, and stopped", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 9 1 held until=10; 10 1/1 extended until=12; 12 1/1 told", ""},
+	{"extended after one that failed", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 5 1/1 failed; 8 1/1 extend; 9 1/1 extended until=12; 12 1/1 told", ""},
 	{"extended too late, and stopped before", "", "1 1/1 ask; 2 1/1 got until=9; 2 1 held until=3; 4 1/1 extend; 9 1/1 extended until=12; 12 1/1 told", "late success 9 [1 3 4]"},
 	{"not extended in the end", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 9 1/1 told; 10 1/1 failed error=lost", ""},
 	{"extended what is renewed anyway", "", "1 1/1 ask why=renewed; 2 1/1 got until=9; 3 1/1 extend; 9 1/1 extended until=12; 12 1/1 told", ""},

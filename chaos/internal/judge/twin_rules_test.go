@@ -377,7 +377,8 @@ func (tw *twin) judgeStep(i int, e history.Event) {
 	if !tw.Run.Exact && tw.stopped(e.Client, e.At, f.At) {
 		return
 	}
-	late := f.Kind == history.Extended && until <= f.At && !o.renews && e.Verb != "hand on" ||
+	unsure := slices.ContainsFunc(o.mine, func(j int) bool { return j > o.got && j < end && tw.Events[j].Kind == history.Failed })
+	late := f.Kind == history.Extended && until <= f.At && !o.renews && !unsure && e.Verb != "hand on" ||
 		f.Kind == history.Released && o.release == i && f.Error == "" && e.At > until+tw.Run.Lag
 	if late {
 		tw.add("late success", f.At, o.got, i, end)

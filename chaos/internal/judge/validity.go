@@ -39,8 +39,9 @@ func (r *record) handedOn(op int, at time.Duration) bool {
 }
 
 // lateSuccess excuses clients that were stopped between the library's answer and its record, in
-// arenas where that is possible; and extensions of a lock that renews itself, since its end of
-// validity in between is not known.
+// arenas where that is possible; extensions of a lock that renews itself, since its end of
+// validity in between is not known; and extensions after one that failed, since late answers may
+// have confirmed that one in between.
 func lateSuccess(r *record) {
 	for _, k := range r.holds {
 		o := &r.ops[k]
@@ -64,7 +65,7 @@ func lateSuccess(r *record) {
 		o, begin, end := &r.ops[s.op], &r.events[s.begin], &r.events[s.end]
 		excused := !r.run.Exact && r.stopped(o.client, begin.At, end.At)
 		switch {
-		case end.Kind == history.Extended && end.At >= s.until && !o.renews && !excused && begin.Verb != history.VerbHandOn:
+		case end.Kind == history.Extended && end.At >= s.until && !o.renews && !s.unsure && !excused && begin.Verb != history.VerbHandOn:
 			r.violated(end.At, []int{o.got, s.begin, s.end}, "client %d extended %s at %v, and it had been valid until %v",
 				o.client, r.lock(o), end.At, s.until)
 		case s.begin == o.release && end.Error == "" && begin.At > o.untilRelease+r.run.Lag && !excused:
