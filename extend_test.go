@@ -207,8 +207,11 @@ func TestExtensionThatIsConfirmedLate(t *testing.T) {
 				if !l.Until().Equal(before) {
 					t.Errorf("the end moved by %v", l.Until().Sub(before))
 				}
-				ms[2].resume()
+				ms[2].resume() // now it is a quorum without that node
 				pass(100 * time.Millisecond)
+				if !l.Until().After(before) {
+					t.Error("the end did not move with two of three")
+				}
 				sent := time.Now()
 				if err := l.Extend(t.Context()); err != nil || !l.Until().Equal(sent.Add(valid)) {
 					t.Errorf("extended once more: %v, until %v after sending", err, l.Until().Sub(sent))

@@ -98,7 +98,7 @@ func (l *Lock) Detach() (Handle, error) {
 	defer l.mu.Unlock()
 	h.Until = l.until
 	for i, n := range l.locker.lanes.Lanes {
-		if l.filled != nil && l.filled[i] > 0 && l.filled[i] >= l.confirmed {
+		if l.marks != nil && l.marks[i].filled > 0 && l.marks[i].filled >= l.confirmed {
 			h.Healed = append(h.Healed, n.Name)
 		}
 	}
@@ -182,10 +182,7 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 		if i < 0 { // or is one of lane.Ours, by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
-		if l.filled == nil {
-			l.filled = make([]int32, len(lk.lanes.Lanes))
-		}
-		l.filled[i] = math.MaxInt32 // never: the filling may arrive as late as this
+		l.mark(i).filled = math.MaxInt32 // never: the filling may arrive as late as this
 	}
 	return l, nil
 }

@@ -23,7 +23,8 @@ import (
 //	List.mu         the local queues, and who listens (package waitlist); then clocks.mu
 //	Waiter.mu       what a waiter knows of itself at each node (package waitlist)
 //	Lock.mu         of a hold: until, endErr, watchers, the handles that have joined; then Lock.mu of
-//	                such a handle (join), Scheduler.mu (watch), or Lane.mu (refill)
+//	                such a handle (join), Scheduler.mu (watch), Lane.mu (refill), or round.mu
+//	                (confirmLate)
 //	Lock.mu         of a handle that has joined: its endErr, its watchers
 //	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
 //	incarnation.mu  what a node may have forgotten (package lane); then Lane.mu (terms.silent)
@@ -62,10 +63,9 @@ type Lock struct {
 	released     chan struct{}
 	releaseErr   error // what Release returned; once released is closed
 	extendSem    chan struct{}
-	rounds       int32   // extensions begun
-	confirmed    int32   // the last of them that a quorum confirmed
-	denied       int32   // the last of them by when a node said that it does not have the token
-	filled       []int32 // by node: the extension in which it was filled anew; nil: none was
+	rounds       int32  // extensions begun
+	confirmed    int32  // the last of them that a quorum confirmed
+	marks        []mark // by node; nil: none has one
 	joined       map[*Lock]struct{}
 	attached     bool // it came from another process: no node is given it anew
 	ownerDone    bool // released by its owner, but not by all handles that have joined
@@ -74,6 +74,20 @@ type Lock struct {
 	trouble *renewalTrouble // the renewals that have failed since the last success; nil: none
 
 	renewal renew.Entry
+}
+
+// A mark is what a lock knows of its token at a node. Zero: nothing.
+type mark struct {
+	filled int32 // the extension in which the node was filled anew
+	denied int32 // the last extension by when it said that it does not have the token
+}
+
+// mark gives a node's mark. Under the mutex.
+func (l *Lock) mark(node int) *mark {
+	if l.marks == nil {
+		l.marks = make([]mark, len(l.locker.lanes.Lanes))
+	}
+	return &l.marks[node]
 }
 
 // A renewalTrouble is a series of extensions that a quorum did not confirm.

@@ -34,7 +34,6 @@ type round struct {
 	ballot  ballot
 	verdict verdict
 	closed  bool   // the owner has stopped waiting: nothing is decided any more
-	late    int    // of an extension: how many nodes have said yes since
 	told    []bool // which nodes have voted
 	then    func(*round)
 }
@@ -47,7 +46,7 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	}
 	r.lock, r.op, r.trace, r.number, r.then = l, step, nil, 0, then
 	r.ballot = ballot{n: len(lk.lanes.Lanes), need: lk.opts.Quorum}
-	r.verdict, r.closed, r.late = pending, false, 0
+	r.verdict, r.closed = pending, false
 	clear(r.told)
 	return r
 }
@@ -112,7 +111,7 @@ func (r *round) Deliver(node int, q *lane.Request) {
 	r.told[node] = true
 	var then func(*round)
 	late := r.verdict != pending || r.closed
-	confirms := false
+	confirms := late && r.verdict == pending && r.op == wire.Extend && v == voteYes
 	if !late {
 		r.ballot.add(v)
 		r.verdict = r.ballot.verdict()
@@ -129,9 +128,6 @@ func (r *round) Deliver(node int, q *lane.Request) {
 		default:
 			r.done <- struct{}{} // under the mutex: a closed round leaves none behind
 		}
-	} else if r.op == wire.Extend && v == voteYes {
-		r.late++
-		confirms = r.verdict == pending && r.ballot.yes+r.late >= r.ballot.need
 	}
 	r.mu.Unlock()
 	if confirms {
@@ -142,6 +138,20 @@ func (r *round) Deliver(node int, q *lane.Request) {
 		then(r)
 	}
 	r.drop()
+}
+
+// confirmed reports whether a quorum of nodes has said yes to an extension by now, in time or late,
+// without those that have denied a later one.
+func (r *round) confirmed(marks []mark) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	yes := 0
+	for i := range r.reqs {
+		if r.told[i] && r.reqs[i].Reply.Status == wire.Granted && (marks == nil || marks[i].denied <= r.number) {
+			yes++
+		}
+	}
+	return yes >= r.ballot.need
 }
 
 // wait returns when the round is decided, the time is up, or ctx has ended.
@@ -254,7 +264,7 @@ func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 	v := classify(r.op, a.Status)
 	if r.op == wire.Extend && v == voteNo && a.Status != wire.Refilled {
 		l.mu.Lock()
-		l.denied = l.rounds
+		l.mark(i).denied = l.rounds
 		l.mu.Unlock()
 	}
 	return v
@@ -289,7 +299,7 @@ func classify(op wire.Op, s wire.Status) vote {
 func (l *Lock) counts(i int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.filled == nil || l.filled[i] == 0 || l.filled[i] < l.confirmed
+	return l.marks == nil || l.marks[i].filled == 0 || l.marks[i].filled < l.confirmed
 }
 
 // refill gives a node the token that has lost it, or never had it. The more nodes
@@ -304,10 +314,7 @@ func (l *Lock) refill(i int) {
 	if l.endErr != nil || l.attached {
 		return
 	}
-	if l.filled == nil {
-		l.filled = make([]int32, len(l.locker.lanes.Lanes))
-	}
-	l.filled[i] = l.rounds
+	l.mark(i).filled = l.rounds
 	now := l.locker.opts.Clock.Now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: refilling{l}, Ticket: lane.Ours}
 	l.locker.lanes.Lanes[i].Submit(q, now) // an answer at once is none of a node, and asks for nothing

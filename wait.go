@@ -201,13 +201,13 @@ func (lk *Locker) accept(ctx context.Context, t *opTrace, a *acquisition, w *wai
 	l := lk.newLock(a, 0, g.Token)
 	l.simKey, l.handed, l.claim.Fence = simKey, true, g.Fence
 	g.Claim(&l.claim)
-	l.filled = make([]int32, len(lk.lanes.Lanes))
-	for i := range l.filled {
+	l.marks = make([]mark, len(lk.lanes.Lanes))
+	for i := range l.marks {
 		if !g.Votes(i) {
 			// The waiter may be in the queue there, or be handed the lock at any moment. That is
 			// like a node that is filled up: it may have forgotten who else has the lock, or a
 			// higher number (HAND_EXTENDED, HAND_RAISED in docs/model). See counts.
-			l.filled[i] = 1
+			l.marks[i].filled = 1
 		}
 	}
 	now := lk.opts.Clock.Now()
@@ -262,7 +262,7 @@ func (p promoted) LateVote(node int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.rounds == 0 {
-		p.filled[node] = 0
+		p.marks[node].filled = 0
 	}
 }
 
