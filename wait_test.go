@@ -798,6 +798,36 @@ func TestStormOfTries(t *testing.T) {
 	})
 }
 
+// TestFastClocksAfterAStep: the nodes' clocks are as fast as the drift allows, and are set. They have no
+// vote for longer than a TTL, and for no longer than that.
+func TestFastClocksAfterAStep(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 3)
+		for _, n := range f.nodes {
+			n.Rate(0.0085)
+		}
+		lk := f.client(&Options{TTL: 200 * time.Millisecond, MaxTTL: 600 * time.Millisecond, Quarantine: 700 * time.Millisecond}, 0)
+		for range 20 {
+			acquired(t, lk, "a").Release(t.Context())
+			pass(20 * time.Millisecond)
+		}
+		for _, n := range f.nodes {
+			n.Step(100 * time.Millisecond)
+		}
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		l, err := lk.Acquire(ctx, "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took < 700*time.Millisecond || took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		l.Release(t.Context())
+	})
+}
+
 // TestForeignHolder: a client of another library calls no waiter when it releases; waiters for its
 // lock retry more often than at their heartbeats.
 func TestForeignHolder(t *testing.T) {
