@@ -160,6 +160,25 @@ func (lk *Locker) isClosing() bool {`},
 	{"the node's marker is not checked", []edit{
 		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
 	}, "model", "forgetful nodes", 1000},
+	{"plain commands: the number need not be stored", []edit{
+		{"internal/wire/plain.go", "case p.Advanced != 1:", "case false:"},
+	}, "model", "calm", 3000},
+	{"plain commands: another client may have the key", []edit{
+		{"internal/wire/plain.go", "case !p.Set && p.Holder != token:", "case false:"},
+		{"internal/wire/plain.go", "case p.Holder != token:", "case false:"},
+	}, "model", "calm", 100},
+	{"plain commands: the node's marker is not checked", []edit{
+		{"internal/wire/plain.go", "case p.Marker != mark:", "case false:"},
+	}, "model", "forgetful nodes", 3000},
+	{"plain commands: there may be a queue", []edit{
+		{"internal/wire/plain.go", "case p.Queues > 0:", "case false:"},
+	}, "model", "waiting", 3000},
+	{"plain commands: there may be locks below the key", []edit{
+		{"internal/wire/plain.go", "case p.Below > 0 || p.OldMarker", "case p.OldMarker"},
+	}, "model", "calendar of kinds", 20},
+	{"plain commands: the node's time is not looked at", []edit{
+		{"internal/wire/plain.go", "Reply{Status: Granted, Fence: number, Time: p.Time,", "Reply{Status: Granted, Fence: number,"},
+	}, "model", "clocks apart", 8000},
 	{"a node that shows another marker is not joined again", []edit{
 		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || q.Reply.Err", "(q.Reply.Err"},
 	}, "model", "forgetful nodes", 50},
