@@ -731,6 +731,7 @@ func replyTexts(_ *testing.T, g *texts) {
 	}{
 		{"to plain commands: the number did not advance", func(p *wire.PlainAnswer) { p.Advanced = 0 }},
 		{"to plain commands: the node's clock is far ahead", func(p *wire.PlainAnswer) { p.Time = time.Second.Microseconds() }},
+		{"to plain commands: it was late", func(p *wire.PlainAnswer) { p.Time = 2 * time.Second.Microseconds() }},
 		{"to plain commands: the key is gone", func(p *wire.PlainAnswer) { p.Holder = "" }},
 		{"to plain commands: there is a queue", func(p *wire.PlainAnswer) { p.Queues = 1 }},
 		{"to plain commands: there are locks of folders", func(p *wire.PlainAnswer) { p.Below = 1 }},
@@ -738,7 +739,7 @@ func replyTexts(_ *testing.T, g *texts) {
 	} {
 		p := &wire.PlainAnswer{Set: true, Advanced: 1, Holder: "token", Trailer: &wire.Trailer{Known: 1}}
 		r.spoil(p)
-		reply := p.Read("token", 1, "")
+		reply := p.Read("token", 1, time.Second.Microseconds(), "")
 		e := nodeError("10.0.0.1:6379", &reply, 0)
 		g.say(r.when, &e)
 	}

@@ -253,6 +253,8 @@ func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 	case a.Err == wire.ErrOvertaken:
 		// Is it by much? A node whose clock was far ahead once has no vote, and that is told (poisoned).
 		l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.Look(len(l.locker.lanes.Lanes)), To: lane.Nobody{}}, r.sent)
+	case a.Err == wire.ErrLateKey:
+		l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, r.sent)
 	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(i) // first: OnReply may take back the place for which it gives back
 		l.waiter.OnReply(i, l.claim.Try, a.Status)

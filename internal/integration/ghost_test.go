@@ -91,8 +91,8 @@ func TestNoGhosts(t *testing.T) {
 
 // TestNoGhostsOfBrokenConnections: the connection ends while the node is stopped, with an acquire
 // in it, and no release follows. All that keeps the node from granting it when it goes on is the
-// deadline in the request, which is in the node's own time. Plain commands have none: they leave a
-// key, which has a TTL.
+// deadline in the request, which is in the node's own time. Plain commands are carried out all the
+// same, and leave a key that has a TTL.
 func TestNoGhostsOfBrokenConnections(t *testing.T) {
 	redistest.NoLeaks(t)
 	closed := func(t *testing.T, lk *redlock.Locker, _ *faultproxy.Proxy) {

@@ -401,9 +401,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 			q.Mark = "?" // "" would mean not to compare, and "?" is unlike any marker
 		}
 		switch q.Step() {
-		case wire.Plain: // a node whose clock is off stores the number as well, which is not by its clock
-			q.Number = q.Claim.Proposal
-		case wire.Acquire:
+		case wire.Plain, wire.Acquire:
 			if q.Latest = m.clocks.latest(m.node, q.Deadline); off != 0 {
 				q.Latest = longAgo
 			}

@@ -18,7 +18,7 @@ type Request struct {
 
 	// What the lane adds before the request is sent.
 	Number int64  // acquire: the proposed fence
-	Latest int64  // acquire, yield: the node's time, in microseconds, after which it refuses
+	Latest int64  // acquire, yield: the node's time, in microseconds, after which it refuses; plain: after which it has no vote
 	Mark   string // acquire, inspect: the node's marker if it has not forgotten
 }
 
@@ -37,7 +37,9 @@ func (q *Request) Step() wire.Op {
 }
 
 // ReadPlain takes the answer to an acquire of plain commands.
-func (q *Request) ReadPlain(p *wire.PlainAnswer) { q.Reply = p.Read(q.Claim.Token, q.Number, q.Mark) }
+func (q *Request) ReadPlain(p *wire.PlainAnswer) {
+	q.Reply = p.Read(q.Claim.Token, q.Number, q.Latest, q.Mark)
+}
 
 // Read takes the reply of the step's script.
 func (q *Request) Read(value any, err error) {

@@ -22,7 +22,7 @@ type Call struct {
 	Slots, Slot int
 
 	Fence  int64  // Acquire: the number proposed; Raise: the one to store; Release: proposed for the next holder, 0: the lock is not handed over
-	Latest int64  // Acquire, Yield: refused after this time of the node's, in microseconds; Acquire, 0: never
+	Latest int64  // Acquire, Yield: refused after this time of the node's, in microseconds; Acquire, 0: never; Plain: for the reader of the answer
 	Mark   string // what the node's marker is if it has not forgotten; "": not asked
 
 	// Acquire, Leave, Yield: who waits; see internal/script/queue.lua.

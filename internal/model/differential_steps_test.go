@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -76,7 +77,9 @@ func (s step) now(now time.Time, last int64, holder string) step {
 	if s.wrote != nil {
 		s.text = s.wrote(now)
 	}
-	if s.latest != 0 {
+	if s.call.Op == wire.Plain {
+		s.call.Latest = now.Add(cmp.Or(s.latest, 10*time.Millisecond)).UnixMicro()
+	} else if s.latest != 0 {
 		s.call.Latest = now.Add(s.latest).UnixMicro()
 	}
 	return s
@@ -203,6 +206,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			// No fence is at the edge of what counts: between its commands a model node may take a moment.
 			if s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond; virtual {
 				s.fence = pick(rng, s.fence, s.fence, -s.fence, s.fence-time.Second, 24*time.Hour, -24*time.Hour)
+				s.latest = pick(rng, 0, 0, 0, 0, -10*time.Millisecond, -time.Hour, time.Hour)
 			}
 		case wire.Set:
 			s.call.Token = fmt.Sprintf("another's.%d", rng.IntN(3))

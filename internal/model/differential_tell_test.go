@@ -47,7 +47,9 @@ type plainSays struct {
 }
 
 // read is what the library makes of it.
-func (p plainSays) read() wire.Reply { return p.Read(p.call.Token, p.call.Fence, p.call.Mark) }
+func (p plainSays) read() wire.Reply {
+	return p.Read(p.call.Token, p.call.Fence, p.call.Latest, p.call.Mark)
+}
 
 func (w formatter) plain(p plainSays) string {
 	word := func(err error) string {

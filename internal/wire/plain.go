@@ -37,6 +37,9 @@ import (
 //     script is not. So a node that has lost its table, and has a vote again, gives no number that it
 //     may have given before: see acquire.go. What is not known of the clocks, and how long the answer
 //     has taken, need no bounds of their own.
+//   - The time is no later than the deadline. The node cannot refuse what is late, as the script does,
+//     but it has no vote, and is told at once to drop the key: it may be late because its clock is ahead,
+//     and a key that it sets then would be there for as long as that once the clock is right again.
 //   - There are no locks below keys (folders): the number would have to be larger than theirs.
 //   - The time, which is read after SET, agrees with what is known about the node's clock: a clock
 //     that was set may have dropped another client's key just before SET. The lane judges it.
@@ -77,9 +80,12 @@ var ErrScriptOnly = errors.New("there are locks of folders, or clients of an old
 // ErrOvertaken is why an acquire of plain commands is void.
 var ErrOvertaken = errors.New("its number is not larger than that of an earlier lock")
 
-// Read gives the reply for the token and the number that were sent, and a client that knows this
-// marker.
-func (p *PlainAnswer) Read(token string, number int64, mark string) Reply {
+// ErrLateKey is why an acquire of plain commands is void.
+var ErrLateKey = errors.New("it set the key when the time was up, or its clock is ahead")
+
+// Read gives the reply for the token and the number that were sent, the deadline, and a client that
+// knows this marker.
+func (p *PlainAnswer) Read(token string, number, latest int64, mark string) Reply {
 	void := func(why error) Reply { return Reply{Status: Void, Time: p.Time, Mark: p.Marker, Err: why} }
 	switch {
 	case p.Refused != nil:
@@ -94,6 +100,8 @@ func (p *PlainAnswer) Read(token string, number int64, mark string) Reply {
 		return void(ErrNoScripts)
 	case p.Below > 0 || p.OldMarker != "":
 		return void(ErrScriptOnly)
+	case p.Time > latest:
+		return void(ErrLateKey)
 	case p.Advanced != 1:
 		return void(ErrOvertaken)
 	case number < p.Time-Clamp.Microseconds():
