@@ -25,6 +25,8 @@ func TestAnsweredLate(t *testing.T) {
 	opts := &redlock.Options{TTL: 3 * time.Second, NodeTimeout: 400 * time.Millisecond, Quarantine: -1}
 	near, far := open(t, redistest.Clients(t, servers), opts), open(t, redistest.ProxyClients(t, proxies), opts)
 	before, got := acquired(t, near, "a"), make(chan *redlock.Lock, 1)
+	// Two votes are enough. If the waiter came to the third node first, it would have the lock there.
+	eventually(t, 5*time.Second, "the lock on all nodes", func() bool { return heldOn(t, servers, "a", before.Token()) == 3 })
 	go func() {
 		l, err := far.Acquire(t.Context(), "a")
 		if err != nil {
