@@ -274,6 +274,11 @@ var steps = map[string]func(s script, args []string){
 		s.servers = redistest.NewServers(s.t, s.number(args[0]))
 		s.name()
 	},
+	// olds N is servers N of a Redis before 7.0.
+	"olds": func(s script, args []string) {
+		s.servers = redistest.OldServers(s.t, s.number(args[0]))
+		s.name()
+	},
 	// clocks N is servers N that have votes, and whose clocks can be set.
 	"clocks": func(s script, args []string) {
 		s.servers = redistest.ClockServers(s.t, s.number(args[0]))

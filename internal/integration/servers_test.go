@@ -19,7 +19,7 @@ import (
 // are put to servers of today that claim to be old, or do not answer INFO.
 func TestOldRedisIsRefused(t *testing.T) {
 	redistest.NoLeaks(t)
-	good := redistest.Servers(t, 2) // of the PATH, before the test changes it
+	good := redistest.Servers(t, 2)
 	olds := redistest.OldServers(t, 2)
 	old, mute := olds[0], olds[1]
 	about := make(facts.Facts)

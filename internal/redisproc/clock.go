@@ -34,7 +34,7 @@ func StartWithClock(dir string, args ...string) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisproc: %w", err)
 	}
-	s, err := newServer(dir, c, append(clockArgs[:len(clockArgs):len(clockArgs)], args...))
+	s, err := newServer(binary, dir, c, append(clockArgs[:len(clockArgs):len(clockArgs)], args...))
 	if err != nil {
 		c.close()
 		return nil, err

@@ -20,13 +20,13 @@ type process struct {
 }
 
 // spawn starts a redis-server with this process's environment and these additions.
-func spawn(log string, args, env []string) (*process, error) {
+func spawn(program, log string, args, env []string) (*process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer out.Close()
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), env...)
 	// A file, not a buffer: it needs no goroutine to copy, and outlives this process.
 	cmd.Stdout, cmd.Stderr = out, out

@@ -163,7 +163,7 @@ func TestStartErrors(t *testing.T) {
 	}
 
 	taken := start(t)
-	second := &Server{Addr: taken.Addr, port: taken.port, dir: t.TempDir()}
+	second := &Server{Addr: taken.Addr, program: binary, port: taken.port, dir: t.TempDir()}
 	if err := second.launch(); !errors.Is(err, errPortTaken) {
 		second.Kill()
 		t.Errorf("a port that another server has: %v", err)

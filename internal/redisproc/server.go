@@ -57,12 +57,13 @@ func Available() error {
 type Server struct {
 	Addr string // host:port
 
-	port   int
-	claim  net.PacketConn // see reserve
-	args   []string
-	dir    string
-	ownDir bool
-	clock  *clock // nil: the machine's
+	program string
+	port    int
+	claim   net.PacketConn // see reserve
+	args    []string
+	dir     string
+	ownDir  bool
+	clock   *clock // nil: the machine's
 
 	mu   sync.Mutex // protects what follows: one change of state at a time
 	proc *process   // nil when there is none
@@ -80,11 +81,16 @@ func Start(dir string, args ...string) (*Server, error) {
 	if err := Available(); err != nil {
 		return nil, err
 	}
-	return newServer(dir, nil, args)
+	return newServer(binary, dir, nil, args)
 }
 
-func newServer(dir string, c *clock, args []string) (*Server, error) {
-	s := &Server{args: args, dir: dir, clock: c}
+// StartProgram is Start of another redis-server than that in the PATH.
+func StartProgram(program, dir string, args ...string) (*Server, error) {
+	return newServer(program, dir, nil, args)
+}
+
+func newServer(program, dir string, c *clock, args []string) (*Server, error) {
+	s := &Server{program: program, args: args, dir: dir, clock: c}
 	if dir == "" {
 		tmp, err := os.MkdirTemp("", "redisproc")
 		if err != nil {
@@ -138,7 +144,7 @@ func (s *Server) launch() error {
 	if s.clock != nil {
 		env = s.clock.env()
 	}
-	p, err := spawn(filepath.Join(s.dir, "redis.log"), append(args, s.args...), env)
+	p, err := spawn(s.program, filepath.Join(s.dir, "redis.log"), append(args, s.args...), env)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package redistest
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
@@ -19,16 +18,17 @@ import (
 // that such a server is rejected.
 const OldRedis = "REDLOCK_OLD_REDIS"
 
-// OldServers starts NewServers of that version; all servers that the test starts later have it as well.
-// Without OldRedis the test is skipped.
+// OldServers starts NewServers of that version. Without OldRedis the test is skipped.
 func OldServers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	t.Helper()
-	binary := os.Getenv(OldRedis)
-	if binary == "" {
+	program := os.Getenv(OldRedis)
+	if program == "" {
 		t.Skipf("%s does not name the redis-server of a Redis before 7.0", OldRedis)
 	}
-	t.Setenv("PATH", filepath.Dir(binary)+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	return NewServers(t, n, args...)
+	begin := func(dir string, args ...string) (*redisproc.Server, error) {
+		return redisproc.StartProgram(program, dir, args...)
+	}
+	return start(t, n, redisproc.Available, begin, args)
 }
 
 // Servers starts n redis-server processes, which end with the test, and can vote at once. Package need
