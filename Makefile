@@ -15,6 +15,9 @@ REAL      = 1
 NIGHT     = 8h
 FAILURES  = failures
 
+# Which of the servers of .ci/servers make servers takes: redis-8.6 valkey-9.1, for example.
+SERVERS =
+
 # The tests have three sizes: quick, which is go test ./...; full, which this asks for, with
 # servers and with the schedules of each submission; and long, which REDLOCK_LONG=1 asks for.
 REDLOCK_SERVERS ?= 1
@@ -32,7 +35,7 @@ TIMEOUT = 30m
 # It does not need two processors to find races.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race -cpu 1)
 
-.PHONY: help test mutants vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly tables picture recipes model quickmodel reproducible
+.PHONY: help test mutants vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -87,6 +90,9 @@ chaos: ## run every scenario in every arena: SCHEDULES in the model, MINIREDIS o
 
 nightly: ## run chaos with fresh seeds for NIGHT (8h), and keep the histories of what fails in FAILURES
 	go run ./cmd/redlock chaos --arena all --for $(NIGHT) --save $(FAILURES) --report $(FAILURES)/report.html
+
+servers: ## run tests, chaos and the command on each server of docs/servers.md, or on SERVERS, and write its table
+	.ci/servers $(SERVERS)
 
 tables: ## write the generated tables of docs/chaos.md anew
 	go test ./chaos -count=1 -timeout 20m -run 'TestMutants|TestScenarioTable' -update
