@@ -315,7 +315,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "miniredis", "clients", 100},
 	{"an acquire that comes twice reads its own lock as taken", []edit{
 		{"internal/script/acquire.lua", "if who == true then\n    mine = mine + 1", "if who == true then\n    return refuse({1000, token, clock()})"},
-	}, "miniredis", "repeats", 100},
+	}, "miniredis", "repeats", 600},
 	{"an acquire does not look at the node's marker", []edit{
 		{"internal/script/acquire_usual.lua", "(ARGV[5] == '' or marks[1] == ARGV[5])", "true"},
 		{"internal/script/acquire.lua", "if ARGV[5] ~= '' and marks[1] ~= ARGV[5] then", "if false then"},
