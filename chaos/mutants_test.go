@@ -168,7 +168,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/plain.go", "case p.Holder != token:", "case false:"},
 	}, "model", "calm", 100},
 	{"plain commands: the node's marker is not checked", []edit{
-		{"internal/wire/plain.go", "case p.Marker != mark:", "case false:"},
+		{"internal/wire/plain.go", "case mark != \"\" && p.Marker != mark:", "case false:"},
 	}, "model", "forgetful nodes", 3000},
 	{"plain commands: there may be a queue", []edit{
 		{"internal/wire/plain.go", "case p.Queues > 0:", "case false:"},

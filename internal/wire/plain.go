@@ -94,7 +94,7 @@ func (p *PlainAnswer) Read(token string, number, latest int64, mark string) Repl
 		return Reply{Status: Held, Holder: p.Holder, Time: p.Time}
 	case p.Err != nil || p.Failed != nil:
 		return void(cmp.Or(p.Err, p.Failed))
-	case p.Marker != mark:
+	case mark != "" && p.Marker != mark: // "": the client asks nothing of nodes that lose their data
 		return void(ErrForgot)
 	case p.Known != 1:
 		return void(ErrNoScripts)
