@@ -169,7 +169,9 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 		err = ErrClosed
 	}
 	if err != nil {
-		keep := w != nil && errors.Is(err, ErrHeld) && ended(ctx) == nil && !lk.isClosing()
+		// An attempt whose fence could not be stored has lost to a number: another attempt's, which has
+		// been refused as a rule (plain commands count before they know). It must not lose its turn.
+		keep := w != nil && (errors.Is(err, ErrHeld) || errors.Is(err, errUnfenced)) && ended(ctx) == nil && !lk.isClosing()
 		l.mu.Lock()
 		l.endErr, l.claim.KeepPlace = errReleased, keep
 		l.claim.RetryBy = now.Add(limit)

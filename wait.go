@@ -149,7 +149,7 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 			}
 		}
 		again = a.others()
-		if refusal.Held {
+		if refusal.Held || errors.Is(err, errUnfenced) {
 			w.Listen()
 		} else {
 			w.Withdraw(false) // it would keep the places of others for whom there may be a quorum
