@@ -62,10 +62,11 @@ func (r *round) start(sent, deadline time.Time) {
 	if r.op == wire.Release && !r.lock.since.IsZero() && !r.lock.yieldToForeign() { // what nobody has had, nobody is handed
 		next = sent.UnixMicro()
 	}
+	native := r.native(sent)
 	r.refs.Store(int32(len(r.reqs)) + 1)
 	for i, n := range r.locker.lanes.Lanes {
 		q := &r.reqs[i]
-		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Next, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, next, wire.Reply{}
+		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Next, q.Native, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, next, native, wire.Reply{}
 		if r.lock.waiter == nil && r.decided() == lost {
 			r.drop()
 			continue
@@ -74,6 +75,19 @@ func (r *round) start(sent, deadline time.Time) {
 			r.Deliver(i, q)
 		}
 	}
+}
+
+// native reports whether the requests need no script where the server can do without one. A lock for
+// which other clients may wait is released by the script, which hands it over.
+func (r *round) native(now time.Time) bool {
+	l := r.lock
+	switch r.op {
+	case wire.Extend:
+		return l.claim.Modes == string(wire.ModeX)
+	case wire.Release:
+		return l.claim.Plain && !l.since.IsZero() && r.locker.mayPlain(l.claim.Key, now)
+	}
+	return false
 }
 
 func (r *round) decided() verdict {

@@ -15,6 +15,7 @@ type Request struct {
 	To       Recipient // gets the request back once, with the reply filled in
 	Ticket   int64     // acquire: the waiter's; 0: the client will not wait; Ours: the caller has the lock
 	Next     int64     // release: the fence proposed for the next holder; 0: the lock is not handed over
+	Native   bool      // extend, release: without the script, if the server can do that: see wire.NativeAnswer
 
 	// What the lane adds before the request is sent.
 	Number int64  // acquire: the proposed fence
@@ -39,6 +40,21 @@ func (q *Request) Step() wire.Op {
 // ReadPlain takes the answer to an acquire of plain commands.
 func (q *Request) ReadPlain(p *wire.PlainAnswer) {
 	q.Reply = p.Read(q.Claim.Token, q.Number, q.Latest, q.Mark)
+}
+
+// ReadNative takes the answer to an extension or a release without a script. It gives what is to be
+// sent for the request in a second write, if there is more: its step, which gets the reply (Read), or
+// wire.Wake, to whose reply nobody listens.
+func (q *Request) ReadNative(a *wire.NativeAnswer) (next wire.Op, more bool) {
+	switch {
+	case q.Op == wire.Extend && a.Extended() > 0:
+		q.Read(a.Extended(), nil)
+		return 0, false
+	case q.Op == wire.Release && a.Done:
+		q.Read(int64(1), nil)
+		return wire.Wake, a.Waited()
+	}
+	return q.Step(), true
 }
 
 // Read takes the reply of the step's script.

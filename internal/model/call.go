@@ -8,8 +8,8 @@ import (
 
 // A Call is one step at one node, with what the node says: Value is the reply of
 // the step's script in internal/script, as go-redis gives it, unless there is an
-// Err. An acquire of plain commands has no Value, but Plain. An error of the server's is a [redis.Error]; any other means that the
-// connection failed.
+// Err. An acquire of plain commands has no Value, but Plain; and what needs no script has
+// Said. An error of the server's is a [redis.Error]; any other means that the connection failed.
 type Call struct {
 	Op    wire.Op
 	Keys  []string
@@ -32,7 +32,10 @@ type Call struct {
 	Owner  string
 	Try    int64 // the attempt for which the waiter can be handed the lock; 0: it cannot
 
+	Native bool // Extend, Release: without a script; see wire.NativeAnswer
+
 	Value any
-	Plain *wire.PlainAnswer // of an acquire of plain commands
+	Plain *wire.PlainAnswer  // of an acquire of plain commands
+	Said  *wire.NativeAnswer // of an extension or release without a script
 	Err   error
 }

@@ -167,7 +167,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		shape := shapes[kind]
 		s := step{
 			call: model.Call{
-				Op:    pick(rng, wire.Acquire, wire.Raise, wire.Extend, wire.Release, wire.Leave, wire.Yield, wire.Inspect, wire.Set, wire.Plain),
+				Op:    pick(rng, wire.Acquire, wire.Raise, wire.Extend, wire.Release, wire.Leave, wire.Yield, wire.Inspect, wire.Set, wire.Plain, wire.Wake),
 				Keys:  shape.keys,
 				Modes: shape.modes,
 				Slots: shape.slots,
@@ -180,7 +180,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		if rng.IntN(3) == 0 {
 			s.call.Op = pick(rng, wire.Acquire, wire.Acquire, wire.Release, wire.Yield)
 		}
-		if s.call.Op == wire.Plain && shape.modes != "x" { // and a token is of one kind
+		if (s.call.Op == wire.Plain || s.call.Op == wire.Wake) && shape.modes != "x" { // and a token is of one kind
 			s.call.Op = wire.Acquire
 		}
 		far := func() { // a fence anywhere
@@ -278,7 +278,7 @@ func handovers(rng *rand.Rand, virtual bool) []step {
 		try := int64(8 + i/3)
 		s := step{
 			call: model.Call{
-				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Plain, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect),
+				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Plain, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect, wire.Wake),
 				Keys:  []string{"a"},
 				Modes: "x",
 				Token: fmt.Sprint("token.0.", i),

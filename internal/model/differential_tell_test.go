@@ -208,7 +208,7 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"raise 0", "raise 1", "raise NOSCRIPT", "raise WRONGTYPE",
 		"extend 0", "extend 2", "extend 2 int64", "extend NOSCRIPT", "extend WRONGTYPE",
 		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
-		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "inspect WRONGTYPE", "set", "set redis:",
+		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "wake 0", "inspect WRONGTYPE", "set", "set redis:",
 		"plain granted", "plain held", "plain void: "+wire.ErrForgot.Error(),
 		"plain void: "+wire.ErrNoScripts.Error(), "plain void: "+wire.ErrScriptOnly.Error(), "plain void: "+wire.ErrOvertaken.Error(), "plain void: other clients wait for the lock",
 		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush counters", "flush scripts",

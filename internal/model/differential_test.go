@@ -261,6 +261,8 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 		return run(script.Inspect.Hash, append(c.Keys[:1:1], marked[len(c.Keys):]...), script.Bucket(c.Keys[0]))
 	case wire.Plain:
 		return askPlain(client, c)
+	case wire.Wake:
+		return client.Eval(ctx, script.Wake, c.Keys[:1]).Result()
 	}
 	return client.Do(ctx, "set", c.Keys[0], c.Token, "nx", "px", ttl).Result()
 }

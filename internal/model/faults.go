@@ -42,6 +42,10 @@ func (n *Node) Delay(roundTrip, jitter time.Duration) {
 	n.set(func() { n.slow, n.jitter = roundTrip/2, jitter })
 }
 
+// Native gives it the commands that compare a token themselves, as a newer server has them
+// (wire.NativeAnswer). It is called before the node is used.
+func (n *Node) Native() { n.native = true }
+
 // Refuse has the node say this to everything; nil: no more.
 func (n *Node) Refuse(err error) { n.set(func() { n.refuses = err }) }
 

@@ -34,6 +34,7 @@ type Node struct {
 	parked      []*message // not arrived, or not read
 	unanswered  []*message // carried out, the reply is held back
 
+	native      bool           // it has commands that compare the token themselves
 	late        map[int64]bool // when something comes later; see later
 	said        []Said         // see Say
 	lateScripts bool           // see Churn
@@ -74,7 +75,7 @@ func (n *Node) finish(m *message) {
 	defer n.reply(m)
 	// Nothing sends an acquire of plain commands again, and what sends one late is a node that hung: then
 	// the release comes after it.
-	if n.repeatLate > 0 && m.trailer == nil {
+	if n.repeatLate > 0 && !m.plain {
 		n.repeatLate--
 		again := &message{calls: slices.Clone(m.calls), id: m.id, from: m.from}
 		again.prepare()
@@ -99,11 +100,11 @@ func (n *Node) finish(m *message) {
 }
 
 // lost has the answers to some calls get lost: all from this one on. Without a whole reply the trailer
-// is lost, too, and with it all acquires of plain commands.
+// is lost, too, and with it all calls without a script.
 func (m *message) lost(from int) {
 	for i := range m.calls {
-		if c := &m.calls[i]; i >= from || c.Plain != nil {
-			c.Value, c.Plain, c.Err = nil, nil, errReset
+		if c := &m.calls[i]; i >= from || c.Plain != nil || c.Said != nil {
+			c.Value, c.Plain, c.Said, c.Err = nil, nil, nil, errReset
 		}
 	}
 	m.err = errReset

@@ -9,43 +9,70 @@ import (
 )
 
 // A script is carried out in one instant. Of an acquire of plain commands (wire.PlainAnswer) each
-// command is carried out by itself, and what else happens to the node may come between any two.
+// command is carried out by itself, and what else happens to the node may come between any two. So it is
+// with an extension or a release without a script (wire.NativeAnswer).
 
 const (
 	plainParts   = 4 // SET, ZADD, GET, EXISTS
-	trailerParts = 4 // MGET, EXISTS, TIME, SCRIPT EXISTS
+	trailerParts = 4 // MGET, EXISTS, TIME, SCRIPT EXISTS; an extension needs the last two
 )
+
+// parts is how many commands a call has.
+func (c *Call) parts() int {
+	switch {
+	case c.Op == wire.Plain:
+		return plainParts
+	case c.Native && c.Op == wire.Release:
+		return 2 // DELEX or DELIFEQ, EXISTS
+	}
+	return 1
+}
 
 // A cursor is how far a message has been carried out: the next call, and the next command of it. After
 // the last call comes the trailer.
 type cursor struct{ call, part int }
 
-// prepare has a message carried out from the start, and makes room for the answers to acquires of plain
-// commands.
+// prepare has a message carried out from the start, and makes room for the answers to calls without a
+// script.
 func (m *message) prepare() {
-	m.next, m.trailer = cursor{}, nil
+	m.next, m.trailer, m.apart, m.plain = cursor{}, nil, false, false
 	for i := range m.calls {
-		if c := &m.calls[i]; c.Op == wire.Plain {
-			if m.trailer == nil {
-				m.trailer = new(wire.Trailer)
-			}
-			c.Plain, c.Err = &wire.PlainAnswer{Trailer: m.trailer}, nil
+		c := &m.calls[i]
+		if c.Op != wire.Plain && !c.Native {
+			continue
+		}
+		if m.apart = true; m.trailer == nil && c.Op != wire.Release {
+			m.trailer = new(wire.Trailer)
+		}
+		if c.Err = nil; c.Native {
+			c.Said = new(wire.NativeAnswer)
+		} else {
+			c.Plain, m.plain = new(wire.PlainAnswer), true
+		}
+	}
+	for i := range m.calls {
+		switch c := &m.calls[i]; {
+		case c.Native:
+			c.Said.Trailer = m.trailer
+		case c.Plain != nil:
+			c.Plain.Trailer = m.trailer
 		}
 	}
 }
 
-// pause carries out the first commands of a message with an acquire of plain commands, and gives how
+// pause carries out the first commands of a message with calls without a script, and gives how
 // long the node takes until the next one; 0: as a rule it carries out all at once. If the node hangs
 // meanwhile, it takes as long as that. Under the mutex.
 func (n *Node) pause(m *message) time.Duration {
-	if m.trailer == nil || !m.id.For("between").OneIn(8) {
+	if !m.apart || !m.id.For("between").OneIn(8) {
 		return 0
 	}
-	commands := trailerParts
+	commands := 0
+	if m.trailer != nil {
+		commands = trailerParts
+	}
 	for i := range m.calls {
-		if commands++; m.calls[i].Op == wire.Plain {
-			commands += plainParts - 1
-		}
+		commands += m.calls[i].parts()
 	}
 	for range 1 + int(m.id.For("command").Below(time.Duration(commands-1))) {
 		n.step(m)
@@ -63,18 +90,22 @@ func (n *Node) step(m *message) {
 		return
 	}
 	c := &m.calls[m.next.call]
-	if c.Op != wire.Plain {
+	switch {
+	case c.Op == wire.Plain:
+		switch err := n.acquirePlain(c, m.next.part); {
+		case m.next.part == 0:
+			c.Plain.Refused = err
+		case c.Plain.Err == nil:
+			c.Plain.Err = err
+		}
+	case c.Native:
+		if err := n.doNative(c, m.next.part); c.Said.Err == nil {
+			c.Said.Err = err
+		}
+	default:
 		c.Value, c.Err = n.do(c)
-		m.next.call++
-		return
 	}
-	switch err := n.acquirePlain(c, m.next.part); {
-	case m.next.part == 0:
-		c.Plain.Refused = err
-	case c.Plain.Err == nil:
-		c.Plain.Err = err
-	}
-	if m.next.part++; m.next.part == plainParts {
+	if m.next.part++; m.next.part == c.parts() {
 		m.next = cursor{m.next.call + 1, 0}
 	}
 }
@@ -114,6 +145,36 @@ func (n *store) acquirePlain(c *Call, part int) error {
 	return nil
 }
 
+// doNative is one command of an extension or a release without a script.
+func (n *store) doNative(c *Call, part int) error {
+	if n.refuses != nil {
+		return n.refuses
+	}
+	key := c.Keys[0]
+	if part == 1 {
+		if len(*n.queue(key)) > 0 {
+			c.Said.Queues = 1
+		}
+		return nil
+	}
+	switch e, there := n.lookup(key); {
+	case n.readOnly:
+		return readOnly
+	case n.full && c.Op == wire.Extend:
+		return full
+	case there && (e.foreign || e.set != nil):
+		return wrongType
+	case !there || e.token != c.Token:
+		return nil
+	case c.Op == wire.Extend:
+		n.hold(key, wire.ModeX, c.Token, c.TTL)
+	default:
+		delete(n.keys, key)
+	}
+	c.Said.Done = true
+	return nil
+}
+
 // trail is one command of the trailer.
 func (n *store) trail(m *message) error {
 	if n.refuses != nil {
@@ -133,7 +194,7 @@ func (n *store) trail(m *message) error {
 		m.trailer.Time = n.micros()
 	case 3:
 		for i := range m.calls {
-			if c := &m.calls[i]; c.Op == wire.Plain && n.scripts[wire.RunID(c.Mark)] {
+			if c := &m.calls[i]; (c.Op == wire.Plain || c.Native) && n.scripts[wire.RunID(c.Mark)] {
 				m.trailer.Known = 1
 			}
 		}

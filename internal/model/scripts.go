@@ -18,7 +18,7 @@ func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
 	}
-	if c.Op != wire.Set && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
+	if c.Op != wire.Set && c.Op != wire.Wake && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
 		return nil, noScript
 	}
 	switch c.Op {
@@ -32,6 +32,9 @@ func (n *store) do(c *Call) (any, error) {
 		return n.leave(c)
 	case wire.Inspect:
 		return n.inspect(c)
+	case wire.Wake: // it is sent as a whole
+		n.wake(c.Keys[0], wire.ModeX, 0)
+		return int64(0), nil
 	case wire.Set:
 		return n.setNX(c.Keys[0], c.Token, n.now()+c.TTL)
 	}

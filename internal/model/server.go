@@ -42,31 +42,63 @@ func (s *server) Join() error {
 	return err
 }
 
+// Exec carries out a batch in one message; what a command without a script leaves open takes another
+// one.
 func (s *server) Exec(batch []*lane.Request) error {
 	s.calls = s.calls[:0]
 	for _, q := range batch {
-		c := q.Claim
-		call := Call{
-			Op: q.Step(), Keys: c.Keys, Modes: c.Modes, Slots: int(c.Slots), Slot: int(c.Slot), Token: c.Token, TTL: c.TTL, Latest: q.Latest, Mark: q.Mark,
-			Ticket: c.Ticket, Waiter: c.Waiter, Lease: wire.Milliseconds(c.Lease), Owner: s.session.Owner(), Try: c.Try,
-		}
-		switch q.Op {
-		case wire.Acquire:
-			call.Ticket, call.Fence = q.Ticket, q.Number
-		case wire.Raise:
-			call.Fence = c.Fence
-		case wire.Release:
-			call.Fence = q.Next
-		}
-		s.calls = append(s.calls, call)
+		c := s.call(q, q.Step())
+		c.Native = q.Native && s.node.native
+		s.calls = append(s.calls, c)
 	}
 	err := s.Link.Exec(s.calls)
+	var next []*lane.Request // which have no reply yet; nil: nobody wants it
+	var more []Call
 	for i, q := range batch {
-		if c := &s.calls[i]; c.Plain != nil {
+		switch c := &s.calls[i]; {
+		case c.Plain != nil:
 			q.ReadPlain(c.Plain)
-		} else {
+		case c.Said == nil:
 			q.Read(c.Value, c.Err)
+		case err != nil:
+			q.Read(nil, err)
+		default:
+			step, open := q.ReadNative(c.Said)
+			if !open {
+				continue
+			}
+			if more = append(more, s.call(q, step)); step == wire.Wake {
+				q = nil
+			}
+			next = append(next, q)
+		}
+	}
+	if err != nil || len(more) == 0 {
+		return err
+	}
+	err = s.Link.Exec(more)
+	for i, q := range next {
+		if q != nil {
+			q.Read(more[i].Value, more[i].Err)
 		}
 	}
 	return err
+}
+
+// call is the step of a request.
+func (s *server) call(q *lane.Request, step wire.Op) Call {
+	c := q.Claim
+	call := Call{
+		Op: step, Keys: c.Keys, Modes: c.Modes, Slots: int(c.Slots), Slot: int(c.Slot), Token: c.Token, TTL: c.TTL, Latest: q.Latest, Mark: q.Mark,
+		Ticket: c.Ticket, Waiter: c.Waiter, Lease: wire.Milliseconds(c.Lease), Owner: s.session.Owner(), Try: c.Try,
+	}
+	switch q.Op {
+	case wire.Acquire:
+		call.Ticket, call.Fence = q.Ticket, q.Number
+	case wire.Raise:
+		call.Fence = c.Fence
+	case wire.Release:
+		call.Fence = q.Next
+	}
+	return call
 }

@@ -37,7 +37,8 @@ func (s *Server) Exec(batch []*lane.Request) error {
 }
 
 // exchange sends a batch in one write, and gives each request its reply. After an error, rest are
-// the requests that have none.
+// the requests that have none. What a command without a script leaves open (wire.NativeAnswer) takes a
+// second write. Both together have the time of one.
 //
 // The server may be unable to send replies while it still receives the batch, since nobody reads
 // them yet. It puts them into its output buffer, and goes on reading. A proxy may instead stop
@@ -48,14 +49,22 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	// know the hashes that the old one had, and so it rejects requests that were meant for that.
 	scripts := s.scripts.Load()
 	s.out.Reset()
-	plain := false
+	trailer := noTrailer
 	for _, q := range batch {
-		s.write(scripts, q)
-		plain = plain || q.Step() == wire.Plain
+		switch {
+		case q.Step() == wire.Plain:
+			writePlain(&s.out, q)
+			trailer = wholeTrailer
+		case scripts.does(q):
+			scripts.natives.write(&s.out, q)
+			if q.Op == wire.Extend {
+				trailer = max(trailer, clockTrailer)
+			}
+		default:
+			s.write(scripts, q, q.Step())
+		}
 	}
-	if plain {
-		writeTrailer(&s.out, scripts)
-	}
+	writeTrailer(&s.out, scripts, trailer)
 	conn, err := s.refresh()
 	if err != nil {
 		return batch, err
@@ -69,37 +78,85 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	if err := conn.SetReadDeadline(time.Now().Add(s.options.ReadTimeout)); err != nil {
 		return batch, err
 	}
-	var answers []plainAnswer // which wait for the trailer
+	var open []openAnswer // which are read when all replies are here
 	for i, q := range batch {
-		if q.Step() == wire.Plain {
-			answer, err := readPlain(&s.in)
+		switch {
+		case q.Step() == wire.Plain:
+			a, err := readPlain(&s.in)
 			if err != nil {
-				return slices.Concat(without(answers), batch[i:]), err
+				return slices.Concat(without(open), batch[i:]), err
 			}
-			s.stale = s.stale || readOnly(answer.Refused)
-			answers = append(answers, plainAnswer{q, answer})
+			s.stale = s.stale || readOnly(a.Refused)
+			open = append(open, openAnswer{request: q, plain: a})
+		case scripts.does(q):
+			a, err := readNative(&s.in, q.Op)
+			if err != nil {
+				return slices.Concat(without(open), batch[i:]), err
+			}
+			open = append(open, openAnswer{request: q, native: a})
+		default:
+			if err := s.read(q); err != nil {
+				return slices.Concat(without(open), batch[i:]), err
+			}
+		}
+	}
+	if len(open) == 0 {
+		return nil, s.in.Done()
+	}
+	said, err := readTrailer(&s.in, trailer)
+	if err == nil {
+		err = s.in.Done()
+	}
+	if err != nil {
+		return without(open), err
+	}
+	s.out.Reset()
+	next := open[:0]
+	for _, a := range open {
+		if a.plain != nil {
+			a.plain.Trailer = said
+			a.request.ReadPlain(a.plain)
 			continue
 		}
-		value, err := s.in.Reply()
-		if err != nil {
-			if !wire.IsReply(err) {
-				return slices.Concat(without(answers), batch[i:]), err
-			}
-			s.stale = s.stale || readOnly(err)
+		a.native.Trailer = said
+		if step, more := a.request.ReadNative(a.native); more {
+			s.write(scripts, a.request, step)
+			next = append(next, openAnswer{request: a.request, called: step == wire.Wake})
 		}
-		q.Read(value, err)
 	}
-	if plain {
-		trailer, err := readTrailer(&s.in)
-		if err != nil {
-			return without(answers), err
+	if len(next) == 0 {
+		return nil, nil
+	}
+	if _, err := conn.Write(s.out.Bytes()); err != nil {
+		return without(next), err
+	}
+	for i, a := range next {
+		if a.called {
+			_, err = s.in.Reply()
+			if wire.IsReply(err) {
+				err = nil // the waiter asks with its next heartbeat
+			}
+		} else {
+			err = s.read(a.request)
 		}
-		for _, a := range answers {
-			a.answer.Trailer = trailer
-			a.request.ReadPlain(a.answer)
+		if err != nil {
+			return without(next[i:]), err
 		}
 	}
 	return nil, s.in.Done()
+}
+
+// read reads the reply of a request's script.
+func (s *Server) read(q *lane.Request) error {
+	value, err := s.in.Reply()
+	if err != nil {
+		if !wire.IsReply(err) {
+			return err
+		}
+		s.stale = s.stale || readOnly(err)
+	}
+	q.Read(value, err)
+	return nil
 }
 
 // readOnly: the node's name may have moved to another server, its new master.
@@ -131,13 +188,12 @@ func (s *Server) receive(conn *net.Conn) {
 	}
 }
 
-// write writes the command of a request, or its commands. It allocates nothing.
-func (s *Server) write(scripts *hashes, q *lane.Request) {
+// write writes the call of a script for a request. It allocates nothing.
+func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	w, c := &s.out, q.Claim
-	switch q.Step() {
-	case wire.Plain:
-		writePlain(w, q)
-		return
+	switch step {
+	case wire.Wake:
+		w.Begin("eval").String(script.Wake).Int(1).String(c.Keys[0])
 	case wire.Acquire:
 		call(w, scripts.acquire, c.Keys, "")
 		w.String(c.Token).Int(c.Millis).Int(q.Number).Int(q.Latest).String(q.Mark).Int(q.Ticket).

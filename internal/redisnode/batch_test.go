@@ -57,7 +57,13 @@ func TestWrite(t *testing.T) {
 		if op == wire.Yield {
 			q.Op, q.Claim.KeepPlace = wire.Release, true
 		}
-		write := func() { s.out.Reset(); s.write(s.scripts.Load(), q) }
+		write := func() {
+			if s.out.Reset(); op == wire.Plain {
+				writePlain(&s.out, q)
+			} else {
+				s.write(s.scripts.Load(), q, op)
+			}
+		}
 		if n := testing.AllocsPerRun(10, write); n != 0 {
 			t.Errorf("%v: %v allocations", op, n)
 		}

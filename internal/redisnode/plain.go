@@ -9,16 +9,21 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A plainAnswer is the answer to an acquire of plain commands, but for the trailer.
-type plainAnswer struct {
+// An openAnswer is one without a script, but for the trailer; or, of a second write, one that is still to
+// come.
+type openAnswer struct {
 	request *lane.Request
-	answer  *wire.PlainAnswer
+	plain   *wire.PlainAnswer
+	native  *wire.NativeAnswer
+	called  bool // the request has its reply, and waiters are called
 }
 
-// without gives the requests of answers that have got no trailer.
-func without(answers []plainAnswer) (requests []*lane.Request) {
+// without gives the requests of answers that have no reply.
+func without(answers []openAnswer) (requests []*lane.Request) {
 	for _, a := range answers {
-		requests = append(requests, a.request)
+		if !a.called {
+			requests = append(requests, a.request)
+		}
 	}
 	return requests
 }
@@ -33,10 +38,22 @@ func writePlain(w *resp.Writer, q *lane.Request) {
 	w.Begin("exists").String(key + script.QueueSuffix).End()
 }
 
-// writeTrailer writes the commands after the last acquire.
-func writeTrailer(w *resp.Writer, scripts *hashes) {
-	w.Begin("mget").String(script.Marker).String(script.OldMarker).End()
-	w.Begin("exists").String(script.Belows).End()
+// What the trailer of a write has.
+const (
+	noTrailer    = iota
+	clockTrailer // for extensions: the time, and whether the scripts are there
+	wholeTrailer
+)
+
+// writeTrailer writes the commands that come last.
+func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
+	if has == wholeTrailer {
+		w.Begin("mget").String(script.Marker).String(script.OldMarker).End()
+		w.Begin("exists").String(script.Belows).End()
+	}
+	if has == noTrailer {
+		return
+	}
 	w.Begin("time").End()
 	w.Begin("script").String("exists").String(scripts.acquire).End()
 }
@@ -51,12 +68,17 @@ func readPlain(in *resp.Reader) (*wire.PlainAnswer, error) {
 	return p, r.broken
 }
 
-func readTrailer(in *resp.Reader) (*wire.Trailer, error) {
+func readTrailer(in *resp.Reader, has int) (*wire.Trailer, error) {
 	r, t := replies{in: in}, new(wire.Trailer)
-	marks := r.list(2)
-	t.Marker, _ = marks[0].(string)
-	t.OldMarker, _ = marks[1].(string)
-	t.Below = r.number()
+	if has == wholeTrailer {
+		marks := r.list(2)
+		t.Marker, _ = marks[0].(string)
+		t.OldMarker, _ = marks[1].(string)
+		t.Below = r.number()
+	}
+	if has == noTrailer {
+		return t, nil
+	}
 	time := r.list(2)
 	t.Time = decimal(time[0])*1_000_000 + decimal(time[1])
 	t.Known, _ = r.list(1)[0].(int64)

@@ -177,26 +177,29 @@ func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	return s.prepare(ctx, conn)
 }
 
-// hashes has the hashes of the scripts with the server's run_id in their text, and whether the
-// node has a marker.
+// hashes has the hashes of the scripts with the server's run_id in their text, whether the node has a
+// marker, and what it can do without a script.
 type hashes struct {
 	acquire, release string
 	marked           bool
+	natives
 }
 
 // prepare asks the server in one round trip what it is, and whether its scripts stay in one
-// process. In a second one it makes sure of the marker and loads the scripts. A server that
+// process, and tries which commands it has (native.go). In a second one it makes sure of the marker and loads the scripts. A server that
 // does not say what it is (an ACL without INFO, a proxy, a plain miniredis) gets a warning; one
 // that accepts no scripts fails.
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
+	var native nativeProbe
 	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		self = p.Do(ctx, "client", "info")
 		for _, section := range infoSections {
 			info = append(info, p.Info(ctx, section))
 		}
 		probe = p.Eval(ctx, script.Probe, []string{script.ProbeKey})
+		native = probeNatives(ctx, p)
 		return nil
 	})
 	if err != nil && !wire.IsReply(err) {
@@ -235,7 +238,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	mark, err := parseMark(join.Val())
 	if err == nil {
 		mark.ScriptOnly = denied // what is acquired without a script is released by one
-		s.scripts.Store(&hashes{script.Acquire(runID).Hash, script.Release(runID).Hash, hello.Marked})
+		s.scripts.Store(&hashes{script.Acquire(runID).Hash, script.Release(runID).Hash, hello.Marked, native.natives()})
 		s.session.Joined(mark, sent)
 	}
 	return err

@@ -11,7 +11,7 @@ import (
 // TestConstants: each name of a constant has one.
 func TestConstants(t *testing.T) {
 	name := regexp.MustCompile(`\$[a-zA-Z]+`)
-	for _, s := range append(script.All("id"), script.Script{Source: script.Join}, script.Script{Source: script.Probe}) {
+	for _, s := range append(script.All("id"), script.Script{Source: script.Join}, script.Script{Source: script.Probe}, script.Script{Source: script.Wake}) {
 		if names := name.FindAllString(s.Source, -1); len(names) > 0 {
 			t.Errorf("%q are no constants, in %.100q", names, s.Source)
 		}

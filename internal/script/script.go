@@ -44,14 +44,18 @@ var (
 	release string
 	//go:embed inspect.lua
 	inspect string
+	//go:embed wake.lua
+	wake string
 
-	// Join is not loaded: it runs once for each connection. Nor is Probe.
+	// Join is not loaded: it runs once for each connection. Nor is Probe, nor Wake, which is seldom
+	// needed.
 	//go:embed join.lua
 	join string
 	Join = constants.Replace(join)
 	//go:embed probe.lua
 	probe string
 	Probe = bare(probe)
+	Wake  = bare(kinds + queue + wake)
 )
 
 // A Script is one step: its source, and the hash under which a server has it loaded.

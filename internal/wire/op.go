@@ -20,13 +20,14 @@ const (
 	Yield // a release by a waiter that keeps its place in the queue
 	Inspect
 	Plain // an acquire of plain commands, without a script: see plain.go
+	Wake  // calls the waiters of a key that was released without a script: see native.go
 	Set   // the SET NX PX of another Redlock client, for test doubles
 
-	Ops = int(Plain) + 1 // the number of the library's own steps
+	Ops = int(Wake) + 1 // the number of the library's own steps
 )
 
 func (o Op) String() string {
-	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "plain", "set"}[o]
+	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "plain", "wake", "set"}[o]
 }
 
 const (

@@ -31,6 +31,9 @@ func NewWorld(p *scenario.Plan) *World {
 	for i := range p.Run.Nodes {
 		n := model.NewNode(w.seed, fmt.Sprintf("node%d", i), p.RTT)
 		n.Rate(p.Rates[i])
+		if w.seed.For("native").Of(i).OneIn(2) { // servers of different versions
+			n.Native()
+		}
 		w.nodes = append(w.nodes, n)
 	}
 	return w

@@ -1,0 +1,75 @@
+package redisnode
+
+import (
+	"context"
+	"errors"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/resp"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
+)
+
+// natives has the commands of a server that compare the token themselves; see wire.NativeAnswer.
+type natives struct {
+	extend bool   // SET has IFEQ
+	remove string // "delex", "delifeq", or none
+}
+
+// does reports whether a request needs no script.
+func (n natives) does(q *lane.Request) bool {
+	return q.Native && (q.Op == wire.Extend && n.extend || q.Op == wire.Release && n.remove != "")
+}
+
+// A nativeProbe finds out what a server has by trying it, on a key that is never there. Versions say
+// less: they do not tell what a proxy lets through, or an ACL. A server that takes no writes when it is
+// asked is used with scripts until the next connection.
+type nativeProbe struct{ ifeq, exists, delex, delifeq *redis.Cmd }
+
+func probeNatives(ctx context.Context, p redis.Pipeliner) nativeProbe {
+	return nativeProbe{
+		p.Do(ctx, "set", script.ProbeKey, "none", "ifeq", "no token", "px", 1),
+		p.Do(ctx, "script", "exists", script.Extend.Hash), // the trailer
+		p.Do(ctx, "delex", script.ProbeKey, "ifeq", "no token"),
+		p.Do(ctx, "delifeq", script.ProbeKey, "no token"),
+	}
+}
+
+func (p nativeProbe) natives() natives {
+	n := natives{extend: errors.Is(p.ifeq.Err(), redis.Nil) && p.exists.Err() == nil}
+	for name, c := range map[string]*redis.Cmd{"delex": p.delex, "delifeq": p.delifeq} {
+		if c.Err() == nil && c.Val() == int64(0) {
+			n.remove = name
+		}
+	}
+	return n
+}
+
+// writeNative writes the commands of an extension or a release.
+func (n natives) write(w *resp.Writer, q *lane.Request) {
+	c := q.Claim
+	key := c.Keys[0]
+	switch {
+	case q.Op == wire.Extend:
+		w.Begin("set").String(key).String(c.Token).String("ifeq").String(c.Token).String("px").Int(c.Millis).End()
+		return
+	case n.remove == "delex":
+		w.Begin("delex").String(key).String("ifeq").String(c.Token).End()
+	default:
+		w.Begin("delifeq").String(key).String(c.Token).End()
+	}
+	w.Begin("exists").String(key + script.QueueSuffix).End()
+}
+
+// readNative reads the replies to an extension or a release, but for the trailer.
+func readNative(in *resp.Reader, op wire.Op) (*wire.NativeAnswer, error) {
+	r, a := replies{in: in}, new(wire.NativeAnswer)
+	if op == wire.Extend {
+		a.Done = r.text() == "OK"
+	} else {
+		a.Done, a.Queues = r.number() == 1, r.number()
+	}
+	a.Err = r.failed()
+	return a, r.broken
+}

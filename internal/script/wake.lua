@@ -1,0 +1,10 @@
+-- wake: call the waiters of a key whose turn it is now. The key was held exclusively, and was
+-- released without a script (internal/wire/native.go).
+--
+-- KEYS[1]  of the lock
+-- reply    0
+--          error WRONGTYPE      the queue is no set
+--
+-- A waiter may have got the lock since, or another client: so the script looks for holders.
+queueing().wake(KEYS[1], 'x')
+return 0
