@@ -31,7 +31,7 @@ func NewWorld(p *scenario.Plan) *World {
 	for i := range p.Run.Nodes {
 		n := model.NewNode(w.seed, fmt.Sprintf("node%d", i), p.RTT)
 		n.Rate(p.Rates[i])
-		if w.seed.For("native").Of(i).OneIn(2) { // servers of different versions
+		if newer := w.seed.For("native"); newer.Of(i).Float() < newer.Float() { // all, some or none of them
 			n.Native()
 		}
 		w.nodes = append(w.nodes, n)

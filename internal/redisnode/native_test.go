@@ -1,0 +1,170 @@
+package redisnode
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/resp"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
+)
+
+// scripts are those of the test's servers.
+var scripts = map[string]string{"hash of release": "release", script.Extend.Hash: "extend", script.Raise.Hash: "raise"}
+
+// commands gives the names of the commands and scripts in what was sent.
+func commands(sent []byte) string {
+	var names []string
+	var r resp.Reader
+	r.Reset(bytes.NewReader(sent))
+	for {
+		v, err := r.Reply()
+		if err != nil {
+			return strings.Join(names, " ")
+		}
+		c := v.([]any)
+		name := c[0].(string)
+		if name == "evalsha" {
+			name = scripts[c[1].(string)]
+		}
+		names = append(names, name)
+	}
+}
+
+// TestNative: what is sent for an extension or a release without a script, what comes of the replies,
+// and what is sent in a second write.
+func TestNative(t *testing.T) {
+	const clock = "*2\r\n$4\r\n1000\r\n$1\r\n7\r\n" // TIME
+	const known, unknown = "*1\r\n:1\r\n", "*1\r\n:0\r\n"
+	extension, newer, valkey := natives{extend: true}, natives{true, "delex"}, natives{true, "delifeq"}
+	for _, tt := range []struct {
+		name           string
+		has            natives
+		ops            []wire.Op
+		sent, said     string
+		second, answer string
+		want           string
+	}{
+		{"extended", newer, []wire.Op{wire.Extend}, "set time script", "+OK\r\n" + clock + known, "", "", "granted 1000000007"},
+		{"two extended", newer, []wire.Op{wire.Extend, wire.Extend}, "set set time script", "+OK\r\n+OK\r\n" + clock + known, "", "", "granted 1000000007, granted 1000000007"},
+		{"gone", newer, []wire.Op{wire.Extend}, "set time script", "$-1\r\n" + clock + known, "extend", ":0\r\n", "gone 0"},
+		{"another's", newer, []wire.Op{wire.Extend, wire.Extend}, "set set time script", "$-1\r\n+OK\r\n" + clock + known, "extend", "*2\r\n:9\r\n$1\r\no\r\n", "stolen 0, granted 1000000007"},
+		{"a full server", newer, []wire.Op{wire.Extend}, "set time script", "-OOM no\r\n" + clock + known, "extend", ":12\r\n", "granted 12"},
+		{"another process", newer, []wire.Op{wire.Extend}, "set time script", "+OK\r\n" + clock + unknown, "extend", "-NOSCRIPT no\r\n", "failed 0"},
+		{"no SCRIPT EXISTS", newer, []wire.Op{wire.Extend}, "set time script", "+OK\r\n" + clock + "-NOPERM no\r\n", "extend", ":12\r\n", "granted 12"},
+		{"no TIME", newer, []wire.Op{wire.Extend}, "set time script", "+OK\r\n-NOPERM no\r\n" + known, "extend", ":12\r\n", "granted 12"},
+
+		{"released", newer, []wire.Op{wire.Release}, "delex exists", ":1\r\n:0\r\n", "", "", "granted 0"},
+		{"released by Valkey", valkey, []wire.Op{wire.Release}, "delifeq exists", ":1\r\n:0\r\n", "", "", "granted 0"},
+		{"others wait", newer, []wire.Op{wire.Release}, "delex exists", ":1\r\n:1\r\n", "eval", ":0\r\n", "granted 0"},
+		{"others may wait", newer, []wire.Op{wire.Release}, "delex exists", ":1\r\n-NOPERM no\r\n", "eval", "-NOPERM no\r\n", "granted 0"},
+		{"was not there", newer, []wire.Op{wire.Release}, "delex exists", ":0\r\n:1\r\n", "release", ":0\r\n", "gone 0"},
+		{"is another's", newer, []wire.Op{wire.Release}, "delex exists", ":0\r\n:1\r\n", "release", "*2\r\n:9\r\n$1\r\no\r\n", "stolen 0"},
+		{"is denied", newer, []wire.Op{wire.Release}, "delex exists", "-NOPERM no\r\n:0\r\n", "release", ":1\r\n", "granted 0"},
+		{"is no string", newer, []wire.Op{wire.Release}, "delex exists", "-ERR Key should be of string type\r\n:0\r\n", "release", "-WRONGTYPE no\r\n", "not a lock 0"},
+
+		{"both", newer, []wire.Op{wire.Release, wire.Raise, wire.Extend, wire.Release}, "delex exists raise set delex exists time script",
+			":1\r\n:1\r\n" + ":1\r\n" + "$-1\r\n" + ":0\r\n:0\r\n" + clock + known, "eval extend release", ":0\r\n:0\r\n:1\r\n", "granted 0, granted 0, gone 0, granted 0"},
+		{"half of the replies", newer, []wire.Op{wire.Release, wire.Extend}, "delex exists set time script", ":1\r\n:0\r\n", "", "", "timeout 0, timeout 0"},
+		{"no reply to the second write", newer, []wire.Op{wire.Release, wire.Release, wire.Extend}, "delex exists delex exists set time script",
+			":1\r\n:1\r\n:0\r\n:0\r\n+OK\r\n" + clock + known, "eval release", "", "granted 0, timeout 0, granted 1000000007"},
+		{"half of the second replies", newer, []wire.Op{wire.Release, wire.Release, wire.Release}, "delex exists delex exists delex exists",
+			":0\r\n:0\r\n:1\r\n:1\r\n:0\r\n:0\r\n", "release eval release", ":1\r\n:0\r\n", "granted 0, granted 0, timeout 0"},
+
+		{"a server with IFEQ alone", extension, []wire.Op{wire.Release, wire.Extend}, "release set time script", ":1\r\n+OK\r\n" + clock + known, "", "", "granted 0, granted 1000000007"},
+		{"a server with none", natives{}, []wire.Op{wire.Release, wire.Extend}, "release extend", ":1\r\n:12\r\n", "", "", "granted 0, granted 12"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, far := connected(t, time.Second)
+				h := *s.scripts.Load()
+				h.natives = tt.has
+				s.scripts.Store(&h)
+				var batch []*lane.Request
+				for _, op := range tt.ops {
+					q := request(op)
+					q.Native, q.Claim.Keys, q.Claim.Modes = true, []string{"a"}, "x"
+					batch = append(batch, q)
+				}
+				var sent []string
+				go func() {
+					for _, text := range []string{tt.said, tt.answer} {
+						buf := make([]byte, 64<<10)
+						n, err := io.ReadAtLeast(far, buf, 1)
+						if err != nil {
+							return
+						}
+						sent = append(sent, commands(buf[:n]))
+						if text == "" {
+							return
+						}
+						if _, err := io.WriteString(far, text); err != nil {
+							return
+						}
+					}
+				}()
+				begin := time.Now()
+				_ = s.Exec(batch)
+				if time.Since(begin) > time.Second {
+					t.Errorf("it has taken %v", time.Since(begin))
+				}
+				synctest.Wait()
+				var got []string
+				for _, q := range batch {
+					got = append(got, fmt.Sprint(q.Reply.Status, " ", q.Reply.Time))
+				}
+				if text := strings.Join(got, ", "); text != tt.want {
+					t.Errorf("it comes to %s, want %s", text, tt.want)
+				}
+				want := []string{tt.sent}
+				if tt.second != "" {
+					want = append(want, tt.second)
+				}
+				if text := strings.Join(sent, "; "); text != strings.Join(want, "; ") {
+					t.Errorf("sent %s, want %s", text, strings.Join(want, "; "))
+				}
+			})
+		})
+	}
+}
+
+// TestNativeProbe: what the answers of servers say that they have.
+func TestNativeProbe(t *testing.T) {
+	const none = redis.Nil
+	unknown, syntax, denied := errors.New("ERR unknown command"), errors.New("ERR syntax error"), errors.New("NOPERM no")
+	say := func(v any) *redis.Cmd {
+		c := redis.NewCmd(t.Context())
+		if err, is := v.(error); is {
+			c.SetErr(err)
+		} else {
+			c.SetVal(v)
+		}
+		return c
+	}
+	exists := []any{int64(0)}
+	for _, tt := range []struct {
+		name                         string
+		ifeq, exists, delex, delifeq any
+		want                         natives
+	}{
+		{"Redis 8.6", none, exists, int64(0), unknown, natives{true, "delex"}},
+		{"Redis 8.0", syntax, exists, unknown, unknown, natives{}},
+		{"Valkey 9.1", none, exists, unknown, int64(0), natives{true, "delifeq"}},
+		{"Valkey 8.1", none, exists, unknown, unknown, natives{true, ""}},
+		{"denied", denied, exists, denied, unknown, natives{}},
+		{"the trailer is denied", none, denied, int64(0), unknown, natives{false, "delex"}},
+		{"another server", "OK", exists, "OK", "OK", natives{}},
+	} {
+		if got := (nativeProbe{say(tt.ifeq), say(tt.exists), say(tt.delex), say(tt.delifeq)}).natives(); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
