@@ -38,7 +38,7 @@ func carriedOut(t *testing.T, s *redisproc.Server) func(name string) string {
 	stats := ask(t, s, "INFO", "commandstats").(string)
 	ask(t, s, "CONFIG", "RESETSTAT")
 	return func(name string) string {
-		if m := regexp.MustCompile(`(?m)^cmdstat_`+name+`:calls=(\d+)`).FindStringSubmatch(stats); m != nil {
+		if m := regexp.MustCompile(`(?m)^cmdstat_` + name + `:calls=(\d+)`).FindStringSubmatch(stats); m != nil {
 			return m[1]
 		}
 		return "0"

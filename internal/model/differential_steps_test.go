@@ -278,7 +278,7 @@ func handovers(rng *rand.Rand, virtual bool) []step {
 		try := int64(8 + i/3)
 		s := step{
 			call: model.Call{
-				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Plain, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect, wire.Wake),
+				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Plain, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect),
 				Keys:  []string{"a"},
 				Modes: "x",
 				Token: fmt.Sprint("token.0.", i),
