@@ -65,6 +65,12 @@ func (lk *Locker) isClosing() bool {`},
 	{"an extension needs no quorum", []edit{
 		{"extend.go", "case decided == won, l.confirmed", "case decided == won, r.ballot.yes > 0, l.confirmed"},
 	}, "model", "refusals", 3000},
+	{"an extension without a script counts, whatever the answer", []edit{
+		{"internal/wire/native.go", "if !a.Done || a.Err != nil || a.Failed", "if a.Failed"},
+	}, "model", "refusals", 1000},
+	{"a release without a script deletes any token", []edit{
+		{"internal/model/plain.go", "case !there || e.token != c.Token:", "case !there || e.token != c.Token && c.Op == wire.Extend:"},
+	}, "model", "paused writers", 200},
 	{"an extension succeeds after the end", []edit{
 		{"extend.go", "case left(l.until, now) <= 0:", "case false:"},
 	}, "model", "sluggish clients", 500},

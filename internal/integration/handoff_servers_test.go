@@ -24,7 +24,7 @@ func TestAnsweredLate(t *testing.T) {
 	proxies := redistest.Proxies(t, servers)
 	opts := &redlock.Options{TTL: 3 * time.Second, NodeTimeout: 400 * time.Millisecond, Quarantine: -1}
 	near, far := open(t, redistest.Clients(t, servers), opts), open(t, redistest.ProxyClients(t, proxies), opts)
-	before, got := acquired(t, near, "a"), make(chan *redlock.Lock, 1)
+	before, got := byScript(t, near, "a"), make(chan *redlock.Lock, 1)
 	// Two votes are enough. If the waiter came to the third node first, it would have the lock there.
 	eventually(t, 5*time.Second, "the lock on all nodes", func() bool { return heldOn(t, servers, "a", before.Token()) == 3 })
 	go func() {
@@ -72,7 +72,7 @@ func TestPublisherGivesNoLock(t *testing.T) {
 	servers := redistest.Servers(t, 3)
 	opts := &redlock.Options{TTL: time.Minute, NodeTimeout: 2 * time.Second, Quarantine: -1}
 	near, far := open(t, redistest.Clients(t, servers), opts), open(t, redistest.Clients(t, servers), opts)
-	before, got := acquired(t, near, "a"), make(chan *redlock.Lock, 1)
+	before, got := byScript(t, near, "a"), make(chan *redlock.Lock, 1)
 	go func() {
 		l, err := far.Acquire(t.Context(), "a")
 		if err != nil {

@@ -164,3 +164,41 @@ func TestNativeReleaseCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestReleasedWithoutScript: a lock that was acquired when nobody waited is released, with waiters
+// there, on nodes of which some delete it without a script and call the first waiter, and the others
+// hand it over. The first waiter has it in a few round trips, and hands it to the next one.
+func TestReleasedWithoutScript(t *testing.T) {
+	for newer := range 4 {
+		inWaitingRoom(t, func(h *waitingRoom) {
+			for i := range newer {
+				h.HaveDelex(i)
+			}
+			before := acquired(h.T, h.locker(), "a")
+			got, behind := h.waits(h.Context(), redlock.Options{}), h.waits(h.Context(), redlock.Options{})
+			begin := time.Now()
+			released(h.T, before)
+			next := <-got
+			if next.err != nil {
+				t.Fatal(next.err)
+			}
+			most, tries := 1500*time.Microsecond, 2 // it is handed over by a quorum
+			if newer > 1 {
+				most, tries = 3500*time.Microsecond, 3 // DELEX and EXISTS, the call, an attempt
+			}
+			if took := next.at.Sub(begin); took > most || next.tries != tries {
+				t.Errorf("%d nodes are newer: the waiter has it after %v, and %d attempts", newer, took, next.tries)
+			}
+			begin = time.Now()
+			released(h.T, next.lock)
+			last := <-behind
+			if last.err != nil {
+				t.Fatal(last.err)
+			}
+			if took := last.at.Sub(begin); took > called || last.lock.Fence() <= next.lock.Fence() {
+				t.Errorf("%d nodes are newer: the next waiter has it after %v, fence %d after %d", newer, took, last.lock.Fence(), next.lock.Fence())
+			}
+			released(h.T, last.lock)
+		})
+	}
+}

@@ -168,7 +168,7 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 func TestRefusedReleaseComesFirst(t *testing.T) {
 	servers, lk := onServers(t, 1, patient())
 	for range 3 {
-		l := acquired(t, lk, "a")
+		l := acquired(t, lk, "a", redlock.Shared()) // which no server releases without a script
 		ask(t, servers[0], "ACL", "SETUSER", "default", "-evalsha")
 		wantKind(t, l.Release(t.Context()), redlock.ErrNoQuorum)
 		ask(t, servers[0], "ACL", "SETUSER", "default", "+evalsha")

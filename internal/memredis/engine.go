@@ -33,6 +33,8 @@ type Engine struct {
 	ahead              atomic.Pointer[time.Duration] // of the system's clock; nil: it never was
 	late               atomic.Pointer[lateness]
 
+	newer atomic.Bool // see HaveDelex
+
 	loading sync.Mutex        // protects loaded and hashes
 	loaded  map[string]loaded // scripts by their hashes
 	hashes  map[string]string // theirs, by their sources: each connection loads them again
@@ -118,6 +120,10 @@ func (e *Engine) Start(keepData bool) {
 	e.Info.Renew()
 	e.boot()
 }
+
+// HaveDelex gives the node DELEX, as a newer server has it. miniredis has it, but without SET IFEQ: so
+// without this, a node is like an older server. Clients that have connected do not notice.
+func (e *Engine) HaveDelex() { e.newer.Store(true) }
 
 // Running reports whether connections are served.
 func (e *Engine) Running() bool {

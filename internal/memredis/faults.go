@@ -128,6 +128,9 @@ func (e *Engine) hook(peer *server.Peer, cmd string, args ...string) bool {
 		return e.script(peer, append([]string{cmd}, args...))
 	case e.refuses(peer, cmd):
 		return true
+	case cmd == "DELEX" && !e.newer.Load():
+		peer.WriteError("ERR unknown command 'DELEX'")
+		return true
 	case cmd == "SCRIPT":
 		peer.WriteRaw(e.replyTo(peer, append([]string{cmd}, args...)...))
 		return true

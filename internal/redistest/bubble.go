@@ -66,6 +66,9 @@ func (b *Bubble) Clients() []*redis.Client {
 	return clients
 }
 
+// HaveDelex gives node i the DELEX of a newer server. It must be called before a client connects.
+func (b *Bubble) HaveDelex(i int) { b.nodes[i].Engine.HaveDelex() }
+
 // Keys lists the keys of node i, sorted, whatever state it is in.
 func (b *Bubble) Keys(i int) []string { return b.nodes[i].Engine.Keys() }
 
