@@ -27,7 +27,8 @@ type Server interface {
 	Join() error
 
 	// Exec carries out the requests in their order and fills in each one's reply
-	// (Request.Read). An error means that the connection failed: then the requests whose
+	// (Request.Read). What a command without a script leaves open comes after all of them
+	// (Request.ReadNative). An error means that the connection failed: then the requests whose
 	// status is Timeout or Unreachable may have been carried out, or may yet be. The server's
 	// own timeout bounds it, and not any request's deadline.
 	Exec(batch []*Request) error
