@@ -184,6 +184,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "calendar of kinds", 20},
 	{"plain commands: the node's time is not looked at", []edit{
 		{"internal/wire/plain.go", "Reply{Status: Granted, Fence: number, Time: p.Time,", "Reply{Status: Granted, Fence: number,"},
+		{"internal/wire/plain.go", "case p.Time > latest:", "case false:"},
 	}, "model", "clocks apart", 8000},
 	{"a node that shows another marker is not joined again", []edit{
 		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || q.Reply.Err", "(q.Reply.Err"},
@@ -339,7 +340,7 @@ func (lk *Locker) isClosing() bool {`},
 	{"a node counts nothing", []edit{
 		{"internal/script/acquire_usual.lua", "if way == 'x' or way == 's' then", "if false then"},
 		{"internal/script/acquire.lua", "if has[i] > count then", "if false then"},
-	}, "miniredis", "calm", 100},
+	}, "miniredis", "kinds", 20},
 	{"each name has a counter of its own", []edit{
 		{"internal/script/acquire_usual.lua", "below < number and redis.call('ZADD', $fences,", "below < number and redis.call('ZADD', key .. ':numbers',"},
 	}, "miniredis", "new names", 5},
