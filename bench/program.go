@@ -75,7 +75,7 @@ func (v variant) build(ctx context.Context, out string) error {
 	}
 	replace := map[string]string{}
 	for name, source := range scripts {
-		file := out + "." + name
+		file := out + "." + filepath.Base(name)
 		if err := os.WriteFile(file, source, 0o600); err != nil {
 			return err
 		}

@@ -10,7 +10,8 @@ import (
 	"github.com/quorumlock/redlock/bench/contender"
 )
 
-// A variant is this library with other scripts, by the names of the files that they replace.
+// A variant is this library with other scripts, by the names of the files that they replace, and
+// without the commands that take their place.
 type variant struct {
 	contender string
 	scripts   func(library string) (map[string][]byte, error)
@@ -24,12 +25,28 @@ var (
 )
 
 func plainScripts() variant {
-	return variant{contender.Plain, func(string) (map[string][]byte, error) {
-		return map[string][]byte{
+	return variant{contender.Plain, func(library string) (map[string][]byte, error) {
+		return byScript(library, map[string][]byte{
 			"acquire.lua": plainAcquire, "release.lua": plainRelease,
 			"acquire_usual.lua": nil, "release_usual.lua": nil, "handoff.lua": nil, "kinds.lua": nil, "counters.lua": nil, "queue.lua": nil, "give.lua": nil,
-		}, nil
+		})
 	}}
+}
+
+// byScript adds to scripts what makes the library use them for every lock: it never knows a number for
+// plain commands.
+func byScript(library string, scripts map[string][]byte) (map[string][]byte, error) {
+	const set = "../lane/set.go"
+	source, err := os.ReadFile(filepath.Join(library, set))
+	if err != nil {
+		return nil, err
+	}
+	never, err := without(string(source), []cut{{"if s.cfg.MaxNodeSkew <= 0 ", ""}})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", set, err)
+	}
+	scripts[set] = []byte(never)
+	return scripts, nil
 }
 
 // A cut is a piece of a script, given by its beginning and its end.
@@ -56,7 +73,7 @@ func queueless() variant {
 			}
 			scripts[name] = []byte(less)
 		}
-		return scripts, nil
+		return byScript(library, scripts)
 	}}
 }
 
