@@ -173,8 +173,10 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 		// been refused as a rule (plain commands count before they know). It must not lose its turn.
 		keep := w != nil && (errors.Is(err, ErrHeld) || errors.Is(err, errUnfenced)) && ended(ctx) == nil && !lk.isClosing()
 		l.mu.Lock()
-		l.endErr, l.claim.KeepPlace = errReleased, keep
-		l.claim.RetryBy = now.Add(limit)
+		l.endErr = errReleased
+		if keep { // and no release of the lock is in a lane yet
+			l.claim.KeepPlace, l.claim.RetryBy = true, now.Add(limit)
+		}
 		l.mu.Unlock()
 		l.releaseAsync()
 		return nil, err

@@ -129,7 +129,8 @@ func TestRaisesAreFound(t *testing.T) {
 		share float64
 	}{
 		{situation{}, 1},
-		{situation{first: behind, second: behind}, 0},
+		{situation{first: behind, second: behind}, 1}, // the nodes' clocks count, and not the clients'
+		{situation{first: behind, second: behind, byScript: true}, 0},
 	} {
 		got, err := e.count(t.Context(), c.situation)
 		if err != nil {
