@@ -89,6 +89,7 @@ func (g *said) ask(command ...string) {
 
 // A running is a redlock that runs.
 type running struct {
+	runs string // a file that is there once its command runs
 	*exec.Cmd
 	shown          string
 	killed         bool // a node was killed meanwhile: when that is noticed, differs from run to run
@@ -107,8 +108,13 @@ func (g *said) start(args ...string) *running {
 	if err := os.Symlink(self, filepath.Join(bin, "redlock")); err != nil {
 		g.Fatal(err)
 	}
+	// The sleep of a command tells when it runs: the lock is held then, and not only on its way.
+	r.runs = filepath.Join(bin, "runs")
+	if err := os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\n: >"+r.runs+"\nPATH=${PATH#*:} exec sleep \"$@\"\n"), 0o700); err != nil {
+		g.Fatal(err)
+	}
 	r.Cmd = exec.Command(filepath.Join(bin, "redlock"), args...)
-	r.Env = append(append(os.Environ(), "PACE=quick", "GORACE=atexit_sleep_ms=0"), g.env...)
+	r.Env = append(append(os.Environ(), "PACE=quick", "GORACE=atexit_sleep_ms=0", "PATH="+bin+":"+os.Getenv("PATH")), g.env...)
 	r.Stdout, r.Stderr = &r.stdout, &r.stderr
 	if err := r.Start(); err != nil {
 		g.Fatal(err)
@@ -320,7 +326,7 @@ func (g *said) held() {
 	g.on(1)
 	r := g.start("run", "k", "--ttl", "2s", "--", "sleep", "60")
 	held := func() {
-		if !within(patience, func() bool { return slices.Contains(g.nodes.Nodes[0].Keys(), "k") }) {
+		if !within(patience, func() bool { _, err := os.Stat(r.runs); return err == nil }) {
 			g.Fatal("the lock is not held")
 		}
 	}
