@@ -23,8 +23,6 @@ type message struct {
 	next         cursor        // the next command to carry out
 	begun        bool          // some have been
 	trailer      *wire.Trailer // if there is an acquire of plain commands, or an extension without a script
-	apart        bool          // there are calls without a script, whose commands are carried out one by one
-	plain        bool          // there is an acquire of plain commands
 	subscription *subscription // wants to hear
 	epoch        int
 	id           sim.Seed

@@ -75,7 +75,7 @@ func (n *Node) finish(m *message) {
 	defer n.reply(m)
 	// Nothing sends an acquire of plain commands again, and what sends one late is a node that hung: then
 	// the release comes after it.
-	if n.repeatLate > 0 && !m.plain {
+	if n.repeatLate > 0 && !m.has((*Call).plain) {
 		n.repeatLate--
 		again := &message{calls: slices.Clone(m.calls), id: m.id, from: m.from}
 		again.prepare()

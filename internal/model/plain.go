@@ -1,6 +1,7 @@
 package model
 
 import (
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
@@ -32,39 +33,46 @@ func (c *Call) parts() int {
 // the last call comes the trailer.
 type cursor struct{ call, part int }
 
+func (c *Call) plain() bool { return c.Op == wire.Plain }
+
+// scriptless reports whether a call's commands are carried out one by one.
+func (c *Call) scriptless() bool { return c.plain() || c.Native }
+
 // prepare has a message carried out from the start, and makes room for the answers to calls without a
 // script.
 func (m *message) prepare() {
-	m.next, m.trailer, m.apart, m.plain = cursor{}, nil, false, false
+	m.next, m.trailer = cursor{}, nil
 	for i := range m.calls {
 		c := &m.calls[i]
-		if c.Op != wire.Plain && !c.Native {
+		if !c.scriptless() {
 			continue
 		}
-		if m.apart = true; m.trailer == nil && c.Op != wire.Release {
+		if m.trailer == nil && c.Op != wire.Release {
 			m.trailer = new(wire.Trailer)
 		}
 		if c.Err = nil; c.Native {
-			c.Said = new(wire.NativeAnswer)
+			c.Said = &wire.NativeAnswer{Trailer: m.trailer}
 		} else {
-			c.Plain, m.plain = new(wire.PlainAnswer), true
+			c.Plain = &wire.PlainAnswer{Trailer: m.trailer}
 		}
 	}
+}
+
+// has reports whether there is such a call.
+func (m *message) has(such func(*Call) bool) bool {
 	for i := range m.calls {
-		switch c := &m.calls[i]; {
-		case c.Native:
-			c.Said.Trailer = m.trailer
-		case c.Plain != nil:
-			c.Plain.Trailer = m.trailer
+		if such(&m.calls[i]) {
+			return true
 		}
 	}
+	return false
 }
 
 // pause carries out the first commands of a message with calls without a script, and gives how
 // long the node takes until the next one; 0: as a rule it carries out all at once. If the node hangs
 // meanwhile, it takes as long as that. Under the mutex.
 func (n *Node) pause(m *message) time.Duration {
-	if !m.apart || !m.id.For("between").OneIn(8) {
+	if !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
 		return 0
 	}
 	commands := 0
@@ -118,7 +126,7 @@ func (n *store) acquirePlain(c *Call, part int) error {
 	key := c.Keys[0]
 	switch part {
 	case 0:
-		said, err := n.setNX(key, c.Token, n.now()+c.TTL)
+		said, err := n.setNX(c)
 		if err == redis.Nil {
 			return nil
 		}
@@ -185,7 +193,7 @@ func (n *store) trail(m *message) error {
 		m.trailer.Marker = n.marker
 	case 1:
 		for bucket := range n.counts {
-			if isBelow(bucket) {
+			if strings.HasPrefix(bucket, script.Belows) {
 				m.trailer.Below = 1
 				break
 			}
@@ -194,15 +202,10 @@ func (n *store) trail(m *message) error {
 		m.trailer.Time = n.micros()
 	case 3:
 		for i := range m.calls {
-			if c := &m.calls[i]; (c.Op == wire.Plain || c.Native) && n.scripts[wire.RunID(c.Mark)] {
+			if c := &m.calls[i]; c.scriptless() && n.scripts[wire.RunID(c.Mark)] {
 				m.trailer.Known = 1
 			}
 		}
 	}
 	return nil
-}
-
-// isBelow reports whether a bucket is in the table of what lies below keys.
-func isBelow(bucket string) bool {
-	return len(bucket) > len(script.Belows) && bucket[:len(script.Belows)] == script.Belows
 }

@@ -36,14 +36,14 @@ func (n *store) do(c *Call) (any, error) {
 		n.wake(c.Keys[0], wire.ModeX, 0)
 		return int64(0), nil
 	case wire.Set:
-		return n.setNX(c.Keys[0], c.Token, n.now()+c.TTL)
+		return n.setNX(c)
 	}
 	return n.giveBack(c)
 }
 
-// setNX is SET NX, with a time when the key ends.
-func (n *store) setNX(key, token string, ends time.Duration) (any, error) {
-	_, there := n.lookup(key)
+// setNX is SET NX PX.
+func (n *store) setNX(c *Call) (any, error) {
+	_, there := n.lookup(c.Keys[0])
 	switch {
 	case n.full:
 		return nil, full
@@ -52,7 +52,7 @@ func (n *store) setNX(key, token string, ends time.Duration) (any, error) {
 	case there:
 		return nil, redis.Nil
 	}
-	n.keys[key] = entry{token: token, expires: ends}
+	n.keys[c.Keys[0]] = entry{token: c.Token, expires: n.now() + c.TTL}
 	return "OK", nil
 }
 
