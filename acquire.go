@@ -64,10 +64,11 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 // one. So there is one for each name and Locker in plainPause at most. It may keep the lock from the
 // first waiter of a queue for a round trip.
 func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	if a.modes != string(wire.ModeX) || !lk.mayPlain(a.key, lk.opts.Clock.Now()) {
+	now := lk.opts.Clock.Now()
+	if a.modes != string(wire.ModeX) || !lk.mayPlain(a.key, now) {
 		return nil, errVoid
 	}
-	number, good := lk.lanes.Number(lk.opts.Clock.Now())
+	number, good := lk.lanes.Number(now)
 	if !good {
 		return nil, errVoid
 	}

@@ -185,9 +185,9 @@ func TestExtensionThatIsConfirmedLate(t *testing.T) {
 			}
 		})
 	})
-	for what, lose := range map[string]func(m *model, l *Lock){
-		"has lost it since":     func(m *model, _ *Lock) { m.forget() },
-		"has a rival's by then": func(m *model, _ *Lock) { m.put("a", "rival", time.Minute) },
+	for what, lose := range map[string]func(m *model){
+		"has lost it since":     func(m *model) { m.forget() },
+		"has a rival's by then": func(m *model) { m.put("a", "rival", time.Minute) },
 	} {
 		t.Run("not with the yes of a node that "+what, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestExtensionThatIsConfirmedLate(t *testing.T) {
 				ms[2].hang()
 				before := l.Until()
 				wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum)
-				lose(ms[0], l)
+				lose(ms[0])
 				pass(100 * time.Millisecond)
 				wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum) // at once, and the no comes a moment later
 				pass(time.Millisecond)

@@ -98,7 +98,7 @@ func (l *Lock) Detach() (Handle, error) {
 	defer l.mu.Unlock()
 	h.Until = l.until
 	for i, n := range l.locker.lanes.Lanes {
-		if l.marks != nil && l.marks[i].filled > 0 && l.marks[i].filled >= l.confirmed {
+		if !l.counted(i) {
 			h.Healed = append(h.Healed, n.Name)
 		}
 	}

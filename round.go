@@ -268,7 +268,7 @@ func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 		// Is it by much? A node whose clock was far ahead once has no vote, and that is told (poisoned).
 		l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.Look(len(l.locker.lanes.Lanes)), To: lane.Nobody{}}, r.sent)
 	case a.Err == wire.ErrLateKey:
-		l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, r.sent)
+		l.giveBack(i, r.sent)
 	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(i) // first: OnReply may take back the place for which it gives back
 		l.waiter.OnReply(i, l.claim.Try, a.Status)
@@ -315,6 +315,11 @@ func classify(op wire.Op, s wire.Status) vote {
 func (l *Lock) counts(i int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.counted(i)
+}
+
+// counted is counts, under the mutex.
+func (l *Lock) counted(i int) bool {
 	return l.marks == nil || l.marks[i].filled == 0 || l.marks[i].filled < l.confirmed
 }
 
@@ -344,8 +349,12 @@ func (f refilling) Deliver(node int, _ *lane.Request) { f.releaseLateGrant(node)
 // releaseLateGrant gives back what a node has granted after the lock had ended: releaseAsync may
 // have come before the request left.
 func (l *Lock) releaseLateGrant(i int) {
-	if !l.over() {
-		return
+	if l.over() {
+		l.giveBack(i, l.locker.opts.Clock.Now())
 	}
-	l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, l.locker.opts.Clock.Now())
+}
+
+// giveBack releases the lock at one node. Nobody waits for the answer.
+func (l *Lock) giveBack(i int, now time.Time) {
+	l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
 }
