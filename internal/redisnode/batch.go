@@ -110,6 +110,12 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	if err != nil {
 		return without(open), err
 	}
+	return s.complete(conn, scripts, open, said)
+}
+
+// complete gives answers without a script their trailer, and sends in a second write what they leave
+// open.
+func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer, said *wire.Trailer) (rest []*lane.Request, err error) {
 	s.out.Reset()
 	next := open[:0]
 	for _, a := range open {

@@ -46,7 +46,7 @@ func (p nativeProbe) natives() natives {
 	return n
 }
 
-// writeNative writes the commands of an extension or a release.
+// write writes the commands of an extension or a release.
 func (n natives) write(w *resp.Writer, q *lane.Request) {
 	c := q.Claim
 	key := c.Keys[0]

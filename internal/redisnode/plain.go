@@ -47,12 +47,12 @@ const (
 
 // writeTrailer writes the commands that come last.
 func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
+	if has == noTrailer {
+		return
+	}
 	if has == wholeTrailer {
 		w.Begin("mget").String(script.Marker).String(script.OldMarker).End()
 		w.Begin("exists").String(script.Belows).End()
-	}
-	if has == noTrailer {
-		return
 	}
 	w.Begin("time").End()
 	w.Begin("script").String("exists").String(scripts.acquire).End()
@@ -70,14 +70,14 @@ func readPlain(in *resp.Reader) (*wire.PlainAnswer, error) {
 
 func readTrailer(in *resp.Reader, has int) (*wire.Trailer, error) {
 	r, t := replies{in: in}, new(wire.Trailer)
+	if has == noTrailer {
+		return t, nil
+	}
 	if has == wholeTrailer {
 		marks := r.list(2)
 		t.Marker, _ = marks[0].(string)
 		t.OldMarker, _ = marks[1].(string)
 		t.Below = r.number()
-	}
-	if has == noTrailer {
-		return t, nil
 	}
 	time := r.list(2)
 	t.Time = decimal(time[0])*1_000_000 + decimal(time[1])

@@ -1,4 +1,4 @@
--- wake: call the waiters of a key whose turn it is now. The key was held exclusively, and was
+-- wake: call the waiters of a key that are next. The key was held exclusively, and was
 -- released without a script (internal/wire/native.go).
 --
 -- KEYS[1]  of the lock
