@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -83,24 +81,6 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 
 // errVoid is why there is no lock by plain commands. It says nothing about who has it.
 var errVoid = errors.New("not by plain commands")
-
-// A plainNames has the names that are to be acquired by the script: for each part of all keys, until
-// when. A name that is in a part with another one goes by the script as well, and that is all.
-type plainNames [512]atomic.Int64
-
-func (p *plainNames) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
-
-// plainPause is for how long a key is acquired by the script alone.
-func (lk *Locker) plainPause() time.Duration { return lk.opts.TTL / 10 }
-
-func (lk *Locker) mayPlain(key string, now time.Time) bool {
-	rest := time.Unix(0, lk.plain.of(key).Load()).Sub(now.Round(0))
-	return rest <= 0 || rest > lk.plainPause() // the clock was set back
-}
-
-func (lk *Locker) notPlain(key string, now time.Time) {
-	lk.plain.of(key).Store(now.Add(lk.plainPause()).UnixNano())
-}
 
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.

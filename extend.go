@@ -133,39 +133,6 @@ func (l *Lock) endExtension(r *round, cause error) error {
 	return err
 }
 
-// confirmLate is called with a yes that came after the owner of r had stopped waiting. If a quorum
-// has said yes to r by now, the lock is valid as if they all had said so in time: a network that is
-// slow for a moment, now to one node and now to another, takes no lock away.
-//
-// A yes is about when the node carried out the request, and not about when we hear of it. Let the
-// extension be sent at t. The node carried it out at some e >= t, had the token until e, and set its
-// TTL: so from e on it keeps the token, and all others out, until e + TTL >= t + TTL. Whether its
-// answer takes longer than a NodeTimeout changes nothing on the node. Counted is from t, as ever,
-// and never from the answer, which comes after e.
-//
-// Three things may have changed since:
-//
-//   - The lock has ended, or its validity is over. Its token was given back, or the holder has been
-//     told, or is about to be. Nothing brings it back.
-//   - A later extension was confirmed. It reaches further than r, and r changes nothing.
-//   - A node that said yes to r has denied a later extension: it has forgotten the token, or another
-//     client has it there. Its yes is history then, and does not count (mark.denied). A lane never has
-//     two requests of one key under way, so a node's answers come in the order in which it gave them,
-//     and its no to the later extension is what is true now. A no that is still under way, or that
-//     nobody has asked for yet, changes as little as one that comes after a quorum has answered in
-//     time: what keeps other clients out meanwhile is the quarantine of a node that has forgotten.
-func (l *Lock) confirmLate(r *round) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch now := l.locker.opts.Clock.Now(); {
-	case l.endErr != nil, left(l.until, now) <= 0:
-	case r.number <= l.confirmed:
-	case !r.confirmed(l.marks):
-	default:
-		l.until, l.confirmed = l.validUntil(r.sent), r.number // the renewal has failed all the same: the next one may have no such luck
-	}
-}
-
 // failedRenewal notes that an extension has failed, and with which answers.
 func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 	l.mu.Lock()

@@ -77,11 +77,13 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/nodeurl"
 	"github.com/quorumlock/redlock/internal/renew"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/redis/go-redis/v9"
 )
@@ -214,4 +216,22 @@ func (lk *Locker) isClosing() bool {
 	default:
 		return false
 	}
+}
+
+// A plainNames has the names that are to be acquired by the script: for each part of all keys, until
+// when. A name that is in a part with another one goes by the script as well, and that is all.
+type plainNames [512]atomic.Int64
+
+func (p *plainNames) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
+
+// plainPause is for how long a key is acquired by the script alone.
+func (lk *Locker) plainPause() time.Duration { return lk.opts.TTL / 10 }
+
+func (lk *Locker) mayPlain(key string, now time.Time) bool {
+	rest := time.Unix(0, lk.plain.of(key).Load()).Sub(now.Round(0))
+	return rest <= 0 || rest > lk.plainPause() // the clock was set back
+}
+
+func (lk *Locker) notPlain(key string, now time.Time) {
+	lk.plain.of(key).Store(now.Add(lk.plainPause()).UnixNano())
 }
