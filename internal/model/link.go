@@ -136,6 +136,9 @@ func (l *Link) send(ctx context.Context, m *message) error {
 		time.Sleep(time.Nanosecond) // what else happens at this instant has happened then
 		if err = l.cut(ctx, done); err != nil {
 			back = 0 // there is none
+			l.node.mu.Lock()
+			m.abandoned = true
+			l.node.mu.Unlock()
 		}
 		back--
 	}

@@ -22,6 +22,7 @@ type message struct {
 	calls        []Call
 	next         cursor        // the next command to carry out
 	begun        bool          // some have been
+	abandoned    bool          // the client has given up the connection
 	trailer      *wire.Trailer // if there is an acquire of plain commands, or an extension without a script
 	subscription *subscription // wants to hear
 	epoch        int

@@ -103,6 +103,7 @@ func (n *Node) step(m *message) {
 		switch err := n.acquirePlain(c, m.next.part); {
 		case m.next.part == 0:
 			c.Plain.Refused = err
+			n.haunt(m, c)
 		case c.Plain.Err == nil:
 			c.Plain.Err = err
 		}
@@ -115,6 +116,14 @@ func (n *Node) step(m *message) {
 	}
 	if m.next.part++; m.next.part == c.parts() {
 		m.next = cursor{m.next.call + 1, 0}
+	}
+}
+
+// haunt marks a key that was set for a client that has given up the connection.
+func (n *store) haunt(m *message, c *Call) {
+	if e := n.keys[c.Keys[0]]; c.Plain.Set && m.abandoned {
+		e.ghost = true
+		n.keys[c.Keys[0]] = e
 	}
 }
 

@@ -51,6 +51,7 @@ type entry struct {
 	set     map[string]mark // by token; nil: it is no set
 	expires time.Duration   // by the node's clock, in whole milliseconds
 	foreign bool            // of another type
+	ghost   bool            // see Node.Ghost
 }
 
 // A mark is how a token is in a set, and until when it counts.

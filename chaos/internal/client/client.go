@@ -177,13 +177,14 @@ func (c *Client) Apply(f history.Fault) {
 	}
 }
 
-// skew sets the client's clock. Before, it records the ends of locks that renew themselves: by the
-// new clock they would be other instants, and not those until which the nodes keep the locks.
+// skew sets the client's clock. Before, it records the ends of locks that the client may not know, since
+// they renew themselves, or an extension was confirmed late: by the new clock they would be other
+// instants, and not those until which the nodes keep the locks.
 func (c *Client) skew(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.live {
-		if h.renewed || h.handed() {
+		if h.renewed || h.handed() || h.failed.Load() {
 			c.note(history.Event{Kind: history.Renewed, Op: h.op, Name: h.request.Name, Until: c.at(h.lock.Until())})
 		}
 	}

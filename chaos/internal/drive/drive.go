@@ -100,7 +100,7 @@ func (d *Driver) noteLeft() {
 	// Releases that are owed to a node that was away are repeated every quarter of a second; a lock
 	// whose client is gone expires.
 	owed := func(over bool) []Key {
-		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool { return d.Leftovers.has(l.Token) || client.HandedOver(l.Token) != over })
+		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool { return l.Ghost || d.Leftovers.has(l.Token) || client.HandedOver(l.Token) != over })
 	}
 	d.Settle(2*time.Second, func() bool { return len(owed(false)) == 0 })
 	left := owed(false)

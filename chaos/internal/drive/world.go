@@ -37,6 +37,7 @@ func Counts(score float64, now time.Time) bool {
 type Key struct {
 	Node       int
 	Key, Token string
+	Ghost      bool // its client knows that it may live for its TTL; see model.Node.Ghost
 }
 
 // Nodes are the nodes of a world; a driver uses nothing else of it.

@@ -200,6 +200,8 @@ var judgeCases = []struct{ name, run, history, want string }{
 	{"released later, and not told", "", "1 1/1 ask; 2 1/1 got until=9; 12 1/1 release; 13 1/1 released error=lost", "told 11 [1]"},
 	{"died just before", "", "1 1/1 ask; 2 1/1 got until=9; 11 1 crashed; 99 - calm", ""},
 	{"died later, and not told", "", "1 1/1 ask; 2 1/1 got until=9; 12 1 crashed; 99 - calm", "told 11 [1]"},
+	{"died with what late answers may have extended", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 4 1/1 failed; 30 1 crashed; 99 - calm", ""},
+	{"told too late of what was not extended, and died", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 4 1/1 failed; 12 1/1 told until=9; 30 1 crashed; 99 - calm", "told 11 [1 4]"},
 	{"told of an extended one", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 4 1/1 extended until=20; 22 1/1 told; 99 - calm", ""},
 	{"told of a renewed one", "", "1 1/1 ask; 2 1/1 got until=9; 22 1/1 told until=20; 99 - calm", ""},
 	{"never told of what it knew of", "", "1 1/1 ask; 2 1/1 got until=9; 3 1/1 extend; 4 1/1 extended until=8; 12 - calm", "told 11 [1]"},

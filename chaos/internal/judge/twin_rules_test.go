@@ -116,7 +116,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	}
 
 	by := tw.noticed(e.Client, o.from, o.until)
-	unknown := o.renews && o.died != math.MaxInt64 && o.told < 0 && o.release < 0
+	unknown := (o.renews || o.failed) && o.died != math.MaxInt64 && o.told < 0 && o.release < 0
 	noticed := unknown || o.died <= by || o.told >= 0 && tw.Events[o.told].At <= by || o.release >= 0 && tw.Events[o.release].At <= by
 	handed := false
 	for n, j := range o.mine {

@@ -71,7 +71,7 @@ type twinHold struct {
 	release        int
 	from, to       time.Duration
 	until, died    time.Duration
-	renews         bool
+	renews, failed bool
 }
 
 func newTwin(h *history.History) *twin {
@@ -96,6 +96,8 @@ func newTwin(h *history.History) *twin {
 		for _, j := range mine {
 			switch e := h.Events[j]; {
 			case j <= i:
+			case e.Kind == history.Failed:
+				o.failed = true
 			case e.Kind == history.Extended || e.Kind == history.Renewed:
 				o.until = max(o.until, e.Until)
 				o.renews = o.renews || e.Kind == history.Renewed

@@ -18,8 +18,9 @@ func told(r *record) {
 		case o.told >= 0 && r.events[o.told].At <= by:
 		case o.release >= 0 && r.events[o.release].At <= by:
 		case o.died <= by, r.last <= by:
-		case o.renews && o.died < never && o.told < 0 && o.release < 0:
-			// With the client its end of validity was lost.
+		case (o.renews || o.failed) && o.died < never && o.told < 0 && o.release < 0:
+			// With the client its end of validity was lost: a renewal, or late answers to an
+			// extension that had failed, may have put it off.
 		case r.handedOn(k, by):
 		case o.told >= 0:
 			r.violated(by, []int{o.got, o.told}, "client %d had %s until %v, and was told at %v, not by %v",

@@ -59,6 +59,9 @@ func (w *World) Keys() (all []drive.Key) {
 			all = append(all, drive.Key{Node: i, Key: key, Token: token})
 		}
 	}
+	for i := range all {
+		all[i].Ghost = w.nodes[all[i].Node].Ghost(all[i].Key)
+	}
 	return all
 }
 
