@@ -78,11 +78,12 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	if err := conn.SetReadDeadline(time.Now().Add(s.options.ReadTimeout)); err != nil {
 		return batch, err
 	}
-	var open []openAnswer // which are read when all replies are here
+	open := s.opened[:0] // which are read when all replies are here
+	defer func() { clear(open); s.opened = open[:0] }()
 	for i, q := range batch {
 		switch {
 		case q.Step() == wire.Plain:
-			a, err := readPlain(&s.in)
+			a, err := readPlain(&s.in, q.Claim.Token)
 			if err != nil {
 				return slices.Concat(without(open), batch[i:]), err
 			}
@@ -103,29 +104,30 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	if len(open) == 0 {
 		return nil, s.in.Done()
 	}
-	said, err := readTrailer(&s.in, trailer)
+	err = readTrailer(&s.in, trailer, &s.said)
 	if err == nil {
 		err = s.in.Done()
 	}
 	if err != nil {
 		return without(open), err
 	}
-	return s.complete(conn, scripts, open, said)
+	return s.complete(conn, scripts, open)
 }
 
 // complete gives answers without a script their trailer, and sends in a second write what they leave
 // open.
-func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer, said *wire.Trailer) (rest []*lane.Request, err error) {
+func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (rest []*lane.Request, err error) {
 	s.out.Reset()
 	next := open[:0]
-	for _, a := range open {
-		if a.plain != nil {
-			a.plain.Trailer = said
-			a.request.ReadPlain(a.plain)
+	for i := range open {
+		a := &open[i]
+		if a.request.Step() == wire.Plain {
+			a.plain.Trailer = &s.said
+			a.request.ReadPlain(&a.plain)
 			continue
 		}
-		a.native.Trailer = said
-		if step, more := a.request.ReadNative(a.native); more {
+		a.native.Trailer = &s.said
+		if step, more := a.request.ReadNative(&a.native); more {
 			s.write(scripts, a.request, step)
 			next = append(next, openAnswer{request: a.request, called: step == wire.Wake})
 		}
@@ -166,7 +168,7 @@ func (s *Server) read(q *lane.Request) error {
 }
 
 // readOnly: the node's name may have moved to another server, its new master.
-func readOnly(err error) bool { return redis.HasErrorPrefix(err, "READONLY") }
+func readOnly(err error) bool { return err != nil && redis.HasErrorPrefix(err, "READONLY") }
 
 // refresh gives the connection for a batch. It checks one that has not been used for a while, and
 // replaces it if it is broken: a server that was restarted between two locks must not cost the next

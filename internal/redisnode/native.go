@@ -63,10 +63,10 @@ func (n natives) write(w *resp.Writer, q *lane.Request) {
 }
 
 // readNative reads the replies to an extension or a release, but for the trailer.
-func readNative(in *resp.Reader, op wire.Op) (*wire.NativeAnswer, error) {
-	r, a := replies{in: in}, new(wire.NativeAnswer)
+func readNative(in *resp.Reader, op wire.Op) (a wire.NativeAnswer, err error) {
+	r := replies{in: in}
 	if op == wire.Extend {
-		a.Done = r.text() == "OK"
+		a.Done = r.text(okay) == okay
 	} else {
 		a.Done, a.Queues = r.number() == 1, r.number()
 	}

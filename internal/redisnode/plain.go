@@ -1,8 +1,6 @@
 package redisnode
 
 import (
-	"strconv"
-
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/resp"
 	"github.com/quorumlock/redlock/internal/script"
@@ -13,9 +11,9 @@ import (
 // come.
 type openAnswer struct {
 	request *lane.Request
-	plain   *wire.PlainAnswer
-	native  *wire.NativeAnswer
-	called  bool // the request has its reply, and waiters are called
+	plain   wire.PlainAnswer  // to an acquire
+	native  wire.NativeAnswer // otherwise
+	called  bool              // the request has its reply, and waiters are called
 }
 
 // without gives the requests of answers that have no reply.
@@ -59,69 +57,69 @@ func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 }
 
 // readPlain reads the replies to an acquire, but for the trailer.
-func readPlain(in *resp.Reader) (*wire.PlainAnswer, error) {
+func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 	r := replies{in: in}
-	p := &wire.PlainAnswer{Set: r.text() == "OK"}
+	p.Set = r.text(okay) == okay
 	p.Refused = r.failed()
-	p.Advanced, p.Holder, p.Queues = r.number(), r.text(), r.number()
+	p.Advanced, p.Holder, p.Queues = r.number(), r.text(token), r.number()
 	p.Err = r.failed()
 	return p, r.broken
 }
 
-func readTrailer(in *resp.Reader, has int) (*wire.Trailer, error) {
-	r, t := replies{in: in}, new(wire.Trailer)
-	if has == noTrailer {
-		return t, nil
-	}
+// okay is a reply.
+const okay = "OK"
+
+// readTrailer reads the trailer into t. The markers that t has already need no new memory.
+func readTrailer(in *resp.Reader, has int, t *wire.Trailer) error {
+	r := replies{in: in}
+	last := *t
+	*t = wire.Trailer{}
 	if has == wholeTrailer {
-		marks := r.list(2)
-		t.Marker, _ = marks[0].(string)
-		t.OldMarker, _ = marks[1].(string)
+		if r.list(2) {
+			t.Marker, t.OldMarker = r.text(last.Marker), r.text(last.OldMarker)
+		}
 		t.Below = r.number()
 	}
-	time := r.list(2)
-	t.Time = decimal(time[0])*1_000_000 + decimal(time[1])
-	t.Known, _ = r.list(1)[0].(int64)
+	if has != noTrailer {
+		if r.list(2) {
+			t.Time = r.decimal()*1_000_000 + r.decimal()
+		}
+		if r.list(1) {
+			t.Known = r.number()
+		}
+	}
 	t.Failed = r.failed()
-	return t, r.broken
+	return r.broken
 }
 
-func decimal(v any) int64 {
-	text, _ := v.(string)
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
-}
-
-// replies are those to several commands. Each of the methods takes the next one.
+// replies are those to several commands. Each of the methods takes the next one; see resp.Reader.
 type replies struct {
 	in     *resp.Reader
 	said   error // the first error that the server sent, since failed was last called
 	broken error // why there are no further replies
 }
 
-func (r *replies) next() any {
+func (r *replies) number() int64  { return next(r, r.in.Int) }
+func (r *replies) decimal() int64 { return next(r, r.in.Decimal) }
+func (r *replies) text(known string) string {
+	return next(r, func() (string, error) { return r.in.String(known) })
+}
+func (r *replies) list(n int) bool { return next(r, func() (bool, error) { return r.in.List(n) }) }
+
+// next takes the next reply.
+func next[T any](r *replies, read func() (T, error)) (v T) {
 	if r.broken != nil {
-		return nil
+		return v
 	}
-	v, err := r.in.Reply()
-	if err != nil && !wire.IsReply(err) {
+	v, err := read()
+	switch {
+	case err == nil:
+	case !wire.IsReply(err):
 		r.broken = err
-	} else if err != nil && r.said == nil {
+	case r.said == nil:
 		r.said = err
 	}
 	return v
-}
-
-func (r *replies) number() int64 { n, _ := r.next().(int64); return n }
-func (r *replies) text() string  { s, _ := r.next().(string); return s }
-
-// list takes a reply that has n elements. Of any other one it makes n times nothing.
-func (r *replies) list(n int) []any {
-	list, _ := r.next().([]any)
-	if len(list) != n {
-		return make([]any, n)
-	}
-	return list
 }
 
 func (r *replies) failed() error {

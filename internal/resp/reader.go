@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // What a reply may have. A server that exceeds it is broken, or hostile: without bounds it could
@@ -66,41 +67,132 @@ func (r *Reader) Reply() (any, error) {
 	return value, err
 }
 
+// Int reads a reply that is a number. In the place of any other reply it gives 0.
+func (r *Reader) Int() (int64, error) {
+	t, err := r.only(":")
+	return t.number, err
+}
+
+// Decimal reads a reply that is a string with a number in decimal. In the place of any other reply it
+// gives 0.
+func (r *Reader) Decimal() (int64, error) {
+	t, err := r.only("$+")
+	n, _ := strconv.ParseInt(string(t.text), 10, 64) // which makes no copy
+	return n, err
+}
+
+// String reads a reply that is a string. In the place of any other reply it gives "". If the string is
+// the known one, it allocates nothing.
+func (r *Reader) String(known string) (string, error) {
+	t, err := r.only("$+")
+	if string(t.text) == known {
+		return known, err
+	}
+	return string(t.text), err
+}
+
+// List reads the beginning of a list of n replies. It reports false if the reply is another one, which it
+// reads to its end.
+func (r *Reader) List(n int) (bool, error) {
+	t, is, err := r.begin("*")
+	switch {
+	case err != nil || !is:
+		return false, err
+	case t.number == int64(n):
+		return true, nil
+	}
+	room := maxReply
+	_, err = r.rest(t, &room, maxDepth)
+	return false, err
+}
+
+// only reads a reply that is a token of one of these kinds. In the place of any other reply it gives an empty one.
+func (r *Reader) only(kinds string) (token, error) {
+	t, is, err := r.begin(kinds)
+	if !is {
+		t = token{}
+	}
+	return t, err
+}
+
+// begin reads a token, and the rest of the reply if it is of none of these kinds.
+func (r *Reader) begin(kinds string) (t token, is bool, err error) {
+	room := maxReply
+	if t, err = r.token(&room); err != nil {
+		return token{}, false, err
+	}
+	switch {
+	case strings.IndexByte(kinds, t.kind) >= 0:
+		return t, true, nil
+	case t.kind == '-':
+		return token{}, false, Error(t.text)
+	}
+	_, err = r.rest(t, &room, maxDepth)
+	return t, false, err
+}
+
+// A token is what a reply begins with, or all of it.
+type token struct {
+	kind   byte   // + - : $ *
+	number int64  // of ':'; the length of '*', and of '$'; -1: a null
+	text   []byte // of + - $; valid until the next read
+}
+
+// token reads a token, which may take room bytes, and takes them from room.
+func (r *Reader) token(room *int) (t token, err error) {
+	line, err := r.line()
+	if err != nil {
+		return t, err
+	}
+	if *room -= len(line) + len("\r\n"); *room < 0 {
+		return t, errLong
+	}
+	t.kind, t.text = line[0], line[1:]
+	switch t.kind {
+	case '+', '-':
+		return t, nil
+	case ':', '$', '*':
+		t.number, err = strconv.ParseInt(string(t.text), 10, 64)
+		switch {
+		case err != nil || t.kind != ':' && t.number < -1:
+			return t, unexpected(line)
+		case t.kind == '$' && t.number > int64(*room), t.kind == '*' && t.number > int64(*room)/minElement:
+			return t, errLong
+		}
+		t.text = nil
+		if t.kind == '$' && t.number >= 0 {
+			*room -= int(t.number) + len("\r\n")
+			t.text, err = r.bulk(int(t.number))
+		}
+		return t, err
+	}
+	return t, unexpected(line)
+}
+
 // value reads a reply, which may take room bytes, and takes them from room.
 func (r *Reader) value(room *int, depth int) (any, error) {
-	line, err := r.line()
+	t, err := r.token(room)
 	if err != nil {
 		return nil, err
 	}
-	if *room -= len(line) + len("\r\n"); *room < 0 {
-		return nil, errLong
+	return r.rest(t, room, depth)
+}
+
+// rest reads the rest of a reply that begins with t.
+func (r *Reader) rest(t token, room *int, depth int) (any, error) {
+	switch {
+	case t.kind == '-':
+		return Error(t.text), nil
+	case t.kind == ':':
+		return t.number, nil
+	case t.number == -1:
+		return nil, nil
+	case t.kind != '*':
+		return string(t.text), nil
+	case depth == 0:
+		return nil, unexpected(fmt.Appendf(nil, "*%d", t.number))
 	}
-	kind, text := line[0], line[1:]
-	switch kind {
-	case '+':
-		return string(text), nil
-	case '-':
-		return Error(text), nil
-	case ':':
-		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-			return n, nil
-		}
-	case '$', '*':
-		n, err := strconv.Atoi(string(text))
-		switch {
-		case err != nil || n < -1:
-		case n == -1:
-			return nil, nil
-		case kind == '$' && n > *room, kind == '*' && n > *room/minElement:
-			return nil, errLong
-		case kind == '$':
-			*room -= n + len("\r\n")
-			return r.bulk(n)
-		case depth > 0:
-			return r.array(n, room, depth-1)
-		}
-	}
-	return nil, unexpected(line)
+	return r.array(int(t.number), room, depth-1)
 }
 
 // array reads n elements. It does not make room for all at once, since they may be announced and
@@ -117,9 +209,8 @@ func (r *Reader) array(n int, room *int, depth int) (any, error) {
 	return list, nil
 }
 
-// bulk reads a string of n bytes.
-func (r *Reader) bulk(n int) (value any, err error) {
-	var all []byte
+// bulk reads a string of n bytes. It is valid until the next read.
+func (r *Reader) bulk(n int) (all []byte, err error) {
 	if n+2 <= bufferSize {
 		all, err = r.buf.Peek(n + 2)
 	} else {
@@ -132,11 +223,10 @@ func (r *Reader) bulk(n int) (value any, err error) {
 	if all[n] != '\r' || all[n+1] != '\n' {
 		return nil, unexpected(all[n:])
 	}
-	value = string(all[:n])
 	if n+2 <= bufferSize {
 		_, err = r.buf.Discard(n + 2)
 	}
-	return value, err
+	return all[:n], err
 }
 
 // line reads a line without its end. It is valid until the next read.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -148,8 +149,109 @@ func TestInARow(t *testing.T) {
 	}
 }
 
-// FuzzReader: what the Reader accepts means the same to go-redis, and the Reader takes no byte of
-// what follows.
+// readings are the ways to read a reply of a known kind, and what each makes of a value. A list of two
+// numbers stands for all lists.
+var readings = []struct {
+	name string
+	read func(*Reader) (any, error)
+	want func(value any) any
+}{
+	{"Int", func(r *Reader) (any, error) { return r.Int() }, func(value any) any { n, _ := value.(int64); return n }},
+	{"Decimal", func(r *Reader) (any, error) { return r.Decimal() }, func(value any) any {
+		s, _ := value.(string)
+		n, _ := strconv.ParseInt(s, 10, 64)
+		return n
+	}},
+	{"String", func(r *Reader) (any, error) { return r.String("OK") }, func(value any) any { s, _ := value.(string); return s }},
+	{"List", func(r *Reader) (any, error) {
+		is, err := r.List(2)
+		if !is || err != nil {
+			return "no list", err
+		}
+		first, said := r.Int()
+		if second, err := r.Int(); err != nil && said == nil {
+			return []int64{first, second}, err
+		} else {
+			return []int64{first, second}, said
+		}
+	}, func(value any) any {
+		list, _ := value.([]any)
+		if len(list) != 2 {
+			return "no list"
+		}
+		first, _ := list[0].(int64)
+		second, _ := list[1].(int64)
+		return []int64{first, second}
+	}},
+}
+
+// checkReadings checks that each way to read a reply agrees with Reply, and takes the same bytes.
+func checkReadings(t *testing.T, data []byte) {
+	var whole Reader
+	from := bytes.NewReader(data)
+	whole.Reset(from)
+	value, err := whole.Reply()
+	rest := from.Len() + whole.buf.Buffered()
+	for _, by := range readings {
+		var r Reader
+		from := bytes.NewReader(data)
+		r.Reset(from)
+		got, failed := by.read(&r)
+		_, said := err.(Error)
+		switch _, inList := failed.(Error); {
+		case err != nil && !said:
+			if failed == nil {
+				t.Errorf("%s of %.100q: %v, where Reply says %v", by.name, data, got, err)
+			}
+			continue
+		case said && failed != err, !said && failed != nil && !inList:
+			t.Errorf("%s of %.100q: %v, where Reply says %v", by.name, data, failed, err)
+		case err == nil && !reflect.DeepEqual(got, by.want(value)):
+			t.Errorf("%s of %.100q is %v, want %v", by.name, data, got, by.want(value))
+		}
+		if left := from.Len() + r.buf.Buffered(); left != rest {
+			t.Errorf("%s of %.100q leaves %d bytes, and Reply %d", by.name, data, left, rest)
+		}
+	}
+}
+
+func TestReadings(t *testing.T) {
+	for _, tt := range replies {
+		checkReadings(t, []byte(tt.text+"+more\r\n"))
+	}
+	for _, text := range []string{":7\r\n", "$2\r\n42\r\n", "+42\r\n", "*2\r\n:3\r\n:4\r\n", "*2\r\n$1\r\n3\r\n-ERR\r\n", "*2\r\n*1\r\n:1\r\n:2\r\n", "$2\r\nOK\r\n"} {
+		checkReadings(t, []byte(text))
+	}
+}
+
+// TestReadingAllocates: what is read for each lock needs no memory of its own.
+func TestReadingAllocates(t *testing.T) {
+	const text = "+OK\r\n:1700000000\r\n$5\r\ntoken\r\n*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n*1\r\n:1\r\n$-1\r\n"
+	var r Reader
+	from := strings.NewReader(text)
+	r.Reset(from)
+	n := testing.AllocsPerRun(100, func() {
+		from.Reset(text)
+		ok, _ := r.String("OK")
+		number, _ := r.Int()
+		token, _ := r.String("token")
+		two, _ := r.List(2)
+		seconds, _ := r.Decimal()
+		micros, _ := r.Decimal()
+		one, _ := r.List(1)
+		known, _ := r.Int()
+		none, err := r.String("token")
+		if ok != "OK" || number != 1700000000 || token != "token" || !two || seconds != 1700000000 || micros != 123456 || !one || known != 1 || none != "" || err != nil {
+			t.Error(ok, number, token, two, seconds, micros, one, known, none, err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// FuzzReader: what the Reader accepts means the same to go-redis and to the other ways to read it, and the
+// Reader takes no byte of what follows.
 func FuzzReader(f *testing.F) {
 	for _, tt := range replies {
 		if len(tt.text) < 1000 {
@@ -157,6 +259,7 @@ func FuzzReader(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
+		checkReadings(t, data)
 		var r Reader
 		from := bytes.NewReader(data)
 		r.Reset(from)
