@@ -21,6 +21,7 @@ func scenarios() []scenario {
 		{"uncontended", "Lock and unlock, one caller", uncontended},
 		{"fence", "What the fence costs, and the proof that a node has not forgotten", fence},
 		{"throughput", "Many callers, each on names of its own", throughput},
+		{"node", "What a lock costs one node", node},
 		{"kinds", "Kinds of lock", kinds},
 		{"waiting", "Many waiters for the same name", waiting},
 		{"hung", "Nodes that accept requests and do not answer (SIGSTOP)", hung},

@@ -38,11 +38,12 @@ const (
 func stepsOf(runID, marker string, ttl time.Duration) []step {
 	plain := redis.NewScript(string(plainAcquire)).Hash()
 	millis := ttl.Milliseconds()
+	number := newNumber()
 	acquire := func(runID, marker, waiter string, ticket int) func(name, token string) []any {
 		hash := script.Acquire(runID).Hash
 		return func(name, token string) []any {
-			now := time.Now()
-			return []any{"evalsha", hash, 1, name, token, millis, now.UnixMicro(), now.Add(time.Minute).UnixMicro(), marker,
+			n := number()
+			return []any{"evalsha", hash, 1, name, token, millis, n, n + time.Minute.Microseconds(), marker,
 				ticket, waiter, wire.MaxLease, stepOwner, "x", 0, 0, script.Bucket(name)}
 		}
 	}
