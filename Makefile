@@ -26,8 +26,8 @@ TIMEOUT = 30m
 
 # The race detector needs a C compiler. Without one the tests run all the same.
 #
-# Under it each package's tests have one processor, and as many packages are tested at a
-# time as there are processors. With two the race detector crashes now and then, with
+# Under it each package's tests have one processor, and two packages are tested at a time. With
+# two processors the race detector crashes now and then, with
 # "ThreadSanitizer: CHECK failed" or with a SIGSEGV inside of it: the timers of a bubble of
 # testing/synctest have one race context, and two goroutines that look at timers that are due
 # use it on two threads at once (golang/go#78156; maybeRunChan in runtime/time.go). Four
@@ -42,7 +42,7 @@ help: ## print this
 
 test: ## run all tests of all modules, under the race detector; with servers, if there is a redis-server
 	@.ci/skipped $(if $(RACE),,race)
-	.ci/each go test $(RACE) -timeout $(TIMEOUT) ./...
+	.ci/test $(RACE) -timeout $(TIMEOUT)
 
 mutants: ## break the library in each way that chaos/mutants_test.go knows, and have a scenario notice
 	go test ./chaos -count=1 -timeout $(TIMEOUT) -run TestMutants -mutants

@@ -60,7 +60,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"extend.go", "l.until, l.confirmed = l.validUntil(r.sent), r.number\n", "l.until, l.confirmed = l.validUntil(now), r.number\n"},
 	}, "model", "sluggish clients", 5000},
 	{"an extension that is confirmed late counts from its confirmation", []edit{
-		{"extend.go", "l.until, l.confirmed = l.validUntil(r.sent), r.number //", "l.until, l.confirmed = l.validUntil(now), r.number //"},
+		{"round.go", "l.until, l.confirmed = l.validUntil(r.sent), r.number //", "l.until, l.confirmed = l.validUntil(now), r.number //"},
 	}, "model", "partitions", 1000},
 	{"an extension needs no quorum", []edit{
 		{"extend.go", "case decided == won, l.confirmed", "case decided == won, r.ballot.yes > 0, l.confirmed"},
