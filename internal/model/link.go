@@ -106,7 +106,7 @@ func (l *Link) send(ctx context.Context, m *message) error {
 	if l.host.gone() {
 		return errEnded
 	}
-	m.from = l.host
+	m.from, m.sent = l.host, time.Now()
 	there, back := l.latency(m.id)
 	limit := time.Now().Add(l.patience)
 	var done <-chan struct{}

@@ -20,8 +20,9 @@ type message struct {
 	hello        wire.Hello // connect, join
 	mark         wire.Mark  // what the node's marker is, if it is to have one
 	calls        []Call
-	next         cursor        // the next command to carry out
-	begun        bool          // some have been
+	next         cursor // the next command to carry out
+	begun        bool   // some have been
+	sent         time.Time
 	abandoned    bool          // the client has given up the connection
 	trailer      *wire.Trailer // if there is an acquire of plain commands, or an extension without a script
 	subscription *subscription // wants to hear

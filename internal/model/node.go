@@ -259,9 +259,9 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 	}
 }
 
-// Ghost reports whether a key was set by a command of an acquire (wire.Plain) that was carried out when
-// its client had given up the connection. The release over another connection may have come before it,
-// or may not come at all, if that is long ago: then the key lives for its TTL.
+// Ghost reports whether a key was set by a command of an acquire (wire.Plain) that was carried out a TTL
+// after it was sent or later, when its client had given up the connection. The release may never come:
+// a client keeps it for two TTLs, in which it may have been stopped. Then the key lives for its TTL.
 func (n *Node) Ghost(key string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -119,9 +119,9 @@ func (n *Node) step(m *message) {
 	}
 }
 
-// haunt marks a key that was set for a client that has given up the connection.
+// haunt marks a key that is a ghost; see Node.Ghost.
 func (n *store) haunt(m *message, c *Call) {
-	if e := n.keys[c.Keys[0]]; c.Plain.Set && m.abandoned {
+	if e := n.keys[c.Keys[0]]; c.Plain.Set && m.abandoned && time.Since(m.sent) >= c.TTL {
 		e.ghost = true
 		n.keys[c.Keys[0]] = e
 	}

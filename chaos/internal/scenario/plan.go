@@ -59,10 +59,6 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	return p
 }
 
-// Alone reports whether there is one client that meets no conflict, so that a single round is enough. On a
-// real machine a node without faults may answer too late.
-func (p *Plan) Alone() bool { return p.Run.Exact && p.Run.Clients*p.Workers == 1 }
-
 // drawOptions draws the options that the user leaves open, and the number of nodes.
 func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
 	s, o := p.Scenario, &p.Options
