@@ -31,7 +31,7 @@ func (f *fleet) counters(ctx context.Context) (counters, error) {
 		if err != nil {
 			return counters{}, fmt.Errorf("counters of node %d: %w", i+1, err)
 		}
-		sum.cpu += info.number("used_cpu_user") + info.number("used_cpu_sys")
+		sum.cpu += info.cpu()
 		sum.commands += info.number("total_commands_processed")
 		sum.reads += info.number("total_reads_processed")
 		sum.scripts += info.calls("eval") + info.calls("evalsha")
@@ -51,7 +51,7 @@ func (f *fleet) sent(ctx context.Context) (map[string]float64, error) {
 		for _, command := range []string{"eval", "evalsha", "set", "subscribe"} {
 			sum[command] += info.calls(command)
 		}
-		sum["cpu"] += info.number("used_cpu_user") + info.number("used_cpu_sys")
+		sum["cpu"] += info.cpu()
 	}
 	return sum, nil
 }
@@ -75,6 +75,9 @@ func (i serverInfo) number(field string) float64 {
 	v, _ := strconv.ParseFloat(i[field], 64)
 	return v
 }
+
+// cpu is the processor time that the server has used, user and system, in seconds.
+func (i serverInfo) cpu() float64 { return i.number("used_cpu_user") + i.number("used_cpu_sys") }
 
 // calls is how often a command was executed, by scripts too.
 func (i serverInfo) calls(command string) float64 { return i.stat(command, "calls") }

@@ -28,17 +28,7 @@ const plainPair = "SET NX PX, compare-and-delete"
 // node measures what one node spends on a lock, if it gets many at once.
 func node(ctx context.Context, e *env) ([]*table, error) {
 	client := e.fleet.watch[0]
-	info, err := readInfo(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	runID := info["run_id"]
-	for _, each := range append(script.All(runID), script.Script{Source: string(plainRelease)}) {
-		if err := client.ScriptLoad(ctx, each.Source).Err(); err != nil {
-			return nil, err
-		}
-	}
-	marker, err := client.Get(ctx, script.Marker).Result()
+	runID, marker, err := loadScripts(ctx, client, string(plainRelease))
 	if err != nil {
 		return nil, err
 	}
@@ -83,11 +73,12 @@ func pairsOf(ctx context.Context, client *redis.Client, runID, marker string, tt
 	millis := ttl.Milliseconds()
 	number := newNumber()
 	plainHash := redis.NewScript(string(plainRelease)).Hash()
-	acquireHash, releaseHash := script.Acquire(runID).Hash, script.Release(runID).Hash
+	acquireHash := script.Acquire(runID).Hash
 	set := func(p redis.Pipeliner, name, token string) { p.Do(ctx, "set", name, token, "nx", "px", millis) }
-	release := func(p redis.Pipeliner, name, token string) {
-		p.Do(ctx, "evalsha", releaseHash, 1, name, token, "x", 0, 0, script.Bucket(name))
+	does := func(c call) func(p redis.Pipeliner, name, token string) {
+		return func(p redis.Pipeliner, name, token string) { p.Do(ctx, c(name, token)...) }
 	}
+	release := does(releaseCall(runID))
 	acquire := func(p redis.Pipeliner, name, token string) {
 		set(p, name, token)
 		p.Do(ctx, "zadd", script.Fences, "gt", "ch", number(), script.Bucket(name))
@@ -104,10 +95,7 @@ func pairsOf(ctx context.Context, client *redis.Client, runID, marker string, tt
 		{plainPair, set, nil, func(p redis.Pipeliner, name, token string) {
 			p.Do(ctx, "evalsha", plainHash, 1, name, token)
 		}, 1},
-		{"acquire by script, release by script", func(p redis.Pipeliner, name, token string) {
-			n := number()
-			p.Do(ctx, "evalsha", acquireHash, 1, name, token, millis, n, n+time.Minute.Microseconds(), marker, 0, "", 0, stepOwner, "x", 0, 0, script.Bucket(name))
-		}, nil, release, 1},
+		{"acquire by script, release by script", does(acquireCall(runID, marker, "", 0, millis, number)), nil, release, 1},
 		{"acquire by plain commands, release by script", acquire, trailer, release, 4},
 	}
 	for name, compare := range map[string][]any{"DELEX": {"delex", script.ProbeKey, "ifeq", "no token"}, "DELIFEQ": {"delifeq", script.ProbeKey, "no token"}} {
@@ -122,15 +110,6 @@ func pairsOf(ctx context.Context, client *redis.Client, runID, marker string, tt
 		}, 4})
 	}
 	return all
-}
-
-// newNumber gives numbers of which each is larger than the one before, as two names may share a bucket.
-func newNumber() func() int64 {
-	last := int64(0)
-	return func() int64 {
-		last = max(last+1, time.Now().UnixMicro())
-		return last
-	}
 }
 
 // measure locks and unlocks names, and gives what the server has spent on each.
@@ -184,6 +163,5 @@ func (p pair) measure(ctx context.Context, client *redis.Client, known bool, tim
 	if err != nil {
 		return 0, err
 	}
-	cpu := func(i serverInfo) float64 { return i.number("used_cpu_user") + i.number("used_cpu_sys") }
-	return time.Duration((cpu(after) - cpu(before)) * float64(time.Second) / float64(times)), nil
+	return time.Duration((after.cpu() - before.cpu()) * float64(time.Second) / float64(times)), nil
 }

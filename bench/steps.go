@@ -19,7 +19,7 @@ type step struct {
 	name    string // empty: executed, but not measured
 	command string // the name under which INFO counts it
 	reply   string // the expected form of the reply
-	args    func(name, token string) []any
+	args    call
 }
 
 const (
@@ -39,25 +39,16 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 	plain := redis.NewScript(string(plainAcquire)).Hash()
 	millis := ttl.Milliseconds()
 	number := newNumber()
-	acquire := func(runID, marker, waiter string, ticket int) func(name, token string) []any {
-		hash := script.Acquire(runID).Hash
-		return func(name, token string) []any {
-			n := number()
-			return []any{"evalsha", hash, 1, name, token, millis, n, n + time.Minute.Microseconds(), marker,
-				ticket, waiter, wire.MaxLease, stepOwner, "x", 0, 0, script.Bucket(name)}
-		}
+	acquire := func(runID, marker, waiter string, ticket int) call {
+		return acquireCall(runID, marker, waiter, ticket, millis, number)
 	}
 	fenced, waiting := acquire(runID, marker, "", 0), acquire(runID, marker, stepWaiter, stepTicket)
-	refused := func(args func(name, token string) []any) func(name, token string) []any {
+	refused := func(args call) call {
 		return func(name, _ string) []any { return args(name, otherToken) }
 	}
 	const granted, denied = "int64", "[int64 string int64]"
-	released := script.Release(runID).Hash
-	release := func(name string) step {
-		return step{name, "evalsha", "int64", func(name, token string) []any {
-			return []any{"evalsha", released, 1, name, token, "x", 0, 0, script.Bucket(name)}
-		}}
-	}
+	released := releaseCall(runID)
+	release := func(name string) step { return step{name, "evalsha", "int64", released} }
 	return []step{
 		{"SET NX PX, no script", "set", "string", func(name, token string) []any {
 			return []any{"set", name, token, "nx", "px", millis}
@@ -91,6 +82,36 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 	}
 }
 
+// A call gives the command and the arguments for a name and a token.
+type call func(name, token string) []any
+
+// acquireCall is the acquire script's, for a lock that is held exclusively.
+func acquireCall(runID, marker, waiter string, ticket int, millis int64, number func() int64) call {
+	hash := script.Acquire(runID).Hash
+	return func(name, token string) []any {
+		n := number()
+		return []any{"evalsha", hash, 1, name, token, millis, n, n + time.Minute.Microseconds(), marker,
+			ticket, waiter, wire.MaxLease, stepOwner, "x", 0, 0, script.Bucket(name)}
+	}
+}
+
+// releaseCall is the release script's.
+func releaseCall(runID string) call {
+	hash := script.Release(runID).Hash
+	return func(name, token string) []any {
+		return []any{"evalsha", hash, 1, name, token, "x", 0, 0, script.Bucket(name)}
+	}
+}
+
+// newNumber gives numbers of which each is larger than the one before, as two names may share a bucket.
+func newNumber() func() int64 {
+	last := int64(0)
+	return func() int64 {
+		last = max(last+1, time.Now().UnixMicro())
+		return last
+	}
+}
+
 // stepBatch is how many commands a node gets at once: so few that most batches end before the
 // machine takes the processor away.
 const stepBatch = 25
@@ -98,19 +119,9 @@ const stepBatch = 25
 // steps measures, on the first node, the time of each step.
 func (e *env) steps(ctx context.Context) (*table, error) {
 	client := e.fleet.watch[0]
-	info, err := readInfo(ctx, client)
+	runID, marker, err := loadScripts(ctx, client, script.Acquire("").Source, string(plainAcquire))
 	if err != nil {
 		return nil, err
-	}
-	runID := info["run_id"]
-	marker, err := client.Get(ctx, script.Marker).Result()
-	if err != nil {
-		return nil, err
-	}
-	for _, each := range append(script.All(runID), script.Acquire(""), script.Script{Source: string(plainAcquire)}) {
-		if err := client.ScriptLoad(ctx, each.Source).Err(); err != nil {
-			return nil, err
-		}
 	}
 	all := stepsOf(runID, marker, e.ttl)
 	s := &series{rounds: map[string][]sample{}}
@@ -141,6 +152,26 @@ func (e *env) steps(ctx context.Context) (*table, error) {
 		},
 		series: s,
 	}, nil
+}
+
+// loadScripts loads the library's scripts into a server, and these as well. It gives the server's run_id
+// and marker.
+func loadScripts(ctx context.Context, client *redis.Client, more ...string) (runID, marker string, err error) {
+	info, err := readInfo(ctx, client)
+	if err != nil {
+		return "", "", err
+	}
+	runID = info["run_id"]
+	for _, each := range script.All(runID) {
+		more = append(more, each.Source)
+	}
+	for _, source := range more {
+		if err := client.ScriptLoad(ctx, source).Err(); err != nil {
+			return "", "", err
+		}
+	}
+	marker, err = client.Get(ctx, script.Marker).Result()
+	return runID, marker, err
 }
 
 // stepTimes goes through all steps with one batch of names after another.
