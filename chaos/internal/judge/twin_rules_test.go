@@ -316,6 +316,16 @@ func (tw *twin) judgeAsk(i int, e history.Event, calm time.Duration) {
 		return
 	}
 	by := tw.deadline(e.Client, e.At, tw.Run.Bound)
+	if got < 0 && end >= 0 && e.Verb == "try" {
+		for _, h := range tw.holds {
+			told, release := tw.first(h.mine, history.Told), tw.first(h.mine, history.Release)
+			if told >= 0 && told < release && tw.Events[told].Client == e.Client {
+				if f := tw.Events[release]; f.At <= e.At && e.At < f.At+f.Limit {
+					return
+				}
+			}
+		}
+	}
 	if got < 0 && end >= 0 {
 		tw.add("progress", min(by, tw.Events[end].At), i, end)
 	} else {
