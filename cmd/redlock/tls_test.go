@@ -25,9 +25,9 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest"
 )
 
-// TestUserAndTLS: the user of docs/operations.md is allowed all that redlock does, over TLS, with a
-// password that must be escaped, and URLs from a file or a configuration file; and errors name what is wrong with
-// certificates and passwords.
+// TestUserAndTLS: the user of docs/operations.md, with the rights that newer servers have beside, is allowed all
+// that redlock does, over TLS, with a password that must be escaped, and URLs from a file or a configuration file;
+// and errors name what is wrong with certificates and passwords.
 func TestUserAndTLS(t *testing.T) {
 	dir := t.TempDir()
 	certificate(t, dir, "server")
@@ -54,6 +54,11 @@ func TestUserAndTLS(t *testing.T) {
 			"--tls-cert-file", filepath.Join(dir, "server.pem"), "--tls-key-file", filepath.Join(dir, "server.key"))[0]
 		if _, err := ask(server.Addr, append([]string{"ACL", "SETUSER"}, user...)); err != nil {
 			t.Fatal(err)
+		}
+		for _, newer := range []string{"+delex", "+delifeq"} {
+			if _, err := ask(server.Addr, []string{"ACL", "SETUSER", "locks", newer}); err != nil && !strings.Contains(err.Error(), "Unknown command") {
+				t.Fatal(err)
+			}
 		}
 		plain = append(plain, server.Addr)
 		urls += fmt.Sprintf("rediss://locks:p%%2Ca%%40ss@127.0.0.1:%s\n", port)
