@@ -142,8 +142,12 @@ func (e *Engine) hook(peer *server.Peer, cmd string, args ...string) bool {
 
 func isScript(cmd string) bool { return cmd == "EVAL" || cmd == "EVALSHA" }
 
-// A loaded script is kept as it was sent, and as it runs.
-type loaded struct{ source, code string }
+// A loaded script is kept as it was sent, and as it runs. Miniredis has it, too, once it was asked
+// whether it is there.
+type loaded struct {
+	source, code string
+	asked        bool
+}
 
 // checked has the code that miniredis has parsed in this process, for any engine.
 var checked sync.Map
@@ -169,13 +173,14 @@ func (e *Engine) replyTo(peer *server.Peer, args ...string) string {
 		if !ok {
 			hash = hashOf(args[2])
 			e.hashes[args[2]] = hash
+			e.loaded[hash] = &loaded{source: args[2], code: code}
 		}
-		e.loaded[hash] = loaded{args[2], code}
 		return fmt.Sprintf("$%d\r\n%s\r\n", len(hash), hash)
 	case len(args) > 1 && strings.EqualFold(args[1], "EXISTS"):
 		for _, hash := range args[2:] {
-			if s, ok := e.loaded[hash]; ok {
+			if s, ok := e.loaded[hash]; ok && !s.asked {
 				e.do("SCRIPT", "LOAD", s.source)
+				s.asked = true
 			}
 		}
 	case len(args) > 1 && strings.EqualFold(args[1], "FLUSH"):
