@@ -200,16 +200,25 @@ func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 	return lows[i], ups[i], true
 }
 
-// beyond gives by how much a fence is ahead of the median of the nodes' clocks, if that is so
-// much that the grant is no vote; else 0. See acquire.go.
-func (c *clocks) beyond(number int64, now time.Time) time.Duration {
+// middle is the latest that the median of the nodes' clocks may show at an instant. It is zero if
+// that is not known, or there is no MaxNodeSkew.
+func (c *clocks) middle(now time.Time) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, up, ok := c.median(now)
 	if !ok || c.maxSkew <= 0 {
+		return time.Time{}
+	}
+	return now.Round(0).Add(up)
+}
+
+// beyond gives by how much a fence is ahead of the middle of the nodes' clocks, if that is so much
+// that the grant is no vote; else 0. See acquire.go.
+func (c *clocks) beyond(number int64, middle time.Time) time.Duration {
+	if middle.IsZero() {
 		return 0
 	}
-	ahead := time.UnixMicro(number).Sub(now.Round(0).Add(up))
+	ahead := time.UnixMicro(number).Sub(middle)
 	if ahead < c.maxSkew+2*wire.Clamp {
 		return 0
 	}

@@ -503,11 +503,11 @@ func TestMiddleIsVague(t *testing.T) {
 			if _, skew, _ := c.sample(node, now, now, shows.Round(0)); skew != 0 {
 				t.Errorf("%s: node %d is said to be off by %v", tt.name, node, skew)
 			}
-			if ahead := c.beyond(shows.Round(0).Add(wire.Clamp).UnixMicro(), now); ahead != 0 {
+			if ahead := c.beyond(shows.Round(0).Add(wire.Clamp).UnixMicro(), c.middle(now)); ahead != 0 {
 				t.Errorf("%s: a number of now is said to be %v ahead", tt.name, ahead)
 			}
 		}
-		if ahead := c.beyond(shows.Round(0).Add(2*time.Second+time.Millisecond).UnixMicro(), now); ahead == 0 {
+		if ahead := c.beyond(shows.Round(0).Add(2*time.Second+time.Millisecond).UnixMicro(), c.middle(now)); ahead == 0 {
 			t.Errorf("%s: a number of the future is none", tt.name)
 		}
 	}

@@ -334,9 +334,9 @@ func (m *incarnation) votes() bool {
 }
 
 // poisoned says why a grant with this fence is no vote; nil: it is one, since the fence is no
-// further ahead of the time than it may be. See acquire.go.
-func (m *incarnation) poisoned(number int64, now time.Time, most time.Duration) error {
-	ahead := m.clocks.beyond(number, now)
+// further ahead of the middle of the nodes' clocks than it may be. See acquire.go.
+func (m *incarnation) poisoned(number int64, middle time.Time, most time.Duration) error {
+	ahead := m.clocks.beyond(number, middle)
 	if ahead <= most {
 		return nil
 	}
@@ -355,7 +355,7 @@ func (m *incarnation) poisoned(number int64, now time.Time, most time.Duration) 
 func (m *incarnation) canVote(mark string, micros, number int64, sent time.Time) bool {
 	now := m.Now()
 	m.observeClock(micros, sent, now)
-	if m.poisoned(number, now, 0) != nil {
+	if m.poisoned(number, m.clocks.middle(now), 0) != nil {
 		return false
 	}
 	m.mu.Lock()
@@ -418,9 +418,11 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	}
 	err := srv.Exec(batch)
 	now := m.Now()
+	seen := int64(0) // what needs no script shares one look at the clock
 	for _, q := range batch {
-		if q.Reply.Time > 0 {
-			m.observeClock(q.Reply.Time, sent, now)
+		if t := q.Reply.Time; t > 0 && t != seen {
+			m.observeClock(t, sent, now)
+			seen = t
 		}
 	}
 	m.mu.Lock()
@@ -430,6 +432,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	}
 	skew := m.skew
 	m.mu.Unlock()
+	middle := m.clocks.middle(now)
 	longer, vouched := false, false
 	for _, q := range batch {
 		switch r := &q.Reply; {
@@ -470,9 +473,9 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		case skew != 0:
 			r.Status, r.Err = wire.Unfit, skewError{skew, m.cfg.MaxNodeSkew}
 		case q.Op == wire.Inspect:
-			_ = m.poisoned(r.Fence, now, 0) // which tells of it
+			_ = m.poisoned(r.Fence, middle, 0) // which tells of it
 		case q.Op == wire.Acquire && r.Status == wire.Granted:
-			if err := m.poisoned(r.Fence, now, q.Claim.Ahead); err != nil {
+			if err := m.poisoned(r.Fence, middle, q.Claim.Ahead); err != nil {
 				r.Status, r.Err = wire.Unfit, err
 			}
 		}

@@ -52,7 +52,9 @@ func (s *Set) Number(at time.Time) (number int64, good bool) {
 
 // Beyond gives by how much a fence is ahead of the median of the nodes' clocks, if that is so much
 // that the grant is no vote; else 0. See acquire.go.
-func (s *Set) Beyond(number int64, now time.Time) time.Duration { return s.clocks.beyond(number, now) }
+func (s *Set) Beyond(number int64, now time.Time) time.Duration {
+	return s.clocks.beyond(number, s.clocks.middle(now))
+}
 
 // Close makes the lanes send what they have, for at most this long, and waits until they have
 // ended.
