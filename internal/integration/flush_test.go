@@ -79,9 +79,10 @@ func noTokens(t *testing.T, servers []*redisproc.Server) {
 // TestScriptFlushLeavesNothing: the servers lose their scripts all the time. A request that is sent
 // again may then be granted where it was refused the first time.
 func TestScriptFlushLeavesNothing(t *testing.T) {
+	redistest.NoLeaks(t)
 	for _, every := range []time.Duration{20 * time.Millisecond, 1500 * time.Microsecond} {
 		t.Run(every.String(), func(t *testing.T) {
-			redistest.NoLeaks(t)
+			t.Parallel()
 			servers := redistest.Servers(t, 3)
 			ctx, cancel := context.WithCancel(t.Context())
 			var flushing sync.WaitGroup
@@ -109,9 +110,10 @@ func TestScriptFlushLeavesNothing(t *testing.T) {
 // TestScriptThatMayNotGoOn: a script that an ACL denies a command may have set the key before. Then
 // an error is no refusal, and the token is released.
 func TestScriptThatMayNotGoOn(t *testing.T) {
+	redistest.NoLeaks(t)
 	for _, command := range []string{"zrem", "zadd", "pexpire", "publish"} {
 		t.Run(command, func(t *testing.T) {
-			redistest.NoLeaks(t)
+			t.Parallel()
 			servers := redistest.Servers(t, 3)
 			on(t, servers, "ACL", "SETUSER", "default", "-"+command)
 			// A client of another library calls no waiter: a waiter finds the lock free by itself, and
