@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -140,6 +141,11 @@ func TestFencesUnderClockSteps(t *testing.T) {
 			}
 			ahead[k] += by
 			stepClock(t, servers[k], by)
+			eventually(t, time.Second, "the server to notice", func() bool { // Valkey reads its clock once in a millisecond
+				told := ask(t, servers[k], "TIME").([]any)
+				seconds, err := strconv.ParseInt(told[0].(string), 10, 64)
+				return err == nil && time.Until(time.Unix(seconds, 0).Add(-ahead[k])).Abs() < 2*time.Second
+			})
 		}
 		lk := lockers[random.IntN(len(lockers))]
 		var l *redlock.Lock
