@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh searches all states of lock.pml, plain.pml and left.pml: once for each promise,
+# check.sh searches all states of lock.pml, plain.pml, left.pml and members.pml: once for each promise,
 # which must hold, and once for each rule taken out, which must be found to break a promise.
 #
 #   check.sh             all of it
@@ -271,6 +271,22 @@ without BEHIND        '!(key)'      'left: the release overtakes the batch'     
 without ALL_SENT      '!(key)'      'left: only nodes that count are released'           -DALL_SENT
 without NO_TTL        '!(key)'      'left: the key has no TTL'                           -DCUT -DTTL -DNO_TTL
 without CUT           '!(key)'      'left: something, but for a TTL (not promised)'      -DCUT
+
+# A change of members.
+model=members.pml
+chosen='!((known&(1<<2)))'
+holds both  'members: exclusion'
+holds all   'members: exclusion, extension'                        -DEXTEND
+holds both  'members: one description is chosen'                   -DCHOICE
+without BY_ONE        'holders'     'members: two nodes change at once'                  -DBY_ONE
+without WAIT          'holders'     'members: the next change at once'                   -DWAIT
+without ONE_ONLY      'holders'     'members: two descriptions with one epoch'           -DONE_ONLY
+without EPOCH         'holders'     'members: any description counts'                    -DEPOCH
+without EXTEND_EPOCH  'holders'     'members: any description counts for an extension'   -DEXTEND_EPOCH -DEXTEND
+without BACK          'holders'     'members: a node takes an older description'         -DBACK
+without MAJORITY      "$chosen"     'members: chosen by two of four'                     -DMAJORITY -DCHOICE
+without PROMISE       "$chosen"     'members: chosen without a promise'                  -DPROMISE -DCHOICE
+without ADOPT         "$chosen"     'members: what was taken is not adopted'             -DADOPT -DCHOICE
 
 wait
 report
