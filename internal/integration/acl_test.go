@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -20,6 +22,7 @@ import (
 // leaves no lock behind, for which others would wait in vain.
 func TestUserLacksACommand(t *testing.T) {
 	redistest.NoLeaks(t)
+	need.Servers(t, redisproc.Available)
 	var commands []string
 	for _, s := range script.All("") {
 		for _, call := range regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(s.Source, -1) {
