@@ -44,12 +44,14 @@ type asking struct {
 // Heard is Trace.Node of the survey's Locker.
 func Heard(ctx context.Context, a redlocktrace.Reply) {
 	s, ok := ctx.Value(askKey{}).(*asking)
-	if !ok || a.Step != s.op { // of no step, or the second round of an acquire
+	// The answer may be of no step, of the second round of an acquire, or to an attempt by plain
+	// commands that the script follows.
+	if !ok || a.Step != s.op || a.Outcome == redlock.OutcomeVoid.String() {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.over {
+	if _, again := s.answers[a.Node]; s.over || again {
 		return
 	}
 	s.answers[a.Node] = a
