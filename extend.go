@@ -81,15 +81,19 @@ func (l *Lock) extendSlot() chan struct{} {
 // beginExtension sends the requests of r, unless the lock has ended. The caller has the
 // semaphore (extendSem).
 func (l *Lock) beginExtension(r *round) error {
+	now := l.locker.opts.Clock.Now()
 	l.mu.Lock()
-	if l.endErr != nil {
+	switch {
+	case l.endErr != nil:
 		defer l.mu.Unlock()
 		return l.endErr
+	case left(l.until, now) <= 0:
+		l.mu.Unlock()
+		return l.expire()
 	}
 	l.rounds++
 	r.number = l.rounds
 	l.mu.Unlock()
-	now := l.locker.opts.Clock.Now()
 	r.start(now, now.Add(l.locker.nodeTimeout(l.claim.TTL)))
 	return nil
 }

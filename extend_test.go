@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/quorumlock/redlock/redlocktrace"
 )
 
 // TestExtendCountsFromSending: validity is counted from before the first byte of
@@ -88,6 +89,29 @@ func TestExtensionThatComesTooLate(t *testing.T) {
 			}
 			pass(time.Second)
 			ms.empty(t)
+		}
+	})
+}
+
+// TestExtendAfterTheEnd: no node is asked to extend a lock whose validity is over, and the error says that
+// nobody had extended it.
+func TestExtendAfterTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var asked int
+		lk := newModels(3).locker(t, &Options{Hooks: &Hooks{Trace: &redlocktrace.Trace{Node: func(_ context.Context, r redlocktrace.Reply) {
+			if r.Step == "extend" {
+				asked++
+			}
+		}}}})
+		l := acquired(t, lk, "a")
+		pass(12 * time.Second)
+		err := l.Extend(t.Context())
+		if want := `redlock: "a": lock lost: validity ended, and it was not extended`; err == nil || err.Error() != want || !errors.Is(err, ErrLost) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		pass(time.Second)
+		if asked != 0 {
+			t.Errorf("%d nodes were asked", asked)
 		}
 	})
 }

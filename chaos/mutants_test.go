@@ -72,7 +72,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/plain.go", "case !there || e.token != c.Token:", "case !there || e.token != c.Token && c.Op == wire.Extend:"},
 	}, "model", "paused writers", 200},
 	{"an extension succeeds after the end", []edit{
-		{"extend.go", "case left(l.until, now) <= 0:", "case false:"},
+		{"extend.go", "case left(l.until, now) <= 0:\n\t\t// The confirmation", "case false:\n\t\t// The confirmation"},
 	}, "model", "sluggish clients", 500},
 	{"clean-up with the caller's context", []edit{
 		{"acquire.go", "\t\tl.releaseAsync()\n", "\t\tif ctx.Err() == nil {\n\t\t\tl.releaseAsync()\n\t\t}\n"},
