@@ -485,3 +485,26 @@ func TestRelease(t *testing.T) {
 		})
 	})
 }
+
+// TestReleaseAsksAllNodes: two nodes have lost the lock to another client, and are down since. That a
+// quorum confirms a release is out of the question then, but the third node has the lock.
+func TestReleaseAsksAllNodes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		l := acquired(t, lk, "a")
+		for i := range 2 {
+			pass(100 * time.Millisecond)
+			ms[i].put("a", "another", time.Hour)
+			_ = l.Extend(t.Context())
+			ms[i].kill()
+			_, _ = lk.TryAcquire(t.Context(), fmt.Sprint("notice", i))
+			pass(100 * time.Millisecond)
+		}
+		_ = l.Release(t.Context())
+		pass(time.Second)
+		if token := ms[2].holder("a"); token != "" {
+			t.Errorf("the node still has %s", token)
+		}
+	})
+}

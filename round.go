@@ -54,8 +54,8 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 // start sends the requests, all of them before it returns, so that nothing which
 // the caller does next can overtake any of them. A round that is lost on the way
 // (too many nodes are known to be down) bothers no further node, unless somebody
-// waits, for whom they are to keep a place; a release cannot be, since what was won
-// is at a quorum of nodes, and all those are asked.
+// waits, for whom they are to keep a place. A release goes to all nodes, whatever
+// comes of it: each may have the token.
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
 	next := int64(0)
@@ -67,7 +67,7 @@ func (r *round) start(sent, deadline time.Time) {
 	for i, n := range r.locker.lanes.Lanes {
 		q := &r.reqs[i]
 		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Next, q.Native, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, next, native, wire.Reply{}
-		if r.lock.waiter == nil && r.decided() == lost {
+		if r.op != wire.Release && r.lock.waiter == nil && r.decided() == lost {
 			r.drop()
 			continue
 		}
@@ -300,8 +300,8 @@ func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 	case a.Err == wire.ErrOvertaken:
 		// Is it by much? A node whose clock was far ahead once has no vote, and that is told (poisoned).
 		l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.Look(len(l.locker.lanes.Lanes)), To: lane.Nobody{}}, r.sent)
-	case a.Err == wire.ErrLateKey:
-		l.giveBack(i, r.sent)
+	case a.Status == wire.Void && (a.Time == 0 || a.Time > r.reqs[i].Latest):
+		l.dropLate(i)
 	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(i) // first: OnReply may take back the place for which it gives back
 		l.waiter.OnReply(i, l.claim.Try, a.Status)
@@ -383,6 +383,26 @@ func (f refilling) Deliver(node int, _ *lane.Request) { f.releaseLateGrant(node)
 // have come before the request left.
 func (l *Lock) releaseLateGrant(i int) {
 	if l.over() {
+		l.giveBack(i, l.locker.opts.Clock.Now())
+	}
+}
+
+// dropLate gives back a key that a node set when the time was up, or may have (wire.ErrLateKey). The
+// lock may have been won by others, and be extended. An extension that is in the node's lane before
+// the release still finds the key: it would count, and the key would be gone, so that another client
+// could have the lock with this node. So the node is marked first, like one that is filled up: for
+// this extension, and for one that begins before the release is in the lane.
+//
+// A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the
+// mark is in the handle, and the node has no vote there.
+func (l *Lock) dropLate(i int) {
+	l.mu.Lock()
+	detached := l.endErr == errDetached
+	if !detached {
+		l.mark(i).filled = l.rounds + 1
+	}
+	l.mu.Unlock()
+	if !detached {
 		l.giveBack(i, l.locker.opts.Clock.Now())
 	}
 }

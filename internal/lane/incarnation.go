@@ -454,7 +454,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		r := &q.Reply
 		switch {
 		case r.Status == wire.Void:
-			if r.Err == wire.ErrScriptOnly || wire.IsReply(r.Err) { // or this user may not do it, or the server cannot
+			if r.Err == wire.ErrScriptOnly || wire.Forbids(r.Err) {
 				m.scriptOnly.Store(true) // until it is joined again
 			}
 		case q.Op == wire.Release:

@@ -170,6 +170,19 @@ func Classify(err error) Status {
 	return Unreachable
 }
 
+// Forbids reports whether an error is a server's refusal that stays: this user may not do it, or the
+// server cannot. That it is busy, full, or takes no writes is over some time.
+func Forbids(err error) bool {
+	if !IsReply(err) {
+		return false
+	}
+	switch Classify(err) {
+	case Loading, ReadOnly, OutOfMemory, Busy:
+		return false
+	}
+	return true
+}
+
 // refusal gives the status of an error that the server sent.
 func refusal(text string) Status {
 	switch facts.Code(text) {
