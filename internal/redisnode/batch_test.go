@@ -2,6 +2,7 @@ package redisnode
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -163,6 +164,31 @@ func TestInterrupt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDialerThatIgnoresItsContext: a connection is given up in time, and when it comes later it is closed.
+func TestDialerThatIgnoresItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		s := &Server{options: &redis.Options{DialTimeout: time.Second, Dialer: func(context.Context, string, string) (net.Conn, error) {
+			time.Sleep(5 * time.Second)
+			return near, nil
+		}}}
+		begin := time.Now()
+		if err := s.open(t.Context(), nil); wire.Classify(err) != wire.Timeout || time.Since(begin) != time.Second {
+			t.Errorf("%v after %v, want a timeout after 1s", err, time.Since(begin))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		begin = time.Now()
+		if err := s.open(ctx, nil); !errors.Is(err, context.Canceled) || time.Since(begin) != time.Millisecond {
+			t.Errorf("%v after %v, want %v after 1ms", err, time.Since(begin), context.Canceled)
+		}
+		if _, err := far.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("the connection is open: %v", err)
+		}
+		time.Sleep(5 * time.Second)
+	})
 }
 
 // TestStands: a connection that the other end has closed, or over which something has come, does not

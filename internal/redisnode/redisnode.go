@@ -138,13 +138,35 @@ func (s *Server) Unsteady() bool { return s.varies }
 // closes its connections itself, but up to v9.22 not those whose handshake has failed
 // (https://github.com/redis/go-redis/issues/3982): a Redis that is loading would get another
 // one with each attempt.
+//
+// It ends with ctx, which a dialer may ignore. That of go-redis does so with TLS: a server that takes
+// connections and says nothing would keep it for the caller's DialTimeout. The dialer is left to end
+// by itself then.
 func (s *Server) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := s.options.Dialer(ctx, network, addr)
-	if err != nil {
-		return nil, err
+	type dialed struct {
+		conn net.Conn
+		err  error
 	}
-	s.keep(&conn)
-	return conn, nil
+	done := make(chan dialed, 1)
+	go func() {
+		conn, err := s.options.Dialer(ctx, network, addr)
+		done <- dialed{conn, err}
+	}()
+	select {
+	case d := <-done:
+		if d.err != nil {
+			return nil, d.err
+		}
+		s.keep(&d.conn)
+		return d.conn, nil
+	case <-ctx.Done():
+		go func() {
+			if d := <-done; d.err == nil {
+				d.conn.Close()
+			}
+		}()
+		return nil, context.Cause(ctx)
+	}
 }
 
 // keep makes conn the current connection, or none, and closes the one before it.
