@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -41,6 +42,36 @@ func (c *command) say(format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	io.WriteString(c.stderr, out.String())
+}
+
+// An output is stdout for what a verb prints. It keeps its first error: a result that could not be
+// written must not end with the exit code of one that was.
+type output struct {
+	io.Writer
+	mu  sync.Mutex
+	err error
+}
+
+func (o *output) Write(p []byte) (n int, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n, err = o.Writer.Write(p)
+	o.err = cmp.Or(o.err, err)
+	return n, err
+}
+
+func (o *output) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// forPrograms is stdout itself, for a program to write to.
+func (c *command) forPrograms() io.Writer {
+	if o, ok := c.stdout.(*output); ok {
+		return o.Writer
+	}
+	return c.stdout
 }
 
 // result writes a line of a result to stdout, which --quiet leaves out.

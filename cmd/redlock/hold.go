@@ -177,7 +177,7 @@ func (h *hold) run() (code int, err error) {
 	name := h.cfg.keys[0]
 	err = h.supervise(&exec.Cmd{
 		Path: h.cfg.path, Args: h.cfg.argv, Env: append(slices.Clone(h.env), variables(h.lock, len(h.servers))...),
-		Stdin: h.stdin, Stdout: h.stdout, Stderr: h.stderr,
+		Stdin: h.stdin, Stdout: h.forPrograms(), Stderr: h.stderr,
 	}, h.signals)
 	if err == nil && h.ended.IsZero() {
 		h.linger(h.signals)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/signal"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
@@ -27,6 +28,11 @@ func (c *command) lock(_ string, args []string) (int, error) {
 	opts, err := cfg.options()
 	if err != nil {
 		return 0, err
+	}
+	for _, text := range append([]string{opts.Prefix, opts.Separator}, cfg.keys...) {
+		if !utf8.ValidString(text) {
+			return 0, exit.Fail(exit.Usage, "redlock run takes any name", "%q is not UTF-8, so no handle can carry it", text)
+		}
 	}
 	signals, restore := proc.CatchSignals()
 	defer restore()

@@ -45,9 +45,13 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// the user.
 	redis.SetLogger(silence{})
 
-	c := &command{env: env, stdin: stdin, stdout: stdout, stderr: stderr}
+	out := &output{Writer: stdout}
+	c := &command{env: env, stdin: stdin, stdout: out, stderr: stderr}
 	code, err := c.dispatch(args)
 	var f *exit.Failure
+	if why := out.failed(); why != nil && !errors.As(err, &f) {
+		err = exit.Fail(exit.CannotWrite, "", "stdout: %v", why)
+	}
 	switch {
 	case errors.As(err, &f) && f.Silent:
 		return f.Code
@@ -114,7 +118,7 @@ func (c *command) dispatch(args []string) (int, error) {
 	name, args := args[0], args[1:]
 	switch name { // redlock itself, started by run
 	case proc.KeepVerb:
-		return proc.Keep(args, c.stdin, c.stdout), nil
+		return proc.Keep(args, c.stdin, c.forPrograms()), nil
 	case proc.BeginVerb:
 		return proc.Begin(args, c.env), nil
 	}
