@@ -72,7 +72,7 @@ func examine(o *redis.Options) *patient {
 	slices.Sort(trips)
 	p.roundTrip = trips[len(trips)/2]
 	if !p.info.Replica() {
-		p.keyError = rdb.Eval(ctx, "redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', 1000) return redis.call('DEL', KEYS[1])", []string{"redlock:doctor"}, "x").Err()
+		p.keyError = tryCommands(ctx, rdb)
 	}
 	p.older = rdb.Exists(ctx, lua.OldMarker).Val() > 0
 	p.number, p.now = largest(ctx, rdb), time.Now().Add(p.clock).UnixMicro()
@@ -82,6 +82,36 @@ func examine(o *redis.Options) *patient {
 		_, p.callError = waker.Receive(ctx)
 	}
 	return p
+}
+
+// commands locks and releases a key of doctor's own with each command that the scripts of a lock need,
+// and names the one that the server refuses. The fences are left alone: a node whose clock is wrong must
+// not give one.
+const commands = `
+local key = KEYS[1]
+for _, c in ipairs({
+{'SET', key, 'x', 'PX', '1000'}, {'GET', key}, {'MGET', key}, {'EXISTS', key}, {'PTTL', key}, {'PEXPIRE', key, '1000'}, {'DEL', key},
+{'ZADD', key, '1', 'x'}, {'PEXPIRE', key, '1000'}, {'ZSCORE', key, 'x'}, {'ZMSCORE', key, 'x'}, {'ZCOUNT', key, '0', '1'},
+{'ZRANGE', key, '0', '0'}, {'ZRANGEBYSCORE', key, '1', '1'}, {'ZREVRANGEBYSCORE', key, '1', '1'},
+{'ZREMRANGEBYSCORE', key, '2', '3'}, {'ZREM', key, 'x'}, {'TIME'}}) do
+local r = redis.pcall(unpack(c))
+if type(r) == 'table' and r.err then
+redis.pcall('DEL', key)
+return redis.error_reply(r.err .. ' (' .. c[1] .. ')')
+end
+end
+return redis.call('DEL', key)`
+
+// tryCommands gives what the server says if it refuses what every lock needs.
+func tryCommands(ctx context.Context, rdb *redis.Client) error {
+	script, key := redis.NewScript(commands), []string{"redlock:doctor"}
+	if err := script.Eval(ctx, rdb, key).Err(); err != nil {
+		return err
+	}
+	if err := script.Load(ctx, rdb).Err(); err != nil {
+		return err
+	}
+	return script.EvalSha(ctx, rdb, key).Err()
 }
 
 // at is the redis-cli command line that reaches the node.
