@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh searches all states of lock.pml, plain.pml, left.pml and members.pml: once for each promise,
-# which must hold, and once for each rule taken out, which must be found to break a promise.
+# check.sh searches all states of lock.pml, plain.pml, left.pml, late.pml and members.pml: once for each
+# promise, which must hold, and once for each rule taken out, which must be found to break a promise.
 #
 #   check.sh             all of it
 #   check.sh quick       every rule, and the promises with fewer messages
@@ -271,6 +271,15 @@ without BEHIND        '!(key)'      'left: the release overtakes the batch'     
 without ALL_SENT      '!(key)'      'left: only nodes that count are released'           -DALL_SENT
 without NO_TTL        '!(key)'      'left: the key has no TTL'                           -DCUT -DTTL -DNO_TTL
 without CUT           '!(key)'      'left: something, but for a TTL (not promised)'      -DCUT
+
+# A key that is set late.
+model=late.pml
+holds both  'late: exclusion'
+holds both  'late: exclusion, detached'                            -DDETACH
+without MARK          '!((((got&(got-1))'    'late: the key counts for extensions'                -DMARK
+without AHEAD         '!((((got&(got-1))'    'late: it counts until the node has been told'       -DAHEAD
+without KEEP          '!((((got&(got-1))'    'late: a lock that was detached has it dropped'      -DKEEP -DDETACH
+without HANDLE        '!((((got&(got-1))'    'late: the handle does not say that it will go'      -DHANDLE -DDETACH
 
 # A change of members.
 model=members.pml
