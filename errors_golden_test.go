@@ -729,6 +729,7 @@ func replyTexts(_ *testing.T, g *texts) {
 		when  string
 		spoil func(*wire.PlainAnswer)
 	}{
+		{"to plain commands: it does not say the time", func(p *wire.PlainAnswer) { p.Time = 0 }},
 		{"to plain commands: the number did not advance", func(p *wire.PlainAnswer) { p.Advanced = 0 }},
 		{"to plain commands: the node's clock is far ahead", func(p *wire.PlainAnswer) { p.Time = time.Second.Microseconds() }},
 		{"to plain commands: it was late", func(p *wire.PlainAnswer) { p.Time = 2 * time.Second.Microseconds() }},
@@ -737,7 +738,7 @@ func replyTexts(_ *testing.T, g *texts) {
 		{"to plain commands: there are locks of folders", func(p *wire.PlainAnswer) { p.Below = 1 }},
 		{"to plain commands: the scripts are gone", func(p *wire.PlainAnswer) { p.Known = 0 }},
 	} {
-		p := &wire.PlainAnswer{Set: true, Advanced: 1, Holder: "token", Trailer: &wire.Trailer{Known: 1}}
+		p := &wire.PlainAnswer{Set: true, Advanced: 1, Holder: "token", Trailer: &wire.Trailer{Known: 1, Time: 1}}
 		r.spoil(p)
 		reply := p.Read("token", 1, time.Second.Microseconds(), "")
 		e := nodeError("10.0.0.1:6379", &reply, 0)

@@ -394,7 +394,7 @@ func (l *Lock) releaseLateGrant(i int) {
 // this extension, and for one that begins before the release is in the lane.
 //
 // A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the
-// mark is in the handle, and the node has no vote there.
+// mark is in the handle, and the node has no vote there. (late.pml in docs/model has these rules.)
 func (l *Lock) dropLate(i int) {
 	l.mu.Lock()
 	detached := l.endErr == errDetached

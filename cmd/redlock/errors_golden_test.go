@@ -93,6 +93,7 @@ type running struct {
 	*exec.Cmd
 	shown          string
 	killed         bool // a node was killed meanwhile: when that is noticed, differs from run to run
+	restarted      bool // a node was restarted meanwhile: if a request finds it down, differs from run to run
 	stdout, stderr buffer
 }
 
@@ -139,6 +140,9 @@ func (g *said) ends(when string, r *running) {
 	text := r.stderr.String()
 	if r.killed {
 		text = regexp.MustCompile(`(?m)^redlock: node down: .*\n`).ReplaceAllString(text, "")
+	}
+	if r.restarted {
+		text = regexp.MustCompile(`(?m)^redlock: node (down|up): .*\n`).ReplaceAllString(text, "")
 	}
 	g.show(when, r.shown, code, text)
 }
@@ -383,6 +387,7 @@ func (g *said) restarted(r *running) *running {
 	if !within(patience, func() bool { return slices.Contains(last.Keys(), "k") }) {
 		g.Fatal("the lock is not held")
 	}
+	r.restarted = true
 	if err := last.Restart(true); err != nil {
 		g.Fatal(err)
 	}

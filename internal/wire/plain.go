@@ -94,6 +94,8 @@ func (p *PlainAnswer) Read(token string, number, latest int64, mark string) Repl
 		return Reply{Status: Held, Holder: p.Holder, Time: p.Time}
 	case p.Err != nil || p.Failed != nil:
 		return void(cmp.Or(p.Err, p.Failed))
+	case p.Time <= 0: // a proxy, perhaps: nothing can be said of the deadline, nor of the clock
+		return void(errors.New("it has not said what time it is"))
 	case mark != "" && p.Marker != mark: // "": the client asks nothing of nodes that lose their data
 		return void(ErrForgot)
 	case p.Known != 1:

@@ -20,6 +20,7 @@ func TestPlainAnswer(t *testing.T) {
 		"SET finds no memory":             {func(p *PlainAnswer) { p.Set, p.Refused, p.Holder = false, redisError("OOM command not allowed"), "" }, OutOfMemory, true},
 		"the number did not advance":      {func(p *PlainAnswer) { p.Advanced = 0 }, Void, false},
 		"ZADD is denied":                  {func(p *PlainAnswer) { p.Advanced, p.Err = 0, denied }, Void, false},
+		"it does not say the time":        {func(p *PlainAnswer) { p.Time = 0 }, Void, false},
 		"it is too late":                  {func(p *PlainAnswer) { p.Time = 8 }, Void, false},
 		"another client has the key":      {func(p *PlainAnswer) { p.Holder = "another" }, Void, false},
 		"the key is gone":                 {func(p *PlainAnswer) { p.Holder = "" }, Void, false},
