@@ -290,13 +290,17 @@ func (s *conn) take() {
 // the current batch is counted only afterwards, so it may take several requests of one key.
 func (s *conn) elsewhere(key string) bool { return s.lane.inFlight[key] > 0 }
 
-// revive gives the releases of a claim that wait in the queue the time that they would have if they were
-// new. An acquire of plain commands was carried out late, and a release behind it may have waited for
-// that for longer than it is kept: the key may have been set just now. Under the lane's mutex.
-func (n *Lane) revive(c *Claim, now time.Time) {
+// revive gives the releases that wait behind an acquire of plain commands the time that they would have if
+// they were new, if it was answered late. Such a release may have waited for longer than it is kept, and
+// the key may have been set just now. Under the lane's mutex.
+func (n *Lane) revive(acquire *Request) {
+	now := n.clock.Now()
+	if !now.After(acquire.Deadline) {
+		return
+	}
 	for _, q := range n.queue {
-		if q.Claim == c && n.releases(q) {
-			q.Deadline = c.gone(now)
+		if q.Claim == acquire.Claim && n.releases(q) {
+			q.Deadline = q.Claim.gone(now)
 		}
 	}
 }
@@ -312,8 +316,8 @@ func (s *conn) settle(batch []*Request) {
 				delete(n.inFlight, q.Claim.Key)
 			}
 		}
-		if now := n.clock.Now(); q.Step() == wire.Plain && q.Claim.at[n.Index] == releasing && now.After(q.Deadline) {
-			n.revive(q.Claim, now)
+		if q.Step() == wire.Plain && q.Claim.at[n.Index] == releasing {
+			n.revive(q)
 		}
 		switch at := &q.Claim.at[n.Index]; {
 		case n.releases(q) && !q.Reply.Status.SettlesRelease():

@@ -177,8 +177,8 @@ func (c *Claim) mayWait(i int) bool { return c.Reached != nil && c.Reached[i] }
 // sent: the acquire only within its own deadline, and the extension only while the token is there,
 // which then stays for a last TTL. An acquire of plain commands has no deadline at the node: as long as
 // its answer is waited for, a release behind it is kept (revive). One whose connection was given up,
-// and that is carried out after this time, leaves the token there for a TTL, and is no vote. A waiter's lease counts as a TTL does, and is the longer of the
-// two if the TTL is very short.
+// and that is carried out after this time, leaves the token there for a TTL, and is no vote. A
+// waiter's lease counts as a TTL does, and is the longer of the two if the TTL is very short.
 func (c *Claim) gone(now time.Time) time.Time {
 	return now.Add(2 * max(c.TTL, wire.Milliseconds(c.Lease)))
 }

@@ -43,7 +43,7 @@ func progress(r *record) {
 
 // givesBack reports whether a lock that the client had lost was being given back at the time. The
 // nodes are told at the loss, as when MaxHold is over, and a Release after it does not wait for them:
-// who asks once, right then, may find the client's own lock.
+// an attempt right then may find the client's own lock.
 func (r *record) givesBack(client int, at time.Duration) bool {
 	for i := range r.ops {
 		o := &r.ops[i]
