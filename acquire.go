@@ -187,7 +187,7 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 		Proposal: lk.opts.Clock.Now().UnixMicro(),
 		Ahead:    a.ahead,
 	}
-	l.claim.Span(len(lk.lanes.Lanes))
+	l.claim.Span(lk.lanes.View().Room())
 	if a.reads() {
 		l.claim.Proposal = 0
 	}
@@ -207,9 +207,11 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), (*NodeError).awaits) {
 		return false
 	}
-	about := (&lane.Claim{Key: a.key, Keys: a.keys}).Look(len(lk.lanes.Lanes))
+	view := lk.lanes.View()
+	about := &lane.Claim{Key: a.key, Keys: a.keys[:1]}
+	about.Span(view.Room())
 	now := lk.opts.Clock.Now()
-	for _, n := range lk.lanes.Lanes {
+	for _, n := range view.Lanes {
 		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: until, To: lane.Nobody{}}, now)
 	}
 	look := time.NewTicker(max(lk.opts.NodeTimeout/64, time.Millisecond))

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -97,8 +95,8 @@ func (l *Lock) Detach() (Handle, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.Until = l.until
-	for i, n := range l.locker.lanes.Lanes {
-		if !l.counted(i) {
+	for _, n := range l.locker.lanes.View().Lanes {
+		if !l.counted(n.Index) {
 			h.Healed = append(h.Healed, n.Name)
 		}
 	}
@@ -174,15 +172,16 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 	}
 	l := lk.newLock(a, int64(h.Slot), h.Token)
 	l.claim.Fence, l.since, l.maxUntil, l.attached = h.Fence, h.Since, h.Last, true
-	for i := range lk.lanes.Lanes {
-		l.claim.Found(i)
+	view := lk.lanes.View()
+	for _, n := range view.Lanes {
+		l.claim.Found(n.Index)
 	}
 	for _, healed := range h.Healed {
-		i := slices.IndexFunc(lk.lanes.Lanes, func(n *lane.Lane) bool { return n.Name == healed })
-		if i < 0 { // or is one of lane.Ours, by another address
+		n := view.Lane(healed)
+		if n == nil { // or is one of lane.Ours, by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
-		l.mark(i).filled = math.MaxInt32 // never: the filling may arrive as late as this
+		l.mark(n.Index).filled = math.MaxInt32 // never: the filling may arrive as late as this
 	}
 	return l, nil
 }

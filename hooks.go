@@ -304,7 +304,7 @@ func (t *opTrace) answer(r *round, node int, a *wire.Reply, late bool) {
 		return
 	}
 	reply := redlocktrace.Reply{
-		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lanes[node].Name, Outcome: a.Status.String(),
+		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lane(node).Name, Outcome: a.Status.String(),
 		Elapsed: elapsed(r.sent, t.clock.Now()), Late: late,
 	}
 	if a.Status != wire.Granted {

@@ -85,7 +85,7 @@ type mark struct {
 // mark gives a node's mark. Under the mutex.
 func (l *Lock) mark(node int) *mark {
 	if l.marks == nil {
-		l.marks = make([]mark, len(l.locker.lanes.Lanes))
+		l.marks = make([]mark, l.claim.Room())
 	}
 	return &l.marks[node]
 }

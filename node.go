@@ -76,7 +76,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, lane.
 		Now: o.Clock.Now, Left: func(until time.Time) time.Duration { return left(until, o.Clock.Now()) },
 		Host: o.host, Soon: o.TTL / 100, Look: o.look(),
 	})
-	lk.waiting = waitlist.New(waitlist.Config{Lanes: lk.lanes, Quorum: o.Quorum, NodeTimeout: o.NodeTimeout, Clock: o.Clock, Host: o.host})
+	lk.waiting = waitlist.New(waitlist.Config{Lanes: lk.lanes, NodeTimeout: o.NodeTimeout, Clock: o.Clock, Host: o.host})
 	if s, ok := lk.opts.host.(sim.Scales); ok {
 		s.Weigh(lk.lanes.Weigh)
 	}
@@ -92,7 +92,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, lane.
 		select {
 		case node := <-tried:
 			asked--
-			switch why := lk.lanes.Lanes[node].Away(); {
+			switch why := lk.lanes.View().Lanes[node].Away(); {
 			case why == nil:
 				if fit++; fit == o.Quorum {
 					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
@@ -114,7 +114,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, lane.
 // laneConfig is what the lanes need to know of the options.
 func (o *Options) laneConfig(names []string) lane.Config {
 	return lane.Config{
-		TTL: o.TTL, MaxTTL: o.MaxTTL, Drift: o.Drift, DriftOf: o.drift,
+		TTL: o.TTL, MaxTTL: o.MaxTTL, Quorum: o.Quorum, Drift: o.Drift, DriftOf: o.drift,
 		NodeTimeout: o.NodeTimeout, Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew,
 		Owner: o.Owner, Clock: o.Clock, Host: o.host, Events: events{o.Hooks, names},
 		WatchVotes: o.Hooks.Votes != nil,

@@ -164,11 +164,12 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 		io.WriteString(f, "<nil>")
 		return
 	}
-	names := make([]string, len(lk.lanes.Lanes))
-	for i, n := range lk.lanes.Lanes {
+	view := lk.lanes.View()
+	names := make([]string, len(view.Lanes))
+	for i, n := range view.Lanes {
 		names[i] = n.Name
 	}
-	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", lk.opts.Quorum, len(names), strings.Join(names, ", "), lk.opts.TTL)
+	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", view.Quorum, len(names), strings.Join(names, ", "), lk.opts.TTL)
 }
 
 // Close ends all waiting, sends what is left to be released, for at most twice

@@ -88,7 +88,8 @@ func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 
 // unspoken makes the error of a call that has waited behind another one of this Locker's.
 func (lk *Locker) unspoken(w *waitlist.Waiter, a *acquisition, cause error) *QuorumError {
-	e := QuorumError{Op: wire.Acquire.String(), N: len(lk.lanes.Lanes), Need: lk.opts.Quorum, Kind: ErrHeld}
+	view := lk.lanes.View()
+	e := QuorumError{Op: wire.Acquire.String(), N: len(view.Lanes), Need: view.Quorum, Kind: ErrHeld}
 	if last, ok := lk.waiting.Last(w).(*QuorumError); ok {
 		e = *last
 	}
@@ -201,7 +202,7 @@ func (lk *Locker) accept(ctx context.Context, t *opTrace, a *acquisition, w *wai
 	l := lk.newLock(a, 0, g.Token)
 	l.simKey, l.handed, l.claim.Fence = simKey, true, g.Fence
 	g.Claim(&l.claim)
-	l.marks = make([]mark, len(lk.lanes.Lanes))
+	l.marks = make([]mark, l.claim.Room())
 	for i := range l.marks {
 		if !g.Votes(i) {
 			// The waiter may be in the queue there, or be handed the lock at any moment. That is

@@ -239,7 +239,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"wait.go", "valid := lease - lk.opts.drift(lease)", "valid := a.ttl - lk.opts.drift(lease)"},
 	}, "model", "handed over", 2000},
 	{"what the nodes were asked to take back counts", []edit{
-		{"internal/waitlist/handoff.go", "if votes < w.list.cfg.Quorum || w.done {", "if votes < w.list.cfg.Quorum {"},
+		{"internal/waitlist/handoff.go", "if votes < w.view.Quorum || w.done {", "if votes < w.view.Quorum {"},
 	}, "model", "handed over", 5000},
 	{"a lock that was handed over is extended, and not released there", []edit{
 		{"internal/lane/conn.go", "*at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):", "false:"},

@@ -71,9 +71,10 @@ type Config struct {
 	TTL, MaxTTL time.Duration                         // the default TTL, and the longest of this program
 	Drift       time.Duration                         // as given in the options; 0: each lock has its own
 	DriftOf     func(ttl time.Duration) time.Duration // the drift of a lock with this TTL
-	NodeTimeout time.Duration                         // silence after which nothing more is queued
-	Quarantine  time.Duration                         // negative: off
-	MaxNodeSkew time.Duration                         // negative: off
+	Quorum      int
+	NodeTimeout time.Duration // silence after which nothing more is queued
+	Quarantine  time.Duration // negative: off
+	MaxNodeSkew time.Duration // negative: off
 	Owner       string
 	Clock       Clock
 	Host        sim.Host

@@ -100,6 +100,9 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 
 // admit decides whether q has to go to the server, and gives the answer if not. Under the mutex.
 func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
+	if n.Index >= q.Claim.Room() {
+		return wire.Reply{Status: wire.Unfit, Err: errNoRoom}, false
+	}
 	at := &q.Claim.at[n.Index]
 	switch {
 	case q.Op != wire.Release:

@@ -64,7 +64,7 @@ func open(t *testing.T, rtt time.Duration, taken bool) (*Lane, func() []string) 
 	}, tried)
 	<-tried
 	t.Cleanup(func() { set.Close(time.Second) })
-	return set.Lanes[0], func() []string {
+	return set.Lane(0), func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(seen)

@@ -127,8 +127,14 @@ type Claim struct {
 // of a waiter share it. Each element is guarded by its lane's mutex.
 type Reached []bool
 
-// Span makes the claim absent from all of n nodes.
+// Span makes the claim absent from all nodes, of which there may be n (View.Room).
 func (c *Claim) Span(n int) { c.at = make([]presence, n) }
+
+// Limit leaves room for n nodes at most. It may only be called before the claim is in any request.
+func (c *Claim) Limit(n int) { c.at = c.at[:min(n, len(c.at))] }
+
+// Room is the number of nodes that the claim can be told to.
+func (c *Claim) Room() int { return len(c.at) }
 
 // Found records that the token is at a node, as another client has told. It may only be called
 // before the claim is in any request.
@@ -145,10 +151,10 @@ func (c *Claim) HandedOver(there func(node int) bool) {
 	}
 }
 
-// Look gives a claim to look at the key on n nodes, and to change nothing.
-func (c *Claim) Look(n int) *Claim {
+// Look gives a claim to look at the key, and to change nothing.
+func (c *Claim) Look() *Claim {
 	look := &Claim{Key: c.Key, Keys: c.Keys[:1]}
-	look.Span(n)
+	look.Span(c.Room())
 	return look
 }
 

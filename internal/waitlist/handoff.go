@@ -163,7 +163,8 @@ func (w *Waiter) Grant() (g Grant, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	votes, same := 0, 0
-	for i, s := range w.nodes {
+	for _, n := range w.members() {
+		i, s := n.Index, &w.nodes[n.Index]
 		if !s.mine() {
 			continue
 		}
@@ -178,10 +179,10 @@ func (w *Waiter) Grant() (g Grant, ok bool) {
 			same++
 		}
 	}
-	if votes < w.list.cfg.Quorum || w.done {
+	if votes < w.view.Quorum || w.done {
 		return Grant{}, false
 	}
-	g.Token, g.Stored, g.Asked = wire.HandoffToken(w.name, w.try, w.nonce), same >= w.list.cfg.Quorum, w.asked
+	g.Token, g.Stored, g.Asked = wire.HandoffToken(w.name, w.try, w.nonce), same >= w.view.Quorum, w.asked
 	g.waiter, g.try = w, w.try
 	return g, true
 }

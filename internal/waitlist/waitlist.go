@@ -63,7 +63,6 @@ func Lease(ttl time.Duration) time.Duration { return 3 * Heartbeat(ttl) }
 // A Config says what a List works with. All fields are set.
 type Config struct {
 	Lanes       *lane.Set
-	Quorum      int
 	NodeTimeout time.Duration
 	Clock       lane.Clock
 	Host        sim.Host
@@ -117,10 +116,11 @@ func (l *List) Enter(want *Want) *Waiter {
 	if l.count++; l.count == 1 {
 		l.process = l.cfg.Host.Token()
 	}
-	n := len(l.cfg.Lanes.Lanes)
+	view := l.cfg.Lanes.View()
+	n := view.Room()
 	w := &Waiter{
 		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
-		wake: make(chan struct{}, 1), nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
+		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
 	}
 	q := l.queues[want.Queue]
 	if q == nil {
@@ -222,7 +222,7 @@ func (l *List) listen(w *Waiter) {
 	if l.cancel == nil {
 		var ctx context.Context
 		ctx, l.cancel = context.WithCancel(context.Background())
-		for _, n := range l.cfg.Lanes.Lanes {
+		for _, n := range l.cfg.Lanes.View().Lanes {
 			s := &subscription{list: l, node: n}
 			l.running.Go(func() { s.run(ctx, script.WakeChannel+l.process) })
 		}

@@ -1,0 +1,44 @@
+package lane
+
+import "errors"
+
+// A View is the members of a set as a client knows them, and how many of them must grant a lock. A round
+// goes by one view from its first request to its last vote. A view never changes: a change of members
+// makes another one.
+type View struct {
+	Lanes  []*Lane // to the members
+	Quorum int
+
+	size int
+}
+
+// spare is how many nodes may become members while a lock is held or waited for. A claim has room for so
+// many more than there are lanes when it is made, since each lane guards a part of it. A node beyond
+// that has no vote for the lock.
+const spare = 8
+
+var errNoRoom = errors.New("it became a member, after many others, when the lock was held or waited for already")
+
+func newView(lanes []*Lane, quorum int) *View {
+	v := &View{Lanes: lanes, Quorum: quorum}
+	for _, n := range lanes {
+		v.size = max(v.size, n.Index+1)
+	}
+	return v
+}
+
+// Size is more than the index of any member.
+func (v *View) Size() int { return v.size }
+
+// Room is for how many nodes a claim is to have room.
+func (v *View) Room() int { return v.size + spare }
+
+// Lane gives the lane to a member of this name; nil: there is none.
+func (v *View) Lane(name string) *Lane {
+	for _, n := range v.Lanes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
