@@ -23,7 +23,7 @@ import (
 // in the same instant, as cron jobs do, each may get some of the nodes and none the lock:
 // if one of them must have it, call Acquire with a short ctx.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
-	a, err := lk.opts.acquisition(name, options)
+	a, err := lk.acquisition(ctx, name, options)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +100,12 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	defer lk.leave()
 	if err := ended(ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	}
+	if err := lk.agree(ctx, lk.nodeTimeout(a.ttl)); err != nil {
+		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	}
+	if a.separator != lk.current.Load().Separator {
+		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, errChanged)
 	}
 	if number == 0 {
 		t.tries()

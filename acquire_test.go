@@ -36,6 +36,9 @@ func fences(t *testing.T, f func(*fenced)) {
 func (f *fenced) locker(opts *Options) *Locker {
 	f.Helper()
 	lk, err := New(f.Clients(), opts)
+	if err == nil {
+		err = lk.ready(f.Context())
+	}
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -792,7 +795,7 @@ func TestNamesLeaveNothing(t *testing.T) {
 		}
 		pass(time.Minute)
 		for i := range 3 {
-			if keys, want := f.Mini(i).Keys(), []string{script.Belows, script.Fences, script.Marker}; !slices.Equal(keys, want) {
+			if keys, want := f.Mini(i).Keys(), []string{script.Belows, script.Fences, script.Marker, script.Told}; !slices.Equal(keys, want) {
 				f.Errorf("node %d has %d keys, %q..., want %q", i, len(keys), keys[:min(len(keys), 5)], want)
 			}
 			for _, table := range []string{script.Fences, script.Belows} {

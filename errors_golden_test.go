@@ -171,7 +171,7 @@ func connectTexts(t *testing.T, g *texts) {
 		lk, err = Connect([]string{url}, nil)
 		fail("the URL "+url, lk, err)
 	}
-	registry := redisnode.NewRegistry([]string{"10.0.0.1:6379", "10.0.0.2:6379"}, g.hooks(slog.LevelInfo).Warning)
+	registry := redisnode.NewRegistry(g.hooks(slog.LevelInfo).Warning)
 	run := strings.Repeat("0", 40)
 	seven := facts.Facts{"redis_version": "7.2.0", "run_id": run, "role": "master"}
 	admit := func(i int, when string, change ...string) {
@@ -184,7 +184,7 @@ func connectTexts(t *testing.T, g *texts) {
 				delete(about, change[j])
 			}
 		}
-		if err := registry.Admit(i, about); err != nil {
+		if err := registry.Admit(i, fmt.Sprintf("10.0.0.%d:6379", i+1), about); err != nil {
 			g.say(when, fmt.Errorf("redlock: node %w", &NodeError{Node: "10.0.0.1:6379", Outcome: OutcomeIneligible, Err: err}))
 		}
 		if line := g.logged.take(); line != "" {
@@ -204,7 +204,7 @@ func connectTexts(t *testing.T, g *texts) {
 	admit(0, "a server that may evict, once it has a limit", "maxmemory_policy", "allkeys-lru", "maxmemory", "0")
 	admit(1, "the same server under two addresses")
 	admit(1, "a server that does not answer INFO", "run_id", "", "redis_version", "", "scripts:kept", "false")
-	registry = redisnode.NewRegistry([]string{"10.0.0.1:6379"}, g.hooks(slog.LevelInfo).Warning)
+	registry = redisnode.NewRegistry(g.hooks(slog.LevelInfo).Warning)
 	admit(0, "a server that says nothing at all", "run_id", "", "redis_version", "")
 
 	newModels(4).locker(t, &Options{Hooks: g.hooks(slog.LevelInfo)})

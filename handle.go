@@ -81,7 +81,7 @@ func (l *Lock) Detach() (Handle, error) {
 	if first, ok := l.end(errDetached); !ok {
 		return Handle{}, first
 	}
-	o := &l.locker.opts
+	o := l.locker.current.Load()
 	h := Handle{
 		Name: l.name, Shared: strings.IndexByte(l.claim.Modes, wire.ModeS) >= 0, Slot: int(l.claim.Slot), Slots: int(l.claim.Slots),
 		Token: l.claim.Token, Fence: l.claim.Fence, TTL: l.claim.TTL, Since: l.since, Last: l.maxUntil,
@@ -120,6 +120,9 @@ func (l *Lock) Detach() (Handle, error) {
 //
 // The only option is [AutoRenew]. Everything else is in the handle.
 func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption) (*Lock, error) {
+	if err := lk.agree(ctx, lk.nodeTimeout(max(h.TTL, lk.opts.TTL))); err != nil {
+		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
+	}
 	l, err := lk.handed(h)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
@@ -147,7 +150,7 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 
 // handed checks a handle, and makes the lock of it.
 func (lk *Locker) handed(h Handle) (*Lock, error) {
-	switch o := &lk.opts; {
+	switch o := lk.current.Load(); {
 	case h.Token == "":
 		return nil, errors.New("the handle has no token")
 	case h.Fence < 0:
@@ -166,7 +169,7 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 	if h.Slots != 0 {
 		options = append(options, Slots(h.Slots))
 	}
-	a, err := lk.opts.acquisition(h.Name, options)
+	a, err := lk.current.Load().acquisition(h.Name, options)
 	if err != nil {
 		return nil, err
 	}

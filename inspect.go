@@ -94,7 +94,7 @@ type NodeStatus struct {
 // Options.NodeTimeout, or until ctx ends; the Err of a node that has not answered by then
 // says so. Inspect itself fails only for a bad name or a closed Locker.
 func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
-	name, err := lk.opts.normalizeName(name)
+	name, err := lk.current.Load().normalizeName(name)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: inspect: %w", err)
 	}
@@ -322,6 +322,9 @@ const nobodys = "redlock:prepare"
 func (lk *Locker) WaitReady(ctx context.Context) error {
 	var last *QuorumError
 	for {
+		if err := lk.ready(ctx); err != nil {
+			return err
+		}
 		view := lk.lanes.View()
 		nodes, err := lk.survey(ctx, view, nobodys, view.Quorum)
 		if err != nil {

@@ -88,7 +88,8 @@ type Options struct {
 	// is noticed without it (Hooks.ClockStep).
 	MaxNodeSkew time.Duration
 
-	host sim.Host // the Clock, if it is one
+	host  sim.Host // the Clock, if it is one
+	wants settings // what was given, and is no default
 }
 
 // String shows the options that are set.
@@ -123,6 +124,7 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf("redlock: Options."+format, args...)) }
 
+	opts.wants = settings{opts.Quorum, opts.Separator, opts.MaxTTL}
 	if opts.TTL == 0 {
 		opts.TTL = 10 * time.Second
 	}

@@ -94,6 +94,7 @@ import (
 // many locks are held or waited for.
 type Locker struct {
 	opts     Options
+	current  atomic.Pointer[Options] // with what the set says
 	lanes    *lane.Set
 	renewals *renew.Scheduler
 	waiting  *waitlist.List
@@ -124,7 +125,7 @@ func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 	origins := make([]origin, len(nodes))
 	for i, client := range nodes {
 		if m, ok := any(client).(lane.Client); ok {
-			origins[i] = origin{addr: m.Addr, model: m.Open}
+			origins[i] = modelled(m)
 			continue
 		}
 		c, ok := any(client).(interface{ Options() *redis.Options })

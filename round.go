@@ -68,6 +68,7 @@ func (r *round) start(sent, deadline time.Time) {
 	for _, n := range r.view.Lanes {
 		q := &r.reqs[n.Index]
 		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Next, q.Native, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, next, native, wire.Reply{}
+		q.By = r.view.Description
 		if r.op != wire.Release && r.lock.waiter == nil && r.decided() == lost {
 			r.drop()
 			continue

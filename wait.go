@@ -48,7 +48,7 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 // returned at once: a bad option, a closed Locker, or a key in the way that is not a
 // lock, on so many nodes that no quorum is left.
 func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
-	a, err := lk.opts.acquisition(name, options)
+	a, err := lk.acquisition(ctx, name, options)
 	if err != nil {
 		return nil, err
 	}

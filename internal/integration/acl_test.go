@@ -24,7 +24,7 @@ func TestUserLacksACommand(t *testing.T) {
 	redistest.NoLeaks(t)
 	need.Servers(t, redisproc.Available)
 	var commands []string
-	for _, s := range script.All("") {
+	for _, s := range script.All("", 0) {
 		for _, call := range regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(s.Source, -1) {
 			commands = append(commands, strings.ToLower(call[1]))
 		}

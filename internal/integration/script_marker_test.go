@@ -19,7 +19,7 @@ import (
 func TestMarkerIsAsked(t *testing.T) {
 	redistest.NoLeaks(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
-	marked := script.Acquire("me")
+	marked := script.Acquire("me", 0)
 	ask := func(token, mark string) (any, error) {
 		t.Helper()
 		return c.Eval(t.Context(), marked.Source, []string{"a"}, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "", "x", 0, 0, script.Bucket("a")).Result()
@@ -51,7 +51,7 @@ func TestMarkerIsAsked(t *testing.T) {
 		t.Errorf("held by another: %v, %v", reply, err)
 	}
 	c.ScriptLoad(t.Context(), marked.Source)
-	if err := c.EvalSha(t.Context(), script.Acquire("you").Hash, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err := c.EvalSha(t.Context(), script.Acquire("you", 0).Hash, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		t.Errorf("the script for another server: %v", err)
 	}
 }

@@ -64,6 +64,8 @@ type Client struct {
 
 	Addr string
 	Open func(patience time.Duration, s Session) Server
+
+	Elsewhere func(addr string) Client // another node, which becomes a member
 }
 
 // A Config says how lanes work. All fields are set.
@@ -79,7 +81,9 @@ type Config struct {
 	Clock       Clock
 	Host        sim.Host
 	Events      Events
-	WatchVotes  bool // Votes is told when the time has come, and not only with the next request
+	Described   bool                          // votes count only by a description of the set
+	Accept      func(*wire.Description) error // whether this program can use a set with it
+	WatchVotes  bool                          // Votes is told when the time has come, and not only with the next request
 }
 
 // A Clock tells the time. Readings have a monotonic part.
@@ -89,11 +93,11 @@ type Clock interface{ Now() time.Time }
 // called under a mutex. Down, Up, Quarantined and Votes of one node are called one after another, in
 // the order in which they happened.
 type Events interface {
-	Down(node int, why *Failure)
-	Up(node int, down time.Duration)
-	Quarantined(node int, d time.Duration, why error)
-	Votes(node int) // again, after Quarantined or the Warning about its clock
-	ClockStep(node int, by time.Duration)
+	Down(node string, why *Failure)
+	Up(node string, down time.Duration)
+	Quarantined(node string, d time.Duration, why error)
+	Votes(node string) // again, after Quarantined or the Warning about its clock
+	ClockStep(node string, by time.Duration)
 	Warning(err error)
 }
 

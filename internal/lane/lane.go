@@ -56,6 +56,7 @@ type Lane struct {
 	since           time.Time      // since when it is down
 	breaks          int            // connections that have broken while in use
 	draining        bool
+	again           bool // it is to be joined again
 }
 
 // A pendingRelease is a release that is owed to a node, until a time when the token is gone in any case.
@@ -132,7 +133,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	case q.Op == wire.Acquire:
 		*at = queued
 		return wire.Reply{}, true
-	case q.Op == wire.Inspect || q.Op == wire.Leave:
+	case q.Op == wire.Inspect || q.Op == wire.Leave || q.asks():
 		return wire.Reply{}, true
 	case q.Op == wire.Release || *at == absent || *at == dequeuing || *at == due && !q.Claim.mayWait(n.Index):
 		return wire.Reply{Status: wire.Expired}, false
@@ -295,6 +296,17 @@ func (n *Lane) force() {
 	}
 }
 
+// rejoin has the node joined again, as soon as the connection has nothing else to do. A node that is not
+// connected is joined in any case.
+func (n *Lane) rejoin() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.again = true
+	if first := n.conns[0]; first.idle {
+		first.nudge()
+	}
+}
+
 // Subscribe subscribes to a channel of the node; see Server.Hear.
 func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	n.mu.Lock()
@@ -305,8 +317,8 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 
 // CanVote reports whether a hand-over by the node counts as a vote: one with this fence, marker
 // and time. The waiter's request for the lock left at sent, and a node with a vote answered it.
-func (n *Lane) CanVote(mark string, micros, number int64, sent time.Time) bool {
-	return n.node.canVote(mark, micros, number, sent)
+func (n *Lane) CanVote(by *wire.Description, mark string, micros, number int64, sent time.Time) bool {
+	return n.node.canVote(by, mark, micros, number, sent)
 }
 
 // weigh is how many requests the lane keeps.

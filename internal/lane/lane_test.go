@@ -59,7 +59,7 @@ func open(t *testing.T, rtt time.Duration, taken bool) (*Lane, func() []string) 
 	var mu sync.Mutex
 	var seen []string
 	tried := make(chan int, 1)
-	set := Open(testConfig(), []string{"stub"}, func(_ int, s Session) Server {
+	set := Open(testConfig(), []string{"stub"}, func(_ int, _ string, s Session) Server {
 		return &stub{session: s, rtt: rtt, mu: &mu, seen: &seen, taken: taken}
 	}, tried)
 	<-tried

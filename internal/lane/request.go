@@ -15,7 +15,11 @@ type Request struct {
 	To       Recipient // gets the request back once, with the reply filled in
 	Ticket   int64     // acquire: the waiter's; 0: the client will not wait; Ours: the caller has the lock
 	Next     int64     // release: the fence proposed for the next holder; 0: the lock is not handed over
+	Args     []string  // choose, merge: of the script
+	Said     any       // choose, merge: what it has replied
 	Native   bool      // extend, release: without the script, if the server can do that: see wire.NativeAnswer
+
+	By *wire.Description // by which it counts; nil: the nodes keep none
 
 	// What the lane adds before the request is sent.
 	Number int64  // acquire: the proposed fence
@@ -36,6 +40,14 @@ func (q *Request) Step() wire.Op {
 	}
 	return q.Op
 }
+
+// counts reports whether a grant of it is a vote.
+func (q *Request) counts() bool {
+	return q.Op == wire.Acquire || q.Op == wire.Extend || q.Op == wire.Raise
+}
+
+// asks reports whether it is about no lock.
+func (q *Request) asks() bool { return q.Op == wire.Choose || q.Op == wire.Merge }
 
 // ReadPlain takes the answer to an acquire of plain commands.
 func (q *Request) ReadPlain(p *wire.PlainAnswer) {
@@ -60,6 +72,10 @@ func (q *Request) ReadNative(a *wire.NativeAnswer) (next wire.Op, more bool) {
 // Read takes the reply of the step's script.
 func (q *Request) Read(value any, err error) {
 	q.Reply = wire.Parse(q.Op, value, err)
+	if q.Op == wire.Choose || q.Op == wire.Merge {
+		q.Said = value
+		return
+	}
 	if q.Reply.Fence == wire.AsProposed {
 		q.Reply.Fence = q.Number
 	}

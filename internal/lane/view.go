@@ -1,13 +1,18 @@
 package lane
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/quorumlock/redlock/internal/wire"
+)
 
 // A View is the members of a set as a client knows them, and how many of them must grant a lock. A round
 // goes by one view from its first request to its last vote. A view never changes: a change of members
 // makes another one.
 type View struct {
-	Lanes  []*Lane // to the members
-	Quorum int
+	Lanes       []*Lane // to the members
+	Quorum      int
+	Description *wire.Description // nil: the nodes have none, as far as is known
 
 	size int
 }
@@ -19,13 +24,16 @@ const spare = 8
 
 var errNoRoom = errors.New("it became a member, after many others, when the lock was held or waited for already")
 
-func newView(lanes []*Lane, quorum int) *View {
-	v := &View{Lanes: lanes, Quorum: quorum}
+func newView(lanes []*Lane, quorum int, d *wire.Description) *View {
+	v := &View{Lanes: lanes, Quorum: quorum, Description: d}
 	for _, n := range lanes {
 		v.size = max(v.size, n.Index+1)
 	}
 	return v
 }
+
+// Epoch is that of the description; 0: there is none.
+func (v *View) Epoch() int64 { return wire.Told{Description: v.Description}.At() }
 
 // Size is more than the index of any member.
 func (v *View) Size() int { return v.size }

@@ -32,6 +32,8 @@ type Call struct {
 	Owner  string
 	Try    int64 // the attempt for which the waiter can be handed the lock; 0: it cannot
 
+	Args []string // Choose, Merge: of the script
+
 	Native bool // Extend, Release: without a script; see wire.NativeAnswer
 
 	Value any

@@ -152,7 +152,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 	}
 	must(client.Set(ctx, script.Marker, mark, 0).Err())
 	load := func(runID string) {
-		for _, s := range script.All(runID) {
+		for _, s := range script.All(runID, 0) {
 			must(client.ScriptLoad(ctx, s.Source).Err())
 		}
 	}
@@ -246,13 +246,13 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 	}
 	switch c.Op {
 	case wire.Acquire:
-		return run(script.Acquire(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Modes, c.Slots, c.Try)...)
+		return run(script.Acquire(wire.RunID(c.Mark), 0).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Modes, c.Slots, c.Try)...)
 	case wire.Raise:
 		return run(script.Raise.Hash, c.Keys, numbered(c.Token, c.Fence, c.Modes)...)
 	case wire.Extend:
 		return run(script.Extend.Hash, c.Keys, c.Token, ttl, c.Modes)
 	case wire.Release:
-		return run(script.Release(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, c.Modes, c.Slot, c.Fence)...)
+		return run(script.Release(wire.RunID(c.Mark), 0).Hash, c.Keys, numbered(c.Token, c.Modes, c.Slot, c.Fence)...)
 	case wire.Yield:
 		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Modes, c.Slot, c.Try)
 	case wire.Leave:
@@ -279,7 +279,7 @@ func askPlain(client *redis.Client, c model.Call) (any, error) {
 	marks := pipe.MGet(ctx, script.Marker, script.OldMarker)
 	below := pipe.Exists(ctx, script.Belows)
 	now := pipe.Time(ctx)
-	known := pipe.ScriptExists(ctx, script.Acquire(wire.RunID(c.Mark)).Hash)
+	known := pipe.ScriptExists(ctx, script.Acquire(wire.RunID(c.Mark), 0).Hash)
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	said := func(err error) error {
 		if err == redis.Nil {

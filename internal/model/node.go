@@ -13,7 +13,8 @@ import (
 
 // A Node is a Redis server and the network before it.
 type Node struct {
-	Name string
+	Name   string
+	Others func(name string) *Node // all that may become members; set before there are clients
 
 	seed sim.Seed
 	rtt  time.Duration

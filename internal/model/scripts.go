@@ -18,7 +18,7 @@ func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
 	}
-	if c.Op != wire.Set && c.Op != wire.Wake && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
+	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
 		return nil, noScript
 	}
 	switch c.Op {
@@ -35,6 +35,10 @@ func (n *store) do(c *Call) (any, error) {
 	case wire.Wake: // it is sent as a whole
 		n.wake(c.Keys[0], wire.ModeX, 0)
 		return int64(0), nil
+	case wire.Choose:
+		return n.choose(c)
+	case wire.Merge:
+		return n.merge(c)
 	case wire.Set:
 		return n.setNX(c)
 	}

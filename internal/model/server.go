@@ -19,7 +19,7 @@ type server struct {
 func (n *Node) Client(h *Host) lane.Client {
 	return lane.Client{Addr: n.Name, Open: func(patience time.Duration, s lane.Session) lane.Server {
 		return &server{Link: n.Dial(h, patience), session: s}
-	}}
+	}, Elsewhere: func(name string) lane.Client { return n.Others(name).Client(h) }}
 }
 
 func (s *server) Fork() lane.Server { return &server{Link: s.Link.Fork(), session: s.session} }
@@ -90,7 +90,7 @@ func (s *server) call(q *lane.Request, step wire.Op) Call {
 	c := q.Claim
 	call := Call{
 		Op: step, Keys: c.Keys, Modes: c.Modes, Slots: int(c.Slots), Slot: int(c.Slot), Token: c.Token, TTL: c.TTL, Latest: q.Latest, Mark: q.Mark,
-		Ticket: c.Ticket, Waiter: c.Waiter, Lease: wire.Milliseconds(c.Lease), Owner: s.session.Owner(), Try: c.Try,
+		Ticket: c.Ticket, Waiter: c.Waiter, Lease: wire.Milliseconds(c.Lease), Owner: s.session.Owner(), Try: c.Try, Args: q.Args,
 	}
 	switch q.Op {
 	case wire.Acquire:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +27,8 @@ type store struct {
 	counts  map[string]int64 // the numbers, by bucket (see fence and below)
 	queues  map[string]*queue
 	marker  string
+	told    wire.Told       // what it keeps of its set
+	choice  choice          // of the next description
 	run     int             // how often it was started
 	scripts map[string]bool // by the run_id that they are for
 	offset  time.Duration   // of its clock
@@ -112,7 +116,17 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	mark = wire.Mark{Now: n.micros()}
 	runID := ""
 	if hello.Marked {
-		runID, mark.Before = n.runID(), n.marker
+		if told := n.tells(hello); told.At() != n.told.At() {
+			if err := n.writable(); err != nil {
+				return mark, err
+			}
+			n.told = told
+		}
+		mark.Told = n.told
+		before, ok := wire.ParseMarker(n.marker)
+		if runID, mark.Before = n.runID(), n.marker; ok && before.Epoch == 0 && wire.MarkerIn(n.told.At()) > 0 {
+			mark.Before += ":0"
+		}
 		switch marker := n.marked(hello); {
 		case marker == n.marker:
 		case n.full:
@@ -133,7 +147,7 @@ func (n *store) marked(hello *wire.Hello) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
 	mark, ok := wire.ParseMarker(n.marker)
-	mark.Longest = max(mark.Longest, hello.Longest)
+	mark.Longest, mark.Epoch = max(mark.Longest, hello.Longest), wire.MarkerIn(n.told.At())
 	switch {
 	case !ok || mark.RunID != n.runID() || mark.Born > now+slack:
 		mark.RunID, mark.Born, mark.Writer, mark.DB = n.runID(), now, hello.Time, ""
@@ -143,11 +157,82 @@ func (n *store) marked(hello *wire.Hello) string {
 	return mark.String()
 }
 
+// tells is what the node is to keep of its set, when a client has joined.
+func (n *store) tells(hello *wire.Hello) wire.Told {
+	d := hello.Told.Description
+	switch {
+	case d == nil:
+	case n.told.Description != nil && n.told.Set == d.Set && n.told.At() < d.Epoch:
+		return wire.Told{Self: n.told.Self, Description: d}
+	case n.told.Description == nil && hello.Told.Self != "":
+		return hello.Told
+	}
+	return n.told
+}
+
+// A choice is that of a description, which is under way.
+type choice struct {
+	epoch                  int64
+	promised, taken, value string
+}
+
+func (n *store) choose(c *Call) (any, error) {
+	epoch, _ := strconv.ParseInt(c.Args[0], 10, 64)
+	ballot, value := c.Args[1], c.Args[2]
+	if n.told.At() != epoch-1 {
+		return []any{n.told.String(), "", "", ""}, nil
+	}
+	now := n.choice
+	if now.epoch != epoch {
+		now = choice{epoch: epoch}
+	}
+	if ballot >= now.promised {
+		if err := n.writable(); err != nil {
+			return nil, err
+		}
+		if now.promised = ballot; value != "" {
+			now.taken, now.value = ballot, value
+		}
+		n.choice = now
+	}
+	return []any{n.told.String(), now.promised, now.taken, now.value}, nil
+}
+
+// merge gives the counters, or makes them at least as large.
+func (n *store) merge(c *Call) (any, error) {
+	if len(c.Args) == 0 {
+		var fences, belows []any
+		for _, name := range slices.Sorted(maps.Keys(n.counts)) {
+			table, bucket, _ := strings.Cut(name, " ")
+			if to := &fences; n.counts[name] > 0 {
+				if table == script.Belows {
+					to = &belows
+				}
+				*to = append(*to, bucket, strconv.FormatInt(n.counts[name], 10))
+			}
+		}
+		return []any{fences, belows}, nil
+	}
+	if err := n.writable(); err != nil {
+		return nil, err
+	}
+	pairs, _ := strconv.Atoi(c.Args[0])
+	for i := 1; i+1 < len(c.Args); i += 2 {
+		number, _ := strconv.ParseInt(c.Args[i], 10, 64)
+		table := script.Fences
+		if i > 2*pairs {
+			table = script.Belows
+		}
+		n.count(table+" "+c.Args[i+1], number)
+	}
+	return int64(1), nil
+}
+
 func (n *store) forget() {
 	clear(n.keys)
 	clear(n.counts)
 	clear(n.queues)
-	n.marker = ""
+	n.marker, n.told, n.choice = "", wire.Told{}, choice{}
 }
 
 func (n *store) list() []string {

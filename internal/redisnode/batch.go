@@ -202,6 +202,16 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	switch step {
 	case wire.Wake:
 		w.Begin("eval").String(script.Wake).Int(1).String(c.Keys[0])
+	case wire.Choose:
+		w.Begin("eval").String(script.Choose).Int(2).String(script.Told).String(script.Choice)
+		for _, arg := range q.Args {
+			w.String(arg)
+		}
+	case wire.Merge:
+		w.Begin("eval").String(script.Merge).Int(2).String(script.Fences).String(script.Belows)
+		for _, arg := range q.Args {
+			w.String(arg)
+		}
 	case wire.Acquire:
 		call(w, scripts.acquire, c.Keys, "")
 		w.String(c.Token).Int(c.Millis).Int(q.Number).Int(q.Latest).String(q.Mark).Int(q.Ticket).
@@ -226,11 +236,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 		call(w, script.Leave.Hash, c.Keys, "")
 		w.String(c.Waiter).Int(c.Ticket).String(c.Modes).Int(c.Try)
 	case wire.Inspect:
-		marker := ""
-		if scripts.marked {
-			marker = script.Marker
-		}
-		call(w, script.Inspect.Hash, c.Keys, marker)
+		call(w, script.Inspect.Hash, c.Keys, scripts.marker)
 		buckets(w, c.Keys[:1])
 	}
 	w.End()

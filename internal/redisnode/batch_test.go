@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/resp"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
@@ -38,7 +39,7 @@ func connected(t *testing.T, patience time.Duration) (*Server, net.Conn) {
 
 func over(conn net.Conn, patience time.Duration) *Server {
 	s := &Server{options: &redis.Options{ReadTimeout: patience, WriteTimeout: patience}, owner: "host:1", last: time.Now()}
-	s.scripts.Store(&hashes{acquire: "hash of acquire", release: "hash of release", marked: true})
+	s.scripts.Store(&hashes{acquire: "hash of acquire", release: "hash of release", marker: script.Marker})
 	s.keep(&conn)
 	return s
 }

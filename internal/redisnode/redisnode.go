@@ -205,7 +205,7 @@ func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 // marker, and what it can do without a script.
 type hashes struct {
 	acquire, release string
-	marked           bool
+	marker           string // the key of the marker; "": it is to have none
 	natives
 }
 
@@ -216,7 +216,9 @@ type hashes struct {
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
+	var kept *redis.StringCmd
 	var native nativeProbe
+	hello := s.session.Hello()
 	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		self = p.Do(ctx, "client", "info")
 		for _, section := range infoSections {
@@ -224,6 +226,9 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 		}
 		probe = p.Eval(ctx, script.Probe, []string{script.ProbeKey})
 		native = probeNatives(ctx, p)
+		if hello.Marked {
+			kept = p.Get(ctx, script.Told)
+		}
 		return nil
 	})
 	if err != nil && !wire.IsReply(err) {
@@ -237,35 +242,56 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err := s.admit(about); err != nil {
 		return err
 	}
-	var join, release *redis.Cmd
-	hello, runID := s.session.Hello(), ""
+	var mark wire.Mark
+	runID, epoch, marker := "", int64(0), ""
 	if hello.Marked {
-		runID = about["run_id"]
+		runID, epoch = about["run_id"], max(hello.Told.At(), wire.ParseTold(kept.Val()).At())
 	}
 	sent := s.session.Now()
-	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-		if hello.Marked {
-			join = p.Eval(ctx, script.Join, []string{script.Marker, script.OldMarker}, about["run_id"], hello.Longest.Milliseconds(), hello.Time, database(self))
-		} else {
-			join = p.Eval(ctx, script.Join, nil)
+	for first := true; ; first = false {
+		var join, release *redis.Cmd
+		_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+			if hello.Marked {
+				join = p.Eval(ctx, script.Join, []string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice},
+					about["run_id"], hello.Longest.Milliseconds(), hello.Time, database(self), text(hello.Told.Description), hello.Told.Self)
+				marker = script.MarkerAt(epoch)
+			} else {
+				join = p.Eval(ctx, script.Join, nil)
+			}
+			for _, each := range script.All(runID, epoch) {
+				p.ScriptLoad(ctx, each.Source)
+			}
+			release = p.EvalSha(ctx, script.Release(runID, epoch).Hash, []string{script.ProbeKey}, "no token", "x", 0, 0, "0")
+			return nil
+		})
+		denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err)
+		if err != nil && !denied {
+			return err
 		}
-		for _, each := range script.All(runID) {
-			p.ScriptLoad(ctx, each.Source)
+		said, err := parseMark(join.Val())
+		if err != nil {
+			return err
 		}
-		release = p.EvalSha(ctx, script.Release(runID).Hash, []string{script.ProbeKey}, "no token", "x", 0, 0, "0")
-		return nil
-	})
-	denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err)
-	if err != nil && !denied {
-		return err
-	}
-	mark, err := parseMark(join.Val())
-	if err == nil {
+		if first {
+			mark.Before = said.Before
+		}
+		mark.Value, mark.Now, mark.Told = said.Value, said.Now, said.Told
 		mark.ScriptOnly = denied // what is acquired without a script is released by one
-		s.scripts.Store(&hashes{script.Acquire(runID).Hash, script.Release(runID).Hash, hello.Marked, native.natives()})
-		s.session.Joined(mark, sent)
+		if script.MarkerAt(mark.Told.At()) == script.MarkerAt(epoch) || !hello.Marked {
+			break
+		}
+		epoch = mark.Told.At() // another client has told the node in between, or it keeps another set's
 	}
-	return err
+	s.scripts.Store(&hashes{script.Acquire(runID, epoch).Hash, script.Release(runID, epoch).Hash, marker, native.natives()})
+	s.session.Joined(mark, sent)
+	return nil
+}
+
+func text(d *wire.Description) string {
+	if d == nil {
+		return ""
+	}
+	return d.Text()
 }
 
 // database is the number of the database that a connection uses, as the server reports it. The
@@ -283,12 +309,13 @@ func database(self *redis.Cmd) string {
 
 // parseMark reads the reply of join.lua.
 func parseMark(value any) (mark wire.Mark, err error) {
-	if v, ok := value.([]any); ok && len(v) == 3 {
+	if v, ok := value.([]any); ok && len(v) == 4 {
 		var ok1, ok2, ok3 bool
 		mark.Value, ok1 = v[0].(string)
 		mark.Before, ok2 = v[1].(string)
 		mark.Now, ok3 = v[2].(int64)
-		if ok1 && ok2 && ok3 {
+		if kept, ok4 := v[3].(string); ok1 && ok2 && ok3 && ok4 {
+			mark.Told = wire.ParseTold(kept)
 			return mark, nil
 		}
 	}

@@ -114,7 +114,7 @@ func (w *Waiter) handoffTry() int64 {
 // began at that time.
 func (w *Waiter) onHandoff(n *lane.Lane, h handoff, began time.Time) {
 	w.mu.Lock()
-	asked, current := w.asked, w.isFor(h)
+	asked, current, by := w.asked, w.isFor(h), w.view.Description
 	w.mu.Unlock()
 	if !current {
 		return
@@ -123,7 +123,7 @@ func (w *Waiter) onHandoff(n *lane.Lane, h handoff, began time.Time) {
 		w.onFree(n.Index, 0) // the next attempt takes it over
 		return
 	}
-	if !n.CanVote(h.mark, h.time, h.number, asked) {
+	if !n.CanVote(by, h.mark, h.time, h.number, asked) {
 		return
 	}
 	w.mu.Lock()

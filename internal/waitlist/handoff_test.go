@@ -52,12 +52,12 @@ func (clock) Now() time.Time { return time.Now() }
 
 type events struct{}
 
-func (events) Down(int, *lane.Failure)               {}
-func (events) Up(int, time.Duration)                 {}
-func (events) Quarantined(int, time.Duration, error) {}
-func (events) Votes(int)                             {}
-func (events) ClockStep(int, time.Duration)          {}
-func (events) Warning(error)                         {}
+func (events) Down(string, *lane.Failure)               {}
+func (events) Up(string, time.Duration)                 {}
+func (events) Quarantined(string, time.Duration, error) {}
+func (events) Votes(string)                             {}
+func (events) ClockStep(string, time.Duration)          {}
+func (events) Warning(error)                            {}
 
 // waiting returns a List over n nodes that vote, and their markers.
 func waiting(t *testing.T, n int) (l *List, marks []string) {
@@ -72,7 +72,7 @@ func waiting(t *testing.T, n int) (l *List, marks []string) {
 		Quorum: n/2 + 1, Quarantine: ttl + ttl/100, MaxNodeSkew: time.Second, Clock: clock{}, Host: sim.Chance{}, Events: events{},
 	}
 	tried := make(chan int, n)
-	lanes := lane.Open(cfg, names, func(i int, s lane.Session) lane.Server { return &node{s, marks[i]} }, tried)
+	lanes := lane.Open(cfg, names, func(i int, _ string, s lane.Session) lane.Server { return &node{s, marks[i]} }, tried)
 	for range n {
 		<-tried
 	}

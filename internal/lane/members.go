@@ -1,0 +1,435 @@
+package lane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// The nodes of a set keep a description of it (wire.Description). A client learns of it when it joins a
+// node, and each vote is one by the description that the client knows: of two clients that know
+// different members, or another quorum, the nodes serve one. So the nodes that a program is given are
+// where it begins to look, and not what it counts by.
+//
+// Which set a program uses is decided by a majority of the nodes that it was given, since one of them may
+// be a wrong one: they keep the same description, or keep none and are members by it. If a majority keeps
+// none, and none keeps any, the first client has a description chosen (choose), from its own
+// options. A description becomes known to a node, or to a client, only when it has been chosen.
+//
+// From then on the set never changes for this client, and a later description of the same set takes the
+// place of the one before, wherever it comes from. The client tells each node that keeps an earlier one, and
+// each member that keeps none: that has lost its data, and the client knows which one it is by its
+// address, or by what it kept before.
+
+// heard takes in what a node keeps. It is called when the node was joined, and before anything counts by it.
+func (s *Set) heard(m *incarnation, told wire.Told) {
+	s.mu.Lock()
+	m.keeps(told)
+	s.learn()
+	behind := s.behind()
+	close(s.news)
+	s.news = make(chan struct{})
+	known := s.known
+	s.mu.Unlock()
+	if known != nil && known.MaxTTL > 0 {
+		s.terms.announce(wire.Milliseconds(known.MaxTTL))
+	}
+	for _, n := range behind {
+		n.rejoin()
+	}
+}
+
+// learn looks at what all nodes keep, and takes in what follows. Under the mutex.
+func (s *Set) learn() {
+	var best *wire.Description
+	later := func(d *wire.Description) {
+		if best == nil || d.Epoch > best.Epoch {
+			best = d
+		}
+	}
+	lanes := *s.lanes.Load()
+	if s.known != nil {
+		for _, n := range lanes {
+			if t := n.node.kept(); t.Description != nil && t.Set == s.known.Set && t.Epoch > s.known.Epoch {
+				later(t.Description)
+			}
+		}
+		if best == nil {
+			best = s.known // an address may turn out to be that of another member
+		}
+	} else {
+		for _, n := range lanes {
+			if t := n.node.kept(); t.Description != nil && s.believed(t.Description) {
+				later(t.Description)
+			}
+		}
+	}
+	if best != nil {
+		s.adopt(best)
+	}
+}
+
+// believed reports whether a majority of the nodes that were given belongs to the set with this description.
+func (s *Set) believed(d *wire.Description) bool {
+	of := 0
+	for _, n := range (*s.lanes.Load())[:len(s.given)] {
+		switch t := n.node.kept(); {
+		case t.Description != nil && t.Set == d.Set, t.Description == nil && n.node.hasMet() && d.Has(n.Name):
+			of++
+		}
+	}
+	return of > len(s.given)/2
+}
+
+// adopt goes by a description from now on. Under the mutex.
+func (s *Set) adopt(d *wire.Description) {
+	s.known = d
+	if s.refused = s.cfg.Accept(d); s.refused != nil || s.closed {
+		return
+	}
+	lanes := slices.Clone(*s.lanes.Load())
+	var members []*Lane
+	for _, member := range d.Members {
+		// A node that says which member it is, is that one, by whatever address; and only then the address
+		// counts.
+		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member })
+		if i < 0 {
+			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" })
+		}
+		if i < 0 {
+			i = len(lanes)
+			lanes = append(lanes, nil)
+			s.clocks.grow(len(lanes))
+			lanes[i] = s.newLane(i, member, nil)
+		}
+		members = append(members, lanes[i])
+	}
+	s.lanes.Store(&lanes)
+	if v := s.View(); v.Description != d || !slices.Equal(v.Lanes, members) {
+		s.setView(newView(members, d.Needs(), d))
+	}
+}
+
+// behind gives the lanes to members that are to be joined again, since they keep no description of the set,
+// or an earlier one. Under the mutex.
+func (s *Set) behind() (lanes []*Lane) {
+	if s.known == nil || s.refused != nil {
+		return nil
+	}
+	for _, n := range *s.lanes.Load() {
+		t := n.node.kept()
+		may := t.Description != nil && t.Set == s.known.Set || t.Description == nil && s.selfOf(n.node) != ""
+		if n.node.hasMet() && may && t.At() < s.known.Epoch && n.node.offered < s.known.Epoch {
+			n.node.offered = s.known.Epoch
+			lanes = append(lanes, n)
+		}
+	}
+	return lanes
+}
+
+// selfOf is the member that a node is; "": it is none, as far as is known. Under the mutex.
+func (s *Set) selfOf(m *incarnation) string {
+	self := cmp.Or(m.member(s.known.Set), m.name)
+	if !s.known.Has(self) {
+		return ""
+	}
+	return self
+}
+
+// tell is what a node is to keep.
+func (s *Set) tell(m *incarnation) wire.Told {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil || s.refused != nil {
+		return wire.Told{}
+	}
+	m.offered = s.known.Epoch
+	return wire.Told{Self: s.selfOf(m), Description: s.known}
+}
+
+// Refused is why this program cannot use the set; nil: it can, as far as is known.
+func (s *Set) Refused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// Agreed reports whether votes can count: a quorum of the members has kept the description.
+func (s *Set) Agreed() bool { return !s.cfg.Described || s.ready.Load() }
+
+// Agree waits until a quorum of the members keeps the description of the set. If the nodes keep none, it has
+// one chosen, the proposal, which is for the nodes that the program was given. It returns when the time is
+// over, or ctx ends: then no node has a vote, and each says why.
+func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
+	w := s.waits(ctx, limit)
+	defer w.stop()
+	for !w.over {
+		s.mu.Lock()
+		news, refused, ready, fresh := s.news, s.refused, s.quorumKeeps(), s.fresh()
+		s.mu.Unlock()
+		switch {
+		case refused != nil:
+			return refused
+		case ready:
+			s.ready.Store(true)
+			return nil
+		case !fresh:
+			w.wait(news)
+		default:
+			if d := s.choose(w, proposal, s.View()); d != nil {
+				s.chosen(d)
+			} else if !w.over {
+				w.wait(news) // a node keeps one: it says which when it is joined
+			}
+		}
+	}
+	return nil
+}
+
+// quorumKeeps reports whether a quorum of the members is known to keep the description. Under the mutex.
+func (s *Set) quorumKeeps() bool {
+	v, keep := s.View(), 0
+	for _, n := range v.Lanes {
+		if v.Description != nil && n.node.keepsThis(v.Description) {
+			keep++
+		}
+	}
+	return v.Description != nil && keep >= v.Quorum
+}
+
+// fresh reports whether a majority of the nodes that were given keeps no description, and none of those that
+// have answered keeps any. Under the mutex.
+func (s *Set) fresh() bool {
+	none := 0
+	for _, n := range (*s.lanes.Load())[:len(s.given)] {
+		switch {
+		case n.node.kept().Description != nil:
+			return false
+		case n.node.hasMet():
+			none++
+		}
+	}
+	return s.known == nil && none > len(s.given)/2
+}
+
+// chosen goes by a description that was chosen, and has the members told.
+func (s *Set) chosen(d *wire.Description) {
+	s.mu.Lock()
+	if s.known == nil || s.known.Set == d.Set && s.known.Epoch < d.Epoch {
+		s.adopt(d)
+	}
+	behind := s.behind()
+	s.mu.Unlock()
+	for _, n := range behind {
+		n.rejoin()
+	}
+}
+
+// A wait is a caller's, for answers of nodes.
+type wait struct {
+	ctx   context.Context
+	host  sim.Host
+	timer *time.Timer
+	key   string
+	turn  int
+	over  bool // the time is over, or the context has ended
+}
+
+func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
+	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token()}
+}
+
+func (w *wait) stop() { w.timer.Stop() }
+
+// wait waits until a channel is closed, or the wait is over.
+func (w *wait) wait(done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-w.timer.C:
+		w.over = true
+	case <-w.ctx.Done():
+	}
+	w.turn++
+	w.host.Woke(sim.Caller, w.key, -w.turn)
+	w.over = w.over || w.ctx.Err() != nil
+}
+
+// pause waits for some time.
+func (w *wait) pause(d time.Duration) {
+	done := make(chan struct{})
+	timer := time.AfterFunc(d, func() { close(done) })
+	defer timer.Stop()
+	w.wait(done)
+}
+
+// choose has a description chosen by a majority of the members of a view, whose epoch is the one before, and
+// returns it: the proposal, or one that may have been chosen already (Paxos; see choose.lua). It returns
+// nil if that took too long, or another description has become known.
+func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
+	need := len(v.Lanes)/2 + 1
+	var largest string
+	for !w.over {
+		ballot := s.ballot(largest)
+		best, value := "", proposal
+		promised := s.poll(w, v, need, wire.Choice{Epoch: proposal.Epoch, Ballot: ballot})
+		for _, c := range promised.said {
+			largest = max(largest, c.Promised)
+			if d := wire.ParseDescription(c.Value); d != nil && c.Taken > best {
+				best, value = c.Taken, d
+			}
+		}
+		if promised.told {
+			return nil
+		}
+		if promised.yes >= need {
+			taken := s.poll(w, v, need, wire.Choice{Epoch: proposal.Epoch, Ballot: ballot, Value: value.Text()})
+			if taken.yes >= need {
+				return value
+			}
+			for _, c := range taken.said {
+				largest = max(largest, c.Promised)
+			}
+		}
+		w.pause(Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // two that go on at once would refuse each other again
+	}
+	return nil
+}
+
+// ballot is larger than another one, and unlike that of any other client.
+func (s *Set) ballot(than string) string {
+	at := s.cfg.Clock.Now().UnixMicro()
+	if len(than) == 24 {
+		if n, err := strconv.ParseInt(than[:16], 10, 64); err == nil {
+			at = max(at, n+1)
+		}
+	}
+	return fmt.Sprintf("%016d%08d", at, int64(s.cfg.Host.Jitter()*1e8))
+}
+
+// A poll is a step of a choice at several nodes.
+type poll struct {
+	choice wire.Choice
+	need   int
+	done   chan struct{} // closed when it is decided
+
+	mu   sync.Mutex // protects what follows
+	open int
+	said []wire.Chosen
+	yes  int  // how many have promised, or taken
+	told bool // a node keeps a later description than the choice is about
+}
+
+// poll asks the members of a view, until enough have said yes, or all have answered.
+func (s *Set) poll(w *wait, v *View, need int, c wire.Choice) *poll {
+	p := &poll{choice: c, need: need, open: len(v.Lanes), done: make(chan struct{})}
+	about := &Claim{Key: "redlock:set"}
+	about.Span(v.Room())
+	now := s.cfg.Clock.Now()
+	for _, n := range v.Lanes {
+		q := &Request{Op: wire.Choose, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: []string{strconv.FormatInt(c.Epoch, 10), c.Ballot, c.Value}}
+		if n.Submit(q, now) {
+			p.Deliver(n.Index, q)
+		}
+	}
+	w.wait(p.done)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r := poll{said: slices.Clone(p.said), yes: p.yes, told: p.told}
+	if r.told { // which of them it is, is learned when it is joined
+		for _, n := range v.Lanes {
+			n.rejoin()
+		}
+	}
+	return &r
+}
+
+func (p *poll) Deliver(_ int, q *Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open--
+	if c, ok := wire.ParseChosen(q.Said); ok && q.Reply.Status == wire.Granted {
+		p.said = append(p.said, c)
+		if c.Promised == p.choice.Ballot && (p.choice.Value == "" || c.Taken == p.choice.Ballot) {
+			p.yes++
+		}
+		p.told = p.told || wire.ParseTold(c.Told).At() >= p.choice.Epoch
+	}
+	if p.yes == p.need || p.open == 0 || p.told {
+		select {
+		case <-p.done:
+		default:
+			close(p.done)
+		}
+	}
+}
+
+// errUntold is why a node has no vote.
+var errUntold = errors.New("it does not keep the description of the set by which the others vote")
+
+// A foreignError says that a node belongs to another set.
+type foreignError struct{ told wire.Told }
+
+func (e foreignError) Error() string {
+	return fmt.Sprintf("it is a node of another set, with the members %s: give the nodes of one set, or empty it", strings.Join(e.told.Members, ", "))
+}
+
+// unlike says why a node that keeps this has no vote by a description; nil: it keeps that one.
+func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
+	switch {
+	case d == nil && !m.cfg.Described:
+		return nil
+	case d == nil || kept.Description == nil || kept.Set == d.Set && kept.Epoch != d.Epoch:
+		return errUntold
+	case kept.Set != d.Set:
+		return foreignError{kept}
+	}
+	return nil
+}
+
+// kept is what the node keeps, as far as is known.
+func (m *incarnation) kept() wire.Told {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.told
+}
+
+// keeps takes in what the node keeps.
+func (m *incarnation) keeps(t wire.Told) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.told, m.joined = t, true; t.Description != nil {
+		m.self = t
+	}
+}
+
+func (m *incarnation) keepsThis(d *wire.Description) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.unlike(m.told, d) == nil
+}
+
+// hasMet reports whether the node has been joined.
+func (m *incarnation) hasMet() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.joined
+}
+
+// member is the address that the node has in a set, as it has once said itself; "": it has not.
+func (m *incarnation) member(set string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.self.Description == nil || m.self.Set != set {
+		return ""
+	}
+	return m.self.Self
+}

@@ -1,0 +1,117 @@
+package wire
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A Description is what the nodes of a set have agreed on. Each of them has it, under a key without a TTL.
+// That of an epoch is chosen once (choose.lua) and never changes.
+type Description struct {
+	Epoch     int64    `json:"epoch"` // counts the descriptions of the set, from 1
+	Set       string   `json:"set"`   // names the set
+	Members   []string `json:"members"`
+	Former    []string `json:"former,omitempty"`    // the members before, if they were others
+	Quorum    int      `json:"quorum,omitempty"`    // of the members; 0: a majority
+	Separator string   `json:"separator,omitempty"` // of paths; "": names are no paths
+	MaxTTL    int64    `json:"max_ttl_ms,omitempty"`
+	Since     int64    `json:"since_ms"` // when it was proposed, by the clock of who did, in milliseconds
+}
+
+// LatestEpochWithout is the last epoch that a node's marker does not name. Clients from before there
+// were descriptions share the nodes until then, and are shut out afterwards: see join.lua.
+const LatestEpochWithout = 1
+
+// Text is the description as nodes keep it. The scripts read its beginning.
+func (d *Description) Text() string {
+	text, err := json.Marshal(d)
+	if err != nil {
+		panic(err) // it has nothing that JSON cannot say
+	}
+	return string(text)
+}
+
+// Needs is how many members must grant a lock.
+func (d *Description) Needs() int {
+	if d.Quorum > 0 {
+		return d.Quorum
+	}
+	return len(d.Members)/2 + 1
+}
+
+// Has reports whether a node is a member.
+func (d *Description) Has(member string) bool { return slices.Contains(d.Members, member) }
+
+// A Told is what a node keeps: a description, and which node of it this is.
+type Told struct {
+	Self string // its address, as the one who has told it knows it
+	*Description
+}
+
+// ParseTold reads what a node keeps; the zero Told: it keeps nothing, or something else.
+func ParseTold(text string) Told {
+	self, rest, ok := strings.Cut(text, "\n")
+	if !ok {
+		return Told{}
+	}
+	d := ParseDescription(rest)
+	if d == nil {
+		return Told{}
+	}
+	return Told{self, d}
+}
+
+// ParseDescription reads a description; nil: it is none.
+func ParseDescription(text string) *Description {
+	d := new(Description)
+	if !strings.HasPrefix(text, `{"epoch":`) || json.Unmarshal([]byte(text), d) != nil || d.Epoch < 1 || d.Set == "" || len(d.Members) == 0 {
+		return nil
+	}
+	return d
+}
+
+// String is what the node keeps.
+func (t Told) String() string {
+	if t.Description == nil {
+		return ""
+	}
+	return t.Self + "\n" + t.Text()
+}
+
+// At is the epoch of the description that the node has; 0: it has none.
+func (t Told) At() int64 {
+	if t.Description == nil {
+		return 0
+	}
+	return t.Description.Epoch
+}
+
+// A Choice is a step of choosing a description (choose.lua).
+type Choice struct {
+	Epoch  int64
+	Ballot string
+	Value  string // to take; "": only promise
+}
+
+// ParseChosen reads the reply of choose.lua.
+func ParseChosen(value any) (c Chosen, ok bool) {
+	v, ok := value.([]any)
+	if !ok || len(v) != 4 {
+		return c, false
+	}
+	for i, to := range []*string{&c.Told, &c.Promised, &c.Taken, &c.Value} {
+		if *to, ok = v[i].(string); !ok {
+			return c, false
+		}
+	}
+	return c, true
+}
+
+// A Chosen is what a node says to that.
+type Chosen struct {
+	Told     string // what it keeps
+	Promised string // the largest ballot that it has heard of
+	Taken    string // the ballot of the description that it has taken; "": none
+	Value    string // that description
+}

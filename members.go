@@ -1,0 +1,95 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// settings are those options that the programs of a set must have in common. Zero: the program has not said.
+type settings struct {
+	quorum    int
+	separator string
+	maxTTL    time.Duration
+}
+
+// errChanged is why a call failed that had begun before the set's settings were known.
+var errChanged = errors.New("what the nodes keep about their set was not known when the call began, and makes it another lock: try again")
+
+// agree waits until the set's description is known to a quorum, or for so long.
+func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
+	if lk.lanes.Agreed() {
+		return nil
+	}
+	o := &lk.opts
+	proposal := &wire.Description{
+		Epoch: 1, Set: o.host.Token(), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.wants.maxTTL.Milliseconds(),
+		Since: o.Clock.Now().UnixMilli(),
+	}
+	for _, n := range lk.lanes.View().Lanes {
+		proposal.Members = append(proposal.Members, n.Name)
+	}
+	return lk.lanes.Agree(ctx, limit, proposal)
+}
+
+// ready is agree for a caller that does not use the lanes yet.
+func (lk *Locker) ready(ctx context.Context) error {
+	if err := lk.enter(); err != nil {
+		return err
+	}
+	defer lk.leave()
+	return lk.agree(ctx, lk.opts.NodeTimeout)
+}
+
+// accepts reports why this program cannot use a set with this description, and otherwise takes from it what
+// the program has left open.
+func (lk *Locker) accepts(d *wire.Description) error {
+	o := lk.opts
+	var errs []error
+	refuse := func(what, set, ours, change string) {
+		errs = append(errs, fmt.Errorf("redlock: Options.%s is %s, and that of the set is %s: all its programs must have the same; leave it out, or change the set with redlock members set %s", what, ours, set, change))
+	}
+	if o.wants.quorum != 0 && o.wants.quorum != d.Needs() {
+		refuse("Quorum", strconv.Itoa(d.Needs()), strconv.Itoa(o.wants.quorum), "quorum "+strconv.Itoa(o.wants.quorum))
+	}
+	if o.wants.separator != "" && o.wants.separator != d.Separator {
+		refuse("Separator", strconv.Quote(d.Separator), strconv.Quote(o.wants.separator), "separator "+o.wants.separator)
+	}
+	if most := wire.Milliseconds(d.MaxTTL); d.MaxTTL > 0 {
+		if o.MaxTTL > most {
+			errs = append(errs, fmt.Errorf("redlock: Options.MaxTTL is %v, and the set allows %v: ask for less, or change the set with redlock members set max-ttl %v", o.MaxTTL, most, o.MaxTTL))
+		} else if o.wants.maxTTL == 0 {
+			o.MaxTTL = most
+		}
+	}
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	if o.Separator = d.Separator; o.Separator != lk.current.Load().Separator || o.MaxTTL != lk.current.Load().MaxTTL {
+		lk.current.Store(&o)
+	}
+	return nil
+}
+
+// acquisition is what a call wants, by what the set says if that can be known in time.
+func (lk *Locker) acquisition(ctx context.Context, name string, options []AcquireOption) (*acquisition, error) {
+	o := lk.current.Load()
+	a, err := o.acquisition(name, options)
+	if err != nil || lk.lanes.Agreed() {
+		return a, err
+	}
+	switch err := lk.ready(ctx); {
+	case err == ErrClosed:
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	}
+	if now := lk.current.Load(); now != o {
+		return now.acquisition(name, options)
+	}
+	return a, nil
+}
