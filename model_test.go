@@ -207,6 +207,7 @@ func (m *model) do(q *lane.Request) wire.Reply {
 		m.spy(q)
 	}
 	m.seen = append(m.seen, q.Op.String()+" "+q.Claim.Key)
+	q.Shown = m.mark
 	now, c := time.Now(), q.Claim
 	e, there := m.keys[c.Key]
 	if there && !e.expires.After(now) {

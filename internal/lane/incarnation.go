@@ -57,8 +57,6 @@ type incarnation struct {
 
 	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
 
-	offered int64 // the epoch of the last description that it was to keep; under the set's mutex
-
 	mu      sync.Mutex  // protects what follows
 	joined  bool        // it has said what it keeps
 	told    wire.Told   // that
@@ -117,7 +115,7 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	if m.marked() {
 		// Before the marker, which may be that of a later epoch: what is granted by that marker does not count
 		// by an earlier description.
-		m.set.heard(m, mark.Told)
+		m.set.heard(m, mark.Told, says)
 	}
 	age := time.Duration(0) // of a marker that cannot be read, the age is not known
 	if ok {
@@ -478,6 +476,8 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 			r.NoVote = after > 0 || skew != 0
 		case r.Status == wire.Granted && q.counts() && m.unlike(kept, q.By) != nil:
 			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
+		case r.Status == wire.Granted && q.Op == wire.Extend && !q.stays():
+			r.Status, r.Err = wire.Unfit, errUntold
 		case r.Status == wire.Late && off != 0:
 			r.Status, r.Err = wire.Unfit, skewError{off, m.cfg.MaxNodeSkew}
 		case r.Status == wire.Late && after > 0: // late because the node's clock was set

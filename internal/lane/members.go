@@ -31,9 +31,9 @@ import (
 // address, or by what it kept before.
 
 // heard takes in what a node keeps. It is called when the node was joined, and before anything counts by it.
-func (s *Set) heard(m *incarnation, told wire.Told) {
+func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker) {
 	s.mu.Lock()
-	m.keeps(told)
+	m.keeps(told, mark)
 	s.learn()
 	behind := s.behind()
 	close(s.news)
@@ -128,8 +128,7 @@ func (s *Set) behind() (lanes []*Lane) {
 	for _, n := range *s.lanes.Load() {
 		t := n.node.kept()
 		may := t.Description != nil && t.Set == s.known.Set || t.Description == nil && s.selfOf(n.node) != ""
-		if n.node.hasMet() && may && t.At() < s.known.Epoch && n.node.offered < s.known.Epoch {
-			n.node.offered = s.known.Epoch
+		if n.node.hasMet() && may && t.At() < s.known.Epoch {
 			lanes = append(lanes, n)
 		}
 	}
@@ -152,7 +151,6 @@ func (s *Set) tell(m *incarnation) wire.Told {
 	if s.known == nil || s.refused != nil {
 		return wire.Told{}
 	}
-	m.offered = s.known.Epoch
 	return wire.Told{Self: s.selfOf(m), Description: s.known}
 }
 
@@ -395,6 +393,19 @@ func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
 	return nil
 }
 
+// stays reports whether the marker that the node had after an extension is of the description by which that
+// counts. A grant compares the marker as it was when the request left, and so does the waiter of a
+// hand-over. An extension does not compare it, for a lock outlives what a node may forget of others. But
+// it must not count when the node serves another description: two changes later, others may have a quorum
+// without a node in common (EXTEND_EPOCH in docs/model).
+func (q *Request) stays() bool {
+	if q.By == nil {
+		return true
+	}
+	mark, ok := wire.ParseMarker(q.Shown)
+	return ok && mark.Epoch == wire.MarkerIn(q.By.Epoch)
+}
+
 // kept is what the node keeps, as far as is known.
 func (m *incarnation) kept() wire.Told {
 	m.mu.Lock()
@@ -402,10 +413,15 @@ func (m *incarnation) kept() wire.Told {
 	return m.told
 }
 
-// keeps takes in what the node keeps.
-func (m *incarnation) keeps(t wire.Told) {
+// keeps takes in what the node keeps, with a marker. The answers over several connections may come in
+// another order than the node has given them: as long as its data is the same, it never goes back to an
+// earlier description.
+func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.met && mark.Same(m.known) && t.At() < m.told.At() {
+		return
+	}
 	if m.told, m.joined = t, true; t.Description != nil {
 		m.self = t
 	}

@@ -19,7 +19,8 @@ type Request struct {
 	Said     any       // choose, merge: what it has replied
 	Native   bool      // extend, release: without the script, if the server can do that: see wire.NativeAnswer
 
-	By *wire.Description // by which it counts; nil: the nodes keep none
+	Shown string            // extend: the marker, read after the extension
+	By    *wire.Description // by which it counts; nil: the nodes keep none
 
 	// What the lane adds before the request is sent.
 	Number int64  // acquire: the proposed fence

@@ -38,6 +38,7 @@ type Call struct {
 
 	Value any
 	Plain *wire.PlainAnswer  // of an acquire of plain commands
+	Shown *wire.Trailer      // of an extension: what came after it
 	Said  *wire.NativeAnswer // of an extension or release without a script
 	Err   error
 }

@@ -105,7 +105,7 @@ func (n *Node) finish(m *message) {
 func (m *message) lost(from int) {
 	for i := range m.calls {
 		if c := &m.calls[i]; i >= from || c.Plain != nil || c.Said != nil {
-			c.Value, c.Plain, c.Said, c.Err = nil, nil, nil, errReset
+			c.Value, c.Plain, c.Said, c.Shown, c.Err = nil, nil, nil, nil, errReset
 		}
 	}
 	m.err = errReset

@@ -52,6 +52,11 @@ func (s *server) Exec(batch []*lane.Request) error {
 		s.calls = append(s.calls, c)
 	}
 	err := s.Link.Exec(s.calls)
+	for i, q := range batch {
+		if c := &s.calls[i]; c.Shown != nil {
+			q.Shown = c.Shown.Marker
+		}
+	}
 	var next []*lane.Request // which have no reply yet; nil: nobody wants it
 	var more []Call
 	for i, q := range batch {
@@ -78,8 +83,12 @@ func (s *server) Exec(batch []*lane.Request) error {
 	}
 	err = s.Link.Exec(more)
 	for i, q := range next {
-		if q != nil {
-			q.Read(more[i].Value, more[i].Err)
+		if q == nil {
+			continue
+		}
+		q.Read(more[i].Value, more[i].Err)
+		if c := &more[i]; c.Shown != nil {
+			q.Shown = c.Shown.Marker
 		}
 	}
 	return err

@@ -62,6 +62,9 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 			}
 		default:
 			s.write(scripts, q, q.Step())
+			if q.Op == wire.Extend {
+				trailer = max(trailer, markerTrailer)
+			}
 		}
 	}
 	writeTrailer(&s.out, scripts, trailer)
@@ -101,15 +104,20 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 			}
 		}
 	}
-	if len(open) == 0 {
-		return nil, s.in.Done()
-	}
 	err = readTrailer(&s.in, trailer, &s.said)
 	if err == nil {
 		err = s.in.Done()
 	}
 	if err != nil {
 		return without(open), err
+	}
+	for _, q := range batch {
+		if q.Op == wire.Extend {
+			q.Shown = s.said.Marker
+		}
+	}
+	if len(open) == 0 {
+		return nil, nil
 	}
 	return s.complete(conn, scripts, open)
 }
@@ -118,7 +126,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 // open.
 func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (rest []*lane.Request, err error) {
 	s.out.Reset()
-	next := open[:0]
+	next, trailer := open[:0], noTrailer
 	for i := range open {
 		a := &open[i]
 		if a.request.Step() == wire.Plain {
@@ -129,12 +137,16 @@ func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (re
 		a.native.Trailer = &s.said
 		if step, more := a.request.ReadNative(&a.native); more {
 			s.write(scripts, a.request, step)
+			if a.request.Op == wire.Extend {
+				trailer = markerTrailer // once more: it comes after the extension
+			}
 			next = append(next, openAnswer{request: a.request, called: step == wire.Wake})
 		}
 	}
 	if len(next) == 0 {
 		return nil, nil
 	}
+	writeTrailer(&s.out, scripts, trailer)
 	if _, err := conn.Write(s.out.Bytes()); err != nil {
 		return without(next), err
 	}
@@ -149,6 +161,15 @@ func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (re
 		}
 		if err != nil {
 			return without(next[i:]), err
+		}
+	}
+	var said wire.Trailer
+	if err := readTrailer(&s.in, trailer, &said); err != nil {
+		return nil, err
+	}
+	for _, a := range next {
+		if a.request.Op == wire.Extend {
+			a.request.Shown = said.Marker
 		}
 	}
 	return nil, s.in.Done()

@@ -38,8 +38,9 @@ func writePlain(w *resp.Writer, q *lane.Request) {
 
 // What the trailer of a write has.
 const (
-	noTrailer    = iota
-	clockTrailer // for extensions: the time, and whether the scripts are there
+	noTrailer     = iota
+	markerTrailer // for extensions: the markers
+	clockTrailer  // for extensions without a script: and the time, and whether the scripts are there
 	wholeTrailer
 )
 
@@ -48,12 +49,18 @@ func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	if has == noTrailer {
 		return
 	}
+	marker := scripts.marker
+	if marker == "" {
+		marker = script.Marker
+	}
+	w.Begin("mget").String(marker).String(script.OldMarker).End()
 	if has == wholeTrailer {
-		w.Begin("mget").String(script.Marker).String(script.OldMarker).End()
 		w.Begin("exists").String(script.Belows).End()
 	}
-	w.Begin("time").End()
-	w.Begin("script").String("exists").String(scripts.acquire).End()
+	if has >= clockTrailer {
+		w.Begin("time").End()
+		w.Begin("script").String("exists").String(scripts.acquire).End()
+	}
 }
 
 // readPlain reads the replies to an acquire, but for the trailer.
@@ -74,13 +81,13 @@ func readTrailer(in *resp.Reader, has int, t *wire.Trailer) error {
 	r := replies{in: in}
 	last := *t
 	*t = wire.Trailer{}
+	if has != noTrailer && r.list(2) {
+		t.Marker, t.OldMarker = r.text(last.Marker), r.text(last.OldMarker)
+	}
 	if has == wholeTrailer {
-		if r.list(2) {
-			t.Marker, t.OldMarker = r.text(last.Marker), r.text(last.OldMarker)
-		}
 		t.Below = r.number()
 	}
-	if has != noTrailer {
+	if has >= clockTrailer {
 		if r.list(2) {
 			t.Time = r.decimal()*1_000_000 + r.decimal()
 		}
