@@ -340,6 +340,20 @@ func (m *incarnation) silence(now time.Time) (rest time.Duration, why error) {
 	return 0, nil
 }
 
+// rest is for how much longer the node has no vote, and why.
+func (m *incarnation) rest() (time.Duration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.silence(m.Now())
+}
+
+// skewed is how far the node's clock is from the others', if that is too far.
+func (m *incarnation) skewed() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.skew
+}
+
 // votes reports whether the node has a vote.
 func (m *incarnation) votes() bool {
 	m.mu.Lock()
@@ -477,7 +491,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		case r.Status == wire.Granted && q.counts() && m.unlike(kept, q.By) != nil:
 			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
 		case r.Status == wire.Granted && q.Op == wire.Extend && !q.stays():
-			r.Status, r.Err = wire.Unfit, errUntold
+			r.Status, r.Err = wire.Unfit, wire.ErrMoved
 		case r.Status == wire.Late && off != 0:
 			r.Status, r.Err = wire.Unfit, skewError{off, m.cfg.MaxNodeSkew}
 		case r.Status == wire.Late && after > 0: // late because the node's clock was set

@@ -141,6 +141,9 @@ var (
 	// ErrForgot means that the node's marker is not the one that the client knows.
 	ErrForgot = errors.New("it has lost its data, or is another server now")
 
+	// ErrMoved means that the node's marker is not of the description by which an extension counts.
+	ErrMoved = errors.New("it has lost its data, or its set has been changed")
+
 	ErrLate  = errors.New("it got the request when its time was up")
 	ErrNoTTL = errors.New("the key has no TTL, so it is no lock; delete it if nobody needs it")
 )
