@@ -55,6 +55,8 @@ type incarnation struct {
 	// marker; 0: never.
 	heard atomic.Int64
 
+	tried *wire.Description // the last one that it was told when it kept none; under the set's mutex
+
 	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
 
 	mu      sync.Mutex  // protects what follows
@@ -97,7 +99,7 @@ func (m *incarnation) marked() bool { return m.cfg.Quarantine > 0 }
 func (m *incarnation) Hello() wire.Hello {
 	hello := wire.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.Now().UnixMilli()}
 	if hello.Marked {
-		hello.Told = m.set.tell(m)
+		hello.Told, hello.While = m.set.tell(m)
 	}
 	return hello
 }
@@ -473,6 +475,9 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	}
 	if vouched {
 		m.terms.vouched(m, sent)
+		if m.set.lacking.Load() {
+			m.set.look()
+		}
 	}
 	if longer {
 		m.mu.Lock()

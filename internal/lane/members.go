@@ -25,10 +25,10 @@ import (
 // none, and none keeps any, the first client has a description chosen (choose), from its own
 // options. A description becomes known to a node, or to a client, only when it has been chosen.
 //
-// From then on the set never changes for this client, and a later description of the same set takes the
-// place of the one before, wherever it comes from. The client tells each node that keeps an earlier one, and
-// each member that keeps none: that has lost its data, and the client knows which one it is by its
-// address, or by what it kept before.
+// From then on a later description of the same set takes the place of the one before, wherever it comes from,
+// and the client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
+// is told again (mayTell). If a majority of the given nodes keeps the description of another set, that is the
+// set from then on: the one before has been lost, by a majority of its members at least.
 
 // heard takes in what a node keeps. It is called when the node was joined, and before anything counts by it.
 func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker) {
@@ -70,11 +70,10 @@ func (s *Set) learn() {
 		if best == nil {
 			best = s.known // an address may turn out to be that of another member
 		}
-	} else {
-		for _, n := range lanes {
-			if t := n.node.kept(); t.Description != nil && s.believed(t.Description) {
-				later(t.Description)
-			}
+	}
+	for _, n := range lanes {
+		if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) {
+			later(t.Description)
 		}
 	}
 	if best != nil {
@@ -83,11 +82,12 @@ func (s *Set) learn() {
 }
 
 // believed reports whether a majority of the nodes that were given belongs to the set with this description.
+// One that keeps none belongs to it if it is a member, as long as the client knows no set. Under the mutex.
 func (s *Set) believed(d *wire.Description) bool {
 	of := 0
 	for _, n := range (*s.lanes.Load())[:len(s.given)] {
 		switch t := n.node.kept(); {
-		case t.Description != nil && t.Set == d.Set, t.Description == nil && n.node.hasMet() && d.Has(n.Name):
+		case t.Description != nil && t.Set == d.Set, t.Description == nil && s.known == nil && n.node.hasMet() && d.Has(n.Name):
 			of++
 		}
 	}
@@ -127,14 +127,69 @@ func (s *Set) behind() (lanes []*Lane) {
 	if s.known == nil || s.refused != nil {
 		return nil
 	}
+	lacking := false
 	for _, n := range *s.lanes.Load() {
-		t := n.node.kept()
-		may := t.Description != nil && t.Set == s.known.Set || t.Description == nil && s.selfOf(n.node) != ""
-		if n.node.hasMet() && may && t.At() < s.known.Epoch {
+		switch t := n.node.kept(); {
+		case !n.node.hasMet():
+		case t.Description != nil && t.Set == s.known.Set && t.Epoch < s.known.Epoch:
 			lanes = append(lanes, n)
+		case t.Description == nil && s.selfOf(n.node) != "":
+			// A node that has taken part in the choice needs nobody's leave: it is asked once.
+			if s.mayTell(n.node) || n.node.tried != s.known {
+				n.node.tried = s.known
+				lanes = append(lanes, n)
+				break
+			}
+			lacking = true
+			since, _ := n.node.lostAt()
+			for _, other := range s.View().Lanes { // whose word is missing
+				if other != n && other.node.hasMet() && other.Away() == nil && !s.terms.shownSince(other.node, since) {
+					lanes = append(lanes, other)
+				}
+			}
 		}
 	}
+	s.lacking.Store(lacking)
 	return lanes
+}
+
+// mayTell reports whether a member that keeps no description may be told the one that is known. The client
+// must be sure that this is the last one, or close to it. Otherwise one that has slept through two changes,
+// and finds a majority of the members that it knows without their data, would make them serve a
+// description which has nothing in common with that of the others.
+//
+// So a majority of the members must have shown, since the node has lost its data, that they keep it. None of
+// them had a later one at that time, and the node has not kept any since: from the loss on it has not
+// counted for any majority, and it does not bring about one now. Or all other members have been heard of,
+// and keep it or none. Members that are known to be away need not have been heard of if the set has not
+// been changed, as far as is known: so one node may be down while another loses its data. (What that
+// leaves open is in docs/safety.md.) Under the mutex.
+func (s *Set) mayTell(m *incarnation) bool {
+	v := s.View()
+	since, _ := m.lostAt()
+	keep, all := 0, true
+	for _, n := range v.Lanes {
+		t := n.node.kept()
+		switch {
+		case n.node == m:
+		case t.Description != nil && t.Set == s.known.Set && t.Epoch == s.known.Epoch && s.terms.shownSince(n.node, since):
+			keep++
+		case s.known.Epoch == 1 && n.Away() != nil:
+		case t.Description != nil || !n.node.hasMet():
+			all = false
+		}
+	}
+	return all || keep > len(v.Lanes)/2
+}
+
+// look tells members that lack the description, if they may be told by now.
+func (s *Set) look() {
+	s.mu.Lock()
+	behind := s.behind()
+	s.mu.Unlock()
+	for _, n := range behind {
+		n.rejoin()
+	}
 }
 
 // gone gives the lanes to nodes that are no members any more, and keep the description that says so. Under
@@ -162,14 +217,19 @@ func (s *Set) selfOf(m *incarnation) string {
 	return self
 }
 
-// tell is what a node is to keep.
-func (s *Set) tell(m *incarnation) wire.Told {
+// tell is what a node is to keep. If it keeps nothing, it is only to do so while it has this marker: it has
+// not lost its data once more.
+func (s *Set) tell(m *incarnation) (told wire.Told, marker string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil || s.refused != nil {
-		return wire.Told{}
+		return wire.Told{}, ""
 	}
-	return wire.Told{Self: s.selfOf(m), Description: s.known}
+	told = wire.Told{Self: s.selfOf(m), Description: s.known}
+	if _, mark := m.lostAt(); told.Self != "" && m.hasMet() && m.kept().Description == nil && s.mayTell(m) {
+		marker = mark
+	}
+	return told, marker
 }
 
 // Refused is why this program cannot use the set; nil: it can, as far as is known.
@@ -477,6 +537,13 @@ func (m *incarnation) keepsThis(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.unlike(m.told, d) == nil
+}
+
+// lostAt is when the node has lost its data, and the marker that it has had since.
+func (m *incarnation) lostAt() (time.Time, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.emptied, m.mark
 }
 
 // hasMet reports whether the node has been joined.

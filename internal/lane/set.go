@@ -24,7 +24,8 @@ type Set struct {
 	news    chan struct{}     // closed when something of this, or of what a node keeps, has changed
 	closed  bool
 
-	ready atomic.Int64 // the last epoch whose description a quorum has kept
+	lacking atomic.Bool  // a member keeps no description, and may not be told yet
+	ready   atomic.Int64 // the last epoch whose description a quorum has kept
 }
 
 // Open makes a lane to each node. The names are those in errors. Each node's index is sent to
