@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/redis/go-redis/v9"
 )
@@ -51,7 +52,7 @@ func open(t testing.TB, clients []*redis.Client, opts *redlock.Options) *redlock
 // onServers starts n servers, and a Locker over clients with default options.
 func onServers(t testing.TB, n int, opts *redlock.Options) ([]*redisproc.Server, *redlock.Locker) {
 	t.Helper()
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, n)
 	return servers, open(t, redistest.Clients(t, servers), opts)
 }

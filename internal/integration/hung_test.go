@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestHungMinority: two of five servers are stopped; the clients have default options. Locks are
@@ -135,7 +136,7 @@ func TestNoOrphansAlone(t *testing.T) {
 // TestNoOrphansContended: eight Lockers want one key at once, 300 times. At most one of them gets
 // it, and the grants of the others are released (C3).
 func TestNoOrphansContended(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 5)
 	var lockers []*redlock.Locker
 	for range 8 {
@@ -211,7 +212,7 @@ func TestHungNodeStock(t *testing.T) {
 // TestNewWithHungNode: New waits for at most a NodeTimeout for nodes that do not answer, and goes
 // on without them.
 func TestNewWithHungNode(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 5)
 	hang(t, servers[:2]...)
 	begin := time.Now()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestCloseWhileWaiting: Close ends a wait at once, and the wait leaves nothing.
@@ -86,7 +87,7 @@ func TestCloseWhileHolding(t *testing.T) {
 // TestCloseSendsReleases: releases that were under way when Close was called are sent, also to a
 // node that has not answered yet.
 func TestCloseSendsReleases(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 5)
 	for range 20 {
 		lk := open(t, redistest.Clients(t, servers), patient())

@@ -15,6 +15,7 @@ import (
 	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestScriptFlushIsNoAmnesia: a server that drops its scripts still has its data. It is not quarantined.
@@ -59,7 +60,7 @@ func TestQuarantineOff(t *testing.T) {
 // TestColdStart: brand-new nodes have no votes. The error says why, for how long and what to do; a
 // call that waits gets the lock, and a later one need not wait.
 func TestColdStart(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.NewServers(t, 3)
 	opts := brief(1500 * time.Millisecond)
 	begin := time.Now()

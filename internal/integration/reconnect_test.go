@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
@@ -138,7 +139,7 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 	for _, rtt := range []time.Duration{0, 4 * time.Millisecond} { // one connection, and several
 		t.Run(rtt.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				redistest.NoLeaks(t)
+				leaks.Check(t)
 				b := redistest.NewBubble(t, 1)
 				b.Path(0).SetDelay(rtt)
 				lk := open(t, b.Clients(), patient())
