@@ -496,6 +496,7 @@ func (f *fenced) once(name string, opts Options, options ...AcquireOption) (fenc
 	if err != nil {
 		return 0, err
 	}
+	synctest.Wait() // the node that was not needed for a quorum is heard, too
 	if err := l.Release(f.Context()); err != nil {
 		f.Error(err)
 	}

@@ -722,7 +722,7 @@ func TestAnHourWithoutANode(t *testing.T) {
 		"also":    func(i int) (string, []AcquireOption) { return either(i, "a", "b", Also("b")) },
 		"slots":   func(i int) (string, []AcquireOption) { return "a", []AcquireOption{Slots(2)} },
 	}
-	hour := need.Sized(time.Minute, 3*time.Minute, time.Hour)
+	hour := need.Sized(30*time.Second, 3*time.Minute, time.Hour)
 	parked := uint64(11<<20) * uint64(hour) / uint64(time.Hour) // bytes that the model holds back of what is sent to the node
 	for trouble, tt := range map[string]struct {
 		strike, end func(*arena.Node)

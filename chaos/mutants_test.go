@@ -371,8 +371,9 @@ func TestMutantsApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
 	for _, m := range mutants {
-		if _, err := m.overlay(root, t.TempDir()); err != nil {
+		if _, err := m.overlay(root, dir); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}
 		if row := fmt.Sprintf("\n| %s | %s | %s |", m.name, m.scenario, m.arena); !*update && strings.Count(string(text), row) != 1 {
