@@ -232,7 +232,7 @@ func TestForgetfulVoter(t *testing.T) {
 // as far as clients can know. It keeps its keys, so the holder goes on; for another lock it has no vote
 // until the quarantine is over.
 func TestRestartWithData(t *testing.T) {
-	leaks.Check(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 3, "--appendonly", "yes", "--appendfsync", "always")
 	var heard told
 	opts := heard.hearing(brief(2 * time.Second))

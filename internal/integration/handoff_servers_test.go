@@ -20,7 +20,7 @@ import (
 // extension. So the waiter must not leave the queue there, which would take the lock back
 // (OWN_LEAVE in docs/model). The extension does not reach another node.
 func TestAnsweredLate(t *testing.T) {
-	leaks.Check(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 3)
 	proxies := redistest.Proxies(t, servers)
 	opts := &redlock.Options{TTL: 3 * time.Second, NodeTimeout: 400 * time.Millisecond, Quarantine: -1}

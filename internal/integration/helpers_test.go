@@ -57,6 +57,15 @@ func onServers(t testing.TB, n int, opts *redlock.Options) ([]*redisproc.Server,
 	return servers, open(t, redistest.Clients(t, servers), opts)
 }
 
+// besideOthers is onServers for a test that mostly waits, and whose times have room for a busy machine: it
+// runs at the same time as others. leaks.Main looks for what such tests leave.
+func besideOthers(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Server, *redlock.Locker) {
+	t.Helper()
+	t.Parallel()
+	servers := redistest.Servers(t, n)
+	return servers, open(t, redistest.Clients(t, servers), opts)
+}
+
 func acquired(t testing.TB, lk *redlock.Locker, name string, options ...redlock.AcquireOption) *redlock.Lock {
 	t.Helper()
 	l, err := lk.TryAcquire(t.Context(), name, options...)

@@ -42,7 +42,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 // keys to their TTL: a holder may still be at work.
 func TestCloseWhileHolding(t *testing.T) {
 	const ttl = 2 * time.Second
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: ttl})
+	servers, lk := besideOthers(t, 3, &redlock.Options{TTL: ttl})
 	watched, renewed := acquired(t, lk, "watched"), acquired(t, lk, "renewed", redlock.AutoRenew())
 	plain := acquired(t, lk, "plain")
 	ctx := watched.Context(t.Context())

@@ -96,6 +96,7 @@ func (x *crossroads) client(t *testing.T) *redis.Client {
 // these connections and use new ones when the bytes arrive after all, in the middle of the next
 // lock's life. The requests can neither release nor take that lock (B1).
 func TestDelayedRequests(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		delay func(t *testing.T, lk *redlock.Locker, cut func())
@@ -112,7 +113,7 @@ func TestDelayedRequests(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			leaks.Check(t)
+			t.Parallel()
 			servers := redistest.Servers(t, 3)
 			proxies := redistest.Proxies(t, servers)
 			var roads []*crossroads
@@ -186,6 +187,7 @@ func callsOf(t *testing.T, s *redisproc.Server, command string) int {
 // TestPartition: the holder is cut off from its nodes. Its extensions move nothing, it is told at
 // the end of validity and not later, and no other client gets the lock before (B3).
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		cut  func(*faultproxy.Proxy)
@@ -195,7 +197,10 @@ func TestPartition(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := &redlock.Options{TTL: 1500 * time.Millisecond, NodeTimeout: 100 * time.Millisecond}
-			servers, proxies, lk := behindProxies(t, 3, opts)
+			t.Parallel()
+			servers := redistest.Servers(t, 3)
+			proxies := redistest.Proxies(t, servers)
+			lk := open(t, redistest.ProxyClients(t, proxies), opts)
 			rivals := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute, NodeTimeout: time.Second})
 			l, err := lk.Acquire(t.Context(), "a", redlock.AutoRenew())
 			if err != nil {

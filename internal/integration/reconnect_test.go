@@ -34,7 +34,7 @@ func TestRestartJustNow(t *testing.T) {
 // TestNobodyVotesUnasked: the connections were lost, and the servers reject new ones. Earlier
 // replies are no answers to requests that were not sent.
 func TestNobodyVotesUnasked(t *testing.T) {
-	servers, lk := onServers(t, 3, patient())
+	servers, lk := besideOthers(t, 3, patient())
 	l := acquired(t, lk, "a")
 	if err := l.Extend(t.Context()); err != nil {
 		t.Fatal(err)

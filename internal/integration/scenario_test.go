@@ -88,7 +88,7 @@ func TestWaitTenSeconds(t *testing.T) {
 }
 
 func TestWaitOnServers(t *testing.T) {
-	servers, lk := onServers(t, 5, patient())
+	servers, lk := besideOthers(t, 5, patient())
 	waitingIsBounded(t, lk, time.Second, 3*time.Second, slack)
 	nothingLeft(t, servers)
 }

@@ -19,7 +19,7 @@ import (
 // --ttl` has them; two of three nodes come back empty. The program with the shorter TTL does not
 // count them before the longer lock is over.
 func TestDifferentTTLsOnServers(t *testing.T) {
-	leaks.Check(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 3)
 	const long, short = 6 * time.Second, 500 * time.Millisecond
 	opts := func(ttl time.Duration) *redlock.Options {
@@ -40,7 +40,7 @@ func TestDifferentTTLsOnServers(t *testing.T) {
 // have a marker of this very process. Neither has a vote for a quarantine, for clients that were
 // there and for later ones.
 func TestSwappedDatabases(t *testing.T) {
-	leaks.Check(t)
+	t.Parallel()
 	servers := redistest.NewServers(t, 1)
 	opts := brief(500 * time.Millisecond)
 	in := func(db int) *redlock.Locker {

@@ -144,7 +144,7 @@ func TestSubscriptionsKilled(t *testing.T) {
 
 // TestPublishForbidden: a user that may not publish or subscribe can wait all the same.
 func TestPublishForbidden(t *testing.T) {
-	leaks.Check(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 3)
 	for _, s := range servers {
 		ask(t, s, "ACL", "SETUSER", "default", "resetchannels")
@@ -175,7 +175,7 @@ func TestPublishForbidden(t *testing.T) {
 // TestQueueLost: the servers lose the queue, by FLUSHALL or in a restart. A waiter is in it again
 // with the next heartbeat, at the same place.
 func TestQueueLost(t *testing.T) {
-	leaks.Check(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 5)
 	q := lineUp(t, servers, &redlock.Options{Quarantine: -1}, 4)
 	for _, s := range servers {
@@ -196,7 +196,7 @@ func TestQueueLost(t *testing.T) {
 // TestHeadIsStopped: the first waiter in the queue does not answer any more (here: its links are
 // cut). The waiters behind it wait until its lease ends, and no longer.
 func TestHeadIsStopped(t *testing.T) {
-	leaks.Check(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 5)
 	opts := &redlock.Options{TTL: 5 * time.Second}
 	holder := open(t, redistest.Clients(t, servers), opts)
