@@ -128,7 +128,7 @@ cover: ## say how much of the root module its tests run, function by function in
 
 # On redis-servers make test runs each scenario; the night has more schedules, and all mutants.
 ci: REAL = 0
-ci: SCHEDULES = 15000
-ci: MINIREDIS = 150
+ci: SCHEDULES = 10000
+ci: MINIREDIS = 100
 ci: MUTANTS = first
 ci: vet tidy names first quickmodel test mutants chaos ## all of what CI checks
