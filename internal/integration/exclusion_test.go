@@ -22,7 +22,7 @@ import (
 func TestExclusion(t *testing.T) {
 	leaks.Check(t)
 	servers := redistest.Servers(t, 3, "--appendonly", "yes") // each write is on disk before its reply, so kill -9 loses nothing
-	length := need.Sized(2*time.Second, 5*time.Second, time.Minute)
+	length := need.Sized(2*time.Second, 3*time.Second, time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 
