@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
-	"github.com/redis/go-redis/v9"
 )
 
 // A Reply is a node's answer to a step, or the reason why there is none.
@@ -154,15 +153,21 @@ type UnfitError string
 
 func (e UnfitError) Error() string { return "must not vote: " + string(e) }
 
+// A sent error is one that a server sent: go-redis marks its own by this method, as redis.Error says.
+type sent interface {
+	error
+	RedisError()
+}
+
 // IsReply reports whether err was sent by the server, so that the connection is intact.
 func IsReply(err error) bool {
-	var reply redis.Error
+	var reply sent
 	return errors.As(err, &reply)
 }
 
 // Classify gives the status of an error.
 func Classify(err error) Status {
-	var said redis.Error
+	var said sent
 	var timeout net.Error
 	var unfit UnfitError
 	switch {
