@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -22,7 +23,7 @@ type growing struct {
 
 func grows(t *testing.T, n int, f func(*growing)) {
 	bubble(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		f(&growing{t, redistest.NewBubble(t, n)})
 	})
 }
