@@ -180,14 +180,26 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 }
 
 // Change changes the set: its members, one node at a time, or what they have agreed on. Programs that use the
-// set follow by themselves, with their next request. It returns when the change is in force, or when ctx
-// ends: then it may come into force all the same, and the next change finds out. Progress, if it is not nil,
-// is told what is waited for, and for how long at most; 0: until it happens.
+// set follow by themselves, with their next request. It returns the members that there are then. If ctx ends
+// before, the change may come into force all the same; the next one finds out, and finishes it. Progress, if
+// it is not nil, is told what is waited for, and for how long at most; 0: until it happens.
 //
-// A node that is added must have no vote to wait for: it is waited for while it is in quarantine. Before
-// the next change after one of members, the locks must be over that were counted before that: for that
-// the longest TTL of the set is waited.
+// A node that is added has no vote while it is in quarantine, and is waited for. Before the next change
+// after one of members, the locks must be over that were counted before that: for that the
+// longest TTL of the set is waited.
+//
+// A change after which too few nodes could vote is refused.
 func (lk *Locker) Change(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
+	return lk.change(ctx, c, false, progress)
+}
+
+// PlanChange is Change, but changes nothing and waits for nothing: it returns the members that there would be,
+// or why not, and progress is told what would be waited for.
+func (lk *Locker) PlanChange(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
+	return lk.change(ctx, c, true, progress)
+}
+
+func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func(string, time.Duration)) (Members, error) {
 	if err := lk.enter(); err != nil {
 		return Members{}, err
 	}
@@ -200,16 +212,56 @@ func (lk *Locker) Change(ctx context.Context, c Change, progress func(what strin
 			return Members{}, err
 		}
 	}
-	next := func(d *wire.Description) (*wire.Description, error) { return c.next(d, lk.opts.Clock.Now()) }
-	if _, err := next(lk.lanes.View().Description); err != nil {
+	view := lk.lanes.View()
+	if view.Description == nil {
+		return Members{}, errors.New("redlock: without Options.Quarantine there is no description of the set that could be changed")
+	}
+	d, err := c.next(view.Description, lk.opts.Clock.Now())
+	if err != nil {
+		return Members{}, err
+	}
+	if err := lk.voting(ctx, view, d); err != nil {
 		return Members{}, err
 	}
 	var comes *lane.Lane
 	if c.Add != "" {
 		comes = lk.lanes.Consider(c.Add)
 	}
-	if _, err := lk.lanes.Change(ctx, comes, next, progress); err != nil {
+	if err := lk.lanes.Change(ctx, view, d, comes, plan, progress); err != nil {
 		return Members{}, fmt.Errorf("redlock: the set was not changed: %w", err)
 	}
+	if plan {
+		m := membersOf(view)
+		m.Epoch, m.Nodes, m.Quorum, m.MaxTTL = d.Epoch, d.Members, d.Needs(), wire.Milliseconds(d.MaxTTL)
+		return m, nil
+	}
 	return lk.Members(), nil
+}
+
+// voting returns an error if too few members would be left that can vote. A node that comes can: it is waited
+// for.
+func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Description) error {
+	nodes, err := lk.survey(ctx, view, nobodys, 0)
+	if err != nil {
+		return err
+	}
+	votes, away := 0, []string(nil)
+	for i, n := range nodes {
+		switch member := view.Lanes[i].Member(); {
+		case !d.Has(member):
+		case n.Err == nil:
+			votes++
+		default:
+			away = append(away, n.Err.Error())
+		}
+	}
+	for _, member := range d.Members {
+		if !view.Description.Has(member) {
+			votes++
+		}
+	}
+	if need := d.Needs(); votes < need {
+		return fmt.Errorf("redlock: the set was not changed: of %d members %d must vote, and only %d could (%s)", len(d.Members), need, votes, strings.Join(away, "; "))
+	}
+	return nil
 }

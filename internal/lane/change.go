@@ -66,47 +66,40 @@ func (s *Set) Known() *wire.Description {
 // ErrOvertaken means that another change came first.
 var ErrOvertaken = errors.New("another change of the set came first: look at it, and decide anew")
 
-// Change has the members choose the description that next makes of theirs, and returns when it is in
-// force: a majority of the members before keeps it, and so does a quorum of those that there are now. Next is
-// called again if the set has been changed meanwhile. Comes is the node that comes; nil: none does.
-func (s *Set) Change(ctx context.Context, comes *Lane, next func(*wire.Description) (*wire.Description, error), tell Progress) (*wire.Description, error) {
-	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token()}
+// Change has the members of a view choose the description d, which follows theirs, and returns when it is in
+// force: a majority of the members before keeps it, and so does a quorum of those that there are then. Comes
+// is the node that comes; nil: none does. Plan: nothing is changed, and nothing waited for, but that the
+// node answers; what would be waited for is told.
+func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *Lane, plan bool, tell Progress) error {
+	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
 	defer w.stop()
-	v := s.View()
-	if v.Description == nil {
-		return nil, errors.New("the description of the set is not known")
-	}
-	d, err := next(v.Description) // what cannot be is said before anything is waited for
-	if err != nil {
-		return nil, err
-	}
 	if comes != nil {
 		if err := s.fit(w, comes, tell); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := s.settle(w, v, tell); err != nil {
-		return nil, err
+	if err := s.settle(w, v, tell); err != nil || plan {
+		return err
 	}
 	if err := s.merge(w, v); err != nil {
-		return nil, err
+		return err
 	}
 	chosen := s.choose(w, d, v)
 	switch {
 	case w.over:
-		return nil, w.why()
+		return w.why()
 	case chosen == nil:
-		return nil, ErrOvertaken
+		return ErrOvertaken
 	}
 	s.chosen(chosen)
 	if err := s.inForce(w, v, tell); err != nil {
-		return nil, err
+		return err
 	}
 	if chosen.Text() != d.Text() {
-		return nil, ErrOvertaken
+		return ErrOvertaken
 	}
-	return chosen, nil
+	return nil
 }
 
 func (w *wait) why() error { return context.Cause(w.ctx) }
@@ -145,6 +138,9 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 			w.pause(max(s.cfg.NodeTimeout, time.Second))
 		case rest > 0:
 			tell(fmt.Sprintf("node %s, which has no vote yet: %v", n.Name, why), rest)
+			if w.plan {
+				return nil
+			}
 			w.pause(rest + time.Millisecond)
 		case n.node.skewed() != 0:
 			return fmt.Errorf("node %s: %w", n.Name, skewError{n.node.skewed(), s.cfg.MaxNodeSkew})
@@ -164,6 +160,9 @@ func (s *Set) settle(w *wait, v *View, tell Progress) error {
 	former := s.former(d)
 	if need := len(d.Former)/2 + 1; s.keep(former, d) < need {
 		tell(fmt.Sprintf("a majority of the members before the last change (%d of %d) to keep its description", need, len(d.Former)), 0)
+		if w.plan {
+			return nil
+		}
 		if err := s.until(w, func() bool { return s.keep(former, d) >= need }); err != nil {
 			return err
 		}
@@ -171,8 +170,10 @@ func (s *Set) settle(w *wait, v *View, tell Progress) error {
 	// A client with a longer TTL has announced it to a quorum of the nodes before it had a lock.
 	rest := s.terms.quarantine()
 	tell("the locks that were counted before the last change to be over", rest)
-	w.pause(rest)
-	if w.over {
+	if w.plan {
+		return nil
+	}
+	if w.pause(rest); w.over {
 		return w.why()
 	}
 	return nil

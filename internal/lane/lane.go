@@ -300,6 +300,15 @@ func (n *Lane) force() {
 	}
 }
 
+// Member is the address that the node has in the description of its set; its name, as long as it is not
+// known.
+func (n *Lane) Member() string {
+	if t := n.node.kept(); t.Self != "" {
+		return t.Self
+	}
+	return n.Name
+}
+
 // retire ends the lane to a node that is no member any more, once; close must follow. A key that is still
 // there goes with its TTL.
 func (n *Lane) retire() bool {

@@ -320,6 +320,7 @@ type wait struct {
 	timer *time.Timer
 	key   string
 	turn  int
+	plan  bool // nothing is waited for that takes long
 	over  bool // the time is over, or the context has ended
 }
 
