@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A Node is a Redis server and the network before it.
@@ -258,6 +259,13 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 			}
 		}
 	}
+}
+
+// Told is what the node keeps of its set.
+func (n *Node) Told() wire.Told {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.told
 }
 
 // Ghost reports whether a key was set by a command of an acquire (wire.Plain) that was carried out a TTL
