@@ -175,6 +175,7 @@ func (s *Set) mayTell(m *incarnation) bool {
 		case t.Description != nil && t.Set == s.known.Set && t.Epoch == s.known.Epoch && s.terms.shownSince(n.node, since):
 			keep++
 		case s.known.Epoch == 1 && n.Away() != nil:
+		case t.Description != nil && t.Set != s.known.Set && t.Alike(s.known): // made anew, when a majority had lost its data
 		case t.Description != nil || !n.node.hasMet():
 			all = false
 		}
@@ -475,10 +476,22 @@ func (p *poll) count(epoch int64, ballot, value string) (yes int, said []wire.Ch
 	return yes, said, ahead
 }
 
-// errRetired and errUntold are why a node has no vote.
+// errRetired is why a node has no vote.
 var errRetired = errors.New("it is no member of the set any more")
 
-var errUntold = errors.New("it does not keep the description of the set by which the others vote")
+// An UntoldError says that a node has no vote because it does not keep the description by which the client
+// counts. If it has lost its data, it may be told again as soon as others have been heard of.
+type UntoldError struct {
+	node *incarnation
+	by   *wire.Description // nil: the client has none either
+}
+
+func (e UntoldError) Error() string {
+	return "it does not keep the description of the set by which the others vote"
+}
+
+// Votes reports whether the node can vote by now.
+func (e UntoldError) Votes() bool { return e.by != nil && e.node.keepsThis(e.by) && e.node.votes() }
 
 // A foreignError says that a node belongs to another set.
 type foreignError struct{ told wire.Told }
@@ -493,7 +506,7 @@ func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
 	case d == nil && !m.cfg.Described:
 		return nil
 	case d == nil || kept.Description == nil || kept.Set == d.Set && kept.Epoch != d.Epoch:
-		return errUntold
+		return UntoldError{m, d}
 	case kept.Set != d.Set:
 		return foreignError{kept}
 	}
