@@ -97,7 +97,10 @@ func (s *Set) believed(d *wire.Description) bool {
 // adopt goes by a description from now on. Under the mutex.
 func (s *Set) adopt(d *wire.Description) {
 	s.known = d
-	if s.refused = s.cfg.Accept(d); s.refused != nil || s.closed {
+	if s.refused = s.cfg.Accept(d); s.refused != nil {
+		s.ready.Store(0) // whoever wants a lock is told why not
+	}
+	if s.refused != nil || s.closed {
 		return
 	}
 	lanes := slices.Clone(*s.lanes.Load())
