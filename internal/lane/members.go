@@ -250,8 +250,8 @@ func (s *Set) Agreed() bool {
 }
 
 // Agree waits until a quorum of the members keeps the description of the set. If the nodes keep none, it has
-// one chosen, the proposal, which is for the nodes that the program was given. It returns when the time is
-// over, or ctx ends: then no node has a vote, and each says why.
+// one chosen, the proposal, which is for the nodes that the program was given. It also returns when too many
+// nodes are away, when the time is over, or when ctx ends: then no node has a vote, and each says why.
 func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
 	w := s.waits(ctx, limit)
 	defer w.stop()
@@ -265,6 +265,8 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 		case ready:
 			s.ready.Store(epoch)
 			return nil
+		case s.View().away():
+			return nil // no wait would help
 		case !fresh:
 			w.wait(news)
 		default:
