@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A Node is a Redis server and the network before it.
@@ -119,7 +120,8 @@ func (n *Node) execute(m *message) {
 	}
 	for m.next.call < len(m.calls) {
 		if m.next.call == middle { // another client has loaded them
-			n.scripts[""], n.scripts[n.runID()] = true, true
+			n.scripts[hashes("")] = true
+			n.scripts[hashes(wire.Marker{RunID: n.runID(), Epoch: wire.MarkerIn(n.told.At())}.String())] = true
 		}
 		n.step(m)
 	}
