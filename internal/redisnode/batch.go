@@ -138,7 +138,8 @@ func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (re
 		if step, more := a.request.ReadNative(&a.native); more {
 			s.write(scripts, a.request, step)
 			if a.request.Op == wire.Extend {
-				trailer = markerTrailer // once more: it comes after the extension
+				// Once more: it comes after the extension. If it gets lost, what the first write has shown is too old.
+				trailer, a.request.Shown = markerTrailer, ""
 			}
 			next = append(next, openAnswer{request: a.request, called: step == wire.Wake})
 		}
