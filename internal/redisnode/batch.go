@@ -51,6 +51,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	s.out.Reset()
 	trailer := noTrailer
 	for _, q := range batch {
+		q.Shown = "" // or it is what an earlier batch has shown, if this one is sent again
 		switch {
 		case q.Step() == wire.Plain:
 			writePlain(&s.out, q)

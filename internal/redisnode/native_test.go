@@ -177,3 +177,20 @@ func TestNativeProbe(t *testing.T) {
 		}
 	}
 }
+
+// TestMarkerOfAnEarlierBatch: an extension that is sent again, since the server had dropped its scripts, is
+// followed by a marker of its own. If that gets lost, the earlier one says nothing.
+func TestMarkerOfAnEarlierBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, far := connected(t, time.Second)
+		q := request(wire.Extend)
+		go answer(far, "-NOSCRIPT no\r\n*2\r\n$1\r\nm\r\n$-1\r\n")
+		if err := s.Exec([]*lane.Request{q}); err != nil || q.Shown != "m" {
+			t.Errorf("%v, and the marker is %q", err, q.Shown)
+		}
+		go answer(far, ":12\r\n")
+		if err := s.Exec([]*lane.Request{q}); err == nil || q.Reply.Status == wire.Granted && q.Shown != "" {
+			t.Errorf("%v, %v, and the marker is %q", err, q.Reply.Status, q.Shown)
+		}
+	})
+}
