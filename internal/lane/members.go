@@ -166,7 +166,8 @@ func (s *Set) Agreed() bool { return !s.cfg.Described || s.ready.Load() }
 
 // Agree waits until a quorum of the members keeps the description of the set. If the nodes keep none, it has
 // one chosen, the proposal, which is for the nodes that the program was given. It returns when the time is
-// over, or ctx ends: then no node has a vote, and each says why.
+// over, or ctx ends, or at once if so many nodes are away that none of this can come about: then no node
+// has a vote, and each says why.
 func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
 	w := s.waits(ctx, limit)
 	defer w.stop()
@@ -179,6 +180,8 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			return refused
 		case ready:
 			s.ready.Store(true)
+			return nil
+		case s.away():
 			return nil
 		case !fresh:
 			w.wait(news)
@@ -217,6 +220,21 @@ func (s *Set) fresh() bool {
 		}
 	}
 	return s.known == nil && none > len(s.given)/2
+}
+
+// away reports whether so many nodes are known to be away that there is no majority of those that were given,
+// or no quorum of the members.
+func (s *Set) away() bool {
+	v, there := s.View(), 0
+	for _, n := range v.Lanes {
+		if n.Away() == nil {
+			there++
+		}
+	}
+	if v.Description == nil {
+		return there <= len(v.Lanes)/2
+	}
+	return there < v.Quorum
 }
 
 // chosen goes by a description that was chosen, and has the members told.
