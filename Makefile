@@ -15,6 +15,10 @@ REAL      = 1
 NIGHT     = 8h
 FAILURES  = failures
 
+# Which mutants make mutants builds: all, or of those that one rule convicts in one scenario of
+# one arena the first.
+MUTANTS = all
+
 # Which of the servers of .ci/servers make servers takes: redis-8.6 valkey-9.1, for example.
 SERVERS =
 
@@ -45,7 +49,7 @@ test: ## run all tests of all modules, under the race detector; with servers, if
 	.ci/test $(RACE) -timeout $(TIMEOUT)
 
 mutants: ## break the library in each way that chaos/mutants_test.go knows, and have a scenario notice
-	go test ./chaos -count=1 -timeout $(TIMEOUT) -run TestMutants -mutants
+	go test ./chaos -count=1 -timeout $(TIMEOUT) -run TestMutants -mutants $(MUTANTS)
 
 vet: ## gofmt, go vet, staticcheck and govulncheck
 	@unformatted=$$(gofmt -l .) && test -z "$$unformatted" || { echo "gofmt -w is due for:" $$unformatted; exit 1; }
@@ -122,8 +126,9 @@ cover: ## say how much of the root module its tests run, function by function in
 	go test -coverpkg=./... -coverprofile=cover.out ./...
 	@go tool cover -func=cover.out | tail -n 1
 
-# On redis-servers make test runs each scenario; the night has more schedules.
+# On redis-servers make test runs each scenario; the night has more schedules, and all mutants.
 ci: REAL = 0
-ci: SCHEDULES = 15000
-ci: MINIREDIS = 150
+ci: SCHEDULES = 10000
+ci: MINIREDIS = 100
+ci: MUTANTS = first
 ci: vet tidy names first quickmodel test mutants chaos ## all of what CI checks

@@ -85,7 +85,12 @@ var errVoid = errors.New("not by plain commands")
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.
 func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
+	before := lk.lanes.View()
 	l, err := lk.ask(ctx, t, a, 0, slot, w)
+	for err != nil && ctx.Err() == nil && lk.lanes.View().Epoch() > before.Epoch() { // the set was changed meanwhile
+		before = lk.lanes.View()
+		l, err = lk.ask(ctx, t, a, 0, slot, w)
+	}
 	if errors.Is(err, ErrHeld) {
 		lk.notPlain(a.key, lk.opts.Clock.Now())
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -28,7 +29,7 @@ type fenced struct {
 
 func fences(t *testing.T, f func(*fenced)) {
 	bubble(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		f(&fenced{t, redistest.NewBubble(t, 5)})
 	})
 }
@@ -468,7 +469,7 @@ const day = 24 * time.Hour
 // threeNodes are three nodes with the real client and scripts, in virtual time.
 func threeNodes(t *testing.T, f func(*fenced)) {
 	bubble(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		f(&fenced{t, redistest.NewBubble(t, 3)})
 	})
 }
@@ -498,6 +499,7 @@ func (f *fenced) once(name string, opts Options, options ...AcquireOption) (fenc
 	if err != nil {
 		return 0, err
 	}
+	synctest.Wait() // the node that was not needed for a quorum is heard, too
 	if err := l.Release(f.Context()); err != nil {
 		f.Error(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -175,7 +176,7 @@ func TestSlotsWithLinksDown(t *testing.T) {
 	need.Full(t) // TestModelSchedules of the harness has slots while links are down
 	for _, slots := range []int{1, 2} {
 		bubble(t, func(t *testing.T) {
-			redistest.NoLeaks(t)
+			leaks.Check(t)
 			f := &fenced{t, redistest.NewBubble(t, 3)}
 			c := &crowd{T: t, in: make(map[*Lock]bool)}
 			var calls sync.WaitGroup

@@ -722,7 +722,7 @@ func TestAnHourWithoutANode(t *testing.T) {
 		"also":    func(i int) (string, []AcquireOption) { return either(i, "a", "b", Also("b")) },
 		"slots":   func(i int) (string, []AcquireOption) { return "a", []AcquireOption{Slots(2)} },
 	}
-	hour := need.Sized(time.Minute, 3*time.Minute, time.Hour)
+	hour := need.Sized(30*time.Second, 2*time.Minute, time.Hour)
 	parked := uint64(11<<20) * uint64(hour) / uint64(time.Hour) // bytes that the model holds back of what is sent to the node
 	for trouble, tt := range map[string]struct {
 		strike, end func(*arena.Node)
@@ -842,7 +842,7 @@ func TestSlowNodeWithoutAQueue(t *testing.T) {
 		ms := newModels(3)
 		lk := ms.locker(t, nil)
 		ms[0].slow(200 * time.Millisecond)
-		for i := range need.Sized(4_000, 25_000, 200_000) {
+		for i := range need.Sized(4_000, 15_000, 200_000) {
 			l, err := lk.Acquire(t.Context(), fmt.Sprint("k", i%100))
 			if err != nil {
 				t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest/need"
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -51,7 +51,7 @@ func settledServers(t *testing.T, n int, args ...string) (servers []*redisproc.S
 		t.Cleanup(s.Stop)
 		c := redis.NewClient(&redis.Options{Addr: s.Addr})
 		t.Cleanup(func() { _ = c.Close() })
-		if err := script.Settle(t.Context(), c); err != nil {
+		if err := fresh.Settle(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 		servers, clients = append(servers, s), append(clients, c)

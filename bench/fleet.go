@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/redisproc"
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -39,7 +39,7 @@ func startFleet(ctx context.Context) (*fleet, error) {
 	context.AfterFunc(ctx, f.stop)
 	for _, w := range f.watch {
 		// This also makes the watching connections, outside of any measurement.
-		if err := script.Settle(ctx, w); err != nil {
+		if err := fresh.Settle(ctx, w); err != nil {
 			f.stop()
 			return nil, err
 		}
@@ -115,7 +115,7 @@ func empty(ctx context.Context, watch *redis.Client) error {
 	if err := watch.FlushAll(ctx).Err(); err != nil {
 		return err
 	}
-	return script.Settle(ctx, watch)
+	return fresh.Settle(ctx, watch)
 }
 
 const quietBound = 3 * time.Second

@@ -5,7 +5,6 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/internal/miniarena"
 	"github.com/quorumlock/redlock/chaos/internal/modelarena"
-	"github.com/quorumlock/redlock/chaos/internal/pipenode"
 	"github.com/quorumlock/redlock/chaos/internal/realarena"
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/model"
@@ -24,7 +23,7 @@ var Miniredis = &Arena{
 	About:  "the library with go-redis and Lua over in-process nodes, in virtual time",
 	Lag:    4 * model.Moment,
 	Exact:  true,
-	cannot: pipenode.Cannot,
+	cannot: miniarena.Cannot,
 	ready:  memredis.Available,
 	run:    miniarena.Run,
 }

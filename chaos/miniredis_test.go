@@ -20,12 +20,12 @@ func TestMiniredis(t *testing.T) {
 		}
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
-			holds, seeds := 0, need.Sized(1, 2, 20)
+			holds, seeds := 0, need.Sized(1, 1, 20) // make chaos has more, without the race detector
 			if s.Weight > 3 {
 				seeds = need.Sized(1, 1, 10)
 			}
 			if s.Weight > 10 {
-				need.Long(t) // make chaos runs it in a shorter time, without the race detector
+				need.Long(t) // make chaos runs it in a shorter time
 			}
 			if s.Clients[1] > 10 || s.Weight > 10 {
 				need.Full(t)

@@ -358,7 +358,7 @@ func (lk *Locker) isClosing() bool {`},
 
 var (
 	update  = flag.Bool("update", false, "write the tables in docs/chaos.md anew")
-	convict = flag.Bool("mutants", false, "build each mutant, and have its scenario convict it")
+	convict = flag.String("mutants", "", "build mutants, and have their scenarios convict them: `all`, or of those that one rule convicts in one scenario of one arena the \"first\"")
 )
 
 // TestMutantsApply: the edits fit the source as it is, and the document has the mutants.
@@ -371,8 +371,9 @@ func TestMutantsApply(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
 	for _, m := range mutants {
-		if _, err := m.overlay(root, t.TempDir()); err != nil {
+		if _, err := m.overlay(root, dir); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}
 		if row := fmt.Sprintf("\n| %s | %s | %s |", m.name, m.scenario, m.arena); !*update && strings.Count(string(text), row) != 1 {
@@ -385,23 +386,33 @@ func TestMutantsApply(t *testing.T) {
 // convicts in the same schedule every time. So the document has the first such schedule, and the
 // test runs only that one; with -update it searches for it.
 func TestMutants(t *testing.T) {
-	if !*convict && !*update {
+	if *convict == "" && !*update {
 		t.Skip("builds the library once for each mutant: make mutants runs it")
+	}
+	if !*update && *convict != "all" && *convict != "first" {
+		t.Fatalf("-mutants is %q, neither all nor first", *convict)
 	}
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := make(map[string]string)
-	if !*update {
-		known = knownMutants(t)
-	}
+	known := knownMutants(t)
+	convicted := make(map[[3]string]bool) // by arena, scenario and rule
 	rows := make([]string, len(mutants))
 	t.Run("convict", func(t *testing.T) {
 		for i, m := range mutants {
+			by := [3]string{m.arena, m.scenario, known[m.name].rule}
+			if *convict == "first" && convicted[by] {
+				continue // the night has it
+			}
+			convicted[by] = true
+			schedule := known[m.name].schedule
+			if *update {
+				schedule = ""
+			}
 			t.Run(m.name, func(t *testing.T) {
 				t.Parallel()
-				row, err := m.convict(t, root, t.TempDir(), known[m.name])
+				row, err := m.convict(t, root, t.TempDir(), schedule)
 				if err != nil {
 					t.Error(err)
 				}
@@ -446,17 +457,23 @@ func (m *mutant) overlay(root, dir string) (file string, err error) {
 	return file, os.WriteFile(file, list, 0o600)
 }
 
-// knownMutants returns the schedules in the document's table.
-func knownMutants(t *testing.T) map[string]string {
+// A conviction is what the document's table says of a mutant.
+type conviction struct {
+	rule     string
+	schedule string // the first that notices; "": it is not always the same
+}
+
+// knownMutants returns the document's table.
+func knownMutants(t *testing.T) map[string]conviction {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "chaos.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	schedules := make(map[string]string)
-	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| .+ \| model \| .+ \| (\d+) \|$`).FindAllStringSubmatch(string(text), -1) {
-		schedules[row[1]] = row[2]
+	known := make(map[string]conviction)
+	for _, row := range regexp.MustCompile(`(?m)^\| (.+) \| .+ \| (?:model|miniredis) \| (.+) \| (?:(\d+)|≤ \d+) \|$`).FindAllStringSubmatch(string(text), -1) {
+		known[row[1]] = conviction{row[2], row[3]}
 	}
-	return schedules
+	return known
 }
 
 // convict runs the mutant in this schedule ("": searches for one) and returns the mutant's row in the table.

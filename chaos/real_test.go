@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/internal/realarena"
 	"github.com/quorumlock/redlock/chaos/internal/realtest"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // runReally carries a plan out, and accepts only violations that the scenario is known for.
@@ -167,7 +167,7 @@ func TestRealCrash(t *testing.T) {
 // TestRealLeavesNothing counts the processes, goroutines and directories that a run could leave.
 func TestRealLeavesNothing(t *testing.T) {
 	realtest.NeedServer(t)
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	before := realtest.Children()

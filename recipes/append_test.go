@@ -8,11 +8,12 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestAppend: no line is lost, and none is there twice.
 func TestAppend(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	where := startSQLite(t)
 	s, err := openRows("sqlite3", where)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // patience is how long a step may take that takes a moment on an idle machine.
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 		holder(text)
 		return
 	}
-	os.Exit(redistest.NoLeaksMain(m))
+	os.Exit(leaks.Main(m))
 }
 
 // TestRecipes: every resource rejects stale fences, and only those: by the rules, with many

@@ -6,8 +6,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/nodeurl"
-	"github.com/quorumlock/redlock/internal/script"
 )
 
 // Fresh makes real Redis servers that the test has just started, in containers say, vote at once. It is
@@ -20,7 +20,7 @@ func Fresh(t testing.TB, urls ...string) {
 			t.Fatalf("redlocktest: node %d is no URL of a Redis server: %v", i, err)
 		}
 		client := redis.NewClient(opts)
-		unused, err := script.SettleUnused(t.Context(), client)
+		unused, err := fresh.SettleUnused(t.Context(), client)
 		_ = client.Close()
 		switch {
 		case err != nil:

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestVoteAtOnce: the first lock on the nodes waits for no quarantine, and one that is restarted has one.
@@ -203,7 +203,7 @@ func TestHoldGivesUp(t *testing.T) {
 
 // TestOutsideOfABubble: in real time it is the same, with addresses for other processes.
 func TestOutsideOfABubble(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	n := New(t)
 	lk := n.Locker(nil)
 	other := n.Hold("name")

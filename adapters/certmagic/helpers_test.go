@@ -11,15 +11,16 @@ import (
 	"github.com/quorumlock/redlock"
 	certmagicredlock "github.com/quorumlock/redlock/adapters/certmagic"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
 // inBubble runs a test in virtual time, with three nodes that have votes.
 func inBubble(t *testing.T, f func(t *testing.T, nodes *redistest.Bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		nodes := redistest.NewBubble(t, 3)
 		if err := locker(t, nodes).WaitReady(t.Context()); err != nil {
 			t.Fatal(err)

@@ -13,9 +13,10 @@ import (
 	"github.com/jonboulle/clockwork"
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
 // interval is that of all jobs. The tests begin halfway between two ticks.
 const interval = 10 * time.Second
@@ -25,7 +26,7 @@ const interval = 10 * time.Second
 func inBubble(t *testing.T, f func(t *testing.T, nodes *redistest.Bubble)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		nodes := redistest.NewBubble(t, 5)
 		if err := locker(t, nodes).WaitReady(t.Context()); err != nil {
 			t.Fatal(err)

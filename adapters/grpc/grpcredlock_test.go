@@ -14,7 +14,7 @@ import (
 	"github.com/quorumlock/redlock"
 	grpcredlock "github.com/quorumlock/redlock/adapters/grpc"
 	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -23,7 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
 // A service with a guard. It is a service of gRPC itself, so that no code has to be generated.
 type service struct {

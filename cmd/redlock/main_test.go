@@ -21,7 +21,7 @@ import (
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestMain lets the test binary be redlock, or a command for redlock to run: testscript
@@ -49,7 +49,7 @@ func (m withoutLeaks) Run() int {
 			panic(err)
 		}
 	}
-	return redistest.NoLeaksMain(m.M)
+	return leaks.Main(m.M)
 }
 
 // In a script with env PACE=quick redlock does not pause for a reader. In the others it must not
@@ -79,7 +79,7 @@ func child() {
 	}
 }
 
-// main1 leaves nothing running in the process; NoLeaksMain looks for goroutines.
+// main1 leaves nothing running in the process; leaks.Main looks for goroutines.
 func TestNothingIsLeftInTheProcess(t *testing.T) {
 	var stdout, stderr strings.Builder
 	code := main1([]string{"run", "--embedded", "--key", "k", "--", "cat"}, os.Environ(), strings.NewReader("through"), &stdout, &stderr)

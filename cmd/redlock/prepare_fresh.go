@@ -10,7 +10,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/facts"
-	lua "github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/fresh"
 )
 
 // A node without a marker is new, or has lost its data, and no program can tell which. With
@@ -32,7 +32,7 @@ func (c *command) fresh(ctx context.Context, servers []*redis.Options) error {
 	for _, opts := range servers {
 		n := clientOf(opts)
 		nodes = append(nodes, n)
-		empty, err := lua.Unused(ctx, n)
+		empty, err := fresh.Unused(ctx, n)
 		if err != nil {
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "--fresh has to look at all nodes, and %s does not answer: %v", opts.Addr, facts.Discreet(err))
 		}
@@ -50,7 +50,7 @@ func (c *command) fresh(ctx context.Context, servers []*redis.Options) error {
 	c.say("WARNING: --fresh: %s at once. That is right only if nobody can hold a lock on them yet. Nodes that have lost their data look the same: with --fresh a second process gets a lock that another one still holds", allEmpty(len(nodes)))
 	for _, n := range nodes {
 		// One that a client has come to by now has its marker from that client, and is waited for.
-		if _, err := lua.SettleUnused(ctx, n); err != nil {
+		if _, err := fresh.SettleUnused(ctx, n); err != nil {
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "%s got no marker: %v", n.Options().Addr, facts.Discreet(err))
 		}
 	}

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/faultproxy"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // tcp is a server with a proxy in front of it. The server's connections can be
 // taken from the channel.
 func tcp(t *testing.T) (p *faultproxy.Proxy, s *server, dial func() *client, ends chan net.Conn) {
 	t.Helper()
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestProxyRefuses(t *testing.T) {
 }
 
 func TestProxyWithoutServer(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

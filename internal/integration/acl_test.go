@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
@@ -21,7 +22,7 @@ import (
 // the user's call has failed, or has released the lock. A script that is denied a command halfway
 // leaves no lock behind, for which others would wait in vain.
 func TestUserLacksACommand(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	need.Servers(t, redisproc.Available)
 	var commands []string
 	for _, s := range script.All("", 0) {

@@ -15,6 +15,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -159,7 +160,7 @@ func contest(t testing.TB, first *redlock.Lock, node string, rivals ...*redlock.
 // other nodes, another rest of its life and other rivals: some have known the node before, and some
 // have only just come.
 func TestForgetfulVoter(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	for _, tt := range []struct {
 		name   string
 		forget func(*redisproc.Server) error
@@ -231,7 +232,7 @@ func TestForgetfulVoter(t *testing.T) {
 // as far as clients can know. It keeps its keys, so the holder goes on; for another lock it has no vote
 // until the quarantine is over.
 func TestRestartWithData(t *testing.T) {
-	redistest.NoLeaks(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 3, "--appendonly", "yes", "--appendfsync", "always")
 	var heard told
 	opts := heard.hearing(brief(2 * time.Second))

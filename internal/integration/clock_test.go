@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 func stepClock(t testing.TB, s *redisproc.Server, by time.Duration) {
@@ -50,7 +51,7 @@ func (h *told) onlyStep(t testing.TB, who, node string, want time.Duration) {
 // replies of the node before find out with its first reply, before that counts: a step that is longer than
 // a round makes their request late, and with a shorter one the node grants.
 func TestClockStep(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	const ttl = 3 * time.Second
 	for _, tt := range []struct {
 		by   time.Duration
@@ -117,7 +118,7 @@ func TestClockStep(t *testing.T) {
 // back, and now and then by a month. No quarantine could help then, so there is none here, the clocks are not
 // compared, and a lock may have two holders. But of these the later one has the larger fence.
 func TestFencesUnderClockSteps(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	const most = 100 * 24 * time.Hour // ahead or behind
 	servers := redistest.ClockServers(t, 5)
 	opts := &redlock.Options{TTL: 5 * time.Second, NodeTimeout: time.Second, Quarantine: -1, MaxNodeSkew: -1}
@@ -183,7 +184,7 @@ func TestFencesUnderClockSteps(t *testing.T) {
 // TestMaxNodeSkew: a client that comes after a clock was set can compare it only with the other nodes' clocks.
 // It does so, unless MaxNodeSkew is switched off.
 func TestMaxNodeSkew(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	for _, by := range []time.Duration{time.Hour, -time.Hour} {
 		t.Run(by.String(), func(t *testing.T) {
 			servers := redistest.ClockServers(t, 5)

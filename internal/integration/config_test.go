@@ -11,13 +11,14 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/redis/go-redis/v9"
 )
 
 // TestUnfitServers: New rejects servers that would break a lock, with the node's name and what to change
 // (F1).
 func TestUnfitServers(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 3)
 	special := redistest.NewServers(t, 1, "--cluster-enabled", "yes")[0]
 	proxy := redistest.Proxies(t, servers[:1])[0]
@@ -90,7 +91,7 @@ func TestUnfitServers(t *testing.T) {
 
 // TestUnwise: a risky setting that is not unsafe is allowed, with a warning.
 func TestUnwise(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 4)
 	ask(t, servers[0], "CONFIG", "SET", "maxmemory-policy", "volatile-ttl")
 	var mu sync.Mutex
@@ -111,7 +112,7 @@ func TestUnwise(t *testing.T) {
 
 // TestClients: a client that is not for one server is rejected, with an error that says what to pass instead.
 func TestClients(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"one": "127.0.0.1:1"}})
 	defer ring.Close()
 	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}})
@@ -136,7 +137,7 @@ func TestClients(t *testing.T) {
 
 // TestURLs: a malformed URL is rejected, and the error does not have the password.
 func TestURLs(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	const password = "hunter2"
 	for _, url := range []string{
 		"",

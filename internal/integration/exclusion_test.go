@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
@@ -19,9 +20,9 @@ import (
 // a TTL so short that long holds live by their renewals, while one server is
 // killed and restarted with its data.
 func TestExclusion(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 3, "--appendonly", "yes") // each write is on disk before its reply, so kill -9 loses nothing
-	length := need.Sized(2*time.Second, 5*time.Second, time.Minute)
+	length := need.Sized(2*time.Second, 3*time.Second, time.Minute)
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 

@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -56,7 +57,7 @@ func TestOutOfMemory(t *testing.T) {
 
 // TestDenied: a missing or wrong password is reported as such, and the error does not have the password.
 func TestDenied(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 3)
 	on(t, servers, "CONFIG", "SET", "requirepass", "right")
 	for _, tt := range []struct{ password, says string }{

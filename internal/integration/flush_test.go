@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
@@ -79,7 +80,7 @@ func noTokens(t *testing.T, servers []*redisproc.Server) {
 // TestScriptFlushLeavesNothing: the servers lose their scripts all the time. A request that is sent
 // again may then be granted where it was refused the first time.
 func TestScriptFlushLeavesNothing(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	for _, every := range []time.Duration{20 * time.Millisecond, 1500 * time.Microsecond} {
 		t.Run(every.String(), func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +111,7 @@ func TestScriptFlushLeavesNothing(t *testing.T) {
 // TestScriptThatMayNotGoOn: a script that an ACL denies a command may have set the key before. Then
 // an error is no refusal, and the token is released.
 func TestScriptThatMayNotGoOn(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	for _, command := range []string{"zrem", "zadd", "pexpire", "publish"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()

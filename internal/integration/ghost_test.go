@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // When a stopped server goes on, it finds in its sockets requests whose callers have given up. An
@@ -31,7 +32,7 @@ func outlast(t testing.TB, stopped time.Time) {
 // middle of it, and go on when it is over for long. The connections stand, so the lane's order
 // makes the release come after the acquire, whether the node granted that or not.
 func TestNoGhosts(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n, " nodes"), func(t *testing.T) {
 			t.Parallel() // it mostly waits
@@ -94,7 +95,7 @@ func TestNoGhosts(t *testing.T) {
 // deadline in the request, which is in the node's own time. Plain commands are carried out all the
 // same, and leave a key that has a TTL.
 func TestNoGhostsOfBrokenConnections(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	closed := func(t *testing.T, lk *redlock.Locker, _ *faultproxy.Proxy) {
 		if err := lk.Close(); err != nil {
 			t.Error(err)

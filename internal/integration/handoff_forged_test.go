@@ -133,7 +133,7 @@ func TestFloodOfCalls(t *testing.T) {
 						}
 					}
 				})
-				seconds := need.Sized(4, 4, 60)
+				seconds := need.Sized(2, 2, 60)
 				time.Sleep(time.Duration(seconds) * time.Second)
 				for i := range h.Len() {
 					h.Mini(i).Del("a") // and no waiter is called

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/script"
 	in "github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
@@ -19,7 +20,7 @@ import (
 // extension. So the waiter must not leave the queue there, which would take the lock back
 // (OWN_LEAVE in docs/model). The extension does not reach another node.
 func TestAnsweredLate(t *testing.T) {
-	redistest.NoLeaks(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 3)
 	proxies := redistest.Proxies(t, servers)
 	opts := &redlock.Options{TTL: 3 * time.Second, NodeTimeout: 400 * time.Millisecond, Quarantine: -1}
@@ -68,7 +69,7 @@ func TestAnsweredLate(t *testing.T) {
 // believe that it has the lock, even if it guesses all that can be guessed; a release on the nodes
 // does.
 func TestPublisherGivesNoLock(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 3)
 	opts := &redlock.Options{TTL: time.Minute, NodeTimeout: 2 * time.Second, Quarantine: -1}
 	near, far := open(t, redistest.Clients(t, servers), opts), open(t, redistest.Clients(t, servers), opts)

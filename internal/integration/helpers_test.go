@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/redis/go-redis/v9"
 )
@@ -56,7 +57,16 @@ func open(t testing.TB, clients []*redis.Client, opts *redlock.Options) *redlock
 // onServers starts n servers, and a Locker over clients with default options.
 func onServers(t testing.TB, n int, opts *redlock.Options) ([]*redisproc.Server, *redlock.Locker) {
 	t.Helper()
-	redistest.NoLeaks(t)
+	leaks.Check(t)
+	servers := redistest.Servers(t, n)
+	return servers, open(t, redistest.Clients(t, servers), opts)
+}
+
+// besideOthers is onServers for a test that mostly waits, and whose times have room for a busy machine: it
+// runs at the same time as others. leaks.Main looks for what such tests leave.
+func besideOthers(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Server, *redlock.Locker) {
+	t.Helper()
+	t.Parallel()
 	servers := redistest.Servers(t, n)
 	return servers, open(t, redistest.Clients(t, servers), opts)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestHungMinority: two of five servers are stopped; the clients have default options. Locks are
@@ -54,7 +55,7 @@ func TestHungMinority(t *testing.T) {
 // ctx ends, and names the three.
 func TestHungMajority(t *testing.T) {
 	const nodeTimeout = 2 * time.Second
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: time.Minute, NodeTimeout: nodeTimeout})
+	servers, lk := besideOthers(t, 5, &redlock.Options{TTL: time.Minute, NodeTimeout: nodeTimeout})
 	released(t, acquired(t, lk, "warm"))
 	hang(t, servers[:3]...)
 
@@ -104,7 +105,7 @@ func TestKilledMajority(t *testing.T) {
 
 // TestIdleRestart: all servers were restarted while there was no call. The next call must not fail for it.
 func TestIdleRestart(t *testing.T) {
-	servers, lk := onServers(t, 3, trusting())
+	servers, lk := besideOthers(t, 3, trusting())
 	released(t, acquired(t, lk, "a"))
 	used := time.Now()
 	for _, s := range servers {
@@ -135,7 +136,7 @@ func TestNoOrphansAlone(t *testing.T) {
 // TestNoOrphansContended: eight Lockers want one key at once, 300 times. At most one of them gets
 // it, and the grants of the others are released (C3).
 func TestNoOrphansContended(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 5)
 	var lockers []*redlock.Locker
 	for range 8 {
@@ -179,7 +180,7 @@ func TestNoOrphansContended(t *testing.T) {
 
 // TestHungNodeStock: one hung node of five, or three, with callers that set no timeouts (C1).
 func TestHungNodeStock(t *testing.T) {
-	servers, lk := onServers(t, 5, &redlock.Options{TTL: 4 * time.Second})
+	servers, lk := besideOthers(t, 5, &redlock.Options{TTL: 4 * time.Second})
 	patient := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: 10 * time.Second, NodeTimeout: 5 * time.Second})
 	hang(t, servers[0])
 	for range 5 {
@@ -211,7 +212,7 @@ func TestHungNodeStock(t *testing.T) {
 // TestNewWithHungNode: New waits for at most a NodeTimeout for nodes that do not answer, and goes
 // on without them.
 func TestNewWithHungNode(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 5)
 	hang(t, servers[:2]...)
 	begin := time.Now()

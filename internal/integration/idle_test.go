@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -24,7 +24,7 @@ func TestStepAfterIdleTime(t *testing.T) {
 	for _, ttl := range []time.Duration{10 * time.Second, 3 * time.Second} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				redistest.NoLeaks(t)
+				leaks.Check(t)
 				var nodes []*model.Node
 				for i := range 3 {
 					nodes = append(nodes, model.NewNode(sim.Seed(1), fmt.Sprint("node", i), 200*time.Microsecond))

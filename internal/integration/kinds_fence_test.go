@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
@@ -77,7 +78,7 @@ func TestFencesOfKinds(t *testing.T) {
 		}
 		t.Run(tt.what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				redistest.NoLeaks(t)
+				leaks.Check(t)
 				b := redistest.NewBubble(t, 3)
 				r := record{T: t}
 				lots := rand.New(rand.NewPCG(0, 1))
@@ -128,7 +129,7 @@ func (o off) Now() time.Time { return time.Now().Add(time.Duration(o)) }
 func TestReadersHaveOneNumber(t *testing.T) {
 	need.Full(t)
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		b := redistest.NewBubble(t, 3)
 		lk := open(t, b.Clients(), &redlock.Options{Quarantine: -1, Separator: "/"})
 		for _, name := range []string{"a", "p/A", "p"} { // the folder after the names in it
@@ -173,7 +174,7 @@ func TestReadersHaveOneNumber(t *testing.T) {
 func TestReadersAfterALoss(t *testing.T) {
 	need.Full(t)
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		b := redistest.NewBubble(t, 3)
 		lk := open(t, b.Clients(), &redlock.Options{Separator: "/"})
 		fast := open(t, b.Clients(), &redlock.Options{Separator: "/", Clock: off(400 * time.Millisecond)})
@@ -227,7 +228,7 @@ func TestReadersAfterALoss(t *testing.T) {
 // ones.
 func TestSlotsAreNumbered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		lk := open(t, redistest.NewBubble(t, 3).Clients(), &redlock.Options{Separator: "/"})
 		last := int64(0)
 		for range 5 {

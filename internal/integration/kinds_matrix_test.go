@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/redis/go-redis/v9"
 )
@@ -245,7 +246,7 @@ func TestKindsBesidePlainRedlock(t *testing.T) {
 // three: there a script takes a tenth of the time.
 func inScene(t *testing.T, separator string, f func(*scene)) {
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		b := redistest.NewBubble(t, 1)
 		opts := patient()
 		opts.Separator = separator

@@ -10,11 +10,12 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // inRealScene is inScene on real servers.
 func inRealScene(t *testing.T, separator string, f func(*scene)) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 3)
 	opts := patient()
 	opts.Separator = separator
@@ -40,7 +41,7 @@ func TestKindsBesidePlainRedlockOnServers(t *testing.T) {
 // TestReadersAndWritersOnServers: they are served in turn, and readers that come one after another
 // together; for a folder that has two of the names in it.
 func TestReadersAndWritersOnServers(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 3)
 	opts := &redlock.Options{TTL: 30 * time.Second, Separator: "/"}
 	holder := open(t, redistest.Clients(t, servers), opts)
@@ -92,7 +93,7 @@ func TestReadersAndWritersOnServers(t *testing.T) {
 // TestSlotsOnServers: many waiters for one of three slots, each in a process of its own. There are
 // never more than three holders, and all are served, by calls and not by heartbeats.
 func TestSlotsOnServers(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 3)
 	const slots, processes = 3, 8
 	var mu sync.Mutex

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
@@ -32,7 +33,7 @@ const called = 50 * time.Millisecond
 
 func inWaitingRoom(t *testing.T, f func(*waitingRoom)) {
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		h := &waitingRoom{T: t, Bubble: redistest.NewBubble(t, 3)}
 		for i := range h.Len() {
 			h.Path(i).SetDelay(time.Millisecond)

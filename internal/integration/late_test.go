@@ -65,6 +65,7 @@ func TestLateKeyOfADetachedLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := redistest.NewBubble(t, 3)
 		first, second, rival := open(t, b.Clients(), nil), open(t, b.Clients(), nil), open(t, b.Clients(), nil)
+		synctest.Wait() // all know the set
 		b.Path(2).SetDelay(200 * time.Millisecond)
 		b.Hang(2)
 		begin := time.Now()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestCloseWhileWaiting: Close ends a wait at once, and the wait leaves nothing.
@@ -41,7 +42,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 // keys to their TTL: a holder may still be at work.
 func TestCloseWhileHolding(t *testing.T) {
 	const ttl = 2 * time.Second
-	servers, lk := onServers(t, 3, &redlock.Options{TTL: ttl})
+	servers, lk := besideOthers(t, 3, &redlock.Options{TTL: ttl})
 	watched, renewed := acquired(t, lk, "watched"), acquired(t, lk, "renewed", redlock.AutoRenew())
 	plain := acquired(t, lk, "plain")
 	ctx := watched.Context(t.Context())
@@ -86,7 +87,7 @@ func TestCloseWhileHolding(t *testing.T) {
 // TestCloseSendsReleases: releases that were under way when Close was called are sent, also to a
 // node that has not answered yet.
 func TestCloseSendsReleases(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 5)
 	for range 20 {
 		lk := open(t, redistest.Clients(t, servers), patient())

@@ -9,12 +9,13 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestLargestLocks: locks that are just within the limits work on real servers in every step: they
 // are held and refused, waited for, extended, handed on, inspected and released, and leave no key.
 func TestLargestLocks(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 3)
 	opts := patient()
 	opts.Separator, opts.Owner = "/", strings.Repeat("o", redlock.MaxOwner)

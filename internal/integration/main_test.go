@@ -1,10 +1,18 @@
 package integration_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
+// TestMain has more tests run side by side than there are processors: those that do mostly wait. A -parallel
+// on the command line counts.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(leaks.Main(m))
+}

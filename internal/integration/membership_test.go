@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
@@ -28,7 +29,7 @@ const movingTTL = 10 * time.Second
 func TestMembership(t *testing.T) {
 	need.Full(t)
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		b := redistest.NewBubble(t, 5)
 		for _, added := range []int{3, 4} {
 			b.Mini(added).FlushAll()

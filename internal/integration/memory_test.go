@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -21,7 +22,7 @@ func TestMemoryOfNames(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("REDLOCK_NAMES")); err == nil {
 		names = n
 	}
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	opts := patient()
 	opts.Separator = "/"

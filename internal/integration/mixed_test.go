@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
@@ -160,7 +161,7 @@ func TestOlderAndNewerClients(t *testing.T) {
 
 // TestOlderAndNewerClientsOnRedis: the same on real servers, without waits.
 func TestOlderAndNewerClientsOnRedis(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	nodes := redistest.Clients(t, redistest.Servers(t, 3))
 	for seed := range uint64(3) {
 		mixed(t, nodes, time.Now, seed, func(*rand.Rand) {})
@@ -170,7 +171,7 @@ func TestOlderAndNewerClientsOnRedis(t *testing.T) {
 // TestOlderClientsHaveGone: only where the older marker exists are older counters written beside
 // the table, with the same life as before.
 func TestOlderClientsHaveGone(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	one, gens := []*redis.Client{c, c}, generations(t)
 	older, newer := gens[0], gens[1]

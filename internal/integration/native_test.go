@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -49,7 +50,7 @@ func carriedOut(t *testing.T, s *redisproc.Server) func(name string) string {
 // a release need no script; where it has none, or denies them, they do. Whatever it has, a lock is
 // extended and released, and one that is gone, or another's, is neither.
 func TestNativeCommands(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	server := redistest.Servers(t, 1)[0]
 	all := has(t, server)
 	t.Logf("the server has %q", all)

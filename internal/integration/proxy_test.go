@@ -18,6 +18,7 @@ import (
 	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/redis/go-redis/v9"
 )
@@ -25,7 +26,7 @@ import (
 // behindProxies starts n servers, proxies in front of them, and a Locker that connects to the proxies.
 func behindProxies(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Server, []*faultproxy.Proxy, *redlock.Locker) {
 	t.Helper()
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, n)
 	proxies := redistest.Proxies(t, servers)
 	return servers, proxies, open(t, redistest.ProxyClients(t, proxies), opts)
@@ -34,7 +35,7 @@ func behindProxies(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Ser
 // TestLostReplies: the nodes grant, and the replies do not arrive. The attempt's own key is not
 // another holder's, so the error is never "held", and the key does not stay (A2, E1).
 func TestLostReplies(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 3)
 	proxies := redistest.Proxies(t, servers)
 	for i := range 12 {
@@ -95,6 +96,7 @@ func (x *crossroads) client(t *testing.T) *redis.Client {
 // these connections and use new ones when the bytes arrive after all, in the middle of the next
 // lock's life. The requests can neither release nor take that lock (B1).
 func TestDelayedRequests(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		delay func(t *testing.T, lk *redlock.Locker, cut func())
@@ -111,7 +113,7 @@ func TestDelayedRequests(t *testing.T) {
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			redistest.NoLeaks(t)
+			t.Parallel()
 			servers := redistest.Servers(t, 3)
 			proxies := redistest.Proxies(t, servers)
 			var roads []*crossroads
@@ -185,6 +187,7 @@ func callsOf(t *testing.T, s *redisproc.Server, command string) int {
 // TestPartition: the holder is cut off from its nodes. Its extensions move nothing, it is told at
 // the end of validity and not later, and no other client gets the lock before (B3).
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		cut  func(*faultproxy.Proxy)
@@ -194,7 +197,10 @@ func TestPartition(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := &redlock.Options{TTL: 1500 * time.Millisecond, NodeTimeout: 100 * time.Millisecond}
-			servers, proxies, lk := behindProxies(t, 3, opts)
+			t.Parallel()
+			servers := redistest.Servers(t, 3)
+			proxies := redistest.Proxies(t, servers)
+			lk := open(t, redistest.ProxyClients(t, proxies), opts)
 			rivals := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute, NodeTimeout: time.Second})
 			l, err := lk.Acquire(t.Context(), "a", redlock.AutoRenew())
 			if err != nil {
@@ -288,7 +294,7 @@ func TestCancelledInFlight(t *testing.T) {
 func TestShortTTLOnSlowLink(t *testing.T) {
 	need.Full(t)
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		const ttl = 500 * time.Millisecond
 		b := redistest.NewBubble(t, 5)
 		for i := range b.Len() {
@@ -337,7 +343,7 @@ func TestShortTTLOnSlowLink(t *testing.T) {
 // not for nodes that are down: earlier attempts have shown that (E2).
 func TestDeadlineInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		b := redistest.NewBubble(t, 3)
 		for i := range b.Len() {
 			b.Path(i).SetDelay(30 * time.Millisecond)

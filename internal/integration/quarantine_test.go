@@ -59,7 +59,7 @@ func TestQuarantineOff(t *testing.T) {
 // TestColdStart: brand-new nodes have no votes. The error says why, for how long and what to do; a
 // call that waits gets the lock, and a later one need not wait.
 func TestColdStart(t *testing.T) {
-	redistest.NoLeaks(t)
+	t.Parallel()
 	servers := redistest.NewServers(t, 3)
 	opts := brief(1500 * time.Millisecond)
 	begin := time.Now()
@@ -131,7 +131,7 @@ func TestColdStart(t *testing.T) {
 // nodes; no other client gets it.
 func TestRollingRestart(t *testing.T) {
 	const ttl = 2 * time.Second // on a busy machine a renewal has taken a second
-	servers, lk := onServers(t, 5, brief(ttl))
+	servers, lk := besideOthers(t, 5, brief(ttl))
 	rivals := open(t, redistest.Clients(t, servers), brief(ttl))
 	l := acquired(t, lk, "a", redlock.AutoRenew())
 	ctx := l.Context(t.Context())

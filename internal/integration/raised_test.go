@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // TestWhatScriptsRaise: the error text of a server that has set the key and then refuses a command
 // differs from that of a server that has refused the script.
 func TestWhatScriptsRaise(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	acl := func(args ...any) {
 		t.Helper()

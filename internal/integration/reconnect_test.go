@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
@@ -33,7 +34,7 @@ func TestRestartJustNow(t *testing.T) {
 // TestNobodyVotesUnasked: the connections were lost, and the servers reject new ones. Earlier
 // replies are no answers to requests that were not sent.
 func TestNobodyVotesUnasked(t *testing.T) {
-	servers, lk := onServers(t, 3, patient())
+	servers, lk := besideOthers(t, 3, patient())
 	l := acquired(t, lk, "a")
 	if err := l.Extend(t.Context()); err != nil {
 		t.Fatal(err)
@@ -138,12 +139,12 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 	for _, rtt := range []time.Duration{0, 4 * time.Millisecond} { // one connection, and several
 		t.Run(rtt.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				redistest.NoLeaks(t)
+				leaks.Check(t)
 				b := redistest.NewBubble(t, 1)
 				b.Path(0).SetDelay(rtt)
 				lk := open(t, b.Clients(), patient())
 				time.Sleep(time.Second) // until all connections are made
-				for i := range need.Sized(20, 60, 2000) {
+				for i := range need.Sized(10, 60, 2000) {
 					l, err := lk.TryAcquire(t.Context(), "a")
 					switch {
 					case err == nil:

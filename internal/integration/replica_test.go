@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -121,7 +122,7 @@ var atOnce = []string{"--repl-diskless-sync-delay", "0"}
 func TestPromotedReplica(t *testing.T) {
 	for _, keeps := range []bool{false, true} {
 		t.Run(fmt.Sprintf("connections kept %v", keeps), func(t *testing.T) {
-			redistest.NoLeaks(t)
+			leaks.Check(t)
 			const ttl = time.Second
 			servers := redistest.Servers(t, 5, atOnce...)
 			replica := redistest.Servers(t, 1)[0]
@@ -169,7 +170,7 @@ func TestPromotedReplica(t *testing.T) {
 // the same process, and no connection breaks; only its data is gone. As long as it is a replica it
 // has no vote either.
 func TestReplicaAndBack(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	for _, asked := range []bool{false, true} {
 		t.Run(fmt.Sprintf("asked meanwhile %v", asked), func(t *testing.T) {
 			t.Parallel() // it mostly waits

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/integration"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 func TestNineWorkers(t *testing.T) {
@@ -79,7 +80,7 @@ func waitingIsBounded(t *testing.T, lk *redlock.Locker, patience, ttl, precision
 
 func TestWaitTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		redistest.NoLeaks(t)
+		leaks.Check(t)
 		b := redistest.NewBubble(t, 5)
 		lk := open(t, b.Clients(), &redlock.Options{TTL: 30 * time.Second})
 		waitingIsBounded(t, lk, 10*time.Second, 30*time.Second, 10*time.Millisecond)
@@ -87,7 +88,7 @@ func TestWaitTenSeconds(t *testing.T) {
 }
 
 func TestWaitOnServers(t *testing.T) {
-	servers, lk := onServers(t, 5, patient())
+	servers, lk := besideOthers(t, 5, patient())
 	waitingIsBounded(t, lk, time.Second, 3*time.Second, slack)
 	nothingLeft(t, servers)
 }

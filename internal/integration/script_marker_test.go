@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
@@ -17,7 +18,7 @@ import (
 // TestMarkerIsAsked: a node whose marker is not the one that the client knows grants nothing, and
 // writes nothing; but a lock that the token holds already is granted without it.
 func TestMarkerIsAsked(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	marked := script.Acquire("me", 0)
 	ask := func(token, mark string) (any, error) {
@@ -58,7 +59,7 @@ func TestMarkerIsAsked(t *testing.T) {
 
 // TestTableStays: the table has no TTL after any step, and it is all that a lock leaves.
 func TestTableStays(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	n := number(t, c, "a", "token", nodeTime(t, c))
 	if got := eval(t, c, script.Extend, "a", "token", 60_000); got == "0" || got[0] == '[' {
@@ -80,7 +81,7 @@ func TestTableStays(t *testing.T) {
 // TestNoCounterIsNoGrant: every grant leaves a counter. If the counter is gone, it may have been
 // anything: no fence is stored there, and no earlier grant counts.
 func TestNoCounterIsNoGrant(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	n := number(t, c, "a", "token", nodeTime(t, c))
 	c.Del(t.Context(), script.Fences)
@@ -114,7 +115,7 @@ func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db 
 
 // TestJoin: the marker is this server's, and as old as the first client's join.
 func TestJoin(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	server := redistest.Servers(t, 1)
 	c, other := redistest.Clients(t, server)[0], redistest.Clients(t, server)[0]
 	for _, runID := range []string{"0123456789abcdef0123456789abcdef01234567", ""} { // "": the server does not say

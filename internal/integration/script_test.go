@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -38,7 +39,7 @@ func eval(t *testing.T, c *redis.Client, s script.Script, key string, args ...an
 // TestAcquireTwice: the same request may arrive twice, since a connection was made anew. The second
 // copy finds its own key, which is a grant, and does not prolong it (A2).
 func TestAcquireTwice(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	if got := eval(t, c, acquire, "a", "token", 5_000); got != "granted" {
 		t.Fatal(got)
@@ -54,7 +55,7 @@ func TestAcquireTwice(t *testing.T) {
 // TestTokensAreCompared: tokens are compared as a whole, so a token that begins like another one is
 // a different one (B6).
 func TestTokensAreCompared(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	for _, tt := range []struct{ held, other string }{
 		{"node-10", "node-1"},
@@ -101,7 +102,7 @@ func TestTokensAreCompared(t *testing.T) {
 // TestLateSteps: an extension or a release that comes when the key is gone changes nothing. Above
 // all it does not make the key again (B4).
 func TestLateSteps(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	if got := eval(t, c, script.Extend, "a", "token", 5_000); got != "0" {
 		t.Errorf("extend is answered %s", got)
@@ -184,7 +185,7 @@ func nodeTime(t *testing.T, c *redis.Client) int64 {
 // TestTableOfAnotherKind: if the table's key has another type, there is no fence, and so no lock: a
 // script that fails half way does not undo its writes.
 func TestTableOfAnotherKind(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	ctx := t.Context()
 	for kind, put := range map[string]func(key string) error{
@@ -213,7 +214,7 @@ func TestTableOfAnotherKind(t *testing.T) {
 
 // TestNumbersAreWhole: by default Lua formats large numbers with few digits: 2^53-1 becomes 9.007e+15.
 func TestNumbersAreWhole(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	for _, last := range []int64{1 << 51, 1<<52 - 1, 1 << 52, 9_000_000_000_000_000, 9_007_199_254_740_000, 1<<53 - 3, 1<<53 - 2, 1<<53 - 1} {
 		c.FlushAll(t.Context())
@@ -237,7 +238,7 @@ func TestNumbersAreWhole(t *testing.T) {
 
 // TestDuplicateCountsOnce: one grant has one fence, however often the request arrives.
 func TestDuplicateCountsOnce(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	first := number(t, c, "a", "token", nodeTime(t, c))
 	for range 3 {
@@ -258,7 +259,7 @@ func TestDuplicateCountsOnce(t *testing.T) {
 
 // TestRaise: a fence is stored only while its token holds the lock, and never over a larger one.
 func TestRaise(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	n := number(t, c, "a", "token", nodeTime(t, c))
 	raise := func(token string, to int64, want int64, says int64) {
@@ -299,7 +300,7 @@ func TestRaise(t *testing.T) {
 
 // TestLateAcquire: a request that a node reads after its deadline leaves nothing, not even a fence.
 func TestLateAcquire(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
 	c.Del(t.Context(), script.Marker)
 	ask := func(token string, latest int64) any {

@@ -12,13 +12,14 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // TestOldRedisIsRefused: a real Redis before 7.0 is rejected: by its version; when it claims a
 // newer one, as KeyDB can be configured to; and when it does not answer INFO. The same questions
 // are put to servers of today that claim to be old, or do not answer INFO.
 func TestOldRedisIsRefused(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	good := redistest.Servers(t, 2)
 	olds := redistest.OldServers(t, 2)
 	old, mute := olds[0], olds[1]

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -18,7 +19,7 @@ import (
 // --ttl` has them; two of three nodes come back empty. The program with the shorter TTL does not
 // count them before the longer lock is over.
 func TestDifferentTTLsOnServers(t *testing.T) {
-	redistest.NoLeaks(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 3)
 	const long, short = 6 * time.Second, 500 * time.Millisecond
 	opts := func(ttl time.Duration) *redlock.Options {
@@ -39,7 +40,7 @@ func TestDifferentTTLsOnServers(t *testing.T) {
 // have a marker of this very process. Neither has a vote for a quarantine, for clients that were
 // there and for later ones.
 func TestSwappedDatabases(t *testing.T) {
-	redistest.NoLeaks(t)
+	t.Parallel()
 	servers := redistest.NewServers(t, 1)
 	opts := brief(500 * time.Millisecond)
 	in := func(db int) *redlock.Locker {
@@ -64,7 +65,7 @@ func TestSwappedDatabases(t *testing.T) {
 // TestUpgrade: nodes that have been running for a long time, by the marker of earlier versions,
 // vote at once, and that marker stays as it is.
 func TestUpgrade(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.NewServers(t, 3)
 	var before []any
 	for _, s := range servers {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/redis/go-redis/v9"
 )
@@ -46,7 +46,7 @@ func TestTransports(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			redistest.NoLeaks(t)
+			leaks.Check(t)
 			nodes, err := memredis.Start(1)
 			if err != nil {
 				t.Fatal(err)
@@ -105,7 +105,7 @@ func forwards(t *testing.T, l net.Listener, err error, addr string) string {
 // the next lock a vote.
 func TestRestartWhileIdle(t *testing.T) {
 	need.Full(t)
-	redistest.NoLeaks(t)
+	t.Parallel()
 	nodes, err := memredis.Start(3)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // queued waits until all of the nodes have this many waiters for a name.
@@ -89,7 +90,7 @@ func (q *queue) next(within time.Duration) int {
 
 // TestServedInOrder: waiters are served in order, over real servers.
 func TestServedInOrder(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 5)
 	q := lineUp(t, servers, nil, 8)
 	s, err := q.lockers[7].Inspect(t.Context(), "a")
@@ -129,7 +130,7 @@ func TestServedInOrder(t *testing.T) {
 
 // TestSubscriptionsKilled: subscriptions are killed again and again, while locks are handed over.
 func TestSubscriptionsKilled(t *testing.T) {
-	redistest.NoLeaks(t)
+	leaks.Check(t)
 	servers := redistest.Servers(t, 5)
 	q := lineUp(t, servers, nil, 6)
 	released(t, q.holder)
@@ -143,7 +144,7 @@ func TestSubscriptionsKilled(t *testing.T) {
 
 // TestPublishForbidden: a user that may not publish or subscribe can wait all the same.
 func TestPublishForbidden(t *testing.T) {
-	redistest.NoLeaks(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 3)
 	for _, s := range servers {
 		ask(t, s, "ACL", "SETUSER", "default", "resetchannels")
@@ -174,7 +175,7 @@ func TestPublishForbidden(t *testing.T) {
 // TestQueueLost: the servers lose the queue, by FLUSHALL or in a restart. A waiter is in it again
 // with the next heartbeat, at the same place.
 func TestQueueLost(t *testing.T) {
-	redistest.NoLeaks(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 5)
 	q := lineUp(t, servers, &redlock.Options{Quarantine: -1}, 4)
 	for _, s := range servers {
@@ -195,7 +196,7 @@ func TestQueueLost(t *testing.T) {
 // TestHeadIsStopped: the first waiter in the queue does not answer any more (here: its links are
 // cut). The waiters behind it wait until its lease ends, and no longer.
 func TestHeadIsStopped(t *testing.T) {
-	redistest.NoLeaks(t)
+	t.Parallel()
 	servers := redistest.Servers(t, 5)
 	opts := &redlock.Options{TTL: 5 * time.Second}
 	holder := open(t, redistest.Clients(t, servers), opts)

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
 // A redisError is an error that a server sent.
@@ -20,4 +20,4 @@ var (
 	errDenied  error = redisError("NOPERM User default has no permissions to run the 'evalsha' command")
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }

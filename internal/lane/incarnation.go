@@ -55,6 +55,8 @@ type incarnation struct {
 	// marker; 0: never.
 	heard atomic.Int64
 
+	tried *wire.Description // the last one that it was told when it kept none; under the set's mutex
+
 	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
 
 	mu      sync.Mutex  // protects what follows
@@ -97,7 +99,7 @@ func (m *incarnation) marked() bool { return m.cfg.Quarantine > 0 }
 func (m *incarnation) Hello() wire.Hello {
 	hello := wire.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.Now().UnixMilli()}
 	if hello.Marked {
-		hello.Told = m.set.tell(m)
+		hello.Told, hello.While = m.set.tell(m)
 	}
 	return hello
 }
@@ -340,6 +342,20 @@ func (m *incarnation) silence(now time.Time) (rest time.Duration, why error) {
 	return 0, nil
 }
 
+// rest is for how much longer the node has no vote, and why.
+func (m *incarnation) rest() (time.Duration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.silence(m.Now())
+}
+
+// skewed is how far the node's clock is from the others', if that is too far.
+func (m *incarnation) skewed() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.skew
+}
+
 // votes reports whether the node has a vote.
 func (m *incarnation) votes() bool {
 	m.mu.Lock()
@@ -459,6 +475,9 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	}
 	if vouched {
 		m.terms.vouched(m, sent)
+		if m.set.lacking.Load() {
+			m.set.look()
+		}
 	}
 	if longer {
 		m.mu.Lock()
@@ -477,7 +496,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		case r.Status == wire.Granted && q.counts() && m.unlike(kept, q.By) != nil:
 			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
 		case r.Status == wire.Granted && q.Op == wire.Extend && !q.stays():
-			r.Status, r.Err = wire.Unfit, errUntold
+			r.Status, r.Err = wire.Unfit, wire.ErrMoved
 		case r.Status == wire.Late && off != 0:
 			r.Status, r.Err = wire.Unfit, skewError{off, m.cfg.MaxNodeSkew}
 		case r.Status == wire.Late && after > 0: // late because the node's clock was set

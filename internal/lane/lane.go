@@ -57,6 +57,7 @@ type Lane struct {
 	breaks          int            // connections that have broken while in use
 	draining        bool
 	again           bool // it is to be joined again
+	retired         bool // the node is no member any more: nothing is sent
 }
 
 // A pendingRelease is a release that is owed to a node, until a time when the token is gone in any case.
@@ -103,6 +104,9 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	if n.Index >= q.Claim.Room() {
 		return wire.Reply{Status: wire.Unfit, Err: errNoRoom}, false
+	}
+	if n.retired {
+		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
 	}
 	at := &q.Claim.at[n.Index]
 	switch {
@@ -294,6 +298,31 @@ func (n *Lane) force() {
 	for _, s := range conns {
 		s.srv.Interrupt()
 	}
+}
+
+// Member is the address that the node has in the description of its set; its name, as long as it is not
+// known.
+func (n *Lane) Member() string {
+	if t := n.node.kept(); t.Self != "" {
+		return t.Self
+	}
+	return n.Name
+}
+
+// retire ends the lane to a node that is no member any more, once; close must follow. A key that is still
+// there goes with its TTL.
+func (n *Lane) retire() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	was := n.retired
+	n.retired = true
+	return !was
+}
+
+func (n *Lane) isRetired() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.retired
 }
 
 // rejoin has the node joined again, as soon as the connection has nothing else to do. A node that is not

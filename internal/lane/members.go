@@ -25,10 +25,10 @@ import (
 // none, and none keeps any, the first client has a description chosen (choose), from its own
 // options. A description becomes known to a node, or to a client, only when it has been chosen.
 //
-// From then on the set never changes for this client, and a later description of the same set takes the
-// place of the one before, wherever it comes from. The client tells each node that keeps an earlier one, and
-// each member that keeps none: that has lost its data, and the client knows which one it is by its
-// address, or by what it kept before.
+// From then on a later description of the same set takes the place of the one before, wherever it comes from,
+// and the client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
+// is told again (mayTell). If a majority of the given nodes keeps the description of another set, that is the
+// set from then on: the one before has been lost, by a majority of its members at least.
 
 // heard takes in what a node keeps. It is called when the node was joined, and before anything counts by it.
 func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker) {
@@ -36,10 +36,14 @@ func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker) {
 	m.keeps(told, mark)
 	s.learn()
 	behind := s.behind()
+	gone := s.gone()
 	close(s.news)
 	s.news = make(chan struct{})
 	known := s.known
 	s.mu.Unlock()
+	for _, n := range gone {
+		n.close()
+	}
 	if known != nil && known.MaxTTL > 0 {
 		s.terms.announce(wire.Milliseconds(known.MaxTTL))
 	}
@@ -66,11 +70,10 @@ func (s *Set) learn() {
 		if best == nil {
 			best = s.known // an address may turn out to be that of another member
 		}
-	} else {
-		for _, n := range lanes {
-			if t := n.node.kept(); t.Description != nil && s.believed(t.Description) {
-				later(t.Description)
-			}
+	}
+	for _, n := range lanes {
+		if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) {
+			later(t.Description)
 		}
 	}
 	if best != nil {
@@ -79,11 +82,12 @@ func (s *Set) learn() {
 }
 
 // believed reports whether a majority of the nodes that were given belongs to the set with this description.
+// One that keeps none belongs to it if it is a member, as long as the client knows no set. Under the mutex.
 func (s *Set) believed(d *wire.Description) bool {
 	of := 0
 	for _, n := range (*s.lanes.Load())[:len(s.given)] {
 		switch t := n.node.kept(); {
-		case t.Description != nil && t.Set == d.Set, t.Description == nil && n.node.hasMet() && d.Has(n.Name):
+		case t.Description != nil && t.Set == d.Set, t.Description == nil && s.known == nil && n.node.hasMet() && d.Has(n.Name):
 			of++
 		}
 	}
@@ -101,15 +105,13 @@ func (s *Set) adopt(d *wire.Description) {
 	for _, member := range d.Members {
 		// A node that says which member it is, is that one, by whatever address; and only then the address
 		// counts.
-		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member })
+		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member && !n.isRetired() })
 		if i < 0 {
-			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" })
+			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" && !n.isRetired() })
 		}
 		if i < 0 {
 			i = len(lanes)
-			lanes = append(lanes, nil)
-			s.clocks.grow(len(lanes))
-			lanes[i] = s.newLane(i, member, nil)
+			s.addLane(&lanes, member)
 		}
 		members = append(members, lanes[i])
 	}
@@ -125,10 +127,81 @@ func (s *Set) behind() (lanes []*Lane) {
 	if s.known == nil || s.refused != nil {
 		return nil
 	}
+	lacking := false
+	for _, n := range *s.lanes.Load() {
+		switch t := n.node.kept(); {
+		case !n.node.hasMet():
+		case t.Description != nil && t.Set == s.known.Set && t.Epoch < s.known.Epoch:
+			lanes = append(lanes, n)
+		case t.Description == nil && s.selfOf(n.node) != "":
+			// A node that has taken part in the choice needs nobody's leave: it is asked once.
+			if s.mayTell(n.node) || n.node.tried != s.known {
+				n.node.tried = s.known
+				lanes = append(lanes, n)
+				break
+			}
+			lacking = true
+			since, _ := n.node.lostAt()
+			for _, other := range s.View().Lanes { // whose word is missing
+				if other != n && other.node.hasMet() && other.Away() == nil && !s.terms.shownSince(other.node, since) {
+					lanes = append(lanes, other)
+				}
+			}
+		}
+	}
+	s.lacking.Store(lacking)
+	return lanes
+}
+
+// mayTell reports whether a member that keeps no description may be told the one that is known. The client
+// must be sure that this is the last one, or close to it. Otherwise one that has slept through two changes,
+// and finds a majority of the members that it knows without their data, would make them serve a
+// description which has nothing in common with that of the others.
+//
+// So a majority of the members must have shown, since the node has lost its data, that they keep it. None of
+// them had a later one at that time, and the node has not kept any since: from the loss on it has not
+// counted for any majority, and it does not bring about one now. Or all other members have been heard of,
+// and keep it or none. Members that are known to be away need not have been heard of if the set has not
+// been changed, as far as is known: so one node may be down while another loses its data. (What that
+// leaves open is in docs/safety.md.) Under the mutex.
+func (s *Set) mayTell(m *incarnation) bool {
+	v := s.View()
+	since, _ := m.lostAt()
+	keep, all := 0, true
+	for _, n := range v.Lanes {
+		t := n.node.kept()
+		switch {
+		case n.node == m:
+		case t.Description != nil && t.Set == s.known.Set && t.Epoch == s.known.Epoch && s.terms.shownSince(n.node, since):
+			keep++
+		case s.known.Epoch == 1 && n.Away() != nil:
+		case t.Description != nil || !n.node.hasMet():
+			all = false
+		}
+	}
+	return all || keep > len(v.Lanes)/2
+}
+
+// look tells members that lack the description, if they may be told by now.
+func (s *Set) look() {
+	s.mu.Lock()
+	behind := s.behind()
+	s.mu.Unlock()
+	for _, n := range behind {
+		n.rejoin()
+	}
+}
+
+// gone gives the lanes to nodes that are no members any more, and keep the description that says so. Under
+// the mutex.
+func (s *Set) gone() (lanes []*Lane) {
+	if s.known == nil || s.refused != nil {
+		return nil
+	}
+	v := s.View()
 	for _, n := range *s.lanes.Load() {
 		t := n.node.kept()
-		may := t.Description != nil && t.Set == s.known.Set || t.Description == nil && s.selfOf(n.node) != ""
-		if n.node.hasMet() && may && t.At() < s.known.Epoch {
+		if member := n.node.member(s.known.Set); member != "" && !s.known.Has(member) && t.At() >= s.known.Epoch && !slices.Contains(v.Lanes, n) && n.retire() {
 			lanes = append(lanes, n)
 		}
 	}
@@ -144,14 +217,19 @@ func (s *Set) selfOf(m *incarnation) string {
 	return self
 }
 
-// tell is what a node is to keep.
-func (s *Set) tell(m *incarnation) wire.Told {
+// tell is what a node is to keep. If it keeps nothing, it is only to do so while it has this marker: it has
+// not lost its data once more.
+func (s *Set) tell(m *incarnation) (told wire.Told, marker string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil || s.refused != nil {
-		return wire.Told{}
+		return wire.Told{}, ""
 	}
-	return wire.Told{Self: s.selfOf(m), Description: s.known}
+	told = wire.Told{Self: s.selfOf(m), Description: s.known}
+	if _, mark := m.lostAt(); told.Self != "" && m.hasMet() && m.kept().Description == nil && s.mayTell(m) {
+		marker = mark
+	}
+	return told, marker
 }
 
 // Refused is why this program cannot use the set; nil: it can, as far as is known.
@@ -161,8 +239,11 @@ func (s *Set) Refused() error {
 	return s.refused
 }
 
-// Agreed reports whether votes can count: a quorum of the members has kept the description.
-func (s *Set) Agreed() bool { return !s.cfg.Described || s.ready.Load() }
+// Agreed reports whether votes can count: a quorum of the members has kept the description that is known now.
+func (s *Set) Agreed() bool {
+	v := s.View()
+	return !s.cfg.Described || v.Description != nil && s.ready.Load() == v.Description.Epoch
+}
 
 // Agree waits until a quorum of the members keeps the description of the set. If the nodes keep none, it has
 // one chosen, the proposal, which is for the nodes that the program was given. It returns when the time is
@@ -173,13 +254,13 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	defer w.stop()
 	for !w.over {
 		s.mu.Lock()
-		news, refused, ready, fresh := s.news, s.refused, s.quorumKeeps(), s.fresh()
+		news, refused, ready, fresh, epoch := s.news, s.refused, s.quorumKeeps(), s.fresh(), s.View().Epoch()
 		s.mu.Unlock()
 		switch {
 		case refused != nil:
 			return refused
 		case ready:
-			s.ready.Store(true)
+			s.ready.Store(epoch)
 			return nil
 		case s.away():
 			return nil
@@ -257,6 +338,7 @@ type wait struct {
 	timer *time.Timer
 	key   string
 	turn  int
+	plan  bool // nothing is waited for that takes long
 	over  bool // the time is over, or the context has ended
 }
 
@@ -295,25 +377,35 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 	var largest string
 	for !w.over {
 		ballot := s.ballot(largest)
+		step := func(value string) (yes int, said []wire.Chosen, ahead bool) {
+			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value}, func(p *poll) bool {
+				yes, _, ahead := p.count(proposal.Epoch, ballot, value)
+				return yes >= need || ahead
+			})
+			return p.count(proposal.Epoch, ballot, value)
+		}
+		yes, said, ahead := step("")
 		best, value := "", proposal
-		promised := s.poll(w, v, need, wire.Choice{Epoch: proposal.Epoch, Ballot: ballot})
-		for _, c := range promised.said {
+		for _, c := range said {
 			largest = max(largest, c.Promised)
 			if d := wire.ParseDescription(c.Value); d != nil && c.Taken > best {
 				best, value = c.Taken, d
 			}
 		}
-		if promised.told {
-			return nil
-		}
-		if promised.yes >= need {
-			taken := s.poll(w, v, need, wire.Choice{Epoch: proposal.Epoch, Ballot: ballot, Value: value.Text()})
-			if taken.yes >= need {
+		if yes >= need && !ahead {
+			yes, said, ahead = step(value.Text())
+			if yes >= need {
 				return value
 			}
-			for _, c := range taken.said {
+			for _, c := range said {
 				largest = max(largest, c.Promised)
 			}
+		}
+		if ahead { // which description it has, is learned when it is joined
+			for _, n := range v.Lanes {
+				n.rejoin()
+			}
+			return nil
 		}
 		w.pause(Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // two that go on at once would refuse each other again
 	}
@@ -331,64 +423,79 @@ func (s *Set) ballot(than string) string {
 	return fmt.Sprintf("%016d%08d", at, int64(s.cfg.Host.Jitter()*1e8))
 }
 
-// A poll is a step of a choice at several nodes.
+// A poll has what nodes have answered.
 type poll struct {
-	choice wire.Choice
-	need   int
-	done   chan struct{} // closed when it is decided
-
-	mu   sync.Mutex // protects what follows
-	open int
-	said []wire.Chosen
-	yes  int  // how many have promised, or taken
-	told bool // a node keeps a later description than the choice is about
+	mu     sync.Mutex // protects what follows
+	open   int
+	said   []any
+	enough func(*poll) bool
+	done   chan struct{} // closed when that is enough, or all have answered
 }
 
-// poll asks the members of a view, until enough have said yes, or all have answered.
-func (s *Set) poll(w *wait, v *View, need int, c wire.Choice) *poll {
-	p := &poll{choice: c, need: need, open: len(v.Lanes), done: make(chan struct{})}
+// poll asks the members of a view, until that is enough or the time for an answer is over, and gives what
+// they have replied.
+func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
+	p := &poll{enough: enough, open: len(v.Lanes), done: make(chan struct{})}
 	about := &Claim{Key: "redlock:set"}
 	about.Span(v.Room())
 	now := s.cfg.Clock.Now()
 	for _, n := range v.Lanes {
-		q := &Request{Op: wire.Choose, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: []string{strconv.FormatInt(c.Epoch, 10), c.Ballot, c.Value}}
+		q := &Request{Op: op, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: args}
 		if n.Submit(q, now) {
 			p.Deliver(n.Index, q)
 		}
 	}
+	limit := time.AfterFunc(s.cfg.NodeTimeout, p.end)
+	defer limit.Stop()
 	w.wait(p.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r := poll{said: slices.Clone(p.said), yes: p.yes, told: p.told}
-	if r.told { // which of them it is, is learned when it is joined
-		for _, n := range v.Lanes {
-			n.rejoin()
-		}
-	}
-	return &r
+	return &poll{said: slices.Clone(p.said)}
 }
 
 func (p *poll) Deliver(_ int, q *Request) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.open--
-	if c, ok := wire.ParseChosen(q.Said); ok && q.Reply.Status == wire.Granted {
-		p.said = append(p.said, c)
-		if c.Promised == p.choice.Ballot && (p.choice.Value == "" || c.Taken == p.choice.Ballot) {
-			p.yes++
-		}
-		p.told = p.told || wire.ParseTold(c.Told).At() >= p.choice.Epoch
+	if q.Reply.Status == wire.Granted {
+		p.said = append(p.said, q.Said)
 	}
-	if p.yes == p.need || p.open == 0 || p.told {
-		select {
-		case <-p.done:
-		default:
-			close(p.done)
-		}
+	over := p.open == 0 || p.enough(p)
+	p.mu.Unlock()
+	if over {
+		p.end()
 	}
 }
 
-// errUntold is why a node has no vote.
+func (p *poll) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.done:
+	default:
+		close(p.done)
+	}
+}
+
+// count reads the answers to a step of a choice: how many have promised, or taken; what all have said; and
+// whether one keeps the description of that epoch already, or a later one.
+func (p *poll) count(epoch int64, ballot, value string) (yes int, said []wire.Chosen, ahead bool) {
+	for _, v := range p.said {
+		c, ok := wire.ParseChosen(v)
+		if !ok {
+			continue
+		}
+		said = append(said, c)
+		if c.Promised == ballot && (value == "" || c.Taken == ballot) {
+			yes++
+		}
+		ahead = ahead || wire.ParseTold(c.Told).At() >= epoch
+	}
+	return yes, said, ahead
+}
+
+// errRetired and errUntold are why a node has no vote.
+var errRetired = errors.New("it is no member of the set any more")
+
 var errUntold = errors.New("it does not keep the description of the set by which the others vote")
 
 // A foreignError says that a node belongs to another set.
@@ -449,6 +556,13 @@ func (m *incarnation) keepsThis(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.unlike(m.told, d) == nil
+}
+
+// lostAt is when the node has lost its data, and the marker that it has had since.
+func (m *incarnation) lostAt() (time.Time, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.emptied, m.mark
 }
 
 // hasMet reports whether the node has been joined.

@@ -24,7 +24,8 @@ type Set struct {
 	news    chan struct{}     // closed when something of this, or of what a node keeps, has changed
 	closed  bool
 
-	ready atomic.Bool // a quorum has kept the description
+	lacking atomic.Bool  // a member keeps no description, and may not be told yet
+	ready   atomic.Int64 // the last epoch whose description a quorum has kept
 }
 
 // Open makes a lane to each node. The names are those in errors. Each node's index is sent to
@@ -101,7 +102,9 @@ func (s *Set) Close(patience time.Duration) {
 	s.mu.Unlock()
 	lanes := *s.lanes.Load()
 	for _, n := range lanes {
-		n.close()
+		if n.retire() {
+			n.close()
+		}
 	}
 	limit := time.AfterFunc(patience, func() {
 		for _, n := range lanes {

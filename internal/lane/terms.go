@@ -140,6 +140,12 @@ func (t *terms) vouched(m *incarnation, sent time.Time) {
 	}
 }
 
+// shownSince reports whether a node has shown its marker since a time.
+func (t *terms) shownSince(m *incarnation, since time.Time) bool {
+	at := m.heard.Load()
+	return at != 0 && (since.IsZero() || at > int64(since.Sub(t.began)))
+}
+
 // silent gives the members, except one, that have not shown their markers since a time, and are not
 // known to be away.
 func (t *terms) silent(m *incarnation, since time.Time) (others []*incarnation) {
@@ -148,7 +154,7 @@ func (t *terms) silent(m *incarnation, since time.Time) (others []*incarnation) 
 		return nil
 	}
 	for _, n := range v.Lanes {
-		if n.node != m && (n.node.heard.Load() == 0 || n.node.heard.Load() <= int64(since.Sub(t.began))) && n.Away() == nil {
+		if n.node != m && !t.shownSince(n.node, since) && n.Away() == nil {
 			others = append(others, n.node)
 		}
 	}

@@ -35,9 +35,9 @@ type Engine struct {
 
 	newer atomic.Bool // see HaveDelex
 
-	loading sync.Mutex         // protects loaded and hashes
-	loaded  map[string]*loaded // scripts by their hashes
-	hashes  map[string]string  // theirs, by their sources: each connection loads them again
+	loading sync.Mutex        // protects loaded and hashes
+	loaded  map[string]string // scripts by their hashes, as they run
+	hashes  map[string]string // theirs, by their sources: each connection loads them again
 
 	// mu protects up, and keeps a connection from being served after Stop has closed the others.
 	// It is never held while waiting.
@@ -48,7 +48,7 @@ type Engine struct {
 // NewEngine returns a running engine without data. The port is only for INFO to
 // mention.
 func NewEngine(port int) *Engine {
-	e := &Engine{Info: NewInfo(port), mini: miniredis.NewMiniRedis(), loaded: make(map[string]*loaded), hashes: make(map[string]string)}
+	e := &Engine{Info: NewInfo(port), mini: miniredis.NewMiniRedis(), loaded: make(map[string]string), hashes: make(map[string]string)}
 	e.mini.ClockTTL(true) // keys expire by the clock; a bubble's clock in a bubble
 	e.settle()
 	e.boot()

@@ -142,13 +142,6 @@ func (e *Engine) hook(peer *server.Peer, cmd string, args ...string) bool {
 
 func isScript(cmd string) bool { return cmd == "EVAL" || cmd == "EVALSHA" }
 
-// A loaded script is kept as it was sent, and as it runs. Miniredis has it, too, once it was asked
-// whether it is there.
-type loaded struct {
-	source, code string
-	asked        bool
-}
-
 // checked has the code that miniredis has parsed in this process, for any engine.
 var checked sync.Map
 
@@ -173,21 +166,35 @@ func (e *Engine) replyTo(peer *server.Peer, args ...string) string {
 		if !ok {
 			hash = hashOf(args[2])
 			e.hashes[args[2]] = hash
-			e.loaded[hash] = &loaded{source: args[2], code: code}
+			e.loaded[hash] = code
 		}
 		return fmt.Sprintf("$%d\r\n%s\r\n", len(hash), hash)
-	case len(args) > 1 && strings.EqualFold(args[1], "EXISTS"):
-		for _, hash := range args[2:] {
-			if s, ok := e.loaded[hash]; ok && !s.asked {
-				e.do("SCRIPT", "LOAD", s.source)
-				s.asked = true
-			}
-		}
+	case len(args) > 2 && strings.EqualFold(args[1], "EXISTS"):
+		return e.exist(peer, args[2:])
 	case len(args) > 1 && strings.EqualFold(args[1], "FLUSH"):
 		clear(e.loaded)
 		clear(e.hashes)
 	}
 	return e.dispatch(peer, args)
+}
+
+// exist says which of the scripts there are. Miniredis is asked for those that the engine does not
+// keep: it has what came by EVAL. The caller holds e.loading.
+func (e *Engine) exist(peer *server.Peer, hashes []string) string {
+	reply := fmt.Sprintf("*%d\r\n", len(hashes))
+	for _, hash := range hashes {
+		if _, ok := e.loaded[strings.ToLower(hash)]; ok {
+			reply += ":1\r\n"
+			continue
+		}
+		one := e.dispatch(peer, []string{"SCRIPT", "EXISTS", hash})
+		n, ok := strings.CutPrefix(one, "*1\r\n")
+		if !ok {
+			return one
+		}
+		reply += n
+	}
+	return reply
 }
 
 // anonymous is a script without what a comment in its first line says. The line stays, for
@@ -211,8 +218,8 @@ func (e *Engine) named(args []string) []string {
 	}
 	e.loading.Lock()
 	defer e.loading.Unlock()
-	if s, ok := e.loaded[strings.ToLower(args[1])]; ok {
-		return append([]string{"EVAL", s.code}, args[2:]...)
+	if code, ok := e.loaded[strings.ToLower(args[1])]; ok {
+		return append([]string{"EVAL", code}, args[2:]...)
 	}
 	return args
 }

@@ -221,6 +221,11 @@ func TestScriptsAreNamed(t *testing.T) {
 				t.Errorf("%s: %d, %v", hash, n, err)
 			}
 		}
+		sent := "return 'by EVAL'"
+		c.Eval(ctx, sent, nil)
+		if got, want := c.ScriptExists(ctx, strings.ToUpper(first), "no hash", redis.NewScript(sent).Hash(), second).Val(), []bool{true, false, true, true}; !slices.Equal(got, want) {
+			t.Errorf("there are %v, want %v", got, want)
+		}
 		c.Set(ctx, "k", "no number", 0)
 		if err := c.EvalSha(ctx, second, []string{"k"}).Err(); err == nil || !strings.HasSuffix(err.Error(), " script: "+second+", on @user_script:3.") {
 			t.Errorf("on line 3: %v", err)

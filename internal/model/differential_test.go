@@ -17,6 +17,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
@@ -28,7 +29,7 @@ import (
 // sequences of steps go to a model node, to the scripts on a miniredis, and to the scripts on a real
 // server, and all must give the same answers.
 
-func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
 // A subject carries out steps. Its error is the node's.
 type subject func(step) (any, error)

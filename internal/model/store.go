@@ -180,7 +180,7 @@ func (n *store) tells(hello *wire.Hello) wire.Told {
 	case d == nil:
 	case n.told.Description != nil && n.told.Set == d.Set && n.told.At() < d.Epoch:
 		return wire.Told{Self: n.told.Self, Description: d}
-	case n.told.Description == nil && hello.Told.Self != "":
+	case n.told.Description == nil && hello.Told.Self != "" && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text()):
 		return hello.Told
 	}
 	return n.told

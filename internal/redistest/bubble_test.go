@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -13,13 +14,17 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
+
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
 // bubble runs a test with n nodes and a client that is already connected to the first, so that no fault
 // hits the handshake.
 func bubble(t *testing.T, n int, f func(t *testing.T, b *Bubble, c *redis.Client)) {
 	synctest.Test(t, func(t *testing.T) {
-		NoLeaks(t)
+		leaks.Check(t)
 		b := NewBubble(t, n)
 		c := b.Client(0)
 		if err := c.Ping(t.Context()).Err(); err != nil {

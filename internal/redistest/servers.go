@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/faultproxy"
+	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
@@ -75,7 +76,7 @@ func Settle(t testing.TB, servers []*redisproc.Server) {
 	t.Helper()
 	for _, s := range servers {
 		c := redis.NewClient(&redis.Options{Addr: s.Addr})
-		err := script.Settle(context.Background(), c)
+		err := fresh.Settle(context.Background(), c)
 		_ = c.Close()
 		if err != nil {
 			t.Fatalf("%s: %v", s.Addr, err)

@@ -8,11 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 func TestServers(t *testing.T) {
-	NoLeaks(t)
+	leaks.Check(t)
 	servers := Servers(t, 3)
 	clients := Clients(t, servers)
 	behind := ProxyClients(t, Proxies(t, servers))
@@ -53,15 +54,6 @@ type probe struct {
 
 func (p *probe) Helper()          {}
 func (p *probe) Cleanup(f func()) { p.cleanups = append(p.cleanups, f) }
-
-func (p *probe) Errorf(format string, args ...any) {
-	p.failed = true
-	for _, a := range args {
-		if s, ok := a.(string); ok {
-			p.said += s
-		}
-	}
-}
 
 // Skip and Fatal leave the helper as the real ones do, by a panic that run takes.
 func (p *probe) Skip(args ...any) { p.skipped, p.said = true, fmt.Sprint(args...); panic(p) }

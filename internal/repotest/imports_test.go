@@ -72,7 +72,7 @@ var layers = map[string]string{
 	"internal/redisnode": "facts lane resp script wire",
 	"internal/lane":      "printable sim wire",
 	"internal/renew":     "sim",
-	"internal/script":    "facts wire",
+	"internal/script":    "wire",
 	"internal/wire":      "facts",
 	"internal/model":     "lane script sim wire",
 }

@@ -12,6 +12,8 @@
 -- ARGV[4]  the number of the database; empty: the server does not say
 -- ARGV[5]  the description that the client has; empty: none
 -- ARGV[6]  the address of this node in it; empty: a node that keeps none is to keep none
+-- ARGV[7]  the marker with which a node that keeps none may be told; with another one it may be only if it
+--          has taken the description in the choice
 -- reply    {marker, before, time, kept}
 --
 -- The marker is run_id:born:writer:longest:db. Born is the moment at which the marker was
@@ -46,7 +48,11 @@ local self, epoch, set = string.match(kept, '^([^\n]*)\n{"epoch":(%d+),"set":"([
 epoch = tonumber(epoch or 0)
 if ARGV[5] ~= '' then
   local later, of = string.match(ARGV[5], '^{"epoch":(%d+),"set":"([^"]*)"')
-  if set == of and later + 0 > epoch or not set and ARGV[6] ~= '' then
+  local leave = not set and ARGV[6] ~= ''
+  if leave and (ARGV[7] == '' or redis.call('MGET', KEYS[1])[1] ~= ARGV[7]) then
+    leave = redis.call('HGET', KEYS[5], 'description') == ARGV[5]
+  end
+  if leave or set == of and later + 0 > epoch then
     epoch, kept = later + 0, (self or ARGV[6]) .. '\n' .. ARGV[5]
     redis.call('SET', KEYS[4], kept)
     redis.call('DEL', KEYS[5])

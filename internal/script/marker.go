@@ -1,14 +1,10 @@
 package script
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/wire"
-	"github.com/redis/go-redis/v9"
 )
 
 const (
@@ -66,33 +62,4 @@ func Lasting(key string) bool {
 func Settled(runID string, now time.Time) string {
 	long := now.AddDate(-10, 0, 0).UnixMilli()
 	return wire.Marker{RunID: runID, Born: long, Writer: long}.String()
-}
-
-// Settle gives a server the marker of one that has been running for a long time. It is for
-// a caller that has just started the server and knows that it cannot have lost anything.
-func Settle(ctx context.Context, client *redis.Client) error {
-	mark, err := SettledNow(ctx, client)
-	if err != nil {
-		return err
-	}
-	return client.Set(ctx, Marker, mark, 0).Err()
-}
-
-// SettledNow makes the marker for Settle, from what the server says of itself.
-func SettledNow(ctx context.Context, client *redis.Client) (string, error) {
-	info, err := client.Info(ctx, "server").Result()
-	if err != nil {
-		return "", err
-	}
-	about := make(facts.Facts)
-	about.Add(info)
-	id := about["run_id"]
-	if id == "" {
-		return "", fmt.Errorf("INFO server has no run_id: %q", info)
-	}
-	now, err := client.Time(ctx).Result()
-	if err != nil {
-		return "", err
-	}
-	return Settled(id, now), nil
 }

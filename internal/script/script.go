@@ -5,10 +5,10 @@
 package script
 
 import (
+	"crypto/sha1"
 	_ "embed"
+	"encoding/hex"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
 )
 
 var (
@@ -115,6 +115,8 @@ func bare(source string) string {
 	return constants.Replace(code.String())
 }
 
+// hashed gives a script the name by which EVALSHA knows it.
 func hashed(source string) Script {
-	return Script{Source: source, Hash: redis.NewScript(source).Hash()}
+	sum := sha1.Sum([]byte(source))
+	return Script{Source: source, Hash: hex.EncodeToString(sum[:])}
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
+func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
 // A node has been running for a long time, and does what it is asked.
 type node struct {

@@ -75,16 +75,18 @@ type List struct {
 	cfg     Config
 	process string // the name of this process: its waiters' names are this and a number
 
-	mu        sync.Mutex // protects what follows, and Waiter.listens
-	count     int
-	queues    map[string]*localQueue
-	active    map[string]*Waiter // by name, the waiters that receive messages
-	listeners int                // how many waiters have been refused, and need the subscriptions
-	cancel    context.CancelFunc // ends the subscriptions; nil: there are none
-	idle      *time.Timer        // will end the subscriptions; nil: a waiter needs them
-	closed    bool
-	foreign   time.Time // when a lock of another library's client was last seen
-	running   sync.WaitGroup
+	mu         sync.Mutex // protects what follows, and Waiter.listens
+	count      int
+	queues     map[string]*localQueue
+	active     map[string]*Waiter  // by name, the waiters that receive messages
+	listeners  int                 // how many waiters have been refused, and need the subscriptions
+	subscribed map[*lane.Lane]bool // the nodes to which there are subscriptions
+	ctx        context.Context     // of the subscriptions
+	cancel     context.CancelFunc  // ends the subscriptions; nil: there are none
+	idle       *time.Timer         // will end the subscriptions; nil: a waiter needs them
+	closed     bool
+	foreign    time.Time // when a lock of another library's client was last seen
+	running    sync.WaitGroup
 }
 
 // A localQueue is the waiters of this process for one lock, the active one first.
@@ -95,7 +97,7 @@ type localQueue struct {
 
 // New returns a List without waiters.
 func New(cfg Config) *List {
-	return &List{cfg: cfg, queues: make(map[string]*localQueue), active: make(map[string]*Waiter)}
+	return &List{cfg: cfg, subscribed: make(map[*lane.Lane]bool), queues: make(map[string]*localQueue), active: make(map[string]*Waiter)}
 }
 
 // A Want is what a call waits for.
@@ -215,20 +217,25 @@ func (l *List) Close() {
 func (l *List) listen(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || w.listens {
+	if l.closed {
 		return
 	}
-	w.listens = true
-	l.listeners++
-	if l.idle != nil {
-		l.idle.Stop()
-		l.idle = nil
+	if !w.listens {
+		w.listens = true
+		l.listeners++
+		if l.idle != nil {
+			l.idle.Stop()
+			l.idle = nil
+		}
 	}
 	if l.cancel == nil {
-		var ctx context.Context
-		ctx, l.cancel = context.WithCancel(context.Background())
-		for _, n := range l.cfg.Lanes.View().Lanes {
-			s := &subscription{list: l, node: n}
+		l.ctx, l.cancel = context.WithCancel(context.Background())
+		clear(l.subscribed)
+	}
+	for _, n := range l.cfg.Lanes.View().Lanes {
+		if !l.subscribed[n] {
+			l.subscribed[n] = true
+			s, ctx := &subscription{list: l, node: n}, l.ctx
 			l.running.Go(func() { s.run(ctx, script.WakeChannel+l.process) })
 		}
 	}

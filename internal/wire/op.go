@@ -62,9 +62,10 @@ type Hello struct {
 	Longest time.Duration // the longest TTL that the client knows of
 	Time    int64         // what the client's clock shows, in milliseconds
 
-	// What the node is to keep, if it keeps an earlier description of the set. The node that keeps none
-	// is to keep it only if Self is not empty.
-	Told Told
+	// What the node is to keep, if it keeps an earlier description of the set. A node that keeps none
+	// is to keep it while it has this marker, or if it has taken it in the choice.
+	Told  Told
+	While string
 }
 
 // MarkerIn is the epoch that a node's marker names when it has this one.

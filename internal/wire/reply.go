@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
-	"github.com/redis/go-redis/v9"
 )
 
 // A Reply is a node's answer to a step, or the reason why there is none.
@@ -141,6 +140,9 @@ var (
 	// ErrForgot means that the node's marker is not the one that the client knows.
 	ErrForgot = errors.New("it has lost its data, or is another server now")
 
+	// ErrMoved means that the node's marker is not of the description by which an extension counts.
+	ErrMoved = errors.New("it has lost its data, or its set has been changed")
+
 	ErrLate  = errors.New("it got the request when its time was up")
 	ErrNoTTL = errors.New("the key has no TTL, so it is no lock; delete it if nobody needs it")
 )
@@ -151,15 +153,21 @@ type UnfitError string
 
 func (e UnfitError) Error() string { return "must not vote: " + string(e) }
 
+// A sent error is one that a server sent: go-redis marks its own by this method, as redis.Error says.
+type sent interface {
+	error
+	RedisError()
+}
+
 // IsReply reports whether err was sent by the server, so that the connection is intact.
 func IsReply(err error) bool {
-	var reply redis.Error
+	var reply sent
 	return errors.As(err, &reply)
 }
 
 // Classify gives the status of an error.
 func Classify(err error) Status {
-	var said redis.Error
+	var said sent
 	var timeout net.Error
 	var unfit UnfitError
 	switch {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
-	"github.com/quorumlock/redlock/chaos/internal/pipenode"
 	"github.com/quorumlock/redlock/internal/model"
 )
 
@@ -42,7 +41,7 @@ func (p *process) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 }
 
 // options returns the default options, with the process's dialer.
-func (p *process) options(n *pipenode.Node) *redis.Options {
+func (p *process) options(n *node) *redis.Options {
 	o := n.Options()
 	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, n) }
 	return o
@@ -110,7 +109,7 @@ func (p *process) open() int {
 	return len(p.sockets)
 }
 
-func (p *process) dial(ctx context.Context, n *pipenode.Node) (net.Conn, error) {
+func (p *process) dial(ctx context.Context, n *node) (net.Conn, error) {
 	if !p.stands() {
 		return nil, n.DialError(net.ErrClosed)
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
-	"github.com/quorumlock/redlock/chaos/internal/pipenode"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/model"
@@ -27,7 +26,7 @@ func Run(p *scenario.Plan) (*history.History, error) {
 
 type world struct {
 	seed  sim.Seed
-	nodes []*pipenode.Node
+	nodes []*node
 	keys  []string
 
 	mu        sync.Mutex
@@ -40,8 +39,8 @@ func newWorld(p *scenario.Plan) *world {
 		w.keys = append(w.keys, p.Options.Prefix+name)
 	}
 	for i := range p.Run.Nodes {
-		n := &pipenode.Node{Node: memredis.NewNode(i), Seed: w.seed.For(fmt.Sprintf("node%d", i)), RTT: p.RTT}
-		n.Latency(0)
+		n := &node{Node: memredis.NewNode(i), seed: w.seed.For(fmt.Sprintf("node%d", i)), rtt: p.RTT}
+		n.latency(0)
 		w.nodes = append(w.nodes, n)
 	}
 	return w
@@ -55,7 +54,7 @@ func (w *world) Enter(_ int, name string) (client.Process, error) {
 	return p, nil
 }
 
-func (w *world) Inject(f history.Fault, begin bool) { w.nodes[f.Node].Inject(f, begin, w.keys) }
+func (w *world) Inject(f history.Fault, begin bool) { w.nodes[f.Node].inject(f, begin, w.keys) }
 
 func (w *world) Keys() (all []drive.Key) {
 	for i := range w.nodes {

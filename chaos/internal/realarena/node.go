@@ -14,6 +14,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/inject"
 	"github.com/quorumlock/redlock/internal/faultproxy"
+	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/script"
 )
@@ -58,7 +59,7 @@ func newNode(locks []string) (*node, error) {
 	}
 	n.connect()
 	if n.failure == nil { // a new server cannot have forgotten anything
-		n.failure = script.Settle(context.Background(), n.admin)
+		n.failure = fresh.Settle(context.Background(), n.admin)
 	}
 	return n, nil
 }

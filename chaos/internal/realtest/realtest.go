@@ -19,7 +19,7 @@ import (
 )
 
 // Main runs a package's tests and ends the program. It fails if a process is left. The
-// heap may be larger than Go makes it, as redistest.NoLeaksMain says.
+// heap may be larger than Go makes it, as leaks.Main says.
 func Main(m *testing.M) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(1000)

@@ -1,4 +1,4 @@
-package pipenode
+package miniarena
 
 import (
 	"bytes"
@@ -13,18 +13,18 @@ import (
 // sends SUBSCRIBE.
 type subscription struct {
 	net.Conn
-	node *Node
+	node *node
 }
 
 // Options returns options with the dialer Dial.
-func (n *Node) Options() *redis.Options {
+func (n *node) Options() *redis.Options {
 	o := n.Node.Options()
 	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return n.Dial(ctx) }
 	return o
 }
 
 // Dial returns a connection that deafen can break.
-func (n *Node) Dial(ctx context.Context) (net.Conn, error) {
+func (n *node) Dial(ctx context.Context) (net.Conn, error) {
 	conn, err := n.Node.Dial(ctx)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (n *Node) Dial(ctx context.Context) (net.Conn, error) {
 }
 
 // deafen breaks all subscriptions, as CLIENT KILL TYPE pubsub does.
-func (n *Node) deafen() {
+func (n *node) deafen() {
 	n.mu.Lock()
 	ears := n.subscriptions
 	n.subscriptions = nil

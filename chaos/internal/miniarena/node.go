@@ -1,5 +1,4 @@
-// Package pipenode is a miniredis behind pipes, with faults: the nodes of the miniredis arena.
-package pipenode
+package miniarena
 
 import (
 	"sync"
@@ -17,11 +16,11 @@ var Cannot = []history.FaultKind{
 	history.Churn, history.Forge, history.Replay, history.Still, // the other arenas have them
 }
 
-// A Node is a miniredis behind pipes, and can inject nearly all faults of nodes.
-type Node struct {
+// A node is a miniredis behind pipes, and can inject nearly all faults of nodes.
+type node struct {
 	*memredis.Node
-	Seed  sim.Seed
-	RTT   time.Duration
+	seed  sim.Seed
+	rtt   time.Duration
 	drawn int // of latencies; guarded by the path, which asks for one after another
 
 	mu            sync.Mutex // never held while waiting
@@ -40,8 +39,8 @@ var refuses = map[history.FaultKind]*memredis.Refusal{
 	history.Mute:     {Error: "NOPERM this user has no permissions to run the 'publish' command", Only: []string{"PUBLISH"}},
 }
 
-// Inject begins or ends a fault, and reports whether it knows the kind. The keys are those of locks.
-func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
+// inject begins or ends a fault, and reports whether it knows the kind. The keys are those of locks.
+func (n *node) inject(f history.Fault, begin bool, keys []string) (known bool) {
 	switch f.Kind {
 	case history.Kill, history.KillEmpty:
 		if begin {
@@ -66,7 +65,7 @@ func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
 	case history.Slow:
 		n.Path.SetDelay(inject.During(begin, f.By))
 	case history.Jitter:
-		n.Latency(inject.During(begin, f.By))
+		n.latency(inject.During(begin, f.By))
 	case history.Cut, history.CutRequests, history.CutReplies, history.Part:
 		n.cut(f.Kind, begin)
 	case history.Clock:
@@ -96,7 +95,7 @@ func (n *Node) Inject(f history.Fault, begin bool, keys []string) (known bool) {
 }
 
 // cut begins or ends one of the cuts. A node has one at a time.
-func (n *Node) cut(t history.FaultKind, begin bool) {
+func (n *node) cut(t history.FaultKind, begin bool) {
 	switch {
 	case !begin && t == history.Part:
 		n.Path.HealByReset()
@@ -112,7 +111,7 @@ func (n *Node) cut(t history.FaultKind, begin bool) {
 }
 
 // once injects a fault that has no end, or ends by itself.
-func (n *Node) once(f history.Fault) (known bool) {
+func (n *node) once(f history.Fault) (known bool) {
 	switch f.Kind {
 	case history.Reset:
 		n.Path.ResetAll()
@@ -127,7 +126,7 @@ func (n *Node) once(f history.Fault) (known bool) {
 	case history.RepeatLate:
 		var drawn atomic.Int64
 		n.Engine.RepeatLate(f.Times, func() time.Duration {
-			return f.By/2 + n.Seed.For("repeat").Of(int(f.At)).Of(int(drawn.Add(1))).Below(f.By/2)
+			return f.By/2 + n.seed.For("repeat").Of(int(f.At)).Of(int(drawn.Add(1))).Below(f.By/2)
 		})
 	case history.Flush:
 		n.Engine.Mini().FlushAll()
@@ -143,15 +142,15 @@ func (n *Node) once(f history.Fault) (known bool) {
 	return true
 }
 
-// Latency makes messages take about half of a round trip each, now and then a lot more, as over the
+// latency makes messages take about half of a round trip each, now and then a lot more, as over the
 // model's links, and up to jitter in addition.
-func (n *Node) Latency(jitter time.Duration) {
+func (n *node) latency(jitter time.Duration) {
 	n.Path.SetLatency(func() time.Duration {
 		n.drawn++
-		id := n.Seed.Of(n.drawn)
-		d := n.RTT/4 + id.Below(n.RTT/2)
+		id := n.seed.Of(n.drawn)
+		d := n.rtt/4 + id.Below(n.rtt/2)
 		if id.For("late").OneIn(32) {
-			d += id.For("later").Below(8 * n.RTT)
+			d += id.For("later").Below(8 * n.rtt)
 		}
 		return d + id.For("jitter").Below(jitter)
 	})

@@ -1,4 +1,6 @@
-package redistest
+// Package leaks checks that tests leave no goroutines of the library running. It is a package of its own
+// for the tests of what redistest is built on.
+package leaks
 
 import (
 	"bytes"
@@ -13,17 +15,17 @@ import (
 	"time"
 )
 
-// leakPatience is how long goroutines may take to end after a test; in a bubble
+// patience is how long goroutines may take to end after a test; in a bubble
 // it is virtual.
-const leakPatience = 5 * time.Second
+const patience = 5 * time.Second
 
-// NoLeaks fails the test if goroutines of the library or of go-redis that the test has started are still
+// Check fails the test if goroutines of the library or of go-redis that the test has started are still
 // there at its end. Call it first: cleanup runs backwards, so it then checks last, when clients and
 // servers are closed.
 //
 // In a bubble it checks the bubble's goroutines only. Elsewhere it cannot tell one test's goroutines from
 // another's, so it is not for parallel tests.
-func NoLeaks(t testing.TB) {
+func Check(t testing.TB) {
 	t.Helper()
 	before := map[string]bool{}
 	for _, g := range goroutines() {
@@ -36,14 +38,14 @@ func NoLeaks(t testing.TB) {
 	})
 }
 
-// NoLeaksMain runs the tests of a package and then checks what they have left:
+// Main runs the tests of a package and then checks what they have left:
 //
-//	func TestMain(m *testing.M) { os.Exit(redistest.NoLeaksMain(m)) }
+//	func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 //
 // The tests run with a larger heap than Go gives such a small program. Most of what they allocate soon is
 // garbage, such as the Lua state that miniredis makes for each script. With the default, 4 MB of it start
 // a collection, and collections are a third of the tests' work.
-func NoLeaksMain(m *testing.M) int {
+func Main(m *testing.M) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(1000)
 	}
@@ -61,7 +63,7 @@ func NoLeaksMain(m *testing.M) int {
 // waitForEnd returns the stacks of the goroutines of the library that are new, and still there when
 // patience ends.
 func waitForEnd(before map[string]bool) []string {
-	for deadline := time.Now().Add(leakPatience); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var left []string
 		all := goroutines()
 		self := all[0]

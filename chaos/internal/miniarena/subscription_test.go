@@ -1,4 +1,4 @@
-package pipenode
+package miniarena
 
 import (
 	"context"

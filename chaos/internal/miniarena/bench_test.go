@@ -1,4 +1,4 @@
-package pipenode
+package miniarena
 
 import (
 	"errors"
@@ -22,13 +22,13 @@ import (
 // lock, "mine", and another client has one, "theirs".
 type bench struct {
 	*testing.T
-	node   *Node
+	node   *node
 	client *redis.Client
 }
 
 func onBench(t *testing.T, f func(*bench)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, node: &Node{Node: memredis.NewNode(0), Seed: sim.Seed(1)}}
+		b := &bench{T: t, node: &node{Node: memredis.NewNode(0), seed: sim.Seed(1)}}
 		defer b.node.Close()
 		b.client = b.connect()
 		defer b.client.Close()
@@ -52,7 +52,7 @@ func (b *bench) connect() *redis.Client {
 
 func (b *bench) inject(f history.Fault, begin bool) {
 	b.Helper()
-	if !b.node.Inject(f, begin, []string{"mine", "free"}) {
+	if !b.node.inject(f, begin, []string{"mine", "free"}) {
 		b.Fatalf("%q is not known", f.Kind)
 	}
 	synctest.Wait() // until the client's side has noticed

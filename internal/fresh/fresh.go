@@ -1,9 +1,15 @@
-package script
+// Package fresh writes the marker of a new server for a caller who knows that no lock can have been lost
+// with its data: the server may then vote at once. The library never does that: it waits.
+package fresh
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/script"
 )
 
 // unused replies whether nobody has used a node: it has no key of this library, and no other key, as far
@@ -33,7 +39,7 @@ func Unused(ctx context.Context, client *redis.Client) (bool, error) {
 // true, if nobody has used it. It is for a caller that has been told that nobody can hold a lock
 // on the server: one that has lost its data looks the same.
 func SettleUnused(ctx context.Context, client *redis.Client) (bool, error) {
-	mark, err := SettledNow(ctx, client)
+	mark, err := settled(ctx, client)
 	if err != nil {
 		return false, err
 	}
@@ -41,6 +47,36 @@ func SettleUnused(ctx context.Context, client *redis.Client) (bool, error) {
 }
 
 func runUnused(ctx context.Context, client *redis.Client, mark string) (bool, error) {
-	is, err := client.Eval(ctx, unused, []string{Marker, OldMarker, Fences, Belows}, mark).Int()
+	is, err := client.Eval(ctx, unused, []string{script.Marker, script.OldMarker, script.Fences, script.Belows}, mark).Int()
 	return is == 1, err
+}
+
+// Settle gives a server the marker of one that has been running for a long time. It is for
+// a caller that has just started the server and knows that it cannot have lost anything.
+func Settle(ctx context.Context, client *redis.Client) error {
+	mark, err := settled(ctx, client)
+	if err != nil {
+		return err
+	}
+	return client.Set(ctx, script.Marker, mark, 0).Err()
+}
+
+// settled makes the marker of a server that has been running for a long time, from what the server says
+// of itself.
+func settled(ctx context.Context, client *redis.Client) (string, error) {
+	info, err := client.Info(ctx, "server").Result()
+	if err != nil {
+		return "", err
+	}
+	about := make(facts.Facts)
+	about.Add(info)
+	id := about["run_id"]
+	if id == "" {
+		return "", fmt.Errorf("INFO server has no run_id: %q", info)
+	}
+	now, err := client.Time(ctx).Result()
+	if err != nil {
+		return "", err
+	}
+	return script.Settled(id, now), nil
 }

@@ -1,4 +1,4 @@
-package pipenode
+package miniarena
 
 import (
 	"errors"
@@ -228,7 +228,7 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 func TestUnknownFault(t *testing.T) {
 	onBench(t, func(b *bench) {
 		for _, kind := range []history.FaultKind{history.Pause, "nonsense"} {
-			if b.node.Inject(history.Fault{Kind: kind}, true, nil) {
+			if b.node.inject(history.Fault{Kind: kind}, true, nil) {
 				t.Errorf("%q is known to a node", kind)
 			}
 		}
