@@ -109,6 +109,12 @@ func (s step) marked(right string) model.Call {
 	return c
 }
 
+// while gives what one says who joins, with the marker that it knows.
+func (s step) while(right string) wire.Hello {
+	s.hello.While = s.marked(right).Mark
+	return s.hello
+}
+
 // pick draws one of several values.
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
@@ -446,8 +452,12 @@ func scripted(virtual bool) (all [][]step) {
 	}
 	noTable := step{other: "flush counters", call: acquire.call}
 	told := func(self, set string, epoch int64) step {
-		s := step{other: "join"}
+		s := step{other: "join", mark: "right"}
 		s.hello.Told = wire.Told{Self: self, Description: described(set, epoch)}
+		return s
+	}
+	knows := func(mark string, s step) step {
+		s.mark = mark
 		return s
 	}
 	choose := func(epoch int64, n int, value *wire.Description) step {
@@ -517,6 +527,12 @@ func scripted(virtual bool) (all [][]step) {
 		// A node that keeps no description keeps one if it is told which node it is, and then only later ones of
 		// the same set.
 		{told("", "S", 1), told(name, "S", 1), told("another's", "S", 1), told(name, "T", 2), told("", "S", 2), told(name, "S", 1), join, flush, told("", "S", 2), told(name, "T", 3), told("", "S", 3)},
+		// It has lost its data once more, and the one who tells it does not know; or it has taken the description.
+		{told(name, "S", 1), flush, told(name, "S", 1), told(name, "S", 1)},
+		{flush, join, knows("older", told(name, "S", 1)), knows("another's", told(name, "S", 1)), knows("", told(name, "S", 1)), told(name, "S", 1)},
+		{flush, choose(1, 2, first1), knows("older", told(name, "T", 1)), knows("older", told("", "S", 1)), knows("older", told(name, "S", 1)), join},
+		{flush, choose(1, 2, first1), knows("", told(name, "S", 1))},
+		{choose(1, 2, first1), choose(1, 3, nil), knows("", told(name, "S", 1)), flush, choose(1, 2, first2), choose(1, 3, nil), knows("", told(name, "S", 1)), knows("", told(name, "T", 1))},
 		// The marker moves, and with it what has to be known for a grant; a marker that is of another process, or
 		// of the future, is a new one there, too.
 		{acquire, told(name, "S", 1), raise(mine, us), look, told(name, "S", 2), extend, look, acquire, release, another, first, plain, look, told(name, "S", 3), look, plain2},

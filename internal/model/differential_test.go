@@ -122,8 +122,9 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 		case "flush scripts":
 			n.FlushScripts()
 		case "join":
-			s.hello.Marked = true
-			return join(s.hello)
+			hello := s.while(mark)
+			hello.Marked = true
+			return join(hello)
 		case "join unmarked":
 			return join(wire.Hello{})
 		case "mark":
@@ -163,7 +164,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		if d := hello.Told.Description; d != nil {
 			text = d.Text()
 		}
-		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Longest.Milliseconds(), hello.Time, "", text, hello.Told.Self).Result()
+		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Longest.Milliseconds(), hello.Time, "", text, hello.Told.Self, hello.While).Result()
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +218,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		case "flush scripts":
 			must(client.ScriptFlush(ctx).Err())
 		case "join":
-			return join([]string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice}, process, s.hello)
+			return join([]string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice}, process, s.while(mark))
 		case "join unmarked":
 			return join(nil, "", s.hello)
 		case "mark":
