@@ -292,8 +292,12 @@ func (f *fleet) over(opts Options, nodes ...*arena.Node) (*Locker, *arena.Host, 
 // tell has a node keep a description, if it keeps none or an earlier one.
 func (f *fleet) tell(n *arena.Node, d *wire.Description) {
 	f.Helper()
-	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli(), Told: wire.Told{Self: n.Name, Description: d}}
+	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
 	mark, err := f.join(n, hello)
+	hello.Told, hello.While = wire.Told{Self: n.Name, Description: d}, mark.Value
+	if err == nil {
+		mark, err = f.join(n, hello)
+	}
 	if err != nil || mark.Told.Description == nil {
 		f.Fatal(mark, err)
 	}
