@@ -116,7 +116,7 @@ func TestErrorsGolden(t *testing.T) {
 		{"Options", optionTexts}, {"Connect and New", connectTexts}, {"Names and options of a lock", nameTexts},
 		{"No lock", refusalTexts}, {"Fences", fenceTexts}, {"Lock lost", lossTexts}, {"Release", releaseTexts},
 		{"Re-entry", reentryTexts}, {"Detach and Attach", handleTexts}, {"WaitReady and Inspect", readyTexts},
-		{"Votes of a node", voteTexts}, {"The description of the set", setTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
+		{"Votes of a node", voteTexts}, {"The description of the set", setTexts}, {"Changes of the set", changeTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
 		{"Operations, at level debug", debugTexts}, {"Printing", printTexts}, {"Replies", replyTexts},
 	} {
 		t.Run(part.heading, func(t *testing.T) {
@@ -271,6 +271,60 @@ func (f *fleet) open(opts Options) (*Locker, *arena.Host) {
 	}
 	pass(10 * time.Millisecond) // the last node has been told, too
 	return lk, h
+}
+
+// changeTexts: why a set is not changed.
+func changeTexts(t *testing.T, g *texts) {
+	f := newFleet(t, 5)
+	open := func(opts Options, nodes ...*arena.Node) *Locker {
+		lk, _, err := f.over(opts, nodes...)
+		if err == nil {
+			err = lk.ready(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		return lk
+	}
+	change := func(when string, lk *Locker, c Change) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := lk.Change(ctx, c, nil)
+		g.say(when, err)
+	}
+	lk, alone := open(Options{}, f.nodes[:3]...), open(Options{}, f.nodes[4])
+	five, micro := 5, time.Microsecond
+	change("a member comes", lk, Change{Add: "node0"})
+	change("a node goes that is none", lk, Change{Remove: "10.0.0.9:6379"})
+	change("the only member goes", alone, Change{Remove: "node4"})
+	change("a node of another set comes", lk, Change{Add: "node4"})
+	change("a quorum that there cannot be", lk, Change{Quorum: &five})
+	change("a MaxTTL that is none", lk, Change{MaxTTL: &micro})
+	change("two things", lk, Change{Add: "node3", Remove: "node0"})
+	change("nothing", lk, Change{})
+	change("by a program that has no quarantine", open(Options{Quarantine: -1}, f.nodes[:3]...), Change{Add: "node3"})
+
+	theirs := *f.agrees(f.nodes[:3]...)
+	theirs.Epoch, theirs.MaxTTL = 2, 60_000
+	for _, n := range f.nodes[:3] {
+		f.choose(n, strings.Repeat("0", 23)+"1", &theirs)
+	}
+	change("another program has died in the middle of a change", lk, Change{Add: "node3"})
+	pass(time.Minute)
+	was := lk.lanes.View().Lanes[0]
+	change("a node goes", lk, Change{Remove: "node0"})
+	pass(time.Second)
+	claim := lane.Claim{Key: "jobs", Keys: []string{"jobs"}}
+	claim.Span(3)
+	q := lane.Request{Op: wire.Extend, Claim: &claim}
+	was.Submit(&q, time.Now())
+	e := nodeError("node0", &q.Reply, 0)
+	g.say("and is asked all the same", &e)
+	f.nodes[1].Kill()
+	pass(time.Second)
+	change("a member goes, and the other one is down", lk, Change{Remove: "node2"})
 }
 
 // over is another process, which is given these nodes.
@@ -853,6 +907,8 @@ func replyTexts(_ *testing.T, g *texts) {
 		e := nodeError("10.0.0.1:6379", &reply, 0)
 		g.say(r.when, &e)
 	}
+	e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Unfit, Err: wire.ErrMoved}, 0)
+	g.say("an extension by a node whose set has been changed, before it is asked again", &e)
 	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
 	for _, r := range []struct{ when, sent string }{
 		{"a server of another protocol", "HTTP/1.1 400 Bad Request\r\n"},

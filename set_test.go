@@ -76,7 +76,7 @@ func (f *fleet) choose(n *arena.Node, ballot string, value *wire.Description) wi
 	}
 	calls := []arena.Call{{Op: wire.Choose, Args: []string{"1", ballot, ""}}}
 	if value != nil {
-		calls[0].Args[2] = value.Text()
+		calls[0].Args[0], calls[0].Args[2] = fmt.Sprint(value.Epoch), value.Text()
 	}
 	if err := l.Exec(calls); err != nil || calls[0].Err != nil {
 		f.Fatal(err, calls[0].Err)
