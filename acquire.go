@@ -235,7 +235,7 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	defer look.Stop()
 	for lk.opts.Clock.Now().Before(until) {
 		for _, n := range why.Nodes() {
-			if silent, is := n.Err.(lane.SilentError); is && silent.Votes() {
+			if lacks, is := n.Err.(awaiting); is && lacks.Votes() {
 				return true
 			}
 		}

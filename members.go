@@ -31,13 +31,13 @@ func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
 	}
 	o := &lk.opts
 	proposal := &wire.Description{
-		Epoch: 1, Set: o.host.Token(), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.wants.maxTTL.Milliseconds(),
+		Epoch: 1, Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.wants.maxTTL.Milliseconds(),
 		Since: o.Clock.Now().UnixMilli(),
 	}
 	for _, n := range lk.lanes.View().Lanes {
 		proposal.Members = append(proposal.Members, n.Name)
 	}
-	return lk.lanes.Agree(ctx, limit, proposal)
+	return lk.lanes.Agree(ctx, limit, proposal.Named())
 }
 
 // ready is agree for a caller that does not use the lanes yet.

@@ -97,7 +97,10 @@ func (s *Set) believed(d *wire.Description) bool {
 // adopt goes by a description from now on. Under the mutex.
 func (s *Set) adopt(d *wire.Description) {
 	s.known = d
-	if s.refused = s.cfg.Accept(d); s.refused != nil || s.closed {
+	if s.refused = s.cfg.Accept(d); s.refused != nil {
+		s.ready.Store(0) // whoever wants a lock is told why not
+	}
+	if s.refused != nil || s.closed {
 		return
 	}
 	lanes := slices.Clone(*s.lanes.Load())
@@ -175,6 +178,7 @@ func (s *Set) mayTell(m *incarnation) bool {
 		case t.Description != nil && t.Set == s.known.Set && t.Epoch == s.known.Epoch && s.terms.shownSince(n.node, since):
 			keep++
 		case s.known.Epoch == 1 && n.Away() != nil:
+		case t.Description != nil && t.Set != s.known.Set && t.Alike(s.known): // made anew, when a majority had lost its data
 		case t.Description != nil || !n.node.hasMet():
 			all = false
 		}
@@ -493,10 +497,22 @@ func (p *poll) count(epoch int64, ballot, value string) (yes int, said []wire.Ch
 	return yes, said, ahead
 }
 
-// errRetired and errUntold are why a node has no vote.
+// errRetired is why a node has no vote.
 var errRetired = errors.New("it is no member of the set any more")
 
-var errUntold = errors.New("it does not keep the description of the set by which the others vote")
+// An UntoldError says that a node has no vote because it does not keep the description by which the client
+// counts. If it has lost its data, it may be told again as soon as others have been heard of.
+type UntoldError struct {
+	node *incarnation
+	by   *wire.Description // nil: the client has none either
+}
+
+func (e UntoldError) Error() string {
+	return "it does not keep the description of the set by which the others vote"
+}
+
+// Votes reports whether the node can vote by now.
+func (e UntoldError) Votes() bool { return e.by != nil && e.node.keepsThis(e.by) && e.node.votes() }
 
 // A foreignError says that a node belongs to another set.
 type foreignError struct{ told wire.Told }
@@ -511,7 +527,7 @@ func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
 	case d == nil && !m.cfg.Described:
 		return nil
 	case d == nil || kept.Description == nil || kept.Set == d.Set && kept.Epoch != d.Epoch:
-		return errUntold
+		return UntoldError{m, d}
 	case kept.Set != d.Set:
 		return foreignError{kept}
 	}

@@ -41,10 +41,10 @@ func (v *View) Size() int { return v.size }
 // Room is for how many nodes a claim is to have room.
 func (v *View) Room() int { return v.size + spare }
 
-// Lane gives the lane to a member of this name; nil: there is none.
-func (v *View) Lane(name string) *Lane {
+// Lane gives the lane to the member at this address; nil: there is none.
+func (v *View) Lane(member string) *Lane {
 	for _, n := range v.Lanes {
-		if n.Name == name {
+		if n.Member() == member {
 			return n
 		}
 	}
