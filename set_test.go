@@ -105,6 +105,11 @@ func TestNewNodesAgree(t *testing.T) {
 				n.Delay(time.Duration(10+5*i)*time.Millisecond, 30*time.Millisecond)
 			}
 		}, nil},
+		{"round trips that take most of a NodeTimeout", 3, 5, func(f *fleet) {
+			for _, n := range f.nodes {
+				n.Delay(400*time.Millisecond, 0)
+			}
+		}, nil},
 		{"one node alone", 3, 1, nil, nil},
 		{"a node is down", 3, 3, func(f *fleet) { f.nodes[0].Kill() }, func(f *fleet) { f.nodes[0].Restart(false) }},
 		{"a node hangs", 3, 3, func(f *fleet) { f.nodes[1].Hang(true) }, func(f *fleet) { f.nodes[1].Hang(false) }},

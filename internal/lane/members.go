@@ -344,13 +344,23 @@ type wait struct {
 	turn  int
 	plan  bool // nothing is waited for that takes long
 	over  bool // the time is over, or the context has ended
+
+	limited bool // the timer runs
 }
 
 func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
-	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token()}
+	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
 }
 
 func (w *wait) stop() { w.timer.Stop() }
+
+// prolong gives the caller so much time from now on, if its time is limited. Where a round trip takes more
+// than half of a NodeTimeout, a choice would never come to its end otherwise: each call would begin another.
+func (w *wait) prolong(d time.Duration) {
+	if w.limited {
+		w.timer.Reset(d)
+	}
+}
 
 // wait waits until a channel is closed, or the wait is over.
 func (w *wait) wait(done <-chan struct{}) {
@@ -397,6 +407,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 			}
 		}
 		if yes >= need && !ahead {
+			w.prolong(s.cfg.NodeTimeout)
 			yes, said, ahead = step(value.Text())
 			if yes >= need {
 				return value
