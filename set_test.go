@@ -74,9 +74,12 @@ func (f *fleet) choose(n *arena.Node, ballot string, value *wire.Description) wi
 	if _, _, err := l.Connect(f.Context(), wire.Hello{}); err != nil {
 		f.Fatal(err)
 	}
-	calls := []arena.Call{{Op: wire.Choose, Args: []string{"1", ballot, ""}}}
+	calls := []arena.Call{{Op: wire.Choose, Args: []string{"1", ballot, "", ""}}}
 	if value != nil {
 		calls[0].Args[0], calls[0].Args[2] = fmt.Sprint(value.Epoch), value.Text()
+	}
+	if value != nil && value.Epoch > 1 {
+		calls[0].Args[3] = value.Set
 	}
 	if err := l.Exec(calls); err != nil || calls[0].Err != nil {
 		f.Fatal(err, calls[0].Err)

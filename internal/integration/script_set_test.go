@@ -229,11 +229,14 @@ func TestMarkerMoves(t *testing.T) {
 // choose takes part in the choice of an epoch: no value promises.
 func (k *keeper) choose(epoch int64, ballot int, value *wire.Description) wire.Chosen {
 	k.Helper()
-	text := ""
+	text, of := "", "s"
 	if value != nil {
-		text = value.Text()
+		text, of = value.Text(), value.Set
 	}
-	v, err := k.c.Eval(k.Context(), script.Choose, []string{script.Told, script.Choice}, epoch, fmt.Sprintf("%024d", ballot), text).Result()
+	if epoch == 1 {
+		of = ""
+	}
+	v, err := k.c.Eval(k.Context(), script.Choose, []string{script.Told, script.Choice}, epoch, fmt.Sprintf("%024d", ballot), text, of).Result()
 	c, ok := wire.ParseChosen(v)
 	if err != nil || !ok {
 		k.Fatalf("choose is answered %v, %v", v, err)
@@ -286,6 +289,7 @@ func TestChoose(t *testing.T) {
 		if told := wire.ParseTold(late.Told); told.Description == nil || told.Text() != one.Text() {
 			k.Errorf("it is over, and the node says that it keeps %q", late.Told)
 		}
+		want("the next one of another set", k.choose(2, 5, set("t", 2)), 0, 0, nil)
 		want("the next one", k.choose(2, 1, set("s", 2)), 1, 1, set("s", 2))
 		k.tells("", set("s", 3), set("s", 3)) // it has missed one
 		want("the one that it missed", k.choose(2, 2, nil), 0, 0, nil)

@@ -388,11 +388,14 @@ func (w *wait) pause(d time.Duration) {
 // nil if that took too long, or another description has become known.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
 	need := len(v.Lanes)/2 + 1
-	var largest string
+	var largest, set string
+	if v.Description != nil {
+		set = v.Description.Set
+	}
 	for !w.over {
 		ballot := s.ballot(largest)
 		step := func(value string) (yes int, said []wire.Chosen, ahead bool) {
-			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value}, func(p *poll) bool {
+			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value, set}, func(p *poll) bool {
 				yes, _, ahead := p.count(proposal.Epoch, ballot, value)
 				return yes >= need || ahead
 			})

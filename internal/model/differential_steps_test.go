@@ -144,7 +144,11 @@ func choosing(rng *rand.Rand) []string {
 		d.Since = int64(rng.IntN(2))
 		value = d.Text()
 	}
-	return []string{fmt.Sprint(epoch), ballot(rng.IntN(4)), value}
+	set := "S"
+	if epoch == 1 {
+		set = ""
+	}
+	return []string{fmt.Sprint(epoch), ballot(rng.IntN(4)), value, pick(rng, set, set, set, "T", "")}
 }
 
 func merging(rng *rand.Rand) []string {
@@ -462,8 +466,11 @@ func scripted(virtual bool) (all [][]step) {
 	}
 	choose := func(epoch int64, n int, value *wire.Description) step {
 		s := call(wire.Choose, "")
-		if s.call.Args = []string{fmt.Sprint(epoch), ballot(n), ""}; value != nil {
+		if s.call.Args = []string{fmt.Sprint(epoch), ballot(n), "", ""}; value != nil {
 			s.call.Args[2] = value.Text()
+		}
+		if epoch > 1 {
+			s.call.Args[3] = "S"
 		}
 		return s
 	}
@@ -545,6 +552,7 @@ func scripted(virtual bool) (all [][]step) {
 		// and a description ends it.
 		{choose(1, 2, nil), choose(1, 1, nil), choose(1, 2, nil), choose(1, 1, first1), choose(1, 2, first1), choose(1, 2, nil), choose(1, 1, first2), choose(1, 3, nil), choose(1, 3, first2), choose(1, 3, nil), told(name, "S", 1), choose(1, 4, nil), choose(2, 1, nil)},
 		{choose(2, 2, nil), choose(0, 2, nil), choose(2, 2, first1), told(name, "S", 1), choose(2, 1, nil), choose(2, 2, described("S", 2)), choose(3, 3, nil), told("", "S", 3), choose(2, 9, nil), choose(4, 1, nil)},
+		{told(name, "T", 1), choose(2, 1, nil), choose(2, 1, described("S", 2)), choose(1, 1, nil)},
 		{choose(1, 2, first1), flush, choose(1, 1, nil), choose(1, 1, first2), join, choose(1, 3, nil)},
 		{below, notBelow, acquire, merge(), merge("1", "5", a), merge(), merge("1", "9007199254740000", a, "7", a), merge(), look, release, another, look, merge("0", "9007199254740001", a), merge(), raise(yours, 0)},
 		{acquire, first, second, release, plain, look, leave(1), leave(2), call(wire.Release, yours), number(plain2, time.Second/4), look},

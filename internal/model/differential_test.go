@@ -464,7 +464,7 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 		}
 		switch op {
 		case wire.Choose:
-			c.Args = []string{"1", ballot(2), described("S", 1).Text()}
+			c.Args = []string{"1", ballot(2), described("S", 1).Text(), ""}
 		case wire.Merge:
 			c.Args = []string{"1", "7", *script.Bucket(key)}
 		}

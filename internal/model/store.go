@@ -194,8 +194,11 @@ type choice struct {
 
 func (n *store) choose(c *Call) (any, error) {
 	epoch, _ := strconv.ParseInt(c.Args[0], 10, 64)
-	ballot, value := c.Args[1], c.Args[2]
-	if n.told.At() != epoch-1 {
+	ballot, value, set := c.Args[1], c.Args[2], ""
+	if n.told.Description != nil {
+		set = n.told.Set
+	}
+	if n.told.At() != epoch-1 || set != c.Args[3] {
 		return []any{n.told.String(), "", "", ""}, nil
 	}
 	now := n.choice
