@@ -67,7 +67,7 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 
 // await waits in the local queue, and speaks to the nodes when it is the first there.
 func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most()})
+	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began})
 	defer lk.waiting.Leave(w)
 	if turn := w.Turn(); turn != nil {
 		t.wait(nil)

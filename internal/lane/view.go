@@ -35,17 +35,6 @@ func newView(lanes []*Lane, quorum int, d *wire.Description) *View {
 // Epoch is that of the description; 0: there is none.
 func (v *View) Epoch() int64 { return wire.Told{Description: v.Description}.At() }
 
-// away reports whether so many members are known to be away that the others are no quorum.
-func (v *View) away() bool {
-	here := 0
-	for _, n := range v.Lanes {
-		if n.Away() == nil {
-			here++
-		}
-	}
-	return here < v.Quorum
-}
-
 // Size is more than the index of any member.
 func (v *View) Size() int { return v.size }
 
