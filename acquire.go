@@ -106,8 +106,14 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	if err := ended(ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	}
-	if err := lk.agree(ctx, lk.nodeTimeout(a.ttl)); err != nil {
-		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	if !lk.lanes.Agreed() {
+		began := lk.opts.Clock.Now()
+		if err := lk.agree(ctx, lk.nodeTimeout(a.ttl)); err != nil {
+			return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+		}
+		if ctx.Err() != nil && !lk.lanes.Agreed() {
+			return nil, lk.unagreed(ctx, a, began)
+		}
 	}
 	if a.separator != lk.current.Load().Separator {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, errChanged)
@@ -229,7 +235,7 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	defer look.Stop()
 	for lk.opts.Clock.Now().Before(until) {
 		for _, n := range why.Nodes() {
-			if silent, is := n.Err.(lane.SilentError); is && silent.Votes() {
+			if lacks, is := n.Err.(awaiting); is && lacks.Votes() {
 				return true
 			}
 		}

@@ -97,7 +97,7 @@ func (l *Lock) Detach() (Handle, error) {
 	h.Until = l.until
 	for _, n := range l.locker.lanes.View().Lanes {
 		if !l.counted(n.Index) {
-			h.Healed = append(h.Healed, n.Name)
+			h.Healed = append(h.Healed, n.Member())
 		}
 	}
 	return h, nil
@@ -181,7 +181,7 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 	}
 	for _, healed := range h.Healed {
 		n := view.Lane(healed)
-		if n == nil { // or is one of lane.Ours, by another address
+		if n == nil { // it is no member any more, or is one of lane.Ours, by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
 		l.mark(n.Index).filled = math.MaxInt32 // never: the filling may arrive as late as this

@@ -31,13 +31,13 @@ func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
 	}
 	o := &lk.opts
 	proposal := &wire.Description{
-		Epoch: 1, Set: o.host.Token(), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.wants.maxTTL.Milliseconds(),
+		Epoch: 1, Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.wants.maxTTL.Milliseconds(),
 		Since: o.Clock.Now().UnixMilli(),
 	}
 	for _, n := range lk.lanes.View().Lanes {
 		proposal.Members = append(proposal.Members, n.Name)
 	}
-	return lk.lanes.Agree(ctx, limit, proposal)
+	return lk.lanes.Agree(ctx, limit, proposal.Named())
 }
 
 // ready is agree for a caller that does not use the lanes yet.
@@ -86,16 +86,38 @@ func (lk *Locker) acquisition(ctx context.Context, name string, options []Acquir
 	if err != nil || lk.lanes.Agreed() {
 		return a, err
 	}
+	if err := ended(ctx); err != nil {
+		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	}
+	a.began = o.Clock.Now()
 	switch err := lk.ready(ctx); {
 	case err == ErrClosed:
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	case ctx.Err() != nil && !lk.lanes.Agreed():
+		return nil, lk.unagreed(ctx, a, a.began)
 	}
 	if now := lk.current.Load(); now != o {
-		return now.acquisition(name, options)
+		began := a.began
+		a, err = now.acquisition(name, options)
+		a.began = began
 	}
-	return a, nil
+	return a, err
+}
+
+// unagreed makes the error of a call whose context ended before the set's description was known: what each
+// node has to do with that.
+func (lk *Locker) unagreed(ctx context.Context, a *acquisition, began time.Time) error {
+	r := lk.newRound(wire.Acquire, lk.newLock(a, 0, lk.opts.host.Token()), nil)
+	r.sent = began
+	for _, n := range r.view.Lanes {
+		if why := n.Away(); why != nil {
+			r.told[n.Index], r.reqs[n.Index].Reply = true, wire.Reply{Status: why.Status, Err: why.Err}
+			r.ballot.add(voteNone)
+		}
+	}
+	return r.explain(lk.opts.Clock.Now(), ended(ctx))
 }
 
 // Members says which nodes a set has, and what they have agreed on.

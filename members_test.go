@@ -68,6 +68,9 @@ func (g *growing) change(lk *Locker, c Change) Members {
 // were given the first three lock all the time. None of them is started again, and no two hold the lock.
 func TestSetGrows(t *testing.T) {
 	grows(t, 5, func(g *growing) {
+		for _, new := range []int{3, 4} {
+			g.Mini(new).FlushAll()
+		}
 		ctx, stop := context.WithCancel(g.Context())
 		var calls sync.WaitGroup
 		var mu sync.Mutex
@@ -87,7 +90,7 @@ func TestSetGrows(t *testing.T) {
 						last = l.Fence()
 						longest = max(longest, time.Since(came))
 						mu.Unlock()
-						time.Sleep(10 * time.Millisecond)
+						time.Sleep(100 * time.Millisecond)
 						mu.Lock()
 						defer mu.Unlock()
 						inside--
@@ -106,7 +109,11 @@ func TestSetGrows(t *testing.T) {
 			mu.Lock()
 			before := slices.Clone(turns)
 			mu.Unlock()
+			began := time.Now()
 			m := g.change(operator, c)
+			if took := time.Since(began); took > 21*time.Second { // a quarantine, and the locks before
+				g.Errorf("it took %v", took)
+			}
 			g.Logf("%v: epoch %d, %v", time.Now(), m.Epoch, m.Nodes)
 			time.Sleep(time.Second)
 			mu.Lock()

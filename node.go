@@ -3,6 +3,7 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ type origin struct {
 	network, addr string
 	options       *redis.Options
 	model         func(patience time.Duration, s lane.Session) lane.Server
+	dials         bool                     // with go-redis's own dialer, and TLS by the URL
 	elsewhere     func(name string) origin // of a model
 }
 
@@ -36,13 +38,20 @@ func (o origin) at(name string) origin {
 		return o.elsewhere(name)
 	}
 	options := *o.options
-	options.Addr, options.Network = name, ""
+	options.Addr, options.Network = name, "tcp"
 	if strings.HasPrefix(name, "/") {
 		options.Network = "unix"
 	}
-	client := redis.NewClient(&options) // with the dialer for that
-	defer client.Close()
-	return originOf(client.Options())
+	if options.TLSConfig != nil && o.dials {
+		options.TLSConfig = options.TLSConfig.Clone()
+		options.TLSConfig.ServerName, _, _ = net.SplitHostPort(name)
+	}
+	if o.dials {
+		options.Dialer = redis.NewDialer(&options)
+	}
+	then := originOf(&options)
+	then.dials = o.dials
+	return then
 }
 
 func originOf(o *redis.Options) origin { return origin{network: o.Network, addr: o.Addr, options: o} }

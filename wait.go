@@ -79,7 +79,7 @@ func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 
 // stand waits in the local queue, and speaks to the nodes when it is the first there.
 func (lk *Locker) stand(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most()})
+	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began})
 	defer lk.waiting.Leave(w)
 	if turn := w.Turn(); turn != nil {
 		t.wait(nil)

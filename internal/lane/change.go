@@ -129,7 +129,13 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 			return fmt.Errorf("node %s: %w", n.Name, foreignError{t})
 		}
 		rest, why := n.node.rest()
+		var silent SilentError
 		switch {
+		case errors.As(why, &silent) && rest > 0 && !w.plan: // longer TTLs may have been announced at a member: it says so
+			for _, other := range s.View().Lanes {
+				other.rejoin()
+			}
+			w.pause(s.cfg.NodeTimeout / 8)
 		case !n.node.hasMet():
 			if !told {
 				tell(fmt.Sprintf("node %s to answer", n.Name), s.cfg.NodeTimeout)

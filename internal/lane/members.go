@@ -97,7 +97,10 @@ func (s *Set) believed(d *wire.Description) bool {
 // adopt goes by a description from now on. Under the mutex.
 func (s *Set) adopt(d *wire.Description) {
 	s.known = d
-	if s.refused = s.cfg.Accept(d); s.refused != nil || s.closed {
+	if s.refused = s.cfg.Accept(d); s.refused != nil {
+		s.ready.Store(0) // whoever wants a lock is told why not
+	}
+	if s.refused != nil || s.closed {
 		return
 	}
 	lanes := slices.Clone(*s.lanes.Load())
@@ -175,6 +178,7 @@ func (s *Set) mayTell(m *incarnation) bool {
 		case t.Description != nil && t.Set == s.known.Set && t.Epoch == s.known.Epoch && s.terms.shownSince(n.node, since):
 			keep++
 		case s.known.Epoch == 1 && n.Away() != nil:
+		case t.Description != nil && t.Set != s.known.Set && t.Alike(s.known): // made anew, when a majority had lost its data
 		case t.Description != nil || !n.node.hasMet():
 			all = false
 		}
@@ -247,7 +251,8 @@ func (s *Set) Agreed() bool {
 
 // Agree waits until a quorum of the members keeps the description of the set. If the nodes keep none, it has
 // one chosen, the proposal, which is for the nodes that the program was given. It returns when the time is
-// over, or ctx ends: then no node has a vote, and each says why.
+// over, or ctx ends, or at once if so many nodes are away that none of this can come about: then no node
+// has a vote, and each says why.
 func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
 	w := s.waits(ctx, limit)
 	defer w.stop()
@@ -260,6 +265,8 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			return refused
 		case ready:
 			s.ready.Store(epoch)
+			return nil
+		case s.away():
 			return nil
 		case !fresh:
 			w.wait(news)
@@ -300,6 +307,21 @@ func (s *Set) fresh() bool {
 	return s.known == nil && none > len(s.given)/2
 }
 
+// away reports whether so many nodes are known to be away that there is no majority of those that were given,
+// or no quorum of the members.
+func (s *Set) away() bool {
+	v, there := s.View(), 0
+	for _, n := range v.Lanes {
+		if n.Away() == nil {
+			there++
+		}
+	}
+	if v.Description == nil {
+		return there <= len(v.Lanes)/2
+	}
+	return there < v.Quorum
+}
+
 // chosen goes by a description that was chosen, and has the members told.
 func (s *Set) chosen(d *wire.Description) {
 	s.mu.Lock()
@@ -322,13 +344,23 @@ type wait struct {
 	turn  int
 	plan  bool // nothing is waited for that takes long
 	over  bool // the time is over, or the context has ended
+
+	limited bool // the timer runs
 }
 
 func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
-	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token()}
+	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
 }
 
 func (w *wait) stop() { w.timer.Stop() }
+
+// prolong gives the caller so much time from now on, if its time is limited. Where a round trip takes more
+// than half of a NodeTimeout, a choice would never come to its end otherwise: each call would begin another.
+func (w *wait) prolong(d time.Duration) {
+	if w.limited {
+		w.timer.Reset(d)
+	}
+}
 
 // wait waits until a channel is closed, or the wait is over.
 func (w *wait) wait(done <-chan struct{}) {
@@ -356,11 +388,14 @@ func (w *wait) pause(d time.Duration) {
 // nil if that took too long, or another description has become known.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
 	need := len(v.Lanes)/2 + 1
-	var largest string
+	var largest, set string
+	if v.Description != nil {
+		set = v.Description.Set
+	}
 	for !w.over {
 		ballot := s.ballot(largest)
 		step := func(value string) (yes int, said []wire.Chosen, ahead bool) {
-			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value}, func(p *poll) bool {
+			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value, set}, func(p *poll) bool {
 				yes, _, ahead := p.count(proposal.Epoch, ballot, value)
 				return yes >= need || ahead
 			})
@@ -375,6 +410,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 			}
 		}
 		if yes >= need && !ahead {
+			w.prolong(s.cfg.NodeTimeout)
 			yes, said, ahead = step(value.Text())
 			if yes >= need {
 				return value
@@ -475,10 +511,22 @@ func (p *poll) count(epoch int64, ballot, value string) (yes int, said []wire.Ch
 	return yes, said, ahead
 }
 
-// errRetired and errUntold are why a node has no vote.
+// errRetired is why a node has no vote.
 var errRetired = errors.New("it is no member of the set any more")
 
-var errUntold = errors.New("it does not keep the description of the set by which the others vote")
+// An UntoldError says that a node has no vote because it does not keep the description by which the client
+// counts. If it has lost its data, it may be told again as soon as others have been heard of.
+type UntoldError struct {
+	node *incarnation
+	by   *wire.Description // nil: the client has none either
+}
+
+func (e UntoldError) Error() string {
+	return "it does not keep the description of the set by which the others vote"
+}
+
+// Votes reports whether the node can vote by now.
+func (e UntoldError) Votes() bool { return e.by != nil && e.node.keepsThis(e.by) && e.node.votes() }
 
 // A foreignError says that a node belongs to another set.
 type foreignError struct{ told wire.Told }
@@ -493,7 +541,7 @@ func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
 	case d == nil && !m.cfg.Described:
 		return nil
 	case d == nil || kept.Description == nil || kept.Set == d.Set && kept.Epoch != d.Epoch:
-		return errUntold
+		return UntoldError{m, d}
 	case kept.Set != d.Set:
 		return foreignError{kept}
 	}

@@ -38,10 +38,10 @@ func (v *View) Epoch() int64 { return wire.Told{Description: v.Description}.At()
 // Size is more than the index of any member.
 func (v *View) Size() int { return v.size }
 
-// Lane gives the lane to a member of this name; nil: there is none.
-func (v *View) Lane(name string) *Lane {
+// Lane gives the lane to the member at this address; nil: there is none.
+func (v *View) Lane(member string) *Lane {
 	for _, n := range v.Lanes {
-		if n.Name == name {
+		if n.Member() == member {
 			return n
 		}
 	}

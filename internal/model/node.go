@@ -102,10 +102,11 @@ func (n *Node) finish(m *message) {
 }
 
 // lost has the answers to some calls get lost: all from this one on. Without a whole reply the trailer
-// is lost, too, and with it all calls without a script.
+// is lost, too, and with it all calls without a script, and the marker that was read after an extension.
 func (m *message) lost(from int) {
 	for i := range m.calls {
-		if c := &m.calls[i]; i >= from || c.Plain != nil || c.Said != nil {
+		c := &m.calls[i]
+		if c.Shown = nil; i >= from || c.Plain != nil || c.Said != nil {
 			c.Value, c.Plain, c.Said, c.Shown, c.Err = nil, nil, nil, nil, errReset
 		}
 	}
@@ -120,7 +121,8 @@ func (n *Node) execute(m *message) {
 	}
 	for m.next.call < len(m.calls) {
 		if m.next.call == middle { // another client has loaded them
-			n.scripts[""], n.scripts[n.runID()] = true, true
+			n.scripts[hashes("")] = true
+			n.scripts[hashes(wire.Marker{RunID: n.runID(), Epoch: wire.MarkerIn(n.told.At())}.String())] = true
 		}
 		n.step(m)
 	}

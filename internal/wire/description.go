@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -10,7 +12,7 @@ import (
 // That of an epoch is chosen once (choose.lua) and never changes.
 type Description struct {
 	Epoch     int64    `json:"epoch"` // counts the descriptions of the set, from 1
-	Set       string   `json:"set"`   // names the set
+	Set       string   `json:"set"`   // names the set: see Named
 	Members   []string `json:"members"`
 	Former    []string `json:"former,omitempty"`    // the members before, if they were others
 	Quorum    int      `json:"quorum,omitempty"`    // of the members; 0: a majority
@@ -30,6 +32,21 @@ func (d *Description) Text() string {
 		panic(err) // it has nothing that JSON cannot say
 	}
 	return string(text)
+}
+
+// Named gives the first description of a set its name, which depends on nothing but the members and what they
+// agree on: clients that make it anew, after all data was lost, make the same set.
+func (d *Description) Named() *Description {
+	named := *d
+	named.Set, named.Since, named.Members = "", 0, slices.Sorted(slices.Values(d.Members))
+	sum := sha256.Sum256([]byte(named.Text()))
+	named.Set, named.Since, named.Members = hex.EncodeToString(sum[:8]), d.Since, d.Members
+	return &named
+}
+
+// Alike reports whether two descriptions are of the same members.
+func (d *Description) Alike(o *Description) bool {
+	return slices.Equal(slices.Sorted(slices.Values(d.Members)), slices.Sorted(slices.Values(o.Members)))
 }
 
 // Needs is how many members must grant a lock.
