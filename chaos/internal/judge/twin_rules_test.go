@@ -164,7 +164,9 @@ func (tw *twin) lateNews(o twinHold) bool {
 }
 
 func (tw *twin) struckBy(at time.Duration) bool {
-	return slices.ContainsFunc(tw.Events, func(e history.Event) bool { return (e.Kind == history.Struck || e.Kind == history.Changing || e.Kind == history.Changed) && e.At <= at })
+	return slices.ContainsFunc(tw.Events, func(e history.Event) bool {
+		return (e.Kind == history.Struck || e.Kind == history.Changing || e.Kind == history.Changed) && e.At <= at
+	})
 }
 
 // firstTo reports whether p is the hold with the higher fence, or the first one with that fence.
@@ -327,6 +329,9 @@ func (tw *twin) judgeAsk(i int, e history.Event, calm time.Duration) {
 				}
 			}
 		}
+	}
+	if got < 0 && end >= 0 && tw.Events[end].Why == "refused" {
+		return
 	}
 	if got < 0 && end >= 0 {
 		tw.add("progress", min(by, tw.Events[end].At), i, end)

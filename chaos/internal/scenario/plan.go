@@ -117,6 +117,11 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	for i := range names {
 		p.Names = append(p.Names, string(rune('a'+i%26))+suffix(i/26))
 	}
+	if s.Own { // paths, of which none lies in another: clients may take them for names
+		for i := range p.Names {
+			p.Names[i] = "x/" + p.Names[i]
+		}
+	}
 	if s.Names {
 		o.Separator = cmp.Or(o.Separator, "/")
 	}

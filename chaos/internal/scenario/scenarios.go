@@ -254,6 +254,12 @@ var All = []*Scenario{
 		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Crash, history.KillEmpty, history.Flush, history.Flush, history.Step, history.Kill, history.Kill, history.Hang, history.Hang}, survived...), Rate: 2,
 	},
 
+	{
+		Name: "settings", About: "each client has a TTL of its own, and gives MaxTTL, quorum and separator, or leaves them to the set, and nodes lose their data: who disagrees with the set is refused",
+		Nodes: sizes, Clients: [2]int{2, 5}, TTL: []time.Duration{500 * ms, time.Second, 2 * time.Second}, RTT: rtts, Span: 16, Write: true, Own: true, Forgets: true, Default: true, Weight: 4,
+		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 1.5,
+	},
+
 	// Faults against which the library cannot defend: these scenarios must fail.
 	{
 		Name: "vanishing locks", About: "locks vanish from nodes at any moment, requests come late and twice, clocks are wrong: only the fences are right",
