@@ -187,6 +187,10 @@ func (h *hold) live() {
 	if c.Plan.Scenario.Hands && !h.renewed && rng.IntN(2) == 0 {
 		h.handOn() // at once, while some nodes have not answered yet
 	}
+	if c.Plan.Scenario.Keep && h.renewed && rng.IntN(2) == 0 {
+		Wait(h.ctx, scenario.Below(rng, 16*c.Plan.TTL))
+		h.pass()
+	}
 	for range rng.IntN(4) {
 		Wait(h.ctx, 1+scenario.Below(rng, c.Plan.TTL/2))
 		h.pass()
