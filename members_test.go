@@ -123,13 +123,17 @@ func TestSetGrows(t *testing.T) {
 		g.Kill(0)
 		g.Kill(1)
 		time.Sleep(3 * time.Second)
+		mu.Lock()
 		before := slices.Clone(turns)
+		mu.Unlock()
 		time.Sleep(time.Second)
+		mu.Lock()
 		for i := range turns {
 			if turns[i] == before[i] {
 				g.Errorf("client %d has not had the lock without the first nodes", i)
 			}
 		}
+		mu.Unlock()
 		stop()
 		calls.Wait()
 		g.Log(fmt.Sprint(turns), longest)
