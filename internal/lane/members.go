@@ -107,10 +107,11 @@ func (s *Set) adopt(d *wire.Description) {
 	var members []*Lane
 	for _, member := range d.Members {
 		// A node that says which member it is, is that one, by whatever address; and only then the address
-		// counts.
-		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member && !n.isRetired() })
+		// counts. Each member has a lane of its own: clients that ask sentinels have all the same address.
+		free := func(n *Lane) bool { return !n.isRetired() && !slices.Contains(members, n) }
+		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member && free(n) })
 		if i < 0 {
-			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" && !n.isRetired() })
+			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" && free(n) })
 		}
 		if i < 0 {
 			i = len(lanes)
