@@ -229,10 +229,13 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	if progress == nil {
 		progress = func(string, time.Duration) {}
 	}
+	ctx, cancel := lk.untilClosed(ctx)
+	defer cancel()
 	for !lk.lanes.Agreed() {
 		if err := cmp.Or(lk.agree(ctx, lk.opts.NodeTimeout), ended(ctx)); err != nil {
 			return Members{}, err
 		}
+		lk.pause(ctx)
 	}
 	view := lk.lanes.View()
 	if view.Description == nil {
@@ -258,6 +261,34 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 		return m, nil
 	}
 	return lk.Members(), nil
+}
+
+// untilClosed gives a context that ends when Close is called, too: a change may wait for longer than any
+// round, and Close waits for all calls.
+func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-lk.closing:
+			cancel(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// pause waits before the nodes are looked at again. If they are known to be away, agree returns at once: without
+// a pause a change would look at them all the time.
+func (lk *Locker) pause(ctx context.Context) {
+	if lk.lanes.Agreed() {
+		return
+	}
+	timer := time.NewTimer(lk.opts.NodeTimeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // voting returns an error if too few members would be left that can vote. A node that comes can: it is waited

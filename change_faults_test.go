@@ -1,0 +1,45 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestCloseDuringChange: Close ends a change that waits, whatever it waits for.
+func TestCloseDuringChange(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		g.change(lk, Change{Add: g.Addr(3)})
+		done := make(chan error, 1)
+		go func() {
+			_, err := lk.Change(context.Background(), Change{Add: g.Addr(4)}, nil)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		began := time.Now()
+		lk.Close()
+		if took := time.Since(began); took > 2*time.Second {
+			g.Errorf("Close took %v", took)
+		}
+		if err := <-done; !errors.Is(err, ErrClosed) {
+			g.Errorf("the change ended with %v", err)
+		}
+	})
+}
+
+// TestChangeWaitsForNodes: a change waits for nodes that are away, and asks no more often than they may come back.
+func TestChangeWaitsForNodes(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		g.Kill(0)
+		g.Kill(1)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
+		defer cancel()
+		if _, err := lk.Change(ctx, Change{Add: g.Addr(3)}, nil); !errors.Is(err, context.DeadlineExceeded) {
+			g.Errorf("the change ended with %v", err)
+		}
+	})
+}
