@@ -43,3 +43,39 @@ func TestChangeWaitsForNodes(t *testing.T) {
 		}
 	})
 }
+
+// try checks that a Locker can lock, or cannot.
+func (g *growing) try(lk *Locker, want bool) {
+	g.Helper()
+	l, err := lk.TryAcquire(g.Context(), "tries")
+	if err == nil {
+		err = l.Release(g.Context())
+	}
+	if (err == nil) != want {
+		g.Errorf("it can lock: %v, want %v: %v", err == nil, want, err)
+	}
+	time.Sleep(100 * time.Millisecond)
+}
+
+// TestOwnOptions: a change after which the operator could not use the set is refused, and nothing is changed.
+func TestOwnOptions(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		three, short := 3, 5*time.Second
+		for name, tt := range map[string]struct {
+			options Options
+			change  Change
+		}{
+			"the quorum":                 {Options{Quorum: 2}, Change{Quorum: &three}},
+			"the quorum, by a node more": {Options{Quorum: 2}, Change{Add: g.Addr(3)}},
+			"the longest TTL":            {Options{MaxTTL: 10 * time.Second}, Change{MaxTTL: &short}},
+		} {
+			operator := g.over(&tt.options, 0, 1, 2)
+			g.try(operator, true)
+			if m, err := operator.Change(g.Context(), tt.change, nil); err == nil {
+				g.Errorf("%s: no error, and the set is %+v", name, m)
+			}
+			g.try(operator, true)
+			g.try(g.over(nil, 0, 1, 2), true)
+		}
+	})
+}
