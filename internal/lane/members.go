@@ -456,7 +456,7 @@ type poll struct {
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
 	p := &poll{enough: enough, open: len(v.Lanes), done: make(chan struct{})}
 	about := &Claim{Key: "redlock:set"}
-	about.Span(v.Room())
+	about.Span(s.Room())
 	now := s.cfg.Clock.Now()
 	for _, n := range v.Lanes {
 		q := &Request{Op: op, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: args}
