@@ -135,3 +135,24 @@ func TestSetGrows(t *testing.T) {
 		g.Log(fmt.Sprint(turns), longest)
 	})
 }
+
+// TestSetShrinksBelowTheGiven: a program is given nodes that are no members any more. It learns it when it
+// connects, and uses the members.
+func TestSetShrinksBelowTheGiven(t *testing.T) {
+	grows(t, 3, func(g *growing) {
+		operator := g.over(nil, 0, 1, 2)
+		g.change(operator, Change{Remove: g.Addr(0)})
+		g.change(operator, Change{Remove: g.Addr(1)})
+		lk := g.over(nil, 0, 1, 2)
+		lock, err := lk.Acquire(g.Context(), "a")
+		if err != nil {
+			g.Fatal(err)
+		}
+		if m := lk.Members(); m.Epoch != 3 || !slices.Equal(m.Nodes, []string{g.Addr(2)}) {
+			g.Errorf("the members are %+v", m)
+		}
+		if err := lock.Release(g.Context()); err != nil {
+			g.Error(err)
+		}
+	})
+}

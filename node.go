@@ -131,7 +131,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 		select {
 		case node := <-tried:
 			asked--
-			switch why := lk.lanes.View().Lanes[node].Away(); {
+			switch why := lk.lanes.Lane(node).Away(); { // the members may be others by now
 			case why == nil:
 				if fit++; fit == o.Quorum {
 					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
