@@ -77,7 +77,8 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 				n = n.at(name)
 			}
 			if n.model == nil {
-				return redisnode.New(n.options, patience(o.NodeTimeout), func(about facts.Facts) error { return registry.Admit(i, name, about) }, session)
+				admit := func(about facts.Facts) error { return registry.Admit(i, name, about) }
+				return redisnode.New(n.options, patience(o.NodeTimeout), admit, func() { registry.Retire(i) }, session)
 			}
 			return n.model(patience(o.NodeTimeout), session)
 		}

@@ -314,9 +314,14 @@ func (n *Lane) Member() string {
 func (n *Lane) retire() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	was := n.retired
+	if n.retired {
+		return false
+	}
 	n.retired = true
-	return !was
+	if srv, ok := n.conns[0].srv.(interface{ Retire() }); ok {
+		srv.Retire() // the server may become a member again, over another lane
+	}
+	return true
 }
 
 func (n *Lane) isRetired() bool {
