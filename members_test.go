@@ -156,3 +156,22 @@ func TestSetShrinksBelowTheGiven(t *testing.T) {
 		}
 	})
 }
+
+// TestMemberComesBack: a node is removed and added again, while one client uses the set all the time.
+func TestMemberComesBack(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		g.change(lk, Change{Add: g.Addr(3)})
+		g.change(lk, Change{Remove: g.Addr(3)})
+		g.change(lk, Change{Add: g.Addr(3)})
+		g.change(lk, Change{Remove: g.Addr(0)})
+		g.Kill(1)
+		lock, err := lk.Acquire(g.Context(), "a")
+		if err != nil {
+			g.Fatal(err)
+		}
+		if err := lock.Release(g.Context()); err != nil {
+			g.Error(err)
+		}
+	})
+}

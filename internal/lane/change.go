@@ -32,19 +32,31 @@ import (
 // A Progress is told what a change waits for, and for how long at most; 0: until it happens.
 type Progress func(what string, most time.Duration)
 
-// Consider makes a lane to a node that is no member, to see whether it can become one.
+// Consider makes a lane to a node that is no member, to see whether it can become one. Change must follow. A
+// node that was a member before, and keeps the description that says so, is not retired meanwhile (gone).
 func (s *Set) Consider(name string) *Lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lanes := slices.Clone(*s.lanes.Load())
-	for _, n := range lanes {
-		if n.Name == name && !n.isRetired() {
-			return n
-		}
+	i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == name && !n.isRetired() })
+	if i < 0 {
+		i = len(lanes)
+		s.addLane(&lanes, name)
+		s.lanes.Store(&lanes)
 	}
-	n := s.addLane(&lanes, name)
-	s.lanes.Store(&lanes)
-	return n
+	lanes[i].considered = true
+	return lanes[i]
+}
+
+// decided ends the lane to a node that was considered and has not become a member.
+func (s *Set) decided(n *Lane) {
+	s.mu.Lock()
+	n.considered = false
+	ends := n.Index >= len(s.given) && !slices.Contains(s.View().Lanes, n) && n.retire()
+	s.mu.Unlock()
+	if ends {
+		n.close()
+	}
 }
 
 // addLane makes one more lane. Under the mutex.
@@ -75,6 +87,7 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 	w.timer.Stop()
 	defer w.stop()
 	if comes != nil {
+		defer s.decided(comes)
 		if err := s.fit(w, comes, tell); err != nil {
 			return err
 		}

@@ -58,6 +58,7 @@ type Lane struct {
 	draining        bool
 	again           bool // it is to be joined again
 	retired         bool // the node is no member any more: nothing is sent
+	considered      bool // the node is none, and may become one: it is not retired; under the set's mutex
 }
 
 // A pendingRelease is a release that is owed to a node, until a time when the token is gone in any case.

@@ -205,7 +205,7 @@ func (s *Set) gone() (lanes []*Lane) {
 	v := s.View()
 	for _, n := range *s.lanes.Load() {
 		t := n.node.kept()
-		if member := n.node.member(s.known.Set); member != "" && !s.known.Has(member) && t.At() >= s.known.Epoch && !slices.Contains(v.Lanes, n) && n.retire() {
+		if member := n.node.member(s.known.Set); member != "" && !s.known.Has(member) && t.At() >= s.known.Epoch && !slices.Contains(v.Lanes, n) && !n.considered && n.retire() {
 			lanes = append(lanes, n)
 		}
 	}
