@@ -175,3 +175,64 @@ func TestMemberComesBack(t *testing.T) {
 		}
 	})
 }
+
+// TestMembersAreTold: Hooks.Members tells of each change, and not of the description that is learned first; and a
+// node that was given and is no member, or belongs to another set, gets one Warning.
+func TestMembersAreTold(t *testing.T) {
+	grows(t, 7, func(g *growing) {
+		var mu sync.Mutex
+		var told []int64
+		var warned []string
+		hooks := &Hooks{
+			Members: func(m Members) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, m.Epoch)
+			},
+			Warning: func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				warned = append(warned, err.Error())
+			},
+		}
+		use := func(lk *Locker) {
+			g.Helper()
+			lock, err := lk.Acquire(g.Context(), "a")
+			if err == nil {
+				err = lock.Release(g.Context())
+			}
+			if err != nil {
+				g.Fatal(err)
+			}
+		}
+		lk := g.over(&Options{Hooks: JoinHooks(hooks, nil)}, 0, 1, 2)
+		use(lk)
+		operator := g.over(nil, 0, 1, 2)
+		g.change(operator, Change{Add: g.Addr(3)})
+		use(lk)
+		g.change(operator, Change{Remove: g.Addr(0)})
+		use(lk)
+		mu.Lock()
+		if want := []int64{2, 3}; !slices.Equal(told, want) {
+			g.Errorf("told of the epochs %v, want %v", told, want)
+		}
+		if len(warned) != 1 || warned[0] != "redlock: node 10.0.0.1:6379 was given, and is no member of the set any more: it gets no requests; the members are 10.0.0.2:6379, 10.0.0.3:6379, 10.0.0.4:6379: give this program these" {
+			g.Errorf("warned of %q", warned)
+		}
+		told, warned = nil, nil
+		mu.Unlock()
+
+		use(g.over(nil, 4, 5, 6))
+		lk = g.over(&Options{Hooks: hooks}, 1, 2, 4)
+		use(lk)
+		use(lk)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(told) != 0 {
+			g.Errorf("told of the epochs %v, which it has learned first", told)
+		}
+		if want := "redlock: node 10.0.0.5:6379 keeps the description of another set, with the members 10.0.0.5:6379, 10.0.0.6:6379, 10.0.0.7:6379, and has no vote: this program uses the set with the members 10.0.0.2:6379, 10.0.0.3:6379, 10.0.0.4:6379; give it the nodes of one set"; len(warned) != 1 || warned[0] != want {
+			g.Errorf("warned of %q, want %q", warned, want)
+		}
+	})
+}

@@ -183,4 +183,6 @@ func (e events) Votes(node string) { e.hooks.votes(node) }
 
 func (e events) ClockStep(node string, by time.Duration) { e.hooks.clockStep(node, by) }
 
+func (e events) Members(v *lane.View) { e.hooks.members(membersOf(v)) }
+
 func (e events) Warning(err error) { e.hooks.warning(err) }

@@ -58,7 +58,10 @@ type Lane struct {
 	draining        bool
 	again           bool // it is to be joined again
 	retired         bool // the node is no member any more: nothing is sent
-	considered      bool // the node is none, and may become one: it is not retired; under the set's mutex
+
+	// Under the set's mutex.
+	considered bool // the node is no member, and may become one: it is not retired
+	stranger   bool // the operator was told that the node is no member
 }
 
 // A pendingRelease is a release that is owed to a node, until a time when the token is gone in any case.
