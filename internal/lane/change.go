@@ -76,7 +76,7 @@ func (s *Set) Known() *wire.Description {
 }
 
 // ErrOvertaken means that another change came first.
-var ErrOvertaken = errors.New("another change of the set came first: look at it, and decide anew")
+var ErrOvertaken = errors.New("another change of the set came first")
 
 // Change has the members of a view choose the description d, which follows theirs, and returns when it is in
 // force: a majority of the members before keeps it, and so does a quorum of those that there are then. Comes
@@ -92,7 +92,7 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 			return err
 		}
 	}
-	if err := s.settle(w, v, tell); err != nil || plan {
+	if err := s.settle(w, v, d, tell); err != nil || plan {
 		return err
 	}
 	if err := s.merge(w, v); err != nil {
@@ -109,7 +109,9 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 	if err := s.inForce(w, v, tell); err != nil {
 		return err
 	}
-	if chosen.Text() != d.Text() {
+	same := *chosen
+	same.Since = d.Since // an operator may have begun the same change, and died
+	if same.Text() != d.Text() {
 		return ErrOvertaken
 	}
 	return nil
@@ -164,25 +166,28 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 	return w.why()
 }
 
-// settle waits until nothing is counted any more by the description before this one.
-func (s *Set) settle(w *wait, v *View, tell Progress) error {
-	d := v.Description
-	if len(d.Former) == 0 {
+// settle waits until nothing is counted any more by the description before this one; and if names become other
+// paths with the next one, until no lock lives of programs that do not run any more.
+func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) error {
+	d, what := v.Description, "the locks that were counted before the last change to be over"
+	switch {
+	case next.Separator != d.Separator:
+		what = "the locks of the programs that were stopped to be over"
+	case len(d.Former) == 0:
 		return nil
 	}
 	former := s.former(d)
-	if need := len(d.Former)/2 + 1; s.keep(former, d) < need {
+	if need := len(d.Former)/2 + 1; len(d.Former) > 0 && s.keep(former, d) < need {
 		tell(fmt.Sprintf("a majority of the members before the last change (%d of %d) to keep its description", need, len(d.Former)), 0)
-		if w.plan {
-			return nil
-		}
-		if err := s.until(w, func() bool { return s.keep(former, d) >= need }); err != nil {
-			return err
+		if !w.plan {
+			if err := s.until(w, func() bool { return s.keep(former, d) >= need }); err != nil {
+				return err
+			}
 		}
 	}
 	// A client with a longer TTL has announced it to a quorum of the nodes before it had a lock.
 	rest := s.terms.quarantine()
-	tell("the locks that were counted before the last change to be over", rest)
+	tell(what, rest)
 	if w.plan {
 		return nil
 	}
