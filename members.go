@@ -161,7 +161,16 @@ type Change struct {
 
 	Quorum *int           // of the members; 0: a majority of them, however many there are
 	MaxTTL *time.Duration // 0: programs are free to announce longer ones
+
+	// Separator changes what names mean. No program may run that uses the set: one could hold a path as
+	// one key, and another one the folder above it. Change waits until the locks are over of programs
+	// that ran before, and cannot find out whether one still runs.
+	Separator *string
 }
+
+// ErrOvertaken says that another change of the set came first, perhaps one that somebody had begun and that
+// is finished now: look at [Locker.Members], and decide anew.
+var ErrOvertaken = lane.ErrOvertaken
 
 // next is the description that follows one.
 func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
@@ -199,6 +208,10 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 			return nil, fmt.Errorf("redlock: MaxTTL %v %s", *c.MaxTTL, why)
 		}
 		then.MaxTTL = c.MaxTTL.Milliseconds()
+	}
+	if c.Separator != nil {
+		things++
+		then.Separator = *c.Separator
 	}
 	if things != 1 {
 		return nil, fmt.Errorf("redlock: a change is of one thing, and this is of %d", things)
@@ -267,6 +280,7 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	if plan {
 		m := membersOf(view)
 		m.Epoch, m.Nodes, m.Quorum, m.MaxTTL = d.Epoch, d.Members, d.Needs(), wire.Milliseconds(d.MaxTTL)
+		m.Separator = d.Separator
 		return m, nil
 	}
 	return lk.Members(), nil
