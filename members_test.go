@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -302,6 +303,53 @@ func TestSeparatorChanges(t *testing.T) {
 		}
 		if _, err := g.over(nil, 0, 1, 2).TryAcquire(g.Context(), "a"); err != nil {
 			g.Error(err)
+		}
+	})
+}
+
+// TestSetMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
+// them anew, with another quorum. The first client follows.
+func TestSetMadeAnew(t *testing.T) {
+	grows(t, 3, func(g *growing) {
+		var away atomic.Bool
+		clients := make([]*redis.Client, 3)
+		for i := range clients {
+			o := g.Options(i)
+			dial := o.Dialer
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if away.Load() {
+					return nil, errors.New("no network")
+				}
+				return dial(ctx, network, addr)
+			}
+			clients[i] = redis.NewClient(o)
+			g.Cleanup(func() { clients[i].Close() })
+		}
+		first, err := New(clients, nil)
+		if err != nil {
+			g.Fatal(err)
+		}
+		g.Cleanup(func() { first.Close() })
+		locked := func(lk *Locker) {
+			g.Helper()
+			l, err := lk.Acquire(g.Context(), "a")
+			if err == nil {
+				err = l.Release(g.Context())
+			}
+			if err != nil {
+				g.Fatal(err)
+			}
+		}
+		locked(first)
+		away.Store(true)
+		for i := range 3 {
+			g.Restart(i, false)
+		}
+		locked(g.over(&Options{Quorum: 3}, 0, 1, 2))
+		away.Store(false)
+		locked(first)
+		if m := first.Members(); m.Quorum != 3 {
+			g.Errorf("the first client goes by %+v", m)
 		}
 	})
 }

@@ -73,10 +73,14 @@ func (s *Set) learn() {
 			best = s.known // an address may turn out to be that of another member
 		}
 	}
-	for _, n := range lanes {
-		if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) {
-			later(t.Description)
+	if s.known == nil || !s.quorumKeeps() {
+		var other *wire.Description
+		for _, n := range lanes {
+			if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) && (other == nil || t.Epoch > other.Epoch) {
+				other = t.Description
+			}
 		}
+		best = cmp.Or(other, best)
 	}
 	if best != nil {
 		s.adopt(best)
