@@ -164,7 +164,9 @@ func (tw *twin) lateNews(o twinHold) bool {
 }
 
 func (tw *twin) struckBy(at time.Duration) bool {
-	return slices.ContainsFunc(tw.Events, func(e history.Event) bool { return (e.Kind == history.Struck || e.Kind == history.Changing || e.Kind == history.Changed) && e.At <= at })
+	return slices.ContainsFunc(tw.Events, func(e history.Event) bool {
+		return (e.Kind == history.Struck || e.Kind == history.Changing || e.Kind == history.Changed) && e.At <= at
+	})
 }
 
 // firstTo reports whether p is the hold with the higher fence, or the first one with that fence.
