@@ -78,7 +78,8 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 				n = n.at(name)
 			}
 			if n.model == nil {
-				return redisnode.New(n.options, patience(o.NodeTimeout), func(about facts.Facts) error { return registry.Admit(i, name, about) }, session)
+				admit := func(about facts.Facts) error { return registry.Admit(i, name, about) }
+				return redisnode.New(n.options, patience(o.NodeTimeout), admit, func() { registry.Retire(i) }, session)
 			}
 			return n.model(patience(o.NodeTimeout), session)
 		}
@@ -132,7 +133,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 		select {
 		case node := <-tried:
 			asked--
-			switch why := lk.lanes.Lane(node).Away(); {
+			switch why := lk.lanes.Lane(node).Away(); { // the members may be others by now
 			case why == nil:
 				if fit++; fit == o.Quorum {
 					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
@@ -191,3 +192,5 @@ func (e events) Votes(node string) { e.hooks.votes(node) }
 func (e events) ClockStep(node string, by time.Duration) { e.hooks.clockStep(node, by) }
 
 func (e events) Warning(err error) { e.hooks.warning(err) }
+
+func (e events) Members(v *lane.View) { e.hooks.members(membersOf(v)) }

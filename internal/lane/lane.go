@@ -58,6 +58,10 @@ type Lane struct {
 	draining        bool
 	again           bool // it is to be joined again
 	retired         bool // the node is no member any more: nothing is sent
+
+	// Under the set's mutex.
+	considered bool // the node is no member, and may become one: it is not retired
+	stranger   bool // the operator was told that the node is no member
 }
 
 // A pendingRelease is a release that is owed to a node, until a time when the token is gone in any case.
@@ -314,9 +318,14 @@ func (n *Lane) Member() string {
 func (n *Lane) retire() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	was := n.retired
+	if n.retired {
+		return false
+	}
 	n.retired = true
-	return !was
+	if srv, ok := n.conns[0].srv.(interface{ Retire() }); ok {
+		srv.Retire() // the server may become a member again, over another lane
+	}
+	return true
 }
 
 func (n *Lane) isRetired() bool {

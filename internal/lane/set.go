@@ -23,6 +23,8 @@ type Set struct {
 	refused error             // why this program cannot use the set
 	news    chan struct{}     // closed when something of this, or of what a node keeps, has changed
 	closed  bool
+	events  []func() // to be told by the goroutine that tells events now
+	telling bool     // there is such a goroutine
 
 	lacking atomic.Bool  // a member keeps no description, and may not be told yet
 	ready   atomic.Int64 // the last epoch whose description a quorum has kept
@@ -63,6 +65,10 @@ func (s *Set) View() *View { return s.view.Load() }
 
 // Lane gives the lane to a node that is a member, or has been one.
 func (s *Set) Lane(node int) *Lane { return (*s.lanes.Load())[node] }
+
+// Room is for how many nodes a claim is to have room. Lanes count that lead to no member yet: another client may
+// have made one of them a member, which this one has not heard of.
+func (s *Set) Room() int { return len(*s.lanes.Load()) + spare }
 
 // Ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. It is
 // good if the median is known to within NodeTimeout. Otherwise a majority of the nodes has not

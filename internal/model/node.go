@@ -263,6 +263,13 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 	}
 }
 
+// Told is what the node keeps of its set.
+func (n *Node) Told() wire.Told {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.told
+}
+
 // Ghost reports whether a key was set by a command of an acquire (wire.Plain) that was carried out a TTL
 // after it was sent or later, when its client had given up the connection. The release may never come:
 // a client keeps it for two TTLs, in which it may have been stopped. Then the key lives for its TTL.

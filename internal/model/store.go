@@ -120,7 +120,7 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 			if err := n.writable(); err != nil {
 				return mark, err
 			}
-			n.told = told
+			n.told, n.choice = told, choice{}
 		}
 		mark.Told = n.told
 		before, ok := wire.ParseMarker(n.marker)

@@ -120,8 +120,7 @@ func (l *List) Enter(want *Want) *Waiter {
 	if l.count++; l.count == 1 {
 		l.process = l.cfg.Host.Token()
 	}
-	view := l.cfg.Lanes.View()
-	n := view.Room()
+	view, n := l.cfg.Lanes.View(), l.cfg.Lanes.Room()
 	w := &Waiter{
 		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
 		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
