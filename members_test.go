@@ -225,6 +225,7 @@ func TestMembersAreTold(t *testing.T) {
 		use(lk)
 		g.change(operator, Change{Remove: g.Addr(0)})
 		use(lk)
+		pass(time.Second) // hooks are called by other goroutines
 		mu.Lock()
 		if want := []int64{2, 3}; !slices.Equal(told, want) {
 			g.Errorf("told of the epochs %v, want %v", told, want)
@@ -236,9 +237,11 @@ func TestMembersAreTold(t *testing.T) {
 		mu.Unlock()
 
 		use(g.over(nil, 4, 5, 6))
+		pass(time.Second) // all three have been told
 		lk = g.over(&Options{Hooks: hooks}, 1, 2, 4)
 		use(lk)
 		use(lk)
+		pass(time.Second)
 		mu.Lock()
 		defer mu.Unlock()
 		if len(told) != 0 {
