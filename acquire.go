@@ -70,11 +70,17 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 	if !good {
 		return nil, errVoid
 	}
+	before := lk.lanes.View().Epoch()
 	l, err := lk.ask(ctx, t, a, number, 0, nil)
 	if err == nil {
 		t.tries() // otherwise it is no more than the beginning of the next one
-	} else {
-		lk.notPlain(a.key, lk.opts.Clock.Now())
+		return l, nil
+	}
+	lk.notPlain(a.key, lk.opts.Clock.Now())
+	if !errors.Is(err, ErrClosed) && ctx.Err() == nil && lk.lanes.View().Epoch() > before {
+		// The set was changed meanwhile: another lane has joined a node after the round had begun, and before its
+		// request left, so the node granted by a later description. All nodes may have done so.
+		err = errVoid
 	}
 	return l, err
 }

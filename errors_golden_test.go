@@ -294,14 +294,15 @@ func changeTexts(t *testing.T, g *texts) {
 		_, err := lk.Change(ctx, c, nil)
 		g.say(when, err)
 	}
-	lk, alone := open(Options{}, f.nodes[:3]...), open(Options{}, f.nodes[4])
-	five, micro := 5, time.Microsecond
+	lk, alone := open(Options{Hooks: g.hooks(slog.LevelInfo)}, f.nodes[:3]...), open(Options{}, f.nodes[4])
+	five, micro, short := 5, time.Microsecond, 5*time.Second
 	change("a member comes", lk, Change{Add: "node0"})
 	change("a node goes that is none", lk, Change{Remove: "10.0.0.9:6379"})
 	change("the only member goes", alone, Change{Remove: "node4"})
 	change("a node of another set comes", lk, Change{Add: "node4"})
 	change("a quorum that there cannot be", lk, Change{Quorum: &five})
 	change("a MaxTTL that is none", lk, Change{MaxTTL: &micro})
+	change("a MaxTTL that this program exceeds", lk, Change{MaxTTL: &short})
 	change("two things", lk, Change{Add: "node3", Remove: "node0"})
 	change("nothing", lk, Change{})
 	change("by a program that has no quarantine", open(Options{Quarantine: -1}, f.nodes[:3]...), Change{Add: "node3"})
@@ -316,6 +317,7 @@ func changeTexts(t *testing.T, g *texts) {
 	was := lk.lanes.View().Lanes[0]
 	change("a node goes", lk, Change{Remove: "node0"})
 	pass(time.Second)
+	g.log("and in the log")
 	claim := lane.Claim{Key: "jobs", Keys: []string{"jobs"}}
 	claim.Span(3)
 	q := lane.Request{Op: wire.Extend, Claim: &claim}
@@ -909,6 +911,7 @@ func replyTexts(_ *testing.T, g *texts) {
 	}
 	e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Unfit, Err: wire.ErrMoved}, 0)
 	g.say("an extension by a node whose set has been changed, before it is asked again", &e)
+	g.say("a waiter when the set has grown by many nodes, before it waits anew", errOutgrown)
 	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
 	for _, r := range []struct{ when, sent string }{
 		{"a server of another protocol", "HTTP/1.1 400 Bad Request\r\n"},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +15,7 @@ import (
 	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
 )
 
 // onNodes runs a test on so many nodes that keep no description.
@@ -309,7 +312,9 @@ func TestSettingsOfTheSet(t *testing.T) {
 	t.Run("MaxTTL", func(t *testing.T) {
 		onNodes(t, 3, func(f *fleet) {
 			f.locks(f.locker(Options{TTL: 5 * time.Second, MaxTTL: 30 * time.Second}, f.nodes...), true)
-			lk := f.locker(Options{TTL: time.Second}, f.nodes...)
+			pass(time.Second)
+			hooks := &Hooks{Warning: func(err error) { f.Error(err) }} // the TTLs do not disagree
+			lk := f.locker(Options{TTL: time.Second, Hooks: hooks}, f.nodes...)
 			acquired(f.T, lk, "long", TTL(30*time.Second))
 			if _, err := lk.TryAcquire(f.Context(), "longer", TTL(31*time.Second)); err == nil || !strings.Contains(err.Error(), "MaxTTL 30s") {
 				t.Errorf("a lock for longer than the set allows: %v", err)
@@ -655,5 +660,110 @@ func TestLaterDescription(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestFailoverClients: clients that ask sentinels for their server have all the same address. They are the
+// ways to different nodes all the same.
+func TestFailoverClients(t *testing.T) {
+	fences(t, func(f *fenced) {
+		open := func() *Locker {
+			f.Helper()
+			var clients []*redis.Client
+			for i := range 3 {
+				o := f.Options(i)
+				o.Addr = failoverAddr
+				clients = append(clients, redis.NewClient(o))
+				f.Cleanup(func() { clients[i].Close() })
+			}
+			lk, err := New(clients, nil)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Cleanup(func() { lk.Close() })
+			if err := lk.WaitReady(f.Context()); err != nil {
+				f.Fatal(err)
+			}
+			return lk
+		}
+		lk := open()
+		l := acquired(f.T, lk, "name")
+		pass(time.Second)
+		for i := range 3 {
+			if got := f.Keys(i); len(got) != 1 {
+				f.Errorf("node %d has %q", i, got)
+			}
+		}
+		if _, err := open().TryAcquire(f.Context(), "name"); !errors.Is(err, ErrHeld) {
+			f.Errorf("another program: %v", err)
+		}
+		_ = l.Release(f.Context())
+		f.Kill(0)
+		f.Kill(1)
+		pass(time.Second)
+		if _, err := lk.TryAcquire(f.Context(), "alone"); !errors.Is(err, ErrNoQuorum) {
+			f.Errorf("with one node of three: %v", err)
+		}
+	})
+}
+
+// TestOtherAddresses: a program that calls the nodes by other addresses than the set has is one of its
+// programs, however late the nodes answer at one address or the other.
+func TestOtherAddresses(t *testing.T) {
+	for slow := range 4 { // the node whose other address is slow; 3: none
+		fences(t, func(f *fenced) {
+			first, err := New(f.Clients()[:3], nil)
+			if err == nil {
+				err = first.ready(f.Context())
+			}
+			if err != nil {
+				f.Fatal(err)
+			}
+			defer first.Close()
+			held := acquired(f.T, first, "held", AutoRenew())
+			pass(time.Second)
+			var clients []*redis.Client
+			for i := range 3 {
+				o := f.Options(i)
+				o.Addr = fmt.Sprintf("10.9.9.%d:6379", i)
+				dial := o.Dialer
+				o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if i == slow && addr == o.Addr { // New waits for it, and the address that the set has comes first
+						time.Sleep(30 * time.Millisecond)
+					}
+					for j := range 3 {
+						if addr == f.Addr(j) {
+							return f.Options(j).Dialer(ctx, network, addr)
+						}
+					}
+					return dial(ctx, network, addr)
+				}
+				clients = append(clients, redis.NewClient(o))
+				f.Cleanup(func() { clients[i].Close() })
+			}
+			for range 2 {
+				lk, err := New(clients, nil)
+				if err != nil {
+					f.Fatalf("node %d is slow: %v", slow, err)
+				}
+				if _, err := lk.TryAcquire(f.Context(), "held"); !errors.Is(err, ErrHeld) {
+					f.Errorf("node %d is slow: %v", slow, err)
+				}
+				pass(10 * time.Second)
+				l, err := lk.TryAcquire(f.Context(), "free")
+				if err != nil {
+					f.Fatalf("node %d is slow: %v", slow, err)
+				}
+				pass(time.Second)
+				for i := range 3 {
+					if got := f.Keys(i); !slices.Contains(got, "free") {
+						f.Errorf("node %d is slow: node %d has %q", slow, i, got)
+					}
+				}
+				_ = l.Release(f.Context())
+				lk.Close()
+			}
+			_ = held.Release(f.Context())
+		})
 	}
 }

@@ -32,19 +32,31 @@ import (
 // A Progress is told what a change waits for, and for how long at most; 0: until it happens.
 type Progress func(what string, most time.Duration)
 
-// Consider makes a lane to a node that is no member, to see whether it can become one.
+// Consider makes a lane to a node that is no member, to see whether it can become one. Change must follow. A
+// node that was a member before, and keeps the description that says so, is not retired meanwhile (gone).
 func (s *Set) Consider(name string) *Lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lanes := slices.Clone(*s.lanes.Load())
-	for _, n := range lanes {
-		if n.Name == name && !n.isRetired() {
-			return n
-		}
+	i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == name && !n.isRetired() })
+	if i < 0 {
+		i = len(lanes)
+		s.addLane(&lanes, name)
+		s.lanes.Store(&lanes)
 	}
-	n := s.addLane(&lanes, name)
-	s.lanes.Store(&lanes)
-	return n
+	lanes[i].considered = true
+	return lanes[i]
+}
+
+// decided ends the lane to a node that was considered and has not become a member.
+func (s *Set) decided(n *Lane) {
+	s.mu.Lock()
+	n.considered = false
+	ends := n.Index >= len(s.given) && !slices.Contains(s.View().Lanes, n) && n.retire()
+	s.mu.Unlock()
+	if ends {
+		n.close()
+	}
 }
 
 // addLane makes one more lane. Under the mutex.
@@ -64,7 +76,7 @@ func (s *Set) Known() *wire.Description {
 }
 
 // ErrOvertaken means that another change came first.
-var ErrOvertaken = errors.New("another change of the set came first: look at it, and decide anew")
+var ErrOvertaken = errors.New("another change of the set came first")
 
 // Change has the members of a view choose the description d, which follows theirs, and returns when it is in
 // force: a majority of the members before keeps it, and so does a quorum of those that there are then. Comes
@@ -75,11 +87,12 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 	w.timer.Stop()
 	defer w.stop()
 	if comes != nil {
+		defer s.decided(comes)
 		if err := s.fit(w, comes, tell); err != nil {
 			return err
 		}
 	}
-	if err := s.settle(w, v, tell); err != nil || plan {
+	if err := s.settle(w, v, d, tell); err != nil || plan {
 		return err
 	}
 	if err := s.merge(w, v); err != nil {
@@ -96,7 +109,9 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 	if err := s.inForce(w, v, tell); err != nil {
 		return err
 	}
-	if chosen.Text() != d.Text() {
+	same := *chosen
+	same.Since = d.Since // an operator may have begun the same change, and died
+	if same.Text() != d.Text() {
 		return ErrOvertaken
 	}
 	return nil
@@ -157,25 +172,28 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 	return w.why()
 }
 
-// settle waits until nothing is counted any more by the description before this one.
-func (s *Set) settle(w *wait, v *View, tell Progress) error {
-	d := v.Description
-	if len(d.Former) == 0 {
+// settle waits until nothing is counted any more by the description before this one; and if names become other
+// paths with the next one, until no lock lives of programs that do not run any more.
+func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) error {
+	d, what := v.Description, "the locks that were counted before the last change to be over"
+	switch {
+	case next.Separator != d.Separator:
+		what = "the locks of the programs that were stopped to be over"
+	case len(d.Former) == 0:
 		return nil
 	}
 	former := s.former(d)
-	if need := len(d.Former)/2 + 1; s.keep(former, d) < need {
+	if need := len(d.Former)/2 + 1; len(d.Former) > 0 && s.keep(former, d) < need {
 		tell(fmt.Sprintf("a majority of the members before the last change (%d of %d) to keep its description", need, len(d.Former)), 0)
-		if w.plan {
-			return nil
-		}
-		if err := s.until(w, func() bool { return s.keep(former, d) >= need }); err != nil {
-			return err
+		if !w.plan {
+			if err := s.until(w, func() bool { return s.keep(former, d) >= need }); err != nil {
+				return err
+			}
 		}
 	}
 	// A client with a longer TTL has announced it to a quorum of the nodes before it had a lock.
 	rest := s.terms.quarantine()
-	tell("the locks that were counted before the last change to be over", rest)
+	tell(what, rest)
 	if w.plan {
 		return nil
 	}
@@ -191,7 +209,12 @@ func (s *Set) former(d *wire.Description) (lanes []*Lane) {
 	defer s.mu.Unlock()
 	all := slices.Clone(*s.lanes.Load())
 	for _, member := range d.Former {
-		i := slices.IndexFunc(all, func(n *Lane) bool { return n.node.member(d.Set) == member || n.Name == member })
+		// A node that has become a member again has another lane now than when it was one before.
+		is := func(n *Lane) bool { return n.node.member(d.Set) == member || n.Name == member }
+		i := slices.IndexFunc(all, func(n *Lane) bool { return is(n) && !n.isRetired() })
+		if i < 0 {
+			i = slices.IndexFunc(all, is)
+		}
 		if i < 0 {
 			i = len(all)
 			s.addLane(&all, member)
@@ -229,10 +252,15 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 
 // merge makes the tables of counters of a majority of the members those of all that answer, which must be a
 // majority, too.
+//
+// A number that is so far ahead of the time that a grant with it is no vote stays where it is, if a quorum
+// has none like it: a clock was wrong once, and it costs that node its vote. It is no fence, since a fence that was
+// conceded (acquire.go) is on so many nodes that the others are no quorum, also among the members
+// of the description after the one by which it was counted.
 func (s *Set) merge(w *wait, v *View) error {
-	var tables [2]map[string]int64
+	var tables [2]map[string][]int64 // by bucket, the numbers of the nodes
 	for i := range tables {
-		tables[i] = make(map[string]int64)
+		tables[i] = make(map[string][]int64)
 	}
 	said, err := s.ask(w, v, nil)
 	if err != nil {
@@ -245,16 +273,28 @@ func (s *Set) merge(w *wait, v *View) error {
 			for j := 0; j+1 < len(pairs); j += 2 {
 				bucket, _ := pairs[j].(string)
 				text, _ := pairs[j+1].(string)
-				if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-					tables[i][bucket] = max(tables[i][bucket], n)
+				if n, err := strconv.ParseFloat(text, 64); err == nil { // a server may write it as 1.76e+15
+					tables[i][bucket] = append(tables[i][bucket], int64(n))
 				}
 			}
 		}
 	}
-	args := []string{strconv.Itoa(len(tables[0]))}
-	for _, table := range tables {
+	middle := s.clocks.middle(s.cfg.Clock.Now())
+	ahead := func(number int64) bool { return s.clocks.beyond(number, middle) > 0 }
+	args := []string{""}
+	for i, table := range tables {
 		for _, bucket := range slices.Sorted(maps.Keys(table)) {
-			args = append(args, strconv.FormatInt(table[bucket], 10), bucket)
+			numbers := table[bucket]
+			slices.Sort(numbers)
+			if rest := slices.IndexFunc(numbers, ahead); rest >= 0 && len(said)-(len(numbers)-rest) >= v.Quorum {
+				numbers = numbers[:rest]
+			}
+			if len(numbers) > 0 {
+				args = append(args, strconv.FormatInt(numbers[len(numbers)-1], 10), bucket)
+			}
+		}
+		if i == 0 {
+			args[0] = strconv.Itoa(len(args) / 2)
 		}
 	}
 	_, err = s.ask(w, v, args)

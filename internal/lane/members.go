@@ -37,10 +37,12 @@ func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker) {
 	s.learn()
 	behind := s.behind()
 	gone := s.gone()
+	s.strangers()
 	close(s.news)
 	s.news = make(chan struct{})
 	known := s.known
 	s.mu.Unlock()
+	s.report()
 	for _, n := range gone {
 		n.close()
 	}
@@ -71,14 +73,14 @@ func (s *Set) learn() {
 			best = s.known // an address may turn out to be that of another member
 		}
 	}
-	var other *wire.Description // of another set, whose epochs have nothing to do with those of the known one
-	for _, n := range lanes {
-		if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) && (other == nil || t.Epoch > other.Epoch) {
-			other = t.Description
+	if s.known == nil || !s.quorumKeeps() {
+		var other *wire.Description
+		for _, n := range lanes {
+			if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) && (other == nil || t.Epoch > other.Epoch) {
+				other = t.Description
+			}
 		}
-	}
-	if other != nil {
-		best = other
+		best = cmp.Or(other, best)
 	}
 	if best != nil {
 		s.adopt(best)
@@ -105,6 +107,7 @@ func (s *Set) believed(d *wire.Description) bool {
 
 // adopt goes by a description from now on. Under the mutex.
 func (s *Set) adopt(d *wire.Description) {
+	before := s.known
 	s.known = d
 	if s.refused = s.cfg.Accept(d); s.refused != nil {
 		s.ready.Store(0) // whoever wants a lock is told why not
@@ -116,10 +119,11 @@ func (s *Set) adopt(d *wire.Description) {
 	var members []*Lane
 	for _, member := range d.Members {
 		// A node that says which member it is, is that one, by whatever address; and only then the address
-		// counts.
-		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member && !n.isRetired() })
+		// counts. Each member has a lane of its own: clients that ask sentinels have all the same address.
+		free := func(n *Lane) bool { return !n.isRetired() && !slices.Contains(members, n) }
+		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member && free(n) })
 		if i < 0 {
-			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" && !n.isRetired() })
+			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" && free(n) })
 		}
 		if i < 0 {
 			i = len(lanes)
@@ -131,6 +135,54 @@ func (s *Set) adopt(d *wire.Description) {
 	if v := s.View(); v.Description != d || !slices.Equal(v.Lanes, members) {
 		s.setView(newView(members, d.Needs(), d))
 	}
+	if before != nil && before != d {
+		v := s.View()
+		s.events = append(s.events, func() { s.cfg.Events.Members(v) })
+	}
+}
+
+// strangers has the operator told of nodes that are of no use, once of each: given ones that are no members, and
+// nodes of another set. Under the mutex; report must follow.
+func (s *Set) strangers() {
+	if s.known == nil || s.refused != nil {
+		return
+	}
+	v := s.View()
+	for _, n := range *s.lanes.Load() {
+		t, given, is, why := n.node.kept(), n.Index < len(s.given), slices.Contains(v.Lanes, n), ""
+		switch {
+		case !n.node.hasMet() || n.considered:
+			continue
+		case t.Description != nil && t.Set != s.known.Set:
+			why = fmt.Sprintf("keeps the description of another set, with the members %s, and has no vote: this program uses the set with the members %s; give it the nodes of one set", strings.Join(t.Members, ", "), strings.Join(s.known.Members, ", "))
+		case is:
+			n.stranger = false
+		case !given || s.selfOf(n.node) != "" || t.Description != nil && t.Epoch < s.known.Epoch: // or it is told
+		case t.Description == nil:
+			why = fmt.Sprintf("was given, has the address of no member, and keeps no description: it gets no requests; the members are %s: give this program these, or make the node one with redlock members add", strings.Join(s.known.Members, ", "))
+		default:
+			why = fmt.Sprintf("was given, and is no member of the set any more: it gets no requests; the members are %s: give this program these", strings.Join(s.known.Members, ", "))
+		}
+		if why == "" || n.stranger {
+			continue
+		}
+		n.stranger = true
+		s.events = append(s.events, func() { s.cfg.Events.Warning(fmt.Errorf("redlock: node %s %s", n.Name, why)) })
+	}
+}
+
+// report tells the operator what has happened, in that order. If another goroutine is at it, that one does it.
+func (s *Set) report() {
+	s.mu.Lock()
+	for !s.telling && len(s.events) > 0 {
+		event := s.events[0]
+		s.events, s.telling = s.events[1:], true
+		s.mu.Unlock()
+		event()
+		s.mu.Lock()
+		s.telling = false
+	}
+	s.mu.Unlock()
 }
 
 // behind gives the lanes to members that are to be joined again, since they keep no description of the set,
@@ -214,7 +266,7 @@ func (s *Set) gone() (lanes []*Lane) {
 	v := s.View()
 	for _, n := range *s.lanes.Load() {
 		t := n.node.kept()
-		if member := n.node.member(s.known.Set); member != "" && !s.known.Has(member) && t.At() >= s.known.Epoch && !slices.Contains(v.Lanes, n) && n.retire() {
+		if member := n.node.member(s.known.Set); member != "" && !s.known.Has(member) && t.At() >= s.known.Epoch && !slices.Contains(v.Lanes, n) && !n.considered && n.retire() {
 			lanes = append(lanes, n)
 		}
 	}
@@ -338,7 +390,9 @@ func (s *Set) chosen(d *wire.Description) {
 		s.adopt(d)
 	}
 	behind := s.behind()
+	s.strangers()
 	s.mu.Unlock()
+	s.report()
 	for _, n := range behind {
 		n.rejoin()
 	}

@@ -23,6 +23,8 @@ type Set struct {
 	refused error             // why this program cannot use the set
 	news    chan struct{}     // closed when something of this, or of what a node keeps, has changed
 	closed  bool
+	events  []func() // to be told by the goroutine that tells events now
+	telling bool     // there is such a goroutine
 
 	lacking atomic.Bool  // a member keeps no description, and may not be told yet
 	ready   atomic.Int64 // the last epoch whose description a quorum has kept

@@ -49,8 +49,9 @@ func warning(f facts.Facts) string {
 type Registry struct {
 	warn func(error)
 
-	mu    sync.Mutex // protects what follows
-	nodes map[int]registered
+	mu      sync.Mutex // protects what follows
+	nodes   map[int]registered
+	retired map[int]bool
 }
 
 // A registered is a node that has said what it is.
@@ -61,7 +62,15 @@ type registered struct {
 
 // NewRegistry makes a Registry. It passes warnings to warn.
 func NewRegistry(warn func(error)) *Registry {
-	return &Registry{warn: warn, nodes: make(map[int]registered)}
+	return &Registry{warn: warn, nodes: make(map[int]registered), retired: make(map[int]bool)}
+}
+
+// Retire forgets node i, which is no member any more. The same server may become one again, as another node.
+func (r *Registry) Retire(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.nodes, i)
+	r.retired[i] = true
 }
 
 // Admit decides whether node i, at this address, may vote, by what the server says about itself.
@@ -70,6 +79,10 @@ func (r *Registry) Admit(i int, name string, about facts.Facts) error {
 		return wire.UnfitError(why)
 	}
 	r.mu.Lock()
+	if r.retired[i] {
+		r.mu.Unlock()
+		return nil
+	}
 	id, node := about["run_id"], r.nodes[i]
 	node.name = name
 	for _, j := range slices.Sorted(maps.Keys(r.nodes)) {

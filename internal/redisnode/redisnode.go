@@ -30,6 +30,7 @@ import (
 type Server struct {
 	options *redis.Options
 	admit   func(facts.Facts) error                  // whether such a server may vote
+	retire  func()                                   // it is no member any more
 	greet   func(context.Context, *redis.Conn) error // the caller's OnConnect
 	session lane.Session
 	owner   string
@@ -55,9 +56,9 @@ type Server struct {
 }
 
 // New returns a server that connects with these options, waits for a reply for at most patience,
-// and has a vote only if admit returns nil.
-func New(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, session lane.Session) *Server {
-	s := &Server{admit: admit, greet: options.OnConnect, owner: session.Owner(), session: session}
+// and has a vote only if admit returns nil. Retire is called when it is no member any more.
+func New(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
+	s := &Server{admit: admit, retire: retire, greet: options.OnConnect, owner: session.Owner(), session: session}
 	o := *options
 	o.MaxRetries = -1 // the lane decides what a lost reply means
 	o.ReadTimeout = patience
@@ -178,8 +179,11 @@ func (s *Server) keep(conn *net.Conn) {
 
 // Fork gives another Server for the same Redis, not connected yet.
 func (s *Server) Fork() lane.Server {
-	return &Server{options: s.options, admit: s.admit, greet: s.greet, owner: s.owner, session: s.session}
+	return &Server{options: s.options, admit: s.admit, retire: s.retire, greet: s.greet, owner: s.owner, session: s.session}
 }
+
+// Retire says that the node is no member any more.
+func (s *Server) Retire() { s.retire() }
 
 // Interrupt makes the calls under way return soon, and all later ones fail.
 func (s *Server) Interrupt() {
