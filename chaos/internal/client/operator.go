@@ -44,6 +44,9 @@ func (o *operator) pause() time.Duration {
 	if !o.Plan.Scenario.Rivals {
 		return 1 + scenario.Below(o.rng, o.Plan.TTL)
 	}
+	if o.rng.IntN(2) == 0 {
+		return 1 + scenario.Below(o.rng, 4*o.Plan.RTT)
+	}
 	every := o.Plan.TTL
 	now := time.Since(o.Start)
 	return now.Truncate(every) + every - now + scenario.Below(o.rng, 4*o.Plan.RTT)
@@ -80,6 +83,13 @@ func (o *operator) draw() (redlock.Change, string) {
 	if leaves := o.leaves; slices.Contains(members, leaves) {
 		o.leaves = ""
 		return redlock.Change{Remove: leaves}, Removes + leaves
+	}
+	if o.Plan.Scenario.Rivals { // from four members two may be removed at once that leave no node in common
+		if len(members) > 3 || len(others) == 0 {
+			addr := scenario.Pick(o.rng, members)
+			return redlock.Change{Remove: addr}, Removes + addr
+		}
+		return add()
 	}
 	switch least := 2 + min(o.rng.IntN(4), 1); o.rng.IntN(8) {
 	case 0, 1:

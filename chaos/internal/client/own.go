@@ -24,7 +24,10 @@ func (c *Client) own(o *redlock.Options) {
 		o.Separator = "/"
 	}
 	if n := c.Plan.Run.Nodes; rng.IntN(3) == 0 {
-		o.Quorum = n/2 + 1 + rng.IntN(n-n/2)
+		o.Quorum = n/2 + 1
+		if c.Plan.Large {
+			o.Quorum += rng.IntN(n - n/2)
+		}
 	}
 }
 

@@ -28,7 +28,8 @@ type Plan struct {
 	Wants   []history.Request // nil: each name, exclusively
 	Workers int
 
-	Operators int // the clients that change the set: the first ones, and those that replace them
+	Large     bool // some clients want a quorum larger than a majority, and a majority of nodes is well
+	Operators int  // the clients that change the set: the first ones, and those that replace them
 
 	Scenario *Scenario       `json:"-"`
 	Options  redlock.Options `json:"-"`
@@ -124,6 +125,7 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 		for i := range p.Names {
 			p.Names[i] = "x/" + p.Names[i]
 		}
+		p.Large = rng.IntN(2) == 0
 	}
 	if s.Names {
 		o.Separator = cmp.Or(o.Separator, "/")
