@@ -191,6 +191,13 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) er
 			}
 		}
 	}
+	if d.Epoch == wire.LatestEpochWithout+1 && !w.plan {
+		// Clients from before there were descriptions cannot join the nodes any more. But their extensions look
+		// at no marker, and one that holds a lock would do so for ever. Without the scripts they must join.
+		if _, err := s.ask(w, newView(former, 0, nil), wire.Flush, nil); err != nil {
+			return err
+		}
+	}
 	// A client with a longer TTL has announced it to a quorum of the nodes before it had a lock.
 	rest := s.terms.quarantine()
 	tell(what, rest)
@@ -262,7 +269,7 @@ func (s *Set) merge(w *wait, v *View) error {
 	for i := range tables {
 		tables[i] = make(map[string][]int64)
 	}
-	said, err := s.ask(w, v, nil)
+	said, err := s.ask(w, v, wire.Merge, nil)
 	if err != nil {
 		return err
 	}
@@ -297,17 +304,20 @@ func (s *Set) merge(w *wait, v *View) error {
 			args[0] = strconv.Itoa(len(args) / 2)
 		}
 	}
-	_, err = s.ask(w, v, args)
+	_, err = s.ask(w, v, wire.Merge, args)
 	return err
 }
 
-// ask gives what the members answer to merge: a majority of them at least.
-func (s *Set) ask(w *wait, v *View, args []string) (said []any, err error) {
+// ask gives what the members answer: a majority of them at least.
+func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
 	need := len(v.Lanes)/2 + 1
 	for !w.over {
-		p := s.poll(w, v, wire.Merge, args, func(p *poll) bool { return false })
+		p := s.poll(w, v, op, args, func(p *poll) bool { return false })
 		if len(p.said) >= need {
 			return p.said, nil
+		}
+		if p.denied != nil {
+			return nil, p.denied
 		}
 		w.pause(s.cfg.NodeTimeout)
 	}

@@ -501,11 +501,13 @@ func (s *Set) ballot(than string) string {
 
 // A poll has what nodes have answered.
 type poll struct {
+	set   *Set
 	asked int
 
 	mu     sync.Mutex // protects what follows
 	open   int
 	said   []any
+	denied error // what a node must not do, or cannot
 	enough func(*poll) bool
 	done   chan struct{} // closed when that is enough, or all have answered
 }
@@ -513,7 +515,7 @@ type poll struct {
 // poll asks the members of a view, until that is enough or the time for an answer is over, and gives what
 // they have replied.
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
-	p := &poll{enough: enough, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
+	p := &poll{set: s, enough: enough, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
 	about := &Claim{Key: "redlock:set"}
 	about.Span(s.Room())
 	now := s.cfg.Clock.Now()
@@ -528,14 +530,17 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*pol
 	w.wait(p.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &poll{asked: p.asked, said: slices.Clone(p.said)}
+	return &poll{asked: p.asked, said: slices.Clone(p.said), denied: p.denied}
 }
 
-func (p *poll) Deliver(_ int, q *Request) {
+func (p *poll) Deliver(node int, q *Request) {
 	p.mu.Lock()
 	p.open--
-	if q.Reply.Status == wire.Granted {
+	switch {
+	case q.Reply.Status == wire.Granted:
 		p.said = append(p.said, q.Said)
+	case wire.Forbids(q.Reply.Err):
+		p.denied = fmt.Errorf("node %s: %w", p.set.Lane(node).Name, q.Reply.Err)
 	}
 	over := p.open == 0 || p.enough(p)
 	p.mu.Unlock()
