@@ -146,10 +146,16 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 			return fmt.Errorf("node %s: %w", n.Name, foreignError{t})
 		}
 		rest, why := n.node.rest()
+		_, silent := why.(SilentError)
 		switch {
 		case !n.node.hasMet():
 			if tries++; tries == soon {
 				tell(fmt.Sprintf("node %s to answer", n.Name), 0)
+			}
+			w.pause(50 * time.Millisecond)
+		case silent && !w.plan:
+			for _, other := range s.View().Lanes { // nobody else may ask them now
+				other.rejoin()
 			}
 			w.pause(50 * time.Millisecond)
 		case rest > 0:
