@@ -70,11 +70,17 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 	if !good {
 		return nil, errVoid
 	}
+	before := lk.lanes.View().Epoch()
 	l, err := lk.ask(ctx, t, a, number, 0, nil)
 	if err == nil {
 		t.tries() // otherwise it is no more than the beginning of the next one
-	} else {
-		lk.notPlain(a.key, lk.opts.Clock.Now())
+		return l, nil
+	}
+	lk.notPlain(a.key, lk.opts.Clock.Now())
+	if !errors.Is(err, ErrClosed) && ctx.Err() == nil && lk.lanes.View().Epoch() > before {
+		// The set was changed meanwhile: another lane has joined a node after the round had begun, and before its
+		// request left, so the node granted by a later description. All nodes may have done so.
+		err = errVoid
 	}
 	return l, err
 }
@@ -106,8 +112,14 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	if err := ended(ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	}
-	if err := lk.agree(ctx, lk.nodeTimeout(a.ttl)); err != nil {
-		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	if !lk.lanes.Agreed() {
+		began := lk.opts.Clock.Now()
+		if err := lk.agree(ctx, lk.nodeTimeout(a.ttl)); err != nil {
+			return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+		}
+		if ctx.Err() != nil && !lk.lanes.Agreed() {
+			return nil, lk.unagreed(ctx, a, began)
+		}
 	}
 	if a.separator != lk.current.Load().Separator {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, errChanged)
@@ -198,7 +210,7 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 		Proposal: lk.opts.Clock.Now().UnixMicro(),
 		Ahead:    a.ahead,
 	}
-	l.claim.Span(lk.lanes.View().Room())
+	l.claim.Span(lk.lanes.Room())
 	if a.reads() {
 		l.claim.Proposal = 0
 	}
@@ -220,7 +232,7 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	}
 	view := lk.lanes.View()
 	about := &lane.Claim{Key: a.key, Keys: a.keys[:1]}
-	about.Span(view.Room())
+	about.Span(lk.lanes.Room())
 	now := lk.opts.Clock.Now()
 	for _, n := range view.Lanes {
 		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: until, To: lane.Nobody{}}, now)

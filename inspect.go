@@ -223,7 +223,7 @@ func (lk *Locker) survey(ctx context.Context, view *lane.View, name string, enou
 	c := &census{left: n, wanted: enough, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.opts.Prefix + name
 	about := &lane.Claim{Key: key, Keys: []string{key}}
-	about.Span(view.Room())
+	about.Span(lk.lanes.Room())
 	sent := lk.opts.Clock.Now()
 	for i, n := range view.Lanes {
 		c.nodes[i].Node = n.Name

@@ -58,6 +58,8 @@ type acquisition struct {
 
 	queue string // the local queue: calls that ask for the same share one
 
+	began time.Time // when the call began, if it has waited since for what the nodes keep of their set
+
 	ahead time.Duration // how far its fence may be ahead of the time; see concede
 }
 

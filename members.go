@@ -53,6 +53,21 @@ func (lk *Locker) ready(ctx context.Context) error {
 // the program has left open.
 func (lk *Locker) accepts(d *wire.Description) error {
 	o := lk.opts
+	if err := lk.rejects(d); err != nil {
+		return err
+	}
+	if d.MaxTTL > 0 && o.wants.maxTTL == 0 {
+		o.MaxTTL = max(o.MaxTTL, wire.Milliseconds(d.MaxTTL))
+	}
+	if o.Separator = d.Separator; o.Separator != lk.current.Load().Separator || o.MaxTTL != lk.current.Load().MaxTTL {
+		lk.current.Store(&o)
+	}
+	return nil
+}
+
+// rejects reports why this program cannot use a set with this description.
+func (lk *Locker) rejects(d *wire.Description) error {
+	o := lk.opts
 	var errs []error
 	refuse := func(what, set, ours, change string) {
 		errs = append(errs, fmt.Errorf("redlock: Options.%s is %s, and that of the set is %s: all its programs must have the same; leave it out, or change the set with redlock members set %s", what, ours, set, change))
@@ -63,20 +78,10 @@ func (lk *Locker) accepts(d *wire.Description) error {
 	if o.wants.separator != "" && o.wants.separator != d.Separator {
 		refuse("Separator", strconv.Quote(d.Separator), strconv.Quote(o.wants.separator), "separator "+o.wants.separator)
 	}
-	if most := wire.Milliseconds(d.MaxTTL); d.MaxTTL > 0 {
-		if o.MaxTTL > most {
-			errs = append(errs, fmt.Errorf("redlock: Options.MaxTTL is %v, and the set allows %v: ask for less, or change the set with redlock members set max-ttl %v", o.MaxTTL, most, o.MaxTTL))
-		} else if o.wants.maxTTL == 0 {
-			o.MaxTTL = most
-		}
+	if most := wire.Milliseconds(d.MaxTTL); d.MaxTTL > 0 && o.MaxTTL > most {
+		errs = append(errs, fmt.Errorf("redlock: Options.MaxTTL is %v, and the set allows %v: ask for less, or change the set with redlock members set max-ttl %v", o.MaxTTL, most, o.MaxTTL))
 	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
-	if o.Separator = d.Separator; o.Separator != lk.current.Load().Separator || o.MaxTTL != lk.current.Load().MaxTTL {
-		lk.current.Store(&o)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // acquisition is what a call wants, by what the set says if that can be known in time.
@@ -86,16 +91,38 @@ func (lk *Locker) acquisition(ctx context.Context, name string, options []Acquir
 	if err != nil || lk.lanes.Agreed() {
 		return a, err
 	}
+	if err := ended(ctx); err != nil {
+		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	}
+	a.began = o.Clock.Now()
 	switch err := lk.ready(ctx); {
 	case err == ErrClosed:
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	case ctx.Err() != nil && !lk.lanes.Agreed():
+		return nil, lk.unagreed(ctx, a, a.began)
 	}
 	if now := lk.current.Load(); now != o {
-		return now.acquisition(name, options)
+		began := a.began
+		a, err = now.acquisition(name, options)
+		a.began = began
 	}
-	return a, nil
+	return a, err
+}
+
+// unagreed makes the error of a call whose context ended before the set's description was known: what each
+// node has to do with that.
+func (lk *Locker) unagreed(ctx context.Context, a *acquisition, began time.Time) error {
+	r := lk.newRound(wire.Acquire, lk.newLock(a, 0, lk.opts.host.Token()), nil)
+	r.sent = began
+	for _, n := range r.view.Lanes {
+		if why := n.Away(); why != nil {
+			r.told[n.Index], r.reqs[n.Index].Reply = true, wire.Reply{Status: why.Status, Err: why.Err}
+			r.ballot.add(voteNone)
+		}
+	}
+	return r.explain(lk.opts.Clock.Now(), ended(ctx))
 }
 
 // Members says which nodes a set has, and what they have agreed on.
@@ -220,10 +247,13 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	if progress == nil {
 		progress = func(string, time.Duration) {}
 	}
+	ctx, cancel := lk.untilClosed(ctx)
+	defer cancel()
 	for !lk.lanes.Agreed() {
 		if err := cmp.Or(lk.agree(ctx, lk.opts.NodeTimeout), ended(ctx)); err != nil {
 			return Members{}, err
 		}
+		lk.pause(ctx)
 	}
 	view := lk.lanes.View()
 	if view.Description == nil {
@@ -232,6 +262,10 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	d, err := c.next(view.Description, lk.opts.Clock.Now())
 	if err != nil {
 		return Members{}, err
+	}
+	// A description that this program cannot use would be chosen, and told to no node: neither in force nor undone.
+	if err := lk.rejects(d); err != nil {
+		return Members{}, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
 	}
 	if err := lk.voting(ctx, view, d); err != nil {
 		return Members{}, err
@@ -250,6 +284,34 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 		return m, nil
 	}
 	return lk.Members(), nil
+}
+
+// untilClosed gives a context that ends when Close is called, too: a change may wait for longer than any
+// round, and Close waits for all calls.
+func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-lk.closing:
+			cancel(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// pause waits before the nodes are looked at again. If they are known to be away, agree returns at once: without
+// a pause a change would look at them all the time.
+func (lk *Locker) pause(ctx context.Context) {
+	if lk.lanes.Agreed() {
+		return
+	}
+	timer := time.NewTimer(lk.opts.NodeTimeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // voting returns an error if too few members would be left that can vote. A node that comes can: it is waited

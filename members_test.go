@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,9 @@ func (g *growing) change(lk *Locker, c Change) Members {
 // were given the first three lock all the time. None of them is started again, and no two hold the lock.
 func TestSetGrows(t *testing.T) {
 	grows(t, 5, func(g *growing) {
+		for _, new := range []int{3, 4} {
+			g.Mini(new).FlushAll()
+		}
 		ctx, stop := context.WithCancel(g.Context())
 		var calls sync.WaitGroup
 		var mu sync.Mutex
@@ -88,7 +92,7 @@ func TestSetGrows(t *testing.T) {
 						last = l.Fence()
 						longest = max(longest, time.Since(came))
 						mu.Unlock()
-						time.Sleep(10 * time.Millisecond)
+						time.Sleep(100 * time.Millisecond)
 						mu.Lock()
 						defer mu.Unlock()
 						inside--
@@ -107,7 +111,11 @@ func TestSetGrows(t *testing.T) {
 			mu.Lock()
 			before := slices.Clone(turns)
 			mu.Unlock()
+			began := time.Now()
 			m := g.change(operator, c)
+			if took := time.Since(began); took > 21*time.Second { // a quarantine, and the locks before
+				g.Errorf("it took %v", took)
+			}
 			g.Logf("%v: epoch %d, %v", time.Now(), m.Epoch, m.Nodes)
 			time.Sleep(time.Second)
 			mu.Lock()
@@ -124,13 +132,17 @@ func TestSetGrows(t *testing.T) {
 		g.Kill(0)
 		g.Kill(1)
 		time.Sleep(3 * time.Second)
+		mu.Lock()
 		before := slices.Clone(turns)
+		mu.Unlock()
 		time.Sleep(time.Second)
+		mu.Lock()
 		for i := range turns {
 			if turns[i] == before[i] {
 				g.Errorf("client %d has not had the lock without the first nodes", i)
 			}
 		}
+		mu.Unlock()
 		stop()
 		calls.Wait()
 		g.Log(fmt.Sprint(turns), longest)
@@ -213,6 +225,7 @@ func TestMembersAreTold(t *testing.T) {
 		use(lk)
 		g.change(operator, Change{Remove: g.Addr(0)})
 		use(lk)
+		pass(time.Second) // hooks are called by other goroutines
 		mu.Lock()
 		if want := []int64{2, 3}; !slices.Equal(told, want) {
 			g.Errorf("told of the epochs %v, want %v", told, want)
@@ -224,9 +237,11 @@ func TestMembersAreTold(t *testing.T) {
 		mu.Unlock()
 
 		use(g.over(nil, 4, 5, 6))
+		pass(time.Second) // all three have been told
 		lk = g.over(&Options{Hooks: hooks}, 1, 2, 4)
 		use(lk)
 		use(lk)
+		pass(time.Second)
 		mu.Lock()
 		defer mu.Unlock()
 		if len(told) != 0 {
@@ -312,6 +327,53 @@ func TestEmptyNodeIsAdded(t *testing.T) {
 		g.change(g.over(&Options{TTL: time.Second}, 0, 1, 2), Change{Add: g.Addr(3)})
 		if took := time.Since(began); took < 2*time.Second || took > 3*time.Second {
 			g.Errorf("it took %v", took)
+		}
+	})
+}
+
+// TestSetMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
+// them anew, with another quorum. The first client follows.
+func TestSetMadeAnew(t *testing.T) {
+	grows(t, 3, func(g *growing) {
+		var away atomic.Bool
+		clients := make([]*redis.Client, 3)
+		for i := range clients {
+			o := g.Options(i)
+			dial := o.Dialer
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if away.Load() {
+					return nil, errors.New("no network")
+				}
+				return dial(ctx, network, addr)
+			}
+			clients[i] = redis.NewClient(o)
+			g.Cleanup(func() { clients[i].Close() })
+		}
+		first, err := New(clients, nil)
+		if err != nil {
+			g.Fatal(err)
+		}
+		g.Cleanup(func() { first.Close() })
+		locked := func(lk *Locker) {
+			g.Helper()
+			l, err := lk.Acquire(g.Context(), "a")
+			if err == nil {
+				err = l.Release(g.Context())
+			}
+			if err != nil {
+				g.Fatal(err)
+			}
+		}
+		locked(first)
+		away.Store(true)
+		for i := range 3 {
+			g.Restart(i, false)
+		}
+		locked(g.over(&Options{Quorum: 3}, 0, 1, 2))
+		away.Store(false)
+		locked(first)
+		if m := first.Members(); m.Quorum != 3 {
+			g.Errorf("the first client goes by %+v", m)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,7 +128,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 	longest := max(o.NodeTimeout, time.Second)
 	limit := time.NewTimer(longest)
 	defer limit.Stop()
-	var unfit []error
+	unfit := make(map[int]error)
 	for asked, fit := n, 0; asked > 0; {
 		select {
 		case node := <-tried:
@@ -138,18 +139,25 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
 				}
 			case why.Status == wire.Unfit:
-				unfit = append(unfit, fmt.Errorf("redlock: node %w", &NodeError{Node: names[node], Outcome: Outcome(why.Status), Err: why.Err}))
+				unfit[node] = fmt.Errorf("redlock: node %w", &NodeError{Node: names[node], Outcome: Outcome(why.Status), Err: why.Err})
 			}
 		case <-limit.C:
 			asked = 0
 		}
 	}
-	if refused := lk.lanes.Refused(); refused != nil {
-		unfit = append(unfit, refused)
+	var errs []error
+	for i := range names {
+		// A node that was given, and is none of the set's, does no harm; nor does another address of a member.
+		if view := lk.lanes.View(); unfit[i] != nil && (view.Description == nil || slices.Contains(view.Lanes, lk.lanes.Lane(i))) {
+			errs = append(errs, unfit[i])
+		}
 	}
-	if len(unfit) > 0 {
+	if refused := lk.lanes.Refused(); refused != nil {
+		errs = append(errs, refused)
+	}
+	if len(errs) > 0 {
 		lk.Close()
-		return nil, errors.Join(unfit...)
+		return nil, errors.Join(errs...)
 	}
 	return lk, nil
 }
@@ -183,6 +191,6 @@ func (e events) Votes(node string) { e.hooks.votes(node) }
 
 func (e events) ClockStep(node string, by time.Duration) { e.hooks.clockStep(node, by) }
 
-func (e events) Members(v *lane.View) { e.hooks.members(membersOf(v)) }
-
 func (e events) Warning(err error) { e.hooks.warning(err) }
+
+func (e events) Members(v *lane.View) { e.hooks.members(membersOf(v)) }

@@ -65,9 +65,21 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	return l, err
 }
 
-// await waits in the local queue, and speaks to the nodes when it is the first there.
+// errOutgrown is why a waiter makes way for another one of the same call.
+var errOutgrown = errors.New("the set has members that the waiter has no room for")
+
+// await waits as one waiter after another: mostly there is only the first.
 func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most()})
+	for {
+		if l, err := lk.stand(ctx, t, a); err != errOutgrown {
+			return l, err
+		}
+	}
+}
+
+// stand waits in the local queue, and speaks to the nodes when it is the first there.
+func (lk *Locker) stand(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
+	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began})
 	defer lk.waiting.Leave(w)
 	if turn := w.Turn(); turn != nil {
 		t.wait(nil)
@@ -171,6 +183,9 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		}
 		if l := lk.accept(ctx, t, a, w, why.token); l != nil {
 			return l, nil
+		}
+		if w.Outgrown() { // a place in a queue counts for less than a vote
+			return nil, errOutgrown
 		}
 		slot = cmp.Or(w.FreeSlot(), slot)
 	}

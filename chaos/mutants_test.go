@@ -199,7 +199,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/store.go", " || mark.Born > now+slack:", ":"},
 	}, "model", "boot", 2000},
 	{"the longest TTL is not kept", []edit{
-		{"internal/model/store.go", "mark.Longest = max(mark.Longest, hello.Longest)", "mark.Longest = hello.Longest"},
+		{"internal/model/store.go", "mark.Epoch = max(mark.Longest, hello.Longest), ", "mark.Epoch = hello.Longest, "},
 	}, "model", "settings that disagree", 2000},
 	{"a longer TTL changes no quarantine", []edit{
 		{"internal/lane/terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},

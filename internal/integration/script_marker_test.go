@@ -96,12 +96,14 @@ func TestNoCounterIsNoGrant(t *testing.T) {
 	wantKeys(t, c, "a copy without a counter", "a", script.Marker)
 }
 
+// joinKeys are those of join.lua.
+var joinKeys = []string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice}
+
 // join joins a server as a client with this run_id, TTL and time.
 func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db string) (mark, before wire.Marker, found string) {
 	t.Helper()
-	keys := []string{script.Marker, script.OldMarker}
-	reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, keys, runID, longest, clock, db).Slice()
-	if err != nil || len(reply) != 3 {
+	reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, joinKeys, runID, longest, clock, db, "", "", "").Slice()
+	if err != nil || len(reply) != 4 || reply[3] != "" {
 		t.Errorf("join is answered %v, %v", reply, err)
 		return mark, before, ""
 	}
@@ -201,7 +203,7 @@ func TestJoin(t *testing.T) {
 
 	// If no marker is asked for, none is made.
 	c.FlushAll(t.Context())
-	if reply, err := c.Eval(t.Context(), script.Join, nil, "me").Slice(); err != nil || len(reply) != 3 || reply[0] != "" || reply[1] != "" {
+	if reply, err := c.Eval(t.Context(), script.Join, nil, "me").Slice(); err != nil || len(reply) != 4 || reply[0] != "" || reply[1] != "" || reply[3] != "" {
 		t.Errorf("without a key: %v, %v", reply, err)
 	}
 	wantKeys(t, c, "a join without a key")

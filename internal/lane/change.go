@@ -146,16 +146,16 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 			return fmt.Errorf("node %s: %w", n.Name, foreignError{t})
 		}
 		rest, why := n.node.rest()
-		_, silent := why.(SilentError)
+		var silent SilentError
 		switch {
+		case errors.As(why, &silent) && rest > 0 && !w.plan: // longer TTLs may have been announced at a member: it says so
+			for _, other := range s.View().Lanes {
+				other.rejoin()
+			}
+			w.pause(s.cfg.NodeTimeout / 8)
 		case !n.node.hasMet():
 			if tries++; tries == soon {
 				tell(fmt.Sprintf("node %s to answer", n.Name), 0)
-			}
-			w.pause(50 * time.Millisecond)
-		case silent && !w.plan:
-			for _, other := range s.View().Lanes { // nobody else may ask them now
-				other.rejoin()
 			}
 			w.pause(50 * time.Millisecond)
 		case rest > 0:
@@ -248,10 +248,15 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 
 // merge makes the tables of counters of a majority of the members those of all that answer, which must be a
 // majority, too.
+//
+// A number that is so far ahead of the time that a grant with it is no vote stays where it is, if a quorum
+// has none like it: a clock was wrong once, and it costs that node its vote. It is no fence, since a fence that was
+// conceded (acquire.go) is on so many nodes that the others are no quorum, also among the members
+// of the description after the one by which it was counted.
 func (s *Set) merge(w *wait, v *View) error {
-	var tables [2]map[string]int64
+	var tables [2]map[string][]int64 // by bucket, the numbers of the nodes
 	for i := range tables {
-		tables[i] = make(map[string]int64)
+		tables[i] = make(map[string][]int64)
 	}
 	said, err := s.ask(w, v, nil)
 	if err != nil {
@@ -264,16 +269,28 @@ func (s *Set) merge(w *wait, v *View) error {
 			for j := 0; j+1 < len(pairs); j += 2 {
 				bucket, _ := pairs[j].(string)
 				text, _ := pairs[j+1].(string)
-				if n, err := strconv.ParseInt(text, 10, 64); err == nil {
-					tables[i][bucket] = max(tables[i][bucket], n)
+				if n, err := strconv.ParseFloat(text, 64); err == nil { // a server may write it as 1.76e+15
+					tables[i][bucket] = append(tables[i][bucket], int64(n))
 				}
 			}
 		}
 	}
-	args := []string{strconv.Itoa(len(tables[0]))}
-	for _, table := range tables {
+	middle := s.clocks.middle(s.cfg.Clock.Now())
+	ahead := func(number int64) bool { return s.clocks.beyond(number, middle) > 0 }
+	args := []string{""}
+	for i, table := range tables {
 		for _, bucket := range slices.Sorted(maps.Keys(table)) {
-			args = append(args, strconv.FormatInt(table[bucket], 10), bucket)
+			numbers := table[bucket]
+			slices.Sort(numbers)
+			if rest := slices.IndexFunc(numbers, ahead); rest >= 0 && len(said)-(len(numbers)-rest) >= v.Quorum {
+				numbers = numbers[:rest]
+			}
+			if len(numbers) > 0 {
+				args = append(args, strconv.FormatInt(numbers[len(numbers)-1], 10), bucket)
+			}
+		}
+		if i == 0 {
+			args[0] = strconv.Itoa(len(args) / 2)
 		}
 	}
 	_, err = s.ask(w, v, args)

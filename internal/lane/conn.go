@@ -59,6 +59,7 @@ func (n *Lane) addConn(srv Server) {
 		name: fmt.Sprintf("%s#%d", n.Name, len(n.conns)),
 	}
 	n.conns = append(n.conns, s)
+	n.serving++
 	n.running.Go(s.run)
 }
 
@@ -89,7 +90,9 @@ func (s *conn) nudge() {
 	s.wake <- struct{}{}
 }
 
+// run serves the connection until the lane ends.
 func (s *conn) run() {
+	defer s.lane.left()
 	for s.join() {
 		for {
 			batch, do := s.next()
@@ -116,6 +119,18 @@ func (s *conn) run() {
 			}
 			break
 		}
+	}
+}
+
+// left closes all connections when the last conn has ended: nobody else does so if the node is no member any
+// more and the Locker goes on.
+func (n *Lane) left() {
+	n.mu.Lock()
+	n.serving--
+	last := n.serving == 0
+	n.mu.Unlock()
+	if last {
+		n.force()
 	}
 }
 

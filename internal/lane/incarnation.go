@@ -112,7 +112,11 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	before, had := wire.ParseMarker(mark.Before)
 	says, ok := wire.ParseMarker(mark.Value)
 	if m.marked() {
-		m.terms.hear(m, before.Longest, says.Longest, sent)
+		of := time.Duration(0)
+		if d := mark.Told.Description; d != nil {
+			of = wire.Milliseconds(d.MaxTTL)
+		}
+		m.terms.hear(m, before.Longest, says.Longest, of, sent)
 	}
 	if m.marked() {
 		// Before the marker, which may be that of a later epoch: what is granted by that marker does not count

@@ -56,8 +56,10 @@ type Lane struct {
 	since           time.Time      // since when it is down
 	breaks          int            // connections that have broken while in use
 	draining        bool
-	again           bool // it is to be joined again
-	retired         bool // the node is no member any more: nothing is sent
+	again           bool                                       // it is to be joined again
+	retired         bool                                       // the node is no member any more: nothing is sent
+	serving         int                                        // conns that have not ended
+	listeners       map[*context.CancelFunc]context.CancelFunc // end the subscriptions
 
 	// Under the set's mutex.
 	considered bool // the node is no member, and may become one: it is not retired
@@ -74,6 +76,7 @@ func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tr
 	n := &Lane{
 		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: m, timeout: cfg.NodeTimeout,
 		drain: make(chan struct{}), tried: tried, pendingReleases: make(map[string][]pendingRelease),
+		listeners: make(map[*context.CancelFunc]context.CancelFunc),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.addConn(srv)
@@ -283,11 +286,15 @@ func (n *Lane) close() {
 	n.node.close()
 	n.mu.Lock()
 	n.draining = true
+	listeners := slices.Collect(maps.Values(n.listeners))
 	work := len(n.queue) + len(n.pendingReleases)
 	for _, s := range n.conns {
 		work += s.load
 	}
 	n.mu.Unlock()
+	for _, cancel := range listeners {
+		cancel()
+	}
 	close(n.drain)
 	if work == 0 {
 		n.force()
@@ -345,13 +352,28 @@ func (n *Lane) rejoin() {
 	}
 }
 
-// Subscribe subscribes to a channel of the node; see Server.Hear.
+// Subscribe subscribes to a channel of the node; see Server.Subscribe. The subscription ends with the lane, too.
 func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	n.mu.Lock()
+	if n.draining {
+		n.mu.Unlock()
+		return errRetired
+	}
 	srv := n.conns[0].srv.Fork()
+	n.listeners[&cancel] = cancel
 	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.listeners, &cancel)
+	}()
 	return srv.Subscribe(ctx, channel, ready, onMessage)
 }
+
+// Ended reports whether the lane has ended, or is about to.
+func (n *Lane) Ended() bool { return n.isRetired() }
 
 // CanVote reports whether a hand-over by the node counts as a vote: one with this fence, marker
 // and time. The waiter's request for the lock left at sent, and a node with a vote answered it.

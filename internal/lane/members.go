@@ -73,10 +73,14 @@ func (s *Set) learn() {
 			best = s.known // an address may turn out to be that of another member
 		}
 	}
-	for _, n := range lanes {
-		if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) {
-			later(t.Description)
+	if s.known == nil || !s.quorumKeeps() {
+		var other *wire.Description
+		for _, n := range lanes {
+			if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) && (other == nil || t.Epoch > other.Epoch) {
+				other = t.Description
+			}
 		}
+		best = cmp.Or(other, best)
 	}
 	if best != nil {
 		s.adopt(best)
@@ -110,10 +114,11 @@ func (s *Set) adopt(d *wire.Description) {
 	var members []*Lane
 	for _, member := range d.Members {
 		// A node that says which member it is, is that one, by whatever address; and only then the address
-		// counts.
-		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member && !n.isRetired() })
+		// counts. Each member has a lane of its own: clients that ask sentinels have all the same address.
+		free := func(n *Lane) bool { return !n.isRetired() && !slices.Contains(members, n) }
+		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member && free(n) })
 		if i < 0 {
-			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" && !n.isRetired() })
+			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" && free(n) })
 		}
 		if i < 0 {
 			i = len(lanes)
@@ -302,7 +307,8 @@ func (s *Set) Agreed() bool {
 
 // Agree waits until a quorum of the members keeps the description of the set. If the nodes keep none, it has
 // one chosen, the proposal, which is for the nodes that the program was given. It returns when the time is
-// over, or ctx ends: then no node has a vote, and each says why.
+// over, or ctx ends, or at once if so many nodes are away that none of this can come about: then no node
+// has a vote, and each says why.
 func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
 	w := s.waits(ctx, limit)
 	defer w.stop()
@@ -315,6 +321,8 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			return refused
 		case ready:
 			s.ready.Store(epoch)
+			return nil
+		case s.away():
 			return nil
 		case !fresh:
 			w.wait(news)
@@ -355,6 +363,21 @@ func (s *Set) fresh() bool {
 	return s.known == nil && none > len(s.given)/2
 }
 
+// away reports whether so many nodes are known to be away that there is no majority of those that were given,
+// or no quorum of the members.
+func (s *Set) away() bool {
+	v, there := s.View(), 0
+	for _, n := range v.Lanes {
+		if n.Away() == nil {
+			there++
+		}
+	}
+	if v.Description == nil {
+		return there <= len(v.Lanes)/2
+	}
+	return there < v.Quorum
+}
+
 // chosen goes by a description that was chosen, and has the members told.
 func (s *Set) chosen(d *wire.Description) {
 	s.mu.Lock()
@@ -379,13 +402,23 @@ type wait struct {
 	turn  int
 	plan  bool // nothing is waited for that takes long
 	over  bool // the time is over, or the context has ended
+
+	limited bool // the timer runs
 }
 
 func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
-	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token()}
+	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
 }
 
 func (w *wait) stop() { w.timer.Stop() }
+
+// prolong gives the caller so much time from now on, if its time is limited. Where a round trip takes more
+// than half of a NodeTimeout, a choice would never come to its end otherwise: each call would begin another.
+func (w *wait) prolong(d time.Duration) {
+	if w.limited {
+		w.timer.Reset(d)
+	}
+}
 
 // wait waits until a channel is closed, or the wait is over.
 func (w *wait) wait(done <-chan struct{}) {
@@ -413,11 +446,14 @@ func (w *wait) pause(d time.Duration) {
 // nil if that took too long, or another description has become known.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
 	need := len(v.Lanes)/2 + 1
-	var largest string
+	var largest, set string
+	if v.Description != nil {
+		set = v.Description.Set
+	}
 	for !w.over {
 		ballot := s.ballot(largest)
 		step := func(value string) (yes int, said []wire.Chosen, ahead bool) {
-			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value}, func(p *poll) bool {
+			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value, set}, func(p *poll) bool {
 				yes, _, ahead := p.count(proposal.Epoch, ballot, value)
 				return yes >= need || ahead
 			})
@@ -432,6 +468,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 			}
 		}
 		if yes >= need && !ahead {
+			w.prolong(s.cfg.NodeTimeout)
 			yes, said, ahead = step(value.Text())
 			if yes >= need {
 				return value
@@ -476,7 +513,7 @@ type poll struct {
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
 	p := &poll{enough: enough, open: len(v.Lanes), done: make(chan struct{})}
 	about := &Claim{Key: "redlock:set"}
-	about.Span(v.Room())
+	about.Span(s.Room())
 	now := s.cfg.Clock.Now()
 	for _, n := range v.Lanes {
 		q := &Request{Op: op, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: args}

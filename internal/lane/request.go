@@ -144,7 +144,7 @@ type Claim struct {
 // of a waiter share it. Each element is guarded by its lane's mutex.
 type Reached []bool
 
-// Span makes the claim absent from all nodes, of which there may be n (View.Room).
+// Span makes the claim absent from all nodes, of which there may be n (Set.Room).
 func (c *Claim) Span(n int) { c.at = make([]presence, n) }
 
 // Limit leaves room for n nodes at most. It may only be called before the claim is in any request.

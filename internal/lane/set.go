@@ -66,6 +66,10 @@ func (s *Set) View() *View { return s.view.Load() }
 // Lane gives the lane to a node that is a member, or has been one.
 func (s *Set) Lane(node int) *Lane { return (*s.lanes.Load())[node] }
 
+// Room is for how many nodes a claim is to have room. Lanes count that lead to no member yet: another client may
+// have made one of them a member, which this one has not heard of.
+func (s *Set) Room() int { return len(*s.lanes.Load()) + spare }
+
 // Ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. It is
 // good if the median is known to within NodeTimeout. Otherwise a majority of the nodes has not
 // replied yet, or only later than any request waits, or a long time ago.

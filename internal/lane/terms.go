@@ -39,6 +39,7 @@ type terms struct {
 	mu        sync.Mutex    // protects announced and told, and each change of longest and rest
 	announced time.Duration // the longest that was announced, by this client or others
 	told      time.Duration // the longest MaxTTL that a warning was given about
+	agreed    time.Duration // that of the set, which all its programs announce; 0: it is not known, or the set has none
 
 	view  atomic.Pointer[View] // nil: not yet
 	began time.Time
@@ -79,16 +80,17 @@ func (t *terms) announces() time.Duration {
 // announce takes in a TTL that locks of the set may have.
 func (t *terms) announce(longest time.Duration) {
 	t.mu.Lock()
-	t.announced = max(t.announced, longest)
+	t.announced, t.agreed = max(t.announced, longest), longest
 	t.mu.Unlock()
 	t.raise(longest)
 }
 
-// hear takes in the TTL that the marker of a node had before the client joined it, and has now.
-func (t *terms) hear(m *incarnation, before, now time.Duration, sent time.Time) {
+// hear takes in the TTL that the marker of a node had before the client joined it, and has now; and that of the
+// set that the node is of, if the client does not know it yet.
+func (t *terms) hear(m *incarnation, before, now, set time.Duration, sent time.Time) {
 	t.mu.Lock()
 	t.announced = max(t.announced, now)
-	differ := before > t.told && before != t.cfg.MaxTTL
+	differ := before > max(t.told, t.agreed, set) && before != t.cfg.MaxTTL
 	if differ {
 		t.told = before
 	}

@@ -18,8 +18,8 @@ type View struct {
 }
 
 // spare is how many nodes may become members while a lock is held or waited for. A claim has room for so
-// many more than there are lanes when it is made, since each lane guards a part of it. A node beyond
-// that has no vote for the lock.
+// many more than there are lanes when it is made (Set.Room), since each lane guards a part of it. A node
+// beyond that has no vote for the lock.
 const spare = 8
 
 var errNoRoom = errors.New("it became a member, after many others, when the lock was held or waited for already")
@@ -37,9 +37,6 @@ func (v *View) Epoch() int64 { return wire.Told{Description: v.Description}.At()
 
 // Size is more than the index of any member.
 func (v *View) Size() int { return v.size }
-
-// Room is for how many nodes a claim is to have room.
-func (v *View) Room() int { return v.size + spare }
 
 // Lane gives the lane to the member at this address; nil: there is none.
 func (v *View) Lane(member string) *Lane {

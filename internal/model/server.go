@@ -53,8 +53,8 @@ func (s *server) Exec(batch []*lane.Request) error {
 	}
 	err := s.Link.Exec(s.calls)
 	for i, q := range batch {
-		if c := &s.calls[i]; c.Shown != nil {
-			q.Shown = c.Shown.Marker
+		if q.Shown = ""; s.calls[i].Shown != nil {
+			q.Shown = s.calls[i].Shown.Marker
 		}
 	}
 	var next []*lane.Request // which have no reply yet; nil: nobody wants it
@@ -87,8 +87,8 @@ func (s *server) Exec(batch []*lane.Request) error {
 			continue
 		}
 		q.Read(more[i].Value, more[i].Err)
-		if c := &more[i]; c.Shown != nil {
-			q.Shown = c.Shown.Marker
+		if q.Shown = ""; more[i].Shown != nil {
+			q.Shown = more[i].Shown.Marker
 		}
 	}
 	return err

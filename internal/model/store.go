@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,7 +31,7 @@ type store struct {
 	told    wire.Told       // what it keeps of its set
 	choice  choice          // of the next description
 	run     int             // how often it was started
-	scripts map[string]bool // by the run_id that they are for
+	scripts map[string]bool // by whom they are for; see hashes
 	offset  time.Duration   // of its clock
 	rate    float64         // and how much faster than true time it runs
 
@@ -114,17 +115,16 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 		return mark, n.refuses
 	}
 	mark = wire.Mark{Now: n.micros()}
-	runID := ""
 	if hello.Marked {
 		if told := n.tells(hello); told.At() != n.told.At() {
 			if err := n.writable(); err != nil {
 				return mark, err
 			}
-			n.told = told
+			n.told, n.choice = told, choice{}
 		}
 		mark.Told = n.told
 		before, ok := wire.ParseMarker(n.marker)
-		if runID, mark.Before = n.runID(), n.marker; ok && before.Epoch == 0 && wire.MarkerIn(n.told.At()) > 0 {
+		if mark.Before = n.marker; ok && before.Epoch == 0 && wire.MarkerIn(n.told.At()) > 0 {
 			mark.Before += ":0"
 		}
 		switch marker := n.marked(hello); {
@@ -138,8 +138,24 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 		}
 		mark.Value = n.marker
 	}
-	n.scripts[runID] = true
+	n.scripts[hashes(mark.Value)] = true
 	return mark, nil
+}
+
+// hashes names the scripts that a client with this marker uses: they have the run_id in their text, and the
+// key of the marker.
+func hashes(mark string) string {
+	m, _ := wire.ParseMarker(mark)
+	return wire.RunID(mark) + " " + script.MarkerAt(m.Epoch)
+}
+
+// shows is what a client finds that knows this marker: from a later epoch on it has another key.
+func (n *store) shows(mark string) string {
+	known, _ := wire.ParseMarker(mark)
+	if has, _ := wire.ParseMarker(n.marker); script.MarkerAt(known.Epoch) != script.MarkerAt(has.Epoch) {
+		return ""
+	}
+	return n.marker
 }
 
 // marked is what the marker is to be for one who joins.
@@ -178,15 +194,18 @@ type choice struct {
 
 func (n *store) choose(c *Call) (any, error) {
 	epoch, _ := strconv.ParseInt(c.Args[0], 10, 64)
-	ballot, value := c.Args[1], c.Args[2]
-	if n.told.At() != epoch-1 {
+	ballot, value, set := c.Args[1], c.Args[2], ""
+	if n.told.Description != nil {
+		set = n.told.Set
+	}
+	if n.told.At() != epoch-1 || set != c.Args[3] {
 		return []any{n.told.String(), "", "", ""}, nil
 	}
 	now := n.choice
 	if now.epoch != epoch {
 		now = choice{epoch: epoch}
 	}
-	if ballot >= now.promised {
+	if ballot > now.promised || ballot == now.promised && value != "" {
 		if err := n.writable(); err != nil {
 			return nil, err
 		}
@@ -202,7 +221,9 @@ func (n *store) choose(c *Call) (any, error) {
 func (n *store) merge(c *Call) (any, error) {
 	if len(c.Args) == 0 {
 		var fences, belows []any
-		for _, name := range slices.Sorted(maps.Keys(n.counts)) {
+		for _, name := range slices.SortedFunc(maps.Keys(n.counts), func(a, b string) int {
+			return cmp.Or(cmp.Compare(n.counts[a], n.counts[b]), cmp.Compare(a, b))
+		}) {
 			table, bucket, _ := strings.Cut(name, " ")
 			if to := &fences; n.counts[name] > 0 {
 				if table == script.Belows {

@@ -51,6 +51,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	s.out.Reset()
 	trailer := noTrailer
 	for _, q := range batch {
+		q.Shown = "" // or it is what an earlier batch has shown, if this one is sent again
 		switch {
 		case q.Step() == wire.Plain:
 			writePlain(&s.out, q)
@@ -138,7 +139,8 @@ func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (re
 		if step, more := a.request.ReadNative(&a.native); more {
 			s.write(scripts, a.request, step)
 			if a.request.Op == wire.Extend {
-				trailer = markerTrailer // once more: it comes after the extension
+				// Once more: it comes after the extension. If it gets lost, what the first write has shown is too old.
+				trailer, a.request.Shown = markerTrailer, ""
 			}
 			next = append(next, openAnswer{request: a.request, called: step == wire.Wake})
 		}

@@ -238,6 +238,11 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err != nil && !wire.IsReply(err) {
 		return err
 	}
+	// A server without its password would close the connection at a command with as many words as what
+	// follows, and say nothing.
+	if err := self.Err(); wire.IsReply(err) && facts.Code(err.Error()) == "NOAUTH" {
+		return err
+	}
 	about := make(facts.Facts)
 	for _, section := range info {
 		about.Add(section.Val())

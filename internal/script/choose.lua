@@ -5,11 +5,14 @@
 -- ARGV[1]  the epoch to choose for
 -- ARGV[2]  the ballot: digits, so many that ballots can be compared as texts
 -- ARGV[3]  the description to take; empty: promise to take none of a smaller ballot
+-- ARGV[4]  the set; empty: none keeps a description yet
 -- reply    {kept, promised, taken, description}
 --
 -- Promised is the largest ballot that the node has heard of, and taken that of the description which it
 -- has taken last. If promised is larger than the ballot, the node has refused. A node that does not
--- keep the description of the epoch before this one has no part in the choice.
+-- keep the description of the epoch before this one has no part in the choice. Nor has a node of another
+-- set: it would be in the majorities of two choices at once, and what it takes in the one would hide what it
+-- has taken in the other.
 --
 -- A description that a majority of the members before has taken with one ballot is chosen, and no other
 -- ever is: who comes later with a larger ballot asks a majority, learns what was taken with the
@@ -17,8 +20,8 @@
 --
 -- Atomic, because a node must not take what it has promised meanwhile not to take.
 local kept = redis.call('GET', KEYS[1]) or ''
-local epoch = tonumber(string.match(kept, '\n{"epoch":(%d+)') or 0)
-if epoch ~= ARGV[1] - 1 then
+local epoch, set = string.match(kept, '\n{"epoch":(%d+),"set":"([^"]*)"')
+if tonumber(epoch or 0) ~= ARGV[1] - 1 or (set or '') ~= ARGV[4] then
   return {kept, '', '', ''}
 end
 local choice = redis.call('HMGET', KEYS[2], 'epoch', 'promised', 'taken', 'description')

@@ -69,7 +69,7 @@ if epoch >= $later then
       before = type(before) == 'string' and before .. ':0'
     end
     redis.call('DEL', KEYS[1])
-    redis.call('RPUSH', KEYS[1], 'this set has a later version')
+    redis.call('RPUSH', KEYS[1], 'redlock: this set was changed, and your version of redlock is too old to follow: update it')
   end
 else
   before = redis.call('GET', key)

@@ -74,6 +74,10 @@ func (w *Waiter) Ready() bool {
 // Listen keeps the subscriptions until the waiter leaves.
 func (w *Waiter) Listen() { w.list.listen(w) }
 
+// Outgrown reports whether there are members that the waiter has no room for, since they came after many
+// others. Then it must leave, and the call goes on as another one.
+func (w *Waiter) Outgrown() bool { return w.list.cfg.Lanes.View().Size() > len(w.nodes) }
+
 // Begin is called before an attempt, and makes the attempt's claim one of the waiter. It forgets
 // the messages that came before, which are no news for this attempt.
 func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
@@ -114,7 +118,7 @@ func (w *Waiter) mark(c *lane.Claim, try int64) {
 func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
 	granted, refused := status == wire.Granted, status == wire.Held || status == wire.Reserved
 	voteless := status == wire.Quarantined || status == wire.Unfit || status == wire.Late
-	if !granted && !refused && !voteless {
+	if !granted && !refused && !voteless || node >= len(w.nodes) { // it was not asked; see Outgrown
 		return
 	}
 	w.mu.Lock()

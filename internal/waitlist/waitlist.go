@@ -109,6 +109,8 @@ type Want struct {
 	Modes string
 	TTL   time.Duration
 	Slots int64 // how many there are; 0: the lock has no slots
+
+	Began time.Time // when the call came; zero: now
 }
 
 // Enter puts a call at the end of the local queue for what it wants.
@@ -118,11 +120,13 @@ func (l *List) Enter(want *Want) *Waiter {
 	if l.count++; l.count == 1 {
 		l.process = l.cfg.Host.Token()
 	}
-	view := l.cfg.Lanes.View()
-	n := view.Room()
+	view, n := l.cfg.Lanes.View(), l.cfg.Lanes.Room()
 	w := &Waiter{
 		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
 		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
+	}
+	if !want.Began.IsZero() {
+		w.arrived = want.Began
 	}
 	q := l.queues[want.Queue]
 	if q == nil {

@@ -18,6 +18,7 @@ import (
 // writes, extends them, lets them expire, releases them, and records all of it.
 type Client struct {
 	Number    int
+	Role      Role
 	Plan      *scenario.Plan
 	Process   Process
 	Store     Resource
@@ -34,6 +35,12 @@ type Client struct {
 
 	mu   sync.Mutex
 	live map[*hold]bool
+}
+
+// A Role is what a client is for, and what it begins with.
+type Role struct {
+	Operator bool     // it changes the set, and locks nothing but in the end
+	Given    []string // the addresses of the nodes that it is given; nil: those that are members at first
 }
 
 // note records an event, unless the client is dead.
@@ -57,6 +64,13 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		(&plainClient{Client: c, nodes: c.Process.Plain()}).work(ctx)
 		return nil
 	}
+	if n := c.Plan.Run.Members; n > 0 {
+		given := c.Role.Given
+		if given == nil {
+			given = c.Process.Addrs()[:n]
+		}
+		c.Process.Give(given)
+	}
 	opts := c.options()
 	if skews := c.Plan.Skews; skews != nil {
 		c.Process.Skew(skews[c.Number%len(skews)])
@@ -65,7 +79,11 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		c.stop()
 		return err
 	}
-	c.work(ctx)
+	if c.Role.Operator {
+		c.operate(ctx)
+	} else {
+		c.work(ctx)
+	}
 	return nil
 }
 

@@ -243,6 +243,17 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Forge, history.Forge, history.Forge, history.Replay, history.Pause, history.Slow, history.Jitter, history.Deafen}, Rate: 8, Only: []string{"model", "real"},
 	},
 
+	{
+		Name: "a set that changes", About: "nodes come and go, one at a time, and operators are stopped and die in the middle of it; nodes are well, and every client is served",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second, 2 * time.Second}, RTT: rtts, Span: 16, Write: true, Workers: 2, Forgets: true, Harmless: true, Weight: 8,
+		Troubles: []history.FaultKind{history.Crash, history.Crash, history.Pause}, Rate: 0.6,
+	},
+	{
+		Name: "members", About: "the same, while every fault happens that a lock survives, and nodes lose their data",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Apart: true, Weight: 8,
+		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Crash, history.KillEmpty, history.Flush, history.Flush, history.Step, history.Kill, history.Kill, history.Hang, history.Hang}, survived...), Rate: 2,
+	},
+
 	// Faults against which the library cannot defend: these scenarios must fail.
 	{
 		Name: "vanishing locks", About: "locks vanish from nodes at any moment, requests come late and twice, clocks are wrong: only the fences are right",
