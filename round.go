@@ -354,8 +354,12 @@ func (l *Lock) counts(i int) bool {
 	return l.counted(i)
 }
 
-// counted is counts, under the mutex.
+// counted is counts, under the mutex. A node that became a member after so many others that the lock has no
+// room for it was never asked.
 func (l *Lock) counted(i int) bool {
+	if i >= l.claim.Room() {
+		return false
+	}
 	return l.marks == nil || l.marks[i].filled == 0 || l.marks[i].filled < l.confirmed
 }
 

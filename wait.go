@@ -277,7 +277,7 @@ type promoted struct{ *Lock }
 func (p promoted) LateVote(node int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.rounds == 0 {
+	if p.rounds == 0 && node < len(p.marks) {
 		p.marks[node].filled = 0
 	}
 }

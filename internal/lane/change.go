@@ -210,7 +210,12 @@ func (s *Set) former(d *wire.Description) (lanes []*Lane) {
 	defer s.mu.Unlock()
 	all := slices.Clone(*s.lanes.Load())
 	for _, member := range d.Former {
-		i := slices.IndexFunc(all, func(n *Lane) bool { return n.node.member(d.Set) == member || n.Name == member })
+		// A node that has become a member again has another lane now than when it was one before.
+		is := func(n *Lane) bool { return n.node.member(d.Set) == member || n.Name == member }
+		i := slices.IndexFunc(all, func(n *Lane) bool { return is(n) && !n.isRetired() })
+		if i < 0 {
+			i = slices.IndexFunc(all, is)
+		}
 		if i < 0 {
 			i = len(all)
 			s.addLane(&all, member)

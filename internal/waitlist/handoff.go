@@ -113,6 +113,9 @@ func (w *Waiter) handoffTry() int64 {
 // onHandoff takes in that a node has handed over the lock, by a message over a subscription that
 // began at that time.
 func (w *Waiter) onHandoff(n *lane.Lane, h handoff, began time.Time) {
+	if n.Index >= len(w.nodes) { // see Outgrown
+		return
+	}
 	w.mu.Lock()
 	asked, current, by := w.asked, w.isFor(h), w.view.Description
 	w.mu.Unlock()

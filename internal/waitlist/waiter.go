@@ -143,6 +143,9 @@ func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
 // from a node since the attempt wakes the waiter: a flood of messages must not put off the attempt
 // that the first one leads to (Rest).
 func (w *Waiter) onFree(node int, slot int64) {
+	if node >= len(w.nodes) { // the process has subscribed for others who wait, too; see Outgrown
+		return
+	}
 	w.mu.Lock()
 	news := !w.nodes[node].free
 	w.nodes[node].free = true
