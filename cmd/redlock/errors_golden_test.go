@@ -48,6 +48,7 @@ func TestErrorsGolden(t *testing.T) {
 	g.held()
 	g.handles()
 	g.inspected()
+	g.changed()
 	g.prepared()
 	g.examined()
 	g.rest()
@@ -189,6 +190,7 @@ var (
 	aFence = regexp.MustCompile(`\b\d{16}\b`)
 	aFault = regexp.MustCompile(`unreachable: [^;)\n]*|timeout after TIME`)
 	aCount = regexp.MustCompile(`after \d+ failed renewals?`)
+	aSet   = regexp.MustCompile(`\bset [0-9a-f]{16}\b`)
 	aTime  = regexp.MustCompile(`(--?[a-z]\S* )?-?\b(\d+(\.\d+)?(h|m|s|ms|µs|ns))+\b`)
 )
 
@@ -204,6 +206,7 @@ func (g *said) steady(text string) string {
 	if g.nodes == nil {
 		return text // no time has been measured
 	}
+	text = aSet.ReplaceAllString(text, "set SET")
 	text = aCount.ReplaceAllString(text, "after 2 failed renewals")
 	return aFault.ReplaceAllString(aTime.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasPrefix(found, "-") && strings.Contains(found, " ") {
@@ -226,6 +229,7 @@ func (g *said) wrongUsage() {
 		"status", "watch k --every 1ms", "wait k", "doctor k", "doctor",
 		"prepare k", "prepare --no-wait --timeout 1s", "prepare --no-wait --quorum", "prepare --quorum --reset-fences a:1", "prepare --fresh --reset-fences a:1", "prepare --no-wait --reset-fences a:1",
 		"prepare --node redis://127.0.0.1:1 --reset-fences a:1",
+		"members grow", "members add", "members --plan", "members --timeout 1s", "members add a:1 --programs-stopped",
 		"bench k", "bench --for 99ms", "bench --callers 1,many", "bench --callers 4,4", "bench",
 		"chaos k", "chaos --arena moon", "chaos --scenario crashing-node", "chaos --seed many", "chaos --nodes 0", "chaos --nodes 9", "chaos --schedules x", "chaos --ttl 1ms", "chaos --ttl 1000500us", "chaos --for 0s", "chaos --history h", "chaos --list --seed 1",
 	} {
@@ -415,6 +419,7 @@ func (g *said) handles() {
 	r = g.start("status", "s", "--json")
 	_ = r.Wait()
 	g.says("the token of a slot", "unlock", "s", "--token", aToken.FindString(r.stdout.String()))
+	g.on(1) // another set, with a separator
 	_ = g.start("lock", "a/b", "--separator", "/").Wait()
 	r = g.start("status", "a/b", "--json", "--separator", "/")
 	_ = r.Wait()
@@ -434,6 +439,26 @@ func (g *said) inspected() {
 	g.says("the node is down", "status", "k")
 	g.says("", "wait", "k", "--timeout", "0s")
 	g.says("", "bench", "--timeout", "0s")
+}
+
+func (g *said) changed() {
+	g.section("members")
+	g.on(4)
+	more := g.nodes.Nodes[3].URL()
+	g.env = []string{nodesVariable + "=" + strings.Join(g.nodes.URLs()[:3], ",")}
+	g.says("no program has locked", "members", "add", more)
+	_ = g.start("run", "k", "--ttl", "400ms", "--", "true").Wait()
+	for _, line := range []string{"add d", "add redis://:pw@d:6379", "add rediss://d:6379", "add redis://d:6379/3", "remove d:6379", "replace d:6379 e:6379", "replace d:6379 d:6379", "set quorum 1", "set quorum many", "set max-ttl 1ms", "set separator /", "set colour red"} {
+		g.says("", append([]string{"members"}, strings.Fields(line)...)...)
+	}
+	g.says("", "members", "set", "max-ttl", "200ms", "--plan")
+	g.says("", "members", "add", more)
+	g.says("", "members", "remove", g.nodes.Nodes[3].Addr(), "--timeout", "50ms")
+	g.nodes.Nodes[0].Kill()
+	g.says("one of four is down", "members", "remove", g.nodes.Nodes[1].Addr(), "--timeout", "1s")
+	g.nodes.Nodes[1].Kill()
+	g.says("two are down", "members")
+	g.says("two are down", "members", "add", "redis://127.0.0.1:1")
 }
 
 func (g *said) prepared() {
