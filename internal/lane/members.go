@@ -471,7 +471,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 			w.prolong(s.cfg.NodeTimeout)
 			yes, said, ahead = step(value.Text())
 			if yes >= need {
-				return value
+				return wire.ParseDescription(value.Text()) // as all others read it
 			}
 			for _, c := range said {
 				largest = max(largest, c.Promised)
@@ -501,6 +501,8 @@ func (s *Set) ballot(than string) string {
 
 // A poll has what nodes have answered.
 type poll struct {
+	asked int
+
 	mu     sync.Mutex // protects what follows
 	open   int
 	said   []any
@@ -511,7 +513,7 @@ type poll struct {
 // poll asks the members of a view, until that is enough or the time for an answer is over, and gives what
 // they have replied.
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
-	p := &poll{enough: enough, open: len(v.Lanes), done: make(chan struct{})}
+	p := &poll{enough: enough, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
 	about := &Claim{Key: "redlock:set"}
 	about.Span(s.Room())
 	now := s.cfg.Clock.Now()
@@ -526,7 +528,7 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*pol
 	w.wait(p.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &poll{said: slices.Clone(p.said)}
+	return &poll{asked: p.asked, said: slices.Clone(p.said)}
 }
 
 func (p *poll) Deliver(_ int, q *Request) {
@@ -554,17 +556,29 @@ func (p *poll) end() {
 
 // count reads the answers to a step of a choice: how many have promised, or taken; what all have said; and
 // whether one keeps the description of that epoch already, or a later one.
+//
+// A node that may have forgotten what it took counts if all members have answered. Otherwise two descriptions of
+// an epoch could be chosen: A and B take one, B loses its data and is told the description before again, and B
+// and C take another.
 func (p *poll) count(epoch int64, ballot, value string) (yes int, said []wire.Chosen, ahead bool) {
+	lost := 0
 	for _, v := range p.said {
 		c, ok := wire.ParseChosen(v)
 		if !ok {
 			continue
 		}
 		said = append(said, c)
-		if c.Promised == ballot && (value == "" || c.Taken == ballot) {
+		switch {
+		case c.Promised != ballot || value != "" && c.Taken != ballot:
+		case c.Lost:
+			lost++
+		default:
 			yes++
 		}
 		ahead = ahead || wire.ParseTold(c.Told).At() >= epoch
+	}
+	if len(said) == p.asked {
+		yes += lost
 	}
 	return yes, said, ahead
 }
@@ -598,12 +612,12 @@ func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
 		return nil
-	case d == nil || kept.Description == nil || kept.Set == d.Set && kept.Epoch != d.Epoch:
-		return UntoldError{m, d}
-	case kept.Set != d.Set:
+	case d != nil && kept.Same(d):
+		return nil
+	case d != nil && kept.Description != nil && kept.Set != d.Set:
 		return foreignError{kept}
 	}
-	return nil
+	return UntoldError{m, d}
 }
 
 // stays reports whether the marker that the node had after an extension is of the description by which that
