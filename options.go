@@ -21,19 +21,22 @@ type Options struct {
 	// MaxTTL is the longest TTL that this program may ask for; a longer one is an error. All
 	// programs that use the nodes should have the same MaxTTL: the nodes keep the largest that
 	// was announced to them, and every quarantine lasts as long as that demands. A program
-	// with another MaxTTL gets a Warning (Hooks) with both values. Default TTL.
+	// with another MaxTTL gets a Warning (Hooks) with both values. If the set of the nodes has a
+	// MaxTTL (Members), a longer one is an error. Default that of the set, or else TTL.
 	MaxTTL time.Duration
 
 	// Prefix comes before the name in the key of every lock. Default none, so that the key is
 	// the name, as in other Redlock clients. Prefix and name together have at most MaxName
 	// bytes. A key must not be one that the library uses for something else: it must not end
 	// in :fence, :below, :queue, or :slot: and a number, and must not be redlock,
-	// redlock:marker, redlock:node, redlock:fence or redlock:below.
+	// redlock:marker, redlock:member, redlock:node, redlock:set, redlock:choice, redlock:fence or
+	// redlock:below.
 	Prefix string
 
 	// Separator makes names paths, such as "project/A" with "/", and locks hierarchical: a
-	// lock on a path takes in everything below it. A path has at most MaxDepth parts. It must
-	// be the same for all clients. Default none: names are not divided.
+	// lock on a path takes in everything below it. A path has at most MaxDepth parts. The set
+	// of the nodes has one (Members), and another one is an error. Default that of the set; of a
+	// new set none: names are not divided.
 	Separator string
 
 	// Owner is the name under which others see this process in a queue (Inspect): at most
@@ -55,7 +58,8 @@ type Options struct {
 	// 500ms.
 	NodeTimeout time.Duration
 
-	// Quorum is how many of the N nodes must grant a lock. Default, and least, N/2+1. A larger
+	// Quorum is how many of the N members of the set must grant a lock. The set has one
+	// (Members), and another one is an error. Default that of the set; of a new set, and least, N/2+1. A larger
 	// quorum keeps exclusion while 2·Quorum-N-1 nodes lose their data at once, and costs
 	// availability: no more than N-Quorum nodes may fail.
 	Quorum int

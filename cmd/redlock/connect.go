@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,6 +53,9 @@ func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 		NodeDown: func(e *redlock.NodeError) { c.note("node down: %v", e) },
 		NodeUp: func(node string, down time.Duration) {
 			c.note("node up: %s, after %v", node, phrase.Short(down))
+		},
+		Members: func(m redlock.Members) {
+			c.note("the set has changed: epoch %d, members %s, quorum %d", m.Epoch, strings.Join(m.Nodes, ", "), m.Quorum)
 		},
 		Quarantined: nodes.found,
 		Votes:       nodes.votes,

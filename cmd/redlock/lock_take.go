@@ -141,7 +141,7 @@ func (c *command) unlockByToken(cfg *takeConfig, args []string) error {
 	if err != nil {
 		return err
 	}
-	opts := cfg.lookOptions()
+	opts := cfg.lookOptions(readSet(servers, true))
 	locker, _, err := c.connect(servers, opts)
 	if err != nil {
 		return err

@@ -133,11 +133,13 @@ func (s *Set) until(w *wait, so func() bool) error {
 	return w.why()
 }
 
+// soon is after how many looks a node that comes should have answered.
+const soon = 5
+
 // fit waits until a node may become a member.
 func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
-	told := false
-	for !w.over {
-		if away := n.Away(); away != nil && (away.Status == wire.Unfit || told) {
+	for tries := 0; !w.over; {
+		if away := n.Away(); away != nil && (away.Status == wire.Unfit || tries >= soon) {
 			return fmt.Errorf("node %s: %w", n.Name, away.Err)
 		}
 		if t := n.node.kept(); t.Description != nil && t.Set != s.Known().Set {
@@ -152,11 +154,10 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 			}
 			w.pause(s.cfg.NodeTimeout / 8)
 		case !n.node.hasMet():
-			if !told {
-				tell(fmt.Sprintf("node %s to answer", n.Name), s.cfg.NodeTimeout)
+			if tries++; tries == soon {
+				tell(fmt.Sprintf("node %s to answer", n.Name), 0)
 			}
-			told = true
-			w.pause(max(s.cfg.NodeTimeout, time.Second))
+			w.pause(50 * time.Millisecond)
 		case rest > 0:
 			tell(fmt.Sprintf("node %s, which has no vote yet: %v", n.Name, why), rest)
 			if w.plan {
