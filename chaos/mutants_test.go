@@ -308,6 +308,39 @@ func (lk *Locker) isClosing() bool {`},
 		{"keys.go", "names = append(names, name)\n", "names = append(names, name)[:1]\n"},
 	}, "model", "kinds", 200},
 
+	// Members that change.
+	{"an extension counts, whatever description the node has by then", []edit{
+		{"internal/lane/incarnation.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
+	}, "model", "members", 5000},
+	{"a vote counts, whatever the epoch", []edit{
+		{"internal/lane/members.go", "kept.Set == d.Set && kept.Epoch != d.Epoch:", "kept.Set == d.Set && kept.Epoch < 0:"},
+	}, "model", "members", 5000},
+	{"the next change does not wait", []edit{
+		{"internal/lane/change.go", "	if len(d.Former) == 0 {", "	if len(d.Former) >= 0 {"},
+	}, "model", "members", 5000},
+	{"a minority chooses the next description", []edit{
+		{"internal/lane/members.go", "	need := len(v.Lanes)/2 + 1\n	var largest string", "	need := 1\n	var largest string"},
+	}, "model", "members", 5000},
+	{"a node promises nothing", []edit{
+		{"internal/model/store.go", "if ballot > now.promised || ballot == now.promised && value != \"\" {", "if true {"},
+	}, "model", "members", 5000},
+	{"a later proposer keeps its own description", []edit{
+		{"internal/lane/members.go", "d != nil && c.Taken > best {", "d != nil && c.Taken > best && d == nil {"},
+	}, "model", "members", 5000},
+	{"a node takes an earlier description back", []edit{
+		{"internal/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
+	}, "model", "members", 5000},
+	{"a node without a description is told by any client", []edit{
+		{"internal/lane/members.go", "	return all || keep > len(v.Lanes)/2", "	return all || keep >= 0"},
+	}, "model", "members", 5000},
+	{"two members change at once", []edit{
+		{"members.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
+	}, "model", "members", 5000},
+	{"the tables of counters are not merged", []edit{
+		{"internal/lane/change.go", "	if err := s.merge(w, v); err != nil {", "	if err := s.merge(w, v); w.over {"},
+		{"internal/lane/change.go", "	_, err = s.ask(w, v, args)\n	return err", "	return nil"},
+	}, "model", "members", 5000},
+
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{
 		{"internal/script/release_usual.lua", "mine = redis.pcall('GET', key) == ARGV[1]", "mine = redis.pcall('GET', key)"},

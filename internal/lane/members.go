@@ -27,8 +27,8 @@ import (
 //
 // From then on a later description of the same set takes the place of the one before, wherever it comes from,
 // and the client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
-// is told again (mayTell). If a majority of the given nodes keeps the description of another set, that is the
-// set from then on: the one before has been lost, by a majority of its members at least.
+// is told again (mayTell). If a majority of the members keeps the description of another set, that is the
+// set from then on: the one before has been lost by them.
 
 // heard takes in what a node keeps. It is called when the node was joined, and before anything counts by it.
 func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker) {
@@ -88,16 +88,21 @@ func (s *Set) learn() {
 }
 
 // believed reports whether a majority of the nodes that were given belongs to the set with this description.
-// One that keeps none belongs to it if it is a member, as long as the client knows no set. Under the mutex.
+// One that keeps none belongs to it if it is a member, as long as the client knows no set. If it knows
+// one that it can use, the members count, and not the nodes that were given: those may have been removed
+// since, and serve others. Under the mutex.
 func (s *Set) believed(d *wire.Description) bool {
-	of := 0
-	for _, n := range (*s.lanes.Load())[:len(s.given)] {
+	of, nodes := 0, (*s.lanes.Load())[:len(s.given)]
+	if s.known != nil && s.refused == nil {
+		nodes = s.View().Lanes
+	}
+	for _, n := range nodes {
 		switch t := n.node.kept(); {
 		case t.Description != nil && t.Set == d.Set, t.Description == nil && s.known == nil && n.node.hasMet() && d.Has(n.Name):
 			of++
 		}
 	}
-	return of > len(s.given)/2
+	return of > len(nodes)/2
 }
 
 // adopt goes by a description from now on. Under the mutex.

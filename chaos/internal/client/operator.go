@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/history"
@@ -28,13 +29,24 @@ func (c *Client) operate(ctx context.Context) {
 	o := &operator{Client: c, rng: rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<8))}
 	c.workers.Go(func() {
 		for n := 0; ctx.Err() == nil; n++ {
-			Wait(ctx, 1+scenario.Below(o.rng, c.Plan.TTL))
+			Wait(ctx, o.pause())
 			c.Process.Pass(0, n)
 			if ctx.Err() == nil {
 				o.change(ctx)
 			}
 		}
 	})
+}
+
+// pause is for how long it does nothing. Rivals begin at nearly the same moments: what they do is under way
+// at once, and one of them may be stopped in the middle of it.
+func (o *operator) pause() time.Duration {
+	if !o.Plan.Scenario.Rivals {
+		return 1 + scenario.Below(o.rng, o.Plan.TTL)
+	}
+	every := o.Plan.TTL
+	now := time.Since(o.Start)
+	return now.Truncate(every) + every - now + scenario.Below(o.rng, 4*o.Plan.RTT)
 }
 
 // change makes one change, and sometimes gives it up.

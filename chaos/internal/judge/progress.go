@@ -31,6 +31,7 @@ func progress(r *record) {
 		case o.got >= 0:
 			r.violated(by, []int{o.ask, o.got}, "client %d asked for %v at %v and got it at %v, not by %v",
 				o.client, r.request(o), ask.At, r.events[o.got].At, by)
+		case o.end >= 0 && r.events[o.end].Why == "refused": // the set has other settings than the client
 		case o.end >= 0 && ask.Verb == "try" && r.givesBack(o.client, ask.At):
 		case o.end >= 0:
 			e := &r.events[o.end]

@@ -201,7 +201,7 @@ func (t *teller) anything() {
 	}
 	e.Verb = []string{"acquire", "sing", "do", "", "hand on"}[t.below(5)]
 	e.Token = []string{"t1.1", "x", ""}[t.below(3)]
-	e.Why = []string{"lost", ""}[t.below(2)]
+	e.Why = []string{"lost", "", "refused"}[t.below(3)]
 	e.Until, e.Limit = t.time(256), t.time(20)
 	e.Value, e.Was, e.Fence = t.below(5), t.below(5), uint64(t.below(4))
 	if t.below(2) == 0 {

@@ -330,6 +330,9 @@ func (tw *twin) judgeAsk(i int, e history.Event, calm time.Duration) {
 			}
 		}
 	}
+	if got < 0 && end >= 0 && tw.Events[end].Why == "refused" {
+		return
+	}
 	if got < 0 && end >= 0 {
 		tw.add("progress", min(by, tw.Events[end].At), i, end)
 	} else {

@@ -52,6 +52,9 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	if s.Reserve > 0 {
 		n = min(n+s.Reserve, most)
 		p.Operators = 1 + rng.IntN(2)
+		if s.Rivals {
+			p.Operators = 3
+		}
 	}
 	p.drawClocks(rng, n, clients)
 	switch {
@@ -116,6 +119,11 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	}
 	for i := range names {
 		p.Names = append(p.Names, string(rune('a'+i%26))+suffix(i/26))
+	}
+	if s.Own { // paths, of which none lies in another: clients may take them for names
+		for i := range p.Names {
+			p.Names[i] = "x/" + p.Names[i]
+		}
 	}
 	if s.Names {
 		o.Separator = cmp.Or(o.Separator, "/")

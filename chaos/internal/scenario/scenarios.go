@@ -254,6 +254,17 @@ var All = []*Scenario{
 		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Crash, history.KillEmpty, history.Flush, history.Flush, history.Step, history.Kill, history.Kill, history.Hang, history.Hang}, survived...), Rate: 2,
 	},
 
+	{
+		Name: "rival operators", About: "three operators begin at the same moments, are stopped and die, and the set moves on so fast that locks outlive it; links are slow and replies get lost",
+		Nodes: []int{3, 4, 4}, Reserve: 3, Clients: [2]int{5, 6}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: append([]time.Duration{3 * ms}, rtts...), Span: 30, Write: true, Spread: 1, Forgets: true, Rivals: true, Keep: true, Weight: 8,
+		Troubles: []history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Slow, history.Jitter, history.Jitter, history.LoseReplies, history.Part, history.Kill}, Rate: 1.5,
+	},
+	{
+		Name: "settings", About: "each client has a TTL of its own, and gives MaxTTL, quorum and separator, or leaves them to the set, and nodes lose their data: who disagrees with the set is refused",
+		Nodes: sizes, Clients: [2]int{2, 5}, TTL: []time.Duration{500 * ms, time.Second, 2 * time.Second}, RTT: rtts, Span: 16, Write: true, Own: true, Forgets: true, Default: true, Weight: 4,
+		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 1.5,
+	},
+
 	// Faults against which the library cannot defend: these scenarios must fail.
 	{
 		Name: "vanishing locks", About: "locks vanish from nodes at any moment, requests come late and twice, clocks are wrong: only the fences are right",
