@@ -41,6 +41,9 @@ func notConnected(err error) error {
 	if node := new(redlock.NodeError); errors.As(err, &node) {
 		return exit.Fail(exit.NoQuorum, "change that setting, or use another server; redlock doctor examines all of them", "%v", err)
 	}
+	if strings.Contains(err.Error(), "redlock members set") {
+		return exit.Fail(exit.Usage, "redlock members shows what the set has", "%v", err)
+	}
 	return exit.Fail(exit.Usage, "name each Redis server once", "%v", err)
 }
 
