@@ -204,6 +204,44 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	return opts, errors.Join(errs...)
 }
 
+// settings are those options that the programs of a set must have in common. Zero: the program has not said.
+type settings struct {
+	quorum    int
+	separator string
+	maxTTL    time.Duration
+}
+
+// with gives the options with what a set with this description says, where the program has left it open.
+func (o *Options) with(d *wire.Description) (*Options, error) {
+	if err := o.rejects(d); err != nil {
+		return nil, err
+	}
+	then := *o
+	if d.MaxTTL > 0 && o.wants.maxTTL == 0 {
+		then.MaxTTL = max(o.MaxTTL, wire.Milliseconds(d.MaxTTL))
+	}
+	then.Separator = d.Separator
+	return &then, nil
+}
+
+// rejects reports why a program with these options cannot use a set with this description.
+func (o *Options) rejects(d *wire.Description) error {
+	var errs []error
+	refuse := func(what, set, ours, change string) {
+		errs = append(errs, fmt.Errorf("redlock: Options.%s is %s, and that of the set is %s: all its programs must have the same; leave it out, or change the set with redlock members set %s", what, ours, set, change))
+	}
+	if o.wants.quorum != 0 && o.wants.quorum != d.Needs() {
+		refuse("Quorum", strconv.Itoa(d.Needs()), strconv.Itoa(o.wants.quorum), "quorum "+strconv.Itoa(o.wants.quorum))
+	}
+	if o.wants.separator != "" && o.wants.separator != d.Separator {
+		refuse("Separator", strconv.Quote(d.Separator), strconv.Quote(o.wants.separator), "separator "+o.wants.separator)
+	}
+	if most := wire.Milliseconds(d.MaxTTL); d.MaxTTL > 0 && o.MaxTTL > most {
+		errs = append(errs, fmt.Errorf("redlock: Options.MaxTTL is %v, and the set allows %v: ask for less, or change the set with redlock members set max-ttl %v", o.MaxTTL, most, o.MaxTTL))
+	}
+	return errors.Join(errs...)
+}
+
 // drift is what is subtracted from the validity of a lock with this TTL.
 func (o *Options) drift(ttl time.Duration) time.Duration {
 	if o.Drift > 0 {

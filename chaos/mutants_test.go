@@ -313,7 +313,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/incarnation.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
 	}, "model", "members", 5000},
 	{"a vote counts, whatever the epoch", []edit{
-		{"internal/lane/members.go", "case d != nil && kept.Same(d):", "case d != nil && kept.Description != nil && kept.Set == d.Set:"},
+		{"internal/lane/keeps.go", "case d != nil && kept.Same(d):", "case d != nil && kept.Description != nil && kept.Set == d.Set:"},
 	}, "model", "members", 5000},
 	{"the next change does not wait", []edit{
 		{"internal/lane/change.go", "	case len(d.Former) == 0:", "	default:"},
@@ -337,7 +337,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/members.go", "		case c.Lost:\n			lost++\n", ""},
 	}, "model", "members", 5000},
 	{"two members change at once", []edit{
-		{"members.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
+		{"change.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
 	}, "model", "members", 5000},
 	{"the tables of counters are not merged", []edit{
 		{"internal/lane/change.go", "	if err := s.merge(w, v); err != nil {", "	if err := s.merge(w, v); w.over {"},
