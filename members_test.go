@@ -314,6 +314,23 @@ func TestSeparatorChanges(t *testing.T) {
 	})
 }
 
+// TestEmptyNodeIsAdded: a node without a marker is added by a client that has nothing else to do. It asks the
+// members itself which TTLs were announced there.
+func TestEmptyNodeIsAdded(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		rdb := redis.NewClient(g.Options(3))
+		if err := rdb.FlushAll(g.Context()).Err(); err != nil {
+			g.Fatal(err)
+		}
+		rdb.Close()
+		began := time.Now()
+		g.change(g.over(&Options{TTL: time.Second}, 0, 1, 2), Change{Add: g.Addr(3)})
+		if took := time.Since(began); took < 2*time.Second || took > 3*time.Second {
+			g.Errorf("it took %v", took)
+		}
+	})
+}
+
 // TestSetMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
 // them anew, with another quorum. The first client follows.
 func TestSetMadeAnew(t *testing.T) {

@@ -174,6 +174,19 @@ func (lk *Locker) laneConfig() lane.Config {
 	}
 }
 
+// accepts reports why this program cannot use a set with this description, and takes from it what the program has
+// left open.
+func (lk *Locker) accepts(d *wire.Description) error {
+	o, err := lk.opts.with(d)
+	if err != nil {
+		return err
+	}
+	if now := lk.current.Load(); o.Separator != now.Separator || o.MaxTTL != now.MaxTTL {
+		lk.current.Store(o)
+	}
+	return nil
+}
+
 // events tells an operator's hooks what the lanes tell.
 type events struct{ hooks *Hooks }
 
@@ -193,4 +206,4 @@ func (e events) ClockStep(node string, by time.Duration) { e.hooks.clockStep(nod
 
 func (e events) Warning(err error) { e.hooks.warning(err) }
 
-func (e events) Members(v *lane.View) { e.hooks.members(membersOf(v)) }
+func (e events) Members(d *wire.Description) { e.hooks.members(described(d)) }

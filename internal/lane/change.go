@@ -133,11 +133,13 @@ func (s *Set) until(w *wait, so func() bool) error {
 	return w.why()
 }
 
+// soon is after how many looks a node that comes should have answered.
+const soon = 5
+
 // fit waits until a node may become a member.
 func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
-	told := false
-	for !w.over {
-		if away := n.Away(); away != nil && (away.Status == wire.Unfit || told) {
+	for tries := 0; !w.over; {
+		if away := n.Away(); away != nil && (away.Status == wire.Unfit || tries >= soon) {
 			return fmt.Errorf("node %s: %w", n.Name, away.Err)
 		}
 		if t := n.node.kept(); t.Description != nil && t.Set != s.Known().Set {
@@ -152,11 +154,10 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 			}
 			w.pause(s.cfg.NodeTimeout / 8)
 		case !n.node.hasMet():
-			if !told {
-				tell(fmt.Sprintf("node %s to answer", n.Name), s.cfg.NodeTimeout)
+			if tries++; tries == soon {
+				tell(fmt.Sprintf("node %s to answer", n.Name), 0)
 			}
-			told = true
-			w.pause(max(s.cfg.NodeTimeout, time.Second))
+			w.pause(50 * time.Millisecond)
 		case rest > 0:
 			tell(fmt.Sprintf("node %s, which has no vote yet: %v", n.Name, why), rest)
 			if w.plan {
@@ -189,6 +190,13 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) er
 			if err := s.until(w, func() bool { return s.keep(former, d) >= need }); err != nil {
 				return err
 			}
+		}
+	}
+	if d.Epoch == wire.LatestEpochWithout+1 && !w.plan {
+		// Clients from before there were descriptions cannot join the nodes any more. But their extensions look
+		// at no marker, and one that holds a lock would do so for ever. Without the scripts they must join.
+		if _, err := s.ask(w, newView(former, 0, nil), wire.Flush, nil); err != nil {
+			return err
 		}
 	}
 	// A client with a longer TTL has announced it to a quorum of the nodes before it had a lock.
@@ -262,7 +270,7 @@ func (s *Set) merge(w *wait, v *View) error {
 	for i := range tables {
 		tables[i] = make(map[string][]int64)
 	}
-	said, err := s.ask(w, v, nil)
+	said, err := s.ask(w, v, wire.Merge, nil)
 	if err != nil {
 		return err
 	}
@@ -297,17 +305,20 @@ func (s *Set) merge(w *wait, v *View) error {
 			args[0] = strconv.Itoa(len(args) / 2)
 		}
 	}
-	_, err = s.ask(w, v, args)
+	_, err = s.ask(w, v, wire.Merge, args)
 	return err
 }
 
-// ask gives what the members answer to merge: a majority of them at least.
-func (s *Set) ask(w *wait, v *View, args []string) (said []any, err error) {
+// ask gives what the members answer: a majority of them at least.
+func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
 	need := len(v.Lanes)/2 + 1
 	for !w.over {
-		p := s.poll(w, v, wire.Merge, args, func(p *poll) bool { return false })
+		p := s.poll(w, v, op, args, func(p *poll) bool { return false })
 		if len(p.said) >= need {
 			return p.said, nil
+		}
+		if p.denied != nil {
+			return nil, p.denied
 		}
 		w.pause(s.cfg.NodeTimeout)
 	}

@@ -143,14 +143,11 @@ func (c *clocks) grow(n int) {
 	c.all = append(c.all, make([]offsetEstimate, n-len(c.all))...)
 }
 
-// elect makes the members of a view those whose clocks make the median.
-func (c *clocks) elect(v *View) {
+// elect has the clocks of these nodes make the median.
+func (c *clocks) elect(members []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.members = nil
-	for _, n := range v.Lanes {
-		c.members = append(c.members, n.Index)
-	}
+	c.members = members
 }
 
 // sample is offsetEstimate.sample for a node. It also gives how far the node is from the

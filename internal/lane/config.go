@@ -98,7 +98,7 @@ type Events interface {
 	Quarantined(node string, d time.Duration, why error)
 	Votes(node string) // again, after Quarantined or the Warning about its clock
 	ClockStep(node string, by time.Duration)
-	Members(v *View) // the set has been changed
+	Members(d *wire.Description) // the set has been changed
 	Warning(err error)
 }
 

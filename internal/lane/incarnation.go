@@ -46,7 +46,7 @@ import (
 type incarnation struct {
 	node   int
 	name   string
-	set    *Set // nil: in a test
+	set    circle
 	cfg    *Config
 	clocks *clocks
 	terms  *terms
@@ -82,7 +82,15 @@ type incarnation struct {
 	closed   bool        // and no timer any more
 }
 
-func newIncarnation(node int, name string, s *Set, cfg *Config, c *clocks, t *terms) *incarnation {
+// A circle is what the nodes are members of: a Set.
+type circle interface {
+	heard(m *incarnation, kept wire.Told, mark wire.Marker)
+	tell(m *incarnation) (kept wire.Told, while string)
+	lacks() bool // a member keeps no description, and may not be told yet
+	look()       // whether it may be told by now
+}
+
+func newIncarnation(node int, name string, s circle, cfg *Config, c *clocks, t *terms) *incarnation {
 	return &incarnation{node: node, name: name, set: s, cfg: cfg, clocks: c, terms: t}
 }
 
@@ -479,7 +487,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	}
 	if vouched {
 		m.terms.vouched(m, sent)
-		if m.set.lacking.Load() {
+		if m.set.lacks() {
 			m.set.look()
 		}
 	}

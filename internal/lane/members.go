@@ -3,7 +3,6 @@ package lane
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -136,8 +135,7 @@ func (s *Set) adopt(d *wire.Description) {
 		s.setView(newView(members, d.Needs(), d))
 	}
 	if before != nil && before != d {
-		v := s.View()
-		s.events = append(s.events, func() { s.cfg.Events.Members(v) })
+		s.events = append(s.events, func() { s.cfg.Events.Members(d) })
 	}
 }
 
@@ -246,6 +244,8 @@ func (s *Set) mayTell(m *incarnation) bool {
 	}
 	return all || keep > len(v.Lanes)/2
 }
+
+func (s *Set) lacks() bool { return s.lacking.Load() }
 
 // look tells members that lack the description, if they may be told by now.
 func (s *Set) look() {
@@ -476,7 +476,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 			w.prolong(s.cfg.NodeTimeout)
 			yes, said, ahead = step(value.Text())
 			if yes >= need {
-				return value
+				return wire.ParseDescription(value.Text()) // as all others read it
 			}
 			for _, c := range said {
 				largest = max(largest, c.Promised)
@@ -506,9 +506,13 @@ func (s *Set) ballot(than string) string {
 
 // A poll has what nodes have answered.
 type poll struct {
+	set   *Set
+	asked int
+
 	mu     sync.Mutex // protects what follows
 	open   int
 	said   []any
+	denied error // what a node must not do, or cannot
 	enough func(*poll) bool
 	done   chan struct{} // closed when that is enough, or all have answered
 }
@@ -516,7 +520,7 @@ type poll struct {
 // poll asks the members of a view, until that is enough or the time for an answer is over, and gives what
 // they have replied.
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
-	p := &poll{enough: enough, open: len(v.Lanes), done: make(chan struct{})}
+	p := &poll{set: s, enough: enough, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
 	about := &Claim{Key: "redlock:set"}
 	about.Span(s.Room())
 	now := s.cfg.Clock.Now()
@@ -531,14 +535,17 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*pol
 	w.wait(p.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &poll{said: slices.Clone(p.said)}
+	return &poll{asked: p.asked, said: slices.Clone(p.said), denied: p.denied}
 }
 
-func (p *poll) Deliver(_ int, q *Request) {
+func (p *poll) Deliver(node int, q *Request) {
 	p.mu.Lock()
 	p.open--
-	if q.Reply.Status == wire.Granted {
+	switch {
+	case q.Reply.Status == wire.Granted:
 		p.said = append(p.said, q.Said)
+	case wire.Forbids(q.Reply.Err):
+		p.denied = fmt.Errorf("node %s: %w", p.set.Lane(node).Name, q.Reply.Err)
 	}
 	over := p.open == 0 || p.enough(p)
 	p.mu.Unlock()
@@ -559,118 +566,29 @@ func (p *poll) end() {
 
 // count reads the answers to a step of a choice: how many have promised, or taken; what all have said; and
 // whether one keeps the description of that epoch already, or a later one.
+//
+// A node that may have forgotten what it took counts if all members have answered. Otherwise two descriptions of
+// an epoch could be chosen: A and B take one, B loses its data and is told the description before again, and B
+// and C take another.
 func (p *poll) count(epoch int64, ballot, value string) (yes int, said []wire.Chosen, ahead bool) {
+	lost := 0
 	for _, v := range p.said {
 		c, ok := wire.ParseChosen(v)
 		if !ok {
 			continue
 		}
 		said = append(said, c)
-		if c.Promised == ballot && (value == "" || c.Taken == ballot) {
+		switch {
+		case c.Promised != ballot || value != "" && c.Taken != ballot:
+		case c.Lost:
+			lost++
+		default:
 			yes++
 		}
 		ahead = ahead || wire.ParseTold(c.Told).At() >= epoch
 	}
+	if len(said) == p.asked {
+		yes += lost
+	}
 	return yes, said, ahead
-}
-
-// errRetired is why a node has no vote.
-var errRetired = errors.New("it is no member of the set any more")
-
-// An UntoldError says that a node has no vote because it does not keep the description by which the client
-// counts. If it has lost its data, it may be told again as soon as others have been heard of.
-type UntoldError struct {
-	node *incarnation
-	by   *wire.Description // nil: the client has none either
-}
-
-func (e UntoldError) Error() string {
-	return "it does not keep the description of the set by which the others vote"
-}
-
-// Votes reports whether the node can vote by now.
-func (e UntoldError) Votes() bool { return e.by != nil && e.node.keepsThis(e.by) && e.node.votes() }
-
-// A foreignError says that a node belongs to another set.
-type foreignError struct{ told wire.Told }
-
-func (e foreignError) Error() string {
-	return fmt.Sprintf("it is a node of another set, with the members %s: give the nodes of one set, or empty it", strings.Join(e.told.Members, ", "))
-}
-
-// unlike says why a node that keeps this has no vote by a description; nil: it keeps that one.
-func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
-	switch {
-	case d == nil && !m.cfg.Described:
-		return nil
-	case d == nil || kept.Description == nil || kept.Set == d.Set && kept.Epoch != d.Epoch:
-		return UntoldError{m, d}
-	case kept.Set != d.Set:
-		return foreignError{kept}
-	}
-	return nil
-}
-
-// stays reports whether the marker that the node had after an extension is of the description by which that
-// counts. A grant compares the marker as it was when the request left, and so does the waiter of a
-// hand-over. An extension does not compare it, for a lock outlives what a node may forget of others. But
-// it must not count when the node serves another description: two changes later, others may have a quorum
-// without a node in common (EXTEND_EPOCH in docs/model).
-func (q *Request) stays() bool {
-	if q.By == nil {
-		return true
-	}
-	mark, ok := wire.ParseMarker(q.Shown)
-	return ok && mark.Epoch == wire.MarkerIn(q.By.Epoch)
-}
-
-// kept is what the node keeps, as far as is known.
-func (m *incarnation) kept() wire.Told {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.told
-}
-
-// keeps takes in what the node keeps, with a marker. The answers over several connections may come in
-// another order than the node has given them: as long as its data is the same, it never goes back to an
-// earlier description.
-func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.met && mark.Same(m.known) && t.At() < m.told.At() {
-		return
-	}
-	if m.told, m.joined = t, true; t.Description != nil {
-		m.self = t
-	}
-}
-
-func (m *incarnation) keepsThis(d *wire.Description) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.unlike(m.told, d) == nil
-}
-
-// lostAt is when the node has lost its data, and the marker that it has had since.
-func (m *incarnation) lostAt() (time.Time, string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.emptied, m.mark
-}
-
-// hasMet reports whether the node has been joined.
-func (m *incarnation) hasMet() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.joined
-}
-
-// member is the address that the node has in a set, as it has once said itself; "": it has not.
-func (m *incarnation) member(set string) string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.self.Description == nil || m.self.Set != set {
-		return ""
-	}
-	return m.self.Self
 }

@@ -48,7 +48,9 @@ func (q *Request) counts() bool {
 }
 
 // asks reports whether it is about no lock.
-func (q *Request) asks() bool { return q.Op == wire.Choose || q.Op == wire.Merge }
+func (q *Request) asks() bool {
+	return q.Op == wire.Choose || q.Op == wire.Merge || q.Op == wire.Flush
+}
 
 // ReadPlain takes the answer to an acquire of plain commands.
 func (q *Request) ReadPlain(p *wire.PlainAnswer) {
@@ -73,7 +75,7 @@ func (q *Request) ReadNative(a *wire.NativeAnswer) (next wire.Op, more bool) {
 // Read takes the reply of the step's script.
 func (q *Request) Read(value any, err error) {
 	q.Reply = wire.Parse(q.Op, value, err)
-	if q.Op == wire.Choose || q.Op == wire.Merge {
+	if q.asks() {
 		q.Said = value
 		return
 	}

@@ -55,8 +55,12 @@ func (s *Set) newLane(i int, name string, tried chan<- int) *Lane {
 
 // setView has everything go by a view from now on. Under the mutex.
 func (s *Set) setView(v *View) {
-	s.clocks.elect(v)
-	s.terms.view.Store(v)
+	var members []int
+	for _, n := range v.Lanes {
+		members = append(members, n.Index)
+	}
+	s.clocks.elect(members)
+	s.terms.members.Store(&v.Lanes)
 	s.view.Store(v)
 }
 

@@ -41,8 +41,8 @@ type terms struct {
 	told      time.Duration // the longest MaxTTL that a warning was given about
 	agreed    time.Duration // that of the set, which all its programs announce; 0: it is not known, or the set has none
 
-	view  atomic.Pointer[View] // nil: not yet
-	began time.Time
+	members atomic.Pointer[[]*Lane] // nil: not yet
+	began   time.Time
 }
 
 // unheard is for how long after it lost its data a node has to wait for the others. A client that
@@ -125,8 +125,8 @@ func (t *terms) raise(longest time.Duration) bool {
 	if !news {
 		return false
 	}
-	if v := t.view.Load(); v != nil {
-		for _, n := range v.Lanes {
+	if members := t.members.Load(); members != nil {
+		for _, n := range *members {
 			n.node.prolong()
 		}
 	}
@@ -151,11 +151,11 @@ func (t *terms) shownSince(m *incarnation, since time.Time) bool {
 // silent gives the members, except one, that have not shown their markers since a time, and are not
 // known to be away.
 func (t *terms) silent(m *incarnation, since time.Time) (others []*incarnation) {
-	v := t.view.Load()
-	if v == nil {
+	members := t.members.Load()
+	if members == nil {
 		return nil
 	}
-	for _, n := range v.Lanes {
+	for _, n := range *members {
 		if n.node != m && !t.shownSince(n.node, since) && n.Away() == nil {
 			others = append(others, n.node)
 		}

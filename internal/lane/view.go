@@ -1,8 +1,6 @@
 package lane
 
 import (
-	"errors"
-
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -21,8 +19,6 @@ type View struct {
 // many more than there are lanes when it is made (Set.Room), since each lane guards a part of it. A node
 // beyond that has no vote for the lock.
 const spare = 8
-
-var errNoRoom = errors.New("it became a member, after many others, when the lock was held or waited for already")
 
 func newView(lanes []*Lane, quorum int, d *wire.Description) *View {
 	v := &View{Lanes: lanes, Quorum: quorum, Description: d}

@@ -18,7 +18,7 @@ func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
 	}
-	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[hashes(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
+	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Choose && c.Op != wire.Merge && c.Op != wire.Flush && !n.scripts[hashes(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
 		return nil, noScript
 	}
 	switch c.Op {
@@ -37,6 +37,9 @@ func (n *store) do(c *Call) (any, error) {
 		return int64(0), nil
 	case wire.Choose:
 		return n.choose(c)
+	case wire.Flush:
+		clear(n.scripts)
+		return "OK", nil
 	case wire.Merge:
 		return n.merge(c)
 	case wire.Set:

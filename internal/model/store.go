@@ -120,7 +120,10 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 			if err := n.writable(); err != nil {
 				return mark, err
 			}
-			n.told, n.choice = told, choice{}
+			again := n.told.Description == nil && n.choice.epoch != told.Epoch
+			if n.told, n.choice = told, (choice{}); again {
+				n.choice.lost = told.Epoch
+			}
 		}
 		mark.Told = n.told
 		before, ok := wire.ParseMarker(n.marker)
@@ -179,7 +182,11 @@ func (n *store) tells(hello *wire.Hello) wire.Told {
 	switch {
 	case d == nil:
 	case n.told.Description != nil && n.told.Set == d.Set && n.told.At() < d.Epoch:
-		return wire.Told{Self: n.told.Self, Description: d}
+		self := n.told.Self
+		if hello.Told.Self != "" && !d.Has(self) {
+			self = hello.Told.Self
+		}
+		return wire.Told{Self: self, Description: d}
 	case n.told.Description == nil && hello.Told.Self != "" && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text()):
 		return hello.Told
 	}
@@ -190,6 +197,7 @@ func (n *store) tells(hello *wire.Hello) wire.Told {
 type choice struct {
 	epoch                  int64
 	promised, taken, value string
+	lost                   int64 // the description that it was told again, after it had lost its data
 }
 
 func (n *store) choose(c *Call) (any, error) {
@@ -199,11 +207,15 @@ func (n *store) choose(c *Call) (any, error) {
 		set = n.told.Set
 	}
 	if n.told.At() != epoch-1 || set != c.Args[3] {
-		return []any{n.told.String(), "", "", ""}, nil
+		return []any{n.told.String(), "", "", "", int64(0)}, nil
 	}
 	now := n.choice
 	if now.epoch != epoch {
-		now = choice{epoch: epoch}
+		now = choice{epoch: epoch, lost: now.lost}
+	}
+	lost := int64(0)
+	if now.lost > 0 && now.lost == epoch-1 {
+		lost = 1
 	}
 	if ballot > now.promised || ballot == now.promised && value != "" {
 		if err := n.writable(); err != nil {
@@ -214,7 +226,7 @@ func (n *store) choose(c *Call) (any, error) {
 		}
 		n.choice = now
 	}
-	return []any{n.told.String(), now.promised, now.taken, now.value}, nil
+	return []any{n.told.String(), now.promised, now.taken, now.value, lost}, nil
 }
 
 // merge gives the counters, or makes them at least as large.

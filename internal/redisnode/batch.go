@@ -230,6 +230,8 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 		for _, arg := range q.Args {
 			w.String(arg)
 		}
+	case wire.Flush:
+		w.Begin("script").String("flush")
 	case wire.Merge:
 		w.Begin("eval").String(script.Merge).Int(2).String(script.Fences).String(script.Belows)
 		for _, arg := range q.Args {

@@ -71,7 +71,7 @@ func TestWrite(t *testing.T) {
 		}
 		var r resp.Reader // a command has the form of a reply
 		r.Reset(bytes.NewReader(s.out.Bytes()))
-		commands, name := 1, "evalsha"
+		commands, name := 1, "evalsha script"
 		if op == wire.Plain {
 			commands, name = 4, "set zadd get exists"
 		}

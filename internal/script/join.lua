@@ -49,13 +49,22 @@ epoch = tonumber(epoch or 0)
 if ARGV[5] ~= '' then
   local later, of = string.match(ARGV[5], '^{"epoch":(%d+),"set":"([^"]*)"')
   local leave = not set and ARGV[6] ~= ''
-  if leave and (ARGV[7] == '' or redis.call('MGET', KEYS[1])[1] ~= ARGV[7]) then
-    leave = redis.call('HGET', KEYS[5], 'description') == ARGV[5]
+  local choice = redis.call('HMGET', KEYS[5], 'epoch', 'description')
+  local taken = choice[2] == ARGV[5]
+  if leave and not taken and (ARGV[7] == '' or redis.call('MGET', KEYS[1])[1] ~= ARGV[7]) then
+    leave = false
   end
   if leave or set == of and later + 0 > epoch then
-    epoch, kept = later + 0, (self or ARGV[6]) .. '\n' .. ARGV[5]
+    -- A node that is no member any more, and becomes one by another address, is called by that.
+    if not self or ARGV[6] ~= '' and not string.find(ARGV[5], '"' .. self .. '"', 1, true) then
+      self = ARGV[6]
+    end
+    epoch, kept = later + 0, self .. '\n' .. ARGV[5]
     redis.call('SET', KEYS[4], kept)
     redis.call('DEL', KEYS[5])
+    if leave and choice[1] ~= later then -- otherwise it has lost nothing since it took part
+      redis.call('HSET', KEYS[5], 'lost', later)
+    end
   end
 end
 local ms, slack = math.floor(now / 1000), $bornSlack

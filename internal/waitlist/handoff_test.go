@@ -57,7 +57,7 @@ func (events) Up(string, time.Duration)                 {}
 func (events) Quarantined(string, time.Duration, error) {}
 func (events) Votes(string)                             {}
 func (events) ClockStep(string, time.Duration)          {}
-func (events) Members(*lane.View)                       {}
+func (events) Members(*wire.Description)                {}
 func (events) Warning(error)                            {}
 
 // waiting returns a List over n nodes that vote, and their markers.

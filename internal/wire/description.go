@@ -19,6 +19,8 @@ type Description struct {
 	Separator string   `json:"separator,omitempty"` // of paths; "": names are no paths
 	MaxTTL    int64    `json:"max_ttl_ms,omitempty"`
 	Since     int64    `json:"since_ms"` // when it was proposed, by the clock of who did, in milliseconds
+
+	text string // of one that was read: what was
 }
 
 // LatestEpochWithout is the last epoch that a node's marker does not name. Clients from before there
@@ -85,7 +87,14 @@ func ParseDescription(text string) *Description {
 	if !strings.HasPrefix(text, `{"epoch":`) || json.Unmarshal([]byte(text), d) != nil || d.Epoch < 1 || d.Set == "" || len(d.Members) == 0 {
 		return nil
 	}
+	d.text = text
 	return d
+}
+
+// Same reports whether a node that was told this keeps another description, which was read, too. There are no two
+// of an epoch; should there be, the nodes that keep the one do not vote for a client that knows the other.
+func (t Told) Same(d *Description) bool {
+	return t.Description == d || t.Description != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.text == d.text
 }
 
 // String is what the node keeps.
@@ -114,7 +123,7 @@ type Choice struct {
 // ParseChosen reads the reply of choose.lua.
 func ParseChosen(value any) (c Chosen, ok bool) {
 	v, ok := value.([]any)
-	if !ok || len(v) != 4 {
+	if !ok || len(v) != 5 {
 		return c, false
 	}
 	for i, to := range []*string{&c.Told, &c.Promised, &c.Taken, &c.Value} {
@@ -122,7 +131,9 @@ func ParseChosen(value any) (c Chosen, ok bool) {
 			return c, false
 		}
 	}
-	return c, true
+	lost, ok := v[4].(int64)
+	c.Lost = lost != 0
+	return c, ok
 }
 
 // A Chosen is what a node says to that.
@@ -131,4 +142,5 @@ type Chosen struct {
 	Promised string // the largest ballot that it has heard of
 	Taken    string // the ballot of the description that it has taken; "": none
 	Value    string // that description
+	Lost     bool   // it may have taken one that it has forgotten
 }

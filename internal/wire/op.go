@@ -22,6 +22,7 @@ const (
 	Plain  // an acquire of plain commands, without a script: see plain.go
 	Choose // takes part in the choice of a description: see choose.lua
 	Merge  // gives the tables of counters, or makes them larger: see merge.lua
+	Flush  // has the node forget all scripts: see lane.Set.Change
 	Wake   // calls the waiters of a key that was released without a script: see native.go
 	Set    // the SET NX PX of another Redlock client, for test doubles
 
@@ -29,7 +30,7 @@ const (
 )
 
 func (o Op) String() string {
-	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "plain", "choose", "merge", "wake", "set"}[o]
+	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "plain", "choose", "merge", "flush", "wake", "set"}[o]
 }
 
 const (

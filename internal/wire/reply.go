@@ -42,7 +42,7 @@ func Parse(step Op, value any, err error) Reply {
 	if err != nil {
 		return Reply{Status: Classify(err), Err: err}
 	}
-	if step == Choose || step == Merge {
+	if step == Choose || step == Merge || step == Flush {
 		return Reply{Status: Granted} // see lane.Request.Said
 	}
 	switch v := value.(type) {
