@@ -86,8 +86,9 @@ type incarnation struct {
 type circle interface {
 	heard(m *incarnation, kept wire.Told, mark wire.Marker)
 	tell(m *incarnation) (kept wire.Told, while string)
-	lacks() bool // a member keeps no description, and may not be told yet
-	look()       // whether it may be told by now
+	lacks() bool          // a member keeps no description, and may not be told yet
+	look()                // whether it may be told by now
+	again(m *incarnation) // it is to be joined again
 }
 
 func newIncarnation(node int, name string, s circle, cfg *Config, c *clocks, t *terms) *incarnation {
@@ -496,8 +497,12 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		after, why = m.silence(now)
 		m.mu.Unlock()
 	}
+	untold := false
 	for _, q := range batch {
 		r := &q.Reply
+		// A node that keeps none may have been told one since, by a client of a set that was made anew: of the first
+		// description the marker says nothing.
+		untold = untold || kept.Description == nil && q.By != nil && (r.Status == wire.Granted || r.Status == wire.Held || r.Status == wire.Reserved)
 		switch {
 		case r.Status == wire.Void:
 			if r.Err == wire.ErrScriptOnly || wire.Forbids(r.Err) {
@@ -529,6 +534,9 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 				r.Status, r.Err = wire.Unfit, err
 			}
 		}
+	}
+	if untold {
+		m.set.again(m)
 	}
 	return err
 }

@@ -257,6 +257,13 @@ func (s *Set) look() {
 	}
 }
 
+// again has a node joined again, to see whether it keeps a description by now.
+func (s *Set) again(m *incarnation) {
+	if lanes := *s.lanes.Load(); m.node < len(lanes) { // it has a lane, except in a test
+		lanes[m.node].rejoin()
+	}
+}
+
 // gone gives the lanes to nodes that are no members any more, and keep the description that says so. Under
 // the mutex.
 func (s *Set) gone() (lanes []*Lane) {
