@@ -215,7 +215,7 @@ func TestRemovedNodeIsLeft(t *testing.T) {
 				calls.Go(func() {
 					for ctx.Err() == nil {
 						_ = lk.Do(ctx, "a", func(ctx context.Context, l *Lock) error {
-							time.Sleep(20 * time.Millisecond)
+							time.Sleep(200 * time.Millisecond)
 							return nil
 						})
 					}
@@ -315,9 +315,9 @@ func TestTryDuringChange(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(g.Context())
 			var calls sync.WaitGroup
-			for i := range 4 {
+			for i := range 2 {
 				lk := g.over(nil, 0, 1, 2)
-				for j := range 4 {
+				for j := range 3 {
 					calls.Go(func() {
 						for ctx.Err() == nil {
 							began := time.Now()
@@ -327,7 +327,7 @@ func TestTryDuringChange(t *testing.T) {
 								continue
 							}
 							_ = l.Release(g.Context())
-							time.Sleep(time.Millisecond)
+							time.Sleep(2 * time.Millisecond)
 						}
 					})
 				}

@@ -76,7 +76,7 @@ func TestSetGrows(t *testing.T) {
 		ctx, stop := context.WithCancel(g.Context())
 		var calls sync.WaitGroup
 		var mu sync.Mutex
-		inside, turns, last := 0, make([]int, 4), int64(0)
+		inside, turns, last := 0, make([]int, 2), int64(0)
 		var longest time.Duration
 		for i := range turns {
 			lk := g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2)
@@ -106,7 +106,7 @@ func TestSetGrows(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
-		operator := g.over(nil, 0, 1, 2)
+		operator := g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2)
 		for _, c := range []Change{{Add: g.Addr(3)}, {Add: g.Addr(4)}, {Remove: g.Addr(0)}, {Remove: g.Addr(1)}} {
 			mu.Lock()
 			before := slices.Clone(turns)
