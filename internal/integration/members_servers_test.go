@@ -192,17 +192,18 @@ func TestMembersChangeUnderLoad(t *testing.T) {
 	for n, c := range changes {
 		begin := time.Now()
 		victim, back := at[members[rng.IntN(len(members))]], make(chan struct{})
+		away := time.Duration(rng.Int64N(int64(memberTTL)))
 		time.AfterFunc(time.Duration(rng.Int64N(int64(memberTTL))), func() {
 			defer close(back)
 			victim.Kill()
-			time.Sleep(time.Duration(rng.Int64N(int64(memberTTL))))
+			time.Sleep(away)
 			if err := victim.Restart(); err != nil {
 				t.Error(err)
 			}
 		})
 		// The first operators die.
 		for try := 0; ; try++ {
-			operator, in, _ := child(t, task{URLs: urls[:len(urls)], Change: &c})
+			operator, in, _ := child(t, task{URLs: urls, Change: &c})
 			if try < 2 {
 				time.AfterFunc(time.Duration(rng.Int64N(int64(memberTTL))), func() { _ = operator.Process.Kill() })
 			}

@@ -38,6 +38,9 @@ func (n *store) do(c *Call) (any, error) {
 	case wire.Choose:
 		return n.choose(c)
 	case wire.Flush:
+		if n.full {
+			return nil, full
+		}
 		clear(n.scripts)
 		return "OK", nil
 	case wire.Merge:
