@@ -349,18 +349,8 @@ func (lk *Locker) isClosing() bool {`},
 	{"a node takes an earlier description back", []edit{
 		{"internal/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
 	}, "model", "rival operators", 3000},
-	{"a node without a description is told by any client", []edit{
-		{"internal/lane/members.go", "	return all || keep > len(v.Lanes)/2", "	return all || keep >= 0"},
-	}, "model", "rival operators", 3000},
-	{"a node that has lost what it took counts in a choice", []edit{
-		{"internal/lane/members.go", "		case c.Lost:\n			lost++\n", ""},
-	}, "model", "rival operators", 3000},
 	{"two members change at once", []edit{
 		{"change.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
-	}, "model", "rival operators", 3000},
-	{"the tables of counters are not merged", []edit{
-		{"internal/lane/change.go", "	if err := s.merge(w, v); err != nil {", "	if err := s.merge(w, v); w.over {"},
-		{"internal/lane/change.go", "	_, err = s.ask(w, v, wire.Merge, args)\n	return err", "	return nil"},
 	}, "model", "rival operators", 3000},
 
 	// The steps of the nodes: the scripts themselves.

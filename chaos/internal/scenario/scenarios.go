@@ -257,7 +257,7 @@ var All = []*Scenario{
 	{
 		Name: "rival operators", About: "three operators add and remove nodes at the same moments, are stopped for long and die, and the set moves on so fast that locks outlive it; links are slow, and clocks of clients are set",
 		Nodes: []int{3, 4, 4}, Reserve: 2, Clients: [2]int{6, 7}, TTL: []time.Duration{50 * ms, 100 * ms, 200 * ms}, RTT: rtts, Span: 40, Write: true, Spread: 1, Forgets: true, Rivals: true, Keep: true, Weight: 8,
-		Troubles: []history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Slow, history.Jitter, history.Jitter, history.Skew, history.Kill, history.KillEmpty}, Rate: 0.7, Limit: time.Second,
+		Troubles: []history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Slow, history.Jitter, history.Jitter, history.Skew, history.Kill}, Rate: 0.7, Limit: time.Second,
 	},
 	{
 		Name: "settings", About: "each client has a TTL of its own, and gives MaxTTL, quorum and separator, or leaves them to the set, and nodes lose their data: who disagrees with the set is refused",
