@@ -349,6 +349,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"a node takes an earlier description back", []edit{
 		{"internal/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
 	}, "model", "rival operators", 3000},
+	{"a node without a description is told by any client", []edit{
+		{"internal/lane/members.go", "	return all || keep > len(v.Lanes)/2", "	return all || keep >= 0"},
+	}, "model", "members", 3000},
 	{"two members change at once", []edit{
 		{"change.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
 	}, "model", "rival operators", 3000},
