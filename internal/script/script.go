@@ -62,11 +62,11 @@ var (
 type Script struct{ Source, Hash string }
 
 var (
-	Raise   = hashed(bare(raiseUsual + kinds + counters + raise))
-	Extend  = hashed(bare(extendUsual + kinds + extend))
-	Leave   = hashed(bare(kinds + queue + leave))
-	Yield   = hashed(bare(kinds + queue + give + yield))
-	Inspect = hashed(bare(inspect))
+	Raise   = New(bare(raiseUsual + kinds + counters + raise))
+	Extend  = New(bare(extendUsual + kinds + extend))
+	Leave   = New(bare(kinds + queue + leave))
+	Yield   = New(bare(kinds + queue + give + yield))
+	Inspect = New(bare(inspect))
 )
 
 var (
@@ -77,10 +77,10 @@ var (
 // Acquire is the script for a server with this run_id. The run_id is part of the text, so
 // another server, or the same one after a restart, does not have the script and says so
 // (NOSCRIPT). That reveals a restart even through a proxy that hides it.
-func Acquire(runID string) Script { return hashed("-- for " + runID + "\n" + acquireCode) }
+func Acquire(runID string) Script { return New("-- for " + runID + "\n" + acquireCode) }
 
 // Release has the run_id in its text as well, since it grants the lock when it hands it over.
-func Release(runID string) Script { return hashed("-- for " + runID + "\n" + releaseCode) }
+func Release(runID string) Script { return New("-- for " + runID + "\n" + releaseCode) }
 
 // All lists the scripts to load on a server.
 func All(runID string) []Script {
@@ -99,8 +99,8 @@ func bare(source string) string {
 	return constants.Replace(code.String())
 }
 
-// hashed gives a script the name by which EVALSHA knows it.
-func hashed(source string) Script {
+// New makes a script of its source, with the hash by which EVALSHA knows it.
+func New(source string) Script {
 	sum := sha1.Sum([]byte(source))
 	return Script{Source: source, Hash: hex.EncodeToString(sum[:])}
 }
