@@ -290,15 +290,14 @@ func ExampleLocker_Acquire_nineWorkers() {
 }
 
 // A lock that lives for longer than we wait: the error says that the time is up,
-// and that it was held. (Scaled down, so that the example does not take as long.)
+// and that it was held.
 func ExampleLocker_Acquire_bounded() {
-	const second = 10 * time.Millisecond
 	lk, stop := connected(redlock.Options{TTL: 30 * time.Second})
 	defer stop()
 	if _, err := lk.TryAcquire(context.Background(), "import"); err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, err := lk.Acquire(ctx, "import")
 	fmt.Println(errors.Is(err, context.DeadlineExceeded), errors.Is(err, redlock.ErrHeld))

@@ -58,6 +58,12 @@ func open(t testing.TB, clients []*redis.Client, opts *redlock.Options) *redlock
 func onServers(t testing.TB, n int, opts *redlock.Options) ([]*redisproc.Server, *redlock.Locker) {
 	t.Helper()
 	leaks.Check(t)
+	return served(t, n, opts)
+}
+
+// served is onServers without a look at what the test leaves.
+func served(t testing.TB, n int, opts *redlock.Options) ([]*redisproc.Server, *redlock.Locker) {
+	t.Helper()
 	servers := redistest.Servers(t, n)
 	return servers, open(t, redistest.Clients(t, servers), opts)
 }
@@ -67,8 +73,7 @@ func onServers(t testing.TB, n int, opts *redlock.Options) ([]*redisproc.Server,
 func besideOthers(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Server, *redlock.Locker) {
 	t.Helper()
 	t.Parallel()
-	servers := redistest.Servers(t, n)
-	return servers, open(t, redistest.Clients(t, servers), opts)
+	return served(t, n, opts)
 }
 
 func acquired(t testing.TB, lk *redlock.Locker, name string, options ...redlock.AcquireOption) *redlock.Lock {

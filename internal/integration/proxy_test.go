@@ -27,6 +27,12 @@ import (
 func behindProxies(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Server, []*faultproxy.Proxy, *redlock.Locker) {
 	t.Helper()
 	leaks.Check(t)
+	return proxied(t, n, opts)
+}
+
+// proxied is behindProxies without a look at what the test leaves.
+func proxied(t *testing.T, n int, opts *redlock.Options) ([]*redisproc.Server, []*faultproxy.Proxy, *redlock.Locker) {
+	t.Helper()
 	servers := redistest.Servers(t, n)
 	proxies := redistest.Proxies(t, servers)
 	return servers, proxies, open(t, redistest.ProxyClients(t, proxies), opts)
@@ -198,9 +204,7 @@ func TestPartition(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			opts := &redlock.Options{TTL: 1500 * time.Millisecond, NodeTimeout: 100 * time.Millisecond}
 			t.Parallel()
-			servers := redistest.Servers(t, 3)
-			proxies := redistest.Proxies(t, servers)
-			lk := open(t, redistest.ProxyClients(t, proxies), opts)
+			servers, proxies, lk := proxied(t, 3, opts)
 			rivals := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute, NodeTimeout: time.Second})
 			l, err := lk.Acquire(t.Context(), "a", redlock.AutoRenew())
 			if err != nil {

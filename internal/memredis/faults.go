@@ -3,8 +3,6 @@ package memredis
 import (
 	"bufio"
 	"bytes"
-	"crypto/sha1"
-	"encoding/hex"
 	"fmt"
 	"regexp"
 	"slices"
@@ -13,6 +11,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/quorumlock/redlock/internal/script"
 )
 
 // A Refusal is what a node says instead of doing what it is told.
@@ -164,7 +164,7 @@ func (e *Engine) replyTo(peer *server.Peer, args ...string) string {
 		}
 		hash, ok := e.hashes[args[2]]
 		if !ok {
-			hash = hashOf(args[2])
+			hash = script.New(args[2]).Hash
 			e.hashes[args[2]] = hash
 			e.loaded[hash] = code
 		}
@@ -204,11 +204,6 @@ func anonymous(source string) string {
 		return "--\n" + rest
 	}
 	return source
-}
-
-func hashOf(source string) string {
-	sum := sha1.Sum([]byte(source))
-	return hex.EncodeToString(sum[:])
 }
 
 // named gives an EVALSHA of a script that the engine keeps as the EVAL of its code.
@@ -285,7 +280,7 @@ func mend(reply string, args []string) string {
 	}
 	hash := args[1]
 	if args[0] == "EVAL" {
-		hash = hashOf(args[1])
+		hash = script.New(args[1]).Hash
 	}
 	return fmt.Sprintf("-%s script: %s, on @user_script:%s.\r\n", found[2], hash, found[1])
 }

@@ -68,11 +68,11 @@ var (
 type Script struct{ Source, Hash string }
 
 var (
-	Raise   = hashed(bare(raiseUsual + kinds + counters + raise))
-	Extend  = hashed(bare(extendUsual + kinds + extend))
-	Leave   = hashed(bare(kinds + queue + leave))
-	Yield   = hashed(bare(kinds + queue + give + yield))
-	Inspect = hashed(bare(inspect))
+	Raise   = New(bare(raiseUsual + kinds + counters + raise))
+	Extend  = New(bare(extendUsual + kinds + extend))
+	Leave   = New(bare(kinds + queue + leave))
+	Yield   = New(bare(kinds + queue + give + yield))
+	Inspect = New(bare(inspect))
 )
 
 var (
@@ -86,12 +86,12 @@ var (
 //
 // Of the epoch of the node's description depends which marker is compared.
 func Acquire(runID string, epoch int64) Script {
-	return hashed("-- for " + runID + "\n" + marked(acquireCode, epoch))
+	return New("-- for " + runID + "\n" + marked(acquireCode, epoch))
 }
 
 // Release has the run_id in its text as well, since it grants the lock when it hands it over.
 func Release(runID string, epoch int64) Script {
-	return hashed("-- for " + runID + "\n" + marked(releaseCode, epoch))
+	return New("-- for " + runID + "\n" + marked(releaseCode, epoch))
 }
 
 func marked(code string, epoch int64) string {
@@ -115,8 +115,8 @@ func bare(source string) string {
 	return constants.Replace(code.String())
 }
 
-// hashed gives a script the name by which EVALSHA knows it.
-func hashed(source string) Script {
+// New makes a script of its source, with the hash by which EVALSHA knows it.
+func New(source string) Script {
 	sum := sha1.Sum([]byte(source))
 	return Script{Source: source, Hash: hex.EncodeToString(sum[:])}
 }

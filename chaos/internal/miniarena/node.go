@@ -41,21 +41,10 @@ var refuses = map[history.FaultKind]*memredis.Refusal{
 
 // inject begins or ends a fault, and reports whether it knows the kind. The keys are those of locks.
 func (n *node) inject(f history.Fault, begin bool, keys []string) (known bool) {
+	if inject.Power(n, f, begin) || inject.Cut(n.Path, f, begin) {
+		return true
+	}
 	switch f.Kind {
-	case history.Kill, history.KillEmpty:
-		if begin {
-			n.Kill()
-		} else {
-			n.Restart(f.Kind == history.Kill)
-		}
-	case history.Boot:
-		if begin {
-			n.Kill()
-			n.Engine.Step(f.By)
-			n.Restart(false)
-		} else {
-			n.Engine.Step(-f.By)
-		}
 	case history.Hang:
 		if begin {
 			n.Path.Hang()
@@ -66,14 +55,6 @@ func (n *node) inject(f history.Fault, begin bool, keys []string) (known bool) {
 		n.Path.SetDelay(inject.During(begin, f.By))
 	case history.Jitter:
 		n.latency(inject.During(begin, f.By))
-	case history.Cut, history.CutRequests, history.CutReplies, history.Part:
-		n.cut(f.Kind, begin)
-	case history.Clock:
-		if begin {
-			n.Engine.Step(f.By)
-		} else {
-			n.Engine.Step(-f.By)
-		}
 	case history.Full, history.ReadOnly, history.Loading, history.Locked, history.Crowded, history.Busy, history.Mute:
 		if begin {
 			n.Engine.Refuse(refuses[f.Kind])
@@ -94,21 +75,8 @@ func (n *node) inject(f history.Fault, begin bool, keys []string) (known bool) {
 	return true
 }
 
-// cut begins or ends one of the cuts. A node has one at a time.
-func (n *node) cut(t history.FaultKind, begin bool) {
-	switch {
-	case !begin && t == history.Part:
-		n.Path.HealByReset()
-	case !begin:
-		n.Path.Heal()
-	case t == history.CutRequests:
-		n.Path.CutRequests()
-	case t == history.CutReplies:
-		n.Path.CutReplies()
-	default:
-		n.Path.Cut()
-	}
-}
+// Step sets the node's clock forward by d, or back.
+func (n *node) Step(d time.Duration) { n.Engine.Step(d) }
 
 // once injects a fault that has no end, or ends by itself.
 func (n *node) once(f history.Fault) (known bool) {
@@ -135,7 +103,7 @@ func (n *node) once(f history.Fault) (known bool) {
 	case history.FlushScripts:
 		n.Engine.FlushScripts()
 	case history.Step:
-		n.Engine.Step(f.By)
+		n.Step(f.By)
 	default:
 		return false
 	}

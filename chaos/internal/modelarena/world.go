@@ -104,31 +104,14 @@ func (w *World) Inject(f history.Fault, begin bool) {
 	if begin {
 		once(n, f)
 	}
+	if inject.Power(n, f, begin) {
+		return
+	}
 	switch f.Kind {
-	case history.Kill, history.KillEmpty:
-		if begin {
-			n.Kill()
-		} else {
-			n.Restart(f.Kind == history.Kill)
-		}
-	case history.Boot:
-		if begin {
-			n.Kill()
-			n.Step(f.By)
-			n.Restart(false)
-		} else {
-			n.Step(-f.By)
-		}
 	case history.Mute:
 		n.Mute(begin)
 	case history.Churn:
 		n.Churn(begin)
-	case history.Clock:
-		if begin {
-			n.Step(f.By)
-		} else {
-			n.Step(-f.By)
-		}
 	case history.Full:
 		n.Full(begin)
 	case history.ReadOnly:

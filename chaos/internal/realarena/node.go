@@ -127,24 +127,14 @@ func (n *node) inject(f history.Fault, begin bool) (err error) {
 
 // onNetwork injects the faults that are the proxy's.
 func (n *node) onNetwork(f history.Fault, begin bool) bool {
+	if inject.Cut(n.proxy, f, begin) {
+		return true
+	}
 	switch f.Kind {
 	case history.Slow:
 		n.proxy.SetDelay(inject.During(begin, f.By))
 	case history.Jitter:
 		n.proxy.SetJitter(inject.During(begin, f.By))
-	case history.Cut, history.CutRequests, history.CutReplies, history.Part:
-		switch {
-		case !begin && f.Kind == history.Part:
-			n.proxy.HealByReset()
-		case !begin:
-			n.proxy.Heal()
-		case f.Kind == history.CutRequests:
-			n.proxy.CutRequests()
-		case f.Kind == history.CutReplies:
-			n.proxy.CutReplies()
-		default:
-			n.proxy.Cut()
-		}
 	case history.Reset:
 		if begin {
 			n.proxy.ResetAll()
