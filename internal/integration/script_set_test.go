@@ -223,6 +223,15 @@ func TestMarkerMoves(t *testing.T) {
 		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 || k.c.Type(ctx, script.Marker).Val() != "list" {
 			k.Errorf("after its data was lost: %v, %+v", err, again)
 		}
+		// Nor does one keep its clients out from which somebody has deleted what it keeps of its set.
+		k.c.Del(ctx, script.Told)
+		if now, err = k.join("", nil, 0, ""); err != nil || now.before != "" || now.told.Description != nil {
+			k.Errorf("what it keeps was deleted: %v, %+v", err, now)
+		}
+		again, err = k.join("a:1", set("s", 3), 0, now.mark)
+		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 || k.c.Type(ctx, script.Marker).Val() != "list" {
+			k.Errorf("told again: %v, %+v", err, again)
+		}
 	})
 }
 

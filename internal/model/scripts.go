@@ -38,8 +38,8 @@ func (n *store) do(c *Call) (any, error) {
 	case wire.Choose:
 		return n.choose(c)
 	case wire.Flush:
-		if n.full {
-			return nil, full
+		if err := n.writable(); err != nil {
+			return nil, err
 		}
 		clear(n.scripts)
 		return "OK", nil

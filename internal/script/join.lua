@@ -81,7 +81,8 @@ if epoch >= $later then
     redis.call('RPUSH', KEYS[1], 'redlock: this set was changed, and your version of redlock is too old to follow: update it')
   end
 else
-  before = redis.call('GET', key)
+  before = redis.pcall('GET', key) -- a list: somebody has deleted KEYS[4], and the node counts as emptied
+  before = type(before) == 'string' and before
 end
 before = before or ''
 local id, born, writer, longest, db = string.match(before, form)
@@ -105,7 +106,7 @@ local marker = ARGV[1] .. ':' .. born .. ':' .. writer .. ':' .. longest .. ':' 
 if epoch >= $later then
   marker = marker .. string.format(':%.0f', epoch)
 end
-if marker ~= redis.call('GET', key) then
+if marker ~= before and marker ~= redis.pcall('GET', key) then
   redis.call('SET', key, marker)
 end
 return {marker, before or marker, now, kept}
