@@ -604,6 +604,24 @@ func TestPoison(t *testing.T) {
 	})
 }
 
+// TestMajorityAheadOfOneThatIsDown: an attempt that cannot succeed any more, since one node is known to be
+// down and another one is ahead, hears the third one all the same: it may be ahead, too.
+func TestMajorityAheadOfOneThatIsDown(t *testing.T) {
+	threeNodes(t, func(f *fenced) {
+		f.must("a", Options{})
+		for i := range 2 {
+			f.count(i, "a", time.Now().Add(time.Duration(2-i)*time.Hour).UnixMicro())
+		}
+		lk := f.locker(&Options{})
+		f.whileDown(2, func() {
+			for range 3 {
+				_ = acquired(f.T, lk, "a").Release(f.Context())
+				pass(3 * time.Second)
+			}
+		})
+	})
+}
+
 // TestMajorityAhead: if all clocks were wrong together, and are right now, locks can be acquired,
 // with fences above the earlier ones; of the nodes that are ahead, only as many count as a quorum
 // needs. A minority that is ahead has no effect, also if others are down.

@@ -137,6 +137,9 @@ func (r *round) Deliver(node int, q *lane.Request) {
 			}
 			r.verdict = r.ballot.answered()
 		}
+		if r.verdict == lost && r.op == wire.Acquire && r.ahead() {
+			r.verdict = pending
+		}
 		switch {
 		case r.verdict == pending:
 		case r.then != nil:
@@ -154,6 +157,19 @@ func (r *round) Deliver(node int, q *lane.Request) {
 		then(r)
 	}
 	r.drop()
+}
+
+// ahead reports whether a node's number was far ahead of the time, and there are nodes that have not
+// answered yet: whether a majority is ahead, and the next attempt goes along with it, depends on what
+// they say (see concede). Under the mutex.
+func (r *round) ahead() bool {
+	b := &r.ballot
+	for i := range r.reqs {
+		if _, is := r.reqs[i].Reply.Err.(lane.PoisonError); r.told[i] && is {
+			return b.yes+b.no+b.none < b.n
+		}
+	}
+	return false
 }
 
 // confirmLate is called with a yes that came after the owner of r had stopped waiting. If a quorum

@@ -119,7 +119,7 @@ func (lk *Locker) isClosing() bool {`},
 	{"a renewal that failed is the last", []edit{
 		{"internal/renew/renew.go", "\t\tnext = s.cfg.Now().Add(e.item.TTL() / 20)\n\t} else {", "\t\te.item.Renewed(res)\n\t\treturn\n\t} else {"},
 		{"internal/renew/renew.go", "\t\ts.again(e, s.cfg.Now().Add(e.item.TTL()/20))\n", ""},
-	}, "model", "calm", 2000},
+	}, "model", "a node without answers", 500},
 	{"Close leaves the renewals running", []edit{
 		{"internal/renew/renew.go", "\tclose(s.stop)\n\t<-s.ended\n", ""},
 	}, "model", "calm", 10},
@@ -185,7 +185,7 @@ func (lk *Locker) isClosing() bool {`},
 	{"plain commands: the node's time is not looked at", []edit{
 		{"internal/wire/plain.go", "Reply{Status: Granted, Fence: number, Time: p.Time,", "Reply{Status: Granted, Fence: number,"},
 		{"internal/wire/plain.go", "case p.Time > latest:", "case false:"},
-	}, "model", "clocks apart", 8000},
+	}, "model", "clocks apart", 12000},
 	{"a node that shows another marker is not joined again", []edit{
 		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || q.Reply.Err", "(q.Reply.Err"},
 	}, "model", "forgetful nodes", 50},
@@ -229,7 +229,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "waiting", 100},
 	{"a waiter has a ticket before it knows the nodes' time", []edit{
 		{"wait.go", "if !w.Ready() {", "if false {"},
-	}, "model", "standstill", 5000},
+	}, "model", "standstill", 10000},
 	{"a local queue is last in, first out", []edit{
 		{"internal/waitlist/waitlist.go", "close(q.waiters[0].turn)", "last := len(q.waiters) - 1\n\t\tq.waiters[0], q.waiters[last] = q.waiters[last], q.waiters[0]\n\t\tclose(q.waiters[0].turn)"},
 	}, "model", "waiting", 100},
@@ -240,7 +240,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "handed over", 2000},
 	{"what the nodes were asked to take back counts", []edit{
 		{"internal/waitlist/handoff.go", "if votes < w.view.Quorum || w.done {", "if votes < w.view.Quorum {"},
-	}, "model", "handed over", 5000},
+	}, "model", "handed over", 20000},
 	{"a lock that was handed over is extended, and not released there", []edit{
 		{"internal/lane/conn.go", "*at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):", "false:"},
 		{"internal/lane/lane.go", "if n.releases(q) && !n.late(q, now) {", "if q.Op == wire.Release && !n.late(q, now) {"},

@@ -317,20 +317,21 @@ func (s *Set) Agreed() bool {
 	return !s.cfg.Described || v.Description != nil && s.ready.Load() == v.Description.Epoch
 }
 
-// Agree waits until a quorum of the members keeps the description of the set. If the nodes keep none, it has
-// one chosen, the proposal, which is for the nodes that the program was given. It returns when the time is
-// over, or ctx ends, or at once if so many nodes are away that none of this can come about: then no node
-// has a vote, and each says why.
+// Agree waits until a quorum of the members keeps the description of the set, and for the others that are
+// about to. If the nodes keep none, it has one chosen, the proposal, which is for the nodes that the program
+// was given. It returns when the time is over, or ctx ends, or at once if so many nodes are away that none of
+// this can come about: then no node has a vote, and each says why.
 func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
 	w := s.waits(ctx, limit)
 	defer w.stop()
 	for !w.over {
 		s.mu.Lock()
-		news, refused, ready, fresh, epoch := s.news, s.refused, s.quorumKeeps(), s.fresh(), s.View().Epoch()
+		news, refused, ready, waits, fresh, epoch := s.news, s.refused, s.quorumKeeps(), s.awaits(), s.fresh(), s.View().Epoch()
 		s.mu.Unlock()
 		switch {
 		case refused != nil:
 			return refused
+		case ready && waits && w.wait(news):
 		case ready:
 			s.ready.Store(epoch)
 			return nil
@@ -358,6 +359,22 @@ func (s *Set) quorumKeeps() bool {
 		}
 	}
 	return v.Description != nil && keep >= v.Quorum
+}
+
+// awaits reports whether a member is about to say that it keeps the description. Without its vote a
+// first attempt might fail, if another member that keeps it is in quarantine. Under the mutex.
+func (s *Set) awaits() bool {
+	if s.known == nil {
+		return false
+	}
+	for _, n := range s.View().Lanes {
+		switch t := n.node.kept(); {
+		case n.Away() != nil:
+		case !n.node.hasMet(), t.Description != nil && t.Set == s.known.Set && t.Epoch < s.known.Epoch, t.Description == nil && s.mayTell(n.node):
+			return true
+		}
+	}
+	return false
 }
 
 // fresh reports whether a majority of the nodes that were given keeps no description, and none of those that
@@ -432,8 +449,8 @@ func (w *wait) prolong(d time.Duration) {
 	}
 }
 
-// wait waits until a channel is closed, or the wait is over.
-func (w *wait) wait(done <-chan struct{}) {
+// wait waits until a channel is closed, and reports whether that came before the wait was over.
+func (w *wait) wait(done <-chan struct{}) bool {
 	select {
 	case <-done:
 	case <-w.timer.C:
@@ -443,6 +460,7 @@ func (w *wait) wait(done <-chan struct{}) {
 	w.turn++
 	w.host.Woke(sim.Caller, w.key, -w.turn)
 	w.over = w.over || w.ctx.Err() != nil
+	return !w.over
 }
 
 // pause waits for some time.

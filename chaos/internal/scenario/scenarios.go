@@ -98,7 +98,7 @@ var All = []*Scenario{
 	{
 		Name: "repeats", About: "nodes carry requests out twice and drop their scripts, and no client notices",
 		Nodes: sizes, Clients: [2]int{1, 2}, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Fast: true,
-		Troubles: []history.FaultKind{history.Repeat, history.Repeat, history.FlushScripts}, Rate: 12, Harmless: true,
+		Troubles: []history.FaultKind{history.Repeat, history.Repeat, history.FlushScripts}, Rate: 24, Harmless: true,
 	},
 	{
 		Name: "crowd", About: "up to 64 clients want the same few names while nodes die",
