@@ -767,3 +767,80 @@ func TestOtherAddresses(t *testing.T) {
 		})
 	}
 }
+
+// TestSleeperTellsNobody: of a set that has been changed, a client may have missed later changes. A majority that
+// has lost its data is told nothing by it while it cannot hear the rest: that may serve other members by now.
+func TestSleeperTellsNobody(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		lk := f.locker(Options{}, f.nodes...)
+		f.locks(lk, true)
+		pass(time.Second)
+		second := *f.agrees(f.nodes...)
+		second.Epoch, second.Since = 2, second.Since+1
+		for _, n := range f.nodes {
+			f.tell(n, &second)
+		}
+		f.locks(lk, true)
+		pass(time.Second)
+		f.nodes[2].Kill()
+		for _, n := range f.nodes[:2] {
+			n.Flush()
+		}
+		for range 5 {
+			f.locks(lk, false)
+			pass(20 * time.Second)
+		}
+		for _, n := range f.nodes[:2] {
+			if told := f.kept(n); told.Description != nil {
+				f.Errorf("%s was told %s", n.Name, told.Text())
+			}
+		}
+		f.nodes[2].Restart(true) // it has not changed: that was the last description
+		pass(20 * time.Second)
+		f.locks(lk, true)
+		pass(20 * time.Second)
+		f.locks(lk, true)
+		f.agrees(f.nodes...)
+	})
+}
+
+// TestForgetfulMemberInAChoice: what a majority has taken stays chosen, although one of them has lost its data, and
+// was told the description before again: it does not count as long as another one is silent.
+func TestForgetfulMemberInAChoice(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		lk := f.locker(Options{}, f.nodes...)
+		f.locks(lk, true)
+		pass(time.Second)
+		chosen := *f.agrees(f.nodes...)
+		chosen.Epoch, chosen.Former, chosen.Since = 2, chosen.Members, chosen.Since+1
+		for _, n := range f.nodes[:2] {
+			f.choose(n, "000000000000000800000000", &chosen)
+		}
+		f.nodes[1].Flush()
+		f.locks(lk, true)
+		pass(20 * time.Second)
+		f.locks(lk, true)
+		f.nodes[0].Kill()
+		for range 2 {
+			minute := time.Minute
+			ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+			if m, err := lk.Change(ctx, Change{MaxTTL: &minute}, nil); !errors.Is(err, context.DeadlineExceeded) {
+				f.Errorf("the set was changed to %+v: %v", m, err)
+			}
+			cancel()
+			if d := f.agrees(f.nodes[1:]...); d.Epoch != 1 {
+				f.Errorf("they keep %s", d.Text())
+			}
+		}
+		f.nodes[0].Restart(true)
+		pass(20 * time.Second)
+		minute := time.Minute
+		if m, err := lk.Change(f.Context(), Change{MaxTTL: &minute}, nil); !errors.Is(err, ErrOvertaken) {
+			f.Errorf("what a majority had taken was forgotten: %+v: %v", m, err)
+		}
+		pass(time.Second)
+		if d := f.agrees(f.nodes...); d.Text() != chosen.Text() {
+			f.Errorf("they keep %s", d.Text())
+		}
+	})
+}
