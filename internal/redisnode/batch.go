@@ -105,7 +105,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 			}
 		}
 	}
-	err = readTrailer(&s.in, trailer, &s.said)
+	err = readTrailer(&s.in, trailer, &s.said, &s.markers)
 	if err == nil {
 		err = s.in.Done()
 	}
@@ -166,7 +166,7 @@ func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (re
 		}
 	}
 	var said wire.Trailer
-	if err := readTrailer(&s.in, trailer, &said); err != nil {
+	if err := readTrailer(&s.in, trailer, &said, &s.markers); err != nil {
 		return nil, err
 	}
 	for _, a := range next {

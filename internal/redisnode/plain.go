@@ -76,13 +76,13 @@ func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 // okay is a reply.
 const okay = "OK"
 
-// readTrailer reads the trailer into t. The markers that t has already need no new memory.
-func readTrailer(in *resp.Reader, has int, t *wire.Trailer) error {
+// readTrailer reads the trailer into t. The markers that there were last need no new memory.
+func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *[2]string) error {
 	r := replies{in: in}
-	last := *t
 	*t = wire.Trailer{}
 	if has != noTrailer && r.list(2) {
-		t.Marker, t.OldMarker = r.text(last.Marker), r.text(last.OldMarker)
+		t.Marker, t.OldMarker = r.text(last[0]), r.text(last[1])
+		*last = [2]string{t.Marker, t.OldMarker}
 	}
 	if has == wholeTrailer {
 		t.Below = r.number()

@@ -46,13 +46,14 @@ type Server struct {
 	varies bool // the round trips took very different times when it was connected
 
 	// What batches are sent and read with: see batch.go. Only the lane's goroutine uses it.
-	out    resp.Writer
-	in     resp.Reader
-	reads  *net.Conn // the socket that in reads from
-	opened []openAnswer
-	said   wire.Trailer
-	last   time.Time // when a batch was last carried out
-	stale  bool      // the connection is to be replaced
+	out     resp.Writer
+	in      resp.Reader
+	reads   *net.Conn // the socket that in reads from
+	opened  []openAnswer
+	said    wire.Trailer
+	markers [2]string // of the last trailer that had them
+	last    time.Time // when a batch was last carried out
+	stale   bool      // the connection is to be replaced
 }
 
 // New returns a server that connects with these options, waits for a reply for at most patience,

@@ -23,10 +23,17 @@ const MarkerSlack = 1000
 
 // ParseMarker reads a marker.
 func ParseMarker(text string) (m Marker, ok bool) {
-	part := strings.Split(text, ":")
+	var part [6]string // each extension reads one: it allocates nothing
+	n := 0
+	for more := true; more; n++ {
+		if n == len(part) {
+			return Marker{}, false
+		}
+		part[n], text, more = strings.Cut(text, ":")
+	}
 	var longest int64
 	var errs [4]error
-	switch len(part) {
+	switch n {
 	case 5:
 	case 6:
 		m.Epoch, errs[3] = strconv.ParseInt(part[5], 10, 64)
