@@ -163,10 +163,15 @@ func (r *round) Deliver(node int, q *lane.Request) {
 // answered yet: whether a majority is ahead, and the next attempt goes along with it, depends on what
 // they say (see concede). Under the mutex.
 func (r *round) ahead() bool {
-	b := &r.ballot
+	if b := &r.ballot; b.yes+b.no+b.none == b.n {
+		return false
+	}
 	for i := range r.reqs {
-		if _, is := r.reqs[i].Reply.Err.(lane.PoisonError); r.told[i] && is {
-			return b.yes+b.no+b.none < b.n
+		if !r.told[i] {
+			continue
+		}
+		if _, is := r.reqs[i].Reply.Err.(lane.PoisonError); is {
+			return true
 		}
 	}
 	return false
