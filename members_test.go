@@ -332,8 +332,14 @@ func TestEmptyNodeIsAdded(t *testing.T) {
 }
 
 // TestSetMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
-// them anew, with another quorum. The first client follows.
+// them anew, a moment later and in another order, with the same quorum or another one. The first client follows.
 func TestSetMadeAnew(t *testing.T) {
+	for _, quorum := range []int{2, 3} {
+		t.Run(fmt.Sprint("quorum ", quorum), func(t *testing.T) { madeAnew(t, quorum) })
+	}
+}
+
+func madeAnew(t *testing.T, quorum int) {
 	grows(t, 3, func(g *growing) {
 		var away atomic.Bool
 		clients := make([]*redis.Client, 3)
@@ -369,10 +375,11 @@ func TestSetMadeAnew(t *testing.T) {
 		for i := range 3 {
 			g.Restart(i, false)
 		}
-		locked(g.over(&Options{Quorum: 3}, 0, 1, 2))
+		time.Sleep(time.Second)
+		locked(g.over(&Options{Quorum: quorum}, 2, 1, 0))
 		away.Store(false)
 		locked(first)
-		if m := first.Members(); m.Quorum != 3 {
+		if m := first.Members(); m.Quorum != quorum {
 			g.Errorf("the first client goes by %+v", m)
 		}
 	})

@@ -20,7 +20,7 @@ type Description struct {
 	MaxTTL    int64    `json:"max_ttl_ms,omitempty"`
 	Since     int64    `json:"since_ms"` // when it was proposed, by the clock of who did, in milliseconds
 
-	text string // of one that was read: what was
+	says string // of one that was read: its sense if it is the first of a set, else its text
 }
 
 // LatestEpochWithout is the last epoch that a node's marker does not name. Clients from before there
@@ -40,10 +40,19 @@ func (d *Description) Text() string {
 // agree on: clients that make it anew, after all data was lost, make the same set.
 func (d *Description) Named() *Description {
 	named := *d
-	named.Set, named.Since, named.Members = "", 0, slices.Sorted(slices.Values(d.Members))
-	sum := sha256.Sum256([]byte(named.Text()))
-	named.Set, named.Since, named.Members = hex.EncodeToString(sum[:8]), d.Since, d.Members
+	named.Set = ""
+	sum := sha256.Sum256([]byte(named.sense()))
+	named.Set = hex.EncodeToString(sum[:8])
 	return &named
+}
+
+// sense is what counts of the first description of a set. When it was proposed does not, nor in which order its
+// author had been given the members: if one client makes it anew, after all data was lost, while another one
+// still knows what there had been, both go by the same.
+func (d *Description) sense() string {
+	c := *d
+	c.Since, c.Members, c.Former = 0, slices.Sorted(slices.Values(d.Members)), slices.Sorted(slices.Values(d.Former))
+	return c.Text()
 }
 
 // Alike reports whether two descriptions are of the same members.
@@ -87,14 +96,16 @@ func ParseDescription(text string) *Description {
 	if !strings.HasPrefix(text, `{"epoch":`) || json.Unmarshal([]byte(text), d) != nil || d.Epoch < 1 || d.Set == "" || len(d.Members) == 0 {
 		return nil
 	}
-	d.text = text
+	if d.says = text; d.Epoch == 1 {
+		d.says = d.sense()
+	}
 	return d
 }
 
-// Same reports whether a node that was told this keeps another description, which was read, too. There are no two
+// Same reports whether a node that was told this keeps this description, which was read, too. There are no two
 // of an epoch; should there be, the nodes that keep the one do not vote for a client that knows the other.
 func (t Told) Same(d *Description) bool {
-	return t.Description == d || t.Description != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.text == d.text
+	return t.Description == d || t.Description != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.says == d.says
 }
 
 // String is what the node keeps.
