@@ -23,7 +23,7 @@ import (
 // in the same instant, as cron jobs do, each may get some of the nodes and none the lock:
 // if one of them must have it, call Acquire with a short ctx.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
-	a, err := lk.opts.acquisition(name, options)
+	a, err := lk.acquisition(ctx, name, options)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +70,17 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 	if !good {
 		return nil, errVoid
 	}
+	before := lk.lanes.View().Epoch()
 	l, err := lk.ask(ctx, t, a, number, 0, nil)
 	if err == nil {
 		t.tries() // otherwise it is no more than the beginning of the next one
-	} else {
-		lk.notPlain(a.key, lk.opts.Clock.Now())
+		return l, nil
+	}
+	lk.notPlain(a.key, lk.opts.Clock.Now())
+	if !errors.Is(err, ErrClosed) && ctx.Err() == nil && lk.lanes.View().Epoch() > before {
+		// The set was changed meanwhile: another lane has joined a node after the round had begun, and before its
+		// request left, so the node granted by a later description. All nodes may have done so.
+		err = errVoid
 	}
 	return l, err
 }
@@ -85,7 +91,12 @@ var errVoid = errors.New("not by plain commands")
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.
 func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
+	before := lk.lanes.View()
 	l, err := lk.ask(ctx, t, a, 0, slot, w)
+	for err != nil && ctx.Err() == nil && lk.lanes.View().Epoch() > before.Epoch() { // the set was changed meanwhile
+		before = lk.lanes.View()
+		l, err = lk.ask(ctx, t, a, 0, slot, w)
+	}
 	if errors.Is(err, ErrHeld) {
 		lk.notPlain(a.key, lk.opts.Clock.Now())
 	}
@@ -100,6 +111,18 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	defer lk.leave()
 	if err := ended(ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+	}
+	if !lk.lanes.Agreed() {
+		began := lk.opts.Clock.Now()
+		if err := lk.agree(ctx, lk.nodeTimeout(a.ttl)); err != nil {
+			return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+		}
+		if ctx.Err() != nil && !lk.lanes.Agreed() {
+			return nil, lk.unagreed(ctx, a, began)
+		}
+	}
+	if a.separator != lk.current.Load().Separator {
+		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, errChanged)
 	}
 	if number == 0 {
 		t.tries()
@@ -187,7 +210,7 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 		Proposal: lk.opts.Clock.Now().UnixMicro(),
 		Ahead:    a.ahead,
 	}
-	l.claim.Span(len(lk.lanes.Lanes))
+	l.claim.Span(lk.lanes.Room())
 	if a.reads() {
 		l.claim.Proposal = 0
 	}
@@ -207,16 +230,18 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), (*NodeError).awaits) {
 		return false
 	}
-	about := (&lane.Claim{Key: a.key, Keys: a.keys}).Look(len(lk.lanes.Lanes))
+	view := lk.lanes.View()
+	about := &lane.Claim{Key: a.key, Keys: a.keys[:1]}
+	about.Span(lk.lanes.Room())
 	now := lk.opts.Clock.Now()
-	for _, n := range lk.lanes.Lanes {
+	for _, n := range view.Lanes {
 		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: until, To: lane.Nobody{}}, now)
 	}
 	look := time.NewTicker(max(lk.opts.NodeTimeout/64, time.Millisecond))
 	defer look.Stop()
 	for lk.opts.Clock.Now().Before(until) {
 		for _, n := range why.Nodes() {
-			if silent, is := n.Err.(lane.SilentError); is && silent.Votes() {
+			if lacks, is := n.Err.(awaiting); is && lacks.Votes() {
 				return true
 			}
 		}

@@ -37,6 +37,9 @@ func fences(t *testing.T, f func(*fenced)) {
 func (f *fenced) locker(opts *Options) *Locker {
 	f.Helper()
 	lk, err := New(f.Clients(), opts)
+	if err == nil {
+		err = lk.ready(f.Context())
+	}
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -601,6 +604,24 @@ func TestPoison(t *testing.T) {
 	})
 }
 
+// TestMajorityAheadOfOneThatIsDown: an attempt that cannot succeed any more, since one node is known to be
+// down and another one is ahead, hears the third one all the same: it may be ahead, too.
+func TestMajorityAheadOfOneThatIsDown(t *testing.T) {
+	threeNodes(t, func(f *fenced) {
+		f.must("a", Options{})
+		for i := range 2 {
+			f.count(i, "a", time.Now().Add(time.Duration(2-i)*time.Hour).UnixMicro())
+		}
+		lk := f.locker(&Options{})
+		f.whileDown(2, func() {
+			for range 3 {
+				_ = acquired(f.T, lk, "a").Release(f.Context())
+				pass(3 * time.Second)
+			}
+		})
+	})
+}
+
 // TestMajorityAhead: if all clocks were wrong together, and are right now, locks can be acquired,
 // with fences above the earlier ones; of the nodes that are ahead, only as many count as a quorum
 // needs. A minority that is ahead has no effect, also if others are down.
@@ -794,7 +815,7 @@ func TestNamesLeaveNothing(t *testing.T) {
 		}
 		pass(time.Minute)
 		for i := range 3 {
-			if keys, want := f.Mini(i).Keys(), []string{script.Belows, script.Fences, script.Marker}; !slices.Equal(keys, want) {
+			if keys, want := f.Mini(i).Keys(), []string{script.Belows, script.Fences, script.Marker, script.Told}; !slices.Equal(keys, want) {
 				f.Errorf("node %d has %d keys, %q..., want %q", i, len(keys), keys[:min(len(keys), 5)], want)
 			}
 			for _, table := range []string{script.Fences, script.Belows} {

@@ -175,9 +175,12 @@ func (e *NodeError) reason() string {
 // Unwrap gives the client's or the server's own error.
 func (e *NodeError) Unwrap() error { return e.Err }
 
+// An awaiting error says that a node cannot vote before another one has been heard of.
+type awaiting interface{ Votes() bool }
+
 // awaits reports whether the node cannot vote before another one has been heard of.
 func (e *NodeError) awaits() bool {
-	_, silent := e.Err.(lane.SilentError)
+	_, silent := e.Err.(awaiting)
 	return silent
 }
 

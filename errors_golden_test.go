@@ -116,7 +116,7 @@ func TestErrorsGolden(t *testing.T) {
 		{"Options", optionTexts}, {"Connect and New", connectTexts}, {"Names and options of a lock", nameTexts},
 		{"No lock", refusalTexts}, {"Fences", fenceTexts}, {"Lock lost", lossTexts}, {"Release", releaseTexts},
 		{"Re-entry", reentryTexts}, {"Detach and Attach", handleTexts}, {"WaitReady and Inspect", readyTexts},
-		{"Votes of a node", voteTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
+		{"Votes of a node", voteTexts}, {"The description of the set", setTexts}, {"Changes of the set", changeTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
 		{"Operations, at level debug", debugTexts}, {"Printing", printTexts}, {"Replies", replyTexts},
 	} {
 		t.Run(part.heading, func(t *testing.T) {
@@ -171,7 +171,7 @@ func connectTexts(t *testing.T, g *texts) {
 		lk, err = Connect([]string{url}, nil)
 		fail("the URL "+url, lk, err)
 	}
-	registry := redisnode.NewRegistry([]string{"10.0.0.1:6379", "10.0.0.2:6379"}, g.hooks(slog.LevelInfo).Warning)
+	registry := redisnode.NewRegistry(g.hooks(slog.LevelInfo).Warning)
 	run := strings.Repeat("0", 40)
 	seven := facts.Facts{"redis_version": "7.2.0", "run_id": run, "role": "master"}
 	admit := func(i int, when string, change ...string) {
@@ -184,7 +184,7 @@ func connectTexts(t *testing.T, g *texts) {
 				delete(about, change[j])
 			}
 		}
-		if err := registry.Admit(i, about); err != nil {
+		if err := registry.Admit(i, fmt.Sprintf("10.0.0.%d:6379", i+1), about); err != nil {
 			g.say(when, fmt.Errorf("redlock: node %w", &NodeError{Node: "10.0.0.1:6379", Outcome: OutcomeIneligible, Err: err}))
 		}
 		if line := g.logged.take(); line != "" {
@@ -204,7 +204,7 @@ func connectTexts(t *testing.T, g *texts) {
 	admit(0, "a server that may evict, once it has a limit", "maxmemory_policy", "allkeys-lru", "maxmemory", "0")
 	admit(1, "the same server under two addresses")
 	admit(1, "a server that does not answer INFO", "run_id", "", "redis_version", "", "scripts:kept", "false")
-	registry = redisnode.NewRegistry([]string{"10.0.0.1:6379"}, g.hooks(slog.LevelInfo).Warning)
+	registry = redisnode.NewRegistry(g.hooks(slog.LevelInfo).Warning)
 	admit(0, "a server that says nothing at all", "run_id", "", "redis_version", "")
 
 	newModels(4).locker(t, &Options{Hooks: g.hooks(slog.LevelInfo)})
@@ -260,21 +260,184 @@ func aFleet(t *testing.T, n int, opts Options) (*fleet, *Locker, *arena.Host) {
 	return f, lk, h
 }
 
-// open is another process.
+// open is another process. It knows the description of the set, if enough nodes answer.
 func (f *fleet) open(opts Options) (*Locker, *arena.Host) {
-	f.hosts++
-	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
-	opts.Clock, opts.Owner = h, "host:1"
-	clients := make([]lane.Client, len(f.nodes))
-	for i, n := range f.nodes {
-		clients[i] = n.Client(h)
+	lk, h, err := f.over(opts, f.nodes...)
+	if err == nil {
+		err = lk.ready(f.Context())
 	}
-	lk, err := New(clients, &opts)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Cleanup(func() { lk.Close() })
+	pass(10 * time.Millisecond) // the last node has been told, too
 	return lk, h
+}
+
+// changeTexts: why a set is not changed.
+func changeTexts(t *testing.T, g *texts) {
+	f := newFleet(t, 5)
+	open := func(opts Options, nodes ...*arena.Node) *Locker {
+		lk, _, err := f.over(opts, nodes...)
+		if err == nil {
+			err = lk.ready(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Second)
+		return lk
+	}
+	change := func(when string, lk *Locker, c Change) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := lk.Change(ctx, c, nil)
+		g.say(when, err)
+	}
+	lk, alone := open(Options{Hooks: g.hooks(slog.LevelInfo)}, f.nodes[:3]...), open(Options{}, f.nodes[4])
+	five, micro, short := 5, time.Microsecond, 5*time.Second
+	change("a member comes", lk, Change{Add: "node0"})
+	change("a node goes that is none", lk, Change{Remove: "10.0.0.9:6379"})
+	change("the only member goes", alone, Change{Remove: "node4"})
+	change("a node of another set comes", lk, Change{Add: "node4"})
+	change("a quorum that there cannot be", lk, Change{Quorum: &five})
+	change("a MaxTTL that is none", lk, Change{MaxTTL: &micro})
+	change("a MaxTTL that this program exceeds", lk, Change{MaxTTL: &short})
+	change("two things", lk, Change{Add: "node3", Remove: "node0"})
+	change("nothing", lk, Change{})
+	change("by a program that has no quarantine", open(Options{Quarantine: -1}, f.nodes[:3]...), Change{Add: "node3"})
+
+	theirs := *f.agrees(f.nodes[:3]...)
+	theirs.Epoch, theirs.MaxTTL = 2, 60_000
+	for _, n := range f.nodes[:3] {
+		f.choose(n, strings.Repeat("0", 23)+"1", &theirs)
+	}
+	change("another program has died in the middle of a change", lk, Change{Add: "node3"})
+	pass(time.Minute)
+	was := lk.lanes.View().Lanes[0]
+	change("a node goes", lk, Change{Remove: "node0"})
+	pass(time.Second)
+	g.log("and in the log")
+	claim := lane.Claim{Key: "jobs", Keys: []string{"jobs"}}
+	claim.Span(3)
+	q := lane.Request{Op: wire.Extend, Claim: &claim}
+	was.Submit(&q, time.Now())
+	e := nodeError("node0", &q.Reply, 0)
+	g.say("and is asked all the same", &e)
+	f.nodes[1].Kill()
+	pass(time.Second)
+	change("a member goes, and the other one is down", lk, Change{Remove: "node2"})
+}
+
+// over is another process, which is given these nodes.
+func (f *fleet) over(opts Options, nodes ...*arena.Node) (*Locker, *arena.Host, error) {
+	f.hosts++
+	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
+	opts.Clock, opts.Owner = h, "host:1"
+	clients := make([]lane.Client, len(nodes))
+	for i, n := range nodes {
+		clients[i] = n.Client(h)
+	}
+	lk, err := New(clients, &opts)
+	if err == nil {
+		f.Cleanup(func() { lk.Close() })
+	}
+	return lk, h, err
+}
+
+// tell has a node keep a description, if it keeps none or an earlier one.
+func (f *fleet) tell(n *arena.Node, d *wire.Description) {
+	f.Helper()
+	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
+	mark, err := f.join(n, hello)
+	hello.Told, hello.While = wire.Told{Self: n.Name, Description: d}, mark.Value
+	if err == nil {
+		mark, err = f.join(n, hello)
+	}
+	if err != nil || mark.Told.Description == nil {
+		f.Fatal(mark, err)
+	}
+}
+
+// kept is what a node keeps of its set.
+func (f *fleet) kept(n *arena.Node) wire.Told {
+	f.Helper()
+	mark, err := f.join(n, wire.Hello{Marked: true, Time: time.Now().UnixMilli()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return mark.Told
+}
+
+func (f *fleet) join(n *arena.Node, hello wire.Hello) (wire.Mark, error) {
+	f.hosts++
+	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
+	_, mark, err := n.Dial(h, time.Second).Connect(f.Context(), hello)
+	return mark, err
+}
+
+// setTexts: the description of the set, and why a program cannot use it, or a node has no vote by it.
+func setTexts(t *testing.T, g *texts) {
+	f, lk, _ := aFleet(t, 3, Options{TTL: 5 * time.Second, MaxTTL: 5 * time.Second, Separator: "/", Quorum: 2})
+	for _, o := range []struct {
+		what string
+		opts Options
+	}{
+		{"another Quorum", Options{TTL: time.Second, Quorum: 3}},
+		{"another Separator", Options{TTL: time.Second, Separator: ":"}},
+		{"a MaxTTL above that of the set", Options{TTL: time.Second, MaxTTL: 10 * time.Second}},
+		{"a TTL above that, and no MaxTTL", Options{TTL: 10 * time.Second}},
+		{"all at once", Options{TTL: time.Minute, Separator: ":", Quorum: 3}},
+	} {
+		_, _, err := f.over(o.opts, f.nodes...)
+		g.say(o.what, err)
+	}
+
+	for _, n := range f.nodes {
+		n.Hang(true)
+	}
+	late, _, err := f.over(Options{TTL: time.Second}, f.nodes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(5*time.Second, func() {
+		for _, n := range f.nodes {
+			n.Hang(false)
+		}
+	})
+	_, err = late.Acquire(t.Context(), "a/b")
+	g.say("no node answered when the call began, and then they say that names are paths", err)
+	pass(time.Minute)
+
+	try := func(when string, lk *Locker) {
+		_, err := lk.TryAcquire(t.Context(), "jobs")
+		g.say(when, err)
+	}
+	f.nodes[2].Flush()
+	f.tell(f.nodes[2], &wire.Description{Epoch: 1, Set: "another", Members: []string{"10.0.0.7:6379", "10.0.0.8:6379", "10.0.0.9:6379"}})
+	f.nodes[2].Reset()
+	f.nodes[1].Kill()
+	_, _ = lk.TryAcquire(t.Context(), "jobs") // finds out that the connections have broken
+	pass(time.Minute)
+	try("the address of a member leads to a node of another set, and another member is down", lk)
+
+	f = newFleet(t, 5)
+	if first, _, err := f.over(Options{}, f.nodes[:3]...); err != nil || first.ready(t.Context()) != nil {
+		t.Fatal(err)
+	}
+	pass(time.Second)
+	mixed, _, err := f.over(Options{}, f.nodes[2:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	try("a node of a set and two nodes of none", mixed)
+
+	claim := lane.Claim{Key: "jobs", Keys: []string{"jobs"}}
+	claim.Span(2)
+	q := lane.Request{Op: wire.Extend, Claim: &claim}
+	lk.lanes.View().Lanes[2].Submit(&q, time.Now())
+	e := nodeError("10.0.0.3:6379", &q.Reply, 0)
+	g.say("a lock has no room for another node", &e)
 }
 
 func refusalTexts(t *testing.T, g *texts) {
@@ -639,8 +802,10 @@ func warningTexts(t *testing.T, g *texts) {
 	silent, _ := f.open(Options{TTL: time.Minute, Quarantine: -1})
 	f.nodes[0].Flush()
 	_, _ = short.TryAcquire(t.Context(), "other")
+	pass(100 * time.Millisecond)
 	acquired(t, silent, "jobs")
 	_, _ = short.TryAcquire(t.Context(), "jobs")
+	pass(100 * time.Millisecond)
 	g.log("another program announces no MaxTTL, and has a lock that lives longer than ours can; a node was emptied before")
 
 	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
@@ -744,6 +909,9 @@ func replyTexts(_ *testing.T, g *texts) {
 		e := nodeError("10.0.0.1:6379", &reply, 0)
 		g.say(r.when, &e)
 	}
+	e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Unfit, Err: wire.ErrMoved}, 0)
+	g.say("an extension by a node whose set has been changed, before it is asked again", &e)
+	g.say("a waiter when the set has grown by many nodes, before it waits anew", errOutgrown)
 	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
 	for _, r := range []struct{ when, sent string }{
 		{"a server of another protocol", "HTTP/1.1 400 Bad Request\r\n"},

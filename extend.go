@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -41,14 +42,29 @@ func (l *Lock) extend(ctx context.Context, t *opTrace) error {
 	if why := l.why(); why != nil {
 		return why
 	}
-	r := l.locker.newRound(wire.Extend, hold, nil)
+	limit := l.locker.nodeTimeout(l.claim.TTL)
+	for {
+		if err := l.locker.agree(ctx, limit); err != nil {
+			return err
+		}
+		view, err := hold.extendOnce(ctx, t, limit)
+		if err == nil || l.why() != nil || ended(ctx) != nil || l.locker.lanes.View().Epoch() == view.Epoch() {
+			return err
+		}
+	}
+}
+
+// extendOnce extends a hold by the members as they are known now.
+func (l *Lock) extendOnce(ctx context.Context, t *opTrace, limit time.Duration) (*lane.View, error) {
+	r := l.locker.newRound(wire.Extend, l, nil)
 	defer r.drop()
 	r.trace = t
-	if err := hold.beginExtension(r); err != nil {
-		return err
+	view := r.view
+	if err := l.beginExtension(r); err != nil {
+		return view, err
 	}
-	r.wait(ctx, l.locker.nodeTimeout(l.claim.TTL))
-	return hold.endExtension(r, ended(ctx))
+	r.wait(ctx, limit)
+	return view, l.endExtension(r, ended(ctx))
 }
 
 // acquireExtendSem waits for the turn at a hold, as long as the lock lives.

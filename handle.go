@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -83,7 +81,7 @@ func (l *Lock) Detach() (Handle, error) {
 	if first, ok := l.end(errDetached); !ok {
 		return Handle{}, first
 	}
-	o := &l.locker.opts
+	o := l.locker.current.Load()
 	h := Handle{
 		Name: l.name, Shared: strings.IndexByte(l.claim.Modes, wire.ModeS) >= 0, Slot: int(l.claim.Slot), Slots: int(l.claim.Slots),
 		Token: l.claim.Token, Fence: l.claim.Fence, TTL: l.claim.TTL, Since: l.since, Last: l.maxUntil,
@@ -97,9 +95,9 @@ func (l *Lock) Detach() (Handle, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	h.Until = l.until
-	for i, n := range l.locker.lanes.Lanes {
-		if !l.counted(i) {
-			h.Healed = append(h.Healed, n.Name)
+	for _, n := range l.locker.lanes.View().Lanes {
+		if !l.counted(n.Index) {
+			h.Healed = append(h.Healed, n.Member())
 		}
 	}
 	return h, nil
@@ -122,6 +120,9 @@ func (l *Lock) Detach() (Handle, error) {
 //
 // The only option is [AutoRenew]. Everything else is in the handle.
 func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption) (*Lock, error) {
+	if err := lk.agree(ctx, lk.nodeTimeout(max(h.TTL, lk.opts.TTL))); err != nil {
+		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
+	}
 	l, err := lk.handed(h)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
@@ -149,7 +150,7 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 
 // handed checks a handle, and makes the lock of it.
 func (lk *Locker) handed(h Handle) (*Lock, error) {
-	switch o := &lk.opts; {
+	switch o := lk.current.Load(); {
 	case h.Token == "":
 		return nil, errors.New("the handle has no token")
 	case h.Fence < 0:
@@ -168,21 +169,22 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 	if h.Slots != 0 {
 		options = append(options, Slots(h.Slots))
 	}
-	a, err := lk.opts.acquisition(h.Name, options)
+	a, err := lk.current.Load().acquisition(h.Name, options)
 	if err != nil {
 		return nil, err
 	}
 	l := lk.newLock(a, int64(h.Slot), h.Token)
 	l.claim.Fence, l.since, l.maxUntil, l.attached = h.Fence, h.Since, h.Last, true
-	for i := range lk.lanes.Lanes {
-		l.claim.Found(i)
+	view := lk.lanes.View()
+	for _, n := range view.Lanes {
+		l.claim.Found(n.Index)
 	}
 	for _, healed := range h.Healed {
-		i := slices.IndexFunc(lk.lanes.Lanes, func(n *lane.Lane) bool { return n.Name == healed })
-		if i < 0 { // or is one of lane.Ours, by another address
+		n := view.Lane(healed)
+		if n == nil { // it is no member any more, or is one of lane.Ours, by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
-		l.mark(i).filled = math.MaxInt32 // never: the filling may arrive as late as this
+		l.mark(n.Index).filled = math.MaxInt32 // never: the filling may arrive as late as this
 	}
 	return l, nil
 }

@@ -16,7 +16,8 @@ import (
 // Each may be nil. They are called from the library's own goroutines, some of
 // which carry other callers' requests: a hook must be quick, must not call back
 // into the Locker, and may be called from several goroutines at once. NodeDown, NodeUp, Quarantined
-// and Votes are called one after another for each node, in the order in which that happened.
+// and Votes are called one after another for each node, in the order in which that happened, and so
+// is Members.
 type Hooks struct {
 	// Warning reports what should be changed, but is not unsafe: an even number of nodes,
 	// a node that could not be checked. It is called once, when that is found.
@@ -40,6 +41,10 @@ type Hooks struct {
 	// ClockStep tells that a node's clock has been set, by more than the drift
 	// leaves room for; or that it runs faster or slower than that.
 	ClockStep func(node string, by time.Duration)
+
+	// Members tells that the set was changed, and what it is now. It is not called for the
+	// description that the Locker learns first.
+	Members func(Members)
 
 	// RenewalFailed tells that a renewal has failed for the first time since the last one that
 	// succeeded, and why. The lock is still valid for so long, and renewals go on.
@@ -74,6 +79,7 @@ func JoinHooks(hooks ...*Hooks) *Hooks {
 		NodeDown:    func(e *NodeError) { each(func(h *Hooks) { h.nodeDown(e) }) },
 		NodeUp:      func(node string, down time.Duration) { each(func(h *Hooks) { h.nodeUp(node, down) }) },
 		Quarantined: func(node string, d time.Duration, why error) { each(func(h *Hooks) { h.quarantined(node, d, why) }) },
+		Members:     func(m Members) { each(func(h *Hooks) { h.members(m) }) },
 		RenewalFailed: func(l *Lock, left time.Duration, err error) {
 			each(func(h *Hooks) { h.renewalFailed(l, left, err) })
 		},
@@ -121,6 +127,12 @@ func (h *Hooks) votes(node string) {
 	}
 }
 
+func (h *Hooks) members(m Members) {
+	if h.Members != nil {
+		h.Members(m)
+	}
+}
+
 func (h *Hooks) renewalFailed(l *Lock, left time.Duration, err error) {
 	if h.RenewalFailed != nil {
 		h.RenewalFailed(l, left, err)
@@ -157,7 +169,8 @@ func (h *Hooks) unreleased(l *Lock, err error) {
 //
 // The keys are the same in all lines: name, fence and left (how long it is still valid) of a lock;
 // node, outcome (what the node did) and error; for (how long something took or takes) and until
-// (when that ends); by (how far a clock was set); tries, failed and waited. No line has a token or a password in it.
+// (when that ends); by (how far a clock was set); tries, failed and waited; set, epoch, members and
+// quorum of a set that was changed. No line has a token or a password in it.
 //
 // If debug messages are enabled when LogHooks is called, each operation is logged at its end, and
 // each wait. The level is not checked again later, so that programs without debug messages pay
@@ -177,6 +190,9 @@ func LogHooks(log *slog.Logger) *Hooks {
 		Votes: func(node string) { log.Info("redlock: node votes again", "node", node) },
 		ClockStep: func(node string, by time.Duration) {
 			log.Warn("redlock: node's clock was set", "node", node, "by", printable.Round(by))
+		},
+		Members: func(m Members) {
+			log.Info("redlock: members have changed", "set", m.Set, "epoch", m.Epoch, "members", m.Nodes, "quorum", m.Quorum)
 		},
 		RenewalFailed: func(l *Lock, left time.Duration, err error) {
 			log.Warn("redlock: renewal failed", "name", l.name, "fence", l.claim.Fence, "left", printable.Round(left), "error", err)
@@ -304,7 +320,7 @@ func (t *opTrace) answer(r *round, node int, a *wire.Reply, late bool) {
 		return
 	}
 	reply := redlocktrace.Reply{
-		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lanes[node].Name, Outcome: a.Status.String(),
+		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lane(node).Name, Outcome: a.Status.String(),
 		Elapsed: elapsed(r.sent, t.clock.Now()), Late: late,
 	}
 	if a.Status != wire.Granted {

@@ -94,16 +94,17 @@ type NodeStatus struct {
 // Options.NodeTimeout, or until ctx ends; the Err of a node that has not answered by then
 // says so. Inspect itself fails only for a bad name or a closed Locker.
 func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
-	name, err := lk.opts.normalizeName(name)
+	name, err := lk.current.Load().normalizeName(name)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: inspect: %w", err)
 	}
-	nodes, err := lk.survey(ctx, name, 0)
+	view := lk.lanes.View()
+	nodes, err := lk.survey(ctx, view, name, 0)
 	if err != nil {
 		return nil, err
 	}
 	s := &Status{Name: name, Nodes: nodes}
-	s.judge(lk.opts.Quorum)
+	s.judge(view.Quorum)
 	return s, nil
 }
 
@@ -211,24 +212,24 @@ func (s *Status) numbered(quorum int) {
 	}
 }
 
-// survey asks all nodes about a name, and waits for all of them; or until so many have answered that can
+// survey asks the nodes of a view about a name, and waits for all of them; or until so many have answered that can
 // vote, if enough is not 0. The others count as silent then.
-func (lk *Locker) survey(ctx context.Context, name string, enough int) ([]NodeStatus, error) {
+func (lk *Locker) survey(ctx context.Context, view *lane.View, name string, enough int) ([]NodeStatus, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}
 	defer lk.leave()
-	n := len(lk.lanes.Lanes)
+	n := len(view.Lanes)
 	c := &census{left: n, wanted: enough, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.opts.Prefix + name
 	about := &lane.Claim{Key: key, Keys: []string{key}}
-	about.Span(n)
+	about.Span(lk.lanes.Room())
 	sent := lk.opts.Clock.Now()
-	for i, n := range lk.lanes.Lanes {
+	for i, n := range view.Lanes {
 		c.nodes[i].Node = n.Name
-		q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: c}
+		q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: asked{c, i}}
 		if n.Submit(q, sent) {
-			c.Deliver(i, q)
+			c.take(i, q)
 		}
 	}
 	limit := time.NewTimer(lk.opts.NodeTimeout)
@@ -259,7 +260,15 @@ type census struct {
 	nodes  []NodeStatus
 }
 
-func (c *census) Deliver(node int, q *lane.Request) {
+// An asked is one of the nodes that a census asks.
+type asked struct {
+	*census
+	at int
+}
+
+func (a asked) Deliver(_ int, q *lane.Request) { a.take(a.at, q) }
+
+func (c *census) take(node int, q *lane.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := &q.Reply
@@ -313,11 +322,15 @@ const nobodys = "redlock:prepare"
 func (lk *Locker) WaitReady(ctx context.Context) error {
 	var last *QuorumError
 	for {
-		nodes, err := lk.survey(ctx, nobodys, lk.opts.Quorum)
+		if err := lk.ready(ctx); err != nil {
+			return err
+		}
+		view := lk.lanes.View()
+		nodes, err := lk.survey(ctx, view, nobodys, view.Quorum)
 		if err != nil {
 			return err
 		}
-		absent := &QuorumError{Op: "prepare", N: len(nodes), Need: lk.opts.Quorum, Granted: len(nodes), Kind: ErrNoQuorum}
+		absent := &QuorumError{Op: "prepare", N: len(nodes), Need: view.Quorum, Granted: len(nodes), Kind: ErrNoQuorum}
 		wait := time.Second
 		for _, n := range nodes {
 			if n.Err == nil {

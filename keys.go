@@ -51,11 +51,14 @@ type acquisition struct {
 
 	// The key of the name; all keys, with a letter for the lock mode of each (wire.Mode).
 	// An attempt adds which slot it asks for.
-	key   string
-	keys  []string
-	modes string
+	key       string
+	keys      []string
+	modes     string
+	separator string // by which the keys were made
 
 	queue string // the local queue: calls that ask for the same share one
+
+	began time.Time // when the call began, if it has waited since for what the nodes keep of their set
 
 	ahead time.Duration // how far its fence may be ahead of the time; see concede
 }
@@ -283,7 +286,7 @@ func (a *acquisition) plan(o *Options) error {
 		}
 		names = append(names, name)
 	}
-	a.key = o.Prefix + a.name
+	a.key, a.separator = o.Prefix+a.name, o.Separator
 	if len(names) == 1 && o.Separator == "" {
 		a.keys, a.modes = []string{a.key}, string(mode)
 	} else {

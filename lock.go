@@ -27,13 +27,15 @@ import (
 //	                (confirmLate)
 //	Lock.mu         of a handle that has joined: its endErr, its watchers
 //	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
+//	Set.mu          what the nodes keep of their set, and the view; then incarnation.mu, Lane.mu, and
+//	                clocks.mu (package lane)
 //	incarnation.mu  what a node may have forgotten (package lane); then Lane.mu (terms.silent)
 //	Lane.mu         the queue, the pending releases, the connections, and where tokens are (package lane)
 //	round.mu, Locker.mu, census.mu, clocks.mu, terms.mu, Registry.mu    what they are in
 //
 // Under none of them are votes delivered, contexts cancelled, connections written to or closed, or
 // hooks called. What is called is the Clock; the Host, for a token; a lane's Server, for another
-// one (lane.Server.Fork); and a lock, for a new round (renew.Item). None of these takes a mutex of
+// one (lane.Server.Fork); the Locker, whether it accepts a description (lane.Config.Accept); and a lock, for a new round (renew.Item). None of these takes a mutex of
 // the library.
 
 // A Lock is one acquisition of a name. Its name and token never change, it is
@@ -85,7 +87,7 @@ type mark struct {
 // mark gives a node's mark. Under the mutex.
 func (l *Lock) mark(node int) *mark {
 	if l.marks == nil {
-		l.marks = make([]mark, len(l.locker.lanes.Lanes))
+		l.marks = make([]mark, l.claim.Room())
 	}
 	return &l.marks[node]
 }

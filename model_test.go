@@ -22,7 +22,8 @@ import (
 // not about the wire. It counts time by the bubble's clock.
 type model struct {
 	name string
-	mark string // its marker
+	mark string    // its marker
+	told wire.Told // what it keeps
 
 	mu      sync.Mutex
 	keys    map[string]entry
@@ -70,7 +71,7 @@ func (c *modelConn) Connect(context.Context) (time.Duration, error) {
 	begin := time.Now()
 	err := c.answers()
 	if err == nil {
-		c.session.Joined(wire.Mark{Value: c.mark, Before: c.mark, Now: c.session.Now().UnixMicro()}, c.session.Now())
+		c.session.Joined(wire.Mark{Value: c.mark, Before: c.mark, Now: c.session.Now().UnixMicro(), Told: c.told}, c.session.Now())
 	}
 	return time.Since(begin), err
 }
@@ -206,6 +207,7 @@ func (m *model) do(q *lane.Request) wire.Reply {
 		m.spy(q)
 	}
 	m.seen = append(m.seen, q.Op.String()+" "+q.Claim.Key)
+	q.Shown = m.mark
 	now, c := time.Now(), q.Claim
 	e, there := m.keys[c.Key]
 	if there && !e.expires.After(now) {
@@ -321,8 +323,15 @@ func (ms models) start(opts *Options, wrap func(*modelConn) lane.Server) (*Locke
 	for i, m := range ms {
 		names[i] = m.name
 	}
-	return start(names, opts, func(*Options) func(int, lane.Session) lane.Server {
-		return func(i int, s lane.Session) lane.Server { return wrap(ms[i].open(s)) }
+	set := &wire.Description{Epoch: 1, Set: "models", Members: names}
+	if opts != nil {
+		set.Quorum, set.Separator = opts.Quorum, opts.Separator
+	}
+	for _, m := range ms {
+		m.told = wire.Told{Self: m.name, Description: set}
+	}
+	return start(names, opts, func(*Options) func(int, string, lane.Session) lane.Server {
+		return func(i int, _ string, s lane.Session) lane.Server { return wrap(ms[i].open(s)) }
 	})
 }
 

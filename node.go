@@ -3,6 +3,9 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/facts"
@@ -20,6 +23,36 @@ type origin struct {
 	network, addr string
 	options       *redis.Options
 	model         func(patience time.Duration, s lane.Session) lane.Server
+	dials         bool                     // with go-redis's own dialer, and TLS by the URL
+	elsewhere     func(name string) origin // of a model
+}
+
+// modelled is the origin of a node that is no Redis.
+func modelled(m lane.Client) origin {
+	return origin{addr: m.Addr, model: m.Open, elsewhere: func(name string) origin { return modelled(m.Elsewhere(name)) }}
+}
+
+// at is another node, which became a member after the program was given its nodes: it is reached with the
+// same settings, at its address.
+func (o origin) at(name string) origin {
+	if o.elsewhere != nil {
+		return o.elsewhere(name)
+	}
+	options := *o.options
+	options.Addr, options.Network = name, "tcp"
+	if strings.HasPrefix(name, "/") {
+		options.Network = "unix"
+	}
+	if options.TLSConfig != nil && o.dials {
+		options.TLSConfig = options.TLSConfig.Clone()
+		options.TLSConfig.ServerName, _, _ = net.SplitHostPort(name)
+	}
+	if o.dials {
+		options.Dialer = redis.NewDialer(&options)
+	}
+	then := originOf(&options)
+	then.dials = o.dials
+	return then
 }
 
 func originOf(o *redis.Options) origin { return origin{network: o.Network, addr: o.Addr, options: o} }
@@ -35,13 +68,20 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 			}
 		}
 	}
-	return start(names, opts, func(o *Options) func(int, lane.Session) lane.Server {
-		registry := redisnode.NewRegistry(names, o.Hooks.warning)
-		return func(i int, session lane.Session) lane.Server {
-			if n := nodes[i]; n.model == nil {
-				return redisnode.New(n.options, patience(o.NodeTimeout), func(about facts.Facts) error { return registry.Admit(i, about) }, session)
+	return start(names, opts, func(o *Options) func(int, string, lane.Session) lane.Server {
+		registry := redisnode.NewRegistry(o.Hooks.warning)
+		return func(i int, name string, session lane.Session) lane.Server {
+			n := nodes[0]
+			if i < len(nodes) {
+				n = nodes[i]
+			} else {
+				n = n.at(name)
 			}
-			return nodes[i].model(patience(o.NodeTimeout), session)
+			if n.model == nil {
+				admit := func(about facts.Facts) error { return registry.Admit(i, name, about) }
+				return redisnode.New(n.options, patience(o.NodeTimeout), admit, func() { registry.Retire(i) }, session)
+			}
+			return n.model(patience(o.NodeTimeout), session)
 		}
 	})
 }
@@ -57,7 +97,7 @@ const failoverAddr = "FailoverClient"
 func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
 
 // start runs a Locker over the nodes of these names.
-func start(names []string, opts *Options, servers func(*Options) func(int, lane.Session) lane.Server) (*Locker, error) {
+func start(names []string, opts *Options, servers func(*Options) func(int, string, lane.Session) lane.Server) (*Locker, error) {
 	n := len(names)
 	if n == 0 {
 		return nil, errors.New("redlock: no nodes given")
@@ -70,13 +110,14 @@ func start(names []string, opts *Options, servers func(*Options) func(int, lane.
 		o.Hooks.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
 	}
 	lk := &Locker{opts: o, closing: make(chan struct{})}
+	lk.current.Store(&lk.opts)
 	tried := make(chan int, n)
-	lk.lanes = lane.Open(lk.opts.laneConfig(names), names, servers(&lk.opts), tried)
+	lk.lanes = lane.Open(lk.laneConfig(), names, servers(&lk.opts), tried)
 	lk.renewals = renew.New(renew.Config{
 		Now: o.Clock.Now, Left: func(until time.Time) time.Duration { return left(until, o.Clock.Now()) },
 		Host: o.host, Soon: o.TTL / 100, Look: o.look(),
 	})
-	lk.waiting = waitlist.New(waitlist.Config{Lanes: lk.lanes, Quorum: o.Quorum, NodeTimeout: o.NodeTimeout, Clock: o.Clock, Host: o.host})
+	lk.waiting = waitlist.New(waitlist.Config{Lanes: lk.lanes, NodeTimeout: o.NodeTimeout, Clock: o.Clock, Host: o.host})
 	if s, ok := lk.opts.host.(sim.Scales); ok {
 		s.Weigh(lk.lanes.Weigh)
 	}
@@ -87,58 +128,82 @@ func start(names []string, opts *Options, servers func(*Options) func(int, lane.
 	longest := max(o.NodeTimeout, time.Second)
 	limit := time.NewTimer(longest)
 	defer limit.Stop()
-	var unfit []error
+	unfit := make(map[int]error)
 	for asked, fit := n, 0; asked > 0; {
 		select {
 		case node := <-tried:
 			asked--
-			switch why := lk.lanes.Lanes[node].Away(); {
+			switch why := lk.lanes.Lane(node).Away(); { // the members may be others by now
 			case why == nil:
 				if fit++; fit == o.Quorum {
 					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
 				}
 			case why.Status == wire.Unfit:
-				unfit = append(unfit, fmt.Errorf("redlock: node %w", &NodeError{Node: names[node], Outcome: Outcome(why.Status), Err: why.Err}))
+				unfit[node] = fmt.Errorf("redlock: node %w", &NodeError{Node: names[node], Outcome: Outcome(why.Status), Err: why.Err})
 			}
 		case <-limit.C:
 			asked = 0
 		}
 	}
-	if len(unfit) > 0 {
+	var errs []error
+	for i := range names {
+		// A node that was given, and is none of the set's, does no harm; nor does another address of a member.
+		if view := lk.lanes.View(); unfit[i] != nil && (view.Description == nil || slices.Contains(view.Lanes, lk.lanes.Lane(i))) {
+			errs = append(errs, unfit[i])
+		}
+	}
+	if refused := lk.lanes.Refused(); refused != nil {
+		errs = append(errs, refused)
+	}
+	if len(errs) > 0 {
 		lk.Close()
-		return nil, errors.Join(unfit...)
+		return nil, errors.Join(errs...)
 	}
 	return lk, nil
 }
 
 // laneConfig is what the lanes need to know of the options.
-func (o *Options) laneConfig(names []string) lane.Config {
+func (lk *Locker) laneConfig() lane.Config {
+	o := &lk.opts
 	return lane.Config{
-		TTL: o.TTL, MaxTTL: o.MaxTTL, Drift: o.Drift, DriftOf: o.drift,
+		Described: o.Quarantine > 0, Accept: lk.accepts,
+		TTL: o.TTL, MaxTTL: o.MaxTTL, Quorum: o.Quorum, Drift: o.Drift, DriftOf: o.drift,
 		NodeTimeout: o.NodeTimeout, Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew,
-		Owner: o.Owner, Clock: o.Clock, Host: o.host, Events: events{o.Hooks, names},
+		Owner: o.Owner, Clock: o.Clock, Host: o.host, Events: events{o.Hooks},
 		WatchVotes: o.Hooks.Votes != nil,
 	}
 }
 
-// events tells an operator's hooks what the lanes tell. Names are the nodes' addresses.
-type events struct {
-	hooks *Hooks
-	names []string
+// accepts reports why this program cannot use a set with this description, and takes from it what the program has
+// left open.
+func (lk *Locker) accepts(d *wire.Description) error {
+	o, err := lk.opts.with(d)
+	if err != nil {
+		return err
+	}
+	if now := lk.current.Load(); o.Separator != now.Separator || o.MaxTTL != now.MaxTTL {
+		lk.current.Store(o)
+	}
+	return nil
 }
 
-func (e events) Down(node int, why *lane.Failure) {
-	e.hooks.nodeDown(&NodeError{Node: e.names[node], Outcome: Outcome(why.Status), Err: why.Err})
+// events tells an operator's hooks what the lanes tell.
+type events struct{ hooks *Hooks }
+
+func (e events) Down(node string, why *lane.Failure) {
+	e.hooks.nodeDown(&NodeError{Node: node, Outcome: Outcome(why.Status), Err: why.Err})
 }
 
-func (e events) Up(node int, down time.Duration) { e.hooks.nodeUp(e.names[node], down) }
+func (e events) Up(node string, down time.Duration) { e.hooks.nodeUp(node, down) }
 
-func (e events) Quarantined(node int, d time.Duration, why error) {
-	e.hooks.quarantined(e.names[node], d, why)
+func (e events) Quarantined(node string, d time.Duration, why error) {
+	e.hooks.quarantined(node, d, why)
 }
 
-func (e events) Votes(node int) { e.hooks.votes(e.names[node]) }
+func (e events) Votes(node string) { e.hooks.votes(node) }
 
-func (e events) ClockStep(node int, by time.Duration) { e.hooks.clockStep(e.names[node], by) }
+func (e events) ClockStep(node string, by time.Duration) { e.hooks.clockStep(node, by) }
 
 func (e events) Warning(err error) { e.hooks.warning(err) }
+
+func (e events) Members(d *wire.Description) { e.hooks.members(described(d)) }

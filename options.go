@@ -21,19 +21,22 @@ type Options struct {
 	// MaxTTL is the longest TTL that this program may ask for; a longer one is an error. All
 	// programs that use the nodes should have the same MaxTTL: the nodes keep the largest that
 	// was announced to them, and every quarantine lasts as long as that demands. A program
-	// with another MaxTTL gets a Warning (Hooks) with both values. Default TTL.
+	// with another MaxTTL gets a Warning (Hooks) with both values. If the set of the nodes has a
+	// MaxTTL (Members), a longer one is an error. Default that of the set, or else TTL.
 	MaxTTL time.Duration
 
 	// Prefix comes before the name in the key of every lock. Default none, so that the key is
 	// the name, as in other Redlock clients. Prefix and name together have at most MaxName
 	// bytes. A key must not be one that the library uses for something else: it must not end
 	// in :fence, :below, :queue, or :slot: and a number, and must not be redlock,
-	// redlock:marker, redlock:node, redlock:fence or redlock:below.
+	// redlock:marker, redlock:member, redlock:node, redlock:set, redlock:choice, redlock:fence or
+	// redlock:below.
 	Prefix string
 
 	// Separator makes names paths, such as "project/A" with "/", and locks hierarchical: a
-	// lock on a path takes in everything below it. A path has at most MaxDepth parts. It must
-	// be the same for all clients. Default none: names are not divided.
+	// lock on a path takes in everything below it. A path has at most MaxDepth parts. The set
+	// of the nodes has one (Members), and another one is an error. Default that of the set; of a
+	// new set none: names are not divided.
 	Separator string
 
 	// Owner is the name under which others see this process in a queue (Inspect): at most
@@ -55,7 +58,8 @@ type Options struct {
 	// 500ms.
 	NodeTimeout time.Duration
 
-	// Quorum is how many of the N nodes must grant a lock. Default, and least, N/2+1. A larger
+	// Quorum is how many of the N members of the set must grant a lock. The set has one
+	// (Members), and another one is an error. Default that of the set; of a new set, and least, N/2+1. A larger
 	// quorum keeps exclusion while 2·Quorum-N-1 nodes lose their data at once, and costs
 	// availability: no more than N-Quorum nodes may fail.
 	Quorum int
@@ -88,7 +92,8 @@ type Options struct {
 	// is noticed without it (Hooks.ClockStep).
 	MaxNodeSkew time.Duration
 
-	host sim.Host // the Clock, if it is one
+	host  sim.Host // the Clock, if it is one
+	wants settings // what was given, and is no default
 }
 
 // String shows the options that are set.
@@ -123,6 +128,7 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf("redlock: Options."+format, args...)) }
 
+	opts.wants = settings{opts.Quorum, opts.Separator, opts.MaxTTL}
 	if opts.TTL == 0 {
 		opts.TTL = 10 * time.Second
 	}
@@ -196,6 +202,44 @@ func (o *Options) withDefaults(n int) (Options, error) {
 		opts.host = h
 	}
 	return opts, errors.Join(errs...)
+}
+
+// settings are those options that the programs of a set must have in common. Zero: the program has not said.
+type settings struct {
+	quorum    int
+	separator string
+	maxTTL    time.Duration
+}
+
+// with gives the options with what a set with this description says, where the program has left it open.
+func (o *Options) with(d *wire.Description) (*Options, error) {
+	if err := o.rejects(d); err != nil {
+		return nil, err
+	}
+	then := *o
+	if d.MaxTTL > 0 && o.wants.maxTTL == 0 {
+		then.MaxTTL = max(o.MaxTTL, wire.Milliseconds(d.MaxTTL))
+	}
+	then.Separator = d.Separator
+	return &then, nil
+}
+
+// rejects reports why a program with these options cannot use a set with this description.
+func (o *Options) rejects(d *wire.Description) error {
+	var errs []error
+	refuse := func(what, set, ours, change string) {
+		errs = append(errs, fmt.Errorf("redlock: Options.%s is %s, and that of the set is %s: all its programs must have the same; leave it out, or change the set with redlock members set %s", what, ours, set, change))
+	}
+	if o.wants.quorum != 0 && o.wants.quorum != d.Needs() {
+		refuse("Quorum", strconv.Itoa(d.Needs()), strconv.Itoa(o.wants.quorum), "quorum "+strconv.Itoa(o.wants.quorum))
+	}
+	if o.wants.separator != "" && o.wants.separator != d.Separator {
+		refuse("Separator", strconv.Quote(d.Separator), strconv.Quote(o.wants.separator), "separator "+o.wants.separator)
+	}
+	if most := wire.Milliseconds(d.MaxTTL); d.MaxTTL > 0 && o.MaxTTL > most {
+		errs = append(errs, fmt.Errorf("redlock: Options.MaxTTL is %v, and the set allows %v: ask for less, or change the set with redlock members set max-ttl %v", o.MaxTTL, most, o.MaxTTL))
+	}
+	return errors.Join(errs...)
 }
 
 // drift is what is subtracted from the validity of a lock with this TTL.

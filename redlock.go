@@ -94,6 +94,7 @@ import (
 // many locks are held or waited for.
 type Locker struct {
 	opts     Options
+	current  atomic.Pointer[Options] // with what the set says
 	lanes    *lane.Set
 	renewals *renew.Scheduler
 	waiting  *waitlist.List
@@ -124,7 +125,7 @@ func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 	origins := make([]origin, len(nodes))
 	for i, client := range nodes {
 		if m, ok := any(client).(lane.Client); ok {
-			origins[i] = origin{addr: m.Addr, model: m.Open}
+			origins[i] = modelled(m)
 			continue
 		}
 		c, ok := any(client).(interface{ Options() *redis.Options })
@@ -152,6 +153,7 @@ func Connect(urls []string, opts *Options) (*Locker, error) {
 		}
 		client := redis.NewClient(o)
 		origins[i] = originOf(client.Options()) // with go-redis's defaults filled in
+		origins[i].dials = true
 		client.Close()
 	}
 	return open(origins, opts)
@@ -164,11 +166,12 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 		io.WriteString(f, "<nil>")
 		return
 	}
-	names := make([]string, len(lk.lanes.Lanes))
-	for i, n := range lk.lanes.Lanes {
+	view := lk.lanes.View()
+	names := make([]string, len(view.Lanes))
+	for i, n := range view.Lanes {
 		names[i] = n.Name
 	}
-	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", lk.opts.Quorum, len(names), strings.Join(names, ", "), lk.opts.TTL)
+	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", view.Quorum, len(names), strings.Join(names, ", "), lk.opts.TTL)
 }
 
 // Close ends all waiting, sends what is left to be released, for at most twice

@@ -73,7 +73,7 @@ func (l *Lock) covers(a *acquisition) bool {
 		covered := false
 		for j, key := range l.claim.Keys {
 			same := l.claim.Modes[j] == wire.ModeX || l.claim.Modes[j] == a.modes[i]
-			below := l.locker.opts.Separator != "" && strings.HasPrefix(want, key+l.locker.opts.Separator)
+			below := a.separator != "" && strings.HasPrefix(want, key+a.separator)
 			covered = covered || wanted(l.claim.Modes[j]) && same && (want == key || below)
 		}
 		if !covered {

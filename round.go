@@ -25,7 +25,8 @@ type round struct {
 	op     wire.Op
 	number int32 // of the lock's extensions, 1 and up
 	sent   time.Time
-	reqs   []lane.Request // one for each node
+	view   *lane.View     // the nodes that are asked, and how many must say yes
+	reqs   []lane.Request // by node
 	done   chan struct{}  // gets one value when the ballot is decided, if then is nil
 	timer  *time.Timer
 	refs   atomic.Int32 // votes still to come, and one for the owner
@@ -34,18 +35,18 @@ type round struct {
 	ballot  ballot
 	verdict verdict
 	closed  bool   // the owner has stopped waiting: nothing is decided any more
-	told    []bool // which nodes have voted
+	told    []bool // by node: it has voted
 	then    func(*round)
 }
 
 func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
+	view := lk.lanes.View()
 	r, _ := lk.rounds.Get().(*round)
-	if r == nil {
-		n := len(lk.lanes.Lanes)
-		r = &round{locker: lk, reqs: make([]lane.Request, n), told: make([]bool, n), done: make(chan struct{}, 1)}
+	if r == nil || len(r.reqs) < view.Size() {
+		r = &round{locker: lk, reqs: make([]lane.Request, view.Size()), told: make([]bool, view.Size()), done: make(chan struct{}, 1)}
 	}
-	r.lock, r.op, r.trace, r.number, r.then = l, step, nil, 0, then
-	r.ballot = ballot{n: len(lk.lanes.Lanes), need: lk.opts.Quorum}
+	r.lock, r.op, r.trace, r.number, r.then, r.view = l, step, nil, 0, then, view
+	r.ballot = ballot{n: len(view.Lanes), need: view.Quorum}
 	r.verdict, r.closed = pending, false
 	clear(r.told)
 	return r
@@ -63,16 +64,17 @@ func (r *round) start(sent, deadline time.Time) {
 		next = sent.UnixMicro()
 	}
 	native := r.native(sent)
-	r.refs.Store(int32(len(r.reqs)) + 1)
-	for i, n := range r.locker.lanes.Lanes {
-		q := &r.reqs[i]
+	r.refs.Store(int32(len(r.view.Lanes)) + 1)
+	for _, n := range r.view.Lanes {
+		q := &r.reqs[n.Index]
 		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Next, q.Native, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, next, native, wire.Reply{}
+		q.By = r.view.Description
 		if r.op != wire.Release && r.lock.waiter == nil && r.decided() == lost {
 			r.drop()
 			continue
 		}
 		if n.Submit(q, sent) {
-			r.Deliver(i, q)
+			r.Deliver(n.Index, q)
 		}
 	}
 }
@@ -135,6 +137,9 @@ func (r *round) Deliver(node int, q *lane.Request) {
 			}
 			r.verdict = r.ballot.answered()
 		}
+		if r.verdict == lost && r.op == wire.Acquire && r.ahead() {
+			r.verdict = pending
+		}
 		switch {
 		case r.verdict == pending:
 		case r.then != nil:
@@ -152,6 +157,24 @@ func (r *round) Deliver(node int, q *lane.Request) {
 		then(r)
 	}
 	r.drop()
+}
+
+// ahead reports whether a node's number was far ahead of the time, and there are nodes that have not
+// answered yet: whether a majority is ahead, and the next attempt goes along with it, depends on what
+// they say (see concede). Under the mutex.
+func (r *round) ahead() bool {
+	if b := &r.ballot; b.yes+b.no+b.none == b.n {
+		return false
+	}
+	for i := range r.reqs {
+		if !r.told[i] {
+			continue
+		}
+		if _, is := r.reqs[i].Reply.Err.(lane.PoisonError); is {
+			return true
+		}
+	}
+	return false
 }
 
 // confirmLate is called with a yes that came after the owner of r had stopped waiting. If a quorum
@@ -232,7 +255,7 @@ func (r *round) close() {
 // drop gives up one reference; the last one makes the round free for use again.
 func (r *round) drop() {
 	if r.refs.Add(-1) == 0 {
-		r.lock, r.trace, r.then = nil, nil, nil
+		r.lock, r.trace, r.then, r.view = nil, nil, nil, nil
 		for i := range r.reqs {
 			r.reqs[i] = lane.Request{}
 		}
@@ -267,7 +290,8 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	}
 	e := &QuorumError{Op: step.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause, token: r.lock.claim.Token}
 	b := r.ballot
-	for i, n := range r.locker.lanes.Lanes {
+	for _, n := range r.view.Lanes {
+		i := n.Index
 		answer := NodeError{Node: n.Name, Outcome: OutcomeTimeout, Elapsed: elapsed(r.sent, now)}
 		switch {
 		case r.told[i]:
@@ -299,7 +323,7 @@ func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 	switch {
 	case a.Err == wire.ErrOvertaken:
 		// Is it by much? A node whose clock was far ahead once has no vote, and that is told (poisoned).
-		l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.Look(len(l.locker.lanes.Lanes)), To: lane.Nobody{}}, r.sent)
+		l.locker.lanes.Lane(i).Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.Look(), To: lane.Nobody{}}, r.sent)
 	case a.Status == wire.Void && (a.Time == 0 || a.Time > r.reqs[i].Latest):
 		l.dropLate(i)
 	case r.op == wire.Acquire && l.waiter != nil:
@@ -351,8 +375,12 @@ func (l *Lock) counts(i int) bool {
 	return l.counted(i)
 }
 
-// counted is counts, under the mutex.
+// counted is counts, under the mutex. A node that became a member after so many others that the lock has no
+// room for it was never asked.
 func (l *Lock) counted(i int) bool {
+	if i >= l.claim.Room() {
+		return false
+	}
 	return l.marks == nil || l.marks[i].filled == 0 || l.marks[i].filled < l.confirmed
 }
 
@@ -371,7 +399,7 @@ func (l *Lock) refill(i int) {
 	l.mark(i).filled = l.rounds
 	now := l.locker.opts.Clock.Now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: refilling{l}, Ticket: lane.Ours}
-	l.locker.lanes.Lanes[i].Submit(q, now) // an answer at once is none of a node, and asks for nothing
+	l.locker.lanes.Lane(i).Submit(q, now) // an answer at once is none of a node, and asks for nothing
 }
 
 // A refilling is the answer to a request that filled up a node.
@@ -409,5 +437,5 @@ func (l *Lock) dropLate(i int) {
 
 // giveBack releases the lock at one node. Nobody waits for the answer.
 func (l *Lock) giveBack(i int, now time.Time) {
-	l.locker.lanes.Lanes[i].Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
+	l.locker.lanes.Lane(i).Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
 }

@@ -27,7 +27,20 @@ func newFleet(t *testing.T, n int) *fleet {
 	for i := range n {
 		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one connection: the others join later
 	}
+	for _, n := range f.nodes {
+		n.Others = f.node
+	}
 	return f
+}
+
+// node is the one with this name; nil: there is none.
+func (f *fleet) node(name string) *arena.Node {
+	for _, n := range f.nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
 }
 
 // client is a process of its own, whose clock is ahead.

@@ -48,7 +48,7 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 // returned at once: a bad option, a closed Locker, or a key in the way that is not a
 // lock, on so many nodes that no quorum is left.
 func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
-	a, err := lk.opts.acquisition(name, options)
+	a, err := lk.acquisition(ctx, name, options)
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +65,21 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	return l, err
 }
 
-// await waits in the local queue, and speaks to the nodes when it is the first there.
+// errOutgrown is why a waiter makes way for another one of the same call.
+var errOutgrown = errors.New("the set has members that the waiter has no room for")
+
+// await waits as one waiter after another: mostly there is only the first.
 func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most()})
+	for {
+		if l, err := lk.stand(ctx, t, a); err != errOutgrown {
+			return l, err
+		}
+	}
+}
+
+// stand waits in the local queue, and speaks to the nodes when it is the first there.
+func (lk *Locker) stand(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
+	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began})
 	defer lk.waiting.Leave(w)
 	if turn := w.Turn(); turn != nil {
 		t.wait(nil)
@@ -88,7 +100,8 @@ func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 
 // unspoken makes the error of a call that has waited behind another one of this Locker's.
 func (lk *Locker) unspoken(w *waitlist.Waiter, a *acquisition, cause error) *QuorumError {
-	e := QuorumError{Op: wire.Acquire.String(), N: len(lk.lanes.Lanes), Need: lk.opts.Quorum, Kind: ErrHeld}
+	view := lk.lanes.View()
+	e := QuorumError{Op: wire.Acquire.String(), N: len(view.Lanes), Need: view.Quorum, Kind: ErrHeld}
 	if last, ok := lk.waiting.Last(w).(*QuorumError); ok {
 		e = *last
 	}
@@ -171,6 +184,9 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		if l := lk.accept(ctx, t, a, w, why.token); l != nil {
 			return l, nil
 		}
+		if w.Outgrown() { // a place in a queue counts for less than a vote
+			return nil, errOutgrown
+		}
 		slot = cmp.Or(w.FreeSlot(), slot)
 	}
 }
@@ -201,7 +217,7 @@ func (lk *Locker) accept(ctx context.Context, t *opTrace, a *acquisition, w *wai
 	l := lk.newLock(a, 0, g.Token)
 	l.simKey, l.handed, l.claim.Fence = simKey, true, g.Fence
 	g.Claim(&l.claim)
-	l.marks = make([]mark, len(lk.lanes.Lanes))
+	l.marks = make([]mark, l.claim.Room())
 	for i := range l.marks {
 		if !g.Votes(i) {
 			// The waiter may be in the queue there, or be handed the lock at any moment. That is
@@ -261,7 +277,7 @@ type promoted struct{ *Lock }
 func (p promoted) LateVote(node int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.rounds == 0 {
+	if p.rounds == 0 && node < len(p.marks) {
 		p.marks[node].filled = 0
 	}
 }

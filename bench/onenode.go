@@ -73,7 +73,7 @@ func pairsOf(ctx context.Context, client *redis.Client, runID, marker string, tt
 	millis := ttl.Milliseconds()
 	number := newNumber()
 	plainHash := redis.NewScript(string(plainRelease)).Hash()
-	acquireHash := script.Acquire(runID).Hash
+	acquireHash := script.Acquire(runID, 0).Hash
 	set := func(p redis.Pipeliner, name, token string) { p.Do(ctx, "set", name, token, "nx", "px", millis) }
 	does := func(c call) func(p redis.Pipeliner, name, token string) {
 		return func(p redis.Pipeliner, name, token string) { p.Do(ctx, c(name, token)...) }

@@ -73,7 +73,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "paused writers", 200},
 	{"an extension succeeds after the end", []edit{
 		{"extend.go", "case left(l.until, now) <= 0:\n\t\t// The confirmation", "case false:\n\t\t// The confirmation"},
-	}, "model", "sluggish clients", 500},
+	}, "model", "sluggish clients", 5000},
 	{"clean-up with the caller's context", []edit{
 		{"acquire.go", "\t\tl.releaseAsync()\n", "\t\tif ctx.Err() == nil {\n\t\t\tl.releaseAsync()\n\t\t}\n"},
 	}, "model", "long", 500},
@@ -119,7 +119,7 @@ func (lk *Locker) isClosing() bool {`},
 	{"a renewal that failed is the last", []edit{
 		{"internal/renew/renew.go", "\t\tnext = s.cfg.Now().Add(e.item.TTL() / 20)\n\t} else {", "\t\te.item.Renewed(res)\n\t\treturn\n\t} else {"},
 		{"internal/renew/renew.go", "\t\ts.again(e, s.cfg.Now().Add(e.item.TTL()/20))\n", ""},
-	}, "model", "calm", 2000},
+	}, "model", "a node without answers", 500},
 	{"Close leaves the renewals running", []edit{
 		{"internal/renew/renew.go", "\tclose(s.stop)\n\t<-s.ended\n", ""},
 	}, "model", "calm", 10},
@@ -185,7 +185,7 @@ func (lk *Locker) isClosing() bool {`},
 	{"plain commands: the node's time is not looked at", []edit{
 		{"internal/wire/plain.go", "Reply{Status: Granted, Fence: number, Time: p.Time,", "Reply{Status: Granted, Fence: number,"},
 		{"internal/wire/plain.go", "case p.Time > latest:", "case false:"},
-	}, "model", "clocks apart", 8000},
+	}, "model", "clocks apart", 12000},
 	{"a node that shows another marker is not joined again", []edit{
 		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || q.Reply.Err", "(q.Reply.Err"},
 	}, "model", "forgetful nodes", 50},
@@ -199,7 +199,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/store.go", " || mark.Born > now+slack:", ":"},
 	}, "model", "boot", 2000},
 	{"the longest TTL is not kept", []edit{
-		{"internal/model/store.go", "mark.Longest = max(mark.Longest, hello.Longest)", "mark.Longest = hello.Longest"},
+		{"internal/model/store.go", "mark.Epoch = max(mark.Longest, hello.Longest), ", "mark.Epoch = hello.Longest, "},
 	}, "model", "settings that disagree", 2000},
 	{"a longer TTL changes no quarantine", []edit{
 		{"internal/lane/terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},
@@ -229,7 +229,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "waiting", 100},
 	{"a waiter has a ticket before it knows the nodes' time", []edit{
 		{"wait.go", "if !w.Ready() {", "if false {"},
-	}, "model", "standstill", 5000},
+	}, "model", "standstill", 10000},
 	{"a local queue is last in, first out", []edit{
 		{"internal/waitlist/waitlist.go", "close(q.waiters[0].turn)", "last := len(q.waiters) - 1\n\t\tq.waiters[0], q.waiters[last] = q.waiters[last], q.waiters[0]\n\t\tclose(q.waiters[0].turn)"},
 	}, "model", "waiting", 100},
@@ -239,8 +239,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"wait.go", "valid := lease - lk.opts.drift(lease)", "valid := a.ttl - lk.opts.drift(lease)"},
 	}, "model", "handed over", 2000},
 	{"what the nodes were asked to take back counts", []edit{
-		{"internal/waitlist/handoff.go", "if votes < w.list.cfg.Quorum || w.done {", "if votes < w.list.cfg.Quorum {"},
-	}, "model", "handed over", 5000},
+		{"internal/waitlist/handoff.go", "if votes < w.view.Quorum || w.done {", "if votes < w.view.Quorum {"},
+	}, "model", "handed over", 40000},
 	{"a lock that was handed over is extended, and not released there", []edit{
 		{"internal/lane/conn.go", "*at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):", "false:"},
 		{"internal/lane/lane.go", "if n.releases(q) && !n.late(q, now) {", "if q.Op == wire.Release && !n.late(q, now) {"},
@@ -307,6 +307,51 @@ func (lk *Locker) isClosing() bool {`},
 	{"only one of several names is locked", []edit{
 		{"keys.go", "names = append(names, name)\n", "names = append(names, name)[:1]\n"},
 	}, "model", "kinds", 200},
+
+	// Members that change.
+	{"an extension counts, whatever description the node has by then", []edit{
+		{"internal/lane/incarnation.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
+	}, "model", "rival operators", 3000},
+	{"a node grants, whatever description it has", []edit{
+		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case c.Mark != \"\" && !alike(c.Mark, n.marker):"},
+		{"internal/model/scripts.go", "// count has a counter say", `func alike(a, b string) bool {
+	one, ok1 := wire.ParseMarker(a)
+	other, ok2 := wire.ParseMarker(b)
+	return ok1 && ok2 && one.Same(other)
+}
+
+// count has a counter say`},
+		{"internal/wire/plain.go", "case mark != \"\" && p.Marker != mark:", "case mark != \"\" && !alike(p.Marker, mark):"},
+		{"internal/wire/plain.go", "// Read gives the reply for", `func alike(a, b string) bool {
+	one, ok1 := ParseMarker(a)
+	other, ok2 := ParseMarker(b)
+	return ok1 && ok2 && one.Same(other)
+}
+
+// Read gives the reply for`},
+	}, "model", "rival operators", 3000},
+	{"a vote counts, whatever the epoch", []edit{
+		{"internal/lane/keeps.go", "case d != nil && kept.Same(d):", "case d != nil && kept.Description != nil && kept.Set == d.Set:"},
+		{"internal/lane/incarnation.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
+	}, "model", "rival operators", 3000},
+	{"the next change does not wait", []edit{
+		{"internal/lane/change.go", "	case len(d.Former) == 0:", "	default:"},
+	}, "model", "rival operators", 3000},
+	{"a minority chooses the next description", []edit{
+		{"internal/lane/members.go", "	need := len(v.Lanes)/2 + 1\n	var largest, set string", "	need := 1\n	var largest, set string"},
+	}, "model", "rival operators", 3000},
+	{"a node promises nothing", []edit{
+		{"internal/model/store.go", "if ballot > now.promised || ballot == now.promised && value != \"\" {", "if true {"},
+	}, "model", "rival operators", 3000},
+	{"a later proposer keeps its own description", []edit{
+		{"internal/lane/members.go", "d != nil && c.Taken > best {", "d != nil && c.Taken > best && d == nil {"},
+	}, "model", "rival operators", 3000},
+	{"a node takes an earlier description back", []edit{
+		{"internal/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
+	}, "model", "rival operators", 3000},
+	{"two members change at once", []edit{
+		{"change.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
+	}, "model", "rival operators", 3000},
 
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{

@@ -94,6 +94,8 @@ const (
 	Calm     = history.Calm
 	Left     = history.Left
 	Stalled  = history.Stalled
+	Changing = history.Changing
+	Changed  = history.Changed
 	Measured = history.Measured
 	Weighed  = history.Weighed
 )

@@ -108,6 +108,9 @@ func TestNodesForgets(t *testing.T) {
 // TestNodesRefuse: a node that refuses says why, and stops when it is told to.
 func TestNodesRefuse(t *testing.T) {
 	inBubbleWith(t, func(t *testing.T, c *Nodes, lk *redlock.Locker) {
+		if err := lk.WaitReady(t.Context()); err != nil { // the nodes keep the description of their set
+			t.Fatal(err)
+		}
 		c.Refuse(0, "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.")
 		c.Refuse(1, "OOM command not allowed when used memory > 'maxmemory'.")
 		got, want := outcomes(lk, "name"), map[string]redlock.Outcome{c.Addr(0): redlock.OutcomeBusy, c.Addr(1): redlock.OutcomeOutOfMemory}

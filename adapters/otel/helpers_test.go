@@ -50,6 +50,10 @@ func stationed(t *testing.T, f func(*testing.T, *station), options ...otelredloc
 func (s *station) locker(hooks *redlock.Hooks) *redlock.Locker {
 	s.t.Helper()
 	lk, err := redlock.New(s.nodes.Clients(), &redlock.Options{Hooks: hooks})
+	if err == nil {
+		err = lk.WaitReady(s.t.Context()) // and they keep the description of their set
+		synctest.Wait()
+	}
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -27,6 +27,10 @@ type Head struct {
 	Quorum   int    `json:"quorum"`
 	Clients  int    `json:"clients"`
 
+	// Members is how many of the nodes are members of the set at first, where members change; 0: all of
+	// them, all the time.
+	Members int `json:"members,omitempty"`
+
 	// Separator separates the parts of names that are paths; "": names are no paths.
 	Separator string `json:"separator,omitempty"`
 
@@ -92,6 +96,8 @@ const (
 	Wrote    Kind = "wrote"    // the resource accepted Value in the place of Was
 	Refused  Kind = "refused"  // the resource rejected Value in the place of Was
 	Found    Kind = "found"    // has looked for its token: Value nodes have it, and Was did not answer
+	Changing Kind = "changing" // begins to change the set, as Name says, for up to Limit
+	Changed  Kind = "changed"  // has: the set has description Value now, with the members Also; or Error
 	Crashed  Kind = "crashed"  // the client is gone, with all that it held
 	Held     Kind = "held up"  // the client is stopped until Until; Why says "suspended" if its machine is, timers and all
 

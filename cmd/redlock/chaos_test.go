@@ -40,7 +40,7 @@ func hopeless() *chaos.Scenario {
 	return &chaos.Scenario{
 		Name: "broken nodes", About: "made up",
 		Nodes: []int{3}, Clients: [2]int{4, 4}, TTL: []time.Duration{200 * time.Millisecond}, RTT: []time.Duration{time.Millisecond},
-		Span: 4, Spread: 1, Rate: 20, Troubles: []chaos.Trouble{chaos.Evict, chaos.Evict, chaos.Suspend},
+		Span: 4, Spread: 1, Rate: 40, Troubles: []chaos.Trouble{chaos.Evict, chaos.Evict, chaos.Suspend},
 	}
 }
 

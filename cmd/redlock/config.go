@@ -212,6 +212,7 @@ func (f *config) options(urls []string) ([]*redis.Options, error) {
 		}
 		if o.TLSConfig != nil {
 			o.TLSConfig.RootCAs, o.TLSConfig.Certificates = secured.RootCAs, secured.Certificates
+			o.TLSConfig.ServerName = "" // that of the host that is dialed, which may be a member that was not given
 		}
 		nodes[i] = o
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -40,6 +41,9 @@ func notConnected(err error) error {
 	if node := new(redlock.NodeError); errors.As(err, &node) {
 		return exit.Fail(exit.NoQuorum, "change that setting, or use another server; redlock doctor examines all of them", "%v", err)
 	}
+	if strings.Contains(err.Error(), "redlock members set") {
+		return exit.Fail(exit.Usage, "redlock members shows what the set has", "%v", err)
+	}
 	return exit.Fail(exit.Usage, "name each Redis server once", "%v", err)
 }
 
@@ -52,6 +56,9 @@ func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 		NodeDown: func(e *redlock.NodeError) { c.note("node down: %v", e) },
 		NodeUp: func(node string, down time.Duration) {
 			c.note("node up: %s, after %v", node, phrase.Short(down))
+		},
+		Members: func(m redlock.Members) {
+			c.note("the set has changed: epoch %d, members %s, quorum %d", m.Epoch, strings.Join(m.Nodes, ", "), m.Quorum)
 		},
 		Quarantined: nodes.found,
 		Votes:       nodes.votes,

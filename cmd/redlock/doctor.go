@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/printable"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // doctor is redlock doctor.
@@ -55,7 +56,8 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 	case cfg.quiet && must == 0:
 		return 0, nil
 	}
-	for _, line := range kinds(patients) {
+	set := setOf(patients).set
+	for _, line := range append(kinds(patients), inSet(set)...) {
 		fmt.Fprintln(c.stdout, printable.Text(line))
 	}
 	for _, f := range found {
@@ -80,6 +82,14 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 	}
 	fmt.Fprintln(c.stdout, "nothing has to change")
 	return 0, nil
+}
+
+// inSet says to which set the nodes belong, if they belong to one.
+func inSet(d *wire.Description) []string {
+	if d == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("set %s, epoch %d: %s, quorum %d", d.Set, d.Epoch, phrase.Count(len(d.Members), "member"), d.Needs())}
 }
 
 // kinds says which servers the nodes are.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -67,7 +69,53 @@ func findings(patients []*patient, ttl time.Duration, quarantine bool) []finding
 		d.refusals(p)
 	}
 	d.together(patients, hosts)
+	d.membership(patients)
 	return d.all
+}
+
+// setOf is the set of the nodes; its description is nil if they keep none, or are not of one set.
+func setOf(patients []*patient) *described {
+	set := &described{}
+	for _, p := range patients {
+		k := p.keeping
+		k.node, k.err = p.name, cmp.Or(k.err, p.err)
+		set.given = append(set.given, k)
+	}
+	set.judge()
+	return set
+}
+
+// membership: the nodes that are given should be the members of one set.
+func (d *diagnosis) membership(patients []*patient) {
+	set := setOf(patients)
+	for i, k := range set.given {
+		p, members := patients[i], ""
+		if set.set != nil {
+			members = strings.Join(set.set.Members, ", ")
+		}
+		switch told := k.told; {
+		case k.err != nil:
+		case set.set == nil && told.Description != nil:
+			d.must(p, "it belongs to the set of "+strings.Join(told.Members, ", ")+", and too few of the others do", "give the members of one set")
+		case set.set == nil:
+		case told.Description != nil && told.Set != set.set.Set:
+			d.must(p, "it belongs to another set, with the members "+strings.Join(told.Members, ", "), "give the members of one set: "+members)
+		case !set.isMember(&k):
+			d.must(p, "it is no member of the set of the others, so that it has no vote", "leave it out, or make it a member: redlock members add "+p.name)
+		case told.Description == nil:
+			d.think(p, "it keeps no description of its set, which the others keep: it is new, or has lost its data", "programs tell it again; redlock members shows whether it keeps one")
+		case told.Epoch < set.set.Epoch:
+			d.think(p, fmt.Sprintf("it keeps an earlier description of its set (epoch %d) than others (%d)", told.Epoch, set.set.Epoch), "programs tell it; redlock members does so, too")
+		}
+	}
+	if set.set == nil {
+		return
+	}
+	for _, member := range set.set.Members {
+		if set.keeping(member) == nil {
+			d.all = append(d.all, finding{false, []string{member}, "it is a member of the set, and was not given", "give all members: " + strings.Join(set.set.Members, ", ")})
+		}
+	}
 }
 
 // independence: a vote must be the node's own.

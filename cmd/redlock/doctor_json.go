@@ -12,6 +12,8 @@ type doctorReport struct {
 	OK       bool            `json:"ok"` // nothing has to change
 	Nodes    []nodeExamined  `json:"nodes"`
 	Findings []findingReport `json:"findings"`
+	Set      string          `json:"set,omitempty"`
+	Epoch    int64           `json:"epoch"` // 0: the nodes keep no description of one set
 }
 
 type nodeExamined struct {
@@ -31,6 +33,9 @@ type findingReport struct {
 
 func newDoctorReport(patients []*patient, found []finding) *doctorReport {
 	r := &doctorReport{OK: true, Findings: []findingReport{}}
+	if set := setOf(patients).set; set != nil {
+		r.Set, r.Epoch = set.Set, set.Epoch
+	}
 	for _, p := range patients {
 		one := nodeExamined{Node: p.name}
 		if p.err != nil {

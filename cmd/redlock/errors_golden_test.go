@@ -25,6 +25,7 @@ import (
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redistest/golden"
 	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 var updateErrors = flag.Bool("update", false, "write testdata/errors.golden anew")
@@ -48,6 +49,7 @@ func TestErrorsGolden(t *testing.T) {
 	g.held()
 	g.handles()
 	g.inspected()
+	g.changed()
 	g.prepared()
 	g.examined()
 	g.rest()
@@ -189,6 +191,7 @@ var (
 	aFence = regexp.MustCompile(`\b\d{16}\b`)
 	aFault = regexp.MustCompile(`unreachable: [^;)\n]*|timeout after TIME`)
 	aCount = regexp.MustCompile(`after \d+ failed renewals?`)
+	aSet   = regexp.MustCompile(`\bset [0-9a-f]{16}\b`)
 	aTime  = regexp.MustCompile(`(--?[a-z]\S* )?-?\b(\d+(\.\d+)?(h|m|s|ms|µs|ns))+\b`)
 )
 
@@ -204,6 +207,7 @@ func (g *said) steady(text string) string {
 	if g.nodes == nil {
 		return text // no time has been measured
 	}
+	text = aSet.ReplaceAllString(text, "set SET")
 	text = aCount.ReplaceAllString(text, "after 2 failed renewals")
 	return aFault.ReplaceAllString(aTime.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasPrefix(found, "-") && strings.Contains(found, " ") {
@@ -226,6 +230,7 @@ func (g *said) wrongUsage() {
 		"status", "watch k --every 1ms", "wait k", "doctor k", "doctor",
 		"prepare k", "prepare --no-wait --timeout 1s", "prepare --no-wait --quorum", "prepare --quorum --reset-fences a:1", "prepare --fresh --reset-fences a:1", "prepare --no-wait --reset-fences a:1",
 		"prepare --node redis://127.0.0.1:1 --reset-fences a:1",
+		"members grow", "members add", "members --plan", "members --timeout 1s", "members add a:1 --programs-stopped",
 		"bench k", "bench --for 99ms", "bench --callers 1,many", "bench --callers 4,4", "bench",
 		"chaos k", "chaos --arena moon", "chaos --scenario crashing-node", "chaos --seed many", "chaos --nodes 0", "chaos --nodes 9", "chaos --schedules x", "chaos --ttl 1ms", "chaos --ttl 1000500us", "chaos --for 0s", "chaos --history h", "chaos --list --seed 1",
 	} {
@@ -415,6 +420,7 @@ func (g *said) handles() {
 	r = g.start("status", "s", "--json")
 	_ = r.Wait()
 	g.says("the token of a slot", "unlock", "s", "--token", aToken.FindString(r.stdout.String()))
+	g.on(1) // another set, with a separator
 	_ = g.start("lock", "a/b", "--separator", "/").Wait()
 	r = g.start("status", "a/b", "--json", "--separator", "/")
 	_ = r.Wait()
@@ -434,6 +440,26 @@ func (g *said) inspected() {
 	g.says("the node is down", "status", "k")
 	g.says("", "wait", "k", "--timeout", "0s")
 	g.says("", "bench", "--timeout", "0s")
+}
+
+func (g *said) changed() {
+	g.section("members")
+	g.on(4)
+	more := g.nodes.Nodes[3].URL()
+	g.env = []string{nodesVariable + "=" + strings.Join(g.nodes.URLs()[:3], ",")}
+	g.says("no program has locked", "members", "add", more)
+	_ = g.start("run", "k", "--ttl", "400ms", "--", "true").Wait()
+	for _, line := range []string{"add d", "add redis://:pw@d:6379", "add rediss://d:6379", "add redis://d:6379/3", "remove d:6379", "replace d:6379 e:6379", "replace d:6379 d:6379", "set quorum 1", "set quorum many", "set max-ttl 1ms", "set separator /", "set colour red"} {
+		g.says("", append([]string{"members"}, strings.Fields(line)...)...)
+	}
+	g.says("", "members", "set", "max-ttl", "200ms", "--plan")
+	g.says("", "members", "add", more)
+	g.says("", "members", "remove", g.nodes.Nodes[3].Addr(), "--timeout", "50ms")
+	g.nodes.Nodes[0].Kill()
+	g.says("one of four is down", "members", "remove", g.nodes.Nodes[1].Addr(), "--timeout", "1s")
+	g.nodes.Nodes[1].Kill()
+	g.says("two are down", "members")
+	g.says("two are down", "members", "add", "redis://127.0.0.1:1")
 }
 
 func (g *said) prepared() {
@@ -519,6 +545,24 @@ func (g *said) examined() {
 	find("it refuses to write a key", true, func(p *patient) { p.keyError = fmt.Errorf("NOPERM no permissions to run the 'eval' command") })
 	find("it refuses to wake waiters", true, func(p *patient) { p.callError = fmt.Errorf("NOPERM no permissions to access a channel") })
 	find("nodes on one host", true, func(p *patient) { p.opts = &redis.Options{Addr: "10.0.0.2:6380"} })
+	// in has the nodes keep the description of one set, and the first of them something else.
+	in := func(when string, members int, keeps func(d wire.Description) wire.Told) {
+		all := []*patient{fine(1), fine(2), fine(3)}
+		d := wire.Description{Epoch: 3, Set: "one", Members: []string{at(1), at(2), at(3), at(4)}[:members]}
+		for _, p := range all[1:] {
+			p.keeping.told = wire.Told{Self: p.name, Description: &d}
+		}
+		all[0].keeping.told = keeps(d)
+		fmt.Fprintf(g, "\n%s\n", when)
+		for _, f := range findings(all, 10*time.Second, true) {
+			fmt.Fprintf(g, "    %v %s: %s\n      %s\n", f.must, strings.Join(f.nodes, ", "), f.what, f.todo)
+		}
+	}
+	in("it keeps no description", 3, func(wire.Description) wire.Told { return wire.Told{} })
+	in("it keeps an earlier description", 3, func(d wire.Description) wire.Told { d.Epoch = 2; return wire.Told{Self: at(1), Description: &d} })
+	in("it belongs to another set", 3, func(d wire.Description) wire.Told { d.Set = "other"; return wire.Told{Self: at(1), Description: &d} })
+	in("a member was not given", 4, func(d wire.Description) wire.Told { return wire.Told{Self: at(1), Description: &d} })
+	in("it was removed", 3, func(d wire.Description) wire.Told { return wire.Told{Self: at(9), Description: &d} })
 	show := func(when string, all ...*patient) {
 		fmt.Fprintf(g, "\n%s\n", when)
 		for _, f := range findings(all, 10*time.Second, true) {

@@ -29,6 +29,7 @@ type patient struct {
 	keyError  error         // of the key that was locked and released
 	callError error         // of waking waiting clients
 	older     bool          // older clients, which have a counter for each name, use the node, or did
+	keeping   keeping       // what it keeps of its set
 	number    int64         // the largest of its fences
 	now       int64         // its time, in microseconds
 }
@@ -74,6 +75,7 @@ func examine(o *redis.Options) *patient {
 	if !p.info.Replica() {
 		p.keyError = tryCommands(ctx, rdb)
 	}
+	p.keeping = keeps(ctx, rdb)
 	p.older = rdb.Exists(ctx, lua.OldMarker).Val() > 0
 	p.number, p.now = largest(ctx, rdb), time.Now().Add(p.clock).UnixMicro()
 	if p.callError = rdb.Publish(ctx, lua.WakeChannel+"doctor", "").Err(); p.callError == nil {
@@ -93,7 +95,8 @@ for _, c in ipairs({
 {'SET', key, 'x', 'PX', '1000'}, {'GET', key}, {'MGET', key}, {'EXISTS', key}, {'PTTL', key}, {'PEXPIRE', key, '1000'}, {'DEL', key},
 {'ZADD', key, '1', 'x'}, {'PEXPIRE', key, '1000'}, {'ZSCORE', key, 'x'}, {'ZMSCORE', key, 'x'}, {'ZCOUNT', key, '0', '1'},
 {'ZRANGE', key, '0', '0'}, {'ZRANGEBYSCORE', key, '1', '1'}, {'ZREVRANGEBYSCORE', key, '1', '1'},
-{'ZREMRANGEBYSCORE', key, '2', '3'}, {'ZREM', key, 'x'}, {'TIME'}}) do
+{'ZREMRANGEBYSCORE', key, '2', '3'}, {'ZREM', key, 'x'}, {'TIME'},
+{'HSET', key, 'a', 'b'}, {'HGET', key, 'a'}, {'HMGET', key, 'a'}, {'TYPE', key}, {'DEL', key}, {'RPUSH', key, 'x'}}) do
 local r = redis.pcall(unpack(c))
 if type(r) == 'table' and r.err then
 redis.pcall('DEL', key)

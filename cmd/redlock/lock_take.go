@@ -141,7 +141,7 @@ func (c *command) unlockByToken(cfg *takeConfig, args []string) error {
 	if err != nil {
 		return err
 	}
-	opts := cfg.lookOptions()
+	opts := cfg.lookOptions(readSet(servers, true))
 	locker, _, err := c.connect(servers, opts)
 	if err != nil {
 		return err
@@ -150,6 +150,9 @@ func (c *command) unlockByToken(cfg *takeConfig, args []string) error {
 	status, err := locker.Inspect(context.Background(), name)
 	if err != nil {
 		return exit.Fail(exit.Usage, "see redlock help unlock", "%s", phrase.Plain(err))
+	}
+	if m := locker.Members(); m.Epoch > 0 {
+		opts.Separator = m.Separator
 	}
 	handle := redlock.Handle{Name: name, Also: cfg.also[1:], Token: cfg.token, TTL: opts.TTL, Prefix: opts.Prefix, Separator: opts.Separator}
 	for _, h := range status.Holders {

@@ -155,13 +155,16 @@ func (f *lockFlags) options() (*redlock.Options, error) {
 }
 
 // lookOptions are those of a Locker that inspects locks and acquires none. It must not announce a
-// longer TTL to the nodes than the clients that acquire some.
-func (f *lockFlags) lookOptions() *redlock.Options {
-	ttl := f.ttl
-	if f.maxTTL > 0 {
-		ttl = min(ttl, f.maxTTL)
+// longer TTL to the nodes than the clients that acquire some: so it goes by what these have announced.
+func (f *lockFlags) lookOptions(d *described) *redlock.Options {
+	ttl, most := f.ttl, f.maxTTL
+	if most > 0 {
+		ttl = min(ttl, most)
 	}
-	return &redlock.Options{TTL: ttl, MaxTTL: f.maxTTL, NodeTimeout: min(patientLook, ttl/2), Prefix: *f.prefix, Separator: f.separator}
+	if longest := d.longest(); longest > 0 {
+		ttl, most = longest, longest
+	}
+	return &redlock.Options{TTL: ttl, MaxTTL: most, NodeTimeout: min(patientLook, ttl/2), Prefix: *f.prefix, Separator: f.separator}
 }
 
 func (f *lockFlags) addSeparator(to *flagSet) {

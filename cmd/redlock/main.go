@@ -89,6 +89,7 @@ func verbs() []verb {
 		{"wait", "status", (*command).look},
 		{"doctor", "doctor", (*command).doctor},
 		{"prepare", "prepare", (*command).prepare},
+		{"members", "members", (*command).members},
 		{"bench", "bench", (*command).bench},
 		{"demo", "demo", (*command).demo},
 		{"chaos", "chaos", (*command).chaos},

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
@@ -103,6 +106,9 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 		return 0, err
 	}
 	defer locker.Close()
+	if err := strangers(servers, asked(context.Background(), locker)); err != nil {
+		return 0, err
+	}
 
 	// Connecting writes the markers. The rest is waiting.
 	absent := voteless(locker)
@@ -149,6 +155,20 @@ func (c *command) conclude(cfg *prepareConfig, report *prepareReport, absent []*
 		say("%s", explain.AllVote(n))
 	}
 	return nil
+}
+
+// strangers returns an error if nodes that were given are not among those that vote together.
+func strangers(servers []*redis.Options, s *redlock.Status) error {
+	var names []string
+	for _, o := range servers {
+		if !slices.ContainsFunc(s.Nodes, func(n redlock.NodeStatus) bool { return n.Node == o.Addr }) {
+			names = append(names, o.Addr)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return exit.Fail(exit.NoQuorum, "prepare new nodes alone, then make them members, one after another: redlock members add "+names[0], "not prepared: %s %s no member of the set of the others", strings.Join(names, ", "), phrase.Verb(len(names), "is", "are"))
 }
 
 // voteless asks the nodes, and returns those that have no vote.

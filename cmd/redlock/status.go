@@ -64,7 +64,7 @@ func (c *command) look(command string, args []string) (code int, err error) {
 	}
 	signals, restore := proc.CatchSignals()
 	defer restore()
-	locker, nodes, err := c.connect(servers, cfg.lookOptions())
+	locker, nodes, err := c.connect(servers, cfg.lookOptions(readSet(servers, true)))
 	if err != nil {
 		return 0, err
 	}
@@ -94,9 +94,9 @@ func (c *command) status(ctx context.Context, locker *redlock.Locker, cfg *lookC
 		return exit.Fail(exit.Usage, "see redlock help status", "%s", phrase.Plain(err))
 	}
 	if cfg.json {
-		err = c.printReport(s, time.Time{})
+		err = c.printReport(s, locker.Members(), time.Time{})
 	} else {
-		err = show(c.stdout, s)
+		err = show(c.stdout, s, locker.Members())
 	}
 	if err == nil && s.State == redlock.StateUnknown {
 		return untold(s, "")
@@ -105,8 +105,9 @@ func (c *command) status(ctx context.Context, locker *redlock.Locker, cfg *lookC
 }
 
 // printReport prints a status as JSON, in one line. A zero time is none.
-func (c *command) printReport(s *redlock.Status, at time.Time) error {
+func (c *command) printReport(s *redlock.Status, m redlock.Members, at time.Time) error {
 	r := report(s)
+	r.Set, r.Epoch, r.Quorum = m.Set, m.Epoch, m.Quorum
 	if !at.IsZero() {
 		r.Time = &at
 	}
@@ -124,7 +125,7 @@ func (c *command) watch(ctx context.Context, locker *redlock.Locker, cfg *lookCo
 			before = now
 			at := time.Now()
 			if cfg.json {
-				err = c.printReport(s, at)
+				err = c.printReport(s, locker.Members(), at)
 			} else {
 				_, err = fmt.Fprintln(c.stdout, at.Format("15:04:05.000"), now)
 			}
@@ -155,7 +156,7 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 		}
 		if s.State == redlock.StateFree {
 			if cfg.json {
-				return c.printReport(s, time.Time{})
+				return c.printReport(s, locker.Members(), time.Time{})
 			}
 			return nil
 		}
@@ -169,7 +170,7 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 		case <-ctx.Done():
 		}
 		if cfg.json {
-			if err := c.printReport(s, time.Time{}); err != nil {
+			if err := c.printReport(s, locker.Members(), time.Time{}); err != nil {
 				return err
 			}
 		}

@@ -38,7 +38,7 @@ func owner(w redlock.Waiter) string {
 }
 
 // show prints a status as text.
-func show(to io.Writer, s *redlock.Status) error {
+func show(to io.Writer, s *redlock.Status, m redlock.Members) error {
 	fmt.Fprintln(to, news(s))
 	if s.TTL > 0 {
 		fmt.Fprintf(to, "%v left unless renewed\n", s.TTL)
@@ -69,6 +69,9 @@ func show(to io.Writer, s *redlock.Status) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%s\n", n.Node, has, left, fence, len(n.Waiting), note)
 	}
+	if m.Epoch > 0 {
+		fmt.Fprintf(t, "\nset %s, epoch %d: %s, quorum %d\n", printable.Text(m.Set), m.Epoch, phrase.Count(len(m.Nodes), "member"), m.Quorum)
+	}
 	return t.Flush()
 }
 
@@ -83,6 +86,9 @@ type statusReport struct {
 	Holders []holderReport `json:"holders,omitempty"`
 	Waiting []waitReport   `json:"waiting"`
 	Nodes   []nodeReport   `json:"nodes"`
+	Set     string         `json:"set,omitempty"`
+	Epoch   int64          `json:"epoch"` // 0: the nodes keep no description of their set
+	Quorum  int            `json:"quorum"`
 }
 
 type holderReport struct {

@@ -46,6 +46,11 @@ func open(t testing.TB, clients []*redis.Client, opts *redlock.Options) *redlock
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = lk.Close() })
+	// The description of new nodes is not what the tests are about. Nodes that cannot vote yet are not waited
+	// for.
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_ = lk.WaitReady(ctx)
 	return lk
 }
 

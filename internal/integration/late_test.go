@@ -65,6 +65,7 @@ func TestLateKeyOfADetachedLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := redistest.NewBubble(t, 3)
 		first, second, rival := open(t, b.Clients(), nil), open(t, b.Clients(), nil), open(t, b.Clients(), nil)
+		synctest.Wait() // all know the set
 		b.Path(2).SetDelay(200 * time.Millisecond)
 		b.Hang(2)
 		begin := time.Now()
@@ -89,11 +90,12 @@ func TestLateKeyOfADetachedLock(t *testing.T) {
 	})
 }
 
-// oneHolder has a rival try until it has the lock, which must be when the holder's is over.
+// oneHolder has a rival try until it has the lock, which must be when the holder's is over. A holder that renews may
+// be faster than the rival each time: two nodes answer it in the end.
 func oneHolder(t *testing.T, l *redlock.Lock, rival *redlock.Locker) {
 	t.Helper()
-	pause := time.Until(l.Until()) / 200
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(pause) {
+	left := time.Until(l.Until())
+	for deadline := time.Now().Add(10 * left); ; time.Sleep(left / 200) {
 		got, err := rival.TryAcquire(t.Context(), l.Name())
 		if err == nil {
 			if left := time.Until(l.Until()); left > 0 {
@@ -102,7 +104,10 @@ func oneHolder(t *testing.T, l *redlock.Lock, rival *redlock.Locker) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal(err)
+			if time.Until(l.Until()) < 0 {
+				t.Error(err)
+			}
+			return
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 // TestMain has more tests run side by side than there are processors: those that do mostly wait. A -parallel
 // on the command line counts.
 func TestMain(m *testing.M) {
+	runChild() // does not return in a child
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}

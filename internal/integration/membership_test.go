@@ -17,15 +17,14 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// moves has lists of nodes, each of which differs from the one before by one node: node 2 is
-// replaced by node 3, and then three become five.
+// moves has lists of nodes, each of which differs from the one before by one node. The set is that of the first.
 var moves = [][]int{{0, 1, 2}, {0, 1, 2, 3}, {0, 1, 3}, {0, 1, 3, 4}, {0, 1, 3, 4, 2}}
 
 const movingTTL = 10 * time.Second
 
-// TestMembership: while the service goes on, its processes move from list to list, one after
-// another, as docs/operations.md says. There are never two holders, the fences rise, and no call
-// waits for longer than a lock takes to expire.
+// TestMembership: while the service goes on, its processes are started again with other lists of nodes, one after
+// another. They go by the set's members all the same: there are never two holders, the fences rise, and no
+// call waits for longer than a lock takes to expire.
 func TestMembership(t *testing.T) {
 	need.Full(t)
 	synctest.Test(t, func(t *testing.T) {

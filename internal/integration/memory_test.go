@@ -66,5 +66,5 @@ func TestMemoryOfNames(t *testing.T) {
 	if after-before > 1<<20 {
 		t.Errorf("%d names have cost %d bytes", names, after-before)
 	}
-	wantKeys(t, c, "all names", script.Belows, script.Fences, script.Marker)
+	wantKeys(t, c, "all names", script.Belows, script.Fences, script.Marker, script.Told)
 }

@@ -42,7 +42,7 @@ func generations(t *testing.T) (all []generation) {
 	}
 	return []generation{
 		{"older", older("acquire_usual", "kinds", "queue", "acquire"), older("kinds", "raise"), older("release_usual", "kinds", "queue", "give", "release"), false},
-		{"newer", script.Acquire("").Source, script.Raise.Source, script.Release("").Source, true},
+		{"newer", script.Acquire("", 0).Source, script.Raise.Source, script.Release("", 0).Source, true},
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 func TestMarkerIsAsked(t *testing.T) {
 	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
-	marked := script.Acquire("me")
+	marked := script.Acquire("me", 0)
 	ask := func(token, mark string) (any, error) {
 		t.Helper()
 		return c.Eval(t.Context(), marked.Source, []string{"a"}, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "", "x", 0, 0, script.Bucket("a")).Result()
@@ -52,7 +52,7 @@ func TestMarkerIsAsked(t *testing.T) {
 		t.Errorf("held by another: %v, %v", reply, err)
 	}
 	c.ScriptLoad(t.Context(), marked.Source)
-	if err := c.EvalSha(t.Context(), script.Acquire("you").Hash, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err := c.EvalSha(t.Context(), script.Acquire("you", 0).Hash, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		t.Errorf("the script for another server: %v", err)
 	}
 }
@@ -96,12 +96,14 @@ func TestNoCounterIsNoGrant(t *testing.T) {
 	wantKeys(t, c, "a copy without a counter", "a", script.Marker)
 }
 
+// joinKeys are those of join.lua.
+var joinKeys = []string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice}
+
 // join joins a server as a client with this run_id, TTL and time.
 func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db string) (mark, before wire.Marker, found string) {
 	t.Helper()
-	keys := []string{script.Marker, script.OldMarker}
-	reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, keys, runID, longest, clock, db).Slice()
-	if err != nil || len(reply) != 3 {
+	reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, joinKeys, runID, longest, clock, db, "", "", "").Slice()
+	if err != nil || len(reply) != 4 || reply[3] != "" {
 		t.Errorf("join is answered %v, %v", reply, err)
 		return mark, before, ""
 	}
@@ -201,7 +203,7 @@ func TestJoin(t *testing.T) {
 
 	// If no marker is asked for, none is made.
 	c.FlushAll(t.Context())
-	if reply, err := c.Eval(t.Context(), script.Join, nil, "me").Slice(); err != nil || len(reply) != 3 || reply[0] != "" || reply[1] != "" {
+	if reply, err := c.Eval(t.Context(), script.Join, nil, "me").Slice(); err != nil || len(reply) != 4 || reply[0] != "" || reply[1] != "" || reply[3] != "" {
 		t.Errorf("without a key: %v, %v", reply, err)
 	}
 	wantKeys(t, c, "a join without a key")

@@ -32,7 +32,7 @@ const maxReloads = 5
 // unknown reports whether the server did not know the script, or the marker: it was
 // restarted, or lost its data, or only its scripts.
 func (q *Request) unknown() bool {
-	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || q.Reply.Err == wire.ErrNoScripts || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
+	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || q.Reply.Err == wire.ErrMoved || q.Reply.Err == wire.ErrNoScripts || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
 }
 
 // reload joins a server that has dropped scripts or marker, and carries out the rest of a

@@ -123,12 +123,31 @@ type clocks struct {
 	allow   tolerance
 	maxSkew time.Duration
 
-	mu  sync.Mutex // protects all
-	all []offsetEstimate
+	mu      sync.Mutex // protects what follows
+	all     []offsetEstimate
+	members []int // whose clocks make the median
 }
 
 func newClocks(n int, cfg *Config) *clocks {
-	return &clocks{allow: cfg.toleranceOf(), maxSkew: cfg.MaxNodeSkew, all: make([]offsetEstimate, n)}
+	c := &clocks{allow: cfg.toleranceOf(), maxSkew: cfg.MaxNodeSkew, all: make([]offsetEstimate, n)}
+	for i := range n {
+		c.members = append(c.members, i)
+	}
+	return c
+}
+
+// grow makes room for n nodes.
+func (c *clocks) grow(n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.all = append(c.all, make([]offsetEstimate, n-len(c.all))...)
+}
+
+// elect has the clocks of these nodes make the median.
+func (c *clocks) elect(members []int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.members = members
 }
 
 // sample is offsetEstimate.sample for a node. It also gives how far the node is from the
@@ -183,7 +202,7 @@ func (c *clocks) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
 func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 	var some [2][9]time.Duration // for the usual number of nodes, so that nothing is allocated
 	lows, ups := some[0][:0], some[1][:0]
-	for i := range c.all {
+	for _, i := range c.members {
 		k := &c.all[i]
 		if k.at.IsZero() {
 			continue
@@ -191,7 +210,7 @@ func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 		slack := c.uncertainty(k, now)
 		lows, ups = append(lows, k.low-slack), append(ups, k.up+slack)
 	}
-	if len(lows) < len(c.all)/2+1 {
+	if len(lows) < len(c.members)/2+1 {
 		return 0, 0, false
 	}
 	slices.Sort(lows)

@@ -64,6 +64,8 @@ type Client struct {
 
 	Addr string
 	Open func(patience time.Duration, s Session) Server
+
+	Elsewhere func(addr string) Client // another node, which becomes a member
 }
 
 // A Config says how lanes work. All fields are set.
@@ -71,14 +73,17 @@ type Config struct {
 	TTL, MaxTTL time.Duration                         // the default TTL, and the longest of this program
 	Drift       time.Duration                         // as given in the options; 0: each lock has its own
 	DriftOf     func(ttl time.Duration) time.Duration // the drift of a lock with this TTL
-	NodeTimeout time.Duration                         // silence after which nothing more is queued
-	Quarantine  time.Duration                         // negative: off
-	MaxNodeSkew time.Duration                         // negative: off
+	Quorum      int
+	NodeTimeout time.Duration // silence after which nothing more is queued
+	Quarantine  time.Duration // negative: off
+	MaxNodeSkew time.Duration // negative: off
 	Owner       string
 	Clock       Clock
 	Host        sim.Host
 	Events      Events
-	WatchVotes  bool // Votes is told when the time has come, and not only with the next request
+	Described   bool                          // votes count only by a description of the set
+	Accept      func(*wire.Description) error // whether this program can use a set with it
+	WatchVotes  bool                          // Votes is told when the time has come, and not only with the next request
 }
 
 // A Clock tells the time. Readings have a monotonic part.
@@ -86,13 +91,14 @@ type Clock interface{ Now() time.Time }
 
 // Events are called when something happens that an operator may want to know. They are never
 // called under a mutex. Down, Up, Quarantined and Votes of one node are called one after another, in
-// the order in which they happened.
+// the order in which they happened, and so is Members.
 type Events interface {
-	Down(node int, why *Failure)
-	Up(node int, down time.Duration)
-	Quarantined(node int, d time.Duration, why error)
-	Votes(node int) // again, after Quarantined or the Warning about its clock
-	ClockStep(node int, by time.Duration)
+	Down(node string, why *Failure)
+	Up(node string, down time.Duration)
+	Quarantined(node string, d time.Duration, why error)
+	Votes(node string) // again, after Quarantined or the Warning about its clock
+	ClockStep(node string, by time.Duration)
+	Members(d *wire.Description) // the set has been changed
 	Warning(err error)
 }
 

@@ -59,6 +59,7 @@ func (n *Lane) addConn(srv Server) {
 		name: fmt.Sprintf("%s#%d", n.Name, len(n.conns)),
 	}
 	n.conns = append(n.conns, s)
+	n.serving++
 	n.running.Go(s.run)
 }
 
@@ -89,18 +90,26 @@ func (s *conn) nudge() {
 	s.wake <- struct{}{}
 }
 
+// run serves the connection until the lane ends.
 func (s *conn) run() {
+	defer s.lane.left()
 	for s.join() {
 		for {
-			batch, ok := s.next()
-			if !ok {
+			batch, do := s.next()
+			if do == end {
 				return
 			}
-			if batch == nil {
+			if do == reconnect {
 				break
 			}
-			err := carryOut(s.srv, s.lane.node, batch)
-			s.settle(batch)
+			var err error
+			if do == rejoin {
+				err = s.srv.Join()
+				s.owes(time.Time{})
+			} else {
+				err = carryOut(s.srv, s.lane.node, batch)
+				s.settle(batch)
+			}
 			if err == nil {
 				continue
 			}
@@ -110,6 +119,18 @@ func (s *conn) run() {
 			}
 			break
 		}
+	}
+}
+
+// left closes all connections when the last conn has ended: nobody else does so if the node is no member any
+// more and the Locker goes on.
+func (n *Lane) left() {
+	n.mu.Lock()
+	n.serving--
+	last := n.serving == 0
+	n.mu.Unlock()
+	if last {
+		n.force()
 	}
 }
 
@@ -134,6 +155,7 @@ func (s *conn) join() bool {
 	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
 		n.mu.Lock()
 		s.breaks = n.breaks
+		n.again = n.again && !s.first
 		if s.first && n.down == nil {
 			s.busy = n.clock.Now() // only the first: until another is connected, no request depends on it
 		}
@@ -187,16 +209,34 @@ func (s *conn) failed(err error) {
 	}
 }
 
-// next waits for requests and takes a batch of them. The batch is nil when the conn must
-// connect again first. It reports false when the lane is closed and has nothing left for this
-// conn to send.
-func (s *conn) next() (batch []*Request, ok bool) {
+// What a conn has to do next.
+const (
+	send      = iota // a batch
+	rejoin           // the server
+	reconnect        // to it
+	end              // the lane is closed and has nothing left for this conn to send
+)
+
+// owes records since when the server has owed an answer.
+func (s *conn) owes(since time.Time) {
+	s.lane.mu.Lock()
+	defer s.lane.mu.Unlock()
+	s.busy = since
+}
+
+// next waits for requests and takes a batch of them, or for something else to do.
+func (s *conn) next() (batch []*Request, do int) {
 	n := s.lane
 	for {
 		n.mu.Lock()
 		if s.breaks != n.breaks && !n.draining {
 			n.mu.Unlock()
-			return nil, true
+			return nil, reconnect
+		}
+		if s.first && n.again && !n.draining {
+			n.again, s.busy = false, n.clock.Now()
+			n.mu.Unlock()
+			return nil, rejoin
 		}
 		if len(n.pendingReleases) > 0 && !n.clock.Now().Before(n.retry) {
 			n.requeuePending()
@@ -210,13 +250,13 @@ func (s *conn) next() (batch []*Request, ok bool) {
 			}
 			s.dropped = s.dropped[:0]
 			if len(s.batch) > 0 {
-				return s.batch, true
+				return s.batch, send
 			}
 			continue
 		}
 		if n.draining {
 			n.mu.Unlock()
-			return nil, false
+			return nil, end
 		}
 		s.idle = true
 		s.rests++

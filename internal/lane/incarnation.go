@@ -46,14 +46,24 @@ import (
 type incarnation struct {
 	node   int
 	name   string
+	set    circle
 	cfg    *Config
 	clocks *clocks
 	terms  *terms
 
+	// The time since terms.began, and 1, at which the request left that the node last answered with its
+	// marker; 0: never.
+	heard atomic.Int64
+
+	tried *wire.Description // the last one that it was told when it kept none; under the set's mutex
+
 	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
 
 	mu      sync.Mutex  // protects what follows
-	met     bool        // it has been joined
+	joined  bool        // it has said what it keeps
+	told    wire.Told   // that
+	self    wire.Told   // the last description that it has kept
+	met     bool        // its marker is known
 	mark    string      // the marker's text
 	known   wire.Marker // the same, parsed
 	lost    time.Time   // when it last may have forgotten something, by the client's clock; zero: never
@@ -72,10 +82,17 @@ type incarnation struct {
 	closed   bool        // and no timer any more
 }
 
-func newIncarnation(node int, name string, cfg *Config, c *clocks, t *terms) *incarnation {
-	m := &incarnation{node: node, name: name, cfg: cfg, clocks: c, terms: t}
-	t.nodes[node] = m
-	return m
+// A circle is what the nodes are members of: a Set.
+type circle interface {
+	heard(m *incarnation, kept wire.Told, mark wire.Marker)
+	tell(m *incarnation) (kept wire.Told, while string)
+	lacks() bool          // a member keeps no description, and may not be told yet
+	look()                // whether it may be told by now
+	again(m *incarnation) // it is to be joined again
+}
+
+func newIncarnation(node int, name string, s circle, cfg *Config, c *clocks, t *terms) *incarnation {
+	return &incarnation{node: node, name: name, set: s, cfg: cfg, clocks: c, terms: t}
 }
 
 // Now is the time, by the client's clock.
@@ -89,7 +106,11 @@ func (m *incarnation) marked() bool { return m.cfg.Quarantine > 0 }
 
 // Hello is what the node is told when it is joined.
 func (m *incarnation) Hello() wire.Hello {
-	return wire.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.Now().UnixMilli()}
+	hello := wire.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.Now().UnixMilli()}
+	if hello.Marked {
+		hello.Told, hello.While = m.set.tell(m)
+	}
+	return hello
 }
 
 // Joined takes in what the node said when it was joined, at some moment after sent.
@@ -100,7 +121,16 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	before, had := wire.ParseMarker(mark.Before)
 	says, ok := wire.ParseMarker(mark.Value)
 	if m.marked() {
-		m.terms.hear(m, before.Longest, says.Longest, sent)
+		of := time.Duration(0)
+		if d := mark.Told.Description; d != nil {
+			of = wire.Milliseconds(d.MaxTTL)
+		}
+		m.terms.hear(m, before.Longest, says.Longest, of, sent)
+	}
+	if m.marked() {
+		// Before the marker, which may be that of a later epoch: what is granted by that marker does not count
+		// by an earlier description.
+		m.set.heard(m, mark.Told, says)
 	}
 	age := time.Duration(0) // of a marker that cannot be read, the age is not known
 	if ok {
@@ -159,7 +189,7 @@ func (m *incarnation) quarantined(rest time.Duration, why error) {
 		return
 	}
 	m.voteless = true
-	m.events = append(m.events, func() { m.cfg.Events.Quarantined(m.node, rest, why) })
+	m.events = append(m.events, func() { m.cfg.Events.Quarantined(m.name, rest, why) })
 	m.await(rest)
 }
 
@@ -195,14 +225,14 @@ func (m *incarnation) votesAgain() {
 		return
 	}
 	m.voteless = false
-	m.events = append(m.events, func() { m.cfg.Events.Votes(m.node) })
+	m.events = append(m.events, func() { m.cfg.Events.Votes(m.name) })
 }
 
 // wentDown has it told that nothing is sent to the node, and cameUp that requests are sent again.
 func (m *incarnation) wentDown(why *Failure) {
 	m.mu.Lock()
 	m.away = true
-	m.events = append(m.events, func() { m.cfg.Events.Down(m.node, why) })
+	m.events = append(m.events, func() { m.cfg.Events.Down(m.name, why) })
 	m.mu.Unlock()
 	m.tell()
 }
@@ -210,7 +240,7 @@ func (m *incarnation) wentDown(why *Failure) {
 func (m *incarnation) cameUp(down time.Duration) {
 	m.mu.Lock()
 	m.away = false
-	m.events = append(m.events, func() { m.cfg.Events.Up(m.node, down) })
+	m.events = append(m.events, func() { m.cfg.Events.Up(m.name, down) })
 	if rest := m.quarantine(m.Now()); m.held != nil && rest > 0 {
 		m.quarantined(rest, m.held)
 	}
@@ -277,7 +307,7 @@ func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 		m.cfg.Events.Warning(fmt.Errorf("redlock: node %s has no vote: %w", m.name, skewError{skew, m.cfg.MaxNodeSkew}))
 	}
 	if step != 0 {
-		m.cfg.Events.ClockStep(m.node, step)
+		m.cfg.Events.ClockStep(m.name, step)
 		m.lose(now, false, stepError(step), m.marked)
 	}
 }
@@ -318,11 +348,25 @@ func (m *incarnation) silence(now time.Time) (rest time.Duration, why error) {
 		return rest, m.reason(now)
 	}
 	if now.Sub(m.emptied) <= unheard {
-		if others := m.terms.silent(m.node, m.emptied); len(others) > 0 {
-			return m.cfg.NodeTimeout, SilentError{m, m.terms.nodes[others[0]].name}
+		if others := m.terms.silent(m, m.emptied); len(others) > 0 {
+			return m.cfg.NodeTimeout, SilentError{m, others[0].name}
 		}
 	}
 	return 0, nil
+}
+
+// rest is for how much longer the node has no vote, and why.
+func (m *incarnation) rest() (time.Duration, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.silence(m.Now())
+}
+
+// skewed is how far the node's clock is from the others', if that is too far.
+func (m *incarnation) skewed() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.skew
 }
 
 // votes reports whether the node has a vote.
@@ -352,7 +396,7 @@ func (m *incarnation) poisoned(number int64, middle time.Time, most time.Duratio
 
 // canVote reports whether a hand-over by the node counts as a vote: one with this fence, marker
 // and time. The waiter's request for the lock left at sent, and a node with a vote answered it.
-func (m *incarnation) canVote(mark string, micros, number int64, sent time.Time) bool {
+func (m *incarnation) canVote(by *wire.Description, mark string, micros, number int64, sent time.Time) bool {
 	now := m.Now()
 	m.observeClock(micros, sent, now)
 	if m.poisoned(number, m.clocks.middle(now), 0) != nil {
@@ -361,7 +405,7 @@ func (m *incarnation) canVote(mark string, micros, number int64, sent time.Time)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	rest, _ := m.silence(now)
-	return rest == 0 && m.skew == 0 && (mark == m.mark || !m.marked())
+	return rest == 0 && m.skew == 0 && (mark == m.mark || !m.marked()) && m.unlike(m.told, by) == nil
 }
 
 // floor is a number that is larger than every fence that the node may have lost, and below which
@@ -391,7 +435,7 @@ const longAgo = 1
 func (m *incarnation) send(srv Server, batch []*Request) error {
 	sent := m.Now()
 	m.mu.Lock()
-	mark := m.mark
+	mark, kept := m.mark, m.told
 	floor := m.floor()
 	before := m.quarantine(sent)
 	m.mu.Unlock()
@@ -443,15 +487,22 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		}
 	}
 	if vouched {
-		m.terms.vouched(m.node, sent)
+		m.terms.vouched(m, sent)
+		if m.set.lacks() {
+			m.set.look()
+		}
 	}
 	if longer {
 		m.mu.Lock()
 		after, why = m.silence(now)
 		m.mu.Unlock()
 	}
+	untold := false
 	for _, q := range batch {
 		r := &q.Reply
+		// A node that keeps none may have been told one since, by a client of a set that was made anew: of the first
+		// description the marker says nothing.
+		untold = untold || kept.Description == nil && q.By != nil && (r.Status == wire.Granted || r.Status == wire.Held || r.Status == wire.Reserved)
 		switch {
 		case r.Status == wire.Void:
 			if r.Err == wire.ErrScriptOnly || wire.Forbids(r.Err) {
@@ -459,11 +510,15 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 			}
 		case q.Op == wire.Release:
 			r.NoVote = after > 0 || skew != 0
+		case r.Status == wire.Granted && q.counts() && m.unlike(kept, q.By) != nil:
+			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
+		case r.Status == wire.Granted && q.Op == wire.Extend && !q.stays():
+			r.Status, r.Err = wire.Unfit, wire.ErrMoved
 		case r.Status == wire.Late && off != 0:
 			r.Status, r.Err = wire.Unfit, skewError{off, m.cfg.MaxNodeSkew}
 		case r.Status == wire.Late && after > 0: // late because the node's clock was set
 			r.Err = why
-		case q.Op == wire.Extend || q.Op == wire.Leave || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
+		case q.Op == wire.Extend || q.Op == wire.Leave || q.asks() || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
 		case q.Op == wire.Inspect && r.Mark != mark:
 			*r = wire.Reply{Status: wire.Quarantined, Err: wire.ErrForgot}
 		case before > 0 || after > 0:
@@ -479,6 +534,9 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 				r.Status, r.Err = wire.Unfit, err
 			}
 		}
+	}
+	if untold {
+		m.set.again(m)
 	}
 	return err
 }

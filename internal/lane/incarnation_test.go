@@ -152,7 +152,7 @@ func TestVouches(t *testing.T) {
 		m := testIncarnation(&cfg)
 		m.mark = "id:5"
 		tt.set(m)
-		if got := m.canVote(tt.mark, tt.time.UnixMicro(), tt.number, now); got != tt.want {
+		if got := m.canVote(nil, tt.mark, tt.time.UnixMicro(), tt.number, now); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
@@ -169,7 +169,10 @@ func testConfig() Config {
 
 // testIncarnation is the incarnation of the first of three nodes.
 func testIncarnation(cfg *Config) *incarnation {
-	return newIncarnation(0, "node", cfg, newClocks(3, cfg), newTerms(3, cfg))
+	s := &Set{cfg: *cfg, news: make(chan struct{})}
+	s.lanes.Store(new([]*Lane))
+	s.view.Store(newView(nil, 1, nil))
+	return newIncarnation(0, "node", s, cfg, newClocks(3, cfg), newTerms(cfg))
 }
 
 type systemClock struct{}
@@ -179,9 +182,10 @@ func (systemClock) Now() time.Time { return time.Now() }
 // Quarantines are the events of that kind.
 type quarantines func(time.Duration)
 
-func (quarantines) Down(int, *Failure)                            {}
-func (quarantines) Up(int, time.Duration)                         {}
-func (quarantines) ClockStep(int, time.Duration)                  {}
-func (quarantines) Votes(int)                                     {}
-func (quarantines) Warning(error)                                 {}
-func (q quarantines) Quarantined(_ int, d time.Duration, _ error) { q(d) }
+func (quarantines) Down(string, *Failure)                            {}
+func (quarantines) Up(string, time.Duration)                         {}
+func (quarantines) ClockStep(string, time.Duration)                  {}
+func (quarantines) Votes(string)                                     {}
+func (quarantines) Members(*wire.Description)                        {}
+func (quarantines) Warning(error)                                    {}
+func (q quarantines) Quarantined(_ string, d time.Duration, _ error) { q(d) }

@@ -56,6 +56,14 @@ type Lane struct {
 	since           time.Time      // since when it is down
 	breaks          int            // connections that have broken while in use
 	draining        bool
+	again           bool                                       // it is to be joined again
+	retired         bool                                       // the node is no member any more: nothing is sent
+	serving         int                                        // conns that have not ended
+	listeners       map[*context.CancelFunc]context.CancelFunc // end the subscriptions
+
+	// Under the set's mutex.
+	considered bool // the node is no member, and may become one: it is not retired
+	stranger   bool // the operator was told that the node is no member
 }
 
 // A pendingRelease is a release that is owed to a node, until a time when the token is gone in any case.
@@ -68,6 +76,7 @@ func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tr
 	n := &Lane{
 		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: m, timeout: cfg.NodeTimeout,
 		drain: make(chan struct{}), tried: tried, pendingReleases: make(map[string][]pendingRelease),
+		listeners: make(map[*context.CancelFunc]context.CancelFunc),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.addConn(srv)
@@ -100,6 +109,12 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 
 // admit decides whether q has to go to the server, and gives the answer if not. Under the mutex.
 func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
+	if n.Index >= q.Claim.Room() {
+		return wire.Reply{Status: wire.Unfit, Err: errNoRoom}, false
+	}
+	if n.retired {
+		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
+	}
 	at := &q.Claim.at[n.Index]
 	switch {
 	case q.Op != wire.Release:
@@ -129,7 +144,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	case q.Op == wire.Acquire:
 		*at = queued
 		return wire.Reply{}, true
-	case q.Op == wire.Inspect || q.Op == wire.Leave:
+	case q.Op == wire.Inspect || q.Op == wire.Leave || q.asks():
 		return wire.Reply{}, true
 	case q.Op == wire.Release || *at == absent || *at == dequeuing || *at == due && !q.Claim.mayWait(n.Index):
 		return wire.Reply{Status: wire.Expired}, false
@@ -271,11 +286,15 @@ func (n *Lane) close() {
 	n.node.close()
 	n.mu.Lock()
 	n.draining = true
+	listeners := slices.Collect(maps.Values(n.listeners))
 	work := len(n.queue) + len(n.pendingReleases)
 	for _, s := range n.conns {
 		work += s.load
 	}
 	n.mu.Unlock()
+	for _, cancel := range listeners {
+		cancel()
+	}
 	close(n.drain)
 	if work == 0 {
 		n.force()
@@ -292,18 +311,74 @@ func (n *Lane) force() {
 	}
 }
 
-// Subscribe subscribes to a channel of the node; see Server.Hear.
-func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
+// Member is the address that the node has in the description of its set; its name, as long as it is not
+// known.
+func (n *Lane) Member() string {
+	if t := n.node.kept(); t.Self != "" {
+		return t.Self
+	}
+	return n.Name
+}
+
+// retire ends the lane to a node that is no member any more, once; close must follow. A key that is still
+// there goes with its TTL.
+func (n *Lane) retire() bool {
 	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.retired {
+		return false
+	}
+	n.retired = true
+	if srv, ok := n.conns[0].srv.(interface{ Retire() }); ok {
+		srv.Retire() // the server may become a member again, over another lane
+	}
+	return true
+}
+
+func (n *Lane) isRetired() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.retired
+}
+
+// rejoin has the node joined again, as soon as the connection has nothing else to do. A node that is not
+// connected is joined in any case.
+func (n *Lane) rejoin() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.again = true
+	if first := n.conns[0]; first.idle {
+		first.nudge()
+	}
+}
+
+// Subscribe subscribes to a channel of the node; see Server.Subscribe. The subscription ends with the lane, too.
+func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	n.mu.Lock()
+	if n.draining {
+		n.mu.Unlock()
+		return errRetired
+	}
 	srv := n.conns[0].srv.Fork()
+	n.listeners[&cancel] = cancel
 	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.listeners, &cancel)
+	}()
 	return srv.Subscribe(ctx, channel, ready, onMessage)
 }
 
+// Ended reports whether the lane has ended, or is about to.
+func (n *Lane) Ended() bool { return n.isRetired() }
+
 // CanVote reports whether a hand-over by the node counts as a vote: one with this fence, marker
 // and time. The waiter's request for the lock left at sent, and a node with a vote answered it.
-func (n *Lane) CanVote(mark string, micros, number int64, sent time.Time) bool {
-	return n.node.canVote(mark, micros, number, sent)
+func (n *Lane) CanVote(by *wire.Description, mark string, micros, number int64, sent time.Time) bool {
+	return n.node.canVote(by, mark, micros, number, sent)
 }
 
 // weigh is how many requests the lane keeps.

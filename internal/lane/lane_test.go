@@ -59,12 +59,12 @@ func open(t *testing.T, rtt time.Duration, taken bool) (*Lane, func() []string) 
 	var mu sync.Mutex
 	var seen []string
 	tried := make(chan int, 1)
-	set := Open(testConfig(), []string{"stub"}, func(_ int, s Session) Server {
+	set := Open(testConfig(), []string{"stub"}, func(_ int, _ string, s Session) Server {
 		return &stub{session: s, rtt: rtt, mu: &mu, seen: &seen, taken: taken}
 	}, tried)
 	<-tried
 	t.Cleanup(func() { set.Close(time.Second) })
-	return set.Lanes[0], func() []string {
+	return set.Lane(0), func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(seen)

@@ -15,7 +15,12 @@ type Request struct {
 	To       Recipient // gets the request back once, with the reply filled in
 	Ticket   int64     // acquire: the waiter's; 0: the client will not wait; Ours: the caller has the lock
 	Next     int64     // release: the fence proposed for the next holder; 0: the lock is not handed over
+	Args     []string  // choose, merge: of the script
+	Said     any       // choose, merge: what it has replied
 	Native   bool      // extend, release: without the script, if the server can do that: see wire.NativeAnswer
+
+	Shown string            // extend: the marker, read after the extension
+	By    *wire.Description // by which it counts; nil: the nodes keep none
 
 	// What the lane adds before the request is sent.
 	Number int64  // acquire: the proposed fence
@@ -35,6 +40,16 @@ func (q *Request) Step() wire.Op {
 		return wire.Plain
 	}
 	return q.Op
+}
+
+// counts reports whether a grant of it is a vote.
+func (q *Request) counts() bool {
+	return q.Op == wire.Acquire || q.Op == wire.Extend || q.Op == wire.Raise
+}
+
+// asks reports whether it is about no lock.
+func (q *Request) asks() bool {
+	return q.Op == wire.Choose || q.Op == wire.Merge || q.Op == wire.Flush
 }
 
 // ReadPlain takes the answer to an acquire of plain commands.
@@ -60,6 +75,10 @@ func (q *Request) ReadNative(a *wire.NativeAnswer) (next wire.Op, more bool) {
 // Read takes the reply of the step's script.
 func (q *Request) Read(value any, err error) {
 	q.Reply = wire.Parse(q.Op, value, err)
+	if q.asks() {
+		q.Said = value
+		return
+	}
 	if q.Reply.Fence == wire.AsProposed {
 		q.Reply.Fence = q.Number
 	}
@@ -127,8 +146,14 @@ type Claim struct {
 // of a waiter share it. Each element is guarded by its lane's mutex.
 type Reached []bool
 
-// Span makes the claim absent from all of n nodes.
+// Span makes the claim absent from all nodes, of which there may be n (Set.Room).
 func (c *Claim) Span(n int) { c.at = make([]presence, n) }
+
+// Limit leaves room for n nodes at most. It may only be called before the claim is in any request.
+func (c *Claim) Limit(n int) { c.at = c.at[:min(n, len(c.at))] }
+
+// Room is the number of nodes that the claim can be told to.
+func (c *Claim) Room() int { return len(c.at) }
 
 // Found records that the token is at a node, as another client has told. It may only be called
 // before the claim is in any request.
@@ -145,10 +170,10 @@ func (c *Claim) HandedOver(there func(node int) bool) {
 	}
 }
 
-// Look gives a claim to look at the key on n nodes, and to change nothing.
-func (c *Claim) Look(n int) *Claim {
+// Look gives a claim to look at the key, and to change nothing.
+func (c *Claim) Look() *Claim {
 	look := &Claim{Key: c.Key, Keys: c.Keys[:1]}
-	look.Span(n)
+	look.Span(c.Room())
 	return look
 }
 

@@ -1,30 +1,78 @@
 package lane
 
 import (
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A Set has the lanes to all nodes of a Locker, and what is known about the nodes together.
 type Set struct {
-	Lanes []*Lane
-
 	cfg    Config
+	open   func(node int, name string, s Session) Server
 	clocks *clocks
 	terms  *terms
+	given  []string // the nodes that the program has given
+	view   atomic.Pointer[View]
+	lanes  atomic.Pointer[[]*Lane] // to all nodes that are members, or have been, or are given; each at its index
+
+	mu      sync.Mutex        // protects what follows, and each change of view and lanes
+	known   *wire.Description // that of the set, if this program is to use one
+	refused error             // why this program cannot use the set
+	news    chan struct{}     // closed when something of this, or of what a node keeps, has changed
+	closed  bool
+	events  []func() // to be told by the goroutine that tells events now
+	telling bool     // there is such a goroutine
+
+	lacking atomic.Bool  // a member keeps no description, and may not be told yet
+	ready   atomic.Int64 // the last epoch whose description a quorum has kept
 }
 
 // Open makes a lane to each node. The names are those in errors. Each node's index is sent to
-// tried when its first attempt to connect has ended.
-func Open(cfg Config, names []string, open func(node int, s Session) Server, tried chan<- int) *Set {
-	s := &Set{cfg: cfg, clocks: newClocks(len(names), &cfg)}
-	s.terms = newTerms(len(names), &s.cfg)
+// tried when its first attempt to connect has ended. Open is also called for nodes that become members
+// later.
+func Open(cfg Config, names []string, open func(node int, name string, s Session) Server, tried chan<- int) *Set {
+	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{})}
+	s.clocks = newClocks(len(names), &s.cfg)
+	s.terms = newTerms(&s.cfg)
+	var lanes []*Lane
+	s.mu.Lock() // a node that has connected waits until all is there
+	defer s.mu.Unlock()
 	for i, name := range names {
-		m := newIncarnation(i, name, &s.cfg, s.clocks, s.terms)
-		s.Lanes = append(s.Lanes, newLane(i, name, open(i, m), m, &s.cfg, tried))
+		lanes = append(lanes, s.newLane(i, name, tried))
 	}
-	s.terms.lanes.Store(&s.Lanes)
+	s.lanes.Store(&lanes)
+	s.setView(newView(lanes, cfg.Quorum, nil))
 	return s
 }
+
+func (s *Set) newLane(i int, name string, tried chan<- int) *Lane {
+	m := newIncarnation(i, name, s, &s.cfg, s.clocks, s.terms)
+	return newLane(i, name, s.open(i, name, m), m, &s.cfg, tried)
+}
+
+// setView has everything go by a view from now on. Under the mutex.
+func (s *Set) setView(v *View) {
+	var members []int
+	for _, n := range v.Lanes {
+		members = append(members, n.Index)
+	}
+	s.clocks.elect(members)
+	s.terms.members.Store(&v.Lanes)
+	s.view.Store(v)
+}
+
+// View is the members as they are known now.
+func (s *Set) View() *View { return s.view.Load() }
+
+// Lane gives the lane to a node that is a member, or has been one.
+func (s *Set) Lane(node int) *Lane { return (*s.lanes.Load())[node] }
+
+// Room is for how many nodes a claim is to have room. Lanes count that lead to no member yet: another client may
+// have made one of them a member, which this one has not heard of.
+func (s *Set) Room() int { return len(*s.lanes.Load()) + spare }
 
 // Ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. It is
 // good if the median is known to within NodeTimeout. Otherwise a majority of the nodes has not
@@ -42,7 +90,7 @@ func (s *Set) Number(at time.Time) (number int64, good bool) {
 	if s.cfg.MaxNodeSkew <= 0 {
 		return 0, false
 	}
-	for _, n := range s.Lanes {
+	for _, n := range s.View().Lanes {
 		if n.node.scriptOnly.Load() {
 			return 0, false
 		}
@@ -59,16 +107,22 @@ func (s *Set) Beyond(number int64, now time.Time) time.Duration {
 // Close makes the lanes send what they have, for at most this long, and waits until they have
 // ended.
 func (s *Set) Close(patience time.Duration) {
-	for _, n := range s.Lanes {
-		n.close()
+	s.mu.Lock()
+	s.closed = true // no node becomes a member any more
+	s.mu.Unlock()
+	lanes := *s.lanes.Load()
+	for _, n := range lanes {
+		if n.retire() {
+			n.close()
+		}
 	}
 	limit := time.AfterFunc(patience, func() {
-		for _, n := range s.Lanes {
+		for _, n := range lanes {
 			n.force()
 		}
 	})
 	defer limit.Stop()
-	for _, n := range s.Lanes {
+	for _, n := range lanes {
 		n.running.Wait()
 		n.force() // the connections
 	}
@@ -77,8 +131,9 @@ func (s *Set) Close(patience time.Duration) {
 // Weigh gives the number of requests that each lane keeps: those that have not left yet, and the
 // releases that it owes.
 func (s *Set) Weigh() []int {
-	all := make([]int, len(s.Lanes))
-	for i, n := range s.Lanes {
+	lanes := *s.lanes.Load()
+	all := make([]int, len(lanes))
+	for i, n := range lanes {
 		all[i] = n.weigh()
 	}
 	return all

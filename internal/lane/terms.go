@@ -2,7 +2,6 @@ package lane
 
 import (
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,14 +39,10 @@ type terms struct {
 	mu        sync.Mutex    // protects announced and told, and each change of longest and rest
 	announced time.Duration // the longest that was announced, by this client or others
 	told      time.Duration // the longest MaxTTL that a warning was given about
-	nodes     []*incarnation
+	agreed    time.Duration // that of the set, which all its programs announce; 0: it is not known, or the set has none
 
-	lanes atomic.Pointer[[]*Lane] // nil: not yet
-
-	// For each node, the time since began at which the request left that the node last answered
-	// with its marker.
-	began time.Time
-	heard []atomic.Int64
+	members atomic.Pointer[[]*Lane] // nil: not yet
+	began   time.Time
 }
 
 // unheard is for how long after it lost its data a node has to wait for the others. A client that
@@ -59,11 +54,8 @@ const unheard = time.Minute
 // longer is more likely no lock at all, and nodes would have no vote for as long.
 const longestShown = 24 * time.Hour
 
-func newTerms(n int, cfg *Config) *terms {
-	t := &terms{cfg: cfg, nodes: make([]*incarnation, n), began: cfg.Clock.Now(), heard: make([]atomic.Int64, n)}
-	for i := range t.heard {
-		t.heard[i].Store(math.MinInt64) // never
-	}
+func newTerms(cfg *Config) *terms {
+	t := &terms{cfg: cfg, began: cfg.Clock.Now()}
 	t.announced = cfg.MaxTTL
 	t.set(cfg.MaxTTL)
 	return t
@@ -85,16 +77,25 @@ func (t *terms) announces() time.Duration {
 	return t.announced
 }
 
-// hear takes in the TTL that the marker of a node had before the client joined it, and has now.
-func (t *terms) hear(m *incarnation, before, now time.Duration, sent time.Time) {
+// announce takes in a TTL that locks of the set may have.
+func (t *terms) announce(longest time.Duration) {
+	t.mu.Lock()
+	t.announced, t.agreed = max(t.announced, longest), longest
+	t.mu.Unlock()
+	t.raise(longest)
+}
+
+// hear takes in the TTL that the marker of a node had before the client joined it, and has now; and that of the
+// set that the node is of, if the client does not know it yet.
+func (t *terms) hear(m *incarnation, before, now, set time.Duration, sent time.Time) {
 	t.mu.Lock()
 	t.announced = max(t.announced, now)
-	differ := before > t.told && before != t.cfg.MaxTTL
+	differ := before > max(t.told, t.agreed, set) && before != t.cfg.MaxTTL
 	if differ {
 		t.told = before
 	}
 	t.mu.Unlock()
-	t.vouched(m.node, sent)
+	t.vouched(m, sent)
 	t.raise(now)
 	if differ {
 		t.cfg.Events.Warning(fmt.Errorf("redlock: node %s: another program has announced a MaxTTL of %v, and ours (Options.MaxTTL) is %v: every quarantine goes by the longer one; give all programs the same", m.name, before, t.cfg.MaxTTL))
@@ -124,9 +125,9 @@ func (t *terms) raise(longest time.Duration) bool {
 	if !news {
 		return false
 	}
-	for _, m := range t.nodes {
-		if m != nil {
-			m.prolong()
+	if members := t.members.Load(); members != nil {
+		for _, n := range *members {
+			n.node.prolong()
 		}
 	}
 	return true
@@ -134,20 +135,29 @@ func (t *terms) raise(longest time.Duration) bool {
 
 // vouched records that a node has shown its marker, whose content is known, in answer to a request
 // that left at sent.
-func (t *terms) vouched(node int, sent time.Time) {
-	at, now := &t.heard[node], int64(sent.Sub(t.began))
+func (t *terms) vouched(m *incarnation, sent time.Time) {
+	at, now := &m.heard, int64(sent.Sub(t.began))+1
 	for before := at.Load(); now > before && !at.CompareAndSwap(before, now); {
 		before = at.Load()
 	}
 }
 
-// silent gives the nodes, except one, that have not shown their markers since a time, and are not
+// shownSince reports whether a node has shown its marker since a time.
+func (t *terms) shownSince(m *incarnation, since time.Time) bool {
+	at := m.heard.Load()
+	return at != 0 && (since.IsZero() || at > int64(since.Sub(t.began)))
+}
+
+// silent gives the members, except one, that have not shown their markers since a time, and are not
 // known to be away.
-func (t *terms) silent(node int, since time.Time) (others []int) {
-	lanes := t.lanes.Load()
-	for i := range t.heard {
-		if i != node && t.heard[i].Load() < int64(since.Sub(t.began)) && (lanes == nil || (*lanes)[i].Away() == nil) {
-			others = append(others, i)
+func (t *terms) silent(m *incarnation, since time.Time) (others []*incarnation) {
+	members := t.members.Load()
+	if members == nil {
+		return nil
+	}
+	for _, n := range *members {
+		if n.node != m && !t.shownSince(n.node, since) && n.Away() == nil {
+			others = append(others, n.node)
 		}
 	}
 	return others

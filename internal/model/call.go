@@ -32,10 +32,13 @@ type Call struct {
 	Owner  string
 	Try    int64 // the attempt for which the waiter can be handed the lock; 0: it cannot
 
+	Args []string // Choose, Merge: of the script
+
 	Native bool // Extend, Release: without a script; see wire.NativeAnswer
 
 	Value any
 	Plain *wire.PlainAnswer  // of an acquire of plain commands
+	Shown *wire.Trailer      // of an extension: what came after it
 	Said  *wire.NativeAnswer // of an extension or release without a script
 	Err   error
 }

@@ -39,6 +39,12 @@ func (s step) String() string {
 	if what == "" {
 		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v, try %d", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease, s.call.Try)
 	}
+	if s.other == "join" {
+		what += fmt.Sprintf(" telling %q", s.hello.Told)
+	}
+	if s.call.Args != nil {
+		what += fmt.Sprintf(" with %q", s.call.Args)
+	}
 	return fmt.Sprintf("%v later %s %v %s", s.pause, what, s.call.Keys, s.call.Modes)
 }
 
@@ -93,16 +99,75 @@ func (s step) marked(right string) model.Call {
 		c.Mark = right
 	case "older":
 		c.Mark = wire.RunID(right) + ":1"
+		if m, ok := wire.ParseMarker(right); ok {
+			m.Born = 1
+			c.Mark = m.String()
+		}
 	case "another's":
 		c.Mark = "another:1"
 	}
 	return c
 }
 
+// while gives what one says who joins, with the marker that it knows.
+func (s step) while(right string) wire.Hello {
+	s.hello.While = s.marked(right).Mark
+	return s.hello
+}
+
 // pick draws one of several values.
 func pick[T any](rng *rand.Rand, of ...T) T { return of[rng.IntN(len(of))] }
 
 const us = time.Microsecond
+
+// described is a description of a set. Ballot is one of a few ballots.
+func described(set string, epoch int64) *wire.Description {
+	return &wire.Description{Epoch: epoch, Set: set, Members: []string{name, "node1", "node2"}}
+}
+
+func ballot(n int) string { return fmt.Sprintf("%024d", n) }
+
+// tells draws what one who joins tells the node of its set: mostly nothing, since from the second epoch on
+// some answers cannot be had any more.
+func tells(rng *rand.Rand) wire.Told {
+	if rng.IntN(2) == 0 {
+		return wire.Told{}
+	}
+	return wire.Told{Self: pick(rng, "", name, "another's"), Description: described(pick(rng, "S", "S", "T"), pick[int64](rng, 1, 1, 2, 3))}
+}
+
+// choosing draws the arguments of choose.lua, and merging those of merge.lua.
+func choosing(rng *rand.Rand) []string {
+	epoch, value := pick[int64](rng, 1, 1, 2, 2, 3), ""
+	if rng.IntN(2) == 0 {
+		d := described("S", epoch)
+		d.Since = int64(rng.IntN(2))
+		value = d.Text()
+	}
+	set := "S"
+	if epoch == 1 {
+		set = ""
+	}
+	return []string{fmt.Sprint(epoch), ballot(rng.IntN(4)), value, pick(rng, set, set, set, "T", "")}
+}
+
+func merging(rng *rand.Rand) []string {
+	if rng.IntN(2) == 0 {
+		return nil
+	}
+	args := []string{"0"}
+	for range rng.IntN(3) {
+		args = append(args, fmt.Sprint(1+rng.IntN(1000)), *script.Bucket(pick(rng, "a", "b", "c")))
+	}
+	args[0] = fmt.Sprint(len(args) / 2)
+	for range rng.IntN(3) {
+		args = append(args, fmt.Sprint(1+rng.IntN(1000)), *script.Bucket(pick(rng, "a", "b", "c")))
+	}
+	if len(args) == 1 {
+		return nil
+	}
+	return args
+}
 
 // twin and child share the bucket of "a": another name, and a name in the folder "a". So a lock on
 // both has one counter for two keys.
@@ -192,6 +257,12 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 				s.garbage = pick[int64](rng, 0, 0, 0, 0, 0, 0, 1, -1, 1<<53, math.MaxInt64, math.MinInt64)
 			}
 		}
+		switch rng.IntN(16) {
+		case 0:
+			s.call.Op, s.call.Args = wire.Choose, choosing(rng)
+		case 1:
+			s.call.Op, s.call.Args = wire.Merge, merging(rng)
+		}
 		switch s.call.Op {
 		case wire.Release:
 			if rng.IntN(8) > 0 {
@@ -242,11 +313,15 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		case 5, 6:
 			s.other = "join"
 			s.hello.Longest = pick(rng, 0, 2*time.Second, time.Minute)
+			s.hello.Told = tells(rng)
 			s.clock = pick(rng, 0, 0, -time.Hour, time.Hour)
 		case 7:
 			s.other = "join unmarked"
 		case 8:
 			s.other = pick(rng, "listen", "listen", "heard")
+		}
+		if s.other != "" && (s.call.Op == wire.Choose || s.call.Op == wire.Merge) {
+			s.call.Op, s.call.Args = wire.Inspect, nil
 		}
 		switch {
 		case !virtual:
@@ -380,6 +455,32 @@ func scripted(virtual bool) (all [][]step) {
 		return s
 	}
 	noTable := step{other: "flush counters", call: acquire.call}
+	told := func(self, set string, epoch int64) step {
+		s := step{other: "join", mark: "right"}
+		s.hello.Told = wire.Told{Self: self, Description: described(set, epoch)}
+		return s
+	}
+	knows := func(mark string, s step) step {
+		s.mark = mark
+		return s
+	}
+	choose := func(epoch int64, n int, value *wire.Description) step {
+		s := call(wire.Choose, "")
+		if s.call.Args = []string{fmt.Sprint(epoch), ballot(n), "", ""}; value != nil {
+			s.call.Args[2] = value.Text()
+		}
+		if epoch > 1 {
+			s.call.Args[3] = "S"
+		}
+		return s
+	}
+	merge := func(args ...string) step {
+		s := call(wire.Merge, "")
+		s.call.Args = args
+		return s
+	}
+	first1, first2 := described("S", 1), described("T", 1)
+	a := *script.Bucket("a")
 	below.call.TTL = time.Hour
 	belowRaised := below
 	belowRaised.call.Op, belowRaised.fence = wire.Raise, time.Second
@@ -429,6 +530,31 @@ func scripted(virtual bool) (all [][]step) {
 		{flushScripts, plain, call(wire.Extend, mine), release, flushScripts, plain2, look, flushScripts, plain},
 		{below, plain2, call(wire.Release, "token.b"), number(plain2, time.Second/4), notBelow, look, number(plain2, time.Second/3), flush, join, plain},
 		{below, notBelow, plain, release, number(plain2, time.Second/4), look},
+
+		// A node that keeps no description keeps one if it is told which node it is, and then only later ones of
+		// the same set.
+		{told("", "S", 1), told(name, "S", 1), told("another's", "S", 1), told(name, "T", 2), told("", "S", 2), told(name, "S", 1), join, flush, told("", "S", 2), told(name, "T", 3), told("", "S", 3)},
+		// It has lost its data once more, and the one who tells it does not know; or it has taken the description.
+		{told(name, "S", 1), flush, told(name, "S", 1), told(name, "S", 1)},
+		{flush, join, knows("older", told(name, "S", 1)), knows("another's", told(name, "S", 1)), knows("", told(name, "S", 1)), told(name, "S", 1)},
+		{flush, choose(1, 2, first1), knows("older", told(name, "T", 1)), knows("older", told("", "S", 1)), knows("older", told(name, "S", 1)), join},
+		{flush, choose(1, 2, first1), knows("", told(name, "S", 1))},
+		{choose(1, 2, first1), choose(1, 3, nil), knows("", told(name, "S", 1)), flush, choose(1, 2, first2), choose(1, 3, nil), knows("", told(name, "S", 1)), knows("", told(name, "T", 1))},
+		// The marker moves, and with it what has to be known for a grant; a marker that is of another process, or
+		// of the future, is a new one there, too.
+		{acquire, told(name, "S", 1), raise(mine, us), look, told(name, "S", 2), extend, look, acquire, release, another, first, plain, look, told(name, "S", 3), look, plain2},
+		{flush, says(time.Minute, 0), told(name, "S", 2), says(0, -time.Hour), says(time.Hour, 0), plain, look, release, plain2, join},
+		{marked("another", -time.Minute, 0), told(name, "S", 2), told(name, "S", 3)},
+		{marked(process, time.Hour, 0), told(name, "S", 3), acquire, look},
+		{told(name, "S", 2), listen, acquire, first, second, give, look, hand(handed), look, heard},
+		{told(name, "S", 2), flushScripts, plain, acquire, look, flush, acquire, look},
+		// A choice: promises, a smaller ballot, what was taken, a larger one; one for an epoch that is not the next;
+		// and a description ends it.
+		{choose(1, 2, nil), choose(1, 1, nil), choose(1, 2, nil), choose(1, 1, first1), choose(1, 2, first1), choose(1, 2, nil), choose(1, 1, first2), choose(1, 3, nil), choose(1, 3, first2), choose(1, 3, nil), told(name, "S", 1), choose(1, 4, nil), choose(2, 1, nil)},
+		{choose(2, 2, nil), choose(0, 2, nil), choose(2, 2, first1), told(name, "S", 1), choose(2, 1, nil), choose(2, 2, described("S", 2)), choose(3, 3, nil), told("", "S", 3), choose(2, 9, nil), choose(4, 1, nil)},
+		{told(name, "T", 1), choose(2, 1, nil), choose(2, 1, described("S", 2)), choose(1, 1, nil)},
+		{choose(1, 2, first1), flush, choose(1, 1, nil), choose(1, 1, first2), join, choose(1, 3, nil)},
+		{below, notBelow, acquire, merge(), merge("1", "5", a), merge(), merge("1", "9007199254740000", a, "7", a), merge(), look, release, another, look, merge("0", "9007199254740001", a), merge(), raise(yours, 0)},
 		{acquire, first, second, release, plain, look, leave(1), leave(2), call(wire.Release, yours), number(plain2, time.Second/4), look},
 	}
 	// More readers wait than the window holds.

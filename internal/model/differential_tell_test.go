@@ -25,6 +25,9 @@ func (w formatter) format(c *model.Call, v any, err error) string {
 		word, _, _ := strings.Cut(err.Error(), " ")
 		return word
 	}
+	if c.Op == wire.Choose || c.Op == wire.Merge {
+		return fmt.Sprintf("%q", v)
+	}
 	list, ok := v.([]any)
 	if !ok {
 		return w.value(v, c.Op != wire.Raise && c.Op != wire.Release)
@@ -137,6 +140,19 @@ func kind(s step, v any, err error) string {
 	case int64:
 		return fmt.Sprint(name, " ", min(v, 2)) // 2: a time
 	case []any:
+		switch c, chose := wire.ParseChosen(v); {
+		case s.call.Op != wire.Choose || s.other != "" || !chose:
+		case c.Promised == "":
+			return name + " no part"
+		case c.Promised != s.call.Args[1]:
+			return name + " refused"
+		case s.call.Args[2] != "" && c.Taken == c.Promised:
+			return name + " taken"
+		case c.Taken == "":
+			return name + " promised"
+		default:
+			return name + " promised, and has taken one"
+		}
 		if s.call.Op == wire.Acquire && late(v) {
 			return name + " late"
 		}
@@ -156,6 +172,9 @@ func count(seen map[string]int, s step, v any, err error, holder string) {
 	}
 	if s.other == "" && handed && strings.HasPrefix(holder, "process.") {
 		seen["handed: "+kind(s, v, err)]++
+	}
+	if list, _ := v.([]any); s.other == "join" && err == nil {
+		seen[fmt.Sprint("kept ", wire.ParseTold(list[3].(string)).At())]++
 	}
 	messages, _ := v.([]string)
 	for _, m := range messages {
@@ -211,7 +230,9 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "wake 0", "inspect WRONGTYPE", "set", "set redis:",
 		"plain granted", "plain held", "plain void: "+wire.ErrForgot.Error(),
 		"plain void: "+wire.ErrNoScripts.Error(), "plain void: "+wire.ErrScriptOnly.Error(), "plain void: "+wire.ErrOvertaken.Error(), "plain void: other clients wait for the lock",
-		"join 3 string", "join unmarked 3 string", "foreign", "flush", "flush counters", "flush scripts",
+		"kept 0", "kept 1", "kept 2", "kept 3", "choose no part", "choose refused", "choose promised", "choose taken", "choose promised, and has taken one",
+		"merge 1", "merge 2 []interface {}",
+		"join 4 string", "join unmarked 4 string", "foreign", "flush", "flush counters", "flush scripts",
 		"listen", "heard", "heard 1", "heard 6",
 		"handed: acquire 3 int64", "handed: acquire 2 int64", "handed: raise 0", "handed: raise 1", "handed: extend 2", "handed: release 1", "handed: yield 1", "handed: leave 0", "handed: leave 1") {
 		if seen[kind] < 3 {

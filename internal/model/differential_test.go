@@ -89,7 +89,7 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 		if hello.Marked {
 			mark = m.Value
 		}
-		return []any{m.Value, m.Before, m.Now}, nil
+		return []any{m.Value, m.Before, m.Now, m.Told.String()}, nil
 	}
 	listener := new(audience)
 	listen := func() {
@@ -122,8 +122,9 @@ func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 		case "flush scripts":
 			n.FlushScripts()
 		case "join":
-			s.hello.Marked = true
-			return join(s.hello)
+			hello := s.while(mark)
+			hello.Marked = true
+			return join(hello)
 		case "join unmarked":
 			return join(wire.Hello{})
 		case "mark":
@@ -152,21 +153,26 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		}
 	}
 	must(client.Set(ctx, script.Marker, mark, 0).Err())
-	load := func(runID string) {
-		for _, s := range script.All(runID) {
+	load := func(runID string, epoch int64) {
+		for _, s := range script.All(runID, epoch) {
 			must(client.ScriptLoad(ctx, s.Source).Err())
 		}
 	}
-	load(process)
+	load(process, 0)
 	join := func(keys []string, runID string, hello wire.Hello) (any, error) {
-		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Longest.Milliseconds(), hello.Time, "").Result()
+		text := ""
+		if d := hello.Told.Description; d != nil {
+			text = d.Text()
+		}
+		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Longest.Milliseconds(), hello.Time, "", text, hello.Told.Self, hello.While).Result()
 		if err != nil {
 			return nil, err
 		}
+		said, epoch := v.([]any), int64(0)
 		if len(keys) > 0 {
-			mark = v.([]any)[0].(string)
+			mark, epoch = said[0].(string), wire.ParseTold(said[3].(string)).At()
 		}
-		load(runID)
+		load(runID, epoch)
 		return v, nil
 	}
 	listener := new(audience)
@@ -212,7 +218,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		case "flush scripts":
 			must(client.ScriptFlush(ctx).Err())
 		case "join":
-			return join([]string{script.Marker, script.OldMarker}, process, s.hello)
+			return join([]string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice}, process, s.while(mark))
 		case "join unmarked":
 			return join(nil, "", s.hello)
 		case "mark":
@@ -232,8 +238,10 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 // ask makes a server carry out a call, as the library would.
 func ask(client *redis.Client, c model.Call) (any, error) {
 	ctx, marked := context.Background(), c.Keys
+	known, _ := wire.ParseMarker(c.Mark)
+	epoch := known.Epoch // which differs from the description's as long as the marker's key is the same
 	if c.Mark != "" {
-		marked = append(slices.Clone(c.Keys), script.Marker)
+		marked = append(slices.Clone(c.Keys), script.MarkerAt(epoch))
 	}
 	ttl, lease := c.TTL.Milliseconds(), c.Lease.Milliseconds()
 	run := func(hash string, keys []string, args ...any) (any, error) {
@@ -247,13 +255,13 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 	}
 	switch c.Op {
 	case wire.Acquire:
-		return run(script.Acquire(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Modes, c.Slots, c.Try)...)
+		return run(script.Acquire(wire.RunID(c.Mark), epoch).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Modes, c.Slots, c.Try)...)
 	case wire.Raise:
 		return run(script.Raise.Hash, c.Keys, numbered(c.Token, c.Fence, c.Modes)...)
 	case wire.Extend:
 		return run(script.Extend.Hash, c.Keys, c.Token, ttl, c.Modes)
 	case wire.Release:
-		return run(script.Release(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, c.Modes, c.Slot, c.Fence)...)
+		return run(script.Release(wire.RunID(c.Mark), epoch).Hash, c.Keys, numbered(c.Token, c.Modes, c.Slot, c.Fence)...)
 	case wire.Yield:
 		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Modes, c.Slot, c.Try)
 	case wire.Leave:
@@ -261,26 +269,37 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 	case wire.Inspect:
 		return run(script.Inspect.Hash, append(c.Keys[:1:1], marked[len(c.Keys):]...), script.Bucket(c.Keys[0]))
 	case wire.Plain:
-		return askPlain(client, c)
+		return askPlain(client, c, epoch)
+	case wire.Choose:
+		return client.Eval(ctx, script.Choose, []string{script.Told, script.Choice}, anys(c.Args)...).Result()
+	case wire.Merge:
+		return client.Eval(ctx, script.Merge, []string{script.Fences, script.Belows}, anys(c.Args)...).Result()
 	case wire.Wake:
 		return client.Eval(ctx, script.Wake, c.Keys[:1]).Result()
 	}
 	return client.Do(ctx, "set", c.Keys[0], c.Token, "nx", "px", ttl).Result()
 }
 
+func anys(texts []string) (all []any) {
+	for _, text := range texts {
+		all = append(all, text)
+	}
+	return all
+}
+
 // askPlain makes a server carry out an acquire of plain commands. It reads the replies to the trailer as
 // the library does not: with the client's own types.
-func askPlain(client *redis.Client, c model.Call) (any, error) {
+func askPlain(client *redis.Client, c model.Call, epoch int64) (any, error) {
 	ctx, key := context.Background(), c.Keys[0]
 	pipe := client.Pipeline()
 	set := pipe.Do(ctx, "set", key, c.Token, "nx", "px", c.TTL.Milliseconds())
 	advanced := pipe.Do(ctx, "zadd", script.Fences, "gt", "ch", c.Fence, *script.Bucket(key))
 	holder := pipe.Get(ctx, key)
 	queues := pipe.Exists(ctx, key+script.QueueSuffix)
-	marks := pipe.MGet(ctx, script.Marker, script.OldMarker)
+	marks := pipe.MGet(ctx, script.MarkerAt(epoch), script.OldMarker)
 	below := pipe.Exists(ctx, script.Belows)
 	now := pipe.Time(ctx)
-	known := pipe.ScriptExists(ctx, script.Acquire(wire.RunID(c.Mark)).Hash)
+	known := pipe.ScriptExists(ctx, script.Acquire(wire.RunID(c.Mark), epoch).Hash)
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	said := func(err error) error {
 		if err == redis.Nil {
@@ -442,6 +461,12 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 		c := model.Call{Op: op, Keys: []string{key}, Modes: "x", Token: token, TTL: time.Hour}
 		if key == "read" {
 			c.Modes = "s"
+		}
+		switch op {
+		case wire.Choose:
+			c.Args = []string{"1", ballot(2), described("S", 1).Text(), ""}
+		case wire.Merge:
+			c.Args = []string{"1", "7", *script.Bucket(key)}
 		}
 		return step{call: c, fence: time.Second / 4, mark: "right"}
 	}

@@ -75,7 +75,7 @@ func (l *Link) Exec(calls []Call) error {
 		return fail(calls, err)
 	}
 	for i := range calls {
-		calls[i].Value, calls[i].Plain, calls[i].Said, calls[i].Err = m.calls[i].Value, m.calls[i].Plain, m.calls[i].Said, m.calls[i].Err
+		calls[i].Value, calls[i].Plain, calls[i].Said, calls[i].Shown, calls[i].Err = m.calls[i].Value, m.calls[i].Plain, m.calls[i].Said, m.calls[i].Shown, m.calls[i].Err
 		if err != nil && calls[i].Value == nil && calls[i].Plain == nil && calls[i].Said == nil && calls[i].Err == nil {
 			calls[i].Err = err // broken before it was carried out
 		}
@@ -96,7 +96,7 @@ func (l *Link) exec(m *message) error {
 
 func fail(calls []Call, err error) error {
 	for i := range calls {
-		calls[i].Value, calls[i].Plain, calls[i].Said, calls[i].Err = nil, nil, nil, err
+		calls[i].Value, calls[i].Plain, calls[i].Said, calls[i].Shown, calls[i].Err = nil, nil, nil, nil, err
 	}
 	return err
 }

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A Node is a Redis server and the network before it.
 type Node struct {
-	Name string
+	Name   string
+	Others func(name string) *Node // all that may become members; set before there are clients
 
 	seed sim.Seed
 	rtt  time.Duration
@@ -100,11 +102,12 @@ func (n *Node) finish(m *message) {
 }
 
 // lost has the answers to some calls get lost: all from this one on. Without a whole reply the trailer
-// is lost, too, and with it all calls without a script.
+// is lost, too, and with it all calls without a script, and the marker that was read after an extension.
 func (m *message) lost(from int) {
 	for i := range m.calls {
-		if c := &m.calls[i]; i >= from || c.Plain != nil || c.Said != nil {
-			c.Value, c.Plain, c.Said, c.Err = nil, nil, nil, errReset
+		c := &m.calls[i]
+		if c.Shown = nil; i >= from || c.Plain != nil || c.Said != nil {
+			c.Value, c.Plain, c.Said, c.Shown, c.Err = nil, nil, nil, nil, errReset
 		}
 	}
 	m.err = errReset
@@ -118,7 +121,8 @@ func (n *Node) execute(m *message) {
 	}
 	for m.next.call < len(m.calls) {
 		if m.next.call == middle { // another client has loaded them
-			n.scripts[""], n.scripts[n.runID()] = true, true
+			n.scripts[hashes("")] = true
+			n.scripts[hashes(wire.Marker{RunID: n.runID(), Epoch: wire.MarkerIn(n.told.At())}.String())] = true
 		}
 		n.step(m)
 	}
@@ -257,6 +261,13 @@ func (n *Node) Tokens() iter.Seq2[string, string] {
 			}
 		}
 	}
+}
+
+// Told is what the node keeps of its set.
+func (n *Node) Told() wire.Told {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.told
 }
 
 // Ghost reports whether a key was set by a command of an acquire (wire.Plain) that was carried out a TTL

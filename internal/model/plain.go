@@ -44,11 +44,14 @@ func (m *message) prepare() {
 	m.next, m.trailer = cursor{}, nil
 	for i := range m.calls {
 		c := &m.calls[i]
+		if m.trailer == nil && (c.plain() || c.Op == wire.Extend) {
+			m.trailer = new(wire.Trailer)
+		}
+		if c.Op == wire.Extend {
+			c.Shown = m.trailer
+		}
 		if !c.scriptless() {
 			continue
-		}
-		if m.trailer == nil && c.Op != wire.Release {
-			m.trailer = new(wire.Trailer)
 		}
 		if c.Err = nil; c.Native {
 			c.Said = &wire.NativeAnswer{Trailer: m.trailer}
@@ -72,7 +75,7 @@ func (m *message) has(such func(*Call) bool) bool {
 // long the node takes until the next one; 0: as a rule it carries out all at once. If the node hangs
 // meanwhile, it takes as long as that. Under the mutex.
 func (n *Node) pause(m *message) time.Duration {
-	if !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
+	if m.trailer == nil && !m.has((*Call).scriptless) || !m.id.For("between").OneIn(8) {
 		return 0
 	}
 	commands := 0
@@ -199,7 +202,7 @@ func (n *store) trail(m *message) error {
 	}
 	switch m.next.part {
 	case 0:
-		m.trailer.Marker = n.marker
+		m.trailer.Marker = n.shows(m.calls[0].Mark)
 	case 1:
 		for bucket := range n.counts {
 			if strings.HasPrefix(bucket, script.Belows) {
@@ -211,7 +214,7 @@ func (n *store) trail(m *message) error {
 		m.trailer.Time = n.micros()
 	case 3:
 		for i := range m.calls {
-			if c := &m.calls[i]; c.scriptless() && n.scripts[wire.RunID(c.Mark)] {
+			if c := &m.calls[i]; c.scriptless() && n.scripts[hashes(c.Mark)] {
 				m.trailer.Known = 1
 			}
 		}

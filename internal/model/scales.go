@@ -56,5 +56,13 @@ func (n *Node) Size() (keys, bytes int) {
 	if n.marker != "" {
 		add(n.marker)
 	}
+	if n.told.Description != nil {
+		add(script.Told)
+		bytes += len(n.told.String())
+	}
+	if n.choice.epoch > 0 {
+		add(script.Choice)
+		bytes += len(n.choice.promised) + len(n.choice.taken) + len(n.choice.value)
+	}
 	return keys, bytes
 }

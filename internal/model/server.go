@@ -19,7 +19,7 @@ type server struct {
 func (n *Node) Client(h *Host) lane.Client {
 	return lane.Client{Addr: n.Name, Open: func(patience time.Duration, s lane.Session) lane.Server {
 		return &server{Link: n.Dial(h, patience), session: s}
-	}}
+	}, Elsewhere: func(name string) lane.Client { return n.Others(name).Client(h) }}
 }
 
 func (s *server) Fork() lane.Server { return &server{Link: s.Link.Fork(), session: s.session} }
@@ -52,6 +52,11 @@ func (s *server) Exec(batch []*lane.Request) error {
 		s.calls = append(s.calls, c)
 	}
 	err := s.Link.Exec(s.calls)
+	for i, q := range batch {
+		if q.Shown = ""; s.calls[i].Shown != nil {
+			q.Shown = s.calls[i].Shown.Marker
+		}
+	}
 	var next []*lane.Request // which have no reply yet; nil: nobody wants it
 	var more []Call
 	for i, q := range batch {
@@ -78,8 +83,12 @@ func (s *server) Exec(batch []*lane.Request) error {
 	}
 	err = s.Link.Exec(more)
 	for i, q := range next {
-		if q != nil {
-			q.Read(more[i].Value, more[i].Err)
+		if q == nil {
+			continue
+		}
+		q.Read(more[i].Value, more[i].Err)
+		if q.Shown = ""; more[i].Shown != nil {
+			q.Shown = more[i].Shown.Marker
 		}
 	}
 	return err
@@ -90,7 +99,7 @@ func (s *server) call(q *lane.Request, step wire.Op) Call {
 	c := q.Claim
 	call := Call{
 		Op: step, Keys: c.Keys, Modes: c.Modes, Slots: int(c.Slots), Slot: int(c.Slot), Token: c.Token, TTL: c.TTL, Latest: q.Latest, Mark: q.Mark,
-		Ticket: c.Ticket, Waiter: c.Waiter, Lease: wire.Milliseconds(c.Lease), Owner: s.session.Owner(), Try: c.Try,
+		Ticket: c.Ticket, Waiter: c.Waiter, Lease: wire.Milliseconds(c.Lease), Owner: s.session.Owner(), Try: c.Try, Args: q.Args,
 	}
 	switch q.Op {
 	case wire.Acquire:

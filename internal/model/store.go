@@ -1,9 +1,12 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,8 +28,10 @@ type store struct {
 	counts  map[string]int64 // the numbers, by bucket (see fence and below)
 	queues  map[string]*queue
 	marker  string
+	told    wire.Told       // what it keeps of its set
+	choice  choice          // of the next description
 	run     int             // how often it was started
-	scripts map[string]bool // by the run_id that they are for
+	scripts map[string]bool // by whom they are for; see hashes
 	offset  time.Duration   // of its clock
 	rate    float64         // and how much faster than true time it runs
 
@@ -110,9 +115,21 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 		return mark, n.refuses
 	}
 	mark = wire.Mark{Now: n.micros()}
-	runID := ""
 	if hello.Marked {
-		runID, mark.Before = n.runID(), n.marker
+		if told := n.tells(hello); told.At() != n.told.At() {
+			if err := n.writable(); err != nil {
+				return mark, err
+			}
+			again := n.told.Description == nil && n.choice.epoch != told.Epoch
+			if n.told, n.choice = told, (choice{}); again {
+				n.choice.lost = told.Epoch
+			}
+		}
+		mark.Told = n.told
+		before, ok := wire.ParseMarker(n.marker)
+		if mark.Before = n.marker; ok && before.Epoch == 0 && wire.MarkerIn(n.told.At()) > 0 {
+			mark.Before += ":0"
+		}
 		switch marker := n.marked(hello); {
 		case marker == n.marker:
 		case n.full:
@@ -124,8 +141,24 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 		}
 		mark.Value = n.marker
 	}
-	n.scripts[runID] = true
+	n.scripts[hashes(mark.Value)] = true
 	return mark, nil
+}
+
+// hashes names the scripts that a client with this marker uses: they have the run_id in their text, and the
+// key of the marker.
+func hashes(mark string) string {
+	m, _ := wire.ParseMarker(mark)
+	return wire.RunID(mark) + " " + script.MarkerAt(m.Epoch)
+}
+
+// shows is what a client finds that knows this marker: from a later epoch on it has another key.
+func (n *store) shows(mark string) string {
+	known, _ := wire.ParseMarker(mark)
+	if has, _ := wire.ParseMarker(n.marker); script.MarkerAt(known.Epoch) != script.MarkerAt(has.Epoch) {
+		return ""
+	}
+	return n.marker
 }
 
 // marked is what the marker is to be for one who joins.
@@ -133,7 +166,7 @@ func (n *store) marked(hello *wire.Hello) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
 	mark, ok := wire.ParseMarker(n.marker)
-	mark.Longest = max(mark.Longest, hello.Longest)
+	mark.Longest, mark.Epoch = max(mark.Longest, hello.Longest), wire.MarkerIn(n.told.At())
 	switch {
 	case !ok || mark.RunID != n.runID() || mark.Born > now+slack:
 		mark.RunID, mark.Born, mark.Writer, mark.DB = n.runID(), now, hello.Time, ""
@@ -143,11 +176,96 @@ func (n *store) marked(hello *wire.Hello) string {
 	return mark.String()
 }
 
+// tells is what the node is to keep of its set, when a client has joined.
+func (n *store) tells(hello *wire.Hello) wire.Told {
+	d := hello.Told.Description
+	switch {
+	case d == nil:
+	case n.told.Description != nil && n.told.Set == d.Set && n.told.At() < d.Epoch:
+		self := n.told.Self
+		if hello.Told.Self != "" && !d.Has(self) {
+			self = hello.Told.Self
+		}
+		return wire.Told{Self: self, Description: d}
+	case n.told.Description == nil && hello.Told.Self != "" && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text()):
+		return hello.Told
+	}
+	return n.told
+}
+
+// A choice is that of a description, which is under way.
+type choice struct {
+	epoch                  int64
+	promised, taken, value string
+	lost                   int64 // the description that it was told again, after it had lost its data
+}
+
+func (n *store) choose(c *Call) (any, error) {
+	epoch, _ := strconv.ParseInt(c.Args[0], 10, 64)
+	ballot, value, set := c.Args[1], c.Args[2], ""
+	if n.told.Description != nil {
+		set = n.told.Set
+	}
+	if n.told.At() != epoch-1 || set != c.Args[3] {
+		return []any{n.told.String(), "", "", "", int64(0)}, nil
+	}
+	now := n.choice
+	if now.epoch != epoch {
+		now = choice{epoch: epoch, lost: now.lost}
+	}
+	lost := int64(0)
+	if now.lost > 0 && now.lost == epoch-1 {
+		lost = 1
+	}
+	if ballot > now.promised || ballot == now.promised && value != "" {
+		if err := n.writable(); err != nil {
+			return nil, err
+		}
+		if now.promised = ballot; value != "" {
+			now.taken, now.value = ballot, value
+		}
+		n.choice = now
+	}
+	return []any{n.told.String(), now.promised, now.taken, now.value, lost}, nil
+}
+
+// merge gives the counters, or makes them at least as large.
+func (n *store) merge(c *Call) (any, error) {
+	if len(c.Args) == 0 {
+		var fences, belows []any
+		for _, name := range slices.SortedFunc(maps.Keys(n.counts), func(a, b string) int {
+			return cmp.Or(cmp.Compare(n.counts[a], n.counts[b]), cmp.Compare(a, b))
+		}) {
+			table, bucket, _ := strings.Cut(name, " ")
+			if to := &fences; n.counts[name] > 0 {
+				if table == script.Belows {
+					to = &belows
+				}
+				*to = append(*to, bucket, strconv.FormatInt(n.counts[name], 10))
+			}
+		}
+		return []any{fences, belows}, nil
+	}
+	if err := n.writable(); err != nil {
+		return nil, err
+	}
+	pairs, _ := strconv.Atoi(c.Args[0])
+	for i := 1; i+1 < len(c.Args); i += 2 {
+		number, _ := strconv.ParseInt(c.Args[i], 10, 64)
+		table := script.Fences
+		if i > 2*pairs {
+			table = script.Belows
+		}
+		n.count(table+" "+c.Args[i+1], number)
+	}
+	return int64(1), nil
+}
+
 func (n *store) forget() {
 	clear(n.keys)
 	clear(n.counts)
 	clear(n.queues)
-	n.marker = ""
+	n.marker, n.told, n.choice = "", wire.Told{}, choice{}
 }
 
 func (n *store) list() []string {

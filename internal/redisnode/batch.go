@@ -51,6 +51,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 	s.out.Reset()
 	trailer := noTrailer
 	for _, q := range batch {
+		q.Shown = "" // or it is what an earlier batch has shown, if this one is sent again
 		switch {
 		case q.Step() == wire.Plain:
 			writePlain(&s.out, q)
@@ -62,6 +63,9 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 			}
 		default:
 			s.write(scripts, q, q.Step())
+			if q.Op == wire.Extend {
+				trailer = max(trailer, markerTrailer)
+			}
 		}
 	}
 	writeTrailer(&s.out, scripts, trailer)
@@ -101,15 +105,20 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 			}
 		}
 	}
-	if len(open) == 0 {
-		return nil, s.in.Done()
-	}
-	err = readTrailer(&s.in, trailer, &s.said)
+	err = readTrailer(&s.in, trailer, &s.said, &s.markers)
 	if err == nil {
 		err = s.in.Done()
 	}
 	if err != nil {
 		return without(open), err
+	}
+	for _, q := range batch {
+		if q.Op == wire.Extend {
+			q.Shown = s.said.Marker
+		}
+	}
+	if len(open) == 0 {
+		return nil, nil
 	}
 	return s.complete(conn, scripts, open)
 }
@@ -118,7 +127,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 // open.
 func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (rest []*lane.Request, err error) {
 	s.out.Reset()
-	next := open[:0]
+	next, trailer := open[:0], noTrailer
 	for i := range open {
 		a := &open[i]
 		if a.request.Step() == wire.Plain {
@@ -129,12 +138,17 @@ func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (re
 		a.native.Trailer = &s.said
 		if step, more := a.request.ReadNative(&a.native); more {
 			s.write(scripts, a.request, step)
+			if a.request.Op == wire.Extend {
+				// Once more: it comes after the extension. If it gets lost, what the first write has shown is too old.
+				trailer, a.request.Shown = markerTrailer, ""
+			}
 			next = append(next, openAnswer{request: a.request, called: step == wire.Wake})
 		}
 	}
 	if len(next) == 0 {
 		return nil, nil
 	}
+	writeTrailer(&s.out, scripts, trailer)
 	if _, err := conn.Write(s.out.Bytes()); err != nil {
 		return without(next), err
 	}
@@ -149,6 +163,15 @@ func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (re
 		}
 		if err != nil {
 			return without(next[i:]), err
+		}
+	}
+	var said wire.Trailer
+	if err := readTrailer(&s.in, trailer, &said, &s.markers); err != nil {
+		return nil, err
+	}
+	for _, a := range next {
+		if a.request.Op == wire.Extend {
+			a.request.Shown = said.Marker
 		}
 	}
 	return nil, s.in.Done()
@@ -202,6 +225,18 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	switch step {
 	case wire.Wake:
 		w.Begin("eval").String(script.Wake).Int(1).String(c.Keys[0])
+	case wire.Choose:
+		w.Begin("eval").String(script.Choose).Int(2).String(script.Told).String(script.Choice)
+		for _, arg := range q.Args {
+			w.String(arg)
+		}
+	case wire.Flush:
+		w.Begin("script").String("flush")
+	case wire.Merge:
+		w.Begin("eval").String(script.Merge).Int(2).String(script.Fences).String(script.Belows)
+		for _, arg := range q.Args {
+			w.String(arg)
+		}
 	case wire.Acquire:
 		call(w, scripts.acquire, c.Keys, "")
 		w.String(c.Token).Int(c.Millis).Int(q.Number).Int(q.Latest).String(q.Mark).Int(q.Ticket).
@@ -226,11 +261,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 		call(w, script.Leave.Hash, c.Keys, "")
 		w.String(c.Waiter).Int(c.Ticket).String(c.Modes).Int(c.Try)
 	case wire.Inspect:
-		marker := ""
-		if scripts.marked {
-			marker = script.Marker
-		}
-		call(w, script.Inspect.Hash, c.Keys, marker)
+		call(w, script.Inspect.Hash, c.Keys, scripts.marker)
 		buckets(w, c.Keys[:1])
 	}
 	w.End()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/resp"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
@@ -38,7 +40,7 @@ func connected(t *testing.T, patience time.Duration) (*Server, net.Conn) {
 
 func over(conn net.Conn, patience time.Duration) *Server {
 	s := &Server{options: &redis.Options{ReadTimeout: patience, WriteTimeout: patience}, owner: "host:1", last: time.Now()}
-	s.scripts.Store(&hashes{acquire: "hash of acquire", release: "hash of release", marked: true})
+	s.scripts.Store(&hashes{acquire: "hash of acquire", release: "hash of release", marker: script.Marker})
 	s.keep(&conn)
 	return s
 }
@@ -70,7 +72,7 @@ func TestWrite(t *testing.T) {
 		}
 		var r resp.Reader // a command has the form of a reply
 		r.Reset(bytes.NewReader(s.out.Bytes()))
-		commands, name := 1, "evalsha"
+		commands, name := 1, "evalsha script"
 		if op == wire.Plain {
 			commands, name = 4, "set zadd get exists"
 		}
@@ -83,6 +85,33 @@ func TestWrite(t *testing.T) {
 		if err := r.Done(); err != nil {
 			t.Errorf("%v: %v", op, err)
 		}
+	}
+}
+
+// TestTrailerAllocates: the markers that each write with an acquire or an extension reads need no memory of their
+// own, whatever was sent in between, and neither does looking at them.
+func TestTrailerAllocates(t *testing.T) {
+	const marker = "0123456789abcdef0123456789abcdef01234567:1700000000000:1700000000000:10000:0:2"
+	whole := "*2\r\n$" + strconv.Itoa(len(marker)) + "\r\n" + marker + "\r\n$-1\r\n:0\r\n*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n*1\r\n:1\r\n"
+	s := over(nil, 0)
+	from := strings.NewReader("")
+	s.in.Reset(from)
+	if n := testing.AllocsPerRun(100, func() {
+		for _, tt := range []struct {
+			text string
+			has  int
+		}{{whole, wholeTrailer}, {"", noTrailer}} {
+			from.Reset(tt.text)
+			if err := readTrailer(&s.in, tt.has, &s.said, &s.markers); err != nil {
+				t.Error(err)
+			}
+			mark, ok := wire.ParseMarker(s.said.Marker)
+			if is := tt.has == wholeTrailer; ok != is || is && mark.Epoch != 2 {
+				t.Errorf("%q has the marker %q", tt.text, s.said.Marker)
+			}
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }
 

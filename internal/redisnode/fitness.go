@@ -2,6 +2,8 @@ package redisnode
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/quorumlock/redlock/internal/facts"
@@ -45,43 +47,63 @@ func warning(f facts.Facts) string {
 // A Registry knows the nodes of a Locker by their run_id, so that one server under two
 // addresses does not vote twice: that would make a majority of a minority.
 type Registry struct {
-	warn  func(error)
-	names []string // the nodes' addresses
+	warn func(error)
 
-	mu     sync.Mutex // protects what follows
-	runIDs []string
-	warned []bool
+	mu      sync.Mutex // protects what follows
+	nodes   map[int]registered
+	retired map[int]bool
 }
 
-// NewRegistry makes a Registry for the nodes at these addresses. It passes warnings to warn.
-func NewRegistry(names []string, warn func(error)) *Registry {
-	return &Registry{warn: warn, names: names, runIDs: make([]string, len(names)), warned: make([]bool, len(names))}
+// A registered is a node that has said what it is.
+type registered struct {
+	name, runID string
+	warned      bool
 }
 
-// Admit decides whether node i may vote, by what the server says about itself.
-func (r *Registry) Admit(i int, about facts.Facts) error {
+// NewRegistry makes a Registry. It passes warnings to warn.
+func NewRegistry(warn func(error)) *Registry {
+	return &Registry{warn: warn, nodes: make(map[int]registered), retired: make(map[int]bool)}
+}
+
+// Retire forgets node i, which is no member any more. The same server may become one again, as another node.
+func (r *Registry) Retire(i int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.nodes, i)
+	r.retired[i] = true
+}
+
+// Admit decides whether node i, at this address, may vote, by what the server says about itself.
+func (r *Registry) Admit(i int, name string, about facts.Facts) error {
 	if why := rejectReason(about); why != "" {
 		return wire.UnfitError(why)
 	}
 	r.mu.Lock()
-	id := about["run_id"]
-	for j, other := range r.runIDs {
-		if id != "" && other == id && j != i {
+	if r.retired[i] {
+		r.mu.Unlock()
+		return nil
+	}
+	id, node := about["run_id"], r.nodes[i]
+	node.name = name
+	for _, j := range slices.Sorted(maps.Keys(r.nodes)) {
+		if other := r.nodes[j]; id != "" && other.runID == id && j != i {
 			// This address no longer is the server that it was. If it kept the old run_id, two
 			// servers that have swapped addresses would reject each other for ever. The other
 			// address keeps its run_id, since nothing newer is known about it.
-			r.runIDs[i] = ""
+			node.runID = ""
+			r.nodes[i] = node
 			r.mu.Unlock()
-			return wire.UnfitError(fmt.Sprintf("it is the same server as %s (INFO run_id %s)", r.names[j], id))
+			return wire.UnfitError(fmt.Sprintf("it is the same server as %s (INFO run_id %s)", other.name, id))
 		}
 	}
-	r.runIDs[i] = id
+	node.runID = id
 	why := warning(about)
-	tell := why != "" && !r.warned[i]
-	r.warned[i] = why != ""
+	tell := why != "" && !node.warned
+	node.warned = why != ""
+	r.nodes[i] = node
 	r.mu.Unlock()
 	if tell {
-		r.warn(fmt.Errorf("redlock: node %s: %s", r.names[i], why))
+		r.warn(fmt.Errorf("redlock: node %s: %s", name, why))
 	}
 	return nil
 }

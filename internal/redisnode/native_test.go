@@ -42,6 +42,8 @@ func commands(sent []byte) string {
 // TestNative: what is sent for an extension or a release without a script, what comes of the replies,
 // and what is sent in a second write.
 func TestNative(t *testing.T) {
+	const marks = "*2\r\n$1\r\nm\r\n$-1\r\n"        // MGET
+	const later = "*2\r\n$1\r\nl\r\n$-1\r\n"        // of the second write
 	const clock = "*2\r\n$4\r\n1000\r\n$1\r\n7\r\n" // TIME
 	const known, unknown = "*1\r\n:1\r\n", "*1\r\n:0\r\n"
 	extension, newer, valkey := natives{extend: true}, natives{true, "delex"}, natives{true, "delifeq"}
@@ -53,14 +55,14 @@ func TestNative(t *testing.T) {
 		second, answer string
 		want           string
 	}{
-		{"extended", newer, []wire.Op{wire.Extend}, "set time script", "+OK\r\n" + clock + known, "", "", "granted 1000000007"},
-		{"two extended", newer, []wire.Op{wire.Extend, wire.Extend}, "set set time script", "+OK\r\n+OK\r\n" + clock + known, "", "", "granted 1000000007, granted 1000000007"},
-		{"gone", newer, []wire.Op{wire.Extend}, "set time script", "$-1\r\n" + clock + known, "extend", ":0\r\n", "gone 0"},
-		{"another's", newer, []wire.Op{wire.Extend, wire.Extend}, "set set time script", "$-1\r\n+OK\r\n" + clock + known, "extend", "*2\r\n:9\r\n$1\r\no\r\n", "stolen 0, granted 1000000007"},
-		{"a full server", newer, []wire.Op{wire.Extend}, "set time script", "-OOM no\r\n" + clock + known, "extend", ":12\r\n", "granted 12"},
-		{"another process", newer, []wire.Op{wire.Extend}, "set time script", "+OK\r\n" + clock + unknown, "extend", "-NOSCRIPT no\r\n", "failed 0"},
-		{"no SCRIPT EXISTS", newer, []wire.Op{wire.Extend}, "set time script", "+OK\r\n" + clock + "-NOPERM no\r\n", "extend", ":12\r\n", "granted 12"},
-		{"no TIME", newer, []wire.Op{wire.Extend}, "set time script", "+OK\r\n-NOPERM no\r\n" + known, "extend", ":12\r\n", "granted 12"},
+		{"extended", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n" + marks + clock + known, "", "", "granted 1000000007 by m"},
+		{"two extended", newer, []wire.Op{wire.Extend, wire.Extend}, "set set mget time script", "+OK\r\n+OK\r\n" + marks + clock + known, "", "", "granted 1000000007 by m, granted 1000000007 by m"},
+		{"gone", newer, []wire.Op{wire.Extend}, "set mget time script", "$-1\r\n" + marks + clock + known, "extend mget", ":0\r\n" + later, "gone 0 by l"},
+		{"another's", newer, []wire.Op{wire.Extend, wire.Extend}, "set set mget time script", "$-1\r\n+OK\r\n" + marks + clock + known, "extend mget", "*2\r\n:9\r\n$1\r\no\r\n" + later, "stolen 0 by l, granted 1000000007 by m"},
+		{"a full server", newer, []wire.Op{wire.Extend}, "set mget time script", "-OOM no\r\n" + marks + clock + known, "extend mget", ":12\r\n" + later, "granted 12 by l"},
+		{"another process", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n" + marks + clock + unknown, "extend mget", "-NOSCRIPT no\r\n" + later, "failed 0 by l"},
+		{"no SCRIPT EXISTS", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n" + marks + clock + "-NOPERM no\r\n", "extend mget", ":12\r\n" + later, "granted 12 by l"},
+		{"no TIME", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n" + marks + "-NOPERM no\r\n" + known, "extend mget", ":12\r\n" + later, "granted 12 by l"},
 
 		{"released", newer, []wire.Op{wire.Release}, "delex exists", ":1\r\n:0\r\n", "", "", "granted 0"},
 		{"released by Valkey", valkey, []wire.Op{wire.Release}, "delifeq exists", ":1\r\n:0\r\n", "", "", "granted 0"},
@@ -71,16 +73,19 @@ func TestNative(t *testing.T) {
 		{"is denied", newer, []wire.Op{wire.Release}, "delex exists", "-NOPERM no\r\n:0\r\n", "release", ":1\r\n", "granted 0"},
 		{"is no string", newer, []wire.Op{wire.Release}, "delex exists", "-ERR Key should be of string type\r\n:0\r\n", "release", "-WRONGTYPE no\r\n", "not a lock 0"},
 
-		{"both", newer, []wire.Op{wire.Release, wire.Raise, wire.Extend, wire.Release}, "delex exists raise set delex exists time script",
-			":1\r\n:1\r\n" + ":1\r\n" + "$-1\r\n" + ":0\r\n:0\r\n" + clock + known, "eval extend release", ":0\r\n:0\r\n:1\r\n", "granted 0, granted 0, gone 0, granted 0"},
-		{"half of the replies", newer, []wire.Op{wire.Release, wire.Extend}, "delex exists set time script", ":1\r\n:0\r\n", "", "", "timeout 0, timeout 0"},
-		{"no reply to the second write", newer, []wire.Op{wire.Release, wire.Release, wire.Extend}, "delex exists delex exists set time script",
-			":1\r\n:1\r\n:0\r\n:0\r\n+OK\r\n" + clock + known, "eval release", "", "granted 0, timeout 0, granted 1000000007"},
+		{"both", newer, []wire.Op{wire.Release, wire.Raise, wire.Extend, wire.Release}, "delex exists raise set delex exists mget time script",
+			":1\r\n:1\r\n" + ":1\r\n" + "$-1\r\n" + ":0\r\n:0\r\n" + marks + clock + known, "eval extend release mget", ":0\r\n:0\r\n:1\r\n" + later, "granted 0, granted 0, gone 0 by l, granted 0"},
+		{"half of the replies", newer, []wire.Op{wire.Release, wire.Extend}, "delex exists set mget time script", ":1\r\n:0\r\n", "", "", "timeout 0, timeout 0"},
+		{"no reply to the second write", newer, []wire.Op{wire.Release, wire.Release, wire.Extend}, "delex exists delex exists set mget time script",
+			":1\r\n:1\r\n:0\r\n:0\r\n+OK\r\n" + marks + clock + known, "eval release", "", "granted 0, timeout 0, granted 1000000007 by m"},
 		{"half of the second replies", newer, []wire.Op{wire.Release, wire.Release, wire.Release}, "delex exists delex exists delex exists",
 			":0\r\n:0\r\n:1\r\n:1\r\n:0\r\n:0\r\n", "release eval release", ":1\r\n:0\r\n", "granted 0, granted 0, timeout 0"},
 
-		{"a server with IFEQ alone", extension, []wire.Op{wire.Release, wire.Extend}, "release set time script", ":1\r\n+OK\r\n" + clock + known, "", "", "granted 0, granted 1000000007"},
-		{"a server with none", natives{}, []wire.Op{wire.Release, wire.Extend}, "release extend", ":1\r\n:12\r\n", "", "", "granted 0, granted 12"},
+		{"a server with IFEQ alone", extension, []wire.Op{wire.Release, wire.Extend}, "release set mget time script", ":1\r\n+OK\r\n" + marks + clock + known, "", "", "granted 0, granted 1000000007 by m"},
+		{"no marker", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n*2\r\n$-1\r\n$-1\r\n" + clock + known, "", "", "granted 1000000007 by "},
+		{"no MGET", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n-NOPERM no\r\n" + clock + known, "extend mget", ":12\r\n-NOPERM no\r\n", "granted 12 by "},
+		{"no marker after the second write", newer, []wire.Op{wire.Extend}, "set mget time script", "$-1\r\n" + marks + clock + known, "extend mget", ":12\r\n", "granted 12 by "},
+		{"a server with none", natives{}, []wire.Op{wire.Release, wire.Extend}, "release extend mget", ":1\r\n:12\r\n" + marks, "", "", "granted 0, granted 12 by m"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -119,7 +124,11 @@ func TestNative(t *testing.T) {
 				synctest.Wait()
 				var got []string
 				for _, q := range batch {
-					got = append(got, fmt.Sprint(q.Reply.Status, " ", q.Reply.Time))
+					text := fmt.Sprint(q.Reply.Status, " ", q.Reply.Time)
+					if q.Op == wire.Extend && q.Reply.Status != wire.Timeout {
+						text += " by " + q.Shown // the marker that was there afterwards
+					}
+					got = append(got, text)
 				}
 				if text := strings.Join(got, ", "); text != tt.want {
 					t.Errorf("it comes to %s, want %s", text, tt.want)
@@ -167,4 +176,21 @@ func TestNativeProbe(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
+}
+
+// TestMarkerOfAnEarlierBatch: an extension that is sent again, since the server had dropped its scripts, is
+// followed by a marker of its own. If that gets lost, the earlier one says nothing.
+func TestMarkerOfAnEarlierBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, far := connected(t, time.Second)
+		q := request(wire.Extend)
+		go answer(far, "-NOSCRIPT no\r\n*2\r\n$1\r\nm\r\n$-1\r\n")
+		if err := s.Exec([]*lane.Request{q}); err != nil || q.Shown != "m" {
+			t.Errorf("%v, and the marker is %q", err, q.Shown)
+		}
+		go answer(far, ":12\r\n")
+		if err := s.Exec([]*lane.Request{q}); err == nil || q.Reply.Status == wire.Granted && q.Shown != "" {
+			t.Errorf("%v, %v, and the marker is %q", err, q.Reply.Status, q.Shown)
+		}
+	})
 }

@@ -38,8 +38,9 @@ func writePlain(w *resp.Writer, q *lane.Request) {
 
 // What the trailer of a write has.
 const (
-	noTrailer    = iota
-	clockTrailer // for extensions: the time, and whether the scripts are there
+	noTrailer     = iota
+	markerTrailer // for extensions: the markers
+	clockTrailer  // for extensions without a script: and the time, and whether the scripts are there
 	wholeTrailer
 )
 
@@ -48,12 +49,18 @@ func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	if has == noTrailer {
 		return
 	}
+	marker := scripts.marker
+	if marker == "" {
+		marker = script.Marker
+	}
+	w.Begin("mget").String(marker).String(script.OldMarker).End()
 	if has == wholeTrailer {
-		w.Begin("mget").String(script.Marker).String(script.OldMarker).End()
 		w.Begin("exists").String(script.Belows).End()
 	}
-	w.Begin("time").End()
-	w.Begin("script").String("exists").String(scripts.acquire).End()
+	if has >= clockTrailer {
+		w.Begin("time").End()
+		w.Begin("script").String("exists").String(scripts.acquire).End()
+	}
 }
 
 // readPlain reads the replies to an acquire, but for the trailer.
@@ -69,18 +76,18 @@ func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 // okay is a reply.
 const okay = "OK"
 
-// readTrailer reads the trailer into t. The markers that t has already need no new memory.
-func readTrailer(in *resp.Reader, has int, t *wire.Trailer) error {
+// readTrailer reads the trailer into t. The markers that there were last need no new memory.
+func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *[2]string) error {
 	r := replies{in: in}
-	last := *t
 	*t = wire.Trailer{}
+	if has != noTrailer && r.list(2) {
+		t.Marker, t.OldMarker = r.text(last[0]), r.text(last[1])
+		*last = [2]string{t.Marker, t.OldMarker}
+	}
 	if has == wholeTrailer {
-		if r.list(2) {
-			t.Marker, t.OldMarker = r.text(last.Marker), r.text(last.OldMarker)
-		}
 		t.Below = r.number()
 	}
-	if has != noTrailer {
+	if has >= clockTrailer {
 		if r.list(2) {
 			t.Time = r.decimal()*1_000_000 + r.decimal()
 		}

@@ -30,6 +30,7 @@ import (
 type Server struct {
 	options *redis.Options
 	admit   func(facts.Facts) error                  // whether such a server may vote
+	retire  func()                                   // it is no member any more
 	greet   func(context.Context, *redis.Conn) error // the caller's OnConnect
 	session lane.Session
 	owner   string
@@ -45,19 +46,20 @@ type Server struct {
 	varies bool // the round trips took very different times when it was connected
 
 	// What batches are sent and read with: see batch.go. Only the lane's goroutine uses it.
-	out    resp.Writer
-	in     resp.Reader
-	reads  *net.Conn // the socket that in reads from
-	opened []openAnswer
-	said   wire.Trailer
-	last   time.Time // when a batch was last carried out
-	stale  bool      // the connection is to be replaced
+	out     resp.Writer
+	in      resp.Reader
+	reads   *net.Conn // the socket that in reads from
+	opened  []openAnswer
+	said    wire.Trailer
+	markers [2]string // of the last trailer that had them
+	last    time.Time // when a batch was last carried out
+	stale   bool      // the connection is to be replaced
 }
 
 // New returns a server that connects with these options, waits for a reply for at most patience,
-// and has a vote only if admit returns nil.
-func New(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, session lane.Session) *Server {
-	s := &Server{admit: admit, greet: options.OnConnect, owner: session.Owner(), session: session}
+// and has a vote only if admit returns nil. Retire is called when it is no member any more.
+func New(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
+	s := &Server{admit: admit, retire: retire, greet: options.OnConnect, owner: session.Owner(), session: session}
 	o := *options
 	o.MaxRetries = -1 // the lane decides what a lost reply means
 	o.ReadTimeout = patience
@@ -178,8 +180,11 @@ func (s *Server) keep(conn *net.Conn) {
 
 // Fork gives another Server for the same Redis, not connected yet.
 func (s *Server) Fork() lane.Server {
-	return &Server{options: s.options, admit: s.admit, greet: s.greet, owner: s.owner, session: s.session}
+	return &Server{options: s.options, admit: s.admit, retire: s.retire, greet: s.greet, owner: s.owner, session: s.session}
 }
+
+// Retire says that the node is no member any more.
+func (s *Server) Retire() { s.retire() }
 
 // Interrupt makes the calls under way return soon, and all later ones fail.
 func (s *Server) Interrupt() {
@@ -205,7 +210,7 @@ func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 // marker, and what it can do without a script.
 type hashes struct {
 	acquire, release string
-	marked           bool
+	marker           string // the key of the marker; "": it is to have none
 	natives
 }
 
@@ -216,7 +221,9 @@ type hashes struct {
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
+	var kept *redis.StringCmd
 	var native nativeProbe
+	hello := s.session.Hello()
 	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		self = p.Do(ctx, "client", "info")
 		for _, section := range infoSections {
@@ -224,9 +231,17 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 		}
 		probe = p.Eval(ctx, script.Probe, []string{script.ProbeKey})
 		native = probeNatives(ctx, p)
+		if hello.Marked {
+			kept = p.Get(ctx, script.Told)
+		}
 		return nil
 	})
 	if err != nil && !wire.IsReply(err) {
+		return err
+	}
+	// A server without its password would close the connection at a command with as many words as what
+	// follows, and say nothing.
+	if err := self.Err(); wire.IsReply(err) && facts.Code(err.Error()) == "NOAUTH" {
 		return err
 	}
 	about := make(facts.Facts)
@@ -237,35 +252,56 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if err := s.admit(about); err != nil {
 		return err
 	}
-	var join, release *redis.Cmd
-	hello, runID := s.session.Hello(), ""
+	var mark wire.Mark
+	runID, epoch, marker := "", int64(0), ""
 	if hello.Marked {
-		runID = about["run_id"]
+		runID, epoch = about["run_id"], max(hello.Told.At(), wire.ParseTold(kept.Val()).At())
 	}
 	sent := s.session.Now()
-	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-		if hello.Marked {
-			join = p.Eval(ctx, script.Join, []string{script.Marker, script.OldMarker}, about["run_id"], hello.Longest.Milliseconds(), hello.Time, database(self))
-		} else {
-			join = p.Eval(ctx, script.Join, nil)
+	for first := true; ; first = false {
+		var join, release *redis.Cmd
+		_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+			if hello.Marked {
+				join = p.Eval(ctx, script.Join, []string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice},
+					about["run_id"], hello.Longest.Milliseconds(), hello.Time, database(self), text(hello.Told.Description), hello.Told.Self, hello.While)
+				marker = script.MarkerAt(epoch)
+			} else {
+				join = p.Eval(ctx, script.Join, nil)
+			}
+			for _, each := range script.All(runID, epoch) {
+				p.ScriptLoad(ctx, each.Source)
+			}
+			release = p.EvalSha(ctx, script.Release(runID, epoch).Hash, []string{script.ProbeKey}, "no token", "x", 0, 0, "0")
+			return nil
+		})
+		denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err)
+		if err != nil && !denied {
+			return err
 		}
-		for _, each := range script.All(runID) {
-			p.ScriptLoad(ctx, each.Source)
+		said, err := parseMark(join.Val())
+		if err != nil {
+			return err
 		}
-		release = p.EvalSha(ctx, script.Release(runID).Hash, []string{script.ProbeKey}, "no token", "x", 0, 0, "0")
-		return nil
-	})
-	denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err)
-	if err != nil && !denied {
-		return err
-	}
-	mark, err := parseMark(join.Val())
-	if err == nil {
+		if first {
+			mark.Before = said.Before
+		}
+		mark.Value, mark.Now, mark.Told = said.Value, said.Now, said.Told
 		mark.ScriptOnly = denied // what is acquired without a script is released by one
-		s.scripts.Store(&hashes{script.Acquire(runID).Hash, script.Release(runID).Hash, hello.Marked, native.natives()})
-		s.session.Joined(mark, sent)
+		if script.MarkerAt(mark.Told.At()) == script.MarkerAt(epoch) || !hello.Marked {
+			break
+		}
+		epoch = mark.Told.At() // another client has told the node in between, or it keeps another set's
 	}
-	return err
+	s.scripts.Store(&hashes{script.Acquire(runID, epoch).Hash, script.Release(runID, epoch).Hash, marker, native.natives()})
+	s.session.Joined(mark, sent)
+	return nil
+}
+
+func text(d *wire.Description) string {
+	if d == nil {
+		return ""
+	}
+	return d.Text()
 }
 
 // database is the number of the database that a connection uses, as the server reports it. The
@@ -283,12 +319,13 @@ func database(self *redis.Cmd) string {
 
 // parseMark reads the reply of join.lua.
 func parseMark(value any) (mark wire.Mark, err error) {
-	if v, ok := value.([]any); ok && len(v) == 3 {
+	if v, ok := value.([]any); ok && len(v) == 4 {
 		var ok1, ok2, ok3 bool
 		mark.Value, ok1 = v[0].(string)
 		mark.Before, ok2 = v[1].(string)
 		mark.Now, ok3 = v[2].(int64)
-		if ok1 && ok2 && ok3 {
+		if kept, ok4 := v[3].(string); ok1 && ok2 && ok3 && ok4 {
+			mark.Told = wire.ParseTold(kept)
 			return mark, nil
 		}
 	}

@@ -65,7 +65,7 @@
 -- denies: to the client, "denied" means that the lock is not there.
 local latest = ARGV[4] + 0
 if latest > 0 and clock() > latest then
-  return {clock(), redis.call('GET', $marker) or ''}
+  return {clock(), redis.call('MGET', $marker)[1] or ''}
 end
 local token, ticket = ARGV[1], ARGV[6] + 0
 

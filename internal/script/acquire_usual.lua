@@ -23,7 +23,7 @@ if way == 'x' or way == 's' then
   local time = redis.call('TIME')
   local now, latest = time[1] * 1000000 + time[2], ARGV[4] + 0
   if latest > 0 and now > latest then
-    return {now, redis.call('GET', $marker) or ''}
+    return {now, redis.call('MGET', $marker)[1] or ''}
   end
   local first, left, free = nil, nil, there == 0
   if there == 1 then

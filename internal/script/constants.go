@@ -27,6 +27,7 @@ var constants = func() *strings.Replacer {
 		"$fences", text(Fences),
 		"$belows", text(Belows),
 		"$marker", text(Marker),
+		"$later", strconv.Itoa(wire.LatestEpochWithout+1),
 		"$oldMarker", text(OldMarker),
 		"$wakeChannel", text(WakeChannel),
 		"$queueSuffix", text(QueueSuffix),

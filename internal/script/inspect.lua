@@ -21,7 +21,7 @@ end
 local time = redis.call('TIME')
 local marker = ''
 if KEYS[2] then
-  marker = redis.call('GET', KEYS[2]) or ''
+  marker = redis.call('MGET', KEYS[2])[1] or ''
 end
 local number = tonumber(redis.call('ZSCORE', $fences, ARGV[1]) or 0)
 if redis.call('EXISTS', $oldMarker) == 1 then

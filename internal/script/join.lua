@@ -1,13 +1,20 @@
 -- join: make sure that the node has a marker of this server process, and that the marker
--- says how long a lock may live.
+-- says how long a lock may live; and that the node keeps the description of its set.
 --
 -- KEYS[1]  the marker; not there: only the time is asked for
 -- KEYS[2]  the marker of earlier versions, which is only read
+-- KEYS[3]  the marker of later epochs
+-- KEYS[4]  what the node keeps of its set
+-- KEYS[5]  the choice of the next description, which is over when there is one
 -- ARGV[1]  run_id, as INFO has it; empty: the server does not say
 -- ARGV[2]  the longest TTL that the client knows of, in milliseconds
 -- ARGV[3]  the client's own time, in milliseconds
 -- ARGV[4]  the number of the database; empty: the server does not say
--- reply    {marker, before, time}
+-- ARGV[5]  the description that the client has; empty: none
+-- ARGV[6]  the address of this node in it; empty: a node that keeps none is to keep none
+-- ARGV[7]  the marker with which a node that keeps none may be told; with another one it may be only if it
+--          has taken the description in the choice
+-- reply    {marker, before, time, kept}
 --
 -- The marker is run_id:born:writer:longest:db. Born is the moment at which the marker was
 -- written, in milliseconds of the node's time, and writer the same moment by the clock of
@@ -22,19 +29,64 @@
 -- has come. The same goes for a writer later than the client's own time, but that alone
 -- does not make a marker new: only the age by the two clocks is counted from now.
 --
+-- Kept is the node's own address, an end of line, and a description, which begins with its epoch and the
+-- name of the set. A later description of the same set takes the place of an earlier one, and never the
+-- other way round. From epoch $later on the marker has the epoch, too, and another key: so each grant
+-- proves it. The key that it had before is a list then: it shuts out clients of earlier versions, which
+-- know no description, and could not follow a change.
+--
 -- Atomic, because two clients that both find the marker missing must agree on one, or each
--- would make the other start again; and because the larger of two TTLs that are announced
--- at once must stay.
+-- would make the other start again; because the larger of two TTLs that are announced
+-- at once must stay; and because a description and the marker that names it come together.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if not KEYS[1] then
-  return {'', '', now}
+  return {'', '', now, ''}
+end
+local kept = redis.call('GET', KEYS[4]) or ''
+local self, epoch, set = string.match(kept, '^([^\n]*)\n{"epoch":(%d+),"set":"([^"]*)"')
+epoch = tonumber(epoch or 0)
+if ARGV[5] ~= '' then
+  local later, of = string.match(ARGV[5], '^{"epoch":(%d+),"set":"([^"]*)"')
+  local leave = not set and ARGV[6] ~= ''
+  local choice = redis.call('HMGET', KEYS[5], 'epoch', 'description')
+  local taken = choice[2] == ARGV[5]
+  if leave and not taken and (ARGV[7] == '' or redis.call('MGET', KEYS[1])[1] ~= ARGV[7]) then
+    leave = false
+  end
+  if leave or set == of and later + 0 > epoch then
+    -- A node that is no member any more, and becomes one by another address, is called by that.
+    if not self or ARGV[6] ~= '' and not string.find(ARGV[5], '"' .. self .. '"', 1, true) then
+      self = ARGV[6]
+    end
+    epoch, kept = later + 0, self .. '\n' .. ARGV[5]
+    redis.call('SET', KEYS[4], kept)
+    redis.call('DEL', KEYS[5])
+    if leave and choice[1] ~= later then -- otherwise it has lost nothing since it took part
+      redis.call('HSET', KEYS[5], 'lost', later)
+    end
+  end
 end
 local ms, slack = math.floor(now / 1000), $bornSlack
-local before = redis.call('GET', KEYS[1]) or ''
-local id, born, writer, longest, db = string.match(before, '^([^:]*):(%d+):(%-?%d+):(%d+):(%d*)$')
+local key, form, before = KEYS[1], '^([^:]*):(%d+):(%-?%d+):(%d+):(%d*)$', nil
+if epoch >= $later then
+  key, form = KEYS[3], '^([^:]*):(%d+):(%-?%d+):(%d+):(%d*):%d+$'
+  before = redis.call('GET', key)
+  if redis.call('TYPE', KEYS[1]).ok ~= 'list' then
+    if not before then
+      before = redis.pcall('GET', KEYS[1])
+      before = type(before) == 'string' and before .. ':0'
+    end
+    redis.call('DEL', KEYS[1])
+    redis.call('RPUSH', KEYS[1], 'redlock: this set was changed, and your version of redlock is too old to follow: update it')
+  end
+else
+  before = redis.pcall('GET', key) -- a list: somebody has deleted KEYS[4], and the node counts as emptied
+  before = type(before) == 'string' and before
+end
+before = before or ''
+local id, born, writer, longest, db = string.match(before, form)
 longest = string.format('%.0f', math.max(tonumber(longest or '0'), ARGV[2] + 0))
-local there = before
 if id == ARGV[1] and born - ms <= slack and (db == '' or ARGV[4] == '' or db == ARGV[4]) then
   if writer - ARGV[3] > slack then
     writer = ARGV[3]
@@ -51,7 +103,10 @@ else
   end
 end
 local marker = ARGV[1] .. ':' .. born .. ':' .. writer .. ':' .. longest .. ':' .. db
-if marker ~= there then
-  redis.call('SET', KEYS[1], marker)
+if epoch >= $later then
+  marker = marker .. string.format(':%.0f', epoch)
 end
-return {marker, before or marker, now}
+if marker ~= before and marker ~= redis.pcall('GET', key) then
+  redis.call('SET', key, marker)
+end
+return {marker, before or marker, now, kept}

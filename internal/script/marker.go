@@ -33,7 +33,24 @@ const (
 	// of counters: if it exists, such clients are present.
 	Marker    = "redlock:marker"
 	OldMarker = "redlock:node"
+
+	// LaterMarker is the key of the marker from the description on that comes after
+	// wire.LatestEpochWithout. Marker is a list then.
+	LaterMarker = "redlock:member"
+
+	// Told is the key of what the node keeps of its set (wire.Told), and Choice that of the choice of the
+	// next description, if there is one (choose.lua).
+	Told   = "redlock:set"
+	Choice = "redlock:choice"
 )
+
+// MarkerAt is the key of a node's marker when it has the description of this epoch.
+func MarkerAt(epoch int64) string {
+	if wire.MarkerIn(epoch) > 0 {
+		return LaterMarker
+	}
+	return Marker
+}
 
 // Lasting reports whether a key stays when all locks are gone: a node's marker, its tables
 // of counters, the counters of older clients, or, for a minute, a lock's queue.

@@ -47,7 +47,7 @@ var (
 	//go:embed wake.lua
 	wake string
 
-	// Join is not loaded: it runs once for each connection. Nor is Probe, nor Wake, which is seldom
+	// Join is not loaded: it runs once for each connection. Nor is Probe, nor what is seldom
 	// needed.
 	//go:embed join.lua
 	join string
@@ -55,6 +55,12 @@ var (
 	//go:embed probe.lua
 	probe string
 	Probe = bare(probe)
+	//go:embed choose.lua
+	choose string
+	Choose = bare(choose)
+	//go:embed merge.lua
+	merge string
+	Merge = bare(merge)
 	Wake  = bare(kinds + queue + wake)
 )
 
@@ -77,14 +83,24 @@ var (
 // Acquire is the script for a server with this run_id. The run_id is part of the text, so
 // another server, or the same one after a restart, does not have the script and says so
 // (NOSCRIPT). That reveals a restart even through a proxy that hides it.
-func Acquire(runID string) Script { return New("-- for " + runID + "\n" + acquireCode) }
+//
+// Of the epoch of the node's description depends which marker is compared.
+func Acquire(runID string, epoch int64) Script {
+	return New("-- for " + runID + "\n" + marked(acquireCode, epoch))
+}
 
 // Release has the run_id in its text as well, since it grants the lock when it hands it over.
-func Release(runID string) Script { return New("-- for " + runID + "\n" + releaseCode) }
+func Release(runID string, epoch int64) Script {
+	return New("-- for " + runID + "\n" + marked(releaseCode, epoch))
+}
+
+func marked(code string, epoch int64) string {
+	return strings.ReplaceAll(code, constants.Replace("$marker"), "'"+MarkerAt(epoch)+"'")
+}
 
 // All lists the scripts to load on a server.
-func All(runID string) []Script {
-	return []Script{Acquire(runID), Raise, Extend, Release(runID), Leave, Yield, Inspect}
+func All(runID string, epoch int64) []Script {
+	return []Script{Acquire(runID, epoch), Raise, Extend, Release(runID, epoch), Leave, Yield, Inspect}
 }
 
 // bare puts the constants in, and removes comments and indentation, before a script is sent: until

@@ -113,8 +113,11 @@ func (w *Waiter) handoffTry() int64 {
 // onHandoff takes in that a node has handed over the lock, by a message over a subscription that
 // began at that time.
 func (w *Waiter) onHandoff(n *lane.Lane, h handoff, began time.Time) {
+	if n.Index >= len(w.nodes) { // see Outgrown
+		return
+	}
 	w.mu.Lock()
-	asked, current := w.asked, w.isFor(h)
+	asked, current, by := w.asked, w.isFor(h), w.view.Description
 	w.mu.Unlock()
 	if !current {
 		return
@@ -123,7 +126,7 @@ func (w *Waiter) onHandoff(n *lane.Lane, h handoff, began time.Time) {
 		w.onFree(n.Index, 0) // the next attempt takes it over
 		return
 	}
-	if !n.CanVote(h.mark, h.time, h.number, asked) {
+	if !n.CanVote(by, h.mark, h.time, h.number, asked) {
 		return
 	}
 	w.mu.Lock()
@@ -163,7 +166,8 @@ func (w *Waiter) Grant() (g Grant, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	votes, same := 0, 0
-	for i, s := range w.nodes {
+	for _, n := range w.members() {
+		i, s := n.Index, &w.nodes[n.Index]
 		if !s.mine() {
 			continue
 		}
@@ -178,10 +182,10 @@ func (w *Waiter) Grant() (g Grant, ok bool) {
 			same++
 		}
 	}
-	if votes < w.list.cfg.Quorum || w.done {
+	if votes < w.view.Quorum || w.done {
 		return Grant{}, false
 	}
-	g.Token, g.Stored, g.Asked = wire.HandoffToken(w.name, w.try, w.nonce), same >= w.list.cfg.Quorum, w.asked
+	g.Token, g.Stored, g.Asked = wire.HandoffToken(w.name, w.try, w.nonce), same >= w.view.Quorum, w.asked
 	g.waiter, g.try = w, w.try
 	return g, true
 }

@@ -52,12 +52,13 @@ func (clock) Now() time.Time { return time.Now() }
 
 type events struct{}
 
-func (events) Down(int, *lane.Failure)               {}
-func (events) Up(int, time.Duration)                 {}
-func (events) Quarantined(int, time.Duration, error) {}
-func (events) Votes(int)                             {}
-func (events) ClockStep(int, time.Duration)          {}
-func (events) Warning(error)                         {}
+func (events) Down(string, *lane.Failure)               {}
+func (events) Up(string, time.Duration)                 {}
+func (events) Quarantined(string, time.Duration, error) {}
+func (events) Votes(string)                             {}
+func (events) ClockStep(string, time.Duration)          {}
+func (events) Members(*wire.Description)                {}
+func (events) Warning(error)                            {}
 
 // waiting returns a List over n nodes that vote, and their markers.
 func waiting(t *testing.T, n int) (l *List, marks []string) {
@@ -69,14 +70,14 @@ func waiting(t *testing.T, n int) (l *List, marks []string) {
 	const ttl = 10 * time.Second
 	cfg := lane.Config{
 		TTL: ttl, MaxTTL: ttl, DriftOf: func(ttl time.Duration) time.Duration { return ttl / 100 }, NodeTimeout: time.Second,
-		Quarantine: ttl + ttl/100, MaxNodeSkew: time.Second, Clock: clock{}, Host: sim.Chance{}, Events: events{},
+		Quorum: n/2 + 1, Quarantine: ttl + ttl/100, MaxNodeSkew: time.Second, Clock: clock{}, Host: sim.Chance{}, Events: events{},
 	}
 	tried := make(chan int, n)
-	lanes := lane.Open(cfg, names, func(i int, s lane.Session) lane.Server { return &node{s, marks[i]} }, tried)
+	lanes := lane.Open(cfg, names, func(i int, _ string, s lane.Session) lane.Server { return &node{s, marks[i]} }, tried)
 	for range n {
 		<-tried
 	}
-	l = New(Config{Lanes: lanes, Quorum: n/2 + 1, NodeTimeout: cfg.NodeTimeout, Clock: cfg.Clock, Host: cfg.Host})
+	l = New(Config{Lanes: lanes, NodeTimeout: cfg.NodeTimeout, Clock: cfg.Clock, Host: cfg.Host})
 	t.Cleanup(func() {
 		l.Close()
 		lanes.Close(time.Second)
@@ -101,7 +102,7 @@ func TestEarlierAttempt(t *testing.T) {
 		w, now := l.Enter(&Want{Queue: "a", Key: "a", Keys: []string{"a"}, Modes: "x", TTL: 10 * time.Second}), time.Now()
 		defer l.Leave(w)
 		hand := func(try int64) {
-			w.onHandoff(l.cfg.Lanes.Lanes[0], handoff{w.name, try, fmt.Sprint("nonce", try), 17, now.UnixMicro(), marks[0]}, now)
+			w.onHandoff(l.cfg.Lanes.Lane(0), handoff{w.name, try, fmt.Sprint("nonce", try), 17, now.UnixMicro(), marks[0]}, now)
 		}
 		first, second := attempt(w, now, "nonce1"), attempt(w, now, "nonce2")
 		if first != 1 || second != 2 {
@@ -122,7 +123,7 @@ func TestEarlierAttempt(t *testing.T) {
 		}
 		for i := range marks {
 			w.OnReply(i, second, wire.Held)
-			w.onHandoff(l.cfg.Lanes.Lanes[i], handoff{w.name, second, "nonce2", 17, now.UnixMicro(), marks[i]}, now)
+			w.onHandoff(l.cfg.Lanes.Lane(i), handoff{w.name, second, "nonce2", 17, now.UnixMicro(), marks[i]}, now)
 		}
 		w.Withdraw(false)
 		if g, ok := w.Grant(); ok {
@@ -149,7 +150,7 @@ func TestOnlyTheNodesWord(t *testing.T) {
 			w.OnReply(i, 2, wire.Held)
 		}
 		hand := func(try int64, nonce string, began time.Time) {
-			w.onHandoff(l.cfg.Lanes.Lanes[0], handoff{w.name, try, nonce, 17, time.Now().UnixMicro(), marks[0]}, began)
+			w.onHandoff(l.cfg.Lanes.Lane(0), handoff{w.name, try, nonce, 17, time.Now().UnixMicro(), marks[0]}, began)
 		}
 		mine := func(want int) {
 			t.Helper()

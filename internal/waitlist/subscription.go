@@ -45,6 +45,9 @@ func (s *subscription) run(ctx context.Context, channel string) {
 			}
 		}
 		_ = s.node.Subscribe(ctx, channel, ready, onMessage) // the lane reports what is wrong with the node
+		if s.node.Ended() {
+			return // it is no member any more
+		}
 		if ctx.Err() != nil {
 			return // all subscriptions end at once: if one drew a jitter, no run could be repeated
 		}

@@ -2,6 +2,7 @@ package waitlist
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type Waiter struct {
 	reached lane.Reached  // the nodes that may have it in their queues: shared by its claims, guarded by the lanes
 
 	mu    sync.Mutex // protects what follows
+	view  *lane.View // of the last attempt
 	nodes []nodeState
 	try   int64     // how many attempts it has made
 	nonce string    // of the last attempt: its token
@@ -72,6 +74,10 @@ func (w *Waiter) Ready() bool {
 // Listen keeps the subscriptions until the waiter leaves.
 func (w *Waiter) Listen() { w.list.listen(w) }
 
+// Outgrown reports whether there are members that the waiter has no room for, since they came after many
+// others. Then it must leave, and the call goes on as another one.
+func (w *Waiter) Outgrown() bool { return w.list.cfg.Lanes.View().Size() > len(w.nodes) }
+
 // Begin is called before an attempt, and makes the attempt's claim one of the waiter. It forgets
 // the messages that came before, which are no news for this attempt.
 func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
@@ -82,6 +88,7 @@ func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
 	default:
 	}
 	w.done = false
+	w.view = w.list.cfg.Lanes.View()
 	clear(w.nodes)
 	if w.ticket == 0 {
 		w.ticket, _ = w.list.cfg.Lanes.Ticket(w.arrived)
@@ -93,6 +100,7 @@ func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
 
 // mark makes a claim one of the waiter.
 func (w *Waiter) mark(c *lane.Claim, try int64) {
+	c.Limit(len(w.reached))
 	c.Waiter, c.Ticket, c.Lease, c.Try, c.Reached = w.name, w.ticket, Lease(w.want.TTL).Milliseconds(), try, w.reached
 }
 
@@ -110,7 +118,7 @@ func (w *Waiter) mark(c *lane.Claim, try int64) {
 func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
 	granted, refused := status == wire.Granted, status == wire.Held || status == wire.Reserved
 	voteless := status == wire.Quarantined || status == wire.Unfit || status == wire.Late
-	if !granted && !refused && !voteless {
+	if !granted && !refused && !voteless || node >= len(w.nodes) { // it was not asked; see Outgrown
 		return
 	}
 	w.mu.Lock()
@@ -135,6 +143,9 @@ func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
 // from a node since the attempt wakes the waiter: a flood of messages must not put off the attempt
 // that the first one leads to (Rest).
 func (w *Waiter) onFree(node int, slot int64) {
+	if node >= len(w.nodes) { // the process has subscribed for others who wait, too; see Outgrown
+		return
+	}
 	w.mu.Lock()
 	news := !w.nodes[node].free
 	w.nodes[node].free = true
@@ -171,8 +182,8 @@ func (w *Waiter) tally() (enough, all bool, mine int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	free, refused := 0, 0
-	for _, s := range w.nodes {
-		switch {
+	for _, n := range w.members() {
+		switch s := &w.nodes[n.Index]; {
 		case s.mine():
 			free++
 			mine++
@@ -182,7 +193,22 @@ func (w *Waiter) tally() (enough, all bool, mine int) {
 			refused++
 		}
 	}
-	return free >= w.list.cfg.Quorum, refused == 0, mine
+	return free >= w.view.Quorum, refused == 0, mine
+}
+
+// members are the nodes of the last attempt that it had room for. Under the mutex.
+func (w *Waiter) members() []*lane.Lane {
+	if w.view.Size() <= len(w.nodes) {
+		return w.view.Lanes
+	}
+	return slices.DeleteFunc(slices.Clone(w.view.Lanes), func(n *lane.Lane) bool { return n.Index >= len(w.nodes) })
+}
+
+// quorum is how many nodes must grant the lock.
+func (w *Waiter) quorum() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.view.Quorum
 }
 
 // A Pause is how long a waiter rests after an attempt.
@@ -207,7 +233,7 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 	for over := false; !over; {
 		switch enough, all, mine := w.tally(); {
 		case !p.Held:
-		case mine >= w.list.cfg.Quorum:
+		case mine >= w.quorum():
 			return true, false
 		case enough && all && p.Hold == 0:
 			return true, false
@@ -258,9 +284,9 @@ func (w *Waiter) Withdraw(held bool) {
 	w.held, w.done = held, true
 	try := w.handoffTry()
 	var in []int
-	for i, s := range w.nodes {
-		if s.refused || s.voteless || !held {
-			in = append(in, i)
+	for _, n := range w.members() {
+		if s := &w.nodes[n.Index]; s.refused || s.voteless || !held {
+			in = append(in, n.Index)
 		}
 	}
 	w.mu.Unlock()
@@ -275,6 +301,6 @@ func (w *Waiter) dequeue(node int, try int64) {
 	cfg := &w.list.cfg
 	now := cfg.Clock.Now()
 	c := &lane.Claim{Key: w.want.Key, Keys: w.want.Keys, Modes: w.want.Modes, Waiter: w.name, Ticket: w.ticket, Try: try}
-	c.Span(len(cfg.Lanes.Lanes))
-	cfg.Lanes.Lanes[node].Submit(&lane.Request{Op: wire.Leave, Claim: c, Deadline: now.Add(cfg.NodeTimeout), To: lane.Nobody{}}, now)
+	c.Span(len(w.nodes))
+	cfg.Lanes.Lane(node).Submit(&lane.Request{Op: wire.Leave, Claim: c, Deadline: now.Add(cfg.NodeTimeout), To: lane.Nobody{}}, now)
 }

@@ -63,7 +63,6 @@ func Lease(ttl time.Duration) time.Duration { return 3 * Heartbeat(ttl) }
 // A Config says what a List works with. All fields are set.
 type Config struct {
 	Lanes       *lane.Set
-	Quorum      int
 	NodeTimeout time.Duration
 	Clock       lane.Clock
 	Host        sim.Host
@@ -76,16 +75,18 @@ type List struct {
 	cfg     Config
 	process string // the name of this process: its waiters' names are this and a number
 
-	mu        sync.Mutex // protects what follows, and Waiter.listens
-	count     int
-	queues    map[string]*localQueue
-	active    map[string]*Waiter // by name, the waiters that receive messages
-	listeners int                // how many waiters have been refused, and need the subscriptions
-	cancel    context.CancelFunc // ends the subscriptions; nil: there are none
-	idle      *time.Timer        // will end the subscriptions; nil: a waiter needs them
-	closed    bool
-	foreign   time.Time // when a lock of another library's client was last seen
-	running   sync.WaitGroup
+	mu         sync.Mutex // protects what follows, and Waiter.listens
+	count      int
+	queues     map[string]*localQueue
+	active     map[string]*Waiter  // by name, the waiters that receive messages
+	listeners  int                 // how many waiters have been refused, and need the subscriptions
+	subscribed map[*lane.Lane]bool // the nodes to which there are subscriptions
+	ctx        context.Context     // of the subscriptions
+	cancel     context.CancelFunc  // ends the subscriptions; nil: there are none
+	idle       *time.Timer         // will end the subscriptions; nil: a waiter needs them
+	closed     bool
+	foreign    time.Time // when a lock of another library's client was last seen
+	running    sync.WaitGroup
 }
 
 // A localQueue is the waiters of this process for one lock, the active one first.
@@ -96,7 +97,7 @@ type localQueue struct {
 
 // New returns a List without waiters.
 func New(cfg Config) *List {
-	return &List{cfg: cfg, queues: make(map[string]*localQueue), active: make(map[string]*Waiter)}
+	return &List{cfg: cfg, subscribed: make(map[*lane.Lane]bool), queues: make(map[string]*localQueue), active: make(map[string]*Waiter)}
 }
 
 // A Want is what a call waits for.
@@ -108,6 +109,8 @@ type Want struct {
 	Modes string
 	TTL   time.Duration
 	Slots int64 // how many there are; 0: the lock has no slots
+
+	Began time.Time // when the call came; zero: now
 }
 
 // Enter puts a call at the end of the local queue for what it wants.
@@ -117,10 +120,13 @@ func (l *List) Enter(want *Want) *Waiter {
 	if l.count++; l.count == 1 {
 		l.process = l.cfg.Host.Token()
 	}
-	n := len(l.cfg.Lanes.Lanes)
+	view, n := l.cfg.Lanes.View(), l.cfg.Lanes.Room()
 	w := &Waiter{
 		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
-		wake: make(chan struct{}, 1), nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
+		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
+	}
+	if !want.Began.IsZero() {
+		w.arrived = want.Began
 	}
 	q := l.queues[want.Queue]
 	if q == nil {
@@ -210,20 +216,25 @@ func (l *List) Close() {
 func (l *List) listen(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed || w.listens {
+	if l.closed {
 		return
 	}
-	w.listens = true
-	l.listeners++
-	if l.idle != nil {
-		l.idle.Stop()
-		l.idle = nil
+	if !w.listens {
+		w.listens = true
+		l.listeners++
+		if l.idle != nil {
+			l.idle.Stop()
+			l.idle = nil
+		}
 	}
 	if l.cancel == nil {
-		var ctx context.Context
-		ctx, l.cancel = context.WithCancel(context.Background())
-		for _, n := range l.cfg.Lanes.Lanes {
-			s := &subscription{list: l, node: n}
+		l.ctx, l.cancel = context.WithCancel(context.Background())
+		clear(l.subscribed)
+	}
+	for _, n := range l.cfg.Lanes.View().Lanes {
+		if !l.subscribed[n] {
+			l.subscribed[n] = true
+			s, ctx := &subscription{list: l, node: n}, l.ctx
 			l.running.Go(func() { s.run(ctx, script.WakeChannel+l.process) })
 		}
 	}

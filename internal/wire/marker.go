@@ -14,6 +14,7 @@ type Marker struct {
 	Born, Writer int64         // when it was written, in milliseconds: by the node's clock, and by the writer's
 	Longest      time.Duration // the longest TTL that a client has announced; 0: none has
 	DB           string        // the number of the database; "": not known
+	Epoch        int64         // of the description that the node has; 0: it is LatestEpochWithout, or an earlier one
 }
 
 // MarkerSlack is by how many milliseconds a marker may be ahead of a clock that has been right all
@@ -22,12 +23,23 @@ const MarkerSlack = 1000
 
 // ParseMarker reads a marker.
 func ParseMarker(text string) (m Marker, ok bool) {
-	part := strings.Split(text, ":")
-	if len(part) != 5 {
-		return Marker{}, false
+	var part [6]string // each extension reads one: it allocates nothing
+	n := 0
+	for more := true; more; n++ {
+		if n == len(part) {
+			return Marker{}, false
+		}
+		part[n], text, more = strings.Cut(text, ":")
 	}
 	var longest int64
-	var errs [3]error
+	var errs [4]error
+	switch n {
+	case 5:
+	case 6:
+		m.Epoch, errs[3] = strconv.ParseInt(part[5], 10, 64)
+	default:
+		return Marker{}, false
+	}
 	m.RunID, m.DB = part[0], part[4]
 	m.Born, errs[0] = strconv.ParseInt(part[1], 10, 64)
 	m.Writer, errs[1] = strconv.ParseInt(part[2], 10, 64)
@@ -37,9 +49,13 @@ func ParseMarker(text string) (m Marker, ok bool) {
 }
 
 func (m Marker) String() string {
-	return fmt.Sprintf("%s:%d:%d:%d:%s", m.RunID, m.Born, m.Writer, m.Longest.Milliseconds(), m.DB)
+	text := fmt.Sprintf("%s:%d:%d:%d:%s", m.RunID, m.Born, m.Writer, m.Longest.Milliseconds(), m.DB)
+	if m.Epoch > 0 {
+		text += fmt.Sprintf(":%d", m.Epoch)
+	}
+	return text
 }
 
 // Same reports whether a node that has shown both markers has kept its data in between. What its
-// clients have announced meanwhile does not count.
+// clients have announced meanwhile does not count, nor does its description.
 func (m Marker) Same(o Marker) bool { return m.RunID == o.RunID && m.Born == o.Born && m.DB == o.DB }

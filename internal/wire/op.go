@@ -19,15 +19,18 @@ const (
 	Leave
 	Yield // a release by a waiter that keeps its place in the queue
 	Inspect
-	Plain // an acquire of plain commands, without a script: see plain.go
-	Wake  // calls the waiters of a key that was released without a script: see native.go
-	Set   // the SET NX PX of another Redlock client, for test doubles
+	Plain  // an acquire of plain commands, without a script: see plain.go
+	Choose // takes part in the choice of a description: see choose.lua
+	Merge  // gives the tables of counters, or makes them larger: see merge.lua
+	Flush  // has the node forget all scripts: see lane.Set.Change
+	Wake   // calls the waiters of a key that was released without a script: see native.go
+	Set    // the SET NX PX of another Redlock client, for test doubles
 
 	Ops = int(Wake) + 1 // the number of the library's own steps
 )
 
 func (o Op) String() string {
-	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "plain", "wake", "set"}[o]
+	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "plain", "choose", "merge", "flush", "wake", "set"}[o]
 }
 
 const (
@@ -45,6 +48,7 @@ type Mark struct {
 	Value, Before string
 	Now           int64
 	ScriptOnly    bool // the client may not release what it acquires by plain commands
+	Told          Told // what the node keeps
 }
 
 // RunID is the part of a marker that names the server's process.
@@ -58,4 +62,17 @@ type Hello struct {
 	Marked  bool          // the client wants the node to have a marker
 	Longest time.Duration // the longest TTL that the client knows of
 	Time    int64         // what the client's clock shows, in milliseconds
+
+	// What the node is to keep, if it keeps an earlier description of the set. A node that keeps none
+	// is to keep it while it has this marker, or if it has taken it in the choice.
+	Told  Told
+	While string
+}
+
+// MarkerIn is the epoch that a node's marker names when it has this one.
+func MarkerIn(epoch int64) int64 {
+	if epoch <= LatestEpochWithout {
+		return 0
+	}
+	return epoch
 }

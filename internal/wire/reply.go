@@ -42,6 +42,9 @@ func Parse(step Op, value any, err error) Reply {
 	if err != nil {
 		return Reply{Status: Classify(err), Err: err}
 	}
+	if step == Choose || step == Merge || step == Flush {
+		return Reply{Status: Granted} // see lane.Request.Said
+	}
 	switch v := value.(type) {
 	case int64:
 		switch {
@@ -136,6 +139,9 @@ func Milliseconds(n int64) time.Duration {
 var (
 	// ErrForgot means that the node's marker is not the one that the client knows.
 	ErrForgot = errors.New("it has lost its data, or is another server now")
+
+	// ErrMoved means that the node's marker is not of the description by which an extension counts.
+	ErrMoved = errors.New("it has lost its data, or its set has been changed")
 
 	ErrLate  = errors.New("it got the request when its time was up")
 	ErrNoTTL = errors.New("the key has no TTL, so it is no lock; delete it if nobody needs it")

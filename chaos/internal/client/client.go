@@ -18,6 +18,7 @@ import (
 // writes, extends them, lets them expire, releases them, and records all of it.
 type Client struct {
 	Number    int
+	Role      Role
 	Plan      *scenario.Plan
 	Process   Process
 	Store     Resource
@@ -25,7 +26,9 @@ type Client struct {
 	Start     time.Time                      // of the history
 	Leftovers interface{ Add(token string) } // the tokens that no client will release
 
-	locker *redlock.Locker
+	locker  *redlock.Locker // nil: the set has refused its settings
+	lockers int             // so many, one after another
+	opts    redlock.Options // of the last one
 
 	ops     atomic.Int64
 	dead    atomic.Bool
@@ -34,6 +37,12 @@ type Client struct {
 
 	mu   sync.Mutex
 	live map[*hold]bool
+}
+
+// A Role is what a client is for, and what it begins with.
+type Role struct {
+	Operator bool     // it changes the set, and locks nothing but in the end
+	Given    []string // the addresses of the nodes that it is given; nil: those that are members at first
 }
 
 // note records an event, unless the client is dead.
@@ -57,21 +66,48 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		(&plainClient{Client: c, nodes: c.Process.Plain()}).work(ctx)
 		return nil
 	}
-	opts := c.options()
+	if n := c.Plan.Run.Members; n > 0 {
+		given := c.Role.Given
+		if given == nil {
+			given = c.Process.Addrs()[:n]
+		}
+		c.Process.Give(given)
+	}
 	if skews := c.Plan.Skews; skews != nil {
 		c.Process.Skew(skews[c.Number%len(skews)])
 	}
-	if c.locker, err = c.Process.Locker(&opts); err != nil {
+	if err = c.open(); err != nil {
 		c.stop()
 		return err
 	}
-	c.work(ctx)
+	if c.Role.Operator {
+		c.operate(ctx)
+	} else {
+		c.work(ctx)
+	}
 	return nil
 }
 
-// options returns the options of its Locker.
+// open makes the client's Locker, unless the set refuses its settings.
+func (c *Client) open() error {
+	c.opts = c.options()
+	c.lockers++
+	opts := c.opts
+	locker, err := c.Process.Locker(&opts)
+	if why(err) == "refused" {
+		c.refused(err)
+		return nil
+	}
+	c.locker = locker
+	return err
+}
+
+// options returns the options of its next Locker.
 func (c *Client) options() redlock.Options {
 	o := c.Plan.Options
+	if c.Plan.Scenario.Own {
+		c.own(&o)
+	}
 	if c.short() {
 		o.TTL = (o.TTL / 8).Truncate(time.Millisecond)
 		o.MaxTTL, o.NodeTimeout, o.Quarantine = 0, 0, o.TTL+o.TTL/100+2*time.Millisecond
@@ -87,15 +123,15 @@ func (c *Client) short() bool { return c.Plan.Scenario.Settings && c.Number%2 ==
 // turn: so its next step is at no instant of another client.
 func (c *Client) again(pass func(k int)) error {
 	pass(0)
-	_ = c.locker.Close()
+	if c.locker != nil {
+		_ = c.locker.Close()
+		c.locker = nil
+	}
 	pass(1)
-	opts := c.options()
-	locker, err := c.Process.Locker(&opts)
-	if err != nil {
+	if err := c.open(); err != nil {
 		c.note(history.Event{Kind: history.Left, Error: fmt.Sprintf("client %d could not come in again: %v", c.Number, err)})
 		return err
 	}
-	c.locker = locker
 	pass(2)
 	return nil
 }
@@ -117,10 +153,12 @@ func (c *Client) work(ctx context.Context) {
 				if ctx.Err() != nil {
 					return
 				}
-				if c.fresh() && c.again(pass) != nil {
+				if (c.fresh() || c.locker == nil) && c.again(pass) != nil {
 					return
 				}
-				c.turn(ctx, w, rng)
+				if c.locker != nil {
+					c.turn(ctx, w, rng)
+				}
 				if c.Plan.Scenario.Once || c.short() {
 					_ = c.again(pass)
 				}
@@ -149,7 +187,9 @@ func (c *Client) rise(ctx context.Context) {
 
 // fresh reports whether it makes a new Locker for each lock: one that knows nothing about the
 // nodes' clocks and past, as in a program that starts, locks, and ends.
-func (c *Client) fresh() bool { return c.Plan.Scenario.Fresh && c.Number%2 == 0 }
+func (c *Client) fresh() bool {
+	return (c.Plan.Scenario.Fresh || c.Plan.Scenario.Own) && c.Number%2 == 0
+}
 
 // Wait returns when d has gone by, or ctx has ended.
 func Wait(ctx context.Context, d time.Duration) {
@@ -232,6 +272,9 @@ func (c *Client) Leave() {
 // waits for its turn before each: the end of the one before, or of its workers, may still be under
 // way.
 func (c *Client) Last() {
+	if c.Plan.Scenario.Own && c.locker == nil {
+		_ = c.again(func(k int) { c.Process.Pass(0, 6<<20+k) })
+	}
 	if c.locker == nil {
 		return
 	}
@@ -245,12 +288,20 @@ func (c *Client) Last() {
 		l, err := c.served(asking, name)
 		cancel()
 		if err != nil {
-			c.note(history.Event{Kind: history.Denied, Op: op, Name: name, Why: why(err), Error: text(err)})
+			c.denied(op, name, err)
 			continue
 		}
 		h := &hold{client: c, op: op, request: history.Request{Name: name}, lock: l, rng: rand.New(rand.NewPCG(1, 1))}
 		h.begin()
 		h.release(ctx)
+	}
+}
+
+// denied records that an acquisition has failed.
+func (c *Client) denied(op int, name string, err error) {
+	c.note(history.Event{Kind: history.Denied, Op: op, Name: name, Why: why(err), Error: text(err)})
+	if why(err) == "refused" {
+		c.refused(err)
 	}
 }
 

@@ -64,7 +64,7 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 		}
 	}
 	if err != nil {
-		c.note(history.Event{Kind: history.Denied, Op: h.op, Name: h.request.Name, Why: why(err), Error: text(err)})
+		c.denied(h.op, h.request.Name, err)
 		return
 	}
 	h.begin()
@@ -86,7 +86,7 @@ func (h *hold) drawOptions() []redlock.AcquireOption {
 		options = append(options, redlock.AutoRenew())
 	}
 	if rng.IntN(4) == 0 {
-		options = append(options, redlock.TTL((c.options().TTL * 3 / 4).Truncate(time.Millisecond)))
+		options = append(options, redlock.TTL((c.opts.TTL * 3 / 4).Truncate(time.Millisecond)))
 	}
 	if rng.IntN(8) == 0 {
 		options = append(options, redlock.MaxHold(1+scenario.Below(rng, 2*c.Plan.TTL)))
@@ -186,6 +186,10 @@ func (h *hold) live() {
 	}
 	if c.Plan.Scenario.Hands && !h.renewed && rng.IntN(2) == 0 {
 		h.handOn() // at once, while some nodes have not answered yet
+	}
+	if c.Plan.Scenario.Keep && h.renewed && rng.IntN(2) == 0 {
+		Wait(h.ctx, scenario.Below(rng, 16*c.Plan.TTL))
+		h.pass()
 	}
 	for range rng.IntN(4) {
 		Wait(h.ctx, 1+scenario.Below(rng, c.Plan.TTL/2))

@@ -11,6 +11,11 @@ import (
 type Process interface {
 	Locker(*redlock.Options) (*redlock.Locker, error)
 
+	// Addrs lists the addresses of all nodes. Give says which of them its Lockers are given from then on;
+	// before, it is all.
+	Addrs() []string
+	Give(addrs []string)
+
 	// Plain returns the nodes for a client of another library.
 	Plain() []PlainNode
 

@@ -25,6 +25,8 @@ func why(err error) string {
 		return "held"
 	case errors.Is(err, redlock.ErrNoQuorum):
 		return "no quorum"
+	case Refuses(err):
+		return "refused"
 	case strings.Contains(err.Error(), "released"):
 		return "released"
 	case strings.Contains(err.Error(), "detached"):

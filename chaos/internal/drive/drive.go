@@ -24,7 +24,7 @@ type Driver struct {
 	faults    sync.WaitGroup
 
 	// Join makes a client that has not started yet.
-	Join func(number int) (Member, error)
+	Join func(number int, as client.Role) (Member, error)
 
 	// Settle waits for this long, or, in an arena with real time, until the condition holds.
 	Settle func(limit time.Duration, done func() bool)
@@ -38,6 +38,7 @@ type Driver struct {
 	mu      sync.Mutex
 	clients []Member // by number, from 1; nil: not started yet, or ended
 	next    int      // the number of the next client that replaces one that crashed
+	operate []bool   // by number, from 1: it changes the set
 }
 
 // New starts the run's clock.
@@ -47,6 +48,7 @@ func New(p *scenario.Plan, n Nodes) *Driver {
 		Recorder:  NewRecorder(),
 		Leftovers: &Leftovers{tokens: make(map[string]bool)},
 		clients:   make([]Member, p.Run.Clients),
+		operate:   make([]bool, p.Run.Clients),
 	}
 }
 
@@ -64,6 +66,7 @@ func (d *Driver) Run() *history.History {
 	d.next = first
 	d.came = make([]chan struct{}, first)
 	for i := range first {
+		d.operate[i] = i < p.Operators
 		d.came[i] = make(chan struct{})
 		d.faults.Go(func() {
 			defer close(d.came[i])
@@ -98,9 +101,13 @@ func (d *Driver) Run() *history.History {
 // noteLeft records the keys that should not be on the nodes when all clients rest.
 func (d *Driver) noteLeft() {
 	// Releases that are owed to a node that was away are repeated every quarter of a second; a lock
-	// whose client is gone expires.
+	// whose client is gone expires. So does a lock at a node that is no member any more: clients send
+	// nothing there from when they know, also no release of a lock that the node has granted before.
+	removed := d.Recorder.removed(d.nodes.Addrs())
 	owed := func(over bool) []Key {
-		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool { return l.Ghost || d.Leftovers.has(l.Token) || client.HandedOver(l.Token) != over })
+		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool {
+			return l.Ghost || removed[l.Node] || d.Leftovers.has(l.Token) || client.HandedOver(l.Token) != over
+		})
 	}
 	d.Settle(2*time.Second, func() bool { return len(owed(false)) == 0 })
 	left := owed(false)
@@ -133,7 +140,13 @@ func (d *Driver) all(do func(Member)) {
 
 // enter starts client i.
 func (d *Driver) enter(ctx context.Context, i int) {
-	c, err := d.Join(i + 1)
+	d.mu.Lock()
+	as := client.Role{Operator: d.operate[i]}
+	d.mu.Unlock()
+	if d.plan.Run.Members > 0 {
+		as.Given = d.nodes.Members()
+	}
+	c, err := d.Join(i+1, as)
 	if err == nil {
 		err = c.Enter(ctx)
 	}
@@ -220,6 +233,7 @@ func (d *Driver) crash(ctx context.Context, f history.Fault) {
 	d.mu.Lock()
 	c, i := d.clients[f.Client-1], d.next
 	d.clients[f.Client-1] = nil
+	d.operate[i] = d.operate[f.Client-1]
 	d.next++
 	d.mu.Unlock()
 	d.Leftovers.died(client.ProcessName(f.Client))

@@ -3,10 +3,12 @@ package drive
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/client"
 )
 
 // A Recorder collects the events of a run.
@@ -44,7 +46,21 @@ func (r *Recorder) Sorted() []history.Event {
 }
 
 var order = []history.Kind{
-	history.Calm, history.Stalled, history.Measured, history.Struck, history.Healed, history.Held, history.Ask, history.Denied, history.Got, history.Found, history.Read, history.Wrote, history.Refused, history.Renewed, history.Extend, history.Extended, history.Failed, history.Release, history.Told, history.Released, history.Crashed, history.Left, history.Weighed,
+	history.Calm, history.Stalled, history.Measured, history.Struck, history.Healed, history.Held, history.Ask, history.Denied, history.Got, history.Found, history.Read, history.Wrote, history.Refused, history.Renewed, history.Extend, history.Extended, history.Failed, history.Release, history.Told, history.Released, history.Changing, history.Changed, history.Crashed, history.Left, history.Weighed,
+}
+
+// removed reports which of the nodes with these addresses an operator has begun to remove from the set.
+// Such a change may come into force at any time, whatever the operator was told.
+func (r *Recorder) removed(addrs []string) map[int]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make(map[int]bool)
+	for _, e := range r.events {
+		if addr, ok := strings.CutPrefix(e.Name, client.Removes); ok && e.Kind == history.Changing {
+			all[slices.Index(addrs, addr)] = true
+		}
+	}
+	return all
 }
 
 // Add records an event that has its time.

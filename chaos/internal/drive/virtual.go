@@ -20,10 +20,10 @@ func run(p *scenario.Plan, w World) (*history.History, error) {
 	model.SleepTo(time.Now(), 0) // from then on the faults have places in the slots
 	d := New(p, w)
 	store := client.NewMemory(d.Recorder.Note)
-	d.Join = func(number int) (Member, error) {
+	d.Join = func(number int, as client.Role) (Member, error) {
 		process, err := w.Enter(number, client.ProcessName(number))
 		return &client.Client{
-			Number: number, Plan: p, Process: process, Store: store, Tell: d.Recorder.Note, Start: d.Recorder.Start, Leftovers: d.Leftovers,
+			Number: number, Role: as, Plan: p, Process: process, Store: store, Tell: d.Recorder.Note, Start: d.Recorder.Start, Leftovers: d.Leftovers,
 		}, err
 	}
 	d.Settle = func(limit time.Duration, _ func() bool) { model.SleepTo(time.Now().Add(limit), 0) }

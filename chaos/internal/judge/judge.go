@@ -24,7 +24,7 @@ var Rules = []Rule{
 	{"told", "A holder that keeps a lock until its validity is over is told so in time.", told},
 	{"late success", "An operation on a lock succeeds only while the lock is valid.", lateSuccess},
 	{"continuity", "No client extends a lock that another has had since.", continuity},
-	{"kept", "While nothing has gone wrong, a lock that is renewed is not lost.", kept},
+	{"kept", "While nothing has gone wrong, and the set is not changed, a lock that is renewed is not lost.", kept},
 	{"lost updates", "No write undoes another one that came after its read.", lostUpdates},
 	{"fences", "Each fence is larger than all earlier ones of conflicting locks, or as large for a reader, and the resource accepts none that is smaller than an earlier one.", fences},
 	{"progress", "Where enough nodes are well, a client that waits for a lock gets it within the bound.", progress},

@@ -2,6 +2,8 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
@@ -29,6 +31,7 @@ func progress(r *record) {
 		case o.got >= 0:
 			r.violated(by, []int{o.ask, o.got}, "client %d asked for %v at %v and got it at %v, not by %v",
 				o.client, r.request(o), ask.At, r.events[o.got].At, by)
+		case o.end >= 0 && r.events[o.end].Why == "refused": // the set has other settings than the client
 		case o.end >= 0 && ask.Verb == "try" && r.givesBack(o.client, ask.At):
 		case o.end >= 0:
 			e := &r.events[o.end]
@@ -66,6 +69,18 @@ func inTime(r *record) {
 	for _, s := range r.steps {
 		r.ends(&r.ops[s.op], s.begin, s.end)
 	}
+	for _, c := range r.changes {
+		r.ends(&op{client: c.client, died: r.died(c.client, c.begin)}, c.begin, c.end)
+	}
+}
+
+// died is when a client crashed, if that was after an event.
+func (r *record) died(client, event int) time.Duration {
+	i, _ := slices.BinarySearchFunc(r.crashes, crash{client, event}, byClient)
+	if i < len(r.crashes) && r.crashes[i].client == client {
+		return r.events[r.crashes[i].event].At
+	}
+	return never
 }
 
 // ends checks that an operation with a limit ends by then.
@@ -78,18 +93,21 @@ func (r *record) ends(o *op, begin, end int) {
 	switch {
 	case end >= 0 && r.events[end].At <= by:
 	case end >= 0:
-		r.violated(by, []int{begin, end}, "client %d had %v from %v on to %s %v, and it took until %v",
-			o.client, b.Limit, b.At, doing(b), r.request(o), r.events[end].At)
+		r.violated(by, []int{begin, end}, "client %d had %v from %v on to %s, and it took until %v",
+			o.client, b.Limit, b.At, r.doing(o, b), r.events[end].At)
 	case o.died <= by, r.last <= by:
 	default:
-		r.violated(by, []int{begin}, "client %d had %v from %v on to %s %v, and it had not ended by %v",
-			o.client, b.Limit, b.At, doing(b), r.request(o), by)
+		r.violated(by, []int{begin}, "client %d had %v from %v on to %s, and it had not ended by %v",
+			o.client, b.Limit, b.At, r.doing(o, b), by)
 	}
 }
 
-func doing(e *history.Event) string {
-	if e.Kind == history.Ask {
-		return "acquire"
+func (r *record) doing(o *op, e *history.Event) string {
+	switch e.Kind {
+	case history.Changing:
+		return "change the set: " + e.Name
+	case history.Ask:
+		return fmt.Sprint("acquire ", r.request(o))
 	}
-	return string(e.Kind)
+	return fmt.Sprint(e.Kind, " ", r.request(o))
 }

@@ -53,9 +53,7 @@ func (r *record) disturbances() {
 			}
 		}
 	}
-	slices.SortFunc(r.crashes, func(a, b crash) int {
-		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.event, b.event))
-	})
+	slices.SortFunc(r.crashes, byClient)
 	r.stops = mergeSpans(r.stops)
 }
 
@@ -85,6 +83,8 @@ func (r *record) take(i int, e *history.Event) {
 			r.odd(i, "it ends at %v, before it begins", e.Until)
 		}
 	case history.Measured:
+	case history.Changing, history.Changed:
+		r.changing(i, e)
 	case history.Weighed:
 		if e.Weight == nil {
 			r.odd(i, "it does not say what")
@@ -95,6 +95,32 @@ func (r *record) take(i int, e *history.Event) {
 		r.left = append(r.left, i)
 	default:
 		r.odd(i, "its kind is unknown")
+	}
+}
+
+// changing adds the beginning or the end of a change of the set.
+func (r *record) changing(i int, e *history.Event) {
+	if e.Client < 1 || e.Op < 1 {
+		r.odd(i, "it has no client, or no number")
+	}
+	key := [2]int{e.Client, e.Op}
+	r.struck = min(r.struck, e.At)
+	at, begun := r.change[key]
+	switch {
+	case e.Kind == history.Changing && begun:
+		r.odd(i, "it has begun before")
+	case e.Kind == history.Changing:
+		if r.change == nil {
+			r.change = make(map[[2]int]int)
+		}
+		r.change[key] = len(r.changes)
+		r.changes = append(r.changes, alteration{e.Client, i, -1})
+	case !begun:
+		r.odd(i, "it has not begun")
+	case r.changes[at].end >= 0:
+		r.odd(i, "it has ended before")
+	default:
+		r.changes[at].end = i
 	}
 }
 
@@ -264,6 +290,10 @@ func (r *record) start(op, event int) int {
 	return len(r.steps) - 1
 }
 
+func byClient(a, b crash) int {
+	return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.event, b.event))
+}
+
 // add begins an op.
 func (r *record) add(i int, e *history.Event) int {
 	request, known := r.number[e.Request()]
@@ -278,9 +308,7 @@ func (r *record) add(i int, e *history.Event) int {
 		dead: math.MaxInt, died: never,
 	}
 	if len(r.crashes) > 0 {
-		c, _ := slices.BinarySearchFunc(r.crashes, crash{e.Client, i}, func(a, b crash) int {
-			return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.event, b.event))
-		})
+		c, _ := slices.BinarySearchFunc(r.crashes, crash{e.Client, i}, byClient)
 		if c < len(r.crashes) && r.crashes[c].client == e.Client {
 			o.dead = r.crashes[c].event
 			o.died = r.events[o.dead].At

@@ -24,7 +24,7 @@ type record struct {
 	events []history.Event
 	last   time.Duration // when the history ends
 	calm   time.Duration // from when on all faults are over
-	struck time.Duration // when the first fault came
+	struck time.Duration // when the first fault came, or an operator
 
 	ops      []op
 	index    index
@@ -33,6 +33,8 @@ type record struct {
 	holds    []int                   // the ops that got the lock, in order of time
 	steps    []step
 	writes   []write
+	changes  []alteration   // of the set
+	change   map[[2]int]int // the index of each, by client and number
 	left     []int
 	amiss    []oddity
 
@@ -82,6 +84,9 @@ type step struct {
 	until          time.Duration // for an extension that ended: the end of validity before it
 	unsure         bool          // and it may be later: an extension before this one had failed
 }
+
+// An alteration is a change of the set, from beginning to end; -1: it has none.
+type alteration struct{ client, begin, end int }
 
 // A write is an accepted write, with the writer's last read before it; -1: none.
 type write struct{ event, read int }

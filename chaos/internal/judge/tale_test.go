@@ -166,6 +166,10 @@ func (t *teller) fate() {
 			t.add(history.Event{Kind: history.Stalled, Value: t.below(3), Until: t.now + t.time(12)})
 		case 3:
 			t.add(history.Event{Kind: history.Measured, Error: "steal"})
+		case 6:
+			t.add(history.Event{Kind: history.Changing, Client: client, Op: 1 + t.below(9), Name: "add node3", Limit: t.time(12)})
+		case 7:
+			t.add(history.Event{Kind: history.Changed, Client: client, Op: 1 + t.below(9), Name: "add node3", Value: 2})
 		case 4, 5:
 			t.add(history.Event{Kind: history.Weighed, Client: t.below(2), Weight: &history.Weight{Node: t.below(3), Keys: t.below(6), Bytes: t.below(6), Requests: t.below(6)}})
 		}
@@ -188,7 +192,7 @@ func (t *teller) inject() {
 func (t *teller) anything() {
 	kinds := []history.Kind{
 		history.Ask, history.Got, history.Denied, history.Extend, history.Extended, history.Failed, history.Renewed, history.Release, history.Released, history.Told, history.Read, history.Wrote, history.Refused,
-		history.Crashed, history.Held, history.Struck, history.Healed, history.Calm, history.Left, history.Found, history.Stalled, history.Measured, history.Weighed, "", "sung",
+		history.Crashed, history.Held, history.Struck, history.Healed, history.Calm, history.Left, history.Found, history.Stalled, history.Measured, history.Weighed, history.Changing, history.Changed, "", "sung",
 	}
 	e := history.Event{Kind: kinds[t.below(len(kinds))], Client: t.below(6), Op: t.below(5)}
 	e.Name = []string{"a", "b", ""}[t.below(3)]
@@ -197,7 +201,7 @@ func (t *teller) anything() {
 	}
 	e.Verb = []string{"acquire", "sing", "do", "", "hand on"}[t.below(5)]
 	e.Token = []string{"t1.1", "x", ""}[t.below(3)]
-	e.Why = []string{"lost", ""}[t.below(2)]
+	e.Why = []string{"lost", "", "refused"}[t.below(3)]
 	e.Until, e.Limit = t.time(256), t.time(20)
 	e.Value, e.Was, e.Fence = t.below(5), t.below(5), uint64(t.below(4))
 	if t.below(2) == 0 {

@@ -30,6 +30,8 @@ func (tw *twin) judge() {
 			tw.judgeAsk(i, e, calm)
 		case history.Extend, history.Release:
 			tw.judgeStep(i, e)
+		case history.Changing:
+			tw.judgeChange(i, e)
 		case history.Weighed:
 			tw.judgeWeight(i, e)
 		case history.Found:
@@ -162,7 +164,9 @@ func (tw *twin) lateNews(o twinHold) bool {
 }
 
 func (tw *twin) struckBy(at time.Duration) bool {
-	return slices.ContainsFunc(tw.Events, func(e history.Event) bool { return e.Kind == history.Struck && e.At <= at })
+	return slices.ContainsFunc(tw.Events, func(e history.Event) bool {
+		return (e.Kind == history.Struck || e.Kind == history.Changing || e.Kind == history.Changed) && e.At <= at
+	})
 }
 
 // firstTo reports whether p is the hold with the higher fence, or the first one with that fence.
@@ -326,11 +330,29 @@ func (tw *twin) judgeAsk(i int, e history.Event, calm time.Duration) {
 			}
 		}
 	}
+	if got < 0 && end >= 0 && tw.Events[end].Why == "refused" {
+		return
+	}
 	if got < 0 && end >= 0 {
 		tw.add("progress", min(by, tw.Events[end].At), i, end)
 	} else {
 		tw.ends("progress", e, i, got, by)
 	}
+}
+
+// judgeChange: a change of the set ends in time. Of several beginnings the first one counts.
+func (tw *twin) judgeChange(i int, e history.Event) {
+	same := func(f history.Event, kind history.Kind) bool {
+		return f.Kind == kind && f.Client == e.Client && f.Op == e.Op
+	}
+	if e.Limit <= 0 || slices.ContainsFunc(tw.Events[:i], func(f history.Event) bool { return same(f, history.Changing) }) {
+		return
+	}
+	end := slices.IndexFunc(tw.Events[i:], func(f history.Event) bool { return same(f, history.Changed) })
+	if end >= 0 {
+		end += i
+	}
+	tw.ends("in time", e, i, end, tw.deadline(e.Client, e.At, e.Limit))
 }
 
 func (tw *twin) judgeStep(i int, e history.Event) {

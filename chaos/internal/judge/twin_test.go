@@ -245,6 +245,17 @@ func (tw *twin) judgeForm(i int, e history.Event) {
 	case history.Struck, history.Healed:
 		odd(e.Fault == nil)
 		return
+	case history.Changing, history.Changed:
+		odd(e.Client < 1 || e.Op < 1)
+		begun, ended := false, false
+		for _, f := range tw.Events[:i] {
+			if f.Client == e.Client && f.Op == e.Op {
+				begun = begun || f.Kind == history.Changing
+				ended = ended || begun && f.Kind == history.Changed
+			}
+		}
+		odd(begun == (e.Kind == history.Changing) || ended && e.Kind == history.Changed)
+		return
 	case history.Crashed, history.Held:
 		odd(e.Client < 1)
 		odd(e.Kind == history.Held && e.Until < e.At)

@@ -101,7 +101,8 @@ func continuity(r *record) {
 
 // kept: a renewal has two thirds of a TTL to reach a quorum. After a fault it may fail: a node that
 // was refilled while another died says nothing about the time before, and the lock is lost although
-// a quorum has it.
+// a quorum has it. So it may after a change of the set: where a quorum needs one node more, a lock that only
+// the old quorum has got needs a node that was refilled.
 func kept(r *record) {
 	if !r.run.Exact {
 		return

@@ -22,6 +22,7 @@ type process struct {
 	name      string
 	host      *model.Host
 	strangers []*redis.Client // of clients of other libraries
+	given     []string        // addresses; nil: all
 
 	mu      sync.Mutex // never held while waiting
 	sockets map[*socket]struct{}
@@ -32,18 +33,27 @@ type process struct {
 // Locker makes the process's Locker as a program would, from its own clients.
 func (p *process) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	opts.Clock = p.host
-	clients := make([]*redis.Client, len(p.world.nodes))
-	for i, n := range p.world.nodes {
-		clients[i] = redis.NewClient(p.options(n))
+	given := p.given
+	if given == nil {
+		given = p.world.Addrs()
+	}
+	clients := make([]*redis.Client, len(given))
+	for i, addr := range given {
+		clients[i] = redis.NewClient(p.options(p.world.at(addr)))
 		defer clients[i].Close() // it has no connection
 	}
 	return redlock.New(clients, opts)
 }
 
-// options returns the default options, with the process's dialer.
+func (p *process) Addrs() []string { return p.world.Addrs() }
+
+func (p *process) Give(addrs []string) { p.given = addrs }
+
+// options returns the default options, with the process's dialer, which leads to any node by its address:
+// the library copies the options of one node for those that become members later.
 func (p *process) options(n *node) *redis.Options {
 	o := n.Options()
-	o.Dialer = func(ctx context.Context, _, _ string) (net.Conn, error) { return p.dial(ctx, n) }
+	o.Dialer = func(ctx context.Context, _, addr string) (net.Conn, error) { return p.dial(ctx, p.world.at(addr)) }
 	return o
 }
 

@@ -16,7 +16,9 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Run carries a plan out. A seed gives nearly the same history every time.
@@ -55,6 +57,27 @@ func (w *world) Enter(_ int, name string) (client.Process, error) {
 }
 
 func (w *world) Inject(f history.Fault, begin bool) { w.nodes[f.Node].inject(f, begin, w.keys) }
+
+// at gives the node with an address.
+func (w *world) at(addr string) *node {
+	return w.nodes[slices.Index(w.Addrs(), addr)]
+}
+
+func (w *world) Addrs() (all []string) {
+	for _, n := range w.nodes {
+		all = append(all, n.Options().Addr)
+	}
+	return all
+}
+
+func (w *world) Members() []string {
+	var kept []wire.Told
+	for _, n := range w.nodes {
+		text, _ := n.Engine.Mini().DB(0).Get(script.Told)
+		kept = append(kept, wire.ParseTold(text))
+	}
+	return drive.Latest(kept)
+}
 
 func (w *world) Keys() (all []drive.Key) {
 	for i := range w.nodes {

@@ -14,16 +14,25 @@ import (
 type process struct {
 	world *World
 	host  *model.Host
+	given []string // addresses; nil: all
 }
 
 func (p *process) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	opts.Clock = p.host
-	clients := make([]lane.Client, len(p.world.nodes))
-	for i, n := range p.world.nodes {
-		clients[i] = n.Client(p.host)
+	given := p.given
+	if given == nil {
+		given = p.world.Addrs()
+	}
+	clients := make([]lane.Client, len(given))
+	for i, addr := range given {
+		clients[i] = p.world.at(addr).Client(p.host)
 	}
 	return redlock.New(clients, opts)
 }
+
+func (p *process) Addrs() []string { return p.world.Addrs() }
+
+func (p *process) Give(addrs []string) { p.given = addrs }
 
 func (p *process) Pass(worker, n int) { p.host.Pass(worker, n) }
 

@@ -3,6 +3,7 @@ package modelarena
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
@@ -11,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Run carries a plan out. A seed gives the same history every time.
@@ -34,9 +36,32 @@ func NewWorld(p *scenario.Plan) *World {
 		if newer := w.seed.For("native"); newer.Of(i).Float() < newer.Float() { // all, some or none of them
 			n.Native()
 		}
+		n.Others = w.at
 		w.nodes = append(w.nodes, n)
 	}
 	return w
+}
+
+// at gives the node with an address, which is its name.
+func (w *World) at(addr string) *model.Node {
+	return w.nodes[slices.IndexFunc(w.nodes, func(n *model.Node) bool { return n.Name == addr })]
+}
+
+// Addrs lists the nodes' addresses.
+func (w *World) Addrs() (all []string) {
+	for _, n := range w.nodes {
+		all = append(all, n.Name)
+	}
+	return all
+}
+
+// Members lists the members of the set by the latest description that a node has.
+func (w *World) Members() []string {
+	var kept []wire.Told
+	for _, n := range w.nodes {
+		kept = append(kept, n.Told())
+	}
+	return drive.Latest(kept)
 }
 
 func (w *World) Enter(_ int, name string) (client.Process, error) {

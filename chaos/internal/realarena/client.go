@@ -96,8 +96,12 @@ func live(text string, orders io.Reader, out io.Writer) error {
 		word, argument, _ := strings.Cut(words.Text(), " ")
 		switch word {
 		case wordBegin:
-			nanos, err := strconv.ParseInt(argument, 10, 64)
+			began, role, _ := strings.Cut(argument, " ")
+			nanos, err := strconv.ParseInt(began, 10, 64)
 			if err != nil {
+				return err
+			}
+			if err := json.Unmarshal([]byte(role), &c.Role); err != nil {
 				return err
 			}
 			c.Start = sameInstant(nanos)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
 	"github.com/quorumlock/redlock/internal/redisproc"
@@ -24,6 +25,7 @@ import (
 // client ends.
 type remote struct {
 	number    int
+	role      client.Role
 	plan      *scenario.Plan
 	rec       *drive.Recorder
 	leftovers *drive.Leftovers
@@ -48,7 +50,7 @@ type report struct {
 	Leftover string         `json:"lot,omitempty"`
 }
 
-// The orders. The second one has the time at which the run began.
+// The orders. The second one has the time at which the run began, and the client's role.
 const (
 	wordReady = "ready" // sent by the client before its first order
 	wordBegin = "begin"
@@ -180,7 +182,11 @@ func (r *remote) order(word string, within time.Duration) error {
 func (r *remote) Enter(context.Context) error {
 	r.silent = make(chan struct{})
 	go r.listen()
-	return r.order(fmt.Sprintf("%s %d", wordBegin, r.rec.Start.UnixNano()), patience)
+	role, err := json.Marshal(r.role)
+	if err != nil {
+		return err
+	}
+	return r.order(fmt.Sprintf("%s %d %s", wordBegin, r.rec.Start.UnixNano(), role), patience)
 }
 
 func (r *remote) Rest() { r.longOrder(wordRest) }

@@ -17,6 +17,7 @@ import (
 	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A node is a redis-server, with the network in front of it and the faults of both.
@@ -221,6 +222,17 @@ func (n *node) weigh() (w history.Weight, err error) {
 		}
 	}
 	return w, err
+}
+
+// told is what the node keeps of its set, if it says so.
+func (n *node) told() wire.Told {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.down || n.hung || n.failure != nil {
+		return wire.Told{}
+	}
+	text, _ := n.admin.Get(context.Background(), script.Told).Result()
+	return wire.ParseTold(text)
 }
 
 // keys lists the keys on the node, with the tokens; a key with several holders is listed for each of them.

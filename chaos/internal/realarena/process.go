@@ -21,6 +21,7 @@ type ownProcess struct {
 	sim.Chance // but for the token
 	name       string
 	addrs      []string
+	given      []string // nil: all
 	asking     sync.Mutex
 	tokens     atomic.Int64
 	scales     atomic.Pointer[func() []int] // of its Locker
@@ -38,12 +39,21 @@ func (p *ownProcess) Made(token string) bool { return model.Made(token) }
 
 func (p *ownProcess) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	opts.Clock = p
-	urls := make([]string, len(p.addrs))
-	for i, addr := range p.addrs {
+	given := p.given
+	if given == nil {
+		given = p.addrs
+	}
+	urls := make([]string, len(given))
+	for i, addr := range given {
 		urls[i] = "redis://" + addr
 	}
 	return redlock.Connect(urls, opts)
 }
+
+// Addrs lists the nodes by the addresses of their proxies, which are those of all clients.
+func (p *ownProcess) Addrs() []string { return p.addrs }
+
+func (p *ownProcess) Give(addrs []string) { p.given = addrs }
 
 // Weigh takes the function that gives the number of requests that the lanes keep.
 func (p *ownProcess) Weigh(lanes func() []int) { p.scales.Store(&lanes) }

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Cannot are the kinds of fault that this arena cannot inject.
@@ -36,8 +37,9 @@ func Run(p *scenario.Plan) (*history.History, error) {
 	d := drive.New(p, w)
 	w.store.serve(client.NewMemory(d.Recorder.Note))
 	w.machine.begin(d.Recorder)
-	d.Join = func(number int) (drive.Member, error) {
+	d.Join = func(number int, as client.Role) (drive.Member, error) {
 		r := w.members[number-1]
+		r.role = as
 		r.rec, r.leftovers = d.Recorder, d.Leftovers
 		return r, nil
 	}
@@ -97,9 +99,7 @@ func (w *world) open() (err error) {
 		return err
 	}
 	b := briefing{Resource: w.store.addr(), Plan: w.plan}
-	for _, n := range w.nodes {
-		b.Nodes = append(b.Nodes, n.proxy.Addr())
-	}
+	b.Nodes = w.Addrs()
 	w.members = make([]*remote, w.plan.Run.Clients)
 	return each(w.members, func(i int) (err error) {
 		w.members[i], err = newRemote(i+1, b)
@@ -122,6 +122,22 @@ func (w *world) Inject(f history.Fault, begin bool) {
 	if err := w.nodes[f.Node].inject(f, begin); err != nil {
 		w.fail(fmt.Errorf("node %d, %v: %w", f.Node, f, err))
 	}
+}
+
+func (w *world) Addrs() (all []string) {
+	for _, n := range w.nodes {
+		all = append(all, n.proxy.Addr())
+	}
+	return all
+}
+
+// Members goes by the nodes that say now what they have.
+func (w *world) Members() []string {
+	var kept []wire.Told
+	for _, n := range w.nodes {
+		kept = append(kept, n.told())
+	}
+	return drive.Latest(kept)
 }
 
 func (w *world) fail(err error) {

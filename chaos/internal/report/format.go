@@ -90,6 +90,14 @@ func formatOp(e history.Event, name string) (text string, known bool) {
 		if e.Was > 0 {
 			say(", and %d could not say", e.Was)
 		}
+	case history.Changing:
+		say("begins to change the set: %s, for up to %s", e.Name, FormatTime(e.Limit))
+	case history.Changed:
+		if e.Error != "" {
+			say("has not changed the set: %s", e.Name)
+		} else {
+			say("has changed the set: %s; description %d, with the members %s and a quorum of %d", e.Name, e.Value, e.Also, e.Was)
+		}
 	default:
 		return "", false
 	}

@@ -17,6 +17,9 @@ func (p *Plan) boundWaiting(clients int) {
 	if s.Fails != nil || s.Wrong || s.Once { // clocks that are wrong make wrong tickets; or no client waits
 		return
 	}
+	if s.Reserve > 0 || s.Own { // a node that comes has empty queues; or clients have other quorums, or none
+		return
+	}
 	quarantine := max(p.Options.Quarantine, 0)
 	fast := s.Fast && clients > 1 && quarantine > 0
 	r.TTL, r.Slight = p.TTL, p.slight()
@@ -31,6 +34,26 @@ func (p *Plan) boundWaiting(clients int) {
 		}
 	}
 	r.Grace = 2*time.Second + p.TTL + quarantine
+}
+
+// boundChanges makes the bound for waiting longer where members change, or settings.
+//
+// A client that goes by an earlier description is refused by the nodes that have a later one, and learns of
+// it when it joins them again. A node that has lost its data is told by a client that is sure of the
+// description, which needs the word of the others; and it has no vote for a quarantine, which is as long
+// as the longest TTL that was announced demands.
+func (p *Plan) boundChanges() {
+	if s := p.Scenario; s.Reserve > 0 || s.Own {
+		p.Run.Bound += 2*p.longest() + 4*p.Options.NodeTimeout + 4*time.Second
+	}
+}
+
+// longest is the longest TTL that a client may announce.
+func (p *Plan) longest() time.Duration {
+	if p.Scenario.Own {
+		return 4 * p.TTL
+	}
+	return p.TTL
 }
 
 // boundMemory sets the bounds for memory. At the end of the run a node has, for all names together,

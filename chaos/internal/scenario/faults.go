@@ -40,7 +40,10 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 		d.back[i] = rng.IntN(4) == 0
 	}
 	switch {
-	case s.Minority:
+	case s.Minority, p.Large:
+		// A set of which a majority has lost its data may be made anew by others, with other settings. If
+		// that gets lost as well, nodes of both are left, and no more than a majority ever agrees: an
+		// operator has to empty the others.
 		weak = weak[:(nodes-1)/2]
 	case s.Weak > 0:
 		weak = weak[:s.Weak]

@@ -28,6 +28,9 @@ type Plan struct {
 	Wants   []history.Request // nil: each name, exclusively
 	Workers int
 
+	Large     bool // some clients want a quorum larger than a majority, and a majority of nodes is well
+	Operators int  // the clients that change the set: the first ones, and those that replace them
+
 	Scenario *Scenario       `json:"-"`
 	Options  redlock.Options `json:"-"`
 }
@@ -46,6 +49,14 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		clients = min(clients, arena.Room)
 	}
 	p.drawWork(rng)
+	members := n
+	if s.Reserve > 0 {
+		n = min(n+s.Reserve, most)
+		p.Operators = 1 + rng.IntN(2)
+		if s.Rivals {
+			p.Operators = 3
+		}
+	}
 	p.drawClocks(rng, n, clients)
 	switch {
 	case s.Days > 0:
@@ -55,7 +66,7 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	default:
 		p.drawFaults(rng, arena, n, clients)
 	}
-	p.head(arena, seed, n, clients)
+	p.head(arena, seed, n, members, clients)
 	return p
 }
 
@@ -110,6 +121,12 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 	for i := range names {
 		p.Names = append(p.Names, string(rune('a'+i%26))+suffix(i/26))
 	}
+	if s.Own { // paths, of which none lies in another: clients may take them for names
+		for i := range p.Names {
+			p.Names[i] = "x/" + p.Names[i]
+		}
+		p.Large = rng.IntN(2) == 0
+	}
 	if s.Names {
 		o.Separator = cmp.Or(o.Separator, "/")
 	}
@@ -137,7 +154,7 @@ func (p *Plan) drawClocks(rng *rand.Rand, nodes, clients int) {
 }
 
 // head has what the judge must know about the plan.
-func (p *Plan) head(arena Limits, seed uint64, nodes, clients int) {
+func (p *Plan) head(arena Limits, seed uint64, nodes, members, clients int) {
 	s, o := p.Scenario, &p.Options
 	overlap := time.Duration(0)
 	if slices.Contains(s.Fails, "exclusion") {
@@ -150,8 +167,11 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, clients int) {
 		}
 	}
 	p.Run = history.Head{
-		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: nodes, Quorum: max(o.Quorum, nodes/2+1), Clients: clients + crashes, Separator: o.Separator,
+		Scenario: s.Name, Arena: arena.Name, Seed: seed, Nodes: nodes, Quorum: max(o.Quorum, members/2+1), Clients: clients + crashes, Separator: o.Separator,
 		Lag: arena.Lag, Overlap: overlap, Look: min(max(p.TTL/10, 50*time.Millisecond), 500*time.Millisecond), Exact: arena.Exact, Always: s.Minority || s.Harmless || len(s.Troubles) == 0,
+	}
+	if s.Reserve > 0 {
+		p.Run.Members = members
 	}
 	p.boundWaiting(clients)
 	p.boundMemory(clients)
@@ -162,7 +182,11 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, clients int) {
 	// A lock may have to wait for a token of a dead client, for nodes that may have forgotten, for
 	// the pauses of lanes that reconnect, and for all other clients that want it.
 	p.Run.Bound = 2*p.TTL + max(o.Quarantine, p.shortest(), 2*time.Second) + 5*time.Second + time.Duration(clients*p.Workers)*(p.TTL+200*time.Millisecond)
+	p.boundChanges()
 }
+
+// most is how many nodes there can be: the model has places for so many.
+const most = 8
 
 func suffix(n int) string {
 	if n == 0 {

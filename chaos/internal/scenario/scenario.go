@@ -47,6 +47,10 @@ type Scenario struct {
 	Default  bool                // the quarantine is the library's default, and not a shorter one
 	Settings bool                // every other client has shorter locks, and assumes that they are the longest
 
+	Reserve int               // how many more nodes there are, which may become members of the set; operators change it all the time
+	Rivals  bool              // there are three operators, and they begin at the same moments
+	Keep    bool              // some holders keep their locks for many TTLs, renewed
+	Own     bool              // each client has settings of its own, which may disagree with those of the set
 	Spread  int               // over how many names the clients spread; 0: one or two
 	Kinds   bool              // locks of all kinds: shared, of several names, slots, paths
 	Plain   bool              // the last client is one of another library

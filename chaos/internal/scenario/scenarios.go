@@ -98,7 +98,7 @@ var All = []*Scenario{
 	{
 		Name: "repeats", About: "nodes carry requests out twice and drop their scripts, and no client notices",
 		Nodes: sizes, Clients: [2]int{1, 2}, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Fast: true,
-		Troubles: []history.FaultKind{history.Repeat, history.Repeat, history.FlushScripts}, Rate: 12, Harmless: true,
+		Troubles: []history.FaultKind{history.Repeat, history.Repeat, history.FlushScripts}, Rate: 24, Harmless: true,
 	},
 	{
 		Name: "crowd", About: "up to 64 clients want the same few names while nodes die",
@@ -241,6 +241,28 @@ var All = []*Scenario{
 		Name: "forged messages", About: "a forger sends waiters messages that hand over the lock, invented or repeated: no waiter accepts them",
 		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{time.Second, 5 * time.Second}, RTT: rtts, Span: 3, Workers: 2, Queue: true, Spread: 1, Find: true, Weight: 6,
 		Troubles: []history.FaultKind{history.Forge, history.Forge, history.Forge, history.Replay, history.Pause, history.Slow, history.Jitter, history.Deafen}, Rate: 8, Only: []string{"model", "real"},
+	},
+
+	{
+		Name: "a set that changes", About: "nodes come and go, one at a time, and operators are stopped and die in the middle of it; nodes are well, and every client is served",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second, 2 * time.Second}, RTT: rtts, Span: 16, Write: true, Workers: 2, Forgets: true, Harmless: true, Weight: 8,
+		Troubles: []history.FaultKind{history.Crash, history.Crash, history.Pause}, Rate: 0.6,
+	},
+	{
+		Name: "members", About: "the same, while every fault happens that a lock survives, and nodes lose their data",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Apart: true, Weight: 8,
+		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Crash, history.KillEmpty, history.Flush, history.Flush, history.Step, history.Kill, history.Kill, history.Hang, history.Hang}, survived...), Rate: 2,
+	},
+
+	{
+		Name: "rival operators", About: "three operators add and remove nodes at the same moments, are stopped for long and die, and the set moves on so fast that locks outlive it; links are slow, and clocks of clients are set",
+		Nodes: []int{3, 4, 4}, Reserve: 2, Clients: [2]int{6, 7}, TTL: []time.Duration{50 * ms, 100 * ms, 200 * ms}, RTT: rtts, Span: 40, Write: true, Spread: 1, Forgets: true, Rivals: true, Keep: true, Weight: 8,
+		Troubles: []history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Slow, history.Jitter, history.Jitter, history.Skew, history.Kill}, Rate: 0.7, Limit: time.Second,
+	},
+	{
+		Name: "settings", About: "each client has a TTL of its own, and gives MaxTTL, quorum and separator, or leaves them to the set, and nodes lose their data: who disagrees with the set is refused",
+		Nodes: sizes, Clients: [2]int{2, 5}, TTL: []time.Duration{500 * ms, time.Second, 2 * time.Second}, RTT: rtts, Span: 16, Write: true, Own: true, Forgets: true, Default: true, Weight: 4,
+		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 1.5,
 	},
 
 	// Faults against which the library cannot defend: these scenarios must fail.

@@ -1,0 +1,203 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// Members gives the members of the set as this Locker knows them. It learns of a change with the first
+// request that follows it.
+func (lk *Locker) Members() Members { return membersOf(lk.lanes.View()) }
+
+// A Change is what [Locker.Change] does to a set: one thing of those that are not zero.
+type Change struct {
+	Add    string // the address of a node that becomes a member
+	Remove string // the address of a member that is to be none, as Members has it
+
+	Quorum *int           // of the members; 0: a majority of them, however many there are
+	MaxTTL *time.Duration // 0: programs are free to announce longer ones
+
+	// Separator changes what names mean. No program may run that uses the set: one could hold a path as
+	// one key, and another one the folder above it. Change waits until the locks are over of programs
+	// that ran before, and cannot find out whether one still runs.
+	Separator *string
+}
+
+// ErrOvertaken says that another change of the set came first, perhaps one that somebody had begun and that
+// is finished now: look at [Locker.Members], and decide anew.
+var ErrOvertaken = lane.ErrOvertaken
+
+// next is the description that follows one.
+func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
+	then := *d
+	then.Epoch, then.Former, then.Since = d.Epoch+1, d.Members, now.UnixMilli()
+	then.Members = slices.Clone(d.Members)
+	things := 0
+	if c.Add != "" {
+		things++
+		if d.Has(c.Add) {
+			return nil, fmt.Errorf("redlock: node %s is a member already", c.Add)
+		}
+		then.Members = append(then.Members, c.Add)
+	}
+	if c.Remove != "" {
+		things++
+		if !d.Has(c.Remove) {
+			return nil, fmt.Errorf("redlock: node %s is no member: the members are %s", c.Remove, strings.Join(d.Members, ", "))
+		}
+		if len(d.Members) == 1 {
+			return nil, fmt.Errorf("redlock: node %s is the only member: a set has one at least", c.Remove)
+		}
+		then.Members = slices.DeleteFunc(then.Members, func(m string) bool { return m == c.Remove })
+	}
+	if c.Quorum != nil {
+		things++
+		then.Quorum = *c.Quorum
+	}
+	if n := len(then.Members); then.Quorum != 0 && (then.Quorum < majority(n) || then.Quorum > n) {
+		return nil, fmt.Errorf("redlock: with %d members the quorum can be %d to %d, and it would be %d: change the quorum first, with redlock members set quorum", n, majority(n), n, then.Quorum)
+	}
+	if c.MaxTTL != nil {
+		things++
+		if why := notATTL(*c.MaxTTL); why != "" && *c.MaxTTL != 0 {
+			return nil, fmt.Errorf("redlock: MaxTTL %v %s", *c.MaxTTL, why)
+		}
+		then.MaxTTL = c.MaxTTL.Milliseconds()
+	}
+	if c.Separator != nil {
+		things++
+		then.Separator = *c.Separator
+	}
+	if things != 1 {
+		return nil, fmt.Errorf("redlock: a change is of one thing, and this is of %d", things)
+	}
+	return &then, nil
+}
+
+// Change changes the set: its members, one node at a time, or what they have agreed on. Programs that use the
+// set follow by themselves, with their next request. It returns the members that there are then. If ctx ends
+// before, the change may come into force all the same; the next one finds out, and finishes it. Progress, if
+// it is not nil, is told what is waited for, and for how long at most; 0: until it happens.
+//
+// A node that is added has no vote while it is in quarantine, and is waited for. Before the next change
+// after one of members, the locks must be over that were counted before that: for that the
+// longest TTL of the set is waited.
+//
+// A change after which too few nodes could vote is refused.
+func (lk *Locker) Change(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
+	return lk.change(ctx, c, false, progress)
+}
+
+// PlanChange is Change, but changes nothing and waits for nothing: it returns the members that there would be,
+// or why not, and progress is told what would be waited for.
+func (lk *Locker) PlanChange(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
+	return lk.change(ctx, c, true, progress)
+}
+
+func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func(string, time.Duration)) (Members, error) {
+	if err := lk.enter(); err != nil {
+		return Members{}, err
+	}
+	defer lk.leave()
+	if progress == nil {
+		progress = func(string, time.Duration) {}
+	}
+	ctx, cancel := lk.untilClosed(ctx)
+	defer cancel()
+	for !lk.lanes.Agreed() {
+		if err := cmp.Or(lk.agree(ctx, lk.opts.NodeTimeout), ended(ctx)); err != nil {
+			return Members{}, err
+		}
+		lk.pause(ctx)
+	}
+	view := lk.lanes.View()
+	if view.Description == nil {
+		return Members{}, errors.New("redlock: without Options.Quarantine there is no description of the set that could be changed")
+	}
+	d, err := c.next(view.Description, lk.opts.Clock.Now())
+	if err != nil {
+		return Members{}, err
+	}
+	// A description that this program cannot use would be chosen, and told to no node: neither in force nor undone.
+	if err := lk.opts.rejects(d); err != nil {
+		return Members{}, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
+	}
+	if err := lk.voting(ctx, view, d); err != nil {
+		return Members{}, err
+	}
+	var comes *lane.Lane
+	if c.Add != "" {
+		comes = lk.lanes.Consider(c.Add)
+	}
+	if err := lk.lanes.Change(ctx, view, d, comes, plan, progress); err != nil {
+		return Members{}, fmt.Errorf("redlock: the set was not changed: %w", err)
+	}
+	if plan {
+		return described(d), nil
+	}
+	return lk.Members(), nil
+}
+
+// untilClosed gives a context that ends when Close is called, too: a change may wait for longer than any
+// round, and Close waits for all calls.
+func (lk *Locker) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-lk.closing:
+			cancel(ErrClosed)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
+}
+
+// pause waits before the nodes are looked at again. If they are known to be away, agree returns at once: without
+// a pause a change would look at them all the time.
+func (lk *Locker) pause(ctx context.Context) {
+	if lk.lanes.Agreed() {
+		return
+	}
+	timer := time.NewTimer(lk.opts.NodeTimeout)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// voting returns an error if too few members would be left that can vote. A node that comes can: it is waited
+// for.
+func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Description) error {
+	nodes, err := lk.survey(ctx, view, nobodys, 0)
+	if err != nil {
+		return err
+	}
+	votes, away := 0, []string(nil)
+	for i, n := range nodes {
+		switch member := view.Lanes[i].Member(); {
+		case !d.Has(member):
+		case n.Err == nil:
+			votes++
+		default:
+			away = append(away, n.Err.Error())
+		}
+	}
+	for _, member := range d.Members {
+		if !view.Description.Has(member) {
+			votes++
+		}
+	}
+	if need := d.Needs(); votes < need {
+		return fmt.Errorf("redlock: the set was not changed: of %d members %d must vote, and only %d could (%s)", len(d.Members), need, votes, strings.Join(away, "; "))
+	}
+	return nil
+}

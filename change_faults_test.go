@@ -1,0 +1,344 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+// TestCloseDuringChange: Close ends a change that waits, whatever it waits for.
+func TestCloseDuringChange(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		g.change(lk, Change{Add: g.Addr(3)})
+		done := make(chan error, 1)
+		go func() {
+			_, err := lk.Change(context.Background(), Change{Add: g.Addr(4)}, nil)
+			done <- err
+		}()
+		time.Sleep(time.Second)
+		began := time.Now()
+		lk.Close()
+		if took := time.Since(began); took > 2*time.Second {
+			g.Errorf("Close took %v", took)
+		}
+		if err := <-done; !errors.Is(err, ErrClosed) {
+			g.Errorf("the change ended with %v", err)
+		}
+	})
+}
+
+// TestChangeWaitsForNodes: a change waits for nodes that are away, and asks no more often than they may come back.
+func TestChangeWaitsForNodes(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		g.Kill(0)
+		g.Kill(1)
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
+		defer cancel()
+		if _, err := lk.Change(ctx, Change{Add: g.Addr(3)}, nil); !errors.Is(err, context.DeadlineExceeded) {
+			g.Errorf("the change ended with %v", err)
+		}
+	})
+}
+
+// try checks that a Locker can lock, or cannot.
+func (g *growing) try(lk *Locker, want bool) {
+	g.Helper()
+	l, err := lk.TryAcquire(g.Context(), "tries")
+	if err == nil {
+		err = l.Release(g.Context())
+	}
+	if (err == nil) != want {
+		g.Errorf("it can lock: %v, want %v: %v", err == nil, want, err)
+	}
+	time.Sleep(100 * time.Millisecond)
+}
+
+// TestOwnOptions: a change after which the operator could not use the set is refused, and nothing is changed.
+func TestOwnOptions(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		three, short := 3, 5*time.Second
+		for name, tt := range map[string]struct {
+			options Options
+			change  Change
+		}{
+			"the quorum":                 {Options{Quorum: 2}, Change{Quorum: &three}},
+			"the quorum, by a node more": {Options{Quorum: 2}, Change{Add: g.Addr(3)}},
+			"the longest TTL":            {Options{MaxTTL: 10 * time.Second}, Change{MaxTTL: &short}},
+		} {
+			operator := g.over(&tt.options, 0, 1, 2)
+			g.try(operator, true)
+			if m, err := operator.Change(g.Context(), tt.change, nil); err == nil {
+				g.Errorf("%s: no error, and the set is %+v", name, m)
+			}
+			g.try(operator, true)
+			g.try(g.over(nil, 0, 1, 2), true)
+		}
+	})
+}
+
+// TestRemovedNodeComesBack: a node that was removed, and was left as it is, can become a member again, and
+// votes for clients that have known it all the time.
+func TestRemovedNodeComesBack(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		client := g.over(nil, 0, 1, 2, 3)
+		g.try(client, true)
+		operator := g.over(nil, 0, 1, 2, 3)
+		for range 2 {
+			g.change(operator, Change{Remove: g.Addr(0)})
+			g.try(client, true)
+			time.Sleep(time.Second)
+			g.change(operator, Change{Add: g.Addr(0)})
+			g.try(client, true)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Minute)
+		g.Kill(1) // three of four are needed
+		time.Sleep(time.Second)
+		g.try(client, true)
+		g.try(operator, true)
+	})
+}
+
+// TestMembersComeBack: each member in turn is removed and added again, by one process.
+func TestMembersComeBack(t *testing.T) {
+	grows(t, 3, func(g *growing) {
+		operator := g.over(nil, 0, 1, 2)
+		for i := range 3 {
+			g.change(operator, Change{Remove: g.Addr(i)})
+			g.change(operator, Change{Add: g.Addr(i)})
+		}
+		g.try(operator, true)
+	})
+}
+
+// TestManyMembersLater: more nodes come and go than a claim has room for, while a call waits for a lock and another
+// lock is held. The call gets the lock, and nothing is said of nodes that are not known to the lock.
+func TestManyMembersLater(t *testing.T) {
+	const n = 15
+	grows(t, n, func(g *growing) {
+		opts := &Options{TTL: 2 * time.Second}
+		holder, waiter, operator := g.over(opts, 0, 1, 2), g.over(opts, 0, 1, 2), g.over(opts, 0, 1, 2)
+		held, err := holder.Acquire(g.Context(), "a", AutoRenew())
+		if err != nil {
+			g.Fatal(err)
+		}
+		other, err := holder.Acquire(g.Context(), "b", AutoRenew())
+		if err != nil {
+			g.Fatal(err)
+		}
+		got := make(chan error, 1)
+		go func() {
+			l, err := waiter.Acquire(g.Context(), "a")
+			if err == nil {
+				err = l.Release(g.Context())
+			}
+			got <- err
+		}()
+		for i := 3; i < n; i++ {
+			g.change(operator, Change{Add: g.Addr(i)})
+			time.Sleep(3 * time.Second)
+			if i == 11 { // the other three have room in what is held
+				if _, err := other.Detach(); err != nil {
+					g.Error(err)
+				}
+			}
+			g.change(operator, Change{Remove: g.Addr(i - 3)})
+			time.Sleep(3 * time.Second)
+		}
+		if held.why() == nil {
+			g.Error("the lock is valid by nodes that it has no room for")
+		}
+		select {
+		case err := <-got:
+			if err != nil {
+				g.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			g.Error("the call still waits")
+		}
+	})
+}
+
+// TestRemovedNodeIsLeft: a client that goes on locking, and waiting, has no connection to a node that is no
+// member any more, and makes none.
+func TestRemovedNodeIsLeft(t *testing.T) {
+	for _, far := range []time.Duration{0, 5 * time.Millisecond} {
+		grows(t, 4, func(g *growing) {
+			var mu sync.Mutex
+			open, made := 0, 0
+			for i := range 4 {
+				g.Path(i).SetDelay(far)
+			}
+			count := func(opened, dialed int) {
+				mu.Lock()
+				defer mu.Unlock()
+				open += opened
+				made += dialed
+			}
+			var clients []*redis.Client
+			for i := range 4 {
+				o := g.Options(i)
+				o.Addr, o.Dialer = g.Addr(i), func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if addr != g.Addr(0) {
+						return g.dial(ctx, network, addr)
+					}
+					count(0, 1)
+					conn, err := g.dial(ctx, network, addr)
+					if err == nil {
+						count(1, 0)
+						conn = &closing{Conn: conn, closed: func() { count(-1, 0) }}
+					}
+					return conn, err
+				}
+				c := redis.NewClient(o)
+				g.Cleanup(func() { c.Close() })
+				clients = append(clients, c)
+			}
+			lk, err := New(clients, &Options{TTL: 2 * time.Second})
+			if err != nil {
+				g.Fatal(err)
+			}
+			g.Cleanup(func() { lk.Close() })
+			ctx, stop := context.WithCancel(g.Context())
+			var calls sync.WaitGroup
+			for range 3 {
+				calls.Go(func() {
+					for ctx.Err() == nil {
+						_ = lk.Do(ctx, "a", func(ctx context.Context, l *Lock) error {
+							time.Sleep(200 * time.Millisecond)
+							return nil
+						})
+					}
+				})
+			}
+			time.Sleep(2 * time.Second)
+			g.change(g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2, 3), Change{Remove: g.Addr(0)})
+			time.Sleep(4 * time.Second)
+			mu.Lock()
+			if open > 0 {
+				g.Errorf("%v away: %d connections are open, of %d", far, open, made)
+			}
+			made = 0
+			mu.Unlock()
+			g.Kill(0)
+			time.Sleep(4 * time.Second)
+			mu.Lock()
+			if made > 0 {
+				g.Errorf("%d connections were made", made)
+			}
+			mu.Unlock()
+			stop()
+			calls.Wait()
+		})
+	}
+}
+
+// A closing connection says that it is closed.
+type closing struct {
+	net.Conn
+	once   sync.Once
+	closed func()
+}
+
+func (c *closing) Close() error {
+	c.once.Do(c.closed)
+	return c.Conn.Close()
+}
+
+// TestMergeKeepsPoisonAway: numbers of a node whose clock was far ahead once cost that node its vote, and not all
+// others theirs after a change of members.
+func TestMergeKeepsPoisonAway(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		l, err := lk.TryAcquire(g.Context(), "a")
+		if err != nil {
+			g.Fatal(err)
+		}
+		last := l.Fence()
+		if err := l.Release(g.Context()); err != nil {
+			g.Error(err)
+		}
+		ahead := time.Now().Add(1000 * time.Hour).UnixMicro()
+		if _, err := g.Mini(2).ZAdd("redlock:fence", float64(ahead), *script.Bucket("a")); err != nil {
+			g.Fatal(err)
+		}
+		high, other := time.Now().Add(-time.Hour).UnixMicro(), *script.Bucket("b")
+		if other == *script.Bucket("a") {
+			g.Fatal("the same bucket")
+		}
+		if _, err := g.Mini(1).ZAdd("redlock:fence", float64(high), other); err != nil {
+			g.Fatal(err)
+		}
+		g.change(lk, Change{Add: g.Addr(3)})
+		for _, i := range []int{0, 1, 2} {
+			if n, _ := g.Mini(i).ZScore("redlock:fence", other); int64(n) != high {
+				g.Errorf("node %d has %v, and not what one of them had", i, n)
+			}
+		}
+		time.Sleep(time.Second)
+		l, err = lk.TryAcquire(g.Context(), "a")
+		if err != nil {
+			g.Fatal(err)
+		}
+		if f := l.Fence(); f <= last || f >= ahead {
+			g.Errorf("the fence is %d, and was %d; the wrong number is %d", f, last, ahead)
+		}
+		for _, i := range []int{0, 1} {
+			if n, _ := g.Mini(i).ZScore("redlock:fence", *script.Bucket("a")); int64(n) >= ahead {
+				g.Errorf("node %d has the wrong number", i)
+			}
+		}
+	})
+}
+
+// TestTryDuringChange: a call that finds that the nodes have been changed goes by the change, and does not fail.
+func TestTryDuringChange(t *testing.T) {
+	for _, far := range []time.Duration{0, 100 * time.Microsecond, 300 * time.Microsecond} {
+		grows(t, 4, func(g *growing) {
+			for i := range 4 {
+				g.Path(i).SetDelay(far)
+				g.Path(i).SetJitter(far)
+			}
+			operator := g.over(nil, 0, 1, 2)
+			if _, err := operator.PlanChange(g.Context(), Change{Add: g.Addr(3)}, nil); err != nil { // it answers by then
+				g.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(g.Context())
+			var calls sync.WaitGroup
+			for i := range 2 {
+				lk := g.over(nil, 0, 1, 2)
+				for j := range 3 {
+					calls.Go(func() {
+						for ctx.Err() == nil {
+							began := time.Now()
+							l, err := lk.TryAcquire(g.Context(), fmt.Sprint(i, "-", j))
+							if err != nil {
+								g.Errorf("%v away: after %v: %v", far, time.Since(began), err)
+								continue
+							}
+							_ = l.Release(g.Context())
+							time.Sleep(2 * time.Millisecond)
+						}
+					})
+				}
+			}
+			time.Sleep(20 * time.Millisecond)
+			calls.Go(func() {
+				g.change(operator, Change{Add: g.Addr(3)})
+				time.Sleep(20 * time.Millisecond)
+				stop()
+			})
+			calls.Wait()
+		})
+	}
+}

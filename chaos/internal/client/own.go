@@ -1,0 +1,53 @@
+package client
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/chaos/history"
+	"github.com/quorumlock/redlock/chaos/internal/scenario"
+)
+
+// own draws the settings of one Locker: its TTL, and what it leaves to the set or not. All of them are good,
+// but the set may have others.
+func (c *Client) own(o *redlock.Options) {
+	rng := rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<32|uint64(c.lockers)))
+	o.NodeTimeout, o.Quarantine = 0, 0
+	o.TTL = c.Plan.TTL / scenario.Pick(rng, leastShare)
+	if rng.IntN(3) == 0 {
+		o.MaxTTL = o.TTL << rng.IntN(3)
+	}
+	if rng.IntN(3) == 0 {
+		o.Separator = "/"
+	}
+	if n := c.Plan.Run.Nodes; rng.IntN(3) == 0 {
+		o.Quorum = n/2 + 1
+		if c.Plan.Large {
+			o.Quorum += rng.IntN(n - n/2)
+		}
+	}
+}
+
+// leastShare has the parts of the plan's TTL that a client's may be, and the smallest last.
+var leastShare = []time.Duration{1, 2, 4}
+
+// leaves reports whether the settings leave everything to the set, and ask for no longer TTL than any others do.
+func (c *Client) leaves() bool {
+	o := &c.opts
+	return o.MaxTTL == 0 && o.Separator == "" && o.Quorum == 0 && o.TTL == c.Plan.TTL/leastShare[len(leastShare)-1]
+}
+
+// Refuses reports whether an error says that the set has other settings than the program.
+func Refuses(err error) bool {
+	return strings.Contains(err.Error(), "all its programs must have the same") || strings.Contains(err.Error(), ", and the set allows ")
+}
+
+// refused records a refusal that cannot be right.
+func (c *Client) refused(err error) {
+	if !c.Plan.Scenario.Own || c.leaves() {
+		c.note(history.Event{Kind: history.Left, Error: fmt.Sprintf("client %d has settings that no set can refuse: %v", c.Number, err)})
+	}
+}

@@ -1,0 +1,339 @@
+package integration_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
+)
+
+// A keeper is a node whose description is told and chosen by the scripts.
+type keeper struct {
+	*testing.T
+	c *redis.Client
+}
+
+// keepers runs a test on a node in virtual time, and in a full run on a server.
+func keepers(t *testing.T, test func(*keeper)) {
+	t.Helper()
+	t.Run("miniredis", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			leaks.Check(t)
+			b := redistest.NewBubble(t, 1)
+			b.Mini(0).FlushAll()
+			test(&keeper{t, b.Client(0)})
+		})
+	})
+	t.Run("redis", func(t *testing.T) {
+		leaks.Check(t)
+		c := redistest.Clients(t, redistest.Servers(t, 1))[0]
+		c.FlushAll(t.Context())
+		test(&keeper{t, c})
+	})
+}
+
+// set is a description, with members that tell two of an epoch apart.
+func set(name string, epoch int64, members ...string) *wire.Description {
+	return &wire.Description{Epoch: epoch, Set: name, Members: append([]string{"a:1", "b:1", "c:1"}, members...)}
+}
+
+// joined is what a client gets that tells the node this, if it knows the marker.
+type joined struct {
+	mark, before string
+	told         wire.Told
+}
+
+func (k *keeper) join(self string, d *wire.Description, longest int64, while string) (j joined, err error) {
+	k.Helper()
+	text := ""
+	if d != nil {
+		text = d.Text()
+	}
+	v, err := k.c.Eval(k.Context(), script.Join, joinKeys, "me", longest, nodeTime(k.T, k.c)/1000, "0", text, self, while).Slice()
+	if err != nil {
+		return j, err
+	}
+	if len(v) != 4 {
+		k.Fatalf("join is answered %v", v)
+	}
+	return joined{v[0].(string), v[1].(string), wire.ParseTold(v[3].(string))}, nil
+}
+
+// tells joins as a client that knows the marker, and checks what the node keeps then.
+func (k *keeper) tells(self string, d, want *wire.Description) joined {
+	k.Helper()
+	now, err := k.join("", nil, 0, "")
+	if err == nil {
+		now, err = k.join(self, d, 0, now.mark)
+	}
+	if err != nil {
+		k.Fatal(err)
+	}
+	switch got := now.told.Description; {
+	case want == nil && got != nil, want != nil && got == nil:
+		k.Errorf("told %v, it keeps %v, want %v", d, got, want)
+	case want != nil && got.Text() != want.Text():
+		k.Errorf("told %s, it keeps %s, want %s", d.Text(), got.Text(), want.Text())
+	}
+	return now
+}
+
+// TestJoinTells: a later description of the same set takes the place of an earlier one, and nothing else does.
+func TestJoinTells(t *testing.T) {
+	keepers(t, func(k *keeper) {
+		one, two, three, other := set("s", 1), set("s", 2), set("s", 3), set("t", 9)
+		k.tells("", one, nil) // it is not said which node it is
+		k.tells("a:1", one, one)
+		for _, older := range []*wire.Description{set("s", 1, "d:1"), other, nil} {
+			k.tells("a:1", older, one)
+		}
+		j := k.tells("b:1", two, two)
+		if j.told.Self != "a:1" {
+			k.Errorf("it was a:1, and is %s", j.told.Self)
+		}
+		k.tells("a:1", one, two)
+		k.tells("", three, three) // it knows itself which node it is
+		for _, older := range []*wire.Description{one, two, set("s", 3, "d:1"), other, nil} {
+			k.tells("a:1", older, three)
+		}
+		// Without its data it keeps what it is told first, of any set and epoch; but only from one who knows that it
+		// has lost its data.
+		k.c.FlushAll(k.Context())
+		before, _ := k.join("", nil, 0, "")
+		k.c.FlushAll(k.Context())
+		time.Sleep(2 * time.Millisecond)
+		for _, while := range []string{before.mark, ""} {
+			if j, err := k.join("a:1", two, 0, while); err != nil || j.told.Description != nil {
+				k.Errorf("%v, and it keeps %v", err, j.told)
+			}
+		}
+		k.tells("a:1", other, other)
+		k.tells("a:1", three, other)
+	})
+}
+
+// TestMarkerMoves: from the second epoch on the marker names the epoch, and has another key. It is as old as
+// it was, and has the longest TTL that was announced. Clients of the version before are shut out.
+func TestMarkerMoves(t *testing.T) {
+	before := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("testdata", "without-sets", name+".lua"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	keepers(t, func(k *keeper) {
+		ctx := k.Context()
+		oldJoin := func() (string, error) {
+			v, err := k.c.Eval(ctx, before("join"), []string{script.Marker, script.OldMarker}, "me", 60_000, nodeTime(k.T, k.c)/1000, "0").Slice()
+			if err != nil {
+				return "", err
+			}
+			return v[0].(string), nil
+		}
+		acquire := func(source, key, mark string, late bool) any {
+			now, latest := nodeTime(k.T, k.c), int64(0)
+			if late {
+				latest = now - 1
+			}
+			v, err := k.c.Eval(ctx, source, []string{key}, "token", 60_000, now, latest, mark, 0, "", 0, "", "x", 0, 0, script.Bucket(key)).Result()
+			if err != nil {
+				return err
+			}
+			return v
+		}
+		mark, err := oldJoin()
+		if err != nil {
+			k.Fatal(err)
+		}
+		if v, ok := acquire(before("acquire"), "before", mark, false).(int64); !ok {
+			k.Errorf("the version before: %v", v)
+		}
+		j, err := k.join("a:1", set("s", 1), 2000, mark)
+		if err != nil || j.mark != mark || j.before != mark || j.told.Description == nil {
+			k.Errorf("the first epoch: %v, %+v, and the marker was %s", err, j, mark)
+		}
+		if again, err := oldJoin(); err != nil || again != mark { // both versions share the node
+			k.Errorf("the version before: %v, %v", again, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+		j, err = k.join("a:1", set("s", 2), 2000, mark)
+		was, _ := wire.ParseMarker(mark)
+		is, ok := wire.ParseMarker(j.mark)
+		if err != nil || !ok || is.Epoch != 2 || !is.Same(was) || is.Writer != was.Writer || is.Longest != time.Minute || strings.Count(j.mark, ":") != 5 || j.before != mark+":0" {
+			k.Errorf("the second epoch: %v, %+v, and the marker was %s", err, j, mark)
+		}
+		if got := k.c.Get(ctx, script.LaterMarker).Val(); got != j.mark {
+			k.Errorf("the node has the marker %q, and says %q", got, j.mark)
+		}
+		if kind := k.c.Type(ctx, script.Marker).Val(); kind != "list" {
+			k.Errorf("what earlier versions read is a %s", kind)
+		}
+		if ttl := k.c.PTTL(ctx, script.LaterMarker).Val(); ttl != -1 {
+			k.Errorf("the marker lives for %v", ttl)
+		}
+		// The version before cannot join, and its requests grant nothing, whatever they ask.
+		if _, err := oldJoin(); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+			k.Errorf("the version before joins: %v", err)
+		}
+		for _, known := range []string{mark, j.mark, "?"} {
+			for name, source := range map[string]string{"the version before": before("acquire"), "this one, for the first epoch": script.Acquire("me", 1).Source} {
+				for _, late := range []bool{false, true} {
+					v := acquire(source, "a", known, late)
+					if list, is := v.([]any); is && len(list) == 2 && (list[0] == "" || late && list[1] == "") {
+						continue
+					}
+					if _, is := v.(error); !is || !late {
+						k.Errorf("%s, with the marker %s, late: %v: %v", name, known, late, v)
+					}
+				}
+			}
+		}
+		if _, is := acquire(script.Acquire("me", 2).Source, "a", mark, false).([]any); !is {
+			k.Error("the marker of the first epoch counts in the second")
+		}
+		if v, is := acquire(script.Acquire("me", 2).Source, "a", j.mark, false).(int64); !is {
+			k.Errorf("this version, for the second epoch: %v", v)
+		}
+		if n := k.c.Exists(ctx, "a", "before").Val(); n != 2 {
+			k.Errorf("there are %d of two locks", n)
+		}
+		// The next epoch: another marker, under the same key.
+		third, err := k.join("", set("s", 3), 90_000, "")
+		later, _ := wire.ParseMarker(third.mark)
+		if err != nil || later.Epoch != 3 || !later.Same(was) || later.Longest != 90*time.Second || third.before != j.mark {
+			k.Errorf("the third epoch: %v, %+v", err, third)
+		}
+		if v, is := acquire(script.Acquire("me", 3).Source, "b", j.mark, false).([]any); !is || v[0] != third.mark {
+			k.Errorf("the marker of the second epoch in the third: %v", v)
+		}
+		// A node that has lost its data is told a later one at once.
+		k.c.FlushAll(ctx)
+		now, _ := k.join("", nil, 0, "")
+		again, err := k.join("a:1", set("s", 3), 0, now.mark)
+		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 || k.c.Type(ctx, script.Marker).Val() != "list" {
+			k.Errorf("after its data was lost: %v, %+v", err, again)
+		}
+		// Nor does one keep its clients out from which somebody has deleted what it keeps of its set.
+		k.c.Del(ctx, script.Told)
+		if now, err = k.join("", nil, 0, ""); err != nil || now.before != "" || now.told.Description != nil {
+			k.Errorf("what it keeps was deleted: %v, %+v", err, now)
+		}
+		again, err = k.join("a:1", set("s", 3), 0, now.mark)
+		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 || k.c.Type(ctx, script.Marker).Val() != "list" {
+			k.Errorf("told again: %v, %+v", err, again)
+		}
+	})
+}
+
+// choose takes part in the choice of an epoch: no value promises.
+func (k *keeper) choose(epoch int64, ballot int, value *wire.Description) wire.Chosen {
+	k.Helper()
+	text, of := "", "s"
+	if value != nil {
+		text, of = value.Text(), value.Set
+	}
+	if epoch == 1 {
+		of = ""
+	}
+	v, err := k.c.Eval(k.Context(), script.Choose, []string{script.Told, script.Choice}, epoch, fmt.Sprintf("%024d", ballot), text, of).Result()
+	c, ok := wire.ParseChosen(v)
+	if err != nil || !ok {
+		k.Fatalf("choose is answered %v, %v", v, err)
+	}
+	return c
+}
+
+// TestChoose: the rules by which a node takes part in a choice.
+func TestChoose(t *testing.T) {
+	keepers(t, func(k *keeper) {
+		one, other := set("s", 1), set("t", 1)
+		want := func(when string, got wire.Chosen, promised, taken int, value *wire.Description) {
+			k.Helper()
+			text := func(n int) string {
+				if n == 0 {
+					return ""
+				}
+				return fmt.Sprintf("%024d", n)
+			}
+			has := ""
+			if value != nil {
+				has = value.Text()
+			}
+			if got.Promised != text(promised) || got.Taken != text(taken) || got.Value != has {
+				k.Errorf("%s: %+v, want %d promised, and %d taken of %q", when, got, promised, taken, has)
+			}
+		}
+		want("the first promise", k.choose(1, 2, nil), 2, 0, nil)
+		want("a smaller ballot", k.choose(1, 1, nil), 2, 0, nil)
+		want("a smaller ballot is taken", k.choose(1, 1, other), 2, 0, nil)
+		want("a larger one", k.choose(1, 5, nil), 5, 0, nil)
+		want("the one before, which has been overtaken", k.choose(1, 2, one), 5, 0, nil)
+		want("the larger one is taken", k.choose(1, 5, one), 5, 5, one)
+		want("a later proposer learns of it", k.choose(1, 7, nil), 7, 5, one)
+		want("the earlier one asks again", k.choose(1, 5, other), 7, 5, one)
+		want("the later one takes it over", k.choose(1, 7, one), 7, 7, one)
+		want("a ballot that was not promised", k.choose(1, 9, other), 9, 9, other) // as Paxos allows
+		for _, ahead := range []int64{2, 3} {
+			want("a choice for later", k.choose(ahead, 10, nil), 0, 0, nil)
+			want("a choice for later is taken", k.choose(ahead, 10, set("s", ahead)), 0, 0, nil)
+		}
+		want("and changes nothing", k.choose(1, 9, nil), 9, 9, other)
+
+		k.tells("a:1", one, one)
+		if n := k.c.Exists(k.Context(), script.Choice).Val(); n != 0 {
+			k.Error("the choice goes on when there is a description")
+		}
+		late := k.choose(1, 11, nil)
+		want("a choice that is over", late, 0, 0, nil)
+		if told := wire.ParseTold(late.Told); told.Description == nil || told.Text() != one.Text() {
+			k.Errorf("it is over, and the node says that it keeps %q", late.Told)
+		}
+		want("the next one of another set", k.choose(2, 5, set("t", 2)), 0, 0, nil)
+		want("the next one", k.choose(2, 1, set("s", 2)), 1, 1, set("s", 2))
+		k.tells("", set("s", 3), set("s", 3)) // it has missed one
+		want("the one that it missed", k.choose(2, 2, nil), 0, 0, nil)
+		want("the one after", k.choose(4, 1, nil), 1, 0, nil)
+	})
+}
+
+// TestMerge: counters become at least as large as they are told, and are never made smaller.
+func TestMerge(t *testing.T) {
+	keepers(t, func(k *keeper) {
+		merge := func(args ...any) string {
+			k.Helper()
+			v, err := k.c.Eval(k.Context(), script.Merge, []string{script.Fences, script.Belows}, args...).Result()
+			if err != nil {
+				k.Error(err)
+			}
+			return fmt.Sprint(v)
+		}
+		const large = "9007199254740991"
+		for _, tt := range []struct {
+			args []any
+			want string
+		}{
+			{nil, "[[] []]"},
+			{[]any{2, 10, "1", large, "2", 7, "1"}, "[[1 10 2 " + large + "] [1 7]]"},
+			{[]any{2, 9, "1", 8, "3"}, "[[3 8 1 10 2 " + large + "] [1 7]]"},
+			{[]any{0, 6, "1", 5, "4"}, "[[3 8 1 10 2 " + large + "] [4 5 1 7]]"},
+			{[]any{1, 11, "1"}, "[[3 8 1 11 2 " + large + "] [4 5 1 7]]"},
+		} {
+			if tt.args != nil {
+				merge(tt.args...)
+			}
+			if got := merge(); got != tt.want {
+				k.Errorf("after %v: %s, want %s", tt.args, got, tt.want)
+			}
+		}
+	})
+}

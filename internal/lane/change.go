@@ -1,0 +1,326 @@
+package lane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// A change of members, or of what the set has agreed on, is one description after another. Its rules are
+// those of docs/adr, 9, and members.pml in docs/model finds two holders without each of them:
+//
+//   - One node comes or goes at a time. So any majority of the members before has a node in common with any
+//     majority of those afterwards, and there is no phase in which both must agree.
+//   - The next description is proposed when nothing is counted any more by the one before this one: when a
+//     majority of the former members keeps this one, no client counts by the older one, and what it has
+//     counted is over after the longest time that a lock lives (settle).
+//   - The members before choose it (choose).
+//   - Before, the tables of counters of a majority of them become those of all. So the fence of a lock
+//     that was counted by the members of two descriptions ago is known to a majority of the next (merge).
+//   - A node that comes has no vote before its quarantine is over, and is not proposed before. Otherwise the set
+//     would have one member more, and not one vote more.
+//
+// The operator may die at any moment. What a majority may have taken is finished by the next change, or by
+// the first client that asks for one; what none has taken was never there.
+
+// A Progress is told what a change waits for, and for how long at most; 0: until it happens.
+type Progress func(what string, most time.Duration)
+
+// Consider makes a lane to a node that is no member, to see whether it can become one. Change must follow. A
+// node that was a member before, and keeps the description that says so, is not retired meanwhile (gone).
+func (s *Set) Consider(name string) *Lane {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lanes := slices.Clone(*s.lanes.Load())
+	i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == name && !n.isRetired() })
+	if i < 0 {
+		i = len(lanes)
+		s.addLane(&lanes, name)
+		s.lanes.Store(&lanes)
+	}
+	lanes[i].considered = true
+	return lanes[i]
+}
+
+// decided ends the lane to a node that was considered and has not become a member.
+func (s *Set) decided(n *Lane) {
+	s.mu.Lock()
+	n.considered = false
+	ends := n.Index >= len(s.given) && !slices.Contains(s.View().Lanes, n) && n.retire()
+	s.mu.Unlock()
+	if ends {
+		n.close()
+	}
+}
+
+// addLane makes one more lane. Under the mutex.
+func (s *Set) addLane(lanes *[]*Lane, name string) *Lane {
+	i := len(*lanes)
+	s.clocks.grow(i + 1)
+	n := s.newLane(i, name, nil)
+	*lanes = append(*lanes, n)
+	return n
+}
+
+// Known is the description of the set; nil: it is not known.
+func (s *Set) Known() *wire.Description {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known
+}
+
+// ErrOvertaken means that another change came first.
+var ErrOvertaken = errors.New("another change of the set came first")
+
+// Change has the members of a view choose the description d, which follows theirs, and returns when it is in
+// force: a majority of the members before keeps it, and so does a quorum of those that there are then. Comes
+// is the node that comes; nil: none does. Plan: nothing is changed, and nothing waited for, but that the
+// node answers; what would be waited for is told.
+func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *Lane, plan bool, tell Progress) error {
+	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
+	w.timer.Stop()
+	defer w.stop()
+	if comes != nil {
+		defer s.decided(comes)
+		if err := s.fit(w, comes, tell); err != nil {
+			return err
+		}
+	}
+	if err := s.settle(w, v, d, tell); err != nil || plan {
+		return err
+	}
+	if err := s.merge(w, v); err != nil {
+		return err
+	}
+	chosen := s.choose(w, d, v)
+	switch {
+	case w.over:
+		return w.why()
+	case chosen == nil:
+		return ErrOvertaken
+	}
+	s.chosen(chosen)
+	if err := s.inForce(w, v, tell); err != nil {
+		return err
+	}
+	same := *chosen
+	same.Since = d.Since // an operator may have begun the same change, and died
+	if same.Text() != d.Text() {
+		return ErrOvertaken
+	}
+	return nil
+}
+
+func (w *wait) why() error { return context.Cause(w.ctx) }
+
+// until waits for something that joining nodes may bring about.
+func (s *Set) until(w *wait, so func() bool) error {
+	for !w.over {
+		s.mu.Lock()
+		news := s.news
+		s.mu.Unlock()
+		if so() {
+			return nil
+		}
+		w.wait(news)
+	}
+	return w.why()
+}
+
+// soon is after how many looks a node that comes should have answered.
+const soon = 5
+
+// fit waits until a node may become a member.
+func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
+	for tries := 0; !w.over; {
+		if away := n.Away(); away != nil && (away.Status == wire.Unfit || tries >= soon) {
+			return fmt.Errorf("node %s: %w", n.Name, away.Err)
+		}
+		if t := n.node.kept(); t.Description != nil && t.Set != s.Known().Set {
+			return fmt.Errorf("node %s: %w", n.Name, foreignError{t})
+		}
+		rest, why := n.node.rest()
+		var silent SilentError
+		switch {
+		case errors.As(why, &silent) && rest > 0 && !w.plan: // longer TTLs may have been announced at a member: it says so
+			for _, other := range s.View().Lanes {
+				other.rejoin()
+			}
+			w.pause(s.cfg.NodeTimeout / 8)
+		case !n.node.hasMet():
+			if tries++; tries == soon {
+				tell(fmt.Sprintf("node %s to answer", n.Name), 0)
+			}
+			w.pause(50 * time.Millisecond)
+		case rest > 0:
+			tell(fmt.Sprintf("node %s, which has no vote yet: %v", n.Name, why), rest)
+			if w.plan {
+				return nil
+			}
+			w.pause(rest + time.Millisecond)
+		case n.node.skewed() != 0:
+			return fmt.Errorf("node %s: %w", n.Name, skewError{n.node.skewed(), s.cfg.MaxNodeSkew})
+		default:
+			return nil
+		}
+	}
+	return w.why()
+}
+
+// settle waits until nothing is counted any more by the description before this one; and if names become other
+// paths with the next one, until no lock lives of programs that do not run any more.
+func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) error {
+	d, what := v.Description, "the locks that were counted before the last change to be over"
+	switch {
+	case next.Separator != d.Separator:
+		what = "the locks of the programs that were stopped to be over"
+	case len(d.Former) == 0:
+		return nil
+	}
+	former := s.former(d)
+	if need := len(d.Former)/2 + 1; len(d.Former) > 0 && s.keep(former, d) < need {
+		tell(fmt.Sprintf("a majority of the members before the last change (%d of %d) to keep its description", need, len(d.Former)), 0)
+		if !w.plan {
+			if err := s.until(w, func() bool { return s.keep(former, d) >= need }); err != nil {
+				return err
+			}
+		}
+	}
+	if d.Epoch == wire.LatestEpochWithout+1 && !w.plan {
+		// Clients from before there were descriptions cannot join the nodes any more. But their extensions look
+		// at no marker, and one that holds a lock would do so for ever. Without the scripts they must join.
+		if _, err := s.ask(w, newView(former, 0, nil), wire.Flush, nil); err != nil {
+			return err
+		}
+	}
+	// A client with a longer TTL has announced it to a quorum of the nodes before it had a lock.
+	rest := s.terms.quarantine()
+	tell(what, rest)
+	if w.plan {
+		return nil
+	}
+	if w.pause(rest); w.over {
+		return w.why()
+	}
+	return nil
+}
+
+// former gives the lanes to the members before.
+func (s *Set) former(d *wire.Description) (lanes []*Lane) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(*s.lanes.Load())
+	for _, member := range d.Former {
+		// A node that has become a member again has another lane now than when it was one before.
+		is := func(n *Lane) bool { return n.node.member(d.Set) == member || n.Name == member }
+		i := slices.IndexFunc(all, func(n *Lane) bool { return is(n) && !n.isRetired() })
+		if i < 0 {
+			i = slices.IndexFunc(all, is)
+		}
+		if i < 0 {
+			i = len(all)
+			s.addLane(&all, member)
+		}
+		lanes = append(lanes, all[i])
+	}
+	s.lanes.Store(&all)
+	return lanes
+}
+
+// keep counts the nodes that keep a description, or a later one.
+func (s *Set) keep(lanes []*Lane, d *wire.Description) (n int) {
+	for _, l := range lanes {
+		if t := l.node.kept(); t.Description != nil && t.Set == d.Set && t.Epoch >= d.Epoch {
+			n++
+		}
+	}
+	return n
+}
+
+// inForce waits until the description that follows that of a view is in force.
+func (s *Set) inForce(w *wait, before *View, tell Progress) error {
+	s.mu.Lock()
+	now := s.View()
+	s.mu.Unlock()
+	d := now.Description
+	ready := func() bool {
+		return s.keep(before.Lanes, d) > len(before.Lanes)/2 && s.keep(now.Lanes, d) >= now.Quorum
+	}
+	if !ready() {
+		tell("a majority of the members to keep the new description", 0)
+	}
+	return s.until(w, ready)
+}
+
+// merge makes the tables of counters of a majority of the members those of all that answer, which must be a
+// majority, too.
+//
+// A number that is so far ahead of the time that a grant with it is no vote stays where it is, if a quorum
+// has none like it: a clock was wrong once, and it costs that node its vote. It is no fence, since a fence that was
+// conceded (acquire.go) is on so many nodes that the others are no quorum, also among the members
+// of the description after the one by which it was counted.
+func (s *Set) merge(w *wait, v *View) error {
+	var tables [2]map[string][]int64 // by bucket, the numbers of the nodes
+	for i := range tables {
+		tables[i] = make(map[string][]int64)
+	}
+	said, err := s.ask(w, v, wire.Merge, nil)
+	if err != nil {
+		return err
+	}
+	for _, said := range said {
+		both, ok := said.([]any)
+		for i := 0; ok && i < len(both) && i < len(tables); i++ {
+			pairs, _ := both[i].([]any)
+			for j := 0; j+1 < len(pairs); j += 2 {
+				bucket, _ := pairs[j].(string)
+				text, _ := pairs[j+1].(string)
+				if n, err := strconv.ParseFloat(text, 64); err == nil { // a server may write it as 1.76e+15
+					tables[i][bucket] = append(tables[i][bucket], int64(n))
+				}
+			}
+		}
+	}
+	middle := s.clocks.middle(s.cfg.Clock.Now())
+	ahead := func(number int64) bool { return s.clocks.beyond(number, middle) > 0 }
+	args := []string{""}
+	for i, table := range tables {
+		for _, bucket := range slices.Sorted(maps.Keys(table)) {
+			numbers := table[bucket]
+			slices.Sort(numbers)
+			if rest := slices.IndexFunc(numbers, ahead); rest >= 0 && len(said)-(len(numbers)-rest) >= v.Quorum {
+				numbers = numbers[:rest]
+			}
+			if len(numbers) > 0 {
+				args = append(args, strconv.FormatInt(numbers[len(numbers)-1], 10), bucket)
+			}
+		}
+		if i == 0 {
+			args[0] = strconv.Itoa(len(args) / 2)
+		}
+	}
+	_, err = s.ask(w, v, wire.Merge, args)
+	return err
+}
+
+// ask gives what the members answer: a majority of them at least.
+func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
+	need := len(v.Lanes)/2 + 1
+	for !w.over {
+		p := s.poll(w, v, op, args, func(p *poll) bool { return false })
+		if len(p.said) >= need {
+			return p.said, nil
+		}
+		if p.denied != nil {
+			return nil, p.denied
+		}
+		w.pause(s.cfg.NodeTimeout)
+	}
+	return nil, w.why()
+}

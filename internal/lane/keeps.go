@@ -1,0 +1,114 @@
+package lane
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// Why a node has no vote.
+var (
+	errRetired = errors.New("it is no member of the set any more")
+	errNoRoom  = errors.New("it became a member, after many others, when the lock was held or waited for already")
+)
+
+// An UntoldError says that a node has no vote because it does not keep the description by which the client
+// counts. If it has lost its data, it may be told again as soon as others have been heard of.
+type UntoldError struct {
+	node *incarnation
+	by   *wire.Description // nil: the client has none either
+}
+
+func (e UntoldError) Error() string {
+	return "it does not keep the description of the set by which the others vote"
+}
+
+// Votes reports whether the node can vote by now.
+func (e UntoldError) Votes() bool { return e.by != nil && e.node.keepsThis(e.by) && e.node.votes() }
+
+// A foreignError says that a node belongs to another set.
+type foreignError struct{ told wire.Told }
+
+func (e foreignError) Error() string {
+	return fmt.Sprintf("it is a node of another set, with the members %s: give the nodes of one set, or empty it", strings.Join(e.told.Members, ", "))
+}
+
+// unlike says why a node that keeps this has no vote by a description; nil: it keeps that one.
+func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
+	switch {
+	case d == nil && !m.cfg.Described:
+		return nil
+	case d != nil && kept.Same(d):
+		return nil
+	case d != nil && kept.Description != nil && kept.Set != d.Set:
+		return foreignError{kept}
+	}
+	return UntoldError{m, d}
+}
+
+// stays reports whether the marker that the node had after an extension is of the description by which that
+// counts. A grant compares the marker as it was when the request left, and so does the waiter of a
+// hand-over. An extension does not compare it, for a lock outlives what a node may forget of others. But
+// it must not count when the node serves another description: two changes later, others may have a quorum
+// without a node in common (EXTEND_EPOCH in docs/model).
+func (q *Request) stays() bool {
+	if q.By == nil {
+		return true
+	}
+	mark, ok := wire.ParseMarker(q.Shown)
+	return ok && mark.Epoch == wire.MarkerIn(q.By.Epoch)
+}
+
+// kept is what the node keeps, as far as is known.
+func (m *incarnation) kept() wire.Told {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.told
+}
+
+// keeps takes in what the node keeps, with a marker. The answers over several connections may come in
+// another order than the node has given them: as long as its data is the same, it never goes back to an
+// earlier description.
+func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.met && mark.Same(m.known) && t.At() < m.told.At() {
+		return
+	}
+	if m.told, m.joined = t, true; t.Description != nil {
+		m.self = t
+	}
+}
+
+func (m *incarnation) keepsThis(d *wire.Description) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.unlike(m.told, d) == nil
+}
+
+// lostAt is when the node has lost its data, and the marker that it has had since.
+func (m *incarnation) lostAt() (time.Time, string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.emptied, m.mark
+}
+
+// hasMet reports whether the node has been joined.
+func (m *incarnation) hasMet() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.joined
+}
+
+// member is the address that the node has in a set, as it has once said itself; "": it has not.
+func (m *incarnation) member(set string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.self.Description == nil || m.self.Set != set {
+		return ""
+	}
+	return m.self.Self
+}

@@ -1,0 +1,619 @@
+package lane
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// The nodes of a set keep a description of it (wire.Description). A client learns of it when it joins a
+// node, and each vote is one by the description that the client knows: of two clients that know
+// different members, or another quorum, the nodes serve one. So the nodes that a program is given are
+// where it begins to look, and not what it counts by.
+//
+// Which set a program uses is decided by a majority of the nodes that it was given, since one of them may
+// be a wrong one: they keep the same description, or keep none and are members by it. If a majority keeps
+// none, and none keeps any, the first client has a description chosen (choose), from its own
+// options. A description becomes known to a node, or to a client, only when it has been chosen.
+//
+// From then on a later description of the same set takes the place of the one before, wherever it comes from,
+// and the client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
+// is told again (mayTell). If a majority of the members keeps the description of another set, that is the
+// set from then on: the one before has been lost by them.
+
+// heard takes in what a node keeps. It is called when the node was joined, and before anything counts by it.
+func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker) {
+	s.mu.Lock()
+	m.keeps(told, mark)
+	s.learn()
+	behind := s.behind()
+	gone := s.gone()
+	s.strangers()
+	close(s.news)
+	s.news = make(chan struct{})
+	known := s.known
+	s.mu.Unlock()
+	s.report()
+	for _, n := range gone {
+		n.close()
+	}
+	if known != nil && known.MaxTTL > 0 {
+		s.terms.announce(wire.Milliseconds(known.MaxTTL))
+	}
+	for _, n := range behind {
+		n.rejoin()
+	}
+}
+
+// learn looks at what all nodes keep, and takes in what follows. Under the mutex.
+func (s *Set) learn() {
+	var best *wire.Description
+	later := func(d *wire.Description) {
+		if best == nil || d.Epoch > best.Epoch {
+			best = d
+		}
+	}
+	lanes := *s.lanes.Load()
+	if s.known != nil {
+		for _, n := range lanes {
+			if t := n.node.kept(); t.Description != nil && t.Set == s.known.Set && t.Epoch > s.known.Epoch {
+				later(t.Description)
+			}
+		}
+		if best == nil {
+			best = s.known // an address may turn out to be that of another member
+		}
+	}
+	if s.known == nil || !s.quorumKeeps() {
+		var other *wire.Description
+		for _, n := range lanes {
+			if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) && (other == nil || t.Epoch > other.Epoch) {
+				other = t.Description
+			}
+		}
+		best = cmp.Or(other, best)
+	}
+	if best != nil {
+		s.adopt(best)
+	}
+}
+
+// believed reports whether a majority of the nodes that were given belongs to the set with this description.
+// One that keeps none belongs to it if it is a member, as long as the client knows no set. If it knows
+// one that it can use, the members count, and not the nodes that were given: those may have been removed
+// since, and serve others. Under the mutex.
+func (s *Set) believed(d *wire.Description) bool {
+	of, nodes := 0, (*s.lanes.Load())[:len(s.given)]
+	if s.known != nil && s.refused == nil {
+		nodes = s.View().Lanes
+	}
+	for _, n := range nodes {
+		switch t := n.node.kept(); {
+		case t.Description != nil && t.Set == d.Set, t.Description == nil && s.known == nil && n.node.hasMet() && d.Has(n.Name):
+			of++
+		}
+	}
+	return of > len(nodes)/2
+}
+
+// adopt goes by a description from now on. Under the mutex.
+func (s *Set) adopt(d *wire.Description) {
+	before := s.known
+	s.known = d
+	if s.refused = s.cfg.Accept(d); s.refused != nil {
+		s.ready.Store(0) // whoever wants a lock is told why not
+	}
+	if s.refused != nil || s.closed {
+		return
+	}
+	lanes := slices.Clone(*s.lanes.Load())
+	var members []*Lane
+	for _, member := range d.Members {
+		// A node that says which member it is, is that one, by whatever address; and only then the address
+		// counts. Each member has a lane of its own: clients that ask sentinels have all the same address.
+		free := func(n *Lane) bool { return !n.isRetired() && !slices.Contains(members, n) }
+		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member && free(n) })
+		if i < 0 {
+			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" && free(n) })
+		}
+		if i < 0 {
+			i = len(lanes)
+			s.addLane(&lanes, member)
+		}
+		members = append(members, lanes[i])
+	}
+	s.lanes.Store(&lanes)
+	if v := s.View(); v.Description != d || !slices.Equal(v.Lanes, members) {
+		s.setView(newView(members, d.Needs(), d))
+	}
+	if before != nil && before != d {
+		s.events = append(s.events, func() { s.cfg.Events.Members(d) })
+	}
+}
+
+// strangers has the operator told of nodes that are of no use, once of each: given ones that are no members, and
+// nodes of another set. Under the mutex; report must follow.
+func (s *Set) strangers() {
+	if s.known == nil || s.refused != nil {
+		return
+	}
+	v := s.View()
+	for _, n := range *s.lanes.Load() {
+		t, given, is, why := n.node.kept(), n.Index < len(s.given), slices.Contains(v.Lanes, n), ""
+		switch {
+		case !n.node.hasMet() || n.considered:
+			continue
+		case t.Description != nil && t.Set != s.known.Set:
+			why = fmt.Sprintf("keeps the description of another set, with the members %s, and has no vote: this program uses the set with the members %s; give it the nodes of one set", strings.Join(t.Members, ", "), strings.Join(s.known.Members, ", "))
+		case is:
+			n.stranger = false
+		case !given || s.selfOf(n.node) != "" || t.Description != nil && t.Epoch < s.known.Epoch: // or it is told
+		case t.Description == nil:
+			why = fmt.Sprintf("was given, has the address of no member, and keeps no description: it gets no requests; the members are %s: give this program these, or make the node one with redlock members add", strings.Join(s.known.Members, ", "))
+		default:
+			why = fmt.Sprintf("was given, and is no member of the set any more: it gets no requests; the members are %s: give this program these", strings.Join(s.known.Members, ", "))
+		}
+		if why == "" || n.stranger {
+			continue
+		}
+		n.stranger = true
+		s.events = append(s.events, func() { s.cfg.Events.Warning(fmt.Errorf("redlock: node %s %s", n.Name, why)) })
+	}
+}
+
+// report tells the operator what has happened, in that order. If another goroutine is at it, that one does it.
+func (s *Set) report() {
+	s.mu.Lock()
+	for !s.telling && len(s.events) > 0 {
+		event := s.events[0]
+		s.events, s.telling = s.events[1:], true
+		s.mu.Unlock()
+		event()
+		s.mu.Lock()
+		s.telling = false
+	}
+	s.mu.Unlock()
+}
+
+// behind gives the lanes to members that are to be joined again, since they keep no description of the set,
+// or an earlier one. Under the mutex.
+func (s *Set) behind() (lanes []*Lane) {
+	if s.known == nil || s.refused != nil {
+		return nil
+	}
+	lacking := false
+	for _, n := range *s.lanes.Load() {
+		switch t := n.node.kept(); {
+		case !n.node.hasMet():
+		case t.Description != nil && t.Set == s.known.Set && t.Epoch < s.known.Epoch:
+			lanes = append(lanes, n)
+		case t.Description == nil && s.selfOf(n.node) != "":
+			// A node that has taken part in the choice needs nobody's leave: it is asked once.
+			if s.mayTell(n.node) || n.node.tried != s.known {
+				n.node.tried = s.known
+				lanes = append(lanes, n)
+				break
+			}
+			lacking = true
+			since, _ := n.node.lostAt()
+			for _, other := range s.View().Lanes { // whose word is missing
+				if other != n && other.node.hasMet() && other.Away() == nil && !s.terms.shownSince(other.node, since) {
+					lanes = append(lanes, other)
+				}
+			}
+		}
+	}
+	s.lacking.Store(lacking)
+	return lanes
+}
+
+// mayTell reports whether a member that keeps no description may be told the one that is known. The client
+// must be sure that this is the last one, or close to it. Otherwise one that has slept through two changes,
+// and finds a majority of the members that it knows without their data, would make them serve a
+// description which has nothing in common with that of the others.
+//
+// So a majority of the members must have shown, since the node has lost its data, that they keep it. None of
+// them had a later one at that time, and the node has not kept any since: from the loss on it has not
+// counted for any majority, and it does not bring about one now. Or all other members have been heard of,
+// and keep it or none. Members that are known to be away need not have been heard of if the set has not
+// been changed, as far as is known: so one node may be down while another loses its data. (What that
+// leaves open is in docs/safety.md.) Under the mutex.
+func (s *Set) mayTell(m *incarnation) bool {
+	v := s.View()
+	since, _ := m.lostAt()
+	keep, all := 0, true
+	for _, n := range v.Lanes {
+		t := n.node.kept()
+		switch {
+		case n.node == m:
+		case t.Description != nil && t.Set == s.known.Set && t.Epoch == s.known.Epoch && s.terms.shownSince(n.node, since):
+			keep++
+		case s.known.Epoch == 1 && n.Away() != nil:
+		case t.Description != nil && t.Set != s.known.Set && t.Alike(s.known): // made anew, when a majority had lost its data
+		case t.Description != nil || !n.node.hasMet():
+			all = false
+		}
+	}
+	return all || keep > len(v.Lanes)/2
+}
+
+func (s *Set) lacks() bool { return s.lacking.Load() }
+
+// look tells members that lack the description, if they may be told by now.
+func (s *Set) look() {
+	s.mu.Lock()
+	behind := s.behind()
+	s.mu.Unlock()
+	for _, n := range behind {
+		n.rejoin()
+	}
+}
+
+// again has a node joined again, to see whether it keeps a description by now.
+func (s *Set) again(m *incarnation) {
+	if lanes := *s.lanes.Load(); m.node < len(lanes) { // it has a lane, except in a test
+		lanes[m.node].rejoin()
+	}
+}
+
+// gone gives the lanes to nodes that are no members any more, and keep the description that says so. Under
+// the mutex.
+func (s *Set) gone() (lanes []*Lane) {
+	if s.known == nil || s.refused != nil {
+		return nil
+	}
+	v := s.View()
+	for _, n := range *s.lanes.Load() {
+		t := n.node.kept()
+		if member := n.node.member(s.known.Set); member != "" && !s.known.Has(member) && t.At() >= s.known.Epoch && !slices.Contains(v.Lanes, n) && !n.considered && n.retire() {
+			lanes = append(lanes, n)
+		}
+	}
+	return lanes
+}
+
+// selfOf is the member that a node is; "": it is none, as far as is known. Under the mutex.
+func (s *Set) selfOf(m *incarnation) string {
+	self := cmp.Or(m.member(s.known.Set), m.name)
+	if !s.known.Has(self) {
+		return ""
+	}
+	return self
+}
+
+// tell is what a node is to keep. If it keeps nothing, it is only to do so while it has this marker: it has
+// not lost its data once more.
+func (s *Set) tell(m *incarnation) (told wire.Told, marker string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil || s.refused != nil {
+		return wire.Told{}, ""
+	}
+	told = wire.Told{Self: s.selfOf(m), Description: s.known}
+	if _, mark := m.lostAt(); told.Self != "" && m.hasMet() && m.kept().Description == nil && s.mayTell(m) {
+		marker = mark
+	}
+	return told, marker
+}
+
+// Refused is why this program cannot use the set; nil: it can, as far as is known.
+func (s *Set) Refused() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused
+}
+
+// Agreed reports whether votes can count: a quorum of the members has kept the description that is known now.
+func (s *Set) Agreed() bool {
+	v := s.View()
+	return !s.cfg.Described || v.Description != nil && s.ready.Load() == v.Description.Epoch
+}
+
+// Agree waits until a quorum of the members keeps the description of the set, and for the others that are
+// about to. If the nodes keep none, it has one chosen, the proposal, which is for the nodes that the program
+// was given. It returns when the time is over, or ctx ends, or at once if so many nodes are away that none of
+// this can come about: then no node has a vote, and each says why.
+func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
+	w := s.waits(ctx, limit)
+	defer w.stop()
+	for !w.over {
+		s.mu.Lock()
+		news, refused, ready, waits, fresh, epoch := s.news, s.refused, s.quorumKeeps(), s.awaits(), s.fresh(), s.View().Epoch()
+		s.mu.Unlock()
+		switch {
+		case refused != nil:
+			return refused
+		case ready && waits && w.wait(news):
+		case ready:
+			s.ready.Store(epoch)
+			return nil
+		case s.away():
+			return nil
+		case !fresh:
+			w.wait(news)
+		default:
+			if d := s.choose(w, proposal, s.View()); d != nil {
+				s.chosen(d)
+			} else if !w.over {
+				w.wait(news) // a node keeps one: it says which when it is joined
+			}
+		}
+	}
+	return nil
+}
+
+// quorumKeeps reports whether a quorum of the members is known to keep the description. Under the mutex.
+func (s *Set) quorumKeeps() bool {
+	v, keep := s.View(), 0
+	for _, n := range v.Lanes {
+		if v.Description != nil && n.node.keepsThis(v.Description) {
+			keep++
+		}
+	}
+	return v.Description != nil && keep >= v.Quorum
+}
+
+// awaits reports whether a member is about to say that it keeps the description. Without its vote a
+// first attempt might fail, if another member that keeps it is in quarantine. Under the mutex.
+func (s *Set) awaits() bool {
+	if s.known == nil {
+		return false
+	}
+	for _, n := range s.View().Lanes {
+		switch t := n.node.kept(); {
+		case n.Away() != nil:
+		case !n.node.hasMet(), t.Description != nil && t.Set == s.known.Set && t.Epoch < s.known.Epoch, t.Description == nil && s.mayTell(n.node):
+			return true
+		}
+	}
+	return false
+}
+
+// fresh reports whether a majority of the nodes that were given keeps no description, and none of those that
+// have answered keeps any. Under the mutex.
+func (s *Set) fresh() bool {
+	none := 0
+	for _, n := range (*s.lanes.Load())[:len(s.given)] {
+		switch {
+		case n.node.kept().Description != nil:
+			return false
+		case n.node.hasMet():
+			none++
+		}
+	}
+	return s.known == nil && none > len(s.given)/2
+}
+
+// away reports whether so many nodes are known to be away that there is no majority of those that were given,
+// or no quorum of the members.
+func (s *Set) away() bool {
+	v, there := s.View(), 0
+	for _, n := range v.Lanes {
+		if n.Away() == nil {
+			there++
+		}
+	}
+	if v.Description == nil {
+		return there <= len(v.Lanes)/2
+	}
+	return there < v.Quorum
+}
+
+// chosen goes by a description that was chosen, and has the members told.
+func (s *Set) chosen(d *wire.Description) {
+	s.mu.Lock()
+	if s.known == nil || s.known.Set == d.Set && s.known.Epoch < d.Epoch {
+		s.adopt(d)
+	}
+	behind := s.behind()
+	s.strangers()
+	s.mu.Unlock()
+	s.report()
+	for _, n := range behind {
+		n.rejoin()
+	}
+}
+
+// A wait is a caller's, for answers of nodes.
+type wait struct {
+	ctx   context.Context
+	host  sim.Host
+	timer *time.Timer
+	key   string
+	turn  int
+	plan  bool // nothing is waited for that takes long
+	over  bool // the time is over, or the context has ended
+
+	limited bool // the timer runs
+}
+
+func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
+	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
+}
+
+func (w *wait) stop() { w.timer.Stop() }
+
+// prolong gives the caller so much time from now on, if its time is limited. Where a round trip takes more
+// than half of a NodeTimeout, a choice would never come to its end otherwise: each call would begin another.
+func (w *wait) prolong(d time.Duration) {
+	if w.limited {
+		w.timer.Reset(d)
+	}
+}
+
+// wait waits until a channel is closed, and reports whether that came before the wait was over.
+func (w *wait) wait(done <-chan struct{}) bool {
+	select {
+	case <-done:
+	case <-w.timer.C:
+		w.over = true
+	case <-w.ctx.Done():
+	}
+	w.turn++
+	w.host.Woke(sim.Caller, w.key, -w.turn)
+	w.over = w.over || w.ctx.Err() != nil
+	return !w.over
+}
+
+// pause waits for some time.
+func (w *wait) pause(d time.Duration) {
+	done := make(chan struct{})
+	timer := time.AfterFunc(d, func() { close(done) })
+	defer timer.Stop()
+	w.wait(done)
+}
+
+// choose has a description chosen by a majority of the members of a view, whose epoch is the one before, and
+// returns it: the proposal, or one that may have been chosen already (Paxos; see choose.lua). It returns
+// nil if that took too long, or another description has become known.
+func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
+	need := len(v.Lanes)/2 + 1
+	var largest, set string
+	if v.Description != nil {
+		set = v.Description.Set
+	}
+	for !w.over {
+		ballot := s.ballot(largest)
+		step := func(value string) (yes int, said []wire.Chosen, ahead bool) {
+			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value, set}, func(p *poll) bool {
+				yes, _, ahead := p.count(proposal.Epoch, ballot, value)
+				return yes >= need || ahead
+			})
+			return p.count(proposal.Epoch, ballot, value)
+		}
+		yes, said, ahead := step("")
+		best, value := "", proposal
+		for _, c := range said {
+			largest = max(largest, c.Promised)
+			if d := wire.ParseDescription(c.Value); d != nil && c.Taken > best {
+				best, value = c.Taken, d
+			}
+		}
+		if yes >= need && !ahead {
+			w.prolong(s.cfg.NodeTimeout)
+			yes, said, ahead = step(value.Text())
+			if yes >= need {
+				return wire.ParseDescription(value.Text()) // as all others read it
+			}
+			for _, c := range said {
+				largest = max(largest, c.Promised)
+			}
+		}
+		if ahead { // which description it has, is learned when it is joined
+			for _, n := range v.Lanes {
+				n.rejoin()
+			}
+			return nil
+		}
+		w.pause(Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // two that go on at once would refuse each other again
+	}
+	return nil
+}
+
+// ballot is larger than another one, and unlike that of any other client.
+func (s *Set) ballot(than string) string {
+	at := s.cfg.Clock.Now().UnixMicro()
+	if len(than) == 24 {
+		if n, err := strconv.ParseInt(than[:16], 10, 64); err == nil {
+			at = max(at, n+1)
+		}
+	}
+	return fmt.Sprintf("%016d%08d", at, int64(s.cfg.Host.Jitter()*1e8))
+}
+
+// A poll has what nodes have answered.
+type poll struct {
+	set   *Set
+	asked int
+
+	mu     sync.Mutex // protects what follows
+	open   int
+	said   []any
+	denied error // what a node must not do, or cannot
+	enough func(*poll) bool
+	done   chan struct{} // closed when that is enough, or all have answered
+}
+
+// poll asks the members of a view, until that is enough or the time for an answer is over, and gives what
+// they have replied.
+func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
+	p := &poll{set: s, enough: enough, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
+	about := &Claim{Key: "redlock:set"}
+	about.Span(s.Room())
+	now := s.cfg.Clock.Now()
+	for _, n := range v.Lanes {
+		q := &Request{Op: op, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: args}
+		if n.Submit(q, now) {
+			p.Deliver(n.Index, q)
+		}
+	}
+	limit := time.AfterFunc(s.cfg.NodeTimeout, p.end)
+	defer limit.Stop()
+	w.wait(p.done)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &poll{asked: p.asked, said: slices.Clone(p.said), denied: p.denied}
+}
+
+func (p *poll) Deliver(node int, q *Request) {
+	p.mu.Lock()
+	p.open--
+	switch {
+	case q.Reply.Status == wire.Granted:
+		p.said = append(p.said, q.Said)
+	case wire.Forbids(q.Reply.Err):
+		p.denied = fmt.Errorf("node %s: %w", p.set.Lane(node).Name, q.Reply.Err)
+	}
+	over := p.open == 0 || p.enough(p)
+	p.mu.Unlock()
+	if over {
+		p.end()
+	}
+}
+
+func (p *poll) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case <-p.done:
+	default:
+		close(p.done)
+	}
+}
+
+// count reads the answers to a step of a choice: how many have promised, or taken; what all have said; and
+// whether one keeps the description of that epoch already, or a later one.
+//
+// A node that may have forgotten what it took counts if all members have answered. Otherwise two descriptions of
+// an epoch could be chosen: A and B take one, B loses its data and is told the description before again, and B
+// and C take another.
+func (p *poll) count(epoch int64, ballot, value string) (yes int, said []wire.Chosen, ahead bool) {
+	lost := 0
+	for _, v := range p.said {
+		c, ok := wire.ParseChosen(v)
+		if !ok {
+			continue
+		}
+		said = append(said, c)
+		switch {
+		case c.Promised != ballot || value != "" && c.Taken != ballot:
+		case c.Lost:
+			lost++
+		default:
+			yes++
+		}
+		ahead = ahead || wire.ParseTold(c.Told).At() >= epoch
+	}
+	if len(said) == p.asked {
+		yes += lost
+	}
+	return yes, said, ahead
+}

@@ -1,0 +1,21 @@
+-- merge: give the tables of counters, or make theirs at least as large.
+--
+-- KEYS[1]  the table of fences
+-- KEYS[2]  the table of what lies below
+-- ARGV     how many pairs of the first table there are, those of number and bucket, and then
+--          those of the second; none: only look
+-- reply    {{bucket, number, …}, {bucket, number, …}}
+--
+-- Before members change once more, each member has the largest numbers that a majority has
+-- (docs/adr, 9). Counters only grow, so it does not matter what comes in between.
+if #ARGV > 0 then
+  local at = 2
+  for table, pairs in ipairs({ARGV[1] + 0, (#ARGV - 1) / 2 - ARGV[1]}) do
+    for i = 1, pairs do
+      redis.call('ZADD', KEYS[table], 'GT', ARGV[at], ARGV[at + 1])
+      at = at + 2
+    end
+  end
+  return 1
+end
+return {redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES'), redis.call('ZRANGE', KEYS[2], 0, -1, 'WITHSCORES')}

@@ -1,0 +1,39 @@
+package redlock
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// Members says which nodes a set has, and what they have agreed on.
+type Members struct {
+	Set   string   // names the set
+	Epoch int64    // counts the changes of the set, from 1; 0: it has no description yet
+	Nodes []string // their addresses
+
+	Quorum    int           // of the nodes, how many must grant a lock
+	Separator string        // see Options
+	MaxTTL    time.Duration // the longest TTL that a program may ask for; 0: programs are free to announce longer ones
+	Since     time.Time     // when this was proposed, by the clock of who did
+}
+
+func described(d *wire.Description) Members {
+	return Members{
+		Set: d.Set, Epoch: d.Epoch, Nodes: slices.Clone(d.Members), Quorum: d.Needs(),
+		Separator: d.Separator, MaxTTL: wire.Milliseconds(d.MaxTTL), Since: time.UnixMilli(d.Since),
+	}
+}
+
+func membersOf(v *lane.View) Members {
+	if v.Description != nil {
+		return described(v.Description)
+	}
+	m := Members{Quorum: v.Quorum}
+	for _, n := range v.Lanes {
+		m.Nodes = append(m.Nodes, n.Name)
+	}
+	return m
+}

@@ -1,0 +1,386 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/redis/go-redis/v9"
+)
+
+// A growing set is of nodes that may all be reached by their addresses.
+type growing struct {
+	*testing.T
+	*redistest.Bubble
+}
+
+func grows(t *testing.T, n int, f func(*growing)) {
+	bubble(t, func(t *testing.T) {
+		leaks.Check(t)
+		f(&growing{t, redistest.NewBubble(t, n)})
+	})
+}
+
+// over returns a Locker that is given some of the nodes.
+func (g *growing) over(opts *Options, nodes ...int) *Locker {
+	g.Helper()
+	clients := make([]*redis.Client, len(nodes))
+	for i, node := range nodes {
+		o := g.Options(node)
+		o.Addr, o.Dialer = g.Addr(node), g.dial
+		clients[i] = redis.NewClient(o)
+		g.Cleanup(func() { clients[i].Close() })
+	}
+	lk, err := New(clients, opts)
+	if err != nil {
+		g.Fatal(err)
+	}
+	g.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+func (g *growing) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	for i := range g.Len() {
+		if g.Addr(i) == addr {
+			return g.Options(i).Dialer(ctx, network, addr)
+		}
+	}
+	return nil, errors.New("nobody lives at " + addr)
+}
+
+func (g *growing) change(lk *Locker, c Change) Members {
+	g.Helper()
+	m, err := lk.Change(g.Context(), c, func(what string, most time.Duration) { g.Logf("waits for %s, %v", what, most) })
+	if err != nil {
+		g.Fatal(err)
+	}
+	return m
+}
+
+// TestSetGrows: a set grows from three nodes to five, and shrinks again to the last three, while clients that
+// were given the first three lock all the time. None of them is started again, and no two hold the lock.
+func TestSetGrows(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		for _, new := range []int{3, 4} {
+			g.Mini(new).FlushAll()
+		}
+		ctx, stop := context.WithCancel(g.Context())
+		var calls sync.WaitGroup
+		var mu sync.Mutex
+		inside, turns, last := 0, make([]int, 2), int64(0)
+		var longest time.Duration
+		for i := range turns {
+			lk := g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2)
+			calls.Go(func() {
+				for ctx.Err() == nil {
+					came := time.Now()
+					err := lk.Do(ctx, "a", func(ctx context.Context, l *Lock) error {
+						mu.Lock()
+						inside++
+						if inside > 1 || l.Fence() <= last {
+							g.Errorf("%d inside, fence %d after %d", inside, l.Fence(), last)
+						}
+						last = l.Fence()
+						longest = max(longest, time.Since(came))
+						mu.Unlock()
+						time.Sleep(100 * time.Millisecond)
+						mu.Lock()
+						defer mu.Unlock()
+						inside--
+						turns[i]++
+						return ctx.Err()
+					})
+					if err != nil && ctx.Err() == nil {
+						g.Errorf("client %d: %v", i, err)
+					}
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		operator := g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2)
+		for _, c := range []Change{{Add: g.Addr(3)}, {Add: g.Addr(4)}, {Remove: g.Addr(0)}, {Remove: g.Addr(1)}} {
+			mu.Lock()
+			before := slices.Clone(turns)
+			mu.Unlock()
+			began := time.Now()
+			m := g.change(operator, c)
+			if took := time.Since(began); took > 21*time.Second { // a quarantine, and the locks before
+				g.Errorf("it took %v", took)
+			}
+			g.Logf("%v: epoch %d, %v", time.Now(), m.Epoch, m.Nodes)
+			time.Sleep(time.Second)
+			mu.Lock()
+			for i := range turns {
+				if turns[i] == before[i] {
+					g.Errorf("client %d has not had the lock since", i)
+				}
+			}
+			mu.Unlock()
+		}
+		if m := operator.Members(); m.Epoch != 5 || !slices.Equal(m.Nodes, []string{g.Addr(2), g.Addr(3), g.Addr(4)}) || m.Quorum != 2 {
+			g.Errorf("the members are %+v", m)
+		}
+		g.Kill(0)
+		g.Kill(1)
+		time.Sleep(3 * time.Second)
+		mu.Lock()
+		before := slices.Clone(turns)
+		mu.Unlock()
+		time.Sleep(time.Second)
+		mu.Lock()
+		for i := range turns {
+			if turns[i] == before[i] {
+				g.Errorf("client %d has not had the lock without the first nodes", i)
+			}
+		}
+		mu.Unlock()
+		stop()
+		calls.Wait()
+		g.Log(fmt.Sprint(turns), longest)
+	})
+}
+
+// TestSetShrinksBelowTheGiven: a program is given nodes that are no members any more. It learns it when it
+// connects, and uses the members.
+func TestSetShrinksBelowTheGiven(t *testing.T) {
+	grows(t, 3, func(g *growing) {
+		operator := g.over(nil, 0, 1, 2)
+		g.change(operator, Change{Remove: g.Addr(0)})
+		g.change(operator, Change{Remove: g.Addr(1)})
+		lk := g.over(nil, 0, 1, 2)
+		lock, err := lk.Acquire(g.Context(), "a")
+		if err != nil {
+			g.Fatal(err)
+		}
+		if m := lk.Members(); m.Epoch != 3 || !slices.Equal(m.Nodes, []string{g.Addr(2)}) {
+			g.Errorf("the members are %+v", m)
+		}
+		if err := lock.Release(g.Context()); err != nil {
+			g.Error(err)
+		}
+	})
+}
+
+// TestMemberComesBack: a node is removed and added again, while one client uses the set all the time.
+func TestMemberComesBack(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		g.change(lk, Change{Add: g.Addr(3)})
+		g.change(lk, Change{Remove: g.Addr(3)})
+		g.change(lk, Change{Add: g.Addr(3)})
+		g.change(lk, Change{Remove: g.Addr(0)})
+		g.Kill(1)
+		lock, err := lk.Acquire(g.Context(), "a")
+		if err != nil {
+			g.Fatal(err)
+		}
+		if err := lock.Release(g.Context()); err != nil {
+			g.Error(err)
+		}
+	})
+}
+
+// TestMembersAreTold: Hooks.Members tells of each change, and not of the description that is learned first; and a
+// node that was given and is no member, or belongs to another set, gets one Warning.
+func TestMembersAreTold(t *testing.T) {
+	grows(t, 7, func(g *growing) {
+		var mu sync.Mutex
+		var told []int64
+		var warned []string
+		hooks := &Hooks{
+			Members: func(m Members) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, m.Epoch)
+			},
+			Warning: func(err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				warned = append(warned, err.Error())
+			},
+		}
+		use := func(lk *Locker) {
+			g.Helper()
+			lock, err := lk.Acquire(g.Context(), "a")
+			if err == nil {
+				err = lock.Release(g.Context())
+			}
+			if err != nil {
+				g.Fatal(err)
+			}
+		}
+		lk := g.over(&Options{Hooks: JoinHooks(hooks, nil)}, 0, 1, 2)
+		use(lk)
+		operator := g.over(nil, 0, 1, 2)
+		g.change(operator, Change{Add: g.Addr(3)})
+		use(lk)
+		g.change(operator, Change{Remove: g.Addr(0)})
+		use(lk)
+		pass(time.Second) // hooks are called by other goroutines
+		mu.Lock()
+		if want := []int64{2, 3}; !slices.Equal(told, want) {
+			g.Errorf("told of the epochs %v, want %v", told, want)
+		}
+		if len(warned) != 1 || warned[0] != "redlock: node 10.0.0.1:6379 was given, and is no member of the set any more: it gets no requests; the members are 10.0.0.2:6379, 10.0.0.3:6379, 10.0.0.4:6379: give this program these" {
+			g.Errorf("warned of %q", warned)
+		}
+		told, warned = nil, nil
+		mu.Unlock()
+
+		use(g.over(nil, 4, 5, 6))
+		pass(time.Second) // all three have been told
+		lk = g.over(&Options{Hooks: hooks}, 1, 2, 4)
+		use(lk)
+		use(lk)
+		pass(time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(told) != 0 {
+			g.Errorf("told of the epochs %v, which it has learned first", told)
+		}
+		if want := "redlock: node 10.0.0.5:6379 keeps the description of another set, with the members 10.0.0.5:6379, 10.0.0.6:6379, 10.0.0.7:6379, and has no vote: this program uses the set with the members 10.0.0.2:6379, 10.0.0.3:6379, 10.0.0.4:6379; give it the nodes of one set"; len(warned) != 1 || warned[0] != want {
+			g.Errorf("warned of %q, want %q", warned, want)
+		}
+	})
+}
+
+// TestOperatorDies: a change is taken by a majority, and its operator dies. The same change finishes it, and
+// another one finishes it and says that it came first.
+func TestOperatorDies(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		for _, again := range []int{3, 4} {
+			operator := g.over(nil, 0, 1, 2)
+			if err := operator.agree(g.Context(), time.Second); err != nil {
+				g.Fatal(err)
+			}
+			view := operator.lanes.View()
+			c := Change{Add: g.Addr(3)}
+			d, err := c.next(view.Description, time.Now())
+			if err != nil {
+				g.Fatal(err)
+			}
+			ballot := fmt.Sprintf("%024d", 1)
+			for i := range 2 {
+				chosen := []any{"HSET", script.Choice, "epoch", d.Epoch, "promised", ballot, "taken", ballot, "description", d.Text()}
+				rdb := redis.NewClient(g.Options(i))
+				if err := rdb.Do(g.Context(), chosen...).Err(); err != nil {
+					g.Fatal(err)
+				}
+				rdb.Close()
+			}
+			time.Sleep(time.Second)
+			m, err := g.over(nil, 0, 1, 2).Change(g.Context(), Change{Add: g.Addr(again)}, nil)
+			if again == 3 {
+				if err != nil || m.Epoch != 2 {
+					g.Errorf("the same change: %+v, %v", m, err)
+				}
+				g.change(g.over(nil, 0, 1, 2), Change{Remove: g.Addr(3)})
+				continue
+			}
+			if !errors.Is(err, ErrOvertaken) {
+				g.Errorf("another change: %v", err)
+			}
+		}
+	})
+}
+
+// TestSeparatorChanges: the separator of a set is changed, after the locks are over of programs that ran before.
+func TestSeparatorChanges(t *testing.T) {
+	grows(t, 3, func(g *growing) {
+		lk := g.over(&Options{TTL: 4 * time.Second}, 0, 1, 2)
+		if _, err := lk.Acquire(g.Context(), "a/b"); err != nil {
+			g.Fatal(err)
+		}
+		lk.Close()
+		began, slash := time.Now(), "/"
+		if m := g.change(g.over(&Options{TTL: time.Second}, 0, 1, 2), Change{Separator: &slash}); m.Separator != "/" {
+			g.Errorf("the set is %+v", m)
+		}
+		if took := time.Since(began); took < 4*time.Second || took > 5*time.Second {
+			g.Errorf("it took %v", took)
+		}
+		if _, err := g.over(nil, 0, 1, 2).TryAcquire(g.Context(), "a"); err != nil {
+			g.Error(err)
+		}
+	})
+}
+
+// TestEmptyNodeIsAdded: a node without a marker is added by a client that has nothing else to do. It asks the
+// members itself which TTLs were announced there.
+func TestEmptyNodeIsAdded(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		rdb := redis.NewClient(g.Options(3))
+		if err := rdb.FlushAll(g.Context()).Err(); err != nil {
+			g.Fatal(err)
+		}
+		rdb.Close()
+		began := time.Now()
+		g.change(g.over(&Options{TTL: time.Second}, 0, 1, 2), Change{Add: g.Addr(3)})
+		if took := time.Since(began); took < 2*time.Second || took > 3*time.Second {
+			g.Errorf("it took %v", took)
+		}
+	})
+}
+
+// TestSetMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
+// them anew, a moment later and in another order, with the same quorum or another one. The first client follows.
+func TestSetMadeAnew(t *testing.T) {
+	for _, quorum := range []int{2, 3} {
+		t.Run(fmt.Sprint("quorum ", quorum), func(t *testing.T) { madeAnew(t, quorum) })
+	}
+}
+
+func madeAnew(t *testing.T, quorum int) {
+	grows(t, 3, func(g *growing) {
+		var away atomic.Bool
+		clients := make([]*redis.Client, 3)
+		for i := range clients {
+			o := g.Options(i)
+			dial := o.Dialer
+			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if away.Load() {
+					return nil, errors.New("no network")
+				}
+				return dial(ctx, network, addr)
+			}
+			clients[i] = redis.NewClient(o)
+			g.Cleanup(func() { clients[i].Close() })
+		}
+		first, err := New(clients, nil)
+		if err != nil {
+			g.Fatal(err)
+		}
+		g.Cleanup(func() { first.Close() })
+		locked := func(lk *Locker) {
+			g.Helper()
+			l, err := lk.Acquire(g.Context(), "a")
+			if err == nil {
+				err = l.Release(g.Context())
+			}
+			if err != nil {
+				g.Fatal(err)
+			}
+		}
+		locked(first)
+		away.Store(true)
+		for i := range 3 {
+			g.Restart(i, false)
+		}
+		time.Sleep(time.Second)
+		locked(g.over(&Options{Quorum: quorum}, 2, 1, 0))
+		away.Store(false)
+		locked(first)
+		if m := first.Members(); m.Quorum != quorum {
+			g.Errorf("the first client goes by %+v", m)
+		}
+	})
+}
