@@ -403,7 +403,7 @@ func (lk *Locker) isClosing() bool {`},
 
 var (
 	update  = flag.Bool("update", false, "write the tables in docs/chaos.md anew")
-	convict = flag.String("mutants", "", "build mutants, and have their scenarios convict them: `all`, or of those that one rule convicts in one scenario of one arena the \"first\"")
+	convict = flag.String("mutants", "", "build mutants, and have their scenarios convict them: `all`, or of those that one rule convicts in one arena the \"first\"")
 )
 
 // TestMutantsApply: the edits fit the source as it is, and the document has the mutants.
@@ -442,11 +442,11 @@ func TestMutants(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := knownMutants(t)
-	convicted := make(map[[3]string]bool) // by arena, scenario and rule
+	convicted := make(map[[2]string]bool) // by arena and rule
 	rows := make([]string, len(mutants))
 	t.Run("convict", func(t *testing.T) {
 		for i, m := range mutants {
-			by := [3]string{m.arena, m.scenario, known[m.name].rule}
+			by := [2]string{m.arena, known[m.name].rule}
 			if *convict == "first" && convicted[by] {
 				continue // the night has it
 			}
