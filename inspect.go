@@ -241,13 +241,22 @@ func (lk *Locker) survey(ctx context.Context, view *lane.View, name string, enou
 	}
 	why, waited := ended(ctx), elapsed(sent, lk.opts.Clock.Now()) // not under the mutex: a lock's context may end with it
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.nodes {
-		if n := &c.nodes[i]; !c.told[i] {
+	nodes := slices.Clone(c.nodes)
+	for i := range nodes {
+		if n := &nodes[i]; !c.told[i] {
 			n.Err = &NodeError{Node: n.Node, Outcome: OutcomeTimeout, Elapsed: waited, Err: why}
 		}
 	}
-	return slices.Clone(c.nodes), nil
+	c.mu.Unlock()
+	for i := range nodes {
+		// A node may have been without a vote since another one had not been heard of, which has answered meanwhile.
+		if n := &nodes[i]; n.Err != nil {
+			if lacks, is := n.Err.Err.(awaiting); is && lacks.Votes() {
+				n.Err = nil
+			}
+		}
+	}
+	return nodes, nil
 }
 
 // A census collects what nodes say.

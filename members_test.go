@@ -384,3 +384,37 @@ func madeAnew(t *testing.T, quorum int) {
 		}
 	})
 }
+
+// TestNewcomerLooks: who is given three of four members of a young set, and looks at once, hears of the fourth, too,
+// before it says who votes: that one may know longer TTLs.
+func TestNewcomerLooks(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		for i := range 4 {
+			g.Restart(i, false)
+		}
+		first := g.over(nil, 0, 1, 2)
+		l, err := first.Acquire(g.Context(), "a")
+		if err != nil {
+			g.Fatal(err)
+		}
+		g.change(first, Change{Add: g.Addr(3)})
+		for range 3 {
+			g.Hang(3)
+			lk := g.over(nil, 0, 1, 2)
+			time.AfterFunc(20*time.Millisecond, func() { g.Resume(3) })
+			s, err := lk.Inspect(g.Context(), "a")
+			if err != nil {
+				g.Fatal(err)
+			}
+			if len(s.Nodes) != 4 {
+				g.Errorf("there are %d members", len(s.Nodes))
+			}
+			for _, n := range s.Nodes {
+				if n.Err != nil {
+					g.Errorf("%s has no vote: %v", n.Node, n.Err)
+				}
+			}
+		}
+		_ = l.Release(g.Context())
+	})
+}
