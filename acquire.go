@@ -241,7 +241,7 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	defer look.Stop()
 	for lk.opts.Clock.Now().Before(until) {
 		for _, n := range why.Nodes() {
-			if lacks, is := n.Err.(awaiting); is && lacks.Votes() {
+			if n.votes() {
 				return true
 			}
 		}

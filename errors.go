@@ -184,6 +184,12 @@ func (e *NodeError) awaits() bool {
 	return silent
 }
 
+// votes reports whether the node could not vote before another one had been heard of, and can by now.
+func (e *NodeError) votes() bool {
+	lacks, is := e.Err.(awaiting)
+	return is && lacks.Votes()
+}
+
 // A QuorumError says why a round over the nodes failed. It is ErrHeld,
 // ErrNoQuorum or ErrLost to [errors.Is], and also the context's error if that is
 // what ended it.

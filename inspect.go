@@ -241,19 +241,14 @@ func (lk *Locker) survey(ctx context.Context, view *lane.View, name string, enou
 	}
 	why, waited := ended(ctx), elapsed(sent, lk.opts.Clock.Now()) // not under the mutex: a lock's context may end with it
 	c.mu.Lock()
-	nodes := slices.Clone(c.nodes)
-	for i := range nodes {
-		if n := &nodes[i]; !c.told[i] {
-			n.Err = &NodeError{Node: n.Node, Outcome: OutcomeTimeout, Elapsed: waited, Err: why}
-		}
-	}
+	nodes, told := slices.Clone(c.nodes), slices.Clone(c.told)
 	c.mu.Unlock()
 	for i := range nodes {
-		// A node may have been without a vote since another one had not been heard of, which has answered meanwhile.
-		if n := &nodes[i]; n.Err != nil {
-			if lacks, is := n.Err.Err.(awaiting); is && lacks.Votes() {
-				n.Err = nil
-			}
+		switch n := &nodes[i]; {
+		case !told[i]:
+			n.Err = &NodeError{Node: n.Node, Outcome: OutcomeTimeout, Elapsed: waited, Err: why}
+		case n.Err != nil && n.Err.votes(): // it had no vote since another node had not been heard of
+			n.Err = nil
 		}
 	}
 	return nodes, nil

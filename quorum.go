@@ -38,11 +38,14 @@ func (b *ballot) add(v vote) {
 	}
 }
 
+// open is how many votes are still to come.
+func (b *ballot) open() int { return b.n - b.yes - b.no - b.none }
+
 func (b *ballot) verdict() verdict {
-	switch open := b.n - b.yes - b.no - b.none; {
+	switch {
 	case b.yes >= b.need:
 		return won
-	case b.yes+open < b.need:
+	case b.yes+b.open() < b.need:
 		return lost
 	}
 	return pending
@@ -53,7 +56,7 @@ func (b *ballot) verdict() verdict {
 // early: they are no part of the quorum that the next acquire needs.
 func (b *ballot) answered() verdict {
 	v := (&ballot{n: b.n, need: b.need, yes: b.yes + b.no, none: b.none}).verdict()
-	if v == won && b.yes+b.no-b.voteless < b.need && b.yes+b.no+b.none < b.n {
+	if v == won && b.yes+b.no-b.voteless < b.need && b.open() > 0 {
 		return pending
 	}
 	return v

@@ -163,7 +163,7 @@ func (r *round) Deliver(node int, q *lane.Request) {
 // answered yet: whether a majority is ahead, and the next attempt goes along with it, depends on what
 // they say (see concede). Under the mutex.
 func (r *round) ahead() bool {
-	if b := &r.ballot; b.yes+b.no+b.none == b.n {
+	if r.ballot.open() == 0 {
 		return false
 	}
 	for i := range r.reqs {

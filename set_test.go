@@ -53,6 +53,17 @@ func (f *fleet) agrees(nodes ...*arena.Node) *wire.Description {
 	return first
 }
 
+// described gives a client of nodes that keep the first description, and one that can follow that.
+func (f *fleet) described() (lk *Locker, next wire.Description) {
+	f.Helper()
+	lk = f.locker(Options{}, f.nodes...)
+	f.locks(lk, true)
+	pass(time.Second)
+	next = *f.agrees(f.nodes...)
+	next.Epoch, next.Since = 2, next.Since+1
+	return lk, next
+}
+
 // locks checks that a Locker can lock, or that it cannot.
 func (f *fleet) locks(lk *Locker, want bool) (err error) {
 	f.Helper()
@@ -641,12 +652,8 @@ func TestLaterDescription(t *testing.T) {
 		for _, told := range []int{1, 2, 3} {
 			t.Run(fmt.Sprintf("%s, %d are told", tt.name, told), func(t *testing.T) {
 				onNodes(t, 3, func(f *fleet) {
-					lk := f.locker(Options{}, f.nodes...)
-					f.locks(lk, true)
-					pass(time.Second)
+					lk, next := f.described()
 					check := tt.held(f, lk)
-					next := *f.agrees(f.nodes...)
-					next.Epoch, next.Since = 2, next.Since+1
 					for _, n := range f.nodes[:told] {
 						f.tell(n, &next)
 					}
@@ -772,11 +779,7 @@ func TestOtherAddresses(t *testing.T) {
 // has lost its data is told nothing by it while it cannot hear the rest: that may serve other members by now.
 func TestSleeperTellsNobody(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
-		lk := f.locker(Options{}, f.nodes...)
-		f.locks(lk, true)
-		pass(time.Second)
-		second := *f.agrees(f.nodes...)
-		second.Epoch, second.Since = 2, second.Since+1
+		lk, second := f.described()
 		for _, n := range f.nodes {
 			f.tell(n, &second)
 		}
@@ -808,11 +811,8 @@ func TestSleeperTellsNobody(t *testing.T) {
 // was told the description before again: it does not count as long as another one is silent.
 func TestForgetfulMemberInAChoice(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
-		lk := f.locker(Options{}, f.nodes...)
-		f.locks(lk, true)
-		pass(time.Second)
-		chosen := *f.agrees(f.nodes...)
-		chosen.Epoch, chosen.Former, chosen.Since = 2, chosen.Members, chosen.Since+1
+		lk, chosen := f.described()
+		chosen.Former = chosen.Members
 		for _, n := range f.nodes[:2] {
 			f.choose(n, "000000000000000800000000", &chosen)
 		}

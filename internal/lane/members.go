@@ -193,7 +193,7 @@ func (s *Set) behind() (lanes []*Lane) {
 	for _, n := range *s.lanes.Load() {
 		switch t := n.node.kept(); {
 		case !n.node.hasMet():
-		case t.Description != nil && t.Set == s.known.Set && t.Epoch < s.known.Epoch:
+		case t.Precedes(s.known):
 			lanes = append(lanes, n)
 		case t.Description == nil && s.selfOf(n.node) != "":
 			// A node that has taken part in the choice needs nobody's leave: it is asked once.
@@ -370,7 +370,7 @@ func (s *Set) awaits() bool {
 	for _, n := range s.View().Lanes {
 		switch t := n.node.kept(); {
 		case n.Away() != nil:
-		case !n.node.hasMet(), t.Description != nil && t.Set == s.known.Set && t.Epoch < s.known.Epoch, t.Description == nil && s.mayTell(n.node):
+		case !n.node.hasMet(), t.Precedes(s.known), t.Description == nil && s.mayTell(n.node):
 			return true
 		}
 	}

@@ -108,6 +108,11 @@ func (t Told) Same(d *Description) bool {
 	return t.Description == d || t.Description != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.says == d.says
 }
 
+// Precedes reports whether the node keeps an earlier description of the same set.
+func (t Told) Precedes(d *Description) bool {
+	return t.Description != nil && t.Set == d.Set && t.Epoch < d.Epoch
+}
+
 // String is what the node keeps.
 func (t Told) String() string {
 	if t.Description == nil {
