@@ -454,7 +454,7 @@ func (g *said) changed() {
 	}
 	g.says("", "members", "set", "max-ttl", "200ms", "--plan")
 	g.says("", "members", "add", more)
-	g.says("", "members", "remove", g.nodes.Nodes[3].Addr(), "--timeout", "50ms")
+	g.says("", "members", "remove", g.nodes.Nodes[3].Addr(), "--timeout", "1s")
 	g.nodes.Nodes[0].Kill()
 	g.says("one of four is down", "members", "remove", g.nodes.Nodes[1].Addr(), "--timeout", "1s")
 	g.nodes.Nodes[1].Kill()

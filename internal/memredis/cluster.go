@@ -8,11 +8,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/port"
 )
 
-// rebindFor bounds how long Restart waits for its port. A port that was free
-// when we were given it may, while the node is down, briefly serve somebody's
-// outgoing connection.
+// rebindFor bounds how long Restart waits for its port. While the node is down, a kernel that is told to may
+// give the port to somebody's outgoing connection.
 const rebindFor = 3 * time.Second
 
 // A Cluster is a number of nodes that know nothing of each other.
@@ -58,17 +59,18 @@ func (c *Cluster) URLs() []string {
 	return urls
 }
 
-// Close kills all nodes. It leaves no goroutine.
+// Close kills all nodes for ever. It leaves no goroutine, and no port taken.
 func (c *Cluster) Close() {
 	for _, n := range c.Nodes {
 		n.Kill()
+		n.claim.Close()
 	}
 }
 
 // A TCPNode is one Redis of a Cluster, on the loopback interface.
 type TCPNode struct {
 	engine *Engine
-	addr   string
+	claim  *port.Claim
 
 	mu       sync.Mutex // one Kill or Restart at a time
 	listener net.Listener
@@ -76,21 +78,26 @@ type TCPNode struct {
 }
 
 func startNode() (*TCPNode, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	var l net.Listener
+	claim, err := port.Find(func(c *port.Claim) (err error) {
+		if l, err = net.Listen("tcp", c.Addr); err != nil {
+			return fmt.Errorf("%w: %w", port.ErrTaken, err)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("embedded: %w", err)
 	}
-	addr := l.Addr().(*net.TCPAddr)
-	n := &TCPNode{engine: NewEngine(addr.Port), addr: addr.String()}
+	n := &TCPNode{engine: NewEngine(claim.Number), claim: claim}
 	n.accept(l)
 	return n, nil
 }
 
 // Addr is host:port. It stays the same over restarts.
-func (n *TCPNode) Addr() string { return n.addr }
+func (n *TCPNode) Addr() string { return n.claim.Addr }
 
 // URL is the address as redis://host:port.
-func (n *TCPNode) URL() string { return "redis://" + n.addr }
+func (n *TCPNode) URL() string { return "redis://" + n.claim.Addr }
 
 // Keys lists the keys of the first database, also of a killed node.
 func (n *TCPNode) Keys() []string { return n.engine.Keys() }
@@ -123,9 +130,9 @@ func (n *TCPNode) Restart(keepData bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.kill()
-	l, err := listenAgain(n.addr)
+	l, err := listenAgain(n.claim.Addr)
 	if err != nil {
-		return fmt.Errorf("embedded: restart %s: %w", n.addr, err)
+		return fmt.Errorf("embedded: restart %s: %w", n.claim.Addr, err)
 	}
 	n.engine.Start(keepData)
 	n.accept(l)

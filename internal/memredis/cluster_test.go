@@ -86,6 +86,10 @@ func TestKillAndRestart(t *testing.T) {
 		if _, err := net.Dial("tcp", node.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Fatalf("connecting to a killed node: %v", err)
 		}
+		if udp, err := net.ListenPacket("udp", node.Addr()); err == nil {
+			udp.Close()
+			t.Error("another node can be given the port of one that is killed")
+		}
 		if got := node.Keys(); len(got) != 1 {
 			t.Errorf("a killed node shows keys %q", got)
 		}

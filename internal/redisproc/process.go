@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/port"
 )
 
 // A process is one run of redis-server, or a Child.
@@ -113,7 +115,7 @@ func (p *process) whyItEnded() error {
 	}
 	tail := strings.TrimSpace(string(text[max(0, len(text)-1000):]))
 	if strings.Contains(tail, "Address already in use") {
-		return fmt.Errorf("%w: %s", errPortTaken, tail)
+		return fmt.Errorf("%w: %s", port.ErrTaken, tail)
 	}
 	return fmt.Errorf("redis-server has ended: %s", tail)
 }

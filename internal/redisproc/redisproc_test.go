@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/port"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
@@ -76,8 +77,8 @@ func TestKillAndRestart(t *testing.T) {
 		t.Errorf("a killed server: %v", err)
 	}
 	s.Kill() // nothing to do
-	if claim, err := reserve(addr); err == nil {
-		claim.Close()
+	if udp, err := net.ListenPacket("udp", addr); err == nil {
+		udp.Close()
 		t.Error("another server can be started at its port")
 	}
 	if s.Hang() == nil || s.Resume() == nil {
@@ -133,11 +134,11 @@ func TestStop(t *testing.T) {
 	if !gone(pid) {
 		t.Error("a hung server survives Stop")
 	}
-	claim, err := reserve(s.Addr)
+	udp, err := net.ListenPacket("udp", s.Addr)
 	if err != nil {
 		t.Fatalf("its port is kept: %v", err)
 	}
-	claim.Close()
+	udp.Close()
 	if _, err := os.Stat(s.Dir()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("its directory: %v", err)
 	}
@@ -163,8 +164,8 @@ func TestStartErrors(t *testing.T) {
 	}
 
 	taken := start(t)
-	second := &Server{Addr: taken.Addr, program: binary, port: taken.port, dir: t.TempDir()}
-	if err := second.launch(); !errors.Is(err, errPortTaken) {
+	second := &Server{Addr: taken.Addr, program: binary, claim: taken.claim, dir: t.TempDir()}
+	if err := second.launch(); !errors.Is(err, port.ErrTaken) {
 		second.Kill()
 		t.Errorf("a port that another server has: %v", err)
 	}

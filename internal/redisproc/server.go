@@ -7,7 +7,6 @@ package redisproc
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -15,21 +14,14 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/port"
 )
 
 const (
 	binary = "redis-server"
 
 	startWithin = 10 * time.Second // a process start; a busy machine takes a second
-	portTries   = 20
-)
-
-// Ports are drawn from below the range that kernels use for outgoing connections. Otherwise the kernel
-// might give a killed server's port to another connection before the restart; worse, a client that
-// keeps dialling a dead port of that range can end up connected to itself.
-const (
-	firstPort = 20000
-	lastPort  = 31999
 )
 
 // defaults come before the caller's arguments, which therefore win.
@@ -40,9 +32,6 @@ var defaults = []string{
 	"--loglevel", "warning",
 	"--daemonize", "no",
 }
-
-// errPortTaken: another process listens on the chosen port.
-var errPortTaken = errors.New("port is taken")
 
 // Available returns what is missing for Start to work; nil: nothing is.
 func Available() error {
@@ -58,8 +47,7 @@ type Server struct {
 	Addr string // host:port
 
 	program string
-	port    int
-	claim   net.PacketConn // see reserve
+	claim   *port.Claim
 	args    []string
 	dir     string
 	ownDir  bool
@@ -106,40 +94,24 @@ func newServer(program, dir string, c *clock, args []string) (*Server, error) {
 	return s, nil
 }
 
-// reserve keeps a port for a server that may be down for a while, by a UDP socket on the same number:
-// no process that starts servers with this package takes a port whose UDP socket is in use.
-func reserve(addr string) (net.PacketConn, error) { return net.ListenPacket("udp", addr) }
-
-// startAnywhere tries ports until the server has one: between the test whether a port is free and the
+// startAnywhere starts the server at a port that it keeps. Between the test whether a port is free and the
 // server's bind, another process may take it.
-func (s *Server) startAnywhere() (err error) {
-	for range portTries {
-		s.port = firstPort + rand.IntN(lastPort-firstPort+1)
-		s.Addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
-		if s.claim, err = reserve(s.Addr); err != nil {
-			continue
+func (s *Server) startAnywhere() error {
+	_, err := port.Find(func(c *port.Claim) error {
+		s.claim, s.Addr = c, c.Addr
+		l, err := net.Listen("tcp", s.Addr)
+		if err != nil {
+			return fmt.Errorf("%w: %w", port.ErrTaken, err)
 		}
-		var l net.Listener
-		taken := true
-		if l, err = net.Listen("tcp", s.Addr); err == nil {
-			_ = l.Close()
-			err = s.launch()
-			taken = errors.Is(err, errPortTaken)
-		}
-		if err == nil {
-			return nil
-		}
-		_ = s.claim.Close()
-		if !taken {
-			return err
-		}
-	}
+		_ = l.Close()
+		return s.launch()
+	})
 	return err
 }
 
 // launch starts the process at the port and waits until it answers.
 func (s *Server) launch() error {
-	args := append([]string{"--port", strconv.Itoa(s.port), "--dir", s.dir}, defaults...)
+	args := append([]string{"--port", strconv.Itoa(s.claim.Number), "--dir", s.dir}, defaults...)
 	var env []string
 	if s.clock != nil {
 		env = s.clock.env()
@@ -281,7 +253,7 @@ func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.kill()
-	_ = s.claim.Close()
+	s.claim.Close()
 	s.removeDir()
 	if s.clock != nil {
 		s.clock.close()
