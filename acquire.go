@@ -23,6 +23,12 @@ import (
 // in the same instant, as cron jobs do, each may get some of the nodes and none the lock:
 // if one of them must have it, call Acquire with a short ctx.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
+	return lk.call(ctx, "try-acquire", name, options, lk.try)
+}
+
+// call has a call made, as one operation; and made again as another acquisition if the separator of the set
+// became known when the call had begun, or was changed while it waited.
+func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption, do func(context.Context, *opTrace, *acquisition) (*Lock, error)) (*Lock, error) {
 	a, err := lk.acquisition(ctx, name, options)
 	if err != nil {
 		return nil, err
@@ -30,7 +36,26 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	if l, err := lk.within(ctx, a); l != nil || err != nil {
 		return l, err
 	}
-	t := lk.begins(ctx, "try-acquire", a.name, nil)
+	t := lk.begins(ctx, op, a.name, nil)
+	l, err := do(ctx, t, a)
+	for err == errRenamed {
+		began := a.began
+		if a, err = lk.acquisition(ctx, name, options); err != nil {
+			break
+		}
+		a.began = began
+		if l, err = lk.within(ctx, a); l == nil && err == nil {
+			l, err = do(ctx, t, a)
+		}
+	}
+	t.ends(l, err)
+	return l, err
+}
+
+// errRenamed is why an acquisition was not asked for: it was made by another separator than that of the set.
+var errRenamed = errors.New("the name is another lock's by the separator of the set")
+
+func (lk *Locker) try(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
 	until := lk.opts.Clock.Now().Add(lk.nodeTimeout(a.ttl))
 	l, err := lk.first(ctx, t, a)
 	if errors.Is(err, errVoid) {
@@ -49,7 +74,6 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 		}
 		l, err = lk.attempt(ctx, t, a, slot, nil)
 	}
-	t.ends(l, err)
 	return l, err
 }
 
@@ -70,14 +94,14 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 	if !good {
 		return nil, errVoid
 	}
-	before := lk.lanes.View().Epoch()
+	before := lk.lanes.View()
 	l, err := lk.ask(ctx, t, a, number, 0, nil)
 	if err == nil {
 		t.tries() // otherwise it is no more than the beginning of the next one
 		return l, nil
 	}
 	lk.notPlain(a.key, lk.opts.Clock.Now())
-	if !errors.Is(err, ErrClosed) && ctx.Err() == nil && lk.lanes.View().Epoch() > before {
+	if !errors.Is(err, ErrClosed) && ctx.Err() == nil && lk.lanes.View().Description != before.Description {
 		// The set was changed meanwhile: another lane has joined a node after the round had begun, and before its
 		// request left, so the node granted by a later description. All nodes may have done so.
 		err = errVoid
@@ -93,7 +117,7 @@ var errVoid = errors.New("not by plain commands")
 func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	before := lk.lanes.View()
 	l, err := lk.ask(ctx, t, a, 0, slot, w)
-	for err != nil && ctx.Err() == nil && lk.lanes.View().Epoch() > before.Epoch() { // the set was changed meanwhile
+	for err != nil && ctx.Err() == nil && lk.lanes.View().Description != before.Description { // the set was changed meanwhile
 		before = lk.lanes.View()
 		l, err = lk.ask(ctx, t, a, 0, slot, w)
 	}
@@ -122,7 +146,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 		}
 	}
 	if a.separator != lk.current.Load().Separator {
-		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, errChanged)
+		return nil, errRenamed
 	}
 	if number == 0 {
 		t.tries()

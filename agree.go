@@ -2,15 +2,11 @@ package redlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
 )
-
-// errChanged is why a call failed that had begun before the set's settings were known.
-var errChanged = errors.New("what the nodes keep about their set was not known when the call began, and makes it another lock: try again")
 
 // agree waits until the set's description is known to a quorum, or for so long.
 func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {

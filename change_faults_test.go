@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -341,4 +343,25 @@ func TestTryDuringChange(t *testing.T) {
 			calls.Wait()
 		})
 	}
+}
+
+// TestChangeBesideAStranger: a member's address leads to a node of another set, of a later epoch. It has no vote, and
+// no say in which description is next.
+func TestChangeBesideAStranger(t *testing.T) {
+	onNodes(t, 5, func(f *fleet) {
+		lk := f.locker(Options{}, f.nodes[:3]...)
+		f.locks(lk, true)
+		pass(time.Second)
+		f.nodes[2].Flush()
+		f.tell(f.nodes[2], &wire.Description{Epoch: 7, Set: "another", Members: []string{"node2", "node3", "node4"}})
+		f.locks(lk, true) // it finds out
+		pass(20 * time.Second)
+		if _, err := lk.Change(f.Context(), Change{Remove: "node0"}, nil); err == nil || !strings.Contains(err.Error(), "of 2 members 2 must vote, and only 1 could (node2: ineligible: it is a node of another set") {
+			t.Errorf("one of the two that vote is removed: %v", err)
+		}
+		longest := time.Minute
+		if m, err := lk.Change(f.Context(), Change{MaxTTL: &longest}, nil); err != nil || m.Epoch != 2 {
+			t.Errorf("%+v, %v", m, err)
+		}
+	})
 }

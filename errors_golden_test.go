@@ -348,9 +348,14 @@ func (f *fleet) over(opts Options, nodes ...*arena.Node) (*Locker, *arena.Host, 
 // tell has a node keep a description, if it keeps none or an earlier one.
 func (f *fleet) tell(n *arena.Node, d *wire.Description) {
 	f.Helper()
+	f.tellAs(n, n.Name, d)
+}
+
+func (f *fleet) tellAs(n *arena.Node, self string, d *wire.Description) {
+	f.Helper()
 	hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
 	mark, err := f.join(n, hello)
-	hello.Told, hello.While = wire.Told{Self: n.Name, Description: d}, mark.Value
+	hello.Told, hello.While = wire.Told{Self: self, Description: wire.ParseDescription(d.Text())}, mark.Value
 	if err == nil {
 		mark, err = f.join(n, hello)
 	}
@@ -393,22 +398,6 @@ func setTexts(t *testing.T, g *texts) {
 		g.say(o.what, err)
 	}
 
-	for _, n := range f.nodes {
-		n.Hang(true)
-	}
-	late, _, err := f.over(Options{TTL: time.Second}, f.nodes...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	time.AfterFunc(5*time.Second, func() {
-		for _, n := range f.nodes {
-			n.Hang(false)
-		}
-	})
-	_, err = late.Acquire(t.Context(), "a/b")
-	g.say("no node answered when the call began, and then they say that names are paths", err)
-	pass(time.Minute)
-
 	try := func(when string, lk *Locker) {
 		_, err := lk.TryAcquire(t.Context(), "jobs")
 		g.say(when, err)
@@ -431,6 +420,19 @@ func setTexts(t *testing.T, g *texts) {
 		t.Fatal(err)
 	}
 	try("a node of a set and two nodes of none", mixed)
+
+	f = newFleet(t, 3)
+	copied, _, err := f.over(Options{}, f.nodes...)
+	if err != nil || copied.ready(t.Context()) != nil {
+		t.Fatal(err)
+	}
+	pass(time.Second)
+	f.nodes[2].Flush()
+	f.tellAs(f.nodes[2], "node1", f.kept(f.nodes[0]).Description)
+	f.nodes[1].Kill()
+	_, _ = copied.TryAcquire(t.Context(), "jobs")
+	pass(time.Minute)
+	try("a member was set up with the data of another one, which is down", copied)
 
 	claim := lane.Claim{Key: "jobs", Keys: []string{"jobs"}}
 	claim.Span(2)
@@ -912,6 +914,7 @@ func replyTexts(_ *testing.T, g *texts) {
 	e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Unfit, Err: wire.ErrMoved}, 0)
 	g.say("an extension by a node whose set has been changed, before it is asked again", &e)
 	g.say("a waiter when the set has grown by many nodes, before it waits anew", errOutgrown)
+	g.say("a call by another separator than that of the set, before it is made anew", errRenamed)
 	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
 	for _, r := range []struct{ when, sent string }{
 		{"a server of another protocol", "HTTP/1.1 400 Bad Request\r\n"},

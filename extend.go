@@ -48,7 +48,7 @@ func (l *Lock) extend(ctx context.Context, t *opTrace) error {
 			return err
 		}
 		view, err := hold.extendOnce(ctx, t, limit)
-		if err == nil || l.why() != nil || ended(ctx) != nil || l.locker.lanes.View().Epoch() == view.Epoch() {
+		if err == nil || l.why() != nil || ended(ctx) != nil || l.locker.lanes.View().Description == view.Description {
 			return err
 		}
 	}

@@ -227,7 +227,7 @@ func (lk *Locker) survey(ctx context.Context, view *lane.View, name string, enou
 	sent := lk.opts.Clock.Now()
 	for i, n := range view.Lanes {
 		c.nodes[i].Node = n.Name
-		q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: asked{c, i}}
+		q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: asked{c, i}, By: view.Description}
 		if n.Submit(q, sent) {
 			c.take(i, q)
 		}

@@ -306,6 +306,31 @@ func TestSettingsOfTheSet(t *testing.T) {
 			_ = l.Release(f.Context())
 		})
 	})
+	t.Run("Separator that becomes known while a call waits", func(t *testing.T) {
+		onNodes(t, 3, func(f *fleet) {
+			folder := acquired(f.T, f.locker(Options{Separator: "/"}, f.nodes...), "a")
+			pass(time.Second)
+			for _, n := range f.nodes {
+				n.Hang(true)
+			}
+			lk := f.locker(Options{}, f.nodes...)
+			got := make(chan *Lock)
+			go func() {
+				l, err := lk.Acquire(f.Context(), "a/b")
+				if err != nil {
+					f.Error(err)
+				}
+				got <- l
+			}()
+			pass(2 * time.Second)
+			for _, n := range f.nodes {
+				n.Hang(false)
+			}
+			if l := <-got; l != nil && time.Now().Before(folder.Until()) {
+				t.Error("a name below a folder that is held is another lock's")
+			}
+		})
+	})
 	t.Run("Quorum", func(t *testing.T) {
 		onNodes(t, 5, func(f *fleet) {
 			f.locks(f.locker(Options{Quorum: 4}, f.nodes...), true)
@@ -807,6 +832,120 @@ func TestSleeperTellsNobody(t *testing.T) {
 	})
 }
 
+// TestSleeperTakesNoOtherSet: a client knows a set that has other members by now. The former ones serve others, or
+// have lost their data, and it does not take them: the lock is held.
+func TestSleeperTakesNoOtherSet(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		by    int64 // the epoch that the sleeper knows
+		after func(f *fleet)
+	}{
+		{"one serves others, two are emptied", 2, func(f *fleet) {
+			f.tell(f.nodes[0], &wire.Description{Epoch: 4, Set: "another", Members: []string{"node0", "10.0.0.8:1", "10.0.0.9:1"}})
+		}},
+		{"two serve others, of which one loses its data, and one is down", 1, func(f *fleet) {
+			for _, n := range f.nodes[:2] {
+				f.tell(n, &wire.Description{Epoch: 3, Set: "another", Members: []string{"node0", "node1"}})
+			}
+			theirs := f.locker(Options{}, f.nodes[:2]...)
+			pass(20 * time.Second)
+			f.locks(theirs, true)
+			f.nodes[2].Kill()
+			f.nodes[0].Flush()
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onNodes(t, 6, func(f *fleet) {
+				sleeper := f.locker(Options{}, f.nodes[:3]...)
+				f.locks(sleeper, true)
+				pass(time.Second)
+				known := *f.agrees(f.nodes[:3]...)
+				if known.Epoch = tt.by; tt.by > 1 {
+					for _, n := range f.nodes[:3] {
+						f.tell(n, &known)
+					}
+					f.locks(sleeper, true)
+					pass(time.Second)
+				}
+				now := known
+				now.Epoch, now.Members = 9, []string{"node3", "node4", "node5"}
+				for _, n := range f.nodes[3:] {
+					f.tell(n, &now)
+				}
+				lk := f.locker(Options{}, f.nodes[3:]...)
+				for _, n := range f.nodes[:3] {
+					n.Flush()
+				}
+				pass(20 * time.Second)
+				tt.after(f)
+				acquired(f.T, lk, "locks", AutoRenew())
+				for range 4 {
+					f.locks(sleeper, false)
+					pass(20 * time.Second)
+				}
+			})
+		})
+	}
+}
+
+// TestVoidMemberForgets: a node that is told a description again, which it has lost, may have forgotten what it took
+// in the choice of the next one, although it has taken part in that of another set since.
+func TestVoidMemberForgets(t *testing.T) {
+	onNodes(t, 1, func(f *fleet) {
+		n, members := f.nodes[0], []string{"node0", "node1", "node2"}
+		of := func(set string, epoch int64) *wire.Description {
+			return wire.ParseDescription((&wire.Description{Epoch: epoch, Set: set, Members: members}).Text())
+		}
+		f.tell(n, of("s", 7))
+		f.choose(n, "1", of("s", 8))
+		n.Flush()
+		f.tell(n, of("t", 6))
+		f.choose(n, "1", of("t", 7))
+		hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
+		mark, err := f.join(n, hello)
+		hello.Told, hello.While, hello.Void = wire.Told{Self: "node0", Description: of("s", 7)}, mark.Value, mark.Told.Names()
+		if err == nil {
+			mark, err = f.join(n, hello)
+		}
+		if err != nil || mark.Told.Set != "s" {
+			t.Fatal(mark, err)
+		}
+		if c := f.choose(n, "2", of("s", 8)); !c.Lost {
+			t.Errorf("it says %+v", c)
+		}
+	})
+}
+
+// TestToldAgainBesideAnother: a member that keeps another description of the same members has lost its data like the
+// others, and is no reason not to tell those. Of other members it is one: they may be a majority of their set.
+func TestToldAgainBesideAnother(t *testing.T) {
+	t.Run("of the same members", func(t *testing.T) { toldAgain(t, true, "node0", "node1", "node2", "node3", "node4") })
+	t.Run("of other members", func(t *testing.T) { toldAgain(t, false, "node3", "node4", "node5") })
+}
+
+func toldAgain(t *testing.T, want bool, members ...string) {
+	onNodes(t, 5, func(f *fleet) {
+		lk, second := f.described()
+		for _, n := range f.nodes {
+			f.tell(n, &second)
+		}
+		f.locks(lk, true)
+		pass(time.Second)
+		for _, n := range f.nodes {
+			n.Flush()
+		}
+		f.tell(f.nodes[4], &wire.Description{Epoch: 1, Set: "another", Members: members})
+		for range 3 {
+			_, _ = lk.TryAcquire(f.Context(), "found out")
+			pass(20 * time.Second)
+		}
+		f.locks(lk, want)
+		if want {
+			f.agrees(f.nodes...)
+		}
+	})
+}
+
 // TestForgetfulMemberInAChoice: what a majority has taken stays chosen, although one of them has lost its data, and
 // was told the description before again: it does not count as long as another one is silent.
 func TestForgetfulMemberInAChoice(t *testing.T) {
@@ -843,4 +982,58 @@ func TestForgetfulMemberInAChoice(t *testing.T) {
 			f.Errorf("they keep %s", d.Text())
 		}
 	})
+}
+
+// TestCopyIsNotAdded: nor does it become a member before it is emptied.
+func TestCopyIsNotAdded(t *testing.T) {
+	onNodes(t, 4, func(f *fleet) {
+		lk := f.locker(Options{}, f.nodes[:3]...)
+		f.locks(lk, true)
+		pass(time.Second)
+		f.tellAs(f.nodes[3], "node0", f.agrees(f.nodes[:3]...))
+		if _, err := lk.Change(f.Context(), Change{Add: "node3"}, nil); err == nil || !strings.Contains(err.Error(), "node3: it says that it is the member node0") {
+			t.Errorf("a copy is added: %v", err)
+		}
+		f.nodes[3].Flush()
+		if m, err := lk.Change(f.Context(), Change{Add: "node3"}, nil); err != nil || len(m.Nodes) != 4 {
+			t.Errorf("%+v, %v", m, err)
+		}
+	})
+}
+
+// TestCopyOfAMember: a server was set up with a copy of the data of another member. It has no vote, says why, and
+// clients do not look for the member that it is not, over and over.
+func TestCopyOfAMember(t *testing.T) {
+	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
+		t.Run(fmt.Sprint(order), func(t *testing.T) {
+			onNodes(t, 3, func(f *fleet) {
+				before, second := f.described()
+				f.nodes[2].Flush()
+				f.tellAs(f.nodes[2], "node0", &second)
+				for _, lk := range []*Locker{before, f.locker(Options{}, f.nodes[order[0]], f.nodes[order[1]], f.nodes[order[2]])} {
+					_, _ = lk.TryAcquire(f.Context(), "found out")
+					pass(20 * time.Second)
+					f.locks(lk, true)
+					pass(time.Minute)
+					f.locks(lk, true)
+					if n := lk.lanes.Room(); n > 3+1+8 {
+						t.Errorf("there is room for %d nodes", n)
+					}
+					s, err := lk.Inspect(f.Context(), "locks")
+					if err != nil {
+						t.Fatal(err)
+					}
+					said := 0
+					for _, n := range s.Nodes {
+						if n.Err != nil && strings.Contains(n.Err.Error(), "says that it is the member node0: it has a copy of its data") {
+							said++
+						}
+					}
+					if said != 1 {
+						t.Errorf("%+v", s.Nodes)
+					}
+				}
+			})
+		})
+	}
 }

@@ -48,21 +48,7 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 // returned at once: a bad option, a closed Locker, or a key in the way that is not a
 // lock, on so many nodes that no quorum is left.
 func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
-	a, err := lk.acquisition(ctx, name, options)
-	if err != nil {
-		return nil, err
-	}
-	if l, err := lk.within(ctx, a); l != nil || err != nil {
-		return l, err
-	}
-	if err := lk.enter(); err != nil {
-		return nil, err
-	}
-	defer lk.leave()
-	t := lk.begins(ctx, "acquire", a.name, nil)
-	l, err := lk.await(ctx, t, a)
-	t.ends(l, err)
-	return l, err
+	return lk.call(ctx, "acquire", name, options, lk.await)
 }
 
 // errOutgrown is why a waiter makes way for another one of the same call.
@@ -70,6 +56,10 @@ var errOutgrown = errors.New("the set has members that the waiter has no room fo
 
 // await waits as one waiter after another: mostly there is only the first.
 func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
+	if err := lk.enter(); err != nil {
+		return nil, err
+	}
+	defer lk.leave()
 	for {
 		if l, err := lk.stand(ctx, t, a); err != errOutgrown {
 			return l, err

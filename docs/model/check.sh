@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check.sh searches all states of lock.pml, plain.pml, left.pml, late.pml and members.pml: once for each
-# promise, which must hold, and once for each rule taken out, which must be found to break a promise.
+# check.sh searches all states of lock.pml, plain.pml, left.pml, late.pml, members.pml and void.pml: once
+# for each promise, which must hold, and once for each rule taken out, which must be found to break a promise.
 #
 #   check.sh             all of it
 #   check.sh quick       every rule, and the promises with fewer messages
@@ -296,6 +296,26 @@ without BACK          'holders'     'members: a node takes an older description'
 without MAJORITY      "$chosen"     'members: chosen by two of four'                     -DMAJORITY -DCHOICE
 without PROMISE       "$chosen"     'members: chosen without a promise'                  -DPROMISE -DCHOICE
 without ADOPT         "$chosen"     'members: what was taken is not adopted'             -DADOPT -DCHOICE
+
+# A description that is void.
+model=void.pml
+holds all   'void: exclusion, quorums meet: 3 losses'
+holds quick 'void: exclusion, quorums meet: 2 losses'              -DLOSSES=2 -DREPLACED=2
+holds all   'void: exclusion, they need not meet: 3 losses'        -DWIDE
+holds quick 'void: exclusion, they need not meet: 2 losses'        -DWIDE -DLOSSES=2
+
+# Rules that are not needed for it.
+holds all   'void: quorums meet: any member, any time, one marker' -DMAJORITY -DSHOWN -DMARKER -DLOSSES=2 -DREPLACED=2
+holds all   'void: they need not meet: one marker'                 -DMARKER -DWIDE
+holds all   'void: they need not meet: it votes at once'           -DQUARANTINE_VOID -DWIDE
+
+without QUARANTINE_VOID 'holders'   'void: a node that is told another one votes at once' -DQUARANTINE_VOID
+without MAJORITY      'holders'     'void: a single member says so'                      -DMAJORITY -DWIDE -DLOSSES=0
+without SHOWN         'holders'     'void: what members have shown may be from before'   -DSHOWN -DWIDE -DLOSSES=0
+
+# What is not promised, lest it be believed: a node that keeps none is told without a majority.
+without ALL           'holders'     'void: told, since all others kept it or none'       -DALL -DWIDE -DLOSSES=0 -DREPLACED=0
+without OTHER         'holders'     'void: told, since all others kept it or another'    -DOTHER -DWIDE -DLOSSES=0 -DREPLACED=0
 
 wait
 report

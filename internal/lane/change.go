@@ -142,8 +142,12 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 		if away := n.Away(); away != nil && (away.Status == wire.Unfit || tries >= soon) {
 			return fmt.Errorf("node %s: %w", n.Name, away.Err)
 		}
-		if t := n.node.kept(); t.Description != nil && t.Set != s.Known().Set {
+		switch t, known := n.node.kept(), s.Known(); {
+		case t.Description == nil:
+		case t.Set != known.Set:
 			return fmt.Errorf("node %s: %w", n.Name, foreignError{t})
+		case t.Self != n.Name && known.Has(t.Self):
+			return fmt.Errorf("node %s: %w", n.Name, copyError{t.Self})
 		}
 		rest, why := n.node.rest()
 		var silent SilentError

@@ -57,12 +57,16 @@ type incarnation struct {
 
 	tried *wire.Description // the last one that it was told when it kept none; under the set's mutex
 
+	as atomic.Pointer[string] // the member for which it is taken; nil: none
+
 	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
 
 	mu      sync.Mutex  // protects what follows
 	joined  bool        // it has said what it keeps
 	told    wire.Told   // that
 	self    wire.Told   // the last description that it has kept
+	toldBy  wire.Marker // the marker that it had then
+	since   time.Time   // when it was heard to keep that, or nothing
 	met     bool        // its marker is known
 	mark    string      // the marker's text
 	known   wire.Marker // the same, parsed
@@ -84,8 +88,8 @@ type incarnation struct {
 
 // A circle is what the nodes are members of: a Set.
 type circle interface {
-	heard(m *incarnation, kept wire.Told, mark wire.Marker)
-	tell(m *incarnation) (kept wire.Told, while string)
+	heard(m *incarnation, kept wire.Told, mark wire.Marker, sent time.Time)
+	tell(m *incarnation, hello *wire.Hello)
 	lacks() bool          // a member keeps no description, and may not be told yet
 	look()                // whether it may be told by now
 	again(m *incarnation) // it is to be joined again
@@ -108,7 +112,7 @@ func (m *incarnation) marked() bool { return m.cfg.Quarantine > 0 }
 func (m *incarnation) Hello() wire.Hello {
 	hello := wire.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.Now().UnixMilli()}
 	if hello.Marked {
-		hello.Told, hello.While = m.set.tell(m)
+		m.set.tell(m, &hello)
 	}
 	return hello
 }
@@ -125,12 +129,12 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 		if d := mark.Told.Description; d != nil {
 			of = wire.Milliseconds(d.MaxTTL)
 		}
-		m.terms.hear(m, before.Longest, says.Longest, of, sent)
+		m.terms.hear(m, before.Longest, says.Longest, of)
 	}
 	if m.marked() {
 		// Before the marker, which may be that of a later epoch: what is granted by that marker does not count
 		// by an earlier description.
-		m.set.heard(m, mark.Told, says)
+		m.set.heard(m, mark.Told, says, sent)
 	}
 	age := time.Duration(0) // of a marker that cannot be read, the age is not known
 	if ok {
@@ -153,6 +157,9 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 		// the node's. What was announced in between is news, and no loss.
 		as := m.met && (mark.Value == m.mark || ok && says.Same(m.known))
 		m.mark, m.known, m.met = mark.Value, says, true
+		if !says.Same(m.toldBy) { // the answer over another connection has come in between
+			m.told, m.toldBy, m.since = mark.Told, says, now
+		}
 		if as {
 			return false
 		}
@@ -527,6 +534,8 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 			r.Status, r.Rest, r.Err = wire.Quarantined, after, why
 		case skew != 0:
 			r.Status, r.Err = wire.Unfit, skewError{skew, m.cfg.MaxNodeSkew}
+		case q.Op == wire.Inspect && q.By != nil && m.unlike(kept, q.By) != nil:
+			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
 		case q.Op == wire.Inspect:
 			_ = m.poisoned(r.Fence, middle, 0) // which tells of it
 		case q.Op == wire.Acquire && r.Status == wire.Granted:

@@ -36,12 +36,30 @@ func (e foreignError) Error() string {
 	return fmt.Sprintf("it is a node of another set, with the members %s: give the nodes of one set, or empty it", strings.Join(e.told.Members, ", "))
 }
 
+// A copyError says that a node has the data of a member at another address.
+type copyError struct{ of string }
+
+func (e copyError) Error() string {
+	return fmt.Sprintf("it says that it is the member %s: it has a copy of its data, or is that server: empty it, or give each member a server", e.of)
+}
+
+// taken is the member for which the node is taken; "": none.
+func (m *incarnation) taken() string {
+	if as := m.as.Load(); as != nil {
+		return *as
+	}
+	return ""
+}
+
 // unlike says why a node that keeps this has no vote by a description; nil: it keeps that one.
 func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
 		return nil
 	case d != nil && kept.Same(d):
+		if as := m.taken(); as != "" && kept.Self != as {
+			return copyError{kept.Self}
+		}
 		return nil
 	case d != nil && kept.Description != nil && kept.Set != d.Set:
 		return foreignError{kept}
@@ -75,12 +93,23 @@ func (m *incarnation) kept() wire.Told {
 func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.met && mark.Same(m.known) && t.At() < m.told.At() {
+	same := m.joined && mark.Same(m.toldBy)
+	if same && t.At() < m.told.At() {
 		return
 	}
-	if m.told, m.joined = t, true; t.Description != nil {
+	if !same || t.Names() != m.told.Names() {
+		m.since = m.Now()
+	}
+	if m.told, m.toldBy, m.joined = t, mark, true; t.Description != nil {
 		m.self = t
 	}
+}
+
+// keptSince is when the node was heard to keep what it keeps.
+func (m *incarnation) keptSince() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.since
 }
 
 func (m *incarnation) keepsThis(d *wire.Description) bool {

@@ -5,12 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -27,12 +24,14 @@ import (
 // From then on a later description of the same set takes the place of the one before, wherever it comes from,
 // and the client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
 // is told again (mayTell). If a majority of the members keeps the description of another set, that is the
-// set from then on: the one before has been lost by them.
+// set from then on: the one before has been lost by them. And a member that keeps the one before is told (void).
 
-// heard takes in what a node keeps. It is called when the node was joined, and before anything counts by it.
-func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker) {
+// heard takes in what a node keeps, which was asked at sent. It is called when the node was joined, and before
+// anything counts by it. Before this the node has not shown anything: what it has kept until then may be over.
+func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
 	m.keeps(told, mark)
+	m.terms.vouched(m, sent)
 	s.learn()
 	behind := s.behind()
 	gone := s.gone()
@@ -75,7 +74,7 @@ func (s *Set) learn() {
 	if s.known == nil || !s.quorumKeeps() {
 		var other *wire.Description
 		for _, n := range lanes {
-			if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Set != s.known.Set) && s.believed(t.Description) && (other == nil || t.Epoch > other.Epoch) {
+			if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Other(s.known)) && s.believed(t.Description) && (other == nil || t.Epoch > other.Epoch) {
 				other = t.Description
 			}
 		}
@@ -97,11 +96,11 @@ func (s *Set) believed(d *wire.Description) bool {
 	}
 	for _, n := range nodes {
 		switch t := n.node.kept(); {
-		case t.Description != nil && t.Set == d.Set, t.Description == nil && s.known == nil && n.node.hasMet() && d.Has(n.Name):
+		case t.Description != nil && t.Set == d.Set && !t.Other(d), t.Description == nil && s.known == nil && n.node.hasMet() && d.Has(n.Name):
 			of++
 		}
 	}
-	return of > len(nodes)/2
+	return 2*of > len(nodes) || 2*of == len(nodes) && s.known != nil && s.known.YieldsTo(d)
 }
 
 // adopt goes by a description from now on. Under the mutex.
@@ -109,7 +108,7 @@ func (s *Set) adopt(d *wire.Description) {
 	before := s.known
 	s.known = d
 	if s.refused = s.cfg.Accept(d); s.refused != nil {
-		s.ready.Store(0) // whoever wants a lock is told why not
+		s.ready.Store(nil) // whoever wants a lock is told why not
 	}
 	if s.refused != nil || s.closed {
 		return
@@ -118,17 +117,32 @@ func (s *Set) adopt(d *wire.Description) {
 	var members []*Lane
 	for _, member := range d.Members {
 		// A node that says which member it is, is that one, by whatever address; and only then the address
-		// counts. Each member has a lane of its own: clients that ask sentinels have all the same address.
+		// counts. Each member has a lane of its own: clients that ask sentinels have all the same address. A node
+		// at the address of one member that says it is another one has a copy of its data, or is that one. It has
+		// no vote (unlike), and no further lane is made to it.
 		free := func(n *Lane) bool { return !n.isRetired() && !slices.Contains(members, n) }
-		i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.node.member(d.Set) == member && free(n) })
-		if i < 0 {
-			i = slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == member && n.node.member(d.Set) == "" && free(n) })
+		i := -1
+		for _, is := range []func(*Lane) bool{
+			func(n *Lane) bool { return n.node.member(d.Set) == member },
+			func(n *Lane) bool { return n.node.member(d.Set) == "" && n.Name == member },
+			func(n *Lane) bool { return n.Name == member },
+		} {
+			if i < 0 {
+				i = slices.IndexFunc(lanes, func(n *Lane) bool { return free(n) && is(n) })
+			}
 		}
 		if i < 0 {
 			i = len(lanes)
 			s.addLane(&lanes, member)
 		}
 		members = append(members, lanes[i])
+	}
+	for _, n := range lanes {
+		if i := slices.Index(members, n); i >= 0 {
+			n.node.as.Store(&d.Members[i])
+		} else {
+			n.node.as.Store(nil)
+		}
 	}
 	s.lanes.Store(&lanes)
 	if v := s.View(); v.Description != d || !slices.Equal(v.Lanes, members) {
@@ -152,6 +166,9 @@ func (s *Set) strangers() {
 		case !n.node.hasMet() || n.considered:
 			continue
 		case t.Description != nil && t.Set != s.known.Set:
+			if s.selfOf(n.node) != "" && s.outvoted(t, time.Time{}) {
+				continue // it is told
+			}
 			why = fmt.Sprintf("keeps the description of another set, with the members %s, and has no vote: this program uses the set with the members %s; give it the nodes of one set", strings.Join(t.Members, ", "), strings.Join(s.known.Members, ", "))
 		case is:
 			n.stranger = false
@@ -193,8 +210,10 @@ func (s *Set) behind() (lanes []*Lane) {
 	for _, n := range *s.lanes.Load() {
 		switch t := n.node.kept(); {
 		case !n.node.hasMet():
-		case t.Precedes(s.known):
+		case t.Precedes(s.known), s.selfOf(n.node) != "" && s.void(n.node):
 			lanes = append(lanes, n)
+		case t.Other(s.known) && s.selfOf(n.node) != "" && s.outvoted(t, time.Time{}):
+			lanes = append(lanes, s.silent(n, n.node.keptSince())...)
 		case t.Description == nil && s.selfOf(n.node) != "":
 			// A node that has taken part in the choice needs nobody's leave: it is asked once.
 			if s.mayTell(n.node) || n.node.tried != s.known {
@@ -204,11 +223,7 @@ func (s *Set) behind() (lanes []*Lane) {
 			}
 			lacking = true
 			since, _ := n.node.lostAt()
-			for _, other := range s.View().Lanes { // whose word is missing
-				if other != n && other.node.hasMet() && other.Away() == nil && !s.terms.shownSince(other.node, since) {
-					lanes = append(lanes, other)
-				}
-			}
+			lanes = append(lanes, s.silent(n, since)...)
 		}
 	}
 	s.lacking.Store(lacking)
@@ -234,15 +249,48 @@ func (s *Set) mayTell(m *incarnation) bool {
 		t := n.node.kept()
 		switch {
 		case n.node == m:
-		case t.Description != nil && t.Set == s.known.Set && t.Epoch == s.known.Epoch && s.terms.shownSince(n.node, since):
+		case t.Same(s.known) && s.terms.shownSince(n.node, since):
 			keep++
 		case s.known.Epoch == 1 && n.Away() != nil:
-		case t.Description != nil && t.Set != s.known.Set && t.Alike(s.known): // made anew, when a majority had lost its data
+		case t.Other(s.known) && t.Alike(s.known): // two majorities of the same members meet
 		case t.Description != nil || !n.node.hasMet():
 			all = false
 		}
 	}
 	return all || keep > len(v.Lanes)/2
+}
+
+// silent gives the lanes to the other members that have not shown since a time what they keep. Under the mutex.
+func (s *Set) silent(n *Lane, since time.Time) (lanes []*Lane) {
+	for _, other := range s.View().Lanes {
+		if other != n && other.node.hasMet() && other.Away() == nil && !s.terms.shownSince(other.node, since) {
+			lanes = append(lanes, other)
+		}
+	}
+	return lanes
+}
+
+// void reports whether nobody can count by the description that a node keeps. It neither follows the known one
+// nor comes before it, and a majority of its members has shown, since the node was heard of, that it keeps the known
+// one. They have lost their data, and a program that heard of nothing else had the set made anew; or they were
+// told an earlier description again, and another one was chosen to follow that. Nobody can tell them the one that
+// is void while they keep this one. So the members that have it still are told, too, like a node that has lost
+// its data (void.pml in docs/model). Under the mutex.
+func (s *Set) void(m *incarnation) bool {
+	t := m.kept()
+	return t.Other(s.known) && s.outvoted(t, m.keptSince())
+}
+
+// outvoted reports whether a majority of the members by another description keeps the known one, and has shown
+// that since a time. Under the mutex.
+func (s *Set) outvoted(t wire.Told, since time.Time) bool {
+	keep := 0
+	for _, n := range s.View().Lanes {
+		if n.node.kept().Same(s.known) && t.Has(s.selfOf(n.node)) && s.terms.shownSince(n.node, since) {
+			keep++
+		}
+	}
+	return 2*keep > len(t.Members) || 2*keep == len(t.Members) && t.YieldsTo(s.known)
 }
 
 func (s *Set) lacks() bool { return s.lacking.Load() }
@@ -282,26 +330,32 @@ func (s *Set) gone() (lanes []*Lane) {
 
 // selfOf is the member that a node is; "": it is none, as far as is known. Under the mutex.
 func (s *Set) selfOf(m *incarnation) string {
-	self := cmp.Or(m.member(s.known.Set), m.name)
+	self := cmp.Or(m.taken(), m.member(s.known.Set), m.name)
 	if !s.known.Has(self) {
 		return ""
 	}
 	return self
 }
 
-// tell is what a node is to keep. If it keeps nothing, it is only to do so while it has this marker: it has
-// not lost its data once more.
-func (s *Set) tell(m *incarnation) (told wire.Told, marker string) {
+// tell is what a node is to keep. If it keeps nothing, or what is void, it is only to do so while it has this
+// marker: it has not lost its data once more, and nobody else has told it.
+func (s *Set) tell(m *incarnation, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil || s.refused != nil {
-		return wire.Told{}, ""
+		return
 	}
-	told = wire.Told{Self: s.selfOf(m), Description: s.known}
-	if _, mark := m.lostAt(); told.Self != "" && m.hasMet() && m.kept().Description == nil && s.mayTell(m) {
-		marker = mark
+	hello.Told = wire.Told{Self: s.selfOf(m), Description: s.known}
+	if hello.Told.Self == "" || !m.hasMet() {
+		return
 	}
-	return told, marker
+	_, mark := m.lostAt()
+	switch kept := m.kept(); {
+	case s.void(m):
+		hello.While, hello.Void = mark, kept.Names()
+	case kept.Description == nil && s.mayTell(m):
+		hello.While = mark
+	}
 }
 
 // Refused is why this program cannot use the set; nil: it can, as far as is known.
@@ -314,7 +368,7 @@ func (s *Set) Refused() error {
 // Agreed reports whether votes can count: a quorum of the members has kept the description that is known now.
 func (s *Set) Agreed() bool {
 	v := s.View()
-	return !s.cfg.Described || v.Description != nil && s.ready.Load() == v.Description.Epoch
+	return !s.cfg.Described || v.Description != nil && s.ready.Load() == v.Description
 }
 
 // Agree waits until a quorum of the members keeps the description of the set, and for the others that are
@@ -326,14 +380,14 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	defer w.stop()
 	for !w.over {
 		s.mu.Lock()
-		news, refused, ready, waits, fresh, epoch := s.news, s.refused, s.quorumKeeps(), s.awaits(), s.fresh(), s.View().Epoch()
+		news, refused, ready, waits, fresh, known := s.news, s.refused, s.quorumKeeps(), s.awaits(), s.fresh(), s.View().Description
 		s.mu.Unlock()
 		switch {
 		case refused != nil:
 			return refused
 		case ready && waits && w.wait(news):
 		case ready:
-			s.ready.Store(epoch)
+			s.ready.Store(known)
 			return nil
 		case s.away():
 			return nil
@@ -420,200 +474,4 @@ func (s *Set) chosen(d *wire.Description) {
 	for _, n := range behind {
 		n.rejoin()
 	}
-}
-
-// A wait is a caller's, for answers of nodes.
-type wait struct {
-	ctx   context.Context
-	host  sim.Host
-	timer *time.Timer
-	key   string
-	turn  int
-	plan  bool // nothing is waited for that takes long
-	over  bool // the time is over, or the context has ended
-
-	limited bool // the timer runs
-}
-
-func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
-	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
-}
-
-func (w *wait) stop() { w.timer.Stop() }
-
-// prolong gives the caller so much time from now on, if its time is limited. Where a round trip takes more
-// than half of a NodeTimeout, a choice would never come to its end otherwise: each call would begin another.
-func (w *wait) prolong(d time.Duration) {
-	if w.limited {
-		w.timer.Reset(d)
-	}
-}
-
-// wait waits until a channel is closed, and reports whether that came before the wait was over.
-func (w *wait) wait(done <-chan struct{}) bool {
-	select {
-	case <-done:
-	case <-w.timer.C:
-		w.over = true
-	case <-w.ctx.Done():
-	}
-	w.turn++
-	w.host.Woke(sim.Caller, w.key, -w.turn)
-	w.over = w.over || w.ctx.Err() != nil
-	return !w.over
-}
-
-// pause waits for some time.
-func (w *wait) pause(d time.Duration) {
-	done := make(chan struct{})
-	timer := time.AfterFunc(d, func() { close(done) })
-	defer timer.Stop()
-	w.wait(done)
-}
-
-// choose has a description chosen by a majority of the members of a view, whose epoch is the one before, and
-// returns it: the proposal, or one that may have been chosen already (Paxos; see choose.lua). It returns
-// nil if that took too long, or another description has become known.
-func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
-	need := len(v.Lanes)/2 + 1
-	var largest, set string
-	if v.Description != nil {
-		set = v.Description.Set
-	}
-	for !w.over {
-		ballot := s.ballot(largest)
-		step := func(value string) (yes int, said []wire.Chosen, ahead bool) {
-			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value, set}, func(p *poll) bool {
-				yes, _, ahead := p.count(proposal.Epoch, ballot, value)
-				return yes >= need || ahead
-			})
-			return p.count(proposal.Epoch, ballot, value)
-		}
-		yes, said, ahead := step("")
-		best, value := "", proposal
-		for _, c := range said {
-			largest = max(largest, c.Promised)
-			if d := wire.ParseDescription(c.Value); d != nil && c.Taken > best {
-				best, value = c.Taken, d
-			}
-		}
-		if yes >= need && !ahead {
-			w.prolong(s.cfg.NodeTimeout)
-			yes, said, ahead = step(value.Text())
-			if yes >= need {
-				return wire.ParseDescription(value.Text()) // as all others read it
-			}
-			for _, c := range said {
-				largest = max(largest, c.Promised)
-			}
-		}
-		if ahead { // which description it has, is learned when it is joined
-			for _, n := range v.Lanes {
-				n.rejoin()
-			}
-			return nil
-		}
-		w.pause(Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // two that go on at once would refuse each other again
-	}
-	return nil
-}
-
-// ballot is larger than another one, and unlike that of any other client.
-func (s *Set) ballot(than string) string {
-	at := s.cfg.Clock.Now().UnixMicro()
-	if len(than) == 24 {
-		if n, err := strconv.ParseInt(than[:16], 10, 64); err == nil {
-			at = max(at, n+1)
-		}
-	}
-	return fmt.Sprintf("%016d%08d", at, int64(s.cfg.Host.Jitter()*1e8))
-}
-
-// A poll has what nodes have answered.
-type poll struct {
-	set   *Set
-	asked int
-
-	mu     sync.Mutex // protects what follows
-	open   int
-	said   []any
-	denied error // what a node must not do, or cannot
-	enough func(*poll) bool
-	done   chan struct{} // closed when that is enough, or all have answered
-}
-
-// poll asks the members of a view, until that is enough or the time for an answer is over, and gives what
-// they have replied.
-func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
-	p := &poll{set: s, enough: enough, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
-	about := &Claim{Key: "redlock:set"}
-	about.Span(s.Room())
-	now := s.cfg.Clock.Now()
-	for _, n := range v.Lanes {
-		q := &Request{Op: op, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: args}
-		if n.Submit(q, now) {
-			p.Deliver(n.Index, q)
-		}
-	}
-	limit := time.AfterFunc(s.cfg.NodeTimeout, p.end)
-	defer limit.Stop()
-	w.wait(p.done)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return &poll{asked: p.asked, said: slices.Clone(p.said), denied: p.denied}
-}
-
-func (p *poll) Deliver(node int, q *Request) {
-	p.mu.Lock()
-	p.open--
-	switch {
-	case q.Reply.Status == wire.Granted:
-		p.said = append(p.said, q.Said)
-	case wire.Forbids(q.Reply.Err):
-		p.denied = fmt.Errorf("node %s: %w", p.set.Lane(node).Name, q.Reply.Err)
-	}
-	over := p.open == 0 || p.enough(p)
-	p.mu.Unlock()
-	if over {
-		p.end()
-	}
-}
-
-func (p *poll) end() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	select {
-	case <-p.done:
-	default:
-		close(p.done)
-	}
-}
-
-// count reads the answers to a step of a choice: how many have promised, or taken; what all have said; and
-// whether one keeps the description of that epoch already, or a later one.
-//
-// A node that may have forgotten what it took counts if all members have answered. Otherwise two descriptions of
-// an epoch could be chosen: A and B take one, B loses its data and is told the description before again, and B
-// and C take another.
-func (p *poll) count(epoch int64, ballot, value string) (yes int, said []wire.Chosen, ahead bool) {
-	lost := 0
-	for _, v := range p.said {
-		c, ok := wire.ParseChosen(v)
-		if !ok {
-			continue
-		}
-		said = append(said, c)
-		switch {
-		case c.Promised != ballot || value != "" && c.Taken != ballot:
-		case c.Lost:
-			lost++
-		default:
-			yes++
-		}
-		ahead = ahead || wire.ParseTold(c.Told).At() >= epoch
-	}
-	if len(said) == p.asked {
-		yes += lost
-	}
-	return yes, said, ahead
 }

@@ -26,8 +26,8 @@ type Set struct {
 	events  []func() // to be told by the goroutine that tells events now
 	telling bool     // there is such a goroutine
 
-	lacking atomic.Bool  // a member keeps no description, and may not be told yet
-	ready   atomic.Int64 // the last epoch whose description a quorum has kept
+	lacking atomic.Bool                      // a member keeps no description, and may not be told yet
+	ready   atomic.Pointer[wire.Description] // the last one that a quorum has kept
 }
 
 // Open makes a lane to each node. The names are those in errors. Each node's index is sent to

@@ -87,7 +87,7 @@ func (t *terms) announce(longest time.Duration) {
 
 // hear takes in the TTL that the marker of a node had before the client joined it, and has now; and that of the
 // set that the node is of, if the client does not know it yet.
-func (t *terms) hear(m *incarnation, before, now, set time.Duration, sent time.Time) {
+func (t *terms) hear(m *incarnation, before, now, set time.Duration) {
 	t.mu.Lock()
 	t.announced = max(t.announced, now)
 	differ := before > max(t.told, t.agreed, set) && before != t.cfg.MaxTTL
@@ -95,7 +95,6 @@ func (t *terms) hear(m *incarnation, before, now, set time.Duration, sent time.T
 		t.told = before
 	}
 	t.mu.Unlock()
-	t.vouched(m, sent)
 	t.raise(now)
 	if differ {
 		t.cfg.Events.Warning(fmt.Errorf("redlock: node %s: another program has announced a MaxTTL of %v, and ours (Options.MaxTTL) is %v: every quarantine goes by the longer one; give all programs the same", m.name, before, t.cfg.MaxTTL))

@@ -40,7 +40,7 @@ func (s step) String() string {
 		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v, try %d", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease, s.call.Try)
 	}
 	if s.other == "join" {
-		what += fmt.Sprintf(" telling %q", s.hello.Told)
+		what += fmt.Sprintf(" telling %q in the place of %q", s.hello.Told, s.hello.Void)
 	}
 	if s.call.Args != nil {
 		what += fmt.Sprintf(" with %q", s.call.Args)
@@ -314,6 +314,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.other = "join"
 			s.hello.Longest = pick(rng, 0, 2*time.Second, time.Minute)
 			s.hello.Told = tells(rng)
+			s.hello.Void = pick(rng, "", "1 S", "1 S", "1 T", "2 S", "3 T")
 			s.clock = pick(rng, 0, 0, -time.Hour, time.Hour)
 		case 7:
 			s.other = "join unmarked"

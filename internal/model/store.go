@@ -116,11 +116,12 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	}
 	mark = wire.Mark{Now: n.micros()}
 	if hello.Marked {
-		if told := n.tells(hello); told.At() != n.told.At() {
+		void := hello.Told.Self != "" && hello.Void != "" && hello.Void == n.told.Names() && hello.While == n.marker
+		if told := n.tells(hello, void); told != n.told {
 			if err := n.writable(); err != nil {
 				return mark, err
 			}
-			again := n.told.Description == nil && n.choice.epoch != told.Epoch
+			again := void || n.told.Description == nil && n.choice.epoch != told.Epoch
 			if n.told, n.choice = told, (choice{}); again {
 				n.choice.lost = told.Epoch
 			}
@@ -130,7 +131,10 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 		if mark.Before = n.marker; ok && before.Epoch == 0 && wire.MarkerIn(n.told.At()) > 0 {
 			mark.Before += ":0"
 		}
-		switch marker := n.marked(hello); {
+		if void {
+			mark.Before = ""
+		}
+		switch marker := n.marked(hello, void); {
 		case marker == n.marker:
 		case n.full:
 			return mark, full
@@ -161,14 +165,14 @@ func (n *store) shows(mark string) string {
 	return n.marker
 }
 
-// marked is what the marker is to be for one who joins.
-func (n *store) marked(hello *wire.Hello) string {
+// marked is what the marker is to be for one who joins. It is a new one if what the node has kept of its set is void.
+func (n *store) marked(hello *wire.Hello, void bool) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
 	mark, ok := wire.ParseMarker(n.marker)
 	mark.Longest, mark.Epoch = max(mark.Longest, hello.Longest), wire.MarkerIn(n.told.At())
 	switch {
-	case !ok || mark.RunID != n.runID() || mark.Born > now+slack:
+	case void || !ok || mark.RunID != n.runID() || mark.Born > now+slack:
 		mark.RunID, mark.Born, mark.Writer, mark.DB = n.runID(), now, hello.Time, ""
 	case mark.Writer > hello.Time+slack:
 		mark.Writer = hello.Time
@@ -177,7 +181,7 @@ func (n *store) marked(hello *wire.Hello) string {
 }
 
 // tells is what the node is to keep of its set, when a client has joined.
-func (n *store) tells(hello *wire.Hello) wire.Told {
+func (n *store) tells(hello *wire.Hello, void bool) wire.Told {
 	d := hello.Told.Description
 	switch {
 	case d == nil:
@@ -187,7 +191,8 @@ func (n *store) tells(hello *wire.Hello) wire.Told {
 			self = hello.Told.Self
 		}
 		return wire.Told{Self: self, Description: d}
-	case n.told.Description == nil && hello.Told.Self != "" && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text()):
+	case hello.Told.Self == "":
+	case void, n.told.Description == nil && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text()):
 		return hello.Told
 	}
 	return n.told

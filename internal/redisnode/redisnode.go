@@ -263,7 +263,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 		_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 			if hello.Marked {
 				join = p.Eval(ctx, script.Join, []string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice},
-					about["run_id"], hello.Longest.Milliseconds(), hello.Time, database(self), text(hello.Told.Description), hello.Told.Self, hello.While)
+					about["run_id"], hello.Longest.Milliseconds(), hello.Time, database(self), text(hello.Told.Description), hello.Told.Self, hello.While, hello.Void)
 				marker = script.MarkerAt(epoch)
 			} else {
 				join = p.Eval(ctx, script.Join, nil)

@@ -12,8 +12,9 @@
 -- ARGV[4]  the number of the database; empty: the server does not say
 -- ARGV[5]  the description that the client has; empty: none
 -- ARGV[6]  the address of this node in it; empty: a node that keeps none is to keep none
--- ARGV[7]  the marker with which a node that keeps none may be told; with another one it may be only if it
---          has taken the description in the choice
+-- ARGV[7]  the marker with which a node that keeps none may be told, or one that keeps what is void; with
+--          another one it may be only if it keeps none, and has taken the description in the choice
+-- ARGV[8]  the epoch and the set of the description that is void; empty: none is
 -- reply    {marker, before, time, kept}
 --
 -- The marker is run_id:born:writer:longest:db. Born is the moment at which the marker was
@@ -31,7 +32,8 @@
 --
 -- Kept is the node's own address, an end of line, and a description, which begins with its epoch and the
 -- name of the set. A later description of the same set takes the place of an earlier one, and never the
--- other way round. From epoch $later on the marker has the epoch, too, and another key: so each grant
+-- other way round. Any description takes the place of one that is void: then the marker is a new one, so that
+-- nobody counts what was granted by the old one, and the node has no vote for a quarantine. From epoch $later on the marker has the epoch, too, and another key: so each grant
 -- proves it. The key that it had before is a list then: it shuts out clients of earlier versions, which
 -- know no description, and could not follow a change.
 --
@@ -44,25 +46,28 @@ if not KEYS[1] then
   return {'', '', now, ''}
 end
 local kept = redis.call('GET', KEYS[4]) or ''
+local void = false
 local self, epoch, set = string.match(kept, '^([^\n]*)\n{"epoch":(%d+),"set":"([^"]*)"')
 epoch = tonumber(epoch or 0)
 if ARGV[5] ~= '' then
   local later, of = string.match(ARGV[5], '^{"epoch":(%d+),"set":"([^"]*)"')
-  local leave = not set and ARGV[6] ~= ''
   local choice = redis.call('HMGET', KEYS[5], 'epoch', 'description')
-  local taken = choice[2] == ARGV[5]
-  if leave and not taken and (ARGV[7] == '' or redis.call('MGET', KEYS[1])[1] ~= ARGV[7]) then
-    leave = false
-  end
+  local markers = redis.call('MGET', KEYS[1], KEYS[3])
+  local same = ARGV[7] ~= '' and (markers[1] == ARGV[7] or markers[2] == ARGV[7])
+  void = ARGV[6] ~= '' and set and same and string.format('%.0f %s', epoch, set) == ARGV[8]
+  local leave = void or ARGV[6] ~= '' and not set and (same or choice[2] == ARGV[5])
   if leave or set == of and later + 0 > epoch then
     -- A node that is no member any more, and becomes one by another address, is called by that.
-    if not self or ARGV[6] ~= '' and not string.find(ARGV[5], '"' .. self .. '"', 1, true) then
+    if not self or void or ARGV[6] ~= '' and not string.find(ARGV[5], '"' .. self .. '"', 1, true) then
       self = ARGV[6]
     end
     epoch, kept = later + 0, self .. '\n' .. ARGV[5]
+    if void then -- first: if the script ends half-way, the node counts as emptied
+      redis.call('DEL', KEYS[1], KEYS[3])
+    end
     redis.call('SET', KEYS[4], kept)
     redis.call('DEL', KEYS[5])
-    if leave and choice[1] ~= later then -- otherwise it has lost nothing since it took part
+    if void or leave and choice[1] ~= later then -- otherwise it has lost nothing since it took part
       redis.call('HSET', KEYS[5], 'lost', later)
     end
   end
@@ -83,9 +88,15 @@ if epoch >= $later then
 else
   before = redis.pcall('GET', key) -- a list: somebody has deleted KEYS[4], and the node counts as emptied
   before = type(before) == 'string' and before
+  if redis.call('EXISTS', KEYS[3]) == 1 then -- nobody is to count by what it has kept
+    redis.call('DEL', KEYS[3])
+  end
 end
 before = before or ''
 local id, born, writer, longest, db = string.match(before, form)
+if void then
+  id, before, longest = nil, '', string.match(ARGV[7], '^[^:]*:%d+:%-?%d+:(%d+):')
+end
 longest = string.format('%.0f', math.max(tonumber(longest or '0'), ARGV[2] + 0))
 if id == ARGV[1] and born - ms <= slack and (db == '' or ARGV[4] == '' or db == ARGV[4]) then
   if writer - ARGV[3] > slack then
@@ -93,7 +104,7 @@ if id == ARGV[1] and born - ms <= slack and (db == '' or ARGV[4] == '' or db == 
   end
 else
   born, writer, db = string.format('%.0f', ms), ARGV[3], ARGV[4]
-  local old = before == '' and redis.pcall('GET', KEYS[2])
+  local old = before == '' and not void and redis.pcall('GET', KEYS[2])
   if type(old) == 'string' then
     local same, since = string.match(old, '^([^:]*):(%d+)$')
     if same == ARGV[1] and since - ms <= slack then

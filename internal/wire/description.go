@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -106,6 +107,24 @@ func ParseDescription(text string) *Description {
 // of an epoch; should there be, the nodes that keep the one do not vote for a client that knows the other.
 func (t Told) Same(d *Description) bool {
 	return t.Description == d || t.Description != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.says == d.says
+}
+
+// Other reports whether the node keeps a description that neither follows this one nor comes before it: of
+// another set, or another one of its epoch.
+func (t Told) Other(d *Description) bool {
+	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
+}
+
+// YieldsTo reports which of two descriptions gives way if half of their members keep each: neither has a majority
+// then, and an order that means nothing else decides. They are of the same members: a set of others is left alone.
+func (d *Description) YieldsTo(o *Description) bool { return d.Alike(o) && d.says < o.says }
+
+// Names names what the node keeps, for join.lua: the epoch and the set; "": it keeps nothing.
+func (t Told) Names() string {
+	if t.Description == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", t.Epoch, t.Set)
 }
 
 // Precedes reports whether the node keeps an earlier description of the same set.

@@ -1,0 +1,136 @@
+package lane
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// The answers over several connections to a node may be taken in in any order, and other goroutines may go on
+// while one is taken in.
+
+// A joined is a server that says what the test has it say when it is joined.
+type joined struct {
+	Server
+	session Session
+	says    func(wire.Hello) wire.Mark
+}
+
+func (j *joined) Connect(context.Context) (time.Duration, error) { return 0, j.Join() }
+
+func (j *joined) Join() error {
+	m := j.session.(*incarnation)
+	sent := m.Now()
+	m.Joined(j.says(m.Hello()), sent)
+	return nil
+}
+
+func (j *joined) Interrupt() {}
+
+// between calls a function when a node was heard of, and its marker is not known yet.
+type between struct {
+	circle
+	then func(kept wire.Told)
+}
+
+func (b *between) heard(m *incarnation, kept wire.Told, mark wire.Marker, sent time.Time) {
+	b.circle.heard(m, kept, mark, sent)
+	b.then(kept)
+}
+
+// warned calls a function with each warning.
+type warned struct {
+	Events
+	then func()
+}
+
+func (w warned) Warning(error) { w.then() }
+
+func kept(set string, epoch int64, members ...string) wire.Told {
+	d := &wire.Description{Epoch: epoch, Set: set, Members: members}
+	return wire.Told{Self: members[0], Description: wire.ParseDescription(d.Text())}
+}
+
+// shows is what a node says whose marker is so old.
+func shows(k wire.Told, ago, longest time.Duration) wire.Mark {
+	at := time.Now().Add(-ago).UnixMilli()
+	text := wire.Marker{RunID: "r", Born: at, Writer: at, Longest: longest, Epoch: wire.MarkerIn(k.At())}.String()
+	return wire.Mark{Value: text, Before: text, Now: time.Now().UnixMicro(), Told: k}
+}
+
+func describedConfig() Config {
+	cfg := testConfig()
+	cfg.Described, cfg.Quorum, cfg.Accept = true, 2, func(*wire.Description) error { return nil }
+	cfg.Events = warned{cfg.Events, func() {}}
+	return cfg
+}
+
+// TestOlderAnswerInBetween: an answer that is older than the one that is just taken in does not leave what the node
+// kept together with the marker that it has now. By that, a grant of another set would count.
+func TestOlderAnswerInBetween(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := describedConfig()
+		m := testIncarnation(&cfg)
+		m.set.(*Set).cfg = cfg
+		before, now := shows(kept("k", 2, "a:1", "b:1"), time.Hour, 0), shows(kept("t", 2, "a:1", "b:1"), time.Minute, 0)
+		m.Joined(before, m.Now())
+		once := true
+		m.set = &between{m.set, func(k wire.Told) {
+			if once && k.Set == "t" {
+				once = false
+				m.Joined(before, m.Now())
+			}
+		}}
+		m.Joined(now, m.Now())
+		q := &Request{Op: wire.Acquire, Claim: &Claim{}, By: before.Told.Description}
+		if err := m.send(echo{says: wire.Reply{Status: wire.Granted, Mark: now.Value}}, []*Request{q}); err != nil {
+			t.Fatal(err)
+		}
+		if q.Mark == now.Value && q.Reply.Status == wire.Granted {
+			t.Error("a grant of a node of the set t counts by the description of the set k")
+		}
+	})
+}
+
+// TestShownWithWhatIsKept: a node has not shown that it still keeps something before what it keeps is taken in.
+// Otherwise a description that it does not keep any more could make that of another node void.
+func TestShownWithWhatIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg, names := describedConfig(), []string{"a:1", "b:1"}
+		k, other := kept("k", 2, names...), kept("a", 2, names...)
+		warning, goOn := make(chan bool), make(chan bool)
+		armed := false
+		cfg.Events = warned{cfg.Events, func() {
+			if armed {
+				armed = false
+				warning <- true
+				<-goOn
+			}
+		}}
+		set := Open(cfg, names, func(_ int, _ string, session Session) Server {
+			return &joined{session: session, says: func(wire.Hello) wire.Mark { time.Sleep(time.Hour); return wire.Mark{} }}
+		}, make(chan int, len(names)))
+		a, b := set.Lane(0).node, set.Lane(1).node
+		say := func(m *incarnation, t wire.Told, ago, longest time.Duration) {
+			t.Self = m.name
+			m.Joined(shows(t, ago, longest), m.Now())
+		}
+		say(a, k, 2*time.Hour, time.Second)
+		say(b, k, 2*time.Hour, time.Second)
+		time.Sleep(time.Second)
+		say(b, other, time.Hour, time.Second) // both have lost all, and keep this by now
+		time.Sleep(time.Second)
+		armed = true
+		go say(a, other, time.Hour, time.Minute)
+		<-warning
+		if h := b.Hello(); h.Void != "" {
+			t.Error("what both nodes keep is void for a client that has heard of one of them")
+		}
+		close(goOn)
+		synctest.Wait()
+		set.Close(0)
+	})
+}
