@@ -338,13 +338,13 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/change.go", "	case len(d.Former) == 0:", "	default:"},
 	}, "model", "rival operators", 3000},
 	{"a minority chooses the next description", []edit{
-		{"internal/lane/members.go", "	need := len(v.Lanes)/2 + 1\n	var largest, set string", "	need := 1\n	var largest, set string"},
+		{"internal/lane/choice.go", "	need := len(v.Lanes)/2 + 1\n	var largest, set string", "	need := 1\n	var largest, set string"},
 	}, "model", "rival operators", 3000},
 	{"a node promises nothing", []edit{
 		{"internal/model/store.go", "if ballot > now.promised || ballot == now.promised && value != \"\" {", "if true {"},
 	}, "model", "rival operators", 3000},
 	{"a later proposer keeps its own description", []edit{
-		{"internal/lane/members.go", "d != nil && c.Taken > best {", "d != nil && c.Taken > best && d == nil {"},
+		{"internal/lane/choice.go", "d != nil && c.Taken > best {", "d != nil && c.Taken > best && d == nil {"},
 	}, "model", "rival operators", 3000},
 	{"a node takes an earlier description back", []edit{
 		{"internal/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},

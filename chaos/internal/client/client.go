@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -125,6 +128,9 @@ func (c *Client) again(pass func(k int)) error {
 	pass(0)
 	if c.locker != nil {
 		_ = c.locker.Close()
+		if slices.ContainsFunc(c.Process.Lanes(), func(kept int) bool { return kept > 0 }) {
+			c.abandon()
+		}
 		c.locker = nil
 	}
 	pass(1)
@@ -134,6 +140,18 @@ func (c *Client) again(pass func(k int)) error {
 	}
 	pass(2)
 	return nil
+}
+
+// abandon notes that nothing follows of what the client's Locker, which is closed, still had for a node that hangs
+// or is away: that may have tokens for a TTL.
+func (c *Client) abandon() {
+	name, number, _ := strings.Cut(c.Process.Token(), ".")
+	last, _ := strconv.Atoi(number)
+	for n := 1; n < last; n++ {
+		token := fmt.Sprintf("%s.%d", name, n)
+		c.Leftovers.Add(token)
+		c.Leftovers.Add(token + ".") // of what it was handed as a waiter
+	}
 }
 
 // work runs the client until ctx ends.

@@ -32,7 +32,7 @@ func (c *Client) own(o *redlock.Options) {
 }
 
 // leastShare has the parts of the plan's TTL that a client's may be, and the smallest last.
-var leastShare = []time.Duration{1, 2, 4}
+var leastShare = []time.Duration{1, 2, 10}
 
 // leaves reports whether the settings leave everything to the set, and ask for no longer TTL than any others do.
 func (c *Client) leaves() bool {

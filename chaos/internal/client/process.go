@@ -11,6 +11,9 @@ import (
 type Process interface {
 	Locker(*redlock.Options) (*redlock.Locker, error)
 
+	// Token is a new one, its name, a dot and the number of it.
+	Token() string
+
 	// Addrs lists the addresses of all nodes. Give says which of them its Lockers are given from then on;
 	// before, it is all.
 	Addrs() []string

@@ -144,7 +144,7 @@ func (d *Driver) enter(ctx context.Context, i int) {
 	as := client.Role{Operator: d.operate[i]}
 	d.mu.Unlock()
 	if d.plan.Run.Members > 0 {
-		as.Given = d.nodes.Members()
+		as.Given = d.members()
 	}
 	c, err := d.Join(i+1, as)
 	if err == nil {
@@ -157,6 +157,27 @@ func (d *Driver) enter(ctx context.Context, i int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.clients[i] = c
+}
+
+// members are the nodes that an operator gives to a new program: the members of the set. What a node keeps on
+// which nobody counts any more does not mislead him. While too many nodes have lost their data, they are those
+// that an operator has made last; nil: those that were members at first.
+func (d *Driver) members() []string {
+	kept := d.nodes.Kept()
+	votes := func(of wire.Told) (n int) {
+		for _, t := range kept {
+			if t.Description != nil && t.Same(of.Description) && of.Has(t.Self) {
+				n++
+			}
+		}
+		return n
+	}
+	for _, t := range kept {
+		if t.Description != nil && votes(t) >= t.Needs() {
+			return t.Members
+		}
+	}
+	return d.Recorder.made()
 }
 
 // client returns client i; nil: it has not started yet, or has died.

@@ -13,7 +13,7 @@ type Leftovers struct {
 	dead   []string // prefixes of the dead processes' tokens
 }
 
-// Add adds one token.
+// Add adds one token; or, with a dot behind it, all that a waiter of this name was handed.
 func (l *Leftovers) Add(token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,5 +34,6 @@ func (l *Leftovers) has(token string) bool {
 			return true
 		}
 	}
-	return l.tokens[token]
+	waiter := strings.SplitAfterN(token, ".", 3)
+	return l.tokens[token] || len(waiter) == 3 && l.tokens[waiter[0]+waiter[1]]
 }

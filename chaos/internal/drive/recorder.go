@@ -63,6 +63,18 @@ func (r *Recorder) removed(addrs []string) map[int]bool {
 	return all
 }
 
+// made are the members after the last change that an operator has made; nil: there was none.
+func (r *Recorder) made() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range slices.Backward(r.events) {
+		if e.Kind == history.Changed && e.Error == "" {
+			return strings.Fields(e.Also)
+		}
+	}
+	return nil
+}
+
 // Add records an event that has its time.
 func (r *Recorder) Add(e history.Event) {
 	r.mu.Lock()

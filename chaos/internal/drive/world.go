@@ -22,10 +22,9 @@ type World interface {
 	Keys() []Key
 	Weigh() []history.Weight
 
-	// Addrs lists the nodes' addresses, and Members those of the members of the set, by the latest
-	// description that a node has; nil: none has one.
+	// Addrs lists the nodes' addresses, and Kept what they keep of their set.
 	Addrs() []string
-	Members() []string
+	Kept() []wire.Told
 
 	// Close ends it, and returns an error for what has not ended by itself.
 	Close() error
@@ -51,22 +50,8 @@ type Nodes interface {
 	Keys() []Key
 	Weigh() []history.Weight
 	Addrs() []string
-	Members() []string
+	Kept() []wire.Told
 	Close() error
-}
-
-// Latest gives the members by the latest of some descriptions, as nodes keep them.
-func Latest(kept []wire.Told) []string {
-	var best wire.Told
-	for _, t := range kept {
-		if t.At() > best.At() {
-			best = t
-		}
-	}
-	if best.Description == nil {
-		return nil
-	}
-	return best.Members
 }
 
 // A Member is a client as the driver sees it: in this process, or in one of its own.

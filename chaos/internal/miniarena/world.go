@@ -70,13 +70,12 @@ func (w *world) Addrs() (all []string) {
 	return all
 }
 
-func (w *world) Members() []string {
-	var kept []wire.Told
+func (w *world) Kept() (kept []wire.Told) {
 	for _, n := range w.nodes {
 		text, _ := n.Engine.Mini().DB(0).Get(script.Told)
 		kept = append(kept, wire.ParseTold(text))
 	}
-	return drive.Latest(kept)
+	return kept
 }
 
 func (w *world) Keys() (all []drive.Key) {

@@ -44,6 +44,8 @@ func (p *process) Hold(d time.Duration, machine bool) {
 	}
 }
 
+func (p *process) Token() string { return p.host.Token() }
+
 func (p *process) Skew(d time.Duration) { p.host.Skew(d) }
 
 func (p *process) Real(t time.Time) time.Time { return p.host.Real(t) }

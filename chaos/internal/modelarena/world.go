@@ -55,13 +55,11 @@ func (w *World) Addrs() (all []string) {
 	return all
 }
 
-// Members lists the members of the set by the latest description that a node has.
-func (w *World) Members() []string {
-	var kept []wire.Told
+func (w *World) Kept() (kept []wire.Told) {
 	for _, n := range w.nodes {
 		kept = append(kept, n.Told())
 	}
-	return drive.Latest(kept)
+	return kept
 }
 
 func (w *World) Enter(_ int, name string) (client.Process, error) {

@@ -131,13 +131,12 @@ func (w *world) Addrs() (all []string) {
 	return all
 }
 
-// Members goes by the nodes that say now what they have.
-func (w *world) Members() []string {
-	var kept []wire.Told
+// Kept goes by the nodes that say now what they have.
+func (w *world) Kept() (kept []wire.Told) {
 	for _, n := range w.nodes {
 		kept = append(kept, n.told())
 	}
-	return drive.Latest(kept)
+	return kept
 }
 
 func (w *world) fail(err error) {

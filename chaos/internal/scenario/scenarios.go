@@ -261,6 +261,11 @@ var All = []*Scenario{
 	},
 	{
 		Name: "settings", About: "each client has a TTL of its own, and gives MaxTTL, quorum and separator, or leaves them to the set, and nodes lose their data: who disagrees with the set is refused",
+		Nodes: []int{3, 3, 3, 4, 5}, Clients: [2]int{2, 3}, TTL: []time.Duration{10 * time.Second, 20 * time.Second, time.Minute}, RTT: rtts, Span: 3, Write: true, Spread: 1, Own: true, Forgets: true, Default: true,
+		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 4, Limit: time.Second, Weak: 2,
+	},
+	{
+		Name: "sets made anew", About: "the same, for longer and with short TTLs, and all nodes may lose their data: the next client makes the set anew, with settings of its own",
 		Nodes: sizes, Clients: [2]int{2, 5}, TTL: []time.Duration{500 * ms, time.Second, 2 * time.Second}, RTT: rtts, Span: 16, Write: true, Own: true, Forgets: true, Default: true, Weight: 4,
 		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 1.5,
 	},
