@@ -7,15 +7,12 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/script"
-	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -333,60 +330,6 @@ func TestEmptyNodeIsAdded(t *testing.T) {
 	})
 }
 
-// TestSetMadeAnew: all nodes lose their data while a client cannot reach them, and another client makes a set of
-// them anew, a moment later and in another order, with the same quorum or another one. The first client follows.
-func TestSetMadeAnew(t *testing.T) {
-	for _, quorum := range []int{2, 3} {
-		t.Run(fmt.Sprint("quorum ", quorum), func(t *testing.T) { madeAnew(t, quorum) })
-	}
-}
-
-func madeAnew(t *testing.T, quorum int) {
-	grows(t, 3, func(g *growing) {
-		var away atomic.Bool
-		clients := make([]*redis.Client, 3)
-		for i := range clients {
-			o := g.Options(i)
-			dial := o.Dialer
-			o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if away.Load() {
-					return nil, errors.New("no network")
-				}
-				return dial(ctx, network, addr)
-			}
-			clients[i] = redis.NewClient(o)
-			g.Cleanup(func() { clients[i].Close() })
-		}
-		first, err := New(clients, nil)
-		if err != nil {
-			g.Fatal(err)
-		}
-		g.Cleanup(func() { first.Close() })
-		locked := func(lk *Locker) {
-			g.Helper()
-			l, err := lk.Acquire(g.Context(), "a")
-			if err == nil {
-				err = l.Release(g.Context())
-			}
-			if err != nil {
-				g.Fatal(err)
-			}
-		}
-		locked(first)
-		away.Store(true)
-		for i := range 3 {
-			g.Restart(i, false)
-		}
-		time.Sleep(time.Second)
-		locked(g.over(&Options{Quorum: quorum}, 2, 1, 0))
-		away.Store(false)
-		locked(first)
-		if m := first.Members(); m.Quorum != quorum {
-			g.Errorf("the first client goes by %+v", m)
-		}
-	})
-}
-
 // TestNewcomerLooks: who is given three of four members of a young set, and looks at once, hears of the fourth, too,
 // before it says who votes: that one may know longer TTLs.
 func TestNewcomerLooks(t *testing.T) {
@@ -418,113 +361,5 @@ func TestNewcomerLooks(t *testing.T) {
 			}
 		}
 		_ = l.Release(g.Context())
-	})
-}
-
-// TestVoidDescription: a member keeps what nobody can count by any more, since a majority has lost its data. It is
-// told what the others keep by now, and has a vote when it has been told for a quarantine.
-func TestVoidDescription(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		tell   bool // the others are told another description of the same epoch; or the next program makes the set anew
-		quorum int  // that it gives
-	}{{"the set is made anew", false, 2}, {"another description of the epoch", true, 0}} {
-		t.Run(tt.name, func(t *testing.T) {
-			onNodes(t, 3, func(f *fleet) {
-				before, second := f.described()
-				for _, n := range f.nodes {
-					f.tell(n, &second)
-				}
-				f.locks(before, true)
-				pass(time.Second)
-				last := f.nodes[2]
-				last.Hang(true)
-				for _, n := range f.nodes[:2] {
-					n.Flush()
-				}
-				if another := second; tt.tell {
-					another.Since++
-					for _, n := range f.nodes[:2] {
-						f.tell(n, &another)
-					}
-				}
-				after := f.locker(Options{Quorum: tt.quorum}, f.nodes...)
-				if _, err := after.Acquire(f.Context(), "early"); err != nil {
-					t.Fatal(err)
-				}
-				last.Hang(false)
-				pass(time.Second)
-				f.locks(after, true)
-				f.agrees(f.nodes...)
-				down := func(n *arena.Node, want bool) {
-					n.Kill()
-					for _, lk := range []*Locker{before, after} {
-						_, _ = lk.TryAcquire(f.Context(), "found out")
-						pass(time.Second)
-						f.locks(lk, want)
-					}
-					n.Restart(true)
-					pass(20 * time.Second)
-				}
-				down(f.nodes[0], false) // the node may have granted something by what it has kept
-				down(f.nodes[0], true)
-				down(f.nodes[1], true)
-			})
-		})
-	}
-}
-
-// TestTwoSetsOfTheSameMembers: of two descriptions that half of the members keep each, both clients come to the same.
-func TestTwoSetsOfTheSameMembers(t *testing.T) {
-	onNodes(t, 2, func(f *fleet) {
-		var clients []*Locker
-		for _, set := range []string{"a", "b"} {
-			for _, n := range f.nodes {
-				n.Flush()
-				f.tell(n, &wire.Description{Epoch: 2, Set: set, Members: []string{"node0", "node1"}})
-			}
-			lk := f.locker(Options{}, f.nodes...)
-			pass(20 * time.Second)
-			f.locks(lk, true)
-			clients = append(clients, lk)
-		}
-		f.nodes[0].Flush()
-		f.tell(f.nodes[0], &wire.Description{Epoch: 2, Set: "a", Members: []string{"node0", "node1"}})
-		for range 3 {
-			for _, lk := range clients {
-				_, _ = lk.TryAcquire(f.Context(), "found out")
-				pass(20 * time.Second)
-			}
-		}
-		for _, lk := range clients {
-			f.locks(lk, true)
-		}
-		if d := f.agrees(f.nodes...); d.Set != "b" {
-			t.Errorf("%s has given way, which comes later in the order of texts", d.Set)
-		}
-	})
-}
-
-// TestNodeOfALivingSet: a node is not taken from a set of which a majority does not keep the client's, although
-// it is a member of both.
-func TestNodeOfALivingSet(t *testing.T) {
-	onNodes(t, 5, func(f *fleet) {
-		ours := f.locker(Options{}, f.nodes[:3]...)
-		f.locks(ours, true)
-		pass(time.Second)
-		theirs := &wire.Description{Epoch: 7, Set: "theirs", Members: []string{"node1", "node2", "node3", "node4"}}
-		f.nodes[2].Flush()
-		for _, n := range f.nodes[2:] {
-			f.tell(n, theirs)
-		}
-		for range 3 {
-			f.locks(ours, true)
-			pass(20 * time.Second)
-		}
-		for _, n := range f.nodes[2:] {
-			if told := f.kept(n); told.Set != "theirs" {
-				t.Errorf("%s was told %s", n.Name, told.Text())
-			}
-		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -64,6 +63,18 @@ func (f *fleet) described() (lk *Locker, next wire.Description) {
 	return lk, next
 }
 
+// changed gives a client of nodes that keep the second description, and that description.
+func (f *fleet) changed() (lk *Locker, second wire.Description) {
+	f.Helper()
+	lk, second = f.described()
+	for _, n := range f.nodes {
+		f.tell(n, &second)
+	}
+	f.locks(lk, true)
+	pass(time.Second)
+	return lk, second
+}
+
 // locks checks that a Locker can lock, or that it cannot.
 func (f *fleet) locks(lk *Locker, want bool) (err error) {
 	f.Helper()
@@ -78,150 +89,6 @@ func (f *fleet) locks(lk *Locker, want bool) (err error) {
 	}
 	pass(100 * time.Millisecond)
 	return err
-}
-
-// choose has a node take part in a choice, as a client does that ends before the next step.
-func (f *fleet) choose(n *arena.Node, ballot string, value *wire.Description) wire.Chosen {
-	f.Helper()
-	f.hosts++
-	l := n.Dial(arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts)), time.Second)
-	if _, _, err := l.Connect(f.Context(), wire.Hello{}); err != nil {
-		f.Fatal(err)
-	}
-	calls := []arena.Call{{Op: wire.Choose, Args: []string{"1", ballot, "", ""}}}
-	if value != nil {
-		calls[0].Args[0], calls[0].Args[2] = fmt.Sprint(value.Epoch), value.Text()
-	}
-	if value != nil && value.Epoch > 1 {
-		calls[0].Args[3] = value.Set
-	}
-	if err := l.Exec(calls); err != nil || calls[0].Err != nil {
-		f.Fatal(err, calls[0].Err)
-	}
-	c, ok := wire.ParseChosen(calls[0].Value)
-	if !ok {
-		f.Fatal(calls[0].Value)
-	}
-	return c
-}
-
-// TestNewNodesAgree: the programs that begin on new nodes come to one description, however many they are,
-// and whatever one of the nodes does.
-func TestNewNodesAgree(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		lockers int
-		nodes   int
-		before  func(f *fleet) // what happens to the nodes
-		after   func(f *fleet) // and its end
-	}{
-		{"two at once", 2, 3, nil, nil},
-		{"many at once", 25, 3, nil, nil},
-		{"many at once, far away", 10, 5, func(f *fleet) {
-			for i, n := range f.nodes {
-				n.Delay(time.Duration(10+5*i)*time.Millisecond, 30*time.Millisecond)
-			}
-		}, nil},
-		{"round trips that take most of a NodeTimeout", 3, 5, func(f *fleet) {
-			for _, n := range f.nodes {
-				n.Delay(400*time.Millisecond, 0)
-			}
-		}, nil},
-		{"one node alone", 3, 1, nil, nil},
-		{"a node is down", 3, 3, func(f *fleet) { f.nodes[0].Kill() }, func(f *fleet) { f.nodes[0].Restart(false) }},
-		{"a node hangs", 3, 3, func(f *fleet) { f.nodes[1].Hang(true) }, func(f *fleet) { f.nodes[1].Hang(false) }},
-		{"answers get lost", 3, 3, func(f *fleet) {
-			for _, n := range f.nodes {
-				n.Lose(2)
-			}
-		}, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			onNodes(t, tt.nodes, func(f *fleet) {
-				if tt.before != nil {
-					tt.before(f)
-				}
-				var all sync.WaitGroup
-				for i := range tt.lockers {
-					lk := f.locker(Options{}, f.nodes...)
-					all.Go(func() {
-						ctx, cancel := context.WithTimeout(f.Context(), 30*time.Second)
-						defer cancel()
-						l, err := lk.Acquire(ctx, fmt.Sprint("name", i%3), AutoRenew())
-						if err != nil {
-							f.Error(err)
-							return
-						}
-						time.Sleep(time.Second)
-						if err := l.Release(f.Context()); err != nil {
-							f.Error(err)
-						}
-					})
-				}
-				all.Wait()
-				if tt.after != nil {
-					tt.after(f)
-				}
-				pass(time.Minute)
-				if d := f.agrees(f.nodes...); d.Epoch != 1 || len(d.Members) != tt.nodes {
-					t.Errorf("it is %s", d.Text())
-				}
-			})
-		})
-	}
-}
-
-// TestChoiceIsFinished: a program that died in the middle of a choice is in nobody's way. What a majority
-// has taken is what the next one takes, too, since it may have been told to nodes; and what fewer have
-// taken may be that, or another one.
-func TestChoiceIsFinished(t *testing.T) {
-	const low, high = "0000000000000009" + "00000000", "9000000000000000" + "00000000"
-	dead := &wire.Description{Epoch: 1, Set: "of the dead", Members: []string{"node0", "node1", "node2"}, Since: 1}
-	older := &wire.Description{Epoch: 1, Set: "of one that died before", Members: []string{"node0", "node1", "node2"}, Since: 1}
-	for _, tt := range []struct {
-		name string
-		died func(f *fleet)
-		want string // the set; "": a new one
-	}{
-		{"it had promises, of a ballot of the future", func(f *fleet) {
-			for _, n := range f.nodes {
-				f.choose(n, high, nil)
-			}
-		}, ""},
-		{"all have taken it", func(f *fleet) {
-			for _, n := range f.nodes {
-				f.choose(n, low, dead)
-			}
-		}, dead.Set},
-		{"a majority has taken it, and one an older one", func(f *fleet) {
-			f.choose(f.nodes[0], "000000000000000800000000", older)
-			f.choose(f.nodes[1], high, dead)
-			f.choose(f.nodes[2], high, dead)
-		}, dead.Set},
-		{"all have answered, and one has taken it", func(f *fleet) { f.choose(f.nodes[0], low, dead) }, dead.Set},
-		{"one was told", func(f *fleet) {
-			for _, n := range f.nodes[:2] {
-				f.choose(n, high, dead)
-			}
-			f.tell(f.nodes[1], dead)
-		}, dead.Set},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			onNodes(t, 3, func(f *fleet) {
-				tt.died(f)
-				lk := f.locker(Options{}, f.nodes...)
-				if err := lk.WaitReady(f.Context()); err != nil {
-					t.Fatal(err)
-				}
-				f.locks(lk, true)
-				pass(time.Second)
-				d := f.agrees(f.nodes...)
-				if tt.want != "" && d.Set != tt.want || tt.want == "" && d.Set == dead.Set {
-					t.Errorf("the set is %q, want %q", d.Set, tt.want)
-				}
-			})
-		})
-	}
 }
 
 // TestMajorityDown: without a majority there is no description, and no lock. When it is back there are both.
@@ -566,43 +433,6 @@ func (f *fleet) spelled(opts Options, addr func(name string) string) *Locker {
 	return lk
 }
 
-// TestDescriptionComesBack: nodes that have lost their data get the description back from the programs that
-// run, whatever those call the nodes.
-func TestDescriptionComesBack(t *testing.T) {
-	for _, tt := range []struct {
-		name string
-		lost int
-	}{{"one node", 1}, {"a majority", 2}, {"all", 3}} {
-		for _, other := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, another spelling: %v", tt.name, other), func(t *testing.T) {
-				onNodes(t, 3, func(f *fleet) {
-					first := f.locker(Options{}, f.nodes...)
-					f.locks(first, true)
-					pass(time.Second)
-					was := f.agrees(f.nodes...)
-					lk := first
-					if other {
-						lk = f.spelled(Options{}, func(name string) string { return "alias-of-" + name })
-						f.locks(lk, true)
-						first.Close()
-					}
-					for _, n := range f.nodes[:tt.lost] {
-						n.Flush()
-					}
-					f.locks(lk, tt.lost == 1) // finds out
-					pass(time.Second)
-					if is := f.agrees(f.nodes...); is.Text() != was.Text() {
-						t.Errorf("it is %s, and was %s", is.Text(), was.Text())
-					}
-					f.locks(lk, tt.lost == 1)
-					pass(15 * time.Second)
-					f.locks(lk, true)
-				})
-			})
-		}
-	}
-}
-
 // TestWithoutDescription: a program that turned the quarantine off does not ask what nodes keep.
 func TestWithoutDescription(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
@@ -796,244 +626,6 @@ func TestOtherAddresses(t *testing.T) {
 				lk.Close()
 			}
 			_ = held.Release(f.Context())
-		})
-	}
-}
-
-// TestSleeperTellsNobody: of a set that has been changed, a client may have missed later changes. A majority that
-// has lost its data is told nothing by it while it cannot hear the rest: that may serve other members by now.
-func TestSleeperTellsNobody(t *testing.T) {
-	onNodes(t, 3, func(f *fleet) {
-		lk, second := f.described()
-		for _, n := range f.nodes {
-			f.tell(n, &second)
-		}
-		f.locks(lk, true)
-		pass(time.Second)
-		f.nodes[2].Kill()
-		for _, n := range f.nodes[:2] {
-			n.Flush()
-		}
-		for range 5 {
-			f.locks(lk, false)
-			pass(20 * time.Second)
-		}
-		for _, n := range f.nodes[:2] {
-			if told := f.kept(n); told.Description != nil {
-				f.Errorf("%s was told %s", n.Name, told.Text())
-			}
-		}
-		f.nodes[2].Restart(true) // it has not changed: that was the last description
-		pass(20 * time.Second)
-		f.locks(lk, true)
-		pass(20 * time.Second)
-		f.locks(lk, true)
-		f.agrees(f.nodes...)
-	})
-}
-
-// TestSleeperTakesNoOtherSet: a client knows a set that has other members by now. The former ones serve others, or
-// have lost their data, and it does not take them: the lock is held.
-func TestSleeperTakesNoOtherSet(t *testing.T) {
-	for _, tt := range []struct {
-		name  string
-		by    int64 // the epoch that the sleeper knows
-		after func(f *fleet)
-	}{
-		{"one serves others, two are emptied", 2, func(f *fleet) {
-			f.tell(f.nodes[0], &wire.Description{Epoch: 4, Set: "another", Members: []string{"node0", "10.0.0.8:1", "10.0.0.9:1"}})
-		}},
-		{"two serve others, of which one loses its data, and one is down", 1, func(f *fleet) {
-			for _, n := range f.nodes[:2] {
-				f.tell(n, &wire.Description{Epoch: 3, Set: "another", Members: []string{"node0", "node1"}})
-			}
-			theirs := f.locker(Options{}, f.nodes[:2]...)
-			pass(20 * time.Second)
-			f.locks(theirs, true)
-			f.nodes[2].Kill()
-			f.nodes[0].Flush()
-		}},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			onNodes(t, 6, func(f *fleet) {
-				sleeper := f.locker(Options{}, f.nodes[:3]...)
-				f.locks(sleeper, true)
-				pass(time.Second)
-				known := *f.agrees(f.nodes[:3]...)
-				if known.Epoch = tt.by; tt.by > 1 {
-					for _, n := range f.nodes[:3] {
-						f.tell(n, &known)
-					}
-					f.locks(sleeper, true)
-					pass(time.Second)
-				}
-				now := known
-				now.Epoch, now.Members = 9, []string{"node3", "node4", "node5"}
-				for _, n := range f.nodes[3:] {
-					f.tell(n, &now)
-				}
-				lk := f.locker(Options{}, f.nodes[3:]...)
-				for _, n := range f.nodes[:3] {
-					n.Flush()
-				}
-				pass(20 * time.Second)
-				tt.after(f)
-				acquired(f.T, lk, "locks", AutoRenew())
-				for range 4 {
-					f.locks(sleeper, false)
-					pass(20 * time.Second)
-				}
-			})
-		})
-	}
-}
-
-// TestVoidMemberForgets: a node that is told a description again, which it has lost, may have forgotten what it took
-// in the choice of the next one, although it has taken part in that of another set since.
-func TestVoidMemberForgets(t *testing.T) {
-	onNodes(t, 1, func(f *fleet) {
-		n, members := f.nodes[0], []string{"node0", "node1", "node2"}
-		of := func(set string, epoch int64) *wire.Description {
-			return wire.ParseDescription((&wire.Description{Epoch: epoch, Set: set, Members: members}).Text())
-		}
-		f.tell(n, of("s", 7))
-		f.choose(n, "1", of("s", 8))
-		n.Flush()
-		f.tell(n, of("t", 6))
-		f.choose(n, "1", of("t", 7))
-		hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
-		mark, err := f.join(n, hello)
-		hello.Told, hello.While, hello.Void = wire.Told{Self: "node0", Description: of("s", 7)}, mark.Value, mark.Told.Names()
-		if err == nil {
-			mark, err = f.join(n, hello)
-		}
-		if err != nil || mark.Told.Set != "s" {
-			t.Fatal(mark, err)
-		}
-		if c := f.choose(n, "2", of("s", 8)); !c.Lost {
-			t.Errorf("it says %+v", c)
-		}
-	})
-}
-
-// TestToldAgainBesideAnother: a member that keeps another description of the same members has lost its data like the
-// others, and is no reason not to tell those. Of other members it is one: they may be a majority of their set.
-func TestToldAgainBesideAnother(t *testing.T) {
-	t.Run("of the same members", func(t *testing.T) { toldAgain(t, true, "node0", "node1", "node2", "node3", "node4") })
-	t.Run("of other members", func(t *testing.T) { toldAgain(t, false, "node3", "node4", "node5") })
-}
-
-func toldAgain(t *testing.T, want bool, members ...string) {
-	onNodes(t, 5, func(f *fleet) {
-		lk, second := f.described()
-		for _, n := range f.nodes {
-			f.tell(n, &second)
-		}
-		f.locks(lk, true)
-		pass(time.Second)
-		for _, n := range f.nodes {
-			n.Flush()
-		}
-		f.tell(f.nodes[4], &wire.Description{Epoch: 1, Set: "another", Members: members})
-		for range 3 {
-			_, _ = lk.TryAcquire(f.Context(), "found out")
-			pass(20 * time.Second)
-		}
-		f.locks(lk, want)
-		if want {
-			f.agrees(f.nodes...)
-		}
-	})
-}
-
-// TestForgetfulMemberInAChoice: what a majority has taken stays chosen, although one of them has lost its data, and
-// was told the description before again: it does not count as long as another one is silent.
-func TestForgetfulMemberInAChoice(t *testing.T) {
-	onNodes(t, 3, func(f *fleet) {
-		lk, chosen := f.described()
-		chosen.Former = chosen.Members
-		for _, n := range f.nodes[:2] {
-			f.choose(n, "000000000000000800000000", &chosen)
-		}
-		f.nodes[1].Flush()
-		f.locks(lk, true)
-		pass(20 * time.Second)
-		f.locks(lk, true)
-		f.nodes[0].Kill()
-		for range 2 {
-			minute := time.Minute
-			ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
-			if m, err := lk.Change(ctx, Change{MaxTTL: &minute}, nil); !errors.Is(err, context.DeadlineExceeded) {
-				f.Errorf("the set was changed to %+v: %v", m, err)
-			}
-			cancel()
-			if d := f.agrees(f.nodes[1:]...); d.Epoch != 1 {
-				f.Errorf("they keep %s", d.Text())
-			}
-		}
-		f.nodes[0].Restart(true)
-		pass(20 * time.Second)
-		minute := time.Minute
-		if m, err := lk.Change(f.Context(), Change{MaxTTL: &minute}, nil); !errors.Is(err, ErrOvertaken) {
-			f.Errorf("what a majority had taken was forgotten: %+v: %v", m, err)
-		}
-		pass(time.Second)
-		if d := f.agrees(f.nodes...); d.Text() != chosen.Text() {
-			f.Errorf("they keep %s", d.Text())
-		}
-	})
-}
-
-// TestCopyIsNotAdded: nor does it become a member before it is emptied.
-func TestCopyIsNotAdded(t *testing.T) {
-	onNodes(t, 4, func(f *fleet) {
-		lk := f.locker(Options{}, f.nodes[:3]...)
-		f.locks(lk, true)
-		pass(time.Second)
-		f.tellAs(f.nodes[3], "node0", f.agrees(f.nodes[:3]...))
-		if _, err := lk.Change(f.Context(), Change{Add: "node3"}, nil); err == nil || !strings.Contains(err.Error(), "node3: it says that it is the member node0") {
-			t.Errorf("a copy is added: %v", err)
-		}
-		f.nodes[3].Flush()
-		if m, err := lk.Change(f.Context(), Change{Add: "node3"}, nil); err != nil || len(m.Nodes) != 4 {
-			t.Errorf("%+v, %v", m, err)
-		}
-	})
-}
-
-// TestCopyOfAMember: a server was set up with a copy of the data of another member. It has no vote, says why, and
-// clients do not look for the member that it is not, over and over.
-func TestCopyOfAMember(t *testing.T) {
-	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}} {
-		t.Run(fmt.Sprint(order), func(t *testing.T) {
-			onNodes(t, 3, func(f *fleet) {
-				before, second := f.described()
-				f.nodes[2].Flush()
-				f.tellAs(f.nodes[2], "node0", &second)
-				for _, lk := range []*Locker{before, f.locker(Options{}, f.nodes[order[0]], f.nodes[order[1]], f.nodes[order[2]])} {
-					_, _ = lk.TryAcquire(f.Context(), "found out")
-					pass(20 * time.Second)
-					f.locks(lk, true)
-					pass(time.Minute)
-					f.locks(lk, true)
-					if n := lk.lanes.Room(); n > 3+1+8 {
-						t.Errorf("there is room for %d nodes", n)
-					}
-					s, err := lk.Inspect(f.Context(), "locks")
-					if err != nil {
-						t.Fatal(err)
-					}
-					said := 0
-					for _, n := range s.Nodes {
-						if n.Err != nil && strings.Contains(n.Err.Error(), "says that it is the member node0: it has a copy of its data") {
-							said++
-						}
-					}
-					if said != 1 {
-						t.Errorf("%+v", s.Nodes)
-					}
-				}
-			})
 		})
 	}
 }

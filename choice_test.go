@@ -1,0 +1,224 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	arena "github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// choose has a node take part in a choice, as a client does that ends before the next step.
+func (f *fleet) choose(n *arena.Node, ballot string, value *wire.Description) wire.Chosen {
+	f.Helper()
+	f.hosts++
+	l := n.Dial(arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts)), time.Second)
+	if _, _, err := l.Connect(f.Context(), wire.Hello{}); err != nil {
+		f.Fatal(err)
+	}
+	calls := []arena.Call{{Op: wire.Choose, Args: []string{"1", ballot, "", ""}}}
+	if value != nil {
+		calls[0].Args[0], calls[0].Args[2] = fmt.Sprint(value.Epoch), value.Text()
+	}
+	if value != nil && value.Epoch > 1 {
+		calls[0].Args[3] = value.Set
+	}
+	if err := l.Exec(calls); err != nil || calls[0].Err != nil {
+		f.Fatal(err, calls[0].Err)
+	}
+	c, ok := wire.ParseChosen(calls[0].Value)
+	if !ok {
+		f.Fatal(calls[0].Value)
+	}
+	return c
+}
+
+// TestNewNodesAgree: the programs that begin on new nodes come to one description, however many they are,
+// and whatever one of the nodes does.
+func TestNewNodesAgree(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		lockers int
+		nodes   int
+		before  func(f *fleet) // what happens to the nodes
+		after   func(f *fleet) // and its end
+	}{
+		{"two at once", 2, 3, nil, nil},
+		{"many at once", 25, 3, nil, nil},
+		{"many at once, far away", 10, 5, func(f *fleet) {
+			for i, n := range f.nodes {
+				n.Delay(time.Duration(10+5*i)*time.Millisecond, 30*time.Millisecond)
+			}
+		}, nil},
+		{"round trips that take most of a NodeTimeout", 3, 5, func(f *fleet) {
+			for _, n := range f.nodes {
+				n.Delay(400*time.Millisecond, 0)
+			}
+		}, nil},
+		{"one node alone", 3, 1, nil, nil},
+		{"a node is down", 3, 3, func(f *fleet) { f.nodes[0].Kill() }, func(f *fleet) { f.nodes[0].Restart(false) }},
+		{"a node hangs", 3, 3, func(f *fleet) { f.nodes[1].Hang(true) }, func(f *fleet) { f.nodes[1].Hang(false) }},
+		{"answers get lost", 3, 3, func(f *fleet) {
+			for _, n := range f.nodes {
+				n.Lose(2)
+			}
+		}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onNodes(t, tt.nodes, func(f *fleet) {
+				if tt.before != nil {
+					tt.before(f)
+				}
+				var all sync.WaitGroup
+				for i := range tt.lockers {
+					lk := f.locker(Options{}, f.nodes...)
+					all.Go(func() {
+						ctx, cancel := context.WithTimeout(f.Context(), 30*time.Second)
+						defer cancel()
+						l, err := lk.Acquire(ctx, fmt.Sprint("name", i%3), AutoRenew())
+						if err != nil {
+							f.Error(err)
+							return
+						}
+						time.Sleep(time.Second)
+						if err := l.Release(f.Context()); err != nil {
+							f.Error(err)
+						}
+					})
+				}
+				all.Wait()
+				if tt.after != nil {
+					tt.after(f)
+				}
+				pass(time.Minute)
+				if d := f.agrees(f.nodes...); d.Epoch != 1 || len(d.Members) != tt.nodes {
+					t.Errorf("it is %s", d.Text())
+				}
+			})
+		})
+	}
+}
+
+// TestChoiceIsFinished: a program that died in the middle of a choice is in nobody's way. What a majority
+// has taken is what the next one takes, too, since it may have been told to nodes; and what fewer have
+// taken may be that, or another one.
+func TestChoiceIsFinished(t *testing.T) {
+	const low, high = "0000000000000009" + "00000000", "9000000000000000" + "00000000"
+	dead := &wire.Description{Epoch: 1, Set: "of the dead", Members: []string{"node0", "node1", "node2"}, Since: 1}
+	older := &wire.Description{Epoch: 1, Set: "of one that died before", Members: []string{"node0", "node1", "node2"}, Since: 1}
+	for _, tt := range []struct {
+		name string
+		died func(f *fleet)
+		want string // the set; "": a new one
+	}{
+		{"it had promises, of a ballot of the future", func(f *fleet) {
+			for _, n := range f.nodes {
+				f.choose(n, high, nil)
+			}
+		}, ""},
+		{"all have taken it", func(f *fleet) {
+			for _, n := range f.nodes {
+				f.choose(n, low, dead)
+			}
+		}, dead.Set},
+		{"a majority has taken it, and one an older one", func(f *fleet) {
+			f.choose(f.nodes[0], "000000000000000800000000", older)
+			f.choose(f.nodes[1], high, dead)
+			f.choose(f.nodes[2], high, dead)
+		}, dead.Set},
+		{"all have answered, and one has taken it", func(f *fleet) { f.choose(f.nodes[0], low, dead) }, dead.Set},
+		{"one was told", func(f *fleet) {
+			for _, n := range f.nodes[:2] {
+				f.choose(n, high, dead)
+			}
+			f.tell(f.nodes[1], dead)
+		}, dead.Set},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onNodes(t, 3, func(f *fleet) {
+				tt.died(f)
+				lk := f.locker(Options{}, f.nodes...)
+				if err := lk.WaitReady(f.Context()); err != nil {
+					t.Fatal(err)
+				}
+				f.locks(lk, true)
+				pass(time.Second)
+				d := f.agrees(f.nodes...)
+				if tt.want != "" && d.Set != tt.want || tt.want == "" && d.Set == dead.Set {
+					t.Errorf("the set is %q, want %q", d.Set, tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestForgetfulMemberInAChoice: what a majority has taken stays chosen, although one of them has lost its data, and
+// was told the description before again: it does not count as long as another one is silent.
+func TestForgetfulMemberInAChoice(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		lk, chosen := f.described()
+		chosen.Former = chosen.Members
+		for _, n := range f.nodes[:2] {
+			f.choose(n, "000000000000000800000000", &chosen)
+		}
+		f.nodes[1].Flush()
+		f.locks(lk, true)
+		pass(20 * time.Second)
+		f.locks(lk, true)
+		f.nodes[0].Kill()
+		for range 2 {
+			minute := time.Minute
+			ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+			if m, err := lk.Change(ctx, Change{MaxTTL: &minute}, nil); !errors.Is(err, context.DeadlineExceeded) {
+				f.Errorf("the set was changed to %+v: %v", m, err)
+			}
+			cancel()
+			if d := f.agrees(f.nodes[1:]...); d.Epoch != 1 {
+				f.Errorf("they keep %s", d.Text())
+			}
+		}
+		f.nodes[0].Restart(true)
+		pass(20 * time.Second)
+		minute := time.Minute
+		if m, err := lk.Change(f.Context(), Change{MaxTTL: &minute}, nil); !errors.Is(err, ErrOvertaken) {
+			f.Errorf("what a majority had taken was forgotten: %+v: %v", m, err)
+		}
+		pass(time.Second)
+		if d := f.agrees(f.nodes...); d.Text() != chosen.Text() {
+			f.Errorf("they keep %s", d.Text())
+		}
+	})
+}
+
+// TestVoidMemberForgets: a node that is told a description again, which it has lost, may have forgotten what it took
+// in the choice of the next one, although it has taken part in that of another set since.
+func TestVoidMemberForgets(t *testing.T) {
+	onNodes(t, 1, func(f *fleet) {
+		n, members := f.nodes[0], []string{"node0", "node1", "node2"}
+		of := func(set string, epoch int64) *wire.Description {
+			return wire.ParseDescription((&wire.Description{Epoch: epoch, Set: set, Members: members}).Text())
+		}
+		f.tell(n, of("s", 7))
+		f.choose(n, "1", of("s", 8))
+		n.Flush()
+		f.tell(n, of("t", 6))
+		f.choose(n, "1", of("t", 7))
+		hello := wire.Hello{Marked: true, Time: time.Now().UnixMilli()}
+		mark, err := f.join(n, hello)
+		hello.Told, hello.While, hello.Void = wire.Told{Self: "node0", Description: of("s", 7)}, mark.Value, mark.Told.Names()
+		if err == nil {
+			mark, err = f.join(n, hello)
+		}
+		if err != nil || mark.Told.Set != "s" {
+			t.Fatal(mark, err)
+		}
+		if c := f.choose(n, "2", of("s", 8)); !c.Lost {
+			t.Errorf("it says %+v", c)
+		}
+	})
+}
