@@ -108,7 +108,7 @@ func (s *Set) adopt(d *wire.Description) {
 	before := s.known
 	s.known = d
 	if s.refused = s.cfg.Accept(d); s.refused != nil {
-		s.ready.Store(nil) // whoever wants a lock is told why not
+		s.ready.Store(nil) // each call for a lock returns why not
 	}
 	if s.refused != nil || s.closed {
 		return
@@ -238,9 +238,9 @@ func (s *Set) behind() (lanes []*Lane) {
 // So a majority of the members must have shown, since the node has lost its data, that they keep it. None of
 // them had a later one at that time, and the node has not kept any since: from the loss on it has not
 // counted for any majority, and it does not bring about one now. Or all other members have been heard of,
-// and keep it or none. Members that are known to be away need not have been heard of if the set has not
-// been changed, as far as is known: so one node may be down while another loses its data. (What that
-// leaves open is in docs/safety.md.) Under the mutex.
+// and keep it, or none, or another one of the same members. Members that are known to be away need not have
+// been heard of if the set has not been changed, as far as is known: so one node may be down while another
+// loses its data. (What that leaves open is in docs/safety.md.) Under the mutex.
 func (s *Set) mayTell(m *incarnation) bool {
 	v := s.View()
 	since, _ := m.lostAt()

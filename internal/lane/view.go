@@ -28,9 +28,6 @@ func newView(lanes []*Lane, quorum int, d *wire.Description) *View {
 	return v
 }
 
-// Epoch is that of the description; 0: there is none.
-func (v *View) Epoch() int64 { return wire.Told{Description: v.Description}.At() }
-
 // Size is more than the index of any member.
 func (v *View) Size() int { return v.size }
 

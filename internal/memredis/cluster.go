@@ -79,10 +79,8 @@ type TCPNode struct {
 
 func startNode() (*TCPNode, error) {
 	var l net.Listener
-	claim, err := port.Find(func(c *port.Claim) (err error) {
-		if l, err = net.Listen("tcp", c.Addr); err != nil {
-			return fmt.Errorf("%w: %w", port.ErrTaken, err)
-		}
+	claim, err := port.Find(func(_ *port.Claim, listener net.Listener) error {
+		l = listener
 		return nil
 	})
 	if err != nil {

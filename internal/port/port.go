@@ -29,29 +29,40 @@ type Claim struct {
 	udp    net.PacketConn // the same number's: no process that uses this package starts a server there
 }
 
-// Find draws ports until start has made a server of its own listen there. Any error but ErrTaken
-// ends that.
-func Find(start func(*Claim) error) (c *Claim, err error) {
+// Find draws ports until start has a server at one. It is given a listener there, to use or to close. Any error
+// of its own but ErrTaken ends that.
+func Find(start func(*Claim, net.Listener) error) (*Claim, error) {
+	var failed error
 	for range tries {
-		n := first + rand.IntN(last-first+1)
-		if c, err = claim(n); err != nil {
+		c, l, err := claim(first + rand.IntN(last-first+1))
+		if err != nil {
+			failed = err
 			continue
 		}
-		if err = start(c); err == nil {
+		if failed = start(c, l); failed == nil {
 			return c, nil
 		}
+		_ = l.Close()
 		c.Close()
-		if !errors.Is(err, ErrTaken) {
+		if !errors.Is(failed, ErrTaken) {
 			break
 		}
 	}
-	return nil, err
+	return nil, failed
 }
 
-func claim(number int) (*Claim, error) {
+func claim(number int) (*Claim, net.Listener, error) {
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(number))
 	udp, err := net.ListenPacket("udp", addr)
-	return &Claim{Addr: addr, Number: number, udp: udp}, err
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		_ = udp.Close()
+		return nil, nil, err
+	}
+	return &Claim{Addr: addr, Number: number, udp: udp}, l, nil
 }
 
 // Close ends the claim. The server does not listen any more.

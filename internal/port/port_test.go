@@ -9,7 +9,8 @@ import (
 
 func TestFind(t *testing.T) {
 	var drawn []*Claim
-	c, err := Find(func(c *Claim) error {
+	c, err := Find(func(c *Claim, l net.Listener) error {
+		l.Close()
 		if drawn = append(drawn, c); len(drawn) < 3 {
 			return ErrTaken
 		}
@@ -23,7 +24,8 @@ func TestFind(t *testing.T) {
 			t.Errorf("the claim of port %d is over: want %v: %v", i, closed, err)
 		}
 	}
-	if again, err := claim(c.Number); err == nil {
+	if again, l, err := claim(c.Number); err == nil {
+		l.Close()
 		again.Close()
 		t.Error("a port was claimed twice")
 	}
@@ -34,7 +36,7 @@ func TestFindGivesUp(t *testing.T) {
 	broken := errors.New("broken")
 	for want, most := range map[error]int{broken: 1, ErrTaken: tries} {
 		asked := 0
-		_, err := Find(func(*Claim) error { asked++; return want })
+		_, err := Find(func(*Claim, net.Listener) error { asked++; return want })
 		if !errors.Is(err, want) || asked == 0 || asked > most {
 			t.Errorf("%v: %v after %d ports", want, err, asked)
 		}

@@ -97,12 +97,8 @@ func newServer(program, dir string, c *clock, args []string) (*Server, error) {
 // startAnywhere starts the server at a port that it keeps. Between the test whether a port is free and the
 // server's bind, another process may take it.
 func (s *Server) startAnywhere() error {
-	_, err := port.Find(func(c *port.Claim) error {
+	_, err := port.Find(func(c *port.Claim, l net.Listener) error {
 		s.claim, s.Addr = c, c.Addr
-		l, err := net.Listen("tcp", s.Addr)
-		if err != nil {
-			return fmt.Errorf("%w: %w", port.ErrTaken, err)
-		}
 		_ = l.Close()
 		return s.launch()
 	})

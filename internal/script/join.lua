@@ -33,9 +33,10 @@
 -- Kept is the node's own address, an end of line, and a description, which begins with its epoch and the
 -- name of the set. A later description of the same set takes the place of an earlier one, and never the
 -- other way round. Any description takes the place of one that is void: then the marker is a new one, so that
--- nobody counts what was granted by the old one, and the node has no vote for a quarantine. From epoch $later on the marker has the epoch, too, and another key: so each grant
--- proves it. The key that it had before is a list then: it shuts out clients of earlier versions, which
--- know no description, and could not follow a change.
+-- nobody counts what was granted by the old one, and the node has no vote for a quarantine. From epoch $later
+-- on the marker has the epoch, too, and another key: so each grant proves it. The key that it had before is a
+-- list then: it shuts out clients of earlier versions, which know no description, and could not follow a
+-- change.
 --
 -- Atomic, because two clients that both find the marker missing must agree on one, or each
 -- would make the other start again; because the larger of two TTLs that are announced

@@ -159,9 +159,9 @@ func (d *Driver) enter(ctx context.Context, i int) {
 	d.clients[i] = c
 }
 
-// members are the nodes that an operator gives to a new program: the members of the set. What a node keeps on
-// which nobody counts any more does not mislead him. While too many nodes have lost their data, they are those
-// that an operator has made last; nil: those that were members at first.
+// members are the nodes that an operator gives to a new program: those that are members by the description that
+// enough of them keep. While too many nodes have lost their data, they are the members after the last change that
+// an operator has made; nil: those that were members at first.
 func (d *Driver) members() []string {
 	kept := d.nodes.Kept()
 	votes := func(of wire.Told) (n int) {
