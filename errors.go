@@ -147,7 +147,7 @@ func (e *NodeError) Error() string {
 	case e.Outcome == OutcomeReserved:
 		fmt.Fprintf(&s, " for %s, who has waited longer", printable.Text(e.Holder))
 	case e.Holder != "":
-		fmt.Fprintf(&s, " by %s", printable.Text(e.Holder))
+		fmt.Fprintf(&s, " by %s", printable.Holder(Identify(e.Holder).Owner, wire.Secret(e.Holder)))
 		if e.TTL > 0 {
 			fmt.Fprintf(&s, " for %s", printable.Duration(e.TTL))
 		}

@@ -262,6 +262,14 @@ func (t *opTrace) renewing() context.Context {
 	return context.WithoutCancel(t.ctx)
 }
 
+// id is the id of the trace that the operation belongs to; "": none.
+func (t *opTrace) id() string {
+	if t == nil || t.trace.ID == nil {
+		return ""
+	}
+	return t.trace.ID(t.ctx)
+}
+
 // tries counts an attempt.
 func (t *opTrace) tries() {
 	if t != nil {

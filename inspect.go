@@ -29,12 +29,13 @@ type Status struct {
 	Name  string
 	State State
 
-	// Of a lock that is held exclusively: its token; how long until the first of the quorum's
+	// Of a lock that is held exclusively: its token, and what that says of who has the lock; how long until the first of the quorum's
 	// keys expires, if nobody extends it (the holder's own validity ends a little earlier); and
 	// its fence. The fence is the number that a quorum of nodes has stored, of those that have
 	// the token and a vote. It may be larger than the holder's, where another name shares the
 	// counter, or nodes were refilled since. 0: too few nodes can tell.
 	Token string
+	By    Identity
 	TTL   time.Duration
 	Fence int64
 
@@ -50,6 +51,7 @@ type Status struct {
 // A Holder is one of several who hold a lock, or something below it.
 type Holder struct {
 	Token string
+	By    Identity // what the token says
 	Mode  Mode
 	TTL   time.Duration // until it expires
 	Nodes int           // how many of the nodes have it
@@ -67,10 +69,37 @@ const (
 
 var modes = map[wire.Mode]Mode{wire.ModeS: ModeShared, wire.ModeSlots: ModeSlot, wire.ModeIX: ModeBelow, wire.ModeIS: ModeSharedBelow}
 
+// An Identity is what the token of a lock says of the attempt that acquired it. A token of another
+// library, or of a version from before this, says nothing, and all is empty. Whoever can write to
+// the nodes can write any identity: it tells people whom to ask, and decides nothing.
+type Identity struct {
+	// Owner is the Options.Owner of the process. It may hold any bytes: quote it before it
+	// reaches a terminal.
+	Owner string
+
+	// Since is when the attempt began, by its process's clock, in milliseconds. A lock that was
+	// handed over to a waiter may be younger, by up to the time for which the waiter's place in
+	// the queue counts without being asked for again, which is at most 3 s.
+	Since time.Time
+
+	// Trace is the id of the trace that the attempt belongs to (redlocktrace.Trace.ID); "": none.
+	Trace string
+}
+
+// Identify returns what a token says: of a [Lock], a [Status], or the Holder of a [NodeError].
+func Identify(token string) Identity {
+	who, ok := wire.Identify(token)
+	if !ok {
+		return Identity{}
+	}
+	return Identity(who)
+}
+
 // A Waiter is a process that waits for a lock, whatever the number of its callers.
 type Waiter struct {
 	Waiter string        // its name at the nodes
 	Owner  string        // its Options.Owner
+	Trace  string        // the trace that its last attempt belongs to; "": none, or not known
 	For    time.Duration // how long it has waited
 	Nodes  int           // how many of the nodes know of it
 }
@@ -131,7 +160,7 @@ func (s *Status) judge(quorum int) {
 	}
 	for token, votes := range holders {
 		if votes >= quorum {
-			s.State, s.Token = StateHeld, token
+			s.State, s.Token, s.By = StateHeld, token, Identify(token)
 		}
 	}
 	for _, h := range s.Holders {
@@ -280,11 +309,11 @@ func (c *census) take(node int, q *lane.Request) {
 	s := &c.nodes[node]
 	s.Token, s.TTL, s.Fence, s.Err = a.Holder, max(0, a.TTL), a.Fence, nil
 	for _, h := range a.Holders {
-		s.Holders = append(s.Holders, Holder{Token: h.Token, Mode: modes[h.Mode], TTL: h.TTL, Nodes: 1})
+		s.Holders = append(s.Holders, Holder{Token: h.Token, By: Identify(h.Token), Mode: modes[h.Mode], TTL: h.TTL, Nodes: 1})
 	}
 	for _, e := range a.Queue {
 		if e.Lives(a.Time) {
-			s.Waiting = append(s.Waiting, Waiter{Waiter: e.Waiter, Owner: e.Owner, For: max(0, time.Duration(a.Time-e.Ticket)*time.Microsecond), Nodes: 1})
+			s.Waiting = append(s.Waiting, Waiter{Waiter: e.Waiter, Owner: e.Owner, Trace: Identify(e.Nonce).Trace, For: max(0, time.Duration(a.Time-e.Ticket)*time.Microsecond), Nodes: 1})
 		}
 	}
 	if a.Status != wire.Granted {

@@ -239,7 +239,7 @@ func TestInspectKinds(t *testing.T) {
 				return s
 			}
 			for _, w := range want {
-				if !slices.Contains(s.Holders, Holder{Token: w.lock.Token(), Mode: Mode(w.how), TTL: w.ttl, Nodes: f.Len()}) {
+				if !slices.Contains(s.Holders, Holder{Token: w.lock.Token(), By: Identify(w.lock.Token()), Mode: Mode(w.how), TTL: w.ttl, Nodes: f.Len()}) {
 					t.Errorf("%s: %+v, and no %q by %s for %v", name, s.Holders, w.how, w.lock.Token(), w.ttl)
 				}
 			}

@@ -39,8 +39,9 @@ type Options struct {
 	// new set none: names are not divided.
 	Separator string
 
-	// Owner is the name under which others see this process in a queue (Inspect): at most
-	// MaxOwner bytes. Default the host's name and the process's id.
+	// Owner is the name under which others see this process: in the tokens of its locks, in
+	// queues, and in errors ([Identity]). At most MaxOwner bytes. Default the host's name and the
+	// process's id.
 	Owner string
 
 	// Hooks are called when something happens that an operator may want to know. Default none.
@@ -93,6 +94,7 @@ type Options struct {
 	MaxNodeSkew time.Duration
 
 	host  sim.Host // the Clock, if it is one
+	label string   // the Owner, as it stands in tokens
 	wants settings // what was given, and is no default
 }
 
@@ -191,6 +193,7 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	if opts.Owner == "" {
 		opts.Owner = wire.DefaultOwner()
 	}
+	opts.label = wire.Label(opts.Owner)
 	if opts.Hooks == nil {
 		opts.Hooks = new(Hooks)
 	}
@@ -281,7 +284,7 @@ const (
 	MaxName  = 1024 // bytes of a name, with Options.Prefix
 	MaxDepth = 32   // parts of a path: each folder is a key of its own, which all locks below it write to
 	MaxKeys  = 256  // keys of one lock: the names of Also, and the folders above them
-	MaxOwner = 256  // bytes of Options.Owner, which is part of each entry of a queue
+	MaxOwner = 256  // bytes of Options.Owner, which is part of each token and each entry of a queue
 )
 
 // clipped quotes a text, or its beginning, so that errors stay short.

@@ -14,7 +14,7 @@ import (
 // requests: a callback must be quick, must not call back into the Locker, and may be called from
 // several goroutines at once. Without a Trace nothing of this costs anything.
 type Trace struct {
-	// Start is called when an operation begins. What it returns is passed to the other three
+	// Start is called when an operation begins. What it returns is passed to the other
 	// callbacks in the place of the caller's context, and nowhere else. A renewal has no caller:
 	// Start gets what it returned when the lock was acquired, without its end.
 	Start func(context.Context, Operation) context.Context
@@ -30,13 +30,18 @@ type Trace struct {
 
 	// End is called with the result of an operation, once for each Start.
 	End func(context.Context, Operation)
+
+	// ID is called with what Start returned, at each attempt to acquire a lock. What it returns is
+	// part of the lock's token, and shown with the lock by everybody who looks at it
+	// (redlock.Identity): at most 64 bytes, the rest is cut off. "": the attempt belongs to no trace.
+	ID func(context.Context) string
 }
 
 // Join returns a Trace that calls all of these, in this order; any may be nil. What one Start
-// returns is what the next one gets. Join returns nil if no callback is set.
+// returns is what the next one gets. The first ID that is not empty counts. Join returns nil if no callback is set.
 func Join(traces ...*Trace) *Trace {
 	all := slices.DeleteFunc(slices.Clone(traces), func(t *Trace) bool {
-		return t == nil || t.Start == nil && t.Wait == nil && t.Node == nil && t.End == nil
+		return t == nil || t.Start == nil && t.Wait == nil && t.Node == nil && t.End == nil && t.ID == nil
 	})
 	if len(all) == 0 {
 		return nil
@@ -70,6 +75,17 @@ func Join(traces ...*Trace) *Trace {
 				t.End(ctx, op)
 			}
 		}
+	}
+	j.ID = func(ctx context.Context) string {
+		for _, t := range all {
+			if t.ID == nil {
+				continue
+			}
+			if id := t.ID(ctx); id != "" {
+				return id
+			}
+		}
+		return ""
 	}
 	return j
 }

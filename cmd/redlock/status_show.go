@@ -19,10 +19,10 @@ func news(s *redlock.Status) string {
 	var say strings.Builder
 	fmt.Fprintf(&say, "%q: %v", s.Name, s.State)
 	if s.Token != "" {
-		fmt.Fprintf(&say, " by token %s, fence %d", printable.Text(s.Token), s.Fence)
+		fmt.Fprintf(&say, " by %s, fence %d", explain.Holder(s.Token), s.Fence)
 	}
 	for _, h := range s.Holders {
-		fmt.Fprintf(&say, ", %s by token %s", string(h.Mode), printable.Text(h.Token))
+		fmt.Fprintf(&say, ", %s by %s", string(h.Mode), explain.Holder(h.Token))
 	}
 	if n := len(s.Waiting); n > 0 {
 		fmt.Fprintf(&say, "; %d waiting, the first is %s", n, owner(s.Waiting[0]))
@@ -37,6 +37,16 @@ func owner(w redlock.Waiter) string {
 	return printable.Text(cmp.Or(w.Owner, w.Waiter))
 }
 
+// holderRow is a row of the table of those who have a lock. What a token does not say is "-".
+func holderRow(by redlock.Identity, mode redlock.Mode, left time.Duration, token string) string {
+	since := "-"
+	if !by.Since.IsZero() {
+		since = fmt.Sprintf("%s, %s ago", by.Since.Format(time.DateTime), printable.Duration(max(0, time.Since(by.Since))))
+	}
+	said := func(s string) string { return cmp.Or(printable.Text(s), "-") }
+	return strings.Join([]string{said(by.Owner), string(mode), since, left.String(), said(by.Trace), printable.Text(token)}, "\t")
+}
+
 // show prints a status as text.
 func show(to io.Writer, s *redlock.Status, m redlock.Members) error {
 	fmt.Fprintln(to, news(s))
@@ -44,6 +54,15 @@ func show(to io.Writer, s *redlock.Status, m redlock.Members) error {
 		fmt.Fprintf(to, "%v left unless renewed\n", s.TTL)
 	}
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	if s.State == redlock.StateHeld || len(s.Holders) > 0 {
+		fmt.Fprintln(t, "\nholder\tmode\tsince\tleft\ttrace\ttoken")
+		if s.Token != "" {
+			fmt.Fprintln(t, holderRow(s.By, "exclusive", s.TTL, s.Token))
+		}
+		for _, h := range s.Holders {
+			fmt.Fprintln(t, holderRow(h.By, h.Mode, h.TTL, h.Token))
+		}
+	}
 	if len(s.Waiting) > 0 {
 		fmt.Fprintln(t, "\nwaiting\tfor\tknown to")
 		for _, w := range s.Waiting {
@@ -54,7 +73,7 @@ func show(to io.Writer, s *redlock.Status, m redlock.Members) error {
 	for _, n := range s.Nodes {
 		has, left, fence, note := "-", "-", "-", ""
 		if n.Token != "" {
-			has = printable.Text(n.Token)
+			has = explain.Holder(n.Token)
 		} else if len(n.Holders) > 0 {
 			has = fmt.Sprintf("%s %s", phrase.Count(len(n.Holders), "holder"), n.Holders[0].Mode)
 		}
@@ -77,10 +96,11 @@ func show(to io.Writer, s *redlock.Status, m redlock.Members) error {
 
 // A statusReport is a status as JSON. Durations are in milliseconds.
 type statusReport struct {
-	Time    *time.Time     `json:"time,omitempty"`
-	Name    string         `json:"name"`
-	State   string         `json:"state"` // free, held, split or unknown
-	Token   string         `json:"token,omitempty"`
+	Time  *time.Time `json:"time,omitempty"`
+	Name  string     `json:"name"`
+	State string     `json:"state"` // free, held, split or unknown
+	Token string     `json:"token,omitempty"`
+	identityReport
 	TTL     int64          `json:"ttl_ms,omitempty"`
 	Fence   int64          `json:"fence,omitempty"`
 	Holders []holderReport `json:"holders,omitempty"`
@@ -91,8 +111,25 @@ type statusReport struct {
 	Quorum  int            `json:"quorum"`
 }
 
+// An identityReport is what the token of a lock says.
+type identityReport struct {
+	Owner string     `json:"owner,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
+	Trace string     `json:"trace,omitempty"`
+}
+
+func identity(by redlock.Identity) (r identityReport) {
+	r.Owner, r.Trace = by.Owner, by.Trace
+	if !by.Since.IsZero() {
+		since := by.Since.UTC()
+		r.Since = &since
+	}
+	return r
+}
+
 type holderReport struct {
 	Token string `json:"token"`
+	identityReport
 	Mode  string `json:"mode"`
 	TTL   int64  `json:"ttl_ms"`
 	Nodes int    `json:"nodes,omitempty"`
@@ -101,6 +138,7 @@ type holderReport struct {
 type waitReport struct {
 	Waiter string `json:"waiter"`
 	Owner  string `json:"owner"`
+	Trace  string `json:"trace,omitempty"`
 	For    int64  `json:"for_ms"`
 	Nodes  int    `json:"nodes"`
 }
@@ -119,13 +157,13 @@ type nodeReport struct {
 func report(s *redlock.Status) *statusReport {
 	holders := func(of []redlock.Holder) (all []holderReport) {
 		for _, h := range of {
-			all = append(all, holderReport{h.Token, string(h.Mode), h.TTL.Milliseconds(), h.Nodes})
+			all = append(all, holderReport{h.Token, identity(h.By), string(h.Mode), h.TTL.Milliseconds(), h.Nodes})
 		}
 		return all
 	}
-	r := &statusReport{Name: s.Name, State: s.State.String(), Token: s.Token, TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holders(s.Holders), Waiting: []waitReport{}}
+	r := &statusReport{Name: s.Name, State: s.State.String(), Token: s.Token, identityReport: identity(s.By), TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holders(s.Holders), Waiting: []waitReport{}}
 	for _, w := range s.Waiting {
-		r.Waiting = append(r.Waiting, waitReport{w.Waiter, w.Owner, w.For.Milliseconds(), w.Nodes})
+		r.Waiting = append(r.Waiting, waitReport{w.Waiter, w.Owner, w.Trace, w.For.Milliseconds(), w.Nodes})
 	}
 	for _, n := range s.Nodes {
 		one := nodeReport{Node: n.Node, Token: n.Token, TTL: n.TTL.Milliseconds(), Fence: n.Fence, Holders: holders(n.Holders), Waiting: len(n.Waiting)}

@@ -2,6 +2,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -96,6 +97,7 @@ func (c *Client) open() error {
 	c.opts = c.options()
 	c.lockers++
 	opts := c.opts
+	opts.Owner = cmp.Or(opts.Owner, ProcessName(c.Number))
 	locker, err := c.Process.Locker(&opts)
 	if why(err) == "refused" {
 		c.refused(err)
@@ -148,9 +150,7 @@ func (c *Client) abandon() {
 	name, number, _ := strings.Cut(c.Process.Token(), ".")
 	last, _ := strconv.Atoi(number)
 	for n := 1; n < last; n++ {
-		token := fmt.Sprintf("%s.%d", name, n)
-		c.Leftovers.Add(token)
-		c.Leftovers.Add(token + ".") // of what it was handed as a waiter
+		c.Leftovers.Add(fmt.Sprintf("%s.%d.", name, n)) // all tokens that begin so: of the attempt, and of what a waiter of this name was handed
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A hold is a lock that a client holds.
@@ -137,7 +138,7 @@ func (h *hold) begin() {
 func (h *hold) handed() bool { return HandedOver(h.lock.Token()) }
 
 // HandedOver reports whether a token is that of a lock that was handed over.
-func HandedOver(token string) bool { return strings.Count(token, ".") > 1 }
+func HandedOver(token string) bool { return strings.Count(wire.Secret(token), ".") > 1 }
 
 // watch makes the client record the end of the hold.
 func (h *hold) watch() {

@@ -14,9 +14,10 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/printable"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Reason says why a lock was not acquired: which token holds it, or what each node did.
+// Reason says why a lock was not acquired: who holds it, or what each node did.
 func Reason(why *redlock.QuorumError) string {
 	type claim struct {
 		nodes int
@@ -37,10 +38,18 @@ func Reason(why *redlock.QuorumError) string {
 		return cmp.Or(holders[b].nodes-holders[a].nodes, strings.Compare(a, b))
 	}) {
 		h := holders[token]
-		parts = append(parts, fmt.Sprintf("token %s on %s, %v left unless renewed", printable.Text(token), phrase.Count(h.nodes, "node"), h.ttl))
+		parts = append(parts, fmt.Sprintf("%s on %s, %v left unless renewed", Holder(token), phrase.Count(h.nodes, "node"), h.ttl))
 	}
 	parts = append(parts, others...)
 	return fmt.Sprintf("%q: %v (%s, %d of %d needed): %s", why.Name, why.Kind, phrase.Count(why.Granted, "vote"), why.Need, why.N, strings.Join(parts, "; "))
+}
+
+// Holder is who has a lock with this token.
+func Holder(token string) string {
+	if owner := redlock.Identify(token).Owner; owner != "" {
+		return printable.Holder(owner, wire.Secret(token))
+	}
+	return "token " + printable.Text(token)
 }
 
 // Mended reports whether there are enough votes once the nodes in quarantine may vote. A node

@@ -1,0 +1,90 @@
+package wire
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// An Identity is what a token says of the attempt that made it.
+type Identity struct {
+	Owner string    // the label of its process
+	Since time.Time // when it was made, by its process's clock, in milliseconds
+	Trace string    // the id of the trace that the attempt belongs to; "": none
+}
+
+// A token is SECRET.@SINCE@TRACE@OWNER: what nobody can guess, and then the identity. SINCE is in
+// milliseconds since 1970, in base 36. A lock that was handed over has the waiter's name and the
+// number of its attempt before the attempt's token, so the identity is behind the first ".@" of
+// every token. Versions from before it take the part before the first dot for what it was, and
+// look at nothing behind it. Nothing depends on an identity, and whoever can write to a node can
+// write any.
+const signature = ".@"
+
+// MaxTrace is how many bytes of a trace's id, as it is escaped, stand in a token.
+const MaxTrace = 64
+
+// Sign appends an identity to the secret of a token. The owner is a Label.
+func Sign(secret string, now time.Time, trace, owner string) string {
+	b := make([]byte, 0, 160)
+	b = append(append(b, secret...), signature...)
+	b = append(strconv.AppendInt(b, now.UnixMilli(), 36), '@')
+	if trace != "" {
+		b = append(b, escape(trace, "@", MaxTrace)...)
+	}
+	b = append(append(b, '@'), owner...)
+	return string(b)
+}
+
+// Secret is the part of a token that is before the identity.
+func Secret(token string) string {
+	secret, _, _ := strings.Cut(token, signature)
+	return secret
+}
+
+// Identify reads the identity in a token; ok is false if there is none, as in those of other
+// libraries and of earlier versions.
+func Identify(token string) (who Identity, ok bool) {
+	_, signed, _ := strings.Cut(token, signature)
+	part := strings.SplitN(signed, "@", 3)
+	if len(part) != 3 {
+		return Identity{}, false
+	}
+	ms, err := strconv.ParseInt(part[0], 36, 64)
+	return Identity{Owner: unescape(part[2]), Since: time.UnixMilli(ms), Trace: unescape(part[1])}, err == nil
+}
+
+// Label is an owner as it stands in tokens.
+func Label(owner string) string { return escape(owner, "", 3*len(owner)) }
+
+// escape replaces each byte that does not stand for itself in a token by % and two hexadecimal
+// digits. A token has no space, which would end it in a queue, and nothing that a shell takes for
+// more than a letter, since people copy it to a command line.
+func escape(s, not string, limit int) string {
+	const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:/@+-"
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		if c := s[i]; strings.IndexByte(plain, c) >= 0 && strings.IndexByte(not, c) < 0 {
+			if b.Len()+1 > limit {
+				break
+			}
+			b.WriteByte(c)
+		} else {
+			if b.Len()+3 > limit {
+				break
+			}
+			b.Write([]byte{'%', digits[c>>4], digits[c&15]})
+		}
+	}
+	return b.String()
+}
+
+// unescape is the text that was escaped. What nobody escaped so stands for itself.
+func unescape(s string) string {
+	if text, err := url.PathUnescape(s); err == nil {
+		return text
+	}
+	return s
+}
