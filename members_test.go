@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -77,6 +78,7 @@ func TestSetGrows(t *testing.T) {
 		var mu sync.Mutex
 		inside, turns, last := 0, make([]int, 2), int64(0)
 		var longest time.Duration
+		hold := need.Sized(250*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond)
 		for i := range turns {
 			lk := g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2)
 			calls.Go(func() {
@@ -91,7 +93,7 @@ func TestSetGrows(t *testing.T) {
 						last = l.Fence()
 						longest = max(longest, time.Since(came))
 						mu.Unlock()
-						time.Sleep(100 * time.Millisecond)
+						time.Sleep(hold)
 						mu.Lock()
 						defer mu.Unlock()
 						inside--
