@@ -247,8 +247,12 @@ func TestJoined(t *testing.T) {
 		if n := traced.Load(); n != 1 {
 			t.Errorf("%d operations told with their span", n)
 		}
-		if spans := s.named("redlock try-acquire"); len(spans) != 1 {
-			t.Errorf("got %v", spans)
+		spans := s.named("redlock try-acquire")
+		if len(spans) != 1 {
+			t.Fatalf("got %v", spans)
+		}
+		if status, err := lk.Inspect(t.Context(), "a"); err != nil || status.By.Trace != spans[0].SpanContext.TraceID().String() {
+			t.Errorf("the lock is of the trace %q, %v; its span %v", status.By.Trace, err, spans[0].SpanContext)
 		}
 	})
 }
