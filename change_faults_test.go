@@ -324,13 +324,14 @@ func TestTryDuringChange(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(g.Context())
 			var calls sync.WaitGroup
+			kinds := [][]AcquireOption{{}, {Shared()}, {Slots(3)}} // by plain commands, and by scripts
 			for i := range 2 {
 				lk := g.over(nil, 0, 1, 2)
-				for j := range 3 {
+				for j := range kinds {
 					calls.Go(func() {
 						for ctx.Err() == nil {
 							began := time.Now()
-							l, err := lk.TryAcquire(g.Context(), fmt.Sprint(i, "-", j))
+							l, err := lk.TryAcquire(g.Context(), fmt.Sprint(i, "-", j), kinds[j]...)
 							if err != nil {
 								g.Errorf("%v away: after %v: %v", far, time.Since(began), err)
 								continue
