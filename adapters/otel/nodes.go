@@ -139,7 +139,7 @@ func (n *nodes) answered(name, outcome string) {
 	switch outcome {
 	case "ineligible":
 		set(&known.ineligible, true)
-	case "granted", "held", "reserved", "quarantined":
+	case "granted", "held", "reserved": // it votes
 		set(&known.ineligible, false)
 	}
 }

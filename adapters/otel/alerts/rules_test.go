@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -28,9 +29,6 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// interval is how often Prometheus scrapes and evaluates rules here.
-const interval = 15 * time.Second
-
 // rules reads the file as Prometheus does when it starts: with unknown fields, expressions and
 // templates that cannot be parsed as errors.
 func rules(t *testing.T) []rulefmt.Rule {
@@ -39,8 +37,8 @@ func rules(t *testing.T) []rulefmt.Rule {
 	for _, err := range errs {
 		t.Error(err)
 	}
-	if t.Failed() || len(groups.Groups) != 1 {
-		t.Fatalf("alerts.yml has %v", groups)
+	if len(errs) > 0 || len(groups.Groups) != 1 {
+		t.Fatal("alerts.yml cannot be read, or has not one group")
 	}
 	return groups.Groups[0].Rules
 }
@@ -217,6 +215,26 @@ func (h *history) selects(t *testing.T) {
 		if selectors == 0 {
 			t.Errorf("%s: %s looks at no metric", rule.Alert, rule.Expr)
 		}
+	}
+}
+
+// TestOperationsNamesEach: docs/operations.md has a row for each alert, and for no other.
+func TestOperationsNamesEach(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	for _, rule := range rules(t) {
+		want = append(want, rule.Alert)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(Redlock\\w+)` \\|").FindAllStringSubmatch(string(text), -1) {
+		got = append(got, row[1])
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("docs/operations.md has %q, and alerts.yml %q", got, want)
 	}
 }
 
