@@ -44,7 +44,8 @@ type walk struct {
 
 func newWalk(n *Node, index int, q *Query, f *found) *walk {
 	own := *n.Options
-	own.PoolSize, own.MinIdleConns, own.MaxRetries, own.DisableIdentity = 1, 0, -1, true
+	own.PoolSize = 2 // one is used; with one, go-redis goes on dialing for a second after Close
+	own.MinIdleConns, own.MaxRetries, own.DialerRetries, own.DisableIdentity = 0, -1, 1, true
 	own.Protocol = 2 // in RESP3 scores are numbers outside of scripts, and text within
 	own.ContextTimeoutEnabled, own.DialTimeout, own.ReadTimeout, own.WriteTimeout = true, q.Patience, q.Patience, q.Patience
 	w := &walk{node: n, index: index, query: q, found: f, client: redis.NewClient(&own), script: redis.NewScript(script.List)}
@@ -124,6 +125,7 @@ func (w *walk) read(ctx context.Context, enough int) bool {
 			return false
 		}
 		for i := range read {
+			read[i].whole = i < queues
 			if !w.rest(ctx, &read[i]) {
 				return false
 			}
@@ -141,6 +143,7 @@ func (w *walk) read(ctx context.Context, enough int) bool {
 // A read is what the node has said of one key.
 type read struct {
 	key            string
+	whole          bool // with its queue
 	holder         string
 	pttl           int64
 	time           int64 // the node's, in microseconds
@@ -222,6 +225,9 @@ func (w *walk) keep(all []read) {
 		name := strings.TrimPrefix(all[i].key, w.query.Prefix)
 		l := w.found.named[name]
 		r := &l.at[w.index]
+		if r.queued && !all[i].whole { // its queue was found since, and it is read with that
+			continue
+		}
 		*r = reading{wanted: r.wanted, queued: r.queued}
 		a := all[i].reply()
 		r.ttl, r.foreign = max(0, a.TTL), a.Status != wire.Granted
