@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// chunk is how many keys a SCAN looks at, and how many locks the script reads: 20 µs and 60 µs of a
-	// node. While the server resizes its table of keys, a SCAN may look at more.
-	chunk = 64
+	// chunk is how many keys a SCAN looks at, and how many locks the script reads: each takes a node one
+	// to three microseconds a key, depending on whether the keys are in the processor's cache. While the
+	// server resizes its table of keys, a SCAN may look at more.
+	chunk = 32
 
 	// some is how many members of queues and sets the script reads, of one and of all: half a
 	// microsecond each. It reads the last one to its end, so there may be three times as many.
-	some = 64
+	some = 32
 
 	// mostHolders is how many members of a set Inspect looks at (inspect.lua).
 	mostHolders = 1000
