@@ -441,12 +441,11 @@ func (g *said) inspected() {
 	g.says("the node is down", "status", "k")
 	g.says("", "wait", "k", "--timeout", "0s")
 	g.says("", "bench", "--timeout", "0s")
-	g.says("", "ls")
 }
 
 func (g *said) listed() {
 	g.section("ls")
-	for _, line := range []string{"", "a b", "--sort size", "--every 1s", "--watch --every 1ms", "--limit 3"} {
+	for _, line := range []string{"a b", "--sort size", "--every 1s", "--watch --every 1ms", "--limit 3"} {
 		g.refuses(append([]string{"ls"}, strings.Fields(line)...)...)
 	}
 	g.refuses("ls", "")

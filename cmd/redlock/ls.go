@@ -155,14 +155,22 @@ func (c *command) printList(l *lockList, cfg *lsConfig) error {
 	if err != nil {
 		return err
 	}
-	absent, denied := l.absent()
-	if denied {
-		c.note("hint: redlock ls needs SCAN, besides what a lock needs: add +scan to the user's ACL at that node")
+	unlisted, quarantined := l.absent()
+	remedy := explain.Remedy(unlisted, l.members.Quorum)
+	if slices.ContainsFunc(unlisted, func(e *redlock.NodeError) bool { return e.Outcome == redlock.OutcomeDenied }) {
+		remedy = "redlock ls needs SCAN besides what locks need: add +scan to the user's ACL; docs/operations.md has the rest"
 	}
-	if len(l.nodes)-len(absent) >= l.members.Quorum {
+	if len(l.nodes)-len(unlisted)-len(quarantined) >= l.members.Quorum {
+		if len(unlisted) > 0 {
+			c.note("hint: %s", remedy)
+		}
 		return nil
 	}
-	err = exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, len(l.nodes)), "too few nodes have a vote: locks may be missing here")
+	why := "too few nodes were listed and have a vote: locks may be missing"
+	if len(unlisted) == 0 {
+		why, remedy = "too few nodes have a vote: those in quarantine may have forgotten locks", explain.RemedyForAll(quarantined, len(l.nodes))
+	}
+	err = exit.Fail(exit.NoQuorum, remedy, "%s", why)
 	if cfg.watch {
 		c.say("%v", err)
 		return nil
@@ -170,15 +178,18 @@ func (c *command) printList(l *lockList, cfg *lsConfig) error {
 	return err
 }
 
-// absent are the nodes that have no vote on what is listed; denied: one has refused to list its keys.
-func (l *lockList) absent() (nodes []*redlock.NodeError, denied bool) {
+// absent are the nodes that could not be listed, and those that were, and are in quarantine.
+func (l *lockList) absent() (unlisted, quarantined []*redlock.NodeError) {
 	for _, n := range l.nodes {
-		if n.Err != nil {
-			nodes = append(nodes, n.Err)
-			denied = denied || n.Err.Outcome == redlock.OutcomeDenied
+		switch {
+		case n.Err == nil:
+		case n.Walked():
+			quarantined = append(quarantined, n.Err)
+		default:
+			unlisted = append(unlisted, n.Err)
 		}
 	}
-	return nodes, denied
+	return unlisted, quarantined
 }
 
 // clears is what clears the screen, if stdout is one; else an empty line keeps the lists apart.
@@ -208,8 +219,12 @@ func (l *lockList) summary() string {
 	if waited > 0 {
 		text += fmt.Sprintf(", %s waited for", phrase.Digits(waited))
 	}
-	if absent, _ := l.absent(); len(absent) > 0 {
-		text += "; " + explain.Voteless(absent, len(l.nodes))
+	unlisted, quarantined := l.absent()
+	if len(unlisted) > 0 {
+		text += "; " + explain.Without("could not be listed", unlisted, len(l.nodes))
+	}
+	if len(quarantined) > 0 {
+		text += "; " + explain.Voteless(quarantined, len(l.nodes))
 	}
 	return text
 }
