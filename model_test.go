@@ -67,9 +67,9 @@ func (c *modelConn) Fork() lane.Server {
 }
 
 // Connect finds a node that has been there for long.
-func (c *modelConn) Connect(context.Context) (time.Duration, error) {
+func (c *modelConn) Connect(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
-	err := c.answers()
+	err := c.answers(ctx)
 	if err == nil {
 		c.session.Joined(wire.Mark{Value: c.mark, Before: c.mark, Now: c.session.Now().UnixMicro(), Told: c.told}, c.session.Now())
 	}
@@ -82,8 +82,8 @@ func (m *model) Interrupt() { m.endOnce.Do(func() { close(m.ended) }) }
 
 var errCut = errors.New("connection reset")
 
-// answers waits until the model answers, as long as a lane would be patient.
-func (m *model) answers() error {
+// answers waits until the model answers, as long as a lane would be patient, and ctx lasts.
+func (m *model) answers(ctx context.Context) error {
 	m.mu.Lock()
 	hung, down, delay := m.hung, m.down, m.delay
 	if m.jitter > 0 {
@@ -98,6 +98,8 @@ func (m *model) answers() error {
 		case <-hung:
 		case <-m.ended:
 			return errCut
+		case <-ctx.Done():
+			return ctx.Err()
 		case <-time.After(2 * time.Second):
 			return fmt.Errorf("reading: %w", context.DeadlineExceeded)
 		}
@@ -109,7 +111,7 @@ func (m *model) answers() error {
 }
 
 func (m *model) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error {
-	if err := m.answers(); err != nil {
+	if err := m.answers(ctx); err != nil {
 		return err
 	}
 	ear := make(chan string, 1000)
@@ -122,7 +124,7 @@ func (m *model) Subscribe(ctx context.Context, channel string, ready func(), onM
 			if !ok {
 				return errCut
 			}
-			if m.answers() == nil { // which takes as long as an answer
+			if m.answers(ctx) == nil { // which takes as long as an answer
 				onMessage(message)
 			}
 		case <-ctx.Done():
@@ -171,7 +173,7 @@ func (m *model) wake(key string) {
 }
 
 func (m *model) Exec(batch []*lane.Request) error {
-	err := m.answers()
+	err := m.answers(context.Background())
 	if err != nil {
 		for _, q := range batch {
 			q.Reply = wire.Reply{Status: wire.Classify(err), Err: err}

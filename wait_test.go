@@ -321,6 +321,42 @@ func TestCloseDuringAnAttempt(t *testing.T) {
 	})
 }
 
+// TestCloseBeforeALateGrant: a node that hangs grants what a waiter has asked for when the waiter has given up
+// and the Locker is being closed. The grant is given back all the same, and so is the place in the queue.
+func TestCloseBeforeALateGrant(t *testing.T) {
+	for _, delay := range []time.Duration{0, 5 * time.Millisecond} { // over one connection, and over several
+		bubble(t, func(t *testing.T) {
+			ms := newModels(3)
+			for i, m := range ms {
+				m.slow(delay)
+				if i < 2 {
+					m.put("a", "rival", time.Minute)
+				}
+			}
+			lk := ms.locker(t, nil)
+			pass(time.Second)
+			ms[2].hang()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, err := lk.Acquire(ctx, "a"); !errors.Is(err, ErrHeld) {
+				t.Fatal(err)
+			}
+			granted := false
+			ms[2].set(func(m *model) {
+				m.spy = func(q *lane.Request) { granted = granted || q.Op == wire.Acquire }
+			})
+			time.AfterFunc(100*time.Millisecond, ms[2].resume)
+			if err := lk.Close(); err != nil {
+				t.Error(err)
+			}
+			if !granted {
+				t.Error("the node was not asked: the test does not test what it means to")
+			}
+			ms[2:].empty(t)
+		})
+	}
+}
+
 // TestFirstComeFirstServed: waiters in the queues of a majority get the lock in the order in which
 // they came, and no later client gets it before them.
 func TestFirstComeFirstServed(t *testing.T) {

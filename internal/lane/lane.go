@@ -57,7 +57,7 @@ type Lane struct {
 	breaks          int            // connections that have broken while in use
 	draining        bool
 	again           bool                                       // it is to be joined again
-	retired         bool                                       // the node is no member any more: nothing is sent
+	retired         bool                                       // it is closed, or about to be: nothing new is sent
 	serving         int                                        // conns that have not ended
 	listeners       map[*context.CancelFunc]context.CancelFunc // end the subscriptions
 
@@ -112,7 +112,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	if n.Index >= q.Claim.Room() {
 		return wire.Reply{Status: wire.Unfit, Err: errNoRoom}, false
 	}
-	if n.retired {
+	if n.retired && (n.serving == 0 || q.Op != wire.Release && q.Op != wire.Leave) {
 		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
 	}
 	at := &q.Claim.at[n.Index]
@@ -279,9 +279,10 @@ func (n *Lane) fail(err error) {
 	}
 }
 
-// close makes the lane send what it has, take no more, and end. A lane that has nothing to send
-// ends at once. After force no conn waits for the server any more. Nothing may be submitted
-// afterwards.
+// close makes the lane send what it has, and end. A lane that has nothing to send ends at once. After
+// force no conn waits for the server any more. The lane takes no more requests then, with one exception:
+// an answer that is still to come may be a grant that nobody wants any more, and what gives that back
+// is sent, too.
 func (n *Lane) close() {
 	n.node.close()
 	n.mu.Lock()
