@@ -2,7 +2,7 @@
 //
 // Each node is walked with SCAN, all nodes at once, over one connection of its own to each. A step is one
 // command or one script that reads the locks that were found. It takes a node less than 200 µs, and the
-// next one follows after a pause, so that other clients of the node do not notice the walk. Nothing is
+// next one follows some milliseconds later (Pace), so that other clients of the node do not notice the walk. Nothing is
 // written.
 //
 // What the nodes say of a name is judged as [redlock.Locker.Inspect] does it. A walk takes seconds, in
@@ -26,8 +26,9 @@ import (
 )
 
 const (
-	// Pace is the usual pause between two steps on a node.
-	Pace = 2 * time.Millisecond
+	// Pace is the usual time from one step on a node to the next one. With 2 ms the slowest hundredth of
+	// another client's locks takes 40 % longer meanwhile, with 4 ms no longer (bench -scenario ls).
+	Pace = 4 * time.Millisecond
 
 	// Patience is the usual time for which a node may leave a step unanswered.
 	Patience = 2 * time.Second
@@ -55,7 +56,7 @@ type Query struct {
 	// Quorum is how many of the nodes must have granted a lock.
 	Quorum int
 
-	Pace     time.Duration // between two steps on a node; 0: Pace
+	Pace     time.Duration // from one step on a node to the next one, at least a quarter of it after the first one has ended; 0: Pace
 	Patience time.Duration // for which a node may leave a step unanswered: then it counts as down; 0: Patience
 }
 
@@ -89,6 +90,9 @@ func Find(ctx context.Context, nodes []Node, q Query) (*Locks, error) {
 		if n := &l.nodes[i]; n.Walked() {
 			walks = append(walks, newWalk(n, i, &l.query, l.found))
 		}
+	}
+	for i, w := range walks {
+		w.began, w.offset = time.Now(), q.Pace*time.Duration(i)/time.Duration(len(walks))
 	}
 	hangUp := func() {
 		for _, w := range walks {

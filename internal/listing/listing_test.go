@@ -165,7 +165,7 @@ func TestForeign(t *testing.T) {
 		do("DEL", "lock")
 		do("SET", "lock", "foreign")
 		_, got = s.find(listing.Query{})
-		if got["lock"].State != redlock.StateHeld || got["lock"].Nodes[0].Err.Outcome != redlock.OutcomeNotALock {
+		if e := got["lock"].Nodes[0].Err; got["lock"].State != redlock.StateHeld || e == nil || e.Outcome != redlock.OutcomeNotALock {
 			t.Errorf("beside a key that is no lock: %s", said(got["lock"]))
 		}
 	})

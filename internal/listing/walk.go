@@ -37,7 +37,9 @@ type walk struct {
 	found  *found
 	client *redis.Client
 	script *redis.Script
-	lost   bool // the node does not answer, or refuses
+	began  time.Time     // when all walks did
+	offset time.Duration // of this node's turn
+	lost   bool          // the node does not answer, or refuses
 
 	pattern       pattern
 	queued, plain []string // keys to read: with their queues, and without
@@ -290,13 +292,25 @@ func (w *walk) step(ctx context.Context, call func(context.Context) error) bool 
 		w.lose(status, facts.Discreet(err), time.Since(asked))
 		return false
 	}
-	pause := time.NewTimer(w.query.Pace)
+	pause := time.NewTimer(w.pause(time.Now()))
 	defer pause.Stop()
 	select {
 	case <-pause.C:
 	case <-ctx.Done():
 	}
 	return true
+}
+
+// pause is how long to wait after a step: until the node's turn, which comes once in each time of Pace, and
+// not in the next moment. The turns of the nodes are apart from each other: nodes on one host would all be busy
+// at once otherwise, and a client that needs a majority of them would wait for all of them.
+func (w *walk) pause(now time.Time) time.Duration {
+	since := now.Sub(w.began) - w.offset
+	rest := w.query.Pace - since%w.query.Pace
+	if rest < w.query.Pace/4 {
+		rest += w.query.Pace
+	}
+	return rest
 }
 
 // lose gives the node up.
