@@ -263,6 +263,11 @@ func typed(t *testing.T, home string, env []string, steps []step) {
 // shape removes from a text what differs each time.
 func shape(text string) string {
 	text = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`).ReplaceAllString(text, "TOKEN")
+	text = regexp.MustCompile(`token [0-9a-f]{8}…`).ReplaceAllString(text, "token TOKEN…")
+	text = regexp.MustCompile(`TOKEN\.@\w+@@`).ReplaceAllString(text, "TOKEN.@SINCE@@")
+	if host, err := os.Hostname(); err == nil { // the owner of a lock, with the process id
+		text = regexp.MustCompile(`(?m)(^|[ @])`+regexp.QuoteMeta(host)+`:`).ReplaceAllString(text, "${1}web-1:")
+	}
 	text = regexp.MustCompile(`\bset [0-9a-f]{16}\b`).ReplaceAllString(text, "set NAME")
 	text = regexp.MustCompile(`[0-9][0-9.]*(ms|s)?`).ReplaceAllString(text, "N")
 	return strings.Join(strings.Fields(text), " ")
