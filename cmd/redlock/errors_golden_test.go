@@ -227,6 +227,7 @@ func (g *said) wrongUsage() {
 		"run k --lost-signal STOP -- true", "run k --lost-grace 6s -- true", "run k --lost-grace -1s -- true", "run k --max-hold 99ms -- true", "run k --min-hold 9s --max-hold 8s -- true",
 		"run k -- no-such-command", "run k -- /dev/null", "run k -- true", "run k --embedded --node redis://127.0.0.1:1 -- true", "run k --embedded --config redlock.conf -- true",
 		"lock", "lock k true", "lock k", "extend", "extend k", "extend a b", "unlock k", "unlock {}", "unlock k --token t --key", "unlock a b --token t", "unlock k --key b", "extend k --token t",
+		"break", "break a b", "break k", "break k --yes", "break k --token t",
 		"status", "watch k --every 1ms", "wait k", "doctor k", "doctor",
 		"prepare k", "prepare --no-wait --timeout 1s", "prepare --no-wait --quorum", "prepare --quorum --reset-fences a:1", "prepare --fresh --reset-fences a:1", "prepare --no-wait --reset-fences a:1",
 		"prepare --node redis://127.0.0.1:1 --reset-fences a:1",
@@ -240,6 +241,7 @@ func (g *said) wrongUsage() {
 	g.refuses("run", "k", "--separator", "", "--", "true")
 	g.refuses("run", "k", "--config", "", "--", "true")
 	g.refuses("unlock", "k", "--token", "")
+	g.refuses("break", "k", "--token", "")
 	g.refuses("bench", "--key", "")
 	g.refuses("chaos", "--report", "")
 	g.refuses("prepare", "--prefix", strings.Repeat("p", 2000), "--node", "redis://127.0.0.1:1")
@@ -416,6 +418,7 @@ func (g *said) handles() {
 	g.says("", "unlock", "k", "--token", aToken.FindString(handle))
 	with("it is released", "unlock")
 	with("it is released", "extend")
+	g.says("it is released", "break", "k", "--yes", "--token", aToken.FindString(handle))
 	_ = g.start("lock", "s", "--slots", "2").Wait()
 	r = g.start("status", "s", "--json")
 	_ = r.Wait()
@@ -425,7 +428,10 @@ func (g *said) handles() {
 	r = g.start("status", "a/b", "--json", "--separator", "/")
 	_ = r.Wait()
 	g.says("the token of a/b", "unlock", "a", "--separator", "/", "--token", aToken.FindString(r.stdout.String()))
+	g.says("the token of a/b", "break", "a", "--separator", "/", "--yes", "--token", aToken.FindString(r.stdout.String()))
+	g.says("", "break", "a/b", "--separator", "/", "--yes", "--token", aToken.FindString(r.stdout.String()))
 	g.nodes.Nodes[0].Kill()
+	g.says("the node is down", "break", "k", "--yes", "--token", "TOKEN")
 	with("the node is down", "unlock")
 	with("the node is down", "extend")
 }
