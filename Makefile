@@ -67,6 +67,7 @@ tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 	cd chaos/linear && go mod tidy -diff
 	cd recipes && go mod tidy -diff
 	cd adapters/otel && go mod tidy -diff
+	cd adapters/otel/alerts && go mod tidy -diff
 	cd adapters/gocron && go mod tidy -diff
 	cd adapters/certmagic && go mod tidy -diff
 	cd adapters/grpc && go mod tidy -diff

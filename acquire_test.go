@@ -168,7 +168,7 @@ func TestFencesRise(t *testing.T) {
 						f.Path(i).SetJitter(jitter)
 					}
 					last := make(map[string]int64)
-					for n := range need.Sized(6, 30, 600) {
+					for n := range need.Sized(4, 30, 600) {
 						name := fmt.Sprint("job", n%2)
 						l, err := lockers[rand.N(len(lockers))].Acquire(f.Context(), name)
 						if err != nil {

@@ -17,7 +17,7 @@ import (
 // which carry other callers' requests: a hook must be quick, must not call back
 // into the Locker, and may be called from several goroutines at once. NodeDown, NodeUp, Quarantined
 // and Votes are called one after another for each node, in the order in which that happened, and so
-// is Members.
+// are Joined and Members.
 type Hooks struct {
 	// Warning reports what should be changed, but is not unsafe: an even number of nodes,
 	// a node that could not be checked. It is called once, when that is found.
@@ -42,8 +42,14 @@ type Hooks struct {
 	// leaves room for; or that it runs faster or slower than that.
 	ClockStep func(node string, by time.Duration)
 
+	// Joined tells what the set is when the Locker begins to use it: first the nodes that New or
+	// Connect was given (Members.Epoch is 0), before anything is told of them; and again when the
+	// Locker learns the description of the set, which may have other members and another quorum.
+	// Members tells of changes after that.
+	Joined func(Members)
+
 	// Members tells that the set was changed, and what it is now. It is not called for the
-	// description that the Locker learns first.
+	// description that the Locker learns first: Joined is.
 	Members func(Members)
 
 	// RenewalFailed tells that a renewal has failed for the first time since the last one that
@@ -79,6 +85,7 @@ func JoinHooks(hooks ...*Hooks) *Hooks {
 		NodeDown:    func(e *NodeError) { each(func(h *Hooks) { h.nodeDown(e) }) },
 		NodeUp:      func(node string, down time.Duration) { each(func(h *Hooks) { h.nodeUp(node, down) }) },
 		Quarantined: func(node string, d time.Duration, why error) { each(func(h *Hooks) { h.quarantined(node, d, why) }) },
+		Joined:      func(m Members) { each(func(h *Hooks) { h.joined(m) }) },
 		Members:     func(m Members) { each(func(h *Hooks) { h.members(m) }) },
 		RenewalFailed: func(l *Lock, left time.Duration, err error) {
 			each(func(h *Hooks) { h.renewalFailed(l, left, err) })
@@ -124,6 +131,12 @@ func (h *Hooks) quarantined(node string, d time.Duration, why error) {
 func (h *Hooks) votes(node string) {
 	if h.Votes != nil {
 		h.Votes(node)
+	}
+}
+
+func (h *Hooks) joined(m Members) {
+	if h.Joined != nil {
+		h.Joined(m)
 	}
 }
 

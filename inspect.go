@@ -132,9 +132,17 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Judge(name, nodes, view.Quorum), nil
+}
+
+// Judge draws the conclusion that [Locker.Inspect] draws from what the nodes say of a lock, for a
+// program that has asked them itself. Quorum is how many of them must grant the lock
+// ([Members.Quorum]); a node without an entry counts as one that does not exist. The Status keeps
+// nodes, which the caller must not change after that.
+func Judge(name string, nodes []NodeStatus, quorum int) *Status {
 	s := &Status{Name: name, Nodes: nodes}
-	s.judge(view.Quorum)
-	return s, nil
+	s.judge(quorum)
+	return s
 }
 
 // judge draws the conclusion from what the nodes say.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/redlocktrace"
 )
 
 func inspected(t *testing.T, lk *Locker, name string) *Status {
@@ -342,6 +343,71 @@ func TestKeysThatAreNoLocks(t *testing.T) {
 		_ = nodes.Mini(0).Set("stray", "1")
 		if s := inspected(t, lk, "stray"); s.State != StateFree || s.Nodes[0].Err == nil || s.Nodes[0].Err.Outcome != OutcomeNotALock {
 			t.Errorf("two of three are free: %v, %v", s.State, s.Nodes[0].Err)
+		}
+	})
+}
+
+// TestWhoHasIt: a lock says whose it is, since when, and of which trace: in Inspect, in the error of those who ask for
+// it, whatever its kind, and after it was handed over.
+func TestWhoHasIt(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		type key struct{}
+		locker := func(owner string) *Locker {
+			lk, err := New(nodes.Clients(), &Options{Owner: owner, Separator: "/", Hooks: &Hooks{Trace: &redlocktrace.Trace{
+				Start: func(ctx context.Context, op redlocktrace.Operation) context.Context {
+					return context.WithValue(ctx, key{}, owner+"'s "+op.Op)
+				},
+				ID: func(ctx context.Context) string { return ctx.Value(key{}).(string) },
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { lk.Close() })
+			return lk
+		}
+		one, two := locker("db-1, nightly"), locker("db-2")
+		if err := one.WaitReady(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		began := time.Now()
+		l := acquired(t, one, "a/b")
+		pass(4 * time.Second)
+		s, want := inspected(t, two, "a/b"), Identity{"db-1, nightly", began, "db-1, nightly's try-acquire"}
+		if s.By != want || Identify(l.Token()) != want {
+			t.Errorf("%+v, want %+v", s.By, want)
+		}
+		if s := inspected(t, two, "a"); len(s.Holders) != 1 || s.Holders[0].By != want {
+			t.Errorf("the folder: %+v", s.Holders)
+		}
+		_, err := two.TryAcquire(t.Context(), "a/b")
+		if text := "held by db-1, nightly (token " + l.Token()[:8] + "…) for "; !errors.Is(err, ErrHeld) || strings.Count(err.Error(), text) < 2 {
+			t.Errorf("%v, want %q", err, text)
+		}
+
+		got := make(chan *Lock)
+		go func() {
+			l, err := two.Acquire(t.Context(), "a/b")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- l
+		}()
+		pass(time.Second)
+		if s := inspected(t, one, "a/b"); len(s.Waiting) != 1 || s.Waiting[0].Owner != "db-2" || s.Waiting[0].Trace != "db-2's acquire" {
+			t.Errorf("who waits: %+v", s.Waiting)
+		}
+		if err := l.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if l = <-got; l == nil {
+			return
+		}
+		defer l.Release(t.Context())
+		s = inspected(t, one, "a/b")
+		if since := time.Since(s.By.Since); s.By.Owner != "db-2" || s.By.Trace != "db-2's acquire" || since < 0 || since > 3*time.Second {
+			t.Errorf("handed over: %+v, %v ago", s.By, since)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
@@ -77,6 +79,7 @@ func TestSetGrows(t *testing.T) {
 		var mu sync.Mutex
 		inside, turns, last := 0, make([]int, 2), int64(0)
 		var longest time.Duration
+		hold := need.Sized(250*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond)
 		for i := range turns {
 			lk := g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2)
 			calls.Go(func() {
@@ -91,7 +94,7 @@ func TestSetGrows(t *testing.T) {
 						last = l.Fence()
 						longest = max(longest, time.Since(came))
 						mu.Unlock()
-						time.Sleep(100 * time.Millisecond)
+						time.Sleep(hold)
 						mu.Lock()
 						defer mu.Unlock()
 						inside--
@@ -188,14 +191,21 @@ func TestMemberComesBack(t *testing.T) {
 	})
 }
 
-// TestMembersAreTold: Hooks.Members tells of each change, and not of the description that is learned first; and a
+// TestMembersAreTold: Hooks.Joined tells of the nodes that were given and of the description that is learned first;
+// Hooks.Members tells of each change, and not of that; and a
 // node that was given and is no member, or belongs to another set, gets one Warning.
 func TestMembersAreTold(t *testing.T) {
 	grows(t, 7, func(g *growing) {
 		var mu sync.Mutex
+		var joined []Members
 		var told []int64
 		var warned []string
 		hooks := &Hooks{
+			Joined: func(m Members) {
+				mu.Lock()
+				defer mu.Unlock()
+				joined = append(joined, m)
+			},
 			Members: func(m Members) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -232,7 +242,11 @@ func TestMembersAreTold(t *testing.T) {
 		if len(warned) != 1 || warned[0] != "redlock: node 10.0.0.1:6379 was given, and is no member of the set any more: it gets no requests; the members are 10.0.0.2:6379, 10.0.0.3:6379, 10.0.0.4:6379: give this program these" {
 			g.Errorf("warned of %q", warned)
 		}
-		told, warned = nil, nil
+		given := Members{Nodes: []string{g.Addr(0), g.Addr(1), g.Addr(2)}, Quorum: 2}
+		if len(joined) != 2 || !reflect.DeepEqual(joined[0], given) || joined[1].Epoch != 1 || !slices.Equal(joined[1].Nodes, given.Nodes) || joined[1].Quorum != 2 {
+			g.Errorf("joined %+v, want what was given, and the first description", joined)
+		}
+		joined, told, warned = nil, nil, nil
 		mu.Unlock()
 
 		use(g.over(nil, 4, 5, 6))
@@ -245,6 +259,10 @@ func TestMembersAreTold(t *testing.T) {
 		defer mu.Unlock()
 		if len(told) != 0 {
 			g.Errorf("told of the epochs %v, which it has learned first", told)
+		}
+		members := []string{g.Addr(1), g.Addr(2), g.Addr(3)}
+		if len(joined) != 2 || joined[0].Epoch != 0 || !slices.Equal(joined[0].Nodes, []string{g.Addr(1), g.Addr(2), g.Addr(4)}) || joined[1].Epoch != 3 || !slices.Equal(joined[1].Nodes, members) {
+			g.Errorf("joined %+v, want the given nodes, and then the members %v", joined, members)
 		}
 		if want := "redlock: node 10.0.0.5:6379 keeps the description of another set, with the members 10.0.0.5:6379, 10.0.0.6:6379, 10.0.0.7:6379, and has no vote: this program uses the set with the members 10.0.0.2:6379, 10.0.0.3:6379, 10.0.0.4:6379; give it the nodes of one set"; len(warned) != 1 || warned[0] != want {
 			g.Errorf("warned of %q, want %q", warned, want)

@@ -109,6 +109,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 	if n%2 == 0 {
 		o.Hooks.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
 	}
+	o.Hooks.joined(Members{Nodes: slices.Clone(names), Quorum: o.Quorum})
 	lk := &Locker{opts: o, closing: make(chan struct{})}
 	lk.current.Store(&lk.opts)
 	tried := make(chan int, n)
@@ -205,5 +206,7 @@ func (e events) Votes(node string) { e.hooks.votes(node) }
 func (e events) ClockStep(node string, by time.Duration) { e.hooks.clockStep(node, by) }
 
 func (e events) Warning(err error) { e.hooks.warning(err) }
+
+func (e events) Joined(d *wire.Description) { e.hooks.joined(described(d)) }
 
 func (e events) Members(d *wire.Description) { e.hooks.members(described(d)) }

@@ -22,12 +22,12 @@ type order struct {
 	Addrs       []string
 	TTL, Window time.Duration // Window: of taskCycles
 
-	Name  string        // the name to lock; for taskGather: the prefix of all names
+	Name  string        // the name to lock; for taskGather and taskList: the prefix of all names
 	At    time.Time     // when to begin
 	Until time.Time     // for taskAcquire: when to end
 	Most  int           // for taskAcquire: the most acquisitions, 0: any number; for taskGather: the number of names
 	Hold  time.Duration // for how long each lock is held
-	Pause time.Duration // after each release
+	Pause time.Duration // after each release; for taskList: after each step
 }
 
 const (
@@ -35,6 +35,7 @@ const (
 	taskOpen    = "open"    // open the contender, for the orders that follow
 	taskAcquire = "acquire" // wait for a name, hold it, release it, and again
 	taskGather  = "gather"  // wait for many names, and report while waiting
+	taskList    = "list"    // list the locks whose names begin with Name, with Pause between two steps
 	taskScatter = "scatter" // report when all waiters are served or have given up
 )
 
@@ -80,12 +81,14 @@ func obey(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
 }
 
 func (w *worker) do(ctx context.Context, o order, a *answer) (err error) {
-	if o.Task != taskCycles && o.Task != taskOpen && w.locker == nil {
+	if o.Task != taskCycles && o.Task != taskOpen && o.Task != taskList && w.locker == nil {
 		return fmt.Errorf("%s: no contender is open", o.Task)
 	}
 	switch o.Task {
 	case taskCycles:
 		a.Sample, err = o.cycles(ctx)
+	case taskList:
+		a.Sample, err = o.list(ctx)
 	case taskOpen:
 		if err = w.close(); err == nil {
 			w.locker, err = o.open(ctx)

@@ -24,6 +24,7 @@ type sizes struct {
 	handed    int   // hand-overs of one round that are timed
 	fifo      int   // hand-overs of one round whose order is checked
 	waitedFor int   // names that one process waits for
+	listed    int   // locks on each node that are listed
 }
 
 // Faults outlast the library's own deadlines by far; the window bounds what a
@@ -39,6 +40,7 @@ func fullSizes() sizes {
 		held:    10_000,
 		counted: 2_000, step: 2_500,
 		handed: 300, fifo: 3_400, waitedFor: 1_000,
+		listed: 100_000,
 	}
 }
 
@@ -48,7 +50,7 @@ func quickSizes() sizes {
 	s.rounds, s.window = 2, 300*time.Millisecond
 	s.faulted, s.orphans, s.contended, s.held = 4_000, 500, 30, 2_000
 	s.counted, s.step = 500, 500
-	s.handed, s.fifo = 100, 500
+	s.handed, s.fifo, s.listed = 100, 500, 20_000
 	return s
 }
 

@@ -28,6 +28,7 @@ func scenarios() []scenario {
 		{"killed", "Nodes whose process is gone", killed},
 		{"slow", "One node 20 ms further away", slow},
 		{"orphans", "Keys without an owner, left on the nodes", orphans},
+		{"ls", "A list of many locks, and what other clients notice of it", list},
 		{"renewal", "Many locks held and renewed by one process", renewal},
 	}
 }

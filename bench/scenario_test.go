@@ -29,7 +29,7 @@ func miniature(t *testing.T) *env {
 		sizes: sizes{
 			rounds: need.Sized(1, 1, 2), window: 20 * time.Millisecond, ttl: 10 * time.Second,
 			callers: []int{1, 8}, faulted: 50, stuck: 1, orphans: 50, contended: 3, held: 50,
-			counted: 100, step: 50, handed: 20, fifo: 80, waitedFor: 20,
+			counted: 100, step: 50, handed: 20, fifo: 80, waitedFor: 20, listed: 500,
 		},
 		contenders: contender.All(),
 		fleet:      f,

@@ -15,7 +15,7 @@ import (
 // known for.
 func TestMiniredis(t *testing.T) {
 	for i, s := range Miniredis.Scenarios() {
-		if !need.Sample(i, 12) {
+		if !need.Sample(i, 24) {
 			continue // TestModelSchedules has others, on the model
 		}
 		t.Run(s.Name, func(t *testing.T) {

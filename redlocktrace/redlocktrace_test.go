@@ -3,6 +3,7 @@ package redlocktrace
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +23,10 @@ func TestJoin(t *testing.T) {
 			Wait: func(context.Context, Operation) { call("wait") },
 			Node: func(context.Context, Reply) { call("node") },
 			End:  func(context.Context, Operation) { call("end") },
+			ID: func(context.Context) string {
+				call("id")
+				return strings.Trim(who, "a")
+			},
 		}
 	}
 	j := Join(one("a"), nil, new(Trace), one("b"))
@@ -32,7 +37,10 @@ func TestJoin(t *testing.T) {
 	j.Wait(ctx, Operation{})
 	j.Node(ctx, Reply{})
 	j.End(ctx, Operation{})
-	if want := []string{"start after  a", "start after a b", "wait a", "wait b", "node a", "node b", "end a", "end b"}; !slices.Equal(calls, want) {
+	if id := j.ID(ctx); id != "b" {
+		t.Errorf("the id is %q: the first that is not empty counts", id)
+	}
+	if want := []string{"start after  a", "start after a b", "wait a", "wait b", "node a", "node b", "end a", "end b", "id a", "id b"}; !slices.Equal(calls, want) {
 		t.Errorf("called %q, want %q", calls, want)
 	}
 	if Join() != nil || Join(nil, new(Trace)) != nil {

@@ -147,6 +147,8 @@ func TestDashboardMetrics(t *testing.T) {
 	for _, family := range []string{
 		"redlock_operation_duration_seconds_bucket", "redlock_wait_duration_seconds_bucket", "redlock_hold_duration_seconds_bucket",
 		"redlock_node_duration_seconds_bucket", "redlock_lost_total", "redlock_contended_total", "redlock_node_surplus_total",
+		"redlock_wait_overdue", "redlock_renewal_failed_total", "redlock_votes_spare", "redlock_votes_missing", "redlock_node_status",
+		"redlock_node_quarantines_total", "redlock_node_clock_steps_total", "redlock_warnings_total",
 	} {
 		if !shown[family] {
 			t.Errorf("%s is not on the dashboard", family)

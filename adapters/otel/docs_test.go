@@ -58,7 +58,7 @@ func TestReadmeMetrics(t *testing.T) {
 			t.Errorf("README.md: %s is no %s", row[2], row[1])
 		}
 	}
-	if len(rows) != 7 {
+	if len(rows) != 15 {
 		t.Errorf("README.md has %d metrics", len(rows))
 	}
 }

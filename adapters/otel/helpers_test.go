@@ -123,6 +123,10 @@ func (s *station) samples(metric string) map[string]sample {
 				for _, p := range data.DataPoints {
 					found[name(p.Attributes)] = sample{count: p.Value}
 				}
+			case metricdata.Gauge[int64]:
+				for _, p := range data.DataPoints {
+					found[name(p.Attributes)] = sample{count: p.Value}
+				}
 			case metricdata.Histogram[float64]:
 				if m.Unit != "s" {
 					s.t.Errorf("%s is in %q", m.Name, m.Unit)

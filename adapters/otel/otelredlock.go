@@ -11,7 +11,15 @@
 //	redlock.operation.duration  operations, by redlock.operation and error.type
 //	redlock.wait.duration       how long acquisitions waited that found the lock held, by error.type
 //	redlock.hold.duration       how long locks were held, by redlock.end: released, expired, quorum or closed
+//	redlock.wait.overdue        calls that wait now, and have for longer than [WithWaitBound]
 //	redlock.lost                locks that ended before they were released, by redlock.end
+//	redlock.renewal.failed      renewals that failed while the lock was still valid
+//	redlock.votes.spare         votes beyond the quorum, by redlock.set; 0: no further node may fail; below 0: no quorum
+//	redlock.votes.missing       members that have no vote now, by redlock.set
+//	redlock.node.status         1 for the state of a node, 0 for the others: votes, down, quarantined or ineligible
+//	redlock.node.quarantines    how often a node has lost its vote, since it may have forgotten locks
+//	redlock.node.clock.steps    how often a node's clock was set, or was too fast or too slow
+//	redlock.warnings            what should be changed: redlock.Hooks.Warning has the text
 //	redlock.contended           acquisitions that found the lock held
 //	redlock.node.duration       answers of nodes, by server.address, server.port, redlock.step and redlock.outcome
 //	redlock.node.surplus        those of them that came when the step was over, by the same
@@ -24,8 +32,10 @@ package otelredlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/quorumlock/redlock"
 	"go.opentelemetry.io/otel"
@@ -44,6 +54,7 @@ type config struct {
 	tracers trace.TracerProvider
 	meters  metric.MeterProvider
 	label   func(name string) string
+	bound   time.Duration
 }
 
 // WithTracerProvider makes p the source of spans. The default is the global one.
@@ -56,13 +67,24 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) {
 // the lock's name, which must be one of a few words, or "" for none. The default is none.
 func WithLabel(label func(name string) string) Option { return func(c *config) { c.label = label } }
 
+// WithWaitBound sets how long a call may wait for a lock before redlock.wait.overdue counts it. The
+// default is 30 s. Hooks returns an error if it is not above 0.
+func WithWaitBound(d time.Duration) Option { return func(c *config) { c.bound = d } }
+
 // Hooks returns the value for redlock.Options.Hooks. Combine it with hooks of your own by [redlock.JoinHooks].
+//
+// The state of the nodes and the votes are those of one Locker: call Hooks for each Locker that is in use
+// at the same time. After Locker.Close they stay as they were, until another Locker is made with the
+// same hooks. Hooks returns an error if the MeterProvider does, or if an option cannot be used.
 func Hooks(options ...Option) (*redlock.Hooks, error) {
-	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider()}
+	c := config{tracers: otel.GetTracerProvider(), meters: otel.GetMeterProvider(), bound: 30 * time.Second}
 	for _, o := range options {
 		o(&c)
 	}
-	m, err := newMetrics(c.meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)), c.label)
+	if c.bound <= 0 {
+		return nil, fmt.Errorf("otelredlock: WithWaitBound(%v): every wait would be overdue; give a time above 0", c.bound)
+	}
+	m, err := newMetrics(c.meters.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL)), &c)
 	if err != nil {
 		return nil, err
 	}
@@ -81,6 +103,8 @@ const (
 	fenceKey     = attribute.Key("redlock.fence")
 	triesKey     = attribute.Key("redlock.tries")
 	lateKey      = attribute.Key("redlock.late")
+	stateKey     = attribute.Key("redlock.state")
+	setKey       = attribute.Key("redlock.set")
 )
 
 // errorType is the error.type of an operation's error.

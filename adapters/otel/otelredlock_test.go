@@ -179,7 +179,10 @@ func TestRenewedAndLost(t *testing.T) {
 		<-l.Context(t.Context()).Done()
 		pass(0)
 		held := l.Until().Sub(l.Since()).Round(time.Microsecond)
-		s.want("redlock.lost", map[string]sample{"redlock.end=expired": {1, 0}})
+		s.want("redlock.lost", map[string]sample{"redlock.end=expired": {1, 0}, "redlock.end=quorum": {}, "redlock.end=closed": {}})
+		if failed := s.samples("redlock.renewal.failed")[""]; failed.count < 3 {
+			t.Errorf("%d renewals are counted as failed", failed.count)
+		}
 		s.want("redlock.hold.duration", map[string]sample{"redlock.end=expired": {1, held}})
 		if failed := s.samples("redlock.operation.duration")["error.type=no_quorum,redlock.operation=renew"]; failed.count == 0 {
 			t.Error("no renewal has failed")
@@ -247,8 +250,12 @@ func TestJoined(t *testing.T) {
 		if n := traced.Load(); n != 1 {
 			t.Errorf("%d operations told with their span", n)
 		}
-		if spans := s.named("redlock try-acquire"); len(spans) != 1 {
-			t.Errorf("got %v", spans)
+		spans := s.named("redlock try-acquire")
+		if len(spans) != 1 {
+			t.Fatalf("got %v", spans)
+		}
+		if status, err := lk.Inspect(t.Context(), "a"); err != nil || status.By.Trace != spans[0].SpanContext.TraceID().String() {
+			t.Errorf("the lock is of the trace %q, %v; its span %v", status.By.Trace, err, spans[0].SpanContext)
 		}
 	})
 }

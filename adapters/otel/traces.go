@@ -16,7 +16,7 @@ import (
 type tracing struct{ tracer trace.Tracer }
 
 func (t tracing) hooks() *redlock.Hooks {
-	return &redlock.Hooks{Trace: &redlocktrace.Trace{Start: t.start, Wait: t.wait, Node: t.node, End: t.end}}
+	return &redlock.Hooks{Trace: &redlocktrace.Trace{Start: t.start, Wait: t.wait, Node: t.node, End: t.end, ID: t.id}}
 }
 
 func (t tracing) start(ctx context.Context, op redlocktrace.Operation) context.Context {
@@ -29,6 +29,14 @@ func (t tracing) start(ctx context.Context, op redlocktrace.Operation) context.C
 	}
 	ctx, _ = t.tracer.Start(ctx, "redlock "+op.Op, options...)
 	return ctx
+}
+
+// id is the id of the trace, which the lock's token carries.
+func (t tracing) id(ctx context.Context) string {
+	if c := trace.SpanContextFromContext(ctx); c.HasTraceID() {
+		return c.TraceID().String()
+	}
+	return ""
 }
 
 func (t tracing) wait(ctx context.Context, op redlocktrace.Operation) {

@@ -45,6 +45,7 @@ func (c *lockConfig) addNames(to *flagSet) {
 	c.addTTL(to)
 	c.addMaxTTL(to)
 	c.addSeparator(to)
+	c.addOwner(to)
 	to.values("key", func(value string) error { return c.addKey("--key", value) })
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/redlocktrace"
 )
 
 // connect opens a Locker that reports what happens to its nodes.
@@ -60,6 +61,7 @@ func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 		Members: func(m redlock.Members) {
 			c.note("the set has changed: epoch %d, members %s, quorum %d", m.Epoch, strings.Join(m.Nodes, ", "), m.Quorum)
 		},
+		Trace:       c.trace(),
 		Quarantined: nodes.found,
 		Votes:       nodes.votes,
 		RenewalFailed: func(l *redlock.Lock, left time.Duration, err error) {
@@ -75,6 +77,17 @@ func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 			c.note("lock not released: %q may stay locked until its TTL is over: %s", l.Name(), phrase.Plain(err))
 		},
 	}
+}
+
+// trace makes locks carry the id of the trace that this process was started in. TRACEPARENT says which, in the form
+// of W3C Trace Context.
+func (c *command) trace() *redlocktrace.Trace {
+	parent, _ := lookup(c.env, "TRACEPARENT")
+	part := strings.Split(parent, "-")
+	if len(part) < 4 || len(part[1]) != 32 {
+		return nil
+	}
+	return &redlocktrace.Trace{ID: func(context.Context) string { return part[1] }}
 }
 
 // startEmbedded starts nodes inside this process, and says so.

@@ -49,6 +49,7 @@ func TestErrorsGolden(t *testing.T) {
 	g.held()
 	g.handles()
 	g.inspected()
+	g.listed()
 	g.changed()
 	g.prepared()
 	g.examined()
@@ -446,6 +447,21 @@ func (g *said) inspected() {
 	g.says("the node is down", "status", "k")
 	g.says("", "wait", "k", "--timeout", "0s")
 	g.says("", "bench", "--timeout", "0s")
+}
+
+func (g *said) listed() {
+	g.section("ls")
+	for _, line := range []string{"a b", "--sort size", "--every 1s", "--watch --every 1ms", "--limit 3"} {
+		g.refuses(append([]string{"ls"}, strings.Fields(line)...)...)
+	}
+	g.refuses("ls", "")
+	g.on(3)
+	g.says("", "ls")
+	if _, err := ask(g.nodes.Nodes[0].Addr(), []string{"FLUSHALL"}); err != nil {
+		g.Fatal(err)
+	}
+	g.nodes.Nodes[1].Kill()
+	g.says("a node has lost its data, another one is down", "ls")
 }
 
 func (g *said) changed() {

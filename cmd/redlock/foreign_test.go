@@ -36,7 +36,7 @@ func TestForeignTextIsShownHarmless(t *testing.T) {
 			t.Fatal(err)
 		}
 		rdb := redis.NewClient(o)
-		for key, value := range map[string]string{"k": token, "bytes": "them" + csi8} {
+		for key, value := range map[string]string{"k": token, "bytes": "them" + csi8, "signed": "x.@1@%1B%5D0;@%1B%5D0%3Bmine%0A%07y", "name" + title + csi8 + line: title} {
 			if err := rdb.Set(t.Context(), key, value, time.Minute).Err(); err != nil {
 				t.Fatal(err)
 			}
@@ -76,10 +76,13 @@ func TestForeignTextIsShownHarmless(t *testing.T) {
 	}{
 		{[]string{"status", "k"}, []string{`held by token them` + shown + ", fence", "the first is me" + shown + "\n", "\nme" + shown + " "}},
 		{[]string{"status", "bytes"}, []string{`held by token them\x9b2J, fence`}},
+		{[]string{"status", "signed"}, []string{`held by \x1b]0;mine\n\ay (token x), fence`, ` \x1b]0; `}},
+		{[]string{"run", "--key", "signed", "--timeout", "0", "--", "true"}, []string{`\x1b]0;mine\n\ay (token x) on `}},
 		{[]string{"wait", "k", "--timeout", "50ms"}, []string{`token them` + shown, "the first is me" + shown}},
 		{[]string{"run", "--key", "k", "--timeout", "0", "--", "true"}, []string{"token them" + shown + " on "}},
 		{[]string{"run", "--key", "bytes", "--timeout", "0", "--", "true"}, []string{`token them\x9b2J on `}},
 		{[]string{"lock", "--key", "k", "--timeout", "50ms"}, []string{"token them" + shown + " on "}},
+		{[]string{"ls"}, []string{`name\x1b]0;mine\a\x9b2J\nredlock: all is well\r\t  held `, `token \x1b]0;mine`, "token them"}},
 		{[]string{"status", "k", "--nodes", "/\x1b[31m\n"}, []string{`/\x1b[31m`}},
 	} {
 		_, out, err := call(tt.args...)

@@ -15,6 +15,7 @@ type lockFlags struct {
 	quiet   bool     // only errors
 	ttl     time.Duration
 	timeout time.Duration // negative: none
+	owner   string        // "": the library's default
 
 	// On these all clients of the same nodes must agree.
 	prefix     *string // nil: not given
@@ -113,6 +114,26 @@ func maxTTL(source, value string) (time.Duration, error) {
 	return d, err
 }
 
+// ownerVariable sets --owner.
+const ownerVariable = "REDLOCK_OWNER"
+
+// addOwner adds the flag that says who has the lock.
+func (f *lockFlags) addOwner(to *flagSet) {
+	to.value("owner", "", func(value string) error {
+		if f.owner = value; value == "" {
+			return exit.Fail(exit.Usage, "leave it out: the default is the host's name and the process id", "--owner is empty")
+		}
+		return checkOwner("--owner", value)
+	})
+}
+
+func checkOwner(source, value string) error {
+	if len(value) > redlock.MaxOwner {
+		return exit.Fail(exit.Usage, "others see it when they look at the lock", "%s is too long: it has %d bytes, and the most is %d", source, len(value), redlock.MaxOwner)
+	}
+	return nil
+}
+
 // canBeTTL reports whether a --ttl can have this value.
 func canBeTTL(d time.Duration) bool {
 	return d >= leastTTL && d <= mostTTL && d%time.Millisecond == 0
@@ -132,6 +153,11 @@ func (f *lockFlags) complete(env []string, file *config) (err error) {
 		return exit.Fail(exit.Usage, "it begins the names of all locks", "%s is too long: it has %d bytes, and the most is %d", from, len(*f.prefix), redlock.MaxName-1)
 	}
 	f.separator = cmp.Or(f.separator, file.get("separator"))
+	if value, ok := lookup(env, ownerVariable); ok && f.owner == "" {
+		if f.owner, err = value, checkOwner(ownerVariable, value); err != nil {
+			return err
+		}
+	}
 	if f.maxTTL > 0 {
 		return nil
 	}
@@ -151,7 +177,7 @@ func (f *lockFlags) options() (*redlock.Options, error) {
 	if f.maxTTL > 0 && f.maxTTL < f.ttl {
 		return nil, exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "--ttl %v is longer than %s %v", f.ttl, f.maxTTLFrom, f.maxTTL)
 	}
-	return &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL, Prefix: *f.prefix, Separator: f.separator}, nil
+	return &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL, Prefix: *f.prefix, Separator: f.separator, Owner: f.owner}, nil
 }
 
 // lookOptions are those of a Locker that inspects locks and acquires none. It must not announce a

@@ -88,6 +88,7 @@ func verbs() []verb {
 		{"status", "status", (*command).look},
 		{"watch", "status", (*command).look},
 		{"wait", "status", (*command).look},
+		{"ls", "ls", (*command).ls},
 		{"doctor", "doctor", (*command).doctor},
 		{"prepare", "prepare", (*command).prepare},
 		{"members", "members", (*command).members},

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 type withoutLeaks struct{ *testing.M }
 
 func (m withoutLeaks) Run() int {
-	for _, name := range []string{nodesVariable, filesVariable, maxTTLVariable, prefixVariable, "XDG_CONFIG_HOME"} {
+	for _, name := range []string{nodesVariable, filesVariable, maxTTLVariable, prefixVariable, ownerVariable, "TRACEPARENT", "XDG_CONFIG_HOME"} {
 		os.Unsetenv(name)
 	}
 	os.Setenv(configVariable, os.DevNull) // not that of the user who runs the tests

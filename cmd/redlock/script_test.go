@@ -150,7 +150,7 @@ func (s script) start(argv []string) *program {
 	p := &program{ended: make(chan struct{})}
 	p.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	p.cmd.Env = slices.Clone(s.env)
-	for _, name := range []string{nodesVariable, "PACE", "PROGRESS"} { // testscript does not tell which variables a script has set
+	for _, name := range []string{nodesVariable, ownerVariable, "TRACEPARENT", "PACE", "PROGRESS"} { // testscript does not tell which variables a script has set
 		if value := s.Getenv(name); value != "" {
 			p.cmd.Env = append(p.cmd.Env, name+"="+value)
 		}

@@ -111,38 +111,6 @@ type statusReport struct {
 	Quorum  int            `json:"quorum"`
 }
 
-// An identityReport is what the token of a lock says.
-type identityReport struct {
-	Owner string     `json:"owner,omitempty"`
-	Since *time.Time `json:"since,omitempty"`
-	Trace string     `json:"trace,omitempty"`
-}
-
-func identity(by redlock.Identity) (r identityReport) {
-	r.Owner, r.Trace = by.Owner, by.Trace
-	if !by.Since.IsZero() {
-		since := by.Since.UTC()
-		r.Since = &since
-	}
-	return r
-}
-
-type holderReport struct {
-	Token string `json:"token"`
-	identityReport
-	Mode  string `json:"mode"`
-	TTL   int64  `json:"ttl_ms"`
-	Nodes int    `json:"nodes,omitempty"`
-}
-
-type waitReport struct {
-	Waiter string `json:"waiter"`
-	Owner  string `json:"owner"`
-	Trace  string `json:"trace,omitempty"`
-	For    int64  `json:"for_ms"`
-	Nodes  int    `json:"nodes"`
-}
-
 type nodeReport struct {
 	Node    string         `json:"node"`
 	Token   string         `json:"token,omitempty"`
@@ -155,18 +123,9 @@ type nodeReport struct {
 }
 
 func report(s *redlock.Status) *statusReport {
-	holders := func(of []redlock.Holder) (all []holderReport) {
-		for _, h := range of {
-			all = append(all, holderReport{h.Token, identity(h.By), string(h.Mode), h.TTL.Milliseconds(), h.Nodes})
-		}
-		return all
-	}
-	r := &statusReport{Name: s.Name, State: s.State.String(), Token: s.Token, identityReport: identity(s.By), TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holders(s.Holders), Waiting: []waitReport{}}
-	for _, w := range s.Waiting {
-		r.Waiting = append(r.Waiting, waitReport{w.Waiter, w.Owner, w.Trace, w.For.Milliseconds(), w.Nodes})
-	}
+	r := &statusReport{Name: s.Name, State: s.State.String(), Token: s.Token, identityReport: identity(s.By), TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holderReports(s.Holders), Waiting: waitReports(s.Waiting)}
 	for _, n := range s.Nodes {
-		one := nodeReport{Node: n.Node, Token: n.Token, TTL: n.TTL.Milliseconds(), Fence: n.Fence, Holders: holders(n.Holders), Waiting: len(n.Waiting)}
+		one := nodeReport{Node: n.Node, Token: n.Token, TTL: n.TTL.Milliseconds(), Fence: n.Fence, Holders: holderReports(n.Holders), Waiting: len(n.Waiting)}
 		if n.Err != nil {
 			one.Outcome, one.Error = n.Err.Outcome.String(), n.Err.Error()
 		}

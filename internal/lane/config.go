@@ -91,13 +91,14 @@ type Clock interface{ Now() time.Time }
 
 // Events are called when something happens that an operator may want to know. They are never
 // called under a mutex. Down, Up, Quarantined and Votes of one node are called one after another, in
-// the order in which they happened, and so is Members.
+// the order in which they happened, and so are Joined and Members.
 type Events interface {
 	Down(node string, why *Failure)
 	Up(node string, down time.Duration)
 	Quarantined(node string, d time.Duration, why error)
 	Votes(node string) // again, after Quarantined or the Warning about its clock
 	ClockStep(node string, by time.Duration)
+	Joined(d *wire.Description)  // the set's description is known, for the first time
 	Members(d *wire.Description) // the set has been changed
 	Warning(err error)
 }

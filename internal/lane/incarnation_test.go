@@ -186,6 +186,7 @@ func (quarantines) Down(string, *Failure)                            {}
 func (quarantines) Up(string, time.Duration)                         {}
 func (quarantines) ClockStep(string, time.Duration)                  {}
 func (quarantines) Votes(string)                                     {}
+func (quarantines) Joined(*wire.Description)                         {}
 func (quarantines) Members(*wire.Description)                        {}
 func (quarantines) Warning(error)                                    {}
 func (q quarantines) Quarantined(_ string, d time.Duration, _ error) { q(d) }

@@ -148,7 +148,10 @@ func (s *Set) adopt(d *wire.Description) {
 	if v := s.View(); v.Description != d || !slices.Equal(v.Lanes, members) {
 		s.setView(newView(members, d.Needs(), d))
 	}
-	if before != nil && before != d {
+	switch {
+	case before == nil:
+		s.events = append(s.events, func() { s.cfg.Events.Joined(d) })
+	case before != d:
 		s.events = append(s.events, func() { s.cfg.Events.Members(d) })
 	}
 }

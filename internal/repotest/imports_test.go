@@ -29,6 +29,7 @@ var forbidden = []struct{ path, why string }{
 	{module + "/internal/faultproxy", "is for tests"},
 	{module + "/internal/model", "is for tests"},
 	{module + "/internal/integration", "is for tests"},
+	{module + "/internal/listing", "walks all keys of the nodes, for the command"},
 	{module + "/chaos", "is for tests"},
 	{module + "/redlocktest", "is for tests"},
 }

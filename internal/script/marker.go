@@ -1,6 +1,7 @@
 package script
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -62,4 +63,20 @@ func Lasting(key string) bool {
 func Settled(runID string, now time.Time) string {
 	long := now.AddDate(-10, 0, 0).UnixMilli()
 	return wire.Marker{RunID: runID, Born: long, Writer: long}.String()
+}
+
+// LockOf gives the key of the lock that a key on a node belongs to: the lock's own key, or that of
+// its queue. ok is false for what no lock has for a key: those of the nodes, the counters of older
+// clients, and slots, which the set of their lock's holders tells of.
+func LockOf(key string) (lock string, queue, ok bool) {
+	lock, queue = strings.CutSuffix(key, QueueSuffix)
+	if lock == "" || Lasting(lock) {
+		return "", false, false
+	}
+	if i := strings.LastIndex(lock, SlotInfix); i >= 0 {
+		if _, err := strconv.Atoi(lock[i+len(SlotInfix):]); err == nil {
+			return "", false, false
+		}
+	}
+	return lock, queue, true
 }

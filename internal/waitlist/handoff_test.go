@@ -57,6 +57,7 @@ func (events) Up(string, time.Duration)                 {}
 func (events) Quarantined(string, time.Duration, error) {}
 func (events) Votes(string)                             {}
 func (events) ClockStep(string, time.Duration)          {}
+func (events) Joined(*wire.Description)                 {}
 func (events) Members(*wire.Description)                {}
 func (events) Warning(error)                            {}
 

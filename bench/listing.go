@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/bench/contender"
+	"github.com/quorumlock/redlock/internal/listing"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// besides is how often a neighbour does something: so rarely that it does not wait for itself.
+const besides = 2 * time.Millisecond
+
+// list measures how long redlock ls takes on many locks, and what other clients of the nodes notice of it.
+func list(ctx context.Context, e *env) ([]*table, error) {
+	programs, err := buildPrograms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer programs.remove()
+	c, err := named(contender.All(), "redlock")
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.interleave(ctx, "ls", []contender.Contender{c}, func(ctx context.Context, c contender.Contender) (sample, error) {
+		got := sample{}
+		l := load{callers: 1, window: e.window}
+		return got, e.with(ctx, c, e.fleet.addrs(), l, func(locker contender.Locker) error {
+			return e.besideList(ctx, programs, locker, got)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	columns := func(what, figure string) []column {
+		return []column{
+			median(what+" p50", "quiet "+figure+" p50", duration),
+			median("p99", "quiet "+figure+" p99", duration),
+			median("p50 beside ls", "ls "+figure+" p50", duration),
+			median("p99", "ls "+figure+" p99", duration),
+			within("p50 ÷ quiet", "ls "+figure+" p50 ratio"),
+			within("p99 ÷ quiet (wanted: ≤ 1.10)", "ls "+figure+" p99 ratio"),
+		}
+	}
+	return []*table{
+		{
+			title: "ls, how long it takes",
+			text:  fmt.Sprintf("%d locks on each of %d nodes, listed by a process of its own, a step on each node every %v and what the step takes.", e.listed, nodes, listing.Pace),
+			columns: []column{
+				median("locks listed", "locks", count), median("took", "took", duration), median("locks/s", "rate", count),
+				median("servers' CPU", "cpu", duration),
+			},
+			series: s,
+		},
+		{
+			title: "ls, what others notice",
+			text: fmt.Sprintf("One caller locks and unlocks one name every %v, and one pings one node as often, half of the quiet time before the list and half of it after.",
+				besides),
+			columns: append(columns("lock", "lock"), columns("ping", "ping")...),
+			series:  s,
+		},
+	}, nil
+}
+
+// besideList lists the locks, and has a neighbour at work before it, meanwhile and after it.
+func (e *env) besideList(ctx context.Context, programs *programs, locker contender.Locker, got sample) error {
+	if err := e.fleet.fill(ctx, e.listed); err != nil {
+		return err
+	}
+	o := e.one(taskList, "")
+	o.Name, o.Pause = filled, listing.Pace
+	quiet, beside := &neighbour{}, &neighbour{}
+	half := func() error {
+		limit, cancel := context.WithTimeout(ctx, 5*e.window/2)
+		defer cancel()
+		return quiet.stand(limit, locker, e.fleet.watch[0])
+	}
+	if err := half(); err != nil {
+		return err
+	}
+	before, err := e.fleet.counters(ctx)
+	if err != nil {
+		return err
+	}
+	listing, cancel := context.WithCancel(ctx)
+	stood := make(chan error, 1)
+	go func() { stood <- beside.stand(listing, locker, e.fleet.watch[0]) }()
+	answer, err := programs.ask(ctx, "", o)
+	cancel()
+	if other := <-stood; err == nil {
+		err = other
+	}
+	if err != nil {
+		return err
+	}
+	after, err := e.fleet.counters(ctx)
+	if err != nil {
+		return err
+	}
+	if err := half(); err != nil {
+		return err
+	}
+	for figure, v := range answer {
+		got[figure] = v
+	}
+	got["rate"] = got["locks"] / (got["took"] / float64(time.Second))
+	got["cpu"] = after.minus(before).cpu * float64(time.Second)
+	for name, b := range map[string]*neighbour{"quiet": quiet, "ls": beside} {
+		got[name+" lock p50"], got[name+" lock p99"] = quantile(b.locks, .5), quantile(b.locks, .99)
+		got[name+" ping p50"], got[name+" ping p99"] = quantile(b.pings, .5), quantile(b.pings, .99)
+	}
+	for _, figure := range []string{" lock p50", " lock p99", " ping p50", " ping p99"} {
+		if base := got["quiet"+figure]; base > 0 {
+			got["ls"+figure+" ratio"] = got["ls"+figure] / base
+		}
+	}
+	return nil
+}
+
+// A neighbour uses the nodes at a modest rate, and notes how long each lock and each ping takes.
+type neighbour struct{ locks, pings []time.Duration }
+
+// stand does so until ctx ends.
+func (b *neighbour) stand(ctx context.Context, locker contender.Locker, node *redis.Client) error {
+	name := freshPrefix() + "neighbour" + nameEnd
+	tick := time.NewTicker(besides)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+		asked := time.Now()
+		if err := node.Ping(context.WithoutCancel(ctx)).Err(); err != nil {
+			return err
+		}
+		b.pings = append(b.pings, time.Since(asked))
+		asked = time.Now()
+		lock, err := locker.Lock(context.WithoutCancel(ctx), name)
+		if err != nil {
+			return err
+		}
+		b.locks = append(b.locks, time.Since(asked))
+		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+	}
+}
+
+// filled is what the names of fill begin with.
+const filled = "listed:"
+
+// fill puts so many locks on each node.
+func (f *fleet) fill(ctx context.Context, n int) error {
+	const part = 1000
+	for _, w := range f.watch {
+		for from := 0; from < n; from += part {
+			if _, err := w.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for i := from; i < min(from+part, n); i++ {
+					token := wire.Sign("0f6a5d3e-61a7-4c3b-9d0e-"+strconv.Itoa(100_000_000+i), time.Now(), "", "bench:"+strconv.Itoa(i%100))
+					p.Set(ctx, filled+strconv.Itoa(i), token, time.Hour)
+				}
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// list lists the locks whose names begin with the order's.
+func (o order) list(ctx context.Context) (sample, error) {
+	var at []listing.Node
+	for _, addr := range o.Addrs {
+		at = append(at, listing.Node{Name: addr, Options: &redis.Options{Addr: addr}})
+	}
+	asked := time.Now()
+	found, err := listing.Find(ctx, at, listing.Query{Pattern: o.Name + "*", Quorum: len(at)/2 + 1, Pace: o.Pause})
+	if err != nil {
+		return nil, err
+	}
+	locks := 0
+	for range found.All() {
+		locks++
+	}
+	took := time.Since(asked)
+	for _, n := range found.Nodes() {
+		if n.Err != nil {
+			return nil, n.Err
+		}
+	}
+	return sample{"locks": float64(locks), "took": float64(took)}, nil
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"time"
+)
+
+// A listReport is a list of locks as JSON. Durations are in milliseconds.
+type listReport struct {
+	Time   time.Time        `json:"time"`
+	Locks  []lockReport     `json:"locks"`
+	Nodes  []listNodeReport `json:"nodes"`
+	Set    string           `json:"set,omitempty"`
+	Epoch  int64            `json:"epoch"` // 0: the nodes keep no description of their set
+	Quorum int              `json:"quorum"`
+}
+
+type lockReport struct {
+	Name     string         `json:"name"`
+	Also     []string       `json:"also,omitempty"`
+	State    string         `json:"state"` // held, free, split or unknown
+	Leftover bool           `json:"leftover,omitempty"`
+	TTL      int64          `json:"ttl_ms,omitempty"`
+	Holders  []holderReport `json:"holders,omitempty"`
+	Waiting  []waitReport   `json:"waiting"`
+}
+
+type listNodeReport struct {
+	Node    string `json:"node"`
+	Listed  bool   `json:"listed"`            // what it has counts
+	Outcome string `json:"outcome,omitempty"` // why it has no vote
+	Error   string `json:"error,omitempty"`
+}
+
+func listReportOf(l *lockList) *listReport {
+	r := &listReport{Time: l.at.UTC(), Locks: make([]lockReport, 0, len(l.rows)), Set: l.members.Set, Epoch: l.members.Epoch, Quorum: l.members.Quorum}
+	for _, row := range l.rows {
+		r.Locks = append(r.Locks, lockReport{
+			Name: row.names[0], Also: row.names[1:], State: row.state.String(), Leftover: row.leftover, TTL: row.left.Milliseconds(),
+			Holders: holderReports(row.holders), Waiting: waitReports(row.waiting),
+		})
+	}
+	for _, n := range l.nodes {
+		one := listNodeReport{Node: n.Name, Listed: n.Walked()}
+		if n.Err != nil {
+			one.Outcome, one.Error = n.Err.Outcome.String(), n.Err.Error()
+		}
+		r.Nodes = append(r.Nodes, one)
+	}
+	return r
+}

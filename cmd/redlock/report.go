@@ -1,0 +1,54 @@
+package main
+
+import (
+	"time"
+
+	"github.com/quorumlock/redlock"
+)
+
+// An identityReport is what the token of a lock says.
+type identityReport struct {
+	Owner string     `json:"owner,omitempty"`
+	Since *time.Time `json:"since,omitempty"`
+	Trace string     `json:"trace,omitempty"`
+}
+
+func identity(by redlock.Identity) (r identityReport) {
+	r.Owner, r.Trace = by.Owner, by.Trace
+	if !by.Since.IsZero() {
+		since := by.Since.UTC()
+		r.Since = &since
+	}
+	return r
+}
+
+type holderReport struct {
+	Token string `json:"token"`
+	identityReport
+	Mode  string `json:"mode"`
+	TTL   int64  `json:"ttl_ms"`
+	Nodes int    `json:"nodes,omitempty"`
+}
+
+type waitReport struct {
+	Waiter string `json:"waiter"`
+	Owner  string `json:"owner"`
+	Trace  string `json:"trace,omitempty"`
+	For    int64  `json:"for_ms"`
+	Nodes  int    `json:"nodes"`
+}
+
+func holderReports(of []redlock.Holder) (all []holderReport) {
+	for _, h := range of {
+		all = append(all, holderReport{h.Token, identity(h.By), string(h.Mode), h.TTL.Milliseconds(), h.Nodes})
+	}
+	return all
+}
+
+func waitReports(of []redlock.Waiter) []waitReport {
+	all := make([]waitReport, 0, len(of))
+	for _, w := range of {
+		all = append(all, waitReport{w.Waiter, w.Owner, w.Trace, w.For.Milliseconds(), w.Nodes})
+	}
+	return all
+}

@@ -1,0 +1,46 @@
+package wire
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestIdentity: what a token says is what its process said, byte by byte, and the token has nothing in it that a
+// queue, a shell or an older version would take for something else.
+func TestIdentity(t *testing.T) {
+	now := time.UnixMilli(1795680000123)
+	for _, tt := range []struct{ owner, trace, token string }{
+		{"web-1:4242", "", "u-1.@mwx9ibnf@@web-1:4242"},
+		{"web-1:4242", "4bf92f35", "u-1.@mwx9ibnf@4bf92f35@web-1:4242"},
+		{"", "", "u-1.@mwx9ibnf@@"},
+		{"a@b .@%\x00\n\xffé'", "x@y", "u-1.@mwx9ibnf@x%40y@a@b%20.@%25%00%0A%FF%C3%A9%27"},
+	} {
+		token := Sign("u-1", now, tt.trace, Label(tt.owner))
+		if token != tt.token {
+			t.Errorf("%q: %s", tt.owner, token)
+		}
+		for _, token := range []string{token, HandoffToken("process.3", 7, token)} {
+			who, ok := Identify(token)
+			if want := (Identity{tt.owner, now, tt.trace}); !ok || who != want {
+				t.Errorf("%s: %+v, %v", token, who, ok)
+			}
+		}
+		e := QueueEntry{Waiter: "process.3", Deadline: 5, Mode: ModeX, Try: 7, Nonce: token, Owner: tt.owner}
+		if back, ok := ParseQueueEntry(e.String(), "3"); !ok || back.Nonce != token || back.Owner != tt.owner {
+			t.Errorf("%q: %+v, %v", e.String(), back, ok)
+		}
+	}
+	long := Sign("u", now, strings.Repeat("ab ", 100), "o")
+	if who, ok := Identify(long); !ok || who.Owner != "o" || len(long) > 64+len("u.@mwx9ibnf@@o") || !strings.HasPrefix(who.Trace, "ab ab ") {
+		t.Errorf("%s: %+v, %v", long, who, ok)
+	}
+	for _, token := range []string{"", "e3b0c442-98fc-4c14-9afb-f4c8996fb924", "u.@", "u.@1@", "u.@!@@o", "x.1.u"} {
+		if who, ok := Identify(token); ok {
+			t.Errorf("%q: %+v", token, who)
+		}
+	}
+	if got := Secret("x.1.u-1.@mwx9ibnf@@.@o"); got != "x.1.u-1" {
+		t.Error(got)
+	}
+}
