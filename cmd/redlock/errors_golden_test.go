@@ -118,7 +118,7 @@ func (g *said) start(args ...string) *running {
 		g.Fatal(err)
 	}
 	r.Cmd = exec.Command(filepath.Join(bin, "redlock"), args...)
-	r.Env = append(append(os.Environ(), "PACE=quick", "GORACE=atexit_sleep_ms=0", "PATH="+bin+":"+os.Getenv("PATH")), g.env...)
+	r.Env = append(append(os.Environ(), "PACE=quick", "GORACE=atexit_sleep_ms=0", ownerVariable+"=web-1", "PATH="+bin+":"+os.Getenv("PATH")), g.env...)
 	r.Stdout, r.Stderr = &r.stdout, &r.stderr
 	if err := r.Start(); err != nil {
 		g.Fatal(err)
@@ -160,7 +160,7 @@ func (g *said) says(when string, args ...string) {
 func (g *said) refuses(args ...string) {
 	g.Helper()
 	var stdout, stderr strings.Builder
-	code := main1(args, append(slices.Clone(g.env), "PATH="+os.Getenv("PATH"), configVariable+"="+os.DevNull), strings.NewReader(""), &stdout, &stderr)
+	code := main1(args, append(slices.Clone(g.env), "PATH="+os.Getenv("PATH"), configVariable+"="+os.DevNull, ownerVariable+"=web-1"), strings.NewReader(""), &stdout, &stderr)
 	shown := make([]string, len(args))
 	for i, arg := range args {
 		if shown[i] = arg; arg == "" || strings.ContainsAny(arg, " {\"") {
@@ -188,7 +188,7 @@ func (g *said) show(when, command string, code int, stderr string) {
 }
 
 var (
-	aToken = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+	aToken = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.@[^"\s]*)?|\b[0-9a-f]{8}…`)
 	aFence = regexp.MustCompile(`\b\d{16}\b`)
 	aFault = regexp.MustCompile(`unreachable: [^;)\n]*|timeout after TIME`)
 	aCount = regexp.MustCompile(`after \d+ failed renewals?`)
