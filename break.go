@@ -113,6 +113,7 @@ type breaking struct {
 	handle Handle
 	began  time.Time
 	looks  int32
+	finds  int
 	last   *round       // the last look, to which answers may still come
 	had    map[int]bool // by node: it is known to have had the token
 	gone   map[int]bool // by node: its last look has ended, and it does not have the token
@@ -126,7 +127,11 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 	}
 	// The TTL is that for which a node is owed the release: the token's own is not known.
 	b.handle = Handle{Name: name, Token: token, TTL: o.MaxTTL, Since: b.began, Prefix: o.Prefix, Separator: o.Separator}
-	if err := b.find(ctx); err != nil {
+	slot, err := b.find(ctx)
+	if slot && err == nil {
+		err = b.findSlot(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	defer func() {
@@ -141,16 +146,16 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 	}
 }
 
-// find looks for the token, and for how it holds the lock.
-func (b *breaking) find(ctx context.Context) error {
+// find looks for the token, and for how it holds the lock. A slot is yet to be found.
+func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	lk := b.locker
 	view := lk.lanes.View()
 	nodes, err := lk.survey(ctx, view, b.handle.Name, 0)
 	if err != nil {
-		return err
+		return false, err
 	}
-	lk.opts.host.Woke(sim.Caller, b.key, -1)
-	slot := false
+	b.finds++
+	lk.opts.host.Woke(sim.Caller, b.key, -b.finds)
 	for at, n := range nodes {
 		i := view.Lanes[at].Index
 		b.had[i] = n.Token == b.handle.Token
@@ -165,18 +170,15 @@ func (b *breaking) find(ctx context.Context) error {
 			case ModeSlot:
 				slot = true
 			default:
-				return fmt.Errorf("redlock: break %q: the token is that of a lock below it: name that lock itself", b.handle.Name)
+				return false, fmt.Errorf("redlock: break %q: the token is that of a lock below it: name that lock itself", b.handle.Name)
 			}
 		}
 		b.gone[i] = !b.had[i] && (n.Err == nil || n.Err.Outcome == OutcomeQuarantined)
 	}
-	switch {
-	case len(trueOf(b.had)) == 0:
-		return b.nothing(ctx, view, nodes)
-	case slot:
-		return b.findSlot(ctx, view)
+	if len(trueOf(b.had)) == 0 {
+		return false, b.nothing(ctx, view, nodes)
 	}
-	return nil
+	return slot, nil
 }
 
 // trueOf returns the nodes of which something is true.
@@ -217,7 +219,8 @@ func (b *breaking) nothing(ctx context.Context, view *lane.View, nodes []NodeSta
 const slotsAtOnce = 50
 
 // findSlot looks for the slot that the token holds: only the slot's own key has its number.
-func (b *breaking) findSlot(ctx context.Context, view *lane.View) error {
+func (b *breaking) findSlot(ctx context.Context) error {
+	view := b.locker.lanes.View()
 	for first := 1; first <= MaxSlots; first += slotsAtOnce {
 		if slot := b.slotAmong(ctx, view, first, min(first+slotsAtOnce-1, MaxSlots)); slot > 0 {
 			b.handle.Slot, b.handle.Slots = slot, slot
@@ -226,6 +229,9 @@ func (b *breaking) findSlot(ctx context.Context, view *lane.View) error {
 		if err := ended(ctx); err != nil {
 			return fmt.Errorf("redlock: break %q: %w", b.handle.Name, err)
 		}
+	}
+	if _, err := b.find(ctx); err != nil { // it has just been released
+		return err
 	}
 	return fmt.Errorf("redlock: break %q: the token is that of a slot, and no node that answers has the key of that slot", b.handle.Name)
 }
@@ -248,7 +254,7 @@ func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last i
 	}
 	limit := time.NewTimer(lk.opts.NodeTimeout)
 	defer limit.Stop()
-	defer lk.opts.host.Woke(sim.Caller, b.key, -1-first)
+	defer lk.opts.host.Woke(sim.Caller, b.key, -2-first)
 	for range cap(answers) {
 		select {
 		case q := <-answers:
@@ -320,7 +326,7 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 		case <-timer.C:
 		case <-ctx.Done():
 		}
-		lk.opts.host.Woke(sim.Caller, b.key, -2-MaxSlots-int(b.looks))
+		lk.opts.host.Woke(sim.Caller, b.key, -3-MaxSlots-int(b.looks))
 	}
 	return false, nil
 }
