@@ -18,6 +18,12 @@ type breaker struct {
 	rng *rand.Rand
 }
 
+// A distant process can be made to reach nodes late that others reach in time. Where it cannot, the faults of the
+// nodes are all that comes between.
+type distant interface {
+	Far(node int, d time.Duration)
+}
+
 // breaks runs a breaker until ctx ends.
 func (c *Client) breaks(ctx context.Context) {
 	b := &breaker{Client: c, rng: rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<8))}
@@ -61,6 +67,17 @@ func (b *breaker) breakOne(ctx context.Context, n int) {
 	token := scenario.Pick(b.rng, tokens)
 	b.Leftovers.Add(token) // its keys on other names, or what comes late, go with their TTL
 
+	if p, can := b.Process.(distant); can {
+		most := b.rng.IntN(b.Plan.Run.Nodes + 1)
+		for node := range b.Plan.Run.Nodes {
+			far := time.Duration(0)
+			if b.rng.IntN(b.Plan.Run.Nodes) < most {
+				far = scenario.Below(b.rng, b.Plan.TTL/time.Duration(1+b.rng.IntN(16)))
+			}
+			p.Far(node, far)
+			defer p.Far(node, 0)
+		}
+	}
 	op, limit := int(b.ops.Add(1)), 1+scenario.Below(b.rng, 2*b.Plan.TTL)+4*b.Plan.Options.NodeTimeout
 	e := history.Event{Kind: history.Break, Op: op, Name: name, Token: token, Limit: limit}
 	b.note(e)
