@@ -194,7 +194,7 @@ func (e *NodeError) votes() bool {
 // ErrNoQuorum or ErrLost to [errors.Is], and also the context's error if that is
 // what ended it.
 type QuorumError struct {
-	Op   string // "acquire", "extend", "release" or "prepare"
+	Op   string // "acquire", "extend", "release", "break" or "prepare"
 	Name string // the lock; "" for prepare
 
 	N       int // nodes in all

@@ -115,7 +115,7 @@ func TestErrorsGolden(t *testing.T) {
 	}{
 		{"Options", optionTexts}, {"Connect and New", connectTexts}, {"Names and options of a lock", nameTexts},
 		{"No lock", refusalTexts}, {"Fences", fenceTexts}, {"Lock lost", lossTexts}, {"Release", releaseTexts},
-		{"Re-entry", reentryTexts}, {"Detach and Attach", handleTexts}, {"WaitReady and Inspect", readyTexts},
+		{"Re-entry", reentryTexts}, {"Detach and Attach", handleTexts}, {"Break", breakTexts}, {"WaitReady and Inspect", readyTexts},
 		{"Votes of a node", voteTexts}, {"The description of the set", setTexts}, {"Changes of the set", changeTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
 		{"Operations, at level debug", debugTexts}, {"Printing", printTexts}, {"Replies", replyTexts},
 	} {
@@ -718,6 +718,36 @@ func handleTexts(t *testing.T, g *texts) {
 	}
 	_, err = lk.Attach(t.Context(), Handle{Name: "jobs", Token: "TOKEN", TTL: time.Second}, Shared())
 	g.say("an option that the handle has", err)
+}
+
+func breakTexts(t *testing.T, g *texts) {
+	f, lk, _ := aFleet(t, 3, Options{Separator: "/"})
+	slot := acquired(t, lk, "pool", Slots(2))
+	own := slot.claim.Keys[1]
+	without := &lane.Claim{Key: own, Keys: []string{own}, Modes: string(wire.ModeSlot), Token: slot.Token(), TTL: time.Second}
+	without.Span(len(f.nodes))
+	for i := range f.nodes {
+		without.Found(i)
+		lk.lanes.Lane(i).Submit(&lane.Request{Op: wire.Release, Claim: without, To: lane.Nobody{}}, time.Now())
+	}
+	pass(time.Second)
+	g.say("a slot without its key", lk.Break(t.Context(), "pool", slot.Token()))
+	l := acquired(t, lk, "jobs/night")
+	g.say("no name", lk.Break(t.Context(), "", "TOKEN"))
+	g.say("no token", lk.Break(t.Context(), "jobs", ""))
+	g.say("a lock below it", lk.Break(t.Context(), "jobs", l.Token()))
+	g.say("another lock", lk.Break(t.Context(), "jobs/night", "TOKEN"))
+	g.say("a lock that is not there", lk.Break(t.Context(), "gone", "TOKEN"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	g.say("the context has ended", lk.Break(ctx, "jobs/night", l.Token()))
+	for _, n := range f.nodes[:2] {
+		n.Hang(true)
+	}
+	g.say("two nodes hang", lk.Break(t.Context(), "jobs/night", l.Token()))
+	for _, n := range f.nodes[:2] {
+		n.Hang(false)
+	}
 }
 
 func readyTexts(t *testing.T, g *texts) {

@@ -80,7 +80,7 @@ type Lock struct {
 
 // A mark is what a lock knows of its token at a node. Zero: nothing.
 type mark struct {
-	filled int32 // the extension in which the node was filled anew
+	filled int32 // the last extension that began before the node was known to be filled anew; or filling
 	denied int32 // the last extension by when it said that it does not have the token
 }
 

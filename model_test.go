@@ -214,7 +214,7 @@ func (m *model) do(q *lane.Request) wire.Reply {
 	e, there := m.keys[c.Key]
 	if there && !e.expires.After(now) {
 		delete(m.keys, c.Key)
-		there = false
+		e, there = entry{}, false
 	}
 	if m.dead != "" && strings.HasPrefix(c.Waiter, m.dead) {
 		return wire.Reply{Status: wire.Unreachable, Err: errCut}
@@ -226,6 +226,8 @@ func (m *model) do(q *lane.Request) wire.Reply {
 		}
 	}
 	switch {
+	case q.Op == wire.Inspect:
+		return wire.Reply{Status: wire.Granted, Holder: e.token, TTL: e.expires.Sub(now), Time: micros, Mark: m.mark}
 	case q.Op == wire.Leave:
 		if line.Leave(c.Waiter, c.Ticket) && !there {
 			m.wake(c.Key)

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -333,6 +334,7 @@ func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 		l.refill(i)
 	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(i):
 		a.Status = wire.Refilled
+		l.landed(i) // if the answer to the filling got lost
 	}
 	v := classify(r.op, a.Status)
 	if r.op == wire.Extend && v == voteNo && a.Status != wire.Refilled {
@@ -361,8 +363,8 @@ func classify(op wire.Op, s wire.Status) vote {
 // counts reports whether an extension that node i confirms is a vote. A node
 // that was filled up anew only says that the token is there now; whether it was
 // there all the time since the last extension, and not a rival's in between, it
-// cannot say. It can again from the second extension on that begins after the
-// filling up, if a quorum of other votes confirmed the first: those nodes had the
+// cannot say. It can again from the second extension on that begins when the token is
+// known to be there (landed), if a quorum of other votes confirmed the first: those nodes had the
 // token all along, so no rival can have had a quorum of nodes, and the filled one
 // has kept it since.
 //
@@ -396,16 +398,36 @@ func (l *Lock) refill(i int) {
 	if l.endErr != nil || l.attached {
 		return
 	}
-	l.mark(i).filled = l.rounds
+	l.mark(i).filled = filling
 	now := l.locker.opts.Clock.Now()
-	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: refilling{l}, Ticket: lane.Ours}
+	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: refilling{l}, Ticket: lane.Ours, By: l.locker.lanes.View().Description}
 	l.locker.lanes.Lane(i).Submit(q, now) // an answer at once is none of a node, and asks for nothing
 }
 
 // A refilling is the answer to a request that filled up a node.
 type refilling struct{ *Lock }
 
-func (f refilling) Deliver(node int, _ *lane.Request) { f.releaseLateGrant(node) }
+func (f refilling) Deliver(node int, q *lane.Request) {
+	if q.Reply.Status == wire.Granted || q.Reply.Fence > 0 { // whether that would be a vote or not
+		f.landed(node)
+	}
+	f.releaseLateGrant(node)
+}
+
+// filling is the mark of a node that was asked to take the token again, until the token is known to be
+// there. Of a handle that was attached, for good.
+const filling = math.MaxInt32
+
+// landed records that the token is at a node again. The node counts after an extension that begins later
+// was confirmed by others. The time of the request would not do: if the token arrives long after an
+// extension that others have confirmed, all nodes that did may have dropped it in between (Locker.Break).
+func (l *Lock) landed(i int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m := l.mark(i); m.filled == filling && !l.attached {
+		m.filled = max(l.rounds, 1)
+	}
+}
 
 // releaseLateGrant gives back what a node has granted after the lock had ended: releaseAsync may
 // have come before the request left.

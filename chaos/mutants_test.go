@@ -124,6 +124,18 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/renew/renew.go", "\tclose(s.stop)\n\t<-s.ended\n", ""},
 	}, "model", "calm", 10},
 
+	{"a lock is broken when one node has confirmed it", []edit{
+		{"break.go", "agreed := twice >= view.Quorum && ", "agreed := twice >= 1 && "},
+		{"break.go", "case agreed && (proven >= view.Quorum || rest <= 0):", "case agreed && (proven >= 1 || rest <= 0):"},
+		{"break.go", "case why != nil || gone < view.Quorum:", "case why != nil || gone < 1:"},
+	}, "model", "broken by hand", 5000},
+	{"a lock is broken, whatever its token is by then", []edit{
+		{"break.go", "b.had[i] = n.Token == b.handle.Token\n", "if n.Token != \"\" {\n\t\t\tb.handle.Token = n.Token\n\t\t}\n\t\tb.had[i] = n.Token == b.handle.Token\n"},
+	}, "model", "broken by hand", 500},
+	{"a lock that is broken is not looked at again", []edit{
+		{"break.go", "if before[n.Index] && b.gone[n.Index] && r.found(n.Index) != wire.Granted {", "if _ = before; b.gone[n.Index] {"},
+	}, "model", "broken by hand", 5000},
+
 	// Fences, numbered by simpler rules.
 	{"the fence is the largest number, and is not stored", []edit{
 		{"acquire.go", "if l.claim.Fence = number; !stored {", "if l.claim.Fence = number; !stored && false {"},

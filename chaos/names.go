@@ -96,6 +96,8 @@ const (
 	Stalled  = history.Stalled
 	Changing = history.Changing
 	Changed  = history.Changed
+	Break    = history.Break
+	Broke    = history.Broke
 	Measured = history.Measured
 	Weighed  = history.Weighed
 )

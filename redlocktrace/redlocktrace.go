@@ -97,7 +97,7 @@ func Join(traces ...*Trace) *Trace {
 // hold that other handles are still in, or a lock that has ended (redlock.Hooks.Lost has told
 // that). Nor is it one to give back what a failed attempt was granted.
 type Operation struct {
-	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by the library itself) or "release"
+	Op   string // "acquire", "try-acquire", "attach", "extend", "renew" (an extension by the library itself), "release" or "break"
 	Name string // the lock
 	Lock Lock   // acquire, attach: at the end, the lock that was acquired; extend, renew, release: the lock; else nil
 

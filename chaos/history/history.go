@@ -98,6 +98,8 @@ const (
 	Found    Kind = "found"    // has looked for its token: Value nodes have it, and Was did not answer
 	Changing Kind = "changing" // begins to change the set, as Name says, for up to Limit
 	Changed  Kind = "changed"  // has: the set has description Value now, with the members Also; or Error
+	Break    Kind = "break"    // an operator begins to break the lock on Name with Token, for up to Limit
+	Broke    Kind = "broke"    // a quorum has confirmed it: until Until its holder may believe in it; or Error
 	Crashed  Kind = "crashed"  // the client is gone, with all that it held
 	Held     Kind = "held up"  // the client is stopped until Until; Why says "suspended" if its machine is, timers and all
 

@@ -118,7 +118,7 @@ func (g *said) start(args ...string) *running {
 		g.Fatal(err)
 	}
 	r.Cmd = exec.Command(filepath.Join(bin, "redlock"), args...)
-	r.Env = append(append(os.Environ(), "PACE=quick", "GORACE=atexit_sleep_ms=0", "PATH="+bin+":"+os.Getenv("PATH")), g.env...)
+	r.Env = append(append(os.Environ(), "PACE=quick", "GORACE=atexit_sleep_ms=0", ownerVariable+"=web-1", "PATH="+bin+":"+os.Getenv("PATH")), g.env...)
 	r.Stdout, r.Stderr = &r.stdout, &r.stderr
 	if err := r.Start(); err != nil {
 		g.Fatal(err)
@@ -160,7 +160,7 @@ func (g *said) says(when string, args ...string) {
 func (g *said) refuses(args ...string) {
 	g.Helper()
 	var stdout, stderr strings.Builder
-	code := main1(args, append(slices.Clone(g.env), "PATH="+os.Getenv("PATH"), configVariable+"="+os.DevNull), strings.NewReader(""), &stdout, &stderr)
+	code := main1(args, append(slices.Clone(g.env), "PATH="+os.Getenv("PATH"), configVariable+"="+os.DevNull, ownerVariable+"=web-1"), strings.NewReader(""), &stdout, &stderr)
 	shown := make([]string, len(args))
 	for i, arg := range args {
 		if shown[i] = arg; arg == "" || strings.ContainsAny(arg, " {\"") {
@@ -188,7 +188,7 @@ func (g *said) show(when, command string, code int, stderr string) {
 }
 
 var (
-	aToken = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b`)
+	aToken = regexp.MustCompile(`\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(\.@[^"\s]*)?|\b[0-9a-f]{8}…`)
 	aFence = regexp.MustCompile(`\b\d{16}\b`)
 	aFault = regexp.MustCompile(`unreachable: [^;)\n]*|timeout after TIME`)
 	aCount = regexp.MustCompile(`after \d+ failed renewals?`)
@@ -228,6 +228,7 @@ func (g *said) wrongUsage() {
 		"run k --lost-signal STOP -- true", "run k --lost-grace 6s -- true", "run k --lost-grace -1s -- true", "run k --max-hold 99ms -- true", "run k --min-hold 9s --max-hold 8s -- true",
 		"run k -- no-such-command", "run k -- /dev/null", "run k -- true", "run k --embedded --node redis://127.0.0.1:1 -- true", "run k --embedded --config redlock.conf -- true",
 		"lock", "lock k true", "lock k", "extend", "extend k", "extend a b", "unlock k", "unlock {}", "unlock k --token t --key", "unlock a b --token t", "unlock k --key b", "extend k --token t",
+		"break", "break a b", "break k", "break k --yes", "break k --token t",
 		"status", "watch k --every 1ms", "wait k", "doctor k", "doctor",
 		"prepare k", "prepare --no-wait --timeout 1s", "prepare --no-wait --quorum", "prepare --quorum --reset-fences a:1", "prepare --fresh --reset-fences a:1", "prepare --no-wait --reset-fences a:1",
 		"prepare --node redis://127.0.0.1:1 --reset-fences a:1",
@@ -241,6 +242,7 @@ func (g *said) wrongUsage() {
 	g.refuses("run", "k", "--separator", "", "--", "true")
 	g.refuses("run", "k", "--config", "", "--", "true")
 	g.refuses("unlock", "k", "--token", "")
+	g.refuses("break", "k", "--token", "")
 	g.refuses("bench", "--key", "")
 	g.refuses("chaos", "--report", "")
 	g.refuses("prepare", "--prefix", strings.Repeat("p", 2000), "--node", "redis://127.0.0.1:1")
@@ -417,6 +419,7 @@ func (g *said) handles() {
 	g.says("", "unlock", "k", "--token", aToken.FindString(handle))
 	with("it is released", "unlock")
 	with("it is released", "extend")
+	g.says("it is released", "break", "k", "--yes", "--token", aToken.FindString(handle))
 	_ = g.start("lock", "s", "--slots", "2").Wait()
 	r = g.start("status", "s", "--json")
 	_ = r.Wait()
@@ -426,7 +429,10 @@ func (g *said) handles() {
 	r = g.start("status", "a/b", "--json", "--separator", "/")
 	_ = r.Wait()
 	g.says("the token of a/b", "unlock", "a", "--separator", "/", "--token", aToken.FindString(r.stdout.String()))
+	g.says("the token of a/b", "break", "a", "--separator", "/", "--yes", "--token", aToken.FindString(r.stdout.String()))
+	g.says("", "break", "a/b", "--separator", "/", "--yes", "--token", aToken.FindString(r.stdout.String()))
 	g.nodes.Nodes[0].Kill()
+	g.says("the node is down", "break", "k", "--yes", "--token", "TOKEN")
 	with("the node is down", "unlock")
 	with("the node is down", "extend")
 }

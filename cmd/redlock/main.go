@@ -84,6 +84,7 @@ func verbs() []verb {
 		{"lock", "lock", (*command).lock},
 		{"extend", "lock", (*command).takeUp},
 		{"unlock", "lock", (*command).takeUp},
+		{"break", "break", (*command).breaks},
 		{"status", "status", (*command).look},
 		{"watch", "status", (*command).look},
 		{"wait", "status", (*command).look},

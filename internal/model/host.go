@@ -76,7 +76,8 @@ type Host struct {
 	suspended      time.Time // since when its timers stood still, too
 	suspendedUntil time.Time
 	dead           bool
-	lanes          func() []int // of its Locker; see Weigh
+	fars           map[string]time.Duration // by node; see Far
+	lanes          func() []int             // of its Locker; see Weigh
 }
 
 // NewHost is a process whose name ends with a number of its own, from 1.
@@ -208,6 +209,22 @@ func (h *Host) Skew(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.skew += d
+}
+
+// Far has each message of the process to a node take so much longer, and those of no other process.
+func (h *Host) Far(node string, d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fars == nil {
+		h.fars = make(map[string]time.Duration)
+	}
+	h.fars[node] = d
+}
+
+func (h *Host) far(node string) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.fars[node]
 }
 
 // Crash ends the process: nothing comes from it any more, and nothing reaches it.

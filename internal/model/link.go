@@ -175,9 +175,11 @@ func (l *Link) cut(ctx context.Context, done <-chan struct{}) error {
 
 // latency is the node's for a message.
 func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
+	far := l.host.far(l.node.Name)
 	l.node.mu.Lock()
 	defer l.node.mu.Unlock()
-	return l.node.latency(id)
+	there, back = l.node.latency(id)
+	return there + far, back
 }
 
 // Subscribe listens to a channel until its connection breaks or ctx ends.

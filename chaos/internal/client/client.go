@@ -84,9 +84,12 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		c.stop()
 		return err
 	}
-	if c.Role.Operator {
+	switch {
+	case c.Role.Operator:
 		c.operate(ctx)
-	} else {
+	case c.Plan.Scenario.Break && c.Number == 1:
+		c.breaks(ctx)
+	default:
 		c.work(ctx)
 	}
 	return nil

@@ -18,7 +18,8 @@ func fences(r *record) {
 		o := &r.ops[k]
 		e := &r.events[o.got]
 		// A client that was stopped when it got the lock may record it after others have got it.
-		excused := !r.run.Exact && o.ask >= 0 && r.stopped(o.client, r.events[o.ask].At, e.At)
+		// One whose lock was broken while it was being acquired may have got it behind the next holder.
+		excused := r.broken != nil && r.brokenFrom(o) <= e.At || !r.run.Exact && o.ask >= 0 && r.stopped(o.client, r.events[o.ask].At, e.At)
 		if reads := r.request(o).Shared; (e.Fence > 0 || reads) && !excused {
 			got = append(got, fenced{o.request, reads, o.got, e})
 		}

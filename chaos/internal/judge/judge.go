@@ -24,6 +24,7 @@ var Rules = []Rule{
 	{"told", "A holder that keeps a lock until its validity is over is told so in time.", told},
 	{"late success", "An operation on a lock succeeds only while the lock is valid.", lateSuccess},
 	{"continuity", "No client extends a lock that another has had since.", continuity},
+	{"broken", "Once a lock was broken by hand, no extension of it that begins later succeeds, and its holder believes in it for the rest of a TTL at most. From when an operator began to break it, other clients may have it, and a holder that learns of it later is behind them.", broken},
 	{"kept", "While nothing has gone wrong, and the set is not changed, a lock that is renewed is not lost.", kept},
 	{"lost updates", "No write undoes another one that came after its read.", lostUpdates},
 	{"fences", "Each fence is larger than all earlier ones of conflicting locks, or as large for a reader, and the resource accepts none that is smaller than an earlier one.", fences},

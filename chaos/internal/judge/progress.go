@@ -106,6 +106,8 @@ func (r *record) doing(o *op, e *history.Event) string {
 	switch e.Kind {
 	case history.Changing:
 		return "change the set: " + e.Name
+	case history.Break:
+		return fmt.Sprintf("break %q", e.Name)
 	case history.Ask:
 		return fmt.Sprint("acquire ", r.request(o))
 	}

@@ -29,6 +29,7 @@ func newRecord(h *history.History) *record {
 		now = e.At
 		r.take(i, e)
 	}
+	r.breaking()
 	if byTime := func(a, b int) int { return cmp.Compare(r.begin(a), r.begin(b)) }; !slices.IsSortedFunc(r.holds, byTime) {
 		slices.SortStableFunc(r.holds, byTime)
 	}
@@ -83,7 +84,7 @@ func (r *record) take(i int, e *history.Event) {
 			r.odd(i, "it ends at %v, before it begins", e.Until)
 		}
 	case history.Measured:
-	case history.Changing, history.Changed:
+	case history.Changing, history.Changed, history.Break, history.Broke:
 		r.changing(i, e)
 	case history.Weighed:
 		if e.Weight == nil {
@@ -98,7 +99,7 @@ func (r *record) take(i int, e *history.Event) {
 	}
 }
 
-// changing adds the beginning or the end of a change of the set.
+// changing adds the beginning or the end of a change of the set, or of the breaking of a lock.
 func (r *record) changing(i int, e *history.Event) {
 	if e.Client < 1 || e.Op < 1 {
 		r.odd(i, "it has no client, or no number")
@@ -106,10 +107,11 @@ func (r *record) changing(i int, e *history.Event) {
 	key := [2]int{e.Client, e.Op}
 	r.struck = min(r.struck, e.At)
 	at, begun := r.change[key]
+	begins := e.Kind == history.Changing || e.Kind == history.Break
 	switch {
-	case e.Kind == history.Changing && begun:
+	case begins && begun:
 		r.odd(i, "it has begun before")
-	case e.Kind == history.Changing:
+	case begins:
 		if r.change == nil {
 			r.change = make(map[[2]int]int)
 		}

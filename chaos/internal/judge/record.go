@@ -33,8 +33,9 @@ type record struct {
 	holds    []int                   // the ops that got the lock, in order of time
 	steps    []step
 	writes   []write
-	changes  []alteration   // of the set
-	change   map[[2]int]int // the index of each, by client and number
+	changes  []alteration        // of the set, and locks that operators break
+	broken   map[string]fracture // by token: the locks that were broken
+	change   map[[2]int]int      // the index of each, by client and number
 	left     []int
 	amiss    []oddity
 
@@ -85,7 +86,7 @@ type step struct {
 	unsure         bool          // and it may be later: an extension before this one had failed
 }
 
-// An alteration is a change of the set, from beginning to end; -1: it has none.
+// An alteration is a change of the set, or the breaking of a lock, from beginning to end; -1: it has none.
 type alteration struct{ client, begin, end int }
 
 // A write is an accepted write, with the writer's last read before it; -1: none.
@@ -107,7 +108,8 @@ func (r *record) odd(event int, format string, args ...any) {
 }
 
 // valid returns the interval in which the holder may rely on the lock: from its acquisition to the
-// end of validity, or to when the holder stops relying on it.
+// end of validity, or to when the holder stops relying on it, or an operator
+// begins to break it.
 func (r *record) valid(o *op) (from, to time.Duration) {
 	to = min(o.until, o.died)
 	if o.release >= 0 {
@@ -115,6 +117,9 @@ func (r *record) valid(o *op) (from, to time.Duration) {
 	}
 	if o.told >= 0 {
 		to = min(to, r.events[o.told].At)
+	}
+	if r.broken != nil {
+		to = min(to, r.brokenFrom(o))
 	}
 	return r.events[o.got].At, to
 }

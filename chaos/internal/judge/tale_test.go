@@ -148,7 +148,15 @@ func (t *teller) want() history.Request {
 // fate draws what happens to clients and nodes.
 func (t *teller) fate() {
 	client := 1 + t.below(4)
-	switch t.below(8) {
+	switch t.below(9) {
+	case 8:
+		of := t.clients[client%len(t.clients)]
+		e := history.Event{Kind: history.Break, Client: client, Op: 20 + t.below(60), Name: "a", Token: fmt.Sprintf("t%d.%d", of.number, of.op), Limit: t.time(12)}
+		t.add(e)
+		if t.below(4) > 0 {
+			e.Kind, e.Until, e.Why = history.Broke, t.now+t.time(6), []string{"", "", "lost", "no quorum"}[t.below(4)]
+			t.add(e)
+		}
 	case 0, 1, 2, 3:
 		t.add(history.Event{Kind: history.Held, Client: client, Until: t.now + t.time(12), Why: []string{"", "suspended"}[t.below(2)]})
 	case 4:
@@ -192,7 +200,7 @@ func (t *teller) inject() {
 func (t *teller) anything() {
 	kinds := []history.Kind{
 		history.Ask, history.Got, history.Denied, history.Extend, history.Extended, history.Failed, history.Renewed, history.Release, history.Released, history.Told, history.Read, history.Wrote, history.Refused,
-		history.Crashed, history.Held, history.Struck, history.Healed, history.Calm, history.Left, history.Found, history.Stalled, history.Measured, history.Weighed, history.Changing, history.Changed, "", "sung",
+		history.Crashed, history.Held, history.Struck, history.Healed, history.Calm, history.Left, history.Found, history.Stalled, history.Measured, history.Weighed, history.Changing, history.Changed, history.Break, history.Broke, "", "sung",
 	}
 	e := history.Event{Kind: kinds[t.below(len(kinds))], Client: t.below(6), Op: t.below(5)}
 	e.Name = []string{"a", "b", ""}[t.below(3)]

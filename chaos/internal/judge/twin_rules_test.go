@@ -30,7 +30,7 @@ func (tw *twin) judge() {
 			tw.judgeAsk(i, e, calm)
 		case history.Extend, history.Release:
 			tw.judgeStep(i, e)
-		case history.Changing:
+		case history.Changing, history.Break:
 			tw.judgeChange(i, e)
 		case history.Weighed:
 			tw.judgeWeight(i, e)
@@ -117,6 +117,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 		tw.add("fences", o.from, tw.holds[same].got, o.got)
 	}
 
+	tw.judgeBroken(o)
 	by := tw.noticed(e.Client, o.from, o.until)
 	unknown := (o.renews || o.failed) && o.died != math.MaxInt64 && o.told < 0 && o.release < 0
 	noticed := unknown || o.died <= by || o.told >= 0 && tw.Events[o.told].At <= by || o.release >= 0 && tw.Events[o.release].At <= by
@@ -160,12 +161,50 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 
 // lateNews reports whether a hold may have been recorded later than it was acquired.
 func (tw *twin) lateNews(o twinHold) bool {
-	return !tw.Run.Exact && o.ask >= 0 && tw.stopped(tw.Events[o.got].Client, tw.Events[o.ask].At, o.from)
+	return o.broken <= o.from || !tw.Run.Exact && o.ask >= 0 && tw.stopped(tw.Events[o.got].Client, tw.Events[o.ask].At, o.from)
+}
+
+// judgeBroken: the first breaking of a hold's lock that was confirmed ends it.
+func (tw *twin) judgeBroken(o twinHold) {
+	first := -1
+	for i, e := range tw.Events {
+		if e.Kind != history.Break || e.Token != tw.Events[o.got].Token || tw.breaks(i) != "" {
+			continue
+		}
+		for j := i + 1; j < len(tw.Events); j++ {
+			if f := tw.Events[j]; f.Kind == history.Broke && f.Client == e.Client && f.Op == e.Op {
+				if first < 0 || j < first {
+					first = j
+				}
+				break
+			}
+		}
+	}
+	if first < 0 {
+		return
+	}
+	if by := tw.Events[first].Until + tw.Run.Lag; o.until > by {
+		tw.add("broken", by, o.got, first)
+	}
+	for n, i := range o.mine {
+		if tw.Events[i].Kind != history.Extend || i < o.got || tw.Events[i].At <= tw.Events[first].At {
+			continue
+		}
+		for _, j := range o.mine[n+1:] {
+			f := tw.Events[j]
+			if f.Kind == history.Extended {
+				tw.add("broken", f.At, o.got, first, i, j)
+			}
+			if f.Kind == history.Extended || f.Kind == history.Failed || f.Kind == history.Extend {
+				break
+			}
+		}
+	}
 }
 
 func (tw *twin) struckBy(at time.Duration) bool {
 	return slices.ContainsFunc(tw.Events, func(e history.Event) bool {
-		return (e.Kind == history.Struck || e.Kind == history.Changing || e.Kind == history.Changed) && e.At <= at
+		return (e.Kind == history.Struck || e.Kind == history.Changing || e.Kind == history.Changed || e.Kind == history.Break || e.Kind == history.Broke) && e.At <= at
 	})
 }
 
@@ -345,10 +384,10 @@ func (tw *twin) judgeChange(i int, e history.Event) {
 	same := func(f history.Event, kind history.Kind) bool {
 		return f.Kind == kind && f.Client == e.Client && f.Op == e.Op
 	}
-	if e.Limit <= 0 || slices.ContainsFunc(tw.Events[:i], func(f history.Event) bool { return same(f, history.Changing) }) {
+	if e.Limit <= 0 || slices.ContainsFunc(tw.Events[:i], func(f history.Event) bool { return same(f, history.Changing) || same(f, history.Break) }) {
 		return
 	}
-	end := slices.IndexFunc(tw.Events[i:], func(f history.Event) bool { return same(f, history.Changed) })
+	end := slices.IndexFunc(tw.Events[i:], func(f history.Event) bool { return same(f, history.Changed) || same(f, history.Broke) })
 	if end >= 0 {
 		end += i
 	}

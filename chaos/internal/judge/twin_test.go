@@ -71,6 +71,7 @@ type twinHold struct {
 	release        int
 	from, to       time.Duration
 	until, died    time.Duration
+	broken         time.Duration // from when on
 	renews, failed bool
 }
 
@@ -112,9 +113,36 @@ func newTwin(h *history.History) *twin {
 			}
 		}
 		o.from, o.to = e.At, min(o.to, o.until)
+		o.broken = math.MaxInt64
+		for j, b := range h.Events {
+			if b.Kind == history.Break && b.Token == e.Token && tw.breaks(j) != "lost" {
+				o.broken = min(o.broken, b.At)
+			}
+		}
+		o.to = min(o.to, o.broken)
 		tw.holds = append(tw.holds, o)
 	}
 	return tw
+}
+
+// breaks is how the breaking of a lock has ended, "no end" and "again" included.
+func (tw *twin) breaks(i int) string {
+	b := tw.Events[i]
+	for j, e := range tw.Events {
+		if e.Client != b.Client || e.Op != b.Op {
+			continue
+		}
+		switch begins := e.Kind == history.Break || e.Kind == history.Changing; {
+		case begins && j < i:
+			return "lost" // it has begun before: this is no beginning
+		case j > i && (e.Kind == history.Broke || e.Kind == history.Changed):
+			if e.Why == "" && e.Kind != history.Broke {
+				return "changed"
+			}
+			return e.Why
+		}
+	}
+	return "no end"
 }
 
 // lifeOf returns all events of an event's op, from the first one that can begin an op to the death
@@ -245,16 +273,17 @@ func (tw *twin) judgeForm(i int, e history.Event) {
 	case history.Struck, history.Healed:
 		odd(e.Fault == nil)
 		return
-	case history.Changing, history.Changed:
+	case history.Changing, history.Changed, history.Break, history.Broke:
 		odd(e.Client < 1 || e.Op < 1)
 		begun, ended := false, false
 		for _, f := range tw.Events[:i] {
 			if f.Client == e.Client && f.Op == e.Op {
-				begun = begun || f.Kind == history.Changing
-				ended = ended || begun && f.Kind == history.Changed
+				begun = begun || f.Kind == history.Changing || f.Kind == history.Break
+				ended = ended || begun && (f.Kind == history.Changed || f.Kind == history.Broke)
 			}
 		}
-		odd(begun == (e.Kind == history.Changing) || ended && e.Kind == history.Changed)
+		begins := e.Kind == history.Changing || e.Kind == history.Break
+		odd(begun == begins || ended && !begins)
 		return
 	case history.Crashed, history.Held:
 		odd(e.Client < 1)

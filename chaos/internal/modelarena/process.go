@@ -44,6 +44,8 @@ func (p *process) Hold(d time.Duration, machine bool) {
 	}
 }
 
+func (p *process) Far(node int, d time.Duration) { p.host.Far(p.world.nodes[node].Name, d) }
+
 func (p *process) Token() string { return p.host.Token() }
 
 func (p *process) Skew(d time.Duration) { p.host.Skew(d) }

@@ -92,6 +92,14 @@ func formatOp(e history.Event, name string) (text string, known bool) {
 		}
 	case history.Changing:
 		say("begins to change the set: %s, for up to %s", e.Name, FormatTime(e.Limit))
+	case history.Break:
+		say("begins to break the lock%s with token %s, for up to %s", name, e.Token, FormatTime(e.Limit))
+	case history.Broke:
+		if e.Error != "" {
+			say("has not broken the lock%s with token %s", name, e.Token)
+		} else {
+			say("has broken the lock%s with token %s: its holder may believe in it until %s", name, e.Token, FormatTime(e.Until))
+		}
 	case history.Changed:
 		if e.Error != "" {
 			say("has not changed the set: %s", e.Name)

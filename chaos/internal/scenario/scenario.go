@@ -50,6 +50,7 @@ type Scenario struct {
 	Reserve int               // how many more nodes there are, which may become members of the set; operators change it all the time
 	Rivals  bool              // there are three operators, and they begin at the same moments
 	Keep    bool              // some holders keep their locks for many TTLs, renewed
+	Break   bool              // the first client breaks locks, and takes none but in the end
 	Own     bool              // each client has settings of its own, which may disagree with those of the set
 	Spread  int               // over how many names the clients spread; 0: one or two
 	Kinds   bool              // locks of all kinds: shared, of several names, slots, paths

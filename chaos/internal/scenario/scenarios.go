@@ -260,6 +260,11 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Slow, history.Jitter, history.Jitter, history.Skew, history.Kill}, Rate: 0.7, Limit: time.Second,
 	},
 	{
+		Name: "broken by hand", About: "an operator breaks locks of all kinds at any moment, and reaches some nodes late or not at all: a holder whose lock was broken is told in time, and what it writes behind the next holder is refused",
+		Nodes: sizes, Clients: [2]int{3, 5}, TTL: ttls, RTT: append([]time.Duration{20 * ms}, rtts...), Span: 4, Write: true, Kinds: true, Break: true, Fast: true, Weight: 3,
+		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Jitter, history.Jitter, history.Cut, history.CutRequests, history.CutReplies, history.Part, history.Reset, history.LoseReplies, history.TearReplies, history.Pause}, Rate: 3,
+	},
+	{
 		Name: "settings", About: "each client has a TTL of its own, and gives MaxTTL, quorum and separator, or leaves them to the set, and nodes lose their data: who disagrees with the set is refused",
 		Nodes: []int{3, 3, 3, 4, 5}, Clients: [2]int{2, 3}, TTL: []time.Duration{10 * time.Second, 20 * time.Second, time.Minute}, RTT: rtts, Span: 3, Write: true, Spread: 1, Own: true, Forgets: true, Default: true,
 		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 4, Limit: time.Second, Weak: 2,

@@ -1,0 +1,384 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// broken breaks a lock by what Inspect says.
+func broken(t *testing.T, lk *Locker, name string) {
+	t.Helper()
+	s := inspected(t, lk, name)
+	token := s.Token
+	for _, h := range s.Holders {
+		token = h.Token
+	}
+	if err := lk.Break(t.Context(), name, token); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBreak: a lock of any kind is free when it is broken, with all its keys. Its holder is told by the
+// next renewal, and the next lock has a larger fence.
+func TestBreak(t *testing.T) {
+	for row, tt := range []struct {
+		name    string
+		lock    string
+		options []AcquireOption
+		rivals  [][]AcquireOption // that could not have it before; each of "a"
+	}{
+		{"exclusive", "a", nil, [][]AcquireOption{nil, {Shared()}}},
+		{"shared", "a", []AcquireOption{Shared()}, [][]AcquireOption{nil}},
+		{"a slot", "a", []AcquireOption{Slots(1)}, [][]AcquireOption{nil, {Slots(1)}}},
+		{"one slot of many", "a", []AcquireOption{Slots(MaxSlots)}, [][]AcquireOption{nil}},
+		{"in folders", "a/b/c", nil, [][]AcquireOption{nil, {Shared()}}},
+		{"a slot in a folder", "a/b", []AcquireOption{Slots(5)}, [][]AcquireOption{nil}},
+		{"shared in a folder", "a/b", []AcquireOption{Shared()}, [][]AcquireOption{nil}},
+	} {
+		if !need.Sample(row+1, 3) {
+			continue
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			fences(t, func(f *fenced) {
+				opts := Options{Prefix: "app:", Separator: "/"}
+				holder, other := f.locker(&opts), f.locker(&opts)
+				l := acquired(f.T, holder, tt.lock, append(tt.options, TTL(6*time.Second), AutoRenew())...)
+				ctx := l.Context(f.Context())
+				pass(time.Second)
+				for _, options := range tt.rivals {
+					refused(f.T, other, "a", options...)
+				}
+				broken(f.T, other, tt.lock)
+				for _, options := range tt.rivals {
+					next := acquired(f.T, other, "a", options...)
+					if next.Fence() < l.Fence() || len(options) == 0 && next.Fence() == l.Fence() {
+						f.Errorf("the next lock's fence is %d, and that of the broken one %d", next.Fence(), l.Fence())
+					}
+					if err := next.Release(f.Context()); err != nil {
+						f.Error(err)
+					}
+				}
+				if ctx.Err() != nil {
+					f.Errorf("the holder was told before its next renewal: %v", context.Cause(ctx))
+				}
+				pass(1100 * time.Millisecond) // a third of the TTL after the acquisition
+				if why := context.Cause(ctx); !errors.Is(why, ErrLost) {
+					f.Errorf("the renewal ended the holder's context with %v", why)
+				}
+				pass(time.Second)
+				if keys := f.locks(); len(keys) > 0 {
+					f.Errorf("left are %q", keys)
+				}
+			})
+		})
+	}
+}
+
+// locks has the keys on the nodes that no lock should leave.
+func (f *fenced) locks() (keys []string) {
+	for i := range f.Len() {
+		for _, key := range f.Keys(i) {
+			if !script.Lasting(key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// TestBreakComparesTheToken: no other token is deleted, whichever node has it.
+func TestBreakComparesTheToken(t *testing.T) {
+	fences(t, func(f *fenced) {
+		lk := f.locker(nil)
+		was := acquired(f.T, lk, "a")
+		if err := was.Release(f.Context()); err != nil {
+			f.Fatal(err)
+		}
+		l := acquired(f.T, lk, "a")
+		e := wantQuorumError(f.T, lk.Break(f.Context(), "a", was.Token()), ErrLost)
+		if e.Op != "break" || e.Held != 5 || len(e.Nodes()) != 5 {
+			f.Errorf("%+v", e)
+		}
+		wantQuorumError(f.T, lk.Break(f.Context(), "b", was.Token()), ErrLost)
+		if err := l.Extend(f.Context()); err != nil {
+			f.Errorf("another token was broken: %v", err)
+		}
+
+		// One of several readers, and no other.
+		one, two := acquired(f.T, lk, "r", Shared()), acquired(f.T, lk, "r", Shared())
+		if err := lk.Break(f.Context(), "r", one.Token()); err != nil {
+			f.Fatal(err)
+		}
+		wantQuorumError(f.T, one.Extend(f.Context()), ErrLost)
+		if err := two.Extend(f.Context()); err != nil {
+			f.Errorf("another reader was broken: %v", err)
+		}
+	})
+}
+
+// TestBreakOfSeveralNames: broken at one of its names, the lock is not extended at the others.
+func TestBreakOfSeveralNames(t *testing.T) {
+	fences(t, func(f *fenced) {
+		lk, other := f.locker(nil), f.locker(nil)
+		l := acquired(f.T, lk, "a", Also("b"))
+		broken(f.T, other, "b")
+		next := acquired(f.T, other, "b")
+		refused(f.T, other, "a")
+		wantQuorumError(f.T, l.Extend(f.Context()), ErrLost)
+		pass(10 * time.Second)
+		if after := acquired(f.T, other, "a"); after.Fence() <= l.Fence() || next.Fence() <= l.Fence() {
+			f.Errorf("fences %d and %d after %d", next.Fence(), after.Fence(), l.Fence())
+		}
+	})
+}
+
+// TestBreakRefuses: what is no token of this very lock breaks nothing.
+func TestBreakRefuses(t *testing.T) {
+	fences(t, func(f *fenced) {
+		lk := f.locker(&Options{Separator: "/"})
+		l := acquired(f.T, lk, "a/b")
+		for name, token := range map[string]string{"a": l.Token(), "": "t", "a/b": ""} {
+			if err := lk.Break(f.Context(), name, token); err == nil || errors.Is(err, ErrLost) {
+				f.Errorf("%q, %q: %v", name, token, err)
+			}
+		}
+		ctx, cancel := context.WithCancel(f.Context())
+		cancel()
+		if err := lk.Break(ctx, "a/b", l.Token()); !errors.Is(err, context.Canceled) {
+			f.Errorf("canceled: %v", err)
+		}
+		if err := l.Extend(f.Context()); err != nil {
+			f.Error(err)
+		}
+	})
+}
+
+// TestBreakHandsOver: the first waiter has the lock as soon as it is broken, as after a release.
+func TestBreakHandsOver(t *testing.T) {
+	fences(t, func(f *fenced) {
+		holder, waiter, other := f.locker(nil), f.locker(nil), f.locker(nil)
+		l := acquired(f.T, holder, "a")
+		got := make(chan *Lock, 1)
+		go func() {
+			next, err := waiter.Acquire(f.Context(), "a")
+			if err != nil {
+				f.Error(err)
+			}
+			got <- next
+		}()
+		pass(time.Second)
+		broken(f.T, other, "a")
+		synctest.Wait()
+		select {
+		case next := <-got:
+			if next.Fence() <= l.Fence() {
+				f.Errorf("the waiter's fence is %d, and that of the broken lock %d", next.Fence(), l.Fence())
+			}
+			if !next.handed {
+				f.Error("the waiter was called, and not handed the lock")
+			}
+		default:
+			f.Error("the waiter does not have it")
+		}
+		wantQuorumError(f.T, l.Extend(f.Context()), ErrLost)
+	})
+}
+
+// TestLateWriterIsRefused: the holder is stopped, its lock broken, and the next holder writes. What the first
+// one writes then, believing in its lock, is refused.
+func TestLateWriterIsRefused(t *testing.T) {
+	fences(t, func(f *fenced) {
+		lk, other := f.locker(nil), f.locker(nil)
+		highest := int64(0)
+		write := func(l *Lock) bool {
+			ok := l.Fence() >= highest
+			highest = max(highest, l.Fence())
+			return ok
+		}
+		l := acquired(f.T, lk, "a")
+		ctx := l.Context(f.Context())
+		if !write(l) {
+			f.Error("the first write was refused")
+		}
+		broken(f.T, other, "a")
+		if !write(l) {
+			f.Error("nobody has written since: nothing refuses the broken holder")
+		}
+		next := acquired(f.T, other, "a")
+		if !write(next) {
+			f.Error("the next holder's write was refused")
+		}
+		if ctx.Err() != nil || write(l) {
+			f.Errorf("the broken holder believes in its lock (%v), and its write was accepted", ctx.Err())
+		}
+	})
+}
+
+// TestBreakWithoutQuorum: as long as a majority cannot be told, the holder keeps the lock; and when it can,
+// the nodes are told without another call.
+func TestBreakWithoutQuorum(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		var down atomic.Int32
+		lk := ms.locker(t, nil)
+		other := ms.over(t, nil, func(c *modelConn) lane.Server { return &cutOff{c, &down} })
+		l := acquired(t, lk, "a")
+		down.Store(3)
+		e := wantQuorumError(t, other.Break(t.Context(), "a", l.Token()), ErrNoQuorum)
+		if e.Op != "break" || e.Failed != 3 {
+			t.Errorf("%+v", e)
+		}
+		if err := l.Extend(t.Context()); err != nil {
+			t.Errorf("two of five nodes have dropped it, and it is lost: %v", err)
+		}
+		down.Store(0)
+		pass(time.Second)
+		wantQuorumError(t, l.Extend(t.Context()), ErrLost)
+	})
+}
+
+// cutOff are the connections of one client, which the first few nodes do not answer.
+type cutOff struct {
+	*modelConn
+	down *atomic.Int32
+}
+
+func (c *cutOff) Fork() lane.Server { return c }
+
+func (c *cutOff) Exec(batch []*lane.Request) error {
+	if c.name < fmt.Sprintf("node%d", c.down.Load()) {
+		for _, q := range batch {
+			q.Reply = wire.Reply{Status: wire.Unreachable, Err: errCut}
+		}
+		return errCut
+	}
+	return c.modelConn.Exec(batch)
+}
+
+// late are the connections of one client whose releases come late to some nodes.
+type late struct {
+	*modelConn
+	gates map[string]chan struct{}
+}
+
+func (c *late) Fork() lane.Server { return c }
+
+func (c *late) Exec(batch []*lane.Request) error {
+	if gate := c.gates[c.name]; gate != nil && slices.ContainsFunc(batch, func(q *lane.Request) bool { return q.Op == wire.Release }) {
+		<-gate
+	}
+	return c.modelConn.Exec(batch)
+}
+
+// TestBreakLooksAgain: nodes drop the token one after another, and in between the holder puts it back and has it
+// confirmed. A quorum has dropped it then, and another one has it. See breaking.
+func TestBreakLooksAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, nil)
+		soon, never := make(chan struct{}), make(chan struct{})
+		defer close(never)
+		gates := map[string]chan struct{}{"node1": soon, "node2": soon, "node3": never, "node4": never}
+		other := ms.over(t, nil, func(c *modelConn) lane.Server { return &late{c, gates} })
+		l := acquired(t, lk, "a")
+		ended := make(chan error, 1)
+		go func() { ended <- other.Break(t.Context(), "a", l.Token()) }()
+		synctest.Wait()
+		if n := ms.held("a", l.Token()); n != 4 {
+			t.Fatalf("held on %d nodes, and one has been told", n)
+		}
+		for range 2 {
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if n := ms.held("a", l.Token()); n != 5 {
+			t.Fatalf("held on %d nodes after two extensions", n)
+		}
+		close(soon)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		wantQuorumError(t, l.Extend(t.Context()), ErrLost)
+	})
+}
+
+// TestBreakWaitsForLateRequests: a node that has never had the token may still be asked to take it, as long as
+// the acquisition is under way.
+func TestBreakWaitsForLateRequests(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		lk := ms.locker(t, &Options{NodeTimeout: 500 * time.Millisecond})
+		never := make(chan struct{})
+		defer close(never)
+		gates := map[string]chan struct{}{"node1": never, "node2": never}
+		other := ms.over(t, &Options{NodeTimeout: 500 * time.Millisecond}, func(c *modelConn) lane.Server { return &late{c, gates} })
+		ms[3].slow(400 * time.Millisecond)
+		ms[4].slow(400 * time.Millisecond)
+		l := acquired(t, lk, "a")
+		ms[3].slow(0) // of what is under way, the answer
+		ms[4].slow(0)
+		if n := ms.held("a", l.Token()); n != 3 {
+			t.Fatalf("held on %d nodes", n)
+		}
+		if err := other.Break(t.Context(), "a", l.Token()); err != nil {
+			t.Fatal(err)
+		}
+		wantQuorumError(t, l.Extend(t.Context()), ErrLost)
+	})
+}
+
+// TestBreakClosed: a closed Locker breaks nothing.
+func TestBreakClosed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		lk := newModels(3).locker(t, nil)
+		lk.Close()
+		if err := lk.Break(t.Context(), "a", "t"); !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFillingThatComesLate: a node counts after an extension that began when the token was there again, and not
+// after one that began when it had only been asked to take it.
+func TestFillingThatComesLate(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, &Options{NodeTimeout: time.Second})
+		l := acquired(t, lk, "a")
+		ms[0].forget()
+		ms[0].spy = func(q *lane.Request) {
+			if q.Op == wire.Extend { // the filling hangs
+				ms[0].spy, ms[0].hung = nil, make(chan struct{})
+			}
+		}
+		for range 2 {
+			if err := l.Extend(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if n := ms.held("a", l.Token()); n != 2 {
+			t.Fatalf("held on %d nodes", n)
+		}
+		ms[0].resume()
+		synctest.Wait()
+		if n := ms.held("a", l.Token()); n != 3 {
+			t.Fatalf("held on %d nodes once it is filled up", n)
+		}
+		ms[1].forget()
+		wantQuorumError(t, l.Extend(t.Context()), ErrLost)
+	})
+}

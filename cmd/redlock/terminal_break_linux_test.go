@@ -1,0 +1,109 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/quorumlock/redlock/internal/memredis"
+)
+
+// In a terminal break shows who has the lock, and asks. Another answer than yes changes nothing; nor
+// does yes if the lock has changed hands while it was asking.
+func TestBreakAsks(t *testing.T) {
+	nodes, err := memredis.Start(3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nodes.Close)
+	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	redlock := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("redlock", args...)
+		cmd.Env = env
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("redlock %q: %v", args, err)
+		}
+		return string(out)
+	}
+	for _, tt := range []struct {
+		name      string
+		flags     []string
+		meanwhile func(handle string)
+		answer    string
+		code      int
+		says      string // on stdout and stderr, after the question
+		after     string
+	}{
+		{"yes", nil, nil, "yes", 0, `^"k" is broken: .*; nobody waits for it\n$`, `"k": free`},
+		{"no", nil, nil, "y", 75, `^redlock: "k" is not broken\n$`, `"k": held`},
+		{"the end of the input", nil, nil, "\x04", 75, `^redlock: "k" is not broken\n$`, `"k": held`},
+		{"it changes hands", nil, func(handle string) {
+			redlock("unlock", handle)
+			redlock("lock", "k")
+		}, "yes", 79, `^redlock: "k": its holder does not have it any more, and nothing was broken: `, `"k": held`},
+		{"several readers", []string{"--shared"}, nil, "", 64, `redlock: "k" has 2 holders\nredlock: hint: --token TOKEN says which`, `"k": held`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			handle := redlock(append([]string{"lock", "k"}, tt.flags...)...)
+			if tt.flags != nil {
+				redlock(append([]string{"lock", "k"}, tt.flags...)...)
+			}
+			keyboard, terminal := openPty(t)
+			var said buffer
+			cmd := exec.Command("redlock", "break", "k")
+			cmd.Env = env
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &said, &said
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			cmd.WaitDelay = patience
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() { ended <- cmd.Wait() }()
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			rest := ""
+			if tt.answer != "" {
+				const question = "Break it? Type yes: "
+				if !within(patience, func() bool { return strings.HasSuffix(said.String(), question) }) {
+					t.Fatalf("no question in %q", said.String())
+				}
+				shown := said.String()
+				for _, want := range []string{`^"k": exclusive by .* \(token .*\), fence \d+, since .* ago\n`, `left unless renewed, on 3 of 3 nodes; nobody waits for it\n`, "The holder is not stopped\\."} {
+					if !regexp.MustCompile(want).MatchString(shown) {
+						t.Errorf("no %q in %q", want, shown)
+					}
+				}
+				if tt.meanwhile != nil {
+					tt.meanwhile(handle)
+				}
+				end := "\n"
+				if tt.answer == "\x04" {
+					end = ""
+				}
+				if _, err := keyboard.WriteString(tt.answer + end); err != nil {
+					t.Fatal(err)
+				}
+				<-ended
+				rest = strings.TrimPrefix(said.String(), shown)
+			} else {
+				<-ended
+				rest = said.String()
+			}
+			if code := cmd.ProcessState.ExitCode(); code != tt.code || !regexp.MustCompile(tt.says).MatchString(rest) {
+				t.Errorf("exit code %d, want %d; said %q", code, tt.code, rest)
+			}
+			if status := redlock("status", "k"); !strings.HasPrefix(status, tt.after) {
+				t.Errorf("afterwards: %s", status)
+			}
+			for strings.HasPrefix(redlock("status", "k"), `"k": held`) {
+				fields := regexp.MustCompile(`"token": ?"([^"]+)"`).FindStringSubmatch(redlock("status", "k", "--json"))
+				redlock("break", "k", "--yes", "--token", fields[1])
+			}
+		})
+	}
+}
