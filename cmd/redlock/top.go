@@ -9,16 +9,43 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
+// topConfig has the flags of redlock top.
+type topConfig struct {
+	listFlags
+	http  string // an address: a page is served there; "": none
+	token string
+}
+
 // parseTop reads the arguments of redlock top.
-func parseTop(args []string) (*listFlags, error) {
-	cfg := newListFlags()
+func parseTop(args []string) (*topConfig, error) {
+	cfg := &topConfig{listFlags: newListFlags()}
 	f := newFlags("top")
 	cfg.add(f)
-	return &cfg, cfg.parse(f, args)
+	f.value("http", "", func(value string) error {
+		cfg.http = value
+		return nil
+	})
+	f.value("token", "", func(value string) error {
+		if cfg.token = value; value == "" {
+			return exit.Fail(exit.Usage, "leave it out, or give one that nobody can guess", "--token is empty")
+		}
+		return nil
+	})
+	if err := cfg.parse(f, args); err != nil {
+		return nil, err
+	}
+	switch {
+	case f.Changed("http"):
+		return cfg, checkHTTP(cfg.http, cfg.token)
+	case cfg.token != "":
+		return nil, exit.Fail(exit.Usage, "add --http 127.0.0.1:8080, or leave it out", "--token is for --http")
+	}
+	return cfg, nil
 }
 
 // top is redlock top, which shows the locks of a set as they change.
@@ -34,6 +61,9 @@ func (c *command) top(_ string, args []string) (code int, err error) {
 	signals, restore := proc.CatchSignals()
 	defer restore()
 	in, out := c.screenFiles()
+	if cfg.http != "" {
+		in, out = nil, nil
+	}
 	notes := newNotes()
 	if out != nil { // a line on stderr would be written across the screen
 		stderr := c.stderr
@@ -55,11 +85,14 @@ func (c *command) top(_ string, args []string) (code int, err error) {
 	defer stop()
 	nodes.tell("", "")
 
-	looks := newLooks(locker, servers, cfg)
+	looks := newLooks(locker, servers, &cfg.listFlags)
 	defer looks.close()
-	if out == nil {
+	switch {
+	case cfg.http != "":
+		err = c.topPage(ctx, looks, cfg)
+	case out == nil:
 		err = c.topLines(ctx, looks, cfg.every)
-	} else {
+	default:
 		live := &liveScreen{
 			in: in, out: out, order: cfg.sort, every: cfg.every, notes: notes.changed,
 			look: looks.picture,

@@ -110,19 +110,13 @@ func (s *State) list(columns, rows int) (lines []Line) {
 	// The columns are those of all locks, so that they do not move from page to page.
 	cells := [][]string{{"  name", "mode", "owner", "age", "left", "waiting", "note"}}
 	for i, r := range shown {
-		c := r.Cells(p.At, len(p.Nodes))
 		mark := "  "
 		if i == at {
 			mark = "> "
 		}
-		note := c.Note
-		if r.State != redlock.StateHeld && !r.Leftover {
-			note = strings.TrimSuffix(c.State+"; "+note, "; -")
-		}
-		if note == "-" {
-			note = ""
-		}
-		cells = append(cells, []string{mark + c.Name, c.Mode, c.Owner, c.Age, c.Left, c.Waiting, note})
+		row := p.Cells(r)
+		row[0] = mark + row[0]
+		cells = append(cells, row)
 	}
 	texts := table(cells, columns, 0, 2)
 	lines = append(lines, Line{Text: texts[0], Bold: true})
@@ -257,6 +251,19 @@ func (p *Picture) Summary() string {
 		text += ", and too few could be listed: locks may be missing"
 	}
 	return text
+}
+
+// Cells are the row of a lock: name, mode, owner, age, left, waiting, note. All of it is printable.
+func (p *Picture) Cells(r *locks.Row) []string {
+	c := r.Cells(p.At, len(p.Nodes))
+	note := c.Note
+	if r.State != redlock.StateHeld && !r.Leftover {
+		note = strings.TrimSuffix(c.State+"; "+note, "; -")
+	}
+	if note == "-" {
+		note = ""
+	}
+	return []string{c.Name, c.Mode, c.Owner, c.Age, c.Left, c.Waiting, note}
 }
 
 // NodeTable are the cells of the table of nodes, with its heading: those without a vote first.
