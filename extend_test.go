@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/renew"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/quorumlock/redlock/redlocktrace"
@@ -433,7 +433,7 @@ func TestThousandsRenewed(t *testing.T) {
 		const n = 2000
 		ms, counted := newModels(1), new(counting)
 		lk := ms.over(t, nil, counted.over)
-		goroutines := runtime.NumGoroutine()
+		goroutines := leaks.Running()
 		locks := make([]*Lock, n)
 		for i := range locks {
 			locks[i] = acquired(t, lk, fmt.Sprint(i), AutoRenew())
@@ -449,7 +449,7 @@ func TestThousandsRenewed(t *testing.T) {
 			t.Errorf("%d renewals were under way at once", most)
 		}
 		pass(25 * time.Second)
-		if now := runtime.NumGoroutine(); now > goroutines {
+		if now := leaks.Running(); now > goroutines {
 			t.Errorf("%d goroutines, %d before", now, goroutines)
 		}
 		if batches := len(counted.sizes()) - before; batches > 8*n/20 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	arena "github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -28,7 +29,7 @@ func TestHungLaneIsBounded(t *testing.T) {
 		lk := ms.locker(t, nil)
 		ms[0].hang()
 		ms[1].hang()
-		goroutines := runtime.NumGoroutine()
+		goroutines := leaks.Running()
 		start := time.Now()
 		for i := range locks {
 			l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
@@ -42,7 +43,7 @@ func TestHungLaneIsBounded(t *testing.T) {
 		if took := time.Since(start); took > 0 {
 			t.Errorf("%d locks with two of five nodes hung waited %v for them", locks, took)
 		}
-		if now := runtime.NumGoroutine(); now > goroutines {
+		if now := leaks.Running(); now > goroutines {
 			t.Errorf("%d goroutines, %d before", now, goroutines)
 		}
 		pass(lk.opts.NodeTimeout + time.Millisecond)

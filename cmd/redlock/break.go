@@ -16,6 +16,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 	"github.com/quorumlock/redlock/internal/printable"
@@ -120,9 +121,9 @@ func (cfg *breakConfig) choose(to io.Writer, s *redlock.Status) (of redlock.Hold
 	case s.State == redlock.StateUnknown:
 		return of, untold(s, "")
 	case cfg.token != "":
-		return of, exit.Fail(exit.Lost, "redlock status shows who has it", "%q: the token has no lock any more, and nothing was broken: %s", s.Name, news(s))
+		return of, exit.Fail(exit.Lost, "redlock status shows who has it", "%q: the token has no lock any more, and nothing was broken: %s", s.Name, locks.News(s))
 	}
-	return of, exit.Fail(exit.Lost, "", "%s: there is nothing to break", news(s))
+	return of, exit.Fail(exit.Lost, "", "%s: there is nothing to break", locks.News(s))
 }
 
 func isBelow(h redlock.Holder) bool {
@@ -137,7 +138,7 @@ func holdersOf(s *redlock.Status) (all []redlock.Holder) {
 		switch {
 		case n.Token == "":
 		case at < 0:
-			all = append(all, redlock.Holder{Token: n.Token, By: redlock.Identify(n.Token), Mode: "exclusive", TTL: n.TTL, Nodes: 1})
+			all = append(all, redlock.Holder{Token: n.Token, By: redlock.Identify(n.Token), Mode: locks.ModeExclusive, TTL: n.TTL, Nodes: 1})
 		default:
 			all[at].Nodes++
 			all[at].TTL = max(all[at].TTL, n.TTL)
@@ -153,7 +154,7 @@ func showHolders(to io.Writer, all []redlock.Holder) {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "holder\tmode\tsince\tleft\ttrace\ttoken")
 	for _, h := range all {
-		fmt.Fprintln(t, holderRow(h.By, h.Mode, h.TTL, h.Token))
+		fmt.Fprintln(t, strings.Join(locks.HolderRow(time.Now(), h.By, h.Mode, h.TTL, h.Token), "\t"))
 	}
 	t.Flush()
 }
@@ -179,7 +180,7 @@ func next(s *redlock.Status) string {
 	if len(s.Waiting) == 0 {
 		return "; nobody waits for it"
 	}
-	text := fmt.Sprintf("; next is %s", owner(s.Waiting[0]))
+	text := fmt.Sprintf("; next is %s", locks.Owner(s.Waiting[0]))
 	if n := len(s.Waiting); n > 1 {
 		text += fmt.Sprintf(", of %d that wait", n)
 	}

@@ -523,7 +523,7 @@ func (g *said) examined() {
 	g.section("doctor: what it finds")
 	at := func(n int) string { return fmt.Sprintf("10.0.0.%d:6379", n) }
 	fine := func(n int) *patient {
-		p := &patient{name: at(n), info: facts.Facts{"redis_version": "7.2.0", "run_id": fmt.Sprint(n), "role": "master", "scripts:kept": "false"}, fastest: time.Millisecond, roundTrip: time.Millisecond, now: 1e15}
+		p := &patient{name: at(n), info: facts.Facts{"redis_version": "7.2.0", "run_id": fmt.Sprint(n), "role": "master", "scripts:kept": "false"}, pace: pace{fastest: time.Millisecond, roundTrip: time.Millisecond}, now: 1e15}
 		p.opts = &redis.Options{Addr: p.name}
 		return p
 	}

@@ -21,17 +21,15 @@ type patient struct {
 	opts *redis.Options
 	err  error // it did not answer
 
-	info      facts.Facts
-	fsync     string // CONFIG appendfsync; "": it does not say
-	fastest   time.Duration
-	clock     time.Duration // how far its clock is ahead, within half of fastest
-	roundTrip time.Duration // the usual one
-	keyError  error         // of the key that was locked and released
-	callError error         // of waking waiting clients
-	older     bool          // older clients, which have a counter for each name, use the node, or did
-	keeping   keeping       // what it keeps of its set
-	number    int64         // the largest of its fences
-	now       int64         // its time, in microseconds
+	info  facts.Facts
+	fsync string // CONFIG appendfsync; "": it does not say
+	pace
+	keyError  error   // of the key that was locked and released
+	callError error   // of waking waiting clients
+	older     bool    // older clients, which have a counter for each name, use the node, or did
+	keeping   keeping // what it keeps of its set
+	number    int64   // the largest of its fences
+	now       int64   // its time, in microseconds
 }
 
 // clientOf is a client of a node that gives up soon.
@@ -57,21 +55,9 @@ func examine(o *redis.Options) *patient {
 	if config, err := rdb.ConfigGet(ctx, "appendfsync").Result(); err == nil { // an ACL may forbid it
 		p.fsync = config["appendfsync"]
 	}
-	var trips []time.Duration
-	for range 9 {
-		sent := time.Now()
-		at, err := rdb.Time(ctx).Result()
-		trip := time.Since(sent)
-		if err != nil {
-			p.err = err
-			return p
-		}
-		if trips = append(trips, trip); p.fastest == 0 || trip < p.fastest {
-			p.fastest, p.clock = trip, at.Sub(sent.Add(trip/2))
-		}
+	if p.pace, p.err = measure(ctx, rdb, 9); p.err != nil {
+		return p
 	}
-	slices.Sort(trips)
-	p.roundTrip = trips[len(trips)/2]
 	if !p.info.Replica() {
 		p.keyError = tryCommands(ctx, rdb)
 	}
@@ -84,6 +70,32 @@ func examine(o *redis.Options) *patient {
 		_, p.callError = waker.Receive(ctx)
 	}
 	return p
+}
+
+// A pace is how a node's time was measured.
+type pace struct {
+	fastest   time.Duration
+	clock     time.Duration // how far its clock is ahead, within half of fastest
+	roundTrip time.Duration // the usual one
+}
+
+// measure asks a node for its time, so many times.
+func measure(ctx context.Context, rdb *redis.Client, times int) (p pace, err error) {
+	trips := make([]time.Duration, 0, times)
+	for range times {
+		sent := time.Now()
+		at, err := rdb.Time(ctx).Result()
+		trip := time.Since(sent)
+		if err != nil {
+			return pace{}, err
+		}
+		if trips = append(trips, trip); p.fastest == 0 || trip < p.fastest {
+			p.fastest, p.clock = trip, at.Sub(sent.Add(trip/2))
+		}
+	}
+	slices.Sort(trips)
+	p.roundTrip = trips[len(trips)/2]
+	return p, nil
 }
 
 // commands locks and releases a key of doctor's own with each command that the scripts of a lock need,

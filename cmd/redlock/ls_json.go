@@ -35,8 +35,8 @@ func listReportOf(l *lockList) *listReport {
 	r := &listReport{Time: l.at.UTC(), Locks: make([]lockReport, 0, len(l.rows)), Set: l.members.Set, Epoch: l.members.Epoch, Quorum: l.members.Quorum}
 	for _, row := range l.rows {
 		r.Locks = append(r.Locks, lockReport{
-			Name: row.names[0], Also: row.names[1:], State: row.state.String(), Leftover: row.leftover, TTL: row.left.Milliseconds(),
-			Holders: holderReports(row.holders), Waiting: waitReports(row.waiting),
+			Name: row.Names[0], Also: row.Names[1:], State: row.State.String(), Leftover: row.Leftover, TTL: row.Left.Milliseconds(),
+			Holders: holderReports(row.Holders), Waiting: waitReports(row.Waiting),
 		})
 	}
 	for _, n := range l.nodes {

@@ -89,6 +89,7 @@ func verbs() []verb {
 		{"watch", "status", (*command).look},
 		{"wait", "status", (*command).look},
 		{"ls", "ls", (*command).ls},
+		{"top", "top", (*command).top},
 		{"doctor", "doctor", (*command).doctor},
 		{"prepare", "prepare", (*command).prepare},
 		{"members", "members", (*command).members},

@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
@@ -96,7 +97,7 @@ func (c *command) status(ctx context.Context, locker *redlock.Locker, cfg *lookC
 	if cfg.json {
 		err = c.printReport(s, locker.Members(), time.Time{})
 	} else {
-		err = show(c.stdout, s, locker.Members())
+		err = locks.Show(c.stdout, s, locker.Members())
 	}
 	if err == nil && s.State == redlock.StateUnknown {
 		return untold(s, "")
@@ -121,7 +122,7 @@ func (c *command) watch(ctx context.Context, locker *redlock.Locker, cfg *lookCo
 		if err != nil {
 			return exit.Fail(exit.Usage, "see redlock help watch", "%s", phrase.Plain(err))
 		}
-		if now := news(s); now != before && ctx.Err() == nil {
+		if now := locks.News(s); now != before && ctx.Err() == nil {
 			before = now
 			at := time.Now()
 			if cfg.json {
@@ -180,7 +181,7 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 		case s.State == redlock.StateUnknown:
 			return untold(s, fmt.Sprintf(" within --timeout %v", cfg.timeout))
 		}
-		return exit.Fail(exit.Busy, "wait longer, or leave --timeout out to wait without limit", "not free within --timeout %v: %s", cfg.timeout, news(s))
+		return exit.Fail(exit.Busy, "wait longer, or leave --timeout out to wait without limit", "not free within --timeout %v: %s", cfg.timeout, locks.News(s))
 	}
 }
 

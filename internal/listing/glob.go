@@ -100,3 +100,9 @@ func (p pattern) matches(name string) bool {
 func escape(text string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`).Replace(text)
 }
+
+// Matcher returns the test of a pattern, as it is in a [Query].
+func Matcher(pattern string) func(name string) bool {
+	p, _, _ := parse(pattern)
+	return p.matches
+}

@@ -60,8 +60,11 @@ func TestImports(t *testing.T) {
 	}
 	// The command has package testing in it, with chaos: virtual time needs a testing.T for
 	// testing/synctest. The flags that it adds have no effect where package flag is not used.
-	if below(t, module+"/cmd/redlock")["net/http"] {
-		t.Error("net/http comes in with the command")
+	// It has net/http for redlock top --http, and for nothing else.
+	for path, all := range imports(t) {
+		if strings.HasPrefix(path, module) && path != module+"/cmd/redlock/internal/page" && slices.Contains(all, "net/http") {
+			t.Errorf("%s imports net/http, which is for the page of redlock top", path)
+		}
 	}
 }
 

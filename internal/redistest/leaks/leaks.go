@@ -78,6 +78,18 @@ func waitForEnd(before map[string]bool) []string {
 	}
 }
 
+// Running is how many goroutines of the library there are in the caller's bubble, or outside of bubbles, besides the
+// caller. runtime.NumGoroutine counts others, too: that of the runtime while it runs a finalizer, say.
+func Running() (n int) {
+	all := goroutines()
+	for _, g := range all[1:] {
+		if g.ours && g.bubble == all[0].bubble {
+			n++
+		}
+	}
+	return n
+}
+
 type goroutine struct {
 	id     string
 	bubble string // empty outside of a bubble

@@ -4,8 +4,22 @@
 package term
 
 import (
+	"errors"
 	"os"
 )
 
 // Width is 0, as for a file that is not a terminal.
 func Width(*os.File) int { return 0 }
+
+// A Full is not to be had.
+type Full struct{}
+
+// OpenFull fails.
+func OpenFull(_, _ *os.File) (*Full, error) { return nil, errors.ErrUnsupported }
+
+func (*Full) Close()                             {}
+func (*Full) Signals() <-chan os.Signal          { return nil }
+func (*Full) Handle(os.Signal) error             { return nil }
+func (*Full) Size() (columns, rows int)          { return 80, 24 }
+func (*Full) Draw([]string) error                { return nil }
+func (*Full) Read(func([]byte)) (_ <-chan error) { return nil }

@@ -1,0 +1,204 @@
+// Package locks has the locks that the nodes know as rows of a table, and the status of one as text: for the
+// verbs that show locks. Its functions ask no node.
+package locks
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorumlock/redlock"
+)
+
+// ModeExclusive is the mode of a holder that is the only one.
+const ModeExclusive redlock.Mode = "exclusive"
+
+// A Row is a lock in the list: one name, or several that are held by the same holders.
+type Row struct {
+	Names    []string // sorted
+	State    redlock.State
+	Leftover bool // on some nodes, and not held
+	Nodes    int  // how many of the nodes have it: its first holder
+	Left     time.Duration
+	Holders  []redlock.Holder // the oldest first
+	Waiting  []redlock.Waiter // the longest wait first
+}
+
+// RowsOf makes the rows. A lock on several names has the same token at each, and is one row. A folder that
+// is locked only for what lies below it is left out if that is listed itself, unless all are wanted.
+func RowsOf(found iter.Seq[*redlock.Status], all bool) (rows []*Row) {
+	same := make(map[string]*Row)
+	listed := make(map[string]bool) // tokens of what is no folder above a lock
+	for s := range found {
+		r := rowOf(s)
+		by := r.holding()
+		if other := same[by]; by != "" && other != nil {
+			other.merge(r)
+			continue
+		}
+		if by != "" {
+			same[by] = r
+		}
+		for _, h := range r.Holders {
+			if !below(h.Mode) {
+				listed[h.Token] = true
+			}
+		}
+		rows = append(rows, r)
+	}
+	return slices.DeleteFunc(rows, func(r *Row) bool {
+		return !all && len(r.Waiting) == 0 && !slices.ContainsFunc(r.Holders, func(h redlock.Holder) bool { return !below(h.Mode) || !listed[h.Token] })
+	})
+}
+
+func below(m redlock.Mode) bool { return m == redlock.ModeBelow || m == redlock.ModeSharedBelow }
+
+func rowOf(s *redlock.Status) *Row {
+	r := &Row{Names: []string{s.Name}, State: s.State, Left: s.TTL, Waiting: s.Waiting}
+	for _, n := range s.Nodes {
+		if n.Token == "" {
+			continue
+		}
+		i := slices.IndexFunc(r.Holders, func(h redlock.Holder) bool { return h.Token == n.Token })
+		if i < 0 {
+			r.Holders = append(r.Holders, redlock.Holder{Token: n.Token, By: redlock.Identify(n.Token), Mode: ModeExclusive, TTL: n.TTL, Nodes: 1})
+			continue
+		}
+		r.Holders[i].TTL = max(r.Holders[i].TTL, n.TTL)
+		r.Holders[i].Nodes++
+	}
+	r.Holders = append(r.Holders, s.Holders...)
+	held := func(h redlock.Holder) bool {
+		return s.State == redlock.StateHeld && (s.Token == "" || h.Token == s.Token)
+	}
+	slices.SortStableFunc(r.Holders, func(a, b redlock.Holder) int {
+		switch {
+		case held(a) != held(b) && held(a): // the one that has a majority, before what is left of another one
+			return -1
+		case held(a) != held(b):
+			return 1
+		}
+		return cmp.Or(compareAge(a.By.Since, b.By.Since), strings.Compare(a.Token, b.Token))
+	})
+	r.Leftover = len(r.Holders) > 0 && (s.State == redlock.StateFree || s.State == redlock.StateSplit)
+	for _, h := range r.Holders {
+		r.Nodes = max(r.Nodes, h.Nodes)
+		if s.State != redlock.StateHeld {
+			r.Left = max(r.Left, h.TTL)
+		}
+	}
+	return r
+}
+
+// holding names state and holders, if all of them may be those of other names, too; "": not. Another
+// library may have the same token for all that it locks.
+func (r *Row) holding() string {
+	by := make([]string, len(r.Holders))
+	for i, h := range r.Holders {
+		if h.By.Since.IsZero() || h.Mode != ModeExclusive && h.Mode != redlock.ModeShared {
+			return ""
+		}
+		by[i] = string(h.Mode) + " " + h.Token
+	}
+	if len(by) == 0 {
+		return ""
+	}
+	slices.Sort(by)
+	return r.State.String() + "\n" + strings.Join(by, "\n")
+}
+
+// merge adds another name of the same lock, whose waiters wait for that name.
+func (r *Row) merge(o *Row) {
+	r.Names = append(r.Names, o.Names...)
+	r.Left, r.Nodes = min(r.Left, o.Left), min(r.Nodes, o.Nodes)
+	for _, w := range o.Waiting {
+		if i := slices.IndexFunc(r.Waiting, func(a redlock.Waiter) bool { return a.Waiter == w.Waiter }); i < 0 {
+			r.Waiting = append(r.Waiting, w)
+		} else {
+			r.Waiting[i].For, r.Waiting[i].Nodes = max(r.Waiting[i].For, w.For), max(r.Waiting[i].Nodes, w.Nodes)
+		}
+	}
+	slices.SortStableFunc(r.Waiting, func(a, b redlock.Waiter) int { return cmp.Compare(b.For, a.For) })
+}
+
+// Since is when the oldest of the holders asked for it; zero: nothing says it.
+func (r *Row) Since() (since time.Time) {
+	if len(r.Holders) > 0 {
+		since = r.Holders[0].By.Since
+	}
+	return since
+}
+
+// Wait is the longest wait for it.
+func (r *Row) Wait() time.Duration {
+	if len(r.Waiting) == 0 {
+		return -1
+	}
+	return r.Waiting[0].For
+}
+
+// compareAge puts what is older first, and what has no age last.
+func compareAge(a, b time.Time) int {
+	switch {
+	case a.IsZero() && b.IsZero():
+		return 0
+	case a.IsZero():
+		return 1
+	case b.IsZero():
+		return -1
+	}
+	return a.Compare(b)
+}
+
+// Sort puts the rows in an order, and those that are equal in it by name.
+func Sort(rows []*Row, order string) {
+	slices.SortFunc(rows, func(a, b *Row) int {
+		first := 0
+		switch order {
+		case "age":
+			first = compareAge(a.Since(), b.Since())
+		case "wait":
+			first = cmp.Compare(b.Wait(), a.Wait())
+		}
+		return cmp.Or(first, strings.Compare(a.Names[0], b.Names[0]))
+	})
+}
+
+// Orders are the orders of Sort: age puts the oldest lock first, wait the longest wait.
+var Orders = []string{"age", "wait", "name"}
+
+// Holding are the holds that were found: by their tokens, which say who asked and when, and those of other
+// libraries by the names, too, since they may have one token for all that they lock.
+func Holding(found []*redlock.Status) map[string]bool {
+	all := make(map[string]bool)
+	for _, s := range found {
+		if s.State != redlock.StateHeld {
+			continue
+		}
+		note := func(token string, by redlock.Identity) {
+			if by.Since.IsZero() {
+				token = s.Name + "\n" + token
+			}
+			all[token] = true
+		}
+		if s.Token != "" {
+			note(s.Token, s.By)
+		}
+		for _, h := range s.Holders {
+			note(h.Token, h.By)
+		}
+	}
+	return all
+}
+
+// Switches is how many locks have a holder now that they did not have before.
+func Switches(before, now map[string]bool) (n int) {
+	for hold := range now {
+		if !before[hold] {
+			n++
+		}
+	}
+	return n
+}

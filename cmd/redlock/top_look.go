@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/screen"
+)
+
+// measurements is how often a node is asked for its time in one look.
+const measurements = 3
+
+// looks are looks at all locks and nodes, one after another.
+type looks struct {
+	locker  *redlock.Locker
+	servers []*redis.Options
+	cfg     *listFlags
+	clients map[string]*redis.Client // by node: they measure it
+
+	holding map[string]bool // what was held at the last look; nil: not known
+	at      time.Time
+}
+
+func newLooks(locker *redlock.Locker, servers []*redis.Options, cfg *listFlags) *looks {
+	return &looks{locker: locker, servers: servers, cfg: cfg, clients: make(map[string]*redis.Client)}
+}
+
+func (l *looks) close() {
+	for _, rdb := range l.clients {
+		_ = rdb.Close()
+	}
+}
+
+// picture is the next look. It fails only if ctx ends.
+func (l *looks) picture(ctx context.Context) (*screen.Picture, error) {
+	p, _, err := l.next(ctx)
+	return p, err
+}
+
+// next is picture, and the list that it shows.
+func (l *looks) next(ctx context.Context) (*screen.Picture, *lockList, error) {
+	list, err := list(ctx, l.locker, l.servers, l.cfg.query(), l.cfg.all)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &screen.Picture{At: list.at, Members: list.members, Rows: list.rows, Switches: -1}
+	for i, n := range list.nodes {
+		one := screen.Node{Name: n.Name, Err: list.votes[i]}
+		if !n.Walked() {
+			one.Unlisted = n.Err
+		}
+		p.Nodes = append(p.Nodes, one)
+	}
+	l.name(p)
+	l.measure(ctx, list, p.Nodes)
+	l.count(list, p)
+	return p, list, context.Cause(ctx)
+}
+
+// name names the set, if its nodes had no description when the Locker joined them. The first client that takes
+// a lock writes one, and a Locker that only looks does not notice.
+func (l *looks) name(p *screen.Picture) {
+	if p.Members.Epoch > 0 {
+		return
+	}
+	if d := readSet(l.servers, true).set; d != nil {
+		p.Members.Set, p.Members.Epoch, p.Members.Nodes, p.Members.Quorum = d.Set, d.Epoch, d.Members, d.Needs()
+	}
+}
+
+// count counts the locks that changed hands since the last look. It needs a quorum at both.
+func (l *looks) count(list *lockList, p *screen.Picture) {
+	var now map[string]bool
+	if _, listed := p.Votes(); listed >= p.Members.Quorum {
+		now = locks.Holding(list.found)
+	}
+	if took := p.At.Sub(l.at); now != nil && l.holding != nil && took > 0 {
+		p.Switches = float64(locks.Switches(l.holding, now)) / took.Seconds()
+	}
+	l.holding, l.at = now, p.At
+}
+
+// measure measures the nodes that have answered, all at once.
+func (l *looks) measure(ctx context.Context, list *lockList, nodes []screen.Node) {
+	ctx, cancel := context.WithTimeout(ctx, patientLook)
+	defer cancel()
+	var group sync.WaitGroup
+	for i := range list.nodes {
+		n := &list.nodes[i]
+		if !n.Walked() {
+			continue
+		}
+		rdb := l.clients[n.Name]
+		if rdb == nil {
+			rdb = quickClient(n.Options)
+			l.clients[n.Name] = rdb
+		}
+		group.Go(func() {
+			if m, err := measure(ctx, rdb, measurements); err == nil {
+				one := &nodes[i]
+				one.Measured, one.RoundTrip, one.Clock, one.Within = true, m.roundTrip, m.clock, m.fastest/2
+			}
+		})
+	}
+	group.Wait()
+}
+
+// quickClient is a client that goes by the deadline of its calls, and does not try again.
+func quickClient(o *redis.Options) *redis.Client {
+	own := *o
+	own.PoolSize, own.MinIdleConns, own.MaxRetries, own.DialerRetries, own.DisableIdentity = 2, 0, -1, 1, true
+	own.ContextTimeoutEnabled, own.DialTimeout, own.ReadTimeout, own.WriteTimeout = true, patientLook, patientLook, patientLook
+	return redis.NewClient(&own)
+}
