@@ -69,32 +69,6 @@ const (
 
 var modes = map[wire.Mode]Mode{wire.ModeS: ModeShared, wire.ModeSlots: ModeSlot, wire.ModeIX: ModeBelow, wire.ModeIS: ModeSharedBelow}
 
-// An Identity is what the token of a lock says of the attempt that acquired it. A token of another
-// library, or of a version from before this, says nothing, and all is empty. Whoever can write to
-// the nodes can write any identity: it tells people whom to ask, and decides nothing.
-type Identity struct {
-	// Owner is the Options.Owner of the process. It may hold any bytes: quote it before it
-	// reaches a terminal.
-	Owner string
-
-	// Since is when the attempt began, by its process's clock, in milliseconds. A lock that was
-	// handed over to a waiter may be younger, by up to the time for which the waiter's place in
-	// the queue counts without being asked for again, which is at most 3 s.
-	Since time.Time
-
-	// Trace is the id of the trace that the attempt belongs to (redlocktrace.Trace.ID); "": none.
-	Trace string
-}
-
-// Identify returns what a token says: of a [Lock], a [Status], or the Holder of a [NodeError].
-func Identify(token string) Identity {
-	who, ok := wire.Identify(token)
-	if !ok {
-		return Identity{}
-	}
-	return Identity(who)
-}
-
 // A Waiter is a process that waits for a lock, whatever the number of its callers.
 type Waiter struct {
 	Waiter string        // its name at the nodes

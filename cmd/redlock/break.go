@@ -219,7 +219,7 @@ type breakReport struct {
 }
 
 func brokenReport(s *redlock.Status, of redlock.Holder) breakReport {
-	r := breakReport{Name: s.Name, Mode: string(of.Mode), Token: of.Token, identityReport: identity(of.By), TTL: of.TTL.Milliseconds(), Waiting: report(s).Waiting}
+	r := breakReport{Name: s.Name, Mode: string(of.Mode), Token: of.Token, identityReport: identity(of.By), TTL: of.TTL.Milliseconds(), Waiting: waitReports(s.Waiting)}
 	if of.Token == s.Token {
 		r.Fence = s.Fence
 	}

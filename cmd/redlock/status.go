@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
-	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
@@ -183,16 +181,4 @@ func (c *command) wait(ctx context.Context, locker *redlock.Locker, cfg *lookCon
 		}
 		return exit.Fail(exit.Busy, "wait longer, or leave --timeout out to wait without limit", "not free within --timeout %v: %s", cfg.timeout, locks.News(s))
 	}
-}
-
-// untold says why the state of the lock is unknown.
-func untold(s *redlock.Status, within string) error {
-	down := explain.Absent(s)
-	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.OutcomeQuarantined }) {
-		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes have a vote%s: the nodes in quarantine may have forgotten the lock", within)
-	}
-	if within == "" {
-		within = " to tell"
-	}
-	return exit.Fail(exit.NoQuorum, explain.Remedy(down, len(s.Nodes)/2+1), "too few nodes have answered%s", within)
 }

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
+)
+
+// untold says why the state of the lock is unknown.
+func untold(s *redlock.Status, within string) error {
+	down := explain.Absent(s)
+	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.OutcomeQuarantined }) {
+		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes have a vote%s: the nodes in quarantine may have forgotten the lock", within)
+	}
+	if within == "" {
+		within = " to tell"
+	}
+	return exit.Fail(exit.NoQuorum, explain.Remedy(down, len(s.Nodes)/2+1), "too few nodes have answered%s", within)
+}
