@@ -156,6 +156,7 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	}
 	b.finds++
 	lk.opts.host.Woke(sim.Caller, b.key, -b.finds)
+	found := false
 	for at, n := range nodes {
 		i := view.Lanes[at].Index
 		b.had[i] = n.Token == b.handle.Token
@@ -173,22 +174,13 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 				return false, fmt.Errorf("redlock: break %q: the token is that of a lock below it: name that lock itself", b.handle.Name)
 			}
 		}
+		found = found || b.had[i]
 		b.gone[i] = !b.had[i] && (n.Err == nil || n.Err.Outcome == OutcomeQuarantined)
 	}
-	if len(trueOf(b.had)) == 0 {
+	if !found {
 		return false, b.nothing(ctx, view, nodes)
 	}
 	return slot, nil
-}
-
-// trueOf returns the nodes of which something is true.
-func trueOf(of map[int]bool) (nodes []int) {
-	for i, is := range of {
-		if is {
-			nodes = append(nodes, i)
-		}
-	}
-	return nodes
 }
 
 // nothing makes the error for a token that no node was found to have.

@@ -7,7 +7,7 @@ import (
 )
 
 // An Identity is what the token of a lock says of the attempt that acquired it. A token of another
-// library, or of a version from before this, says nothing, and all is empty. Whoever can write to
+// library, or of a version from before this, says nothing, and all is empty. A client that can write to
 // the nodes can write any identity: it tells people whom to ask, and decides nothing.
 type Identity struct {
 	// Owner is the Options.Owner of the process. It may hold any bytes: quote it before it

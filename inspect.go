@@ -29,9 +29,9 @@ type Status struct {
 	Name  string
 	State State
 
-	// Of a lock that is held exclusively: its token, and what that says of who has the lock; how long until the first of the quorum's
-	// keys expires, if nobody extends it (the holder's own validity ends a little earlier); and
-	// its fence. The fence is the number that a quorum of nodes has stored, of those that have
+	// Of a lock that is held exclusively: its token, and what that says of who has the lock; how
+	// long until the first of the quorum's keys expires, if nobody extends it (the holder's own
+	// validity ends a little earlier); and its fence. The fence is the number that a quorum of nodes has stored, of those that have
 	// the token and a vote. It may be larger than the holder's, where another name shares the
 	// counter, or nodes were refilled since. 0: too few nodes can tell.
 	Token string
@@ -115,12 +115,6 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 // nodes, which the caller must not change after that.
 func Judge(name string, nodes []NodeStatus, quorum int) *Status {
 	s := &Status{Name: name, Nodes: nodes}
-	s.judge(quorum)
-	return s
-}
-
-// judge draws the conclusion from what the nodes say.
-func (s *Status) judge(quorum int) {
 	free, taken := 0, 0
 	holders := make(map[string]int)
 	answers := 0
@@ -160,6 +154,7 @@ func (s *Status) judge(quorum int) {
 	case answers >= quorum && taken > 0: // else nodes say that nobody has it, which may have forgotten who
 		s.State = StateSplit
 	}
+	return s
 }
 
 // waiting puts together what the nodes know of who waits.

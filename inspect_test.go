@@ -160,8 +160,7 @@ func TestVerdict(t *testing.T) {
 		{"too few to tell", []NodeStatus{us, us, down, down, down}, StateUnknown, 0},
 		{"enough to tell", []NodeStatus{us, us, us, down, down}, StateHeld, 3 * time.Second},
 	} {
-		s := &Status{Nodes: tt.nodes}
-		s.judge(3)
+		s := Judge("a", tt.nodes, 3)
 		if s.State != tt.want || s.TTL != tt.ttl || (s.Fence == 7) != (tt.want == StateHeld) {
 			t.Errorf("%s: %v for %v with fence %d, want %v for %v", tt.name, s.State, s.TTL, s.Fence, tt.want, tt.ttl)
 		}

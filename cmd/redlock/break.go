@@ -133,17 +133,7 @@ func isBelow(h redlock.Holder) bool {
 // holdersOf lists all tokens that the nodes have. One that less than a quorum has may be left of a failed attempt,
 // or its lock may have lost nodes.
 func holdersOf(s *redlock.Status) (all []redlock.Holder) {
-	for _, n := range s.Nodes {
-		at := slices.IndexFunc(all, func(h redlock.Holder) bool { return h.Token == n.Token })
-		switch {
-		case n.Token == "":
-		case at < 0:
-			all = append(all, redlock.Holder{Token: n.Token, By: redlock.Identify(n.Token), Mode: locks.ModeExclusive, TTL: n.TTL, Nodes: 1})
-		default:
-			all[at].Nodes++
-			all[at].TTL = max(all[at].TTL, n.TTL)
-		}
-	}
+	all = locks.Exclusive(s)
 	if s.State == redlock.StateHeld && s.Token != "" { // what others left does not count
 		all = slices.DeleteFunc(all, func(h redlock.Holder) bool { return h.Token != s.Token })
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
-	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
@@ -50,35 +48,18 @@ func (c *command) ls(_ string, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	signals, restore := proc.CatchSignals()
-	defer restore()
-	locker, nodes, err := c.connect(servers, cfg.lookOptions(readSet(servers, true)))
-	if err != nil {
-		return 0, err
-	}
-	defer locker.Close()
-	ctx, stop := proc.UntilSignal(signals)
-	defer stop()
-	nodes.tell("", "")
-
-	for {
-		var l *lockList
-		if l, err = list(ctx, locker, servers, cfg.query(), cfg.all); err != nil {
-			break // ctx has ended
+	return c.looking(&cfg.lockFlags, servers, func(ctx context.Context, locker *redlock.Locker) (int, error) {
+		for {
+			l, err := list(ctx, locker, servers, cfg.query(), cfg.all)
+			if err != nil { // ctx has ended
+				return looked(ctx, err)
+			}
+			locks.Sort(l.rows, cfg.sort)
+			if err := c.printList(l, cfg); err != nil || !cfg.watch || !pauseFor(ctx, cfg.every) {
+				return looked(ctx, err)
+			}
 		}
-		locks.Sort(l.rows, cfg.sort)
-		if err = c.printList(l, cfg); err != nil || !cfg.watch {
-			break
-		}
-		select {
-		case <-time.After(cfg.every):
-		case <-ctx.Done():
-		}
-	}
-	if by := (proc.Interrupted{}); errors.As(context.Cause(ctx), &by) {
-		return by.Code(), nil
-	}
-	return 0, err
+	})
 }
 
 // printList prints the locks, and says why some may be missing.

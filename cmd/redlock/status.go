@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
-	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
 // lookConfig has the flags of redlock status, watch and wait.
@@ -61,29 +59,15 @@ func (c *command) look(command string, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	signals, restore := proc.CatchSignals()
-	defer restore()
-	locker, nodes, err := c.connect(servers, cfg.lookOptions(readSet(servers, true)))
-	if err != nil {
-		return 0, err
-	}
-	defer locker.Close()
-	ctx, stop := proc.UntilSignal(signals)
-	defer stop()
-	nodes.tell("", "")
-
-	switch command {
-	case "status":
+	return c.looking(&cfg.lockFlags, servers, func(ctx context.Context, locker *redlock.Locker) (int, error) {
+		switch command {
+		case "watch":
+			return looked(ctx, c.watch(ctx, locker, cfg))
+		case "wait":
+			return looked(ctx, c.wait(ctx, locker, cfg))
+		}
 		return 0, c.status(ctx, locker, cfg)
-	case "watch":
-		err = c.watch(ctx, locker, cfg)
-	case "wait":
-		err = c.wait(ctx, locker, cfg)
-	}
-	if by := (proc.Interrupted{}); errors.As(context.Cause(ctx), &by) {
-		return by.Code(), nil
-	}
-	return 0, err
+	})
 }
 
 // status prints the state of the lock once.

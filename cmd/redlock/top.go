@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
-	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
@@ -58,8 +56,6 @@ func (c *command) top(_ string, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	signals, restore := proc.CatchSignals()
-	defer restore()
 	in, out := c.screenFiles()
 	if cfg.http != "" {
 		in, out = nil, nil
@@ -76,36 +72,21 @@ func (c *command) top(_ string, args []string) (code int, err error) {
 			c.mu.Unlock()
 		}()
 	}
-	locker, nodes, err := c.connect(servers, cfg.lookOptions(readSet(servers, true)))
-	if err != nil {
-		return 0, err
-	}
-	defer locker.Close()
-	ctx, stop := proc.UntilSignal(signals)
-	defer stop()
-	nodes.tell("", "")
-
-	looks := newLooks(locker, servers, &cfg.listFlags)
-	defer looks.close()
-	switch {
-	case cfg.http != "":
-		err = c.topPage(ctx, looks, cfg)
-	case out == nil:
-		err = c.topLines(ctx, looks, cfg.every)
-	default:
+	return c.looking(&cfg.lockFlags, servers, func(ctx context.Context, locker *redlock.Locker) (int, error) {
+		looks := newLooks(locker, servers, &cfg.listFlags)
+		defer looks.close()
+		switch {
+		case cfg.http != "":
+			return looked(ctx, c.topPage(ctx, looks, cfg))
+		case out == nil:
+			return looked(ctx, c.topLines(ctx, looks, cfg.every))
+		}
 		live := &liveScreen{
 			in: in, out: out, order: cfg.sort, every: cfg.every, notes: notes.changed,
-			look: looks.picture,
-			inspect: func(ctx context.Context, name string) (*redlock.Status, error) {
-				return locker.Inspect(ctx, name)
-			},
+			look: looks.picture, inspect: locker.Inspect,
 		}
-		err = live.run(ctx)
-	}
-	if by := (proc.Interrupted{}); errors.As(context.Cause(ctx), &by) {
-		return by.Code(), nil
-	}
-	return 0, err
+		return looked(ctx, live.run(ctx))
+	})
 }
 
 // screenFiles are the keyboard and the screen; nil: there is none that can be drawn on.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/screen"
 	"github.com/quorumlock/redlock/internal/printable"
@@ -27,9 +27,7 @@ func (c *command) topLines(ctx context.Context, looks *looks, every time.Duratio
 				return err
 			}
 		}
-		select {
-		case <-time.After(every):
-		case <-ctx.Done():
+		if !pauseFor(ctx, every) {
 			return nil
 		}
 	}
@@ -53,9 +51,9 @@ func (t *topNews) lines(p *screen.Picture, found []*redlock.Status) (lines []str
 		is, why := "votes", "votes"
 		switch {
 		case n.Err != nil:
-			is, why = n.Err.Outcome.String(), "has no vote: "+reasonOf(n.Err)
+			is, why = n.Err.Outcome.String(), "has no vote: "+printable.Text(explain.What(n.Err))
 		case n.Unlisted != nil:
-			is, why = "unlisted", "votes, and could not be listed: "+reasonOf(n.Unlisted)
+			is, why = "unlisted", "votes, and could not be listed: "+printable.Text(explain.What(n.Unlisted))
 		}
 		if before, known := t.nodes[n.Name]; is != before && (known || is != "votes") {
 			lines = append(lines, "node "+printable.Text(n.Name)+" "+why)
@@ -92,8 +90,4 @@ func (t *topNews) lines(p *screen.Picture, found []*redlock.Status) (lines []str
 	}
 	t.locks = now
 	return lines
-}
-
-func reasonOf(e *redlock.NodeError) string {
-	return printable.Text(strings.TrimPrefix(e.Error(), e.Node+": "))
 }

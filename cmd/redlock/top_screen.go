@@ -155,18 +155,6 @@ func send[T any](ctx context.Context, to chan<- T, v T) {
 	}
 }
 
-// pauseFor reports whether ctx goes on.
-func pauseFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // paint is the screen for the terminal as it is now.
 func paint(state *screen.State, full *term.Full) []string {
 	frame := state.Frame(full.Size())

@@ -51,19 +51,17 @@ func newWalk(n *Node, index int, q *Query, f *found) *walk {
 	own.MinIdleConns, own.MaxRetries, own.DialerRetries, own.DisableIdentity = 0, -1, 1, true
 	own.Protocol = 2 // in RESP3 scores are numbers outside of scripts, and text within
 	own.ContextTimeoutEnabled, own.DialTimeout, own.ReadTimeout, own.WriteTimeout = true, q.Patience, q.Patience, q.Patience
-	w := &walk{node: n, index: index, query: q, found: f, client: redis.NewClient(&own), script: redis.NewScript(script.List)}
-	w.pattern, _, _ = parse(q.Pattern)
-	return w
+	return &walk{node: n, index: index, query: q, found: f, client: redis.NewClient(&own), script: redis.NewScript(script.List)}
 }
 
 // run finds the locks on the node, and reads them.
 func (w *walk) run(ctx context.Context) {
-	if _, head, whole := parse(w.query.Pattern); whole {
+	pattern, head, whole := parse(w.query.Pattern)
+	if w.pattern = pattern; whole {
 		w.want([]string{w.query.Prefix + head + script.QueueSuffix})
 		w.read(ctx, 1)
 		return
 	}
-	_, head, _ := parse(w.query.Pattern)
 	match := escape(w.query.Prefix+head) + "*" // the keys of queues do not end as the pattern does
 	for cursor := uint64(0); ; {
 		var keys []string

@@ -7,8 +7,13 @@ func Holder(owner, token string) string {
 	if owner == "" {
 		return Text(token)
 	}
+	return fmt.Sprintf("%s (token %s)", Text(owner), Token(token))
+}
+
+// Token is the beginning of a token.
+func Token(token string) string {
 	if len(token) > 8 {
 		token = token[:8] + "…"
 	}
-	return fmt.Sprintf("%s (token %s)", Text(owner), Text(token))
+	return Text(token)
 }

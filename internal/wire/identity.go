@@ -18,8 +18,8 @@ type Identity struct {
 // milliseconds since 1970, in base 36. A lock that was handed over has the waiter's name and the
 // number of its attempt before the attempt's token, so the identity is behind the first ".@" of
 // every token. Versions from before it take the part before the first dot for what it was, and
-// look at nothing behind it. Nothing depends on an identity, and whoever can write to a node can
-// write any.
+// look at nothing behind it. Nothing depends on an identity, and a client that can write to a node
+// can write any.
 const signature = ".@"
 
 // MaxTrace is how many bytes of a trace's id, as it is escaped, stand in a token.

@@ -52,6 +52,9 @@ func Holder(token string) string {
 	return "token " + printable.Text(token)
 }
 
+// What is what a node did, without its address.
+func What(e *redlock.NodeError) string { return strings.TrimPrefix(e.Error(), e.Node+": ") }
+
 // Mended reports whether there are enough votes once the nodes in quarantine may vote. A node
 // whose answer was not waited for counts as one that would have granted.
 func Mended(why *redlock.QuorumError) bool {

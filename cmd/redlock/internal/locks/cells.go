@@ -43,11 +43,7 @@ func (r *Row) Cells(at time.Time, of int) Cells {
 
 // shortOwner is who has a lock, or what its token begins with.
 func shortOwner(h redlock.Holder) string {
-	secret := wire.Secret(h.Token)
-	if len(secret) > 8 {
-		secret = secret[:8] + "…"
-	}
-	return cmp.Or(printable.Text(h.By.Owner), "token "+printable.Text(secret))
+	return cmp.Or(printable.Text(h.By.Owner), "token "+printable.Token(wire.Secret(h.Token)))
 }
 
 // note is what is unusual.

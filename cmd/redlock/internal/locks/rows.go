@@ -53,23 +53,29 @@ func RowsOf(found iter.Seq[*redlock.Status], all bool) (rows []*Row) {
 	})
 }
 
-func below(m redlock.Mode) bool { return m == redlock.ModeBelow || m == redlock.ModeSharedBelow }
-
-func rowOf(s *redlock.Status) *Row {
-	r := &Row{Names: []string{s.Name}, State: s.State, Left: s.TTL, Waiting: s.Waiting}
+// Exclusive are the tokens that nodes have exclusively, in the order of the nodes: of a lock that is held, and what
+// is left of others.
+func Exclusive(s *redlock.Status) (all []redlock.Holder) {
 	for _, n := range s.Nodes {
 		if n.Token == "" {
 			continue
 		}
-		i := slices.IndexFunc(r.Holders, func(h redlock.Holder) bool { return h.Token == n.Token })
+		i := slices.IndexFunc(all, func(h redlock.Holder) bool { return h.Token == n.Token })
 		if i < 0 {
-			r.Holders = append(r.Holders, redlock.Holder{Token: n.Token, By: redlock.Identify(n.Token), Mode: ModeExclusive, TTL: n.TTL, Nodes: 1})
+			all = append(all, redlock.Holder{Token: n.Token, By: redlock.Identify(n.Token), Mode: ModeExclusive, TTL: n.TTL, Nodes: 1})
 			continue
 		}
-		r.Holders[i].TTL = max(r.Holders[i].TTL, n.TTL)
-		r.Holders[i].Nodes++
+		all[i].TTL = max(all[i].TTL, n.TTL)
+		all[i].Nodes++
 	}
-	r.Holders = append(r.Holders, s.Holders...)
+	return all
+}
+
+func below(m redlock.Mode) bool { return m == redlock.ModeBelow || m == redlock.ModeSharedBelow }
+
+func rowOf(s *redlock.Status) *Row {
+	r := &Row{Names: []string{s.Name}, State: s.State, Left: s.TTL, Waiting: s.Waiting}
+	r.Holders = append(Exclusive(s), s.Holders...)
 	held := func(h redlock.Holder) bool {
 		return s.State == redlock.StateHeld && (s.Token == "" || h.Token == s.Token)
 	}

@@ -100,7 +100,7 @@ func Lines(s *redlock.Status, m redlock.Members, now time.Time) [][]string {
 			fence = fmt.Sprint(n.Fence)
 		}
 		if n.Err != nil {
-			note = strings.TrimPrefix(n.Err.Error(), n.Node+": ")
+			note = explain.What(n.Err)
 		}
 		add(n.Node, has, left, fence, fmt.Sprint(len(n.Waiting)), note)
 	}

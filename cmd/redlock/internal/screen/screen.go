@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/printable"
@@ -274,13 +275,13 @@ func NodeTable(p *Picture) [][]string {
 	for _, n := range nodes {
 		vote, trip, quarantine, clock, why := "yes", "-", "-", "-", ""
 		if n.Err != nil {
-			vote, why = "no", strings.TrimPrefix(n.Err.Error(), n.Err.Node+": ")
+			vote, why = "no", explain.What(n.Err)
 			if n.Err.Outcome == redlock.OutcomeQuarantined {
 				quarantine = printable.Duration(n.Err.TTL.Round(100 * time.Millisecond))
 			}
 		}
 		if n.Err == nil && n.Unlisted != nil {
-			why = "could not be listed: " + strings.TrimPrefix(n.Unlisted.Error(), n.Unlisted.Node+": ")
+			why = "could not be listed: " + explain.What(n.Unlisted)
 		}
 		if n.Measured {
 			trip, clock = printable.Duration(n.RoundTrip), n.offset()
