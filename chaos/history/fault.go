@@ -43,6 +43,7 @@ const (
 	Forge        FaultKind = "forge"         // Times times, every By, a client that may publish there sends guessed copies of the node's messages
 	Still        FaultKind = "still"         // the computer runs none of the servers, while clients go on
 	Replay       FaultKind = "replay"        // the same, but with messages that the node has sent before
+	Silent       FaultKind = "silent"        // in a record of locks: it does not answer, for whatever reason
 	Boot         FaultKind = "boot"          // starts without its data, and with a clock that is By wrong until the fault is over
 )
 

@@ -27,6 +27,12 @@ type Head struct {
 	Quorum   int    `json:"quorum"`
 	Clients  int    `json:"clients"`
 
+	// Of a history that was made of a record of locks: when it began, and what the clients and the nodes
+	// are called.
+	Start  time.Time `json:"start,omitzero"`
+	Owners []string  `json:"owners,omitempty"`
+	Addrs  []string  `json:"addrs,omitempty"`
+
 	// Members is how many of the nodes are members of the set at first, where members change; 0: all of
 	// them, all the time.
 	Members int `json:"members,omitempty"`
@@ -75,6 +81,22 @@ type Head struct {
 
 	// Always says that a quorum of nodes is well all the time, so that Bound holds from the beginning.
 	Always bool `json:"always,omitempty"`
+}
+
+// Client is what a client is called.
+func (h *Head) Client(number int) string {
+	if number >= 1 && number <= len(h.Owners) {
+		return h.Owners[number-1]
+	}
+	return fmt.Sprintf("client %d", number)
+}
+
+// Node is what a node is called.
+func (h *Head) Node(number int) string {
+	if number >= 0 && number < len(h.Addrs) {
+		return h.Addrs[number]
+	}
+	return fmt.Sprintf("node %d", number)
 }
 
 // A Kind is what an Event is about.

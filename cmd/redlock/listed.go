@@ -28,13 +28,8 @@ func list(ctx context.Context, locker *redlock.Locker, servers []*redis.Options,
 	l := &lockList{members: locker.Members()}
 	var nodes []listing.Node
 	for _, n := range asked(ctx, locker).Nodes {
-		at := slices.IndexFunc(servers, func(o *redis.Options) bool { return o.Addr == n.Node })
-		o := optionsAt(servers[0], n.Node)
-		if at >= 0 {
-			o = servers[at]
-		}
 		l.votes = append(l.votes, n.Err)
-		nodes = append(nodes, listing.Node{Name: n.Node, Options: o, Err: n.Err})
+		nodes = append(nodes, listing.Node{Name: n.Node, Options: optionsOf(servers, n.Node), Err: n.Err})
 	}
 	q.Quorum, q.Patience = l.members.Quorum, patientLook
 	found, err := listing.Find(ctx, nodes, q)
@@ -45,6 +40,27 @@ func list(ctx context.Context, locker *redlock.Locker, servers []*redis.Options,
 	l.found = slices.Collect(found.All())
 	l.rows = locks.RowsOf(slices.Values(l.found), all)
 	return l, nil
+}
+
+// membersOf are the members of the set, as the Locker knows it. If the nodes had no description when it joined
+// them, they are asked: the first client that takes a lock writes one, and a Locker that only looks does not notice.
+func membersOf(locker *redlock.Locker, servers []*redis.Options) redlock.Members {
+	m := locker.Members()
+	if m.Epoch > 0 {
+		return m
+	}
+	if d := readSet(servers, true).set; d != nil {
+		m.Set, m.Epoch, m.Nodes, m.Quorum = d.Set, d.Epoch, d.Members, d.Needs()
+	}
+	return m
+}
+
+// optionsOf are those of a member, which may be one of the servers that were given.
+func optionsOf(servers []*redis.Options, member string) *redis.Options {
+	if at := slices.IndexFunc(servers, func(o *redis.Options) bool { return o.Addr == member }); at >= 0 {
+		return servers[at]
+	}
+	return optionsAt(servers[0], member)
 }
 
 // absent are the nodes that could not be listed, and those that were, and are in quarantine.

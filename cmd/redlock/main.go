@@ -90,6 +90,8 @@ func verbs() []verb {
 		{"wait", "status", (*command).look},
 		{"ls", "ls", (*command).ls},
 		{"top", "top", (*command).top},
+		{"record", "record", (*command).record},
+		{"explain", "explain", (*command).explain},
 		{"doctor", "doctor", (*command).doctor},
 		{"prepare", "prepare", (*command).prepare},
 		{"members", "members", (*command).members},

@@ -56,21 +56,12 @@ func (l *looks) next(ctx context.Context) (*screen.Picture, *lockList, error) {
 		}
 		p.Nodes = append(p.Nodes, one)
 	}
-	l.name(p)
+	if p.Members.Epoch == 0 {
+		p.Members = membersOf(l.locker, l.servers)
+	}
 	l.measure(ctx, list, p.Nodes)
 	l.count(list, p)
 	return p, list, context.Cause(ctx)
-}
-
-// name names the set, if its nodes had no description when the Locker joined them. The first client that takes
-// a lock writes one, and a Locker that only looks does not notice.
-func (l *looks) name(p *screen.Picture) {
-	if p.Members.Epoch > 0 {
-		return
-	}
-	if d := readSet(l.servers, true).set; d != nil {
-		p.Members.Set, p.Members.Epoch, p.Members.Nodes, p.Members.Quorum = d.Set, d.Epoch, d.Members, d.Needs()
-	}
 }
 
 // count counts the locks that changed hands since the last look. It needs a quorum at both.

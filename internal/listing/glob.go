@@ -96,8 +96,8 @@ func (p pattern) matches(name string) bool {
 	return at == len(p)
 }
 
-// escape is the pattern that matches this text and no other.
-func escape(text string) string {
+// Escape is the pattern that matches this text and no other.
+func Escape(text string) string {
 	return strings.NewReplacer(`*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`, `\`, `\\`).Replace(text)
 }
 

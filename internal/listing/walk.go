@@ -62,7 +62,7 @@ func (w *walk) run(ctx context.Context) {
 		w.read(ctx, 1)
 		return
 	}
-	match := escape(w.query.Prefix+head) + "*" // the keys of queues do not end as the pattern does
+	match := Escape(w.query.Prefix+head) + "*" // the keys of queues do not end as the pattern does
 	for cursor := uint64(0); ; {
 		var keys []string
 		if !w.step(ctx, func(ctx context.Context) (err error) {

@@ -69,6 +69,9 @@ func HandoffToken(waiter string, try int64, nonce string) string {
 	return fmt.Sprintf("%s.%d.%s", waiter, try, nonce)
 }
 
+// HandedOver reports whether a token is that of a lock that was handed over.
+func HandedOver(token string) bool { return strings.Count(Secret(token), ".") > 1 }
+
 // HandedTo gives the attempt for which the lock with this token was handed to the waiter; ok is
 // false if the token is not of a hand-over to this waiter.
 func HandedTo(waiter, token string) (try int64, ok bool) {

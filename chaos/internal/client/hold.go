@@ -135,10 +135,7 @@ func (h *hold) begin() {
 
 // handed reports whether the lock was handed over: then the library extends it once by
 // itself.
-func (h *hold) handed() bool { return HandedOver(h.lock.Token()) }
-
-// HandedOver reports whether a token is that of a lock that was handed over.
-func HandedOver(token string) bool { return strings.Count(wire.Secret(token), ".") > 1 }
+func (h *hold) handed() bool { return wire.HandedOver(h.lock.Token()) }
 
 // watch makes the client record the end of the hold.
 func (h *hold) watch() {

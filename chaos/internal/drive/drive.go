@@ -106,7 +106,7 @@ func (d *Driver) noteLeft() {
 	removed := d.Recorder.removed(d.nodes.Addrs())
 	owed := func(over bool) []Key {
 		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool {
-			return l.Ghost || removed[l.Node] || d.Leftovers.has(l.Token) || client.HandedOver(l.Token) != over
+			return l.Ghost || removed[l.Node] || d.Leftovers.has(l.Token) || wire.HandedOver(l.Token) != over
 		})
 	}
 	d.Settle(2*time.Second, func() bool { return len(owed(false)) == 0 })

@@ -45,8 +45,8 @@ var nodeArgs = []string{
 	"--lua-time-limit", "50", // milliseconds until a script counts as long
 }
 
-func newNode(locks []string) (*node, error) {
-	server, err := redisproc.Start("", slices.Concat(nodeArgs, watchArgs)...)
+func newNode(locks []string, args ...string) (*node, error) {
+	server, err := redisproc.Start("", slices.Concat(nodeArgs, watchArgs, args)...)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
+	"github.com/quorumlock/redlock/internal/recording"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -25,11 +26,19 @@ var Cannot = []history.FaultKind{
 }
 
 // Run carries a plan out. [ClientMain] must have been called before.
-func Run(p *scenario.Plan) (*history.History, error) {
+func Run(p *scenario.Plan) (*history.History, error) { return RunBeside(p, nil) }
+
+// RunBeside is Run with something beside it, which begins before the clients do: beside gets the nodes
+// as clients know them, the servers' own addresses, not through the proxies, and when the history begins, and
+// returns what ends it. The servers tell of changes of keys.
+func RunBeside(p *scenario.Plan, beside func(nodes, servers []string, start time.Time) (end func())) (*history.History, error) {
 	if os.Getenv(ClientVariable) != "" {
 		return nil, errors.New("chaos: this process is a client in the real arena itself: ClientMain must be called first of all")
 	}
 	w := &world{plan: p}
+	if beside != nil {
+		w.args = []string{"--notify-keyspace-events", recording.Notify}
+	}
 	defer w.Close()
 	if err := w.open(); err != nil {
 		return nil, fmt.Errorf("chaos: %w", err)
@@ -44,6 +53,13 @@ func Run(p *scenario.Plan) (*history.History, error) {
 		return r, nil
 	}
 	d.Settle, d.Slow = poll, true
+	if beside != nil {
+		var own []string
+		for _, n := range w.nodes {
+			own = append(own, n.server.Addr)
+		}
+		defer beside(w.Addrs(), own, d.Recorder.Start)()
+	}
 	return d.Run(), nil
 }
 
@@ -61,6 +77,7 @@ func poll(limit time.Duration, done func() bool) {
 // A world belongs to one plan: so nothing that a run leaves behind can affect the next one.
 type world struct {
 	plan    *scenario.Plan
+	args    []string // of the servers, besides those that all have
 	nodes   []*node
 	store   *shop
 	machine *machine
@@ -81,7 +98,7 @@ func (w *world) open() (err error) {
 		keys[i] = w.plan.Options.Prefix + name
 	}
 	if err := each(w.nodes, func(i int) (err error) {
-		w.nodes[i], err = newNode(keys)
+		w.nodes[i], err = newNode(keys, w.args...)
 		return err
 	}); err != nil {
 		return err

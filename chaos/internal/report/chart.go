@@ -29,6 +29,8 @@ const (
 	emptyRow    = 22.0
 	charWidth   = 7.0
 	tickRoom    = 104.0
+	leastLabels = 72.0
+	mostLabel   = 24 // characters
 	colours     = 10
 )
 
@@ -41,6 +43,7 @@ type chart struct {
 	First, Last   int           // the events that are drawn: [First, Last)
 	Events        int           // that there are
 
+	LabelWidth                 float64 // of the names of the rows
 	FlagsTop, RowsTop, RowsEnd float64
 
 	Ticks []chartTick
@@ -99,7 +102,7 @@ func (c *chart) Foot() float64 { return round1(c.RowsEnd + 16) }
 func newChart(h *history.History, v judge.Verdict, id string, limit int) *chart {
 	c := &chart{ID: id, Events: len(h.Events)}
 	c.choose(h, v, limit)
-	all := timelines(h.Events)
+	all := timelines(h)
 	c.scale(all)
 
 	bad := map[int]bool{}
@@ -115,6 +118,10 @@ func newChart(h *history.History, v judge.Verdict, id string, limit int) *chart 
 		c.Flags[i].End = c.RowsEnd
 	}
 	c.Height = round1(c.RowsEnd + axisHeight)
+	c.LabelWidth = leastLabels
+	for _, r := range c.Rows {
+		c.LabelWidth = max(c.LabelWidth, 20+charWidth*float64(len([]rune(r.Label))))
+	}
 	c.axis()
 	return c
 }

@@ -11,6 +11,14 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 )
 
+// shorten is the beginning of a long name.
+func shorten(name string) string {
+	if all := []rune(name); len(all) > mostLabel {
+		return string(all[:mostLabel-1]) + "…"
+	}
+	return name
+}
+
 // drawn reports whether a part of a timeline is in the chart.
 func (c *chart) drawn(s *timeline) bool { return s.asked <= c.To && s.heard() >= c.From }
 
@@ -28,9 +36,9 @@ func (c *chart) rows(h *history.History, all []*timeline, bad map[int]bool) {
 	faults := history.Spells(h.Events)
 	y := c.RowsTop
 	for client := 1; client <= clients; client++ {
-		row := chartRow{Label: fmt.Sprintf("client %d", client), Class: "client", Y: y}
+		row := chartRow{Label: shorten(h.Run.Client(client)), Class: "client", Y: y}
 		top := y + rowPad
-		lanes := c.putFaults(faults, true, client, top)
+		lanes := c.putFaults(&h.Run, faults, true, client, top)
 		top += lanePitch * float64(lanes)
 		row.TextY = top + 13
 		lanes = max(c.putTimelines(all, client, top, bad), 1)
@@ -40,12 +48,12 @@ func (c *chart) rows(h *history.History, all []*timeline, bad map[int]bool) {
 		c.Rows = append(c.Rows, row)
 	}
 	for node := range nodes {
-		row := chartRow{Label: fmt.Sprintf("node %d", node), Class: "node", Y: y}
+		row := chartRow{Label: shorten(h.Run.Node(node)), Class: "node", Y: y}
 		if node == 0 {
 			row.Class = "node first"
 		}
 		row.H, row.TextY = emptyRow, y+15
-		if lanes := c.putFaults(faults, false, node, y+rowPad); lanes > 0 {
+		if lanes := c.putFaults(&h.Run, faults, false, node, y+rowPad); lanes > 0 {
 			row.H, row.TextY = round1(lanePitch*float64(lanes)+2*rowPad-5), y+rowPad+13
 		}
 		y += row.H
@@ -170,7 +178,7 @@ func (c *chart) putStops(events []history.Event, client int, top float64, row ch
 }
 
 // putFaults draws the faults of one client or node, and returns the number of lanes.
-func (c *chart) putFaults(all []*history.Spell, ofClient bool, index int, top float64) int {
+func (c *chart) putFaults(h *history.Head, all []*history.Spell, ofClient bool, index int, top float64) int {
 	var lanes laneList
 	last := []int{} // in each lane, as an index into Items
 	for _, s := range all {
@@ -185,7 +193,7 @@ func (c *chart) putFaults(all []*history.Spell, ofClient bool, index int, top fl
 		begin, free := x-halfMark, max(end, x+leastBar)+halfMark
 		lane := lanes.place(begin, begin, free, free)
 		y := top + lanePitch*float64(lane)
-		item := chartItem{ID: fmt.Sprintf("%s-f%d", c.ID, s.Struck), Class: "fault", Text: formatSpell(s)}
+		item := chartItem{ID: fmt.Sprintf("%s-f%d", c.ID, s.Struck), Class: "fault", Text: formatSpell(h, s)}
 		item.LabelY = y + 12.5
 		if s.Healed || s.Open {
 			item.Bar = c.box(s.From, s.To, y, barHeight, leastBar)

@@ -11,14 +11,14 @@ import (
 )
 
 // formatSubject names the subject of an event: a node, a client, or the run.
-func formatSubject(e history.Event) string {
+func formatSubject(h history.Head, e history.Event) string {
 	switch f := e.Fault; {
 	case f != nil && !f.Kind.OnClient():
-		return fmt.Sprintf("node %d", f.Node)
+		return h.Node(f.Node)
 	case f != nil:
-		return fmt.Sprintf("client %d", f.Client)
+		return h.Client(f.Client)
 	case e.Client != 0:
-		return fmt.Sprintf("client %d", e.Client)
+		return h.Client(e.Client)
 	}
 	return "run"
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"html/template"
@@ -157,7 +158,7 @@ func (p *reportView) headline() {
 	case p.Schedules == 0 && len(p.Runs) == 0:
 		p.Class, p.Verdict = "none", "Nothing was run"
 	default:
-		p.Class, p.Verdict = "good", "All promises kept"
+		p.Class, p.Verdict = "good", cmp.Or(p.Good, "All promises kept")
 		if p.MustFail > 0 {
 			p.Detail = "What must fail has failed."
 		}
@@ -178,6 +179,8 @@ func newRunView(s ShownRun, id string, result ScenarioResult, limit int) runView
 		v.Outcome = FormatCount(n, "violation") + ", as it must"
 	case result.MustFail:
 		v.Class, v.Outcome = "none", "no violation here"
+	case !s.History.Run.Start.IsZero():
+		v.Outcome = "in order"
 	}
 	v.Chart = newChart(s.History, s.Verdict, id, limit)
 	listed := s.Verdict.Violations[:min(len(s.Verdict.Violations), mostListed)]

@@ -14,6 +14,7 @@ import (
 type Report struct {
 	Title   string
 	Created time.Time
+	Good    string // what is said if no rule was broken; "": that all promises were kept
 	Summary []ScenarioResult
 	Shown   []ShownRun
 }

@@ -14,6 +14,7 @@ import (
 // never acquired.
 type timeline struct {
 	client             int
+	who                string // the client, as a sentence begins
 	request            history.Request
 	verb, token        string
 	fence              uint64
@@ -28,12 +29,14 @@ type timeline struct {
 	wrote, refused     []time.Duration
 	told               time.Duration // when its context ended, if that was news
 	toldWhy, why, gave string
+	nodes              string // that granted it, if the history says so
 	events             []int
 }
 
 // timelines groups the events by acquisition. An acquisition that is open at the end of the history ends
 // there.
-func timelines(events []history.Event) []*timeline {
+func timelines(h *history.History) []*timeline {
+	events := h.Events
 	type key struct{ client, op int }
 	var all []*timeline
 	open := map[key]*timeline{}
@@ -54,7 +57,7 @@ func timelines(events []history.Event) []*timeline {
 		}
 		s := open[k]
 		if e.Kind == history.Ask || e.Kind == history.Got && s == nil {
-			s = &timeline{client: e.Client, request: e.Request(), verb: e.Verb, ask: i, got: -1, asked: e.At}
+			s = &timeline{client: e.Client, who: upper(h.Run.Client(e.Client)), request: e.Request(), verb: e.Verb, ask: i, got: -1, asked: e.At}
 			all, open[k] = append(all, s), s
 		}
 		if s != nil {
@@ -102,7 +105,7 @@ func (s *timeline) add(i int, e history.Event) {
 	switch e.Kind {
 	case history.Got:
 		s.got, s.since, s.token, s.fence = i, e.At, e.Token, e.Fence
-		s.until = math.MaxInt64
+		s.until, s.nodes = math.MaxInt64, e.Why
 		s.trust(e.Until)
 	case history.Denied:
 		s.why = cmp.Or(e.Why, e.Error)
@@ -160,7 +163,7 @@ func (s *timeline) heard() time.Duration { return max(s.end, s.last) }
 func (s *timeline) text() string {
 	var t strings.Builder
 	if s.got < 0 {
-		fmt.Fprintf(&t, "Client %d asked for %v", s.client, s.request)
+		fmt.Fprintf(&t, "%s asked for %v", s.who, s.request)
 		if s.verb != "" {
 			fmt.Fprintf(&t, " (%s)", s.verb)
 		}
@@ -178,7 +181,7 @@ func (s *timeline) text() string {
 		}
 		return t.String()
 	}
-	fmt.Fprintf(&t, "Client %d had %v from %s to %s (%s)", s.client, s.request, FormatTime(s.since), FormatTime(s.end), FormatTime(s.end-s.since))
+	fmt.Fprintf(&t, "%s had %v from %s to %s (%s)", s.who, s.request, FormatTime(s.since), FormatTime(s.end), FormatTime(s.end-s.since))
 	sep := ": "
 	say := func(format string, args ...any) {
 		fmt.Fprintf(&t, sep+format, args...)
@@ -191,6 +194,9 @@ func (s *timeline) text() string {
 		say("token %s", formatPlain(s.token))
 	}
 	say("waited %s", FormatTime(s.since-s.asked))
+	if s.nodes != "" {
+		say("%s", s.nodes)
+	}
 	for _, did := range []struct {
 		times []time.Duration
 		what  string
@@ -215,10 +221,25 @@ func (s *timeline) text() string {
 	return t.String()
 }
 
+// upper is a name as a sentence begins.
+func upper(name string) string {
+	if rest, is := strings.CutPrefix(name, "client "); is {
+		return "Client " + rest
+	}
+	if rest, is := strings.CutPrefix(name, "node "); is {
+		return "Node " + rest
+	}
+	return name // somebody has given it
+}
+
 // formatSpell describes a fault.
-func formatSpell(s *history.Spell) string {
-	place, what, _ := strings.Cut(strings.TrimPrefix(s.String(), s.At.String()+" "), ": ")
-	text := fmt.Sprintf("%s%s: %s, ", strings.ToUpper(place[:1]), place[1:], what)
+func formatSpell(h *history.Head, s *history.Spell) string {
+	_, what, _ := strings.Cut(strings.TrimPrefix(s.String(), s.At.String()+" "), ": ")
+	place := h.Node(s.Node)
+	if s.Kind.OnClient() {
+		place = h.Client(s.Client)
+	}
+	text := fmt.Sprintf("%s: %s, ", upper(place), what)
 	switch {
 	case s.Healed:
 		return text + fmt.Sprintf("from %s to %s.", FormatTime(s.From), FormatTime(s.To))
@@ -227,5 +248,3 @@ func formatSpell(s *history.Spell) string {
 	}
 	return text + fmt.Sprintf("at %s.", FormatTime(s.From))
 }
-
-// whoOf names the subject of an event.

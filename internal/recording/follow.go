@@ -1,0 +1,503 @@
+package recording
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/listing"
+	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+const (
+	// chunk is how many keys are looked for, or read, at once: this takes a node less than a millisecond.
+	chunk = 32
+
+	// rest is a pause after each step, for each key that the step has read: a key takes a node some
+	// 20 µs, so that it works a quarter of its time for the record at most.
+	rest = 60 * time.Microsecond
+
+	// beat is how often a node is asked whether it is there, and still the same.
+	beat = time.Second
+
+	// patience is for how long a node may leave a step unanswered.
+	patience = 2 * time.Second
+
+	// retry is how long to wait before a node that does not answer is asked again.
+	retry = 200 * time.Millisecond
+
+	// mostEvents is how many events of a key are kept until it is read.
+	mostEvents = 8
+)
+
+// A follower follows one node.
+//
+// It reads a key when the node tells of a change of it (notify-keyspace-events), and otherwise when it comes across
+// it in a walk through all keys. A node that tells is walked once, when the subscription begins: whatever changes
+// after that is told, or the subscription breaks. Others are walked again and again. What comes and goes between
+// two reads is not seen; a change that was told of meanwhile is at least known to have been (Line.By).
+type follower struct {
+	rec     *Recorder
+	node    Node
+	channel string // what a key's channel begins with
+	ctx     context.Context
+	cancel  context.CancelFunc
+	client  *redis.Client
+	inspect *redis.Script
+	signal  chan struct{} // there is something to read
+
+	// Of the goroutine that asks.
+	looked, walked time.Time
+	walking        bool
+	cursor         uint64
+	seen           map[string]bool // in this walk
+	marker         string          // "": not known
+	loaded         bool            // the node has the script
+
+	// Under the Recorder's mutex.
+	state    string // "": not known
+	failed   error  // why it is silent
+	answered time.Time
+	tells    bool
+	known    map[string]*lock // by key
+	dirty    map[string]*news // by key: to be read
+	rewalk   bool             // changes may have been missed
+	complete bool             // all that it had when the record began is written
+}
+
+// A lock is what a node has of one.
+type lock struct {
+	token   string
+	until   time.Time     // of the token, as far as is known
+	ttl     time.Duration // the longest that was seen
+	fence   int64
+	holders []holder
+	waiting []Waiter
+	young   bool // its fence may be raised yet, which is not told of: it is read again in the next beat
+}
+
+type holder struct {
+	Holder
+	until time.Time
+}
+
+// A news is what a node has told of a key.
+type news struct {
+	at    time.Time // the last event; zero: there was none
+	first time.Time // of the lock's own key, the first event; zero: there was none
+	by    []string
+}
+
+func newFollower(r *Recorder, n Node) *follower {
+	f := &follower{
+		rec: r, node: n, channel: keyspace(n.Options.DB), inspect: redis.NewScript(script.Inspect.Source), signal: make(chan struct{}, 1),
+		known: make(map[string]*lock), dirty: make(map[string]*news), rewalk: true, answered: now(),
+	}
+	f.ctx, f.cancel = context.WithCancel(r.ctx)
+	own := *n.Options
+	own.PoolSize, own.MinIdleConns, own.MaxRetries, own.DialerRetries, own.DisableIdentity = 2, 0, -1, 1, true
+	own.Protocol = 2 // in RESP3 scores are numbers outside of scripts
+	own.ContextTimeoutEnabled, own.DialTimeout, own.ReadTimeout, own.WriteTimeout = true, patience, patience, patience
+	f.client = redis.NewClient(&own)
+	return f
+}
+
+// run follows the node until ctx ends.
+func (f *follower) run() {
+	stop := context.AfterFunc(f.ctx, func() { _ = f.client.Close() }) // one that reads a reply does not look at ctx
+	defer stop()
+	defer f.client.Close()
+	f.rec.over.Go(f.listen)
+	for f.ctx.Err() == nil {
+		begun := now()
+		limit, cancel := context.WithTimeout(f.ctx, patience)
+		keys, err := f.step(limit, begun)
+		cancel()
+		switch {
+		case f.ctx.Err() != nil:
+		case err != nil:
+			f.silent(err)
+			f.pause(retry)
+		case keys > 0:
+			f.rec.mu.Lock()
+			f.answered = begun
+			f.rec.mu.Unlock()
+			f.pause(rest * time.Duration(keys))
+		default:
+			f.idle()
+		}
+	}
+}
+
+// step asks the node once, about some keys; 0: there is nothing to ask.
+func (f *follower) step(ctx context.Context, at time.Time) (keys int, err error) {
+	if at.Sub(f.looked) >= beat || f.state != StateAnswers {
+		return 1, f.look(ctx, at)
+	}
+	if keys, news := f.take(); len(keys) > 0 {
+		return len(keys), f.read(ctx, keys, news)
+	}
+	if f.walks(at) {
+		return chunk, f.walk(ctx, at)
+	}
+	f.knows()
+	return 0, nil
+}
+
+// knows notes that all that the node had when the record began is written.
+func (f *follower) knows() {
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	if !f.complete && len(f.dirty) == 0 {
+		f.complete = true
+		f.rec.write(&Line{Time: now(), Node: f.node.Name, State: StateWalked})
+	}
+}
+
+// idle waits until there is something to ask.
+func (f *follower) idle() {
+	next := f.looked.Add(beat)
+	if again := f.walked.Add(f.rec.every); again.Before(next) && !f.tells {
+		next = again
+	}
+	timer := time.NewTimer(time.Until(next))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-f.signal:
+	case <-f.ctx.Done():
+	}
+}
+
+func (f *follower) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-f.ctx.Done():
+	}
+}
+
+// look asks the node about itself.
+func (f *follower) look(ctx context.Context, at time.Time) error {
+	pipe := f.client.Pipeline()
+	notify := pipe.ConfigGet(ctx, "notify-keyspace-events") // not everybody may ask
+	early, later := pipe.Get(ctx, script.Marker), pipe.Get(ctx, script.LaterMarker)
+	clock := pipe.Time(ctx)
+	_, _ = pipe.Exec(ctx)
+	if err := clock.Err(); err != nil {
+		return err
+	}
+	f.looked = at
+	marker := cmp.Or(later.Val(), early.Val())
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	if tells := Tells(notify.Val()["notify-keyspace-events"]); f.state != StateAnswers || tells != f.tells {
+		f.state, f.failed, f.tells = StateAnswers, nil, tells
+		f.rewalk = true
+		f.rec.write(&Line{Time: now(), Node: f.node.Name, State: StateAnswers, Tells: tells})
+	}
+	f.recognize(marker)
+	for key, l := range f.known { // what expires may be told of late, and members of sets are not told of
+		if l.over(at) || l.young {
+			f.want(key, "", time.Time{})
+		}
+	}
+	return nil
+}
+
+// recognize notes that the node has another marker: it has forgotten what it had.
+func (f *follower) recognize(marker string) {
+	is, ok := wire.ParseMarker(marker)
+	before, had := wire.ParseMarker(f.marker)
+	if had && !(ok && is.Same(before)) {
+		f.rec.write(&Line{Time: now(), Node: f.node.Name, State: StateForgot})
+		f.rewalk = true
+	}
+	f.marker = marker
+}
+
+// Tells reports whether a server with this notify-keyspace-events tells of all changes of locks.
+func Tells(events string) bool {
+	if !strings.Contains(events, "K") {
+		return false
+	}
+	for _, class := range "$zgxe" {
+		if !strings.ContainsRune(events, class) && !strings.Contains(events, "A") {
+			return false
+		}
+	}
+	return true
+}
+
+// Notify is a notify-keyspace-events that is enough.
+const Notify = "K$zgxe"
+
+// over reports whether something that it has must have ended by now.
+func (l *lock) over(at time.Time) bool {
+	return l.token != "" && at.After(l.until) || slices.ContainsFunc(l.holders, func(h holder) bool { return at.After(h.until) })
+}
+
+// silent notes that the node does not answer.
+func (f *follower) silent(err error) {
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	if f.failed = f.why(err); f.state != StateSilent {
+		f.state = StateSilent
+		f.rec.write(&Line{Time: now(), Node: f.node.Name, State: StateSilent, Since: f.answered, Error: f.failed.Error()})
+	}
+	f.rewalk = true
+}
+
+// why is what a node did in the place of an answer.
+func (f *follower) why(err error) error {
+	status := wire.Classify(err)
+	if status == wire.Timeout || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v", patience)
+	}
+	e := &redlock.NodeError{Node: f.node.Name, Outcome: redlock.Outcome(status), Err: facts.Discreet(err)}
+	return errors.New(strings.TrimPrefix(e.Error(), f.node.Name+": "))
+}
+
+// walks reports whether to go on with a walk, or to begin one.
+func (f *follower) walks(at time.Time) bool {
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	if f.rewalk || !f.walking && !f.tells && at.Sub(f.walked) >= f.rec.every {
+		f.rewalk, f.walking, f.cursor, f.seen = false, true, 0, make(map[string]bool)
+	}
+	return f.walking
+}
+
+// walk takes one step through the keys. What is known and not found in a whole walk is read, too.
+func (f *follower) walk(ctx context.Context, at time.Time) error {
+	keys, cursor, err := f.client.Scan(ctx, f.cursor, listing.Escape(f.rec.prefix)+"*", chunk).Result()
+	if err != nil {
+		f.walking = false
+		return err
+	}
+	f.cursor = cursor
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	for _, key := range keys {
+		if key, _, ok := f.lockOf(key); ok {
+			f.seen[key] = true
+			f.want(key, "", time.Time{})
+		}
+	}
+	if cursor == 0 {
+		for key := range f.known {
+			if !f.seen[key] {
+				f.want(key, "", time.Time{})
+			}
+		}
+		f.walking, f.walked, f.seen = false, at, nil
+	}
+	return nil
+}
+
+// lockOf gives the key of the lock that a key belongs to, and whether it is that of its queue.
+func (f *follower) lockOf(key string) (lock string, queue, ok bool) {
+	lock, queue, ok = script.LockOf(key)
+	return lock, queue, ok && strings.HasPrefix(lock, f.rec.prefix) && lock != f.rec.prefix && len(lock) <= redlock.MaxName
+}
+
+// want notes that a key has to be read. It is called under the mutex.
+func (f *follower) want(key, event string, at time.Time) {
+	n := f.dirty[key]
+	if n == nil {
+		n = new(news)
+		f.dirty[key] = n
+	}
+	if !at.IsZero() {
+		n.at = at
+	}
+	if event != "" {
+		if n.first.IsZero() {
+			n.first = at
+		}
+		if len(n.by) < mostEvents {
+			n.by = append(n.by, event)
+		}
+	}
+	f.wake()
+}
+
+// wake ends idle.
+func (f *follower) wake() {
+	select {
+	case f.signal <- struct{}{}:
+	default:
+	}
+}
+
+// take takes some keys to read. What the node has told of comes first.
+func (f *follower) take() (keys []string, all []*news) {
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	for _, told := range []bool{true, false} {
+		for key, n := range f.dirty {
+			if len(keys) == chunk {
+				return keys, all
+			}
+			if n.at.IsZero() != told {
+				keys, all = append(keys, key), append(all, n)
+				delete(f.dirty, key)
+			}
+		}
+	}
+	return keys, all
+}
+
+// read reads keys, and writes what has changed.
+func (f *follower) read(ctx context.Context, keys []string, news []*news) error {
+	replies := make([]*redis.Cmd, len(keys))
+	pipe := f.client.Pipeline()
+	for i, key := range keys {
+		ask := f.inspect.EvalSha
+		if !f.loaded {
+			ask = f.inspect.Eval
+		}
+		replies[i] = ask(ctx, pipe, []string{key}, *script.Bucket(key))
+	}
+	_, err := pipe.Exec(ctx)
+	if f.loaded = !redis.HasErrorPrefix(err, "NOSCRIPT"); !f.loaded {
+		return f.read(ctx, keys, news)
+	}
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	at := now()
+	for i, key := range keys {
+		value, why := replies[i].Result()
+		reply := wire.Parse(wire.Inspect, value, why)
+		switch reply.Status {
+		case wire.Granted, wire.Foreign:
+			f.learn(key, &reply, news[i], at)
+			err = nil
+		default:
+			f.dirty[key] = news[i]
+			return cmp.Or(why, err)
+		}
+	}
+	return nil
+}
+
+// learn compares what the node has of a lock with what it had, and writes a line if another one has it, or waits.
+func (f *follower) learn(key string, a *wire.Reply, n *news, at time.Time) {
+	before := f.known[key]
+	if before == nil {
+		before = new(lock)
+	}
+	if later := f.dirty[key]; later != nil && !later.at.IsZero() {
+		n.at = later.at // told of while the key was read
+	}
+	l := lockOf(a, at)
+	if l.token == before.token {
+		l.ttl = max(l.ttl, before.ttl)
+	}
+	l.young = len(l.token)+len(l.holders) > 0 && !l.held(before)
+	if len(l.token)+len(l.holders)+len(l.waiting) == 0 {
+		delete(f.known, key)
+	} else {
+		f.known[key] = l
+	}
+	if l.same(before) {
+		return
+	}
+	when := at
+	if !n.at.IsZero() {
+		when = n.at
+	}
+	line := l.line(f, key, when)
+	if line.By = n.by; n.first.Before(when) {
+		line.First = n.first
+	}
+	end := func(token string, until time.Time) {
+		line.Ended = append(line.Ended, Ended{token, until.Sub(when).Milliseconds()})
+	}
+	if before.token != "" && before.token != l.token {
+		end(before.token, before.until)
+	}
+	for _, h := range before.holders {
+		if !slices.ContainsFunc(l.holders, h.is) {
+			end(h.Token, h.until)
+		}
+	}
+	f.rec.write(line)
+}
+
+// lockOf is what a node has said of a lock at an instant.
+func lockOf(a *wire.Reply, at time.Time) *lock {
+	l := &lock{token: a.Holder, fence: a.Fence, ttl: a.TTL, until: at.Add(a.TTL)}
+	for _, h := range a.Holders {
+		l.holders = append(l.holders, holder{Holder{h.Token, modes[h.Mode], h.TTL.Milliseconds()}, at.Add(h.TTL)})
+	}
+	for _, e := range a.Queue {
+		if e.Lives(a.Time) {
+			l.waiting = append(l.waiting, Waiter{e.Waiter, e.Owner, time.UnixMicro(e.Ticket).UTC()})
+		}
+	}
+	return l
+}
+
+var modes = map[wire.Mode]redlock.Mode{
+	wire.ModeS: redlock.ModeShared, wire.ModeSlots: redlock.ModeSlot, wire.ModeIX: redlock.ModeBelow, wire.ModeIS: redlock.ModeSharedBelow,
+}
+
+func (h holder) is(o holder) bool { return h.Token == o.Token && h.Mode == o.Mode }
+
+// held reports whether the same hold it.
+func (l *lock) held(o *lock) bool {
+	return l.token == o.token && slices.EqualFunc(l.holders, o.holders, holder.is)
+}
+
+// same reports whether the same hold it, and the same wait, and the fence of a new lock was not raised. That a lock
+// was extended is no news.
+func (l *lock) same(o *lock) bool {
+	return l.held(o) && (l.fence == o.fence || !o.young) &&
+		slices.EqualFunc(l.waiting, o.waiting, func(a, b Waiter) bool { return a.Waiter == b.Waiter && a.Since.Equal(b.Since) })
+}
+
+func (l *lock) line(f *follower, key string, at time.Time) *Line {
+	line := &Line{Time: at, Node: f.node.Name, Name: strings.TrimPrefix(key, f.rec.prefix), Token: l.token, Fence: l.fence, Waiting: l.waiting}
+	if l.token != "" {
+		line.TTL = max(0, l.until.Sub(at)).Milliseconds()
+	}
+	for _, h := range l.holders {
+		h.TTL = max(0, h.until.Sub(at)).Milliseconds()
+		line.Holders = append(line.Holders, h.Holder)
+	}
+	return line
+}
+
+// all iterates over lines that say again what is known, as of an instant.
+func (f *follower) all(at time.Time) iter.Seq[*Line] {
+	return func(yield func(*Line) bool) {
+		state := &Line{Time: at, Node: f.node.Name, State: f.state, Tells: f.tells}
+		if f.state == StateSilent {
+			state.Since, state.Error = f.answered, f.failed.Error()
+		}
+		if f.state != "" && !yield(state) {
+			return
+		}
+		for _, key := range slices.Sorted(maps.Keys(f.known)) {
+			if !yield(f.known[key].line(f, key, at)) {
+				return
+			}
+		}
+		if f.complete {
+			yield(&Line{Time: at, Node: f.node.Name, State: StateWalked})
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package recording
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/listing"
+)
+
+// keyspace is what a database's channels begin with: the key follows.
+func keyspace(db int) string { return fmt.Sprintf("__keyspace@%d__:", db) }
+
+// deaf is for how long a subscription may be silent, though the node is asked to answer on it in each beat.
+const deaf = 3 * beat
+
+// listen subscribes to the changes of the locks' keys, again and again. A server that tells of none, or lets nobody
+// subscribe, has no subscription that matters.
+func (f *follower) listen() {
+	for f.ctx.Err() == nil {
+		sub := f.client.PSubscribe(f.ctx, f.channel+listing.Escape(f.rec.prefix)+"*")
+		f.hear(sub)
+		_ = sub.Close()
+		f.rec.mu.Lock()
+		f.rewalk = true
+		f.rec.mu.Unlock()
+		f.pause(retry)
+	}
+}
+
+// hear hears a subscription, until it breaks.
+func (f *follower) hear(sub *redis.PubSub) {
+	stop := context.AfterFunc(f.ctx, func() { _ = sub.Close() })
+	defer stop()
+	asked := time.Now()
+	for {
+		m, err := sub.ReceiveTimeout(f.ctx, deaf)
+		if err != nil {
+			return
+		}
+		switch m := m.(type) {
+		case *redis.Subscription: // whatever has changed before was not told
+			f.rec.mu.Lock()
+			f.rewalk = true
+			f.wake()
+			f.rec.mu.Unlock()
+		case *redis.Message:
+			f.heard(strings.TrimPrefix(m.Channel, f.channel), m.Payload)
+		}
+		if time.Since(asked) >= beat {
+			asked = time.Now()
+			if sub.Ping(f.ctx) != nil {
+				return
+			}
+		}
+	}
+}
+
+// heard takes one event of a key.
+func (f *follower) heard(key, event string) {
+	at := now()
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	key, queue, ok := f.lockOf(key)
+	if !ok {
+		return
+	}
+	if event == "expire" { // of a lock: it was set, which is told as well, or extended
+		if l := f.known[key]; !queue && l != nil && l.token != "" && f.dirty[key] == nil {
+			l.until = at.Add(l.ttl)
+		}
+		return
+	}
+	if queue {
+		event = "" // as a cause it says nothing: see Line.Waiting
+	}
+	f.want(key, event, at)
+}

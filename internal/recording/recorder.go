@@ -1,0 +1,152 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Every is the usual time from one look at all locks of a node to the next one.
+const Every = time.Second
+
+// A Node is a node to follow.
+type Node struct {
+	Name    string
+	Options *redis.Options
+}
+
+// A Recorder follows nodes, and writes what changes. Its memory is bounded by the locks that the nodes have:
+// some 300 bytes each for a node, and the names and tokens.
+type Recorder struct {
+	prefix string
+	every  time.Duration
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	over   sync.WaitGroup
+
+	mu        sync.Mutex // protects what follows, and what the followers know
+	file      *File
+	set       Set
+	followers map[string]*follower
+}
+
+// New makes a Recorder of the locks whose keys have a prefix. Nodes that do not tell of changes are looked at
+// again after every.
+func New(file *File, prefix string, every time.Duration) *Recorder {
+	r := &Recorder{prefix: prefix, every: every, file: file, followers: make(map[string]*follower)}
+	r.ctx, r.cancel = context.WithCancelCause(context.Background())
+	return r
+}
+
+// errClosed is the cause of the end of a Recorder that was closed.
+var errClosed = errors.New("closed")
+
+// Follow records this set from here on, in the place of the one before. Nodes that were in that one, too, are
+// followed without a break.
+func (r *Recorder) Follow(set Set, nodes []Node) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	set.Prefix, set.Again = r.prefix, len(r.followers) > 0
+	r.set = set
+	r.write(&Line{Time: now(), Set: &set})
+	left := maps.Clone(r.followers)
+	for _, n := range nodes {
+		delete(left, n.Name)
+		if r.followers[n.Name] == nil {
+			f := newFollower(r, n)
+			r.followers[n.Name] = f
+			r.over.Go(f.run)
+		}
+	}
+	for name, f := range left {
+		f.cancel()
+		delete(r.followers, name)
+	}
+}
+
+// Done is closed when nothing can be recorded any more; Err says why.
+func (r *Recorder) Done() <-chan struct{} { return r.ctx.Done() }
+
+// Err is why nothing can be recorded any more: the file cannot be written. Nil: nothing is wrong.
+func (r *Recorder) Err() error {
+	if err := context.Cause(r.ctx); !errors.Is(err, errClosed) {
+		return err
+	}
+	return nil
+}
+
+// Close ends the record, and closes the file.
+func (r *Recorder) Close() error {
+	r.cancel(errClosed)
+	r.over.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	err := r.Err()
+	if err == nil {
+		err = r.file.add(&Line{Time: now(), End: true})
+	}
+	return errors.Join(err, r.file.file.Close())
+}
+
+// Silent says which nodes do not answer, and why, and which do not tell of changes.
+func (r *Recorder) Silent() (silent map[string]error, mute []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	silent = make(map[string]error)
+	for name, f := range r.followers {
+		switch {
+		case f.failed != nil:
+			silent[name] = f.failed
+		case f.state == StateAnswers && !f.tells:
+			mute = append(mute, name)
+		}
+	}
+	slices.Sort(mute)
+	return silent, mute
+}
+
+// write writes a line, and begins a new file if it is time. It is called under the mutex.
+func (r *Recorder) write(l *Line) {
+	if r.ctx.Err() != nil {
+		return
+	}
+	err := r.file.add(l)
+	if err == nil && r.file.full() {
+		err = r.again()
+	}
+	if err != nil {
+		r.cancel(err)
+	}
+}
+
+// again begins a new file, with all that is known.
+func (r *Recorder) again() error {
+	if err := r.file.next(); err != nil {
+		return err
+	}
+	at, set := now(), r.set
+	set.Again = true
+	if err := r.file.add(&Line{Time: at, Set: &set}); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.followers)) {
+		for l := range r.followers[name].all(at) {
+			if err := r.file.add(l); err != nil {
+				return err
+			}
+			if r.file.full() {
+				return fmt.Errorf("the locks that there are do not fit into half of the record's size, %d bytes", r.file.half)
+			}
+		}
+	}
+	return nil
+}
+
+// now is the time in a line: in microseconds.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
