@@ -50,6 +50,7 @@ func TestErrorsGolden(t *testing.T) {
 	g.handles()
 	g.inspected()
 	g.listed()
+	g.recorded()
 	g.changed()
 	g.prepared()
 	g.examined()
@@ -462,6 +463,36 @@ func (g *said) listed() {
 	}
 	g.nodes.Nodes[1].Kill()
 	g.says("a node has lost its data, another one is down", "ls")
+}
+
+func (g *said) recorded() {
+	g.section("record and explain")
+	for _, line := range []string{"record", "record a b", "record f --every 1ms", "record f --max-size 5", "record f --max-size big", "record f --max-size 99999999999G", "record f --json", "explain", "explain a b --record f", "explain k", "explain k --record f", "explain k --at noon --record f"} {
+		g.refuses(strings.Fields(line)...)
+	}
+	g.refuses("explain", "k", "--record", "")
+	g.on(1)
+	file := g.dir + "notes"
+	if err := os.WriteFile(file, []byte("buy milk\n"), 0o600); err != nil {
+		g.Fatal(err)
+	}
+	g.says("a file of something else", "record", file)
+	g.says("", "explain", "k", "--record", file)
+	g.says("no regular file", "record", os.DevNull)
+	record := g.dir + "record"
+	text := "{\"time\":\"2026-01-31T03:00:00Z\",\"set\":{\"nodes\":[\"a\"],\"quorum\":1}}\n"
+	for i, fence := range []int{7, 6} {
+		token := fmt.Sprintf("%d.@mwxh1y8f@@web", i)
+		text += fmt.Sprintf("{\"time\":\"2026-01-31T03:00:%02dZ\",\"node\":\"a\",\"name\":\"k\",\"token\":%q,\"ttl_ms\":9000,\"fence\":%d,\"by\":[\"set\"]}\n", 10*i+1, token, fence)
+		text += fmt.Sprintf("{\"time\":\"2026-01-31T03:00:%02dZ\",\"node\":\"a\",\"name\":\"k\",\"by\":[\"del\"]}\n", 10*i+8)
+	}
+	if err := os.WriteFile(record, []byte(text), 0o600); err != nil {
+		g.Fatal(err)
+	}
+	g.env = append(g.env, "TZ=UTC")
+	g.says("", "explain", "k", "--record", record, "--at", "1999-01-01 00:00")
+	g.says("", "explain", "k", "--record", record, "--html", g.dir)
+	g.says("fences that go back", "explain", "k", "--record", record)
 }
 
 func (g *said) changed() {

@@ -130,7 +130,7 @@ func (c *command) followSet(ctx context.Context, locker *redlock.Locker, servers
 				c.note("%s cannot be recorded now: %v", name, silent[name])
 			}
 			if len(mute) > 0 {
-				c.note("%s: %s between two looks is not seen", strings.Join(mute, ", "), phrase.Verb(len(mute), "tells of no changes, and what happens there", "tell of no changes, and what happens there"))
+				c.note("%s %s of no changes: what happens there between two looks is not seen", strings.Join(mute, ", "), phrase.Verb(len(mute), "tells", "tell"))
 				c.note("hint: redis-cli CONFIG SET notify-keyspace-events %s has a node tell of each change; see redlock help record", recording.Notify)
 			}
 		}

@@ -217,6 +217,14 @@ var steps = map[string]func(s script, args []string){
 			s.Fatalf("not within %v", patience)
 		}
 	},
+	// grows FILE PATTERN waits until the file, which a program writes, has the pattern.
+	"grows": func(s script, args []string) {
+		pattern := regexp.MustCompile("(?m)" + args[1])
+		s.eventually(func() bool {
+			text, err := os.ReadFile(s.MkAbs(args[0]))
+			return err == nil && pattern.Match(text)
+		})
+	},
 	// ends NAME [CODE] waits until it ends, with that code; without CODE with 0.
 	"ends": func(s script, args []string) {
 		p, code := s.program(args[0]), 0

@@ -337,3 +337,29 @@ func TestGroupDigits(t *testing.T) {
 		}
 	}
 }
+
+// TestOfARecord: a history that was made of a record says who it was, when, and where.
+func TestOfARecord(t *testing.T) {
+	h, v := reportHistory(7, 2, 8)
+	h.Run.Start = time.Date(2026, 1, 31, 3, 0, 0, 0, time.UTC)
+	h.Run.Seed, h.Run.Arena = 0, "record"
+	for range h.Run.Clients {
+		h.Run.Owners = append(h.Run.Owners, "web-1.example.com:4242 <the first>")
+	}
+	h.Run.Addrs = []string{"a:6379", "b:6379"}
+	f := &history.Fault{At: 1, Kind: history.Silent, Node: 1, For: time.Second}
+	h.Events = append(h.Events, history.Event{At: h.Events[len(h.Events)-1].At, Kind: history.Struck, Fault: f})
+	page := written(t, &Report{Title: "x", Good: "8 holds, in order", Shown: []ShownRun{{History: h, Verdict: v}}})
+	elements(t, page)
+	for _, want := range []string{
+		"8 holds, in order</p>", "0s is 2026-01-31 03:00:00 UTC", ">web-1.example.com:4242 &lt;…<", "web-1.example.com:4242 &lt;the first&gt; had",
+		">a:6379<", "<title>b:6379: silent for 1s", `<svg class="labels" width="188"`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if strings.Contains(page, "seed 0") || strings.Contains(page, "lient 1") {
+		t.Error("it speaks of a seed, or of clients by their numbers")
+	}
+}
