@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/chaos"
@@ -24,6 +27,12 @@ func drawStory(s *recording.Story, at time.Time, file string) error {
 	h := historyOf(s, at)
 	v := chaos.Judge(h)
 	v.Violations = slices.DeleteFunc(v.Violations, func(v chaos.Violation) bool { return v.Rule != "exclusion" && v.Rule != "fences" })
+	for i := range v.Violations {
+		v.Violations[i].Text = numbered.ReplaceAllStringFunc(v.Violations[i].Text, func(client string) string {
+			number, _ := strconv.Atoi(strings.TrimPrefix(client, "client "))
+			return h.Run.Client(number)
+		})
+	}
 	page := &chaos.Report{
 		Title: fmt.Sprintf("%q", s.Name), Created: time.Now(), Good: fmt.Sprintf("%s, in order", phrase.Counted(v.Holds, "hold")),
 		Shown: []chaos.ShownRun{{History: h, Verdict: v}},
@@ -38,6 +47,9 @@ func drawStory(s *recording.Story, at time.Time, file string) error {
 	}
 	return out.Close()
 }
+
+// numbered is how the judge names the clients.
+var numbered = regexp.MustCompile(`client \d+`)
 
 // near are those of all that are nearest to an instant; zero: the last ones.
 func near[T any](all []T, from func(T) time.Time, at time.Time) []T {

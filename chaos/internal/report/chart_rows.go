@@ -43,7 +43,7 @@ func (c *chart) rows(h *history.History, all []*timeline, bad map[int]bool) {
 		row.TextY = top + 13
 		lanes = max(c.putTimelines(all, client, top, bad), 1)
 		row.H = round1(top + lanePitch*float64(lanes) + rowPad - 2 - y)
-		c.putStops(h.Events, client, top-3, row)
+		c.putStops(h, client, top-3, row)
 		y += row.H
 		c.Rows = append(c.Rows, row)
 	}
@@ -150,8 +150,9 @@ func (c *chart) timeline(s *timeline, y float64) chartItem {
 }
 
 // putStops draws when a client was stopped, and where it crashed.
-func (c *chart) putStops(events []history.Event, client int, top float64, row chartRow) {
-	for i, e := range events {
+func (c *chart) putStops(h *history.History, client int, top float64, row chartRow) {
+	who := upper(h.Run.Client(client))
+	for i, e := range h.Events {
 		if e.Client != client {
 			continue
 		}
@@ -160,7 +161,7 @@ func (c *chart) putStops(events []history.Event, client int, top float64, row ch
 			if e.At <= c.To && e.Until >= c.From {
 				c.Stops = append(c.Stops, chartItem{
 					ID: fmt.Sprintf("%s-s%d", c.ID, i), Class: "stop",
-					Text: fmt.Sprintf("Client %d was stopped from %s to %s (%s).", client, FormatTime(e.At), FormatTime(e.Until), FormatTime(e.Until-e.At)),
+					Text: fmt.Sprintf("%s was stopped from %s to %s (%s).", who, FormatTime(e.At), FormatTime(e.Until), FormatTime(e.Until-e.At)),
 					Bar:  c.box(e.At, e.Until, top, row.Y+row.H-top-1, leastBar),
 				})
 			}
@@ -168,7 +169,7 @@ func (c *chart) putStops(events []history.Event, client int, top float64, row ch
 			if c.shows(e.At) {
 				c.Items = append(c.Items, chartItem{
 					ID: fmt.Sprintf("%s-x%d", c.ID, i), Class: "crash",
-					Text:  fmt.Sprintf("Client %d crashed at %s, with all that it held.", client, FormatTime(e.At)),
+					Text:  fmt.Sprintf("%s crashed at %s, with all that it held.", who, FormatTime(e.At)),
 					Lines: []chartBox{{round1(c.x(e.At)) - 1, row.Y + 1, 2, row.H - 2}},
 					Marks: []chartMark{{round1(c.x(e.At)), row.TextY - 4, "crashed"}},
 				})

@@ -352,14 +352,14 @@ func TestOfARecord(t *testing.T) {
 	page := written(t, &Report{Title: "x", Good: "8 holds, in order", Shown: []ShownRun{{History: h, Verdict: v}}})
 	elements(t, page)
 	for _, want := range []string{
-		"8 holds, in order</p>", "0s is 2026-01-31 03:00:00 UTC", ">web-1.example.com:4242 &lt;…<", "web-1.example.com:4242 &lt;the first&gt; had",
+		"8 holds, in order</p>", "0s is 2026-01-31 03:00:00 UTC", ">web-1.example.com:4242 …<", "web-1.example.com:4242 &lt;the first&gt; had",
 		">a:6379<", "<title>b:6379: silent for 1s", `<svg class="labels" width="188"`,
 	} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	if strings.Contains(page, "seed 0") || strings.Contains(page, "lient 1") {
+	if strings.Contains(page, "seed 0") || strings.Contains(page, ">client 1<") || strings.Contains(page, "Client 1 ") {
 		t.Error("it speaks of a seed, or of clients by their numbers")
 	}
 }
