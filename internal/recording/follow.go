@@ -64,6 +64,7 @@ type follower struct {
 	seen           map[string]bool // in this walk
 	marker         string          // "": not known
 	loaded         bool            // the node has the script
+	secret         bool            // the node does not say how it is configured
 
 	// Under the Recorder's mutex.
 	state    string // "": not known
@@ -73,7 +74,10 @@ type follower struct {
 	known    map[string]*lock // by key
 	dirty    map[string]*news // by key: to be read
 	rewalk   bool             // changes may have been missed
-	complete bool             // all that it had when the record began is written
+
+	subscribed, resubscribed bool // resubscribed: since the last look
+
+	complete bool // all that it had when the record began is written
 }
 
 // A lock is what a node has of one.
@@ -142,7 +146,7 @@ func (f *follower) run() {
 
 // step asks the node once, about some keys; 0: there is nothing to ask.
 func (f *follower) step(ctx context.Context, at time.Time) (keys int, err error) {
-	if at.Sub(f.looked) >= beat || f.state != StateAnswers {
+	if f.due(at) {
 		return 1, f.look(ctx, at)
 	}
 	if keys, news := f.take(); len(keys) > 0 {
@@ -189,21 +193,37 @@ func (f *follower) pause(d time.Duration) {
 	}
 }
 
-// look asks the node about itself.
+// due reports whether to ask the node about itself.
+func (f *follower) due(at time.Time) bool {
+	f.rec.mu.Lock()
+	defer f.rec.mu.Unlock()
+	again := f.resubscribed || f.state != StateAnswers || at.Sub(f.looked) >= beat
+	f.resubscribed = false
+	return again
+}
+
+// look asks the node about itself, and whether it lets itself be walked.
 func (f *follower) look(ctx context.Context, at time.Time) error {
 	pipe := f.client.Pipeline()
-	notify := pipe.ConfigGet(ctx, "notify-keyspace-events") // not everybody may ask
+	var notify *redis.MapStringStringCmd
+	if !f.secret {
+		notify = pipe.ConfigGet(ctx, "notify-keyspace-events")
+	}
 	early, later := pipe.Get(ctx, script.Marker), pipe.Get(ctx, script.LaterMarker)
-	clock := pipe.Time(ctx)
+	walk := pipe.Scan(ctx, 0, script.Marker, 1)
 	_, _ = pipe.Exec(ctx)
-	if err := clock.Err(); err != nil {
+	if err := walk.Err(); err != nil {
+		f.secret = false
 		return err
 	}
 	f.looked = at
-	marker := cmp.Or(later.Val(), early.Val())
+	marker, events := cmp.Or(later.Val(), early.Val()), ""
+	if notify != nil {
+		events, f.secret = notify.Val()["notify-keyspace-events"], notify.Err() != nil
+	}
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
-	if tells := Tells(notify.Val()["notify-keyspace-events"]); f.state != StateAnswers || tells != f.tells {
+	if tells := Tells(events) && f.subscribed; f.state != StateAnswers || tells != f.tells {
 		f.state, f.failed, f.tells = StateAnswers, nil, tells
 		f.rewalk = true
 		f.rec.write(&Line{Time: now(), Node: f.node.Name, State: StateAnswers, Tells: tells})

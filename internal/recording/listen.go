@@ -25,9 +25,9 @@ func (f *follower) listen() {
 		f.hear(sub)
 		_ = sub.Close()
 		f.rec.mu.Lock()
-		f.rewalk = true
+		f.rewalk, f.subscribed, f.resubscribed = f.rewalk || f.subscribed, false, f.subscribed
 		f.rec.mu.Unlock()
-		f.pause(retry)
+		f.pause(beat)
 	}
 }
 
@@ -44,7 +44,7 @@ func (f *follower) hear(sub *redis.PubSub) {
 		switch m := m.(type) {
 		case *redis.Subscription: // whatever has changed before was not told
 			f.rec.mu.Lock()
-			f.rewalk = true
+			f.rewalk, f.subscribed, f.resubscribed = true, true, true
 			f.wake()
 			f.rec.mu.Unlock()
 		case *redis.Message:
