@@ -78,7 +78,7 @@ var styles = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]")
 // screen is what the last drawing has put on the screen.
 func (s *topSession) screen() []string {
 	text := s.said.String()
-	end := strings.LastIndex(text, "\x1b[J")
+	end := strings.LastIndex(text, "\x1b[?2026l")
 	if end < 0 {
 		return nil
 	}
@@ -267,6 +267,9 @@ func TestTopShowsWhatTheNodesHave(t *testing.T) {
 	s.restored()
 	if text := s.said.String(); strings.ContainsAny(text, "\x07\u009b") || strings.Contains(text, "\x1b]") || strings.Contains(text, "\x1b[31m") || strings.Contains(text, "\x9bn") {
 		t.Errorf("names and owners reach the terminal as they are: %q", text)
+	}
+	if late := regexp.MustCompile(`[^\nH]\x1b\[[KJ]`).FindString(s.said.String()); late != "" {
+		t.Errorf("what was written is erased: %q", late) // in a line that is full, its last character
 	}
 	if !strings.Contains(s.said.String(), `évil\x1b[31m\nowner`) {
 		t.Errorf("the owner is not shown: %q", s.said.String())

@@ -121,18 +121,29 @@ func (f *Full) Size() (columns, rows int) {
 	return int(size.Col), int(size.Row)
 }
 
-// Draw draws the whole screen: text has its lines, without line ends, and what styles them.
+// begin and end are around what a terminal that knows them shows at once. The others ignore them.
+const (
+	begin = "\x1b[?2026h\x1b[H"
+	end   = "\x1b[?2026l"
+)
+
+// Draw draws the whole screen: text has its lines, without line ends, and what styles them. Each line is
+// erased before it is written: after a line that is as wide as the screen the cursor is still on its last
+// character, which would be erased, too.
 func (f *Full) Draw(lines []string) error {
 	var out bytes.Buffer
-	out.WriteString("\x1b[H")
+	out.WriteString(begin)
 	for i, line := range lines {
 		if i > 0 {
 			out.WriteString("\r\n")
 		}
-		out.WriteString(line)
-		out.WriteString("\x1b[0m\x1b[K")
+		erase := "\x1b[K"
+		if i == len(lines)-1 {
+			erase = "\x1b[J" // and what is below it
+		}
+		out.WriteString(erase + line + "\x1b[0m")
 	}
-	out.WriteString("\x1b[J")
+	out.WriteString(end)
 	_, err := f.out.Write(out.Bytes())
 	return err
 }
