@@ -62,6 +62,9 @@ func (s *State) Frame(columns, rows int) (lines []Line) {
 	lines = lines[max(0, len(lines)-rows):]
 	for i := range lines {
 		lines[i].Text = cut(printable.Text(lines[i].Text), columns)
+		if lines[i].Reverse { // a bar
+			lines[i].Text = pad(lines[i].Text, columns)
+		}
 	}
 	return lines
 }
@@ -188,7 +191,7 @@ func (s *State) foot(columns int) (lines []Line) {
 		}
 		keys += "  up/down select  Enter look into it"
 	}
-	return append(lines, Line{Text: pad(cut(keys, columns), columns), Reverse: true})
+	return append(lines, Line{Text: keys, Reverse: true})
 }
 
 func (p *Picture) title() string {
