@@ -22,27 +22,6 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// requireChromium is the environment variable that, if set, makes a missing browser
-// a failure.
-const requireChromium = "REDLOCK_REQUIRE_CHROMIUM"
-
-// chromium finds the browser, or skips the test.
-func chromium(t *testing.T) string {
-	t.Helper()
-	need.Full(t)
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	const missing = "there is neither chromium nor chromium-browser nor google-chrome"
-	if os.Getenv(requireChromium) != "" {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-	return ""
-}
-
 // frame is a page in a page: no window of a browser is as narrow as a phone's.
 const frame = `<!DOCTYPE html><meta name="color-scheme" content="light dark"><body style="margin:0">
 <pre id="probe"></pre><script>onmessage = e => document.getElementById('probe').textContent = e.data</script><iframe style="border:0;width:%dpx;height:%dpx" src="page.html"></iframe>`
@@ -223,7 +202,7 @@ func lookAt(t *testing.T, browser, page string, width int, dark bool) (seen look
 
 // TestReportInChromium opens the page in a browser, and compares what is visible there with the histories.
 func TestReportInChromium(t *testing.T) {
-	browser := chromium(t)
+	browser := need.Chromium(t)
 	r := reportSample()
 	page := written(t, r)
 	for _, screen := range []struct {

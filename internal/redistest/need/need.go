@@ -9,6 +9,8 @@ package need
 
 import (
 	"os"
+	"os/exec"
+	"strings"
 	"testing"
 )
 
@@ -21,6 +23,11 @@ const (
 	// RequireRedis is the environment variable that, set to 1, makes the run a full one as
 	// well, and a missing redis-server a failure: CI must not pass because it skipped them.
 	RequireRedis = "REDLOCK_REQUIRE_REDIS"
+
+	// RequireChromium and RequireTmux are the environment variables that, set to 1, make a missing
+	// Chromium or tmux a failure.
+	RequireChromium = "REDLOCK_REQUIRE_CHROMIUM"
+	RequireTmux     = "REDLOCK_REQUIRE_TMUX"
 
 	// UseLong is the environment variable that, set to 1, makes the run a long one.
 	UseLong = "REDLOCK_LONG"
@@ -78,4 +85,34 @@ func Servers(t testing.TB, available func() error) {
 		}
 		t.Skip(err)
 	}
+}
+
+// Chromium finds the browser. It skips the test in a quick run, and where there is none.
+func Chromium(t testing.TB) (path string) {
+	t.Helper()
+	return program(t, RequireChromium, "chromium", "chromium-browser", "google-chrome")
+}
+
+// Tmux finds the terminal multiplexer. It skips the test in a quick run, and where there is none.
+func Tmux(t testing.TB) (path string) {
+	t.Helper()
+	return program(t, RequireTmux, "tmux")
+}
+
+// program finds the first of these programs that is in the PATH. Where there is none it skips the
+// test, or fails it if the environment variable require is 1.
+func program(t testing.TB, require string, names ...string) (path string) {
+	t.Helper()
+	Full(t)
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	missing := "there is no " + strings.Join(names, ", and no ")
+	if set(require) {
+		t.Fatal(missing)
+	}
+	t.Skip(missing)
+	return ""
 }
