@@ -28,7 +28,7 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-var updateErrors = flag.Bool("update", false, "write testdata/errors.golden anew")
+var update = flag.Bool("update", false, "write testdata/errors.golden anew, and docs/top*")
 
 const errorsGolden = "testdata/errors.golden"
 
@@ -37,7 +37,7 @@ const errorsGolden = "testdata/errors.golden"
 // are in the source, so that no text is missing. With -update the file is written anew.
 func TestErrorsGolden(t *testing.T) {
 	t.Parallel()
-	if !*updateErrors {
+	if !*update {
 		need.Full(t) // it waits for what the command says when time has passed
 	}
 	g := &said{T: t, dir: t.TempDir() + "/"}
@@ -55,7 +55,7 @@ func TestErrorsGolden(t *testing.T) {
 	g.prepared()
 	g.examined()
 	g.rest()
-	golden.Compare(t, errorsGolden, g.String(), *updateErrors, "go test ./cmd/redlock -run TestErrorsGolden -update")
+	golden.Compare(t, errorsGolden, g.String(), *update, "go test ./cmd/redlock -run TestErrorsGolden -update")
 }
 
 // A said collects what a user reads.

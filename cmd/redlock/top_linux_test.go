@@ -131,7 +131,15 @@ func owned(t *testing.T, nodes *memredis.Cluster, owner, name string) {
 	t.Cleanup(func() { _ = l.Release(context.Background()) })
 }
 
+// longTTL is that of locks that nobody renews: on a busy machine a browser may take a minute to look at them.
+const longTTL = 10 * time.Minute
+
 func lockerOf(t *testing.T, nodes *memredis.Cluster, owner string) *redlock.Locker {
+	t.Helper()
+	return lockerWith(t, nodes, &redlock.Options{Owner: owner, TTL: longTTL})
+}
+
+func lockerWith(t *testing.T, nodes *memredis.Cluster, options *redlock.Options) *redlock.Locker {
 	t.Helper()
 	var clients []*redis.Client
 	for _, url := range nodes.URLs() {
@@ -143,7 +151,7 @@ func lockerOf(t *testing.T, nodes *memredis.Cluster, owner string) *redlock.Lock
 		defer rdb.Close()
 		clients = append(clients, rdb)
 	}
-	lk, err := redlock.New(clients, &redlock.Options{Owner: owner, TTL: time.Minute})
+	lk, err := redlock.New(clients, options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,29 +2,19 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"html"
-	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/page"
 	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // evilName would be markup, if the page took names for it.
@@ -41,136 +31,122 @@ func crowd(t *testing.T) *memredis.Cluster {
 	return nodes
 }
 
-// servedPage serves what redlock top sees of nodes.
-func servedPage(t *testing.T, nodes *memredis.Cluster, server *page.Server) {
+// topPageOf has the command serve the page of these nodes, and returns the URL of the page.
+func topPageOf(t *testing.T, nodes *memredis.Cluster, args ...string) (cmd *exec.Cmd, url string) {
 	t.Helper()
-	var servers []*redis.Options
-	for _, n := range nodes.Nodes {
-		servers = append(servers, &redis.Options{Addr: n.Addr()})
-	}
-	cfg := newListFlags()
-	prefix := ""
-	cfg.prefix = &prefix
-	looks := newLooks(lockerOf(t, nodes, "looks"), servers, &cfg)
-	t.Cleanup(looks.close)
-	p, err := looks.picture(t.Context())
-	if err != nil {
+	cmd = exec.Command("redlock", append([]string{"top", "--every", "100ms", "--http", "127.0.0.1:0"}, args...)...)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), ","))
+	var stdout buffer
+	cmd.Stdout = &stdout
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Show(viewOf(p, "age")); err != nil {
-		t.Fatal(err)
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if !within(patience, func() bool { return strings.HasSuffix(stdout.String(), "\n") }) {
+		t.Fatal("it does not say where the page is")
 	}
+	return cmd, strings.TrimSpace(stdout.String())
 }
 
-const topFrame = `<!DOCTYPE html><meta name="color-scheme" content="light dark"><body style="margin:0"><pre id="probe"></pre>
-<script>onmessage = e => document.getElementById('probe').textContent = e.data</script><iframe style="border:0;width:%dpx;height:800px" src="/"></iframe>`
-
-const topProbe = `<script>
-addEventListener('error', e => parent.postMessage(e.message + ', line ' + e.lineno, '*'));
-const wait = new MutationObserver(() => {
-	if (!at('locks').rows.length) return;
-	wait.disconnect();
-	const table = id => Array.from(at(id).rows, r => Array.from(r.cells, c => c.textContent));
-	parent.postMessage(JSON.stringify({
+// topProbe examines the page from inside.
+const topProbe = `(() => {
+	const all = (selector, f) => Array.from(document.querySelectorAll(selector), f);
+	const table = id => Array.from(document.getElementById(id).rows, r => Array.from(r.cells, c => c.textContent));
+	const body = getComputedStyle(document.body);
+	return {
 		Width: innerWidth, Dark: matchMedia('(prefers-color-scheme: dark)').matches, Title: document.title, Images: document.images.length,
 		Page: Math.max(document.documentElement.scrollWidth, document.body.scrollWidth),
-		Ink: getComputedStyle(document.body).color, Paper: getComputedStyle(document.body).backgroundColor,
-		Summary: at('summary').textContent, Live: document.querySelectorAll('[aria-live]').length, Nodes: table('nodes'), Locks: table('locks'),
-	}), '*');
-});
-wait.observe(at('locks'), {childList: true, subtree: true});
-</script></body>`
+		Wider: all('body *', e => e).filter(e => !e.closest('.scroll table') && e.getBoundingClientRect().right > innerWidth).map(e => e.tagName + '.' + e.className),
+		Folded: Math.max(...all('th[scope=row]', e => {
+			const text = document.createRange();
+			text.selectNodeContents(e);
+			return new Set(Array.from(text.getClientRects(), r => r.top)).size;
+		})),
+		Scrolled: all('.scroll', e => e.scrollWidth > e.clientWidth),
+		Ink: body.color.match(/\d+/g).map(Number), Paper: body.backgroundColor.match(/\d+/g).map(Number),
+		Summary: document.getElementById('summary').textContent, State: document.getElementById('state').textContent,
+		Live: document.querySelectorAll('[aria-live]').length, Nodes: table('nodes'), Locks: table('locks'),
+	};
+})()`
 
-// TestTopPageInChromium compares what a browser shows with what the nodes have.
+// TestTopPageInChromium compares what a browser shows with what the nodes have: on a phone and on a desk, in the
+// dark and in the light. With -update it writes the pictures of the page for the documentation.
 func TestTopPageInChromium(t *testing.T) {
-	need.Full(t)
-	browser := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil && browser == "" {
-			browser = path
+	browser := openChromium(t)
+	type look struct {
+		Width, Page           int
+		Dark                  bool
+		Title, Summary, State string
+		Images, Live          int
+		Folded                int // the lines of the name that has most
+		Ink, Paper            []int
+		Wider                 []string
+		Scrolled              []bool // the tables of nodes and of locks
+		Nodes, Locks          [][]string
+	}
+	const high = 800
+	for _, c := range []struct {
+		name    string
+		scene   func() *topScene
+		args    []string
+		summary string
+	}{
+		{"crowd", func() *topScene { return sceneOf(t, crowd(t), append(jobs(40), evilName)...) }, []string{"--token", "s3cret"}, `^41 locks held, 0 waiting; \S+ switches/s; 3 of 3 nodes vote$`},
+		{"pictured", func() *topScene { return pictured(t) }, nil, `^10 locks held, 3 waiting, 1 leftover; 0 switches/s; 2 of 3 nodes vote$`},
+	} {
+		scene := c.scene()
+		_, url := topPageOf(t, scene.nodes, c.args...)
+		if c.args != nil {
+			url += "?token=s3cret"
+		}
+		browser.show(1300, high, false)
+		browser.open(url)
+		var seen look
+		as := regexp.MustCompile(c.summary)
+		if !within(patience, func() bool { browser.eval(topProbe, &seen); return as.MatchString(seen.Summary) }) {
+			t.Fatalf("%s: the page shows %+v", c.name, seen)
+		}
+		for _, width := range []int{360, 1300} {
+			for _, dark := range []bool{false, true} {
+				browser.show(width, high, dark)
+				seen = look{}
+				browser.eval(topProbe, &seen)
+				at := fmt.Sprintf("%s, %d wide, dark %v", c.name, width, dark)
+				if seen.Width != width || seen.Dark != dark {
+					t.Fatalf("%s: it is %d wide, dark: %v", at, seen.Width, seen.Dark)
+				}
+				if seen.Page > width || len(seen.Wider) > 0 {
+					t.Errorf("%s: the page is %d wide; over the edge: %q", at, seen.Page, seen.Wider)
+				}
+				if width == 1300 && slices.Contains(seen.Scrolled, true) {
+					t.Errorf("%s: a table is wider than the page: %v", at, seen.Scrolled)
+				}
+				if c.name == "pictured" && (seen.Folded > 2 || width == 1300 && seen.Folded > 1) {
+					t.Errorf("%s: a short name takes %d lines", at, seen.Folded)
+				}
+				if bright := seen.Paper[0] > 127; bright == dark || (seen.Ink[0] > 127) == bright {
+					t.Errorf("%s: %v on %v", at, seen.Ink, seen.Paper)
+				}
+				if seen.Live != 1 || seen.Images != 0 || seen.Title != "redlock top" || seen.State != "" || !as.MatchString(seen.Summary) {
+					t.Errorf("%s: %+v", at, seen)
+				}
+				scene.compare(seen.Nodes, seen.Locks)
+				if *update && c.name == "pictured" {
+					switch {
+					case width == 1300 && !dark:
+						browser.draw("top-page.png")
+					case width == 360 && dark:
+						browser.draw("top-page-phone.png")
+					}
+				}
+			}
 		}
 	}
-	if browser == "" {
-		if os.Getenv("REDLOCK_REQUIRE_CHROMIUM") != "" {
-			t.Fatal("there is no chromium")
-		}
-		t.Skip("there is no chromium")
-	}
-	nodes := crowd(t)
-	server := new(page.Server)
-	servedPage(t, nodes, server)
-	for _, dark := range []bool{false, true} {
-		width := 360
-		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			switch r.URL.Path {
-			case "/frame":
-				w.Header().Set("Content-Type", "text/html; charset=utf-8")
-				fmt.Fprintf(w, topFrame, width)
-			case "/": // the page, with a probe, which its policy does not allow
-				rec := httptest.NewRecorder()
-				server.ServeHTTP(rec, r)
-				w.Header().Set("Content-Type", "text/html; charset=utf-8")
-				_, _ = io.WriteString(w, strings.Replace(rec.Body.String(), "</body>", topProbe, 1))
-			case "/events": // one event: virtual time stands while a request is under way
-				ctx, cancel := context.WithCancel(r.Context())
-				server.ServeHTTP(&once{ResponseWriter: w, seen: cancel}, r.WithContext(ctx))
-				cancel()
-			default:
-				http.NotFound(w, r)
-			}
-		}))
-		var seen struct {
-			Width, Page                int
-			Dark                       bool
-			Title, Summary, Ink, Paper string
-			Images, Live               int
-			Nodes, Locks               [][]string
-		}
-		lookWith(t, browser, web.URL+"/frame", dark, &seen)
-		web.CloseClientConnections()
-		web.Close()
-		if seen.Width != width || seen.Dark != dark || seen.Page > width {
-			t.Errorf("%d wide, dark: %v, and the page is %d wide", seen.Width, seen.Dark, seen.Page)
-		}
-		if seen.Ink == seen.Paper || seen.Live != 1 || seen.Images != 0 || seen.Title != "redlock top" {
-			t.Errorf("%+v", seen)
-		}
-		if !strings.HasPrefix(seen.Summary, "41 locks held, 0 waiting") || !strings.HasSuffix(seen.Summary, "; 3 of 3 nodes vote") {
-			t.Errorf("the summary is %q", seen.Summary)
-		}
-		if len(seen.Nodes) != 3 || len(seen.Locks) != 41 {
-			t.Fatalf("%d nodes and %d locks", len(seen.Nodes), len(seen.Locks))
-		}
-		for i, n := range nodes.Nodes {
-			if seen.Nodes[i][0] != n.Addr() || seen.Nodes[i][1] != "yes" {
-				t.Errorf("node %s is %q", n.Addr(), seen.Nodes[i])
-			}
-		}
-		rdb := redis.NewClient(&redis.Options{Addr: nodes.Nodes[1].Addr()})
-		for _, name := range append([]string{evilName}, jobs(40)...) {
-			token, err := rdb.Get(t.Context(), name).Result()
-			if err != nil {
-				t.Fatal(err)
-			}
-			owner := redlock.Identify(token).Owner
-			if !slices.ContainsFunc(seen.Locks, func(c []string) bool { return c[0] == name && c[1] == "exclusive" && c[2] == owner }) {
-				t.Errorf("%q of %q is not in %q", name, owner, seen.Locks)
-			}
-		}
-		_ = rdb.Close()
-	}
-
-	// As it is served, with its policy and a token.
-	server.Token = "s3cret"
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		server.ServeHTTP(&once{ResponseWriter: w, seen: cancel}, r.WithContext(ctx))
-	}))
-	defer web.Close()
-	defer web.CloseClientConnections()
-	if dom := domOf(t, browser, web.URL+"/?token=s3cret", false); !strings.Contains(dom, "<td>owner-39</td>") || !strings.Contains(dom, "41 locks held") {
-		t.Errorf("the page as it is served has\n%s", dom)
+	if len(browser.complains) > 0 {
+		t.Errorf("the browser complains of %q", browser.complains)
 	}
 }
 
@@ -181,74 +157,10 @@ func jobs(n int) (names []string) {
 	return names
 }
 
-// A once ends a stream after its first event.
-type once struct {
-	http.ResponseWriter
-	seen func()
-}
-
-func (o *once) Unwrap() http.ResponseWriter { return o.ResponseWriter }
-
-func (o *once) Write(p []byte) (int, error) {
-	if bytes.HasPrefix(p, []byte("data: ")) {
-		defer o.seen()
-	}
-	return o.ResponseWriter.Write(p)
-}
-
-// lookWith opens a page in the browser, and reads what its probe tells.
-func lookWith(t *testing.T, browser, url string, dark bool, seen any) {
-	t.Helper()
-	_, text, _ := strings.Cut(domOf(t, browser, url, dark), `<pre id="probe">`)
-	text, _, _ = strings.Cut(text, "</pre>")
-	if err := json.Unmarshal([]byte(html.UnescapeString(text)), seen); err != nil {
-		t.Fatalf("the page tells %q: %v", text, err)
-	}
-}
-
-// domOf is a page as the browser has it after a moment.
-func domOf(t *testing.T, browser, url string, dark bool) string {
-	t.Helper()
-	scheme := "1"
-	if dark {
-		scheme = "0"
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	run := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", "--virtual-time-budget=3000",
-		"--user-data-dir="+filepath.Join(t.TempDir(), "profile"), "--no-first-run", "--disable-extensions", "--disable-background-networking",
-		"--window-size=500,1000", "--blink-settings=preferredColorScheme="+scheme, url)
-	// A browser is many processes; none may outlive the test.
-	run.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	run.Cancel = func() error { return syscall.Kill(-run.Process.Pid, syscall.SIGKILL) }
-	run.WaitDelay = 5 * time.Second
-	var stderr bytes.Buffer
-	run.Stderr = &stderr
-	out, err := run.Output()
-	if run.Process != nil {
-		_ = syscall.Kill(-run.Process.Pid, syscall.SIGKILL)
-	}
-	if err != nil {
-		t.Fatalf("%v: %v\n%s", run.Args, err, stderr.Bytes())
-	}
-	return string(out)
-}
-
 // TestTopPage: the command serves the page and its events, and ends at a signal while somebody looks.
 func TestTopPage(t *testing.T) {
 	nodes := crowd(t)
-	cmd := exec.Command("redlock", "top", "--every", "100ms", "--http", "127.0.0.1:0")
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), ","))
-	var stdout buffer
-	cmd.Stdout = &stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	if !within(patience, func() bool { return strings.HasSuffix(stdout.String(), "/\n") }) {
-		t.Fatal("it does not say where the page is")
-	}
-	url := strings.TrimSpace(stdout.String())
+	cmd, url := topPageOf(t, nodes)
 	client := &http.Client{Transport: new(http.Transport)}
 	defer client.CloseIdleConnections()
 	reply, err := client.Get(url + "events")
