@@ -102,8 +102,9 @@ servers: ## run tests, chaos and the command on each server of docs/servers.md, 
 tables: ## write the generated tables of docs/chaos.md anew
 	go test ./chaos -count=1 -timeout 20m -run 'TestMutants|TestScenarioTable' -update
 
-picture: ## draw docs/life.svg anew
+picture: ## draw docs/life.svg anew, and with tmux and Chromium docs/top*
 	go test ./internal/repotest -count=1 -run TestLifeOfALock -update
+	go test ./cmd/redlock -count=1 -v -run 'TestTopInTmux|TestTopPageInChromium' -update
 
 recipes: ## run the recipes of docs/safety.md against real databases
 	cd recipes && go test $(RACE) -count=1 ./...
