@@ -151,7 +151,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	if number == 0 {
 		t.tries()
 	}
-	l := lk.newLock(a, slot, lk.newToken(t.id()))
+	l := lk.newLock(a, slot, lk.newToken(a, t.id()))
 	l.trace = t
 	if l.claim.Plain = number > 0; l.claim.Plain {
 		l.claim.Proposal = number
@@ -222,8 +222,8 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 
 // newToken makes a token that no other attempt has. Trace is the id of the trace that the attempt belongs to; "":
 // none.
-func (lk *Locker) newToken(trace string) string {
-	return wire.Sign(lk.opts.host.Token(), lk.opts.Clock.Now(), trace, lk.opts.label)
+func (lk *Locker) newToken(a *acquisition, trace string) string {
+	return wire.Sign(lk.opts.host.Token(), lk.opts.Clock.Now(), a.names, trace, lk.opts.label)
 }
 
 // newLock makes one that nobody has yet. Slot is the one to ask for; 0: any.

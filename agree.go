@@ -63,7 +63,7 @@ func (lk *Locker) acquisition(ctx context.Context, name string, options []Acquir
 // unagreed makes the error of a call whose context ended before the set's description was known: what each
 // node has to do with that.
 func (lk *Locker) unagreed(ctx context.Context, a *acquisition, began time.Time) error {
-	r := lk.newRound(wire.Acquire, lk.newLock(a, 0, lk.newToken("")), nil)
+	r := lk.newRound(wire.Acquire, lk.newLock(a, 0, lk.newToken(a, "")), nil)
 	r.sent = began
 	for _, n := range r.view.Lanes {
 		if why := n.Away(); why != nil {

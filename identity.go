@@ -21,6 +21,11 @@ type Identity struct {
 
 	// Trace is the id of the trace that the attempt belongs to (redlocktrace.Trace.ID); "": none.
 	Trace string
+
+	// Names are those of a lock that takes in several (Also), in their order, as far as they fit into the
+	// token. More is how many do not.
+	Names []string
+	More  int
 }
 
 // Identify returns what a token says: of a [Lock], a [Status], or the Holder of a [NodeError].

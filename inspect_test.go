@@ -3,6 +3,8 @@ package redlock
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -373,16 +375,24 @@ func TestWhoHasIt(t *testing.T) {
 		began := time.Now()
 		l := acquired(t, one, "a/b")
 		pass(4 * time.Second)
-		s, want := inspected(t, two, "a/b"), Identity{"db-1, nightly", began, "db-1, nightly's try-acquire"}
-		if s.By != want || Identify(l.Token()) != want {
+		s, want := inspected(t, two, "a/b"), Identity{Owner: "db-1, nightly", Since: began, Trace: "db-1, nightly's try-acquire"}
+		if !reflect.DeepEqual(s.By, want) || !reflect.DeepEqual(Identify(l.Token()), want) {
 			t.Errorf("%+v, want %+v", s.By, want)
 		}
-		if s := inspected(t, two, "a"); len(s.Holders) != 1 || s.Holders[0].By != want {
+		if s := inspected(t, two, "a"); len(s.Holders) != 1 || !reflect.DeepEqual(s.Holders[0].By, want) {
 			t.Errorf("the folder: %+v", s.Holders)
 		}
 		_, err := two.TryAcquire(t.Context(), "a/b")
 		if text := "held by db-1, nightly (token " + l.Token()[:8] + "…) for "; !errors.Is(err, ErrHeld) || strings.Count(err.Error(), text) < 2 {
 			t.Errorf("%v, want %q", err, text)
+		}
+
+		several := acquired(t, one, "c", Also("d", "e/f", "c"))
+		if got := inspected(t, two, "d").By.Names; !slices.Equal(got, []string{"c", "d", "e/f"}) {
+			t.Errorf("a lock on several names says that they are %q", got)
+		}
+		if err := several.Release(t.Context()); err != nil {
+			t.Error(err)
 		}
 
 		got := make(chan *Lock)

@@ -55,6 +55,7 @@ type acquisition struct {
 	keys      []string
 	modes     string
 	separator string // by which the keys were made
+	names     string // if there are several: as they stand in the token
 
 	queue string // the local queue: calls that ask for the same share one
 
@@ -284,9 +285,12 @@ func (a *acquisition) plan(o *Options) error {
 		if err != nil {
 			return fmt.Errorf("Also: %w", err)
 		}
-		names = append(names, name)
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
 	a.key, a.separator = o.Prefix+a.name, o.Separator
+	a.names = wire.List(names)
 	if len(names) == 1 && o.Separator == "" {
 		a.keys, a.modes = []string{a.key}, string(mode)
 	} else {

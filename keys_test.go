@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -239,7 +240,8 @@ func TestInspectKinds(t *testing.T) {
 				return s
 			}
 			for _, w := range want {
-				if !slices.Contains(s.Holders, Holder{Token: w.lock.Token(), By: Identify(w.lock.Token()), Mode: Mode(w.how), TTL: w.ttl, Nodes: f.Len()}) {
+				holder := Holder{Token: w.lock.Token(), By: Identify(w.lock.Token()), Mode: Mode(w.how), TTL: w.ttl, Nodes: f.Len()}
+				if !slices.ContainsFunc(s.Holders, func(h Holder) bool { return reflect.DeepEqual(h, holder) }) {
 					t.Errorf("%s: %+v, and no %q by %s for %v", name, s.Holders, w.how, w.lock.Token(), w.ttl)
 				}
 			}

@@ -38,7 +38,7 @@ func TestJoin(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				outer := lk.newLock(o, 0, lk.newToken(""))
+				outer := lk.newLock(o, 0, lk.newToken(o, ""))
 				outer.until = time.Now().Add(time.Minute)
 				ctx := outer.Context(t.Context())
 				inner, err := lk.TryAcquire(ctx, tt.inner, append(tt.in, Reentrant())...)
@@ -84,7 +84,7 @@ func TestMoreThanHeld(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				outer := lk.newLock(o, 1, lk.newToken(""))
+				outer := lk.newLock(o, 1, lk.newToken(o, ""))
 				outer.until = time.Now().Add(time.Minute)
 				_, err = lk.Acquire(outer.Context(t.Context()), tt.inner, append(tt.in, Reentrant())...)
 				if err == nil || !strings.Contains(err.Error(), tt.says) || errors.Is(err, ErrHeld) {

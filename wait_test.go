@@ -116,7 +116,7 @@ func TestVotesAfterTheRound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := lk.newLock(a, 0, lk.newToken(""))
+		l := lk.newLock(a, 0, lk.newToken(a, ""))
 		r := lk.newRound(wire.Acquire, l, nil)
 		r.start(time.Now(), time.Now().Add(time.Second))
 		r.wait(t.Context(), time.Millisecond)

@@ -165,7 +165,7 @@ func (f *fleet) fill(ctx context.Context, n int) error {
 		for from := 0; from < n; from += part {
 			if _, err := w.Pipelined(ctx, func(p redis.Pipeliner) error {
 				for i := from; i < min(from+part, n); i++ {
-					token := wire.Sign("0f6a5d3e-61a7-4c3b-9d0e-"+strconv.Itoa(100_000_000+i), time.Now(), "", "bench:"+strconv.Itoa(i%100))
+					token := wire.Sign("0f6a5d3e-61a7-4c3b-9d0e-"+strconv.Itoa(100_000_000+i), time.Now(), "", "", "bench:"+strconv.Itoa(i%100))
 					p.Set(ctx, filled+strconv.Itoa(i), token, time.Hour)
 				}
 				return nil

@@ -163,6 +163,9 @@ func showBreak(to io.Writer, s *redlock.Status, of redlock.Holder) {
 its TTL, or when its TTL ends; until then it may go on writing. Resources that check the
 fence refuse what it writes after the next holder has written.
 `)
+	if also := locks.Also(s.Name, of.By); also != "" {
+		fmt.Fprintf(to, "It %s: these stay locked until its TTL ends, or each of them is broken.\n", also)
+	}
 }
 
 // next says who gets the lock when it is broken.
@@ -209,7 +212,7 @@ type breakReport struct {
 }
 
 func brokenReport(s *redlock.Status, of redlock.Holder) breakReport {
-	r := breakReport{Name: s.Name, Mode: string(of.Mode), Token: of.Token, identityReport: identity(of.By), TTL: of.TTL.Milliseconds(), Waiting: waitReports(s.Waiting)}
+	r := breakReport{Name: s.Name, Mode: string(of.Mode), Token: of.Token, identityReport: identity(s.Name, of.By), TTL: of.TTL.Milliseconds(), Waiting: waitReports(s.Waiting)}
 	if of.Token == s.Token {
 		r.Fence = s.Fence
 	}

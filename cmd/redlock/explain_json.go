@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/internal/recording"
 )
 
@@ -24,6 +25,7 @@ type storyHoldReport struct {
 	Token  string            `json:"token"`
 	Owner  string            `json:"owner,omitempty"`
 	Trace  string            `json:"trace,omitempty"`
+	Also   []string          `json:"also,omitempty"`
 	Mode   redlock.Mode      `json:"mode"`
 	Fence  int64             `json:"fence,omitempty"`
 	Since  time.Time         `json:"since"`
@@ -69,7 +71,7 @@ func storyReportOf(s *recording.Story, at time.Time) *storyReport {
 	}
 	for _, h := range holds {
 		one := storyHoldReport{
-			Token: h.Token, Owner: h.By.Owner, Trace: h.By.Trace, Mode: h.Mode, Fence: h.Fence, Since: h.From, Until: h.To, Before: h.Before,
+			Token: h.Token, Owner: h.By.Owner, Trace: h.By.Trace, Also: locks.Others(s.Name, h.By), Mode: h.Mode, Fence: h.Fence, Since: h.From, Until: h.To, Before: h.Before,
 			Ended: h.How(), Nodes: h.Nodes, Lost: []storyLossReport{},
 		}
 		for _, l := range h.Lost {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/recording"
@@ -152,6 +153,9 @@ func showMoment(to io.Writer, s *recording.Story, at time.Time) error {
 		}
 		if h.By.Trace != "" {
 			fmt.Fprintf(t, "    trace %s\n", printable.Text(h.By.Trace))
+		}
+		if also := locks.Also(s.Name, h.By); also != "" {
+			fmt.Fprintf(t, "    %s\n", also)
 		}
 		fmt.Fprintf(t, "    from %s, for %s, on %s\n", stamp(h.From), howLong(end.Sub(h.From)), addresses(h.Nodes))
 		fmt.Fprintf(t, "    %s\n", ending(h))

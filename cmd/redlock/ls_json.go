@@ -34,9 +34,15 @@ type listNodeReport struct {
 func listReportOf(l *lockList) *listReport {
 	r := &listReport{Time: l.at.UTC(), Locks: make([]lockReport, 0, len(l.rows)), Set: l.members.Set, Epoch: l.members.Epoch, Quorum: l.members.Quorum}
 	for _, row := range l.rows {
+		holders := holderReports(row.Names[0], row.Holders)
+		if len(row.Names) > 1 {
+			for i := range holders { // the row has them
+				holders[i].Also, holders[i].More = nil, 0
+			}
+		}
 		r.Locks = append(r.Locks, lockReport{
 			Name: row.Names[0], Also: row.Names[1:], State: row.State.String(), Leftover: row.Leftover, TTL: row.Left.Milliseconds(),
-			Holders: holderReports(row.Holders), Waiting: waitReports(row.Waiting),
+			Holders: holders, Waiting: waitReports(row.Waiting),
 		})
 	}
 	for _, n := range l.nodes {

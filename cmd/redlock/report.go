@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 )
 
 // An identityReport is what the token of a lock says.
@@ -11,10 +12,13 @@ type identityReport struct {
 	Owner string     `json:"owner,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
 	Trace string     `json:"trace,omitempty"`
+	Also  []string   `json:"also,omitempty"`
+	More  int        `json:"also_more,omitempty"`
 }
 
-func identity(by redlock.Identity) (r identityReport) {
-	r.Owner, r.Trace = by.Owner, by.Trace
+// identity is what a token says of the lock on this name.
+func identity(name string, by redlock.Identity) (r identityReport) {
+	r.Owner, r.Trace, r.Also, r.More = by.Owner, by.Trace, locks.Others(name, by), by.More
 	if !by.Since.IsZero() {
 		since := by.Since.UTC()
 		r.Since = &since
@@ -38,9 +42,9 @@ type waitReport struct {
 	Nodes  int    `json:"nodes"`
 }
 
-func holderReports(of []redlock.Holder) (all []holderReport) {
+func holderReports(name string, of []redlock.Holder) (all []holderReport) {
 	for _, h := range of {
-		all = append(all, holderReport{h.Token, identity(h.By), string(h.Mode), h.TTL.Milliseconds(), h.Nodes})
+		all = append(all, holderReport{h.Token, identity(name, h.By), string(h.Mode), h.TTL.Milliseconds(), h.Nodes})
 	}
 	return all
 }

@@ -35,9 +35,9 @@ type nodeReport struct {
 }
 
 func report(s *redlock.Status) *statusReport {
-	r := &statusReport{Name: s.Name, State: s.State.String(), Token: s.Token, identityReport: identity(s.By), TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holderReports(s.Holders), Waiting: waitReports(s.Waiting)}
+	r := &statusReport{Name: s.Name, State: s.State.String(), Token: s.Token, identityReport: identity(s.Name, s.By), TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holderReports(s.Name, s.Holders), Waiting: waitReports(s.Waiting)}
 	for _, n := range s.Nodes {
-		one := nodeReport{Node: n.Node, Token: n.Token, TTL: n.TTL.Milliseconds(), Fence: n.Fence, Holders: holderReports(n.Holders), Waiting: len(n.Waiting)}
+		one := nodeReport{Node: n.Node, Token: n.Token, TTL: n.TTL.Milliseconds(), Fence: n.Fence, Holders: holderReports(s.Name, n.Holders), Waiting: len(n.Waiting)}
 		if n.Err != nil {
 			one.Outcome, one.Error = n.Err.Outcome.String(), n.Err.Error()
 		}

@@ -96,7 +96,7 @@ func pictured(t *testing.T) *topScene {
 	}
 	rdb := redis.NewClient(&redis.Options{Addr: late.Addr()})
 	defer rdb.Close()
-	token := wire.Sign("b41d6a58-2c1f-4f0e-9a57-3d2f8c6e7a10", time.Now().Add(-4*time.Second), "", wire.Label("web-4:1209"))
+	token := wire.Sign("b41d6a58-2c1f-4f0e-9a57-3d2f8c6e7a10", time.Now().Add(-4*time.Second), "", "", wire.Label("web-4:1209"))
 	if err := rdb.Set(t.Context(), "jobs/cleanup", token, longTTL-3*time.Second).Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,13 @@ type Identity struct {
 	Owner string    // the label of its process
 	Since time.Time // when it was made, by its process's clock, in milliseconds
 	Trace string    // the id of the trace that the attempt belongs to; "": none
+	Names []string  // of an attempt for several names: those that fit into MaxNames
+	More  int       // how many do not
 }
 
 // A token is SECRET.@SINCE@TRACE@OWNER: what nobody can guess, and then the identity. SINCE is in
-// milliseconds since 1970, in base 36. A lock that was handed over has the waiter's name and the
+// milliseconds since 1970, in base 36. That of a lock on several names goes on with +NAME for each of
+// them, and with ++NUMBER for those that are left out. A lock that was handed over has the waiter's name and the
 // number of its attempt before the attempt's token, so the identity is behind the first ".@" of
 // every token. Versions from before it take the part before the first dot for what it was, and
 // look at nothing behind it. Nothing depends on an identity, and a client that can write to a node
@@ -25,11 +28,14 @@ const signature = ".@"
 // MaxTrace is how many bytes of a trace's id, as it is escaped, stand in a token.
 const MaxTrace = 64
 
-// Sign appends an identity to the secret of a token. The owner is a Label.
-func Sign(secret string, now time.Time, trace, owner string) string {
+// MaxNames is how many bytes the names of a lock, as they are escaped, take in a token.
+const MaxNames = 128
+
+// Sign appends an identity to the secret of a token. The names are a List, and the owner is a Label.
+func Sign(secret string, now time.Time, names, trace, owner string) string {
 	b := make([]byte, 0, 160)
 	b = append(append(b, secret...), signature...)
-	b = append(strconv.AppendInt(b, now.UnixMilli(), 36), '@')
+	b = append(append(strconv.AppendInt(b, now.UnixMilli(), 36), names...), '@')
 	if trace != "" {
 		b = append(b, escape(trace, "@", MaxTrace)...)
 	}
@@ -51,8 +57,35 @@ func Identify(token string) (who Identity, ok bool) {
 	if len(part) != 3 {
 		return Identity{}, false
 	}
-	ms, err := strconv.ParseInt(part[0], 36, 64)
-	return Identity{Owner: unescape(part[2]), Since: time.UnixMilli(ms), Trace: unescape(part[1])}, err == nil
+	since, names, _ := strings.Cut(part[0], "+")
+	ms, err := strconv.ParseInt(since, 36, 64)
+	who = Identity{Owner: unescape(part[2]), Since: time.UnixMilli(ms), Trace: unescape(part[1])}
+	for left := names != ""; left; {
+		var name string
+		if name, names, left = strings.Cut(names, "+"); name == "" {
+			who.More, _ = strconv.Atoi(names)
+			break
+		}
+		who.Names = append(who.Names, unescape(name))
+	}
+	return who, err == nil
+}
+
+// List is the names of a lock as they stand in its token, if there are several.
+func List(names []string) string {
+	if len(names) < 2 {
+		return ""
+	}
+	var b strings.Builder
+	for i, name := range names {
+		text := escape(name, "+@", 3*len(name))
+		if b.Len()+len("+")+len(text) > MaxNames {
+			b.WriteString("++" + strconv.Itoa(len(names)-i))
+			break
+		}
+		b.WriteString("+" + text)
+	}
+	return b.String()
 }
 
 // Label is an owner as it stands in tokens.

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,13 +18,13 @@ func TestIdentity(t *testing.T) {
 		{"", "", "u-1.@mwx9ibnf@@"},
 		{"a@b .@%\x00\n\xffé'", "x@y", "u-1.@mwx9ibnf@x%40y@a@b%20.@%25%00%0A%FF%C3%A9%27"},
 	} {
-		token := Sign("u-1", now, tt.trace, Label(tt.owner))
+		token := Sign("u-1", now, "", tt.trace, Label(tt.owner))
 		if token != tt.token {
 			t.Errorf("%q: %s", tt.owner, token)
 		}
 		for _, token := range []string{token, HandoffToken("process.3", 7, token)} {
 			who, ok := Identify(token)
-			if want := (Identity{tt.owner, now, tt.trace}); !ok || who != want {
+			if want := (Identity{Owner: tt.owner, Since: now, Trace: tt.trace}); !ok || !reflect.DeepEqual(who, want) {
 				t.Errorf("%s: %+v, %v", token, who, ok)
 			}
 		}
@@ -31,13 +33,30 @@ func TestIdentity(t *testing.T) {
 			t.Errorf("%q: %+v, %v", e.String(), back, ok)
 		}
 	}
-	long := Sign("u", now, strings.Repeat("ab ", 100), "o")
+	long := Sign("u", now, "", strings.Repeat("ab ", 100), "o")
 	if who, ok := Identify(long); !ok || who.Owner != "o" || len(long) > 64+len("u.@mwx9ibnf@@o") || !strings.HasPrefix(who.Trace, "ab ab ") {
 		t.Errorf("%s: %+v, %v", long, who, ok)
 	}
 	for _, token := range []string{"", "e3b0c442-98fc-4c14-9afb-f4c8996fb924", "u.@", "u.@1@", "u.@!@@o", "x.1.u"} {
 		if who, ok := Identify(token); ok {
 			t.Errorf("%q: %+v", token, who)
+		}
+	}
+	for _, tt := range []struct {
+		names []string
+		token string
+		left  int
+	}{
+		{[]string{"a"}, "u.@mwx9ibnf@@o", 1},
+		{[]string{"a", "b+@ %"}, "u.@mwx9ibnf+a+b%2B%40%20%25@@o", 0},
+		{[]string{"a", strings.Repeat("b", 125), "c"}, "u.@mwx9ibnf+a+" + strings.Repeat("b", 125) + "++1@@o", 1},
+		{[]string{"a", strings.Repeat("b", 126), "c"}, "u.@mwx9ibnf+a++2@@o", 2},
+		{[]string{strings.Repeat("b", 128), "c"}, "u.@mwx9ibnf++2@@o", 2},
+	} {
+		token := Sign("u", now, List(tt.names), "", "o")
+		who, ok := Identify(token)
+		if shown := tt.names[:len(tt.names)-tt.left]; !ok || token != tt.token || !slices.Equal(who.Names, shown) || len(tt.names) > 1 && who.More != tt.left || who.Owner != "o" {
+			t.Errorf("%q: %s, %+v", tt.names, token, who)
 		}
 	}
 	if got := Secret("x.1.u-1.@mwx9ibnf@@.@o"); got != "x.1.u-1" {

@@ -49,6 +49,31 @@ func Owner(w redlock.Waiter) string {
 	return printable.Text(cmp.Or(w.Owner, w.Waiter))
 }
 
+// Others are the other names that a lock on this name takes in, as far as its token says.
+func Others(name string, by redlock.Identity) (all []string) {
+	for _, other := range by.Names {
+		if other != name {
+			all = append(all, other)
+		}
+	}
+	return all
+}
+
+// Also says which other names a lock takes in; "": none.
+func Also(name string, by redlock.Identity) string {
+	var text []string
+	for _, other := range Others(name, by) {
+		text = append(text, fmt.Sprintf("%q", other))
+	}
+	if by.More > 0 {
+		text = append(text, phrase.Count(by.More, "more name"))
+	}
+	if len(text) == 0 {
+		return ""
+	}
+	return "takes in " + strings.Join(text, ", ") + " as well"
+}
+
 // HolderRow is a row of the table of those who have a lock. What a token does not say is "-".
 func HolderRow(now time.Time, by redlock.Identity, mode redlock.Mode, left time.Duration, token string) []string {
 	since := "-"
@@ -75,6 +100,11 @@ func Lines(s *redlock.Status, m redlock.Members, now time.Time) [][]string {
 		}
 		for _, h := range s.Holders {
 			add(HolderRow(now, h.By, h.Mode, h.TTL, h.Token)...)
+		}
+		for _, h := range append([]redlock.Holder{{Token: s.Token, By: s.By}}, s.Holders...) {
+			if also := Also(s.Name, h.By); also != "" {
+				add(explain.Holder(h.Token) + " " + also)
+			}
 		}
 	}
 	if len(s.Waiting) > 0 {
