@@ -22,6 +22,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/screen"
 	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // A topSession is a terminal, and what is on it.
@@ -330,6 +331,7 @@ func TestTopGivesTheTerminalBack(t *testing.T) {
 
 // TestTopWhileTheNodesHang: keys work at once, and q ends it.
 func TestTopWhileTheNodesHang(t *testing.T) {
+	need.Full(t) // it waits for nodes that do not answer
 	nodes := started(t, 3)
 	owned(t, nodes, "somebody", "k")
 	owned(t, nodes, "somebody", "l")
