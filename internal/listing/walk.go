@@ -248,7 +248,8 @@ func (r *read) reply() wire.Reply {
 	return wire.Parse(wire.Inspect, []any{r.holder, r.pttl, "", "", r.time, r.queue, r.members}, nil)
 }
 
-var modes = map[wire.Mode]redlock.Mode{
+// Modes are the modes of holders, as the nodes store them.
+var Modes = map[wire.Mode]redlock.Mode{
 	wire.ModeS: redlock.ModeShared, wire.ModeSlots: redlock.ModeSlot, wire.ModeIX: redlock.ModeBelow, wire.ModeIS: redlock.ModeSharedBelow,
 }
 
@@ -256,7 +257,7 @@ var modes = map[wire.Mode]redlock.Mode{
 func moreOf(a *wire.Reply) *more {
 	m := new(more)
 	for _, h := range a.Holders {
-		m.holders = append(m.holders, redlock.Holder{Token: h.Token, By: redlock.Identify(h.Token), Mode: modes[h.Mode], TTL: h.TTL, Nodes: 1})
+		m.holders = append(m.holders, redlock.Holder{Token: h.Token, By: redlock.Identify(h.Token), Mode: Modes[h.Mode], TTL: h.TTL, Nodes: 1})
 	}
 	for _, e := range a.Queue {
 		if e.Lives(a.Time) {

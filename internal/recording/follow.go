@@ -461,7 +461,7 @@ func (f *follower) learn(key string, a *wire.Reply, n *news, at time.Time) {
 func lockOf(a *wire.Reply, at time.Time) *lock {
 	l := &lock{token: a.Holder, fence: a.Fence, ttl: a.TTL, until: at.Add(a.TTL)}
 	for _, h := range a.Holders {
-		l.holders = append(l.holders, holder{Holder{h.Token, modes[h.Mode], h.TTL.Milliseconds()}, at.Add(h.TTL)})
+		l.holders = append(l.holders, holder{Holder{h.Token, listing.Modes[h.Mode], h.TTL.Milliseconds()}, at.Add(h.TTL)})
 	}
 	for _, e := range a.Queue {
 		if e.Lives(a.Time) {
@@ -469,10 +469,6 @@ func lockOf(a *wire.Reply, at time.Time) *lock {
 		}
 	}
 	return l
-}
-
-var modes = map[wire.Mode]redlock.Mode{
-	wire.ModeS: redlock.ModeShared, wire.ModeSlots: redlock.ModeSlot, wire.ModeIX: redlock.ModeBelow, wire.ModeIS: redlock.ModeSharedBelow,
 }
 
 func (h holder) is(o holder) bool { return h.Token == o.Token && h.Mode == o.Mode }
