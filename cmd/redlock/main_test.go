@@ -33,7 +33,6 @@ func TestMain(m *testing.M) {
 type withoutLeaks struct{ *testing.M }
 
 func (m withoutLeaks) Run() int {
-	_ = flag.Set("test.parallel", "8") // if nobody sets it: most of the time the scripts wait for programs
 	for _, name := range []string{nodesVariable, filesVariable, maxTTLVariable, prefixVariable, ownerVariable, "TRACEPARENT", "XDG_CONFIG_HOME"} {
 		os.Unsetenv(name)
 	}
