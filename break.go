@@ -98,14 +98,22 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 // no quorum.
 //
 // A request without a deadline, as of plain commands (wire.Plain), over a connection that was given up,
-// may set the token much later. So may one that is carried out twice. The token then stays at that node for
-// its TTL, at most, and keeps others out there and nowhere else. For extensions it is one vote, and to matter
-// it takes as many such nodes as Break has had confirmations beyond those that it needed.
+// may set the token much later. So may one that is carried out twice; and one with a deadline, until that
+// is over, if the connection was given up and the node was given the token anew over another one. The token
+// then stays at that node for its TTL, at most, and keeps others out there and nowhere else. For extensions
+// it is one vote, and to matter it takes one more of such nodes than Break has had confirmations beyond those
+// that it needed. So it takes one, if just a quorum has confirmed.
+//
+// The second look must not miss a token that was put back. It does if the token goes in another way between
+// the beginning of that look and the node's answer: another operator breaks the same lock at that moment, or
+// the node loses its data. That is not promised.
 //
 // The fence: that of the broken lock was stored by a quorum of nodes with its grants, before the token was
 // dropped there. Each later lock has a grant of one of them, after that, and so a larger number (see
-// errUnfenced). Break leaves the counters alone. Where the lock had been granted by less than a quorum when it
-// was broken, and its attempt is won by what comes later, it is no earlier lock.
+// errUnfenced). Break leaves the counters alone. A lock whose fence a quorum had not stored when it was broken,
+// and whose attempt is won by what comes later, is no earlier lock.
+//
+// docs/model/break.pml has these rules, and what happens without each of them.
 type breaking struct {
 	locker *Locker
 	trace  *opTrace
