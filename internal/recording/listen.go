@@ -2,9 +2,10 @@ package recording
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -13,9 +14,6 @@ import (
 
 // keyspace is what a database's channels begin with: the key follows.
 func keyspace(db int) string { return fmt.Sprintf("__keyspace@%d__:", db) }
-
-// deaf is for how long a subscription may be silent, though the node is asked to answer on it in each beat.
-const deaf = 3 * beat
 
 // listen subscribes to the changes of the locks' keys, again and again. A server that tells of none, or lets nobody
 // subscribe, has no subscription that matters.
@@ -31,16 +29,24 @@ func (f *follower) listen() {
 	}
 }
 
-// hear hears a subscription, until it breaks.
+// hear hears a subscription, until it breaks. A node that has told of nothing for a beat is asked to answer on it:
+// a connection that was cut without a word would stay silent for ever.
 func (f *follower) hear(sub *redis.PubSub) {
 	stop := context.AfterFunc(f.ctx, func() { _ = sub.Close() })
 	defer stop()
-	asked := time.Now()
-	for {
-		m, err := sub.ReceiveTimeout(f.ctx, deaf)
+	for wait := beat; ; {
+		m, err := sub.ReceiveTimeout(f.ctx, wait)
+		var silence net.Error
+		if wait == beat && errors.As(err, &silence) && silence.Timeout() {
+			if wait = patience; sub.Ping(f.ctx) != nil {
+				return
+			}
+			continue
+		}
 		if err != nil {
 			return
 		}
+		wait = beat
 		switch m := m.(type) {
 		case *redis.Subscription: // whatever has changed before was not told
 			f.rec.mu.Lock()
@@ -49,12 +55,6 @@ func (f *follower) hear(sub *redis.PubSub) {
 			f.rec.mu.Unlock()
 		case *redis.Message:
 			f.heard(strings.TrimPrefix(m.Channel, f.channel), m.Payload)
-		}
-		if time.Since(asked) >= beat {
-			asked = time.Now()
-			if sub.Ping(f.ctx) != nil {
-				return
-			}
 		}
 	}
 }
