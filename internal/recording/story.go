@@ -105,11 +105,21 @@ type change struct {
 // Read reads what a record says of the lock with this name.
 func Read(file, name string) (*Story, error) {
 	s := &Story{Name: name}
+	sorted := 0
+	sort := func() {
+		slices.SortStableFunc(s.changes[sorted:], func(a, b change) int { return a.at.Compare(b.at) })
+		sorted = len(s.changes)
+	}
 	err := Lines(file, func(l *Line) {
-		at := l.Time
-		if s.To = later(s.To, at); s.From.IsZero() {
-			s.From = at
+		if s.From.IsZero() {
+			s.From = l.Time
 		}
+		l.Time = later(l.Time, s.From) // what a node told of before a file began is judged by the set of the file
+		if l.Set != nil && !l.Set.Again {
+			sort() // the clock may have been set back meanwhile
+		}
+		s.To = later(s.To, l.Time)
+		at := l.Time
 		switch {
 		case l.State == StateSilent:
 			at = later(l.Since, s.From)
@@ -117,14 +127,14 @@ func Read(file, name string) (*Story, error) {
 			return
 		}
 		if !l.First.IsZero() {
-			s.changes = append(s.changes, change{l.First, l})
+			s.changes = append(s.changes, change{later(l.First, s.From), l})
 		}
 		s.changes = append(s.changes, change{at, l})
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(s.changes, func(a, b change) int { return a.at.Compare(b.at) })
+	sort()
 	p := &play{story: s, nodes: make(map[string]*node), waits: make(map[string]*Wait)}
 	p.until(s.To)
 	s.Nodes = slices.Sorted(maps.Keys(p.nodes))

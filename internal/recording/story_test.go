@@ -169,3 +169,24 @@ func TestFences(t *testing.T) {
 		}
 	}
 }
+
+// TestHeardBefore: what a node told of before a file began, and was read only then, is judged by the set of the file.
+func TestHeardBefore(t *testing.T) {
+	s := write(t)
+	s.has(-5, "abc", web, recording.Line{By: []string{"set"}}).has(-3, "abc", "", recording.Line{By: []string{"del"}})
+	s.has(500, "a", db, recording.Line{By: []string{"set"}, First: dawn.Add(-time.Second)})
+	if got, want := tell(s.read()), "web exclusive 0-0 on 3: released\n"; got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+// TestSetBack: a record that goes on after the clock was set back is told in the order in which it was written.
+func TestSetBack(t *testing.T) {
+	s := write(t)
+	s.has(5000, "abc", web, recording.Line{By: []string{"set"}}).has(6000, "abc", "", recording.Line{By: []string{"del"}})
+	s.add(2000, recording.Line{Set: &recording.Set{Nodes: []string{"a", "b", "c"}, Quorum: 2}})
+	s.has(2100, "abc", db, recording.Line{By: []string{"set"}}).has(5500, "abc", "", recording.Line{By: []string{"del"}})
+	if got, want := tell(s.read()), "web exclusive 5-6 on 3: released\ndb exclusive 2.1-5.5 on 3: released\nsilent false 6-2\n"; got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
