@@ -106,7 +106,7 @@ type news struct {
 func newFollower(r *Recorder, n Node) *follower {
 	f := &follower{
 		rec: r, node: n, channel: keyspace(n.Options.DB), inspect: redis.NewScript(script.Inspect.Source), signal: make(chan struct{}, 1),
-		known: make(map[string]*lock), dirty: make(map[string]*news), rewalk: true, answered: now(),
+		known: make(map[string]*lock), dirty: make(map[string]*news), rewalk: true, answered: r.clock.now(),
 	}
 	f.ctx, f.cancel = context.WithCancel(r.ctx)
 	own := *n.Options
@@ -124,7 +124,7 @@ func (f *follower) run() {
 	defer f.client.Close()
 	f.rec.over.Go(f.listen)
 	for f.ctx.Err() == nil {
-		begun := now()
+		begun := f.rec.clock.now()
 		limit, cancel := context.WithTimeout(f.ctx, patience)
 		keys, err := f.step(limit, begun)
 		cancel()
@@ -165,7 +165,7 @@ func (f *follower) knows() {
 	defer f.rec.mu.Unlock()
 	if !f.complete && len(f.dirty) == 0 {
 		f.complete = true
-		f.rec.write(&Line{Time: now(), Node: f.node.Name, State: StateWalked})
+		f.rec.write(&Line{Time: f.rec.clock.now(), Node: f.node.Name, State: StateWalked})
 	}
 }
 
@@ -175,7 +175,7 @@ func (f *follower) idle() {
 	if again := f.walked.Add(f.rec.every); again.Before(next) && !f.tells {
 		next = again
 	}
-	timer := time.NewTimer(time.Until(next))
+	timer := time.NewTimer(next.Sub(f.rec.clock.now()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -226,7 +226,7 @@ func (f *follower) look(ctx context.Context, at time.Time) error {
 	if tells := Tells(events) && f.subscribed; f.state != StateAnswers || tells != f.tells {
 		f.state, f.failed, f.tells = StateAnswers, nil, tells
 		f.rewalk = true
-		f.rec.write(&Line{Time: now(), Node: f.node.Name, State: StateAnswers, Tells: tells})
+		f.rec.write(&Line{Time: f.rec.clock.now(), Node: f.node.Name, State: StateAnswers, Tells: tells})
 	}
 	f.recognize(marker)
 	for key, l := range f.known { // what expires may be told of late, and members of sets are not told of
@@ -242,7 +242,7 @@ func (f *follower) recognize(marker string) {
 	is, ok := wire.ParseMarker(marker)
 	before, had := wire.ParseMarker(f.marker)
 	if had && !(ok && is.Same(before)) {
-		f.rec.write(&Line{Time: now(), Node: f.node.Name, State: StateForgot})
+		f.rec.write(&Line{Time: f.rec.clock.now(), Node: f.node.Name, State: StateForgot})
 		f.rewalk = true
 	}
 	f.marker = marker
@@ -275,7 +275,7 @@ func (f *follower) silent(err error) {
 	defer f.rec.mu.Unlock()
 	if f.failed = f.why(err); f.state != StateSilent {
 		f.state = StateSilent
-		f.rec.write(&Line{Time: now(), Node: f.node.Name, State: StateSilent, Since: f.answered, Error: f.failed.Error()})
+		f.rec.write(&Line{Time: f.rec.clock.now(), Node: f.node.Name, State: StateSilent, Since: f.answered, Error: f.failed.Error()})
 	}
 	f.rewalk = true
 }
@@ -397,7 +397,7 @@ func (f *follower) read(ctx context.Context, keys []string, news []*news) error 
 	}
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
-	at := now()
+	at := f.rec.clock.now()
 	for i, key := range keys {
 		value, why := replies[i].Result()
 		reply := wire.Parse(wire.Inspect, value, why)

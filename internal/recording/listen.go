@@ -61,7 +61,7 @@ func (f *follower) hear(sub *redis.PubSub) {
 
 // heard takes one event of a key.
 func (f *follower) heard(key, event string) {
-	at := now()
+	at := f.rec.clock.now()
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
 	key, queue, ok := f.lockOf(key)

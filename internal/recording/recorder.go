@@ -29,6 +29,7 @@ type Recorder struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	over   sync.WaitGroup
+	clock  clock
 
 	mu        sync.Mutex // protects what follows, and what the followers know
 	file      *File
@@ -54,7 +55,7 @@ func (r *Recorder) Follow(set Set, nodes []Node) {
 	defer r.mu.Unlock()
 	set.Prefix, set.Again = r.prefix, len(r.followers) > 0
 	r.set = set
-	r.write(&Line{Time: now(), Set: &set})
+	r.write(&Line{Time: r.clock.now(), Set: &set})
 	left := maps.Clone(r.followers)
 	for _, n := range nodes {
 		delete(left, n.Name)
@@ -89,7 +90,7 @@ func (r *Recorder) Close() error {
 	defer r.mu.Unlock()
 	err := r.Err()
 	if err == nil {
-		err = r.file.add(&Line{Time: now(), End: true})
+		err = r.file.add(&Line{Time: r.clock.now(), End: true})
 	}
 	return errors.Join(err, r.file.file.Close())
 }
@@ -130,7 +131,7 @@ func (r *Recorder) again() error {
 	if err := r.file.next(); err != nil {
 		return err
 	}
-	at, set := now(), r.set
+	at, set := r.clock.now(), r.set
 	set.Again = true
 	if err := r.file.add(&Line{Time: at, Set: &set}); err != nil {
 		return err
@@ -147,6 +148,3 @@ func (r *Recorder) again() error {
 	}
 	return nil
 }
-
-// now is the time in a line: in microseconds.
-func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
