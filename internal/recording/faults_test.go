@@ -1,12 +1,14 @@
 package recording_test
 
 import (
+	"os"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/recording"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
@@ -52,6 +54,44 @@ func TestQuiet(t *testing.T) {
 		all := d.lines(func(l *recording.Line) bool { return l.State == recording.StateAnswers })
 		if n := len(all); n == 0 || n > 2 || !all[n-1].Tells {
 			t.Errorf("%d times it began to tell of changes, or ended it", n)
+		}
+	})
+}
+
+// TestAlive: a record in which nothing changes says until when that was so, also if its recorder is killed then.
+func TestAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		telling(t, nodes)
+		d := newDesk(t, nodes.Clients())
+		lk := d.locker("web")
+		if _, err := lk.TryAcquire(t.Context(), "a", redlock.AutoRenew()); err != nil {
+			t.Fatal(err)
+		}
+		d.begin(1 << 20)
+		time.Sleep(time.Minute)
+		s := d.story("a")
+		if ago := time.Since(s.To); ago > 12*time.Second || len(s.Holds) != 1 {
+			t.Errorf("it ends %v ago: %s", ago, tell(s))
+		}
+		killed, err := os.ReadFile(d.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.end()
+		if err := os.WriteFile(d.file, killed, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		d.begin(1 << 20)
+		time.Sleep(time.Second)
+		d.end()
+		s = d.story("b")
+		if len(s.Silences) != 1 || s.Silences[0].Node != "" || s.Silences[0].From.Sub(s.From) < 45*time.Second {
+			t.Errorf("the gap: %s", tell(s))
+		}
+		if n := len(d.lines(func(*recording.Line) bool { return true })); n > 40 {
+			t.Errorf("%d lines", n)
 		}
 	})
 }

@@ -197,6 +197,7 @@ func (f *follower) pause(d time.Duration) {
 func (f *follower) due(at time.Time) bool {
 	f.rec.mu.Lock()
 	defer f.rec.mu.Unlock()
+	f.rec.lives(at)
 	again := f.resubscribed || f.state != StateAnswers || at.Sub(f.looked) >= beat
 	f.resubscribed = false
 	return again

@@ -8,7 +8,8 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// A Line is one line of a record, as JSON. It is about a set, about a node, or about a lock on a node.
+// A Line is one line of a record, as JSON. It is about a set, about a node, or about a lock on a node; or it only
+// says that nothing else has changed until then.
 type Line struct {
 	Time time.Time `json:"time"` // by the clock of the computer that records
 

@@ -15,6 +15,9 @@ import (
 // Every is the usual time from one look at all locks of a node to the next one.
 const Every = time.Second
 
+// alive is how often there is a line at least: what is after the last one was not recorded.
+const alive = 10 * time.Second
+
 // A Node is a node to follow.
 type Node struct {
 	Name    string
@@ -33,6 +36,7 @@ type Recorder struct {
 
 	mu        sync.Mutex // protects what follows, and what the followers know
 	file      *File
+	wrote     time.Time // the last line
 	set       Set
 	followers map[string]*follower
 }
@@ -117,12 +121,20 @@ func (r *Recorder) write(l *Line) {
 	if r.ctx.Err() != nil {
 		return
 	}
+	r.wrote = r.clock.now()
 	err := r.file.add(l)
 	if err == nil && r.file.full() {
 		err = r.again()
 	}
 	if err != nil {
 		r.cancel(err)
+	}
+}
+
+// lives writes a line if there was none for long. It is called under the mutex.
+func (r *Recorder) lives(at time.Time) {
+	if at.Sub(r.wrote) >= alive {
+		r.write(&Line{Time: at})
 	}
 }
 

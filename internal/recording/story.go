@@ -105,7 +105,7 @@ type change struct {
 // Read reads what a record says of the lock with this name.
 func Read(file, name string) (*Story, error) {
 	s := &Story{Name: name}
-	sorted := 0
+	sorted, last := 0, time.Time{}
 	sort := func() {
 		slices.SortStableFunc(s.changes[sorted:], func(a, b change) int { return a.at.Compare(b.at) })
 		sorted = len(s.changes)
@@ -116,9 +116,10 @@ func Read(file, name string) (*Story, error) {
 		}
 		l.Time = later(l.Time, s.From) // what a node told of before a file began is judged by the set of the file
 		if l.Set != nil && !l.Set.Again {
+			s.changes = append(s.changes, change{last, new(Line)})
 			sort() // the clock may have been set back meanwhile
 		}
-		s.To = later(s.To, l.Time)
+		last, s.To = l.Time, later(s.To, l.Time)
 		at := l.Time
 		switch {
 		case l.State == StateSilent:

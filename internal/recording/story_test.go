@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/recording"
 )
 
@@ -188,5 +189,37 @@ func TestSetBack(t *testing.T) {
 	s.has(2100, "abc", db, recording.Line{By: []string{"set"}}).has(5500, "abc", "", recording.Line{By: []string{"del"}})
 	if got, want := tell(s.read()), "web exclusive 5-6 on 3: released\ndb exclusive 2.1-5.5 on 3: released\nsilent false 6-2\n"; got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+// TestLeaves: what a node had counts no longer when it leaves the set.
+func TestLeaves(t *testing.T) {
+	s := write(t)
+	waits := recording.Line{By: []string{"set"}, Waiting: []recording.Waiter{{Waiter: "w", Owner: "cron", Since: dawn.Add(time.Second)}}}
+	s.has(1000, "abc", web, waits)
+	s.add(2000, recording.Line{Node: "a", State: recording.StateSilent, Since: dawn.Add(2 * time.Second), Error: "down"})
+	s.add(4000, recording.Line{Set: &recording.Set{Epoch: 2, Nodes: []string{"b", "c", "d"}, Quorum: 2, Again: true}})
+	s.has(5000, "bc", web, recording.Line{})
+	s.add(6000, recording.Line{Set: &recording.Set{Epoch: 3, Nodes: []string{"d", "e", "f"}, Quorum: 2, Again: true}})
+	s.add(20_000, recording.Line{})
+	if got, want := tell(s.read()), "web exclusive 1-6 on 3: unseen\ncron waits 1-5\nsilent true 2-4\n"; got != want {
+		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+// TestGap: of an instant at which nothing was recorded nothing is known.
+func TestGap(t *testing.T) {
+	s := write(t).has(1000, "abc", web, recording.Line{By: []string{"set"}})
+	s.add(2000, recording.Line{End: true})
+	s.add(60_000, recording.Line{Set: &recording.Set{Nodes: []string{"a", "b", "c"}, Quorum: 2}})
+	for _, n := range []string{"a", "b", "c"} {
+		s.add(60_000, recording.Line{Node: n, State: recording.StateAnswers}).add(60_000, recording.Line{Node: n, State: recording.StateWalked})
+	}
+	story := s.read()
+	for at, want := range map[int]redlock.State{1500: redlock.StateHeld, 30_000: redlock.StateUnknown, 60_000: redlock.StateFree} {
+		got := story.At(dawn.Add(time.Duration(at) * time.Millisecond))
+		if unseen := got.Nodes[0].Err != nil; got.State != want || unseen != (want == redlock.StateUnknown) {
+			t.Errorf("after %d ms: %+v", at, got)
+		}
 	}
 }
