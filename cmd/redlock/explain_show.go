@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
@@ -112,7 +113,7 @@ func showGaps(t io.Writer, s *recording.Story) {
 			end = s.To
 		}
 		if q.Node == "" {
-			who, why = "all nodes", "nothing was recorded"
+			who, why = "all nodes", recording.Nothing
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", who, since(q.From, s.From), howLong(end.Sub(q.From)), why)
 	}
@@ -138,7 +139,11 @@ func showMoment(to io.Writer, s *recording.Story, at time.Time) error {
 	t := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	then, status := s.Then(at), s.At(at)
 	fmt.Fprintf(t, "%q at %s\n", s.Name, stamp(at))
-	if len(then) == 0 {
+	switch {
+	case len(then) > 0:
+	case status.State == redlock.StateUnknown:
+		fmt.Fprintf(t, "who had it is not known: too few of the nodes were seen\n")
+	default:
 		fmt.Fprintf(t, "no majority of the nodes had it\n")
 	}
 	for _, h := range then {

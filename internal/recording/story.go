@@ -224,9 +224,20 @@ func (s *Story) At(at time.Time) *redlock.Status {
 		if n.silence != nil {
 			one.Err = &redlock.NodeError{Node: name, Outcome: redlock.OutcomeUnreachable, Err: errors.New(n.silence.Error)}
 		}
+		if s.broken(at) {
+			one = redlock.NodeStatus{Node: name, Err: &redlock.NodeError{Node: name, Outcome: redlock.OutcomeUnreachable, Err: errors.New(Nothing)}}
+		}
 		all = append(all, one)
 	}
 	return redlock.Judge(s.Name, all, p.set.Quorum)
+}
+
+// Nothing is why nothing is known of an instant.
+const Nothing = "nothing was recorded"
+
+// broken reports whether nothing was recorded at an instant.
+func (s *Story) broken(at time.Time) bool {
+	return slices.ContainsFunc(s.Silences, func(q Silence) bool { return q.Node == "" && at.After(q.From) && at.Before(q.To) })
 }
 
 // A play goes through the changes of a story, and knows what the nodes have meanwhile.
@@ -305,12 +316,7 @@ func (p *play) take(c change) {
 		p.begin(l)
 	case l.Node == "":
 	case l.State == StateAnswers:
-		n := p.node(l.Node)
-		if n.silence != nil {
-			n.silence.To = l.Time
-			p.story.Silences = append(p.story.Silences, *n.silence)
-			n.silence = nil
-		}
+		p.answers(p.node(l.Node), l.Time)
 	case l.State == StateSilent:
 		if n := p.node(l.Node); n.silence == nil {
 			n.silence = &Silence{Node: l.Node, From: c.at, Error: l.Error}
@@ -335,7 +341,13 @@ func (p *play) take(c change) {
 
 // begin takes the set of a record, or of a part of it.
 func (p *play) begin(l *Line) {
-	if p.set = *l.Set; p.set.Again {
+	p.set = *l.Set
+	for name, n := range p.nodes {
+		if !slices.Contains(p.set.Nodes, name) {
+			p.leave(name, n, l.Time)
+		}
+	}
+	if p.set.Again {
 		return
 	}
 	if !p.ended.IsZero() {
@@ -346,6 +358,25 @@ func (p *play) begin(l *Line) {
 		for i := range n.has {
 			n.has[i].stale = true
 		}
+	}
+}
+
+// leave drops what a node had that is no member any more, and is not seen from here on.
+func (p *play) leave(name string, n *node, at time.Time) {
+	p.answers(n, at)
+	for _, h := range slices.Clone(n.has) {
+		p.lose(name, h, Loss{at, name, EndUnseen, 0})
+	}
+	n.waiting, n.fresh = nil, true
+	p.gone(at)
+}
+
+// answers ends the silence of a node.
+func (p *play) answers(n *node, at time.Time) {
+	if n.silence != nil {
+		n.silence.To = at
+		p.story.Silences = append(p.story.Silences, *n.silence)
+		n.silence = nil
 	}
 }
 
@@ -517,13 +548,18 @@ func (p *play) wait(l *Line, n *node) {
 			one.Nodes = append(one.Nodes, l.Node)
 		}
 	}
+	p.gone(l.Time)
+}
+
+// gone ends the waits of which no node knows any more.
+func (p *play) gone(at time.Time) {
 	for waiter, one := range p.waits {
 		known := false
 		for _, other := range p.nodes {
 			known = known || slices.ContainsFunc(other.waiting, func(w Waiter) bool { return w.Waiter == waiter })
 		}
 		if !known {
-			one.Until = l.Time
+			one.Until = at
 			delete(p.waits, waiter)
 		}
 	}
