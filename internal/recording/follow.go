@@ -39,6 +39,9 @@ const (
 
 	// mostEvents is how many events of a key are kept until it is read.
 	mostEvents = 8
+
+	// mostTold is how many keys of which a node has told may be unread. If there are more, the node is walked.
+	mostTold = 1 << 16
 )
 
 // A follower follows one node.

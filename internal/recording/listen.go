@@ -74,6 +74,10 @@ func (f *follower) heard(key, event string) {
 		}
 		return
 	}
+	if f.dirty[key] == nil && len(f.dirty) >= mostTold { // it cannot be read, or not so fast
+		f.rewalk = true
+		return
+	}
 	if queue {
 		event = "" // as a cause it says nothing: see Line.Waiting
 	}
