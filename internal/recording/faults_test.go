@@ -95,3 +95,32 @@ func TestAlive(t *testing.T) {
 		}
 	})
 }
+
+// TestForgetsFirst: what a node has had since it was emptied is not forgotten, though that it was emptied is noticed later.
+func TestForgetsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		telling(t, nodes)
+		d := newDesk(t, nodes.Clients())
+		lk := d.locker("web")
+		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		d.begin(1 << 20)
+		time.Sleep(5100 * time.Millisecond)
+		for i, c := range d.clients {
+			nodes.Mini(i).FlushAll()
+			c.Set(t.Context(), "b", web, time.Minute)
+			c.Publish(t.Context(), "__keyspace@0__:b", "set")
+		}
+		time.Sleep(3 * time.Second)
+		for _, c := range d.clients {
+			c.Del(t.Context(), "b")
+			c.Publish(t.Context(), "__keyspace@0__:b", "del")
+		}
+		time.Sleep(time.Second)
+		d.end()
+		d.tells("a", "web exclusive 0-6 on 3 before: forgotten\n")
+		d.tells("b", "web exclusive 5.1-8.1 on 3: released\n")
+	})
+}

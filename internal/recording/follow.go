@@ -247,6 +247,7 @@ func (f *follower) recognize(marker string) {
 	before, had := wire.ParseMarker(f.marker)
 	if had && !(ok && is.Same(before)) {
 		f.rec.write(&Line{Time: f.rec.clock.now(), Node: f.node.Name, State: StateForgot})
+		clear(f.known) // what it has now is written again
 		f.rewalk = true
 	}
 	f.marker = marker

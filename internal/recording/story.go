@@ -489,6 +489,7 @@ func (p *play) gain(l *Line, h has, before bool) {
 		}
 		p.holds = append(p.holds, o)
 	}
+	o.Lost = slices.DeleteFunc(o.Lost, func(l Loss) bool { return slices.Contains(all, l.Node) }) // they have it again
 	if !slices.Contains(o.Nodes, l.Node) {
 		o.Nodes = append(o.Nodes, l.Node)
 	}
