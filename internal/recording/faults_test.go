@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/recording"
 	"github.com/quorumlock/redlock/internal/redistest"
 )
@@ -17,15 +19,16 @@ import (
 func telling(t *testing.T, nodes *redistest.Bubble) {
 	t.Helper()
 	for i := range nodes.Len() {
-		err := nodes.Mini(i).Server().Register("CONFIG", func(c *server.Peer, _ string, _ []string) {
-			c.WriteLen(2)
-			c.WriteBulk("notify-keyspace-events")
-			c.WriteBulk(recording.Notify)
-		})
-		if err != nil {
+		if err := nodes.Mini(i).Server().Register("CONFIG", notifies); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+func notifies(c *server.Peer, _ string, _ []string) {
+	c.WriteLen(2)
+	c.WriteBulk("notify-keyspace-events")
+	c.WriteBulk(recording.Notify)
 }
 
 // lines are those of a record for which is is true.
@@ -122,5 +125,43 @@ func TestForgetsFirst(t *testing.T) {
 		d.end()
 		d.tells("a", "web exclusive 0-6 on 3 before: forgotten\n")
 		d.tells("b", "web exclusive 5.1-8.1 on 3: released\n")
+	})
+}
+
+// TestTold: what a node has told of is not lost when it cannot be read for a while.
+func TestTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := memredis.NewNode(0)
+		defer node.Close()
+		err := node.Engine.Mini().Server().Register("CONFIG", notifies)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := redis.NewClient(node.Options())
+		defer c.Close()
+		d := newDesk(t, []*redis.Client{c})
+		names := []string{"a", "b", "c", "d"}
+		for _, name := range names {
+			c.Set(t.Context(), name, web, time.Minute)
+		}
+		d.begin(1 << 20)
+		time.Sleep(5100 * time.Millisecond)
+		node.Engine.Refuse(&memredis.Refusal{Error: "ERR not now", Only: []string{"EVAL", "EVALSHA"}})
+		for _, name := range names {
+			c.Del(t.Context(), name)
+			c.Publish(t.Context(), "__keyspace@0__:"+name, "expired")
+		}
+		time.Sleep(100 * time.Millisecond)
+		c.Publish(t.Context(), "__keyspace@0__:a", "set")
+		c.Publish(t.Context(), "__keyspace@0__:a", "del")
+		time.Sleep(time.Second)
+		node.Engine.Refuse(nil)
+		time.Sleep(3 * time.Second)
+		d.end()
+		for _, name := range names {
+			if s := d.story(name); len(s.Holds) != 1 || s.Holds[0].How() != recording.EndExpired || len(s.Silences) != 1 {
+				t.Errorf("of %s: %s", name, tell(s))
+			}
+		}
 	})
 }

@@ -206,7 +206,7 @@ func (f *follower) due(at time.Time) bool {
 	return again
 }
 
-// look asks the node about itself, and whether it lets itself be walked.
+// look asks the node about itself, and whether it lets itself be walked and read.
 func (f *follower) look(ctx context.Context, at time.Time) error {
 	pipe := f.client.Pipeline()
 	var notify *redis.MapStringStringCmd
@@ -215,8 +215,14 @@ func (f *follower) look(ctx context.Context, at time.Time) error {
 	}
 	early, later := pipe.Get(ctx, script.Marker), pipe.Get(ctx, script.LaterMarker)
 	walk := pipe.Scan(ctx, 0, script.Marker, 1)
+	nobody := f.rec.prefix + "-"
+	read := f.inspect.Eval(ctx, pipe, []string{nobody}, *script.Bucket(nobody))
 	_, _ = pipe.Exec(ctx)
-	if err := walk.Err(); err != nil {
+	err := walk.Err()
+	if err == nil {
+		_, err = readOf(read)
+	}
+	if err != nil {
 		f.secret = false
 		return err
 	}
@@ -404,18 +410,42 @@ func (f *follower) read(ctx context.Context, keys []string, news []*news) error 
 	defer f.rec.mu.Unlock()
 	at := f.rec.clock.now()
 	for i, key := range keys {
-		value, why := replies[i].Result()
-		reply := wire.Parse(wire.Inspect, value, why)
-		switch reply.Status {
-		case wire.Granted, wire.Foreign:
-			f.learn(key, &reply, news[i], at)
-			err = nil
-		default:
-			f.dirty[key] = news[i]
-			return cmp.Or(why, err)
+		reply, err := readOf(replies[i])
+		if err != nil {
+			f.unread(keys[i:], news[i:])
+			return err
 		}
+		f.learn(key, reply, news[i], at)
 	}
 	return nil
+}
+
+// readOf is what a node has said of a lock, or why it has not.
+func readOf(c *redis.Cmd) (*wire.Reply, error) {
+	value, err := c.Result()
+	reply := wire.Parse(wire.Inspect, value, err)
+	if reply.Status == wire.Granted || reply.Status == wire.Foreign {
+		return &reply, nil
+	}
+	return nil, cmp.Or(reply.Err, fmt.Errorf("unexpected reply %v", value))
+}
+
+// unread notes that keys have to be read after all. It is called under the mutex.
+func (f *follower) unread(keys []string, news []*news) {
+	for i, key := range keys {
+		n := news[i]
+		if later := f.dirty[key]; later != nil { // told of while the key was read
+			if n.first.IsZero() {
+				n.first = later.first
+			}
+			if !later.at.IsZero() {
+				n.at = later.at
+			}
+			n.by = append(n.by, later.by...)
+			n.by = n.by[:min(len(n.by), mostEvents)]
+		}
+		f.dirty[key] = n
+	}
 }
 
 // learn compares what the node has of a lock with what it had, and writes a line if another one has it, or waits.
