@@ -1,6 +1,7 @@
 package recording_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 	"testing/synctest"
@@ -163,5 +164,33 @@ func TestTold(t *testing.T) {
 				t.Errorf("of %s: %s", name, tell(s))
 			}
 		}
+	})
+}
+
+// TestContinuesFull: a record that goes on in a new file says that it was interrupted.
+func TestContinuesFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, redistest.NewBubble(t, 3).Clients())
+		lk := d.locker("web")
+		d.begin(1 << 20)
+		time.Sleep(2 * time.Second)
+		for i := range 10 {
+			l, err := lk.TryAcquire(t.Context(), fmt.Sprint("a", i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(300 * time.Millisecond)
+			_ = l.Release(t.Context())
+		}
+		time.Sleep(time.Second)
+		d.end()
+		time.Sleep(time.Minute)
+		d.begin(8000)
+		time.Sleep(time.Second)
+		d.end()
+		if _, err := os.Stat(recording.Earlier(d.file)); err != nil {
+			t.Error(err)
+		}
+		d.tells("a0", "web exclusive 2-2.3 on 3: released\nsilent false 6-66\n")
 	})
 }

@@ -63,19 +63,27 @@ func continued(file *os.File, size int64) error {
 	return err
 }
 
-// add appends a line.
+// errFull means that it is time for next.
+var errFull = errors.New("the file is full")
+
+// add appends a line, if there is room for it.
 func (f *File) add(l *Line) error {
-	text, err := json.Marshal(l)
+	text, err := encode(l)
 	if err != nil {
 		return err
 	}
-	n, err := f.file.Write(append(text, '\n'))
+	if f.size+int64(len(text)) > f.half {
+		return errFull
+	}
+	n, err := f.file.Write(text)
 	f.size += int64(n)
 	return err
 }
 
-// full reports whether it is time for next.
-func (f *File) full() bool { return f.size >= f.half }
+func encode(l *Line) ([]byte, error) {
+	text, err := json.Marshal(l)
+	return append(text, '\n'), err
+}
 
 // next begins a new file.
 func (f *File) next() error {

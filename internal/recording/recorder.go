@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -96,7 +97,13 @@ func (r *Recorder) Close() error {
 	if err == nil {
 		err = r.file.add(&Line{Time: r.clock.now(), End: true})
 	}
-	return errors.Join(err, r.file.file.Close())
+	if errors.Is(err, errFull) {
+		err = nil
+	}
+	if closed := r.file.file.Close(); err == nil {
+		err = closed
+	}
+	return err
 }
 
 // Silent says which nodes do not answer, and why, and which do not tell of changes.
@@ -123,8 +130,8 @@ func (r *Recorder) write(l *Line) {
 	}
 	r.wrote = r.clock.now()
 	err := r.file.add(l)
-	if err == nil && r.file.full() {
-		err = r.again()
+	if errors.Is(err, errFull) {
+		err = r.again(l)
 	}
 	if err != nil {
 		r.cancel(err)
@@ -138,25 +145,44 @@ func (r *Recorder) lives(at time.Time) {
 	}
 }
 
-// again begins a new file, with all that is known.
-func (r *Recorder) again() error {
+// again begins a new file, with a line, and with all that is known. It leaves half of it for what changes:
+// otherwise little but what is known would be written, again and again.
+func (r *Recorder) again(first *Line) error {
+	at, size := r.clock.now(), int64(0)
+	for l := range r.all(at, first) {
+		text, err := encode(l)
+		if err != nil {
+			return err
+		}
+		if size += int64(len(text)); size > r.file.half/2 {
+			return fmt.Errorf("the locks that there are do not fit into a quarter of the record's size, %d bytes", r.file.half/2)
+		}
+	}
 	if err := r.file.next(); err != nil {
 		return err
 	}
-	at, set := r.clock.now(), r.set
-	set.Again = true
-	if err := r.file.add(&Line{Time: at, Set: &set}); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.followers)) {
-		for l := range r.followers[name].all(at) {
-			if err := r.file.add(l); err != nil {
-				return err
-			}
-			if r.file.full() {
-				return fmt.Errorf("the locks that there are do not fit into half of the record's size, %d bytes", r.file.half)
-			}
+	for l := range r.all(at, first) {
+		if err := r.file.add(l); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// all iterates over the lines with which a file begins.
+func (r *Recorder) all(at time.Time, first *Line) iter.Seq[*Line] {
+	return func(yield func(*Line) bool) {
+		set := r.set
+		set.Again = true
+		if first.Set == nil && !yield(&Line{Time: at, Set: &set}) || !yield(first) {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.followers)) {
+			for l := range r.followers[name].all(at) {
+				if !yield(l) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -255,7 +255,7 @@ func TestFull(t *testing.T) {
 				t.Errorf("others can read the tokens: %v", about.Mode())
 			}
 		}
-		if size > most+1000 || size < most/2 {
+		if size > most || size < most/2 {
 			t.Errorf("%d bytes, of %d", size, most)
 		}
 		if s := d.story("old"); len(s.Holds) != 1 || s.Holds[0].How() != recording.EndReleased || len(s.Holds[0].Nodes) != 3 || s.To.Sub(s.From) > 9*time.Second {
@@ -280,8 +280,11 @@ func TestTooFull(t *testing.T) {
 		d.begin(4000)
 		time.Sleep(time.Second)
 		<-d.rec.Done()
-		if err := d.rec.Close(); err == nil || !strings.Contains(err.Error(), "do not fit into half of the record's size, 2000 bytes") {
+		if err := d.rec.Close(); err == nil || !strings.Contains(err.Error(), "do not fit into a quarter of the record's size, 1000 bytes") {
 			t.Errorf("it ends with %v", err)
+		}
+		if _, err := os.Stat(recording.Earlier(d.file)); err == nil {
+			t.Error("a file with a part of them took the place of what was recorded")
 		}
 	})
 }
