@@ -2,11 +2,13 @@ package recording
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 )
 
 // A File takes lines, and is never larger than a bound. When it is half full, it takes the place of the file
@@ -23,11 +25,36 @@ func Earlier(name string) string { return name + ".1" }
 
 // Create opens a file, which is continued if it exists. Together with the earlier one it takes most bytes.
 func Create(name string, most int64) (*File, error) {
+	if err := replaceable(name); err != nil {
+		return nil, err
+	}
 	f := &File{name: name, half: most / 2}
 	if err := f.open(); err != nil {
 		return nil, err
 	}
 	return f, nil
+}
+
+// replaceable checks that a full file will be able to take the place of the earlier one.
+func replaceable(name string) error {
+	var first []byte
+	earlier, err := os.Open(Earlier(name))
+	if err == nil {
+		first, err = bufio.NewReader(io.LimitReader(earlier, mostFirst)).ReadBytes('\n')
+		_ = earlier.Close()
+	}
+	switch {
+	case errors.Is(err, os.ErrNotExist), errors.Is(err, io.EOF) && len(first) == 0:
+	case err != nil && !errors.Is(err, io.EOF):
+		return err
+	case !begins(first):
+		return fmt.Errorf("%s exists, and is no record of redlock record: it would be replaced", Earlier(name))
+	}
+	probe, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*")
+	if err != nil {
+		return fmt.Errorf("%s could not be replaced when it is full: %w", name, err)
+	}
+	return errors.Join(probe.Close(), os.Remove(probe.Name()))
 }
 
 func (f *File) open() error {
@@ -39,28 +66,52 @@ func (f *File) open() error {
 	if err == nil && !about.Mode().IsRegular() {
 		err = fmt.Errorf("%s is no regular file, and its size could not be bounded", f.name)
 	}
-	if err == nil && about.Size() > 0 {
-		err = continued(file, about.Size())
+	if err == nil {
+		err = alone(file)
+	}
+	size := int64(0)
+	if err == nil {
+		size, err = continued(file)
 	}
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	f.file, f.size = file, about.Size()
+	f.file, f.size = file, size
 	return nil
 }
 
-// continued checks that a file is a record, and ends its last line, which a power failure may have cut.
-func continued(file *os.File, size int64) error {
-	var first Line
-	if err := json.NewDecoder(file).Decode(&first); err != nil || first.Set == nil {
-		return fmt.Errorf("%s exists, and is no record of redlock record", file.Name())
+// continued checks that a file is a record, or has nothing, and gives its size. It ends the last line, which a power
+// failure or a full disk may have cut; if that is the first one, too, the file begins anew.
+func continued(file *os.File) (size int64, err error) {
+	if size, err = file.Seek(0, io.SeekEnd); err != nil || size == 0 {
+		return size, err
+	}
+	first, err := bufio.NewReader(io.NewSectionReader(file, 0, mostFirst)).ReadBytes('\n')
+	switch {
+	case err != nil && !errors.Is(err, io.EOF):
+		return 0, err
+	case err != nil && bytes.HasPrefix(first, []byte(beginning)[:min(len(beginning), len(first))]) && !json.Valid(first):
+		return 0, file.Truncate(0)
+	case !begins(first):
+		return 0, fmt.Errorf("%s exists, and is no record of redlock record", file.Name())
 	}
 	last := make([]byte, 1)
 	if _, err := file.ReadAt(last, size-1); err != nil || last[0] == '\n' {
-		return err
+		return size, err
 	}
-	_, err := file.WriteString("\n")
-	return err
+	_, err = file.WriteString("\n")
+	return size + 1, err
+}
+
+const (
+	beginning = `{"time":"` // of a line
+	mostFirst = 1 << 20     // bytes of the first line
+)
+
+// begins reports whether a record may begin with this line.
+func begins(text []byte) bool {
+	var first Line
+	return json.Unmarshal(text, &first) == nil && first.Set != nil
 }
 
 // errFull means that it is time for next.
@@ -99,24 +150,56 @@ func (f *File) next() error {
 // Lines reads the lines of a file, and of the earlier one before it if that is there. A line that was cut, as by
 // a power failure, is left out.
 func Lines(name string, each func(*Line)) error {
-	found := false
-	for _, name := range []string{Earlier(name), name} {
-		file, err := os.Open(name)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
+	files, err := pair(name)
+	for _, file := range files {
 		if err == nil {
-			found = true
-			err = errors.Join(lines(file, each), file.Close())
+			err = lines(file, each)
 		}
-		if err != nil {
-			return err
+		_ = file.Close()
+	}
+	return err
+}
+
+// pair opens a file, and the earlier one before it if that is there. They are of one instant: between the two, the
+// recorder may begin a new file.
+func pair(name string) (files []*os.File, err error) {
+	for range 10 {
+		for _, file := range files {
+			_ = file.Close()
+		}
+		files = nil
+		last, err := os.Open(name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		first, before := os.Open(Earlier(name))
+		if first != nil {
+			files = append(files, first)
+		}
+		if last != nil {
+			files = append(files, last)
+		}
+		if before != nil && !errors.Is(before, os.ErrNotExist) {
+			return files, before
+		}
+		if same(last, name) {
+			break
 		}
 	}
-	if !found {
-		return fmt.Errorf("open %s: %w", name, os.ErrNotExist)
+	if len(files) == 0 {
+		return nil, fmt.Errorf("open %s: %w", name, os.ErrNotExist)
 	}
-	return nil
+	return files, nil
+}
+
+// same reports whether a file still has this name; nil: whether still none has.
+func same(file *os.File, name string) bool {
+	is, err := os.Stat(name)
+	if file == nil || err != nil {
+		return file == nil && err != nil
+	}
+	was, err := file.Stat()
+	return err == nil && os.SameFile(was, is)
 }
 
 func lines(file *os.File, each func(*Line)) error {

@@ -1,0 +1,19 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// alone makes sure that nobody else writes to a record: two would begin new files in the place of each other's.
+func alone(file *os.File) error {
+	err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("another redlock record writes to %s", file.Name())
+	}
+	return nil // it is locked, or the file system has no locks
+}

@@ -1,0 +1,121 @@
+package recording_test
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/quorumlock/redlock/internal/recording"
+)
+
+const setLine = `{"time":"2026-01-31T03:00:00Z","set":{"nodes":["a"],"quorum":1}}` + "\n"
+
+func put(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func has(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestCut: a record goes on, wherever its recorder was killed, or the disk was full.
+func TestCut(t *testing.T) {
+	for text, want := range map[string]string{
+		"":                                 "",
+		"{":                                "",
+		setLine[:20]:                       "",
+		setLine[:len(setLine)-2]:           "",
+		setLine[:len(setLine)-1]:           setLine,
+		setLine:                            setLine,
+		setLine + setLine[:30]:             setLine + setLine[:30] + "\n",
+		setLine + "\x00\x00\x00":           setLine + "\x00\x00\x00\n",
+		`{"time":"12:00","milk":1}`:        "no record",
+		`{"time":"12:00","milk":1}` + "\n": "no record",
+		"buy milk":                         "no record",
+		"\n" + setLine:                     "no record",
+	} {
+		name := filepath.Join(t.TempDir(), "record")
+		put(t, name, text)
+		rec, err := recording.Create(name, 1<<20)
+		if err != nil {
+			if want != "no record" || !strings.Contains(err.Error(), "is no record") || has(t, name) != text {
+				t.Errorf("%q: %v", text, err)
+			}
+			continue
+		}
+		_ = recording.New(rec, "", recording.Every).Close()
+		now := has(t, name)
+		if before, end := now[:strings.LastIndex(now, `{"time"`)], `"end":true}`+"\n"; before != want || !strings.HasSuffix(now, end) {
+			t.Errorf("%q is now %q, and not %q", text, before, want)
+		}
+	}
+}
+
+// TestOne: nobody else writes to a record, or has his file replaced by one.
+func TestOne(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "record")
+	file, err := recording.Create(name, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := recording.New(file, "", recording.Every)
+	rec.Follow(recording.Set{Nodes: []string{"a"}, Quorum: 1}, nil)
+	if _, err := recording.Create(name, 1<<20); runtime.GOOS != "windows" && (err == nil || err.Error() != "another redlock record writes to "+name) {
+		t.Errorf("a second recorder: %v", err)
+	}
+	_ = rec.Close()
+	put(t, recording.Earlier(name), "buy milk\n")
+	if _, err := recording.Create(name, 1<<20); err == nil || !strings.Contains(err.Error(), "would be replaced") {
+		t.Errorf("another file in the place of the earlier one: %v", err)
+	}
+	put(t, recording.Earlier(name), setLine)
+	if file, err = recording.Create(name, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	_ = recording.New(file, "", recording.Every).Close()
+	if all, _ := os.ReadDir(filepath.Dir(name)); len(all) != 2 {
+		t.Errorf("there are %v", all)
+	}
+	if os.Geteuid() == 0 {
+		return // who may write everywhere
+	}
+	if err := os.Chmod(filepath.Dir(name), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(filepath.Dir(name), 0o700) // which the test's end removes
+	if _, err := recording.Create(name, 1<<20); err == nil || !strings.Contains(err.Error(), "could not be replaced when it is full") {
+		t.Errorf("in a directory of others: %v", err)
+	}
+}
+
+// TestReadWhileNext: a record is read whole, though a new file begins meanwhile.
+func TestReadWhileNext(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "record")
+	put(t, recording.Earlier(name), setLine+`{"node":"first"}`+"\n")
+	put(t, name, setLine+`{"node":"second"}`+"\n")
+	var nodes []string
+	err := recording.Lines(name, func(l *recording.Line) {
+		if l.Node != "" {
+			nodes = append(nodes, l.Node)
+		}
+		if l.Node == "first" {
+			if err := os.Rename(name, recording.Earlier(name)); err != nil {
+				t.Fatal(err)
+			}
+			put(t, name, setLine+`{"node":"third"}`+"\n")
+		}
+	})
+	if got := strings.Join(nodes, " "); err != nil || got != "first second" {
+		t.Errorf("it has %s, %v", got, err)
+	}
+}
