@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -106,7 +107,7 @@ type change struct {
 func Read(file, name string) (*Story, error) {
 	s := &Story{Name: name}
 	sorted, last := 0, time.Time{}
-	sort := func() {
+	order := func() {
 		slices.SortStableFunc(s.changes[sorted:], func(a, b change) int { return a.at.Compare(b.at) })
 		sorted = len(s.changes)
 	}
@@ -117,7 +118,7 @@ func Read(file, name string) (*Story, error) {
 		l.Time = later(l.Time, s.From) // what a node told of before a file began is judged by the set of the file
 		if l.Set != nil && !l.Set.Again {
 			s.changes = append(s.changes, change{last, new(Line)})
-			sort() // the clock may have been set back meanwhile
+			order() // the clock may have been set back meanwhile
 		}
 		last, s.To = l.Time, later(s.To, l.Time)
 		at := l.Time
@@ -135,7 +136,7 @@ func Read(file, name string) (*Story, error) {
 	if err != nil {
 		return nil, err
 	}
-	sort()
+	order()
 	p := &play{story: s, nodes: make(map[string]*node), waits: make(map[string]*Wait)}
 	p.until(s.To)
 	s.Nodes = slices.Sorted(maps.Keys(p.nodes))
@@ -156,19 +157,32 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// match finds what the waiters got.
+// match finds what the waiters got: the lock that was handed to them, or the first one of their owner's.
 func (s *Story) match() {
+	waits, owned := make(map[string][]*Wait), make(map[string][]*Hold)
 	for _, w := range s.Waits {
-		end := w.Until
-		if end.IsZero() {
-			end = s.To
-		}
-		for _, h := range s.Holds {
-			_, handed := wire.HandedTo(w.Waiter, h.Token)
-			own := h.By.Owner != "" && h.By.Owner == w.Owner && !h.From.Before(w.Since) && h.From.Before(end.Add(time.Second))
-			if handed || own && w.Got == nil {
-				w.Got = h
+		waits[w.Waiter] = append(waits[w.Waiter], w)
+	}
+	for _, h := range s.Holds {
+		for i, b := range []byte(wire.Secret(h.Token)) {
+			if b != '.' {
+				continue
 			}
+			for _, w := range waits[h.Token[:i]] {
+				if _, handed := wire.HandedTo(w.Waiter, h.Token); handed {
+					w.Got = h
+				}
+			}
+		}
+		if h.By.Owner != "" {
+			owned[h.By.Owner] = append(owned[h.By.Owner], h)
+		}
+	}
+	for _, w := range s.Waits {
+		all := owned[w.Owner]
+		i := sort.Search(len(all), func(i int) bool { return !all[i].From.Before(w.Since) })
+		if w.Got == nil && i < len(all) && all[i].From.Before(cmp.Or(w.Until, s.To).Add(time.Second)) {
+			w.Got = all[i]
 		}
 	}
 }
