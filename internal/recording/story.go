@@ -137,7 +137,7 @@ func Read(file, name string) (*Story, error) {
 		return nil, err
 	}
 	order()
-	p := &play{story: s, nodes: make(map[string]*node), waits: make(map[string]*Wait)}
+	p := newPlay(s)
 	p.until(s.To)
 	s.Nodes = slices.Sorted(maps.Keys(p.nodes))
 	for _, n := range s.Nodes {
@@ -219,7 +219,7 @@ func (s *Story) fences() {
 // At is what the nodes had at an instant, judged as [redlock.Locker.Inspect] does it. How long a lock was to live
 // then is not known, since extensions are not recorded.
 func (s *Story) At(at time.Time) *redlock.Status {
-	p := &play{story: &Story{Name: s.Name, From: s.From, changes: s.changes}, nodes: make(map[string]*node), waits: make(map[string]*Wait)}
+	p := newPlay(&Story{Name: s.Name, From: s.From, changes: s.changes})
 	p.until(at)
 	var all []redlock.NodeStatus
 	for _, name := range p.set.Nodes {
@@ -259,12 +259,16 @@ func (s *Story) broken(at time.Time) bool {
 // A node that cannot be seen counts for what it had, until a TTL is over since it was seen last: its
 // keys end by then unless they are extended, and the holder's client may well reach it.
 type play struct {
-	story *Story
-	set   Set
-	nodes map[string]*node
-	holds []*Hold          // open ones
-	waits map[string]*Wait // open ones
-	ended time.Time        // the last line before the record broke off
+	story  *Story
+	set    Set
+	nodes  map[string]*node
+	latest map[key]*Hold
+	waits  map[string]*Wait // open ones
+	ended  time.Time        // the last line before the record broke off
+}
+
+func newPlay(s *Story) *play {
+	return &play{story: s, nodes: make(map[string]*node), latest: make(map[key]*Hold), waits: make(map[string]*Wait)}
 }
 
 type node struct {
@@ -284,7 +288,15 @@ type has struct {
 	stale bool  // known from before the record broke off
 }
 
-func (h has) is(o has) bool { return h.token == o.token && h.mode == o.mode }
+// A key is what a hold is of.
+type key struct {
+	token string
+	mode  redlock.Mode
+}
+
+func (h has) key() key { return key{h.token, h.mode} }
+
+func (h has) is(o has) bool { return h.key() == o.key() }
 
 func (p *play) node(name string) *node {
 	n := p.nodes[name]
@@ -469,20 +481,16 @@ func (p *play) members(h has) (all []string) {
 
 // open is the hold of a token that has not ended; nil: there is none.
 func (p *play) open(h has) *Hold {
-	for _, o := range p.holds {
-		if o.Token == h.token && o.Mode == h.mode {
-			return o
-		}
+	if o := p.latest[h.key()]; o != nil && o.To.IsZero() {
+		return o
 	}
 	return nil
 }
 
 // last is the hold of a token that has ended, if no other one has begun since; nil: there is none.
 func (p *play) last(h has) *Hold {
-	if all := p.story.Holds; len(all) > 0 {
-		if o := all[len(all)-1]; o.Token == h.token && o.Mode == h.mode {
-			return o
-		}
+	if o, all := p.latest[h.key()], p.story.Holds; o != nil && o == all[len(all)-1] {
+		return o
 	}
 	return nil
 }
@@ -500,8 +508,8 @@ func (p *play) gain(l *Line, h has, before bool) {
 		} else {
 			o = &Hold{Token: h.token, By: redlock.Identify(h.token), Mode: h.mode, From: l.Time, Nodes: all, Quorum: p.set.Quorum, Before: before}
 			p.story.Holds = append(p.story.Holds, o)
+			p.latest[h.key()] = o
 		}
-		p.holds = append(p.holds, o)
 	}
 	o.Lost = slices.DeleteFunc(o.Lost, func(l Loss) bool { return slices.Contains(all, l.Node) }) // they have it again
 	if !slices.Contains(o.Nodes, l.Node) {
@@ -536,16 +544,13 @@ func (p *play) number(h has) {
 func (p *play) lose(name string, h has, loss Loss) {
 	n := p.node(name)
 	n.has = slices.DeleteFunc(n.has, h.is)
-	for _, o := range slices.Backward(p.story.Holds) { // one that has ended may still be at some nodes
-		if o.Token != h.token || o.Mode != h.mode {
-			continue
-		}
-		o.Lost = append(o.Lost, loss)
-		if o.To.IsZero() && len(p.members(h)) < o.Quorum {
-			o.To = later(loss.Time, o.From)
-			p.holds = slices.DeleteFunc(p.holds, func(other *Hold) bool { return other == o })
-		}
+	o := p.latest[h.key()] // it may have ended, and still be at some nodes
+	if o == nil {
 		return
+	}
+	o.Lost = append(o.Lost, loss)
+	if o.To.IsZero() && len(p.members(h)) < o.Quorum {
+		o.To = later(loss.Time, o.From)
 	}
 }
 
