@@ -73,7 +73,7 @@ func (c *command) explain(_ string, args []string) (int, error) {
 		if at, err = parseMoment(cfg.at, s.To); err != nil {
 			return 0, exit.Fail(exit.Usage, "write 2026-01-31 12:00:00.5, 12:00:00.5, 2026-01-31T12:00:00.5Z, or -5m for five minutes before the record's end", "--at %v", err)
 		}
-		if at.Before(s.From) || at.After(s.To) {
+		if at = lastOf(at, s.To); at.Before(s.From) || at.After(s.To) {
 			return 0, exit.Fail(exit.Usage, "", "--at %s is not in the record, which is from %s to %s", cfg.at, stamp(s.From), stamp(s.To))
 		}
 	}
@@ -95,6 +95,17 @@ func (c *command) explain(_ string, args []string) (int, error) {
 		return 0, exit.Fail(exit.Found, "docs/safety.md says what fences promise", "the fences do not rise: %d at %s, and %d at %s", pair[0].Fence, stamp(pair[0].From), pair[1].Fence, stamp(pair[1].From))
 	}
 	return 0, err
+}
+
+// lastOf is the last instant of a millisecond, as times are shown: what began within it is there. The record may end
+// within it.
+func lastOf(at, end time.Time) time.Time {
+	if last := at.Add(time.Millisecond - time.Microsecond); !at.Equal(at.Truncate(time.Millisecond)) {
+		return at
+	} else if at.After(end) || last.Before(end) {
+		return last
+	}
+	return end
 }
 
 // parseMoment reads an instant in a record, as people write it.

@@ -37,6 +37,16 @@ func TestMoment(t *testing.T) {
 	}
 }
 
+// TestLastOf: an instant that was shown is one at which what was shown with it had begun, and it is in the record.
+func TestLastOf(t *testing.T) {
+	at := func(us int) time.Time { return time.Date(2026, 1, 31, 12, 0, 0, us*1000, time.UTC) }
+	for _, c := range []struct{ is, end, want int }{{5000, 9000, 5999}, {5001, 9000, 5001}, {5000, 5700, 5700}, {5000, 5000, 5000}, {5000, 4999, 5999}} {
+		if got := lastOf(at(c.is), at(c.end)); !got.Equal(at(c.want)) {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 // TestHistoryOf: the picture has what the story has, and what the judge finds in it is what is wrong with the story.
 func TestHistoryOf(t *testing.T) {
 	start := time.Date(2026, 1, 31, 3, 0, 0, 0, time.UTC)
