@@ -3,6 +3,7 @@ package recording_test
 import (
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,5 +193,19 @@ func TestContinuesFull(t *testing.T) {
 			t.Error(err)
 		}
 		d.tells("a0", "web exclusive 2-2.3 on 3: released\nsilent false 6-66\n")
+	})
+}
+
+// TestBigValue: a value of another program that could be a token, and is far too long for one, is none.
+func TestBigValue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, redistest.NewBubble(t, 1).Clients())
+		d.clients[0].Set(t.Context(), "page", strings.Repeat("x", 1<<20), time.Minute)
+		d.clients[0].Set(t.Context(), "a", web, time.Minute)
+		d.begin(1 << 16)
+		time.Sleep(3 * time.Second)
+		d.end()
+		d.tells("a", "web exclusive 0-end on 1 before\n")
+		d.tells("page", "")
 	})
 }

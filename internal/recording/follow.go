@@ -40,6 +40,9 @@ const (
 	// mostEvents is how many events of a key are kept until it is read.
 	mostEvents = 8
 
+	// mostToken is how long a token may be. What is longer is a value of another program.
+	mostToken = 4096
+
 	// mostTold is how many keys of which a node has told may be unread. If there are more, the node is walked.
 	mostTold = 1 << 16
 )
@@ -495,6 +498,9 @@ func (f *follower) learn(key string, a *wire.Reply, n *news, at time.Time) {
 // lockOf is what a node has said of a lock at an instant.
 func lockOf(a *wire.Reply, at time.Time) *lock {
 	l := &lock{token: a.Holder, fence: a.Fence, ttl: a.TTL, until: at.Add(a.TTL)}
+	if len(a.Holder) > mostToken {
+		l.token = ""
+	}
 	for _, h := range a.Holders {
 		l.holders = append(l.holders, holder{Holder{h.Token, listing.Modes[h.Mode], h.TTL.Milliseconds()}, at.Add(h.TTL)})
 	}
