@@ -209,3 +209,20 @@ func TestBigValue(t *testing.T) {
 		d.tells("page", "")
 	})
 }
+
+// TestOddNames: a name may have any bytes.
+func TestOddNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, redistest.NewBubble(t, 1).Clients())
+		names := []string{"a\xff", "a\xfe", "a\ufffd", "a\n\x1b[2J", `a"\`}
+		for _, name := range names {
+			d.clients[0].Set(t.Context(), name, fmt.Sprintf("1.@mwxh1y8f@@%x", name), time.Minute)
+		}
+		d.begin(1 << 20)
+		time.Sleep(3 * time.Second)
+		d.end()
+		for _, name := range names {
+			d.tells(name, fmt.Sprintf("%x exclusive 0-end on 1 before\n", name))
+		}
+	})
+}

@@ -217,6 +217,7 @@ func lines(file *os.File, each func(*Line)) error {
 		case number == 1 && (err != nil || l.Set == nil):
 			return fmt.Errorf("%s is no record of redlock record: its first line is %.60q", file.Name(), text)
 		case err == nil:
+			l.Name += string(l.Odd)
 			each(&l)
 		}
 	}

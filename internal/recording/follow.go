@@ -527,7 +527,8 @@ func (l *lock) same(o *lock) bool {
 }
 
 func (l *lock) line(f *follower, key string, at time.Time) *Line {
-	line := &Line{Time: at, Node: f.node.Name, Name: strings.TrimPrefix(key, f.rec.prefix), Token: l.token, Fence: l.fence, Waiting: l.waiting}
+	line := &Line{Time: at, Node: f.node.Name, Token: l.token, Fence: l.fence, Waiting: l.waiting}
+	line.call(strings.TrimPrefix(key, f.rec.prefix))
 	if l.token != "" {
 		line.TTL = max(0, l.until.Sub(at)).Milliseconds()
 	}

@@ -4,6 +4,7 @@ package recording
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/quorumlock/redlock"
 )
@@ -25,7 +26,8 @@ type Line struct {
 
 	// Of a lock: all that the node has now.
 	Name    string    `json:"name,omitempty"`
-	Token   string    `json:"token,omitempty"` // held exclusively
+	Odd     []byte    `json:"name_base64,omitempty"` // the name, if it is not UTF-8, which JSON cannot carry
+	Token   string    `json:"token,omitempty"`       // held exclusively
 	TTL     int64     `json:"ttl_ms,omitempty"`
 	Fence   int64     `json:"fence,omitempty"` // the counter, as in redlock.NodeStatus
 	Holders []Holder  `json:"holders,omitempty"`
@@ -35,6 +37,13 @@ type Line struct {
 	Ended   []Ended   `json:"ended,omitempty"` // what was there before, and is no more
 
 	End bool `json:"end,omitempty"` // nothing is recorded from here on, until the next line of a set
+}
+
+// call sets the name of the line's lock.
+func (l *Line) call(name string) {
+	if l.Name = name; !utf8.ValidString(name) {
+		l.Name, l.Odd = "", []byte(name)
+	}
 }
 
 // What a node does.
