@@ -124,7 +124,7 @@ func (c *command) followSet(ctx context.Context, locker *redlock.Locker, servers
 		case <-ctx.Done():
 			return
 		}
-		if silent, mute := rec.Silent(); !said {
+		if silent, mute, known := rec.Silent(); known && !said {
 			said = true
 			for _, name := range slices.Sorted(maps.Keys(silent)) {
 				c.note("%s cannot be recorded now: %v", name, silent[name])

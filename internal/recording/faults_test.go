@@ -226,3 +226,24 @@ func TestOddNames(t *testing.T) {
 		}
 	})
 }
+
+// TestSilent: a node that hangs is not known to be silent until it has had its time.
+func TestSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		d := newDesk(t, nodes.Clients())
+		nodes.Hang(1)
+		d.begin(1 << 20)
+		time.Sleep(time.Second)
+		if silent, mute, known := d.rec.Silent(); len(silent) != 0 || len(mute) != 2 || known {
+			t.Errorf("after a second: %v, %v, %t", silent, mute, known)
+		}
+		time.Sleep(2 * time.Second)
+		if silent, mute, known := d.rec.Silent(); len(silent) != 1 || len(mute) != 2 || !known {
+			t.Errorf("after three: %v, %v, %t", silent, mute, known)
+		}
+		nodes.Resume(1) // see redistest.Bubble: a subscription that is being opened could not be closed
+		time.Sleep(5 * time.Second)
+		d.end()
+	})
+}

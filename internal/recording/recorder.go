@@ -106,12 +106,14 @@ func (r *Recorder) Close() error {
 	return err
 }
 
-// Silent says which nodes do not answer, and why, and which do not tell of changes.
-func (r *Recorder) Silent() (silent map[string]error, mute []string) {
+// Silent says which nodes do not answer, and why, and which do not tell of changes; and whether that is known
+// of all.
+func (r *Recorder) Silent() (silent map[string]error, mute []string, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	silent = make(map[string]error)
+	silent, known = make(map[string]error), true
 	for name, f := range r.followers {
+		known = known && f.state != ""
 		switch {
 		case f.failed != nil:
 			silent[name] = f.failed
@@ -120,7 +122,7 @@ func (r *Recorder) Silent() (silent map[string]error, mute []string) {
 		}
 	}
 	slices.Sort(mute)
-	return silent, mute
+	return silent, mute, known
 }
 
 // write writes a line, and begins a new file if it is time. It is called under the mutex.

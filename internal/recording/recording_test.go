@@ -397,7 +397,7 @@ func TestServersTell(t *testing.T) {
 	}
 	known("without", func(s *recording.Story) bool { return len(s.Holds) == 1 && len(s.Holds[0].Nodes) == 2 })
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if silent, mute := d.rec.Silent(); len(silent) == 1 && len(mute) == 0 {
+		if silent, mute, _ := d.rec.Silent(); len(silent) == 1 && len(mute) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
