@@ -161,7 +161,7 @@ func (b *histories) hold(name string, h *recording.Hold, w *recording.Wait) {
 		since = earlier(since, w.Since)
 	}
 	b.event(since, asked)
-	got.Kind, got.Token, got.Why = chaos.Got, h.Token, fmt.Sprintf("%s, on %s", h.Mode, addresses(h.Nodes))
+	got.Kind, got.Token, got.Why = chaos.Got, printable.Text(h.Token), fmt.Sprintf("%s, on %s", modeOf(h.Mode), addresses(h.Nodes))
 	if h.Mode == recording.ModeExclusive {
 		got.Fence = uint64(h.Fence)
 	}

@@ -49,6 +49,9 @@ func ownerOf(h *recording.Hold) string {
 	return cmp.Or(printable.Text(h.By.Owner), explain.Holder(h.Token))
 }
 
+// modeOf is a mode, as a record has it, which anybody may have written.
+func modeOf(m redlock.Mode) string { return printable.Text(string(m)) }
+
 // fenceOf is the fence, or that it is not known.
 func fenceOf(h *recording.Hold) string {
 	if h.Fence == 0 {
@@ -74,7 +77,7 @@ func showStory(to io.Writer, s *recording.Story) error {
 		if h.Before {
 			began = "before " + began
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d of %d\t%s\n", began, howLong(end.Sub(h.From)), ownerOf(h), h.Mode, fenceOf(h), len(h.Nodes), len(s.Nodes), ending(h))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d of %d\t%s\n", began, howLong(end.Sub(h.From)), ownerOf(h), modeOf(h.Mode), fenceOf(h), len(h.Nodes), len(s.Nodes), ending(h))
 	}
 	if len(s.Waits) > 0 {
 		fmt.Fprintf(t, "\nwaited from\tfor\towner\tknown to\tand then\n")
@@ -151,7 +154,7 @@ func showMoment(to io.Writer, s *recording.Story, at time.Time) error {
 		if !h.To.IsZero() {
 			end = h.To
 		}
-		fmt.Fprintf(t, "\nheld by %s, %s\n", ownerOf(h), h.Mode)
+		fmt.Fprintf(t, "\nheld by %s, %s\n", ownerOf(h), modeOf(h.Mode))
 		fmt.Fprintf(t, "    token %s\n", printable.Text(h.Token))
 		if h.Fence > 0 {
 			fmt.Fprintf(t, "    fence %d\n", h.Fence)
@@ -181,7 +184,7 @@ func showMoment(to io.Writer, s *recording.Story, at time.Time) error {
 			has = append(has, explain.Holder(n.Token))
 		}
 		for _, h := range n.Holders {
-			has = append(has, fmt.Sprintf("%s (%s)", explain.Holder(h.Token), h.Mode))
+			has = append(has, fmt.Sprintf("%s (%s)", explain.Holder(h.Token), modeOf(h.Mode)))
 		}
 		note := ""
 		if n.Err != nil {

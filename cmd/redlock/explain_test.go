@@ -1,10 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos"
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/internal/recording"
@@ -34,6 +39,38 @@ func TestMoment(t *testing.T) {
 		if got, err := parseMoment(text, end); err == nil {
 			t.Errorf("%q is %v", text, got)
 		}
+	}
+}
+
+// TestControl: nothing that a record has steers a terminal, or the order of what a browser shows.
+func TestControl(t *testing.T) {
+	const odd = "\x1b[2J\u202e\u009b<b>"
+	at := time.Date(2026, 1, 31, 3, 0, 0, 0, time.UTC)
+	s := &recording.Story{Name: "k" + odd, From: at, To: at.Add(time.Hour), Nodes: []string{"n" + odd}}
+	for i, mode := range []redlock.Mode{recording.ModeExclusive, recording.ModeExclusive, "m" + odd} {
+		h := &recording.Hold{Token: fmt.Sprint("t", i, odd), Mode: mode, From: at.Add(time.Second), Fence: 7, Nodes: s.Nodes, Quorum: 1}
+		h.By = redlock.Identity{Owner: strings.Repeat("o"+odd, i), Trace: "tr" + odd}
+		s.Holds = append(s.Holds, h)
+	}
+	s.Unfenced = [][2]*recording.Hold{{s.Holds[0], s.Holds[1]}}
+	s.Waits = []*recording.Wait{{Waiter: "w" + odd, Since: at}, {Waiter: "w", Owner: "o" + odd, Since: at}}
+	s.Silences = []recording.Silence{{Node: "n" + odd, From: at, Error: "e" + odd}}
+	file := filepath.Join(t.TempDir(), "page.html")
+	var out strings.Builder
+	if err := errors.Join(showStory(&out, s), showMoment(&out, s, at.Add(time.Minute)), drawStory(s, time.Time{}, file)); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{out.String(), string(page)} {
+		if i := strings.IndexAny(text, "\x1b\u202e\u009b"); i >= 0 {
+			t.Errorf("%q", text[max(0, i-100):i+20])
+		}
+	}
+	if strings.Contains(string(page), "<b>") {
+		t.Error("the page has elements of others")
 	}
 }
 
