@@ -17,7 +17,7 @@ import (
 	"github.com/quorumlock/redlock/internal/recording"
 )
 
-// mostDrawn is how many holds, and how many waits, are in a picture: those around the instant that is asked for,
+// mostDrawn is how many holds, waits and silences are in a picture, of each: those around the instant that is asked for,
 // or the last ones.
 const mostDrawn = 500
 
@@ -91,7 +91,7 @@ func historyOf(s *recording.Story, at time.Time) *chaos.History {
 		b.hold(s.Name, h, got[h])
 		b.Run.Quorum = h.Quorum
 	}
-	for _, q := range s.Silences {
+	for _, q := range near(s.Silences, func(q recording.Silence) time.Time { return q.From }, at) {
 		b.silence(s, q)
 	}
 	slices.SortStableFunc(b.Events, func(a, b chaos.Event) int {

@@ -105,12 +105,20 @@ func showWait(t io.Writer, s *recording.Story, w *recording.Wait) {
 	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", since(w.Since, s.From), howLong(end.Sub(w.Since)), printable.Text(cmp.Or(w.Owner, w.Waiter)), phrase.Count(len(w.Nodes), "node"), then)
 }
 
+// mostGaps is how many times are shown in which something was not seen: the last ones. A node may come and go
+// all the time.
+const mostGaps = 100
+
 // showGaps shows what the record does not have.
 func showGaps(t io.Writer, s *recording.Story) {
 	if len(s.Silences) > 0 {
 		fmt.Fprintf(t, "\nnot seen\tfrom\tfor\twhy\n")
 	}
-	for _, q := range s.Silences {
+	shown := s.Silences[max(0, len(s.Silences)-mostGaps):]
+	if n := len(s.Silences) - len(shown); n > 0 {
+		fmt.Fprintf(t, "%s before\n", phrase.Counted(n, "more time"))
+	}
+	for _, q := range shown {
 		end, who, why := q.To, printable.Text(q.Node), printable.Text(q.Error)
 		if end.IsZero() {
 			end = s.To

@@ -23,9 +23,14 @@ func (f *follower) listen() {
 		f.hear(sub)
 		_ = sub.Close()
 		f.rec.mu.Lock()
-		f.rewalk, f.subscribed, f.resubscribed = f.rewalk || f.subscribed, false, f.subscribed
+		had := f.subscribed
+		f.rewalk, f.subscribed, f.resubscribed = f.rewalk || had, false, had
 		f.rec.mu.Unlock()
-		f.pause(beat)
+		if had { // what is told meanwhile is not heard
+			f.pause(retry)
+		} else {
+			f.pause(beat)
+		}
 	}
 }
 
