@@ -5,9 +5,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
-	"sort"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/wire"
