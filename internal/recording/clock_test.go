@@ -16,7 +16,7 @@ func TestClockSetBack(t *testing.T) {
 		for range 3 {
 			time.Sleep(time.Second)
 		}
-		if ahead := c.now()time.Until(); ahead != time.Hour {
+		if ahead := time.Until(c.now()); ahead != time.Hour {
 			t.Errorf("it is ahead by %v", ahead)
 		}
 		c.said = c.said.Add(-2 * time.Hour) // it was an hour behind, and has been set forward
