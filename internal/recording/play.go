@@ -210,10 +210,7 @@ func (n *node) how(h has, l *Line, at time.Time) Loss {
 	switch {
 	case told("evicted"):
 		loss.How = EndEvicted
-	case h.mode == ModeExclusive && l.Token != "" && slices.ContainsFunc(n.waiting, func(w Waiter) bool {
-		_, handed := wire.HandedTo(w.Waiter, l.Token)
-		return handed
-	}):
+	case h.mode == ModeExclusive && wire.HandedOver(l.Token) && !told("expired"): // a release did that
 		loss.How = EndHanded
 	case told("expired"), out && !told("del") && !told("zrem"):
 		loss.How = EndExpired
