@@ -165,11 +165,7 @@ func (b *histories) hold(name string, h *recording.Hold, w *recording.Wait) {
 	if h.Mode == recording.ModeExclusive {
 		got.Fence = uint64(h.Fence)
 	}
-	to := h.To
-	if to.IsZero() {
-		to = b.end
-	}
-	got.Until = to.Sub(b.start)
+	got.Until = cmp.Or(h.To, b.end).Sub(b.start)
 	b.event(h.From, got)
 	switch h.How() {
 	case "":
@@ -186,10 +182,7 @@ func (b *histories) hold(name string, h *recording.Hold, w *recording.Wait) {
 
 // silence is a fault of a node, or of all.
 func (b *histories) silence(s *recording.Story, q recording.Silence) {
-	to := q.To
-	if to.IsZero() {
-		to = b.end
-	}
+	to := cmp.Or(q.To, b.end)
 	if to.Before(b.start) {
 		return
 	}

@@ -70,39 +70,33 @@ func showStory(to io.Writer, s *recording.Story) error {
 		fmt.Fprintf(t, "\nfrom\theld for\towner\tmode\tfence\tnodes\tended\n")
 	}
 	for _, h := range s.Holds {
-		end, began := s.To, since(h.From, s.From)
-		if !h.To.IsZero() {
-			end = h.To
-		}
+		began := since(h.From, s.From)
 		if h.Before {
 			began = "before " + began
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d of %d\t%s\n", began, howLong(end.Sub(h.From)), ownerOf(h), modeOf(h.Mode), fenceOf(h), len(h.Nodes), len(s.Nodes), ending(h))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d of %d\t%s\n", began, howLong(cmp.Or(h.To, s.To).Sub(h.From)), ownerOf(h), modeOf(h.Mode), fenceOf(h), len(h.Nodes), len(s.Nodes), ending(h))
 	}
-	if len(s.Waits) > 0 {
-		fmt.Fprintf(t, "\nwaited from\tfor\towner\tknown to\tand then\n")
-	}
-	for _, w := range s.Waits {
-		showWait(t, s, w)
-	}
+	showWaits(t, s, s.Waits)
 	showGaps(t, s)
 	showFences(t, s)
 	return t.Flush()
 }
 
-// showWait shows one who waited.
-func showWait(t io.Writer, s *recording.Story, w *recording.Wait) {
-	end, then := w.Until, "gave up, or was ended"
-	switch {
-	case w.Got != nil:
-		then = "had it from " + since(w.Got.From, s.From)
-	case end.IsZero():
-		then = "still waits"
+// showWaits shows who waited.
+func showWaits(t io.Writer, s *recording.Story, all []*recording.Wait) {
+	if len(all) > 0 {
+		fmt.Fprintf(t, "\nwaited from\tfor\towner\tknown to\tand then\n")
 	}
-	if end.IsZero() {
-		end = s.To
+	for _, w := range all {
+		then := "gave up, or was ended"
+		switch {
+		case w.Got != nil:
+			then = "had it from " + since(w.Got.From, s.From)
+		case w.Until.IsZero():
+			then = "still waits"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", since(w.Since, s.From), howLong(cmp.Or(w.Until, s.To).Sub(w.Since)), printable.Text(cmp.Or(w.Owner, w.Waiter)), phrase.Count(len(w.Nodes), "node"), then)
 	}
-	fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", since(w.Since, s.From), howLong(end.Sub(w.Since)), printable.Text(cmp.Or(w.Owner, w.Waiter)), phrase.Count(len(w.Nodes), "node"), then)
 }
 
 // mostGaps is how many times are shown in which something was not seen: the last ones. A node may come and go
@@ -119,14 +113,11 @@ func showGaps(t io.Writer, s *recording.Story) {
 		fmt.Fprintf(t, "%s before\n", phrase.Counted(n, "more time"))
 	}
 	for _, q := range shown {
-		end, who, why := q.To, printable.Text(q.Node), printable.Text(q.Error)
-		if end.IsZero() {
-			end = s.To
-		}
+		who, why := printable.Text(q.Node), printable.Text(q.Error)
 		if q.Node == "" {
 			who, why = "all nodes", recording.Nothing
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", who, since(q.From, s.From), howLong(end.Sub(q.From)), why)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", who, since(q.From, s.From), howLong(cmp.Or(q.To, s.To).Sub(q.From)), why)
 	}
 }
 
@@ -158,10 +149,6 @@ func showMoment(to io.Writer, s *recording.Story, at time.Time) error {
 		fmt.Fprintf(t, "no majority of the nodes had it\n")
 	}
 	for _, h := range then {
-		end := s.To
-		if !h.To.IsZero() {
-			end = h.To
-		}
 		fmt.Fprintf(t, "\nheld by %s, %s\n", ownerOf(h), modeOf(h.Mode))
 		fmt.Fprintf(t, "    token %s\n", printable.Text(h.Token))
 		if h.Fence > 0 {
@@ -173,18 +160,13 @@ func showMoment(to io.Writer, s *recording.Story, at time.Time) error {
 		if also := locks.Also(s.Name, h.By); also != "" {
 			fmt.Fprintf(t, "    %s\n", also)
 		}
-		fmt.Fprintf(t, "    from %s, for %s, on %s\n", stamp(h.From), howLong(end.Sub(h.From)), addresses(h.Nodes))
+		fmt.Fprintf(t, "    from %s, for %s, on %s\n", stamp(h.From), howLong(cmp.Or(h.To, s.To).Sub(h.From)), addresses(h.Nodes))
 		fmt.Fprintf(t, "    %s\n", ending(h))
 		for _, l := range h.Lost {
 			fmt.Fprintf(t, "    %s  %s: %s\n", since(l.Time, at), printable.Text(l.Node), l.How)
 		}
 	}
-	if waited := s.WhoWaited(at); len(waited) > 0 {
-		fmt.Fprintf(t, "\nwaited from\tfor\towner\tknown to\tand then\n")
-		for _, w := range waited {
-			showWait(t, s, w)
-		}
-	}
+	showWaits(t, s, s.WhoWaited(at))
 	fmt.Fprintf(t, "\nnode\thad\twaiting\t\n")
 	for _, n := range status.Nodes {
 		var has []string

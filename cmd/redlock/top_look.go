@@ -10,6 +10,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/screen"
+	"github.com/quorumlock/redlock/internal/listing"
 )
 
 // measurements is how often a node is asked for its time in one look.
@@ -88,7 +89,7 @@ func (l *looks) measure(ctx context.Context, list *lockList, nodes []screen.Node
 		}
 		rdb := l.clients[n.Name]
 		if rdb == nil {
-			rdb = quickClient(n.Options)
+			rdb = listing.Client(n.Options, patientLook)
 			l.clients[n.Name] = rdb
 		}
 		group.Go(func() {
@@ -99,12 +100,4 @@ func (l *looks) measure(ctx context.Context, list *lockList, nodes []screen.Node
 		})
 	}
 	group.Wait()
-}
-
-// quickClient is a client that goes by the deadline of its calls, and does not try again.
-func quickClient(o *redis.Options) *redis.Client {
-	own := *o
-	own.PoolSize, own.MinIdleConns, own.MaxRetries, own.DialerRetries, own.DisableIdentity = 2, 0, -1, 1, true
-	own.ContextTimeoutEnabled, own.DialTimeout, own.ReadTimeout, own.WriteTimeout = true, patientLook, patientLook, patientLook
-	return redis.NewClient(&own)
 }

@@ -45,13 +45,19 @@ type walk struct {
 	queued, plain []string // keys to read: with their queues, and without
 }
 
-func newWalk(n *Node, index int, q *Query, f *found) *walk {
-	own := *n.Options
+// Client is a client that looks at a node, over one connection. It goes by the deadline of its calls, waits for
+// patience at the longest, and does not try again.
+func Client(o *redis.Options, patience time.Duration) *redis.Client {
+	own := *o
 	own.PoolSize = 2 // one is used; with one, go-redis goes on dialing for a second after Close
 	own.MinIdleConns, own.MaxRetries, own.DialerRetries, own.DisableIdentity = 0, -1, 1, true
 	own.Protocol = 2 // in RESP3 scores are numbers outside of scripts, and text within
-	own.ContextTimeoutEnabled, own.DialTimeout, own.ReadTimeout, own.WriteTimeout = true, q.Patience, q.Patience, q.Patience
-	return &walk{node: n, index: index, query: q, found: f, client: redis.NewClient(&own), script: redis.NewScript(script.List)}
+	own.ContextTimeoutEnabled, own.DialTimeout, own.ReadTimeout, own.WriteTimeout = true, patience, patience, patience
+	return redis.NewClient(&own)
+}
+
+func newWalk(n *Node, index int, q *Query, f *found) *walk {
+	return &walk{node: n, index: index, query: q, found: f, client: Client(n.Options, q.Patience), script: redis.NewScript(script.List)}
 }
 
 // run finds the locks on the node, and reads them.

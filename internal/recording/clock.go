@@ -20,3 +20,11 @@ func (c *clock) now() time.Time {
 	c.read = is
 	return c.said.Truncate(time.Microsecond)
 }
+
+// later is the later one of two times.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -61,7 +61,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestOne: nobody else writes to a record, or has his file replaced by one.
+// TestOne: no other recorder writes to a record, and no other file is replaced by one.
 func TestOne(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "record")
 	file, err := recording.Create(name, 1<<20)

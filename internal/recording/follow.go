@@ -40,9 +40,6 @@ const (
 	// mostEvents is how many events of a key are kept until it is read.
 	mostEvents = 8
 
-	// mostToken is how long a token may be. What is longer is a value of another program.
-	mostToken = 4096
-
 	// mostTold is how many keys of which a node has told may be unread. If there are more, the node is walked.
 	mostTold = 1 << 16
 )
@@ -86,22 +83,6 @@ type follower struct {
 	complete bool // all that it had when the record began is written
 }
 
-// A lock is what a node has of one.
-type lock struct {
-	token   string
-	until   time.Time     // of the token, as far as is known
-	ttl     time.Duration // the longest that was seen
-	fence   int64
-	holders []holder
-	waiting []Waiter
-	young   bool // its fence may be raised yet, which is not told of: it is read again in the next beat
-}
-
-type holder struct {
-	Holder
-	until time.Time
-}
-
 // A news is what a node has told of a key.
 type news struct {
 	at    time.Time // the last event; zero: there was none
@@ -115,11 +96,7 @@ func newFollower(r *Recorder, n Node) *follower {
 		known: make(map[string]*lock), dirty: make(map[string]*news), rewalk: true, answered: r.clock.now(),
 	}
 	f.ctx, f.cancel = context.WithCancel(r.ctx)
-	own := *n.Options
-	own.PoolSize, own.MinIdleConns, own.MaxRetries, own.DialerRetries, own.DisableIdentity = 2, 0, -1, 1, true
-	own.Protocol = 2 // in RESP3 scores are numbers outside of scripts
-	own.ContextTimeoutEnabled, own.DialTimeout, own.ReadTimeout, own.WriteTimeout = true, patience, patience, patience
-	f.client = redis.NewClient(&own)
+	f.client = listing.Client(n.Options, patience)
 	return f
 }
 
@@ -262,25 +239,18 @@ func (f *follower) recognize(marker string) {
 	f.marker = marker
 }
 
-// Tells reports whether a server with this notify-keyspace-events tells of all changes of locks.
+// Notify is a notify-keyspace-events that is enough.
+const Notify = "K$zgxe"
+
+// Tells reports whether a server with this notify-keyspace-events tells of all changes of locks. A stands for all
+// of these but K.
 func Tells(events string) bool {
-	if !strings.Contains(events, "K") {
-		return false
-	}
-	for _, class := range "$zgxe" {
-		if !strings.ContainsRune(events, class) && !strings.Contains(events, "A") {
+	for _, class := range Notify {
+		if !strings.ContainsRune(events, class) && (class == 'K' || !strings.Contains(events, "A")) {
 			return false
 		}
 	}
 	return true
-}
-
-// Notify is a notify-keyspace-events that is enough.
-const Notify = "K$zgxe"
-
-// over reports whether something that it has must have ended by now.
-func (l *lock) over(at time.Time) bool {
-	return l.token != "" && at.After(l.until) || slices.ContainsFunc(l.holders, func(h holder) bool { return at.After(h.until) })
 }
 
 // silent notes that the node does not answer.
@@ -493,50 +463,6 @@ func (f *follower) learn(key string, a *wire.Reply, n *news, at time.Time) {
 		}
 	}
 	f.rec.write(line)
-}
-
-// lockOf is what a node has said of a lock at an instant.
-func lockOf(a *wire.Reply, at time.Time) *lock {
-	l := &lock{token: a.Holder, fence: a.Fence, ttl: a.TTL, until: at.Add(a.TTL)}
-	if len(a.Holder) > mostToken {
-		l.token = ""
-	}
-	for _, h := range a.Holders {
-		l.holders = append(l.holders, holder{Holder{h.Token, listing.Modes[h.Mode], h.TTL.Milliseconds()}, at.Add(h.TTL)})
-	}
-	for _, e := range a.Queue {
-		if e.Lives(a.Time) {
-			l.waiting = append(l.waiting, Waiter{e.Waiter, e.Owner, time.UnixMicro(e.Ticket).UTC()})
-		}
-	}
-	return l
-}
-
-func (h holder) is(o holder) bool { return h.Token == o.Token && h.Mode == o.Mode }
-
-// held reports whether the same hold it.
-func (l *lock) held(o *lock) bool {
-	return l.token == o.token && slices.EqualFunc(l.holders, o.holders, holder.is)
-}
-
-// same reports whether the same hold it, and the same wait, and the fence of a new lock was not raised. That a lock
-// was extended is no news.
-func (l *lock) same(o *lock) bool {
-	return l.held(o) && (l.fence == o.fence || !o.young) &&
-		slices.EqualFunc(l.waiting, o.waiting, func(a, b Waiter) bool { return a.Waiter == b.Waiter && a.Since.Equal(b.Since) })
-}
-
-func (l *lock) line(f *follower, key string, at time.Time) *Line {
-	line := &Line{Time: at, Node: f.node.Name, Token: l.token, Fence: l.fence, Waiting: l.waiting}
-	line.call(strings.TrimPrefix(key, f.rec.prefix))
-	if l.token != "" {
-		line.TTL = max(0, l.until.Sub(at)).Milliseconds()
-	}
-	for _, h := range l.holders {
-		h.TTL = max(0, h.until.Sub(at)).Milliseconds()
-		line.Holders = append(line.Holders, h.Holder)
-	}
-	return line
 }
 
 // all iterates over lines that say again what is known, as of an instant.

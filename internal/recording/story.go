@@ -150,13 +150,6 @@ func Read(file, name string) (*Story, error) {
 	return s, nil
 }
 
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
 // match finds what the waiters got: the lock that was handed to them, or the first one of their owner's.
 func (s *Story) match() {
 	waits, owned := make(map[string][]*Wait), make(map[string][]*Hold)
@@ -221,6 +214,7 @@ func (s *Story) fences() {
 func (s *Story) At(at time.Time) *redlock.Status {
 	p := newPlay(&Story{Name: s.Name, From: s.From, changes: s.changes})
 	p.until(at)
+	broken := s.broken(at)
 	var all []redlock.NodeStatus
 	for _, name := range p.set.Nodes {
 		n := p.node(name)
@@ -238,7 +232,7 @@ func (s *Story) At(at time.Time) *redlock.Status {
 		if n.silence != nil {
 			one.Err = &redlock.NodeError{Node: name, Outcome: redlock.OutcomeUnreachable, Err: errors.New(n.silence.Error)}
 		}
-		if s.broken(at) {
+		if broken {
 			one = redlock.NodeStatus{Node: name, Err: &redlock.NodeError{Node: name, Outcome: redlock.OutcomeUnreachable, Err: errors.New(Nothing)}}
 		}
 		all = append(all, one)
