@@ -33,8 +33,8 @@ import (
 // changed. ErrNoQuorum says that too few nodes have confirmed: those that the error names may still have the
 // token, and its holder may keep the lock and extend it. Call Break again once they can be reached.
 //
-// Each round of Break takes at most Options.NodeTimeout. As a rule there are three. There are more, until ctx
-// ends, while the holder's extension puts the token back at nodes that have dropped it. If the nodes that are
+// Each round of Break takes at most Options.NodeTimeout. As a rule there are three, or four. There are more, until
+// ctx ends, while the holder's extension puts the token back at nodes that have dropped it. If the nodes that are
 // known to have had the token are no quorum, Break waits for as long as another node may still be asked to
 // take it: Options.NodeTimeout, which should be the holder's, and the waiter's lease.
 //
@@ -294,6 +294,9 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 	b.looks++
 	r.trace, r.number = b.trace, b.looks
 	b.last = r
+	// The first two looks end with the first answers of a quorum. Where these are other nodes' each time, none
+	// of them may ever have answered two looks in a row, however many there are: a third one waits for all nodes.
+	r.all = b.looks > 2
 	view := r.view
 	r.start(begun, time.Time{}) // no deadline: a lane keeps it until it can be sent
 	r.wait(ctx, lk.nodeTimeout(b.handle.TTL))

@@ -127,6 +127,36 @@ func TestBreakComparesTheToken(t *testing.T) {
 	})
 }
 
+// TestBreakTakesFewRounds: of nodes that answer in another order each time, a lock is broken in three rounds, of
+// which each takes as long as an answer at most.
+func TestBreakTakesFewRounds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 5)
+		const slowest = 41 * time.Millisecond // twice a quarter of a millisecond, and 20 ms on both ways
+		for _, n := range f.nodes {
+			n.Delay(time.Millisecond, 20*time.Millisecond)
+		}
+		lk := f.client(&Options{}, 0)
+		pass(time.Second)
+		for range 50 {
+			l, err := lk.TryAcquire(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Second)
+			began := time.Now()
+			if err := lk.Break(t.Context(), "a", l.Token()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 5*slowest { // the first one finds the token, and a look waits for the one before at each node
+				t.Errorf("it took %v", took)
+			}
+			_ = l.Release(t.Context())
+			pass(time.Second)
+		}
+	})
+}
+
 // TestBreakOfSeveralNames: broken at one of its names, the lock is not extended at the others.
 func TestBreakOfSeveralNames(t *testing.T) {
 	fences(t, func(f *fenced) {

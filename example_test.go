@@ -297,7 +297,7 @@ func ExampleLocker_Acquire_bounded() {
 	if _, err := lk.TryAcquire(context.Background(), "import"); err != nil {
 		log.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
 	_, err := lk.Acquire(ctx, "import")
 	fmt.Println(errors.Is(err, context.DeadlineExceeded), errors.Is(err, redlock.ErrHeld))

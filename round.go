@@ -36,6 +36,7 @@ type round struct {
 	ballot  ballot
 	verdict verdict
 	closed  bool   // the owner has stopped waiting: nothing is decided any more
+	all     bool   // it is a release, and not decided before all nodes have answered
 	told    []bool // by node: it has voted
 	then    func(*round)
 }
@@ -48,7 +49,7 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	}
 	r.lock, r.op, r.trace, r.number, r.then, r.view = l, step, nil, 0, then, view
 	r.ballot = ballot{n: len(view.Lanes), need: view.Quorum}
-	r.verdict, r.closed = pending, false
+	r.verdict, r.closed, r.all = pending, false, false
 	clear(r.told)
 	return r
 }
@@ -136,7 +137,9 @@ func (r *round) Deliver(node int, q *lane.Request) {
 			if v != voteNone && q.Reply.NoVote {
 				r.ballot.voteless++
 			}
-			r.verdict = r.ballot.answered()
+			if r.verdict = r.ballot.answered(); r.all && r.ballot.open() > 0 {
+				r.verdict = pending
+			}
 		}
 		if r.verdict == lost && r.op == wire.Acquire && r.ahead() {
 			r.verdict = pending
