@@ -1,9 +1,8 @@
 // Package listing finds the locks on the nodes of a set, for redlock ls.
 //
-// Each node is walked with SCAN, all nodes at once, over one connection of its own to each. A step is one
-// command or one script that reads the locks that were found. It takes a node less than 200 µs, and the
-// next one follows some milliseconds later (Pace), so that other clients of the node do not notice the walk. Nothing is
-// written.
+// Each node is walked with SCAN, all nodes at once, over one connection of its own to each. A step looks for the
+// next keys and reads some locks that were found. It takes a node less than 50 µs, and the next one follows some
+// milliseconds later (Pace), so that other clients of the node do not notice the walk. Nothing is written.
 //
 // What the nodes say of a name is judged as [redlock.Locker.Inspect] does it. A walk takes seconds, in
 // which locks come and go: a name of which the nodes gave no clear picture is therefore asked about once

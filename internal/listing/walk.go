@@ -16,13 +16,16 @@ import (
 )
 
 const (
-	// chunk is how many keys a SCAN looks at, and how many locks the script reads: each takes a node one
-	// to three microseconds a key, depending on whether the keys are in the processor's cache. While the
-	// server resizes its table of keys, a SCAN may look at more.
-	chunk = 32
+	// chunk is how many keys a SCAN looks at in a step, and how many locks the same step reads. Each takes a
+	// node one to four microseconds, depending on whether the keys are in the processor's cache. While the server
+	// resizes its table of keys, a SCAN may look at more.
+	chunk = 8
 
-	// some is how many members of queues and sets the script reads, of one and of all: half a
-	// microsecond each. It reads the last one to its end, so there may be three times as many.
+	// few is how many members of a queue or a set are read together with its lock. A lock with members counts as
+	// two of a chunk.
+	few = 8
+
+	// some is how many more members a step reads, if there are more: half a microsecond each.
 	some = 32
 
 	// mostHolders is how many members of a set Inspect looks at (inspect.lua).
@@ -36,13 +39,18 @@ type walk struct {
 	query  *Query
 	found  *found
 	client *redis.Client
-	script *redis.Script
 	began  time.Time     // when all walks did
 	offset time.Duration // of this node's turn
 	lost   bool          // the node does not answer, or refuses
 
-	pattern       pattern
-	queued, plain []string // keys to read: with their queues, and without
+	pattern pattern
+	todo    []look // at locks that were found
+}
+
+// A look at one lock, or at what else its key is.
+type look struct {
+	key        string
+	queue, set bool // the lock's queue is read, too, and a set of holders
 }
 
 // Client is a client that looks at a node, over one connection. It goes by the deadline of its calls, waits for
@@ -57,7 +65,7 @@ func Client(o *redis.Options, patience time.Duration) *redis.Client {
 }
 
 func newWalk(n *Node, index int, q *Query, f *found) *walk {
-	return &walk{node: n, index: index, query: q, found: f, client: Client(n.Options, q.Patience), script: redis.NewScript(script.List)}
+	return &walk{node: n, index: index, query: q, found: f, client: Client(n.Options, q.Patience)}
 }
 
 // run finds the locks on the node, and reads them.
@@ -65,35 +73,35 @@ func (w *walk) run(ctx context.Context) {
 	pattern, head, whole := parse(w.query.Pattern)
 	if w.pattern = pattern; whole {
 		w.want([]string{w.query.Prefix + head + script.QueueSuffix})
-		w.read(ctx, 1)
+		w.again(ctx, nil)
 		return
 	}
 	match := Escape(w.query.Prefix+head) + "*" // the keys of queues do not end as the pattern does
 	for cursor := uint64(0); ; {
+		var scan *redis.ScanCmd
+		if !w.read(ctx, func(ctx context.Context, p redis.Pipeliner) { scan = p.Scan(ctx, cursor, match, chunk) }) {
+			return
+		}
 		var keys []string
-		if !w.step(ctx, func(ctx context.Context) (err error) {
-			keys, cursor, err = w.client.Scan(ctx, cursor, match, chunk).Result()
-			return err
-		}) {
-			return
-		}
+		keys, cursor = scan.Val()
 		w.want(keys)
-		if !w.read(ctx, chunk) {
-			return
-		}
 		if cursor == 0 {
-			w.read(ctx, 1)
+			w.again(ctx, nil)
 			return
 		}
 	}
 }
 
-// again reads names once more.
+// again reads names once more, and all that was found before.
 func (w *walk) again(ctx context.Context, names []string) {
 	for _, name := range names {
-		w.queued = append(w.queued, w.query.Prefix+name)
+		w.todo = append(w.todo, look{key: w.query.Prefix + name, queue: true})
 	}
-	w.read(ctx, 1)
+	for len(w.todo) > 0 {
+		if !w.read(ctx, func(context.Context, redis.Pipeliner) {}) {
+			return
+		}
+	}
 }
 
 // want notes which of the keys have to be read. SCAN may give a key twice.
@@ -106,44 +114,78 @@ func (w *walk) want(keys []string) {
 		if !ok || !ours || name == "" || len(key) > redlock.MaxName || !w.pattern.matches(name) || !w.found.want(w.index, name, queue) {
 			continue
 		}
-		if queue {
-			w.queued = append(w.queued, key)
-		} else {
-			w.plain = append(w.plain, key)
-		}
+		w.todo = append(w.todo, look{key: key, queue: queue})
 	}
 }
 
-// read reads the keys that wait for it, as long as there are so many. It reports whether the node answers.
-func (w *walk) read(ctx context.Context, enough int) bool {
-	for len(w.queued)+len(w.plain) >= enough {
-		queues := min(len(w.queued), chunk)
-		keys := append(w.queued[:queues:queues], w.plain[:min(len(w.plain), chunk-queues)]...)
-		var reply []any
-		if !w.step(ctx, func(ctx context.Context) (err error) {
-			reply, err = w.script.Run(ctx, w.client, keys, queues, some, some).Slice()
-			return err
-		}) {
-			return false
-		}
-		read, err := parseReply(keys, reply)
-		if err != nil {
-			w.lose(wire.Failed, err, 0)
-			return false
-		}
-		for i := range read {
-			read[i].whole = i < queues
-			if !w.rest(ctx, &read[i]) {
-				return false
-			}
-		}
-		w.keep(read)
-		if done := len(read); done <= queues {
-			w.queued = w.queued[done:]
-		} else {
-			w.queued, w.plain = w.queued[queues:], w.plain[done-queues:]
+// next are the looks for one step.
+func (w *walk) next() []look {
+	n, room := 0, chunk
+	for ; n < len(w.todo) && room > 0; n++ {
+		if room--; w.todo[n].queue || w.todo[n].set {
+			room--
 		}
 	}
+	now := w.todo[:n:n]
+	w.todo = w.todo[n:]
+	return now
+}
+
+// read has the node do what ask says, and take the next looks, in one step. It reports whether the node answers.
+//
+// Other clients' commands may come between these: a lock may change hands after its value was read, and before
+// its TTL or its queue is. That does not matter more than that the other nodes are read at other moments, which
+// the judgement allows for. So there is no script, which would cost a node twice as much, and no transaction.
+func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipeliner)) bool {
+	looks := w.next()
+	var clock *redis.TimeCmd
+	var values *redis.SliceCmd
+	lefts, queues, sets := make([]*redis.Cmd, len(looks)), make([]*redis.Cmd, len(looks)), make([]*redis.Cmd, len(looks))
+	if !w.step(ctx, func(ctx context.Context, p redis.Pipeliner) {
+		ask(ctx, p)
+		if len(looks) == 0 {
+			return
+		}
+		keys := make([]string, len(looks))
+		for i, l := range looks {
+			keys[i] = l.key
+		}
+		clock, values = p.Time(ctx), p.MGet(ctx, keys...)
+		for i, l := range looks {
+			lefts[i] = p.Do(ctx, "PTTL", l.key)
+			if l.queue {
+				queues[i] = p.Do(ctx, "ZRANGE", l.key+script.QueueSuffix, 0, few-1, "WITHSCORES")
+			}
+			if l.set {
+				sets[i] = p.Do(ctx, "ZRANGE", l.key, 0, few-1, "WITHSCORES")
+			}
+		}
+	}) {
+		return false
+	}
+	var all []read
+	for i, l := range looks {
+		r := read{key: l.key, whole: l.queue, time: clock.Val().UnixMicro(), queue: []any{}, members: []any{}}
+		r.pttl, _ = lefts[i].Int64()
+		is := false
+		if r.holder, is = values.Val()[i].(string); !is && r.pttl >= 0 && !l.set {
+			l.set = true
+			w.todo = append(w.todo, l)
+			continue
+		}
+		if r.pttl == -2 {
+			r.holder = "" // it has ended since
+		}
+		if l.queue && !w.members(ctx, queues[i], l.key+script.QueueSuffix, &r.queue, 1<<30) ||
+			l.set && !is && !w.members(ctx, sets[i], l.key, &r.members, mostHolders) {
+			r.pttl = -1
+		}
+		if w.lost {
+			return false
+		}
+		all = append(all, r)
+	}
+	w.keep(all)
 	return true
 }
 
@@ -152,76 +194,30 @@ type read struct {
 	key            string
 	whole          bool // with its queue
 	holder         string
-	pttl           int64
+	pttl           int64 // -1: it is no lock
 	time           int64 // the node's, in microseconds
 	queue, members []any
 }
 
-// parseReply reads the reply of list.lua.
-func parseReply(keys []string, reply []any) (all []read, err error) {
-	odd := errors.New("unexpected reply to the script of a listing")
-	if len(reply) != 5 {
-		return nil, odd
-	}
-	time, ok := reply[0].(int64)
-	var lists [4][]any
-	for i := range lists {
-		list, is := reply[i+1].([]any)
-		lists[i], ok = list, ok && is
-	}
-	holders, lefts := lists[0], lists[1]
-	if !ok || len(lefts) == 0 || len(lefts) > len(keys) || len(holders) < len(lefts) {
-		return nil, odd
-	}
-	all = make([]read, len(lefts))
-	for i := range all {
-		r := &all[i]
-		r.key, r.time = keys[i], time
-		r.holder, _ = holders[i].(string)
-		if r.pttl, ok = lefts[i].(int64); !ok {
-			return nil, odd
-		}
-	}
-	for which, list := range lists[2:] {
-		for ; len(list) >= 2; list = list[2:] {
-			i, is := list[0].(int64)
-			members, are := list[1].([]any)
-			if !is || !are || i < 1 || int(i) > len(all) {
-				return nil, odd
-			}
-			if r := &all[i-1]; which == 0 {
-				r.queue = members
-			} else {
-				r.members = members
-			}
-		}
-	}
-	return all, nil
-}
-
-// rest reads what is left of a large queue and a large set, a step for each part.
-func (w *walk) rest(ctx context.Context, r *read) bool {
-	return w.longer(ctx, r.key+script.QueueSuffix, &r.queue, 1<<30) && w.longer(ctx, r.key, &r.members, mostHolders)
-}
-
-func (w *walk) longer(ctx context.Context, key string, members *[]any, most int) bool {
-	for part := 2 * some; part == 2*some && len(*members) > 0 && len(*members)%part == 0; {
-		from := len(*members) / 2
-		if from >= most {
+// members takes the first members of a sorted set, and reads the others, a step for each part. It reports whether
+// it is one.
+func (w *walk) members(ctx context.Context, first *redis.Cmd, key string, into *[]any, most int) bool {
+	part, err := first.Slice()
+	for want := few; err == nil; {
+		*into = append(*into, part...)
+		from := want
+		if want = min(want+some, most); len(*into) < 2*from || from == most {
 			return true
 		}
-		to := min(from+some, most) - 1
-		var next []any
-		if !w.step(ctx, func(ctx context.Context) (err error) {
-			next, err = w.client.Do(ctx, "ZRANGE", key, from, to, "WITHSCORES").Slice()
-			return err
+		var next *redis.Cmd
+		if !w.step(ctx, func(ctx context.Context, p redis.Pipeliner) {
+			next = p.Do(ctx, "ZRANGE", key, from, want-1, "WITHSCORES")
 		}) {
 			return false
 		}
-		part = len(next)
-		*members = append(*members, next...)
+		part, err = next.Slice()
 	}
-	return true
+	return false
 }
 
 // keep stores what the node has said.
@@ -279,18 +275,29 @@ func moreOf(a *wire.Reply) *more {
 	return m
 }
 
-// step makes one call to the node, and the pause after it. It reports whether the node has answered.
-func (w *walk) step(ctx context.Context, call func(context.Context) error) bool {
+// step makes one call to the node, of several commands, and the pause after it. It reports whether the node has
+// answered. That a key is of another kind is an answer.
+func (w *walk) step(ctx context.Context, ask func(context.Context, redis.Pipeliner)) bool {
 	asked := time.Now()
 	limit, cancel := context.WithTimeout(ctx, w.query.Patience)
-	err := call(limit)
+	answers, _ := w.client.Pipelined(limit, func(p redis.Pipeliner) error {
+		ask(limit, p)
+		return nil
+	})
 	cancel()
 	if ctx.Err() != nil {
 		w.lost = true
 		return false
 	}
-	if err != nil {
+	for _, answer := range answers {
+		err := answer.Err()
+		if err == nil {
+			continue
+		}
 		status := wire.Classify(err)
+		if status == wire.Foreign {
+			continue
+		}
 		if status == wire.Timeout || errors.Is(err, context.DeadlineExceeded) {
 			status, err = wire.Timeout, nil
 		}

@@ -62,9 +62,6 @@ var (
 	merge string
 	Merge = bare(merge)
 	Wake  = bare(kinds + queue + wake)
-	//go:embed list.lua
-	list string
-	List = bare(list)
 )
 
 // A Script is one step: its source, and the hash under which a server has it loaded.
