@@ -28,6 +28,8 @@ type order struct {
 	Most  int           // for taskAcquire: the most acquisitions, 0: any number; for taskGather: the number of names
 	Hold  time.Duration // for how long each lock is held
 	Pause time.Duration // after each release; for taskList: after each step
+
+	Processors string // for taskList: those that it may use; "": all
 }
 
 const (

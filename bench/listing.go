@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"runtime"
 	"strconv"
 	"syscall"
 	"time"
@@ -61,7 +63,7 @@ func list(ctx context.Context, e *env) ([]*table, error) {
 		},
 		{
 			title: "ls, what others notice",
-			text: fmt.Sprintf("One caller locks and unlocks one name every %v, and one pings one node as often, half of the quiet time before the list and half of it after.",
+			text: fmt.Sprintf("One caller locks and unlocks one name every %v, and pings the first node as often, half of the quiet time before the list and half of it after. Mostly a list runs on another computer than a node: so this caller and the first node have a processor for themselves, if there are two, and the other nodes and the list have the rest.",
 				besides),
 			columns: append(columns("lock", "lock"), columns("ping", "ping")...),
 			series:  s,
@@ -69,16 +71,48 @@ func list(ctx context.Context, e *env) ([]*table, error) {
 	}, nil
 }
 
+// apart has the neighbour and the first node share the last processor, and the other nodes and the list share the
+// rest: it gives back which these are, and what undoes it. Where there is one processor, or no taskset, all share all.
+func (e *env) apart() (rest string, together func()) {
+	last := runtime.NumCPU() - 1
+	if last == 0 || confine(os.Getpid(), strconv.Itoa(last)) != nil {
+		return "", func() {}
+	}
+	place := func(first, others string) {
+		for i, s := range e.fleet.servers {
+			_ = confine(s.Pid(), others)
+			if i == 0 {
+				_ = confine(s.Pid(), first)
+			}
+		}
+	}
+	rest = fmt.Sprint("0-", last-1)
+	place(strconv.Itoa(last), rest)
+	return rest, func() {
+		all := fmt.Sprint("0-", last)
+		_ = confine(os.Getpid(), all)
+		place(all, all)
+	}
+}
+
+// confine has a process, with all its threads, use these processors only.
+func confine(pid int, cpus string) error {
+	return exec.Command("taskset", "-acp", cpus, strconv.Itoa(pid)).Run()
+}
+
 // besideList lists the locks, and has a neighbour at work before it, meanwhile and after it.
 func (e *env) besideList(ctx context.Context, programs *programs, locker contender.Locker, got sample) error {
 	if err := e.fleet.fill(ctx, e.listed); err != nil {
 		return err
 	}
+	rest, together := e.apart()
+	defer together()
 	o := e.one(taskList, "")
+	o.Processors = rest
 	o.Name, o.Pause = filled, listing.Pace
 	quiet, beside := &neighbour{}, &neighbour{}
 	half := func() error {
-		limit, cancel := context.WithTimeout(ctx, 5*e.window/2)
+		limit, cancel := context.WithTimeout(ctx, 10*e.window)
 		defer cancel()
 		return quiet.stand(limit, locker, e.fleet.watch[0])
 	}
@@ -158,14 +192,15 @@ func (b *neighbour) stand(ctx context.Context, locker contender.Locker, node *re
 // filled is what the names of fill begin with.
 const filled = "listed:"
 
-// fill puts so many locks on each node.
+// fill puts so many locks on all nodes.
 func (f *fleet) fill(ctx context.Context, n int) error {
 	const part = 1000
+	since := time.Now() // the same token on each node
 	for _, w := range f.watch {
 		for from := 0; from < n; from += part {
 			if _, err := w.Pipelined(ctx, func(p redis.Pipeliner) error {
 				for i := from; i < min(from+part, n); i++ {
-					token := wire.Sign("0f6a5d3e-61a7-4c3b-9d0e-"+strconv.Itoa(100_000_000+i), time.Now(), "", "", "bench:"+strconv.Itoa(i%100))
+					token := wire.Sign("0f6a5d3e-61a7-4c3b-9d0e-"+strconv.Itoa(100_000_000+i), since, "", "", "bench:"+strconv.Itoa(i%100))
 					p.Set(ctx, filled+strconv.Itoa(i), token, time.Hour)
 				}
 				return nil
@@ -197,6 +232,11 @@ func (o order) list(ctx context.Context) (sample, error) {
 		at = append(at, listing.Node{Name: addr, Options: &redis.Options{Addr: addr}})
 	}
 	yield()
+	if o.Processors != "" {
+		if err := confine(os.Getpid(), o.Processors); err != nil {
+			return nil, err
+		}
+	}
 	asked := time.Now()
 	found, err := listing.Find(ctx, at, listing.Query{Pattern: o.Name + "*", Quorum: len(at)/2 + 1, Pace: o.Pause})
 	if err != nil {

@@ -25,8 +25,8 @@ import (
 )
 
 const (
-	// Pace is the usual time from one step on a node to the next one. With 2 ms the slowest hundredth of
-	// another client's locks takes 40 % longer meanwhile, with 4 ms no longer (bench -scenario ls).
+	// Pace is the usual time from one step on a node to the next one: more than one of a hundred requests of
+	// other clients meets a step, but a step is short (bench -scenario ls).
 	Pace = 4 * time.Millisecond
 
 	// Patience is the usual time for which a node may leave a step unanswered.
