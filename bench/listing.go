@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -63,7 +65,7 @@ func list(ctx context.Context, e *env) ([]*table, error) {
 		},
 		{
 			title: "ls, what others notice",
-			text: fmt.Sprintf("One caller locks and unlocks one name every %v, and pings the first node as often, half of the quiet time before the list and half of it after. Mostly a list runs on another computer than a node: so this caller and the first node have a processor for themselves, if there are two, and the other nodes and the list have the rest.",
+			text: fmt.Sprintf("One caller locks and unlocks one name every %v, and pings the first node as often. The list is stopped for every second half-second: that is the quiet, and not counted in the time it takes. Mostly a list runs on another computer than a node: so this caller and the first node have a processor for themselves, if there are two, and the other nodes and the list have the rest.",
 				besides),
 			columns: append(columns("lock", "lock"), columns("ping", "ping")...),
 			series:  s,
@@ -108,45 +110,42 @@ func (e *env) besideList(ctx context.Context, programs *programs, locker contend
 	rest, together := e.apart()
 	defer together()
 	o := e.one(taskList, "")
-	o.Processors = rest
-	o.Name, o.Pause = filled, listing.Pace
-	quiet, beside := &neighbour{}, &neighbour{}
-	half := func() error {
-		limit, cancel := context.WithTimeout(ctx, 10*e.window)
-		defer cancel()
-		return quiet.stand(limit, locker, e.fleet.watch[0])
-	}
-	if err := half(); err != nil {
-		return err
-	}
+	o.Name, o.Pause, o.Processors = filled, listing.Pace, rest
+	quiet, beside := &figures{}, &figures{}
 	before, err := e.fleet.counters(ctx)
 	if err != nil {
 		return err
 	}
-	listing, cancel := context.WithCancel(ctx)
-	stood := make(chan error, 1)
-	go func() { stood <- beside.stand(listing, locker, e.fleet.watch[0]) }()
-	answer, err := programs.ask(ctx, "", o)
-	cancel()
-	if other := <-stood; err == nil {
-		err = other
-	}
+	lister, err := programs.hire(ctx, "", 1)
 	if err != nil {
+		return err
+	}
+	limit, cancel := context.WithCancel(ctx)
+	stood := make(chan error, 1)
+	now := &atomic.Pointer[figures]{}
+	go func() { stood <- stand(limit, locker, e.fleet.watch[0], now) }()
+	answer, stopped, err := lister.byTurns(o, func(runs bool) {
+		if runs {
+			now.Store(beside)
+		} else {
+			now.Store(quiet)
+		}
+	})
+	cancel()
+	if err = errors.Join(err, <-stood, lister.dismiss()); err != nil {
 		return err
 	}
 	after, err := e.fleet.counters(ctx)
 	if err != nil {
 		return err
 	}
-	if err := half(); err != nil {
-		return err
-	}
 	for figure, v := range answer {
 		got[figure] = v
 	}
+	got["took"] -= float64(stopped)
 	got["rate"] = got["locks"] / (got["took"] / float64(time.Second))
 	got["cpu"] = after.minus(before).cpu * float64(time.Second)
-	for name, b := range map[string]*neighbour{"quiet": quiet, "ls": beside} {
+	for name, b := range map[string]*figures{"quiet": quiet, "ls": beside} {
 		got[name+" lock p50"], got[name+" lock p99"] = quantile(b.locks, .5), quantile(b.locks, .99)
 		got[name+" ping p50"], got[name+" ping p99"] = quantile(b.pings, .5), quantile(b.pings, .99)
 	}
@@ -158,11 +157,48 @@ func (e *env) besideList(ctx context.Context, programs *programs, locker contend
 	return nil
 }
 
-// A neighbour uses the nodes at a modest rate, and notes how long each lock and each ping takes.
-type neighbour struct{ locks, pings []time.Duration }
+// byTurns has the one worker carry out an order, and stops it for every second moment: what others notice of it
+// is compared with what they notice of it in the next moment. It tells when it runs, and for how long it was stopped.
+func (c *workers) byTurns(o order, tell func(runs bool)) (got sample, stopped time.Duration, err error) {
+	const moment = listing.Patience / 4 // a node is not given up in it
+	process := c.members[0].process.Process
+	done := make(chan error, 1)
+	tell(true)
+	go func() {
+		answers, err := c.all(func(int) order { return o })
+		if err == nil {
+			got = answers[0].Sample
+		}
+		done <- err
+	}()
+	turn := time.NewTicker(moment)
+	defer turn.Stop()
+	since := time.Time{} // it has been stopped; zero: it runs
+	for {
+		select {
+		case err := <-done:
+			return got, stopped, err
+		case <-turn.C:
+		}
+		if since.IsZero() {
+			err = process.Signal(syscall.SIGSTOP)
+			since = time.Now()
+		} else {
+			stopped += time.Since(since)
+			since = time.Time{}
+			err = process.Signal(syscall.SIGCONT)
+		}
+		if tell(since.IsZero()); err != nil {
+			return nil, 0, err
+		}
+	}
+}
 
-// stand does so until ctx ends.
-func (b *neighbour) stand(ctx context.Context, locker contender.Locker, node *redis.Client) error {
+// The figures of a neighbour are how long its locks and pings took.
+type figures struct{ locks, pings []time.Duration }
+
+// stand uses the nodes at a modest rate until ctx ends, and notes how long each lock and each ping takes.
+func stand(ctx context.Context, locker contender.Locker, node *redis.Client, now *atomic.Pointer[figures]) error {
 	name := freshPrefix() + "neighbour" + nameEnd
 	tick := time.NewTicker(besides)
 	defer tick.Stop()
@@ -172,17 +208,18 @@ func (b *neighbour) stand(ctx context.Context, locker contender.Locker, node *re
 		case <-ctx.Done():
 			return nil
 		}
+		into := now.Load()
 		asked := time.Now()
 		if err := node.Ping(context.WithoutCancel(ctx)).Err(); err != nil {
 			return err
 		}
-		b.pings = append(b.pings, time.Since(asked))
+		into.pings = append(into.pings, time.Since(asked))
 		asked = time.Now()
 		lock, err := locker.Lock(context.WithoutCancel(ctx), name)
 		if err != nil {
 			return err
 		}
-		b.locks = append(b.locks, time.Since(asked))
+		into.locks = append(into.locks, time.Since(asked))
 		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}

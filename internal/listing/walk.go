@@ -98,7 +98,7 @@ func (w *walk) again(ctx context.Context, names []string) {
 		w.todo = append(w.todo, look{key: w.query.Prefix + name, queue: true})
 	}
 	for len(w.todo) > 0 {
-		if !w.read(ctx, func(context.Context, redis.Pipeliner) {}) {
+		if !w.read(ctx, nil) {
 			return
 		}
 	}
@@ -131,7 +131,7 @@ func (w *walk) next() []look {
 	return now
 }
 
-// read has the node do what ask says, and take the next looks, in one step. It reports whether the node answers.
+// read has the node do what ask says, if anything, and take the next looks, in one step. It reports whether the node answers.
 //
 // Other clients' commands may come between these: a lock may change hands after its value was read, and before
 // its TTL or its queue is. That does not matter more than that the other nodes are read at other moments, which
@@ -142,7 +142,9 @@ func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipelin
 	var values *redis.SliceCmd
 	lefts, queues, sets := make([]*redis.Cmd, len(looks)), make([]*redis.Cmd, len(looks)), make([]*redis.Cmd, len(looks))
 	if !w.step(ctx, func(ctx context.Context, p redis.Pipeliner) {
-		ask(ctx, p)
+		if ask != nil {
+			ask(ctx, p)
+		}
 		if len(looks) == 0 {
 			return
 		}
