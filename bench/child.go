@@ -27,7 +27,7 @@ type order struct {
 	Until time.Time     // for taskAcquire: when to end
 	Most  int           // for taskAcquire: the most acquisitions, 0: any number; for taskGather: the number of names
 	Hold  time.Duration // for how long each lock is held
-	Pause time.Duration // after each release; for taskList: after each step
+	Pause time.Duration // after each release
 
 	Processors string // for taskList: those that it may use; "": all
 }
@@ -37,7 +37,7 @@ const (
 	taskOpen    = "open"    // open the contender, for the orders that follow
 	taskAcquire = "acquire" // wait for a name, hold it, release it, and again
 	taskGather  = "gather"  // wait for many names, and report while waiting
-	taskList    = "list"    // list the locks whose names begin with Name, with Pause between two steps
+	taskList    = "list"    // list the locks whose names begin with Name
 	taskScatter = "scatter" // report when all waiters are served or have given up
 )
 

@@ -56,7 +56,7 @@ func list(ctx context.Context, e *env) ([]*table, error) {
 	return []*table{
 		{
 			title: "ls, how long it takes",
-			text:  fmt.Sprintf("%d locks on each of %d nodes, listed by a process of its own with the lowest priority, a step on each node every %v.", e.listed, nodes, listing.Pace),
+			text:  fmt.Sprintf("%d locks on each of %d nodes, listed by a process of its own with the lowest priority.", e.listed, nodes),
 			columns: []column{
 				median("locks listed", "locks", count), median("took", "took", duration), median("locks/s", "rate", count),
 				median("servers' CPU", "cpu", duration),
@@ -65,7 +65,7 @@ func list(ctx context.Context, e *env) ([]*table, error) {
 		},
 		{
 			title: "ls, what others notice",
-			text: fmt.Sprintf("One caller locks and unlocks one name every %v, and pings the first node as often. The list is stopped for every second half-second: that is the quiet, and not counted in the time it takes. Mostly a list runs on another computer than a node: so this caller and the first node have a processor for themselves, if there are two, and the other nodes and the list have the rest.",
+			text: fmt.Sprintf("One caller locks and unlocks one name every %v for a second, and pings the first node as often for the next one. In every second half of these seconds the list is stopped: that is the quiet, and not counted in the time it takes. Mostly a list runs on another computer than a node: so the caller and the first node have a processor for themselves, if there are two, and the other nodes and the list have the rest.",
 				besides),
 			columns: append(columns("lock", "lock"), columns("ping", "ping")...),
 			series:  s,
@@ -110,8 +110,8 @@ func (e *env) besideList(ctx context.Context, programs *programs, locker contend
 	rest, together := e.apart()
 	defer together()
 	o := e.one(taskList, "")
-	o.Name, o.Pause, o.Processors = filled, listing.Pace, rest
-	quiet, beside := &figures{}, &figures{}
+	o.Name, o.Processors = filled, rest
+	var seen [2][2]noticed // in the quiet and beside the list: of locks and of pings
 	before, err := e.fleet.counters(ctx)
 	if err != nil {
 		return err
@@ -122,14 +122,12 @@ func (e *env) besideList(ctx context.Context, programs *programs, locker contend
 	}
 	limit, cancel := context.WithCancel(ctx)
 	stood := make(chan error, 1)
-	now := &atomic.Pointer[figures]{}
+	now := &atomic.Pointer[noticed]{}
+	now.Store(&seen[1][0])
+	seen[0][1].ping, seen[1][1].ping = true, true
 	go func() { stood <- stand(limit, locker, e.fleet.watch[0], now) }()
-	answer, stopped, err := lister.byTurns(o, func(runs bool) {
-		if runs {
-			now.Store(beside)
-		} else {
-			now.Store(quiet)
-		}
+	answer, stopped, err := lister.byTurns(o, func(turn int) {
+		now.Store(&seen[1-turn%2][turn/2%2])
 	})
 	cancel()
 	if err = errors.Join(err, <-stood, lister.dismiss()); err != nil {
@@ -145,9 +143,11 @@ func (e *env) besideList(ctx context.Context, programs *programs, locker contend
 	got["took"] -= float64(stopped)
 	got["rate"] = got["locks"] / (got["took"] / float64(time.Second))
 	got["cpu"] = after.minus(before).cpu * float64(time.Second)
-	for name, b := range map[string]*figures{"quiet": quiet, "ls": beside} {
-		got[name+" lock p50"], got[name+" lock p99"] = quantile(b.locks, .5), quantile(b.locks, .99)
-		got[name+" ping p50"], got[name+" ping p99"] = quantile(b.pings, .5), quantile(b.pings, .99)
+	for i, when := range []string{"quiet", "ls"} {
+		for j, what := range []string{" lock", " ping"} {
+			took := seen[i][j].took
+			got[when+what+" p50"], got[when+what+" p99"] = quantile(took, .5), quantile(took, .99)
+		}
 	}
 	for _, figure := range []string{" lock p50", " lock p99", " ping p50", " ping p99"} {
 		if base := got["quiet"+figure]; base > 0 {
@@ -158,12 +158,12 @@ func (e *env) besideList(ctx context.Context, programs *programs, locker contend
 }
 
 // byTurns has the one worker carry out an order, and stops it for every second moment: what others notice of it
-// is compared with what they notice of it in the next moment. It tells when it runs, and for how long it was stopped.
-func (c *workers) byTurns(o order, tell func(runs bool)) (got sample, stopped time.Duration, err error) {
+// is compared with what they notice of it in the next moment. It tells which turn it is, from 0, when it runs,
+// and for how long it was stopped.
+func (c *workers) byTurns(o order, tell func(turn int)) (got sample, stopped time.Duration, err error) {
 	const moment = listing.Patience / 4 // a node is not given up in it
 	process := c.members[0].process.Process
 	done := make(chan error, 1)
-	tell(true)
 	go func() {
 		answers, err := c.all(func(int) order { return o })
 		if err == nil {
@@ -171,34 +171,38 @@ func (c *workers) byTurns(o order, tell func(runs bool)) (got sample, stopped ti
 		}
 		done <- err
 	}()
-	turn := time.NewTicker(moment)
-	defer turn.Stop()
-	since := time.Time{} // it has been stopped; zero: it runs
-	for {
+	ticks := time.NewTicker(moment)
+	defer ticks.Stop()
+	since := time.Now() // the last turn began
+	for turn := 0; ; turn++ {
+		signal := syscall.SIGCONT
+		if turn%2 == 1 {
+			signal = syscall.SIGSTOP
+		}
+		if err := process.Signal(signal); err != nil {
+			return nil, 0, err
+		}
+		tell(turn)
 		select {
 		case err := <-done:
 			return got, stopped, err
-		case <-turn.C:
+		case <-ticks.C:
 		}
-		if since.IsZero() {
-			err = process.Signal(syscall.SIGSTOP)
-			since = time.Now()
-		} else {
+		if turn%2 == 1 {
 			stopped += time.Since(since)
-			since = time.Time{}
-			err = process.Signal(syscall.SIGCONT)
 		}
-		if tell(since.IsZero()); err != nil {
-			return nil, 0, err
-		}
+		since = time.Now()
 	}
 }
 
-// The figures of a neighbour are how long its locks and pings took.
-type figures struct{ locks, pings []time.Duration }
+// What is noticed of the list is how long locks take, or pings.
+type noticed struct {
+	ping bool
+	took []time.Duration
+}
 
-// stand uses the nodes at a modest rate until ctx ends, and notes how long each lock and each ping takes.
-func stand(ctx context.Context, locker contender.Locker, node *redis.Client, now *atomic.Pointer[figures]) error {
+// stand uses the nodes at a modest rate until ctx ends, and notes how long each lock or each ping takes.
+func stand(ctx context.Context, locker contender.Locker, node *redis.Client, now *atomic.Pointer[noticed]) error {
 	name := freshPrefix() + "neighbour" + nameEnd
 	tick := time.NewTicker(besides)
 	defer tick.Stop()
@@ -208,18 +212,20 @@ func stand(ctx context.Context, locker contender.Locker, node *redis.Client, now
 		case <-ctx.Done():
 			return nil
 		}
-		into := now.Load()
-		asked := time.Now()
-		if err := node.Ping(context.WithoutCancel(ctx)).Err(); err != nil {
-			return err
+		var lock contender.Lock
+		var err error
+		into, asked := now.Load(), time.Now()
+		if into.ping {
+			err = node.Ping(context.WithoutCancel(ctx)).Err()
+		} else {
+			lock, err = locker.Lock(context.WithoutCancel(ctx), name)
 		}
-		into.pings = append(into.pings, time.Since(asked))
-		asked = time.Now()
-		lock, err := locker.Lock(context.WithoutCancel(ctx), name)
 		if err != nil {
 			return err
 		}
-		into.locks = append(into.locks, time.Since(asked))
+		if into.took = append(into.took, time.Since(asked)); lock == nil {
+			continue
+		}
 		if err := lock.Release(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
@@ -275,7 +281,7 @@ func (o order) list(ctx context.Context) (sample, error) {
 		}
 	}
 	asked := time.Now()
-	found, err := listing.Find(ctx, at, listing.Query{Pattern: o.Name + "*", Quorum: len(at)/2 + 1, Pace: o.Pause})
+	found, err := listing.Find(ctx, at, listing.Query{Pattern: o.Name + "*", Quorum: len(at)/2 + 1})
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,8 @@
 // Package listing finds the locks on the nodes of a set, for redlock ls.
 //
 // Each node is walked with SCAN, all nodes at once, over one connection of its own to each. A step looks for the
-// next keys and reads some locks that were found. It takes a node less than 50 µs, and the next one follows some
-// milliseconds later (Pace), so that other clients of the node do not notice the walk. Nothing is written.
+// next keys and reads some locks that were found. It takes a node less than 50 µs, and a pause follows of a hundred
+// times as long, so that other clients of the node do not notice the walk. Nothing is written.
 //
 // What the nodes say of a name is judged as [redlock.Locker.Inspect] does it. A walk takes seconds, in
 // which locks come and go: a name of which the nodes gave no clear picture is therefore asked about once
@@ -24,14 +24,8 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-const (
-	// Pace is the usual time from one step on a node to the next one: more than one of a hundred requests of
-	// other clients meets a step, but a step is short (bench -scenario ls).
-	Pace = 4 * time.Millisecond
-
-	// Patience is the usual time for which a node may leave a step unanswered.
-	Patience = 2 * time.Second
-)
+// Patience is the usual time for which a node may leave a step unanswered.
+const Patience = 2 * time.Second
 
 // A Node is a node to walk.
 type Node struct {
@@ -55,7 +49,6 @@ type Query struct {
 	// Quorum is how many of the nodes must have granted a lock.
 	Quorum int
 
-	Pace     time.Duration // from one step on a node to the next one, at least a quarter of it after the first one has ended; 0: Pace
 	Patience time.Duration // for which a node may leave a step unanswered: then it counts as down; 0: Patience
 }
 
@@ -77,9 +70,6 @@ func Find(ctx context.Context, nodes []Node, q Query) (*Locks, error) {
 	if q.Pattern == "" {
 		q.Pattern = "*"
 	}
-	if q.Pace == 0 {
-		q.Pace = Pace
-	}
 	if q.Patience == 0 {
 		q.Patience = Patience
 	}
@@ -89,9 +79,6 @@ func Find(ctx context.Context, nodes []Node, q Query) (*Locks, error) {
 		if n := &l.nodes[i]; n.Walked() {
 			walks = append(walks, newWalk(n, i, &l.query, l.found))
 		}
-	}
-	for i, w := range walks {
-		w.began, w.offset = time.Now(), q.Pace*time.Duration(i)/time.Duration(len(walks))
 	}
 	hangUp := func() {
 		for _, w := range walks {

@@ -110,19 +110,19 @@ func TestServersPattern(t *testing.T) {
 		}
 		return string(b)
 	}
-	for range 300 {
+	for range 60 {
 		if err := client.Set(t.Context(), draw("abc]-^", 5), "tok", time.Minute).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	some := 0
-	for range 300 {
+	for range 150 {
 		pattern := draw(`aabc**??[[]]--^\`, 8)
 		want, err := client.Keys(t.Context(), pattern).Result()
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := listing.Find(t.Context(), node, listing.Query{Pattern: pattern, Quorum: 1, Pace: time.Microsecond})
+		l, err := listing.Find(t.Context(), node, listing.Query{Pattern: pattern, Quorum: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestServersPattern(t *testing.T) {
 			some++
 		}
 	}
-	if some < 30 {
+	if some < 15 {
 		t.Errorf("only %d patterns have matched anything", some)
 	}
 }

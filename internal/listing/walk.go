@@ -28,6 +28,13 @@ const (
 	// some is how many more members a step reads, if there are more: half a microsecond each.
 	some = 32
 
+	// share is the part of a node's time that a walk takes: the pause after a step is so many times as long as the
+	// step took, by the node's clock. A node that is slow, or is interrupted, has the longer pauses, to which there is
+	// a bound. With a hundredth, the slowest hundredth of another client's pings takes a few percent longer meanwhile
+	// (docs/bench.md).
+	share                       = 100
+	shortestPause, longestPause = time.Millisecond, 50 * time.Millisecond
+
 	// mostHolders is how many members of a set Inspect looks at (inspect.lua).
 	mostHolders = 1000
 )
@@ -39,9 +46,8 @@ type walk struct {
 	query  *Query
 	found  *found
 	client *redis.Client
-	began  time.Time     // when all walks did
-	offset time.Duration // of this node's turn
-	lost   bool          // the node does not answer, or refuses
+	clock  time.Time // the node's, at the last step
+	lost   bool      // the node does not answer, or refuses
 
 	pattern pattern
 	todo    []look // at locks that were found
@@ -138,7 +144,6 @@ func (w *walk) next() []look {
 // the judgement allows for. So there is no script, which would cost a node twice as much, and no transaction.
 func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipeliner)) bool {
 	looks := w.next()
-	var clock *redis.TimeCmd
 	var values *redis.SliceCmd
 	lefts, queues, sets := make([]*redis.Cmd, len(looks)), make([]*redis.Cmd, len(looks)), make([]*redis.Cmd, len(looks))
 	if !w.step(ctx, func(ctx context.Context, p redis.Pipeliner) {
@@ -152,7 +157,7 @@ func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipelin
 		for i, l := range looks {
 			keys[i] = l.key
 		}
-		clock, values = p.Time(ctx), p.MGet(ctx, keys...)
+		values = p.MGet(ctx, keys...)
 		for i, l := range looks {
 			lefts[i] = p.Do(ctx, "PTTL", l.key)
 			if l.queue {
@@ -167,7 +172,7 @@ func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipelin
 	}
 	var all []read
 	for i, l := range looks {
-		r := read{key: l.key, whole: l.queue, time: clock.Val().UnixMicro(), queue: []any{}, members: []any{}}
+		r := read{key: l.key, whole: l.queue, time: w.clock.UnixMicro(), queue: []any{}, members: []any{}}
 		r.pttl, _ = lefts[i].Int64()
 		is := false
 		if r.holder, is = values.Val()[i].(string); !is && r.pttl >= 0 && !l.set {
@@ -282,10 +287,11 @@ func moreOf(a *wire.Reply) *more {
 func (w *walk) step(ctx context.Context, ask func(context.Context, redis.Pipeliner)) bool {
 	asked := time.Now()
 	limit, cancel := context.WithTimeout(ctx, w.query.Patience)
-	answers, _ := w.client.Pipelined(limit, func(p redis.Pipeliner) error {
-		ask(limit, p)
-		return nil
-	})
+	pipe := w.client.Pipeline()
+	begins := pipe.Time(limit)
+	ask(limit, pipe)
+	ends := pipe.Time(limit)
+	answers, _ := pipe.Exec(limit)
 	cancel()
 	if ctx.Err() != nil {
 		w.lost = true
@@ -306,25 +312,14 @@ func (w *walk) step(ctx context.Context, ask func(context.Context, redis.Pipelin
 		w.lose(status, facts.Discreet(err), time.Since(asked))
 		return false
 	}
-	pause := time.NewTimer(w.pause(time.Now()))
+	w.clock = begins.Val()
+	pause := time.NewTimer(min(max(shortestPause, share*ends.Val().Sub(w.clock)), longestPause))
 	defer pause.Stop()
 	select {
 	case <-pause.C:
 	case <-ctx.Done():
 	}
 	return true
-}
-
-// pause is how long to wait after a step: until the node's turn, which comes once in each time of Pace, and
-// not in the next moment. The turns of the nodes are apart from each other: nodes on one host would all be busy
-// at once otherwise, and a client that needs a majority of them would wait for all of them.
-func (w *walk) pause(now time.Time) time.Duration {
-	since := now.Sub(w.began) - w.offset
-	rest := w.query.Pace - since%w.query.Pace
-	if rest < w.query.Pace/4 {
-		rest += w.query.Pace
-	}
-	return rest
 }
 
 // lose gives the node up.
