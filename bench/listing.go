@@ -65,8 +65,8 @@ func list(ctx context.Context, e *env) ([]*table, error) {
 		},
 		{
 			title: "ls, what others notice",
-			text: fmt.Sprintf("One caller locks and unlocks one name every %v for a second, and pings the first node as often for the next one. In every second half of these seconds the list is stopped: that is the quiet, and not counted in the time it takes. Mostly a list runs on another computer than a node: so the caller and the first node have a processor for themselves, if there are two, and the other nodes and the list have the rest.",
-				besides),
+			text: fmt.Sprintf("One caller locks and unlocks one name every %v for %v, and pings the first node as often for as long, again and again. In the second half of each of these times the list is stopped: that is the quiet, and not counted in the time it takes. Mostly a list runs on another computer than a node: so the caller and the first node have a processor for themselves, if there are two, and the other nodes and the list have the rest.",
+				besides, e.window),
 			columns: append(columns("lock", "lock"), columns("ping", "ping")...),
 			series:  s,
 		},
@@ -126,7 +126,7 @@ func (e *env) besideList(ctx context.Context, programs *programs, locker contend
 	now.Store(&seen[1][0])
 	seen[0][1].ping, seen[1][1].ping = true, true
 	go func() { stood <- stand(limit, locker, e.fleet.watch[0], now) }()
-	answer, stopped, err := lister.byTurns(o, func(turn int) {
+	answer, stopped, err := lister.byTurns(o, e.window/2, func(turn int) {
 		now.Store(&seen[1-turn%2][turn/2%2])
 	})
 	cancel()
@@ -158,10 +158,9 @@ func (e *env) besideList(ctx context.Context, programs *programs, locker contend
 }
 
 // byTurns has the one worker carry out an order, and stops it for every second moment: what others notice of it
-// is compared with what they notice of it in the next moment. It tells which turn it is, from 0, when it runs,
-// and for how long it was stopped.
-func (c *workers) byTurns(o order, tell func(turn int)) (got sample, stopped time.Duration, err error) {
-	const moment = listing.Patience / 4 // a node is not given up in it
+// is compared with what they notice of it in the next moment. A moment is shorter than the list's patience. byTurns
+// tells which turn it is, from 0, when it runs, and for how long it was stopped.
+func (c *workers) byTurns(o order, moment time.Duration, tell func(turn int)) (got sample, stopped time.Duration, err error) {
 	process := c.members[0].process.Process
 	done := make(chan error, 1)
 	go func() {
