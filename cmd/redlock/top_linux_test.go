@@ -322,6 +322,7 @@ func TestTopGivesTheTerminalBack(t *testing.T) {
 		shell.press("", "0 locks held")
 	}
 	shell.press("q", "\x1b[?1049l")
+	shell.press("", "$ ") // what is typed before that, top reads
 	shell.press("echo code $?\n", "code 0")
 	if now := mode(t, shell.keyboard); now != before {
 		t.Errorf("in the end the terminal's mode is %+v, and was %+v", now, before)
