@@ -231,6 +231,35 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
+// TestReadAtItsTime: a waiter who lives when the node is read is listed, also if the rest of another large queue is
+// read before that is judged.
+func TestReadAtItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 1)
+		s := on(t, nodes.Clients())
+		put(t, nodes, 0, "crowd", "tok")
+		put(t, nodes, 0, "z", "tok")
+		at, quorum := s.nodes()
+		now := time.Now()
+		wait := func(name string, i int, lives time.Duration) {
+			e := wire.QueueEntry{Waiter: fmt.Sprintf("p.%d", i), Deadline: now.Add(lives).UnixMilli(), Mode: wire.ModeX, Try: 1, Nonce: "n", Owner: "o"}
+			nodes.Client(0).Do(t.Context(), "ZADD", name+script.QueueSuffix, now.UnixMicro(), e.String())
+		}
+		for i := range 300 { // ten steps, with a pause of a millisecond after each
+			wait("crowd", i, time.Second)
+		}
+		wait("z", 0, 6*time.Millisecond)
+		l, err := listing.Find(t.Context(), at, listing.Query{Quorum: quorum})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := byName(t, l)
+		if len(got["crowd"].Waiting) != 300 || len(got["z"].Waiting) != 1 {
+			t.Errorf("%d and %d wait", len(got["crowd"].Waiting), len(got["z"].Waiting))
+		}
+	})
+}
+
 // TestSecondLook: a lock that is released while the nodes are walked one after another leaves no leftover in
 // the list, and one that changes hands no second holder.
 func TestSecondLook(t *testing.T) {

@@ -137,7 +137,8 @@ func (w *walk) next() []look {
 	return now
 }
 
-// read has the node do what ask says, if anything, and take the next looks, in one step. It reports whether the node answers.
+// read has the node do what ask says, if anything, and take the next looks, in one step. It reports whether the node
+// answers.
 //
 // Other clients' commands may come between these: a lock may change hands after its value was read, and before
 // its TTL or its queue is. That does not matter more than that the other nodes are read at other moments, which
@@ -170,9 +171,10 @@ func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipelin
 	}) {
 		return false
 	}
+	at := w.clock.UnixMicro() // before members goes on
 	var all []read
 	for i, l := range looks {
-		r := read{key: l.key, whole: l.queue, time: w.clock.UnixMicro(), queue: []any{}, members: []any{}}
+		r := read{key: l.key, whole: l.queue, time: at, queue: []any{}, members: []any{}}
 		r.pttl, _ = lefts[i].Int64()
 		is := false
 		if r.holder, is = values.Val()[i].(string); !is && r.pttl >= 0 && !l.set {
