@@ -127,7 +127,7 @@ func TestBreakComparesTheToken(t *testing.T) {
 	})
 }
 
-// TestBreakTakesFewRounds: of nodes that answer in another order each time, a lock is broken in three rounds, of
+// TestBreakTakesFewRounds: of nodes that answer in another order each time, a lock is broken in few rounds, of
 // which each takes as long as an answer at most.
 func TestBreakTakesFewRounds(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -81,20 +81,16 @@ func (e *env) apart() (rest string, together func()) {
 		return "", func() {}
 	}
 	place := func(first, others string) {
-		for i, s := range e.fleet.servers {
+		_ = confine(os.Getpid(), first)
+		_ = confine(e.fleet.servers[0].Pid(), first)
+		for _, s := range e.fleet.servers[1:] {
 			_ = confine(s.Pid(), others)
-			if i == 0 {
-				_ = confine(s.Pid(), first)
-			}
 		}
 	}
 	rest = fmt.Sprint("0-", last-1)
 	place(strconv.Itoa(last), rest)
-	return rest, func() {
-		all := fmt.Sprint("0-", last)
-		_ = confine(os.Getpid(), all)
-		place(all, all)
-	}
+	all := fmt.Sprint("0-", last)
+	return rest, func() { place(all, all) }
 }
 
 // confine has a process, with all its threads, use these processors only.
@@ -102,7 +98,7 @@ func confine(pid int, cpus string) error {
 	return exec.Command("taskset", "-acp", cpus, strconv.Itoa(pid)).Run()
 }
 
-// besideList lists the locks, and has a neighbour at work before it, meanwhile and after it.
+// besideList lists the locks, and has a neighbour at work while the list runs and while it is stopped.
 func (e *env) besideList(ctx context.Context, programs *programs, locker contender.Locker, got sample) error {
 	if err := e.fleet.fill(ctx, e.listed); err != nil {
 		return err
