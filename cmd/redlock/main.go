@@ -69,7 +69,7 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 // A verb is one of redlock's commands. A verb's files use the flags, the nodes, the library and
-// the output, and no other verb: TestVerbsKnowNoOther in internal/knots checks it.
+// the output, and no other verb: TestVerbsKnowNoOther in internal/repotest checks it.
 type verb struct {
 	name string
 	help string // the name of its help

@@ -1,4 +1,5 @@
-// Package listing finds the locks on the nodes of a set, for redlock ls.
+// Package listing finds the locks on the nodes of a set, for redlock ls. Its tests are with those of
+// recording, which uses it.
 //
 // Each node is walked with SCAN, all nodes at once, over one connection of its own to each. A step looks for the
 // next keys and reads some locks that were found. It takes a node less than 50 µs, and a pause follows of a hundred

@@ -1,3 +1,3 @@
 // Package repotest checks the repository itself: its documents, with their code, commands and pictures, and
-// the imports of its packages.
+// how its packages and their files depend on each other.
 package repotest

@@ -112,21 +112,21 @@ func below(t *testing.T, path string) map[string]bool {
 	return all
 }
 
-var listed map[string][]string
+var imported map[string][]string
 
 // imports has what each package of the library and of the command imports, and what those import. The go
 // command is asked once.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
-	if listed == nil {
+	if imported == nil {
 		list := goCommand(t, "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, ".", "./internal/model", "./cmd/redlock")
-		listed = make(map[string][]string)
+		imported = make(map[string][]string)
 		for line := range strings.Lines(list) {
 			all := strings.Fields(line)
-			listed[all[0]] = all[1:]
+			imported[all[0]] = all[1:]
 		}
 	}
-	return listed
+	return imported
 }
 
 // TestRequirements: these, and no more.

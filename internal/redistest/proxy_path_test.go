@@ -1,4 +1,4 @@
-package faultproxy_test
+package redistest_test
 
 import (
 	"bufio"
@@ -13,10 +13,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/faultproxy"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
-
-func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
 // A server answers each line with the same line and records it: a line stands for an executed command.
 type server struct {

@@ -1,9 +1,11 @@
-package facts
+package integration_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/redlock/internal/facts"
 )
 
 // What servers say about themselves in INFO server, in the order of the fields there.
@@ -54,7 +56,7 @@ func TestUnsupported(t *testing.T) {
 		{"nothing at all", "", nil, refused, "a server that does not say its version (INFO server)", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			f := make(Facts)
+			f := make(facts.Facts)
 			f.Add(tt.info)
 			f.Probed(tt.probe, tt.err)
 			if got := f.Server(); got != tt.server {
@@ -82,7 +84,7 @@ func TestKeepsScripts(t *testing.T) {
 		{"by version, new", redis70, int64(-1), nil, false, true},
 		{"unknown", "", "what", nil, false, false},
 	} {
-		f := make(Facts)
+		f := make(facts.Facts)
 		f.Add(tt.info)
 		f.Probed(tt.probe, tt.err)
 		if keeps, known := f.KeepsScripts(); keeps != tt.keeps || known != tt.known {

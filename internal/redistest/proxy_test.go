@@ -1,4 +1,4 @@
-package faultproxy_test
+package redistest_test
 
 import (
 	"errors"

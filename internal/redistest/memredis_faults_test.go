@@ -1,4 +1,4 @@
-package memredis
+package redistest_test
 
 import (
 	"bufio"
@@ -13,14 +13,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
 // serve runs a test with one engine that is running, and a client of it.
-func serve(t *testing.T, f func(t *testing.T, e *Engine, c *redis.Client)) {
+func serve(t *testing.T, f func(t *testing.T, e *memredis.Engine, c *redis.Client)) {
 	synctest.Test(t, func(t *testing.T) {
-		e := NewEngine(6379)
+		e := memredis.NewEngine(6379)
 		defer e.Stop()
 		c := redis.NewClient(&redis.Options{Addr: "10.0.0.1:6379", MaxRetries: -1, Dialer: func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
@@ -38,7 +39,7 @@ func serve(t *testing.T, f func(t *testing.T, e *Engine, c *redis.Client)) {
 // as real servers of version 7 have it.
 func TestErrorsInScripts(t *testing.T) {
 	const set = "\n return redis.call('SET', KEYS[1], ARGV[1])"
-	serve(t, func(t *testing.T, e *Engine, c *redis.Client) {
+	serve(t, func(t *testing.T, e *memredis.Engine, c *redis.Client) {
 		c.HSet(t.Context(), "hash", "a", "b")
 		get := redis.NewScript("return redis.call('GET', KEYS[1])")
 		for range 2 { // by EVALSHA, EVAL, and EVALSHA again
@@ -47,7 +48,7 @@ func TestErrorsInScripts(t *testing.T) {
 				t.Errorf("the script says %v", err)
 			}
 		}
-		e.Refuse(&Refusal{Error: "OOM no", Only: []string{"SET"}})
+		e.Refuse(&memredis.Refusal{Error: "OOM no", Only: []string{"SET"}})
 		if err := c.Eval(t.Context(), set, []string{"k"}, "v").Err(); !redis.HasErrorPrefix(err, "OOM no script: ") || !strings.HasSuffix(err.Error(), ":2.") {
 			t.Errorf("the script says %v", err)
 		}
@@ -66,9 +67,9 @@ func TestErrorsInScripts(t *testing.T) {
 // What is refused is refused to those who send it; a script that was let in, and
 // what the harness does itself, is not.
 func TestRefuse(t *testing.T) {
-	serve(t, func(t *testing.T, e *Engine, c *redis.Client) {
+	serve(t, func(t *testing.T, e *memredis.Engine, c *redis.Client) {
 		e.Put("before")
-		e.Refuse(&Refusal{Error: "BUSY yes", Except: []string{"HELLO", "PING"}})
+		e.Refuse(&memredis.Refusal{Error: "BUSY yes", Except: []string{"HELLO", "PING"}})
 		if err := c.Ping(t.Context()).Err(); err != nil {
 			t.Errorf("the exception: %v", err)
 		}
@@ -97,7 +98,7 @@ func TestRefuse(t *testing.T) {
 
 // What is there already stays: it is not for us to break somebody's lock.
 func TestPutAndTake(t *testing.T) {
-	serve(t, func(t *testing.T, e *Engine, c *redis.Client) {
+	serve(t, func(t *testing.T, e *memredis.Engine, c *redis.Client) {
 		c.Set(t.Context(), "lock", "token", 0)
 		for _, key := range []string{"lock", "free"} {
 			e.Put(key)
@@ -115,7 +116,7 @@ func TestPutAndTake(t *testing.T) {
 }
 
 func TestStep(t *testing.T) {
-	serve(t, func(t *testing.T, e *Engine, c *redis.Client) {
+	serve(t, func(t *testing.T, e *memredis.Engine, c *redis.Client) {
 		c.Set(t.Context(), "k", "v", time.Minute)
 		c.Set(t.Context(), "gone", "v", time.Second)
 		time.Sleep(2 * time.Second)
@@ -135,7 +136,7 @@ func TestStep(t *testing.T) {
 
 // A node that is killed while a script runs says nothing about it.
 func TestKilledInAScript(t *testing.T) {
-	e := NewEngine(6379)
+	e := memredis.NewEngine(6379)
 	defer e.Stop()
 	for range 20 {
 		var asking sync.WaitGroup
@@ -174,7 +175,7 @@ func TestKilledInAScript(t *testing.T) {
 // A script is compiled once, and is there for as long as nobody has flushed it; one that
 // cannot be compiled is refused each time.
 func TestLoadedScripts(t *testing.T) {
-	serve(t, func(t *testing.T, e *Engine, c *redis.Client) {
+	serve(t, func(t *testing.T, e *memredis.Engine, c *redis.Client) {
 		flushes := []func(){
 			func() { c.ScriptFlush(t.Context()) },
 			e.FlushScripts,
@@ -205,7 +206,7 @@ func TestLoadedScripts(t *testing.T) {
 // Scripts that differ in what their first line says of the server are two scripts to those
 // who load them, and each is known by its own hash only, also in errors.
 func TestScriptsAreNamed(t *testing.T) {
-	serve(t, func(t *testing.T, _ *Engine, c *redis.Client) {
+	serve(t, func(t *testing.T, _ *memredis.Engine, c *redis.Client) {
 		ctx := t.Context()
 		one, two := "-- for one\n\nreturn redis.call('INCR', KEYS[1])", "-- for two\n\nreturn redis.call('INCR', KEYS[1])"
 		first := c.ScriptLoad(ctx, one).Val()

@@ -1,6 +1,4 @@
-// Package knots finds how the files of a package depend on each other: which file uses declarations of
-// which other file, and which files all reach each other that way (a knot).
-package knots
+package repotest_test
 
 import (
 	"bytes"
@@ -21,18 +19,19 @@ import (
 	"slices"
 )
 
-// A Graph has the dependencies between the files of one package, without tests.
-type Graph struct {
+// A fileGraph has the dependencies between the files of one package, without tests: which file uses
+// declarations of which other file. Files that all reach each other that way are a knot.
+type fileGraph struct {
 	Package string
 	Files   []string            // by name
 	Edges   map[string][]string // file → the files whose declarations it uses
 }
 
-// Load makes the graphs of packages, which are named as for the go command in this directory. It reads the
+// loadGraphs makes the graphs of packages, which are named as for the go command in this directory. It reads the
 // declarations of the module's packages from their source, and function bodies only of the named packages.
 // For all other packages it uses the compiler's export data.
-func Load(dir string, packages ...string) ([]Graph, error) {
-	l := loader{dir: dir, fset: token.NewFileSet(), listed: make(map[string]*listed), checked: make(map[string]*types.Package)}
+func loadGraphs(dir string, packages ...string) ([]fileGraph, error) {
+	l := loader{dir: dir, fset: token.NewFileSet(), listed: make(map[string]*listedPackage), checked: make(map[string]*types.Package)}
 	all, err := l.list(append([]string{"-deps"}, packages...)...)
 	if err != nil {
 		return nil, err
@@ -51,7 +50,7 @@ func Load(dir string, packages ...string) ([]Graph, error) {
 		l.listed[p.ImportPath] = p
 	}
 	l.compiled = importer.ForCompiler(l.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(l.listed[path].Export) })
-	var graphs []Graph
+	var graphs []fileGraph
 	for _, p := range all {
 		if p.DepOnly {
 			continue
@@ -65,8 +64,8 @@ func Load(dir string, packages ...string) ([]Graph, error) {
 	return graphs, nil
 }
 
-// A listed is the go command's description of a package.
-type listed struct {
+// A listedPackage is the go command's description of a package.
+type listedPackage struct {
 	ImportPath, Dir, Export string
 	GoFiles                 []string
 	DepOnly                 bool
@@ -77,12 +76,12 @@ type listed struct {
 type loader struct {
 	dir      string
 	fset     *token.FileSet
-	listed   map[string]*listed
+	listed   map[string]*listedPackage
 	checked  map[string]*types.Package
 	compiled types.Importer
 }
 
-func (l *loader) list(args ...string) (all []*listed, err error) {
+func (l *loader) list(args ...string) (all []*listedPackage, err error) {
 	list := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Export,DepOnly,Module"}, args...)...)
 	list.Dir = l.dir
 	list.Stderr = os.Stderr
@@ -91,7 +90,7 @@ func (l *loader) list(args ...string) (all []*listed, err error) {
 		return nil, fmt.Errorf("knots: go list: %w", err)
 	}
 	for in := json.NewDecoder(bytes.NewReader(out)); ; {
-		p := new(listed)
+		p := new(listedPackage)
 		if err := in.Decode(p); errors.Is(err, io.EOF) {
 			return all, nil
 		} else if err != nil {
@@ -116,7 +115,7 @@ func (l *loader) Import(path string) (*types.Package, error) {
 }
 
 // check type-checks a package, with its function bodies if a graph of it is wanted.
-func (l *loader) check(p *listed, info *types.Info) (*types.Package, error) {
+func (l *loader) check(p *listedPackage, info *types.Info) (*types.Package, error) {
 	var files []*ast.File
 	for _, name := range p.GoFiles {
 		f, err := parser.ParseFile(l.fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
@@ -133,11 +132,11 @@ func (l *loader) check(p *listed, info *types.Info) (*types.Package, error) {
 }
 
 // graph records each use of a declaration in another file of the package.
-func (l *loader) graph(p *listed) (Graph, error) {
+func (l *loader) graph(p *listedPackage) (fileGraph, error) {
 	info := types.Info{Uses: make(map[*ast.Ident]types.Object)}
 	pkg, err := l.check(p, &info)
 	if err != nil {
-		return Graph{}, err
+		return fileGraph{}, err
 	}
 	file := func(pos token.Pos) string { return filepath.Base(l.fset.Position(pos).Filename) }
 	uses := make(map[string]map[string]bool)
@@ -152,16 +151,16 @@ func (l *loader) graph(p *listed) (Graph, error) {
 			uses[from][to] = true
 		}
 	}
-	g := Graph{Package: p.ImportPath, Files: p.GoFiles, Edges: make(map[string][]string)}
+	g := fileGraph{Package: p.ImportPath, Files: p.GoFiles, Edges: make(map[string][]string)}
 	for from, to := range uses {
 		g.Edges[from] = slices.Sorted(maps.Keys(to))
 	}
 	return g, nil
 }
 
-// Knots gives the sets of files that all reach each other (the strongly connected
+// knots gives the sets of files that all reach each other (the strongly connected
 // components of more than one file), the largest first.
-func (g Graph) Knots() [][]string {
+func (g fileGraph) knots() [][]string {
 	t := tarjan{graph: g, number: make(map[string]int), low: make(map[string]int), open: make(map[string]bool)}
 	for _, file := range g.Files {
 		if t.number[file] == 0 {
@@ -172,9 +171,9 @@ func (g Graph) Knots() [][]string {
 	return t.knots
 }
 
-// Largest is the size of the largest knot: 1 if no two files reach each other.
-func (g Graph) Largest() int {
-	if knots := g.Knots(); len(knots) > 0 {
+// largest is the size of the largest knot: 1 if no two files reach each other.
+func (g fileGraph) largest() int {
+	if knots := g.knots(); len(knots) > 0 {
 		return len(knots[0])
 	}
 	return 1
@@ -182,7 +181,7 @@ func (g Graph) Largest() int {
 
 // A tarjan is a run of Tarjan's algorithm for strongly connected components.
 type tarjan struct {
-	graph       Graph
+	graph       fileGraph
 	number, low map[string]int
 	open        map[string]bool
 	stack       []string

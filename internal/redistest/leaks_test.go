@@ -1,16 +1,15 @@
-package leaks
+package redistest_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-)
 
-func TestMain(m *testing.M) { os.Exit(Main(m)) }
+	"github.com/quorumlock/redlock/internal/redistest/leaks"
+)
 
 // A probe takes the place of a testing.T, to show what Check does to a test.
 type probe struct {
@@ -45,7 +44,7 @@ func TestLeaksAreFound(t *testing.T) {
 		synctest.Wait()
 
 		p := &probe{}
-		Check(p)
+		leaks.Check(p)
 		go waitForRelease(release)
 		p.end()
 		if !p.failed || strings.Count(p.said, "waitForRelease(") != 1 {
@@ -57,8 +56,8 @@ func TestLeaksAreFound(t *testing.T) {
 func TestCheckWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &probe{}
-		Check(p)
-		go time.Sleep(patience / 2) // on its way out
+		leaks.Check(p)
+		go time.Sleep(time.Second) // on its way out
 		p.end()
 		if p.failed {
 			t.Error(p.said)

@@ -1,4 +1,4 @@
-package listing_test
+package recording_test
 
 import (
 	"fmt"

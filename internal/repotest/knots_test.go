@@ -1,4 +1,4 @@
-package knots
+package repotest_test
 
 import (
 	"cmp"
@@ -22,10 +22,8 @@ var allowed = map[string]int{
 
 const usual = 6
 
-const module = "github.com/quorumlock/redlock"
-
 // graphs are those of the packages of the module, by their directories.
-func graphs(t *testing.T) map[string]Graph {
+func graphs(t *testing.T) map[string]fileGraph {
 	t.Helper()
 	need.Full(t) // it checks the types of the whole module
 	all, err := loaded()
@@ -35,9 +33,9 @@ func graphs(t *testing.T) map[string]Graph {
 	return all
 }
 
-var loaded = sync.OnceValues(func() (map[string]Graph, error) {
-	all, err := Load("../..", ".", "./cmd/...", "./chaos/...", "./internal/...")
-	byDir := make(map[string]Graph)
+var loaded = sync.OnceValues(func() (map[string]fileGraph, error) {
+	all, err := loadGraphs(".", ".", "./cmd/...", "./chaos/...", "./internal/...")
+	byDir := make(map[string]fileGraph)
 	for _, g := range all {
 		byDir[cmp.Or(strings.TrimPrefix(strings.TrimPrefix(g.Package, module), "/"), ".")] = g
 	}
@@ -50,9 +48,9 @@ func TestKnots(t *testing.T) {
 		if !ok {
 			most = usual
 		}
-		switch n := g.Largest(); {
+		switch n := g.largest(); {
 		case n > most:
-			t.Errorf("%s has a knot of %d files, and %d are allowed: %v", dir, n, most, g.Knots()[0])
+			t.Errorf("%s has a knot of %d files, and %d are allowed: %v", dir, n, most, g.knots()[0])
 		case ok && n < most:
 			t.Logf("%s has no knot of more than %d files: its line here may say so", dir, n)
 		}
@@ -78,7 +76,7 @@ func TestVerbsKnowNoOther(t *testing.T) {
 }
 
 // verbs are the names of the verbs: of the files that main.go uses, less those that are shared.
-func verbs(g Graph) (names []string) {
+func verbs(g fileGraph) (names []string) {
 	for _, file := range g.Edges["main.go"] {
 		if !slices.Contains(sharedByMain, file) {
 			names = append(names, strings.TrimSuffix(file, ".go"))
@@ -89,7 +87,7 @@ func verbs(g Graph) (names []string) {
 
 // betweenVerbs are the uses that must not be: of a verb's files, which are NAME.go and
 // NAME_more.go, by any other file but main.go, and of main.go by any file.
-func betweenVerbs(g Graph) (wrong []string) {
+func betweenVerbs(g fileGraph) (wrong []string) {
 	all := verbs(g)
 	verb := func(file string) string {
 		name, _, _ := strings.Cut(strings.TrimSuffix(file, ".go"), "_")
@@ -118,7 +116,7 @@ func TestBetweenVerbs(t *testing.T) {
 		{"lock.go", "run.go", "lock.go uses run.go"},
 		{"run.go", "main.go", "run.go uses main.go"},
 	} {
-		g := Graph{Edges: map[string][]string{"main.go": {"console.go", "elect.go", "run.go"}, c.from: {"console.go", c.to}}}
+		g := fileGraph{Edges: map[string][]string{"main.go": {"console.go", "elect.go", "run.go"}, c.from: {"console.go", c.to}}}
 		if got := strings.Join(betweenVerbs(g), "; "); got != c.want {
 			t.Errorf("%s uses %s: %q", c.from, c.to, got)
 		}
@@ -127,14 +125,14 @@ func TestBetweenVerbs(t *testing.T) {
 
 // TestKnotsAreFound: two knots, one that leads to the other, and a file that is in none.
 func TestKnotsAreFound(t *testing.T) {
-	g := Graph{
+	g := fileGraph{
 		Files: []string{"a", "b", "c", "d", "e", "f"},
 		Edges: map[string][]string{"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"e"}, "e": {"d", "f"}},
 	}
-	if got, want := g.Knots(), [][]string{{"a", "b", "c"}, {"d", "e"}}; !reflect.DeepEqual(got, want) {
+	if got, want := g.knots(), [][]string{{"a", "b", "c"}, {"d", "e"}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if n := (Graph{Files: []string{"a"}}).Largest(); n != 1 {
+	if n := (fileGraph{Files: []string{"a"}}).largest(); n != 1 {
 		t.Errorf("one file is a knot of %d", n)
 	}
 }

@@ -1,4 +1,4 @@
-package memredis
+package redistest_test
 
 import (
 	"context"
@@ -9,12 +9,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
 // Kill and Restart take turns, whoever calls them, and while the clock goes on.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := NewNode(0)
+		n := memredis.NewNode(0)
 		defer n.Close()
 		var all sync.WaitGroup
 		for i := range 20 {
@@ -45,7 +47,7 @@ func TestAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := make(map[string]bool)
 		for i := range 600 {
-			n := NewNode(i)
+			n := memredis.NewNode(i)
 			seen[n.Addr()] = true
 			n.Close()
 		}
@@ -57,7 +59,7 @@ func TestAddresses(t *testing.T) {
 
 func TestQuiet(t *testing.T) {
 	down := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
-	dial := Quiet(func(context.Context, string, string) (net.Conn, error) { return nil, down })
+	dial := memredis.Quiet(func(context.Context, string, string) (net.Conn, error) { return nil, down })
 	conn, err := dial(t.Context(), "tcp", "10.0.0.1:6379")
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package listing_test
+package recording_test
 
 import (
 	"context"
@@ -101,7 +101,7 @@ func TestLeftovers(t *testing.T) {
 		s := on(t, nodes.Clients())
 		s.lock("one", "whole")
 		for i, name := range []string{"one", "two", "two"} {
-			put(t, nodes, i, name, "tok")
+			plant(t, nodes, i, name, "tok")
 		}
 		_, got := s.find(listing.Query{})
 		for name, want := range map[string]redlock.State{"whole": redlock.StateHeld, "one": redlock.StateFree, "two": redlock.StateFree} {
@@ -122,7 +122,7 @@ func TestLeftovers(t *testing.T) {
 	})
 }
 
-func put(t *testing.T, nodes *redistest.Bubble, i int, key, value string) {
+func plant(t *testing.T, nodes *redistest.Bubble, i int, key, value string) {
 	t.Helper()
 	if err := nodes.Client(i).Set(t.Context(), key, value, time.Minute).Err(); err != nil {
 		t.Fatal(err)
@@ -178,7 +178,7 @@ func TestPrefix(t *testing.T) {
 		s := on(t, nodes.Clients())
 		const prefix = `a*[b]?\-^:`
 		for _, key := range []string{prefix + "jobs/1", prefix + "jobs/2", prefix + "x", prefix, "aab?\\-^:jobs/3", "jobs/4", `axb?\-^:jobs/5`} {
-			put(t, nodes, 0, key, "tok")
+			plant(t, nodes, 0, key, "tok")
 		}
 		for pattern, want := range map[string]string{
 			"": "jobs/1 jobs/2 x", "*": "jobs/1 jobs/2 x", "jobs/*": "jobs/1 jobs/2", "jobs/[2-3]": "jobs/2", "jobs/1": "jobs/1", `\x`: "x", "j*2": "jobs/2",
@@ -237,8 +237,8 @@ func TestReadAtItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := redistest.NewBubble(t, 1)
 		s := on(t, nodes.Clients())
-		put(t, nodes, 0, "crowd", "tok")
-		put(t, nodes, 0, "z", "tok")
+		plant(t, nodes, 0, "crowd", "tok")
+		plant(t, nodes, 0, "z", "tok")
 		at, quorum := s.nodes()
 		now := time.Now()
 		wait := func(name string, i int, lives time.Duration) {
@@ -267,8 +267,8 @@ func TestSecondLook(t *testing.T) {
 		nodes := redistest.NewBubble(t, 5)
 		s := on(t, nodes.Clients())
 		for i := range 5 {
-			put(t, nodes, i, "gone", "tok")
-			put(t, nodes, i, "handed", "tok")
+			plant(t, nodes, i, "gone", "tok")
+			plant(t, nodes, i, "handed", "tok")
 		}
 		at, quorum := s.nodes()
 		for i := 2; i < 5; i++ {

@@ -1,10 +1,12 @@
-package page
+package main
 
 import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/page"
 )
 
 // TestWhoMaySee: only by an address or the name that was asked for, and with the token.
@@ -27,7 +29,7 @@ func TestWhoMaySee(t *testing.T) {
 		{"s3cret", "127.0.0.1", "/?token=s3cret", "Bearer wrong", 401},
 		{"s3cret", "evil.example", "/?token=s3cret", "", 421},
 	} {
-		s := &Server{Host: "locks.internal", Token: c.token}
+		s := &page.Server{Host: "locks.internal", Token: c.token}
 		r := httptest.NewRequest(http.MethodGet, c.path, nil)
 		if r.Host = c.host; c.bearer != "" {
 			r.Header.Set("Authorization", c.bearer)
@@ -45,7 +47,7 @@ func TestWhoMaySee(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	new(Server).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", nil))
+	new(page.Server).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", nil))
 	if w.Code != 405 {
 		t.Errorf("POST: %d", w.Code)
 	}
@@ -53,6 +55,9 @@ func TestWhoMaySee(t *testing.T) {
 
 // TestPage: nothing in the page comes from elsewhere, and nothing is taken for markup.
 func TestPage(t *testing.T) {
+	w := httptest.NewRecorder()
+	new(page.Server).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://127.0.0.1/", nil))
+	html := w.Body.String()
 	for _, not := range []string{"innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "http://", "https://", "src=", "style=\"", "onclick"} {
 		if strings.Contains(html, not) {
 			t.Errorf("the page has %q", not)

@@ -1,8 +1,10 @@
-package printable
+package integration_test
 
 import (
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 func TestDuration(t *testing.T) {
@@ -12,7 +14,7 @@ func TestDuration(t *testing.T) {
 		99_700 * time.Millisecond: "1m40s", 123 * time.Second: "2m", 138 * time.Second: "2m20s", 754 * time.Second: "13m",
 		time.Hour: "1h", 99*time.Minute + 40*time.Second: "1h40m", 2 * time.Hour: "2h", 25*time.Hour + 40*time.Minute: "26h",
 	} {
-		if got := Duration(d); got != want {
+		if got := printable.Duration(d); got != want {
 			t.Errorf("%v is %q, want %q", d, got, want)
 		}
 	}

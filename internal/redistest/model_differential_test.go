@@ -1,4 +1,4 @@
-package model_test
+package redistest_test
 
 import (
 	"cmp"
@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
@@ -28,8 +26,6 @@ import (
 // A test of the library on the model is worth as much as the model is like a Redis. So the same
 // sequences of steps go to a model node, to the scripts on a miniredis, and to the scripts on a real
 // server, and all must give the same answers.
-
-func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
 // A subject carries out steps. Its error is the node's.
 type subject func(step) (any, error)

@@ -1,4 +1,4 @@
-package memredis
+package redistest_test
 
 import (
 	"context"
@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/internal/memredis"
 )
 
-func start(t *testing.T, n int) *Cluster {
+func start(t *testing.T, n int) *memredis.Cluster {
 	t.Helper()
-	c, err := Start(n)
+	c, err := memredis.Start(n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +27,7 @@ func start(t *testing.T, n int) *Cluster {
 	return c
 }
 
-func client(t *testing.T, url string) *redis.Client {
+func dialURL(t *testing.T, url string) *redis.Client {
 	t.Helper()
 	opts, err := redis.ParseURL(url)
 	if err != nil {
@@ -52,7 +54,7 @@ func TestNodesAreApart(t *testing.T) {
 	if len(urls) != 3 || len(slices.Compact(slices.Sorted(slices.Values(urls)))) != 3 {
 		t.Fatalf("want three addresses, have %q", urls)
 	}
-	if err := client(t, urls[1]).Set(ctx, "k", "v", 0).Err(); err != nil {
+	if err := dialURL(t, urls[1]).Set(ctx, "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{0, 1, 0} {
@@ -64,7 +66,7 @@ func TestNodesAreApart(t *testing.T) {
 
 func TestKeysExpireByThemselves(t *testing.T) {
 	c, ctx := start(t, 1), context.Background()
-	if err := client(t, c.Nodes[0].URL()).Set(ctx, "k", "v", 30*time.Millisecond).Err(); err != nil {
+	if err := dialURL(t, c.Nodes[0].URL()).Set(ctx, "k", "v", 30*time.Millisecond).Err(); err != nil {
 		t.Fatal(err)
 	}
 	within(t, 5*time.Second, "the key expires", func() bool { return len(c.Nodes[0].Keys()) == 0 })
@@ -74,7 +76,7 @@ func TestKillAndRestart(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		c, ctx := start(t, 1), context.Background()
 		node := c.Nodes[0]
-		rdb := client(t, node.URL())
+		rdb := dialURL(t, node.URL())
 		if err := rdb.Set(ctx, "k", "v", 0).Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +120,7 @@ func TestKillAndRestart(t *testing.T) {
 
 func TestRestartOfARunningNode(t *testing.T) {
 	c, ctx := start(t, 1), context.Background()
-	rdb := client(t, c.Nodes[0].URL())
+	rdb := dialURL(t, c.Nodes[0].URL())
 	if err := rdb.Set(ctx, "k", "v", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +134,7 @@ func TestRestartOfARunningNode(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	c, ctx := start(t, 2), context.Background()
-	rdb := client(t, c.Nodes[0].URL())
+	rdb := dialURL(t, c.Nodes[0].URL())
 	all := info(t, rdb)
 	if !regexp.MustCompile(`^[0-9a-f]{40}$`).MatchString(all["run_id"]) {
 		t.Errorf("run_id is %q", all["run_id"])
@@ -148,7 +150,7 @@ func TestInfo(t *testing.T) {
 			t.Errorf("%s is %q, want %q", field, all[field], want)
 		}
 	}
-	if other := info(t, client(t, c.Nodes[1].URL())); other["run_id"] == all["run_id"] {
+	if other := info(t, dialURL(t, c.Nodes[1].URL())); other["run_id"] == all["run_id"] {
 		t.Error("two nodes have one run_id")
 	}
 
@@ -173,7 +175,7 @@ func TestInfo(t *testing.T) {
 
 func TestSetInfo(t *testing.T) {
 	c := start(t, 1)
-	node, rdb := c.Nodes[0], client(t, c.Nodes[0].URL())
+	node, rdb := c.Nodes[0], dialURL(t, c.Nodes[0].URL())
 	node.SetInfo("role", "slave")
 	node.SetInfo("master_link_status", "up")
 	if err := node.Restart(true); err != nil {
@@ -192,7 +194,7 @@ func TestSetInfo(t *testing.T) {
 }
 
 func TestStartRefusesNothing(t *testing.T) {
-	if _, err := Start(0); err == nil {
+	if _, err := memredis.Start(0); err == nil {
 		t.Error("no nodes, no error")
 	}
 }

@@ -1,11 +1,10 @@
-package listing_test
+package recording_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -16,10 +15,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/listing"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
 
-func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }
 
 // A scene is a set of nodes with owners that lock, and a Locker that looks.
 type scene struct {

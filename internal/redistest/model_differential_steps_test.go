@@ -1,4 +1,4 @@
-package model_test
+package redistest_test
 
 import (
 	"cmp"

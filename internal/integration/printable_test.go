@@ -1,9 +1,11 @@
-package printable
+package integration_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 func TestText(t *testing.T) {
@@ -19,7 +21,7 @@ func TestText(t *testing.T) {
 		{"no UTF-8", "a\xffb\xc3", `a\xffb\xc3`},
 		{"the replacement character", "a\ufffdb", "a\ufffdb"},
 	} {
-		if got := Text(tt.text); got != tt.want {
+		if got := printable.Text(tt.text); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
@@ -29,8 +31,8 @@ func TestText(t *testing.T) {
 func FuzzText(f *testing.F) {
 	f.Add("a\x1b\x9b\n\u202e")
 	f.Fuzz(func(t *testing.T, s string) {
-		text := Text(s)
-		if !utf8.ValidString(text) || strings.ContainsAny(text, "\x1b\n\r\t\u009b\u202e\u2066\u2028") || Text(text) != text {
+		text := printable.Text(s)
+		if !utf8.ValidString(text) || strings.ContainsAny(text, "\x1b\n\r\t\u009b\u202e\u2066\u2028") || printable.Text(text) != text {
 			t.Errorf("%q is shown as %q", s, text)
 		}
 	})
