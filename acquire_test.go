@@ -227,7 +227,7 @@ func TestFenceInOneRoundTrip(t *testing.T) {
 		f.apart()
 		lk := f.locker(nil)
 		pass(time.Second)
-		for range 10 {
+		for range need.Sized(3, 10, 10) {
 			proposed, before := time.Now().UnixMicro(), f.Mini(4).CommandCount()
 			l := f.took(lk, "a", quorumsAnswer)
 			f.stored(l, 5)
@@ -639,6 +639,9 @@ func TestMajorityAhead(t *testing.T) {
 		"one":                          {[3]time.Duration{time.Hour, 0, 0}, false, 0},
 		"one, and another one is down": {[3]time.Duration{time.Hour, 0, 0}, true, -1},
 	} {
+		if !need.Sample(len(name), 2) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			threeNodes(t, func(f *fenced) {
 				f.must("a", Options{})

@@ -96,7 +96,7 @@ func TestRemovedNodeComesBack(t *testing.T) {
 		client := g.over(nil, 0, 1, 2, 3)
 		g.try(client, true)
 		operator := g.over(nil, 0, 1, 2, 3)
-		for range 2 {
+		for range need.Sized(1, 2, 2) {
 			g.change(operator, Change{Remove: g.Addr(0)})
 			g.try(client, true)
 			time.Sleep(time.Second)
@@ -221,7 +221,7 @@ func TestRemovedNodeIsLeft(t *testing.T) {
 				calls.Go(func() {
 					for ctx.Err() == nil {
 						_ = lk.Do(ctx, "a", func(ctx context.Context, l *Lock) error {
-							time.Sleep(200 * time.Millisecond)
+							time.Sleep(need.Sized(600*time.Millisecond, 200*time.Millisecond, 200*time.Millisecond))
 							return nil
 						})
 					}
@@ -310,7 +310,7 @@ func TestMergeKeepsPoisonAway(t *testing.T) {
 // TestTryDuringChange: a call that finds that the nodes have been changed goes by the change, and does not fail.
 func TestTryDuringChange(t *testing.T) {
 	for row, far := range []time.Duration{0, 100 * time.Microsecond, 300 * time.Microsecond} {
-		if !need.Sample(row, 2) {
+		if !need.Sample(row, 3) {
 			continue
 		}
 		grows(t, 4, func(g *growing) {

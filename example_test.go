@@ -186,7 +186,7 @@ func ExampleLocker_Acquire() {
 func ExampleLock_Context() {
 	lk, stop := connected(redlock.Options{})
 	defer stop()
-	l, err := lk.TryAcquire(context.Background(), "import", redlock.TTL(time.Second))
+	l, err := lk.TryAcquire(context.Background(), "import", redlock.TTL(200*time.Millisecond))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func TestEachForItsOwnTime(t *testing.T) {
 		{"several names", want{"b", []AcquireOption{Shared(), Also("a")}}, want{"c", []AcquireOption{Shared(), Also("a")}}, want{"a", nil}, long, soon},
 	} {
 		for column, first := range []string{"the short one first", "the long one first"} {
-			if !need.Sample(row+column, 8) {
+			if !need.Sample(row+column, 12) {
 				continue
 			}
 			t.Run(tt.what+", "+first, func(t *testing.T) {

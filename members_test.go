@@ -79,7 +79,8 @@ func TestSetGrows(t *testing.T) {
 		var mu sync.Mutex
 		inside, turns, last := 0, make([]int, 2), int64(0)
 		var longest time.Duration
-		hold := need.Sized(250*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond)
+		hold := need.Sized(time.Second, 100*time.Millisecond, 100*time.Millisecond)
+		turn := max(time.Second, 4*hold) // in which each client has had it
 		for i := range turns {
 			lk := g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2)
 			calls.Go(func() {
@@ -119,7 +120,7 @@ func TestSetGrows(t *testing.T) {
 				g.Errorf("it took %v", took)
 			}
 			g.Logf("%v: epoch %d, %v", time.Now(), m.Epoch, m.Nodes)
-			time.Sleep(time.Second)
+			time.Sleep(turn)
 			mu.Lock()
 			for i := range turns {
 				if turns[i] == before[i] {
@@ -137,7 +138,7 @@ func TestSetGrows(t *testing.T) {
 		mu.Lock()
 		before := slices.Clone(turns)
 		mu.Unlock()
-		time.Sleep(time.Second)
+		time.Sleep(turn)
 		mu.Lock()
 		for i := range turns {
 			if turns[i] == before[i] {

@@ -329,7 +329,7 @@ func TestLaneKeepsOrder(t *testing.T) {
 				var wg sync.WaitGroup
 				for i := range 100 {
 					wg.Go(func() {
-						for range 20 {
+						for range need.Sized(5, 20, 20) {
 							l, err := lk.TryAcquire(t.Context(), fmt.Sprint("k", i))
 							if err != nil {
 								t.Error(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/redis/go-redis/v9"
 )
@@ -215,6 +216,9 @@ func TestDifferentTTLs(t *testing.T) {
 			f.alone(l, same(second))
 		},
 	} {
+		if !need.Sample(len(name), 3) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) { run(newFleet(t, 3)) })
 		})

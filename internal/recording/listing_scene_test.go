@@ -17,7 +17,6 @@ import (
 	"github.com/quorumlock/redlock/internal/listing"
 )
 
-
 // A scene is a set of nodes with owners that lock, and a Locker that looks.
 type scene struct {
 	*testing.T
