@@ -79,8 +79,8 @@ func TestSetGrows(t *testing.T) {
 		var mu sync.Mutex
 		inside, turns, last := 0, make([]int, 2), int64(0)
 		var longest time.Duration
-		hold := need.Sized(time.Second, 100*time.Millisecond, 100*time.Millisecond)
-		turn := max(time.Second, 4*hold) // in which each client has had it
+		hold := need.Sized(500*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond) // over before a renewal
+		turn := max(time.Second, 3*hold) // in which each client has had it
 		for i := range turns {
 			lk := g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2)
 			calls.Go(func() {

@@ -32,7 +32,7 @@ func TestMiniredis(t *testing.T) {
 				seeds = 1
 			}
 			var plans []*Plan
-			for seed := range need.Sized(10, seeds, seeds) {
+			for seed := range need.Sized(5, seeds, seeds) {
 				plans = append(plans, Miniredis.plan(s, uint64(seed), nil, 0))
 			}
 			if len(plans) > seeds { // a quick run takes the smallest

@@ -45,7 +45,7 @@ func TestTest(t *testing.T) {
 		Options:   &redlock.Options{TTL: time.Second, Prefix: "lock:", Hooks: &redlock.Hooks{Warning: func(error) {}}},
 		Nodes:     5,
 		Scenarios: need.Sized([]string{"calm"}, []string{"calm", "crashing-nodes"}, []string{"calm", "crashing-nodes"}),
-		Schedules: need.Sized(4, 20, 20), Miniredis: need.Sized(1, 2, 2), Seed: 1, Report: page,
+		Schedules: need.Sized(2, 20, 20), Miniredis: need.Sized(1, 2, 2), Seed: 1, Report: page,
 	})
 	text, err := os.ReadFile(page)
 	if err != nil || !strings.Contains(string(text), "All promises kept") || !strings.Contains(string(text), "TestTest") {

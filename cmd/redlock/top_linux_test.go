@@ -173,6 +173,7 @@ func started(t *testing.T, n int) *memredis.Cluster {
 // TestTopShowsWhatTheNodesHave: forty owners, each in the row of the lock that the nodes say it has; then the
 // keys, one after another.
 func TestTopShowsWhatTheNodesHave(t *testing.T) {
+	need.Full(t)
 	nodes := started(t, 3)
 	for i := range 40 {
 		owned(t, nodes, fmt.Sprintf("owner-%02d", i), fmt.Sprintf("jobs/%02d", i))

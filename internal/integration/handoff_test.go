@@ -44,6 +44,9 @@ func (h *waitingRoom) waits(ctx context.Context, opts redlock.Options, options .
 // lock is valid for a lease at first, and then for a TTL; or for a TTL at once, if it is renewed.
 func TestHandedOver(t *testing.T) {
 	for name, options := range map[string][]redlock.AcquireOption{"once": nil, "renewed": {redlock.AutoRenew()}} {
+		if !need.Sample(len(options), 2) {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			inWaitingRoom(t, func(h *waitingRoom) {
 				before := acquired(h.T, h.locker(), "a")

@@ -406,7 +406,7 @@ func TestModelIsLikeRedis(t *testing.T) {
 				try(story)
 			}
 			drawn(seen)
-			for n := range need.Sized(60, 60, 1000) {
+			for n := range need.Sized(30, 60, 1000) {
 				try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
 				try(handovers(rand.New(rand.NewPCG(uint64(n), 1)), false))
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/internal/printable"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 var now = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
@@ -81,8 +82,8 @@ func TestEverySize(t *testing.T) {
 	for _, open := range []string{"", detail.Name} {
 		s.Open = open
 		s.Look(detail, now)
-		for columns := 1; columns < 140; columns += 3 {
-			for rows := 1; rows < 60; rows += 2 {
+		for columns := 1; columns < 140; columns += need.Sized(9, 3, 3) {
+			for rows := 1; rows < 60; rows += need.Sized(5, 2, 2) {
 				frame := s.Frame(columns, rows)
 				if len(frame) != rows {
 					t.Fatalf("%d lines on %d rows", len(frame), rows)
