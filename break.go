@@ -80,12 +80,12 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 // that does delete it says that the holder has put it back, and there is another look.
 //
 // That is enough. Let t be the instant at which the second looks begin, and E the first extension of those that
-// begin after t to be confirmed. It shares a node with that quorum. There the token was put back after
-// t, by one of these:
+// begin after t that so many nodes confirm that the rest is no quorum; what a quorum confirms is one of these.
+// It shares a node with the quorum of the looks. There the token was put back after t, by one of these:
 //
-//   - A refill. The node counts in E, so an extension C was confirmed that began when the token was known
-//     to be back (landed), hence after t. C was confirmed before the node's vote for E, and E is the first
-//     one. So there is no E.
+//   - A refill. The node counts in E, so an extension C was confirmed by as many that began when the token
+//     was known to be back (landed), hence after t. C was confirmed before the node's vote for E, and E is the
+//     first one. So there is no E.
 //   - The acquisition, of which a request was under way to this node at t: the node had never had the token.
 //     The holder need not know yet that it has the lock, or has it by the others. Such a request is refused
 //     once its deadline is over (acquire.lua). So a node counts only if it is known to have had the

@@ -91,7 +91,7 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 // after one of members, the locks must be over that were counted before that: for that the
 // longest TTL of the set is waited.
 //
-// A change after which too few nodes could vote is refused.
+// A change after which too few nodes could vote is refused, with an error that is ErrNoQuorum.
 func (lk *Locker) Change(ctx context.Context, c Change, progress func(what string, most time.Duration)) (Members, error) {
 	return lk.change(ctx, c, false, progress)
 }
@@ -130,8 +130,9 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	if err := lk.opts.rejects(d); err != nil {
 		return Members{}, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
 	}
-	if err := lk.voting(ctx, view, d); err != nil {
-		return Members{}, err
+	few := lk.voting(ctx, view, d)
+	if few != nil && !plan { // a plan looks at the node that comes, too
+		return Members{}, few
 	}
 	var comes *lane.Lane
 	if c.Add != "" {
@@ -140,7 +141,10 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	if err := lk.lanes.Change(ctx, view, d, comes, plan, progress); err != nil {
 		return Members{}, fmt.Errorf("redlock: the set was not changed: %w", err)
 	}
-	if plan {
+	switch {
+	case few != nil:
+		return Members{}, few
+	case plan:
 		return described(d), nil
 	}
 	return lk.Members(), nil
@@ -175,7 +179,9 @@ func (lk *Locker) pause(ctx context.Context) {
 }
 
 // voting returns an error if too few members would be left that can vote. A node that comes can: it is waited
-// for.
+// for. But it is told of the set only when a majority of the members keeps the new description without it, or all
+// others do (mayTell in internal/lane/members.go). Otherwise the description would be chosen, and not in force
+// before a member that is away comes back: a fourth node that is added while one of three is down.
 func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Description) error {
 	nodes, err := lk.survey(ctx, view, nobodys, 0)
 	if err != nil {
@@ -192,12 +198,22 @@ func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Descripti
 		}
 	}
 	for _, member := range d.Members {
-		if !view.Description.Has(member) {
-			votes++
+		if view.Description.Has(member) {
+			continue
 		}
+		if need := majority(len(d.Members)); votes < need && len(away) > 0 {
+			return tooFewError(fmt.Sprintf("of %d members %d must vote before %s can, and only %d could (%s)", len(d.Members), need, member, votes, strings.Join(away, "; ")))
+		}
+		votes++
 	}
 	if need := d.Needs(); votes < need {
-		return fmt.Errorf("redlock: the set was not changed: of %d members %d must vote, and only %d could (%s)", len(d.Members), need, votes, strings.Join(away, "; "))
+		return tooFewError(fmt.Sprintf("of %d members %d must vote, and only %d could (%s)", len(d.Members), need, votes, strings.Join(away, "; ")))
 	}
 	return nil
 }
+
+// A tooFewError says who does not vote, so that a change is refused.
+type tooFewError string
+
+func (e tooFewError) Error() string      { return "redlock: the set was not changed: " + string(e) }
+func (tooFewError) Is(target error) bool { return target == ErrNoQuorum }

@@ -327,6 +327,7 @@ func changeTexts(t *testing.T, g *texts) {
 	f.nodes[1].Kill()
 	pass(time.Second)
 	change("a member goes, and the other one is down", lk, Change{Remove: "node2"})
+	change("a node comes while one is down", lk, Change{Add: "node3"})
 }
 
 // over is another process, which is given these nodes.

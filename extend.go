@@ -160,8 +160,11 @@ func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 	if l.trouble == nil || l.trouble.over {
 		l.trouble = &renewalTrouble{since: r.sent}
 	}
-	l.trouble.failed++
-	l.trouble.last = err
+	t := l.trouble
+	if t.failed++; err.Granted > r.ballot.n-r.ballot.need {
+		t.shown, t.by = r.number, r.view.Description
+	}
+	t.last = err
 }
 
 // tellRenewals tells the operator that renewals fail, the first time, or that they succeed again.

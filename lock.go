@@ -97,8 +97,10 @@ type renewalTrouble struct {
 	failed int
 	since  time.Time // when the first of them began
 	last   *QuorumError
-	told   bool // by Hooks.RenewalFailed
-	over   bool // one has succeeded since, which Hooks.RenewalRecovered is to tell
+	shown  int32             // the last extension that showed that nobody else can have a quorum (counts)
+	by     *wire.Description // by which it did
+	told   bool              // by Hooks.RenewalFailed
+	over   bool              // one has succeeded since, which Hooks.RenewalRecovered is to tell
 }
 
 type watcher struct{ cancel context.CancelCauseFunc }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,7 +81,7 @@ func TestSetGrows(t *testing.T) {
 		inside, turns, last := 0, make([]int, 2), int64(0)
 		var longest time.Duration
 		hold := need.Sized(500*time.Millisecond, 100*time.Millisecond, 100*time.Millisecond) // over before a renewal
-		turn := max(time.Second, 3*hold) // in which each client has had it
+		turn := max(time.Second, 3*hold)                                                     // in which each client has had it
 		for i := range turns {
 			lk := g.over(&Options{TTL: 2 * time.Second}, 0, 1, 2)
 			calls.Go(func() {
@@ -189,6 +190,70 @@ func TestMemberComesBack(t *testing.T) {
 		if err := lock.Release(g.Context()); err != nil {
 			g.Error(err)
 		}
+	})
+}
+
+// TestHeldLocksStay: a lock that is held, and renewed, stays when the set grows, also one that just a quorum of the
+// nodes has, of which the next members need one more.
+func TestHeldLocksStay(t *testing.T) {
+	for _, tt := range []struct{ nodes, lack int }{{1, 0}, {3, 0}, {3, 1}, {5, 2}} {
+		t.Run(fmt.Sprintf("%d of %d", tt.nodes-tt.lack, tt.nodes), func(t *testing.T) {
+			grows(t, tt.nodes+1, func(g *growing) {
+				var given []int
+				for i := range tt.nodes {
+					given = append(given, i)
+				}
+				l, err := g.over(&Options{TTL: 3 * time.Second}, given...).TryAcquire(g.Context(), "a", AutoRenew())
+				if err != nil {
+					g.Fatal(err)
+				}
+				ctx := l.Context(g.Context())
+				time.Sleep(4 * time.Second)
+				for i := range tt.lack {
+					g.Mini(i).Del("a")
+				}
+				operator := g.over(nil, given...)
+				g.change(operator, Change{Add: g.Addr(tt.nodes)})
+				time.Sleep(20 * time.Second)
+				if ctx.Err() != nil {
+					g.Fatalf("the lock has ended: %v", context.Cause(ctx))
+				}
+				if _, err := operator.TryAcquire(g.Context(), "a"); !errors.Is(err, ErrHeld) {
+					g.Errorf("another client: %v", err)
+				}
+				if err := l.Release(g.Context()); err != nil {
+					g.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// TestNodeIsAddedWhileOneIsDown: the fourth one of three is refused, since it could not vote before the one that is
+// down comes back, and nothing is changed. The sixth one of five is added.
+func TestNodeIsAddedWhileOneIsDown(t *testing.T) {
+	grows(t, 4, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		g.try(lk, true)
+		g.Kill(2)
+		g.try(lk, true)
+		want := "redlock: the set was not changed: of 4 members 3 must vote before " + g.Addr(3) + " can, and only 2 could (" + g.Addr(2) + ": unreachable"
+		if _, err := lk.Change(g.Context(), Change{Add: g.Addr(3)}, nil); err == nil || !strings.HasPrefix(err.Error(), want) {
+			g.Errorf("%v, want %s", err, want)
+		}
+		g.try(lk, true)
+		g.change(lk, Change{Remove: g.Addr(2)})
+		g.change(lk, Change{Add: g.Addr(3)})
+		g.try(lk, true)
+	})
+	grows(t, 6, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2, 3, 4)
+		g.try(lk, true)
+		g.Kill(2)
+		if m := g.change(lk, Change{Add: g.Addr(5)}); len(m.Nodes) != 6 {
+			g.Errorf("%+v", m)
+		}
+		g.try(lk, true)
 	})
 }
 

@@ -1,5 +1,7 @@
 package redlock
 
+import "cmp"
+
 // A vote is what one node's answer means to the ballot.
 type vote uint8
 
@@ -23,6 +25,7 @@ const (
 // way, and a decided ballot stays as decided.
 type ballot struct {
 	n, need       int
+	shown         int // of an extension: so many yes show that nobody else can have a quorum; 0: need
 	yes, no, none int
 	voteless      int // of yes and no, in a release: the answers of nodes that have no vote now
 }
@@ -45,11 +48,14 @@ func (b *ballot) verdict() verdict {
 	switch {
 	case b.yes >= b.need:
 		return won
-	case b.yes+b.open() < b.need:
+	case b.yes+b.open() < b.least() || b.open() == 0:
 		return lost
 	}
 	return pending
 }
+
+// least is the number of yes without which nothing else is to be learned from the votes that are open.
+func (b *ballot) least() int { return cmp.Or(b.shown, b.need) }
 
 // answered is the verdict where any answer will do: that of a release, for which
 // "not there" is as good as "deleted". Answers of nodes without a vote do not end it
@@ -68,8 +74,11 @@ func (b *ballot) answered() verdict {
 func (b *ballot) unreachable() bool { return b.n-b.none < b.need }
 
 // refused reports whether so many nodes have answered no that no quorum can be
-// found any more, even if all the silent ones came back and said yes.
-func (b *ballot) refused() bool { return b.n-b.no < b.need }
+// found any more, even if all the silent ones came back and said yes. An extension is refused if
+// those that say no are a quorum themselves, which another client may have. With a majority of an odd
+// number of nodes it is the same. Two of four nodes are no quorum: the lock stays, and they count again when
+// the other two have shown that they had the token all along (counts).
+func (b *ballot) refused() bool { return b.n-b.no < b.least() }
 
 // majority is the smallest quorum of n nodes of which any two share a node, also
 // for even n.

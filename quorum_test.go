@@ -99,6 +99,42 @@ func every(n int, votes []vote, f func([]vote)) {
 	}
 }
 
+// TestExtensionBallot: that of an extension is decided when it is won, when those that have not said no are too few to
+// keep another client from having a quorum, or when all have answered.
+func TestExtensionBallot(t *testing.T) {
+	for n := 1; n <= 6; n++ {
+		for need := majority(n); need <= n; need++ {
+			every(n, nil, func(votes []vote) {
+				b := ballot{n: n, need: need, shown: n - need + 1}
+				yes, no := 0, 0
+				for _, v := range votes {
+					b.add(v)
+					switch v {
+					case voteYes:
+						yes++
+					case voteNo:
+						no++
+					}
+				}
+				rest := n - len(votes)
+				want := pending
+				switch {
+				case yes >= need:
+					want = won
+				case n-(yes+rest) >= need, rest == 0: // so many may be another's
+					want = lost
+				}
+				if got := b.verdict(); got != want {
+					t.Fatalf("%d of %d, votes %v: verdict %d, want %d", need, n, votes, got, want)
+				}
+				if b.refused() != (no >= need) {
+					t.Fatalf("%d of %d, votes %v: refused %v", need, n, votes, b.refused())
+				}
+			})
+		}
+	}
+}
+
 // TestBallotAgainstItsTwin compares the ballot with every possible future, for
 // all votes on up to five nodes and every quorum that is a majority.
 func TestBallotAgainstItsTwin(t *testing.T) {

@@ -49,6 +49,9 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	}
 	r.lock, r.op, r.trace, r.number, r.then, r.view = l, step, nil, 0, then, view
 	r.ballot = ballot{n: len(view.Lanes), need: view.Quorum}
+	if step == wire.Extend {
+		r.ballot.shown = r.ballot.n - r.ballot.need + 1
+	}
 	r.verdict, r.closed, r.all = pending, false, false
 	clear(r.told)
 	return r
@@ -335,7 +338,7 @@ func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
 		l.waiter.OnReply(i, l.claim.Try, a.Status)
 	case r.op == wire.Extend && a.Status == wire.Expired:
 		l.refill(i)
-	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(i):
+	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(i, r.view.Description):
 		a.Status = wire.Refilled
 		l.landed(i) // if the answer to the filling got lost
 	}
@@ -367,20 +370,25 @@ func classify(op wire.Op, s wire.Status) vote {
 // that was filled up anew only says that the token is there now; whether it was
 // there all the time since the last extension, and not a rival's in between, it
 // cannot say. It can again from the second extension on that begins when the token is
-// known to be there (landed), if a quorum of other votes confirmed the first: those nodes had the
-// token all along, so no rival can have had a quorum of nodes, and the filled one
+// known to be there (landed), if the first has shown that no rival can have had a quorum of nodes: so many
+// other votes confirmed it that the rest is none. Those nodes had the token all along, and the filled one
 // has kept it since.
+//
+// A quorum of other votes is enough, and where its size is no more than a majority of an odd number, it takes one. Of
+// four nodes it takes two. So a lock that two of three nodes have stays when a fourth one becomes a member: two
+// extensions are not confirmed, and the third one is. What was shown by the members of one description says
+// nothing by that of the next, of which fewer may be a quorum; what a quorum has confirmed does.
 //
 // A node that had no vote when it granted the lock is no such case: what it may have
 // forgotten had been granted before, and an acquisition that is older than a lock
 // can live gives none (VOUCHES in docs/model).
-func (l *Lock) counts(i int) bool {
+func (l *Lock) counts(i int, by *wire.Description) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.counted(i)
+	return l.counted(i) || i < l.claim.Room() && l.trouble != nil && l.trouble.by == by && l.marks[i].filled < l.trouble.shown
 }
 
-// counted is counts, under the mutex. A node that became a member after so many others that the lock has no
+// counted reports whether node i counts by what a quorum has confirmed. Under the mutex. A node that became a member after so many others that the lock has no
 // room for it was never asked.
 func (l *Lock) counted(i int) bool {
 	if i >= l.claim.Room() {
@@ -422,7 +430,7 @@ func (f refilling) Deliver(node int, q *lane.Request) {
 const filling = math.MaxInt32
 
 // landed records that the token is at a node again. The node counts after an extension that begins later
-// was confirmed by others. The time of the request would not do: if the token arrives long after an
+// was confirmed by enough others. The time of the request would not do: if the token arrives long after an
 // extension that others have confirmed, all nodes that did may have dropped it in between (Locker.Break).
 func (l *Lock) landed(i int) {
 	l.mu.Lock()

@@ -330,7 +330,7 @@ func (c *command) changeMembers(cfg *membersConfig, servers []*redis.Options, d 
 		return err
 	}
 	if len(steps) == 2 && steps[0].Remove != "" { // it would be too late to find out that the other one is unfit
-		if _, err := locker.PlanChange(ctx, steps[1].Change, nil); err != nil {
+		if _, err := locker.PlanChange(ctx, steps[1].Change, nil); err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
 			return notChanged(ctx, cfg, err)
 		}
 	}
@@ -386,6 +386,8 @@ func notChanged(ctx context.Context, cfg *membersConfig, err error) error {
 		return exit.Fail(by.Code(), again, "%v before the change was in force", by)
 	case ctx.Err() != nil:
 		return exit.Fail(exit.NoQuorum, again, "the change was not in force within --timeout %v", cfg.timeout)
+	case errors.Is(err, redlock.ErrNoQuorum):
+		return exit.Fail(exit.NoQuorum, "bring back the members that are down, or put a new node in the place of one: redlock members replace ADDRESS URL", "%s", phrase.Plain(err))
 	}
 	return exit.Fail(exit.NoQuorum, "redlock members shows the members, and redlock doctor examines servers", "%s", phrase.Plain(err))
 }

@@ -1,7 +1,8 @@
 /*
  * A lock that is broken, for spin. README.md says how to run it, and what it shows.
  *
- * A asks three nodes for the lock, has it when two have granted it, and extends it EXTENSIONS times at most.
+ * A asks three nodes for the lock, has it when two have granted it, and extends it EXTENSIONS times at most. With
+ * NODES=4 there are four nodes, of which three are a quorum, and two keep others from having one.
  * An operator breaks it (breaking in break.go). The operator's first look drops nothing; later looks drop
  * A's token. When the operator has been told that the lock is broken, no extension that begins later may be
  * confirmed. A byte is mostly a set of nodes, with a bit for each.
@@ -22,14 +23,16 @@
  * more. The largest is the fence, and a quorum has to store it. When the lock is broken, B asks for it. If A's
  * lock was complete by then, B's fence must be larger. Keys end at any moment here.
  *
- * Set by -D: EXTENSIONS; UNHEARD, a node may drop the token in a look, and its answer is lost; FENCE, and HIGHEST,
+ * Set by -D: NODES; EXTENSIONS; UNHEARD, a node may drop the token in a look, and its answer is lost; FENCE, and HIGHEST,
  * the largest number that is proposed. And names of rules, each of which takes the rule out: SECOND, NOTHING,
- * AFTER_ALL, NEVER_HAD, WAIT_FIRST, REFILLED, LANDED, and with FENCE COUNTERS and STORED. And what is not
+ * AFTER_ALL, NEVER_HAD, WAIT_FIRST, REFILLED, LANDED, with four nodes ONE, and with FENCE COUNTERS and STORED. And what is not
  * promised: COPY, node 2 carries a filling out once more; GIVEN_UP, it carries the acquire out though an
  * extension has come before, over another connection; ENDS, the token goes in yet another way between two
  * looks; and with FENCE GRANTED, A's lock was granted by a quorum, and not complete.
  */
+#ifndef NODES
 #define NODES 3
+#endif
 #ifndef EXTENSIONS
 #define EXTENSIONS 3
 #endif
@@ -38,8 +41,19 @@
 #endif
 #define bit(n)     (1 << (n))
 #define all        (bit(NODES) - 1)
-#define quorum(s)  (((s) & ((s) - 1)) != 0)
+#define less(s)    ((s) & ((s) - 1))         /* without one of them */
+#if NODES == 4
+#define quorum(s)  (less(less(s)) != 0)
+#define each(x)    x(0) :: x(1) :: x(2) :: x(3)
+#else
+#define quorum(s)  (less(s) != 0)
 #define each(x)    x(0) :: x(1) :: x(2)
+#endif
+#if ONE
+#define shows(s)   ((s) != 0)
+#else
+#define shows(s)   (less(s) != 0)           /* the others are no quorum */
+#endif
 
 byte has;                                   /* A's token */
 byte asked = all;                           /* A's acquire is under way */
@@ -95,6 +109,13 @@ byte unheard[NODES];                        /* the extension of a yes that is un
 byte filling;                               /* the request is under way */
 byte yes[EXTENSIONS + 1];                   /* by extension: who has said so */
 byte begun, confirmed, told;                /* extensions; told: the last that began before the lock was broken */
+#if NODES == 4
+byte shown;                                 /* the last of which so many have said yes that the others are no quorum */
+hidden byte k;
+#define pass       k : 1 .. 2               /* what counts now may show an earlier one */
+#else
+#define shown      confirmed
+#endif
 #if COPY
 byte copies;                                /* node 2 may carry a filling out once more */
 #endif
@@ -103,13 +124,13 @@ hidden byte i, j;
 #define drop(n)    has = has & ~bit(n)
 
 /*
- * Rule: a node that was given the token anew counts after an extension that began later is confirmed.
- * REFILLED: at once. Rule: later than it is known to have the token. LANDED: later than it was asked.
+ * Rule: a node that was given the token anew counts after an extension that began later is confirmed, or was
+ * confirmed by so many that the others are no quorum. ONE: by one. REFILLED: at once. Rule: later than it is known to have the token. LANDED: later than it was asked.
  */
 #if REFILLED
 #define counts(n)  1
 #else
-#define counts(n)  (filled[n] == 0 || filled[n] < confirmed)
+#define counts(n)  (filled[n] == 0 || filled[n] < shown)
 #endif
 #if LANDED
 #define mark       begun
@@ -121,6 +142,23 @@ hidden byte i, j;
 /* vote counts what node n has said, and what is heard of others because of it. */
 inline vote(n, r) {
 	yes[r] = yes[r] | bit(n);
+#if NODES == 4
+	for (pass) {
+	for (i : 1 .. EXTENSIONS) {
+		if
+		:: i > shown && shows(yes[i]) ->
+			printf("extension %d is confirmed, by %d, and that is enough to count by\n", i, yes[i]);
+			shown = i;
+			for (j : 0 .. NODES - 1) {
+				if
+				:: unheard[j] > confirmed && counts(j) -> yes[unheard[j]] = yes[unheard[j]] | bit(j); unheard[j] = 0
+				:: else
+				fi
+			}
+		:: else
+		fi
+	}
+#endif
 	for (i : 1 .. EXTENSIONS) {
 		if
 		:: i > confirmed && quorum(yes[i]) ->
@@ -137,6 +175,10 @@ inline vote(n, r) {
 		:: else
 		fi
 	}
+#if NODES == 4
+	}
+	k = 0;
+#endif
 	for (i : 1 .. confirmed) { yes[i] = 0 }
 	i = 0; j = 0
 }

@@ -285,6 +285,7 @@ without HANDLE        '!((((got&(got-1))'    'late: the handle does not say that
 model=break.pml
 holds both  'break: no extension'
 holds all   'break: no extension, answers to looks are lost'       -DUNHEARD
+holds all   'break: no extension, four nodes'                     -DNODES=4 -DEXTENSIONS=2
 holds both  'break: the next fence is larger'                      -DFENCE -DHIGHEST=3
 without SECOND        'i<=told'     'break: one look is enough'                          -DSECOND
 without NOTHING       'i<=told'     'break: the second look may find the token'          -DNOTHING
@@ -293,6 +294,7 @@ without NEVER_HAD     'i<=told'     'break: a node that never had the token coun
 without WAIT_FIRST    'i<=told'     'break: it counts when the look is over'             -DWAIT_FIRST -DEXTENSIONS=1
 without REFILLED      'i<=told'     'break: a node that is refilled counts at once'      -DREFILLED -DEXTENSIONS=1
 without LANDED        'i<=told'     'break: it counts from when it was asked'            -DLANDED
+without ONE           'i<=told'     'break: it counts if one other node has confirmed'  -DONE -DNODES=4 -DEXTENSIONS=2
 without COUNTERS      'fenceB>fence' 'break: the counter is deleted, too'                -DCOUNTERS -DFENCE
 without STORED        'fenceB>fence' 'break: the fence is not stored'                    -DSTORED -DFENCE
 

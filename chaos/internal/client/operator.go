@@ -82,7 +82,9 @@ func (o *operator) draw() (redlock.Change, string) {
 	}
 	if leaves := o.leaves; slices.Contains(members, leaves) {
 		o.leaves = ""
-		return redlock.Change{Remove: leaves}, Removes + leaves
+		if len(members) > 2 { // the node that was to take its place may not have come
+			return redlock.Change{Remove: leaves}, Removes + leaves
+		}
 	}
 	if o.Plan.Scenario.Rivals { // from four members two may be removed at once that leave no node in common
 		if len(members) > 3 || len(others) == 0 {
