@@ -352,7 +352,7 @@ func TestFenceCannotBeStored(t *testing.T) {
 		}, func(*fenced) {}, 32 * time.Millisecond, errUnfenced, OutcomeGone},
 		{"the caller goes away", func(_ *fenced, cancel func()) { cancel() }, func(*fenced) {}, 15 * time.Millisecond, context.Canceled, OutcomeTimeout},
 	} {
-		if !need.Sample(row+1, 3) {
+		if !need.Sample(row+4, 6) {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {

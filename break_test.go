@@ -46,7 +46,7 @@ func TestBreak(t *testing.T) {
 		{"a slot in a folder", "a/b", []AcquireOption{Slots(5)}, [][]AcquireOption{nil}},
 		{"shared in a folder", "a/b", []AcquireOption{Shared()}, [][]AcquireOption{nil}},
 	} {
-		if !need.Sample(row+1, 3) {
+		if !need.Sample(row+1, 6) {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {

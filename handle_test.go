@@ -59,7 +59,7 @@ func TestDetachAttach(t *testing.T) {
 		{"a folder's", "a/b/c", nil, [][]AcquireOption{nil, {Shared()}}},
 		{"two in folders", "a/b", []AcquireOption{Also("c/d")}, [][]AcquireOption{nil}},
 	} {
-		if !need.Sample(row+1, 3) {
+		if !need.Sample(row+1, 6) {
 			continue
 		}
 		t.Run(tt.name, func(t *testing.T) {

@@ -576,7 +576,7 @@ func TestBadKinds(t *testing.T) {
 // TestSlotsFillUp: a call that asks once for a slot gets one as long as one is free, although it does
 // not know which, and a node is down; and a smaller number of slots gives no more.
 func TestSlotsFillUp(t *testing.T) {
-	for _, n := range []int{1, 2, need.Sized(7, 40, 40)} {
+	for _, n := range need.Sized([]int{7}, []int{1, 2, 40}, []int{1, 2, 40}) {
 		fences(t, func(f *fenced) {
 			f.Kill(4)
 			one, other := f.locker(nil), f.locker(nil)
@@ -651,7 +651,7 @@ func TestOneKeyIsLost(t *testing.T) {
 		{"p/jobs", []AcquireOption{Slots(1)}, []string{"p", "p/jobs", "p/jobs:slot:1"}},
 	} {
 		for i, lost := range tt.keys {
-			if !need.Sample(row+i, 4) {
+			if !need.Sample(row+i, 6) {
 				continue
 			}
 			t.Run(fmt.Sprint(tt.name, len(tt.options), ", ", lost), func(t *testing.T) {

@@ -723,7 +723,7 @@ func TestAnHourWithoutANode(t *testing.T) {
 		"also":    func(i int) (string, []AcquireOption) { return either(i, "a", "b", Also("b")) },
 		"slots":   func(i int) (string, []AcquireOption) { return "a", []AcquireOption{Slots(2)} },
 	}
-	hour := need.Sized(30*time.Second, 2*time.Minute, time.Hour)
+	hour := need.Sized(20*time.Second, 2*time.Minute, time.Hour)
 	parked := uint64(11<<20) * uint64(hour) / uint64(time.Hour) // bytes that the model holds back of what is sent to the node
 	for trouble, tt := range map[string]struct {
 		strike, end func(*arena.Node)
@@ -747,7 +747,7 @@ func TestAnHourWithoutANode(t *testing.T) {
 					stop := w.contend(t, 800*time.Millisecond, want) // a lock a second, or more
 					time.Sleep(10 * time.Second)
 					tt.strike(w.nodes[2])
-					time.Sleep(time.Minute)
+					time.Sleep(need.Sized(20*time.Second, time.Minute, time.Minute))
 					kept, heap := w.kept(2), inUse()
 					if kept > 10 {
 						t.Errorf("%d requests are kept after a minute", kept)

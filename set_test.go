@@ -584,7 +584,7 @@ func TestFailoverClients(t *testing.T) {
 // programs, however late the nodes answer at one address or the other.
 func TestOtherAddresses(t *testing.T) {
 	for slow := range 4 { // the node whose other address is slow; 3: none
-		if !need.Sample(slow, 3) {
+		if !need.Sample(slow, 4) {
 			continue
 		}
 		fences(t, func(f *fenced) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/page"
 	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // evilName would be markup, if the page took names for it.
@@ -159,6 +160,7 @@ func jobs(n int) (names []string) {
 
 // TestTopPage: the command serves the page and its events, and ends at a signal while somebody looks.
 func TestTopPage(t *testing.T) {
+	need.Full(t) // forty owners
 	nodes := crowd(t)
 	cmd, url := topPageOf(t, nodes)
 	client := &http.Client{Transport: new(http.Transport)}

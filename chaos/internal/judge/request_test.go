@@ -1,20 +1,22 @@
-package history
+package judge_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/quorumlock/redlock/chaos/history"
 )
 
 func TestRequestWords(t *testing.T) {
 	for _, tt := range []struct {
-		want         Request
+		want         history.Request
 		text, labels string
 	}{
-		{Request{Name: "a"}, `"a"`, "a"},
-		{Request{Name: "a\n"}, `"a\n"`, "a\n"},
-		{Request{Name: "a", Also: "b c", Shared: true}, `"a" and "b" and "c" as a reader`, "a+b+c (r)"},
-		{Request{Name: "a", Slots: 3}, `one of 3 slots of "a"`, "a 1/3"},
+		{history.Request{Name: "a"}, `"a"`, "a"},
+		{history.Request{Name: "a\n"}, `"a\n"`, "a\n"},
+		{history.Request{Name: "a", Also: "b c", Shared: true}, `"a" and "b" and "c" as a reader`, "a+b+c (r)"},
+		{history.Request{Name: "a", Slots: 3}, `one of 3 slots of "a"`, "a 1/3"},
 	} {
 		if got := tt.want.String(); got != tt.text {
 			t.Errorf("%#v is %s, want %s", tt.want, got, tt.text)
@@ -27,8 +29,8 @@ func TestRequestWords(t *testing.T) {
 
 // TestCanonical: requests for the same lock have the same canonical form.
 func TestCanonical(t *testing.T) {
-	lines := make(map[Request][]string)
-	for _, w := range []Request{
+	lines := make(map[history.Request][]string)
+	for _, w := range []history.Request{
 		{Name: "a"}, {Name: "a", Also: "a/b a"}, {Name: "a/b", Also: "a"},
 		{Name: "a/b"}, {Name: "ab"}, {Name: "a", Shared: true}, {Name: "a/c", Also: "a", Shared: true},
 		{Name: "a", Also: "b"}, {Name: "b", Also: "a"}, {Name: "a", Slots: 2}, {Name: "a", Slots: 3},

@@ -1,4 +1,4 @@
-package history
+package judge_test
 
 import (
 	"bytes"
@@ -7,16 +7,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/chaos/history"
 )
 
 // everyField is a history in which every field has a value of its own.
-func everyField() *History {
-	f := &Fault{At: 1, Kind: LoseReplies, Node: 2, Client: 3, For: 4, By: -5, Times: 6}
-	return &History{
-		Run: Head{Scenario: "s", Arena: "a", Seed: 1 << 63, Nodes: 5, Quorum: 3, Clients: 7, Start: time.Unix(1, 0).UTC(), Owners: []string{"o"}, Addrs: []string{"n"}, Members: 6, Separator: "/", Lag: time.Millisecond, Look: 8, Overlap: 9, Bound: time.Minute, Settle: 10, Idle: 11, Slight: 12, Grace: 13, TTL: 14, MostKeys: 15, MostBytes: 16, MostRequests: 17, Found: true, Exact: true, Always: true},
-		Events: []Event{
-			{At: 1, Kind: Held, Client: 2, Op: 3, Name: "a<b>&\n", Also: "b c", Shared: true, Slots: 8, Verb: "try", Limit: 4, Token: "t", Fence: 1<<64 - 1, Until: 5, Value: 6, Was: -7, Why: "lost", Error: "é", Fault: f, Weight: &Weight{Node: 1, Keys: 2, Bytes: 3, Requests: 4}},
-			{Kind: Calm},
+func everyField() *history.History {
+	f := &history.Fault{At: 1, Kind: history.LoseReplies, Node: 2, Client: 3, For: 4, By: -5, Times: 6}
+	return &history.History{
+		Run: history.Head{Scenario: "s", Arena: "a", Seed: 1 << 63, Nodes: 5, Quorum: 3, Clients: 7, Start: time.Unix(1, 0).UTC(), Owners: []string{"o"}, Addrs: []string{"n"}, Members: 6, Separator: "/", Lag: time.Millisecond, Look: 8, Overlap: 9, Bound: time.Minute, Settle: 10, Idle: 11, Slight: 12, Grace: 13, TTL: 14, MostKeys: 15, MostBytes: 16, MostRequests: 17, Found: true, Exact: true, Always: true},
+		Events: []history.Event{
+			{At: 1, Kind: history.Held, Client: 2, Op: 3, Name: "a<b>&\n", Also: "b c", Shared: true, Slots: 8, Verb: "try", Limit: 4, Token: "t", Fence: 1<<64 - 1, Until: 5, Value: 6, Was: -7, Why: "lost", Error: "é", Fault: f, Weight: &history.Weight{Node: 1, Keys: 2, Bytes: 3, Requests: 4}},
+			{Kind: history.Calm},
 		},
 	}
 }
@@ -30,7 +32,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 			}
 		}
 	}
-	for _, h := range []*History{all, {}, {Run: Head{Seed: 1}}} {
+	for _, h := range []*history.History{all, {}, {Run: history.Head{Seed: 1}}} {
 		var s bytes.Buffer
 		if err := h.Write(&s); err != nil {
 			t.Fatal(err)
@@ -38,7 +40,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 		if lines := strings.Count(s.String(), "\n"); lines != 1+len(h.Events) {
 			t.Errorf("%d lines for %d events", lines, len(h.Events))
 		}
-		got, err := Decode(&s)
+		got, err := history.Decode(&s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,7 +52,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 
 func TestHistoryIsForPeople(t *testing.T) {
 	var s strings.Builder
-	h := History{Events: []Event{{At: 5, Kind: Left, Error: "a < b"}}}
+	h := history.History{Events: []history.Event{{At: 5, Kind: history.Left, Error: "a < b"}}}
 	if err := h.Write(&s); err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,7 @@ func TestHistoryReadErrors(t *testing.T) {
 		{"{}\n{\"what\":1}", `line 2: json: unknown field "what"`},
 		{"{}\n{}\n{\"at\":1", "line 3: unexpected EOF"},
 	} {
-		h, err := Decode(strings.NewReader(tt.text))
+		h, err := history.Decode(strings.NewReader(tt.text))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, %v, want an error with %q", tt.text, h, err, tt.want)
 		}
@@ -104,7 +106,7 @@ func FuzzHistory(f *testing.F) {
 	f.Add(s.String())
 	f.Add("{}{}{}")
 	f.Fuzz(func(t *testing.T, text string) {
-		h, err := Decode(strings.NewReader(text))
+		h, err := history.Decode(strings.NewReader(text))
 		if err != nil {
 			return
 		}
@@ -112,7 +114,7 @@ func FuzzHistory(f *testing.F) {
 		if err := h.Write(&s); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := Decode(&s); err != nil || !reflect.DeepEqual(h, again) {
+		if again, err := history.Decode(&s); err != nil || !reflect.DeepEqual(h, again) {
 			t.Errorf("%v\nread  %+v\nagain %+v", err, h, again)
 		}
 	})
