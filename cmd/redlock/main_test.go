@@ -22,6 +22,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // TestMain lets the test binary be redlock, or a command for redlock to run: testscript
@@ -45,7 +46,7 @@ func (m withoutLeaks) Run() int {
 	// Scripts wait for most of their time, unless the race detector makes all of it slow. The
 	// -parallel of the command line is parsed later, and replaces this.
 	if info, ok := debug.ReadBuildInfo(); ok && !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+		if err := flag.Set("test.parallel", strconv.Itoa(max(need.Sized(8, 4, 4), runtime.GOMAXPROCS(0)))); err != nil {
 			panic(err)
 		}
 	}

@@ -1,4 +1,4 @@
-// Package phrase formats figures, durations and errors for messages.
+// Package phrase formats figures, durations and errors for messages. Its tests are with the command.
 package phrase
 
 import (
