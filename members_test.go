@@ -196,7 +196,10 @@ func TestMemberComesBack(t *testing.T) {
 // TestHeldLocksStay: a lock that is held, and renewed, stays when the set grows, also one that just a quorum of the
 // nodes has, of which the next members need one more.
 func TestHeldLocksStay(t *testing.T) {
-	for _, tt := range []struct{ nodes, lack int }{{1, 0}, {3, 0}, {3, 1}, {5, 2}} {
+	for row, tt := range []struct{ nodes, lack int }{{1, 0}, {3, 0}, {3, 1}, {5, 2}} {
+		if !need.Sample(row, 2) {
+			continue
+		}
 		t.Run(fmt.Sprintf("%d of %d", tt.nodes-tt.lack, tt.nodes), func(t *testing.T) {
 			grows(t, tt.nodes+1, func(g *growing) {
 				var given []int
@@ -214,7 +217,7 @@ func TestHeldLocksStay(t *testing.T) {
 				}
 				operator := g.over(nil, given...)
 				g.change(operator, Change{Add: g.Addr(tt.nodes)})
-				time.Sleep(20 * time.Second)
+				time.Sleep(10 * time.Second)
 				if ctx.Err() != nil {
 					g.Fatalf("the lock has ended: %v", context.Cause(ctx))
 				}

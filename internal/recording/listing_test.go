@@ -309,7 +309,7 @@ func TestNodesFail(t *testing.T) {
 		{"killed", redlock.OutcomeUnreachable, func(n *redistest.Bubble) { n.Kill(4) }},
 	} {
 		for column, after := range []time.Duration{0, 10 * time.Millisecond} {
-			if !need.Sample(row+column, 2) {
+			if !need.Sample(row+column+3, 4) {
 				continue
 			}
 			t.Run(fmt.Sprint(c.name, " after ", after), func(t *testing.T) {
