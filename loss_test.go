@@ -347,6 +347,34 @@ func TestTwoSetsOfTheSameMembers(t *testing.T) {
 	})
 }
 
+// TestTwoDescriptionsOfOneEpoch: a majority of the members of each keeps the other. Nobody can count by either, and a
+// client does not go from the one to the other and back, with a lane more each time.
+func TestTwoDescriptionsOfOneEpoch(t *testing.T) {
+	onNodes(t, 4, func(f *fleet) {
+		var both []*wire.Description
+		for _, members := range [][]string{{"node0", "node1", "node2"}, {"node1", "node2", "node3"}} {
+			both = append(both, &wire.Description{Epoch: 5, Set: "set", Members: members, Former: []string{"node0", "node1", "node2", "node3"}})
+		}
+		for i, n := range f.nodes {
+			n.Flush()
+			f.tell(n, both[1-i/2])
+		}
+		for _, given := range [][]*arena.Node{f.nodes[:3], f.nodes[1:]} {
+			lk := f.locker(Options{}, given...)
+			for range 20 {
+				f.locks(lk, false)
+				pass(time.Second)
+			}
+			if n := len(lk.lanes.View().Lanes); n != 3 {
+				t.Errorf("it has %d members", n)
+			}
+			if n := lk.lanes.View().Size(); n > 10 {
+				t.Errorf("it has made %d lanes", n)
+			}
+		}
+	})
+}
+
 // TestNodeOfALivingSet: a node is not taken from a set of which a majority does not keep the client's, although
 // it is a member of both.
 func TestNodeOfALivingSet(t *testing.T) {

@@ -74,7 +74,7 @@ func (s *Set) learn() {
 	if s.known == nil || !s.quorumKeeps() {
 		var other *wire.Description
 		for _, n := range lanes {
-			if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Other(s.known)) && s.believed(t.Description) && (other == nil || t.Epoch > other.Epoch) {
+			if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Other(s.known)) && s.believed(t.Description) && !s.tied(t.Description) && (other == nil || t.Epoch > other.Epoch) {
 				other = t.Description
 			}
 		}
@@ -101,6 +101,26 @@ func (s *Set) believed(d *wire.Description) bool {
 		}
 	}
 	return 2*of > len(nodes) || 2*of == len(nodes) && s.known != nil && s.known.YieldsTo(d)
+}
+
+// tied reports whether the known description and another one of the same epoch would send the client from the one to
+// the other and back with each answer, and make it a lane more each time: a majority of the members of each keeps
+// the other one. That takes the loss of most members' data (docs/safety.md), and nobody can count by either. The client
+// stays with one of them, by an order that means nothing. A node that has no lane since it is no member by the known
+// one is taken to keep what it said last. Under the mutex.
+func (s *Set) tied(d *wire.Description) bool {
+	if s.known == nil || d.Set != s.known.Set || d.Epoch != s.known.Epoch || !d.Less(s.known) {
+		return false
+	}
+	keep := 0
+	for _, member := range d.Members {
+		if slices.ContainsFunc(*s.lanes.Load(), func(n *Lane) bool {
+			return cmp.Or(n.node.member(d.Set), n.Name) == member && n.node.kept().Same(s.known)
+		}) {
+			keep++
+		}
+	}
+	return 2*keep > len(d.Members)
 }
 
 // adopt goes by a description from now on. Under the mutex.

@@ -117,7 +117,10 @@ func (t Told) Other(d *Description) bool {
 
 // YieldsTo reports which of two descriptions gives way if half of their members keep each: neither has a majority
 // then, and an order that means nothing else decides. They are of the same members: a set of others is left alone.
-func (d *Description) YieldsTo(o *Description) bool { return d.Alike(o) && d.says < o.says }
+func (d *Description) YieldsTo(o *Description) bool { return d.Alike(o) && d.Less(o) }
+
+// Less is an order of descriptions that means nothing.
+func (d *Description) Less(o *Description) bool { return d.says < o.says }
 
 // Names names what the node keeps, for join.lua: the epoch and the set; "": it keeps nothing.
 func (t Told) Names() string {
