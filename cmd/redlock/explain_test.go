@@ -42,6 +42,31 @@ func TestMoment(t *testing.T) {
 	}
 }
 
+// TestEndings: how a lock ended, in the list of all and at an instant.
+func TestEndings(t *testing.T) {
+	at := time.Date(2026, 1, 31, 3, 0, 0, 0, time.Local)
+	for end, want := range map[recording.End][2]string{
+		recording.EndHanded:   {"released, or broken, and handed over to the next waiter", "handed on"},
+		recording.EndReleased: {"released, or broken by redlock break", "released"},
+	} {
+		h := &recording.Hold{Token: "t", By: redlock.Identity{Owner: "web"}, Mode: recording.ModeExclusive, From: at, To: at.Add(time.Second), Fence: 7, Nodes: []string{"a:1", "b:1"}, Quorum: 2,
+			Lost: []recording.Loss{{Time: at.Add(time.Second), Node: "a:1", How: end}, {Time: at.Add(time.Second), Node: "b:1", How: end}}}
+		s := &recording.Story{Name: "k", From: at, To: at.Add(time.Minute), Nodes: h.Nodes, Holds: []*recording.Hold{h}}
+		var all, one strings.Builder
+		if err := errors.Join(showStory(&all, s), showMoment(&one, s, at.Add(time.Millisecond))); err != nil {
+			t.Fatal(err)
+		}
+		if line := "  1s        web    exclusive  7      2 of 2  " + want[0] + "\n"; !strings.Contains(all.String(), line) {
+			t.Errorf("%s has no %q", all.String(), line)
+		}
+		for _, line := range []string{"\n    " + want[0] + "\n", " a:1: " + want[1] + "\n"} {
+			if !strings.Contains(one.String(), line) {
+				t.Errorf("%s has no %q", one.String(), line)
+			}
+		}
+	}
+}
+
 // TestControl: nothing that a record has steers a terminal, or the order of what a browser shows.
 func TestControl(t *testing.T) {
 	const odd = "\x1b[2J\u202e\u009b<b>"
