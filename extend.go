@@ -161,7 +161,7 @@ func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 		l.trouble = &renewalTrouble{since: r.sent}
 	}
 	t := l.trouble
-	if t.failed++; err.Granted > r.ballot.n-r.ballot.need {
+	if t.failed++; err.Granted >= r.ballot.shown {
 		t.shown, t.by = r.number, r.view.Description
 	}
 	t.last = err

@@ -95,7 +95,7 @@ func (l *Lock) Detach() (Handle, error) {
 	defer l.mu.Unlock()
 	h.Until = l.until
 	for _, n := range l.locker.lanes.View().Lanes {
-		if !l.counted(n.Index) {
+		if !l.counted(n.Index, l.confirmed) {
 			h.Healed = append(h.Healed, n.Member())
 		}
 	}

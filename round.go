@@ -385,16 +385,21 @@ func classify(op wire.Op, s wire.Status) vote {
 func (l *Lock) counts(i int, by *wire.Description) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.counted(i) || i < l.claim.Room() && l.trouble != nil && l.trouble.by == by && l.marks[i].filled < l.trouble.shown
+	last := l.confirmed
+	if t := l.trouble; t != nil && t.by == by {
+		last = max(last, t.shown)
+	}
+	return l.counted(i, last)
 }
 
-// counted reports whether node i counts by what a quorum has confirmed. Under the mutex. A node that became a member after so many others that the lock has no
+// counted reports whether node i counts after an extension that says that no rival can have had a quorum: last is
+// the last of these. Under the mutex. A node that became a member after so many others that the lock has no
 // room for it was never asked.
-func (l *Lock) counted(i int) bool {
+func (l *Lock) counted(i int, last int32) bool {
 	if i >= l.claim.Room() {
 		return false
 	}
-	return l.marks == nil || l.marks[i].filled == 0 || l.marks[i].filled < l.confirmed
+	return l.marks == nil || l.marks[i].filled == 0 || l.marks[i].filled < last
 }
 
 // refill gives a node the token that has lost it, or never had it. The more nodes

@@ -136,7 +136,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"break.go", "if before[n.Index] && b.gone[n.Index] && r.found(n.Index) != wire.Granted {", "if _ = before; b.gone[n.Index] {"},
 	}, "model", "broken by hand", 5000},
 	{"a node that was given the token anew counts when one other node has confirmed", []edit{
-		{"extend.go", "err.Granted > r.ballot.n-r.ballot.need", "err.Granted > 0"},
+		{"extend.go", "err.Granted >= r.ballot.shown", "err.Granted > 0"},
 	}, "model", "broken by hand", 5000},
 
 	// Fences, numbered by simpler rules.

@@ -207,7 +207,7 @@ func (s *scene) pair(one, other *kindOfLock, relation, first, second string) {
 // all goes through the matrix. Names that are no paths need no relations. A quick run takes a fifth
 // of each relation: every kind still meets every other one, and is in every relation.
 func (s *scene) all() {
-	every, laid := need.Sized(10, 1, 1), 0
+	every, laid := need.Sized(5, 1, 1), 0
 	for at, r := range relations {
 		if s.separator == "" && at%3 > 0 {
 			continue

@@ -115,7 +115,7 @@ func (s *Set) tied(d *wire.Description) bool {
 	keep := 0
 	for _, member := range d.Members {
 		if slices.ContainsFunc(*s.lanes.Load(), func(n *Lane) bool {
-			return cmp.Or(n.node.member(d.Set), n.Name) == member && n.node.kept().Same(s.known)
+			return n.Member() == member && n.node.kept().Same(s.known)
 		}) {
 			keep++
 		}

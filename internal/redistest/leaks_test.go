@@ -1,8 +1,6 @@
-package redistest_test
+package redistest
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,27 +8,6 @@ import (
 
 	"github.com/quorumlock/redlock/internal/redistest/leaks"
 )
-
-// A probe takes the place of a testing.T, to show what Check does to a test.
-type probe struct {
-	testing.TB
-	cleanups []func()
-	failed   bool
-	said     string
-}
-
-func (p *probe) Helper()          {}
-func (p *probe) Cleanup(f func()) { p.cleanups = append(p.cleanups, f) }
-
-func (p *probe) Errorf(format string, args ...any) {
-	p.failed, p.said = true, fmt.Sprintf(format, args...)
-}
-
-func (p *probe) end() {
-	for _, f := range slices.Backward(p.cleanups) {
-		f()
-	}
-}
 
 func waitForRelease(release chan struct{}) { <-release }
 
@@ -44,9 +21,10 @@ func TestLeaksAreFound(t *testing.T) {
 		synctest.Wait()
 
 		p := &probe{}
-		leaks.Check(p)
-		go waitForRelease(release)
-		p.end()
+		p.run(func() {
+			leaks.Check(p)
+			go waitForRelease(release)
+		})
 		if !p.failed || strings.Count(p.said, "waitForRelease(") != 1 {
 			t.Errorf("failed %v: %s", p.failed, p.said)
 		}
@@ -56,9 +34,10 @@ func TestLeaksAreFound(t *testing.T) {
 func TestCheckWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &probe{}
-		leaks.Check(p)
-		go time.Sleep(time.Second) // on its way out
-		p.end()
+		p.run(func() {
+			leaks.Check(p)
+			go time.Sleep(2500 * time.Millisecond) // on its way out
+		})
 		if p.failed {
 			t.Error(p.said)
 		}

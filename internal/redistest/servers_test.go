@@ -55,6 +55,10 @@ type probe struct {
 func (p *probe) Helper()          {}
 func (p *probe) Cleanup(f func()) { p.cleanups = append(p.cleanups, f) }
 
+func (p *probe) Errorf(format string, args ...any) {
+	p.failed, p.said = true, fmt.Sprintf(format, args...)
+}
+
 // Skip and Fatal leave the helper as the real ones do, by a panic that run takes.
 func (p *probe) Skip(args ...any) { p.skipped, p.said = true, fmt.Sprint(args...); panic(p) }
 

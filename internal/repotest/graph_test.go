@@ -27,11 +27,11 @@ type fileGraph struct {
 	Edges   map[string][]string // file → the files whose declarations it uses
 }
 
-// loadGraphs makes the graphs of packages, which are named as for the go command in this directory. It reads the
+// loadGraphs makes the graphs of packages, which are named as for the go command. It reads the
 // declarations of the module's packages from their source, and function bodies only of the named packages.
 // For all other packages it uses the compiler's export data.
-func loadGraphs(dir string, packages ...string) ([]fileGraph, error) {
-	l := loader{dir: dir, fset: token.NewFileSet(), listed: make(map[string]*listedPackage), checked: make(map[string]*types.Package)}
+func loadGraphs(packages ...string) ([]fileGraph, error) {
+	l := loader{fset: token.NewFileSet(), listed: make(map[string]*listedPackage), checked: make(map[string]*types.Package)}
 	all, err := l.list(append([]string{"-deps"}, packages...)...)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,6 @@ type listedPackage struct {
 
 // A loader type-checks packages.
 type loader struct {
-	dir      string
 	fset     *token.FileSet
 	listed   map[string]*listedPackage
 	checked  map[string]*types.Package
@@ -83,7 +82,6 @@ type loader struct {
 
 func (l *loader) list(args ...string) (all []*listedPackage, err error) {
 	list := exec.Command("go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,Export,DepOnly,Module"}, args...)...)
-	list.Dir = l.dir
 	list.Stderr = os.Stderr
 	out, err := list.Output()
 	if err != nil {
