@@ -21,6 +21,7 @@ type keeping struct {
 	told    wire.Told
 	next    *wire.Description // what it has taken in the choice of the next description; nil: nothing
 	longest time.Duration     // the longest TTL that was announced there
+	marked  bool              // it has a marker: a client has joined it since it lost its data
 }
 
 // keeps asks a node what it keeps.
@@ -35,7 +36,7 @@ func keeps(ctx context.Context, rdb *redis.Client) keeping {
 	k.told = wire.ParseTold(text(values[0]))
 	for _, v := range values[1:] {
 		if m, ok := wire.ParseMarker(text(v)); ok {
-			k.longest = max(k.longest, m.Longest)
+			k.longest, k.marked = max(k.longest, m.Longest), true
 		}
 	}
 	if taken, err := rdb.HGet(ctx, lua.Choice, "description").Result(); err == nil {
@@ -114,15 +115,24 @@ func (d *described) judge() {
 	}
 }
 
-// complete asks the members that were not given, too. They are reached as the first node is.
+// complete asks the members that were not given, too.
 func (d *described) complete(servers []*redis.Options) {
-	var more []*redis.Options
+	d.add(askKeeping(d.missing(servers), false))
+}
+
+// missing are the members that were not given. They are reached as the first node is.
+func (d *described) missing(servers []*redis.Options) (more []*redis.Options) {
 	for _, member := range d.set.Members {
 		if d.keeping(member) == nil {
 			more = append(more, optionsAt(servers[0], member))
 		}
 	}
-	d.more = askKeeping(more, false)
+	return more
+}
+
+// add takes in what members keep that were not given.
+func (d *described) add(more []keeping) {
+	d.more = append(d.more, more...)
 	for _, k := range d.more {
 		if k.told.Description != nil && k.told.Set == d.set.Set && k.told.Epoch > d.set.Epoch {
 			d.set = k.told.Description
@@ -164,6 +174,14 @@ func (d *described) longest() (longest time.Duration) {
 	}
 	if d.set != nil && d.set.MaxTTL > 0 {
 		longest = wire.Milliseconds(d.set.MaxTTL)
+	}
+	return longest
+}
+
+// announced is the longest TTL that a node has heard of; 0: none says.
+func (d *described) announced() (longest time.Duration) {
+	for _, k := range append(slices.Clone(d.given), d.more...) {
+		longest = max(longest, k.longest)
 	}
 	return longest
 }

@@ -1,16 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
+	"time"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/printable"
-	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // doctor is redlock doctor.
@@ -20,6 +20,8 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 	f := newFlags("doctor")
 	cfg.addNodes(f)
 	cfg.addTTL(f)
+	cfg.addMaxTTL(f)
+	cfg.addSeparator(f)
 	f.toggle("no-quarantine", "", &voteless)
 	f.toggle("json", "", &asJSON)
 	rest, err := f.parse(args)
@@ -33,63 +35,73 @@ func (c *command) doctor(_ string, args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	patients := make([]*patient, len(servers))
-	var examined sync.WaitGroup
-	for i, o := range servers {
-		examined.Go(func() { patients[i] = examine(o) })
+	if _, err := cfg.options(); err != nil {
+		return 0, err
 	}
-	examined.Wait()
-
-	found := findings(patients, cfg.ttl, !voteless)
+	x := examineSet(servers, &cfg, !voteless)
+	found := findings(x, &cfg, !voteless)
+	can := x.judge(found, time.Now())
 	must := 0
 	for _, f := range found {
 		if f.must {
-			must, code = must+1, exit.Found
+			must++
 		}
+	}
+	if must > 0 || !can.can {
+		code = exit.Found
 	}
 	switch {
 	case asJSON:
-		if err := c.printJSON(newDoctorReport(patients, found)); err != nil {
-			return 0, err
-		}
-		return code, nil
-	case cfg.quiet && must == 0:
+		return code, c.printJSON(newDoctorReport(x, can, found))
+	case cfg.quiet && code == 0:
 		return 0, nil
 	}
-	set := setOf(patients).set
-	for _, line := range append(kinds(patients), inSet(set)...) {
-		fmt.Fprintln(c.stdout, printable.Text(line))
+	c.printExamination(x, can, found, must)
+	return code, nil
+}
+
+// printExamination prints the answer, and then what was found.
+func (c *command) printExamination(x *examination, can *verdict, found []finding, must int) {
+	line := func(format string, args ...any) { fmt.Fprintln(c.stdout, printable.Text(fmt.Sprintf(format, args...))) }
+	line("%s", can.text)
+	if can.todo != "" {
+		line("  %s", can.todo)
+	}
+	for _, text := range append(kinds(x.patients), x.inSet()...) {
+		line("%s", text)
 	}
 	for _, f := range found {
 		mark := "?"
 		if f.must {
 			mark = "!"
 		}
-		fmt.Fprintf(c.stdout, "%s %s: %s\n  %s\n", mark, strings.Join(f.nodes, ", "), printable.Text(f.what), printable.Text(f.todo))
+		line("%s %s: %s", mark, cmp.Or(strings.Join(f.nodes, ", "), "the set"), f.what)
+		line("  %s", f.todo)
 	}
 	var well []string
-	for _, p := range patients {
+	for _, p := range x.patients {
 		if !slices.ContainsFunc(found, func(f finding) bool { return slices.Contains(f.nodes, p.name) }) {
 			well = append(well, p.name)
 		}
 	}
 	if len(well) > 0 {
-		fmt.Fprintf(c.stdout, "%s: nothing to change\n", strings.Join(well, ", "))
+		line("%s: nothing to change", strings.Join(well, ", "))
 	}
-	if must > 0 {
-		fmt.Fprintf(c.stdout, "%s %s to change\n", phrase.Count(must, "thing"), phrase.Verb(must, "has", "have"))
-		return code, nil
+	switch {
+	case must > 0:
+		line("%s %s to change", phrase.Count(must, "thing"), phrase.Verb(must, "has", "have"))
+	case can.can:
+		line("nothing has to change")
 	}
-	fmt.Fprintln(c.stdout, "nothing has to change")
-	return 0, nil
 }
 
-// inSet says to which set the nodes belong, if they belong to one.
-func inSet(d *wire.Description) []string {
+// inSet says to which set the nodes belong, if they belong to one, and how long a lock there may live.
+func (x *examination) inSet() []string {
+	d := x.set.set
 	if d == nil {
 		return nil
 	}
-	return []string{fmt.Sprintf("set %s, epoch %d: %s, quorum %d", d.Set, d.Epoch, phrase.Count(len(d.Members), "member"), d.Needs())}
+	return []string{fmt.Sprintf("set %s, epoch %d: %s, quorum %d, longest TTL %v", d.Set, d.Epoch, phrase.Count(len(d.Members), "member"), d.Needs(), printable.Duration(x.longest()))}
 }
 
 // kinds says which servers the nodes are.

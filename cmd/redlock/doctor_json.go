@@ -4,24 +4,36 @@ import (
 	"math"
 	"time"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/load"
 )
 
 // A doctorReport is the result of redlock doctor as JSON.
 type doctorReport struct {
-	OK       bool            `json:"ok"` // nothing has to change
+	OK       bool            `json:"ok"`       // locks can be acquired, and nothing has to change
+	Can      bool            `json:"can_lock"` // locks can be acquired
+	Answer   string          `json:"answer"`   // the same, and why
+	Remedy   string          `json:"remedy,omitempty"`
+	Votes    int             `json:"votes"`
+	Quorum   int             `json:"quorum"`
+	VotesAt  *time.Time      `json:"votes_at,omitempty"` // when enough nodes vote, if nobody does anything
 	Nodes    []nodeExamined  `json:"nodes"`
 	Findings []findingReport `json:"findings"`
 	Set      string          `json:"set,omitempty"`
-	Epoch    int64           `json:"epoch"` // 0: the nodes keep no description of one set
+	Epoch    int64           `json:"epoch"`                    // 0: the nodes keep no description of one set
+	Longest  int64           `json:"longest_ttl_ms,omitempty"` // of locks on these nodes
 }
 
 type nodeExamined struct {
-	Node      string       `json:"node"`
-	Server    string       `json:"server,omitempty"` // its kind and version
-	RoundTrip *load.Millis `json:"round_trip_ms,omitempty"`
-	Clock     *float64     `json:"clock_ms,omitempty"` // how far its clock is ahead of this machine's
-	Error     string       `json:"error,omitempty"`    // it did not answer
+	Node       string       `json:"node"`
+	Given      bool         `json:"given"`
+	Member     bool         `json:"member"` // its vote counts
+	Vote       bool         `json:"vote"`
+	Quarantine int64        `json:"quarantine_ms,omitempty"`
+	Server     string       `json:"server,omitempty"` // its kind and version
+	RoundTrip  *load.Millis `json:"round_trip_ms,omitempty"`
+	Clock      *float64     `json:"clock_ms,omitempty"` // how far its clock is ahead of this machine's
+	Error      string       `json:"error,omitempty"`    // it did not answer
 }
 
 type findingReport struct {
@@ -31,13 +43,20 @@ type findingReport struct {
 	Remedy  string   `json:"remedy"`
 }
 
-func newDoctorReport(patients []*patient, found []finding) *doctorReport {
-	r := &doctorReport{OK: true, Findings: []findingReport{}}
-	if set := setOf(patients).set; set != nil {
+func newDoctorReport(x *examination, can *verdict, found []finding) *doctorReport {
+	r := &doctorReport{OK: can.can, Can: can.can, Answer: can.text, Remedy: can.todo, Votes: can.votes, Quorum: x.need, Findings: []findingReport{}}
+	r.Longest = x.longest().Milliseconds()
+	if !can.until.IsZero() {
+		r.VotesAt = &can.until
+	}
+	if set := x.set.set; set != nil {
 		r.Set, r.Epoch = set.Set, set.Epoch
 	}
-	for _, p := range patients {
-		one := nodeExamined{Node: p.name}
+	for _, p := range x.patients {
+		one := nodeExamined{Node: p.name, Given: p.given, Member: p.member, Vote: p.member && p.vote == nil && p.barred == ""}
+		if p.vote != nil && p.vote.Outcome == redlock.OutcomeQuarantined {
+			one.Quarantine = p.vote.TTL.Milliseconds()
+		}
 		if p.err != nil {
 			one.Error = p.err.Error()
 		} else {
@@ -48,7 +67,11 @@ func newDoctorReport(patients []*patient, found []finding) *doctorReport {
 	}
 	for _, f := range found {
 		r.OK = r.OK && !f.must
-		r.Findings = append(r.Findings, findingReport{f.must, f.nodes, f.what, f.todo})
+		nodes := f.nodes
+		if nodes == nil {
+			nodes = []string{}
+		}
+		r.Findings = append(r.Findings, findingReport{f.must, nodes, f.what, f.todo})
 	}
 	return r
 }

@@ -554,16 +554,22 @@ func (g *said) examined() {
 	g.section("doctor: what it finds")
 	at := func(n int) string { return fmt.Sprintf("10.0.0.%d:6379", n) }
 	fine := func(n int) *patient {
-		p := &patient{name: at(n), info: facts.Facts{"redis_version": "7.2.0", "run_id": fmt.Sprint(n), "role": "master", "scripts:kept": "false"}, pace: pace{fastest: time.Millisecond, roundTrip: time.Millisecond}, now: 1e15}
+		p := &patient{name: at(n), given: true, info: facts.Facts{"redis_version": "7.2.0", "run_id": fmt.Sprint(n), "role": "master", "scripts:kept": "false"}, pace: pace{fastest: time.Millisecond, roundTrip: time.Millisecond}, now: 1e15}
 		p.opts = &redis.Options{Addr: p.name}
 		return p
+	}
+	of := func(quarantine bool, all ...*patient) []finding {
+		cfg := noFlags
+		x := &examination{patients: all, set: setOf(slices.DeleteFunc(slices.Clone(all), func(p *patient) bool { return !p.given })), ttl: cfg.ttl}
+		x.count()
+		return findings(x, &cfg, quarantine)
 	}
 	// find shows what doctor finds when the first of three nodes is changed.
 	find := func(when string, quarantine bool, change func(p *patient)) {
 		all := []*patient{fine(1), fine(2), fine(3)}
 		change(all[0])
 		fmt.Fprintf(g, "\n%s\n", when)
-		for _, f := range findings(all, 10*time.Second, quarantine) {
+		for _, f := range of(quarantine, all...) {
 			mark := "?"
 			if f.must {
 				mark = "!"
@@ -606,8 +612,12 @@ func (g *said) examined() {
 			p.keeping.told = wire.Told{Self: p.name, Description: &d}
 		}
 		all[0].keeping.told = keeps(d)
+		if members > len(all) {
+			all = append(all, fine(members))
+			all[members-1].given = false
+		}
 		fmt.Fprintf(g, "\n%s\n", when)
-		for _, f := range findings(all, 10*time.Second, true) {
+		for _, f := range of(true, all...) {
 			fmt.Fprintf(g, "    %v %s: %s\n      %s\n", f.must, strings.Join(f.nodes, ", "), f.what, f.todo)
 		}
 	}
@@ -618,7 +628,7 @@ func (g *said) examined() {
 	in("it was removed", 3, func(d wire.Description) wire.Told { return wire.Told{Self: at(9), Description: &d} })
 	show := func(when string, all ...*patient) {
 		fmt.Fprintf(g, "\n%s\n", when)
-		for _, f := range findings(all, 10*time.Second, true) {
+		for _, f := range of(true, all...) {
 			fmt.Fprintf(g, "    ? %s: %s\n      %s\n", strings.Join(f.nodes, ", "), f.what, f.todo)
 		}
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"net"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/facts"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
@@ -17,9 +19,10 @@ const checkup = 5 * time.Second
 
 // A patient is an examined node.
 type patient struct {
-	name string // its address
-	opts *redis.Options
-	err  error // it did not answer
+	name  string // its address
+	opts  *redis.Options
+	given bool  // it was given; false: it was found as a member of the set
+	err   error // it did not answer
 
 	info  facts.Facts
 	fsync string // CONFIG appendfsync; "": it does not say
@@ -30,6 +33,11 @@ type patient struct {
 	keeping   keeping // what it keeps of its set
 	number    int64   // the largest of its fences
 	now       int64   // its time, in microseconds
+
+	// What the judgement is.
+	member bool               // its vote counts
+	vote   *redlock.NodeError // why it has no vote, by the answer to a Locker; nil: it has one, or was not asked
+	barred string             // why it cannot grant a lock, whatever its vote; "": it can
 }
 
 // clientOf is a client of a node that gives up soon.
@@ -37,6 +45,17 @@ func clientOf(o *redis.Options) *redis.Client {
 	hasty := *o
 	hasty.MaxRetries, hasty.DialTimeout, hasty.DisableIdentity = -1, checkup/2, true
 	return redis.NewClient(&hasty)
+}
+
+// examineAll examines nodes, all at the same time: so it takes as long as the slowest.
+func examineAll(servers []*redis.Options) []*patient {
+	patients := make([]*patient, len(servers))
+	var examined sync.WaitGroup
+	for i, o := range servers {
+		examined.Go(func() { patients[i] = examine(o) })
+	}
+	examined.Wait()
+	return patients
 }
 
 // examine asks a node all that doctor judges.
