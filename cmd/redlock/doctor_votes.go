@@ -216,7 +216,7 @@ type verdict struct {
 // judge draws the verdict. The findings come first: they say which nodes cannot grant a lock.
 func (x *examination) judge(found []finding, now time.Time) *verdict {
 	v := &verdict{}
-	var rests []time.Duration // of those that vote again by themselves
+	var rests []time.Duration                                  // of those that vote again by themselves
 	reasons, order := make(map[string][]string), []string(nil) // why which nodes do not vote, in the order of the nodes
 	note := func(why, node string) {
 		if reasons[why] == nil {
