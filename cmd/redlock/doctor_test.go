@@ -315,3 +315,13 @@ func TestDoctorLeavesNewNodesAlone(t *testing.T) {
 		t.Errorf("exit status %d\n%s", code, text)
 	}
 }
+
+// document is a page of the documents.
+func document(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

@@ -111,20 +111,26 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 	}
 
 	// Connecting writes the markers. The rest is waiting.
-	absent := voteless(locker)
+	now := votingOf(locker, servers)
 	nodes.tell("", "")
-	if !cfg.noWait && !cfg.enough(absent, len(servers)) && cfg.timeout != 0 {
-		if absent, err = waitForVotes(locker, cfg, signals, len(servers)); err != nil {
+	within := ""
+	if !cfg.noWait && !cfg.enough(now) && cfg.timeout != 0 {
+		bound := cfg.timeout
+		if within = fmt.Sprintf(" within --timeout %v", bound); bound < 0 {
+			bound = now.bound(opts)
+			within = fmt.Sprintf(" within %v", phrase.Tenths(bound))
+		}
+		if now, err = waitForVotes(locker, servers, cfg, bound, signals); err != nil {
 			return 0, err
 		}
 	}
-	report := newPrepareReport(servers, absent)
+	report := newPrepareReport(now)
 	say := c.result
 	if cfg.json {
 		say = func(string, ...any) {}
 	}
-	err = c.conclude(cfg, report, absent, say)
-	if err == nil && len(absent) == 0 {
+	err = c.conclude(cfg, report, now, within, say)
+	if err == nil && len(now.absent) == 0 {
 		err = fences.drop(context.Background(), report, say)
 	}
 	if cfg.json {
@@ -137,20 +143,16 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 }
 
 // conclude says which nodes vote, and returns an error if the ones that were asked for do not.
-func (c *command) conclude(cfg *prepareConfig, report *prepareReport, absent []*redlock.NodeError, say func(format string, args ...any)) error {
-	n := len(report.Nodes)
+func (c *command) conclude(cfg *prepareConfig, report *prepareReport, now *voting, within string, say func(format string, args ...any)) error {
+	n := len(now.nodes)
 	switch {
 	case cfg.noWait:
-		return marked(report, absent, say)
-	case !cfg.enough(absent, n):
-		within := ""
-		if cfg.timeout > 0 {
-			within = fmt.Sprintf(" within --timeout %v", cfg.timeout)
-		}
-		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(absent, n), "not prepared%s: %s", within, explain.Voteless(absent, n))
-	case len(absent) > 0:
-		c.note("%s", explain.Voteless(absent, n))
-		say("%d of %s vote, which is a quorum", n-len(absent), phrase.Count(n, "node"))
+		return marked(report, now, say)
+	case !cfg.enough(now):
+		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(now.absent, n), "not prepared%s: %s", within, explain.Voteless(now.absent, n))
+	case len(now.absent) > 0:
+		c.note("%s", explain.Voteless(now.absent, n))
+		say("%d of %s vote, which is a quorum", n-len(now.absent), phrase.Count(n, "node"))
 	default:
 		say("%s", explain.AllVote(n))
 	}
@@ -171,32 +173,59 @@ func strangers(servers []*redis.Options, s *redlock.Status) error {
 	return exit.Fail(exit.NoQuorum, "prepare new nodes alone, then make them members, one after another: redlock members add "+names[0], "not prepared: %s %s no member of the set of the others", strings.Join(names, ", "), phrase.Verb(len(names), "is", "are"))
 }
 
-// voteless asks the nodes, and returns those that have no vote.
-func voteless(locker *redlock.Locker) []*redlock.NodeError {
-	return explain.Absent(asked(context.Background(), locker))
+// A voting is which members of the set vote. Without a description those are the nodes that were given.
+type voting struct {
+	nodes  []string
+	need   int                  // how many of them are a quorum
+	absent []*redlock.NodeError // those that have no vote
 }
 
-// enough reports whether prepare may end although these of n nodes have no vote.
-func (cfg *prepareConfig) enough(absent []*redlock.NodeError, n int) bool {
-	return len(absent) == 0 || cfg.quorum && len(absent) <= (n-1)/2
+// votingOf asks the members. One that was not given is connected to after the others: it has a moment more.
+func votingOf(locker *redlock.Locker, servers []*redis.Options) *voting {
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		status, again := asked(context.Background(), locker), false
+		v := &voting{need: locker.Members().Quorum, absent: explain.Absent(status)}
+		for _, n := range status.Nodes {
+			v.nodes = append(v.nodes, n.Node)
+			given := slices.ContainsFunc(servers, func(o *redis.Options) bool { return o.Addr == n.Node })
+			again = again || !given && n.Err != nil && n.Err.Outcome == redlock.OutcomeTimeout
+		}
+		if !again || time.Since(begin) > patientLook/2 {
+			return v
+		}
+	}
 }
 
-// waitForVotes waits until enough nodes vote, or the time is up, and returns those that have none.
-func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.Signal, n int) ([]*redlock.NodeError, error) {
+// grace is how much longer than the longest quarantine prepare waits for nodes if no --timeout says how long.
+const grace = 30 * time.Second
+
+// bound is how long prepare waits if no --timeout says it: the quarantines that there are or may come, and the grace.
+func (v *voting) bound(opts *redlock.Options) time.Duration {
+	longest := quarantineOf(opts)
+	for _, e := range v.absent {
+		longest = max(longest, e.TTL)
+	}
+	return longest + grace
+}
+
+// enough reports whether prepare may end with these votes.
+func (cfg *prepareConfig) enough(v *voting) bool {
+	return len(v.absent) == 0 || cfg.quorum && len(v.nodes)-len(v.absent) >= v.need
+}
+
+// waitForVotes waits until enough nodes vote, or the time is up, and returns which vote then.
+func waitForVotes(locker *redlock.Locker, servers []*redis.Options, cfg *prepareConfig, bound time.Duration, signals <-chan os.Signal) (*voting, error) {
 	watched, stop := proc.UntilSignal(signals)
 	defer stop()
-	ctx, cancel := watched, context.CancelFunc(func() {})
-	if cfg.timeout > 0 {
-		ctx, cancel = context.WithTimeout(watched, cfg.timeout)
-	}
+	ctx, cancel := context.WithTimeout(watched, bound)
 	defer cancel()
 	for {
-		absent := voteless(locker)
-		if cfg.enough(absent, n) {
-			return absent, nil
+		now := votingOf(locker, servers)
+		if cfg.enough(now) {
+			return now, nil
 		}
 		look := time.Second
-		for _, e := range absent {
+		for _, e := range now.absent {
 			if e.Outcome == redlock.OutcomeQuarantined {
 				look = min(look, e.TTL+time.Millisecond)
 			}
@@ -206,18 +235,19 @@ func waitForVotes(locker *redlock.Locker, cfg *prepareConfig, signals <-chan os.
 			continue
 		case <-ctx.Done():
 		}
-		absent = voteless(locker) // their state may be a second old
+		now = votingOf(locker, servers) // their state may be a second old
 		var by proc.Interrupted
-		if !cfg.enough(absent, n) && errors.As(context.Cause(watched), &by) {
-			return nil, exit.Fail(by.Code(), explain.RemedyForAll(absent, n), "%v while waiting for votes: %s", by, explain.Voteless(absent, n))
+		if !cfg.enough(now) && errors.As(context.Cause(watched), &by) {
+			n := len(now.nodes)
+			return nil, exit.Fail(by.Code(), explain.RemedyForAll(now.absent, n), "%v while waiting for votes: %s", by, explain.Voteless(now.absent, n))
 		}
-		return absent, nil
+		return now, nil
 	}
 }
 
 // marked is the end of prepare --no-wait.
-func marked(report *prepareReport, absent []*redlock.NodeError, say func(format string, args ...any)) error {
-	n := len(report.Nodes)
+func marked(report *prepareReport, now *voting, say func(format string, args ...any)) error {
+	n, absent := len(now.nodes), now.absent
 	var unreached []*redlock.NodeError
 	var rest time.Duration
 	for _, e := range absent {

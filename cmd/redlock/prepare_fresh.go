@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +26,7 @@ import (
 func (c *command) fresh(ctx context.Context, servers []*redis.Options) error {
 	var nodes []*redis.Client
 	var used []string
+	marked := true
 	defer func() {
 		for _, n := range nodes {
 			_ = n.Close()
@@ -33,15 +36,19 @@ func (c *command) fresh(ctx context.Context, servers []*redis.Options) error {
 		n := clientOf(opts)
 		nodes = append(nodes, n)
 		empty, err := fresh.Unused(ctx, n)
-		if err != nil {
+		switch silent := (net.Error)(nil); {
+		case errors.As(err, &silent):
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "--fresh has to look at all nodes, and %s does not answer: %v", opts.Addr, facts.Discreet(err))
+		case err != nil:
+			return exit.Fail(exit.NoQuorum, remedyFor(err), "--fresh has to look at all nodes, and %s does not let this user see whether it is empty: %v", opts.Addr, facts.Discreet(err))
 		}
 		if !empty {
 			used = append(used, opts.Addr)
+			marked = marked && keeps(ctx, n).marked
 		}
 	}
 	switch {
-	case len(used) == len(nodes):
+	case len(used) == len(nodes) && marked:
 		return nil // as a rule they vote already
 	case len(used) > 0:
 		c.note("--fresh changes nothing: %d of %s %s not empty (%s), so somebody may hold a lock", len(used), phrase.Count(len(nodes), "node"), phrase.Verb(len(used), "is", "are"), strings.Join(used, ", "))

@@ -2,16 +2,12 @@ package main
 
 import (
 	"time"
-
-	"github.com/redis/go-redis/v9"
-
-	"github.com/quorumlock/redlock"
 )
 
 // A prepareReport is the result of redlock prepare as JSON.
 type prepareReport struct {
 	Prepared bool         `json:"prepared"` // what was asked for: all nodes vote, or with --quorum enough of them
-	Votes    int          `json:"votes"`    // of the nodes
+	Votes    int          `json:"votes"`    // of the members
 	Quorum   int          `json:"quorum"`
 	VotesAt  *time.Time   `json:"votes_at,omitempty"` // --no-wait: when all nodes vote
 	Nodes    []nodeVoting `json:"nodes"`
@@ -26,12 +22,12 @@ type nodeVoting struct {
 	Error      string `json:"error,omitempty"`
 }
 
-func newPrepareReport(servers []*redis.Options, absent []*redlock.NodeError) *prepareReport {
-	r := &prepareReport{Quorum: len(servers)/2 + 1, Votes: len(servers) - len(absent)}
-	for _, o := range servers {
-		one := nodeVoting{Node: o.Addr, Vote: true}
-		for _, e := range absent {
-			if e.Node == o.Addr {
+func newPrepareReport(v *voting) *prepareReport {
+	r := &prepareReport{Quorum: v.need, Votes: len(v.nodes) - len(v.absent)}
+	for _, node := range v.nodes {
+		one := nodeVoting{Node: node, Vote: true}
+		for _, e := range v.absent {
+			if e.Node == node {
 				one.Vote, one.Quarantine, one.Outcome, one.Error = false, e.TTL.Milliseconds(), e.Outcome.String(), e.Error()
 			}
 		}

@@ -5,6 +5,7 @@ package fresh
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,8 +13,7 @@ import (
 	"github.com/quorumlock/redlock/internal/script"
 )
 
-// unused replies whether nobody has used a node: it has no key of this library, and no other key, as far
-// as the user's ACL lets it see. If so, it writes a marker.
+// unused replies whether a node has no key of this library. If so, it writes a marker.
 //
 // KEYS[1]  the marker
 // KEYS     all keys that the library leaves on a node
@@ -21,8 +21,7 @@ import (
 //
 // Atomic, because a client that connects meanwhile writes a marker, too: whichever comes first stays.
 const unused = `
-local size = redis.pcall('DBSIZE')
-if redis.call('EXISTS', unpack(KEYS)) > 0 or type(size) == 'number' and size > 0 then
+if redis.call('EXISTS', unpack(KEYS)) > 0 then
   return 0
 end
 if ARGV[1] ~= '' then
@@ -30,7 +29,8 @@ if ARGV[1] ~= '' then
 end
 return 1`
 
-// Unused reports whether nobody has used a server since it was started, or has lost its data.
+// Unused reports whether nobody has used a server since it was started, or has lost its data. It is an error if the
+// server does not let the user see that.
 func Unused(ctx context.Context, client *redis.Client) (bool, error) {
 	return runUnused(ctx, client, "")
 }
@@ -47,8 +47,32 @@ func SettleUnused(ctx context.Context, client *redis.Client) (bool, error) {
 }
 
 func runUnused(ctx context.Context, client *redis.Client, mark string) (bool, error) {
-	is, err := client.Eval(ctx, unused, []string{script.Marker, script.OldMarker, script.Fences, script.Belows}, mark).Int()
-	return is == 1, err
+	is, err := empty(ctx, client)
+	if err != nil || !is {
+		return false, err
+	}
+	n, err := client.Eval(ctx, unused, []string{script.Marker, script.LaterMarker, script.OldMarker, script.Told, script.Choice, script.Fences, script.Belows}, mark).Int()
+	return n == 1, err
+}
+
+// empty reports whether no database of a server has a key. INFO says it of all databases, and to every user that may
+// take locks.
+func empty(ctx context.Context, client *redis.Client) (bool, error) {
+	info, err := client.Info(ctx, "keyspace").Result()
+	if err != nil {
+		return false, err
+	}
+	said := false
+	for line := range strings.Lines(info) {
+		line = strings.TrimSpace(line)
+		if said = said || strings.EqualFold(line, "# Keyspace"); said && strings.HasPrefix(line, "db") {
+			return false, nil
+		}
+	}
+	if !said {
+		return false, fmt.Errorf("INFO keyspace does not say whether the server is empty: %q", info)
+	}
+	return true, nil
 }
 
 // Settle gives a server the marker of one that has been running for a long time. It is for

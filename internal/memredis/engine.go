@@ -49,6 +49,7 @@ type Engine struct {
 // mention.
 func NewEngine(port int) *Engine {
 	e := &Engine{Info: NewInfo(port), mini: miniredis.NewMiniRedis(), loaded: make(map[string]string), hashes: make(map[string]string)}
+	e.Info.keys = e.sizes
 	e.mini.ClockTTL(true) // keys expire by the clock; a bubble's clock in a bubble
 	e.settle()
 	e.boot()
@@ -137,6 +138,20 @@ func (e *Engine) Running() bool {
 func (e *Engine) Keys() []string {
 	e.tell()
 	return slices.DeleteFunc(e.mini.DB(0).Keys(), script.Lasting)
+}
+
+// databases is how many a server has.
+const databases = 16
+
+// sizes are how many keys the databases have that have some.
+func (e *Engine) sizes() map[int]int {
+	sizes := make(map[int]int)
+	for db := range databases {
+		if n := len(e.mini.DB(db).Keys()); n > 0 {
+			sizes[db] = n
+		}
+	}
+	return sizes
 }
 
 // Mini is the miniredis inside, the same one over all restarts, for a test that

@@ -23,6 +23,8 @@ const version = "7.2.4"
 // overridden, to let a node pretend to be a replica, to evict keys, or to be
 // another node under a second address.
 type Info struct {
+	keys func() map[int]int // how many keys each database has that has some; nil: none has any
+
 	mu       sync.Mutex // protects what follows
 	port     int
 	runID    string
@@ -79,12 +81,21 @@ func (i *Info) Hook(peer *server.Peer, cmd string, args ...string) bool {
 // Text is the answer to INFO with these arguments: all sections if there are
 // none, and silence about unknown ones, as real servers do.
 func (i *Info) Text(sections ...string) string {
+	keys := map[int]int{}
+	if i.keys != nil && asked("keyspace", sections) {
+		keys = i.keys() // not under the mutex
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 
 	extra := maps.Clone(i.override)
 	var b strings.Builder
-	for _, section := range i.table() {
+	table := i.table()
+	keyspace := infoSection{name: "Keyspace"}
+	for _, db := range slices.Sorted(maps.Keys(keys)) {
+		keyspace.fields = append(keyspace.fields, infoField{fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=0,avg_ttl=0", keys[db])})
+	}
+	for _, section := range append(table, keyspace) {
 		wanted := asked(section.name, sections)
 		if wanted {
 			if b.Len() > 0 {

@@ -1,0 +1,88 @@
+//go:build unix
+
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/redistest"
+)
+
+// prepare counts the members of the set, whichever of them it was given.
+func TestPrepareCountsTheMembers(t *testing.T) {
+	t.Parallel()
+	w := &ward{T: t, servers: redistest.Servers(t, 5, "--appendonly", "yes")}
+	w.described(5)
+	w.restart(0, 1, 2)
+	w.give(0, 1, 2)
+	code, stdout, stderr := w.redlock("prepare", "--timeout", "0s")
+	if code != 69 || stdout != "" || !strings.Contains(stderr, "redlock: not prepared: 3 of 5 nodes have no vote: ") {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+	w.restart(3)
+	if code, stdout, stderr := w.redlock("prepare", "--timeout", "0s", "--quorum", "--json"); code != 69 || !strings.Contains(stdout, `"votes": 1,`) || !strings.Contains(stdout, `"quorum": 3,`) {
+		t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+// Without --timeout prepare waits for as long as a quarantine may take, and no longer.
+func TestPrepareIsBounded(t *testing.T) {
+	v := &voting{nodes: []string{"a", "b", "c"}, need: 2}
+	if got, want := v.bound(&redlock.Options{TTL: 10 * time.Second}), 10102*time.Millisecond+grace; got != want {
+		t.Errorf("%v, and not %v", got, want)
+	}
+	v.absent = []*redlock.NodeError{{Outcome: redlock.OutcomeQuarantined, TTL: time.Hour}}
+	if got, want := v.bound(&redlock.Options{TTL: 10 * time.Second}), time.Hour+grace; got != want {
+		t.Errorf("%v, and not %v", got, want)
+	}
+}
+
+// What --fresh cannot see it does not call empty: data in another database, or data that the user may not count.
+func TestFreshSeesWhatThereIs(t *testing.T) {
+	rights := regexp.MustCompile(`(?m)^user locks on >PASSWORD (.*)$`).FindStringSubmatch(document(t, "operations.md"))
+	if rights == nil {
+		t.Fatal("docs/operations.md has no user for locks")
+	}
+	for _, c := range []struct {
+		name, command string
+		fresh         bool
+	}{
+		{"nothing", "ping", true},
+		{"other data", "set orders:17 data", false},
+		{"a lock of another library", "set job a-token px 60000", false},
+		{"only what a set keeps", "set redlock:set {}", false},
+	} {
+		for _, user := range []string{"", "locks:PASSWORD@"} {
+			t.Run(c.name+" "+user, func(t *testing.T) {
+				t.Parallel()
+				w := &ward{T: t, servers: redistest.NewServers(t, 3)}
+				w.at("acl setuser locks on >PASSWORD "+rights[1], 0, 1, 2)
+				w.at(c.command, 0, 1, 2)
+				w.give(0, 1, 2)
+				for i, v := range w.env {
+					w.env[i] = strings.ReplaceAll(v, "redis://", "redis://"+user)
+				}
+				code, stdout, stderr := w.redlock("prepare", "--fresh", "--timeout", "0s")
+				if fresh := code == 0 && stdout == "all 3 nodes vote\n"; fresh != c.fresh || !c.fresh && !strings.Contains(stderr, "redlock: --fresh changes nothing: 3 of 3 nodes are not empty ") {
+					t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
+				}
+			})
+		}
+	}
+	t.Run("another database", func(t *testing.T) {
+		t.Parallel()
+		w := &ward{T: t, servers: redistest.NewServers(t, 3)}
+		w.give(0, 1, 2)
+		w.env[1] = strings.ReplaceAll(w.env[1]+",", ",", "/1,")
+		w.env[1] = strings.TrimSuffix(w.env[1], ",")
+		w.at("set job token px 60000", 0, 1, 2)
+		code, stdout, stderr := w.redlock("prepare", "--fresh", "--timeout", "0s")
+		if code != 69 || !strings.Contains(stderr, "redlock: --fresh changes nothing: 3 of 3 nodes are not empty ") {
+			t.Errorf("exit status %d, stdout %q, stderr %q", code, stdout, stderr)
+		}
+	})
+}
