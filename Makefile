@@ -22,31 +22,37 @@ MUTANTS = all
 # Which of the servers of .ci/servers make servers takes: redis-8.6 valkey-9.1, for example.
 SERVERS =
 
-# The tests have three sizes: quick, which is go test ./...; full, which this asks for, with
-# servers and with the schedules of each submission; and long, which REDLOCK_LONG=1 asks for.
+# The tests have three sizes: quick, which is go test ./...; full, which make test and make race ask
+# for, with servers; and long, which REDLOCK_LONG=1 asks for.
 REDLOCK_SERVERS ?= 1
 export REDLOCK_SERVERS
 TIMEOUT = 30m
 
-# The race detector needs a C compiler. Without one the tests run all the same.
-#
-# Under it each package's tests have one processor, and two packages are tested at a time. With
-# two processors the race detector crashes now and then, with
+# What runs the tests of all modules.
+TESTALL = go run ./internal/testall
+
+# Under the race detector each package's tests have one processor. With
+# two processors it crashes now and then, with
 # "ThreadSanitizer: CHECK failed" or with a SIGSEGV inside of it: the timers of a bubble of
 # testing/synctest have one race context, and two goroutines that look at timers that are due
 # use it on two threads at once (golang/go#78156; maybeRunChan in runtime/time.go). Four
 # goroutines of a bubble that wait for time.NewTimer(0) over and over show it in a second.
 # It does not need two processors to find races.
+#
+# Without a C compiler, which it needs, RACE is empty.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race -cpu 1)
 
-.PHONY: help test mutants vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible
+.PHONY: help test race mutants vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-test: ## run all tests of all modules, under the race detector; with servers, if there is a redis-server
-	@.ci/skipped $(if $(RACE),,race)
-	.ci/test $(RACE) -timeout $(TIMEOUT)
+test: ## run all tests of all modules, with servers if there is a redis-server, and say what is skipped
+	@$(TESTALL) -timeout $(TIMEOUT)
+
+race: ## run the tests again under the race detector, with fewer schedules, and without those of documents, databases and alerts
+	@test -n "$(RACE)" || { echo "the race detector needs a C compiler, and CGO_ENABLED=1"; exit 1; }
+	@$(TESTALL) -except '/internal/(repotest|testall)$$|/recipes$$|/alerts$$' $(RACE) -timeout $(TIMEOUT)
 
 mutants: ## break the library in each way that chaos/mutants_test.go knows, and have a scenario notice
 	go test ./chaos -count=1 -timeout $(TIMEOUT) -run TestMutants -mutants $(MUTANTS)
@@ -133,4 +139,4 @@ ci: REAL = 0
 ci: SCHEDULES = 10000
 ci: MINIREDIS = 100
 ci: MUTANTS = first
-ci: vet tidy names first quickmodel test mutants chaos ## all of what CI checks
+ci: first test names tidy vet quickmodel chaos mutants race ## all of what CI checks

@@ -34,7 +34,7 @@ func histories(t *testing.T, s *Scenario, seeds int) []byte {
 // TestModelRepeats: a seed gives one history, with any number of processors.
 func TestModelRepeats(t *testing.T) {
 	if need.Sized(false, true, true) {
-		t.Skip("TestModelRepeatsElsewhere compares more")
+		need.Elsewhere(t, "TestModelRepeatsElsewhere compares more")
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for i, s := range Scenarios {

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/chaos/internal/judge"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // A mutant is the library with one thing broken, and the scenario that notices it. A mutant that
@@ -447,7 +448,7 @@ func TestMutantsApply(t *testing.T) {
 // test runs only that one; with -update it searches for it.
 func TestMutants(t *testing.T) {
 	if *convict == "" && !*update {
-		t.Skip("builds the library once for each mutant: make mutants runs it")
+		need.Skip(t, "of mutants", "make mutants runs them")
 	}
 	if !*update && *convict != "all" && *convict != "first" {
 		t.Fatalf("-mutants is %q, neither all nor first", *convict)

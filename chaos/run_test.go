@@ -90,7 +90,7 @@ const childVariable = "REDLOCK_CHAOS_TEST_CHILD"
 
 func TestInChild(t *testing.T) {
 	if os.Getenv(childVariable) == "" {
-		t.Skip("is run by TestOutcomes")
+		need.Elsewhere(t, "TestOutcomes runs it")
 	}
 	chaos.Scenarios = append(slices.Clone(chaos.Scenarios), hopeless())
 	for _, c := range inChild {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/redis/go-redis/v9"
 
 	_ "github.com/lib/pq"
@@ -176,7 +177,7 @@ func startSQLite(t *testing.T) string {
 	where := "file:" + filepath.Join(t.TempDir(), "documents.db") + "?_busy_timeout=30000&_synchronous=off"
 	err := prepare(t.Context(), "sqlite3", where)
 	if err != nil && strings.Contains(err.Error(), "CGO_ENABLED=0") {
-		t.Skip("SQLite: ", err)
+		need.Skip(t, "with SQLite", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -9,8 +9,6 @@ import (
 	"os/signal"
 	"regexp"
 	"runtime"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -45,7 +43,7 @@ func (m withoutLeaks) Run() int {
 	}
 	// Scripts wait for most of their time, unless the race detector makes all of it slow. The
 	// -parallel of the command line is parsed later, and replaces this.
-	if info, ok := debug.ReadBuildInfo(); ok && !slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if !need.Raced {
 		if err := flag.Set("test.parallel", strconv.Itoa(max(need.Sized(8, 4, 4), runtime.GOMAXPROCS(0)))); err != nil {
 			panic(err)
 		}

@@ -49,7 +49,7 @@ func runScripts(t *testing.T, p testscript.Params, vars ...string) {
 		if condition != "full" {
 			return false, fmt.Errorf("no such condition")
 		}
-		return need.Sized(false, true, true), nil
+		return need.IsFull(), nil
 	}
 	p.Cmds = make(map[string]func(*testscript.TestScript, bool, []string))
 	for name, step := range steps {

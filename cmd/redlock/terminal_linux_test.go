@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // In a terminal the child can read from it, and gets a Ctrl-C once: from the terminal, and not
@@ -91,7 +92,7 @@ func newSession(t *testing.T) *shellSession {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip(err)
+		need.Skip(t, "in a shell", err)
 	}
 	nodes, err := memredis.Start(3)
 	if err != nil {
@@ -230,7 +231,7 @@ func openPty(t *testing.T) (keyboard, terminal *os.File) {
 	open := func(name string) *os.File {
 		f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
 		if err != nil {
-			t.Skip("no pseudo-terminals here: ", err)
+			need.Skip(t, "in a pseudo-terminal", err)
 		}
 		t.Cleanup(func() { f.Close() })
 		return f

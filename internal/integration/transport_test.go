@@ -33,7 +33,7 @@ func TestTransports(t *testing.T) {
 		},
 		"Unix": func(t *testing.T, addr string) *redis.Options {
 			if runtime.GOOS == "windows" {
-				t.Skip("no such sockets")
+				need.Skip(t, "of Unix sockets", "this system has none")
 			}
 			l, err := net.Listen("unix", filepath.Join(t.TempDir(), "s"))
 			return &redis.Options{Network: "unix", Addr: forwards(t, l, err, addr)}

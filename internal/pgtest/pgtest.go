@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
 // Require is the environment variable that, set to 1, makes a missing PostgreSQL a failure.
@@ -23,10 +25,16 @@ const patience = 30 * time.Second
 // required.
 func Available(t *testing.T) error {
 	t.Helper()
-	_, _, _, err := programs()
+	err := Installed()
 	if err != nil && os.Getenv(Require) == "1" {
 		t.Fatal(err)
 	}
+	return err
+}
+
+// Installed says what is missing for Start to work; nil: nothing is.
+func Installed() error {
+	_, _, _, err := programs()
 	return err
 }
 
@@ -35,7 +43,7 @@ func Available(t *testing.T) error {
 func Start(t *testing.T) string {
 	t.Helper()
 	if err := Available(t); err != nil {
-		t.Skip(err)
+		need.Skip(t, need.WithPostgres, err)
 	}
 	initdb, server, as, _ := programs()
 	dir, err := os.MkdirTemp("", "postgres") // t.TempDir is closed to other users

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/resp"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -224,7 +225,7 @@ func TestDialerThatIgnoresItsContext(t *testing.T) {
 // stand.
 func TestStands(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("it is not known there")
+		need.Skip(t, "of closed connections", "Windows does not show them")
 	}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -191,7 +191,7 @@ func TestCounters(t *testing.T) {
 	}
 
 	if runtime.GOOS != "linux" {
-		t.Skip("CPU times are Linux' /proc")
+		need.Skip(t, "on Linux", "processor times are in its /proc")
 	}
 	first, err := s.CPU()
 	if err != nil {
@@ -214,7 +214,7 @@ func TestCounters(t *testing.T) {
 // binary again, which a variable tells to start a server and wait.
 func TestServerDiesWithItsParent(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux signals the death of a parent")
+		need.Skip(t, "on Linux", "no other system signals the death of a parent")
 	}
 	const role = "REDISPROC_TEST_PARENT"
 	if os.Getenv(role) != "" {

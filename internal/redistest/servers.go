@@ -24,7 +24,7 @@ func OldServers(t testing.TB, n int, args ...string) []*redisproc.Server {
 	t.Helper()
 	program := os.Getenv(OldRedis)
 	if program == "" {
-		t.Skipf("%s does not name the redis-server of a Redis before 7.0", OldRedis)
+		need.Skip(t, need.WithOldRedis, OldRedis+" does not name its redis-server")
 	}
 	begin := func(dir string, args ...string) (*redisproc.Server, error) {
 		return redisproc.StartProgram(program, dir, args...)

@@ -84,8 +84,8 @@ func TestServersWithoutRedis(t *testing.T) {
 		skips, errors bool
 		says          string
 	}{
-		{"", "", true, false, "set REDLOCK_SERVERS=1 to run it with redis-server"},
-		{"0", "0", true, false, "set REDLOCK_SERVERS=1 to run it with redis-server"},
+		{"", "", true, false, "the tests with redis-server (REDLOCK_SERVERS is not 1)"},
+		{"0", "0", true, false, "the tests with redis-server (REDLOCK_SERVERS is not 1)"},
 		{"1", "", true, false, "no redis-server in PATH"},
 		{"", "1", false, true, "no redis-server in PATH"},
 		{"1", "1", false, true, "no redis-server in PATH"},

@@ -59,7 +59,7 @@ func TestFirstTenMinutes(t *testing.T) {
 	if err := databaseClient(t); err == nil {
 		env = append(env, "DATABASE_URL=postgres:///postgres?user=postgres&sslmode=disable&host="+pgtest.Start(t))
 	} else {
-		t.Run("the program with a fencing token", func(t *testing.T) { t.Skip(err) })
+		t.Run("the program with a fencing token", func(t *testing.T) { need.Skip(t, need.WithPostgres, err) })
 		steps = slices.DeleteFunc(steps, func(s step) bool {
 			return s.part == "The library" && !strings.Contains(s.code, "shutdown")
 		})

@@ -8,6 +8,8 @@
 package need
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -35,15 +37,19 @@ const (
 
 func set(variable string) bool { return os.Getenv(variable) == "1" }
 
-func isFull() bool { return set(UseServers) || set(RequireRedis) || set(UseLong) }
+// IsFull reports whether tests run that start servers or programs, or cannot be made short.
+func IsFull() bool { return set(UseServers) || set(RequireRedis) || set(UseLong) }
 
 // Sized gives a test the number that goes with the size of the run: of schedules, seeds,
 // rounds. A quick run must check what a full run checks, only less often.
+//
+// Under the race detector a full run has the quick number: what the test itself checks is checked by a full
+// run without it, and the few rounds take the same paths.
 func Sized[N any](quick, full, long N) N {
 	switch {
 	case set(UseLong):
 		return long
-	case isFull():
+	case IsFull() && !Raced:
 		return full
 	}
 	return quick
@@ -54,12 +60,44 @@ func Sized[N any](quick, full, long N) N {
 // run has other columns in other rows.
 func Sample(at, every int) bool { return Sized(at%every == 0, true, true) }
 
+// What a message says why a test is skipped begins with: Skip makes the first, and the second is for a test
+// whose checks another test of the same run makes, so that nothing is left out.
+const (
+	SkipPrefix      = "the tests "
+	ElsewherePrefix = "elsewhere: "
+)
+
+// Skip skips a test of a kind for which something is missing:
+//
+//	need.Skip(t, "in Chromium", "there is no chromium")
+//
+// A run of all tests (internal/testall) ends with the kinds that it left out, and why.
+func Skip(t testing.TB, kind string, why any) {
+	t.Helper()
+	t.Skip(fmt.Sprintf("%s%s (%v)", SkipPrefix, kind, why))
+}
+
+// Elsewhere skips a test whose checks another one makes, which by says.
+func Elsewhere(t testing.TB, by string) {
+	t.Helper()
+	t.Skip(ElsewherePrefix + by)
+}
+
+// The kinds of tests that a machine may lack a program for.
+const (
+	WithServers  = "with redis-server"
+	WithPostgres = "with PostgreSQL"
+	WithOldRedis = "with a Redis before 7.0"
+	InChromium   = "in Chromium"
+	InTmux       = "in tmux"
+)
+
 // Full skips the test in a quick run. It is for a test that builds or starts programs, or
 // cannot be made shorter; a test with a smaller size calls Sized instead.
 func Full(t testing.TB) {
 	t.Helper()
-	if !isFull() {
-		t.Skip("takes seconds: set " + UseServers + "=1 to run it")
+	if !IsFull() {
+		Skip(t, "of seconds", UseServers+" is not 1")
 	}
 }
 
@@ -68,7 +106,7 @@ func Full(t testing.TB) {
 func Long(t testing.TB) {
 	t.Helper()
 	if !set(UseLong) {
-		t.Skip("takes minutes: set " + UseLong + "=1 to run it")
+		Skip(t, "of minutes", UseLong+" is not 1")
 	}
 }
 
@@ -76,43 +114,58 @@ func Long(t testing.TB) {
 // starts can be started here, which available says.
 func Servers(t testing.TB, available func() error) {
 	t.Helper()
-	if !isFull() {
-		t.Skip("set " + UseServers + "=1 to run it with redis-server")
+	if !IsFull() {
+		Skip(t, WithServers, UseServers+" is not 1")
 	}
 	if err := available(); err != nil {
 		if set(RequireRedis) {
 			t.Fatal(err)
 		}
-		t.Skip(err)
+		Skip(t, WithServers, err)
 	}
 }
 
 // Chromium finds the browser. It skips the test in a quick run, and where there is none.
 func Chromium(t testing.TB) (path string) {
 	t.Helper()
-	return program(t, RequireChromium, "chromium", "chromium-browser", "google-chrome")
+	return program(t, InChromium, RequireChromium, FindChromium)
 }
 
 // Tmux finds the terminal multiplexer. It skips the test in a quick run, and where there is none.
 func Tmux(t testing.TB) (path string) {
 	t.Helper()
-	return program(t, RequireTmux, "tmux")
+	return program(t, InTmux, RequireTmux, FindTmux)
 }
 
-// program finds the first of these programs that is in the PATH. Where there is none it skips the
-// test, or fails it if the environment variable require is 1.
-func program(t testing.TB, require string, names ...string) (path string) {
+// program finds a program. Where there is none it skips the test, or fails it if the environment variable
+// require is 1.
+func program(t testing.TB, kind, require string, find func() (string, error)) (path string) {
 	t.Helper()
 	Full(t)
+	path, err := find()
+	if err != nil && set(require) {
+		t.Fatal(err)
+	}
+	if err != nil {
+		Skip(t, kind, err)
+	}
+	return path
+}
+
+// FindChromium is the path of the browser.
+func FindChromium() (path string, err error) {
+	return find("chromium", "chromium-browser", "google-chrome")
+}
+
+// FindTmux is the path of the terminal multiplexer.
+func FindTmux() (path string, err error) { return find("tmux") }
+
+// find is the path of the first of these programs that is in the PATH.
+func find(names ...string) (path string, err error) {
 	for _, name := range names {
 		if path, err := exec.LookPath(name); err == nil {
-			return path
+			return path, nil
 		}
 	}
-	missing := "there is no " + strings.Join(names, ", and no ")
-	if set(require) {
-		t.Fatal(missing)
-	}
-	t.Skip(missing)
-	return ""
+	return "", errors.New("no " + strings.Join(names, ", no ") + " in the PATH")
 }
