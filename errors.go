@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-multierror"
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/waitlist"
@@ -165,6 +166,9 @@ func (e *NodeError) Error() string {
 func (e *NodeError) reason() string {
 	if e.Err == nil {
 		return ""
+	}
+	if t := facts.TroubleOf(e.Err); t != nil {
+		return printable.Text(t.What)
 	}
 	if op := (*net.OpError)(nil); errors.As(e.Err, &op) {
 		return fmt.Sprintf("%s: %v", op.Op, op.Err)

@@ -3,18 +3,23 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
+	"io"
 	"log/slog"
+	"net"
 	"os"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,11 +28,13 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redisnode"
+	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/redistest/golden"
 	"github.com/quorumlock/redlock/internal/resp"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
 )
 
 var updateErrors = flag.Bool("update", false, "write testdata/errors.golden anew")
@@ -113,7 +120,7 @@ func TestErrorsGolden(t *testing.T) {
 		heading string
 		write   func(*testing.T, *texts)
 	}{
-		{"Options", optionTexts}, {"Connect and New", connectTexts}, {"Names and options of a lock", nameTexts},
+		{"Options", optionTexts}, {"Connect and New", connectTexts}, {"Connections", connectionTexts}, {"Names and options of a lock", nameTexts},
 		{"No lock", refusalTexts}, {"Fences", fenceTexts}, {"Lock lost", lossTexts}, {"Release", releaseTexts},
 		{"Re-entry", reentryTexts}, {"Detach and Attach", handleTexts}, {"Break", breakTexts}, {"WaitReady and Inspect", readyTexts},
 		{"Votes of a node", voteTexts}, {"The description of the set", setTexts}, {"Changes of the set", changeTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
@@ -153,6 +160,77 @@ func optionTexts(_ *testing.T, g *texts) {
 		_, err := o.opts.withDefaults(3)
 		g.say(o.what, err)
 	}
+}
+
+// connectionTexts are what keeps a client from a server, with what to do about it.
+func connectionTexts(t *testing.T, g *texts) {
+	certificate := &x509.Certificate{DNSNames: []string{"other.example"}, NotAfter: time.Now()}
+	for _, c := range []struct {
+		when string
+		err  error
+	}{
+		{"a wrong password", resp.Error("WRONGPASS invalid username-password pair or user is disabled.")},
+		{"no password", resp.Error("NOAUTH HELLO must be called with the client already authenticated.")},
+		{"a user who may not", resp.Error("NOPERM User locks has no permissions to run the 'evalsha' command")},
+		{"too many clients", resp.Error("ERR max number of clients reached")},
+		{"protected mode", resp.Error("DENIED Redis is running in protected mode because no password is set for the default user.")},
+		{"an unknown CA", x509.UnknownAuthorityError{}},
+		{"a certificate for another name", x509.HostnameError{Certificate: certificate, Host: "a.example"}},
+		{"an expired certificate", x509.CertificateInvalidError{Cert: certificate, Reason: x509.Expired, Detail: "current time 2026-11-27T00:00:00Z is after 2026-11-26T00:00:00Z"}},
+		{"TLS at a port without", facts.ErrPlain},
+		{"TLS at a port of something else", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake", RecordHeader: [5]byte{'S', 'S', 'H'}}},
+		{"no TLS at a port with TLS", errors.New(`redis: invalid reply: "\x15\x03\x01"`)},
+		{"no client certificate", &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}},
+		{"an unknown name", &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "a.invalid", IsNotFound: true}}},
+		{"too many open files", &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}},
+		{"no right to the socket", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.EACCES)}},
+		{"a connection that ended", io.EOF},
+		{"a connection that was reset", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}},
+		{"nothing listens", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}},
+		{"a further connection, when there is little room", facts.ErrCrowded},
+	} {
+		e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Classify(c.err), Err: facts.Explain(c.err)}, 0)
+		g.say(c.when, &e)
+		if todo := facts.Todo(e.Err); todo != "" {
+			g.say("what to do", todo)
+		}
+		if facts.Lasting(e.Err) {
+			g.say("whether waiting helps", "no")
+		}
+	}
+	g.say("the cause of TLS at a port without", facts.ErrPlain)
+	nodes := redistest.NewBubble(t, 1)
+	for when, provider := range map[string]func(context.Context) (string, string, error){
+		"a provider of credentials that has none": func(context.Context) (string, string, error) { return "", "", errors.New("no token") },
+	} {
+		o := nodes.Options(0)
+		o.CredentialsProviderContext = provider
+		client := redis.NewClient(o)
+		defer client.Close()
+		lk, err := New([]*redis.Client{client}, &Options{Quarantine: -1, Hooks: g.hooks(slog.LevelInfo)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.log(when)
+		lk.Close()
+	}
+	o := nodes.Options(0)
+	o.StreamingCredentialsProvider = nothing{}
+	client := redis.NewClient(o)
+	defer client.Close()
+	lk, err := New([]*redis.Client{client}, &Options{Quarantine: -1, Hooks: g.hooks(slog.LevelInfo)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.log("one that tells of changes, and has nothing to tell")
+	lk.Close()
+}
+
+// nothing is a provider of credentials without any.
+type nothing struct{}
+
+func (nothing) Subscribe(auth.CredentialsListener) (auth.Credentials, auth.UnsubscribeFunc, error) {
+	return nil, nil, nil
 }
 
 func connectTexts(t *testing.T, g *texts) {

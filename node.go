@@ -1,13 +1,14 @@
 package redlock
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/dial"
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/redisnode"
@@ -23,7 +24,6 @@ type origin struct {
 	network, addr string
 	options       *redis.Options
 	model         func(patience time.Duration, s lane.Session) lane.Server
-	dials         bool                     // with go-redis's own dialer, and TLS by the URL
 	elsewhere     func(name string) origin // of a model
 }
 
@@ -43,25 +43,34 @@ func (o origin) at(name string) origin {
 	if strings.HasPrefix(name, "/") {
 		options.Network = "unix"
 	}
-	if options.TLSConfig != nil && o.dials {
-		options.TLSConfig = options.TLSConfig.Clone()
-		options.TLSConfig.ServerName, _, _ = net.SplitHostPort(name)
-	}
-	if o.dials {
-		options.Dialer = redis.NewDialer(&options)
-	}
-	then := originOf(&options)
-	then.dials = o.dials
-	return then
+	return origin{network: options.Network, addr: name, options: &options}
 }
 
-func originOf(o *redis.Options) origin { return origin{network: o.Network, addr: o.Addr, options: o} }
+// originOf is what the settings of a client lead to. A client that dials in go-redis's own way gets a dialer
+// that also reaches other members: with TLS, the certificate of each must be for its own host, unless the
+// settings demand a name that is not this node's host.
+func originOf(given *redis.Options) origin {
+	o := *given
+	if dial.IsDefault(o.Dialer) {
+		o.Dialer = dial.Plain(o.DialTimeout)
+		if settings := o.TLSConfig; settings != nil {
+			if settings.ServerName == dial.Host(o.Addr) {
+				settings = settings.Clone()
+				settings.ServerName = "" // that of the host that is dialed
+			}
+			o.Dialer = dial.Secure(o.DialTimeout, func() (*tls.Config, error) { return settings, nil })
+		}
+	}
+	return origin{network: o.Network, addr: o.Addr, options: &o}
+}
 
 // open makes the nodes and waits for them to say what they are.
 func open(nodes []origin, opts *Options) (*Locker, error) {
 	names := make([]string, len(nodes))
 	for i, o := range nodes {
-		names[i] = o.addr
+		if names[i] = o.addr; o.addr == failoverAddr {
+			names[i] = fmt.Sprintf("%s#%d", failoverAddr, i)
+		}
 		for j, other := range nodes[:i] {
 			if o.network == other.network && o.addr == other.addr && o.addr != failoverAddr {
 				return nil, fmt.Errorf("redlock: nodes %d and %d are both %s: each needs a server of its own", j, i, o.addr)
@@ -87,7 +96,8 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 }
 
 // failoverAddr is what go-redis has for the address of a failover client, which
-// asks its sentinels for one.
+// asks its sentinels for one. It does not tell the name of the master, so such nodes are called by their
+// places: FailoverClient#0.
 const failoverAddr = "FailoverClient"
 
 // patience is how long a lane waits for a reply before it gives up the

@@ -153,7 +153,6 @@ func Connect(urls []string, opts *Options) (*Locker, error) {
 		}
 		client := redis.NewClient(o)
 		origins[i] = originOf(client.Options()) // with go-redis's defaults filled in
-		origins[i].dials = true
 		client.Close()
 	}
 	return open(origins, opts)

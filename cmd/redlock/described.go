@@ -29,7 +29,7 @@ func keeps(ctx context.Context, rdb *redis.Client) keeping {
 	k := keeping{node: rdb.Options().Addr}
 	values, err := rdb.MGet(ctx, lua.Told, lua.LaterMarker, lua.Marker).Result()
 	if err != nil {
-		k.err = facts.Discreet(err)
+		k.err = facts.Explain(facts.Discreet(err))
 		return k
 	}
 	text := func(v any) string { s, _ := v.(string); return s }
@@ -189,7 +189,7 @@ func (d *described) announced() (longest time.Duration) {
 // optionsAt are those of a member that was not given: it is reached as the library does it.
 func optionsAt(first *redis.Options, addr string) *redis.Options {
 	o := *first
-	o.Addr, o.Network, o.Dialer = addr, "tcp", nil
+	o.Addr, o.Network = addr, "tcp"
 	if strings.HasPrefix(addr, "/") {
 		o.Network = "unix"
 	}

@@ -66,7 +66,7 @@ func examine(o *redis.Options) *patient {
 	ctx, cancel := context.WithTimeout(context.Background(), checkup)
 	defer cancel()
 	info, err := rdb.Info(ctx).Result()
-	if p.err = facts.Discreet(err); err != nil {
+	if p.err = facts.Explain(facts.Discreet(err)); err != nil {
 		return p
 	}
 	p.info.Add(info)
@@ -166,11 +166,10 @@ func ahead(d time.Duration) string {
 
 // remedyFor says what can be done about an error.
 func remedyFor(err error) string {
+	if todo := facts.Todo(err); todo != "" {
+		return todo
+	}
 	switch facts.Code(err.Error()) {
-	case "NOAUTH", "WRONGPASS":
-		return "look at user and password in the URL (redis://user:password@host:port) or the configuration file"
-	case "NOPERM":
-		return "look at the user's ACL: docs/operations.md says what it has to allow"
 	case "OOM":
 		return "give it more memory (maxmemory), or store less in it"
 	case "READONLY":

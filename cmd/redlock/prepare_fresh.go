@@ -38,7 +38,7 @@ func (c *command) fresh(ctx context.Context, servers []*redis.Options) error {
 		empty, err := fresh.Unused(ctx, n)
 		switch silent := (net.Error)(nil); {
 		case errors.As(err, &silent):
-			return exit.Fail(exit.NoQuorum, remedyFor(err), "--fresh has to look at all nodes, and %s does not answer: %v", opts.Addr, facts.Discreet(err))
+			return exit.Fail(exit.NoQuorum, remedyFor(err), "--fresh has to look at all nodes, and %s does not answer: %v", opts.Addr, facts.Explain(facts.Discreet(err)))
 		case err != nil:
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "--fresh has to look at all nodes, and %s does not let this user see whether it is empty: %v", opts.Addr, facts.Discreet(err))
 		}
@@ -58,7 +58,7 @@ func (c *command) fresh(ctx context.Context, servers []*redis.Options) error {
 	for _, n := range nodes {
 		// One that a client has come to by now has its marker from that client, and is waited for.
 		if _, err := fresh.SettleUnused(ctx, n); err != nil {
-			return exit.Fail(exit.NoQuorum, remedyFor(err), "%s got no marker: %v", n.Options().Addr, facts.Discreet(err))
+			return exit.Fail(exit.NoQuorum, remedyFor(err), "%s got no marker: %v", n.Options().Addr, facts.Explain(facts.Discreet(err)))
 		}
 	}
 	return nil

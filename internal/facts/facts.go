@@ -2,7 +2,10 @@
 // may vote.
 package facts
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+)
 
 // Facts are the fields of INFO. A missing field is not held against the server.
 type Facts map[string]string
@@ -33,3 +36,10 @@ func (f Facts) Evicts() bool {
 }
 
 func (f Facts) Limited() bool { return f["maxmemory"] != "0" }
+
+// Crowded reports whether more than half of the clients that the server admits (maxclients) are connected.
+func (f Facts) Crowded() bool {
+	most, err := strconv.Atoi(f["maxclients"])
+	now, err2 := strconv.Atoi(f["connected_clients"])
+	return err == nil && err2 == nil && now > most/2
+}

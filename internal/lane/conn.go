@@ -3,6 +3,7 @@ package lane
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/sim"
@@ -22,12 +23,13 @@ const (
 	// left, and then its own), and 22 ms with eight.
 	farLink  = time.Millisecond
 	farConns = 8
+	farPause = 30 * time.Second // after one that could not connect, before the next
 )
 
 // A conn is one connection of a lane, with the goroutine that serves it: the goroutine takes
 // what is in the lane's queue, sends it as one pipeline, reads the replies and delivers them.
 // The first conn stands for the node: when it cannot connect, the node is down. The others
-// only add capacity.
+// only add capacity, and end when they cannot connect.
 //
 // Conns keep the order of a key in that no two are under way with the same key: take leaves in
 // the queue what has a key of another conn, and that conn looks into the queue again when it
@@ -56,8 +58,9 @@ type conn struct {
 func (n *Lane) addConn(srv Server) {
 	s := &conn{
 		lane: n, srv: srv, first: len(n.conns) == 0, wake: make(chan struct{}, 1),
-		name: fmt.Sprintf("%s#%d", n.Name, len(n.conns)),
+		name: fmt.Sprintf("%s#%d", n.Name, n.made),
 	}
+	n.made++
 	n.conns = append(n.conns, s)
 	n.serving++
 	n.running.Go(s.run)
@@ -73,7 +76,10 @@ func (n *Lane) addConn(srv Server) {
 // longer than a lane waits, and are made again. So such a lane gets them one at a time, when
 // there is something to send.
 func (n *Lane) grow(q *Request) {
-	if n.inFlight == nil || len(n.conns) == farConns || n.draining || n.inFlight[q.Claim.Key] > 0 {
+	if n.inFlight == nil || len(n.conns) == farConns || n.draining || n.inFlight[q.Claim.Key] > 0 || n.down != nil {
+		return
+	}
+	if now := n.clock.Now(); Left(n.growAfter, now) > 0 && Left(n.growAfter, now) <= farPause {
 		return
 	}
 	for _, s := range n.conns {
@@ -149,7 +155,7 @@ func (s *conn) reconnectAll() {
 }
 
 // join connects, as often as it takes. It reports false when the lane ends before it has
-// succeeded.
+// succeeded; and if the conn is not the first, when it fails: the node can do without it.
 func (s *conn) join() bool {
 	n := s.lane
 	for pause := minProbe; ; pause = min(2*pause, maxProbe) {
@@ -184,6 +190,10 @@ func (s *conn) join() bool {
 		if err == nil {
 			return true
 		}
+		if !s.first {
+			s.giveUp()
+			return false
+		}
 		// Jitter, so that a hundred processes do not all reconnect at once.
 		timer := time.NewTimer(Jittered(pause, n.host.Jitter()))
 		select {
@@ -198,6 +208,17 @@ func (s *conn) join() bool {
 		default:
 		}
 	}
+}
+
+// giveUp takes a conn that could not connect out of the lane. The server may have no room for more
+// clients, and then leaves out one that has no connection yet. So the lane adds none for a while.
+func (s *conn) giveUp() {
+	n := s.lane
+	n.mu.Lock()
+	n.conns = slices.DeleteFunc(n.conns, func(other *conn) bool { return other == s })
+	n.growAfter = n.clock.Now().Add(Jittered(farPause, n.host.Jitter()))
+	n.mu.Unlock()
+	s.srv.Interrupt()
 }
 
 // failed handles a connection that could not be made, or failed. If the conn is not the first,

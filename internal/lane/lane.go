@@ -51,6 +51,8 @@ type Lane struct {
 	pendingReleases map[string][]pendingRelease // by key, the releases without an answer, which are sent again
 	retry           time.Time                   // when they are, if the connection stands
 	conns           []*conn
+	made            int            // conns so far
+	growAfter       time.Time      // there are no further conns before it; see giveUp
 	inFlight        map[string]int // by key, the requests under way; nil while there is one conn
 	down            *Failure       // why nothing is sent now; nil: the node can be reached
 	since           time.Time      // since when it is down
@@ -190,7 +192,7 @@ func (n *Lane) silent(now time.Time) (longest time.Duration) {
 func (n *Lane) up() {
 	n.mu.Lock()
 	was, down := n.down, n.clock.Now().Sub(n.since)
-	n.down = nil
+	n.down, n.growAfter = nil, time.Time{} // further conns may have failed for the same reason as the first
 	n.requeuePending()
 	n.mu.Unlock()
 	if was != nil {

@@ -1,12 +1,10 @@
 package redisnode
 
 import (
-	"context"
 	"net"
 	"slices"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/resp"
 	"github.com/quorumlock/redlock/internal/script"
@@ -192,24 +190,6 @@ func (s *Server) read(q *lane.Request) error {
 
 // readOnly: the node's name may have moved to another server, its new master.
 func readOnly(err error) bool { return err != nil && redis.HasErrorPrefix(err, "READONLY") }
-
-// refresh gives the connection for a batch. It checks one that has not been used for a while, and
-// replaces it if it is broken: a server that was restarted between two locks must not cost the next
-// one a vote.
-func (s *Server) refresh() (net.Conn, error) {
-	conn := s.socket.Load()
-	if conn == nil {
-		return nil, net.ErrClosed // Interrupt, or a batch that has failed
-	}
-	if s.stale || time.Since(s.last) > time.Second && !stands(*conn) {
-		if err := s.open(context.Background(), s.onConnect); err != nil {
-			return nil, facts.Discreet(err)
-		}
-		return s.refresh()
-	}
-	s.receive(conn)
-	return *conn, nil
-}
 
 // receive makes in read from a connection.
 func (s *Server) receive(conn *net.Conn) {

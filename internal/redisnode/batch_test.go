@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/resp"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -219,41 +217,4 @@ func TestDialerThatIgnoresItsContext(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 	})
-}
-
-// TestStands: a connection that the other end has closed, or over which something has come, does not
-// stand.
-func TestStands(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		need.Skip(t, "of closed connections", "Windows does not show them")
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	for _, do := range []func(net.Conn) error{net.Conn.Close, func(c net.Conn) error { _, err := io.WriteString(c, "+"); return err }} {
-		near, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer near.Close()
-		far, err := ln.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer far.Close()
-		_ = near.SetReadDeadline(time.Now().Add(-time.Second))
-		if !stands(near) {
-			t.Error("it stands")
-		}
-		if err := do(far); err != nil {
-			t.Fatal(err)
-		}
-		for begin := time.Now(); stands(near); time.Sleep(time.Millisecond) {
-			if time.Since(begin) > 10*time.Second {
-				t.Fatal("it does not stand")
-			}
-		}
-	}
 }

@@ -43,7 +43,11 @@ type Server struct {
 
 	conn *redis.Conn // the client's, over socket
 
-	varies bool // the round trips took very different times when it was connected
+	credentials credentials
+	lifetime    time.Duration // of a connection; 0: no bound
+	spare       bool          // the node can do without this connection; see crowded
+	trip        time.Duration // a round trip, when it was connected
+	varies      bool          // the round trips took very different times when it was connected
 
 	// What batches are sent and read with: see batch.go. Only the lane's goroutine uses it.
 	out     resp.Writer
@@ -53,21 +57,24 @@ type Server struct {
 	said    wire.Trailer
 	markers [2]string // of the last trailer that had them
 	last    time.Time // when a batch was last carried out
-	stale   bool      // the connection is to be replaced
+	until   time.Time // when the connection is to be replaced; zero: at no certain time
+	stale   bool      // it is to be replaced now
 }
 
 // New returns a server that connects with these options, waits for a reply for at most patience,
 // and has a vote only if admit returns nil. Retire is called when it is no member any more.
 func New(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
 	s := &Server{admit: admit, retire: retire, greet: options.OnConnect, owner: session.Owner(), session: session}
+	s.credentials.given, s.lifetime = options, options.ConnMaxLifetime
 	o := *options
-	o.MaxRetries = -1 // the lane decides what a lost reply means
+	o.StreamingCredentialsProvider, o.CredentialsProviderContext, o.CredentialsProvider = nil, nil, nil // see credentials.go
+	o.MaxRetries = -1                                                                                   // the lane decides what a lost reply means
 	o.ReadTimeout = patience
 	o.WriteTimeout = patience
 	o.DialTimeout = min(o.DialTimeout, max(patience, time.Second))
 	o.DialerRetries = 1 // the lane tries again
 	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 2, 0, 1, 0
-	o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, 0
+	o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, 0 // see standing.go
 	o.PipelineReadBufferSize, o.PipelineWriteBufferSize, o.AutoPipelineOptions = 0, 0, nil
 	o.Protocol = 2 // RESP3 would look for push messages before each reply
 	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
@@ -91,11 +98,11 @@ func (s *Server) Connect(ctx context.Context) (rtt time.Duration, err error) {
 		took := time.Since(begin)
 		rtt, longest = min(rtt, took), max(longest, took)
 	}
-	s.varies = longest > rtt*3/2
+	s.trip, s.varies = rtt, longest > rtt*3/2
 	if err != nil {
 		s.keep(nil)
 	}
-	return rtt, facts.Discreet(err)
+	return rtt, explained(err)
 }
 
 // open makes the connection: go-redis greets the server over it (credentials, database, name), and
@@ -105,18 +112,23 @@ func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Co
 	if old := s.client.Load(); old != nil {
 		old.Close()
 	}
+	o := *s.options
+	if err := s.credentials.fill(ctx, &o); err != nil {
+		s.keep(nil)
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.options.DialTimeout)
 	defer cancel()
 	first, err := s.dial(ctx, s.options.Network, s.options.Addr)
 	if err != nil {
 		return err
 	}
-	o := *s.options
+	greeted := &greeting{Conn: first}
 	o.OnConnect = greet
 	var once sync.Once
 	o.Dialer = func(context.Context, string, string) (conn net.Conn, err error) {
 		err = net.ErrClosed
-		once.Do(func() { conn, err = first, nil })
+		once.Do(func() { conn, err = greeted, nil })
 		return conn, err
 	}
 	client := redis.NewClient(&o)
@@ -127,11 +139,15 @@ func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Co
 	s.conn = client.Conn()
 	if err := s.conn.Ping(context.WithoutCancel(ctx)).Err(); err != nil { // the timeouts bound it
 		s.keep(nil)
-		return err
+		return greeted.why(err)
 	}
 	s.last, s.stale = time.Now(), false
+	s.until = s.expiry(s.last)
 	return nil
 }
+
+// explained is an error without what it must not tell, in words for the operator.
+func explained(err error) error { return facts.Explain(facts.Discreet(err)) }
 
 // Unsteady reports whether the round trips took very different times when it was connected.
 func (s *Server) Unsteady() bool { return s.varies }
@@ -180,7 +196,9 @@ func (s *Server) keep(conn *net.Conn) {
 
 // Fork gives another Server for the same Redis, not connected yet.
 func (s *Server) Fork() lane.Server {
-	return &Server{options: s.options, admit: s.admit, retire: s.retire, greet: s.greet, owner: s.owner, session: s.session}
+	f := &Server{options: s.options, admit: s.admit, retire: s.retire, greet: s.greet, owner: s.owner, session: s.session, lifetime: s.lifetime, spare: true}
+	f.credentials.given = s.credentials.given
+	return f
 }
 
 // Retire says that the node is no member any more.
@@ -193,6 +211,7 @@ func (s *Server) Interrupt() {
 		client.Close()
 	}
 	s.keep(nil)
+	s.credentials.end()
 }
 
 // onConnect prepares each new connection before its first command: it asks the node what it is, and
@@ -251,6 +270,9 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	about.Probed(probe.Result())
 	if err := s.admit(about); err != nil {
 		return err
+	}
+	if s.spare && about.Crowded() {
+		return facts.ErrCrowded
 	}
 	var mark wire.Mark
 	runID, epoch, marker := "", int64(0), ""

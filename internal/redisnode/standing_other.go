@@ -4,6 +4,5 @@ package redisnode
 
 import "net"
 
-// stands reports whether a connection over which nothing is expected still stands. It is not known
-// here, and the next batch finds out.
-func stands(net.Conn) bool { return true }
+// look shows nothing here: a PING has to.
+func look(net.Conn) sight { return blind }

@@ -8,23 +8,32 @@ import (
 	"time"
 )
 
-// stands reports whether a connection over which nothing is expected still stands, as far as its
-// socket knows. One without a socket of its own (TLS, a proxy of the caller's) counts as standing.
-func stands(conn net.Conn) bool {
+// look looks at a connection over which nothing is expected, as far as its socket knows. Below TLS lies
+// the socket; what arrives there now is the end of the connection, or its announcement. A connection
+// that a dialer of the caller's has made need have no socket.
+func look(conn net.Conn) sight {
+	if secured, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = secured.NetConn()
+	}
 	direct, ok := conn.(syscall.Conn)
 	if !ok {
-		return true
+		return blind
 	}
 	_ = conn.SetReadDeadline(time.Time{}) // the last batch's is over, and would end this
 	socket, err := direct.SyscallConn()
 	if err != nil {
-		return false
+		return broken
 	}
-	silent := true
+	saw := silent
 	err = socket.Read(func(fd uintptr) bool {
-		_, err := syscall.Read(int(fd), make([]byte, 1)) // does not block
-		silent = err == syscall.EAGAIN || err == syscall.EWOULDBLOCK
+		_, _, err := syscall.Recvfrom(int(fd), make([]byte, 1), syscall.MSG_PEEK) // does not block
+		if err != syscall.EAGAIN && err != syscall.EWOULDBLOCK {
+			saw = broken
+		}
 		return true
 	})
-	return err == nil && silent
+	if err != nil {
+		return broken
+	}
+	return saw
 }

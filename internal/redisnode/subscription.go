@@ -5,8 +5,6 @@ import (
 	"errors"
 	"net"
 	"time"
-
-	"github.com/quorumlock/redlock/internal/facts"
 )
 
 // pingAfter is how long a subscription may be silent before a PING checks that it still stands.
@@ -19,7 +17,7 @@ func (s *Server) Subscribe(ctx context.Context, channel string, ready func(), on
 	defer stop()
 	defer s.Interrupt()
 	if err := s.open(ctx, s.greet); err != nil {
-		return facts.Discreet(err)
+		return explained(err)
 	}
 	conn := s.socket.Load()
 	if conn == nil {

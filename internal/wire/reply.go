@@ -203,7 +203,7 @@ func refusal(text string) Status {
 		return ReadOnly
 	case "OOM":
 		return OutOfMemory
-	case "NOAUTH", "WRONGPASS", "NOPERM":
+	case "NOAUTH", "WRONGPASS", "NOPERM", "DENIED":
 		return Denied
 	case "BUSY":
 		return Busy

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -82,6 +83,11 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 	for outcome, n := range trouble {
 		if n > trouble[worst] || n == trouble[worst] && outcome > worst {
 			worst = outcome
+		}
+	}
+	for _, n := range nodes {
+		if todo := facts.Todo(n.Err); n.Outcome == worst && todo != "" {
+			return todo
 		}
 	}
 	switch worst {

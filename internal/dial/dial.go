@@ -1,0 +1,112 @@
+// Package dial makes connections to Redis servers: over TCP, TLS, or the socket of a file system.
+package dial
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/quorumlock/redlock/internal/facts"
+)
+
+// A Func makes a connection: the type of redis.Options.Dialer.
+type Func func(ctx context.Context, network, addr string) (net.Conn, error)
+
+// Plain makes connections without TLS. Timeout bounds each, and so does its context.
+func Plain(timeout time.Duration) Func {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return (&net.Dialer{Timeout: timeout}).DialContext(ctx, network, addr)
+	}
+}
+
+// Secure makes connections with TLS. Settings is called for each of them: files with certificates may have
+// been replaced since the last one. Unless the settings have a ServerName, the certificate must be for the
+// host that is dialed.
+func Secure(timeout time.Duration, settings func() (*tls.Config, error)) Func {
+	plain := Plain(timeout)
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		given, err := settings()
+		if err != nil {
+			return nil, err
+		}
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		conn, err := plain(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		s := given.Clone()
+		if s.ServerName == "" {
+			s.ServerName = Host(addr)
+		}
+		secured, err := shake(ctx, conn, s)
+		if err != nil {
+			conn.Close()
+			return nil, err
+		}
+		return secured, nil
+	}
+}
+
+// IsDefault reports whether a dialer is go-redis's own: that of a client whose settings have none. Such
+// dialers differ in what they capture, and have their code in common.
+func IsDefault(dialer func(context.Context, string, string) (net.Conn, error)) bool {
+	return dialer == nil || reflect.ValueOf(dialer).Pointer() == theirs()
+}
+
+var theirs = sync.OnceValue(func() uintptr {
+	client := redis.NewClient(&redis.Options{MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+	defer client.Close()
+	return reflect.ValueOf(client.Options().Dialer).Pointer()
+})
+
+// Host is the host of an address, or the address if it has no port.
+func Host(addr string) string {
+	if host, _, err := net.SplitHostPort(addr); err == nil {
+		return host
+	}
+	return addr
+}
+
+// shake makes a TLS connection of one without. A Redis port without TLS takes the handshake for the
+// beginning of a line, and waits for its end. So the handshake has three quarters of the time; then a
+// server that has said nothing gets the end of a line, and its answer tells what it is.
+func shake(ctx context.Context, conn net.Conn, settings *tls.Config) (net.Conn, error) {
+	until, _ := ctx.Deadline()
+	left := time.Until(until)
+	if err := conn.SetDeadline(time.Now().Add(left * 3 / 4)); err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	secured := tls.Client(conn, settings)
+	err := secured.Handshake()
+	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
+		_ = conn.SetDeadline(until)
+		if _, err := conn.Write([]byte("\r\nPING\r\n")); err != nil {
+			return nil, err
+		}
+		first := make([]byte, 1)
+		if _, err := conn.Read(first); err == nil && (first[0] == '-' || first[0] == '+') {
+			return nil, facts.ErrPlain
+		}
+	}
+	switch {
+	case err == nil && stop():
+		return secured, conn.SetDeadline(time.Time{})
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, fmt.Errorf("TLS handshake: %w", err)
+	}
+	return nil, err
+}

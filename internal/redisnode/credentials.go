@@ -1,0 +1,126 @@
+package redisnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/auth"
+)
+
+// credentialsTimeout is how long the caller's provider of credentials has to give them: it may have to ask
+// a server of its own.
+const credentialsTimeout = 10 * time.Second
+
+// credentials gives each new connection the user and the password of that moment. Of the caller's
+// providers, go-redis would ask one that tells of changes (StreamingCredentialsProvider) only for
+// connections of its pool, and one of the others without a bound.
+type credentials struct {
+	given *redis.Options
+
+	mu      sync.Mutex // protects what follows
+	latest  auth.Credentials
+	changed bool // since fill has given them
+	cancel  auth.UnsubscribeFunc
+	ended   bool
+}
+
+// fill asks for the credentials, and sets them. It ends with ctx, and after credentialsTimeout: a
+// provider that does not is left to end by itself.
+func (c *credentials) fill(ctx context.Context, o *redis.Options) error {
+	g := c.given
+	if g == nil || g.StreamingCredentialsProvider == nil && g.CredentialsProviderContext == nil && g.CredentialsProvider == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
+	defer cancel()
+	type given struct {
+		user, password string
+		err            error
+	}
+	done := make(chan given, 1)
+	go func() {
+		var got given
+		switch { // in go-redis's order
+		case g.StreamingCredentialsProvider != nil:
+			got.user, got.password, got.err = c.subscribed(g.StreamingCredentialsProvider)
+		case g.CredentialsProviderContext != nil:
+			got.user, got.password, got.err = g.CredentialsProviderContext(ctx)
+		default:
+			got.user, got.password = g.CredentialsProvider()
+		}
+		done <- got
+	}()
+	select {
+	case got := <-done:
+		o.Username, o.Password = got.user, got.password
+		if got.err != nil {
+			return fmt.Errorf("the provider of its credentials: %w", got.err)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("the provider of its credentials: %w", context.Cause(ctx))
+	}
+}
+
+// subscribed gives the latest credentials of a provider that tells of changes. It subscribes once.
+func (c *credentials) subscribed(p auth.StreamingCredentialsProvider) (user, password string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return "", "", context.Canceled
+	}
+	if c.cancel == nil {
+		c.mu.Unlock()
+		first, cancel, err := p.Subscribe(c)
+		c.mu.Lock()
+		switch {
+		case err != nil:
+			return "", "", err
+		case first == nil:
+			return "", "", errors.New("it has none")
+		}
+		if c.latest == nil { // otherwise it has told meanwhile what is later
+			c.latest = first
+		}
+		if c.cancel = cancel; c.ended && cancel != nil {
+			_ = cancel()
+		}
+	}
+	c.changed = false
+	user, password = c.latest.BasicAuth()
+	return user, password, nil
+}
+
+// OnNext takes later credentials. The connection is replaced before its next use: it ends with those
+// that it was made with, at a moment that the server chooses.
+func (c *credentials) OnNext(latest auth.Credentials) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.latest, c.changed = latest, true
+}
+
+// OnError is called when the provider cannot get later ones. The connection stands until the server ends it.
+func (c *credentials) OnError(error) {}
+
+// outdated reports whether there are later credentials than those that fill has given.
+func (c *credentials) outdated() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}
+
+// end ends the subscription.
+func (c *credentials) end() {
+	c.mu.Lock()
+	cancel := c.cancel
+	first := !c.ended
+	c.ended = true
+	c.mu.Unlock()
+	if first && cancel != nil {
+		_ = cancel()
+	}
+}

@@ -1,0 +1,85 @@
+package redisnode
+
+import (
+	"context"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+const (
+	// looksAfter is how long a connection may be unused before it is looked at.
+	looksAfter = time.Second
+
+	// pingsAfter is how long it may be unused before a look is not enough: something on the way may have
+	// forgotten it, and told neither side.
+	pingsAfter = 10 * time.Second
+)
+
+// refresh gives the connection for a batch. It checks one that has not been used for a while, and
+// replaces it if it is broken: what a server, or something on the way, does to idle connections must
+// not cost the next lock a vote. A batch that was sent over a broken connection could not be sent
+// again, since it may have been carried out (NO_RESEND in docs/model). So the check comes first.
+func (s *Server) refresh() (net.Conn, error) {
+	conn := s.socket.Load()
+	if conn == nil {
+		return nil, net.ErrClosed // Interrupt, or a batch that has failed
+	}
+	now := time.Now()
+	if s.stale || !s.until.IsZero() && now.After(s.until) || s.credentials.outdated() || !s.stands(conn, now.Sub(s.last)) {
+		if err := s.open(context.Background(), s.onConnect); err != nil {
+			return nil, explained(err)
+		}
+		if conn = s.socket.Load(); conn == nil {
+			return nil, net.ErrClosed
+		}
+	}
+	s.receive(conn)
+	return *conn, nil
+}
+
+// expiry is when a connection is to be replaced that was made just now: before the ConnMaxLifetime of the
+// caller's client, which may be that of its credentials. Zero: there is none.
+func (s *Server) expiry(now time.Time) time.Time {
+	if s.lifetime <= 0 {
+		return time.Time{}
+	}
+	return now.Add(s.lifetime - time.Duration(rand.Float64()*float64(s.lifetime/10)))
+}
+
+// What a look at a connection shows.
+type sight uint8
+
+const (
+	blind  sight = iota // nothing: it has no socket that can be looked at
+	silent              // its socket stands, and nothing has arrived
+	broken              // it has ended; or something has arrived that nothing had asked for
+)
+
+// stands reports whether a connection that has been unused for so long can be used.
+func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
+	if unused <= looksAfter {
+		return true
+	}
+	saw := look(*conn)
+	if saw == silent && unused <= pingsAfter {
+		return true
+	}
+	return saw != broken && s.pings(conn)
+}
+
+// pings reports whether the server answers a PING soon. A server that hangs does not, and will not let
+// itself be connected to either.
+func (s *Server) pings(conn *net.Conn) bool {
+	s.receive(conn)
+	if err := (*conn).SetDeadline(time.Now().Add(min(4*s.trip+100*time.Millisecond, s.options.ReadTimeout))); err != nil {
+		return false
+	}
+	if _, err := (*conn).Write([]byte("*1\r\n$4\r\nPING\r\n")); err != nil {
+		return false
+	}
+	_, err := s.in.Reply()
+	return (err == nil || wire.Classify(err) != wire.Denied && wire.IsReply(err)) && s.in.Done() == nil
+}
