@@ -153,7 +153,7 @@ func showHolders(to io.Writer, all []redlock.Holder) {
 func showBreak(to io.Writer, s *redlock.Status, of redlock.Holder) {
 	fmt.Fprintf(to, "%q: %s by %s", s.Name, string(of.Mode), explain.Holder(of.Token))
 	if of.Token == s.Token && s.Fence > 0 {
-		fmt.Fprintf(to, ", fence %d", s.Fence)
+		fmt.Fprintf(to, ", fence at most %d", s.Fence)
 	}
 	if since := of.By.Since; !since.IsZero() {
 		fmt.Fprintf(to, ", since %s, %s ago", since.Format(time.DateTime), printable.Duration(max(0, time.Since(since))))
@@ -206,7 +206,7 @@ type breakReport struct {
 	Mode  string `json:"mode"`
 	Token string `json:"token"`
 	identityReport
-	Fence   int64        `json:"fence,omitempty"`
+	Fence   int64        `json:"fence_at_most,omitempty"`
 	TTL     int64        `json:"ttl_ms,omitempty"`
 	Waiting []waitReport `json:"waiting"`
 }

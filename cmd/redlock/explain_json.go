@@ -49,7 +49,8 @@ type storyWaitReport struct {
 	Since  time.Time `json:"since"`
 	Until  time.Time `json:"until,omitzero"`
 	Nodes  []string  `json:"nodes"`
-	Got    string    `json:"got,omitempty"` // the token
+	Got    string    `json:"got,omitempty"`    // the token
+	Unseen bool      `json:"unseen,omitempty"` // the nodes were not seen when it ended: it may have gone on
 }
 
 type storyGapReport struct {
@@ -80,7 +81,7 @@ func storyReportOf(s *recording.Story, at time.Time) *storyReport {
 		r.Holds = append(r.Holds, one)
 	}
 	for _, w := range waits {
-		one := storyWaitReport{Waiter: w.Waiter, Owner: w.Owner, Since: w.Since, Until: w.Until, Nodes: w.Nodes}
+		one := storyWaitReport{Waiter: w.Waiter, Owner: w.Owner, Since: w.Since, Until: w.Until, Nodes: w.Nodes, Unseen: w.Unseen}
 		if w.Got != nil {
 			one.Got = w.Got.Token
 		}

@@ -146,7 +146,7 @@ func (b *histories) wait(name string, w *recording.Wait) {
 	e := chaos.Event{Kind: chaos.Ask, Client: b.client(printable.Text(cmp.Or(w.Owner, w.Waiter))), Op: b.ops, Name: name}
 	b.event(w.Since, e)
 	if !w.Until.IsZero() {
-		e.Kind, e.Why = chaos.Denied, "gave up, or was ended"
+		e.Kind, e.Why = chaos.Denied, notGot
 		b.event(w.Until, e)
 	}
 }

@@ -37,6 +37,8 @@ var endings = map[recording.End]string{
 	recording.EndExpired:  "lost: its TTL ran out, and nobody had extended it",
 	recording.EndEvicted:  "lost: servers dropped it for want of memory",
 	recording.EndForgot:   "lost: nodes were emptied, or started without their data",
+	recording.EndDeleted:  "ended before its TTL: released, broken, or dropped by the nodes, which was not seen",
+	recording.EndGone:     "ended: released, or its TTL ran out, which was not seen",
 	recording.EndReplaced: "ended: other locks are in its place, and how that came was not seen",
 	recording.EndUnseen:   "not known: too few nodes were seen for longer than its TTL",
 }
@@ -82,18 +84,23 @@ func showStory(to io.Writer, s *recording.Story) error {
 	return t.Flush()
 }
 
+// notGot is the end of a wait of which no node knows any more, and which was not followed by a lock.
+const notGot = "left the queue, or lost its place, without the lock"
+
 // showWaits shows who waited.
 func showWaits(t io.Writer, s *recording.Story, all []*recording.Wait) {
 	if len(all) > 0 {
 		fmt.Fprintf(t, "\nwaited from\tfor\towner\tknown to\tand then\n")
 	}
 	for _, w := range all {
-		then := "gave up, or was ended"
+		then := notGot
 		switch {
 		case w.Got != nil:
 			then = "had it from " + since(w.Got.From, s.From)
 		case w.Until.IsZero():
 			then = "still waits"
+		case w.Unseen:
+			then = "not known: the nodes were not seen"
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", since(w.Since, s.From), howLong(cmp.Or(w.Until, s.To).Sub(w.Since)), printable.Text(cmp.Or(w.Owner, w.Waiter)), phrase.Count(len(w.Nodes), "node"), then)
 	}

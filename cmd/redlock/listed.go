@@ -42,14 +42,11 @@ func list(ctx context.Context, locker *redlock.Locker, servers []*redis.Options,
 	return l, nil
 }
 
-// membersOf are the members of the set, as the Locker knows it. If the nodes had no description when it joined
-// them, they are asked: the first client that takes a lock writes one, and a Locker that only looks does not notice.
-func membersOf(locker *redlock.Locker, servers []*redis.Options) redlock.Members {
+// membersOf are the members of the set, as the Locker knows it, or as a majority of the nodes says that are followed so
+// far: a Locker that only looks notices neither the first description nor, if it asks nothing, a change.
+func membersOf(locker *redlock.Locker, followed []*redis.Options) redlock.Members {
 	m := locker.Members()
-	if m.Epoch > 0 {
-		return m
-	}
-	if d := readSet(servers, true).set; d != nil {
+	if d := readSet(followed, true).set; d != nil && (d.Set != m.Set || d.Epoch > m.Epoch) {
 		m.Set, m.Epoch, m.Nodes, m.Quorum = d.Set, d.Epoch, d.Members, d.Needs()
 	}
 	return m

@@ -107,13 +107,15 @@ func (c *command) followSet(ctx context.Context, locker *redlock.Locker, servers
 	tick := time.NewTicker(askMembers)
 	defer tick.Stop()
 	var members redlock.Members
-	said := false
+	said, followed := false, servers
 	for {
-		if now := membersOf(locker, servers); !slices.Equal(now.Nodes, members.Nodes) || now.Epoch != members.Epoch {
+		if now := membersOf(locker, followed); !slices.Equal(now.Nodes, members.Nodes) || now.Epoch != members.Epoch {
 			members = now
 			nodes := make([]recording.Node, len(now.Nodes))
+			followed = make([]*redis.Options, len(now.Nodes))
 			for i, name := range now.Nodes {
-				nodes[i] = recording.Node{Name: name, Options: optionsOf(servers, name)}
+				followed[i] = optionsOf(servers, name)
+				nodes[i] = recording.Node{Name: name, Options: followed[i]}
 			}
 			rec.Follow(recording.Set{Name: now.Set, Epoch: now.Epoch, Nodes: now.Nodes, Quorum: now.Quorum}, nodes)
 		}

@@ -14,7 +14,7 @@ type statusReport struct {
 	Token string     `json:"token,omitempty"`
 	identityReport
 	TTL     int64          `json:"ttl_ms,omitempty"`
-	Fence   int64          `json:"fence,omitempty"`
+	Fence   int64          `json:"fence_at_most,omitempty"`
 	Holders []holderReport `json:"holders,omitempty"`
 	Waiting []waitReport   `json:"waiting"`
 	Nodes   []nodeReport   `json:"nodes"`
@@ -27,7 +27,7 @@ type nodeReport struct {
 	Node    string         `json:"node"`
 	Token   string         `json:"token,omitempty"`
 	TTL     int64          `json:"ttl_ms,omitempty"`
-	Fence   int64          `json:"fence,omitempty"`
+	Fence   int64          `json:"counter,omitempty"`
 	Holders []holderReport `json:"holders,omitempty"`
 	Waiting int            `json:"waiting"`
 	Outcome string         `json:"outcome,omitempty"` // why it has no vote

@@ -77,7 +77,7 @@ func TestBreakAsks(t *testing.T) {
 					t.Fatalf("no question in %q", said.String())
 				}
 				shown := said.String()
-				for _, want := range []string{`^"k": exclusive by .* \(token .*\), fence \d+, since .* ago\n`, `left unless renewed, on 3 of 3 nodes; nobody waits for it\n`, "The holder is not stopped\\."} {
+				for _, want := range []string{`^"k": exclusive by .* \(token .*\), fence at most \d+, since .* ago\n`, `left unless renewed, on 3 of 3 nodes; nobody waits for it\n`, "The holder is not stopped\\."} {
 					if !regexp.MustCompile(want).MatchString(shown) {
 						t.Errorf("no %q in %q", want, shown)
 					}

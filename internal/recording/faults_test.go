@@ -125,7 +125,7 @@ func TestForgetsFirst(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		d.end()
-		d.tells("a", "web exclusive 0-6 on 3 before: forgotten\n")
+		d.tells("a", "web exclusive 0-5.1 on 3 before: forgotten\n")
 		d.tells("b", "web exclusive 5.1-8.1 on 3: released\n")
 	})
 }
@@ -192,7 +192,7 @@ func TestContinuesFull(t *testing.T) {
 		if _, err := os.Stat(recording.Earlier(d.file)); err != nil {
 			t.Error(err)
 		}
-		d.tells("a0", "web exclusive 2-2.3 on 3: released\nsilent false 6-66\n")
+		d.tells("a0", "web exclusive 2-2.3 on 3: deleted\nsilent false 6-66\n")
 	})
 }
 

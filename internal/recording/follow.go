@@ -66,6 +66,8 @@ type follower struct {
 	cursor         uint64
 	seen           map[string]bool // in this walk
 	marker         string          // "": not known
+	markerKey      string          // where that is
+	emptied        time.Time       // when it was last seen that it had forgotten
 	loaded         bool            // the node has the script
 	secret         bool            // the node does not say how it is configured
 
@@ -79,6 +81,7 @@ type follower struct {
 	rewalk   bool             // changes may have been missed
 
 	subscribed, resubscribed bool // resubscribed: since the last look
+	gaps                     int  // how often changes may have been missed: a subscription broke, or began
 
 	complete bool // all that it had when the record began is written
 }
@@ -207,7 +210,10 @@ func (f *follower) look(ctx context.Context, at time.Time) error {
 		return err
 	}
 	f.looked = at
-	marker, events := cmp.Or(later.Val(), early.Val()), ""
+	marker, markerKey, events := early.Val(), script.Marker, ""
+	if later.Val() != "" {
+		marker, markerKey = later.Val(), script.LaterMarker
+	}
 	if notify != nil {
 		events, f.secret = notify.Val()["notify-keyspace-events"], notify.Err() != nil
 	}
@@ -215,10 +221,12 @@ func (f *follower) look(ctx context.Context, at time.Time) error {
 	defer f.rec.mu.Unlock()
 	if tells := Tells(events) && f.subscribed; f.state != StateAnswers || tells != f.tells {
 		f.state, f.failed, f.tells = StateAnswers, nil, tells
+		f.gaps++
 		f.rewalk = true
 		f.rec.write(&Line{Time: f.rec.clock.now(), Node: f.node.Name, State: StateAnswers, Tells: tells})
 	}
 	f.recognize(marker)
+	f.markerKey = markerKey
 	for key, l := range f.known { // what expires may be told of late, and members of sets are not told of
 		if l.over(at) || l.young {
 			f.want(key, "", time.Time{})
@@ -232,12 +240,21 @@ func (f *follower) recognize(marker string) {
 	is, ok := wire.ParseMarker(marker)
 	before, had := wire.ParseMarker(f.marker)
 	if had && !(ok && is.Same(before)) {
-		f.rec.write(&Line{Time: f.rec.clock.now(), Node: f.node.Name, State: StateForgot})
+		for key, n := range f.dirty { // what ended before is not forgotten
+			if l := f.known[key]; l != nil && slices.ContainsFunc(n.by, func(event string) bool { return slices.Contains(endings, event) }) {
+				f.write(key, l, &lock{fence: l.fence}, n, n.at)
+			}
+		}
+		f.emptied = f.rec.clock.now()
+		f.rec.write(&Line{Time: f.emptied, Node: f.node.Name, State: StateForgot})
 		clear(f.known) // what it has now is written again
 		f.rewalk = true
 	}
 	f.marker = marker
 }
+
+// endings are the events by which a lock ends.
+var endings = []string{"del", "zrem", "expired", "evicted"}
 
 // Notify is a notify-keyspace-events that is enough.
 const Notify = "K$zgxe"
@@ -366,6 +383,12 @@ func (f *follower) take() (keys []string, all []*news) {
 
 // read reads keys, and writes what has changed.
 func (f *follower) read(ctx context.Context, keys []string, news []*news) error {
+	// Each reply shows the marker of its instant: a lock that is gone with the marker was not released. The node was
+	// emptied, which look writes down first.
+	mark := []string{}
+	if f.marker != "" {
+		mark = append(mark, f.markerKey)
+	}
 	replies := make([]*redis.Cmd, len(keys))
 	pipe := f.client.Pipeline()
 	for i, key := range keys {
@@ -373,7 +396,7 @@ func (f *follower) read(ctx context.Context, keys []string, news []*news) error 
 		if !f.loaded {
 			ask = f.inspect.Eval
 		}
-		replies[i] = ask(ctx, pipe, []string{key}, *script.Bucket(key))
+		replies[i] = ask(ctx, pipe, append([]string{key}, mark...), *script.Bucket(key))
 	}
 	_, err := pipe.Exec(ctx)
 	if f.loaded = !redis.HasErrorPrefix(err, "NOSCRIPT"); !f.loaded {
@@ -387,6 +410,11 @@ func (f *follower) read(ctx context.Context, keys []string, news []*news) error 
 		if err != nil {
 			f.unread(keys[i:], news[i:])
 			return err
+		}
+		if reply.Mark != f.marker && f.marker != "" {
+			f.unread(keys[i:], news[i:])
+			f.looked = time.Time{}
+			return nil
 		}
 		f.learn(key, reply, news[i], at)
 	}
@@ -425,12 +453,13 @@ func (f *follower) unread(keys []string, news []*news) {
 func (f *follower) learn(key string, a *wire.Reply, n *news, at time.Time) {
 	before := f.known[key]
 	if before == nil {
-		before = new(lock)
+		before = &lock{gaps: f.gaps}
 	}
 	if later := f.dirty[key]; later != nil && !later.at.IsZero() {
 		n.at = later.at // told of while the key was read
 	}
 	l := lockOf(a, at)
+	l.gaps = f.gaps
 	if l.token == before.token {
 		l.ttl = max(l.ttl, before.ttl)
 	}
@@ -445,9 +474,15 @@ func (f *follower) learn(key string, a *wire.Reply, n *news, at time.Time) {
 	}
 	when := at
 	if !n.at.IsZero() {
-		when = n.at
+		when = later(n.at, f.emptied) // what is there came after the node was emptied
 	}
+	f.write(key, before, l, n, when)
+}
+
+// write writes what a node has of a lock, and what of that it had before is no more.
+func (f *follower) write(key string, before, l *lock, n *news, when time.Time) {
 	line := l.line(f, key, when)
+	line.Told = f.tells && before.gaps == f.gaps
 	if line.By = n.by; n.first.Before(when) {
 		line.First = n.first
 	}

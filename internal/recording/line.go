@@ -35,6 +35,7 @@ type Line struct {
 	By      []string  `json:"by,omitempty"`    // the node's events that led here, as it calls them
 	First   time.Time `json:"first,omitzero"`  // the first of these events, if it was earlier: what was there before ended then
 	Ended   []Ended   `json:"ended,omitempty"` // what was there before, and is no more
+	Told    bool      `json:"told,omitempty"`  // the node has told of every change since the lock was read before: By has them
 
 	End bool `json:"end,omitempty"` // nothing is recorded from here on, until the next line of a set
 }

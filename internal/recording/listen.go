@@ -24,6 +24,7 @@ func (f *follower) listen() {
 		_ = sub.Close()
 		f.rec.mu.Lock()
 		had := f.subscribed
+		f.gaps++
 		f.rewalk, f.subscribed, f.resubscribed = f.rewalk || had, false, had
 		f.rec.mu.Unlock()
 		if had { // what is told meanwhile is not heard
@@ -56,6 +57,7 @@ func (f *follower) hear(sub *redis.PubSub) {
 		case *redis.Subscription: // whatever has changed before was not told
 			f.rec.mu.Lock()
 			f.rewalk, f.subscribed, f.resubscribed = true, true, true
+			f.gaps++
 			f.wake()
 			f.rec.mu.Unlock()
 		case *redis.Message:
@@ -81,6 +83,7 @@ func (f *follower) heard(key, event string) {
 	}
 	if f.dirty[key] == nil && len(f.dirty) >= mostTold { // it cannot be read, or not so fast
 		f.rewalk = true
+		f.gaps++
 		return
 	}
 	if queue {

@@ -20,6 +20,7 @@ type lock struct {
 	fence   int64
 	holders []holder
 	waiting []Waiter
+	gaps    int  // the follower's, when it was read
 	young   bool // its fence may be raised yet, which is not told of: it is read again in the next beat
 }
 

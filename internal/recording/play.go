@@ -198,7 +198,7 @@ const nearly = 20 * time.Millisecond
 
 // how tells how a node lost a token, from the line that says so.
 func (n *node) how(h has, l *Line, at time.Time) Loss {
-	loss := Loss{Time: at, Node: l.Node, How: EndReleased}
+	loss := Loss{Time: at, Node: l.Node, How: EndDeleted}
 	out := false
 	for _, e := range l.Ended {
 		if e.Token == h.token {
@@ -212,10 +212,16 @@ func (n *node) how(h has, l *Line, at time.Time) Loss {
 		loss.How = EndEvicted
 	case h.mode == ModeExclusive && wire.HandedOver(l.Token) && !told("expired"): // a release did that
 		loss.How = EndHanded
-	case told("expired"), out && !told("del") && !told("zrem"):
+	case told("expired"):
 		loss.How = EndExpired
-	case h.mode == ModeExclusive && l.Token != "" && !told("del"):
+	case told("del"), told("zrem"):
+		loss.How = EndReleased
+	case out && l.Told: // nothing else was told
+		loss.How = EndExpired
+	case h.mode == ModeExclusive && l.Token != "":
 		loss.How = EndReplaced
+	case out:
+		loss.How = EndGone
 	}
 	return loss
 }
@@ -307,19 +313,41 @@ func (p *play) lose(name string, h has, loss Loss) {
 
 // wait takes who waits at a node.
 func (p *play) wait(l *Line, n *node) {
+	for _, w := range n.waiting {
+		if one := p.waits[w.Waiter]; one != nil {
+			one.left = true
+		}
+	}
 	n.waiting = l.Waiting
 	for _, w := range l.Waiting {
 		one := p.waits[w.Waiter]
 		if one == nil {
-			one = &Wait{Waiter: w.Waiter, Owner: w.Owner, Since: w.Since}
+			one = p.again(w)
 			p.waits[w.Waiter] = one
-			p.story.Waits = append(p.story.Waits, one)
 		}
+		one.left = false
 		if !slices.Contains(one.Nodes, l.Node) {
 			one.Nodes = append(one.Nodes, l.Node)
 		}
 	}
 	p.gone(l.Time)
+}
+
+// again is the wait of a waiter that no node knew of a moment ago: it goes on if it began before its end was seen, since
+// nodes were emptied or not seen meanwhile; or it is a new one.
+func (p *play) again(w Waiter) *Wait {
+	for _, one := range slices.Backward(p.story.Waits) {
+		if one.Waiter == w.Waiter {
+			if w.Since.Before(one.Until) {
+				one.Until, one.Unseen = time.Time{}, false
+				return one
+			}
+			break
+		}
+	}
+	one := &Wait{Waiter: w.Waiter, Owner: w.Owner, Since: w.Since}
+	p.story.Waits = append(p.story.Waits, one)
+	return one
 }
 
 // gone ends the waits of which no node knows any more.
@@ -330,7 +358,7 @@ func (p *play) gone(at time.Time) {
 			known = known || slices.ContainsFunc(other.waiting, func(w Waiter) bool { return w.Waiter == waiter })
 		}
 		if !known {
-			one.Until = at
+			one.Until, one.Unseen = at, !one.left
 			delete(p.waits, waiter)
 		}
 	}

@@ -177,9 +177,9 @@ func TestLooks(t *testing.T) {
 		time.Sleep(time.Second)
 		d.end()
 		const silent = "silent true 6-8\n"
-		d.tells("a", "web exclusive 1-3 on 3: handed on\ndb exclusive 3-5 on 3: ran out\ndb waits 1.5-3, then db\n"+silent)
-		d.tells("old", "web exclusive 0-10 on 3 before: released\n"+silent)
-		d.tells("s", "web shared 3-6 on 3: released\ndb shared 3.5-10 on 3: released\n"+silent)
+		d.tells("a", "web exclusive 1-3 on 3: handed on\ndb exclusive 3-5 on 3: gone\ndb waits 1.5-3, then db\n"+silent)
+		d.tells("old", "web exclusive 0-10 on 3 before: deleted\n"+silent)
+		d.tells("s", "web shared 3-6 on 3: deleted\ndb shared 3.5-10 on 3: deleted\n"+silent)
 		d.tells("none", silent)
 		s := d.story("a")
 		if s.Fenced != 2 || len(s.Unfenced) > 0 || s.Holds[0].Fence == 0 || s.Holds[1].Fence <= s.Holds[0].Fence {
@@ -215,7 +215,7 @@ func TestForgets(t *testing.T) {
 		time.Sleep(time.Second)
 		d.end()
 		s := d.story("a")
-		if len(s.Holds) != 1 || s.Holds[0].How() != recording.EndForgot && s.Holds[0].How() != recording.EndReleased || s.Holds[0].To.Sub(s.From) > 3100*time.Millisecond {
+		if len(s.Holds) != 1 || s.Holds[0].How() != recording.EndForgot || s.Holds[0].To.Sub(s.From) > 3100*time.Millisecond {
 			t.Errorf("it was %s", tell(s))
 		}
 	})
@@ -258,7 +258,7 @@ func TestFull(t *testing.T) {
 		if size > most || size < most/2 {
 			t.Errorf("%d bytes, of %d", size, most)
 		}
-		if s := d.story("old"); len(s.Holds) != 1 || s.Holds[0].How() != recording.EndReleased || len(s.Holds[0].Nodes) != 3 || s.To.Sub(s.From) > 9*time.Second {
+		if s := d.story("old"); len(s.Holds) != 1 || s.Holds[0].How() != recording.EndDeleted || len(s.Holds[0].Nodes) != 3 || s.To.Sub(s.From) > 9*time.Second {
 			t.Errorf("from %v to %v: %s", s.From, s.To, tell(s))
 		}
 		if s := d.story("a29"); len(s.Holds) != 1 {
@@ -317,7 +317,7 @@ func TestContinues(t *testing.T) {
 		_ = stays.Release(t.Context())
 		time.Sleep(time.Second)
 		d.end()
-		d.tells("stays", "web exclusive 0-3 on 3 before: released\nsilent false 0-2\n")
+		d.tells("stays", "web exclusive 0-3 on 3 before: deleted\nsilent false 0-2\n")
 		d.tells("goes", "web exclusive 0-2 on 3 before: unseen\nsilent false 0-2\n")
 	})
 }

@@ -49,11 +49,13 @@ type Hold struct {
 type End string
 
 const (
-	EndReleased End = "released"  // deleted: at the holder's word, or at that of redlock break
+	EndReleased End = "released"  // deleted, as the node has told: at the holder's word, or at that of redlock break
 	EndHanded   End = "handed on" // the same, and the next waiter had it at once
-	EndExpired  End = "ran out"   // its TTL was over: nobody had extended it
+	EndExpired  End = "ran out"   // its TTL was over: nobody had extended it, as the node has told
 	EndEvicted  End = "evicted"   // the server dropped it for want of memory
 	EndForgot   End = "forgotten" // the node was emptied, or started without its data
+	EndDeleted  End = "deleted"   // before its TTL was over: by whom was not seen
+	EndGone     End = "gone"      // released, or its TTL was over: which of them was not seen
 	EndReplaced End = "replaced"  // another token is in its place: how that came was not seen
 	EndUnseen   End = "unseen"    // the node could not be seen for longer than a TTL
 )
@@ -88,6 +90,9 @@ type Wait struct {
 	Until         time.Time // when no node knew of it any more; zero: some still did when the record ends
 	Nodes         []string  // that knew of it
 	Got           *Hold     // what it got in the end; nil: nothing
+	Unseen        bool      // the nodes that knew of it were not seen at Until, so that it may have gone on
+
+	left bool // the last node that knew of it has shown that it does not any more
 }
 
 // A Silence is a time for which nothing is known of a node; Node "": nothing was recorded.

@@ -83,7 +83,13 @@ func TestEnds(t *testing.T) {
 		{"by a minority", func(s *scribe) { s.has(100, "a", web, set).has(500, "a", "", del) }, ""},
 		{"half", func(s *scribe) { s.has(100, "ab", web, set).has(500, "a", "", del).has(900, "b", "", del) }, "web exclusive 0.1-0.5 on 2: released\n"},
 		{"ran out, as told", func(s *scribe) { s.has(100, "abc", web, set).has(500, "abc", "", after(900, "expired")) }, "web exclusive 0.1-0.5 on 3: ran out\n"},
-		{"ran out, as seen", func(s *scribe) { s.has(100, "abc", web, set).has(500, "abc", "", after(-3)) }, "web exclusive 0.1-0.5 on 3: ran out\n"},
+		{"ran out, and nothing else was told", func(s *scribe) {
+			l := after(-3)
+			l.Told = true
+			s.has(100, "abc", web, set).has(500, "abc", "", l)
+		}, "web exclusive 0.1-0.5 on 3: ran out\n"},
+		{"released or ran out: nobody has told", func(s *scribe) { s.has(100, "abc", web, set).has(500, "abc", "", after(-3)) }, "web exclusive 0.1-0.5 on 3: gone\n"},
+		{"deleted by whom nobody has told", func(s *scribe) { s.has(100, "abc", web, set).has(500, "abc", "", after(900)) }, "web exclusive 0.1-0.5 on 3: deleted\n"},
 		{"released at the last moment", func(s *scribe) { s.has(100, "abc", web, set).has(500, "abc", "", after(3, "del")) }, "web exclusive 0.1-0.5 on 3: released\n"},
 		{"evicted", func(s *scribe) { s.has(100, "abc", web, set).has(500, "abc", "", after(900, "evicted")) }, "web exclusive 0.1-0.5 on 3: evicted\n"},
 		{"replaced", func(s *scribe) { s.has(100, "abc", web, set).has(500, "abc", db, after(900)) }, "web exclusive 0.1-0.5 on 3: replaced\ndb exclusive 0.5-end on 3\n"},
@@ -122,7 +128,7 @@ func TestEnds(t *testing.T) {
 				s.add(5000, recording.Line{Node: n, State: recording.StateAnswers})
 			}
 			s.has(5000, "ab", "", after(5000))
-		}, "web exclusive 0.1-5 on 3: released\nsilent true 0-6\nsilent true 0-6\n"},
+		}, "web exclusive 0.1-5 on 3: deleted\nsilent true 0-6\nsilent true 0-6\n"},
 		{"the set changes", func(s *scribe) {
 			s.has(100, "ab", web, set)
 			s.add(400, recording.Line{Set: &recording.Set{Epoch: 2, Nodes: []string{"b", "c", "d"}, Quorum: 2, Again: true}})
@@ -189,6 +195,47 @@ func TestSetBack(t *testing.T) {
 	s.has(2100, "abc", db, recording.Line{By: []string{"set"}}).has(5500, "abc", "", recording.Line{By: []string{"del"}})
 	if got, want := tell(s.read()), "web exclusive 5-6 on 3: released\ndb exclusive 2.1-5.5 on 3: released\nsilent false 6-2\n"; got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
+	}
+}
+
+// TestWaits: a wait ends when the nodes that knew of it show that they do not any more. If they were emptied, or not seen,
+// meanwhile, it goes on.
+func TestWaits(t *testing.T) {
+	waits := recording.Line{By: []string{"set"}, Waiting: []recording.Waiter{{Waiter: "w", Owner: "cron", Since: dawn.Add(time.Second)}}}
+	silent := func(s *scribe, at time.Duration) {
+		for _, n := range []string{"a", "b", "c"} {
+			s.add(at, recording.Line{Node: n, State: recording.StateSilent, Since: dawn.Add(at * time.Millisecond), Error: "down"})
+		}
+	}
+	for _, c := range []struct {
+		about  string
+		write  func(s *scribe)
+		until  time.Duration // -1: it goes on
+		unseen bool
+	}{
+		{"it goes on", func(s *scribe) {}, -1, false},
+		{"it left", func(s *scribe) { s.has(3000, "abc", web, recording.Line{}) }, 3 * time.Second, false},
+		{"one node lacks it", func(s *scribe) { s.has(3000, "a", web, recording.Line{}) }, -1, false},
+		{"the nodes were emptied meanwhile", func(s *scribe) {
+			s.has(3000, "abc", "", recording.Line{}).has(5000, "abc", web, waits)
+		}, -1, false},
+		{"the nodes were not seen", func(s *scribe) {
+			silent(s, 3000)
+			s.add(4000, recording.Line{Set: &recording.Set{Epoch: 2, Nodes: []string{"d", "e", "f"}, Quorum: 2, Again: true}})
+		}, 4 * time.Second, true},
+	} {
+		s := write(t)
+		s.has(1000, "abc", web, waits)
+		c.write(s)
+		s.add(20_000, recording.Line{})
+		all := s.read().Waits
+		if len(all) != 1 {
+			t.Errorf("%s: %d waits", c.about, len(all))
+			continue
+		}
+		if w := all[0]; w.Until.IsZero() != (c.until < 0) || c.until >= 0 && !w.Until.Equal(dawn.Add(c.until)) || w.Unseen != c.unseen {
+			t.Errorf("%s: until %v, unseen %v", c.about, w.Until, w.Unseen)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func said(s *redlock.Status, fence bool) string {
 	if s.Token != "" {
 		fmt.Fprintf(&say, " by %s", explain.Holder(s.Token))
 		if fence {
-			fmt.Fprintf(&say, ", fence %d", s.Fence)
+			fmt.Fprintf(&say, ", fence at most %d", s.Fence)
 		}
 	}
 	for _, h := range s.Holders {
@@ -115,7 +115,7 @@ func Lines(s *redlock.Status, m redlock.Members, now time.Time) [][]string {
 		}
 	}
 	add()
-	add("node", "has", "left", "fence", "waiting", "")
+	add("node", "has", "left", "counter", "waiting", "")
 	for _, n := range s.Nodes {
 		has, left, fence, note := "-", "-", "-", ""
 		if n.Token != "" {
