@@ -64,8 +64,9 @@ func New(storage certmagic.Storage, locker *redlock.Locker, options ...redlock.A
 	}
 }
 
-// Lock waits until it has the lock, or ctx ends; nothing else bounds it. First come,
-// first served.
+// Lock waits until it has the lock, or ctx ends. Instances are served first come, first served. The
+// goroutines of one instance that wait for one name share one place in that queue, which one of them
+// takes at a time, in no order.
 func (s *Storage) Lock(ctx context.Context, name string) error {
 	for {
 		h, mine := s.claim(name)

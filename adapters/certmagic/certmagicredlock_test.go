@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -45,6 +46,45 @@ func TestExclusion(t *testing.T) {
 		all.Wait()
 		if got := turns.Load(); got != 72 {
 			t.Errorf("%d turns, want 72", got)
+		}
+	})
+}
+
+// TestOrder: instances get the lock first come, first served. Two goroutines of one instance share its
+// place: the second one asks the nodes only when the first one has unlocked, and so comes after the
+// instances that wait by then.
+func TestOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
+		holder := instance(t, nodes, "")
+		lock(t, holder, "x")
+		var mu sync.Mutex
+		var order []string
+		var all sync.WaitGroup
+		wait := func(name string, s *certmagicredlock.Storage) {
+			all.Go(func() {
+				if err := s.Lock(t.Context(), "x"); err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				order = append(order, name)
+				mu.Unlock()
+				if err := s.Unlock(t.Context(), "x"); err != nil {
+					t.Error(err)
+				}
+			})
+			time.Sleep(time.Second) // virtual: long enough to stand in the queue
+		}
+		a := instance(t, nodes, "")
+		wait("a", a)
+		wait("a again", a)
+		for _, name := range []string{"b", "c", "d"} {
+			wait(name, instance(t, nodes, ""))
+		}
+		unlock(t, holder, "x")
+		all.Wait()
+		if want := []string{"a", "b", "c", "d", "a again"}; !slices.Equal(order, want) {
+			t.Errorf("the order is %q, want %q", order, want)
 		}
 	})
 }

@@ -1,7 +1,7 @@
 // Command redlock runs a command while holding a lock over several Redis
 // servers, so that of all the machines that start it only one does at a time.
 //
-//	redlock run nightly --node redis://a:6379,redis://b:6379,redis://c:6379 -- ./backup.sh
+//	redlock run deploy --node redis://a:6379,redis://b:6379,redis://c:6379 -- ./deploy.sh
 //
 // It renews the lock while the command runs, ends the command if the lock is
 // lost, and exits with the command's own status. See redlock help run.

@@ -78,6 +78,30 @@ func TestDocumentedCode(t *testing.T) {
 	}
 }
 
+// TestDocumentedCronLines: whatever the documents have people put in a crontab or in a timer's service runs a
+// job once, on one of many machines. It does not wait, or the machines would run the job one after another; it
+// keeps the lock for a while, for machines that begin later; and it says nothing of another holder.
+func TestDocumentedCronLines(t *testing.T) {
+	crontab := regexp.MustCompile(`(?m)^ *(?:@\w+|(?:[\d*/,-]+ ){5}) *(.*redlock run.*)$`)
+	service := regexp.MustCompile(`(?m)^ *ExecStart=(.*redlock run.*)$`)
+	var lines int
+	for _, doc := range append(documents(t), append(glob(t, "cmd/redlock/usage/*.txt"), "recipes/compose.yaml")...) {
+		text := readFile(t, doc)
+		for _, m := range append(crontab.FindAllStringSubmatch(text, -1), service.FindAllStringSubmatch(text, -1)...) {
+			lines++
+			flags, _, _ := strings.Cut(m[1], " -- ")
+			for _, flag := range []string{" -n ", " --quiet-busy ", " --min-hold "} {
+				if !strings.Contains(flags+" ", flag) {
+					t.Errorf("%s has a line without%s:\n%s", doc, flag, m[0])
+				}
+			}
+		}
+	}
+	if lines < 3 {
+		t.Errorf("%d lines of a crontab or a service in the documents", lines)
+	}
+}
+
 // TestDocumentedLinks follows the links from one document to another, and to the
 // headings there.
 func TestDocumentedLinks(t *testing.T) {
