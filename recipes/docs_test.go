@@ -9,19 +9,23 @@ import (
 	"testing"
 )
 
-// TestDocumentedRecipes: docs/safety.md quotes every file here, from its imports on.
+// TestDocumentedRecipes: docs/safety.md and docs/once.md quote every file here, from its imports on.
 func TestDocumentedRecipes(t *testing.T) {
-	text, err := os.ReadFile("../docs/safety.md")
+	safety, err := os.ReadFile("../docs/safety.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(text), "\n## Fencing tokens\n")
+	_, section, ok := strings.Cut(string(safety), "\n## Fencing tokens\n")
 	if !ok {
 		t.Fatal("docs/safety.md has no section on fencing tokens")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
+	once, err := os.ReadFile("../docs/once.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var blocks []string
-	for _, m := range regexp.MustCompile("(?s)\n```go\n(.*?)```\n").FindAllStringSubmatch(section, -1) {
+	for _, m := range regexp.MustCompile("(?s)\n```go\n(.*?)```\n").FindAllStringSubmatch(section+string(once), -1) {
 		blocks = append(blocks, m[1])
 	}
 	files, err := filepath.Glob("*.go")
@@ -40,12 +44,12 @@ func TestDocumentedRecipes(t *testing.T) {
 		code := head.ReplaceAllString(string(source), "")
 		i := slices.Index(blocks, code)
 		if i < 0 {
-			t.Errorf("no block of docs/safety.md is what %s has after its imports:\n%s", file, code)
+			t.Errorf("no block of docs/safety.md or docs/once.md is what %s has after its imports:\n%s", file, code)
 			continue
 		}
 		blocks = slices.Delete(blocks, i, i+1)
 	}
 	for _, block := range blocks {
-		t.Errorf("docs/safety.md has a block that is no file's:\n%s", block)
+		t.Errorf("docs/safety.md or docs/once.md has a block that is no file's:\n%s", block)
 	}
 }
