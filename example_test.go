@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -110,6 +112,58 @@ func ExampleNew() {
 	}
 	fmt.Println("on a majority of the nodes:", held >= 2)
 	// Output: on a majority of the nodes: true
+}
+
+// A process that is told to end hands its locks on at once: the signal ends the context of Do, the
+// function returns, Do releases the lock and returns, and Close comes last.
+func ExampleLocker_Close() {
+	urls, stop := nodes(5)
+	defer stop()
+	lk, err := redlock.Connect(urls, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lk.Close() // deferred first, so that it comes last
+
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	err = lk.Do(ctx, "leader", func(ctx context.Context, l *redlock.Lock) error {
+		fmt.Println("leading")
+		terminate() // what a deployment does
+		<-ctx.Done()
+		fmt.Println("tidying up, under the lock")
+		return nil // or context.Cause(ctx), if there is work left
+	})
+	if err != nil {
+		log.Print(err)
+	}
+
+	// The successor does not wait for the TTL, which is 10 seconds.
+	successor, err := redlock.Connect(urls, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer successor.Close()
+	l, err := successor.TryAcquire(context.Background(), "leader")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the successor holds", l.Name())
+	// Output:
+	// leading
+	// tidying up, under the lock
+	// the successor holds leader
+}
+
+// terminate sends this process a SIGTERM.
+func terminate() {
+	self, err := os.FindProcess(os.Getpid())
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := self.Signal(syscall.SIGTERM); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // Connect makes the connections itself, from URLs.

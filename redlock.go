@@ -9,10 +9,11 @@
 //	if err != nil {
 //		log.Fatal(err)
 //	}
+//	defer locker.Close()
 //	// Do waits for the lock, renews it while the function runs, and releases it.
 //	err = locker.Do(context.Background(), "nightly-report", func(ctx context.Context, l *redlock.Lock) error {
 //		log.Print("reporting, with the fencing token ", l.Fence())
-//		return ctx.Err() // ctx ends when the lock does
+//		return context.Cause(ctx) // ctx ends when the lock does, and says why
 //	})
 //
 // # What it promises
@@ -174,9 +175,12 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 }
 
 // Close ends all waiting, sends what is left to be released, for at most twice
-// Options.NodeTimeout, and leaves no goroutine and no connection. Locks that are
-// held are not released: their contexts end, and the nodes keep them until
-// their TTL is over.
+// Options.NodeTimeout, and leaves no goroutine and no connection.
+//
+// Close does not release held locks, because it cannot know that their work has ended. Their
+// contexts end with ErrClosed, and no other client can have them until their TTL is over. So
+// call Close last: end the contexts of Do, wait until every Do has returned, and release what
+// Acquire has returned. The example does that when the process is told to end.
 func (lk *Locker) Close() error {
 	lk.mu.Lock()
 	if lk.closed {

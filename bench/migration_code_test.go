@@ -31,7 +31,7 @@ func withRedlock(ctx context.Context, lk *redlock.Locker, name string, work func
 func rollout(clients []*redis.Client) (*redlock.Locker, error) {
 	return redlock.New(clients, &redlock.Options{
 		TTL:    5 * time.Second,
-		MaxTTL: 5 * time.Second, // the longest TTL or expiry of any client, redsync's included
+		MaxTTL: 30 * time.Second, // the longest TTL or expiry of any client, redsync's included, now and later
 		// No Prefix and no Separator: the key is the name, as it is to redsync.
 	})
 }

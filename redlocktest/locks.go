@@ -3,17 +3,20 @@ package redlocktest
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/script"
 )
 
 // Lose takes a lock away from its holder, in all its modes, as if the nodes had dropped it. Its keys are
 // gone, and its contexts have ended with redlock.ErrLost, when Lose returns. No node is in quarantine after
 // that, and the lock is free: for the holder that begins anew, a waiter, or [Nodes.Hold]. Lose ends the
-// test if nobody holds the lock.
+// test if nobody holds the lock, which [Nodes.Held] reports.
 //
 // Where a node is away as well, the others' word is not enough: the holder goes on until the validity of
 // the lock ends, within its TTL, and Lose waits for that. A holder whose Locker was not made by
@@ -23,14 +26,8 @@ func (n *Nodes) Lose(name string) {
 	n.t.Helper()
 	locks, keys := n.holding(name)
 	found := false
-	for _, node := range n.nodes {
-		for _, there := range node.Engine.Keys() {
-			for _, key := range keys {
-				if there == key || strings.HasPrefix(there, key+script.SlotInfix) {
-					found = node.Engine.Mini().Del(there) || found
-				}
-			}
-		}
+	for node, key := range n.having(keys) {
+		found = node.Engine.Mini().Del(key) || found
 	}
 	if !found {
 		n.t.Fatalf("redlocktest: nobody holds %q", name)
@@ -41,6 +38,29 @@ func (n *Nodes) Lose(name string) {
 	for _, l := range locks {
 		if err := l.Extend(context.Background()); err == nil || errors.Is(err, redlock.ErrNoQuorum) {
 			<-l.Context(context.Background()).Done()
+		}
+	}
+}
+
+// Held reports whether somebody holds a lock on the name, in any mode, or is about to: some node has its key.
+// For a Locker that was not made by [Nodes.Locker], the name is the key, with Options.Prefix.
+func (n *Nodes) Held(name string) bool {
+	_, keys := n.holding(name)
+	for range n.having(keys) {
+		return true
+	}
+	return false
+}
+
+// having yields each node that has one of these keys, or a slot of one, and that key.
+func (n *Nodes) having(keys []string) iter.Seq2[*memredis.Node, string] {
+	return func(yield func(*memredis.Node, string) bool) {
+		for _, node := range n.nodes {
+			for _, there := range node.Engine.Keys() {
+				if slices.ContainsFunc(keys, func(key string) bool { return there == key || strings.HasPrefix(there, key+script.SlotInfix) }) && !yield(node, there) {
+					return
+				}
+			}
 		}
 	}
 }

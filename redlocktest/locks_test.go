@@ -58,6 +58,9 @@ func TestLose(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n := New(t)
 				lk := n.Locker(&tt.opts)
+				if n.Held(tt.lock) {
+					t.Error("it is held before anybody has asked for it")
+				}
 				var contexts []context.Context
 				for range tt.holders {
 					l, err := lk.Acquire(t.Context(), tt.lock, tt.options...)
@@ -71,6 +74,9 @@ func TestLose(t *testing.T) {
 					t.Fatal(err)
 				}
 				n.Sleep(time.Second)
+				if !n.Held(tt.lock) {
+					t.Error("it is not held")
+				}
 				begun := time.Now()
 				n.Lose(tt.lock)
 				if took := time.Since(begun); took > 0 {
@@ -85,6 +91,9 @@ func TestLose(t *testing.T) {
 					t.Errorf("another lock: %v", err)
 				}
 				n.Sleep(0)
+				if n.Held(tt.lock) {
+					t.Error("it is held after Lose")
+				}
 				l, err := n.Locker(&tt.opts).TryAcquire(t.Context(), tt.lock, tt.options...)
 				if err != nil {
 					t.Fatalf("the next holder: %v", err)

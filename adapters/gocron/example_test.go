@@ -40,7 +40,7 @@ func Example() {
 				// ctx ends when the lock does; l.Fence() is for what is written to.
 				fmt.Println("reporting under the lock on", l.Name())
 				done <- struct{}{}
-				return ctx.Err()
+				return context.Cause(ctx)
 			})),
 			gocron.WithName("report"),
 			gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) { skipped <- err })),
