@@ -96,6 +96,8 @@ func (g *texts) hooks(level slog.Level) *Hooks {
 			return slog.Attr{}
 		case a.Value.Kind() == slog.KindTime:
 			return slog.String(a.Key, a.Value.Time().UTC().Format(time.TimeOnly))
+		case a.Value.Kind() == slog.KindDuration:
+			return slog.String(a.Key, "a number of nanoseconds without a unit, as JSON")
 		}
 		return a
 	}})))

@@ -183,7 +183,8 @@ func (h *Hooks) unreleased(l *Lock, err error) {
 // The keys are the same in all lines: name, fence and left (how long it is still valid) of a lock;
 // node, outcome (what the node did) and error; for (how long something took or takes) and until
 // (when that ends); by (how far a clock was set); tries, failed and waited; set, epoch, members and
-// quorum of a set that was changed. No line has a token or a password in it.
+// quorum of a set that was changed. No line has a token or a password in it. Durations are numbers of
+// milliseconds, and the names of their attributes end in _ms.
 //
 // If debug messages are enabled when LogHooks is called, each operation is logged at its end, and
 // each wait. The level is not checked again later, so that programs without debug messages pay
@@ -195,23 +196,23 @@ func LogHooks(log *slog.Logger) *Hooks {
 			log.Warn("redlock: node down", "node", e.Node, "outcome", e.Outcome.String(), "error", e.reason())
 		},
 		NodeUp: func(node string, down time.Duration) {
-			log.Info("redlock: node up", "node", node, "for", printable.Round(down))
+			log.Info("redlock: node up", "node", node, "for_ms", printable.Millis(down))
 		},
 		Quarantined: func(node string, d time.Duration, why error) {
-			log.Warn("redlock: node has no vote", "node", node, "for", printable.Round(d), "until", time.Now().Add(d), "error", why)
+			log.Warn("redlock: node has no vote", "node", node, "for_ms", printable.Millis(d), "until", time.Now().Add(d), "error", why)
 		},
 		Votes: func(node string) { log.Info("redlock: node votes again", "node", node) },
 		ClockStep: func(node string, by time.Duration) {
-			log.Warn("redlock: node's clock was set", "node", node, "by", printable.Round(by))
+			log.Warn("redlock: node's clock was set", "node", node, "by_ms", printable.Millis(by))
 		},
 		Members: func(m Members) {
 			log.Info("redlock: members have changed", "set", m.Set, "epoch", m.Epoch, "members", m.Nodes, "quorum", m.Quorum)
 		},
 		RenewalFailed: func(l *Lock, left time.Duration, err error) {
-			log.Warn("redlock: renewal failed", "name", l.name, "fence", l.claim.Fence, "left", printable.Round(left), "error", err)
+			log.Warn("redlock: renewal failed", "name", l.name, "fence", l.claim.Fence, "left_ms", printable.Millis(left), "error", err)
 		},
 		RenewalRecovered: func(l *Lock, failed int) {
-			log.Info("redlock: renewal recovered", "name", l.name, "fence", l.claim.Fence, "left", printable.Round(l.left()), "failed", failed)
+			log.Info("redlock: renewal recovered", "name", l.name, "fence", l.claim.Fence, "left_ms", printable.Millis(l.left()), "failed", failed)
 		},
 		Lost: func(l *Lock, cause error) {
 			log.Warn("redlock: lock lost", "name", l.name, "fence", l.claim.Fence, "error", cause)
@@ -227,10 +228,10 @@ func LogHooks(log *slog.Logger) *Hooks {
 	if log.Enabled(context.Background(), slog.LevelDebug) {
 		h.Trace = new(redlocktrace.Trace)
 		h.Trace.Wait = func(ctx context.Context, op redlocktrace.Operation) {
-			log.DebugContext(ctx, "redlock: waiting", "name", op.Name, "tries", op.Tries, "waited", printable.Round(op.Waited), "error", op.Err)
+			log.DebugContext(ctx, "redlock: waiting", "name", op.Name, "tries", op.Tries, "waited_ms", printable.Millis(op.Waited), "error", op.Err)
 		}
 		h.Trace.End = func(ctx context.Context, op redlocktrace.Operation) {
-			log.DebugContext(ctx, "redlock: "+op.Op, "name", op.Name, "tries", op.Tries, "for", printable.Round(op.Elapsed), "waited", printable.Round(op.Waited), "error", op.Err)
+			log.DebugContext(ctx, "redlock: "+op.Op, "name", op.Name, "tries", op.Tries, "for_ms", printable.Millis(op.Elapsed), "waited_ms", printable.Millis(op.Waited), "error", op.Err)
 		}
 	}
 	return h

@@ -175,7 +175,7 @@ func (l *Lock) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("name", l.name),
 		slog.Int64("fence", l.claim.Fence),
-		slog.Duration("left", printable.Round(l.left())),
+		slog.Float64("left_ms", printable.Millis(l.left())),
 	)
 }
 

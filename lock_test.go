@@ -72,7 +72,7 @@ func TestLockOfItsOwn(t *testing.T) {
 		}
 		var log strings.Builder
 		slog.New(slog.NewTextHandler(&log, nil)).Info("held", "lock", l)
-		if !strings.Contains(log.String(), "lock.name=a lock.fence=946684800000000 lock.left=9.9s") {
+		if !strings.Contains(log.String(), "lock.name=a lock.fence=946684800000000 lock.left_ms=9900") {
 			t.Errorf("logged as %s", log.String())
 		}
 		ctx := l.Context(t.Context())

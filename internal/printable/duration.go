@@ -26,6 +26,10 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(step)
 }
 
+// Millis is a duration in milliseconds, after Round: for logs as JSON, where a duration would be a number of
+// nanoseconds and nothing would say so.
+func Millis(d time.Duration) float64 { return float64(Round(d).Microseconds()) / 1000 }
+
 // Duration formats a duration after Round.
 func Duration(d time.Duration) string {
 	d = Round(d)

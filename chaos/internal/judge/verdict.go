@@ -8,7 +8,7 @@ import (
 // A Violation is a promise that was not kept.
 type Violation struct {
 	Rule   string        `json:"rule"`
-	At     time.Duration `json:"at"`
+	At     time.Duration `json:"at_ns"`
 	Text   string        `json:"text"`
 	Events []int         `json:"events"` // the events that show it, as indexes into History.Events
 }
@@ -28,6 +28,6 @@ type Verdict struct {
 	Losses     int `json:"losses"`     // holders that were told that their lock was lost
 	Writes     int `json:"writes"`     // that the resource accepted
 
-	LongestWait     time.Duration `json:"longest_wait"`      // of the waiters that got the lock
-	LongestWaitCalm time.Duration `json:"longest_wait_calm"` // of those that asked after all faults were over
+	LongestWait     time.Duration `json:"longest_wait_ns"`      // of the waiters that got the lock
+	LongestWaitCalm time.Duration `json:"longest_wait_calm_ns"` // of those that asked after all faults were over
 }
