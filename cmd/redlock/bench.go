@@ -49,7 +49,7 @@ func (c *command) bench(_ string, args []string) (code int, err error) {
 	default:
 		cfg.callers, _ = parseCallers(defaultCallers)
 	}
-	nodes := &quarantines{say: c.note, nodes: len(servers)}
+	nodes := &quarantines{say: c.note}
 	hooks := c.hooks(nodes)
 	hooks.Unreleased = nil // nothing else uses these locks, and the report counts them
 	locker, err := open(servers, &redlock.Options{TTL: cfg.ttl, Prefix: *cfg.prefix, Hooks: hooks})
@@ -57,6 +57,7 @@ func (c *command) bench(_ string, args []string) (code int, err error) {
 		return 0, notConnected(err)
 	}
 	defer locker.Close()
+	nodes.set = locker.Members
 	ctx, stop := proc.UntilSignal(signals)
 	defer stop()
 

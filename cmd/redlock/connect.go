@@ -17,12 +17,13 @@ import (
 
 // connect opens a Locker that reports what happens to its nodes.
 func (c *command) connect(servers []*redis.Options, opts *redlock.Options) (*redlock.Locker, *quarantines, error) {
-	nodes := &quarantines{say: c.note, nodes: len(servers)}
+	nodes := &quarantines{say: c.note}
 	opts.Hooks = c.hooks(nodes)
 	locker, err := open(servers, opts)
 	if err != nil {
 		return nil, nil, notConnected(err)
 	}
+	nodes.set = locker.Members // not those that were given: the lock is that of the members
 	return locker, nodes, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/internal/printable"
@@ -20,8 +21,9 @@ type command struct {
 	stdout io.Writer
 	stderr io.Writer // the user's command has it too; redlock's own lines go through say
 
-	quiet bool       // --quiet: only errors
-	mu    sync.Mutex // one line at a time
+	quiet    bool       // --quiet: only errors
+	mu       sync.Mutex // protects stderr, where a verb replaces it
+	messages messages
 }
 
 // note says what happens meanwhile: --quiet leaves it out. Errors go through say.
@@ -32,27 +34,34 @@ func (c *command) note(format string, args ...any) {
 }
 
 // say writes to stderr: whole lines, each with the name redlock, since the user's command
-// writes there too. Hooks call it from any goroutine. It escapes what steers terminals, but not
-// line ends: the caller makes printable what other clients have set.
+// writes there too. It does not wait for a reader of stderr: see messages. Hooks call it from any
+// goroutine. It escapes what steers terminals, but not line ends: the caller makes printable what other
+// clients have set.
 func (c *command) say(format string, args ...any) {
 	var out strings.Builder
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
 		out.WriteString("redlock: " + printable.Text(strings.TrimPrefix(line, "redlock: ")) + "\n")
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	io.WriteString(c.stderr, out.String())
+	to := c.stderr
+	c.mu.Unlock()
+	c.messages.add(to, out.String())
 }
+
+// flush waits until what was said is written, for limit at most.
+func (c *command) flush(limit time.Duration) { c.messages.flush(limit) }
 
 // An output is stdout for what a verb prints. It keeps its first error: a result that could not be
 // written must not end with the exit code of one that was.
 type output struct {
 	io.Writer
-	mu  sync.Mutex
-	err error
+	before func() // what was said before a result is also written before it
+	mu     sync.Mutex
+	err    error
 }
 
 func (o *output) Write(p []byte) (n int, err error) {
+	o.before()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n, err = o.Writer.Write(p)

@@ -30,7 +30,7 @@ func (c *command) elect(name string, args []string) (int, error) {
 			return 0, err
 		}
 		code, err := h.run()
-		if h.told || h.group == nil {
+		if h.told || h.refused {
 			return code, err
 		}
 		if err != nil {

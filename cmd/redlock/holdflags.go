@@ -21,6 +21,8 @@ type holdConfig struct {
 	sign     syscall.Signal
 	grace    time.Duration // how long after that SIGKILL follows
 	shell    bool
+	leave    bool     // what the command leaves running goes on, without the lock
+	mayLeave string   // how to ask for that; "": it cannot be asked for
 	argv     []string // the command
 	path     string   // where it is
 }

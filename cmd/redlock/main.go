@@ -45,8 +45,10 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// the user.
 	redis.SetLogger(silence{})
 
-	out := &output{Writer: stdout}
-	c := &command{env: env, stdin: stdin, stdout: out, stderr: stderr}
+	c := &command{env: env, stdin: stdin, stderr: stderr}
+	out := &output{Writer: stdout, before: func() { c.flush(outputWait) }}
+	c.stdout = out
+	defer c.flush(exitWait)
 	code, err := c.dispatch(args)
 	var f *exit.Failure
 	if why := out.failed(); why != nil && !errors.As(err, &f) {
@@ -122,11 +124,8 @@ func (c *command) dispatch(args []string) (int, error) {
 		return exit.Usage, err
 	}
 	name, args := args[0], args[1:]
-	switch name { // redlock itself, started by run
-	case proc.KeepVerb:
-		return proc.Keep(args, c.stdin, c.forPrograms()), nil
-	case proc.BeginVerb:
-		return proc.Begin(args, c.env), nil
+	if name == proc.KeepVerb { // redlock itself, started by run
+		return proc.Keep(args, c.env), nil
 	}
 	for _, v := range verbs() {
 		if v.name != cmp.Or(synonyms[name], name) {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
@@ -18,8 +19,8 @@ import (
 // when all nodes have answered: in a new cluster all nodes have the same reason. Later ones
 // concern one node, and are reported as they happen.
 type quarantines struct {
-	say   func(format string, args ...any)
-	nodes int // in all
+	say func(format string, args ...any)
+	set func() redlock.Members
 
 	mu   sync.Mutex
 	told bool // those that were found at first have been reported
@@ -57,18 +58,18 @@ func (q *quarantines) votes(node string) {
 	}
 }
 
-// wait is the time until enough nodes for a quorum have a vote, provided that none of the
+// wait is the time until enough members of the set for a quorum have a vote, provided that none of the
 // others is down.
 func (q *quarantines) wait() time.Duration {
+	set, now := q.set(), time.Now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	now := time.Now()
 	under := q.under(now)
-	missing := q.nodes/2 + 1 - (q.nodes - len(under))
+	missing := set.Quorum - (len(set.Nodes) - len(under))
 	if missing <= 0 {
 		return 0
 	}
-	return under[missing-1].until.Sub(now)
+	return under[min(missing, len(under))-1].until.Sub(now)
 }
 
 // under are those that have not ended, the shortest first. The caller holds the mutex.
@@ -107,14 +108,15 @@ func (q *quarantines) tell(so, wayOut string) {
 		longest = "up to " + longest
 	}
 	var which string
+	nodes := len(q.set().Nodes)
 	switch len(under) {
 	case 1:
 		which = "node " + names[0]
-	case q.nodes:
-		which = phrase.Count(q.nodes, "node")
+	case nodes:
+		which = phrase.Count(nodes, "node")
 	default:
 		slices.Sort(names)
-		which = fmt.Sprintf("%d of %s (%s)", len(under), phrase.Count(q.nodes, "node"), strings.Join(names, ", "))
+		which = fmt.Sprintf("%d of %s (%s)", len(under), phrase.Count(nodes, "node"), strings.Join(names, ", "))
 	}
 	q.say("%s %s for %s%s: %s%s", which, explain.NoVote(len(under)), longest, so, reasonFor(whys), wayOut)
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/quorumlock/redlock"
 )
 
 // What comes before tell makes one line, what comes after it one each.
@@ -50,7 +52,8 @@ func TestQuarantines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var said []string
-				q := &quarantines{nodes: c.nodes, say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
+				set := redlock.Members{Nodes: make([]string, c.nodes), Quorum: c.nodes/2 + 1}
+				q := &quarantines{set: func() redlock.Members { return set }, say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
 				for _, event := range c.events {
 					event(q)
 				}

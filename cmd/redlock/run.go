@@ -9,6 +9,8 @@ func (c *command) run(name string, args []string) (int, error) {
 	cfg.addCommand(f)
 	addSpan(f, "min-hold", &cfg.minHold)
 	addSpan(f, "max-hold", &cfg.maxHold)
+	f.toggle("leave-running", "", &cfg.leave)
+	cfg.mayLeave = " (--leave-running lets it run on)"
 	if err := cfg.parse(f, args); err != nil {
 		return 0, err
 	}

@@ -4,12 +4,13 @@ package exit
 import "fmt"
 
 // The codes for redlock's own reasons, when there is no command's status to pass on. The
-// first four are from sysexits.h, where scripts look them up; NotExecutable, NotFound and
+// first five are from sysexits.h, where scripts look them up; NotExecutable, NotFound and
 // Signal are the shell's. Lost is next to the first and not one of them: no command that
 // follows sysexits.h uses that number itself.
 const (
 	Usage         = 64
 	NoQuorum      = 69 // for chaos: the arena cannot run here
+	System        = 71
 	CannotWrite   = 73
 	Busy          = 75
 	Lost          = 79

@@ -4,7 +4,6 @@ package proc
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
@@ -13,22 +12,44 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
+// Everything: here a lock ends the command alone, and not what that has started.
+const Everything = false
+
 // A Group is the command alone, where there are no process groups.
 type Group struct {
-	process *os.Process
-	Stopped chan os.Signal
-	Keys    chan os.Signal
-	Exited  chan struct{}
-	state   *os.ProcessState // once Exited is closed
-	Refused error            // always nil: Start returns the error
+	process  *os.Process
+	Stopped  chan os.Signal
+	Keys     chan os.Signal
+	Orphaned chan struct{}
+	Exited   chan struct{}
+	Gone     chan struct{}
+	Left     bool
+	Valid    bool
+	state    *os.ProcessState // once Exited is closed
 }
 
-func Start(child *exec.Cmd, _ time.Time, _ syscall.Signal, _ time.Duration) (*Group, error) {
+// Terms say how the command ends with its lock.
+type Terms struct {
+	Margin time.Duration
+	Sign   syscall.Signal
+	Grace  time.Duration
+}
+
+// ErrLate says that the lock would have ended too soon after the start of the command.
+var ErrLate = os.ErrDeadlineExceeded
+
+// A Refused is the reason for which a command cannot be executed.
+type Refused struct{ Err error }
+
+func (r *Refused) Error() string { return r.Err.Error() }
+
+func Start(child *exec.Cmd, _ time.Time, _ Terms) (*Group, error) {
 	if err := child.Start(); err != nil {
-		return nil, err
+		return nil, &Refused{err}
 	}
-	g := &Group{process: child.Process, Exited: make(chan struct{})}
+	g := &Group{process: child.Process, Exited: make(chan struct{}), Gone: make(chan struct{})}
 	go func() {
+		defer close(g.Gone)
 		defer close(g.Exited)
 		_ = child.Wait()
 		g.state = child.ProcessState
@@ -38,11 +59,11 @@ func Start(child *exec.Cmd, _ time.Time, _ syscall.Signal, _ time.Duration) (*Gr
 
 func (g *Group) Signal(sig os.Signal) { _ = g.process.Signal(sig) }
 
-func (g *Group) End(sig os.Signal) { g.Signal(sig) }
+func (g *Group) End(sig syscall.Signal) { g.Signal(sig) }
 
 func (g *Group) Kill() { _ = g.process.Kill() }
 
-func (g *Group) Drain(time.Time) {}
+func (g *Group) Survivors() []string { return nil }
 
 func (g *Group) Stop() {}
 
@@ -59,6 +80,7 @@ func (g *Group) String() string { return g.state.String() }
 
 func DieOf(syscall.Signal) {}
 
-func Begin([]string, []string) int { return exit.Usage }
+func Keep([]string, []string) int { return exit.Usage }
 
-func Keep([]string, io.Reader, io.Writer) int { return exit.Usage }
+// ReapOrphans is for a process 1.
+func ReapOrphans() (stop func()) { return func() {} }

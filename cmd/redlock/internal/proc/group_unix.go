@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 )
 
-// A Group is the process group of a command.
+// A Group is a command that runs: its process group, and all that it has started.
 type Group struct {
 	pid     int
 	tty     *term.Terminal // redlock's; nil: there is none
@@ -23,78 +24,155 @@ type Group struct {
 	Keys    chan os.Signal // Ctrl-Z that was for redlock; nil: it stops redlock by itself
 	passed  bool           // it was stopped because redlock was
 	resumed chan os.Signal // SIGCONT since then
-	gate    *gate
 	keeper  *keeper
+	root    atomic.Int64   // the process below which all is that the command has started
+	closed  chan struct{}  // by Close
+	heard   chan struct{}  // the keeper has ended, and the output of the command was copied
 	Stopped chan os.Signal // the signal that has stopped it: Ctrl-Z, or that of a read in the background
-	Exited  chan struct{}
-	status  syscall.WaitStatus // once Exited is closed
-	Refused error              // likewise: why the command was never executed
+
+	Exited chan struct{}      // the command itself has ended
+	status syscall.WaitStatus // once Exited is closed
+	Left   bool               // likewise: something is left of what it has started
+
+	Orphaned chan struct{} // the keeper was killed
+
+	Gone  chan struct{} // nothing is left of what it has started
+	Valid bool          // once Gone is closed: that was so, the keeper says, before the lock ended
 }
 
-// Start starts a command in a group of its own, and does the job control of a shell for it.
+// Start starts a command in a group of its own, and does the job control of a shell for it. The lock lasts
+// until the given time.
 //
 // If the shell has started nothing but redlock, the command's group is in the foreground from
 // the start, and gets Ctrl-C and Ctrl-Z. In a pipeline another process may read the keys, and in
 // a script Ctrl-C is for the script as well: there the foreground stays as it is until the
 // command uses the terminal and is stopped for it, and redlock passes on the signals that are
 // for all processes in the foreground.
-func Start(child *exec.Cmd, until time.Time, sign syscall.Signal, grace time.Duration) (*Group, error) {
-	g := &Group{Stopped: make(chan os.Signal, 1), Exited: make(chan struct{}), tty: term.Open()}
-	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+func Start(child *exec.Cmd, until time.Time, terms Terms) (*Group, error) {
+	g := &Group{
+		Stopped: make(chan os.Signal, 1), Exited: make(chan struct{}), Orphaned: make(chan struct{}), Gone: make(chan struct{}),
+		closed: make(chan struct{}), heard: make(chan struct{}), tty: term.Open(),
+	}
 	own := syscall.Getpgrp()
 	alone := !passesStops || own == syscall.Getpid() && term.Is(child.Stdin) && term.Is(child.Stdout)
-	if g.front = alone && g.tty.Foreground() == own; g.front {
-		child.SysProcAttr.Foreground, child.SysProcAttr.Ctty = true, g.tty.FD()
-	}
+	g.front = alone && g.tty.Foreground() == own
+	adopt() // so that redlock has what the keeper had, if that is killed
 	var err error
-	if g.gate, err = startAtGate(child); err != nil {
+	if g.keeper, err = startKeeper(child, &orders{Front: g.front, Until: until.UnixNano(), Terms: terms}); err != nil {
 		g.tty.Close()
 		return nil, err
 	}
-	g.pid = child.Process.Pid
+	g.root.Store(int64(child.Process.Pid))
+	if g.pid, err = g.keeper.started(until); err == errKeeper {
+		_ = child.Wait()
+		if g.pid = eldest(os.Getpid()); g.pid != 0 { // it was killed after it had started the command
+			err = nil
+		}
+	}
+	if err != nil {
+		signalAll(child.Process.Pid, child.Process.Pid, syscall.SIGKILL) // the keeper was too late to say what it has started
+		g.keeper.dismiss()
+		_ = child.Wait()
+		if g.front && g.tty.Foreground() != own {
+			signal.Ignore(syscall.SIGTTOU)
+			g.tty.Give(own)
+			signal.Reset(syscall.SIGTTOU)
+		}
+		g.tty.Close()
+		return nil, err
+	}
 	if g.tty != nil { // after the start, or the command would ignore it, too
 		signal.Ignore(syscall.SIGTTOU) // a process in the background gets it when it sets the foreground
 		g.Keys = catchStops()
 	}
-	g.keeper = startKeeper(g.pid, until, sign, grace)
-	g.gate.open()
-	go g.wait(child)
+	go g.listen(child)
 	return g, nil
 }
 
-// wait waits for the command's end, and notes whenever it is stopped.
-func (g *Group) wait(child *exec.Cmd) {
-	defer close(g.Exited)
+// listen takes down what becomes of the command.
+func (g *Group) listen(child *exec.Cmd) {
 	for {
-		var status syscall.WaitStatus
-		switch _, err := syscall.Wait4(g.pid, &status, syscall.WUNTRACED, nil); {
-		case err == syscall.EINTR:
-			continue
-		case err != nil:
-			status = 255 << 8 // it has ended, in an unknown way
+		line, err := g.keeper.from.ReadString('\n')
+		if err != nil {
+			break
 		}
-		if status.Stopped() {
-			select {
-			case g.Stopped <- status.StopSignal():
-			default:
-			}
-			continue
-		}
-		g.status = status
-		_ = child.Wait() // until its output is copied
-		g.Refused = g.gate.refusal()
+		word, numbers := parseWord(line)
+		g.note(word, numbers[0], numbers[1])
+	}
+	_ = child.Wait() // until its output is copied
+	close(g.heard)
+	select {
+	case <-g.Gone:
 		return
+	case <-g.closed:
+		return
+	default:
+	}
+	// The keeper was killed. What it has kept are children of redlock now, where orphans are adopted; and
+	// redlock has no other ones.
+	g.root.Store(int64(os.Getpid()))
+	takeOver()
+	close(g.Orphaned)
+	reap(g.pid, func(words ...any) { g.note(words[0].(string), words[1].(int), append(words, 0)[2].(int)) })
+	g.note(endedWord, unknown, 0) // if it was no child
+	g.note(goneWord, 0, 0)
+}
+
+// unknown is the status of a command of which it is not known how it has ended.
+const unknown = 255 << 8
+
+// note takes down a word of the keeper's. One goroutine calls it.
+func (g *Group) note(word string, number, more int) {
+	switch word {
+	case stoppedWord:
+		select {
+		case g.Stopped <- syscall.Signal(number):
+		default:
+		}
+	case endedWord:
+		if !isClosed(g.Exited) {
+			g.status, g.Left = syscall.WaitStatus(number), more == 1
+			close(g.Exited)
+		}
+	case goneWord:
+		if !isClosed(g.Gone) {
+			g.Valid = number == 1
+			close(g.Gone)
+		}
 	}
 }
 
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Signal signals the group.
 func (g *Group) Signal(sig os.Signal) { signalGroup(g.pid, sig.(syscall.Signal)) }
 
-func (g *Group) Kill() { g.Signal(syscall.SIGKILL) }
-
-// Drain returns when no process of the group is left, which the caller has had killed by then.
-func (g *Group) Drain(killed time.Time) {
-	goneBy(g.pid, killed.Add(time.Second)) // only a zombie that its parent does not reap lasts longer
+// Kill kills all that the command has started, again and again until nothing is left. It does not wait for
+// that.
+func (g *Group) Kill() {
+	go func() {
+		for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+			signalAll(int(g.root.Load()), g.pid, syscall.SIGKILL)
+			select {
+			case <-g.Gone:
+				return
+			case <-g.closed:
+				return
+			case <-time.After(pause):
+			}
+		}
+	}()
 }
+
+// Survivors names what is left of what the command has started, as far as it can be seen.
+func (g *Group) Survivors() []string { return survivors(int(g.root.Load()), g.pid) }
 
 // signalGroup signals all of a process group, if there is one.
 func signalGroup(pid int, sig syscall.Signal) {
@@ -102,18 +180,6 @@ func signalGroup(pid int, sig syscall.Signal) {
 	if sig != syscall.SIGKILL {
 		_ = syscall.Kill(-pid, syscall.SIGCONT) // a stopped process gets no other signal
 	}
-}
-
-// goneBy waits until no process of a group is left, and reports false if one is when the
-// time is up.
-func goneBy(pid int, limit time.Time) bool {
-	for time.Now().Before(limit) {
-		if syscall.Kill(-pid, 0) != nil {
-			return true
-		}
-		time.Sleep(time.Millisecond)
-	}
-	return false
 }
 
 // Between two commands Ctrl-Z stops redlock by itself.
@@ -190,9 +256,11 @@ func (g *Group) Suspend(by os.Signal, held context.Context) {
 	}
 }
 
-// Close takes the foreground back, and ends the keeper.
+// Close takes the foreground back, and ends the keeper. What is left of what the command has started goes on.
 func (g *Group) Close() {
+	close(g.closed)
 	g.keeper.dismiss()
+	<-g.heard
 	if g.tty != nil {
 		if g.tty.Foreground() == g.pid {
 			g.tty.Give(syscall.Getpgrp())
@@ -205,13 +273,13 @@ func (g *Group) Close() {
 	}
 }
 
-// KeepUntil tells the keeper by when the command must have ended.
-func (g *Group) KeepUntil(until time.Time) { g.keeper.until(until) }
+// KeepUntil tells the keeper until when the lock lasts.
+func (g *Group) KeepUntil(until time.Time) { g.keeper.lasts(until) }
 
-// End signals the command because its lock ends.
-func (g *Group) End(sig os.Signal) {
+// End signals all that the command has started, because its lock ends or it has ended itself.
+func (g *Group) End(sig syscall.Signal) {
 	g.keeper.ending()
-	g.Signal(sig)
+	signalAll(int(g.root.Load()), g.pid, sig)
 }
 
 // EndedByKeeper reports, once Exited is closed, whether the keeper has ended the command.

@@ -4,79 +4,131 @@ package proc
 
 import (
 	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"golang.org/x/sys/unix"
 )
 
-// A keeper is a second process that ends the command if redlock cannot: because redlock was
-// killed, which closes the pipe that the keeper reads from, or because redlock was stopped,
-// and has not told it in time that the lock was renewed. It is in a session of its own, so
-// that no signal for redlock's group or terminal reaches it.
+// A keeper is the keeper as redlock sees it: a child, at the other end of a socket.
 type keeper struct {
 	process *exec.Cmd
-	pipe    io.WriteCloser
-	report  *os.File // has a byte once the keeper has begun to end the command
+	socket  *os.File
+	from    *bufio.Reader // the socket
+	report  *os.File      // has a byte once the keeper has begun to end the command
 }
 
-// What redlock writes to the keeper: a time, in nanoseconds since 1970, by when the command must
-// have ended; or that redlock is ending the command itself.
-const endingWord = "end"
+// errKeeper is why a command was not started, though it may be one that can be.
+var errKeeper = errors.New("its keeper process was killed")
 
-// startKeeper returns nil if no keeper can be started: the command runs without one.
-func startKeeper(group int, until time.Time, sign syscall.Signal, grace time.Duration) *keeper {
-	self, err := os.Executable()
+// ErrLate says that the lock would have ended too soon after the start of the command.
+var ErrLate = errors.New("the lock was about to end")
+
+// A Refused is the reason for which a command cannot be executed. Other errors of Start are not the
+// command's fault.
+type Refused struct{ Err error }
+
+func (r *Refused) Error() string { return r.Err.Error() }
+
+// startKeeper starts the keeper, with the files of the command. The keeper has its ends of the socket and
+// the pipe under the numbers that they have here, which are free: a file that a shell has opened for the
+// command (3>log) stays what it is.
+func startKeeper(child *exec.Cmd, o *orders) (k *keeper, err error) {
+	o.Path = []byte(child.Path)
+	for _, arg := range child.Args {
+		o.Args = append(o.Args, []byte(arg))
+	}
+	if child.Path, err = self(); err != nil {
+		return nil, err
+	}
+	syscall.ForkLock.Lock() // no other process may have these open
+	pair, err := syscall.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(pair[0])
+	}
+	syscall.ForkLock.Unlock()
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	k := &keeper{process: exec.Command(self, KeepVerb, strconv.Itoa(group), strconv.Itoa(int(sign)), grace.String())}
-	k.process.Args[0] = "redlock"
-	k.process.Dir, k.process.SysProcAttr = "/", &syscall.SysProcAttr{Setsid: true}
-	if k.pipe, err = k.process.StdinPipe(); err != nil {
-		return nil
-	}
+	defer syscall.Close(pair[1])
+	_ = syscall.SetNonblock(pair[0], true) // for deadlines
+	k = &keeper{process: child, socket: os.NewFile(uintptr(pair[0]), "keeper")}
+	k.from = bufio.NewReader(k.socket)
 	report, reporter, err := os.Pipe()
 	if err != nil {
-		return nil
+		k.socket.Close()
+		return nil, err
 	}
-	k.report, k.process.Stdout = report, reporter
-	err = k.process.Start()
-	reporter.Close()
+	defer reporter.Close()
+	k.report = report
+	o.Report = int(reporter.Fd())
+	text, err := json.Marshal(o)
+	if err == nil {
+		_, err = unix.FcntlInt(uintptr(o.Report), unix.F_SETFD, 0)
+	}
+	if err == nil {
+		child.Args, child.SysProcAttr = []string{"redlock", KeepVerb, strconv.Itoa(pair[1])}, &syscall.SysProcAttr{Setpgid: true}
+		err = child.Start()
+	}
 	if err != nil {
-		report.Close()
-		return nil
+		k.close()
+		return nil, err
 	}
-	k.until(until)
-	return k
+	_, _ = k.socket.Write(append(text, '\n'))
+	return k, nil
 }
 
-// until tells it by when the command must have ended.
-func (k *keeper) until(t time.Time) {
-	if k != nil {
-		fmt.Fprintln(k.pipe, t.UnixNano())
+// started waits for the first word of the keeper, and returns the process of the command.
+func (k *keeper) started(until time.Time) (pid int, err error) {
+	_ = k.socket.SetReadDeadline(until)
+	line, err := k.from.ReadString('\n')
+	_ = k.socket.SetReadDeadline(time.Time{})
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return 0, ErrLate
 	}
+	if err != nil {
+		return 0, errKeeper
+	}
+	word, numbers := parseWord(line)
+	switch word {
+	case startedWord:
+		return numbers[0], nil
+	case lateWord:
+		return 0, ErrLate
+	case failedWord:
+		return 0, syscall.Errno(numbers[0])
+	}
+	return 0, &Refused{syscall.Errno(numbers[0])}
 }
+
+// parseWord takes a line of the keeper's apart.
+func parseWord(line string) (word string, numbers [2]int) {
+	_, _ = fmt.Sscan(line, &word, &numbers[0], &numbers[1]) // those that are there
+	return word, numbers
+}
+
+// lasts tells it until when the lock lasts.
+func (k *keeper) lasts(until time.Time) { k.say(untilWord, until.UnixNano()) }
 
 // ending tells it that the command has its signal: it only has to see to the end.
-func (k *keeper) ending() {
-	if k != nil {
-		fmt.Fprintln(k.pipe, endingWord)
-	}
+func (k *keeper) ending() { k.say(endingWord) }
+
+// say writes to the keeper. It does not wait for one that was stopped, and has not read for thousands of
+// words.
+func (k *keeper) say(words ...any) {
+	_ = k.socket.SetWriteDeadline(time.Now().Add(time.Millisecond))
+	fmt.Fprintln(k.socket, words...)
 }
 
 // hasBegun reports whether it has begun to end the command. It writes that before it sends the
 // signal, so the answer is right once the command has ended. It does not wait.
 func (k *keeper) hasBegun() bool {
-	if k == nil {
-		return false
-	}
 	conn, err := k.report.SyscallConn()
 	if err != nil {
 		return false
@@ -89,74 +141,13 @@ func (k *keeper) hasBegun() bool {
 	return n > 0
 }
 
-// dismiss ends it, since the command has ended.
+// dismiss ends it.
 func (k *keeper) dismiss() {
-	if k != nil {
-		_ = k.process.Process.Kill() // before the pipe is closed, which would mean that redlock was killed
-		k.pipe.Close()
-		k.report.Close()
-		_ = k.process.Wait()
-	}
+	_ = k.process.Process.Kill() // before the socket is closed, which would mean that redlock was killed
+	k.close()
 }
 
-// earlier is how long before the command's end the keeper sends the signal. Redlock itself does so a
-// whole grace before. The keeper leaves it a quarter of that, so that the command does not get the
-// signal from both, nor from the keeper while redlock is only late with its word.
-func earlier(grace time.Duration) time.Duration { return grace - grace/4 }
-
-// Keep is the keeper. Signals that are for the command must not end it.
-func Keep(args []string, from io.Reader, report io.Writer) int {
-	signal.Ignore(append(Forwarded, syscall.SIGPIPE)...)
-	if len(args) != 3 {
-		return exit.Usage
-	}
-	group, err := strconv.Atoi(args[0])
-	number, badSignal := strconv.Atoi(args[1])
-	grace, badGrace := time.ParseDuration(args[2])
-	if err != nil || badSignal != nil || badGrace != nil || group < 2 {
-		return exit.Usage
-	}
-	sign := syscall.Signal(number)
-	words := make(chan string)
-	go func() {
-		defer close(words)
-		for lines := bufio.NewScanner(from); lines.Scan(); {
-			words <- lines.Text()
-		}
-	}()
-	end := time.Now().Add(time.Hour) // the command must have ended by then
-	over := time.NewTimer(time.Hour)
-	early := earlier(grace) // 0: the command has had its signal
-	for {
-		select {
-		case word, alive := <-words:
-			if !alive {
-				endGroup(group, sign, time.Now().Add(grace))
-				return 0
-			}
-			if word == endingWord {
-				early = 0
-			} else if nano, err := strconv.ParseInt(word, 10, 64); err == nil {
-				end = time.Unix(0, nano)
-			}
-			over.Reset(time.Until(end) - early)
-		case <-over.C: // redlock has not said anything else in time
-			_, _ = report.Write([]byte{1})
-			if early == 0 {
-				sign = syscall.SIGKILL
-			}
-			endGroup(group, sign, end)
-			for range words { // until redlock dismisses it, or has been killed
-			}
-			return 0
-		}
-	}
-}
-
-// endGroup signals a group, and kills what is left of it later.
-func endGroup(group int, sign syscall.Signal, later time.Time) {
-	signalGroup(group, sign)
-	if !goneBy(group, later) {
-		signalGroup(group, syscall.SIGKILL)
-	}
+func (k *keeper) close() {
+	k.socket.Close()
+	k.report.Close()
 }

@@ -11,12 +11,8 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 )
 
-// The verbs with which Start runs this program again: main hands their arguments on to Keep
-// and Begin.
-const (
-	KeepVerb  = "keep"
-	BeginVerb = "begin"
-)
+// KeepVerb is the verb with which Start runs this program again: main hands its arguments on to Keep.
+const KeepVerb = "keep"
 
 // An Interrupted is the cause with which a signal ends the waiting.
 type Interrupted struct{ os.Signal }
