@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"time"
 
@@ -80,12 +81,14 @@ func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 	}
 }
 
+var traceID = regexp.MustCompile("^[0-9a-f]{32}$")
+
 // trace makes locks carry the id of the trace that this process was started in. TRACEPARENT says which, in the form
 // of W3C Trace Context.
 func (c *command) trace() *redlocktrace.Trace {
 	parent, _ := lookup(c.env, "TRACEPARENT")
 	part := strings.Split(parent, "-")
-	if len(part) < 4 || len(part[1]) != 32 {
+	if len(part) < 4 || !traceID.MatchString(part[1]) || strings.Trim(part[1], "0") == "" {
 		return nil
 	}
 	return &redlocktrace.Trace{ID: func(context.Context) string { return part[1] }}

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
@@ -23,7 +25,13 @@ type command struct {
 
 	quiet    bool       // --quiet: only errors
 	mu       sync.Mutex // protects stderr, where a verb replaces it
-	messages messages
+	messages *messages
+}
+
+func newCommand(env []string, stdin io.Reader, stderr io.Writer) *command {
+	c := &command{env: env, stdin: stdin, stderr: stderr}
+	c.messages = newMessages(c)
+	return c
 }
 
 // note says what happens meanwhile: --quiet leaves it out. Errors go through say.
@@ -42,10 +50,7 @@ func (c *command) say(format string, args ...any) {
 	for line := range strings.SplitSeq(fmt.Sprintf(format, args...), "\n") {
 		out.WriteString("redlock: " + printable.Text(strings.TrimPrefix(line, "redlock: ")) + "\n")
 	}
-	c.mu.Lock()
-	to := c.stderr
-	c.mu.Unlock()
-	c.messages.add(to, out.String())
+	_, _ = io.WriteString(c.messages, out.String())
 }
 
 // flush waits until what was said is written, for limit at most.
@@ -105,9 +110,19 @@ func (c *command) encode(v any, indent string) error {
 	out.SetEscapeHTML(false)
 	out.SetIndent("", indent)
 	if err := out.Encode(v); err != nil {
-		return exit.Fail(exit.CannotWrite, "", "stdout: %v", err)
+		return notWritten(err)
 	}
 	return nil
+}
+
+// notWritten says why a result could not be written. If the reader has closed its end, as head does, it is what
+// other programs die of in silence.
+func notWritten(err error) *exit.Failure {
+	f := exit.Fail(exit.CannotWrite, "", "stdout: %v", err)
+	if errors.Is(err, syscall.EPIPE) {
+		f.Code, f.Silent = exit.Signal+int(syscall.SIGPIPE), true
+	}
+	return f
 }
 
 func lookup(env []string, name string) (value string, ok bool) {

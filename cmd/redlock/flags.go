@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -42,6 +44,9 @@ func (f *flagSet) values(name string, set func(value string) error) {
 // toggle adds a flag without a value.
 func (f *flagSet) toggle(name, short string, on *bool) { f.BoolVarP(on, name, short, false, "") }
 
+// nextFlag is a flag where a value is expected: --ttl or -n, and no number that is negative.
+var nextFlag = regexp.MustCompile("^-[-a-zA-Z]")
+
 // parse reads the flags, and returns the arguments.
 func (f *flagSet) parse(args []string) ([]string, error) {
 	err := f.ParseAll(args, func(flag *pflag.Flag, value string) error {
@@ -52,7 +57,7 @@ func (f *flagSet) parse(args []string) ([]string, error) {
 			return exit.Fail(exit.Usage, f.repeatable(), "%s is given twice", name)
 		case toggle && (inline || value != flag.NoOptDefVal):
 			return exit.Fail(exit.Usage, "", "%s takes no value", name)
-		case !toggle && strings.HasPrefix(value, "--") && !inline: // the next flag
+		case !toggle && nextFlag.MatchString(value) && !inline:
 			return noValue(name)
 		}
 		return f.Set(flag.Name, value)
@@ -101,11 +106,17 @@ func (f *flagSet) repeatable() string {
 }
 
 func noValue(name string) error {
-	return exit.Fail(exit.Usage, "if the value begins with dashes, write "+name+"=VALUE", "%s has no value", name)
+	return exit.Fail(exit.Usage, "if the value begins with a dash, write "+name+"=VALUE", "%s has no value", name)
 }
+
+// durations have the form of a duration.
+var durations = regexp.MustCompile(`^[-+]?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
 
 func duration(flag, value string) (time.Duration, error) {
 	d, err := time.ParseDuration(value)
+	if err != nil && durations.MatchString(value) {
+		return 0, exit.Fail(exit.Usage, "", "%s %s is too long: the most is %v", flag, value, time.Duration(math.MaxInt64).Truncate(time.Hour))
+	}
 	if err != nil {
 		return 0, exit.Fail(exit.Usage, "write 500ms, 30s or 1m30s, say", "%s %q is not a duration", flag, value)
 	}

@@ -79,6 +79,9 @@ func parseLock(args []string) (*printedLock, error) {
 			return nil, err
 		}
 	}
+	if cfg.busy == 0 && f.Changed("conflict-exit-code") {
+		return nil, exit.Fail(exit.Usage, "a script would go on without the lock: lock=$(redlock lock KEY -n -q) || exit 0", "--conflict-exit-code 0 says that the lock is held, and it is not")
+	}
 	return cfg, cfg.check(f, "lock=$(redlock lock demo)")
 }
 

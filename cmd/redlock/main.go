@@ -45,14 +45,14 @@ func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	// the user.
 	redis.SetLogger(silence{})
 
-	c := &command{env: env, stdin: stdin, stderr: stderr}
+	c := newCommand(env, stdin, stderr)
 	out := &output{Writer: stdout, before: func() { c.flush(outputWait) }}
 	c.stdout = out
 	defer c.flush(exitWait)
 	code, err := c.dispatch(args)
 	var f *exit.Failure
 	if why := out.failed(); why != nil && !errors.As(err, &f) {
-		err = exit.Fail(exit.CannotWrite, "", "stdout: %v", why)
+		err = notWritten(why)
 	}
 	switch {
 	case errors.As(err, &f) && f.Silent:

@@ -23,7 +23,7 @@ func (p *pipe) Write(text []byte) (int, error) {
 func TestMessagesThatNobodyReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stderr := &pipe{read: make(chan struct{})}
-		c := &command{stderr: stderr}
+		c := newCommand(nil, nil, stderr)
 		began := time.Now()
 		for range 3 * mostQueued / 1000 {
 			c.say("%s", strings.Repeat("x", 1000))
@@ -42,7 +42,7 @@ func TestMessagesThatNobodyReads(t *testing.T) {
 		c.say("then")
 		c.flush(exitWait)
 		lines := strings.Split(strings.TrimSpace(stderr.text.String()), "\n")
-		if n := len(lines); n != mostQueued/1010+2 || lines[n-2] != "redlock: 132 messages of redlock were dropped here, because stderr was not read" || lines[n-1] != "redlock: then" {
+		if n := len(lines); n != mostQueued/1010+2 || lines[n-2] != "redlock: 132 messages dropped here, because stderr was not read" || lines[n-1] != "redlock: then" {
 			t.Errorf("%d lines, at the end %q", n, lines[max(0, n-2):])
 		}
 		if took := time.Since(began); took != outputWait {
@@ -54,7 +54,7 @@ func TestMessagesThatNobodyReads(t *testing.T) {
 // What was said before a result is written before it.
 func TestMessagesComeBeforeResults(t *testing.T) {
 	var all strings.Builder
-	c := &command{stderr: &all}
+	c := newCommand(nil, nil, &all)
 	c.stdout = &output{Writer: &all, before: func() { c.flush(exitWait) }}
 	for range 100 {
 		c.say("first")

@@ -50,6 +50,10 @@ func Holder(token string) string {
 	if owner := redlock.Identify(token).Owner; owner != "" {
 		return printable.Holder(owner, wire.Secret(token))
 	}
+	const most = 64 // of another library's, or of a value that is no lock's
+	if len(token) > most {
+		return "token " + printable.Text(token[:most]) + "…"
+	}
 	return "token " + printable.Text(token)
 }
 
@@ -94,7 +98,7 @@ func Remedy(nodes []*redlock.NodeError, need int) string {
 	case redlock.OutcomeUnreachable:
 		return "do these Redis servers run, and can they be reached from here? " + phrase.Count(need, "node") + " must answer"
 	case redlock.OutcomeTimeout:
-		return "are these Redis servers hung, overloaded or far away? Each has a tenth of --ttl to answer, from 50ms to 500ms, and no longer than --timeout"
+		return "are these Redis servers hung, overloaded or far away? Each has a tenth of the TTL to answer, from 50ms to 500ms, and no longer than --timeout"
 	case redlock.OutcomeDenied:
 		return "look at user and password in the URLs (redis://user:password@host:port) or the configuration file, and at the user's ACL"
 	case redlock.OutcomeNotALock:
