@@ -48,6 +48,9 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 			l, err = do(ctx, t, a)
 		}
 	}
+	if err == nil {
+		lk.watched(l)
+	}
 	t.ends(l, err)
 	return l, err
 }
@@ -151,7 +154,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	if number == 0 {
 		t.tries()
 	}
-	l := lk.newLock(a, slot, lk.newToken(a, t.id()))
+	l := lk.newLock(a, slot, lk.newToken(a, t.traceID()))
 	l.trace = t
 	if l.claim.Plain = number > 0; l.claim.Plain {
 		l.claim.Proposal = number

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 )
@@ -162,6 +163,7 @@ func TestSuspended(t *testing.T) {
 		if err := alone.Release(t.Context()); !errors.Is(err, ErrLost) {
 			t.Errorf("released after an hour's sleep: %v", err)
 		}
+		synctest.Wait()
 		if n := lost.Load(); n != 3 {
 			t.Errorf("the hook was told of %d locks", n)
 		}

@@ -126,7 +126,7 @@ func TestErrorsGolden(t *testing.T) {
 		{"No lock", refusalTexts}, {"Fences", fenceTexts}, {"Lock lost", lossTexts}, {"Release", releaseTexts},
 		{"Re-entry", reentryTexts}, {"Detach and Attach", handleTexts}, {"Break", breakTexts}, {"WaitReady and Inspect", readyTexts},
 		{"Votes of a node", voteTexts}, {"The description of the set", setTexts}, {"Changes of the set", changeTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
-		{"Operations, at level debug", debugTexts}, {"Printing", printTexts}, {"Replies", replyTexts},
+		{"Slow hooks", slowTexts}, {"Operations, at level debug", debugTexts}, {"Printing", printTexts}, {"Replies", replyTexts},
 	} {
 		t.Run(part.heading, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -949,6 +949,26 @@ func orderTexts(t *testing.T, g *texts) {
 	acquired(t, lk, "b")
 	pass(time.Second)
 	g.log("a node goes down, and comes back empty")
+}
+
+func slowTexts(t *testing.T, g *texts) {
+	stuck := make(chan struct{})
+	hooks := JoinHooks(g.hooks(slog.LevelInfo), &Hooks{Joined: func(Members) { <-stuck }})
+	lk := newModels(3).locker(t, &Options{Hooks: hooks})
+	for i := range 1030 {
+		lk.opts.told.warning(fmt.Errorf("redlock: node %d cannot be used", i))
+	}
+	close(stuck)
+	synctest.Wait()
+	g.say("a hook was slow", slices.Collect(strings.Lines(g.logged.take()))[0])
+
+	stuck = make(chan struct{})
+	lk = newModels(3).locker(t, &Options{Hooks: hooks})
+	lk.opts.told.warning(errors.New("redlock: a node cannot be used"))
+	g.say("the Locker is closed, and a hook has not returned", lk.Close())
+	close(stuck)
+	synctest.Wait()
+	g.logged.take()
 }
 
 func debugTexts(t *testing.T, g *texts) {

@@ -182,10 +182,10 @@ func (l *Lock) tellRenewals(renewed bool) {
 	}
 	l.mu.Unlock()
 	if recovered > 0 {
-		l.locker.opts.Hooks.renewalRecovered(l, recovered)
+		l.locker.opts.told.renewalRecovered(l, recovered)
 	}
 	if failed != nil {
-		l.locker.opts.Hooks.renewalFailed(l, l.left(), failed)
+		l.locker.opts.told.renewalFailed(l, failed)
 	}
 }
 
@@ -216,7 +216,7 @@ func (i item) Expire()                { _ = i.expire() }
 
 func (i item) Shut() {
 	if _, ok := i.end(errShut); ok {
-		i.locker.opts.Hooks.lost(i.Lock, errShut)
+		i.locker.opts.told.lost(i.Lock, errShut)
 	}
 }
 

@@ -133,15 +133,14 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	if a.ttl != 0 || a.maxHold != nil || a.reentrant || a.shared || len(a.also) > 0 || a.slots != nil {
 		return nil, fmt.Errorf("redlock: attach %q: the only option is AutoRenew: the handle says what the lock is", h.Name)
 	}
-	if err := lk.enter(); err != nil {
-		return nil, err
-	}
-	defer lk.leave()
 	t := lk.begins(ctx, "attach", l.name, nil)
 	l.trace = t
 	l, err = lk.attach(ctx, t, l)
-	if err == nil && a.renewed {
-		l.keep(false)
+	if err == nil {
+		lk.watched(l)
+		if a.renewed {
+			l.keep(false)
+		}
 	}
 	t.ends(l, err)
 	return l, err
@@ -189,6 +188,10 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 }
 
 func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error) {
+	if err := lk.enter(); err != nil {
+		return nil, err
+	}
+	defer lk.leave()
 	r := lk.newRound(wire.Extend, l, nil)
 	defer r.drop()
 	r.trace = t

@@ -8,16 +8,25 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/printable"
-	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// Hooks are called when something happens that an operator may want to know.
-// Each may be nil. They are called from the library's own goroutines, some of
-// which carry other callers' requests: a hook must be quick, must not call back
-// into the Locker, and may be called from several goroutines at once. NodeDown, NodeUp, Quarantined
-// and Votes are called one after another for each node, in the order in which that happened, and so
-// are Joined and Members.
+// Hooks are called when something happens that an operator may want to know. Each may be nil. A
+// Locker copies them when it is made.
+//
+// A Locker calls its hooks, and the callbacks of Trace, one after another, in the order in which things
+// happened, on a goroutine of their own. So a hook that sleeps, or writes to a pipe that nobody reads,
+// delays the hooks after it and nothing else: no renewal, no release, no end of a lock. It may call the
+// Locker's methods. Two Lockers with the same hooks may call them at the same time.
+//
+// A hook is called a moment after the event. [New] and [Connect] return when their events have been told, and
+// Close waits for the rest, each for Options.NodeTimeout at most, or a second if that is longer.
+//
+// Where hooks are slower than what happens, 1,024 events wait for them, and 8,192 callbacks of Trace. What is
+// more is dropped: the oldest events, and the newest operations. Warning tells how many were dropped, and
+// which hook was slow, at most once a minute.
+//
+// A panic in a hook is not recovered. It ends the process with the hook's stack, as in any goroutine.
 type Hooks struct {
 	// Warning reports what should be changed, but is not unsafe: an even number of nodes,
 	// a node that could not be checked. It is called once, when that is found.
@@ -235,119 +244,4 @@ func LogHooks(log *slog.Logger) *Hooks {
 		}
 	}
 	return h
-}
-
-// An opTrace is an operation under way. Nil: there is no Trace, and it costs nothing, not even a
-// look at the clock.
-//
-// It belongs to the goroutine that carries the operation out, but for what answers
-// need, which does not change.
-type opTrace struct {
-	trace *redlocktrace.Trace
-	clock Clock
-	ctx   context.Context // what Start has made of the caller's
-	op    redlocktrace.Operation
-	begun time.Time
-	waits time.Time // since when; zero: it does not
-}
-
-// begins tells that an operation begins. Under no mutex, like all that is told of it.
-func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
-	trace := lk.opts.Hooks.Trace
-	if trace == nil {
-		return nil
-	}
-	t := &opTrace{trace: trace, clock: lk.opts.Clock, begun: lk.opts.Clock.Now(), ctx: ctx, op: redlocktrace.Operation{Op: op, Name: name}}
-	if l != nil {
-		t.op.Lock = l
-	}
-	if trace.Start != nil {
-		t.ctx = trace.Start(ctx, t.op)
-	}
-	return t
-}
-
-// renewing is the context for what is done for a lock when no caller is there: that in
-// which it was acquired, which may have ended since.
-func (t *opTrace) renewing() context.Context {
-	if t == nil {
-		return context.Background()
-	}
-	return context.WithoutCancel(t.ctx)
-}
-
-// id is the id of the trace that the operation belongs to; "": none.
-func (t *opTrace) id() string {
-	if t == nil || t.trace.ID == nil {
-		return ""
-	}
-	return t.trace.ID(t.ctx)
-}
-
-// tries counts an attempt.
-func (t *opTrace) tries() {
-	if t != nil {
-		t.op.Tries++
-	}
-}
-
-// wait tells that the operation has to wait, and why.
-func (t *opTrace) wait(why *QuorumError) {
-	if t == nil {
-		return
-	}
-	now := t.clock.Now()
-	if t.waits.IsZero() {
-		t.waits = now
-	}
-	op := t.at(now)
-	if why != nil {
-		told := *why // the waiter's will say what ended it
-		op.Err = &told
-	}
-	if t.trace.Wait != nil {
-		t.trace.Wait(t.ctx, op)
-	}
-}
-
-// ends tells what came of it.
-func (t *opTrace) ends(l *Lock, err error) {
-	if t == nil {
-		return
-	}
-	op := t.at(t.clock.Now())
-	op.Lock, op.Err = nil, err
-	if l != nil {
-		op.Lock = l
-	}
-	if t.trace.End != nil {
-		t.trace.End(t.ctx, op)
-	}
-}
-
-// at is the operation at an instant.
-func (t *opTrace) at(now time.Time) redlocktrace.Operation {
-	op := t.op
-	op.Elapsed = elapsed(t.begun, now)
-	if !t.waits.IsZero() {
-		op.Waited = elapsed(t.waits, now)
-	}
-	return op
-}
-
-// answer tells what a node said in a round of the operation. It comes from the node's
-// lane: after the end, perhaps, and at the same time as others.
-func (t *opTrace) answer(r *round, node int, a *wire.Reply, late bool) {
-	if t == nil || t.trace.Node == nil {
-		return
-	}
-	reply := redlocktrace.Reply{
-		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lane(node).Name, Outcome: a.Status.String(),
-		Elapsed: elapsed(r.sent, t.clock.Now()), Late: late,
-	}
-	if a.Status != wire.Granted {
-		why := nodeError(reply.Node, a, reply.Elapsed)
-		reply.Err = &why
-	}
-	t.trace.Node(t.ctx, reply)
 }

@@ -256,6 +256,7 @@ func TestHooksTellAnswers(t *testing.T) {
 			case 4:
 				want.Elapsed, want.Late = 20*time.Millisecond, true
 			}
+			want.At = l.Since().Add(want.Elapsed)
 			if a != want {
 				t.Errorf("got %+v, want %+v", a, want)
 			}
@@ -269,7 +270,7 @@ func TestHooksTellAnswers(t *testing.T) {
 // TestHooksOff: a Locker without hooks for operations has no cost for them.
 func TestHooksOff(t *testing.T) {
 	clock := &countingClock{}
-	lk := &Locker{opts: Options{Hooks: LogHooks(slog.New(slog.DiscardHandler)), Clock: clock}}
+	lk := &Locker{opts: Options{told: newCallbacks(LogHooks(slog.New(slog.DiscardHandler))), Clock: clock}}
 	r := &round{op: wire.Acquire, lock: &Lock{}}
 	why := &QuorumError{Kind: ErrHeld}
 	ctx := t.Context()
@@ -338,6 +339,7 @@ func TestLogHooksDebug(t *testing.T) {
 		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		lk := newModels(3).locker(t, &Options{Hooks: LogHooks(log)})
 		acquired(t, lk, "a").Release(t.Context())
+		synctest.Wait()
 		for _, want := range []string{`msg="redlock: try-acquire" name=a tries=1`, `msg="redlock: release" name=a`} {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("no %s in %s", want, out.String())

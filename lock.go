@@ -304,7 +304,7 @@ func (l *Lock) fail(cause error) error {
 		return first
 	}
 	l.releaseAsync()
-	l.locker.opts.Hooks.lost(l, cause)
+	l.locker.opts.told.lost(l, cause)
 	return cause
 }
 
@@ -338,7 +338,17 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 		j.end(cause)
 	}
 	l.locker.renewals.Remove(&l.renewal)
+	if w, ok := l.locker.opts.host.(sim.Watcher); ok {
+		w.Ended(l)
+	}
 	return cause, true
+}
+
+// watched tells a test that watches all locks of one more.
+func (lk *Locker) watched(l *Lock) {
+	if w, ok := lk.opts.host.(sim.Watcher); ok {
+		w.Held(l)
+	}
 }
 
 // ended is closed when the lock ends.
@@ -439,7 +449,7 @@ func (l *Lock) release(ctx context.Context) error {
 	}
 	err := r.explain(lk.opts.Clock.Now(), nil)
 	t.ends(l, err)
-	lk.opts.Hooks.unreleased(l, err)
+	lk.opts.told.unreleased(l, err)
 	return err
 }
 

@@ -476,7 +476,8 @@ func TestRelease(t *testing.T) {
 			if q := wantQuorumError(t, err, ErrNoQuorum); len(q.Nodes()) != 3 || q.Nodes()[0].Node != "node1" {
 				t.Errorf("%v does not name the three", err)
 			}
-			if took := time.Since(begin); took != lk.opts.NodeTimeout || told.Load() != 1 {
+			took := time.Since(begin)
+			if synctest.Wait(); took != lk.opts.NodeTimeout || told.Load() != 1 {
 				t.Errorf("took %v, hook called %d times", took, told.Load())
 			}
 			if again := l.Release(t.Context()); again != err {

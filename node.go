@@ -78,7 +78,7 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 		}
 	}
 	return start(names, opts, func(o *Options) func(int, string, lane.Session) lane.Server {
-		registry := redisnode.NewRegistry(o.Hooks.warning)
+		registry := redisnode.NewRegistry(o.told.warning)
 		return func(i int, name string, session lane.Session) lane.Server {
 			n := nodes[0]
 			if i < len(nodes) {
@@ -117,9 +117,9 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 		return nil, err
 	}
 	if n%2 == 0 {
-		o.Hooks.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
+		o.told.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
 	}
-	o.Hooks.joined(Members{Nodes: slices.Clone(names), Quorum: o.Quorum})
+	o.told.joined(Members{Nodes: slices.Clone(names), Quorum: o.Quorum})
 	lk := &Locker{opts: o, closing: make(chan struct{})}
 	lk.current.Store(&lk.opts)
 	tried := make(chan int, n)
@@ -170,6 +170,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 		lk.Close()
 		return nil, errors.Join(errs...)
 	}
+	o.told.wait(lk.tellingTime())
 	return lk, nil
 }
 
@@ -180,7 +181,7 @@ func (lk *Locker) laneConfig() lane.Config {
 		Described: o.Quarantine > 0, Accept: lk.accepts,
 		TTL: o.TTL, MaxTTL: o.MaxTTL, Quorum: o.Quorum, Drift: o.Drift, DriftOf: o.drift,
 		NodeTimeout: o.NodeTimeout, Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew,
-		Owner: o.Owner, Clock: o.Clock, Host: o.host, Events: events{o.Hooks},
+		Owner: o.Owner, Clock: o.Clock, Host: o.host, Events: events{o.told},
 		WatchVotes: o.Hooks.Votes != nil,
 	}
 }
@@ -197,26 +198,3 @@ func (lk *Locker) accepts(d *wire.Description) error {
 	}
 	return nil
 }
-
-// events tells an operator's hooks what the lanes tell.
-type events struct{ hooks *Hooks }
-
-func (e events) Down(node string, why *lane.Failure) {
-	e.hooks.nodeDown(&NodeError{Node: node, Outcome: Outcome(why.Status), Err: why.Err})
-}
-
-func (e events) Up(node string, down time.Duration) { e.hooks.nodeUp(node, down) }
-
-func (e events) Quarantined(node string, d time.Duration, why error) {
-	e.hooks.quarantined(node, d, why)
-}
-
-func (e events) Votes(node string) { e.hooks.votes(node) }
-
-func (e events) ClockStep(node string, by time.Duration) { e.hooks.clockStep(node, by) }
-
-func (e events) Warning(err error) { e.hooks.warning(err) }
-
-func (e events) Joined(d *wire.Description) { e.hooks.joined(described(d)) }
-
-func (e events) Members(d *wire.Description) { e.hooks.members(described(d)) }

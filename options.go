@@ -93,9 +93,10 @@ type Options struct {
 	// is noticed without it (Hooks.ClockStep).
 	MaxNodeSkew time.Duration
 
-	host  sim.Host // the Clock, if it is one
-	label string   // the Owner, as it stands in tokens
-	wants settings // what was given, and is no default
+	told  *callbacks // the Hooks
+	host  sim.Host   // the Clock, if it is one
+	label string     // the Owner, as it stands in tokens
+	wants settings   // what was given, and is no default
 }
 
 // String shows the options that are set.
@@ -194,9 +195,15 @@ func (o *Options) withDefaults(n int) (Options, error) {
 		opts.Owner = wire.DefaultOwner()
 	}
 	opts.label = wire.Label(opts.Owner)
-	if opts.Hooks == nil {
-		opts.Hooks = new(Hooks)
+	hooks := new(Hooks)
+	if opts.Hooks != nil {
+		*hooks = *opts.Hooks
 	}
+	if hooks.Trace != nil {
+		trace := *hooks.Trace
+		hooks.Trace = &trace
+	}
+	opts.Hooks, opts.told = hooks, newCallbacks(hooks)
 	if opts.Clock == nil {
 		opts.Clock = systemClock{}
 	}

@@ -181,6 +181,10 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 // contexts end with ErrClosed, and no other client can have them until their TTL is over. So
 // call Close last: end the contexts of Do, wait until every Do has returned, and release what
 // Acquire has returned. The example does that when the process is told to end.
+//
+// Close then waits for the hooks, for at most a second or Options.NodeTimeout, whichever is longer. If a hook
+// has not returned by then, the error names it and says how many events were not told; the hook's goroutine
+// ends with the hook. A second Close returns ErrClosed.
 func (lk *Locker) Close() error {
 	lk.mu.Lock()
 	if lk.closed {
@@ -194,8 +198,11 @@ func (lk *Locker) Close() error {
 	lk.active.Wait() // those who wait have been told; rounds are bounded by NodeTimeout, and may have something to give back
 	lk.waiting.Close()
 	lk.lanes.Close(lk.opts.NodeTimeout)
-	return nil
+	return lk.opts.told.close(lk.tellingTime())
 }
+
+// tellingTime is how long New and Close wait for the hooks.
+func (lk *Locker) tellingTime() time.Duration { return max(lk.opts.NodeTimeout, time.Second) }
 
 // nodeTimeout is how long one round of a lock with this TTL may take.
 func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {

@@ -44,7 +44,7 @@ var mutants = []mutant{
 		{"quorum.go", "func majority(n int) int { return n/2 + 1 }", "func majority(n int) int { return n / 2 }"},
 	}, "model", "calm", 500},
 	{"one token for all attempts", []edit{
-		{"acquire.go", "lk.newLock(a, slot, lk.newToken(a, t.id()))", "lk.newLock(a, slot, oneToken(lk))"},
+		{"acquire.go", "lk.newLock(a, slot, lk.newToken(a, t.traceID()))", "lk.newLock(a, slot, oneToken(lk))"},
 		{"redlock.go", "func (lk *Locker) isClosing() bool {", `var tokens sync.Map
 
 func oneToken(lk *Locker) string {

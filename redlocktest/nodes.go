@@ -2,7 +2,6 @@ package redlocktest
 
 import (
 	"bytes"
-	"context"
 	"runtime"
 	"sync"
 	"testing"
@@ -14,7 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/redlocktrace"
+	"github.com/quorumlock/redlock/internal/sim"
 )
 
 // Nodes are Redis nodes in the test's own process. They vote from the first moment, and a node that is
@@ -106,7 +105,10 @@ func (n *Nodes) Locker(opts *redlock.Options) *redlock.Locker {
 
 func (n *Nodes) locker(o redlock.Options) *redlock.Locker {
 	n.t.Helper()
-	o.Hooks = redlock.JoinHooks(o.Hooks, n.follow(o.Prefix))
+	if o.Clock == nil {
+		o.Clock = systemClock{}
+	}
+	o.Clock = watcher{Clock: o.Clock, nodes: n, prefix: o.Prefix}
 	clients := n.clients()
 	lk, err := redlock.New(clients, &o)
 	for _, c := range clients { // a Locker has connections of its own
@@ -122,28 +124,29 @@ func (n *Nodes) locker(o redlock.Options) *redlock.Locker {
 	return lk
 }
 
-// follow returns hooks that keep the list of the locks that are held.
-func (n *Nodes) follow(prefix string) *redlock.Hooks {
-	drop := func(l *redlock.Lock) {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		delete(n.held, l)
-	}
-	return &redlock.Hooks{
-		Lost: func(l *redlock.Lock, _ error) { drop(l) },
-		Trace: &redlocktrace.Trace{End: func(_ context.Context, op redlocktrace.Operation) {
-			l, _ := op.Lock.(*redlock.Lock)
-			switch {
-			case op.Op == "release":
-				drop(l)
-			case l != nil && op.Err == nil && op.Op != "extend" && op.Op != "renew":
-				n.mu.Lock()
-				defer n.mu.Unlock()
-				n.held[l] = prefix
-			}
-		}},
-	}
+// A watcher is the clock of a Locker made here. It keeps the list of the locks that are held.
+type watcher struct {
+	redlock.Clock
+	sim.Chance
+	nodes  *Nodes
+	prefix string
 }
+
+func (w watcher) Held(lock any) {
+	w.nodes.mu.Lock()
+	defer w.nodes.mu.Unlock()
+	w.nodes.held[lock.(*redlock.Lock)] = w.prefix
+}
+
+func (w watcher) Ended(lock any) {
+	w.nodes.mu.Lock()
+	defer w.nodes.mu.Unlock()
+	delete(w.nodes.held, lock.(*redlock.Lock))
+}
+
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
 
 // calm ends the faults that make closing wait.
 func (n *Nodes) calm() {

@@ -10,13 +10,20 @@ import (
 )
 
 // A Trace has callbacks that follow each operation of a Locker (redlock.Hooks.Trace). Each may be
-// nil. They are called from the library's own goroutines, some of which carry other callers'
-// requests: a callback must be quick, must not call back into the Locker, and may be called from
-// several goroutines at once. Without a Trace nothing of this costs anything.
+// nil. Without a Trace nothing of this costs anything.
+//
+// They are called as hooks are (redlock.Hooks): one after another on a goroutine of their own, a moment after
+// the event, which Operation.At and Reply.At say. So a slow callback delays no lock. The exceptions are Start and
+// ID of an operation that acquires, attaches or breaks a lock: the caller waits for these, before anything
+// is sent, on its own goroutine, and other callers may be in them at the same time.
+//
+// Where callbacks are slower than the operations, the next operations are not followed at all, and of others Wait
+// and Node may be missing; redlock.Hooks.Warning tells how much was dropped.
 type Trace struct {
 	// Start is called when an operation begins. What it returns is passed to the other
 	// callbacks in the place of the caller's context, and nowhere else. A renewal has no caller:
-	// Start gets what it returned when the lock was acquired, without its end.
+	// Start gets what it returned when the lock was acquired, without its end. Start must not call
+	// the Locker.
 	Start func(context.Context, Operation) context.Context
 
 	// Wait is called when an acquire has to wait: before the first time, and each time that it has
@@ -28,10 +35,11 @@ type Trace struct {
 	// node that was not asked, because the step was lost without it, has no answer.
 	Node func(context.Context, Reply)
 
-	// End is called with the result of an operation, once for each Start.
+	// End is called with the result of an operation, once for each Start, unless the Locker is closed
+	// and a callback does not return.
 	End func(context.Context, Operation)
 
-	// ID is called with what Start returned, at each attempt to acquire a lock. What it returns is
+	// ID is called with what Start returned, once for each operation that acquires a lock. What it returns is
 	// part of the lock's token, and shown with the lock by everybody who looks at it
 	// (redlock.Identity): at most 64 bytes, the rest is cut off. "": the attempt belongs to no trace.
 	ID func(context.Context) string
@@ -101,6 +109,7 @@ type Operation struct {
 	Name string // the lock
 	Lock Lock   // acquire, attach: at the end, the lock that was acquired; extend, renew, release: the lock; else nil
 
+	At      time.Time     // when this happened, by redlock.Options.Clock; callbacks are called later
 	Tries   int           // acquire: attempts so far
 	Elapsed time.Duration // since the start
 	Waited  time.Duration // acquire: since it first had to wait; 0: it did not wait
@@ -123,6 +132,7 @@ type Reply struct {
 	Step    string        // "acquire", "raise" (its fence, where one round was not enough), "extend" or "release"
 	Name    string        // the lock
 	Node    string        // the node's address, as the client was given it
+	At      time.Time     // when it came, by redlock.Options.Clock; callbacks are called later
 	Elapsed time.Duration // since the step began
 
 	// Late: the step was already over, decided by the other nodes or given up. A late grant is part

@@ -69,6 +69,7 @@ func pass(d time.Duration) {
 
 // named gives the spans of this name, in the order of their beginnings.
 func (s *station) named(name string) (found tracetest.SpanStubs) {
+	synctest.Wait() // hooks are called a moment later
 	for _, span := range s.spans.GetSpans() {
 		if span.Name == name {
 			found = append(found, span)
@@ -107,6 +108,7 @@ type sample struct {
 // samples gives those of a metric, by their attributes: "redlock.operation=release".
 func (s *station) samples(metric string) map[string]sample {
 	s.t.Helper()
+	synctest.Wait()
 	var all metricdata.ResourceMetrics
 	if err := s.reader.Collect(s.t.Context(), &all); err != nil {
 		s.t.Fatal(err)

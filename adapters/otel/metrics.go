@@ -121,19 +121,19 @@ func (m *metrics) start(ctx context.Context, op redlocktrace.Operation) context.
 	case "acquire":
 		return context.WithValue(ctx, callKey{}, new(call))
 	case "release":
-		m.held(ctx, op.Lock, "released")
+		m.held(ctx, op.Lock, op.At, "released")
 	}
 	return ctx
 }
 
-func (m *metrics) held(ctx context.Context, l redlocktrace.Lock, end string) {
-	m.hold.Record(ctx, time.Since(l.Since()).Seconds(), m.with(l.Name(), endKey.String(end)))
+func (m *metrics) held(ctx context.Context, l redlocktrace.Lock, until time.Time, end string) {
+	m.hold.Record(ctx, until.Sub(l.Since()).Seconds(), m.with(l.Name(), endKey.String(end)))
 }
 
 func (m *metrics) loss(l *redlock.Lock, cause error) {
 	end := endOf(cause)
 	m.lost.Add(context.Background(), 1, m.with(l.Name(), endKey.String(end)))
-	m.held(context.Background(), l, end)
+	m.held(context.Background(), l, time.Now(), end)
 }
 
 func (m *metrics) waits(ctx context.Context, op redlocktrace.Operation) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -247,6 +248,7 @@ func TestJoined(t *testing.T) {
 		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		if n := traced.Load(); n != 1 {
 			t.Errorf("%d operations told with their span", n)
 		}

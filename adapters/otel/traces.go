@@ -3,7 +3,6 @@ package otelredlock
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/redlocktrace"
@@ -20,7 +19,7 @@ func (t tracing) hooks() *redlock.Hooks {
 }
 
 func (t tracing) start(ctx context.Context, op redlocktrace.Operation) context.Context {
-	options := []trace.SpanStartOption{trace.WithAttributes(operationKey.String(op.Op), nameKey.String(op.Name))}
+	options := []trace.SpanStartOption{trace.WithTimestamp(op.At), trace.WithAttributes(operationKey.String(op.Op), nameKey.String(op.Name))}
 	if op.Op == "renew" {
 		if !trace.SpanContextFromContext(ctx).IsSampled() {
 			return ctx
@@ -44,12 +43,12 @@ func (t tracing) wait(ctx context.Context, op redlocktrace.Operation) {
 	if op.Err != nil {
 		why = op.Err.Error()
 	}
-	trace.SpanFromContext(ctx).AddEvent("wait", trace.WithAttributes(triesKey.Int(op.Tries), attribute.String("redlock.reason", why)))
+	trace.SpanFromContext(ctx).AddEvent("wait", trace.WithTimestamp(op.At), trace.WithAttributes(triesKey.Int(op.Tries), attribute.String("redlock.reason", why)))
 }
 
 func (t tracing) end(ctx context.Context, op redlocktrace.Operation) {
 	span := trace.SpanFromContext(ctx)
-	defer span.End()
+	defer span.End(trace.WithTimestamp(op.At))
 	if !span.IsRecording() {
 		return
 	}
@@ -74,10 +73,9 @@ func (t tracing) node(ctx context.Context, a redlocktrace.Reply) {
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
 	}
-	now := time.Now()
 	_, span := t.tracer.Start(ctx, a.Step+" "+a.Node,
 		trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithTimestamp(now.Add(-a.Elapsed)),
+		trace.WithTimestamp(a.At.Add(-a.Elapsed)),
 		trace.WithAttributes(semconv.DBSystemNameRedis, stepKey.String(a.Step), outcomeKey.String(a.Outcome), lateKey.Bool(a.Late)),
 		trace.WithAttributes(server(a.Node)...))
 	if failed := (*redlock.NodeError)(nil); errors.As(a.Err, &failed) && !answered(failed.Outcome) {
@@ -88,5 +86,5 @@ func (t tracing) node(ctx context.Context, a redlocktrace.Reply) {
 		}
 		span.SetStatus(codes.Error, why)
 	}
-	span.End(trace.WithTimestamp(now))
+	span.End(trace.WithTimestamp(a.At))
 }

@@ -33,7 +33,7 @@ func (w *waits) begin(c *call, op redlocktrace.Operation) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.since.IsZero() {
-		c.since, c.name = time.Now().Add(-op.Waited), op.Name
+		c.since, c.name = op.At.Add(-op.Waited), op.Name
 		w.now[c] = struct{}{}
 	}
 }

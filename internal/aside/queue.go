@@ -29,7 +29,7 @@ const (
 	News Class = iota
 
 	// Detail is what is of use only with the rest of it, such as the beginning of an operation. If
-	// 8,192 of it wait, the next one is dropped.
+	// 8,192 calls wait that are Detail or Final, the next one is dropped.
 	Detail
 
 	// Final belongs to a Detail that was taken, and is never dropped. The caller bounds how many
@@ -73,7 +73,7 @@ func (q *Queue) Add(class Class, name string, f func()) bool {
 	switch {
 	case q.closed:
 		return false
-	case class == Detail && len(q.waits[Detail]) >= mostDetails:
+	case class == Detail && q.full():
 		q.dropped++
 		return false
 	case class == News && len(q.waits[News]) >= mostNews:
@@ -87,6 +87,9 @@ func (q *Queue) Add(class Class, name string, f func()) bool {
 	}
 	return true
 }
+
+// full reports whether no more Detail is taken. Under the mutex.
+func (q *Queue) full() bool { return len(q.waits[Detail])+len(q.waits[Final]) >= mostDetails }
 
 // put adds a call, and take takes the oldest of a class. Under the mutex.
 func (q *Queue) put(class Class, name string, f func()) {
@@ -106,7 +109,7 @@ func (q *Queue) take(class Class) call {
 func (q *Queue) Full() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed || len(q.waits[Detail]) < mostDetails {
+	if q.closed || !q.full() {
 		return q.closed
 	}
 	q.dropped++

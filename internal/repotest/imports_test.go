@@ -71,7 +71,7 @@ func TestImports(t *testing.T) {
 // layers lists, for each package of the library, the packages of this module that it may import. A package
 // without a line may import none.
 var layers = map[string]string{
-	"":                   "dial facts lane nodeurl printable redisnode renew script sim waitlist wire",
+	"":                   "aside dial facts lane nodeurl printable redisnode renew script sim waitlist wire",
 	"internal/dial":      "facts",
 	"internal/waitlist":  "lane script sim wire",
 	"internal/redisnode": "facts lane resp script wire",

@@ -30,6 +30,13 @@ type Host interface {
 	Woke(as Role, key string, n int)
 }
 
+// A Watcher is a Host that is told of each lock of its process at once. Hooks are told later. A test that
+// takes locks away needs to know which there are.
+type Watcher interface {
+	Held(lock any)  // it was acquired or attached
+	Ended(lock any) // for whatever reason
+}
+
 // A Role is what a goroutine does in the library.
 type Role uint8
 
