@@ -108,6 +108,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"a release may overtake its acquire", []edit{
 		{"internal/lane/conn.go", "func (s *conn) elsewhere(key string) bool { return s.lane.inFlight[key] > 0 }", "func (s *conn) elsewhere(string) bool { return false }"},
 	}, "model", "slow links", 2000},
+	{"hooks are called on the path", []edit{
+		{"internal/aside/queue.go", "func (q *Queue) Add(class Class, name string, f func()) bool {\n", "func (q *Queue) Add(class Class, name string, f func()) bool {\n\tif name != \"\" {\n\t\tf()\n\t\treturn true\n\t}\n"},
+	}, "model", "slow hooks", 50},
 	{"a release waits for a node for ever", []edit{
 		{"lock.go", "r.wait(context.Background(), lk.nodeTimeout(l.claim.TTL))", "r.wait(context.Background(), time.Hour)"},
 	}, "model", "hanging nodes", 500},

@@ -38,6 +38,8 @@ type Client struct {
 	dead    atomic.Bool
 	workers sync.WaitGroup
 	stop    context.CancelFunc
+	gone    context.Context // ends when the client has left: until then its hooks sleep
+	left    context.CancelFunc
 
 	mu   sync.Mutex
 	live map[*hold]bool
@@ -66,6 +68,7 @@ func ProcessName(client int) string { return fmt.Sprintf("c%d", client) }
 // Enter starts the client's work.
 func (c *Client) Enter(ctx context.Context) (err error) {
 	ctx, c.stop = context.WithCancel(ctx)
+	c.gone, c.left = context.WithCancel(context.Background())
 	if c.Plan.Scenario.Plain && c.Number == 1 {
 		(&plainClient{Client: c, nodes: c.Process.Plain()}).work(ctx)
 		return nil
@@ -115,6 +118,9 @@ func (c *Client) options() redlock.Options {
 	o := c.Plan.Options
 	if c.Plan.Scenario.Own {
 		c.own(&o)
+	}
+	if c.Plan.Scenario.Slow {
+		o.Hooks = redlock.JoinHooks(o.Hooks, c.slowHooks())
 	}
 	if c.short() {
 		o.TTL = (o.TTL / 8).Truncate(time.Millisecond)
@@ -287,6 +293,7 @@ func (c *Client) Leave() {
 		_ = c.locker.Close()
 	}
 	c.workers.Wait()
+	c.left()
 }
 
 // Last acquires every lock, as every client must be able to once all faults are over. The client

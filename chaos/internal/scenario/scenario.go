@@ -63,6 +63,7 @@ type Scenario struct {
 	Before  history.FaultKind // another node has this fault before, and is well again by then
 	Names   bool              // each lock is on names that were not locked before
 	Weigh   bool              // the memory of nodes and clients is bounded
+	Slow    bool              // the clients' hooks sleep for TTLs, or do not return
 	Find    bool              // a client that gets a lock looks for it on the nodes, which never forget
 	Once    bool              // a client asks once, and opens another Locker before it asks again
 	Hands   bool              // locks are detached and attached again, as between processes
