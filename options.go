@@ -238,7 +238,7 @@ func (o *Options) with(d *wire.Description) (*Options, error) {
 func (o *Options) rejects(d *wire.Description) error {
 	var errs []error
 	refuse := func(what, set, ours, change string) {
-		errs = append(errs, fmt.Errorf("redlock: Options.%s is %s, and that of the set is %s: all its programs must have the same; leave it out, or change the set with redlock members set %s", what, ours, set, change))
+		errs = append(errs, fmt.Errorf("redlock: Options.%s is %s, and that of the set is %s: all its programs must have the same, whatever their Prefix; leave it out, give this program servers or a database of its own, or change the set with redlock members set %s", what, ours, set, change))
 	}
 	if o.wants.quorum != 0 && o.wants.quorum != d.Needs() {
 		refuse("Quorum", strconv.Itoa(d.Needs()), strconv.Itoa(o.wants.quorum), "quorum "+strconv.Itoa(o.wants.quorum))

@@ -45,7 +45,7 @@ func notConnected(err error) error {
 		return exit.Fail(exit.NoQuorum, "change that setting, or use another server; redlock doctor examines all of them", "%v", err)
 	}
 	if strings.Contains(err.Error(), "redlock members set") {
-		return exit.Fail(exit.Usage, "redlock members shows what the set has", "%v", err)
+		return exit.Fail(exit.Usage, "redlock members shows what the set has. Services that share its servers share that, and a prefix does not divide it: leave out --separator, --max-ttl or what else differs, or name another database of the servers, redis://HOST:PORT/1, for a set of its own", "%v", err)
 	}
 	return exit.Fail(exit.Usage, "name each Redis server once", "%v", err)
 }
