@@ -18,7 +18,7 @@ type lockConfig struct {
 	maxHold  time.Duration
 	nonblock bool
 	busy     int    // the exit code when another client holds the lock
-	silent   bool   // then no error is shown
+	silent   bool   // then no error is shown, and without --timeout it is not waited for
 	without  string // what follows when a signal ends the waiting
 }
 
@@ -83,7 +83,7 @@ func (c *lockConfig) addKinds(to *flagSet) {
 
 // check checks the flags as a set.
 func (c *lockConfig) check(f *flagSet, example string) error {
-	if c.nonblock {
+	if c.nonblock || c.silent && !f.Changed("timeout") { // --quiet-busy: that it is busy is an outcome, so there is one
 		c.timeout = 0
 	}
 	c.quiet = c.quiet || c.silent
