@@ -42,7 +42,7 @@ TESTALL = go run ./internal/testall
 # Without a C compiler, which it needs, RACE is empty.
 RACE := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race -cpu 1)
 
-.PHONY: help test race mutants vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible
+.PHONY: help found test race mutants vet platforms tidy names first stranger fuzz bench demo cover ci chaos nightly servers tables picture recipes model quickmodel reproducible
 
 help: ## print this
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -52,7 +52,7 @@ test: ## run all tests of all modules, with servers if there is a redis-server, 
 
 race: ## run the tests again under the race detector, with fewer schedules, and without those of documents, databases and alerts
 	@test -n "$(RACE)" || { echo "the race detector needs a C compiler, and CGO_ENABLED=1"; exit 1; }
-	@$(TESTALL) -except '/internal/(repotest|testall)$$|/recipes$$|/alerts$$' $(RACE) -timeout $(TIMEOUT)
+	@$(TESTALL) -except '/internal/(found|repotest|testall)$$|/recipes$$|/alerts$$' $(RACE) -timeout $(TIMEOUT)
 
 mutants: ## break the library in each way that chaos/mutants_test.go knows, and have a scenario notice
 	go test ./chaos -count=1 -timeout $(TIMEOUT) -run TestMutants -mutants $(MUTANTS)
@@ -81,6 +81,16 @@ tidy: ## check that go.mod and go.sum have what is needed, and nothing else
 
 names: ## check that no file names what has no place in it
 	.ci/names
+
+# The words after make found are names of bugs.
+ifeq (found,$(firstword $(MAKECMDGOALS)))
+BUGS := $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
+.PHONY: $(BUGS)
+$(BUGS): found ; @:
+endif
+
+found: ## make found NAME shows a bug of docs/found.md again, on the tree before its mend; without a name it lists them
+	@go run ./internal/found $(BUGS)
 
 stranger: ## a part of test: type what the README and docs/testing.md have a stranger type, and time it
 	go test -count=1 -v -run "TestFirstTenMinutes|TestUnitTestOfAStranger" ./internal/repotest
