@@ -14,14 +14,17 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// TryAcquire asks the nodes once for the lock. It returns after Options.NodeTimeout at the
-// latest, or when ctx ends; after twice that where nodes answer, but the answers do not decide at
-// once, or the vote of a node that has lost its data depends on the answer of another node.
+// TryAcquire acquires the lock if no other client has it. It returns after Options.NodeTimeout at
+// the latest (after half of the TTL, if that is shorter), or when ctx ends. The first call on nodes
+// that keep no description of their set yet takes some round trips more.
+//
+// If another client has the lock, TryAcquire returns at once. If several clients ask in the same
+// instant, as cron jobs do, each may get some of the nodes, and none a quorum. They settle that among
+// themselves: one of them gets the lock, in the order in which they came. That takes three to four
+// round trips, so a longer NodeTimeout is needed where a round trip takes more than a quarter of it.
 //
 // The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
-// also ctx's error if that has ended; nothing is left behind then. Where several callers ask
-// in the same instant, as cron jobs do, each may get some of the nodes and none the lock:
-// if one of them must have it, call Acquire with a short ctx.
+// also ctx's error if that has ended; nothing is left behind then.
 func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	return lk.call(ctx, "try-acquire", name, options, lk.try)
 }
@@ -29,7 +32,8 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 // call has a call made, as one operation; and made again as another acquisition if the separator of the set
 // became known when the call had begun, or was changed while it waited.
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption, do func(context.Context, *opTrace, *acquisition) (*Lock, error)) (*Lock, error) {
-	a, err := lk.acquisition(ctx, name, options)
+	once := op == "try-acquire"
+	a, err := lk.acquisition(ctx, name, options, once)
 	if err != nil {
 		return nil, err
 	}
@@ -40,10 +44,10 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 	l, err := do(ctx, t, a)
 	for err == errRenamed {
 		began := a.began
-		if a, err = lk.acquisition(ctx, name, options); err != nil {
+		if a, err = lk.acquisition(ctx, name, options, once); err != nil {
 			break
 		}
-		a.began = began
+		a.began = began // a call keeps its place, and its bound
 		if l, err = lk.within(ctx, a); l == nil && err == nil {
 			l, err = do(ctx, t, a)
 		}
@@ -59,23 +63,37 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 var errRenamed = errors.New("the name is another lock's by the separator of the set")
 
 func (lk *Locker) try(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	until := lk.opts.Clock.Now().Add(lk.nodeTimeout(a.ttl))
+	a.until = a.began.Add(lk.nodeTimeout(a.ttl))
+	if now := lk.opts.Clock.Now(); left(a.until, now) <= 0 && lk.lanes.Agreed() {
+		a.until = now.Add(lk.nodeTimeout(a.ttl)) // the set is new: its description has been chosen meanwhile
+	}
 	l, err := lk.first(ctx, t, a)
-	if errors.Is(err, errVoid) {
-		l, err = lk.attempt(ctx, t, a, 0, nil)
+	again := func(slot int64) { // while there is time: the answers so far say more than that there was none
+		if why := (*QuorumError)(nil); !errors.As(err, &why) || lk.limit(a, lk.opts.Clock.Now()) > 0 {
+			l, err = lk.attempt(ctx, t, a, slot, nil)
+		}
+	}
+	if errors.Is(err, errVoid) && !contested(err) {
+		again(0)
 	}
 	for a.concede(err) {
-		l, err = lk.attempt(ctx, t, a, 0, nil)
+		again(0)
 	}
-	if lk.awaitVotes(ctx, a, err, until) {
-		l, err = lk.attempt(ctx, t, a, 0, nil)
+	if lk.awaitVotes(ctx, a, err, a.until) {
+		again(0)
 	}
 	for range a.others() {
 		slot := freeSlot(err)
 		if slot == 0 {
 			break
 		}
-		l, err = lk.attempt(ctx, t, a, slot, nil)
+		again(slot)
+	}
+	if contested(err) {
+		return lk.contend(ctx, t, a, err)
+	}
+	if why := (*QuorumError)(nil); errors.Is(err, errVoid) && errors.As(err, &why) {
+		err = why
 	}
 	return l, err
 }
@@ -141,11 +159,15 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	}
 	if !lk.lanes.Agreed() {
 		began := lk.opts.Clock.Now()
-		if err := lk.agree(ctx, lk.nodeTimeout(a.ttl)); err != nil {
+		patience := lk.limit(a, began)
+		if !a.until.IsZero() {
+			patience /= 2 // the rest is for the nodes' answers: they say what is wrong
+		}
+		if err := lk.agree(ctx, patience); err != nil {
 			return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 		}
 		if ctx.Err() != nil && !lk.lanes.Agreed() {
-			return nil, lk.unagreed(ctx, a, began)
+			return nil, lk.unasked(ctx, a, began)
 		}
 	}
 	if a.separator != lk.current.Load().Separator {
@@ -155,18 +177,24 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 		t.tries()
 	}
 	l := lk.newLock(a, slot, lk.newToken(a, t.traceID()))
+	if w != nil && w.Secret() != "" {
+		l.claim.Token = lk.sign(w.Secret(), a, t.traceID())
+	}
 	l.trace = t
 	if l.claim.Plain = number > 0; l.claim.Plain {
 		l.claim.Proposal = number
 	}
 	sent := lk.opts.Clock.Now()
+	limit := lk.limit(a, sent)
+	if limit <= 0 {
+		return nil, lk.unasked(ctx, a, a.began)
+	}
 	if l.waiter = w; w != nil {
 		w.Begin(sent, &l.claim)
 	}
 	r := lk.newRound(wire.Acquire, l, nil)
 	defer r.drop()
-	r.trace = t
-	limit := lk.nodeTimeout(a.ttl)
+	r.trace, r.tries = t, !a.until.IsZero()
 	r.start(sent, sent.Add(limit))
 	r.wait(ctx, limit)
 	decided, unfenced := r.decided(), error(nil)
@@ -187,7 +215,9 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	err := ended(ctx)
 	switch {
 	case l.claim.Plain && decided != won && err == nil && r.voids():
-		err = errVoid
+		if err = errVoid; !a.until.IsZero() {
+			err = fmt.Errorf("%w: %w", errVoid, r.explain(now, nil)) // see contested
+		}
 	case decided != won:
 		err = r.explain(now, err)
 	case unfenced != nil:
@@ -226,7 +256,11 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 // newToken makes a token that no other attempt has. Trace is the id of the trace that the attempt belongs to; "":
 // none.
 func (lk *Locker) newToken(a *acquisition, trace string) string {
-	return wire.Sign(lk.opts.host.Token(), lk.opts.Clock.Now(), a.names, trace, lk.opts.label)
+	return lk.sign(lk.opts.host.Token(), a, trace)
+}
+
+func (lk *Locker) sign(secret string, a *acquisition, trace string) string {
+	return wire.Sign(secret, lk.opts.Clock.Now(), a.names, trace, lk.opts.label)
 }
 
 // newLock makes one that nobody has yet. Slot is the one to ask for; 0: any.

@@ -26,43 +26,51 @@ func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
 
 // ready is agree for a caller that does not use the lanes yet.
 func (lk *Locker) ready(ctx context.Context) error {
+	return lk.readyIn(ctx, lk.opts.NodeTimeout)
+}
+
+func (lk *Locker) readyIn(ctx context.Context, limit time.Duration) error {
 	if err := lk.enter(); err != nil {
 		return err
 	}
 	defer lk.leave()
-	return lk.agree(ctx, lk.opts.NodeTimeout)
+	return lk.agree(ctx, limit)
 }
 
-// acquisition is what a call wants, by what the set says if that can be known in time.
-func (lk *Locker) acquisition(ctx context.Context, name string, options []AcquireOption) (*acquisition, error) {
+// acquisition is what a call wants, by what the set says if that can be known in time. A call that tries once waits
+// for that for half of its time.
+func (lk *Locker) acquisition(ctx context.Context, name string, options []AcquireOption, once bool) (*acquisition, error) {
 	o := lk.current.Load()
+	began := o.Clock.Now()
 	a, err := o.acquisition(name, options)
-	if err != nil || lk.lanes.Agreed() {
+	if a.began = began; err != nil || lk.lanes.Agreed() {
 		return a, err
 	}
 	if err := ended(ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	}
-	a.began = o.Clock.Now()
-	switch err := lk.ready(ctx); {
+	patience := lk.opts.NodeTimeout
+	if once {
+		patience = lk.nodeTimeout(a.ttl) / 2
+	}
+	switch err := lk.readyIn(ctx, patience); {
 	case err == ErrClosed:
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	case ctx.Err() != nil && !lk.lanes.Agreed():
-		return nil, lk.unagreed(ctx, a, a.began)
+		return nil, lk.unasked(ctx, a, began)
 	}
 	if now := lk.current.Load(); now != o {
-		began := a.began
 		a, err = now.acquisition(name, options)
 		a.began = began
 	}
 	return a, err
 }
 
-// unagreed makes the error of a call whose context ended before the set's description was known: what each
-// node has to do with that.
-func (lk *Locker) unagreed(ctx context.Context, a *acquisition, began time.Time) error {
+// unasked makes the error of a call whose time was over before a node was asked for the lock, since the set's
+// description was not known, or the clock was set: what each node has to do with that.
+func (lk *Locker) unasked(ctx context.Context, a *acquisition, began time.Time) error {
 	r := lk.newRound(wire.Acquire, lk.newLock(a, 0, lk.newToken(a, "")), nil)
 	r.sent = began
 	for _, n := range r.view.Lanes {

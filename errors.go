@@ -315,7 +315,7 @@ func (e *QuorumError) Nodes() []*NodeError {
 func (e *QuorumError) refusal() waitlist.Refusal {
 	r := waitlist.Refusal{N: e.N, Need: e.Need, Failed: e.Failed, Held: e.Kind == ErrHeld}
 	for _, n := range e.Nodes() {
-		r.Nodes = append(r.Nodes, waitlist.NodeRefusal{Status: wire.Status(n.Outcome), Holder: n.Holder, TTL: n.TTL, Slot: n.slot, Silent: n.awaits()})
+		r.Nodes = append(r.Nodes, waitlist.NodeRefusal{Node: n.Node, Status: wire.Status(n.Outcome), Holder: n.Holder, TTL: n.TTL, Slot: n.slot, Silent: n.awaits()})
 	}
 	return r
 }

@@ -59,7 +59,8 @@ type acquisition struct {
 
 	queue string // the local queue: calls that ask for the same share one
 
-	began time.Time // when the call began, if it has waited since for what the nodes keep of their set
+	began time.Time // when the call began
+	until time.Time // when it ends at the latest; zero: when its context ends
 
 	ahead time.Duration // how far its fence may be ahead of the time; see concede
 }

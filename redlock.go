@@ -209,6 +209,16 @@ func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
 	return min(lk.opts.NodeTimeout, ttl/2)
 }
 
+// limit is how long a step of an acquisition may take that begins now: a NodeTimeout, or what is left of the call's
+// time. Zero or less: nothing is.
+func (lk *Locker) limit(a *acquisition, now time.Time) time.Duration {
+	limit := lk.nodeTimeout(a.ttl)
+	if !a.until.IsZero() {
+		limit = min(limit, left(a.until, now))
+	}
+	return limit
+}
+
 // enter lets a call use the lanes until it leaves.
 func (lk *Locker) enter() error {
 	lk.mu.Lock()

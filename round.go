@@ -37,6 +37,7 @@ type round struct {
 	verdict verdict
 	closed  bool   // the owner has stopped waiting: nothing is decided any more
 	all     bool   // it is a release, and not decided before all nodes have answered
+	tries   bool   // the call goes on if nobody is seen to have a quorum (contend)
 	told    []bool // by node: it has voted
 	then    func(*round)
 }
@@ -52,7 +53,7 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	if step == wire.Extend {
 		r.ballot.shown = r.ballot.n - r.ballot.need + 1
 	}
-	r.verdict, r.closed, r.all = pending, false, false
+	r.verdict, r.closed, r.all, r.tries = pending, false, false, false
 	clear(r.told)
 	return r
 }
@@ -144,7 +145,7 @@ func (r *round) Deliver(node int, q *lane.Request) {
 				r.verdict = pending
 			}
 		}
-		if r.verdict == lost && r.op == wire.Acquire && r.ahead() {
+		if r.verdict == lost && r.op == wire.Acquire && (r.ahead() || r.unproven()) {
 			r.verdict = pending
 		}
 		switch {
@@ -182,6 +183,13 @@ func (r *round) ahead() bool {
 		}
 	}
 	return false
+}
+
+// unproven reports whether one more answer may show that another client has a quorum. Of four nodes, two refusals
+// end a round, and say less than three: a call that tries would go on. Under the mutex.
+func (r *round) unproven() bool {
+	b := &r.ballot
+	return r.tries && b.no > 0 && b.no < b.need && b.no+b.open() >= b.need
 }
 
 // confirmLate is called with a yes that came after the owner of r had stopped waiting. If a quorum
@@ -233,19 +241,44 @@ func (r *round) confirmed(marks []mark) bool {
 
 // wait returns when the round is decided, the time is up, or ctx has ended.
 func (r *round) wait(ctx context.Context, limit time.Duration) {
+	first := limit
+	early := r.tries && r.lock.waiter == nil
+	if early { // a node that hangs must leave the call some time to go by what the others have said
+		first = limit / 2
+	}
 	if r.timer == nil {
-		r.timer = time.NewTimer(limit)
+		r.timer = time.NewTimer(first)
 	} else {
-		r.timer.Reset(limit)
+		r.timer.Reset(first)
 	}
 	select {
 	case <-r.done:
 	case <-ctx.Done():
 	case <-r.timer.C:
+		if early && !r.lost() {
+			r.timer.Reset(limit - first)
+			select {
+			case <-r.done:
+			case <-ctx.Done():
+			case <-r.timer.C:
+			}
+		}
 	}
 	r.timer.Stop()
 	r.locker.opts.host.Woke(sim.Caller, r.lock.alias(), int(r.op)+int(r.number)<<3)
 	r.close()
+}
+
+// lost reports whether the round cannot be won any more, or another one may be won sooner: some answers were void, and
+// the script gets better ones. It waits for more answers all the same.
+func (r *round) lost() bool {
+	r.locker.opts.host.Woke(sim.Caller, r.lock.alias(), -1-int(r.op))
+	if r.lock.claim.Plain && r.voids() {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ballot.verdict() == lost
 }
 
 // close ends the round as it stands; later votes decide nothing.

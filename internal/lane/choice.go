@@ -32,6 +32,13 @@ func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
 	return &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(limit), key: s.cfg.Host.Token(), limited: true}
 }
 
+// until is another wait of the same caller, which is over sooner. Only one of them waits at a time.
+func (w *wait) until(limit time.Duration) *wait {
+	sooner := *w
+	sooner.timer, sooner.turn = time.NewTimer(limit), 1<<16
+	return &sooner
+}
+
 func (w *wait) stop() { w.timer.Stop() }
 
 // prolong gives the caller so much time from now on, if its time is limited. Where a round trip takes more

@@ -401,6 +401,8 @@ func (s *Set) Agreed() bool {
 func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
 	w := s.waits(ctx, limit)
 	defer w.stop()
+	others := w.until(limit / 2)
+	defer others.stop()
 	for !w.over {
 		s.mu.Lock()
 		news, refused, ready, waits, fresh, known := s.news, s.refused, s.quorumKeeps(), s.awaits(), s.fresh(), s.View().Description
@@ -408,7 +410,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 		switch {
 		case refused != nil:
 			return refused
-		case ready && waits && w.wait(news):
+		case ready && waits && others.wait(news): // half of the time, since one that hangs must leave some to the caller
 		case ready:
 			s.ready.Store(known)
 			return nil

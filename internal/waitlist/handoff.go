@@ -102,9 +102,9 @@ func parseCall(message string) (name string, slot int64) {
 }
 
 // handoffTry is the last attempt, if the lock can be handed over to it; 0: the lock cannot be. It can
-// be if it is one key in exclusive mode, and the lease is no longer than the TTL. Under the mutex.
+// be if it is one key in exclusive mode, the lease is no longer than the TTL, and the waiter is no contender. Under the mutex.
 func (w *Waiter) handoffTry() int64 {
-	if w.want.Modes != string(wire.ModeX) || Lease(w.want.TTL) > w.want.TTL {
+	if w.want.Modes != string(wire.ModeX) || Lease(w.want.TTL) > w.want.TTL || w.want.Contender != nil {
 		return 0
 	}
 	return w.try

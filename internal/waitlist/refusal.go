@@ -20,6 +20,7 @@ type Refusal struct {
 
 // A NodeRefusal is one node's answer in a Refusal.
 type NodeRefusal struct {
+	Node   string
 	Status wire.Status
 	Holder string        // Held: the holder's token; Reserved: the waiter
 	TTL    time.Duration // Held, Reserved: for how much longer it counts; Quarantined: how long until the node votes
@@ -77,6 +78,48 @@ func (r *Refusal) split() bool {
 		}
 	}
 	return true
+}
+
+// Contested reports whether nobody was seen to have a quorum: several clients try for the lock at this moment, or
+// some of the holder's nodes have not answered.
+func (r *Refusal) Contested() bool {
+	nodes := make(map[string]int)
+	for _, n := range r.Nodes {
+		if n.inTheWay() {
+			party := wire.Party(n.Holder)
+			if nodes[party]++; nodes[party] >= r.Need {
+				return false
+			}
+		}
+	}
+	return r.Held
+}
+
+func (n *NodeRefusal) inTheWay() bool { return n.Status == wire.Held || n.Status == wire.Reserved }
+
+// Preceded reports whether a contender was seen that came before this one.
+func (r *Refusal) Preceded(c *wire.Contender) bool {
+	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool {
+		other, is := wire.ParseContender(n.Holder)
+		return is && n.inTheWay() && other.Before(c)
+	})
+}
+
+// Unchanged reports whether the nodes name the holders that they named before, and no contender. A client that tries
+// gives back what it got with each attempt, and the next one has another token; so these are holders.
+func (r *Refusal) Unchanged(before *Refusal) bool {
+	held := 0
+	for _, n := range r.Nodes {
+		if !n.inTheWay() {
+			continue
+		}
+		_, contends := wire.ParseContender(n.Holder)
+		if contends || !slices.ContainsFunc(before.Nodes, func(b NodeRefusal) bool { return b.Node == n.Node && b.Holder == n.Holder }) {
+			return false
+		}
+		held++
+	}
+	return held > 0
 }
 
 // FreeIn is the earliest time at which a quorum can be free by expiry. It goes by what the holders,

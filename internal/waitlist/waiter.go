@@ -1,6 +1,7 @@
 package waitlist
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -57,6 +58,16 @@ func (w *Waiter) Turn() <-chan struct{} { return w.turn }
 // Name is the waiter's name at the nodes.
 func (w *Waiter) Name() string { return w.name }
 
+// Secret is that of the token of a contender's next attempt; "": the waiter is no contender.
+func (w *Waiter) Secret() string {
+	if w.want.Contender == nil {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.want.Contender.Secret(w.try + 1)
+}
+
 // Activate makes messages for the waiter reach it. It is called before the first attempt, since a
 // node may call the waiter as soon as it has refused.
 func (w *Waiter) Activate() {
@@ -101,7 +112,7 @@ func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
 // mark makes a claim one of the waiter.
 func (w *Waiter) mark(c *lane.Claim, try int64) {
 	c.Limit(len(w.reached))
-	c.Waiter, c.Ticket, c.Lease, c.Try, c.Reached = w.name, w.ticket, Lease(w.want.TTL).Milliseconds(), try, w.reached
+	c.Waiter, c.Ticket, c.Lease, c.Try, c.Reached = w.name, w.ticket, cmp.Or(w.want.Lease, Lease(w.want.TTL)).Milliseconds(), try, w.reached
 }
 
 // OnReply takes in a node's answer to an attempt. The answer to the last attempt is the state at the

@@ -111,6 +111,11 @@ type Want struct {
 	Slots int64 // how many there are; 0: the lock has no slots
 
 	Began time.Time // when the call came; zero: now
+
+	// Contender is set for a call that tries, and waits only until a split vote is settled. It goes by its attempts
+	// alone: it hears no messages, and is handed nothing.
+	Contender *wire.Contender
+	Lease     time.Duration // for how long a contender counts after an attempt
 }
 
 // Enter puts a call at the end of the local queue for what it wants.
@@ -124,6 +129,9 @@ func (l *List) Enter(want *Want) *Waiter {
 	w := &Waiter{
 		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
 		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
+	}
+	if c := want.Contender; c != nil {
+		w.name, w.ticket = c.Waiter(), c.Ticket
 	}
 	if !want.Began.IsZero() {
 		w.arrived = want.Began

@@ -1,0 +1,106 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/waitlist"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// contested reports whether an attempt failed where nobody was seen to have a quorum of nodes.
+func contested(err error) bool {
+	var why *QuorumError
+	if err == nil || !errors.As(err, &why) {
+		return false
+	}
+	r := why.refusal()
+	return r.Contested()
+}
+
+// contend settles a split vote for a call that tries once. Several clients have asked in the same instant, and each
+// has some of the nodes. If all of them gave up, the lock would be free and nobody would have it; if all of them
+// asked again, the votes would be split again, since a client gets the node that is near to it.
+//
+// So they go by the order of the waiters (package waitlist). The first attempt enters the queues of the nodes that
+// refuse it, and gives back what it was granted for a place in the queue. When all have done so, the one that came
+// first is the first at all nodes, and gets the lock with its second attempt.
+//
+// A contender gives up when it sees one that came before it, and each says when it came in its token and in the
+// queues. The first one sees none, so one is left. It must not be seen to win before the others give up: if it
+// released the lock soon, the next one would get it, and a job would run twice. A contender also gives up when a
+// client is seen to have a quorum of nodes; or to have the same nodes in two attempts (Unchanged): that one has
+// the lock, but some of its nodes are down.
+//
+// A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin
+// than all of this, and is handed nothing. If its process dies, its places end with a NodeTimeout.
+func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err error) (l *Lock, _ error) {
+	var last *QuorumError
+	errors.As(err, &last)
+	before := last.refusal()
+	var w *waitlist.Waiter // none until the time is known: it is from the second attempt on
+	var me *wire.Contender
+	defer func() {
+		if w != nil {
+			w.Withdraw(l != nil)
+			lk.waiting.Leave(w)
+		}
+	}()
+	for try := 0; ; try++ {
+		sent := lk.opts.Clock.Now()
+		if left(a.until, sent) <= 0 {
+			return nil, last
+		}
+		if ticket, good := lk.lanes.Ticket(a.began); w == nil && good {
+			me = &wire.Contender{Ticket: ticket, Nonce: lk.opts.host.Token()}
+			w = lk.waiting.Enter(&waitlist.Want{
+				Queue: "\x00" + me.Waiter(), Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(),
+				Began: a.began, Contender: me, Lease: lk.nodeTimeout(a.ttl),
+			})
+			try = 0
+		}
+		l, err := lk.attempt(ctx, t, a, before.FreeSlot(), w)
+		var why *QuorumError
+		switch {
+		case err == nil || !errors.As(err, &why):
+			return l, err
+		case ctx.Err() != nil:
+			last.Cause = ended(ctx)
+			return nil, last
+		case left(a.until, lk.opts.Clock.Now()) <= 0: // it was cut short, and knows less than the one before
+			return nil, last
+		case a.concede(err):
+			continue
+		}
+		last = why
+		refusal := why.refusal()
+		switch {
+		case errors.Is(err, errUnfenced):
+		case !refusal.Contested(), me != nil && refusal.Preceded(me), try > 0 && refusal.Unchanged(&before):
+			return nil, last
+		}
+		before = refusal
+		now := lk.opts.Clock.Now()
+		pause := lane.Jittered(max(elapsed(sent, now)/2, time.Millisecond), lk.opts.host.Jitter())
+		if cause := lk.rest(ctx, why.token, min(pause, left(a.until, now))); cause != nil {
+			last.Cause = cause
+			return nil, last
+		}
+	}
+}
+
+// rest returns after d, or when a call is to return, with the reason for that.
+func (lk *Locker) rest(ctx context.Context, key string, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-lk.closing:
+	}
+	lk.opts.host.Woke(sim.Caller, key, -1)
+	return lk.stops(ctx)
+}

@@ -1,0 +1,63 @@
+package wire
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// A Contender is a call that tries for a lock, and waits only until a split vote is settled. Its name stands in all
+// that the other contenders see of it, and says its ticket, so that each sees which of two came first:
+//
+//	TICKET-NONCE.0      in the queues; a waiter has a number from 1 up in the place of the 0
+//	TICKET-NONCE/TRY    the secret of the token of an attempt
+//
+// The ticket is in base 36.
+type Contender struct {
+	Ticket int64
+	Nonce  string
+}
+
+func (c *Contender) name() string { return strconv.FormatInt(c.Ticket, 36) + "-" + c.Nonce }
+
+// Waiter is the name in the queues.
+func (c *Contender) Waiter() string { return c.name() + ".0" }
+
+// Secret is that of the token of an attempt.
+func (c *Contender) Secret(try int64) string { return c.name() + "/" + strconv.FormatInt(try, 10) }
+
+// Before reports whether c came before another one.
+func (c *Contender) Before(other *Contender) bool {
+	return cmp.Or(cmp.Compare(c.Ticket, other.Ticket), strings.Compare(c.Nonce, other.Nonce)) < 0
+}
+
+// ParseContender reads the name of a contender in a queue, or in a token; ok is false if it is none.
+func ParseContender(holder string) (c Contender, ok bool) {
+	name, queued := strings.CutSuffix(holder, ".0")
+	if !queued {
+		if _, ours := Identify(holder); !ours {
+			return Contender{}, false
+		}
+		name, _, ok = strings.Cut(Secret(holder), "/")
+		if !ok {
+			return Contender{}, false
+		}
+	}
+	ticket, nonce, ok := strings.Cut(name, "-")
+	number, err := strconv.ParseInt(ticket, 36, 64)
+	return Contender{number, nonce}, ok && err == nil && number > 0
+}
+
+// Party is what a client's tokens and its places in queues have in common, where that can be told: those of a
+// contender, and of a waiter that was handed the lock. Any other token is a party of its own.
+func Party(holder string) string {
+	if c, ok := ParseContender(holder); ok {
+		return c.name()
+	}
+	if secret := Secret(holder); HandedOver(holder) {
+		process, attempt, _ := strings.Cut(secret, ".")
+		number, _, _ := strings.Cut(attempt, ".")
+		return process + "." + number
+	}
+	return holder
+}
