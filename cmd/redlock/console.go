@@ -91,7 +91,7 @@ func (c *command) forPrograms() io.Writer {
 // result writes a line of a result to stdout, which --quiet leaves out.
 func (c *command) result(format string, args ...any) {
 	if !c.quiet {
-		fmt.Fprintf(c.stdout, format+"\n", args...)
+		fmt.Fprintln(c.stdout, printable.Text(fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // A storyReport is a story as JSON: all of it, or what was at one instant. Durations are in milliseconds.
 type storyReport struct {
-	Name    string            `json:"name"`
+	nameReport
 	Time    time.Time         `json:"time,omitzero"`
 	Since   time.Time         `json:"since"` // of the record
 	Until   time.Time         `json:"until"`
@@ -62,7 +62,7 @@ type storyGapReport struct {
 
 func storyReportOf(s *recording.Story, at time.Time) *storyReport {
 	r := &storyReport{
-		Name: s.Name, Time: at, Since: s.From, Until: s.To, Nodes: s.Nodes, Rise: len(s.Unfenced) == 0,
+		nameReport: named(s.Name), Time: at, Since: s.From, Until: s.To, Nodes: s.Nodes, Rise: len(s.Unfenced) == 0,
 		Holds: []storyHoldReport{}, Waits: []storyWaitReport{}, Missing: []storyGapReport{},
 	}
 	holds, waits := s.Holds, s.Waits

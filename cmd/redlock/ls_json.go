@@ -15,7 +15,7 @@ type listReport struct {
 }
 
 type lockReport struct {
-	Name     string         `json:"name"`
+	nameReport
 	Also     []string       `json:"also,omitempty"`
 	State    string         `json:"state"` // held, free, split or unknown
 	Leftover bool           `json:"leftover,omitempty"`
@@ -41,7 +41,7 @@ func listReportOf(l *lockList) *listReport {
 			}
 		}
 		r.Locks = append(r.Locks, lockReport{
-			Name: row.Names[0], Also: row.Names[1:], State: row.State.String(), Leftover: row.Leftover, TTL: row.Left.Milliseconds(),
+			nameReport: named(row.Names[0]), Also: row.Names[1:], State: row.State.String(), Leftover: row.Leftover, TTL: row.Left.Milliseconds(),
 			Holders: holders, Waiting: waitReports(row.Waiting),
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/internal/printable"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -98,13 +99,13 @@ func (c *command) tellChange(cfg *membersConfig, s step, before, after redlock.M
 			c.note("%s may be stopped. Do not empty it while programs run that were started before, and do not give it to new ones", s.Remove)
 		}
 		if n := len(after.Nodes); s.Change.Add+s.Change.Remove != "" && n%2 == 0 {
-			c.note("%d members survive no more failures than %d do", n, n-1)
+			c.note("%d members survive no more failures than %d do: a change by one more makes their number odd again", n, n-1)
 		}
 		return
 	}
-	fmt.Fprintf(c.stdout, "%s\n  before: %s\n  after:  %s\n", s.what, inWords(before), inWords(after))
+	fmt.Fprintf(c.stdout, "%s\n  before: %s\n  after:  %s\n", printable.Text(s.what), printable.Text(inWords(before)), printable.Text(inWords(after)))
 	for _, w := range report.these {
-		fmt.Fprintf(c.stdout, "  %s\n", waits(w.What, time.Duration(w.Most)*time.Millisecond))
+		fmt.Fprintf(c.stdout, "  %s\n", printable.Text(waits(w.What, time.Duration(w.Most)*time.Millisecond)))
 	}
 	switch {
 	case s.Add+s.Remove != "" || s.Quorum != nil:

@@ -30,7 +30,7 @@ func (c *command) showUndescribed(cfg *membersConfig, d *described) error {
 	t := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nnode\tkeeps")
 	for _, k := range d.given {
-		fmt.Fprintf(t, "%s\t%s\n", k.node, k.column(nil))
+		fmt.Fprintf(t, "%s\t%s\n", printable.Text(k.node), printable.Text(k.column(nil)))
 	}
 	return t.Flush()
 }
@@ -158,7 +158,7 @@ func (c *command) printMembers(r *membersReport, d *described) error {
 		if d.isMember(&k) {
 			continue
 		}
-		fmt.Fprintf(c.stdout, "%s was given and is no member; it keeps: %s\n", k.node, k.column(d.set))
+		fmt.Fprintf(c.stdout, "%s was given and is no member; it keeps: %s\n", printable.Text(k.node), printable.Text(k.column(d.set)))
 	}
 	if next := r.Next; next != nil {
 		fmt.Fprintf(c.stdout, "a change has begun and is not in force: epoch %d, %s (%s), quorum %d, taken by %s. The same command finishes it, and so does any other change\n",

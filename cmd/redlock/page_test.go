@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/page"
 )
@@ -50,6 +55,34 @@ func TestWhoMaySee(t *testing.T) {
 	new(page.Server).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "http://127.0.0.1/", nil))
 	if w.Code != 405 {
 		t.Errorf("POST: %d", w.Code)
+	}
+}
+
+// TestBodies: a GET whose body never comes is answered, and holds no connection; and of that nothing is logged.
+func TestBodies(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- new(page.Server).Serve(ctx, l) }()
+	for _, path := range []string{"/", "/events"} {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\n\r\n", path)
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
+		reply, err := io.ReadAll(conn) // until the server closes it
+		if err != nil || !strings.HasPrefix(string(reply), "HTTP/1.1 400 ") {
+			t.Errorf("%s: %q, %v", path, reply, err)
+		}
+		_ = conn.Close()
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 

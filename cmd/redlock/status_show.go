@@ -2,16 +2,18 @@ package main
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 // A statusReport is a status as JSON. Durations are in milliseconds.
 type statusReport struct {
-	Time  *time.Time `json:"time,omitempty"`
-	Name  string     `json:"name"`
-	State string     `json:"state"` // free, held, split or unknown
-	Token string     `json:"token,omitempty"`
+	Time *time.Time `json:"time,omitempty"`
+	nameReport
+	State string `json:"state"` // free, held, split or unknown
+	Token string `json:"token,omitempty"`
 	identityReport
 	TTL     int64          `json:"ttl_ms,omitempty"`
 	Fence   int64          `json:"fence_at_most,omitempty"`
@@ -21,6 +23,20 @@ type statusReport struct {
 	Set     string         `json:"set,omitempty"`
 	Epoch   int64          `json:"epoch"` // 0: the nodes keep no description of their set
 	Quorum  int            `json:"quorum"`
+}
+
+// A nameReport is the name of a lock. JSON cannot carry bytes that are no UTF-8: such a name has them escaped, and as
+// base64.
+type nameReport struct {
+	Name string `json:"name"`
+	Odd  []byte `json:"name_base64,omitempty"`
+}
+
+func named(name string) nameReport {
+	if utf8.ValidString(name) {
+		return nameReport{Name: name}
+	}
+	return nameReport{printable.Text(name), []byte(name)}
 }
 
 type nodeReport struct {
@@ -35,7 +51,7 @@ type nodeReport struct {
 }
 
 func report(s *redlock.Status) *statusReport {
-	r := &statusReport{Name: s.Name, State: s.State.String(), Token: s.Token, identityReport: identity(s.Name, s.By), TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holderReports(s.Name, s.Holders), Waiting: waitReports(s.Waiting)}
+	r := &statusReport{nameReport: named(s.Name), State: s.State.String(), Token: s.Token, identityReport: identity(s.Name, s.By), TTL: s.TTL.Milliseconds(), Fence: s.Fence, Holders: holderReports(s.Name, s.Holders), Waiting: waitReports(s.Waiting)}
 	for _, n := range s.Nodes {
 		one := nodeReport{Node: n.Node, Token: n.Token, TTL: n.TTL.Milliseconds(), Fence: n.Fence, Holders: holderReports(s.Name, n.Holders), Waiting: len(n.Waiting)}
 		if n.Err != nil {

@@ -14,6 +14,12 @@ func untold(s *redlock.Status, within string) error {
 	if !slices.ContainsFunc(down, func(e *redlock.NodeError) bool { return e.Outcome != redlock.OutcomeQuarantined }) {
 		return exit.Fail(exit.NoQuorum, explain.RemedyForAll(down, len(s.Nodes)), "too few nodes have a vote%s: the nodes in quarantine may have forgotten the lock", within)
 	}
+	silent := func(e *redlock.NodeError) bool {
+		return e.Outcome == redlock.OutcomeTimeout || e.Outcome == redlock.OutcomeUnreachable
+	}
+	if !slices.ContainsFunc(down, silent) { // they have answered, and have no vote
+		return exit.Fail(exit.NoQuorum, explain.Remedy(down, len(s.Nodes)/2+1), "too few nodes have a vote%s: redlock doctor says why", within)
+	}
 	if within == "" {
 		within = " to tell"
 	}

@@ -73,6 +73,9 @@ func (f *File) open() error {
 	if err == nil {
 		size, err = continued(file)
 	}
+	if err == nil && about.Mode().Perm()&0o077 != 0 { // it will have tokens, with which locks can be released
+		err = file.Chmod(0o600)
+	}
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
@@ -123,7 +126,7 @@ func (f *File) add(l *Line) error {
 	if err != nil {
 		return err
 	}
-	if f.size+int64(len(text)) > f.half {
+	if f.size+int64(len(text)) > f.half || f.lost() {
 		return errFull
 	}
 	n, err := f.file.Write(text)
@@ -136,13 +139,28 @@ func encode(l *Line) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// next begins a new file.
+// lost reports whether somebody has deleted the file, put another one in its place, or cut it: what follows would not be
+// found, or have no beginning.
+func (f *File) lost() bool {
+	about, err := f.file.Stat()
+	return err != nil || about.Size() < f.size || !same(f.file, f.name)
+}
+
+// next begins a new file. One that was lost does not take the place of the earlier one.
 func (f *File) next() error {
+	lost := f.lost()
+	if lost && same(f.file, f.name) {
+		if err := f.file.Truncate(0); err != nil {
+			return err
+		}
+	}
 	if err := f.file.Close(); err != nil {
 		return err
 	}
-	if err := os.Rename(f.name, Earlier(f.name)); err != nil {
-		return err
+	if !lost {
+		if err := os.Rename(f.name, Earlier(f.name)); err != nil {
+			return err
+		}
 	}
 	return f.open()
 }

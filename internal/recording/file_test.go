@@ -6,8 +6,12 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/recording"
+	"github.com/quorumlock/redlock/internal/redistest"
 )
 
 const setLine = `{"time":"2026-01-31T03:00:00Z","set":{"nodes":["a"],"quorum":1}}` + "\n"
@@ -117,5 +121,69 @@ func TestReadWhileNext(t *testing.T) {
 	})
 	if got := strings.Join(nodes, " "); err != nil || got != "first second" {
 		t.Errorf("it has %s, %v", got, err)
+	}
+}
+
+// TestLost: a record that was deleted, replaced or cut begins anew, with all that is known.
+func TestLost(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		lose  func(name string) error
+	}{
+		{"deleted", os.Remove},
+		{"cut", func(name string) error { return os.Truncate(name, 0) }},
+		{"moved", func(name string) error { return os.Rename(name, name+".old") }},
+	} {
+		t.Run(c.about, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := newDesk(t, redistest.NewBubble(t, 3).Clients())
+				lk := d.locker("web")
+				l, err := lk.TryAcquire(t.Context(), "a", redlock.AutoRenew())
+				if err != nil {
+					t.Fatal(err)
+				}
+				d.begin(1 << 20)
+				time.Sleep(time.Second)
+				if err := c.lose(d.file); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Second)
+				_ = l.Release(t.Context())
+				time.Sleep(time.Second)
+				d.end()
+				if s := d.story("a"); len(s.Holds) != 1 || s.Holds[0].How() != recording.EndDeleted || len(s.Nodes) != 3 {
+					t.Errorf("%s", tell(s))
+				}
+			})
+		})
+	}
+}
+
+// TestMode: whoever may read the file of an earlier record may not read the tokens that follow.
+func TestMode(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "record")
+	if err := os.WriteFile(name, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := recording.Create(name, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer recording.New(f, "", time.Second).Close()
+	if about, err := os.Stat(name); err != nil || about.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", about.Mode(), err)
+	}
+}
+
+// TestEmpty: a file in which nothing was recorded is no record of nothing.
+func TestEmpty(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "record")
+	if err := os.WriteFile(name, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{name, os.DevNull} {
+		if _, err := recording.Read(name, "a"); err == nil || err.Error() != name+" is empty: nothing was recorded in it" {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package recording
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sort"
@@ -140,6 +141,9 @@ func Read(file, name string) (*Story, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if s.From.IsZero() {
+		return nil, fmt.Errorf("%s is empty: nothing was recorded in it", file)
 	}
 	order()
 	p := newPlay(s)

@@ -130,9 +130,9 @@ func Lines(s *redlock.Status, m redlock.Members, now time.Time) [][]string {
 			fence = fmt.Sprint(n.Fence)
 		}
 		if n.Err != nil {
-			note = explain.What(n.Err)
+			note = printable.Text(explain.What(n.Err))
 		}
-		add(n.Node, has, left, fence, fmt.Sprint(len(n.Waiting)), note)
+		add(printable.Text(n.Node), has, left, fence, fmt.Sprint(len(n.Waiting)), note)
 	}
 	if m.Epoch > 0 {
 		add()

@@ -11,6 +11,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -111,7 +113,8 @@ const grace = time.Second
 // Serve serves until ctx ends.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: s, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14,
+		Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 1 << 14,
+		ErrorLog:    log.New(io.Discard, "", 0), // a browser that goes away is no news
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	var ending sync.WaitGroup
@@ -153,6 +156,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method != http.MethodGet:
 		h.Set("Allow", http.MethodGet)
 		http.Error(w, "there is only GET", http.StatusMethodNotAllowed)
+	case r.ContentLength != 0: // its body may never come, and the connection would be kept for it
+		h.Set("Connection", "close")
+		http.Error(w, "a GET has no body here", http.StatusBadRequest)
 	case r.URL.Path == "/":
 		h.Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte(html))
@@ -192,6 +198,7 @@ const patience = 10 * time.Second
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Time{}) // the request is read, and its events have no end
 	news := s.listen()
 	defer s.leave(news)
 	alive := time.NewTicker(patience)
