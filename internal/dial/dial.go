@@ -64,7 +64,8 @@ func IsDefault(dialer func(context.Context, string, string) (net.Conn, error)) b
 }
 
 var theirs = sync.OnceValue(func() uintptr {
-	client := redis.NewClient(&redis.Options{MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+	// With a name in the place of the address, go-redis would look it up.
+	client := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 	defer client.Close()
 	return reflect.ValueOf(client.Options().Dialer).Pointer()
 })

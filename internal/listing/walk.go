@@ -145,7 +145,7 @@ func (w *walk) next() []look {
 // the judgement allows for. So there is no script, which would cost a node twice as much, and no transaction.
 func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipeliner)) bool {
 	looks := w.next()
-	var values *redis.SliceCmd
+	values := make([]*redis.StringCmd, len(looks)) // no more of each than a token can have
 	lefts, queues, sets := make([]*redis.Cmd, len(looks)), make([]*redis.Cmd, len(looks)), make([]*redis.Cmd, len(looks))
 	if !w.step(ctx, func(ctx context.Context, p redis.Pipeliner) {
 		if ask != nil {
@@ -154,12 +154,8 @@ func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipelin
 		if len(looks) == 0 {
 			return
 		}
-		keys := make([]string, len(looks))
 		for i, l := range looks {
-			keys[i] = l.key
-		}
-		values = p.MGet(ctx, keys...)
-		for i, l := range looks {
+			values[i] = p.GetRange(ctx, l.key, 0, wire.MostOfToken-1)
 			lefts[i] = p.Do(ctx, "PTTL", l.key)
 			if l.queue {
 				queues[i] = p.Do(ctx, "ZRANGE", l.key+script.QueueSuffix, 0, few-1, "WITHSCORES")
@@ -176,8 +172,8 @@ func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipelin
 	for i, l := range looks {
 		r := read{key: l.key, whole: l.queue, time: at, queue: []any{}, members: []any{}}
 		r.pttl, _ = lefts[i].Int64()
-		is := false
-		if r.holder, is = values.Val()[i].(string); !is && r.pttl >= 0 && !l.set {
+		is := values[i].Err() == nil
+		if r.holder = values[i].Val(); !is && r.pttl >= 0 && !l.set {
 			l.set = true
 			w.todo = append(w.todo, l)
 			continue
@@ -212,6 +208,9 @@ type read struct {
 // it is one.
 func (w *walk) members(ctx context.Context, first *redis.Cmd, key string, into *[]any, most int) bool {
 	part, err := first.Slice()
+	if first, _ := append(part, nil)[0].(string); len(part) > 0 && !wire.Signed(first) {
+		return most != mostHolders // a set that no lock has made is no lock; as a queue it has no waiters
+	}
 	for want := few; err == nil; {
 		*into = append(*into, part...)
 		from := want

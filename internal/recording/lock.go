@@ -9,9 +9,6 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// mostToken is how long a token may be. What is longer is a value of another program.
-const mostToken = 4096
-
 // A lock is what a node has of one.
 type lock struct {
 	token   string
@@ -32,7 +29,7 @@ type holder struct {
 // lockOf is what a node has said of a lock at an instant.
 func lockOf(a *wire.Reply, at time.Time) *lock {
 	l := &lock{token: a.Holder, fence: a.Fence, ttl: a.TTL, until: at.Add(a.TTL)}
-	if len(a.Holder) > mostToken {
+	if len(a.Holder) >= wire.MostOfToken { // a value of another program
 		l.token = ""
 	}
 	for _, h := range a.Holders {

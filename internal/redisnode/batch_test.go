@@ -73,7 +73,7 @@ func TestWrite(t *testing.T) {
 		r.Reset(bytes.NewReader(s.out.Bytes()))
 		commands, name := 1, "evalsha script"
 		if op == wire.Plain {
-			commands, name = 4, "set zadd get exists"
+			commands, name = 4, "set zadd getrange exists"
 		}
 		for range commands {
 			command, err := r.Reply()

@@ -32,7 +32,7 @@ func writePlain(w *resp.Writer, q *lane.Request) {
 	key := c.Keys[0] // not c.Key: the lock of a name below it, and of this one, is a lock of this key
 	w.Begin("set").String(key).String(c.Token).String("nx").String("px").Int(c.Millis).End()
 	w.Begin("zadd").String(script.Fences).String("gt").String("ch").Int(q.Number).String(*script.Bucket(key)).End()
-	w.Begin("get").String(key).End()
+	w.Begin("getrange").String(key).Int(0).Int(wire.MostOfToken - 1).End()
 	w.Begin("exists").String(key + script.QueueSuffix).End()
 }
 

@@ -237,7 +237,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 				Modes: shape.modes,
 				Slots: shape.slots,
 				Slot:  shape.slot,
-				Token: fmt.Sprintf("token.%d.%d", kind, rng.IntN(3)),
+				Token: fmt.Sprintf("token.%d.%d.@a@@", kind, rng.IntN(3)),
 				TTL:   time.Duration(rng.IntN(8))*10*time.Millisecond + 15*time.Millisecond,
 			},
 			mark: pick(rng, "", "right", "right", "right", "right", "older", "another's"),
@@ -280,7 +280,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 				s.latest = pick(rng, 0, 0, 0, 0, -10*time.Millisecond, -time.Hour, time.Hour)
 			}
 		case wire.Set:
-			s.call.Token = fmt.Sprintf("another's.%d", rng.IntN(3))
+			s.call.Token = fmt.Sprintf("another's.%d.@a@@", rng.IntN(3))
 		case wire.Raise:
 			s.fence = pick(rng, -us, 0, us, time.Second)
 		case wire.Acquire:
@@ -300,7 +300,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		if shape.modes == "x" && s.call.Op < wire.Inspect {
 			s.theirs = s.call.Op != wire.Acquire && rng.IntN(2) == 0
 			if name, _ := waiter(rng, kind); s.call.Op != wire.Acquire && rng.IntN(10) == 0 {
-				s.call.Token, s.theirs = wire.HandoffToken(name, 9, pick(rng, "token.0.0", "token.1.1")), false // it may be the token of a hand-over
+				s.call.Token, s.theirs = wire.HandoffToken(name, 9, pick(rng, "token.0.0.@a@@", "token.1.1.@a@@")), false // it may be the token of a hand-over
 			}
 		}
 		switch rng.IntN(40) {
@@ -357,7 +357,7 @@ func handovers(rng *rand.Rand, virtual bool) []step {
 				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Plain, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect),
 				Keys:  []string{"a"},
 				Modes: "x",
-				Token: fmt.Sprint("token.0.", i),
+				Token: fmt.Sprint("token.0.", i, ".@a@@"),
 				TTL:   time.Hour,
 				Lease: pick(rng, 1505*time.Millisecond, 2505*time.Millisecond),
 				Owner: "me",
@@ -409,7 +409,7 @@ func scripted(virtual bool) (all [][]step) {
 		s.pause = pause
 		return s
 	}
-	const mine, yours = "token.1", "token.2"
+	const mine, yours = "token.1.@a@@", "token.2.@a@@"
 	acquire, extend, release, look := call(wire.Acquire, mine), call(wire.Extend, mine), call(wire.Release, mine), call(wire.Inspect, "")
 	another := call(wire.Acquire, yours)
 	as := func(s step, n int) step {
@@ -423,7 +423,7 @@ func scripted(virtual bool) (all [][]step) {
 		return s
 	}
 	first, second, third := at(9, as(another, 1)), at(9, as(another, 2)), at(9, as(another, 3))
-	again := at(10, as(call(wire.Acquire, "token.3"), 1))
+	again := at(10, as(call(wire.Acquire, "token.3.@a@@"), 1))
 	hand := func(token string) step { // a release
 		s := call(wire.Release, token)
 		s.fence = time.Second / 4
@@ -507,7 +507,7 @@ func scripted(virtual bool) (all [][]step) {
 		{listen, acquire, first, give, look, another, heard, release, look},
 		{acquire, first, second, give, look, listen, second, first, look, heard},        // no subscriber
 		{listen, acquire, first, heard, give, look, listen, first, give, second, heard}, // no subscriber any more
-		{listen, acquire, first, give, as(another, 0), again, look, hand(handed), look, hand("token.3"), look, heard},
+		{listen, acquire, first, give, as(another, 0), again, look, hand(handed), look, hand("token.3.@a@@"), look, heard},
 		{listen, acquire, first, give, second, first, at(8, as(acquire, 1)), look, leave(2), hand(handed), look, heard}, // late requests
 		{listen, acquire, first, give, second, at(9, as(call(wire.Acquire, handed), 1)), look, heard},                   // a late copy by the holder
 		{listen, acquire, first, give, at(0, as(another, 1)), look, again, look, heard},
@@ -529,7 +529,7 @@ func scripted(virtual bool) (all [][]step) {
 		{noTable, number(plain, -time.Second), look}, // far behind the node's clock
 		{flushScripts, plain, look, join, plain, release, flush, plain, look, flushScripts, flush, plain},
 		{flushScripts, plain, call(wire.Extend, mine), release, flushScripts, plain2, look, flushScripts, plain},
-		{below, plain2, call(wire.Release, "token.b"), number(plain2, time.Second/4), notBelow, look, number(plain2, time.Second/3), flush, join, plain},
+		{below, plain2, call(wire.Release, "token.b.@a@@"), number(plain2, time.Second/4), notBelow, look, number(plain2, time.Second/3), flush, join, plain},
 		{below, notBelow, plain, release, number(plain2, time.Second/4), look},
 
 		// A node that keeps no description keeps one if it is told which node it is, and then only later ones of
@@ -561,7 +561,7 @@ func scripted(virtual bool) (all [][]step) {
 	// More readers wait than the window holds.
 	crowd := []step{listen, acquire}
 	reader := func(n int) step {
-		s := as(call(wire.Acquire, fmt.Sprint("token.r", n)), n)
+		s := as(call(wire.Acquire, fmt.Sprint("token.r.@a@@", n, ".@a@@")), n)
 		s.call.Modes, s.call.TTL = "s", time.Hour
 		return s
 	}

@@ -486,8 +486,8 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 			begin, end := step{do: func() { trouble.begin(node) }}, step{do: func() { trouble.end(node) }}
 			all := []step{
 				{other: "flush"}, {other: "join"},
-				call(wire.Acquire, "mine", "token.1"), call(wire.Acquire, "yours", "token.2"),
-				call(wire.Acquire, "read", "token.1"), call(wire.Acquire, "read", "token.2"),
+				call(wire.Acquire, "mine", "token.1.@a@@"), call(wire.Acquire, "yours", "token.2.@a@@"),
+				call(wire.Acquire, "read", "token.1.@a@@"), call(wire.Acquire, "read", "token.2.@a@@"),
 				{other: "foreign", call: model.Call{Keys: []string{"foreign"}}}, {other: "listen"},
 			}
 			waited := []string{"to hand", "to tell", "to yield", "to ask for", "to release", "to take over", "to leave", "to leave later"}
@@ -496,16 +496,16 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 				if key == "to tell" {
 					try = 0
 				}
-				all = append(all, call(wire.Acquire, key, "token.1"), as(1, try, call(wire.Acquire, key, "token.2")), as(2, try, call(wire.Acquire, key, "token.3")))
+				all = append(all, call(wire.Acquire, key, "token.1.@a@@"), as(1, try, call(wire.Acquire, key, "token.2.@a@@")), as(2, try, call(wire.Acquire, key, "token.3.@a@@")))
 				if i >= 4 {
-					all = append(all, call(wire.Release, key, "token.1"), call(wire.Inspect, key, ""))
+					all = append(all, call(wire.Release, key, "token.1.@a@@"), call(wire.Inspect, key, ""))
 				}
 			}
 			all = append(all, begin, step{other: "join"},
-				call(wire.Release, "to hand", "token.1"), call(wire.Release, "to tell", "token.1"),
-				as(3, 9, call(wire.Yield, "to yield", "token.1")), as(1, 10, call(wire.Acquire, "to ask for", "token.2")), as(3, 9, call(wire.Acquire, "to ask for", "token.2")),
+				call(wire.Release, "to hand", "token.1.@a@@"), call(wire.Release, "to tell", "token.1.@a@@"),
+				as(3, 9, call(wire.Yield, "to yield", "token.1.@a@@")), as(1, 10, call(wire.Acquire, "to ask for", "token.2.@a@@")), as(3, 9, call(wire.Acquire, "to ask for", "token.2.@a@@")),
 				call(wire.Extend, "to release", handed), call(wire.Raise, "to release", handed), call(wire.Release, "to release", handed),
-				as(1, 9, call(wire.Acquire, "to take over", "token.2")), as(1, 10, call(wire.Acquire, "to take over", "token.2")),
+				as(1, 9, call(wire.Acquire, "to take over", "token.2.@a@@")), as(1, 10, call(wire.Acquire, "to take over", "token.2.@a@@")),
 				as(1, 9, call(wire.Leave, "to leave", "")), as(1, 8, call(wire.Leave, "to leave later", "")))
 			for _, key := range waited {
 				all = append(all, call(wire.Inspect, key, ""))
@@ -513,9 +513,9 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 			all = append(all, step{other: "heard"})
 			for _, key := range []string{"mine", "yours", "nobody's", "foreign", "read"} {
 				for op := range wire.Set + 1 {
-					all = append(all, call(op, key, "token.1"))
+					all = append(all, call(op, key, "token.1.@a@@"))
 				}
-				late, older := call(wire.Acquire, key, "token.1"), call(wire.Acquire, key, "token.1")
+				late, older := call(wire.Acquire, key, "token.1.@a@@"), call(wire.Acquire, key, "token.1.@a@@")
 				late.latest, older.mark = -time.Minute, "older"
 				all = append(all, late, older)
 			}

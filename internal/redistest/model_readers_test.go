@@ -46,7 +46,7 @@ func TestManyReadersWait(t *testing.T) {
 	}
 	reader := func(n int) model.Call {
 		return model.Call{
-			Op: wire.Acquire, Modes: "s", Token: fmt.Sprint("token.", n), Mark: mark,
+			Op: wire.Acquire, Modes: "s", Token: fmt.Sprint("token.", n, ".@a@@"), Mark: mark,
 			Ticket: 1e15 + int64(n), Waiter: fmt.Sprint("process.", n), Lease: 3 * time.Second, Owner: "somebody",
 		}
 	}
@@ -56,7 +56,7 @@ func TestManyReadersWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls := sub.Channel(redis.WithChannelSize(2 * readers))
-	ask(model.Call{Op: wire.Acquire, Modes: "x", Token: "token.x", Mark: mark})
+	ask(model.Call{Op: wire.Acquire, Modes: "x", Token: "token.x.@a@@", Mark: mark})
 	for n := range readers {
 		ask(reader(n))
 	}
@@ -81,7 +81,7 @@ func TestManyReadersWait(t *testing.T) {
 	renew()
 	spent = 0
 	begin, before := time.Now(), carriedOut(t, client)
-	ask(model.Call{Op: wire.Release, Modes: "x", Token: "token.x", Mark: mark})
+	ask(model.Call{Op: wire.Release, Modes: "x", Token: "token.x.@a@@", Mark: mark})
 	if n := carriedOut(t, client) - before; n > window+20 {
 		t.Errorf("the release was %d commands", n)
 	}

@@ -85,8 +85,9 @@ local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
 -- kinds.lua: no mark is shared or of a slot, and none has expired.)
 local left, before = {}, nil
 for i = 1, there > 0 and locks or 0 do
-  before = before or '($digitW' .. string.format('%013.0f', math.floor(clock() / 1000))
-  if ways[i] == 'w' and redis.pcall('ZCOUNT', KEYS[i], '0', before) == 0 then
+  before = before or $rangeW + math.floor(clock() / 1000)
+  local first = ways[i] == 'w' and redis.pcall('ZRANGE', KEYS[i], '0', '0', 'WITHSCORES')
+  if first and first[2] and first[2] + 0 >= before and string.find(first[1], $signature) then
     local ttl = redis.call('PTTL', KEYS[i])
     if ttl > 0 then
       left[i], there = ttl, there - 1
@@ -108,12 +109,8 @@ if busy then
 
   -- another gives the number of a free slot, from 1; 0: none is free.
   another = function(key)
-    local slots = {}
     for i = 1, ARGV[11] + 0 do
-      slots[i] = key .. $slotInfix .. i
-    end
-    for i, holds in ipairs(redis.call('MGET', unpack(slots))) do
-      if not holds then
+      if redis.call('EXISTS', key .. $slotInfix .. i) == 0 then
         return i
       end
     end

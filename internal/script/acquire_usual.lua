@@ -30,11 +30,11 @@ if way == 'x' or way == 's' then
     first = redis.call('ZRANGE', queue, '0', '0')[1]
     free = way == 'x' and string.sub(first, 1, #ARGV[7] + 1) == ARGV[7] .. ' '
   elseif there > 1 and way == 'x' then
-    local holder = redis.pcall('GET', key)
+    local holder = redis.pcall('GETRANGE', key, '0', $lastOfToken)
     if type(holder) == 'string' and ticket > 0 and ARGV[12] ~= '0' and string.sub(holder, 1, #ARGV[7] + 1) == ARGV[7] .. '.' then
       free = tonumber(string.match(holder, '^%d+', #ARGV[7] + 2) or ARGV[12]) < ARGV[12] + 0 -- an earlier attempt was handed it
     elseif type(holder) == 'string' and holder ~= ARGV[1] then
-      if ticket > 0 then -- enter the queue, as enter does (queue.lua)
+      if ticket > 0 and (there == 2 or string.find(redis.call('ZRANGE', queue, '0', '0')[1], $signature)) then -- enter the queue, as enter does (queue.lua)
         local waiter = ARGV[7] .. ' '
         for _, member in ipairs(there == 3 and redis.call('ZRANGEBYSCORE', queue, ARGV[6], ARGV[6]) or {}) do
           if string.sub(member, 1, #waiter) == waiter then
@@ -51,7 +51,7 @@ if way == 'x' or way == 's' then
     -- No slot is held, and nothing below the key exclusively (the ranges of kinds.lua).
     free = redis.pcall('ZCOUNT', key, '$rangeL', '$rangeR') == 0
     left = free and redis.call('PTTL', key)
-    free = free and left > 0
+    free = free and left > 0 and string.find(redis.call('ZRANGE', key, '0', '0')[1] or '', $signature)
   end
   local marks = free and redis.call('MGET', $marker, $oldMarker)
   if marks and not marks[2] and (ARGV[5] == '' or marks[1] == ARGV[5]) then

@@ -32,6 +32,8 @@ var constants = func() *strings.Replacer {
 		"$wakeChannel", text(WakeChannel),
 		"$queueSuffix", text(QueueSuffix),
 		"$slotInfix", text(SlotInfix),
+		"$signature", text(`%.@%w+[@+]`), // of wire.Sign, for string.find
+		"$lastOfToken", text(strconv.Itoa(wire.MostOfToken-1)),
 		"$fenceSuffix", text(FenceSuffix),
 
 		"$clamp", strconv.FormatInt(wire.Clamp.Microseconds(), 10),

@@ -1,6 +1,6 @@
 -- extend, the usual case: one key that this token still holds exclusively. It is put before
 -- the rest of extend, and does the same at half the cost.
-if ARGV[3] == 'x' and redis.pcall('GET', KEYS[1]) == ARGV[1] then
+if ARGV[3] == 'x' and redis.pcall('GETRANGE', KEYS[1], '0', $lastOfToken) == ARGV[1] then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
   local time = redis.call('TIME')
   return time[1] * 1000000 + time[2]

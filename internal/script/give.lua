@@ -9,7 +9,7 @@ local function giveBack(ways, token, slot, again)
   for i = 1, #ways do
     local key, way = KEYS[i], string.sub(ways, i, i)
     queues[i] = key .. $queueSuffix
-    dropped[i] = ((way ~= 'x' and way ~= 'o') or redis.pcall('MGET', key)[1] == token) and drop(key, way, token)
+    dropped[i] = ((way ~= 'x' and way ~= 'o') or redis.pcall('GETRANGE', key, '0', $lastOfToken) == token) and drop(key, way, token)
     if dropped[i] == 1 then
       count = count + 1
     end

@@ -6,14 +6,15 @@
 -- reply    {holder, pttl, number, marker, time, {member, ticket, …}, {token, score, …}}
 --          number is that of the lock's bucket, which other names may have raised. '' stands
 --          for no exclusive holder, no number and no marker. The time is the node's, in
---          microseconds. Then follow the queue as it is, dead waiters included, and the
+--          microseconds. Then follow the first 1,000 of the queue as it is, dead waiters included, and the
 --          members of the key's set, expired ones included (kinds.lua).
 --          error WRONGTYPE      the key is no lock, or the queue no set
 --
 -- Atomic, because holder, TTL and number must be of one instant.
-local alone, others = redis.pcall('GET', KEYS[1]) or '', {}
+local alone, others = redis.pcall('GETRANGE', KEYS[1], '0', $lastOfToken), {}
 if type(alone) == 'table' then
-  if redis.call('PTTL', KEYS[1]) < 0 then
+  local first = redis.pcall('ZRANGE', KEYS[1], '0', '0')
+  if redis.call('PTTL', KEYS[1]) < 0 or first.err or first[1] and not string.find(first[1], $signature) then
     return alone
   end
   alone, others = '', redis.call('ZRANGE', KEYS[1], '0', '999', 'WITHSCORES')
@@ -29,5 +30,10 @@ if redis.call('EXISTS', $oldMarker) == 1 then
   number = math.max(number, type(says) == 'string' and tonumber(says) or 0)
 end
 number = number > 0 and string.format('%.0f', number) or ''
-return {alone, redis.call('PTTL', KEYS[1]), number, marker, time[1] * 1000000 + time[2],
-  redis.call('ZRANGE', KEYS[1] .. $queueSuffix, '0', '-1', 'WITHSCORES'), others}
+local waiters = redis.call('ZRANGE', KEYS[1] .. $queueSuffix, '0', '0')
+if waiters[1] and string.find(waiters[1], $signature) then
+  waiters = redis.call('ZRANGE', KEYS[1] .. $queueSuffix, '0', '999', 'WITHSCORES')
+else
+  waiters = {} -- or it is no queue of ours
+end
+return {alone, redis.call('PTTL', KEYS[1]), number, marker, time[1] * 1000000 + time[2], waiters, others}

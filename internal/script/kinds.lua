@@ -19,6 +19,11 @@
 --
 -- The scripts get the modes (ways, in their code) as a string with a letter for each key.
 
+-- What is no lock may have the key of one: some megabytes, or a sorted set. It costs nobody but its own
+-- name, and is never changed. So no more of a value is read than a token can have, and a set is only
+-- taken for one of locks, or for their queue, if its first member has the signature that is in each
+-- token of this library (wire.Sign).
+
 -- clock is the node's time, in microseconds. A script reads it once, and only if it needs
 -- it: TIME costs as much as four other commands.
 local now
@@ -52,13 +57,17 @@ local function looking()
   -- other reads a key as a string: it gives true for the token itself, another token and its
   -- PTTL, nil if there is no key, or the error of GET if the key is no string.
   local function other(key, token)
-    local value = redis.pcall('GET', key)
+    local value = redis.pcall('GETRANGE', key, '0', $lastOfToken)
     if type(value) ~= 'string' then
-      return value or nil
-    elseif value == token then
+      return value
+    elseif value == token and token ~= '' then
       return true
     end
-    return value, redis.call('PTTL', key)
+    local left = redis.call('PTTL', key)
+    if left == -2 then
+      return nil
+    end
+    return value, left
   end
 
   -- holder gives the token that conflicts with holding the key in this mode, and for how
@@ -81,14 +90,18 @@ local function looking()
     local left = redis.call('PTTL', key)
     if left == -2 then
       return nil
-    elseif left == -1 then
-      return redis.error_reply('WRONGTYPE ' .. key .. ' is a set without a TTL, and no lock')
     end
-    if score then
+    if score and left > 0 then
       local deadline = score - range[way]
       if deadline >= millis() and deadline < $stride then
         return true, nil, left
       end
+    end
+    local first = redis.pcall('ZRANGE', key, '0', '0')
+    if first.err then
+      return first
+    elseif left == -1 or not string.find(first[1], $signature) then
+      return redis.error_reply('WRONGTYPE ' .. key .. ' is a set' .. (left == -1 and ' without a TTL' or '') .. ', and no lock')
     end
     if span[way] and redis.call('ZCOUNT', key, span[way][1], '(' .. span[way][2]) == 0 then
       return nil, nil, left

@@ -15,7 +15,7 @@
 -- A hand-over to a later attempt stays: then this request is an old one that came late, and
 -- the waiter may count on the later hand-over.
 local left, queue = 0, queueing()
-local handed = ARGV[4] ~= '0' and redis.pcall('GET', KEYS[1])
+local handed = ARGV[4] ~= '0' and redis.pcall('GETRANGE', KEYS[1], '0', $lastOfToken)
 if type(handed) == 'string' and string.sub(handed, 1, #ARGV[1] + 1) == ARGV[1] .. '.' then
   if tonumber(string.match(handed, '^%d+', #ARGV[1] + 2) or math.huge) <= ARGV[4] + 0 then
     left = drop(KEYS[1], 'x', handed)

@@ -63,6 +63,9 @@ local function queueing()
         if at > #entries then
           bury()
           entries, at = redis.call('ZRANGE', queue, from, from + most - 1, 'WITHSCORES'), 1
+          if from == 0 and not string.find(entries[1] or '', $signature) then
+            return nil -- it is empty, or no queue
+          end
           from, most = from + #entries / 2, window
         end
         local member, ticket = entries[at], entries[at + 1]
@@ -116,8 +119,11 @@ local function queueing()
       if way ~= 'o' then
         local queue = key .. $queueSuffix
         leave(queue, waiter, ticket)
-        redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. '0 +' .. try .. '.' .. nonce .. ' ' .. owner)
-        redis.pcall('PEXPIRE', queue, '$queueTTL')
+        local first = redis.pcall('ZRANGE', queue, '0', '0')
+        if not first[1] or string.find(first[1], $signature) then -- otherwise it is no queue: the waiter asks with its heartbeat
+          redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. '0 +' .. try .. '.' .. nonce .. ' ' .. owner)
+          redis.pcall('PEXPIRE', queue, '$queueTTL')
+        end
       end
     end
   end

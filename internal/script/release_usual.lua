@@ -10,7 +10,7 @@ if ARGV[2] == 'x' or ARGV[2] == 's' then
       return 1
     end
   else
-    mine = redis.pcall('GET', key) == ARGV[1]
+    mine = redis.pcall('GETRANGE', key, '0', $lastOfToken) == ARGV[1]
     if mine and not waits and redis.pcall('DEL', key) == 1 then
       return 1
     end

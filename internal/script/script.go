@@ -103,17 +103,31 @@ func All(runID string, epoch int64) []Script {
 	return []Script{Acquire(runID, epoch), Raise, Extend, Release(runID, epoch), Leave, Yield, Inspect}
 }
 
-// bare puts the constants in, and removes comments and indentation, before a script is sent: until
+// bare puts the constants in, and removes comments, indentation and spaces, before a script is sent: until
 // it has the password, a server closes the connection at an argument of more than 16 KB.
 func bare(source string) string {
 	var code strings.Builder
 	for line := range strings.Lines(source) {
-		if words := strings.TrimSpace(line); words != "" && !strings.HasPrefix(words, "--") {
-			code.WriteString(words + "\n")
+		words := strings.TrimSpace(line)
+		if words == "" || strings.HasPrefix(words, "--") {
+			continue
 		}
+		for i, part := range strings.Split(words, "'") { // every other part is text
+			if i > 0 {
+				code.WriteString("'")
+			}
+			if i%2 == 0 {
+				part = tight.Replace(part)
+			}
+			code.WriteString(part)
+		}
+		code.WriteString("\n")
 	}
 	return constants.Replace(code.String())
 }
+
+// tight removes spaces that mean nothing.
+var tight = strings.NewReplacer(", ", ",", " = ", "=", " == ", "==", " ~= ", "~=", " <= ", "<=", " >= ", ">=", " < ", "<", " > ", ">", " + ", "+", " * ", "*", " / ", "/")
 
 // New makes a script of its source, with the hash by which EVALSHA knows it.
 func New(source string) Script {

@@ -31,6 +31,18 @@ const MaxTrace = 64
 // MaxNames is how many bytes the names of a lock, as they are escaped, take in a token.
 const MaxNames = 128
 
+// Signed reports whether a member of a sorted set has the signature of a token of this library in it, as those of
+// locks and of their queues do. The scripts look for the same ($signature).
+func Signed(member string) bool {
+	_, rest, ok := strings.Cut(member, signature)
+	n := strings.IndexFunc(rest, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+	return ok && n > 0 && (rest[n] == '@' || rest[n] == '+')
+}
+
+// MostOfToken is how many bytes of a key's value are read: more than any token of this library has. What is
+// longer is no token.
+const MostOfToken = 2048
+
 // Sign appends an identity to the secret of a token. The names are a List, and the owner is a Label.
 func Sign(secret string, now time.Time, names, trace, owner string) string {
 	b := make([]byte, 0, 160)

@@ -28,14 +28,14 @@ func TestConflict(t *testing.T) {
 // a range for each mode of a set.
 func TestAsTheScriptSays(t *testing.T) {
 	table := func(name string) map[string]string {
-		text := regexp.MustCompile(`(?m)^ *(?:local )?` + name + ` = \{(.*)\}`).FindStringSubmatch(script.Extend.Source)
+		text := regexp.MustCompile(`(?m)^ *(?:local )?` + name + ` ?= ?\{(.*)\}`).FindStringSubmatch(script.Extend.Source)
 		if text == nil {
 			t.Fatalf("the script has no %s", name)
 		}
 		all := make(map[string]string)
-		for _, field := range strings.Split(text[1], ", ") {
-			key, value, _ := strings.Cut(field, " = ")
-			all[key] = strings.Trim(value, "'")
+		for _, field := range strings.Split(text[1], ",") {
+			key, value, _ := strings.Cut(field, "=")
+			all[strings.TrimSpace(key)] = strings.Trim(value, " '")
 		}
 		return all
 	}

@@ -12,7 +12,7 @@ import (
 //
 //	SET key token NX PX ttl
 //	ZADD redlock:fence GT CH number bucket
-//	GET key
+//	GETRANGE key 0 2047
 //	EXISTS key:queue
 //
 // After the last acquire of the write come four commands for all of them, the trailer:
@@ -54,7 +54,7 @@ type PlainAnswer struct {
 	Set      bool   // SET said OK; otherwise the key was there
 	Refused  error  // what the server said to SET instead
 	Advanced int64  // ZADD
-	Holder   string // GET; empty: there is no key
+	Holder   string // GETRANGE; empty: there is no key
 	Queues   int64  // EXISTS
 	Err      error  // what the server said first to one of these three instead
 	*Trailer        // the same for all acquires of a write

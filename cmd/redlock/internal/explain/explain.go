@@ -50,11 +50,7 @@ func Holder(token string) string {
 	if owner := redlock.Identify(token).Owner; owner != "" {
 		return printable.Holder(owner, wire.Secret(token))
 	}
-	const most = 64 // of another library's, or of a value that is no lock's
-	if len(token) > most {
-		return "token " + printable.Text(token[:most]) + "…"
-	}
-	return "token " + printable.Text(token)
+	return "token " + printable.Brief(token)
 }
 
 // What is what a node did, without its address.
