@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
+	"github.com/quorumlock/redlock/internal/facts"
 )
 
 // noticeAfter is how long acquire waits for a lock before it says what it waits for: an ordinary
@@ -57,13 +58,32 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *qu
 	if !errors.As(first, &why) || cfg.timeout == 0 {
 		return lock, first
 	}
-	notice := time.AfterFunc(noticeAfter, func() { c.note("waiting for %s", explain.Reason(why)) })
+	notice := time.AfterFunc(noticeAfter, func() {
+		if lasting(why) { // an error, as waiting does not help: with --quiet, too
+			c.say("waiting for %s", explain.Reason(why))
+			c.say("hint: %s", explain.Remedy(why.Nodes(), why.Need))
+			return
+		}
+		c.note("waiting for %s", explain.Reason(why))
+	})
 	defer notice.Stop()
 	lock, last := locker.Acquire(ctx, cfg.keys[0], cfg.kind()...)
 	if last != nil && ctx.Err() != nil && explain.Unfinished(last) {
 		return nil, first
 	}
 	return lock, last
+}
+
+// lasting reports whether so many nodes refuse for a reason that waiting does not end, such as a wrong
+// password, that the others are no quorum.
+func lasting(why *redlock.QuorumError) bool {
+	refusing := 0
+	for _, n := range why.Nodes() {
+		if facts.Lasting(n.Err) {
+			refusing++
+		}
+	}
+	return why.N-refusing < why.Need
 }
 
 // outlast waits until enough nodes have a vote, and says so. No client can get the lock before,

@@ -294,6 +294,9 @@ func (g *Group) Code() int {
 }
 
 func (g *Group) String() string {
+	if !isClosed(g.Exited) {
+		return "it still runs"
+	}
 	if g.status.Signaled() {
 		return "signal: " + g.status.Signal().String()
 	}
