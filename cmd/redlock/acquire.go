@@ -48,7 +48,7 @@ func (c *command) acquire(ctx context.Context, locker *redlock.Locker, nodes *qu
 	}
 	lock, first := locker.TryAcquire(ctx, cfg.keys[0], cfg.kind()...)
 	var why *redlock.QuorumError
-	for errors.As(first, &why) && nodes.wait() > 0 {
+	for errors.As(first, &why) && nodes.heard(why).wait() > 0 {
 		if !outlast(ctx, locker, nodes, cfg) {
 			return nil, first
 		}

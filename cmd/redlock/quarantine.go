@@ -58,6 +58,22 @@ func (q *quarantines) votes(node string) {
 	}
 }
 
+// heard waits until the hooks have told of the quarantines that an error names, for outputWait at most: they are
+// called a moment after the event.
+func (q *quarantines) heard(why *redlock.QuorumError) *quarantines {
+	for limit := time.Now().Add(outputWait); time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		q.mu.Lock()
+		missing := slices.ContainsFunc(why.Nodes(), func(n *redlock.NodeError) bool {
+			return n.Outcome == redlock.OutcomeQuarantined && !slices.ContainsFunc(q.all, func(one quarantine) bool { return one.node == n.Node })
+		})
+		q.mu.Unlock()
+		if !missing {
+			break
+		}
+	}
+	return q
+}
+
 // wait is the time until enough members of the set for a quorum have a vote, provided that none of the
 // others is down.
 func (q *quarantines) wait() time.Duration {
