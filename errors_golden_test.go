@@ -628,6 +628,12 @@ func fenceTexts(t *testing.T, g *texts) {
 	g.say("a quorum granted the lock, and did not store its fence", e)
 	e = mustRound(t, lk, "jobs").poisoned(time.Now(), 30*24*time.Hour)
 	g.say("the fence of a quorum is far ahead of the time", e)
+
+	refused := &QuorumError{Op: "acquire", Name: "jobs", N: 3, Need: 2, Failed: 2, Kind: ErrNoQuorum, Cause: errRefused}
+	for _, node := range []string{"node0", "node1"} {
+		refused.note(&NodeError{Node: node, Outcome: OutcomeDenied, Err: serverError("WRONGPASS invalid username-password pair or user is disabled.")})
+	}
+	g.say("a majority of the nodes refuses the client for five seconds", refused)
 }
 
 // mustRound is a round that all nodes but the last have granted.

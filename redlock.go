@@ -106,6 +106,7 @@ type Locker struct {
 	mu     sync.Mutex // protects closed: after it, active gets no more calls
 	closed bool
 	active sync.WaitGroup // calls that may still use the lanes
+	shut   shutOut        // whether the nodes refuse this client
 }
 
 // New returns a Locker over the servers that the caller's clients speak to, one

@@ -46,7 +46,10 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 // When ctx ends, the error is ctx's and also why the lock could not be had until
 // then, ErrHeld or ErrNoQuorum: [errors.Is] finds both. What waiting cannot cure is
 // returned at once: a bad option, a closed Locker, or a key in the way that is not a
-// lock, on so many nodes that no quorum is left.
+// lock, on so many nodes that no quorum is left. If so many nodes refuse this client
+// (a wrong password, a missing right, a certificate that is not trusted, TLS where
+// there is none, a host name that does not exist), Acquire returns ErrNoQuorum after
+// five seconds, since credentials and names may be about to change.
 func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOption) (*Lock, error) {
 	return lk.call(ctx, "acquire", name, options, lk.await)
 }
@@ -135,6 +138,10 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		refusal := why.refusal()
 		if refusal.Hopeless() {
 			return nil, err
+		}
+		if lk.shut.lasts(why, lk.opts.Clock.Now()) {
+			why.Cause = errRefused
+			return nil, why
 		}
 		if a.concede(err) {
 			continue
