@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
@@ -15,13 +16,20 @@ func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
 	}
 	o := &lk.opts
 	proposal := &wire.Description{
-		Epoch: 1, Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.wants.maxTTL.Milliseconds(),
+		Epoch: 1, Set: nonce(o.host.Token()), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.wants.maxTTL.Milliseconds(),
 		Since: o.Clock.Now().UnixMilli(),
 	}
 	for _, n := range lk.lanes.View().Lanes {
 		proposal.Members = append(proposal.Members, n.Name)
 	}
-	return lk.lanes.Agree(ctx, limit, proposal.Named())
+	return lk.lanes.Agree(ctx, limit, proposal)
+}
+
+// nonce makes the name of a new set of a token: one that no other set has, also if it is made of the same nodes. So what
+// is left of an earlier set, in a snapshot or a copy, never passes for a later description of this one.
+func nonce(token string) string {
+	token = strings.ReplaceAll(token, "-", "")
+	return token[max(0, len(token)-16):]
 }
 
 // ready is agree for a caller that does not use the lanes yet.

@@ -37,9 +37,11 @@ var ErrOvertaken = lane.ErrOvertaken
 
 // next is the description that follows one.
 func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, error) {
-	then := *d
-	then.Epoch, then.Former, then.Since = d.Epoch+1, d.Members, now.UnixMilli()
-	then.Members = slices.Clone(d.Members)
+	if unknown := d.Fields(); len(unknown) > 0 {
+		return nil, fmt.Errorf("redlock: the description of the set has fields that this version does not know (%s), and a change would lose them: use a later version", strings.Join(unknown, ", "))
+	}
+	then := d.Next()
+	then.Since = now.UnixMilli()
 	things := 0
 	if c.Add != "" {
 		things++
@@ -79,7 +81,10 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 	if things != 1 {
 		return nil, fmt.Errorf("redlock: a change is of one thing, and this is of %d", things)
 	}
-	return &then, nil
+	if err := then.Check(); err != nil {
+		return nil, fmt.Errorf("redlock: the set cannot be changed so: %w", err)
+	}
+	return then, nil
 }
 
 // Change changes the set: its members, one node at a time, or what they have agreed on. Programs that use the

@@ -387,7 +387,7 @@ func changeTexts(t *testing.T, g *texts) {
 	change("nothing", lk, Change{})
 	change("by a program that has no quarantine", open(Options{Quarantine: -1}, f.nodes[:3]...), Change{Add: "node3"})
 
-	theirs := *f.agrees(f.nodes[:3]...)
+	theirs := *f.agrees(f.nodes[:3]...).Copy()
 	theirs.Epoch, theirs.MaxTTL = 2, 60_000
 	for _, n := range f.nodes[:3] {
 		f.choose(n, strings.Repeat("0", 23)+"1", &theirs)

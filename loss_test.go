@@ -106,7 +106,7 @@ func TestSleeperTakesNoOtherSet(t *testing.T) {
 				sleeper := f.locker(Options{}, f.nodes[:3]...)
 				f.locks(sleeper, true)
 				pass(time.Second)
-				known := *f.agrees(f.nodes[:3]...)
+				known := *f.agrees(f.nodes[:3]...).Copy()
 				if known.Epoch = tt.by; tt.by > 1 {
 					for _, n := range f.nodes[:3] {
 						f.tell(n, &known)

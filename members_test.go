@@ -333,7 +333,7 @@ func TestMembersAreTold(t *testing.T) {
 		if len(joined) != 2 || joined[0].Epoch != 0 || !slices.Equal(joined[0].Nodes, []string{g.Addr(1), g.Addr(2), g.Addr(4)}) || joined[1].Epoch != 3 || !slices.Equal(joined[1].Nodes, members) {
 			g.Errorf("joined %+v, want the given nodes, and then the members %v", joined, members)
 		}
-		if want := "redlock: node 10.0.0.5:6379 keeps the description of another set, with the members 10.0.0.5:6379, 10.0.0.6:6379, 10.0.0.7:6379, and has no vote: this program uses the set with the members 10.0.0.2:6379, 10.0.0.3:6379, 10.0.0.4:6379; give it the nodes of one set"; len(warned) != 1 || warned[0] != want {
+		if want := "redlock: node 10.0.0.5:6379 keeps the description of another set, with the members 10.0.0.5:6379, 10.0.0.6:6379, 10.0.0.7:6379, and has no vote: this program uses the set with the members 10.0.0.2:6379, 10.0.0.3:6379, 10.0.0.4:6379; give it the nodes of one set, or make the node forget the other with redlock members forget"; len(warned) != 1 || warned[0] != want {
 			g.Errorf("warned of %q, want %q", warned, want)
 		}
 	})

@@ -336,7 +336,7 @@ func (ms models) start(opts *Options, wrap func(*modelConn) lane.Server) (*Locke
 	}
 	return start(names, opts, func(*Options) func(int, string, lane.Session) lane.Server {
 		return func(i int, _ string, s lane.Session) lane.Server { return wrap(ms[i].open(s)) }
-	})
+	}, nil)
 }
 
 // held says on how many nodes the key is held with this token.

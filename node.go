@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -25,11 +26,12 @@ type origin struct {
 	options       *redis.Options
 	model         func(patience time.Duration, s lane.Session) lane.Server
 	elsewhere     func(name string) origin // of a model
+	runID         func() (string, error)   // of a model
 }
 
 // modelled is the origin of a node that is no Redis.
 func modelled(m lane.Client) origin {
-	return origin{addr: m.Addr, model: m.Open, elsewhere: func(name string) origin { return modelled(m.Elsewhere(name)) }}
+	return origin{addr: m.Addr, model: m.Open, runID: m.RunID, elsewhere: func(name string) origin { return modelled(m.Elsewhere(name)) }}
 }
 
 // at is another node, which became a member after the program was given its nodes: it is reached with the
@@ -67,6 +69,9 @@ func originOf(given *redis.Options) origin {
 // open makes the nodes and waits for them to say what they are.
 func open(nodes []origin, opts *Options) (*Locker, error) {
 	names := make([]string, len(nodes))
+	if len(nodes) == 0 {
+		return nil, errNoNodes
+	}
 	for i, o := range nodes {
 		if names[i] = o.addr; o.addr == failoverAddr {
 			names[i] = fmt.Sprintf("%s#%d", failoverAddr, i)
@@ -92,13 +97,15 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 			}
 			return n.model(patience(o.NodeTimeout), session)
 		}
-	})
+	}, nodes[0].identify)
 }
+
+var errNoNodes = errors.New("redlock: no nodes given")
 
 // failoverAddr is what go-redis has for the address of a failover client, which
 // asks its sentinels for one. It does not tell the name of the master, so such nodes are called by their
 // places: FailoverClient#0.
-const failoverAddr = "FailoverClient"
+const failoverAddr = wire.AnyAddress
 
 // patience is how long a lane waits for a reply before it gives up the
 // connection. It is longer than the callers', who do not wait with it: as long
@@ -107,10 +114,13 @@ const failoverAddr = "FailoverClient"
 func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
 
 // start runs a Locker over the nodes of these names.
-func start(names []string, opts *Options, servers func(*Options) func(int, string, lane.Session) lane.Server) (*Locker, error) {
+func start(names []string, opts *Options, servers func(*Options) func(int, string, lane.Session) lane.Server, identify func(ctx context.Context, address string, patience time.Duration) (string, error)) (*Locker, error) {
 	n := len(names)
-	if n == 0 {
-		return nil, errors.New("redlock: no nodes given")
+	switch {
+	case n == 0:
+		return nil, errNoNodes
+	case n > wire.MaxMembers:
+		return nil, fmt.Errorf("redlock: %d nodes were given, and a set can have %d", n, wire.MaxMembers)
 	}
 	o, err := opts.withDefaults(n)
 	if err != nil {
@@ -123,7 +133,13 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 	lk := &Locker{opts: o, closing: make(chan struct{})}
 	lk.current.Store(&lk.opts)
 	tried := make(chan int, n)
-	lk.lanes = lane.Open(lk.laneConfig(), names, servers(&lk.opts), tried)
+	cfg := lk.laneConfig()
+	if identify != nil {
+		cfg.Identify = func(ctx context.Context, address string) (string, error) {
+			return identify(ctx, address, patience(o.NodeTimeout))
+		}
+	}
+	lk.lanes = lane.Open(cfg, names, servers(&lk.opts), tried)
 	lk.renewals = renew.New(renew.Config{
 		Now: o.Clock.Now, Left: func(until time.Time) time.Duration { return left(until, o.Clock.Now()) },
 		Host: o.host, Soon: o.TTL / 100, Look: o.look(),

@@ -109,9 +109,7 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 	if err := s.inForce(w, v, tell); err != nil {
 		return err
 	}
-	same := *chosen
-	same.Since = d.Since // an operator may have begun the same change, and died
-	if same.Text() != d.Text() {
+	if !chosen.Alike(d) || chosen.Quorum != d.Quorum || chosen.Separator != d.Separator || chosen.MaxTTL != d.MaxTTL { // an operator may have begun the same change, and died
 		return ErrOvertaken
 	}
 	return nil
@@ -143,6 +141,8 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 			return fmt.Errorf("node %s: %w", n.Name, away.Err)
 		}
 		switch t, known := n.node.kept(), s.Known(); {
+		case n.node.isCopy():
+			return fmt.Errorf("node %s: %w", n.Name, copyError{n.node.alias.Load().self})
 		case t.Description == nil:
 		case t.Set != known.Set:
 			return fmt.Errorf("node %s: %w", n.Name, foreignError{t})

@@ -72,45 +72,59 @@ func (w *wait) pause(d time.Duration) {
 }
 
 // choose has a description chosen by a majority of the members of a view, whose epoch is the one before, and
-// returns it: the proposal, or one that may have been chosen already (Paxos; see choose.lua). It returns
-// nil if that took too long, or another description has become known.
+// returns it: the proposal, or one that may have been chosen already (Paxos; see choose.lua). Without a proposal it
+// finishes what was chosen, and proposes nothing. It returns nil if that took too long, or another description has
+// become known.
+//
+// A member that keeps the next description has been told it, since it was chosen: it counts as one that has
+// taken it with the largest of all ballots. But no node decides alone, and it may keep what nobody has chosen. So it counts
+// if another member has taken or keeps the same, or the proposal is the same. That is always so if it was chosen,
+// and a majority does not keep it yet: a majority has taken it, so that one has that does not keep it. A member that
+// keeps something else has no part.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
-	need := len(v.Lanes)/2 + 1
+	need, epoch := len(v.Lanes)/2+1, int64(1)
 	var largest, set string
 	if v.Description != nil {
-		set = v.Description.Set
+		set, epoch = v.Description.Set, v.Description.Epoch+1
+	}
+	fits := func(d *wire.Description) bool {
+		switch {
+		case d == nil || d.Epoch != epoch:
+			return false
+		case v.Description == nil:
+			return proposal == nil || d.Alike(proposal)
+		}
+		return d.Set == set && v.Description.Near(d)
 	}
 	for !w.over {
 		ballot := s.ballot(largest)
-		step := func(value string) (yes int, said []wire.Chosen, ahead bool) {
-			p := s.poll(w, v, wire.Choose, []string{strconv.FormatInt(proposal.Epoch, 10), ballot, value, set}, func(p *poll) bool {
-				yes, _, ahead := p.count(proposal.Epoch, set, ballot, value)
-				return yes >= need || ahead
-			})
-			return p.count(proposal.Epoch, set, ballot, value)
-		}
-		yes, said, ahead := step("")
-		best, value := "", proposal
-		for _, c := range said {
-			largest = max(largest, c.Promised)
-			if d := wire.ParseDescription(c.Value); d != nil && c.Taken > best {
-				best, value = c.Taken, d
+		step := func(value *wire.Description) votes {
+			args := []string{strconv.FormatInt(epoch, 10), ballot, "", set}
+			if value != nil {
+				args[2] = value.Text()
 			}
+			count := func(p *poll) votes { return p.count(epoch, set, ballot, value, proposal, fits) }
+			return count(s.poll(w, v, wire.Choose, args, func(p *poll) bool { return count(p).yes >= need }))
 		}
-		if yes >= need && !ahead {
+		first := step(nil)
+		largest = max(largest, first.largest)
+		if value := first.value; first.yes >= need && value != nil {
 			w.prolong(s.cfg.NodeTimeout)
-			yes, said, ahead = step(value.Text())
-			if yes >= need {
+			second := step(value)
+			if second.yes >= need {
 				return wire.ParseDescription(value.Text()) // as all others read it
 			}
-			for _, c := range said {
-				largest = max(largest, c.Promised)
-			}
+			largest = max(largest, second.largest)
 		}
-		if ahead { // which description it has, is learned when it is joined
+		if first.ahead > 0 { // which description they have, is learned when they are joined
 			for _, n := range v.Lanes {
 				n.rejoin()
 			}
+		}
+		s.mu.Lock()
+		over := s.known != v.Description || first.ahead >= need
+		s.mu.Unlock()
+		if over || proposal == nil && first.yes >= need {
 			return nil
 		}
 		w.pause(Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // two that go on at once would refuse each other again
@@ -189,32 +203,62 @@ func (p *poll) end() {
 	}
 }
 
-// count reads the answers to a step of a choice: how many have promised, or taken; what all have said; and
-// whether one keeps the description of that epoch already, or a later one; of this set, if it has a name yet.
+// votes is what the answers to a step of a choice come to.
+type votes struct {
+	yes     int               // how many have promised, or taken
+	ahead   int               // how many keep a description of the epoch or a later one, and do not count
+	largest string            // the largest ballot of which one has heard
+	value   *wire.Description // what is to be taken: what has been taken with the largest ballot, or the proposal; nil: nothing
+}
+
+// count reads the answers to a step of a choice. Value is what was to be taken; nil: a promise was asked for.
 //
 // A node that may have forgotten what it took counts if all members have answered. Otherwise two descriptions of
 // an epoch could be chosen: A and B take one, B loses its data and is told the description before again, and B
 // and C take another.
-func (p *poll) count(epoch int64, set, ballot, value string) (yes int, said []wire.Chosen, ahead bool) {
-	lost := 0
+func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Description, fits func(*wire.Description) bool) (all votes) {
+	type answer struct {
+		wire.Chosen
+		keeps, taken *wire.Description
+	}
+	var said []answer
 	for _, v := range p.said {
-		c, ok := wire.ParseChosen(v)
-		if !ok {
+		if c, ok := wire.ParseChosen(v); ok {
+			said = append(said, answer{c, wire.ParseTold(c.Told).Description, wire.ParseDescription(c.Value)})
+		}
+	}
+	same := func(a, b *wire.Description) bool { return a != nil && b != nil && a.Text() == b.Text() }
+	lost, best := 0, ""
+	all.value = proposal
+	for i, c := range said {
+		all.largest = max(all.largest, c.Promised)
+		if c.keeps != nil && c.keeps.Epoch >= epoch && (set == "" || c.keeps.Set == set) {
+			shows := same(c.keeps, proposal)
+			for j, other := range said {
+				shows = shows || i != j && (same(c.keeps, other.keeps) || same(c.keeps, other.taken))
+			}
+			switch {
+			case shows && fits(c.keeps) && (value == nil || same(value, c.keeps)):
+				all.yes++
+				best, all.value = "~", c.keeps
+			default:
+				all.ahead++
+			}
 			continue
 		}
-		said = append(said, c)
+		if c.taken != nil && c.Taken > best && c.Taken < "~" && fits(c.taken) && (proposal != nil || best != "") {
+			best, all.value = c.Taken, c.taken
+		}
 		switch {
-		case c.Promised != ballot || value != "" && c.Taken != ballot:
+		case c.Promised != ballot || value != nil && c.Taken != ballot:
 		case c.Lost:
 			lost++
 		default:
-			yes++
+			all.yes++
 		}
-		told := wire.ParseTold(c.Told)
-		ahead = ahead || told.At() >= epoch && (set == "" || told.Set == set)
 	}
 	if len(said) == p.asked {
-		yes += lost
+		all.yes += lost
 	}
-	return yes, said, ahead
+	return all
 }

@@ -66,6 +66,7 @@ type Client struct {
 	Open func(patience time.Duration, s Session) Server
 
 	Elsewhere func(addr string) Client // another node, which becomes a member
+	RunID     func() (string, error)   // of the process that answers there; an error: none does
 }
 
 // A Config says how lanes work. All fields are set.
@@ -81,9 +82,10 @@ type Config struct {
 	Clock       Clock
 	Host        sim.Host
 	Events      Events
-	Described   bool                          // votes count only by a description of the set
-	Accept      func(*wire.Description) error // whether this program can use a set with it
-	WatchVotes  bool                          // Votes is told when the time has come, and not only with the next request
+	Described   bool                                                                // votes count only by a description of the set
+	Accept      func(*wire.Description) error                                       // whether this program can use a set with it
+	Identify    func(ctx context.Context, address string) (runID string, err error) // asks what answers at an address; nil: it cannot be asked
+	WatchVotes  bool                                                                // Votes is told when the time has come, and not only with the next request
 }
 
 // A Clock tells the time. Readings have a monotonic part.

@@ -59,6 +59,8 @@ type incarnation struct {
 
 	as atomic.Pointer[string] // the member for which it is taken; nil: none
 
+	alias atomic.Pointer[alias] // it says that it is at another address; nil: it does not
+
 	scriptOnly atomic.Bool // acquires of plain commands are void here; see wire.PlainAnswer
 
 	mu      sync.Mutex  // protects what follows

@@ -33,14 +33,14 @@ func (e UntoldError) Votes() bool { return e.by != nil && e.node.keepsThis(e.by)
 type foreignError struct{ told wire.Told }
 
 func (e foreignError) Error() string {
-	return fmt.Sprintf("it is a node of another set, with the members %s: give the nodes of one set, or empty it", strings.Join(e.told.Members, ", "))
+	return fmt.Sprintf("it is a node of another set, with the members %s: give the nodes of one set, or make it forget, with redlock members forget", strings.Join(e.told.Members, ", "))
 }
 
 // A copyError says that a node has the data of a member at another address.
 type copyError struct{ of string }
 
 func (e copyError) Error() string {
-	return fmt.Sprintf("it says that it is the member %s: it has a copy of its data, or is that server: empty it, or give each member a server", e.of)
+	return fmt.Sprintf("it says that it is the member %s: it has a copy of its data, or is that server: make it forget, with redlock members forget, or give each member a server", e.of)
 }
 
 // taken is the member for which the node is taken; "": none.
@@ -56,6 +56,8 @@ func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
 		return nil
+	case m.unproven():
+		return copyError{kept.Self}
 	case d != nil && kept.Same(d):
 		if as := m.taken(); as != "" && kept.Self != as {
 			return copyError{kept.Self}
@@ -82,6 +84,9 @@ func (q *Request) stays() bool {
 
 // kept is what the node keeps, as far as is known.
 func (m *incarnation) kept() wire.Told {
+	if m.unproven() {
+		return wire.Told{}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.told
@@ -94,7 +99,7 @@ func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	same := m.joined && mark.Same(m.toldBy)
-	if same && t.At() < m.told.At() {
+	if same && t.At() < m.told.At() && t.Damage == nil {
 		return
 	}
 	if !same || t.Names() != m.told.Names() {
@@ -125,8 +130,11 @@ func (m *incarnation) lostAt() (time.Time, string) {
 	return m.emptied, m.mark
 }
 
-// hasMet reports whether the node has been joined.
+// hasMet reports whether the node has been joined, and has said what it keeps.
 func (m *incarnation) hasMet() bool {
+	if m.unproven() {
+		return false
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.joined
@@ -134,6 +142,9 @@ func (m *incarnation) hasMet() bool {
 
 // member is the address that the node has in a set, as it has once said itself; "": it has not.
 func (m *incarnation) member(set string) string {
+	if m.unproven() {
+		return ""
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.self.Description == nil || m.self.Set != set {

@@ -16,15 +16,16 @@ import (
 // different members, or another quorum, the nodes serve one. So the nodes that a program is given are
 // where it begins to look, and not what it counts by.
 //
-// Which set a program uses is decided by a majority of the nodes that it was given, since one of them may
-// be a wrong one: they keep the same description, or keep none and are members by it. If a majority keeps
-// none, and none keeps any, the first client has a description chosen (choose), from its own
-// options. A description becomes known to a node, or to a client, only when it has been chosen.
+// No node decides alone which description that is (wire.Believed): a majority of the nodes that the program was
+// given keeps it, and from then on a majority of the members by the description that the client knows keeps the
+// next one that it goes by, or a later one. If a majority of the given nodes keeps none, and none keeps any, the first
+// client has a description chosen (choose), from its own options. A description becomes known to a node, or to a
+// client, only when it has been chosen.
 //
-// From then on a later description of the same set takes the place of the one before, wherever it comes from,
-// and the client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
+// The client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
 // is told again (mayTell). If a majority of the members keeps the description of another set, that is the
 // set from then on: the one before has been lost by them. And a member that keeps the one before is told (void).
+// A node that keeps anything else has no vote, and the operator is told (strangers).
 
 // heard takes in what a node keeps, which was asked at sent. It is called when the node was joined, and before
 // anything counts by it. Before this the node has not shown anything: what it has kept until then may be over.
@@ -32,10 +33,17 @@ func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker, sent time.
 	s.mu.Lock()
 	m.keeps(told, mark)
 	m.terms.vouched(m, sent)
+	s.identify(m, told, mark.RunID)
+	s.consider()
+}
+
+// consider looks anew at what all nodes keep, and does what follows. Under the mutex, which it gives back.
+func (s *Set) consider() {
 	s.learn()
 	behind := s.behind()
 	gone := s.gone()
 	s.strangers()
+	s.finishes()
 	close(s.news)
 	s.news = make(chan struct{})
 	known := s.known
@@ -52,55 +60,77 @@ func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker, sent time.
 	}
 }
 
-// learn looks at what all nodes keep, and takes in what follows. Under the mutex.
+// learn looks at what all nodes keep, and goes by what is believed. Under the mutex.
 func (s *Set) learn() {
-	var best *wire.Description
-	later := func(d *wire.Description) {
-		if best == nil || d.Epoch > best.Epoch {
-			best = d
+	for steps := 0; ; steps++ {
+		d := wire.Believed(s.witnesses(), s.known)
+		if d == nil {
+			break
 		}
+		next := s.known == nil || d.Set == s.known.Set && d.Epoch > s.known.Epoch
+		if !next && (s.quorumKeeps() || steps > 0 || s.tied(d)) {
+			break // if a quorum keeps the known one, that is the set; and from one set to another is one step
+		}
+		s.adopt(d)
 	}
-	lanes := *s.lanes.Load()
-	if s.known != nil {
-		for _, n := range lanes {
-			if t := n.node.kept(); t.Description != nil && t.Set == s.known.Set && t.Epoch > s.known.Epoch {
-				later(t.Description)
-			}
-		}
-		if best == nil {
-			best = s.known // an address may turn out to be that of another member
-		}
-	}
-	if s.known == nil || !s.quorumKeeps() {
-		var other *wire.Description
-		for _, n := range lanes {
-			if t := n.node.kept(); t.Description != nil && (s.known == nil || t.Other(s.known)) && s.believed(t.Description) && !s.tied(t.Description) && (other == nil || t.Epoch > other.Epoch) {
-				other = t.Description
-			}
-		}
-		best = cmp.Or(other, best)
-	}
-	if best != nil {
-		s.adopt(best)
+	switch {
+	case s.known != nil:
+		s.adopt(s.known) // an address may turn out to be that of another member
+	default:
+		s.refused = s.copies()
 	}
 }
 
-// believed reports whether a majority of the nodes that were given belongs to the set with this description.
-// One that keeps none belongs to it if it is a member, as long as the client knows no set. If it knows
-// one that it can use, the members count, and not the nodes that were given: those may have been removed
-// since, and serve others. Under the mutex.
-func (s *Set) believed(d *wire.Description) bool {
-	of, nodes := 0, (*s.lanes.Load())[:len(s.given)]
+// witnesses are the nodes that count for which description is believed: the members, and the nodes that were given
+// while no set is known, or none that the program can use. Under the mutex.
+func (s *Set) witnesses() (all []wire.Witness) {
+	nodes := (*s.lanes.Load())[:len(s.given)]
 	if s.known != nil && s.refused == nil {
 		nodes = s.View().Lanes
 	}
 	for _, n := range nodes {
-		switch t := n.node.kept(); {
-		case t.Description != nil && t.Set == d.Set && !t.Other(d), t.Description == nil && s.known == nil && n.node.hasMet() && d.Has(n.Name):
-			of++
-		}
+		all = append(all, wire.Witness{Name: n.Name, Told: n.node.kept(), Met: n.node.hasMet()})
 	}
-	return 2*of > len(nodes) || 2*of == len(nodes) && s.known != nil && s.known.YieldsTo(d)
+	return all
+}
+
+// ahead reports whether a member keeps a later description that is not believed. Under the mutex.
+func (s *Set) ahead(m *incarnation) bool {
+	t := m.kept()
+	return s.known != nil && t.Description != nil && t.Set == s.known.Set && t.Epoch > s.known.Epoch
+}
+
+// finishes has the choice of the next description finished, if a member keeps one that is not believed, and the members
+// that keep the known one are no quorum: the operator has died when a part of the members had been told. What was
+// chosen shows at another member, too, which has taken it (choose). Under the mutex.
+func (s *Set) finishes() {
+	if s.finishing || s.closed || !s.unfinished() {
+		return
+	}
+	s.finishing = true
+	s.tasks.Add(1)
+	w := s.waits(s.ctx, 2*s.cfg.NodeTimeout)
+	go func() {
+		defer s.tasks.Done()
+		defer w.stop()
+		w.pause(Jittered(s.cfg.NodeTimeout/4, s.cfg.Host.Jitter())) // as a rule the operator lives
+		s.mu.Lock()
+		v, so := s.View(), s.unfinished()
+		s.mu.Unlock()
+		if so && !w.over {
+			if d := s.choose(w, nil, v); d != nil {
+				s.chosen(d)
+			}
+		}
+		s.mu.Lock()
+		s.finishing = false
+		s.mu.Unlock()
+	}()
+}
+
+// unfinished is whether that is so. Under the mutex.
+func (s *Set) unfinished() bool {
+	return s.known != nil && s.refused == nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().Lanes, func(n *Lane) bool { return s.ahead(n.node) })
 }
 
 // tied reports whether the known description and another one of the same epoch would send the client from the one to
@@ -186,13 +216,23 @@ func (s *Set) strangers() {
 	for _, n := range *s.lanes.Load() {
 		t, given, is, why := n.node.kept(), n.Index < len(s.given), slices.Contains(v.Lanes, n), ""
 		switch {
+		case n.node.isCopy():
+			why = fmt.Sprintf("says that it is the member %s, and that address answers as another server: it has a copy of its data, and no vote; make it forget, with redlock members forget", n.node.alias.Load().self)
 		case !n.node.hasMet() || n.considered:
 			continue
+		case t.Damage != nil:
+			why = fmt.Sprintf("keeps what cannot be the description of a set (%v), and has no vote: make it forget that, with redlock members forget", t.Damage)
+		case is && s.ahead(n.node):
+			if since := n.node.keptSince(); since.Add(4 * s.cfg.NodeTimeout).After(s.cfg.Clock.Now()) {
+				s.lookLater() // as a rule a change is under way
+				continue
+			}
+			why = fmt.Sprintf("keeps a later description of the set (epoch %d, with the members %s), which no majority of the members keeps, and has no vote: if no change is under way, make it forget that, with redlock members forget", t.Epoch, strings.Join(t.Members, ", "))
 		case t.Description != nil && t.Set != s.known.Set:
 			if s.selfOf(n.node) != "" && s.outvoted(t, time.Time{}) {
 				continue // it is told
 			}
-			why = fmt.Sprintf("keeps the description of another set, with the members %s, and has no vote: this program uses the set with the members %s; give it the nodes of one set", strings.Join(t.Members, ", "), strings.Join(s.known.Members, ", "))
+			why = fmt.Sprintf("keeps the description of another set, with the members %s, and has no vote: this program uses the set with the members %s; give it the nodes of one set, or make the node forget the other with redlock members forget", strings.Join(t.Members, ", "), strings.Join(s.known.Members, ", "))
 		case is:
 			n.stranger = false
 		case !given || s.selfOf(n.node) != "" || t.Description != nil && t.Epoch < s.known.Epoch: // or it is told
@@ -207,6 +247,21 @@ func (s *Set) strangers() {
 		n.stranger = true
 		s.events = append(s.events, func() { s.cfg.Events.Warning(fmt.Errorf("redlock: node %s %s", n.Name, why)) })
 	}
+}
+
+// lookLater has the nodes looked at again, when a change that is under way is over.
+// Under the mutex.
+func (s *Set) lookLater() {
+	if s.later != nil || s.closed {
+		return
+	}
+	s.later = time.AfterFunc(4*s.cfg.NodeTimeout+time.Millisecond, func() {
+		s.mu.Lock()
+		s.later = nil
+		s.strangers()
+		s.mu.Unlock()
+		s.report()
+	})
 }
 
 // report tells the operator what has happened, in that order. If another goroutine is at it, that one does it.
@@ -233,6 +288,7 @@ func (s *Set) behind() (lanes []*Lane) {
 	for _, n := range *s.lanes.Load() {
 		switch t := n.node.kept(); {
 		case !n.node.hasMet():
+		case t.Damage != nil: // nothing overwrites it
 		case t.Precedes(s.known), s.selfOf(n.node) != "" && s.void(n.node):
 			lanes = append(lanes, n)
 		case t.Other(s.known) && s.selfOf(n.node) != "" && s.outvoted(t, time.Time{}):
@@ -265,6 +321,9 @@ func (s *Set) behind() (lanes []*Lane) {
 // been heard of if the set has not been changed, as far as is known: so one node may be down while another
 // loses its data. (What that leaves open is in docs/safety.md.) Under the mutex.
 func (s *Set) mayTell(m *incarnation) bool {
+	if m.kept().Damage != nil {
+		return false
+	}
 	v := s.View()
 	since, _ := m.lostAt()
 	keep, all := 0, true
@@ -449,6 +508,7 @@ func (s *Set) awaits() bool {
 	for _, n := range s.View().Lanes {
 		switch t := n.node.kept(); {
 		case n.Away() != nil:
+		case n.node.isCopy() || t.Damage != nil:
 		case !n.node.hasMet(), t.Precedes(s.known), t.Description == nil && s.mayTell(n.node):
 			return true
 		}
@@ -462,8 +522,9 @@ func (s *Set) fresh() bool {
 	none := 0
 	for _, n := range (*s.lanes.Load())[:len(s.given)] {
 		switch {
-		case n.node.kept().Description != nil:
+		case n.node.kept().Description != nil || n.node.isCopy():
 			return false
+		case n.node.kept().Damage != nil:
 		case n.node.hasMet():
 			none++
 		}
@@ -492,6 +553,8 @@ func (s *Set) chosen(d *wire.Description) {
 	if s.known == nil || s.known.Set == d.Set && s.known.Epoch < d.Epoch {
 		s.adopt(d)
 	}
+	close(s.news)
+	s.news = make(chan struct{})
 	behind := s.behind()
 	s.strangers()
 	s.mu.Unlock()

@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,13 @@ type Set struct {
 	events  []func() // to be told by the goroutine that tells events now
 	telling bool     // there is such a goroutine
 
+	finishing bool        // a goroutine finishes a choice (finishes)
+	later     *time.Timer // until the nodes are looked at again (lookLater); nil: none runs
+
+	ctx   context.Context // of what the set does by itself: it ends with Close
+	stop  context.CancelFunc
+	tasks sync.WaitGroup // that
+
 	lacking atomic.Bool                      // a member keeps no description, and may not be told yet
 	ready   atomic.Pointer[wire.Description] // the last one that a quorum has kept
 }
@@ -35,6 +43,7 @@ type Set struct {
 // later.
 func Open(cfg Config, names []string, open func(node int, name string, s Session) Server, tried chan<- int) *Set {
 	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{})}
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.clocks = newClocks(len(names), &s.cfg)
 	s.terms = newTerms(&s.cfg)
 	var lanes []*Lane
@@ -109,7 +118,11 @@ func (s *Set) Beyond(number int64, now time.Time) time.Duration {
 func (s *Set) Close(patience time.Duration) {
 	s.mu.Lock()
 	s.closed = true // no node becomes a member any more
+	if s.later != nil {
+		s.later.Stop()
+	}
 	s.mu.Unlock()
+	s.stop()
 	lanes := *s.lanes.Load()
 	for _, n := range lanes {
 		if n.retire() {
@@ -126,6 +139,7 @@ func (s *Set) Close(patience time.Duration) {
 		n.running.Wait()
 		n.force() // the connections
 	}
+	s.tasks.Wait()
 }
 
 // Weigh gives the number of requests that each lane keeps: those that have not left yet, and the

@@ -19,7 +19,20 @@ type server struct {
 func (n *Node) Client(h *Host) lane.Client {
 	return lane.Client{Addr: n.Name, Open: func(patience time.Duration, s lane.Session) lane.Server {
 		return &server{Link: n.Dial(h, patience), session: s}
-	}, Elsewhere: func(name string) lane.Client { return n.Others(name).Client(h) }}
+	}, Elsewhere: func(name string) lane.Client { return n.Others(name).Client(h) }, RunID: n.answers}
+}
+
+// answers is what a client finds that only looks at what is there.
+func (n *Node) answers() (runID string, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case n.down:
+		return "", errRefused
+	case n.hung || n.cut[requests] || n.cut[replies]:
+		return "", errReset
+	}
+	return n.runID(), nil
 }
 
 func (s *server) Fork() lane.Server { return &server{Link: s.Link.Fork(), session: s.session} }

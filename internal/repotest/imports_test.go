@@ -78,7 +78,7 @@ var layers = map[string]string{
 	"internal/lane":      "printable sim wire",
 	"internal/renew":     "sim",
 	"internal/script":    "wire",
-	"internal/wire":      "facts",
+	"internal/wire":      "facts printable",
 	"internal/model":     "lane script sim wire",
 }
 

@@ -4,32 +4,57 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/quorumlock/redlock/internal/printable"
 )
 
 // A Description is what the nodes of a set have agreed on. Each of them has it, under a key without a TTL.
 // That of an epoch is chosen once (choose.lua) and never changes.
 type Description struct {
 	Epoch     int64    `json:"epoch"` // counts the descriptions of the set, from 1
-	Set       string   `json:"set"`   // names the set: see Named
+	Set       string   `json:"set"`   // names the set: a nonce, made when the set is
 	Members   []string `json:"members"`
 	Former    []string `json:"former,omitempty"`    // the members before, if they were others
+	Past      []string `json:"past,omitempty"`      // the descriptions before, the last one last: the Sum of each
 	Quorum    int      `json:"quorum,omitempty"`    // of the members; 0: a majority
 	Separator string   `json:"separator,omitempty"` // of paths; "": names are no paths
 	MaxTTL    int64    `json:"max_ttl_ms,omitempty"`
 	Since     int64    `json:"since_ms"` // when it was proposed, by the clock of who did, in milliseconds
 
-	says string // of one that was read: its sense if it is the first of a set, else its text
+	text string // as it was read: what nodes are told is that, byte for byte; "": it was made here
 }
 
 // LatestEpochWithout is the last epoch that a node's marker does not name. Clients from before there
 // were descriptions share the nodes until then, and are shut out afterwards: see join.lua.
 const LatestEpochWithout = 1
 
+// Bounds of a description. A node may be made to keep anything by a client that can write to it, and what
+// is outside of these is no description (Check). So a client makes a bounded number of lanes, whatever a node says.
+const (
+	MaxMembers = 31
+	MaxAddress = 300     // bytes of a member's address
+	MaxText    = 1 << 15 // bytes of a description
+	MaxPast    = 32      // how many descriptions before it a description vouches for
+
+	maxSet, maxSeparator = 64, 64
+	maxEpoch             = 1 << 53                // the scripts count in doubles
+	maxMillis            = 365 * 24 * 3600 * 1000 // of MaxTTL
+)
+
+// AnyAddress is what go-redis has for the address of a failover client, which asks its sentinels for one. The names of
+// such members begin with it, and are no addresses.
+const AnyAddress = "FailoverClient"
+
 // Text is the description as nodes keep it. The scripts read its beginning.
 func (d *Description) Text() string {
+	if d.text != "" {
+		return d.text
+	}
 	text, err := json.Marshal(d)
 	if err != nil {
 		panic(err) // it has nothing that JSON cannot say
@@ -37,28 +62,116 @@ func (d *Description) Text() string {
 	return string(text)
 }
 
-// Named gives the first description of a set its name, which depends on nothing but the members and what they
-// agree on: clients that make it anew, after all data was lost, make the same set.
-func (d *Description) Named() *Description {
-	named := *d
-	named.Set = ""
-	sum := sha256.Sum256([]byte(named.sense()))
-	named.Set = hex.EncodeToString(sum[:8])
-	return &named
+// Fields reports whether the text has fields that this version does not know. Such a description is used, and told
+// to nodes as it is. But a change made by this version would lose them.
+func (d *Description) Fields() (unknown []string) {
+	var all, known map[string]json.RawMessage
+	bare := d.Copy()
+	if json.Unmarshal([]byte(d.Text()), &all) != nil || json.Unmarshal([]byte(bare.Text()), &known) != nil {
+		return nil
+	}
+	for name := range all {
+		if _, ok := known[name]; !ok {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
 }
 
-// sense is what counts of the first description of a set. When it was proposed does not, nor in which order its
-// author had been given the members: if one client makes it anew, after all data was lost, while another one
-// still knows what there had been, both go by the same.
-func (d *Description) sense() string {
+// Next is a copy to make the description of the next epoch of.
+func (d *Description) Next() *Description {
+	next := d.Copy()
+	next.Epoch, next.Former = d.Epoch+1, d.Members
+	next.Past = append(slices.Clone(d.Past), d.Sum())
+	if n := len(next.Past); n > MaxPast {
+		next.Past = next.Past[n-MaxPast:]
+	}
+	return next
+}
+
+// Copy is a copy to be changed: its text is made of what it has.
+func (d *Description) Copy() *Description {
 	c := *d
-	c.Since, c.Members, c.Former = 0, slices.Sorted(slices.Values(d.Members)), slices.Sorted(slices.Values(d.Former))
-	return c.Text()
+	c.text, c.Members = "", slices.Clone(d.Members)
+	return &c
+}
+
+// Sum tells descriptions apart: a node that keeps a later one vouches for those whose Sum it has in its Past.
+func (d *Description) Sum() string {
+	sum := sha256.Sum256([]byte(d.Text()))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Check reports why this cannot be the description of a set; nil: it can. It is checked when it is read from a
+// node, and before one is proposed.
+func (d *Description) Check() error {
+	n := len(d.Members)
+	switch {
+	case d.Epoch < 1 || d.Epoch > maxEpoch:
+		return fmt.Errorf("the epoch is %d", d.Epoch)
+	case d.Set == "" || len(d.Set) > maxSet || printable.Text(d.Set) != d.Set || strings.Contains(d.Set, `"`):
+		return fmt.Errorf("the name of the set is %s", clipped(d.Set))
+	case n == 0:
+		return errors.New("it has no members")
+	case n > MaxMembers:
+		return fmt.Errorf("it has %d members, and there can be %d", n, MaxMembers)
+	case len(d.Former) > MaxMembers:
+		return fmt.Errorf("it has %d former members, and there can be %d", len(d.Former), MaxMembers)
+	case d.Quorum != 0 && (d.Quorum <= n/2 || d.Quorum > n):
+		return fmt.Errorf("the quorum is %d, and with %d members it can be %d to %d", d.Quorum, n, n/2+1, n)
+	case d.MaxTTL < 0 || d.MaxTTL > maxMillis:
+		return fmt.Errorf("MaxTTL is %d ms", d.MaxTTL)
+	case len(d.Past) > MaxPast:
+		return fmt.Errorf("it names %d descriptions before it, and there can be %d", len(d.Past), MaxPast)
+	case len(d.Separator) > maxSeparator:
+		return fmt.Errorf("the separator is %s", clipped(d.Separator))
+	}
+	for _, members := range [][]string{d.Members, d.Former} {
+		for i, m := range members {
+			if !anAddress(m) {
+				return fmt.Errorf("member %s has no address", clipped(m))
+			}
+			if slices.Contains(members[:i], m) {
+				return fmt.Errorf("member %s is there twice", m)
+			}
+		}
+	}
+	return nil
+}
+
+// anAddress reports whether a text can be the address of a member. Which addresses there are is the dialer's.
+func anAddress(text string) bool {
+	return text != "" && len(text) <= MaxAddress && printable.Text(text) == text && !strings.ContainsAny(text, `"\`)
+}
+
+// clipped quotes a text, or its beginning.
+func clipped(text string) string {
+	if len(text) > 100 {
+		return strconv.Quote(text[:100]) + "..."
+	}
+	return strconv.Quote(text)
 }
 
 // Alike reports whether two descriptions are of the same members.
 func (d *Description) Alike(o *Description) bool {
 	return slices.Equal(slices.Sorted(slices.Values(d.Members)), slices.Sorted(slices.Values(o.Members)))
+}
+
+// Near reports whether another description can come next: of members of which one at most has come or gone.
+func (d *Description) Near(next *Description) bool {
+	differ := 0
+	for _, m := range next.Members {
+		if !d.Has(m) {
+			differ++
+		}
+	}
+	for _, m := range d.Members {
+		if !next.Has(m) {
+			differ++
+		}
+	}
+	return differ <= 1
 }
 
 // Needs is how many members must grant a lock.
@@ -74,39 +187,62 @@ func (d *Description) Has(member string) bool { return slices.Contains(d.Members
 
 // A Told is what a node keeps: a description, and which node of it this is.
 type Told struct {
-	Self string // its address, as the one who has told it knows it
-	*Description
+	Self         string // its address, as the client knows it that has told the node
+	*Description        // nil: the node keeps none
+	Damage       error  // why what it keeps is no description; nil: it keeps one, or nothing
 }
 
-// ParseTold reads what a node keeps; the zero Told: it keeps nothing, or something else.
+// ParseTold reads what a node keeps. What cannot be a description is none, and costs the node its vote.
 func ParseTold(text string) Told {
+	if text == "" {
+		return Told{}
+	}
 	self, rest, ok := strings.Cut(text, "\n")
-	if !ok {
-		return Told{}
+	if !ok || !anAddress(self) {
+		return Told{Damage: errors.New("it does not begin with the node's address")}
 	}
-	d := ParseDescription(rest)
-	if d == nil {
-		return Told{}
+	d, err := ReadDescription(rest)
+	if err != nil {
+		return Told{Damage: err}
 	}
-	return Told{self, d}
+	return Told{Self: self, Description: d}
+}
+
+// ReadDescription reads a description, and reports why a text is none.
+func ReadDescription(text string) (*Description, error) {
+	if len(text) > MaxText {
+		return nil, fmt.Errorf("it is longer than %d bytes", MaxText)
+	}
+	d := new(Description)
+	if err := json.Unmarshal([]byte(text), d); err != nil {
+		return nil, fmt.Errorf("it is no JSON of a description: %w", err)
+	}
+	if err := d.Check(); err != nil {
+		return nil, err
+	}
+	// The scripts read the beginning, and must read the same there.
+	if !strings.HasPrefix(text, fmt.Sprintf(`{"epoch":%d,"set":"%s",`, d.Epoch, d.Set)) {
+		return nil, errors.New("it does not begin with its epoch and its set")
+	}
+	d.text = text
+	return d, nil
 }
 
 // ParseDescription reads a description; nil: it is none.
 func ParseDescription(text string) *Description {
-	d := new(Description)
-	if !strings.HasPrefix(text, `{"epoch":`) || json.Unmarshal([]byte(text), d) != nil || d.Epoch < 1 || d.Set == "" || len(d.Members) == 0 {
-		return nil
-	}
-	if d.says = text; d.Epoch == 1 {
-		d.says = d.sense()
-	}
+	d, _ := ReadDescription(text)
 	return d
 }
 
-// Same reports whether a node that was told this keeps this description, which was read, too. There are no two
+// Same reports whether a node that was told this keeps this description. There are no two
 // of an epoch; should there be, the nodes that keep the one do not vote for a client that knows the other.
 func (t Told) Same(d *Description) bool {
-	return t.Description == d || t.Description != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.says == d.says
+	return t.Description == d || t.Description != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.Text() == d.Text()
+}
+
+// Follows reports whether the node keeps this description, or a later one that has it in its past.
+func (t Told) Follows(d *Description) bool {
+	return t.Same(d) || t.Description != nil && t.Set == d.Set && t.Epoch > d.Epoch && slices.Contains(t.Past, d.Sum())
 }
 
 // Other reports whether the node keeps a description that neither follows this one nor comes before it: of
@@ -120,7 +256,7 @@ func (t Told) Other(d *Description) bool {
 func (d *Description) YieldsTo(o *Description) bool { return d.Alike(o) && d.Less(o) }
 
 // Less is an order of descriptions that means nothing.
-func (d *Description) Less(o *Description) bool { return d.says < o.says }
+func (d *Description) Less(o *Description) bool { return d.Text() < o.Text() }
 
 // Names names what the node keeps, for join.lua: the epoch and the set; "": it keeps nothing.
 func (t Told) Names() string {
