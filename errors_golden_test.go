@@ -521,6 +521,50 @@ func setTexts(t *testing.T, g *texts) {
 	lk.lanes.View().Lanes[2].Submit(&q, time.Now())
 	e := nodeError("10.0.0.3:6379", &q.Reply, 0)
 	g.say("a lock has no room for another node", &e)
+
+	f = newFleet(t, 6)
+	if first, _, err := f.over(Options{}, f.nodes[:3]...); err != nil || first.ready(t.Context()) != nil {
+		t.Fatal(err)
+	}
+	pass(time.Second)
+	f.tellAs(f.nodes[3], "node0", f.kept(f.nodes[0]).Description)
+	f.tellAs(f.nodes[4], "node1", f.kept(f.nodes[0]).Description)
+	copies, _, err := f.over(Options{}, f.nodes[3:]...)
+	if err == nil {
+		pass(time.Second)
+		_, err = copies.TryAcquire(t.Context(), "jobs")
+	}
+	g.say("two of three nodes have copies of other servers' data", err)
+
+	_, _, err = f.over(Options{}, newFleet(t, 32).nodes...)
+	g.say("32 nodes", err)
+	newer := f.kept(f.nodes[0]).Description.Text()
+	d := wire.ParseDescription(strings.TrimSuffix(newer, "}") + `,"zones":3}`)
+	_, err = (&Change{Add: "node3"}).next(d, time.Now())
+	g.say("a later version has described the set", err)
+	long := strings.Repeat("x", 70)
+	_, err = (&Change{Separator: &long}).next(d.Copy(), time.Now())
+	g.say("a separator that is too long", err)
+	for _, damage := range []string{
+		"x", "a:1\n{", "a:1\n" + strings.Repeat(" ", wire.MaxText+1), `{"epoch":0}`, `{"epoch":1,"set":""}`, `{"epoch":1,"set":"s","members":[]}`,
+		`{"epoch":1,"set":"s","members":["a:1"],"quorum":2}`, `{"epoch":1,"set":"s","members":["a:1","a:1"]}`, `{"epoch":1,"set":"s","members":[""]}`,
+		`{"epoch":1,"set":"s","members":["a:1"],"max_ttl_ms":-1}`, `{"epoch":1,"set":"s","members":["a:1"],"separator":"` + long + `"}`,
+		`{"set":"s","epoch":1,"members":["a:1"]}`,
+	} {
+		if strings.HasPrefix(damage, "{") {
+			damage = "a:1\n" + damage
+		}
+		g.say("a node keeps what is no description", wire.ParseTold(damage).Damage)
+	}
+	var many []string
+	for i := range 40 {
+		many = append(many, fmt.Sprint("m", i))
+	}
+	for _, d := range []wire.Description{{Members: many}, {Members: many[:1], Former: many}, {Members: many[:1], Past: many}} {
+		d.Epoch, d.Set = 1, "s"
+		g.say("a node keeps what is no description", d.Check())
+	}
+	g.say("a connection that was made to see what answers", errSeen)
 }
 
 func refusalTexts(t *testing.T, g *texts) {

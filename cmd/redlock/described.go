@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,6 +22,8 @@ type keeping struct {
 	err     error  // it does not answer, or does not say
 	told    wire.Told
 	next    *wire.Description // what it has taken in the choice of the next description; nil: nothing
+	runID   string            // of its process; "": it does not say
+	copy    bool              // it has the data of another server: see lookElsewhere
 	longest time.Duration     // the longest TTL that was announced there
 	marked  bool              // it has a marker: a client has joined it since it lost its data
 }
@@ -34,6 +38,7 @@ func keeps(ctx context.Context, rdb *redis.Client) keeping {
 	}
 	text := func(v any) string { s, _ := v.(string); return s }
 	k.told = wire.ParseTold(text(values[0]))
+	k.runID, _ = runID(ctx, rdb)
 	for _, v := range values[1:] {
 		if m, ok := wire.ParseMarker(text(v)); ok {
 			k.longest, k.marked = max(k.longest, m.Longest), true
@@ -94,25 +99,62 @@ func askKeeping(servers []*redis.Options, hasty bool) []keeping {
 		}
 	}
 	cancel()
+	lookElsewhere(servers, all)
 	return all
 }
 
-// judge finds which set it is: the library's rule (internal/lane). Only nodes that were given count.
-func (d *described) judge() {
-	for _, k := range d.given {
-		if k.told.Description == nil || d.set != nil && d.set.Set == k.told.Set && d.set.Epoch >= k.told.Epoch {
+// judge finds which set it is, by the library's rule (wire.Believed): no node decides alone. Only nodes that were given
+// count, and those of them that have a copy of another server's data do not.
+func (d *described) judge() { d.set = believed(d.given, nil) }
+
+// believed is the description by which the nodes go that are asked.
+func believed(nodes []keeping, known *wire.Description) *wire.Description {
+	var witnesses []wire.Witness
+	for _, k := range nodes {
+		w := wire.Witness{Name: k.node, Told: k.told, Met: k.err == nil}
+		if k.copy {
+			w.Told, w.Met = wire.Told{}, false
+		}
+		witnesses = append(witnesses, w)
+	}
+	return wire.Believed(witnesses, known)
+}
+
+// lookElsewhere finds the nodes that say that they are members at other addresses, where other servers answer: these
+// have a copy of their data.
+func lookElsewhere(servers []*redis.Options, nodes []keeping) {
+	var all sync.WaitGroup
+	for i := range nodes {
+		k := &nodes[i]
+		if k.told.Description == nil || k.told.Self == k.node || strings.HasPrefix(k.told.Self, wire.AnyAddress) || k.runID == "" {
 			continue
 		}
-		of := 0
-		for _, other := range d.given {
-			if other.told.Description != nil && other.told.Set == k.told.Set || other.err == nil && other.told.Description == nil && k.told.Has(other.node) {
-				of++
-			}
-		}
-		if of > len(d.given)/2 {
-			d.set = k.told.Description
-		}
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			o := optionsAt(servers[i], k.told.Self)
+			o.ContextTimeoutEnabled = true
+			rdb := clientOf(o)
+			defer rdb.Close()
+			id, err := runID(ctx, rdb)
+			k.copy = id != "" && id != k.runID || err != nil && wire.IsReply(err) && refusesUser(err)
+		})
 	}
+	all.Wait()
+}
+
+// refusesUser reports whether a server does not let a user in that another one has let in.
+func refusesUser(err error) bool {
+	code := facts.Code(err.Error())
+	return code == "NOAUTH" || code == "WRONGPASS" || code == "NOPERM"
+}
+
+// runID is the name of a server's process; "": it does not say.
+func runID(ctx context.Context, rdb *redis.Client) (string, error) {
+	text, err := rdb.Info(ctx, "server").Result()
+	about := make(facts.Facts)
+	about.Add(text)
+	return about["run_id"], err
 }
 
 // complete asks the members that were not given, too.
@@ -130,15 +172,27 @@ func (d *described) missing(servers []*redis.Options) (more []*redis.Options) {
 	return more
 }
 
-// add takes in what members keep that were not given.
+// add takes in what members keep that were not given, and goes on to the description for which they vouch.
 func (d *described) add(more []keeping) {
 	d.more = append(d.more, more...)
-	for _, k := range d.more {
-		if k.told.Description != nil && k.told.Set == d.set.Set && k.told.Epoch > d.set.Epoch {
-			d.set = k.told.Description
+	for { // step by step, to later epochs
+		var members []keeping
+		for _, member := range d.set.Members {
+			if k := d.keeping(member); k != nil {
+				members = append(members, *k)
+			} else {
+				members = append(members, keeping{node: member, err: errNotAsked})
+			}
 		}
+		next := believed(members, d.set)
+		if next == nil || next.Set != d.set.Set || next.Epoch <= d.set.Epoch {
+			return
+		}
+		d.set = next
 	}
 }
+
+var errNotAsked = errors.New("it was not asked")
 
 // isMember reports whether a node is a member, by its own word or by its address.
 func (d *described) isMember(k *keeping) bool {

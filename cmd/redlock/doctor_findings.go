@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
@@ -162,6 +164,14 @@ func (d *diagnosis) settings() {
 // setOf is the set of the nodes; its description is nil if they keep none, or are not of one set.
 func setOf(patients []*patient) *described {
 	set := &described{given: keepings(patients)}
+	var servers []*redis.Options
+	for _, p := range patients {
+		servers = append(servers, p.opts)
+	}
+	lookElsewhere(servers, set.given)
+	for i, p := range patients {
+		p.keeping.copy = set.given[i].copy
+	}
 	set.judge()
 	return set
 }
@@ -184,6 +194,10 @@ func (d *diagnosis) membership() {
 		k := keepings([]*patient{p})[0]
 		switch told := k.told; {
 		case k.err != nil:
+		case k.copy:
+			d.must(p, "it says that it is "+told.Self+", where another server answers: it has a copy of its data", "make it forget that: redlock members forget "+k.node)
+		case told.Damage != nil:
+			d.must(p, "it keeps what cannot be the description of a set ("+told.Damage.Error()+")", "make it forget that: redlock members forget "+k.node)
 		case known == nil && told.Description != nil && d.contradicted(told.Description):
 			d.bars(p, "it belongs to the set of "+strings.Join(told.Members, ", ")+", and too few of the others do", "give the members of one set")
 		case known == nil && told.Description != nil:

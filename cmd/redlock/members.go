@@ -22,11 +22,12 @@ import (
 type membersConfig struct {
 	lockFlags
 	json, plan, stopped bool
-	verb                string   // add, remove, replace or set; "": show
+	yes                 bool     // forget: without a question
+	verb                string   // add, remove, replace, set or forget; "": show
 	args                []string // of the verb
 }
 
-const membersUsage = "redlock members shows them; add URL, remove ADDRESS, replace ADDRESS URL, and set max-ttl, quorum or separator change them; see redlock help members"
+const membersUsage = "redlock members shows them; add URL, remove ADDRESS, replace ADDRESS URL, and set max-ttl, quorum or separator change them; forget NODE makes a node forget its set; see redlock help members"
 
 // parseMembers reads the arguments of redlock members.
 func parseMembers(args []string) (*membersConfig, error) {
@@ -37,10 +38,14 @@ func parseMembers(args []string) (*membersConfig, error) {
 	cfg.addTimeout(f)
 	f.toggle("plan", "", &cfg.plan)
 	f.toggle("programs-stopped", "", &cfg.stopped)
+	f.toggle("yes", "", &cfg.yes)
 	f.toggle("json", "", &cfg.json)
 	rest, err := f.parse(args)
 	if err != nil {
 		return nil, err
+	}
+	if len(rest) > 0 && rest[0] == "forget" {
+		return cfg, cfg.parseForget(f, rest[1:])
 	}
 	takes := map[string]int{"add": 1, "remove": 1, "replace": 2, "set": 2}
 	if len(rest) > 0 {
@@ -54,6 +59,8 @@ func parseMembers(args []string) (*membersConfig, error) {
 		}
 	}
 	switch {
+	case cfg.yes:
+		return nil, exit.Fail(exit.Usage, "changes ask nothing", "--yes goes with members forget")
 	case cfg.verb == "" && cfg.plan:
 		return nil, exit.Fail(exit.Usage, membersUsage, "--plan says what a change would do, and there is none")
 	case cfg.verb == "" && f.Changed("timeout"):
@@ -69,6 +76,9 @@ func (c *command) members(_ string, args []string) (int, error) {
 	cfg, err := parseMembers(args)
 	if err != nil {
 		return 0, err
+	}
+	if cfg.verb == "forget" {
+		return 0, c.forget(cfg)
 	}
 	servers, err := c.realNodes(&cfg.lockFlags, "ask")
 	if err != nil {
@@ -266,8 +276,13 @@ func newcomer(named string, servers []*redis.Options) (string, error) {
 // undescribed says what there is if no description is known, or why none can be changed.
 func (c *command) undescribed(cfg *membersConfig, d *described) error {
 	keep, silent, why := 0, 0, error(nil)
+	var copies, damaged []string
 	for _, k := range d.given {
 		switch {
+		case k.copy:
+			copies = append(copies, k.node)
+		case k.told.Damage != nil:
+			damaged = append(damaged, k.node)
 		case k.err != nil:
 			silent++
 			why = k.err
@@ -278,8 +293,12 @@ func (c *command) undescribed(cfg *membersConfig, d *described) error {
 	switch {
 	case len(d.given)-silent <= len(d.given)/2:
 		return exit.Fail(exit.NoQuorum, remedyFor(why), "%d of %s do not answer, which are too many to tell the members: %s", silent, phrase.Count(len(d.given), "node"), facing(d))
+	case len(copies) > 0:
+		return exit.Fail(exit.NoQuorum, "make them forget whose data it was: redlock members forget "+strings.Join(copies, " "), "the given nodes are no set: %s of them %s a copy of another server's data: %s", phrase.Count(len(copies), "node"), phrase.Verb(len(copies), "has", "have"), facing(d))
+	case len(damaged) > 0:
+		return exit.Fail(exit.NoQuorum, "make them forget that: redlock members forget "+strings.Join(damaged, " "), "no majority of the given nodes keeps the description of one set: %s", facing(d))
 	case keep > 0:
-		return exit.Fail(exit.NoQuorum, "give the nodes of one set: it is that of which a majority of the given nodes keeps the description", "the given nodes are not of one set: %s", facing(d))
+		return exit.Fail(exit.NoQuorum, "give the nodes of one set: it is that of which a majority of the given nodes keeps the description. A node that keeps what is out of date can be made to forget it: redlock members forget", "the given nodes are not of one set: %s", facing(d))
 	case cfg.verb != "":
 		return exit.Fail(exit.NoQuorum, "if no program uses these nodes, there is nothing to change: give all programs the nodes that you want. If programs of an earlier version use them, start one of this version first", "the nodes keep no description that could be changed: no program of this version has locked on them")
 	}
@@ -300,8 +319,12 @@ func (k *keeping) says() string {
 	switch {
 	case k.err != nil:
 		return k.err.Error()
+	case k.told.Damage != nil:
+		return fmt.Sprintf("it keeps what cannot be the description of a set: %v", k.told.Damage)
 	case k.told.Description == nil:
 		return "it keeps no description"
+	case k.copy:
+		return fmt.Sprintf("it has a copy of the data of %s, which answers there as another server", k.told.Self)
 	}
 	return fmt.Sprintf("it keeps epoch %d of the set %s, with the members %s", k.told.Epoch, k.told.Set, strings.Join(k.told.Members, ", "))
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/nodeurl"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
@@ -78,7 +79,7 @@ func (r *reset) refuse(servers []*redis.Options) error {
 // forget deletes the nodes' markers: the next client to connect writes new ones.
 func (r *reset) forget(ctx context.Context) error {
 	for _, n := range r.nodes {
-		if err := n.Del(ctx, lua.Marker, lua.OldMarker).Err(); err != nil {
+		if err := fresh.Unsettle(ctx, n); err != nil {
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "the fences of %s cannot be reset: %v", n.Options().Addr, err)
 		}
 	}

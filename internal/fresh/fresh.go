@@ -5,6 +5,7 @@ package fresh
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -51,7 +52,7 @@ func runUnused(ctx context.Context, client *redis.Client, mark string) (bool, er
 	if err != nil || !is {
 		return false, err
 	}
-	n, err := client.Eval(ctx, unused, []string{script.Marker, script.LaterMarker, script.OldMarker, script.Told, script.Choice, script.Fences, script.Belows}, mark).Int()
+	n, err := client.Eval(ctx, unused, slices.Concat(script.Markers, script.Sets, []string{script.Fences, script.Belows}), mark).Int()
 	return n == 1, err
 }
 

@@ -1,6 +1,10 @@
 package model
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
+)
 
 // Kill ends the node as SIGKILL does.
 func (n *Node) Kill() {
@@ -110,3 +114,12 @@ func (n *Node) Step(d time.Duration) { n.set(func() { n.offset += d }) }
 
 // Rate has its clock run faster than true time by this part of it.
 func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }
+
+// Keep has the node keep a text in the place of the description of its set, as a client does that can write to it, or a
+// snapshot that is restored.
+func (n *Node) Keep(text string) { n.set(func() { n.told = wire.ParseTold(text) }) }
+
+// Forget is what redlock members forget does.
+func (n *Node) Forget() {
+	n.set(func() { n.marker, n.told, n.choice, n.epoch = "", wire.Told{}, choice{}, n.epoch+1 })
+}

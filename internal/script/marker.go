@@ -45,6 +45,13 @@ const (
 	Choice = "redlock:choice"
 )
 
+// Markers are the keys of all markers that a node may have, and Sets of what it keeps of its set, and of what it has
+// promised in a choice.
+var (
+	Markers = []string{Marker, OldMarker, LaterMarker}
+	Sets    = []string{Told, Choice}
+)
+
 // MarkerAt is the key of a node's marker when it has the description of this epoch.
 func MarkerAt(epoch int64) string {
 	if wire.MarkerIn(epoch) > 0 {
