@@ -152,16 +152,22 @@ func (r *report) progress(at time.Time) string {
 
 var message = regexp.MustCompile(`^\s+\S+\.go:\d+: (.*)$`)
 
-// reason is why a test that printed this was skipped: its last message.
+// reason is why a test that printed this was skipped: what need.Skip said, or else its last message. A script
+// logs more after it.
 func reason(output []string) string {
-	for _, text := range slices.Backward(output) {
-		for _, line := range slices.Backward(strings.Split(text, "\n")) {
-			if m := message.FindStringSubmatch(line); m != nil {
-				return m[1]
+	last := "without a reason"
+	for _, text := range output {
+		for line := range strings.Lines(text) {
+			m := message.FindStringSubmatch(strings.TrimRight(line, "\n"))
+			if m == nil {
+				continue
+			}
+			if last = m[1]; strings.HasPrefix(last, need.SkipPrefix) || strings.HasPrefix(last, need.ElsewherePrefix) {
+				return last
 			}
 		}
 	}
-	return "without a reason"
+	return last
 }
 
 // tick prints which packages run, if nothing was printed for a while.

@@ -36,6 +36,7 @@ const skips = `{"Action":"start","Package":"b"}
 {"Action":"output","Package":"b","Test":"TestOne","Output":"--- SKIP: TestOne (0.00s)\n"}
 {"Action":"skip","Package":"b","Test":"TestOne"}
 {"Action":"output","Package":"b","Test":"TestTwo","Output":"    need.go:99: the tests in Chromium (no chromium in the PATH)\n"}
+{"Action":"output","Package":"b","Test":"TestTwo","Output":"    script.go:9: what a script logs\n"}
 {"Action":"skip","Package":"b","Test":"TestTwo"}
 {"Action":"output","Package":"b","Test":"TestThree","Output":"    need.go:99: the tests in tmux (no tmux in the PATH)\n"}
 {"Action":"skip","Package":"b","Test":"TestThree"}
