@@ -247,7 +247,7 @@ func connectTexts(t *testing.T, g *texts) {
 	fail("no nodes", lk, err)
 	lk, err = Connect([]string{"redis://10.0.0.1:6379", "redis://10.0.0.1:6379"}, nil)
 	fail("the same server twice", lk, err)
-	for _, url := range []string{"http://10.0.0.1", "redis://:pass/word@10.0.0.1", "redis://10.0.0.1/zero", "unix://", "redis://10.0.0.1?colour=red"} {
+	for _, url := range []string{"http://10.0.0.1", "redis://:pass/word@10.0.0.1", "redis://10.0.0.1/zero", "unix://", "redis://10.0.0.1?colour=red", "redis://:6379", "redis://::1", "redis://10.0.0.1:99999"} {
 		lk, err = Connect([]string{url}, nil)
 		fail("the URL "+url, lk, err)
 	}

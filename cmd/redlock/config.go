@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -12,10 +13,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/internal/dial"
 	"github.com/quorumlock/redlock/internal/nodeurl"
 )
 
@@ -181,17 +184,32 @@ func (c *command) readPassword(f *config) error {
 	if file == "" {
 		return nil
 	}
-	text, err := os.ReadFile(file)
+	password, err := passwordIn(file)
 	if err != nil {
 		return exit.Fail(exit.Usage, "give a file that has the password and nothing else", "%s: %v", f.where("password-file"), err)
 	}
-	password := strings.TrimRight(string(text), "\r\n")
 	if password == "" || strings.ContainsAny(password, "\r\n") {
 		return exit.Fail(exit.Usage, "give a file that has the password and nothing else", "%s %s does not have one line", f.where("password-file"), f.get("password-file"))
 	}
 	f.values["password"] = entry{password, f.values["password-file"].line}
 	c.warnOfReaders(file)
 	return nil
+}
+
+// passwordIn reads a file with a password.
+func passwordIn(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	return strings.TrimRight(string(text), "\r\n"), err
+}
+
+// credentials are the user and the password of this moment. A password file that cannot be read any more, or is
+// not whole for a moment, leaves the password that it had at the start.
+func (f *config) credentials() (user, password string) {
+	latest, err := passwordIn(f.path("password-file"))
+	if err != nil || latest == "" || strings.ContainsAny(latest, "\r\n") {
+		latest = f.get("password")
+	}
+	return f.get("user"), latest
 }
 
 // options are the settings of the nodes with these URLs. User and password are for those whose URL
@@ -209,10 +227,21 @@ func (f *config) options(urls []string) ([]*redis.Options, error) {
 		}
 		if o.Username == "" && o.Password == "" {
 			o.Username, o.Password = f.get("user"), f.get("password")
+			if f.get("password-file") != "" { // it may be replaced while the command runs
+				o.CredentialsProvider = f.credentials
+			}
 		}
 		if o.TLSConfig != nil {
-			o.TLSConfig.RootCAs, o.TLSConfig.Certificates = secured.RootCAs, secured.Certificates
-			o.TLSConfig.ServerName = "" // that of the host that is dialed, which may be a member that was not given
+			given := o.TLSConfig
+			given.RootCAs, given.Certificates = secured.RootCAs, secured.Certificates
+			given.ServerName = "" // that of the host that is dialed, which may be a member that was not given
+			o.Dialer = dial.Secure(cmp.Or(o.DialTimeout, 5*time.Second), func() (*tls.Config, error) {
+				now := given.Clone()
+				if latest, err := f.tls(); err == nil { // the files may be replaced, too, and not be whole for a moment
+					now.RootCAs, now.Certificates = latest.RootCAs, latest.Certificates
+				}
+				return now, nil
+			})
 		}
 		nodes[i] = o
 	}

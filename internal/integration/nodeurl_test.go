@@ -39,7 +39,14 @@ func TestURLsTellNoPassword(t *testing.T) {
 func TestParsedURLs(t *testing.T) {
 	for _, tt := range []struct{ text, addr, why string }{
 		{"redis://host", "host:6379", ""},
-		{"redis://", "localhost:6379", ""},
+		{"redis://", "", "names no host"},
+		{"redis://:6379", "", "names no host"},
+		{"rediss://user:password@/0", "", "names no host"},
+		{"redis://::1", "", "brackets"},
+		{"redis://fe80::1:6379", "", "brackets"},
+		{"redis://[::1]", "[::1]:6379", ""},
+		{"redis://host:99999", "", "port"},
+		{"redis://host:0", "", "port"},
 		{"REDIS://host:1/", "host:1", ""},
 		{"rediss://user:password@[::1]:6380/3?dial_timeout=2s&client_name=a@b", "[::1]:6380", ""},
 		{"unix://user:password@/run/redis.sock?db=1", "/run/redis.sock", ""},

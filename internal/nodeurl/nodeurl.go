@@ -5,6 +5,7 @@ package nodeurl
 import (
 	"errors"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -18,6 +19,9 @@ var (
 	errForm     = errors.New("it is not of the form redis://user:password@host:port/db; " + Escapes)
 	errDatabase = errors.New("what follows the host is not the number of a database (redis://host:port/db); " + Escapes)
 	errUnix     = errors.New("it is not of the form unix://user:password@/path/to/socket?db=0; " + Escapes)
+	errHost     = errors.New("it names no host (redis://host:port); is a variable unset?")
+	errAddress  = errors.New("an IPv6 address is written in brackets: redis://[::1]:6379")
+	errPort     = errors.New("its port is none from 1 to 65535")
 	errOption   = errors.New("it has an option, after ?, that is not known or has no such value; " + Escapes)
 )
 
@@ -42,6 +46,12 @@ func Parse(text string) (*redis.Options, error) {
 		return nil, errForm
 	case u.Scheme == "unix" && (u.Host != "" || u.Path == ""):
 		return nil, errUnix
+	case u.Scheme != "unix" && strings.Count(u.Host, ":") > 1 && !strings.HasPrefix(u.Host, "["):
+		return nil, errAddress
+	case u.Scheme != "unix" && u.Hostname() == "":
+		return nil, errHost
+	case u.Scheme != "unix" && u.Port() != "" && !isPort(u.Port()):
+		return nil, errPort
 	case u.Scheme != "unix" && strings.Trim(u.Path, "/0123456789") != "":
 		return nil, errDatabase
 	}
@@ -53,4 +63,9 @@ func Parse(text string) (*redis.Options, error) {
 		return nil, errOption
 	}
 	return nil, errForm
+}
+
+func isPort(text string) bool {
+	n, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && n > 0
 }
