@@ -32,6 +32,9 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 // call has a call made, as one operation; and made again as another acquisition if the separator of the set
 // became known when the call had begun, or was changed while it waited.
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption, do func(context.Context, *opTrace, *acquisition) (*Lock, error)) (*Lock, error) {
+	if err := lk.made(); err != nil {
+		return nil, err
+	}
 	once := op == "try-acquire"
 	a, err := lk.acquisition(ctx, name, options, once)
 	if err != nil {

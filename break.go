@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -41,6 +42,9 @@ import (
 // A lock of several names (Also) ends as a whole if it is broken at one of its names, for no extension is
 // confirmed any more. The keys of its other names go with their TTL, or when each of these names is broken, too.
 func (lk *Locker) Break(ctx context.Context, name, token string) error {
+	if err := lk.made(); err != nil {
+		return err
+	}
 	o := lk.current.Load()
 	name, err := o.normalizeName(name)
 	switch {
@@ -49,15 +53,13 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 	case token == "":
 		return fmt.Errorf("redlock: break %q: the token is empty", name)
 	}
-	if err := lk.enter(); err != nil {
-		return err
-	}
-	defer lk.leave()
-	if err := lk.agree(ctx, lk.opts.NodeTimeout); err != nil {
-		return fmt.Errorf("redlock: break %q: %w", name, err)
-	}
 	t := lk.begins(ctx, "break", name, nil)
-	err = lk.breaks(ctx, t, name, token)
+	untilClosed, cancel := lk.untilClosed(ctx)
+	defer cancel()
+	err = lk.breaks(untilClosed, t, name, token)
+	if why := (*QuorumError)(nil); errors.As(err, &why) && errors.Is(why.Cause, ErrClosed) && ctx.Err() == nil {
+		why.Cause = ErrClosed // and not the context that Break has made
+	}
 	t.ends(nil, err)
 	return err
 }
@@ -128,6 +130,13 @@ type breaking struct {
 }
 
 func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) error {
+	if err := lk.enter(); err != nil {
+		return err
+	}
+	defer lk.leave()
+	if err := lk.agree(ctx, lk.opts.NodeTimeout); err != nil {
+		return fmt.Errorf("redlock: break %q: %w", name, err)
+	}
 	o := lk.current.Load()
 	b := &breaking{
 		locker: lk, trace: t, key: lk.opts.host.Token(), began: lk.opts.Clock.Now(),

@@ -15,7 +15,12 @@ import (
 
 // Members gives the members of the set as this Locker knows them. It learns of a change with the first
 // request that follows it.
-func (lk *Locker) Members() Members { return membersOf(lk.lanes.View()) }
+func (lk *Locker) Members() Members {
+	if lk.made() != nil {
+		return Members{}
+	}
+	return membersOf(lk.lanes.View())
+}
 
 // A Change is what [Locker.Change] does to a set: one thing of those that are not zero.
 type Change struct {
@@ -108,6 +113,9 @@ func (lk *Locker) PlanChange(ctx context.Context, c Change, progress func(what s
 }
 
 func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func(string, time.Duration)) (Members, error) {
+	if err := lk.made(); err != nil {
+		return Members{}, err
+	}
 	if err := lk.enter(); err != nil {
 		return Members{}, err
 	}

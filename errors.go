@@ -176,8 +176,14 @@ func (e *NodeError) reason() string {
 	return printable.Text(e.Err.Error())
 }
 
-// Unwrap gives the client's or the server's own error.
-func (e *NodeError) Unwrap() error { return e.Err }
+// Unwrap gives the client's or the server's own error. It gives nil if that is a deadline or a cancellation of
+// the library's: an error is context.DeadlineExceeded or context.Canceled only if the caller's context has ended.
+func (e *NodeError) Unwrap() error {
+	if errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled) {
+		return nil
+	}
+	return e.Err
+}
 
 // An awaiting error says that a node cannot vote before another one has been heard of.
 type awaiting interface{ Votes() bool }
@@ -198,8 +204,8 @@ func (e *NodeError) votes() bool {
 // ErrNoQuorum or ErrLost to [errors.Is], and also the context's error if that is
 // what ended it.
 type QuorumError struct {
-	Op   string // "acquire", "extend", "release", "break" or "prepare"
-	Name string // the lock; "" for prepare
+	Op   string // "acquire", "extend", "release", "break" or "wait-ready"
+	Name string // the lock; "" for wait-ready
 
 	N       int // nodes in all
 	Need    int // votes that would have been enough
@@ -284,7 +290,7 @@ const retryUnknown = time.Second
 // few are left for a quorum, it is a second. It may be earlier, since a holder may release. It is 0 if
 // nothing was in the way but another attempt, and for ErrLost.
 func (e *QuorumError) RetryAfter() time.Duration {
-	if e.Kind == ErrLost {
+	if e.Kind == ErrLost || e.Need <= 0 || e.N < e.Need {
 		return 0
 	}
 	nodes := e.Nodes()

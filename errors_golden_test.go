@@ -122,11 +122,11 @@ func TestErrorsGolden(t *testing.T) {
 		heading string
 		write   func(*testing.T, *texts)
 	}{
-		{"Options", optionTexts}, {"Connect and New", connectTexts}, {"Connections", connectionTexts}, {"Names and options of a lock", nameTexts},
+		{"Options", optionTexts}, {"Connect and New", connectTexts}, {"Connections", connectionTexts}, {"Mocks", mockTexts}, {"Names and options of a lock", nameTexts},
 		{"No lock", refusalTexts}, {"Fences", fenceTexts}, {"Lock lost", lossTexts}, {"Release", releaseTexts},
 		{"Re-entry", reentryTexts}, {"Detach and Attach", handleTexts}, {"Break", breakTexts}, {"WaitReady and Inspect", readyTexts},
 		{"Votes of a node", voteTexts}, {"The description of the set", setTexts}, {"Changes of the set", changeTexts}, {"Warnings", warningTexts}, {"Node down, node up, in this order", orderTexts},
-		{"Slow hooks", slowTexts}, {"Operations, at level debug", debugTexts}, {"Printing", printTexts}, {"Replies", replyTexts},
+		{"Many Lockers, and slow hooks", slowTexts}, {"Operations, at level debug", debugTexts}, {"Printing", printTexts}, {"Replies", replyTexts},
 	} {
 		t.Run(part.heading, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -162,6 +162,14 @@ func optionTexts(_ *testing.T, g *texts) {
 		_, err := o.opts.withDefaults(3)
 		g.say(o.what, err)
 	}
+}
+
+// A mocked client sends nothing.
+func mockTexts(_ *testing.T, g *texts) {
+	mock := redis.NewClient(&redis.Options{Addr: "10.0.0.1:6379", MaxRetries: -2})
+	defer mock.Close()
+	_, err := New([]*redis.Client{mock}, nil)
+	g.say("a client of redismock", err)
 }
 
 // connectionTexts are what keeps a client from a server, with what to do about it.
@@ -323,6 +331,7 @@ func nameTexts(t *testing.T, g *texts) {
 	try(lk, "a TTL over MaxTTL", "a", TTL(time.Minute))
 	try(lk, "a TTL that Drift eats", "a", TTL(2*time.Millisecond))
 	try(lk, "MaxHold of nothing", "a", MaxHold(0))
+	try(lk, "an option that is nil", "a", AutoRenew(), nil)
 	try(lk, "no slots", "a", Slots(0))
 	try(lk, "slots that are shared", "a", Slots(2), Shared())
 	try(lk, "slots of several names", "a", Slots(2), Also("b"))
@@ -837,17 +846,18 @@ func handleTexts(t *testing.T, g *texts) {
 		Handle
 	}{
 		{"no token", Handle{Name: "jobs"}},
-		{"a fence below zero", Handle{Name: "jobs", Token: "TOKEN", Fence: -1}},
-		{"another prefix", Handle{Name: "jobs", Token: "TOKEN", Prefix: "app:"}},
-		{"another separator", Handle{Name: "jobs", Token: "TOKEN", Separator: "/"}},
-		{"a slot that there is not", Handle{Name: "jobs", Token: "TOKEN", Slot: 3, Slots: 2}},
-		{"another set of nodes", Handle{Name: "jobs", Token: "TOKEN", TTL: time.Second, Healed: []string{"10.0.0.9:6379"}}},
-		{"a lock that is not there", Handle{Name: "gone", Token: "TOKEN", TTL: time.Second}},
+		{"a fence below zero", Handle{Name: "jobs", Token: "TOKEN", TTL: time.Second, Fence: -1}},
+		{"a fence that is too large", Handle{Name: "jobs", Token: "TOKEN", TTL: time.Second, Fence: 1<<63 - 1}},
+		{"another prefix", Handle{Name: "jobs", Token: "TOKEN", Fence: 7, Prefix: "app:"}},
+		{"another separator", Handle{Name: "jobs", Token: "TOKEN", Fence: 7, Separator: "/"}},
+		{"a slot that there is not", Handle{Name: "jobs", Token: "TOKEN", Fence: 7, Slot: 3, Slots: 2}},
+		{"another set of nodes", Handle{Name: "jobs", Token: "TOKEN", Fence: 7, TTL: time.Second, Healed: []string{"10.0.0.9:6379"}}},
+		{"a lock that is not there", Handle{Name: "gone", Token: "TOKEN", Fence: 7, TTL: time.Second}},
 	} {
 		_, err = lk.Attach(t.Context(), h.Handle)
 		g.say(h.when, err)
 	}
-	_, err = lk.Attach(t.Context(), Handle{Name: "jobs", Token: "TOKEN", TTL: time.Second}, Shared())
+	_, err = lk.Attach(t.Context(), Handle{Name: "jobs", Token: "TOKEN", Fence: 7, TTL: time.Second}, Shared())
 	g.say("an option that the handle has", err)
 }
 
@@ -1002,6 +1012,11 @@ func orderTexts(t *testing.T, g *texts) {
 }
 
 func slowTexts(t *testing.T, g *texts) {
+	before, told := openLockers.Swap(manyLockers-1), toldLockers.Swap(false)
+	newModels(3).locker(t, &Options{Hooks: g.hooks(slog.LevelInfo)})
+	g.log("a program makes a Locker for each request")
+	openLockers.Store(before + 1)
+	toldLockers.Store(told)
 	stuck := make(chan struct{})
 	hooks := JoinHooks(g.hooks(slog.LevelInfo), &Hooks{Joined: func(Members) { <-stuck }})
 	lk := newModels(3).locker(t, &Options{Hooks: hooks})
@@ -1052,6 +1067,8 @@ func printTexts(t *testing.T, g *texts) {
 		return a
 	}})).Info("held", "lock", l)
 	g.log("a Lock in a log")
+	g.say("a method of a Locker that is nil", (*Locker)(nil).Close())
+	g.say("a method of a Lock that is nil", (*Lock)(nil).Release(t.Context()))
 	g.say("Options", fmt.Sprint(Options{TTL: time.Minute, Prefix: "app:"}))
 }
 

@@ -22,6 +22,9 @@ import (
 // come moves nothing. Replies that come after Extend has returned count as well, as
 // long as the lock is valid: then [Lock.Until] moves although the error said otherwise.
 func (l *Lock) Extend(ctx context.Context) error {
+	if !l.acquired() {
+		return errNoLock
+	}
 	if err := l.locker.enter(); err != nil {
 		return err
 	}

@@ -59,6 +59,9 @@ func (h Handle) MarshalJSON() ([]byte, error) {
 // another one, since only the lock that was joined can be detached. Locks that have joined
 // this one end with it.
 func (l *Lock) Detach() (Handle, error) {
+	if !l.acquired() {
+		return Handle{}, errNoLock
+	}
 	if l.hold != nil {
 		return Handle{}, fmt.Errorf("redlock: detach %q: it belongs to the lock on %q, under whose context it was acquired", l.name, l.hold.name)
 	}
@@ -119,6 +122,9 @@ func (l *Lock) Detach() (Handle, error) {
 //
 // The only option is [AutoRenew]. Everything else is in the handle.
 func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption) (*Lock, error) {
+	if err := lk.made(); err != nil {
+		return nil, err
+	}
 	if err := lk.agree(ctx, lk.nodeTimeout(max(h.TTL, lk.opts.TTL))); err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
 	}
@@ -126,11 +132,15 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	if err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
 	}
-	var a acquisition
-	for _, o := range options {
-		o.apply(&a)
+	// Every grant of an exclusive lock has a number, and all are below 2^53 (see Lock.Fence).
+	if h.Fence < 0 || h.Fence >= 1<<53 || h.Fence == 0 && !h.Shared {
+		return nil, fmt.Errorf("redlock: attach %q: the handle's fence %d is not one that a lock can have: the handle was changed", h.Name, h.Fence)
 	}
-	if a.ttl != 0 || a.maxHold != nil || a.reentrant || a.shared || len(a.also) > 0 || a.slots != nil {
+	var a acquisition
+	if err := a.apply(options); err != nil {
+		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
+	}
+	if only := (acquisition{renewed: a.renewed}); fmt.Sprintf("%+v", a) != fmt.Sprintf("%+v", only) {
 		return nil, fmt.Errorf("redlock: attach %q: the only option is AutoRenew: the handle says what the lock is", h.Name)
 	}
 	t := lk.begins(ctx, "attach", l.name, nil)
@@ -151,8 +161,6 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 	switch o := lk.current.Load(); {
 	case h.Token == "":
 		return nil, errors.New("the handle has no token")
-	case h.Fence < 0:
-		return nil, fmt.Errorf("the handle's fence %d is negative", h.Fence)
 	case h.Prefix != o.Prefix:
 		return nil, fmt.Errorf("the handle's prefix %q is not Options.Prefix %q", h.Prefix, o.Prefix)
 	case h.Separator != o.Separator:

@@ -22,7 +22,13 @@ const (
 	StateSplit                // neither: it changes hands, or somebody's attempt left something behind
 )
 
-func (v State) String() string { return [...]string{"unknown", "free", "held", "split"}[v] }
+func (v State) String() string {
+	names := [...]string{"unknown", "free", "held", "split"}
+	if int(v) >= len(names) {
+		return fmt.Sprintf("State(%d)", v)
+	}
+	return names[v]
+}
 
 // A Status is what the nodes know of a lock.
 type Status struct {
@@ -97,6 +103,9 @@ type NodeStatus struct {
 // Options.NodeTimeout, or until ctx ends; the Err of a node that has not answered by then
 // says so. Inspect itself fails only for a bad name or a closed Locker.
 func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
+	if err := lk.made(); err != nil {
+		return nil, err
+	}
 	name, err := lk.current.Load().normalizeName(name)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: inspect: %w", err)
@@ -330,6 +339,9 @@ const nobodys = "redlock:prepare"
 // When ctx ends first, the error is a [QuorumError], ErrNoQuorum and ctx's, and says why each node cannot
 // vote.
 func (lk *Locker) WaitReady(ctx context.Context) error {
+	if err := lk.made(); err != nil {
+		return err
+	}
 	var last *QuorumError
 	for {
 		if err := lk.ready(ctx); err != nil {
@@ -340,7 +352,7 @@ func (lk *Locker) WaitReady(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		absent := &QuorumError{Op: "prepare", N: len(nodes), Need: view.Quorum, Granted: len(nodes), Kind: ErrNoQuorum}
+		absent := &QuorumError{Op: "wait-ready", N: len(nodes), Need: view.Quorum, Granted: len(nodes), Kind: ErrNoQuorum}
 		wait := time.Second
 		for _, n := range nodes {
 			if n.Err == nil {

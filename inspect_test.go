@@ -231,7 +231,7 @@ func TestWaitReady(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err = lk.WaitReady(ctx)
-		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(message(err), "redlock: prepare: no quorum: 0 votes, 2 of 3 needed, context deadline exceeded (10.0.0.1:6379: quarantined for ") {
+		if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(message(err), "redlock: wait-ready: no quorum: 0 votes, 2 of 3 needed, context deadline exceeded (10.0.0.1:6379: quarantined for ") {
 			t.Error(err)
 		}
 		_, err = lk.TryAcquire(t.Context(), "a")

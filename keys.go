@@ -123,8 +123,8 @@ const MaxSlots = 1000
 // acquisition checks what a call asks for, before anything is sent.
 func (o *Options) acquisition(name string, options []AcquireOption) (*acquisition, error) {
 	a := &acquisition{ttl: o.TTL}
-	for _, opt := range options {
-		opt.apply(a)
+	if err := a.apply(options); err != nil {
+		return a, fmt.Errorf("redlock: acquire %q: %w", name, err)
 	}
 	var err error
 	if a.name, err = o.normalizeName(name); err != nil {
@@ -149,6 +149,17 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 		return a, refuse("%w", err)
 	}
 	return a, nil
+}
+
+// apply applies the options of a call.
+func (a *acquisition) apply(options []AcquireOption) error {
+	for i, o := range options {
+		if o == nil {
+			return fmt.Errorf("option %d is nil", i)
+		}
+		o.apply(a)
+	}
+	return nil
 }
 
 // folders yields the folders above a name, the outermost first.

@@ -106,11 +106,21 @@ type renewalTrouble struct {
 type watcher struct{ cancel context.CancelCauseFunc }
 
 // Name is what was locked, without Options.Prefix.
-func (l *Lock) Name() string { return l.name }
+func (l *Lock) Name() string {
+	if !l.acquired() {
+		return ""
+	}
+	return l.name
+}
 
 // Token is what the nodes hold while the lock is ours: hard to guess, and different for
 // each attempt to acquire a lock.
-func (l *Lock) Token() string { return l.claim.Token }
+func (l *Lock) Token() string {
+	if !l.acquired() {
+		return ""
+	}
+	return l.claim.Token
+}
 
 // alias is what the host knows the lock by.
 func (l *Lock) alias() string { return cmp.Or(l.simKey, l.claim.Token) }
@@ -119,10 +129,18 @@ func (l *Lock) alias() string { return cmp.Or(l.simKey, l.claim.Token) }
 // on this name, whatever clocks, pauses and lost messages have done, and below 2^53. A resource
 // that remembers the largest one it has seen, and rejects a smaller one, is safe even from a
 // holder that does not know yet that its lock has ended. Extending does not change it.
-func (l *Lock) Fence() int64 { return l.claim.Fence }
+func (l *Lock) Fence() int64 {
+	if !l.acquired() {
+		return 0
+	}
+	return l.claim.Fence
+}
 
 // Since is when the lock was acquired, by Options.Clock.
 func (l *Lock) Since() time.Time {
+	if !l.acquired() {
+		return time.Time{}
+	}
 	if l.hold != nil {
 		return l.hold.since
 	}
@@ -137,6 +155,9 @@ func (l *Lock) Since() time.Time {
 // last attempt. At least a third of that is left. The library extends the lock to its full TTL
 // after 10 ms; or before Acquire or Do returns, if it is renewed.
 func (l *Lock) Until() time.Time {
+	if !l.acquired() {
+		return time.Time{}
+	}
 	if l.hold != nil {
 		return l.hold.Until()
 	}
@@ -160,7 +181,7 @@ func (l *Lock) validUntil(sent time.Time) time.Time {
 
 // String is the lock's name, its fence, and how long it is still valid.
 func (l *Lock) String() string {
-	if l == nil || l.locker == nil {
+	if !l.acquired() {
 		return "<nil>"
 	}
 	return fmt.Sprintf("%q (fence %d, valid for %s)", l.name, l.claim.Fence, printable.Duration(l.left()))
@@ -172,6 +193,9 @@ func (l *Lock) Format(f fmt.State, _ rune) { io.WriteString(f, l.String()) }
 
 // LogValue shows name, fence and remaining validity to a structured logger.
 func (l *Lock) LogValue() slog.Value {
+	if !l.acquired() {
+		return slog.StringValue(l.String())
+	}
 	return slog.GroupValue(
 		slog.String("name", l.name),
 		slog.Int64("fence", l.claim.Fence),
@@ -185,6 +209,10 @@ func (l *Lock) LogValue() slog.Value {
 // whatever the network does.
 func (l *Lock) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
+	if !l.acquired() {
+		cancel(errNoLock)
+		return ctx
+	}
 	ctx = &lockContext{ctx, l, cancel}
 	w := &watcher{cancel}
 	l.mu.Lock()
@@ -406,6 +434,9 @@ func (l *Lock) releaseAsync() {
 // nothing and returns the same. A lock that joined another one (it was acquired under its
 // context) is released with the last of them.
 func (l *Lock) Release(ctx context.Context) error {
+	if !l.acquired() {
+		return errNoLock
+	}
 	l.mu.Lock()
 	if l.released != nil { // another call is at it, or has been
 		l.mu.Unlock()

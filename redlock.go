@@ -137,6 +137,9 @@ func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 		if !ok {
 			return nil, fmt.Errorf("redlock: node %d: a %T is no client of one Redis server; give a *redis.Client for each node", i, client)
 		}
+		if c.Options().MaxRetries < -1 { // go-redis makes no attempt at all: redismock's clients are so
+			return nil, fmt.Errorf("redlock: node %d: the %T has MaxRetries %d, with which it sends nothing, so it is a mock; a Locker would not use it but connect to %s: test with package redlocktest", i, client, c.Options().MaxRetries, c.Options().Addr)
+		}
 		origins[i] = originOf(c.Options())
 	}
 	return open(origins, opts)
@@ -187,6 +190,9 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 // has not returned by then, the error names it and says how many events were not told; the hook's goroutine
 // ends with the hook. A second Close returns ErrClosed.
 func (lk *Locker) Close() error {
+	if err := lk.made(); err != nil {
+		return err
+	}
 	lk.mu.Lock()
 	if lk.closed {
 		lk.mu.Unlock()
@@ -194,6 +200,7 @@ func (lk *Locker) Close() error {
 	}
 	lk.closed = true
 	lk.mu.Unlock()
+	openLockers.Add(-1)
 	close(lk.closing)
 	lk.renewals.Close()
 	lk.active.Wait() // those who wait have been told; rounds are bounded by NodeTimeout, and may have something to give back

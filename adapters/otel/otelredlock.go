@@ -109,22 +109,18 @@ const (
 
 // errorType is the error.type of an operation's error.
 func errorType(err error) string {
-	cause := err
-	if q := (*redlock.QuorumError)(nil); errors.As(err, &q) {
-		cause = q.Cause // and not the nodes' own deadlines
-	}
 	switch {
 	case errors.Is(err, redlock.ErrClosed):
 		return "closed"
 	case errors.Is(err, redlock.ErrLost):
 		return "lost"
-	case errors.Is(cause, context.Canceled):
+	case errors.Is(err, context.Canceled):
 		return "canceled"
 	case errors.Is(err, redlock.ErrHeld): // before the deadline: it is how all waiting ends
 		return "held"
 	case errors.Is(err, redlock.ErrNoQuorum):
 		return "no_quorum"
-	case errors.Is(cause, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded):
 		return "deadline_exceeded"
 	}
 	return semconv.ErrorTypeOther.Value.AsString()
