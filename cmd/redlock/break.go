@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -89,7 +88,7 @@ func (c *command) breaks(_ string, args []string) (int, error) {
 	}
 	if !cfg.yes {
 		showBreak(c.stderr, s, of)
-		if !asks(c.stdin, c.stderr, "Break it? Type yes: ") {
+		if !c.asks("Break it? Type yes: ") {
 			return 0, exit.Fail(exit.Busy, "", "%q is not broken", s.Name)
 		}
 	}
@@ -179,13 +178,6 @@ func next(s *redlock.Status) string {
 		text += fmt.Sprintf(", of %d that wait", n)
 	}
 	return text
-}
-
-// asks asks a question, and reports whether the answer is yes.
-func asks(from io.Reader, to io.Writer, question string) bool {
-	fmt.Fprint(to, "\n"+question)
-	line, _ := bufio.NewReader(from).ReadString('\n')
-	return strings.TrimSpace(line) == "yes"
 }
 
 // notBroken says why a lock was not broken.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -93,6 +94,13 @@ func (c *command) result(format string, args ...any) {
 	if !c.quiet {
 		fmt.Fprintln(c.stdout, printable.Text(fmt.Sprintf(format, args...)))
 	}
+}
+
+// asks asks a question, and reports whether the answer is yes.
+func (c *command) asks(question string) bool {
+	fmt.Fprint(c.stderr, "\n"+question)
+	line, _ := bufio.NewReader(c.stdin).ReadString('\n')
+	return strings.TrimSpace(line) == "yes"
 }
 
 type silence struct{}

@@ -198,12 +198,6 @@ func nodeErrors(err error) (all []*redlock.NodeError) {
 	return all
 }
 
-// quarantineOf is how long a node has no vote that is new to a program with these options: the library's default.
-func quarantineOf(o *redlock.Options) time.Duration {
-	longest := max(o.TTL, o.MaxTTL)
-	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
-}
-
 // A verdict answers whether anybody can acquire a lock now.
 type verdict struct {
 	can   bool

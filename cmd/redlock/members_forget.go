@@ -65,7 +65,7 @@ func (c *command) forget(cfg *membersConfig) error {
 		}
 		c.note("%s: %s", k.node, k.says())
 	}
-	if !cfg.yes && !asks(c.stdin, c.stderr, "It forgets that, and has no vote until all locks that it may have granted are over. Forget? Type yes: ") {
+	if !cfg.yes && !c.asks("It forgets that, and has no vote until all locks that it may have granted are over. Forget? Type yes: ") {
 		return exit.Fail(exit.Busy, "", "no node was made to forget")
 	}
 	for _, n := range nodes {

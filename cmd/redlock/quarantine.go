@@ -153,3 +153,9 @@ func reasonFor(whys []string) string {
 	}
 	return "each is new, was restarted, or has lost its data"
 }
+
+// quarantineOf is how long a node has no vote that is new to a program with these options: the library's default.
+func quarantineOf(o *redlock.Options) time.Duration {
+	longest := max(o.TTL, o.MaxTTL)
+	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
+}

@@ -2,10 +2,26 @@ package main
 
 import (
 	"time"
+	"unicode/utf8"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
+	"github.com/quorumlock/redlock/internal/printable"
 )
+
+// A nameReport is the name of a lock. JSON cannot carry bytes that are no UTF-8: such a name has them escaped, and as
+// base64.
+type nameReport struct {
+	Name string `json:"name"`
+	Odd  []byte `json:"name_base64,omitempty"`
+}
+
+func named(name string) nameReport {
+	if utf8.ValidString(name) {
+		return nameReport{Name: name}
+	}
+	return nameReport{printable.Text(name), []byte(name)}
+}
 
 // An identityReport is what the token of a lock says.
 type identityReport struct {

@@ -2,10 +2,8 @@ package main
 
 import (
 	"time"
-	"unicode/utf8"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/printable"
 )
 
 // A statusReport is a status as JSON. Durations are in milliseconds.
@@ -23,20 +21,6 @@ type statusReport struct {
 	Set     string         `json:"set,omitempty"`
 	Epoch   int64          `json:"epoch"` // 0: the nodes keep no description of their set
 	Quorum  int            `json:"quorum"`
-}
-
-// A nameReport is the name of a lock. JSON cannot carry bytes that are no UTF-8: such a name has them escaped, and as
-// base64.
-type nameReport struct {
-	Name string `json:"name"`
-	Odd  []byte `json:"name_base64,omitempty"`
-}
-
-func named(name string) nameReport {
-	if utf8.ValidString(name) {
-		return nameReport{Name: name}
-	}
-	return nameReport{printable.Text(name), []byte(name)}
 }
 
 type nodeReport struct {

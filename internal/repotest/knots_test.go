@@ -62,7 +62,7 @@ func TestKnots(t *testing.T) {
 }
 
 // sharedByMain are the files of the command that main.go uses and that are no verbs.
-var sharedByMain = []string{"console.go", "version.go"}
+var sharedByMain = []string{"console.go", "messages.go", "version.go"}
 
 // TestVerbsKnowNoOther: a file of one of the command's verbs uses no file of another verb.
 func TestVerbsKnowNoOther(t *testing.T) {
