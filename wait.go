@@ -151,7 +151,7 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		}
 		last = why
 		told := *why // the waiter's will say what ended it
-		lk.waiting.Failed(w, &told, refusal.Foreign(lk.opts.host))
+		lk.waiting.Failed(w, &told, refusal.Foreign())
 		if again > 0 {
 			again--
 			if slot = refusal.FreeSlot(); slot > 0 {

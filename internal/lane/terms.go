@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/printable"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A quarantine must outlast every lock that the node may have forgotten, also those of
@@ -103,10 +104,11 @@ func (t *terms) hear(m *incarnation, before, now, set time.Duration) {
 
 // shown takes in how long a lock at a node still lives, and reports whether quarantines are longer
 // now. A lock that is renewed in time always has two thirds of its TTL left. The TTL of a key of
-// another library, or of no lock, does not count: it may be anything.
+// another library, or of no lock, does not count: it may be anything. Such a token may look like ours as
+// it likes (a UUID, 32 hexadecimal digits), but it is not signed.
 func (t *terms) shown(m *incarnation, token string, rest time.Duration) bool {
 	longest := time.Duration(t.longest.Load())
-	if !t.cfg.Host.Made(token) || rest <= longest+t.cfg.DriftOf(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
+	if !wire.Signed(token) || rest <= longest+t.cfg.DriftOf(longest) || rest > longestShown || !t.raise((rest + rest/2).Truncate(time.Millisecond)) {
 		return false
 	}
 	t.cfg.Events.Warning(fmt.Errorf("redlock: node %s: a lock there lives for another %v, and our MaxTTL (Options.MaxTTL) is %v: every quarantine goes by half as much again now; give all programs the same", m.name, printable.Duration(rest), t.cfg.MaxTTL))

@@ -118,15 +118,6 @@ func (h *Host) Token() string {
 	return fmt.Sprintf("%s.%d", h.name, h.tokens)
 }
 
-// Made reports whether a token is a name, a dot, and a number.
-func (h *Host) Made(token string) bool { return Made(token) }
-
-// Made is Host.Made, for a host that numbers its tokens in the same way.
-func Made(token string) bool {
-	name, number, ok := strings.Cut(token, ".")
-	return ok && name != "" && number != ""
-}
-
 func (h *Host) Jitter() float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -5,7 +5,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"strings"
 
 	"github.com/google/uuid"
 )
@@ -15,10 +14,6 @@ import (
 type Host interface {
 	// Token is a name that no other process or attempt has.
 	Token() string
-
-	// Made reports whether a Host of any process may have made a token, or the part of it before
-	// a dot. Clients of other libraries make tokens of other forms.
-	Made(token string) bool
 
 	// Jitter is a number from 0 to 1.
 	Jitter() float64
@@ -54,8 +49,3 @@ type Chance struct{}
 func (Chance) Token() string          { return uuid.NewString() }
 func (Chance) Jitter() float64        { return rand.Float64() }
 func (Chance) Woke(Role, string, int) {}
-
-func (Chance) Made(token string) bool {
-	name, _, _ := strings.Cut(token, ".")
-	return uuid.Validate(name) == nil
-}

@@ -53,7 +53,7 @@ func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Durati
 	}
 	d := min(Heartbeat(ttl), r.FreeIn()+time.Millisecond) // Redis counts whole milliseconds
 	switch {
-	case r.Foreign(host):
+	case r.Foreign():
 		d = min(d, Backoff(try, ttl, jitter)) // no message will come
 	case r.split():
 		d = min(d, Backoff(try+3, ttl, jitter)) // clients of this library send one, but others do not
@@ -61,10 +61,10 @@ func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Durati
 	return d
 }
 
-// Foreign reports whether a client of another library has the lock at some node: its token is not
-// like this library's.
-func (r *Refusal) Foreign(host sim.Host) bool {
-	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool { return n.Status == wire.Held && !host.Made(n.Holder) })
+// Foreign reports whether a client of another library has the lock at some node: its token does not have
+// the signature of this library.
+func (r *Refusal) Foreign() bool {
+	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool { return n.Status == wire.Held && !wire.Signed(n.Holder) })
 }
 
 // split reports whether no client can have a quorum.

@@ -31,10 +31,11 @@ const MaxTrace = 64
 // MaxNames is how many bytes the names of a lock, as they are escaped, take in a token.
 const MaxNames = 128
 
-// Signed reports whether a member of a sorted set has the signature of a token of this library in it, as those of
-// locks and of their queues do. The scripts look for the same ($signature).
-func Signed(member string) bool {
-	_, rest, ok := strings.Cut(member, signature)
+// Signed reports whether a text has the signature of a token of this library in it, as the value of a lock's key has,
+// and each member of its sets and queues. The form of what is before the signature says nothing: other
+// libraries use UUIDs, too. The scripts look for the same ($signature).
+func Signed(text string) bool {
+	_, rest, ok := strings.Cut(text, signature)
 	n := strings.IndexFunc(rest, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'z') })
 	return ok && n > 0 && (rest[n] == '@' || rest[n] == '+')
 }

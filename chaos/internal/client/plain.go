@@ -46,7 +46,7 @@ func (c *plainClient) each(ask func(PlainNode) bool) (yes int) {
 func (c *plainClient) turn(ctx context.Context, rng *rand.Rand) {
 	op, name, ttl := int(c.ops.Add(1)), scenario.Pick(rng, c.Plan.Names), c.Plan.TTL
 	c.tries++
-	token := fmt.Sprintf("plain-c%d-%d", c.Number, c.tries) // a form that this library does not make
+	token := fmt.Sprintf("%016x%016x", c.Number, c.tries) // of the form that node-redlock and redis-py make
 	c.note(history.Event{Kind: history.Ask, Op: op, Name: name, Verb: "plain"})
 	sent := time.Now()
 	votes := c.each(func(n PlainNode) bool {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/client"
-	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -33,9 +32,6 @@ func (p *ownProcess) Now() time.Time { return time.Now() }
 
 // Token has the process's name in it: so keys that a killed process has left behind can be recognised.
 func (p *ownProcess) Token() string { return fmt.Sprintf("%s.%d", p.name, p.tokens.Add(1)) }
-
-// Made reports whether a token is of such a process.
-func (p *ownProcess) Made(token string) bool { return model.Made(token) }
 
 func (p *ownProcess) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	opts.Clock = p
