@@ -151,6 +151,16 @@ func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot 
 	return l, err
 }
 
+// limit is how long a step of an acquisition may take that begins now: a NodeTimeout, or what is left of the call's
+// time. Zero or less: nothing is.
+func (lk *Locker) limit(a *acquisition, now time.Time) time.Duration {
+	limit := lk.nodeTimeout(a.ttl)
+	if !a.until.IsZero() {
+		limit = min(limit, left(a.until, now))
+	}
+	return limit
+}
+
 // ask is an attempt: by plain commands with this number, or by the script if there is none.
 func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, slot int64, w *waitlist.Waiter) (*Lock, error) {
 	if err := lk.enter(); err != nil {

@@ -105,6 +105,9 @@ type renewalTrouble struct {
 
 type watcher struct{ cancel context.CancelCauseFunc }
 
+// acquired reports whether the Lock is neither nil nor zero.
+func (l *Lock) acquired() bool { return l != nil && l.locker != nil }
+
 // Name is what was locked, without Options.Prefix.
 func (l *Lock) Name() string {
 	if !l.acquired() {

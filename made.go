@@ -13,17 +13,6 @@ var (
 	errNoLock   = errors.New("redlock: the Lock is nil, or was not acquired: look at the error of the call that should have acquired it")
 )
 
-// made returns an error for a Locker that is nil or zero.
-func (lk *Locker) made() error {
-	if lk == nil || lk.lanes == nil {
-		return errNoLocker
-	}
-	return nil
-}
-
-// acquired reports whether the Lock is neither nil nor zero.
-func (l *Lock) acquired() bool { return l != nil && l.locker != nil }
-
 // manyLockers is how many Lockers may be open in a process before a Warning. A program has one for each set of
 // nodes, as a rule.
 const manyLockers = 100
@@ -33,9 +22,11 @@ var (
 	toldLockers atomic.Bool // of too many of them, once in a process
 )
 
-// counts adds an open Locker, and warns if a program makes Lockers that it never closes.
-func (lk *Locker) counts() {
+// countOpened counts a Locker, and warns if a program makes Lockers that it never closes. countClosed takes one off.
+func countOpened(warn func(error)) {
 	if n := openLockers.Add(1); n >= manyLockers && toldLockers.CompareAndSwap(false, true) {
-		lk.opts.told.warning(fmt.Errorf("redlock: this process has %d open Lockers, each with its own connections and goroutines: make one Locker for the whole program, and not one for each request or lock; Close those that are no longer used", n))
+		warn(fmt.Errorf("redlock: this process has %d open Lockers, each with its own connections and goroutines: make one Locker for the whole program, and not one for each request or lock; Close those that are no longer used", n))
 	}
 }
+
+func countClosed() { openLockers.Add(-1) }

@@ -131,7 +131,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 	}
 	o.told.joined(Members{Nodes: slices.Clone(names), Quorum: o.Quorum})
 	lk := &Locker{opts: o, closing: make(chan struct{})}
-	lk.counts()
+	countOpened(o.told.warning)
 	lk.current.Store(&lk.opts)
 	tried := make(chan int, n)
 	cfg := lk.laneConfig()

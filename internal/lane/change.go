@@ -141,7 +141,7 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 			return fmt.Errorf("node %s: %w", n.Name, away.Err)
 		}
 		switch t, known := n.node.kept(), s.Known(); {
-		case n.node.isCopy():
+		case n.node.alias.Load().isCopy():
 			return fmt.Errorf("node %s: %w", n.Name, copyError{n.node.alias.Load().self})
 		case t.Description == nil:
 		case t.Set != known.Set:

@@ -56,7 +56,7 @@ func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
 		return nil
-	case m.unproven():
+	case m.alias.Load().unproven():
 		return copyError{kept.Self}
 	case d != nil && kept.Same(d):
 		if as := m.taken(); as != "" && kept.Self != as {
@@ -84,7 +84,7 @@ func (q *Request) stays() bool {
 
 // kept is what the node keeps, as far as is known.
 func (m *incarnation) kept() wire.Told {
-	if m.unproven() {
+	if m.alias.Load().unproven() {
 		return wire.Told{}
 	}
 	m.mu.Lock()
@@ -132,7 +132,7 @@ func (m *incarnation) lostAt() (time.Time, string) {
 
 // hasMet reports whether the node has been joined, and has said what it keeps.
 func (m *incarnation) hasMet() bool {
-	if m.unproven() {
+	if m.alias.Load().unproven() {
 		return false
 	}
 	m.mu.Lock()
@@ -142,7 +142,7 @@ func (m *incarnation) hasMet() bool {
 
 // member is the address that the node has in a set, as it has once said itself; "": it has not.
 func (m *incarnation) member(set string) string {
-	if m.unproven() {
+	if m.alias.Load().unproven() {
 		return ""
 	}
 	m.mu.Lock()

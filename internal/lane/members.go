@@ -216,7 +216,7 @@ func (s *Set) strangers() {
 	for _, n := range *s.lanes.Load() {
 		t, given, is, why := n.node.kept(), n.Index < len(s.given), slices.Contains(v.Lanes, n), ""
 		switch {
-		case n.node.isCopy():
+		case n.node.alias.Load().isCopy():
 			why = fmt.Sprintf("says that it is the member %s, and that address answers as another server: it has a copy of its data, and no vote; make it forget, with redlock members forget", n.node.alias.Load().self)
 		case !n.node.hasMet() || n.considered:
 			continue
@@ -508,7 +508,7 @@ func (s *Set) awaits() bool {
 	for _, n := range s.View().Lanes {
 		switch t := n.node.kept(); {
 		case n.Away() != nil:
-		case n.node.isCopy() || t.Damage != nil:
+		case n.node.alias.Load().isCopy() || t.Damage != nil:
 		case !n.node.hasMet(), t.Precedes(s.known), t.Description == nil && s.mayTell(n.node):
 			return true
 		}
@@ -522,7 +522,7 @@ func (s *Set) fresh() bool {
 	none := 0
 	for _, n := range (*s.lanes.Load())[:len(s.given)] {
 		switch {
-		case n.node.kept().Description != nil || n.node.isCopy():
+		case n.node.kept().Description != nil || n.node.alias.Load().isCopy():
 			return false
 		case n.node.kept().Damage != nil:
 		case n.node.hasMet():

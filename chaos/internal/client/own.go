@@ -3,7 +3,6 @@ package client
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -38,11 +37,6 @@ var leastShare = []time.Duration{1, 2, 10}
 func (c *Client) leaves() bool {
 	o := &c.opts
 	return o.MaxTTL == 0 && o.Separator == "" && o.Quorum == 0 && o.TTL == c.Plan.TTL/leastShare[len(leastShare)-1]
-}
-
-// Refuses reports whether an error says that the set has other settings than the program.
-func Refuses(err error) bool {
-	return strings.Contains(err.Error(), "all its programs must have the same") || strings.Contains(err.Error(), ", and the set allows ")
 }
 
 // refused records a refusal that cannot be right.

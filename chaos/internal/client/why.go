@@ -35,6 +35,11 @@ func why(err error) string {
 	return "other"
 }
 
+// Refuses reports whether an error says that the set has other settings than the program.
+func Refuses(err error) bool {
+	return strings.Contains(err.Error(), "all its programs must have the same") || strings.Contains(err.Error(), ", and the set allows ")
+}
+
 func text(err error) string {
 	if err == nil {
 		return ""
