@@ -209,6 +209,7 @@ func TestHooksFollowWaiters(t *testing.T) {
 		time.Sleep(98 * time.Millisecond)
 		l.Release(t.Context())
 		wg.Wait()
+		synctest.Wait() // callbacks run a moment later
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		var waited []time.Duration

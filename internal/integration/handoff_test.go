@@ -25,16 +25,17 @@ type turn struct {
 // waits makes a process of its own wait for "a".
 func (h *waitingRoom) waits(ctx context.Context, opts redlock.Options, options ...redlock.AcquireOption) <-chan turn {
 	h.Helper()
-	var tries int
+	tries := make(chan int, 1) // comes a moment after the call has returned
 	opts.Hooks = &redlock.Hooks{Trace: &redlocktrace.Trace{End: func(_ context.Context, op redlocktrace.Operation) {
 		if op.Op == "acquire" {
-			tries = op.Tries
+			tries <- op.Tries
 		}
 	}}}
 	lk, got := open(h.T, h.Clients(), &opts), make(chan turn, 1)
 	h.calls.Go(func() {
 		l, err := lk.Acquire(ctx, "a", options...)
-		got <- turn{l, time.Now(), tries, err}
+		at := time.Now()
+		got <- turn{l, at, <-tries, err}
 	})
 	time.Sleep(100 * time.Millisecond) // by then it was refused, and has subscribed
 	return got
