@@ -154,7 +154,10 @@ func (c *command) unlockByToken(cfg *takeConfig, args []string) error {
 	if m := locker.Members(); m.Epoch > 0 {
 		opts.Separator = m.Separator
 	}
-	handle := redlock.Handle{Name: name, Also: cfg.also[1:], Token: cfg.token, TTL: opts.TTL, Prefix: opts.Prefix, Separator: opts.Separator}
+	// The release does not use the fence, but an exclusive lock has one: the nodes know it up to a bound, or do not
+	// have the lock, which is for the release to say.
+	fence := max(1, status.Fence)
+	handle := redlock.Handle{Name: name, Also: cfg.also[1:], Token: cfg.token, Fence: fence, TTL: opts.TTL, Prefix: opts.Prefix, Separator: opts.Separator}
 	for _, h := range status.Holders {
 		if h.Token != cfg.token {
 			continue

@@ -112,7 +112,7 @@ func tableOn(lines []string, heading string, columns int) (rows [][]string) {
 func (s *topScene) details(name string) []string {
 	s.Helper()
 	says := s.says(name)
-	want := []string{fmt.Sprintf(`^"%s": held by %s \(token .*, fence %d; 2 waiting`, name, says.By.Owner, says.Fence), "^" + says.By.Owner + ` +exclusive +20`}
+	want := []string{fmt.Sprintf(`^"%s": held by %s \(token .*, fence at most %d; 2 waiting`, name, says.By.Owner, says.Fence), "^" + says.By.Owner + ` +exclusive +20`}
 	for _, w := range says.Waiting {
 		want = append(want, fmt.Sprintf(`^%s +\S+s +%d nodes`, w.Owner, w.Nodes))
 	}
@@ -161,7 +161,7 @@ func TestTopInTmux(t *testing.T) {
 	if rows := tableOn(lines, locksHeading, 7); len(rows) != 1 || rows[0][0] != "jobs/nightly" {
 		t.Errorf("nightly is in the names of %q", rows)
 	}
-	s.press(has(`2 waiting, the first `), "Enter")
+	s.press(has(`^"jobs/nightly": held by .*; 2 waiting, `), "Enter")
 	var missing []string // for a moment a waiter may have the lock at the node that was emptied, and the screen is older than what the nodes say
 	if !within(patience, func() bool {
 		lines, missing = s.screen(), scene.details("jobs/nightly")
