@@ -92,6 +92,77 @@ func TestForeignSets(t *testing.T) {
 	}
 }
 
+// TestForeignQueues: another program has a hash, a list, a set or a text at the key of a lock's queue. The lock is
+// granted, extended, waited for, inspected and released as if there were no queue, and the value stays as it is.
+func TestForeignQueues(t *testing.T) {
+	const key = "jobs:queue"
+	values := map[string]struct {
+		put  func(context.Context, *redis.Client) error
+		read func(context.Context, *redis.Client) any
+	}{
+		"hash": {func(ctx context.Context, c *redis.Client) error { return c.HSet(ctx, key, "a", "1", "b", "2").Err() }, func(ctx context.Context, c *redis.Client) any { return c.HGetAll(ctx, key).Val() }},
+		"list": {func(ctx context.Context, c *redis.Client) error { return c.RPush(ctx, key, "a", "b").Err() }, func(ctx context.Context, c *redis.Client) any { return c.LRange(ctx, key, 0, -1).Val() }},
+		"set":  {func(ctx context.Context, c *redis.Client) error { return c.SAdd(ctx, key, "a").Err() }, func(ctx context.Context, c *redis.Client) any { return c.SMembers(ctx, key).Val() }},
+		"text": {func(ctx context.Context, c *redis.Client) error { return c.Set(ctx, key, "some text", 0).Err() }, func(ctx context.Context, c *redis.Client) any { return c.Get(ctx, key).Val() }},
+	}
+	calls := map[string][]redlock.AcquireOption{"exclusive": nil, "shared": {redlock.Shared()}, "slots": {redlock.Slots(3)}, "with another": {redlock.Also("other")}}
+	for kind, value := range values {
+		for _, left := range []time.Duration{-1, 10 * time.Hour} {
+			t.Run(fmt.Sprint(kind, " for ", left), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					leaks.Check(t)
+					b := redistest.NewBubble(t, 3)
+					clients := b.Clients()
+					lk, other := open(t, clients, trusting()), open(t, clients, trusting())
+					for _, c := range clients {
+						if err := value.put(t.Context(), c); err != nil {
+							t.Fatal(err)
+						}
+						if left > 0 {
+							c.PExpire(t.Context(), key, left)
+						}
+					}
+					want := value.read(t.Context(), clients[0])
+					for what, options := range calls {
+						for range 2 { // by plain commands first, and then by the script
+							l := acquired(t, lk, "jobs", options...)
+							if err := l.Extend(t.Context()); err != nil {
+								t.Errorf("%s: %v", what, err)
+							}
+							released := make(chan error)
+							go func() {
+								time.Sleep(time.Second)
+								released <- l.Release(t.Context())
+							}()
+							waits, stop := context.WithTimeout(t.Context(), 5*time.Second)
+							next, err := other.Acquire(waits, "jobs") // it asks with its heartbeat
+							stop()
+							if err := errors.Join(err, <-released); err != nil {
+								t.Fatalf("%s: %v", what, err)
+							}
+							if s, err := lk.Inspect(t.Context(), "jobs"); err != nil || s.Token == "" || len(s.Waiting) > 0 {
+								t.Errorf("%s: Inspect: %v, %v", what, s, err)
+							}
+							if err := next.Release(t.Context()); err != nil {
+								t.Errorf("%s: %v", what, err)
+							}
+						}
+						time.Sleep(10 * time.Second) // the next one is by plain commands again
+					}
+					for i, c := range clients {
+						if got := value.read(t.Context(), c); !reflect.DeepEqual(got, want) {
+							t.Errorf("node %d has %v of %v", i, got, want)
+						}
+						if rest := c.PTTL(t.Context(), key).Val(); left < 0 && rest >= 0 || left > 0 && rest < 9*time.Hour {
+							t.Errorf("node %d drops it in %v", i, rest)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
 // TestBigForeignValue: what a node says of a value that is no lock is bounded, and so is the error.
 func TestBigForeignValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

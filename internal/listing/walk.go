@@ -205,7 +205,7 @@ type read struct {
 }
 
 // members takes the first members of a sorted set, and reads the others, a step for each part. It reports whether
-// it is one.
+// they are all that there are: a key that no lock has made is no lock, and a queue without waiters.
 func (w *walk) members(ctx context.Context, first *redis.Cmd, key string, into *[]any, most int) bool {
 	part, err := first.Slice()
 	if first, _ := append(part, nil)[0].(string); len(part) > 0 && !wire.Signed(first) {
@@ -225,7 +225,7 @@ func (w *walk) members(ctx context.Context, first *redis.Cmd, key string, into *
 		}
 		part, err = next.Slice()
 	}
-	return false
+	return most != mostHolders && redis.HasErrorPrefix(err, "WRONGTYPE") // of another program, and no queue
 }
 
 // keep stores what the node has said.

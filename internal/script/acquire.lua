@@ -22,7 +22,7 @@
 --          {marker, time}       refused: the marker differs, so the node has lost data;
 --                               '': it has no marker
 --          {time, marker}       refused: the request arrived after ARGV[4]
---          error WRONGTYPE      a key is no lock, a counter no number, or a queue no set
+--          error WRONGTYPE      a key is no lock, or a counter no number
 --
 -- Times are the node's, in microseconds. The usual reply is a number and not a list:
 -- a list costs the node a tenth of the whole call.

@@ -27,14 +27,14 @@ if way == 'x' or way == 's' then
   end
   local first, left, free = nil, nil, there == 0
   if there == 1 then
-    first = redis.call('ZRANGE', queue, '0', '0')[1]
-    free = way == 'x' and string.sub(first, 1, #ARGV[7] + 1) == ARGV[7] .. ' '
+    first = redis.pcall('ZRANGE', queue, '0', '0')[1]
+    free = way == 'x' and first and string.sub(first, 1, #ARGV[7] + 1) == ARGV[7] .. ' '
   elseif there > 1 and way == 'x' then
     local holder = redis.pcall('GETRANGE', key, '0', $lastOfToken)
     if type(holder) == 'string' and ticket > 0 and ARGV[12] ~= '0' and string.sub(holder, 1, #ARGV[7] + 1) == ARGV[7] .. '.' then
       free = tonumber(string.match(holder, '^%d+', #ARGV[7] + 2) or ARGV[12]) < ARGV[12] + 0 -- an earlier attempt was handed it
     elseif type(holder) == 'string' and holder ~= ARGV[1] then
-      if ticket > 0 and (there == 2 or string.find(redis.call('ZRANGE', queue, '0', '0')[1], $signature)) then -- enter the queue, as enter does (queue.lua)
+      if ticket > 0 and (there == 2 or string.find(redis.pcall('ZRANGE', queue, '0', '0')[1] or '', $signature)) then -- enter the queue, as enter does (queue.lua)
         local waiter = ARGV[7] .. ' '
         for _, member in ipairs(there == 3 and redis.call('ZRANGEBYSCORE', queue, ARGV[6], ARGV[6]) or {}) do
           if string.sub(member, 1, #waiter) == waiter then

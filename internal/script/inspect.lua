@@ -8,7 +8,7 @@
 --          for no exclusive holder, no number and no marker. The time is the node's, in
 --          microseconds. Then follow the first 1,000 of the queue as it is, dead waiters included, and the
 --          members of the key's set, expired ones included (kinds.lua).
---          error WRONGTYPE      the key is no lock, or the queue no set
+--          error WRONGTYPE      the key is no lock
 --
 -- Atomic, because holder, TTL and number must be of one instant.
 local alone, others = redis.pcall('GETRANGE', KEYS[1], '0', $lastOfToken), {}
@@ -30,7 +30,7 @@ if redis.call('EXISTS', $oldMarker) == 1 then
   number = math.max(number, type(says) == 'string' and tonumber(says) or 0)
 end
 number = number > 0 and string.format('%.0f', number) or ''
-local waiters = redis.call('ZRANGE', KEYS[1] .. $queueSuffix, '0', '0')
+local waiters = redis.pcall('ZRANGE', KEYS[1] .. $queueSuffix, '0', '0')
 if waiters[1] and string.find(waiters[1], $signature) then
   waiters = redis.call('ZRANGE', KEYS[1] .. $queueSuffix, '0', '999', 'WITHSCORES')
 else

@@ -5,7 +5,6 @@
 -- ARGV[4]  its last attempt that may have been handed the lock; 0: none may have
 -- reply    1                    it was in a queue, or had been handed the lock
 --          0                    neither
---          error WRONGTYPE      a queue is no set
 --
 -- Atomic, because the lock may be free and reserved for this waiter alone: then the script
 -- must call the next one, since nothing else would. And a release may hand the lock to this

@@ -47,6 +47,16 @@ local function queueing()
     end
   end
 
+  -- scan reads members of a queue. It gives nothing if the key has no sorted set: another
+  -- program has a hash there, say, and it is no queue.
+  local function scan(...)
+    local found = redis.pcall(...)
+    if found.err and not string.find(found.err, 'WRONGTYPE', 1, true) then
+      return redis.call(...) -- the error ends the script
+    end
+    return found
+  end
+
   -- line iterates over the living waiters of a queue in its order: member, ticket, waiter,
   -- lock mode, and the rest of the lease in milliseconds. It reads a few members first, then
   -- many at a time, and drops the dead ones that it comes across.
@@ -62,7 +72,7 @@ local function queueing()
       repeat
         if at > #entries then
           bury()
-          entries, at = redis.call('ZRANGE', queue, from, from + most - 1, 'WITHSCORES'), 1
+          entries, at = scan('ZRANGE', queue, from, from + most - 1, 'WITHSCORES'), 1
           if from == 0 and not string.find(entries[1] or '', $signature) then
             return nil -- it is empty, or no queue
           end
@@ -102,7 +112,7 @@ local function queueing()
 
   -- leave takes a waiter out of a queue, and reports whether it was there.
   local function leave(queue, waiter, ticket)
-    for _, member in ipairs(redis.call('ZRANGEBYSCORE', queue, ticket, ticket)) do
+    for _, member in ipairs(scan('ZRANGEBYSCORE', queue, ticket, ticket)) do
       if string.sub(member, 1, #waiter + 1) == waiter .. ' ' then
         return redis.call('ZREM', queue, member) > 0
       end
@@ -120,7 +130,7 @@ local function queueing()
         local queue = key .. $queueSuffix
         leave(queue, waiter, ticket)
         local first = redis.pcall('ZRANGE', queue, '0', '0')
-        if not first[1] or string.find(first[1], $signature) then -- otherwise it is no queue: the waiter asks with its heartbeat
+        if not first.err and (not first[1] or string.find(first[1], $signature)) then -- otherwise it is no queue: the waiter asks with its heartbeat
           redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. '0 +' .. try .. '.' .. nonce .. ' ' .. owner)
           redis.pcall('PEXPIRE', queue, '$queueTTL')
         end

@@ -3,7 +3,6 @@
 --
 -- KEYS[1]  of the lock
 -- reply    0
---          error WRONGTYPE      the queue is no set
 --
 -- A waiter may have got the lock since, or another client: so the script looks for holders.
 queueing().wake(KEYS[1], 'x')
