@@ -19,7 +19,7 @@ func (o origin) identify(ctx context.Context, address string, patience time.Dura
 		return at.runID()
 	}
 	id := ""
-	server := redisnode.New(at.options, patience, func(about facts.Facts) error {
+	server := redisnode.New(at.options, patience, patience, func(about facts.Facts) error {
 		id = about["run_id"]
 		return errSeen
 	}, func() {}, passing{})

@@ -93,7 +93,7 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 			}
 			if n.model == nil {
 				admit := func(about facts.Facts) error { return registry.Admit(i, name, about) }
-				return redisnode.New(n.options, patience(o.NodeTimeout), admit, func() { registry.Retire(i) }, session)
+				return redisnode.New(n.options, o.NodeTimeout, patience(o.NodeTimeout), admit, func() { registry.Retire(i) }, session)
 			}
 			return n.model(patience(o.NodeTimeout), session)
 		}

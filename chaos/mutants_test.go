@@ -418,6 +418,25 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/acquire.lua", "if below and below + 0 > count then", "if false then"},
 		{"internal/script/acquire.lua", "local count = tonumber(redis.call('ZSCORE', $belows, ARGV[12 + locks]) or 0)", "local count = 0"},
 	}, "miniredis", "kinds", 100},
+
+	// What lies between the nodes, and beside the locks.
+	{"a connection that was unused is not looked at", []edit{
+		{"internal/redisnode/standing.go", "|| !s.stands(conn, now.Sub(s.last)) {", "{"},
+		{"internal/redisnode/standing.go", "	now := time.Now()\n	if s.stale", "	now := time.Now()\n	_ = s.stands\n	if s.stale"},
+	}, "miniredis", "idle cuts", 10},
+	{"a connection that was unused for long gets no PING", []edit{
+		{"internal/redisnode/standing.go", "return saw != broken && s.pings(conn)", "_ = s.pings\n	return saw != broken"},
+	}, "miniredis", "idle cuts", 20},
+	{"any sorted set is one of locks", []edit{
+		{"internal/script/acquire_usual.lua", "free = free and left > 0 and string.find(redis.call('ZRANGE', key, '0', '0')[1] or '', $signature)", "free = free and left > 0"},
+		{"internal/script/kinds.lua", "elseif left == -1 or not string.find(first[1], $signature) then", "elseif left == -1 then"},
+	}, "miniredis", "big foreign values", 40},
+	{"any sorted set is a queue", []edit{
+		{"internal/script/queue.lua", "if from == 0 and not string.find(entries[1] or '', $signature) then", "if not entries[1] then"},
+	}, "miniredis", "big foreign values", 40},
+	{"what has the key of a lock is read whole", []edit{
+		{"internal/redisnode/plain.go", "w.Begin(\"getrange\").String(key).Int(0).Int(wire.MostOfToken - 1).End()", "w.Begin(\"get\").String(key).End()"},
+	}, "miniredis", "big foreign values", 40},
 }
 
 var (

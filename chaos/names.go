@@ -128,6 +128,8 @@ const (
 	FlushScripts = history.FlushScripts
 	Busy         = history.Busy
 	Foreign      = history.Foreign
+	Values       = history.Values
+	Forget       = history.Forget
 	Step         = history.Step
 	Mute         = history.Mute
 	Deafen       = history.Deafen

@@ -35,6 +35,8 @@ const (
 	FlushScripts FaultKind = "flush scripts" // SCRIPT FLUSH
 	Busy         FaultKind = "busy"          // runs another client's long script
 	Foreign      FaultKind = "foreign"       // keys of another type are where locks should be
+	Values       FaultKind = "values"        // other programs have values where locks and their queues should be: megabytes of text, sorted sets, hashes
+	Forget       FaultKind = "forget"        // the network forgets all connections that there are, and tells neither side: what is sent over them is lost
 	Step         FaultKind = "step"          // its clock is set By forward, or back
 	Mute         FaultKind = "mute"          // what it publishes reaches no subscription
 	Deafen       FaultKind = "deafen"        // all subscriptions break, at once

@@ -22,7 +22,8 @@ type link struct {
 	path           *Path
 	client, server net.Conn
 	gone           chan struct{} // closed when the link has ended
-	ended          bool          // guarded by path.mu
+	ended          bool          // guarded by path.mu, like forgotten
+	forgotten      bool          // see Path.Forget
 }
 
 // start is called with path.mu held.
@@ -41,6 +42,15 @@ func (l *link) read(from net.Conn, d direction, to *buffer) {
 	defer buffers.Put(buf)
 	for {
 		n, err := from.Read(buf[:])
+		if l.lost() {
+			if err == nil {
+				continue
+			}
+			if d == requests {
+				l.end(false)
+			}
+			return
+		}
 		if n > 0 {
 			to.put(chunk{due: l.path.enter(d, n), data: bytes.Clone(buf[:n])})
 		}
@@ -49,6 +59,13 @@ func (l *link) read(from net.Conn, d direction, to *buffer) {
 			return
 		}
 	}
+}
+
+// lost reports whether the network has forgotten the connection.
+func (l *link) lost() bool {
+	l.path.mu.Lock()
+	defer l.path.mu.Unlock()
+	return l.forgotten
 }
 
 // deliverRequests ends when the client has closed the connection and the server has been told. It does

@@ -99,6 +99,17 @@ func (p *Path) HealByReset() {
 // New ones can be made at once.
 func (p *Path) ResetAll() { p.set(p.abortLocked) }
 
+// Forget makes a black hole of every connection that there is, as a firewall or a NAT does that has dropped
+// them from its table: what either side sends is lost, and neither is told, not even that the other one has closed
+// it. New connections can be made at once. A forgotten connection ends when the client closes it.
+func (p *Path) Forget() {
+	p.set(func() {
+		for l := range p.links {
+			l.forgotten = true
+		}
+	})
+}
+
 // Hang makes the server look stopped: connections can be made and requests sent, but the server reads
 // none until Resume. Unlike CutRequests this is no fault of the network, so healing does not end it.
 func (p *Path) Hang() { p.set(func() { p.hung = true }) }

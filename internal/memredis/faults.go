@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -95,6 +96,16 @@ func (e *Engine) Take(key string) {
 	if e.mini.DB(0).Type(key) == "hash" {
 		e.mini.Del(key)
 	}
+}
+
+// Eval runs a script with one number for a reply, whatever the node refuses, and returns the reply; -1: an error.
+func (e *Engine) Eval(script string, keys []string, args ...string) int {
+	said := e.replyTo(nil, append(append([]string{"EVAL", script, strconv.Itoa(len(keys))}, keys...), args...)...)
+	n, err := strconv.Atoi(strings.TrimSpace(strings.TrimPrefix(said, ":")))
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 // FlushScripts drops the scripts, as SCRIPT FLUSH does.

@@ -46,6 +46,7 @@ type Server struct {
 	credentials credentials
 	lifetime    time.Duration // of a connection; 0: no bound
 	spare       bool          // the node can do without this connection; see crowded
+	round       time.Duration // for how long a caller waits for a reply
 	trip        time.Duration // a round trip, when it was connected
 	varies      bool          // the round trips took very different times when it was connected
 
@@ -61,10 +62,10 @@ type Server struct {
 	stale   bool      // it is to be replaced now
 }
 
-// New returns a server that connects with these options, waits for a reply for at most patience,
-// and has a vote only if admit returns nil. Retire is called when it is no member any more.
-func New(options *redis.Options, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
-	s := &Server{admit: admit, retire: retire, greet: options.OnConnect, owner: session.Owner(), session: session}
+// New returns a server that connects with these options, waits for a reply for at most patience, and has a vote only
+// if admit returns nil. A caller waits for a reply for round. Retire is called when it is no member any more.
+func New(options *redis.Options, round, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
+	s := &Server{round: round, admit: admit, retire: retire, greet: options.OnConnect, owner: session.Owner(), session: session}
 	s.credentials.given, s.lifetime = options, options.ConnMaxLifetime
 	o := *options
 	o.StreamingCredentialsProvider, o.CredentialsProviderContext, o.CredentialsProvider = nil, nil, nil // see credentials.go

@@ -307,3 +307,22 @@ func TestJoinOfAClosedPath(t *testing.T) {
 		}
 	}
 }
+
+// TestForget: what is sent over a connection that the path has forgotten is lost, and neither side is told. A new
+// connection works.
+func TestForget(t *testing.T) {
+	onPath(t, func(t *testing.T, p *faultproxy.Path, s *server, dial func() *client) {
+		c := dial()
+		c.send("before")
+		c.want("before")
+		p.Forget()
+		c.send("lost")
+		c.silence()
+		s.want(t, "[before]")
+		next := dial()
+		next.send("after")
+		next.want("after")
+		c.silence()
+		s.want(t, "[before after]")
+	})
+}

@@ -1,6 +1,8 @@
 package miniarena
 
 import (
+	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +24,8 @@ type node struct {
 	seed  sim.Seed
 	rtt   time.Duration
 	drawn int // of latencies; guarded by the path, which asks for one after another
+
+	values inject.Values // of other programs; guarded by the faults, of which one ends before the next begins
 
 	mu            sync.Mutex // never held while waiting
 	subscriptions map[*subscription]struct{}
@@ -69,10 +73,31 @@ func (n *node) inject(f history.Fault, begin bool, keys []string) (known bool) {
 				n.Engine.Take(key)
 			}
 		}
+	case history.Values:
+		if begin {
+			n.values.Put(keys, int(f.At), n.eval)
+		} else {
+			n.values.Take(n.eval)
+		}
 	default:
 		return !begin || n.once(f)
 	}
 	return true
+}
+
+// eval runs a script on the node, and returns its reply.
+func (n *node) eval(script, key, kind string) int { return n.Engine.Eval(script, []string{key}, kind) }
+
+// strange returns an error if a value of another program was changed, or sent to clients.
+func (n *node) strange() error {
+	var errs []error
+	for _, what := range n.values.Changed {
+		errs = append(errs, fmt.Errorf("node %s: a value of another program was changed at %s", n.Options().Addr, what))
+	}
+	if sent := n.Path.Stats().ReplyBytes; n.values.Ever && sent > inject.MostReplies {
+		errs = append(errs, fmt.Errorf("node %s has sent %d bytes", n.Options().Addr, sent))
+	}
+	return errors.Join(errs...)
 }
 
 // Step sets the node's clock forward by d, or back.
@@ -83,6 +108,8 @@ func (n *node) once(f history.Fault) (known bool) {
 	switch f.Kind {
 	case history.Reset:
 		n.Path.ResetAll()
+	case history.Forget:
+		n.Path.Forget()
 	case history.Deafen:
 		n.deafen()
 	case history.LoseReplies:

@@ -142,6 +142,7 @@ func (w *world) Close() error {
 		}
 	}
 	for _, n := range w.nodes {
+		errs = append(errs, n.strange())
 		n.Close()
 	}
 	return errors.Join(errs...)

@@ -139,6 +139,10 @@ func (n *node) onNetwork(f history.Fault, begin bool) bool {
 		if begin {
 			n.proxy.ResetAll()
 		}
+	case history.Forget:
+		if begin {
+			n.proxy.Forget()
+		}
 	case history.LoseReplies:
 		if begin {
 			n.proxy.DropReplies(f.Times)

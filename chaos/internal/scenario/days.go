@@ -68,6 +68,33 @@ func (p *Plan) drawDays(rng *rand.Rand, arena Limits, nodes int) {
 	slices.SortStableFunc(p.Faults, func(a, b history.Fault) int { return cmp.Compare(a.At, b.At) })
 }
 
+// drawIdle draws when the clients work, and when their connections are cut, in between: by the servers, or by something
+// on the way that tells the client, or does not. No connection is used for the time after which the library looks at it
+// (package redisnode): one second, or ten where a look shows nothing.
+func (p *Plan) drawIdle(rng *rand.Rand, arena Limits, nodes int) {
+	p.Work = p.Span
+	kinds := arena.Able(p.Scenario.Troubles)
+	for at, n := time.Duration(0), 2+rng.IntN(5); ; n-- {
+		p.Days = append(p.Days, at.Truncate(model.Slot))
+		p.Span = (at + p.Work).Truncate(model.Slot)
+		if n == 0 || len(kinds) == 0 {
+			return
+		}
+		kind := Pick(rng, kinds)
+		unused := 2*time.Second + Below(rng, 8*time.Second)
+		if kind == history.Forget {
+			unused = 11*time.Second + Below(rng, 10*time.Minute)
+		}
+		rest := 4 * p.TTL // until no lock is held or renewed
+		cut := at + p.Work + rest + Below(rng, unused)
+		for _, node := range rng.Perm(nodes)[:1+rng.IntN(nodes)] {
+			p.Faults = append(p.Faults, history.Fault{At: cut.Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors), Kind: kind, Node: node})
+			cut += model.Slot
+		}
+		at += p.Work + rest + unused + time.Second
+	}
+}
+
 // drawAway makes one node be away for nearly as long as the clients work; or, if another node has a
 // fault before, from when that fault is over and the node has a vote again.
 func (p *Plan) drawAway(rng *rand.Rand, arena Limits, nodes int) {

@@ -107,7 +107,7 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 		if slices.Contains(s.Fails, "nothing left") {
 			f.By = 1 + Below(rng, p.Options.NodeTimeout)
 		}
-	case history.Reset, history.Flush, history.FlushScripts, history.Deafen:
+	case history.Reset, history.Forget, history.Flush, history.FlushScripts, history.Deafen:
 		f.For = 0
 	case history.Churn:
 		f.By = (ms + Below(rng, 20*ms)).Truncate(model.Slot)

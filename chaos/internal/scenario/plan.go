@@ -61,6 +61,8 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	switch {
 	case s.Days > 0:
 		p.drawDays(rng, arena, n)
+	case s.Idle:
+		p.drawIdle(rng, arena, n)
 	case s.Away:
 		p.drawAway(rng, arena, n)
 	default:

@@ -59,6 +59,7 @@ type Scenario struct {
 	Unended bool              // holders may forget to release
 	Days    int               // the clients work at up to this many times, each Span long, with one to sixty days in between; 0: they work all the time
 	Fresh   bool              // some clients make a new Locker for each lock
+	Idle    bool              // the clients work now and then, and the faults happen in between
 	Away    bool              // one of the faults begins soon, and ends late
 	Before  history.FaultKind // another node has this fault before, and is well again by then
 	Names   bool              // each lock is on names that were not locked before

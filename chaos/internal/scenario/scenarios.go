@@ -279,6 +279,17 @@ var All = []*Scenario{
 		Nodes: sizes, Clients: [2]int{1, 4}, TTL: ttls, RTT: rtts, Span: 4, Write: true, Unended: true, Workers: 3, Fast: true, Slow: true, Weight: 2, Only: []string{"model", "miniredis"},
 	},
 
+	{
+		Name: "idle cuts", About: "servers, or something on the way to them, cut connections that have been unused for a while, and some tell nobody: the first call afterwards succeeds like any other",
+		Nodes: sizes, Clients: [2]int{1, 1}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts[:4], Span: 2, Write: true, Harmless: true, Idle: true,
+		Troubles: []history.FaultKind{history.Reset, history.Forget}, Only: []string{"miniredis"},
+	},
+	{
+		Name: "big foreign values", About: "a minority of nodes has values of other programs where locks and their queues should be, some of megabytes: every client is served, the values stay as they are, and no client is sent a whole one",
+		Nodes: sizes, Clients: some, TTL: ttls, RTT: rtts, Span: 3, Write: true, Kinds: true, Minority: true, Weight: 3,
+		Troubles: []history.FaultKind{history.Values}, Rate: 4, Only: []string{"miniredis"},
+	},
+
 	// Faults against which the library cannot defend: these scenarios must fail.
 	{
 		Name: "vanishing locks", About: "locks vanish from nodes at any moment, requests come late and twice, clocks are wrong: only the fences are right",
