@@ -408,7 +408,7 @@ func TestHandedOverAndLost(t *testing.T) {
 		})
 		released(h.T, before)
 		time.Sleep(1300 * time.Millisecond) // by then it has made another attempt, and one more after a heartbeat
-		second, err := h.locker().Attach(h.Context(), redlock.Handle{Name: "a", Token: token, TTL: 10 * time.Second, Since: time.Now(), Separator: "/"})
+		second, err := h.locker().Attach(h.Context(), redlock.Handle{Name: "a", Token: token, Fence: before.Fence() + 1, TTL: 10 * time.Second, Since: time.Now(), Separator: "/"})
 		if err != nil {
 			t.Fatal(err)
 		}
