@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -83,7 +84,7 @@ func (c *command) readConfig(flag string) (*config, error) {
 	if err != nil || file == "" {
 		return found, err
 	}
-	text, err := os.ReadFile(file)
+	text, err := readSmall(file)
 	if err != nil {
 		return nil, exit.Fail(exit.Usage, "give a file that can be read; see redlock help config", "%s: %v", source, err)
 	}
@@ -198,14 +199,35 @@ func (c *command) readPassword(f *config) error {
 
 // passwordIn reads a file with a password.
 func passwordIn(file string) (string, error) {
-	text, err := os.ReadFile(file)
+	text, err := readSmall(file)
 	return strings.TrimRight(string(text), "\r\n"), err
+}
+
+// mostSettings is how many bytes a file of settings, of nodes or with a password may have.
+const mostSettings = 1 << 20
+
+// readSmall reads a file of at most mostSettings bytes: a device may have no end.
+func readSmall(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostSettings+1))
+	if err == nil && len(text) > mostSettings {
+		err = fmt.Errorf("%s is larger than 1 MiB", file)
+	}
+	return text, err
 }
 
 // credentials are the user and the password of this moment. A password file that cannot be read any more, or is
 // not whole for a moment, leaves the password that it had at the start.
 func (f *config) credentials() (user, password string) {
-	latest, err := passwordIn(f.path("password-file"))
+	file := f.path("password-file")
+	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // a pipe is read once
+		return f.get("user"), f.get("password")
+	}
+	latest, err := passwordIn(file)
 	if err != nil || latest == "" || strings.ContainsAny(latest, "\r\n") {
 		latest = f.get("password")
 	}
@@ -225,7 +247,10 @@ func (f *config) options(urls []string) ([]*redis.Options, error) {
 		if err != nil {
 			return nil, err // it has been parsed before
 		}
-		if o.Username == "" && o.Password == "" {
+		if o.Username == "" && o.Password == "" && f.get("password") != "" {
+			if o.TLSConfig == nil && o.Network != "unix" && !slices.Contains(f.nodes, u) && f.encrypted() {
+				return nil, exit.Fail(exit.Usage, "name it with rediss://, or give it a password in its URL", "the password of %s is for nodes with TLS, and would be sent to %s without", f.file, o.Addr)
+			}
 			o.Username, o.Password = f.get("user"), f.get("password")
 			if f.get("password-file") != "" { // it may be replaced while the command runs
 				o.CredentialsProvider = f.credentials
@@ -246,6 +271,11 @@ func (f *config) options(urls []string) ([]*redis.Options, error) {
 		nodes[i] = o
 	}
 	return nodes, nil
+}
+
+// encrypted reports whether the file names nodes, and all of them with TLS.
+func (f *config) encrypted() bool {
+	return len(f.nodes) > 0 && !slices.ContainsFunc(f.nodes, func(u string) bool { return !strings.HasPrefix(strings.ToLower(u), "rediss://") })
 }
 
 // tls reads the certificates.

@@ -123,7 +123,7 @@ func measure(ctx context.Context, rdb *redis.Client, times int) (p pace, err err
 const commands = `
 local key = KEYS[1]
 for _, c in ipairs({
-{'SET', key, 'x', 'PX', '1000'}, {'GET', key}, {'MGET', key}, {'EXISTS', key}, {'PTTL', key}, {'PEXPIRE', key, '1000'}, {'DEL', key},
+{'SET', key, 'x', 'PX', '1000'}, {'GET', key}, {'GETRANGE', key, '0', '0'}, {'MGET', key}, {'EXISTS', key}, {'PTTL', key}, {'PEXPIRE', key, '1000'}, {'DEL', key},
 {'ZADD', key, '1', 'x'}, {'PEXPIRE', key, '1000'}, {'ZSCORE', key, 'x'}, {'ZMSCORE', key, 'x'}, {'ZCOUNT', key, '0', '1'},
 {'ZRANGE', key, '0', '0'}, {'ZRANGEBYSCORE', key, '1', '1'}, {'ZREVRANGEBYSCORE', key, '1', '1'},
 {'ZREMRANGEBYSCORE', key, '2', '3'}, {'ZREM', key, 'x'}, {'TIME'},

@@ -36,14 +36,12 @@ type session struct {
 
 func (c *command) openSession(cfg *holdConfig) (*session, error) {
 	s := &session{command: c, cfg: cfg}
-	signals, restore := proc.CatchSignals()
-	reaped := proc.ReapOrphans()
-	servers, stop, err := c.lockNodes(&cfg.lockFlags, cfg.embedded, "lock on")
+	servers, stop, err := c.lockNodes(&cfg.lockFlags, cfg.embedded, "lock on") // a signal ends it: a file may be a pipe
 	if err != nil {
-		reaped()
-		restore()
 		return nil, err
 	}
+	signals, restore := proc.CatchSignals()
+	reaped := proc.ReapOrphans()
 	s.signals, s.servers = signals, servers
 	opts, err := cfg.options()
 	if err == nil {

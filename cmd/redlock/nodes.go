@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"unicode"
@@ -139,7 +138,7 @@ func (c *command) lockNodes(flags *lockFlags, own bool, todo string) (nodes []*r
 
 // readNodes reads a file of URLs, which may have comments: lines that begin with #.
 func readNodes(source, file string) (urls []string, err error) {
-	text, err := os.ReadFile(file)
+	text, err := readSmall(file)
 	if err != nil {
 		return nil, exit.Fail(exit.Usage, "give a file with the URL of a Redis server on each line", "%s: %v", source, err)
 	}
