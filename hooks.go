@@ -48,7 +48,10 @@ type Hooks struct {
 	Votes func(node string)
 
 	// ClockStep tells that a node's clock has been set, by more than the drift
-	// leaves room for; or that it runs faster or slower than that.
+	// leaves room for; or that it runs faster or slower than that. A node whose clock was set forward
+	// has no vote for a quarantine; one whose clock was set back (by is negative) keeps its vote. If
+	// most nodes have made the same step, a Warning says that it is more likely this
+	// computer's own clock.
 	ClockStep func(node string, by time.Duration)
 
 	// Joined tells what the set is when the Locker begins to use it: first the nodes that New or

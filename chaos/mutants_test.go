@@ -224,7 +224,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},
 	}, "model", "settings that disagree", 2000},
 	{"the nodes' clocks are not checked", []edit{
-		{"internal/lane/incarnation.go", "	if step != 0 {\n", "	if false {\n"},
+		{"internal/lane/incarnation.go", "	if step > 0 {", "	if step < 0 {"},
 	}, "model", "stepping clocks", 500},
 	{"a request may be as late as it likes", []edit{
 		{"internal/model/scripts.go", "if c.Latest > 0 && now > c.Latest {", "if false {"},

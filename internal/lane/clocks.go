@@ -11,7 +11,7 @@ import (
 )
 
 // Redis expires keys by the wall clock of its host. A clock that is set forward drops
-// them early, so a node whose clock is found to have been set counts as one that forgot.
+// them early, so a node whose clock is found to have been set forward counts as one that forgot.
 // Every client finds out for itself. A request leaves at s, its reply comes at r and says
 // that the node's time is t: then the node's clock is between t-r and t-s ahead of the
 // client's, and the next reply must agree with that.
@@ -34,10 +34,21 @@ import (
 // Options.Drift is given, it is every lock's drift, and the shortest lock has as much as the
 // longest.
 //
-// Beyond that, what quartz does is excused: a client that is idle for an hour must not find
-// that all clocks were set. With the default drift, that is less than speed excuses for the
-// first fifty times Options.TTL. After a longer time nothing tells a step from quartz.
-const quartz = 200e-6
+// Beyond that, what quartz does is excused, and a kernel that corrects it (500 ppm at most): a client
+// that is idle for an hour must not find that all clocks were set. With the default drift, that is
+// less than speed excuses for the first twenty times Options.TTL. After a longer time nothing tells a
+// step from quartz.
+//
+// A clock that was set back costs the node no vote. It keeps the keys that it has for longer, and no
+// request makes it drop one: so each lock that it has granted, to any client, is there until its TTL is
+// over, which is all that a vote says. Mostly it is not the node's clock, either: the clock of a client's
+// computer runs fast, since a time service slews it (chrony: by up to 8 %), and then all nodes seem to
+// go back, at each look. When the node's clock is set right again, it steps forward, and keys are dropped
+// early that were set in between. That step is judged as any other: the client that sees it counts
+// the node no more. Only a client that has not looked in between sees none, and may get a lock of that time
+// early, as docs/safety.md says. A quarantine of the clients that have seen the first step would help if the second
+// one came within it, and against no client that came in between.
+const quartz = 500e-6
 
 // resolution is the part of the default drift for what does not grow with time. Half of it is
 // for Redis itself, which counts milliseconds.
@@ -47,7 +58,7 @@ const resolution = 500 * time.Microsecond
 type offsetEstimate struct {
 	low, up time.Duration // how far it is ahead of the client's: at least, and at most
 	at      time.Time     // as of when, by the client's clock; zero: nothing is known
-	moved   time.Duration // the sum of steps that speed does not explain, less what was forgiven since
+	moved   time.Duration // the sum of steps forward that speed does not explain, less what was forgiven since
 }
 
 // A tolerance is what an offsetEstimate excuses: a speed that differs from the client's by so
@@ -83,7 +94,8 @@ func (cfg *Config) toleranceOf() tolerance {
 }
 
 // sample takes in that the node's clock showed t at some moment from sent to now. It gives
-// the size of a step of the node's clock, if the tolerance does not excuse it; else 0.
+// the size of a step of the node's clock, if the tolerance does not excuse it; else 0. Steps back are no
+// harm: they do not add up, and do not make up for steps forward.
 //
 // If the client's own two clocks disagree about the time since the last sample, its host was
 // suspended, or its clock set, and the node's clock cannot be judged: sample starts anew, as
@@ -106,12 +118,17 @@ func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step t
 		step = low - k.up
 	case up < k.low-slack:
 		step = up - k.low
+		k.low, k.up, k.at = low, up, now
+		if -step <= allow.steps {
+			return 0
+		}
+		return step
 	default:
 		k.low, k.up, k.at = max(low, k.low-slack), min(up, k.up+slack), now
 		return 0
 	}
 	k.low, k.up, k.at = low, up, now
-	if k.moved += step.Abs(); k.moved <= allow.steps {
+	if k.moved += step; k.moved <= allow.steps {
 		return 0
 	}
 	k.moved = 0
@@ -125,11 +142,13 @@ type clocks struct {
 
 	mu      sync.Mutex // protects what follows
 	all     []offsetEstimate
-	members []int // whose clocks make the median
+	steps   []clockStep // of each node, the last one
+	told    time.Time   // when alike last said that it is the client's own clock
+	members []int       // whose clocks make the median
 }
 
 func newClocks(n int, cfg *Config) *clocks {
-	c := &clocks{allow: cfg.toleranceOf(), maxSkew: cfg.MaxNodeSkew, all: make([]offsetEstimate, n)}
+	c := &clocks{allow: cfg.toleranceOf(), maxSkew: cfg.MaxNodeSkew, all: make([]offsetEstimate, n), steps: make([]clockStep, n)}
 	for i := range n {
 		c.members = append(c.members, i)
 	}
@@ -140,6 +159,7 @@ func newClocks(n int, cfg *Config) *clocks {
 func (c *clocks) grow(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.steps = append(c.steps, make([]clockStep, n-len(c.all))...)
 	c.all = append(c.all, make([]offsetEstimate, n-len(c.all))...)
 }
 
@@ -159,6 +179,34 @@ func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Durat
 	step = c.all[node].sample(sent, now, t, c.allow)
 	skew, known = c.off(node, now)
 	return step, skew, known
+}
+
+// A clockStep is a step of a node's clock, as it seems to the client.
+type clockStep struct {
+	at time.Time
+	by time.Duration
+}
+
+// alike takes in a step of a node's clock, and reports whether it is more likely the client's own clock that was
+// wrong: the other members' clocks have made the same step, within a time in which the client looks at all of
+// them. It does so once for all of them. If a node is the only member, nothing tells one clock from the
+// other. Nothing depends on it but what people are told: if the clocks of nodes really are set forward
+// together (they share a host), the nodes have all dropped locks early.
+func (c *clocks) alike(node int, now time.Time, by, within time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps[node] = clockStep{now, by}
+	same := 0
+	for _, i := range c.members {
+		if s := c.steps[i]; !s.at.IsZero() && now.Sub(s.at) <= within && (s.by-by).Abs() <= by.Abs()/4 {
+			same++
+		}
+	}
+	if len(c.members) < 2 || same <= len(c.members)/2 || !c.told.IsZero() && now.Sub(c.told) <= within {
+		return false
+	}
+	c.told = now
+	return true
 }
 
 // skew is how far a node is from the median at an instant, by what is known now about all of
@@ -272,6 +320,17 @@ type stepError time.Duration
 
 func (e stepError) Error() string {
 	return fmt.Sprintf("its clock was set by %v, so it may have dropped locks", printable.Duration(time.Duration(e)))
+}
+
+// An OwnClockError says that the clocks of most nodes seem to have made the same step.
+type OwnClockError time.Duration
+
+func (e OwnClockError) Error() string {
+	by := time.Duration(e)
+	if by < 0 {
+		return fmt.Sprintf("redlock: the clocks of most nodes seem to have been set back by %v at once: more likely this computer's own clock ran fast (a time service slews it); the nodes keep their votes", printable.Duration(-by))
+	}
+	return fmt.Sprintf("redlock: the clocks of most nodes seem to have been set forward by %v at once: more likely this computer's own clock stood or ran slow (a virtual machine that was paused), and locks that it held then ended that much earlier than it knew; but if the nodes' clocks were set, they have dropped locks early, so they have no vote for a quarantine", printable.Duration(by))
 }
 
 // A skewError says that a node has no vote because its clock differs from the others'.

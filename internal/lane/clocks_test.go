@@ -94,7 +94,7 @@ func TestStepsAreFound(t *testing.T) {
 	// In figures, for the default.
 	for _, tt := range []struct{ since, found time.Duration }{
 		{0, 501 * time.Microsecond}, {40 * ms, 501 * time.Microsecond}, {time.Second, 11 * ms}, {10 * time.Second, 101 * ms},
-		{time.Minute, 101 * ms}, {8 * time.Minute, 101 * ms}, {time.Hour, 721 * ms},
+		{time.Minute, 101 * ms}, {3 * time.Minute, 101 * ms}, {time.Hour, 1801 * ms},
 	} {
 		for _, sign := range []time.Duration{1, -1} {
 			if step := look(&Config{}).after(tt.since, sign*tt.found); step != sign*tt.found {
@@ -127,7 +127,7 @@ func TestSmallStepsAddUp(t *testing.T) {
 		found       int // the number of the step that is found; 0: none is
 	}{
 		{0, 100 * time.Microsecond, 6},
-		{0, -100 * time.Microsecond, 6},
+		{0, -100 * time.Microsecond, 0}, // back is no harm
 		{0, time.Microsecond, 501},
 		{time.Microsecond, 100 * time.Microsecond, 6},
 		{lifetime / 10_000, 100 * time.Microsecond, 6},
@@ -154,10 +154,14 @@ func TestSmallStepsAddUp(t *testing.T) {
 			t.Errorf("%v, and again after %v: found %v", resolution, rest, got)
 		}
 	}
-	// Forth and back is two steps.
-	k := look(&Config{})
-	if got := k.after(0, 300*time.Microsecond) + k.after(0, -300*time.Microsecond); got == 0 {
-		t.Error("forth and back is not found")
+	// A step back does not make up for one forward, whether it is small or not.
+	for _, back := range []time.Duration{300 * time.Microsecond, time.Second} {
+		k := look(&Config{})
+		got := k.after(0, 300*time.Microsecond)
+		_ = k.after(0, -back)
+		if got += k.after(0, 300*time.Microsecond); got != 300*time.Microsecond {
+			t.Errorf("forth, back by %v, and forth: found %v", back, got)
+		}
 	}
 }
 
@@ -524,4 +528,42 @@ func asleep(t time.Time, d time.Duration) time.Time {
 	words := (*[3]int64)(unsafe.Pointer(&t))
 	words[1] -= int64(d)
 	return t
+}
+
+// TestAlike: a majority of the members that make the same step within a moment is told of once, as the client's
+// own clock.
+func TestAlike(t *testing.T) {
+	const second = time.Second
+	type step struct {
+		node   int
+		at, by time.Duration
+	}
+	for _, tt := range []struct {
+		name  string
+		nodes int
+		steps []step
+		told  int
+	}{
+		{"all", 3, []step{{0, 0, -second}, {1, 1, -second}, {2, 2, -second}}, 1},
+		{"forward", 3, []step{{0, 0, second}, {2, 2, second}}, 1},
+		{"nearly the same", 3, []step{{0, 0, second}, {2, 2, second + 200*time.Millisecond}}, 1},
+		{"one", 3, []step{{0, 0, second}, {0, 1, second}, {0, 2, second}}, 0},
+		{"half", 4, []step{{0, 0, second}, {1, 1, second}}, 0},
+		{"each by another time", 3, []step{{0, 0, second}, {1, 1, 2 * second}, {2, 2, 3 * second}}, 0},
+		{"forth and back", 3, []step{{0, 0, second}, {1, 1, -second}}, 0},
+		{"at other times", 3, []step{{0, 0, second}, {1, 2 * second, second}}, 0},
+		{"twice", 3, []step{{0, 0, second}, {1, 1, second}, {2, 2, second}, {0, 9 * second, second}, {1, 9 * second, second}}, 2},
+		{"the only node", 1, []step{{0, 0, second}}, 0},
+	} {
+		c, told := newClocks(tt.nodes, &Config{TTL: 10 * second, MaxTTL: 10 * second}), 0
+		now := time.Now()
+		for _, s := range tt.steps {
+			if c.alike(s.node, now.Add(s.at), s.by, second) {
+				told++
+			}
+		}
+		if told != tt.told {
+			t.Errorf("%s: told %d times, want %d", tt.name, told, tt.told)
+		}
+	}
 }

@@ -37,7 +37,7 @@ import (
 // right, makes a marker look old, or as if it were of the future, but not by the other clock.
 // From the moment at which it has seen the marker, a client goes by its own clock alone.
 //
-// A node whose clock was found to have been set loses its vote in the same way, as it may have
+// A node whose clock was found to have been set forward loses its vote in the same way, as it may have
 // dropped keys early; but only for this client, since it may as well be the client's own clock
 // that is wrong.
 
@@ -299,11 +299,11 @@ func (m *incarnation) prolong() {
 func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 	step, skew, known := m.clocks.sample(m.node, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
-	news := known && skew != 0 && m.skew == 0 && step == 0 // a step has an event of its own
+	news := known && skew != 0 && m.skew == 0 && step <= 0 // a step forward has an event of its own
 	if known {
 		m.skew = skew
 		m.voteless = m.voteless || news
-		if step == 0 { // or the node loses its vote for that
+		if step <= 0 { // or the node loses its vote for that
 			m.votesAgain()
 		}
 	}
@@ -315,8 +315,14 @@ func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 	if news {
 		m.cfg.Events.Warning(fmt.Errorf("redlock: node %s has no vote: %w", m.name, skewError{skew, m.cfg.MaxNodeSkew}))
 	}
-	if step != 0 {
-		m.cfg.Events.ClockStep(m.name, step)
+	if step == 0 {
+		return
+	}
+	m.cfg.Events.ClockStep(m.name, step)
+	if m.clocks.alike(m.node, now, step, 2*m.cfg.NodeTimeout) {
+		m.cfg.Events.Warning(OwnClockError(step))
+	}
+	if step > 0 { // a node that goes back keeps keys for longer
 		m.lose(now, false, stepError(step), m.marked)
 	}
 }
