@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# check.sh searches all states of lock.pml, plain.pml, left.pml, late.pml, break.pml, members.pml and void.pml:
+# check.sh searches all states of lock.pml, plain.pml, left.pml, late.pml, break.pml, members.pml, chain.pml and void.pml:
 # once for each promise, which must hold, and once for each rule taken out, which must be found to break a promise.
 #
 #   check.sh             all of it
@@ -321,6 +321,27 @@ without BACK          'holders'     'members: a node takes an older description'
 without MAJORITY      "$chosen"     'members: chosen by two of four'                     -DMAJORITY -DCHOICE
 without PROMISE       "$chosen"     'members: chosen without a promise'                  -DPROMISE -DCHOICE
 without ADOPT         "$chosen"     'members: what was taken is not adopted'             -DADOPT -DCHOICE
+
+# Which description a client goes by.
+model=chain.pml
+kept='!((((((1<=last)'
+holds both  'chain: nothing that was not chosen'
+holds both  'chain: one description is kept by a quorum'           -DCOUNTED
+holds both  'chain: a client that wakes finds the last one'        -DFOUND
+
+# Rules that are not needed for it: who chooses the next one keeps this one.
+holds both  'chain: kept by a quorum: the next change at once'     -DFOLLOWED -DCOUNTED
+holds both  'chain: kept by a quorum: any later one counts'        -DCOUNTS_LATER -DCOUNTED
+
+without ONE_WORD      'known<=last' 'chain: one node is enough'                          -DONE_WORD
+without ANY_PAST      'known<=last' 'chain: a later one vouches for any earlier one'     -DANY_PAST
+without BY_ONE        "$kept"       'chain: two members change at once'                  -DBY_ONE -DCOUNTED
+without CHOSEN_BY     "$kept"       'chain: one member chooses the next one'             -DCHOSEN_BY -DCOUNTED
+without SAME          'known==last' 'chain: a node vouches only for what it keeps'       -DSAME -DFOUND
+without LAST_ONLY     'known==last' 'chain: the witnesses stay the same'                 -DLAST_ONLY -DFOUND
+
+# What is not promised, lest it be believed.
+without ROLLBACK      "$kept"       'chain: a member goes back to an earlier one'        -DROLLBACK -DCOUNTED
 
 # A description that is void.
 model=void.pml
