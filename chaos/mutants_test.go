@@ -357,13 +357,13 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/change.go", "	case len(d.Former) == 0:", "	default:"},
 	}, "model", "rival operators", 3000},
 	{"a minority chooses the next description", []edit{
-		{"internal/lane/choice.go", "	need := len(v.Lanes)/2 + 1\n	var largest, set string", "	need := 1\n	var largest, set string"},
+		{"internal/lane/choice.go", "	need, epoch := len(v.Lanes)/2+1, int64(1)\n", "	need, epoch := 1, int64(1)\n"},
 	}, "model", "rival operators", 3000},
 	{"a node promises nothing", []edit{
 		{"internal/model/store.go", "if ballot > now.promised || ballot == now.promised && value != \"\" {", "if true {"},
 	}, "model", "rival operators", 3000},
 	{"a later proposer keeps its own description", []edit{
-		{"internal/lane/choice.go", "d != nil && c.Taken > best {", "d != nil && c.Taken > best && d == nil {"},
+		{"internal/lane/choice.go", "if c.taken != nil && c.Taken > best &&", "if false && c.Taken > best &&"},
 	}, "model", "rival operators", 3000},
 	{"a node takes an earlier description back", []edit{
 		{"internal/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
@@ -371,6 +371,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"two members change at once", []edit{
 		{"change.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
 	}, "model", "rival operators", 3000},
+	{"a later description is believed on one node's word", []edit{
+		{"internal/wire/believed.go", "case 2*keep > n:", "case keep > 0:"},
+	}, "model", "a minority keeps a later description", 500},
 
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{

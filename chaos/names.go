@@ -138,6 +138,8 @@ const (
 	Forge        = history.Forge
 	Still        = history.Still
 	Replay       = history.Replay
+	Mislead      = history.Mislead
+	Restore      = history.Restore
 	Boot         = history.Boot
 	Pause        = history.Pause
 	Suspend      = history.Suspend

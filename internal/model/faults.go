@@ -119,6 +119,17 @@ func (n *Node) Rate(r float64) { n.set(func() { n.rate = r }) }
 // snapshot that is restored.
 func (n *Node) Keep(text string) { n.set(func() { n.told = wire.ParseTold(text) }) }
 
+// Restore starts the node again from a snapshot that has nothing but the description of a set.
+func (n *Node) Restore(text string) {
+	n.set(func() {
+		n.down = false
+		n.run++
+		clear(n.scripts)
+		n.forget()
+		n.told = wire.ParseTold(text)
+	})
+}
+
 // Forget is what redlock members forget does.
 func (n *Node) Forget() {
 	n.set(func() { n.marker, n.told, n.choice, n.epoch = "", wire.Told{}, choice{}, n.epoch+1 })

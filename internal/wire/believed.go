@@ -20,7 +20,7 @@ type Witness struct {
 // That is safe, since a description is chosen by a majority of the members before (choose.lua), and is followed by
 // another one only when a majority of these keeps it (change.go). So what a minority shows is nothing that the
 // client would have to know: no later description than the next one has been chosen, and by that none counts that
-// needs a vote of the client's majority.
+// needs a vote of the client's majority (chain.pml in docs/model).
 //
 // It does not end the way of a client that has slept through many changes: when a description comes after the next
 // one, a majority of the members before the next one keeps that, or a later one; a node that is removed keeps the

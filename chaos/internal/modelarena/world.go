@@ -25,11 +25,12 @@ type World struct {
 	seed  sim.Seed
 	plan  *scenario.Plan
 	nodes []*model.Node
+	first map[int]wire.Told // by node: what it kept at the first fault of any node, if it has kept anything
 }
 
 // NewWorld makes the nodes of a plan.
 func NewWorld(p *scenario.Plan) *World {
-	w := &World{seed: sim.Seed(p.Run.Seed).For(p.Run.Scenario), plan: p}
+	w := &World{seed: sim.Seed(p.Run.Seed).For(p.Run.Scenario), plan: p, first: make(map[int]wire.Told)}
 	for i := range p.Run.Nodes {
 		n := model.NewNode(w.seed, fmt.Sprintf("node%d", i), p.RTT)
 		n.Rate(p.Rates[i])
@@ -98,6 +99,7 @@ var sayings = map[history.FaultKind]error{
 
 func (w *World) Inject(f history.Fault, begin bool) {
 	n := w.nodes[f.Node]
+	w.remember()
 	onLink(n, f, begin)
 	if begin {
 		once(n, f)
@@ -106,6 +108,8 @@ func (w *World) Inject(f history.Fault, begin bool) {
 		return
 	}
 	switch f.Kind {
+	case history.Mislead, history.Restore:
+		w.mislead(n, f, begin)
 	case history.Mute:
 		n.Mute(begin)
 	case history.Churn:
@@ -136,6 +140,31 @@ func (w *World) Inject(f history.Fault, begin bool) {
 		if !begin && f.For > 0 {
 			n.Lose(0)
 		}
+	}
+}
+
+// remember takes the nodes' snapshots, when the set has been made.
+func (w *World) remember() {
+	for i, n := range w.nodes {
+		if t := n.Told(); t.Description != nil && w.first[i].Description == nil {
+			w.first[i] = t
+		}
+	}
+}
+
+// mislead begins or ends a fault of a node that keeps something else than the description of its set.
+func (w *World) mislead(n *model.Node, f history.Fault, begin bool) {
+	switch {
+	case f.Kind == history.Mislead && begin:
+		if text := inject.Misled(n.Told(), w.Addrs(), f.Times); text != "" {
+			n.Keep(text)
+		}
+	case f.Kind == history.Mislead:
+		n.Forget()
+	case begin:
+		n.Kill()
+	default:
+		n.Restore(inject.Snapshot(n.Told(), w.first[f.Node], f.Times))
 	}
 }
 

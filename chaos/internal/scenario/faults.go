@@ -113,6 +113,8 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 		f.By = (ms + Below(rng, 20*ms)).Truncate(model.Slot)
 	case history.Forge, history.Replay:
 		f.For, f.By, f.Times = 0, (ms + Below(rng, 20*ms)).Truncate(model.Slot), 1+rng.IntN(8)
+	case history.Mislead, history.Restore:
+		f.Times = 1 + rng.IntN(64)
 	case history.Step:
 		return d.step(f, where)
 	case history.Boot:
@@ -159,7 +161,7 @@ func (d *faultDraw) boot(f *history.Fault) bool {
 // group names the place that a kind of fault takes at a node while it lasts.
 func group(t history.FaultKind) string {
 	switch t {
-	case history.Kill, history.KillEmpty, history.Hang, history.Still, history.Boot:
+	case history.Kill, history.KillEmpty, history.Hang, history.Still, history.Boot, history.Mislead, history.Restore:
 		return "process"
 	case history.Slow, history.Jitter:
 		return "delay"

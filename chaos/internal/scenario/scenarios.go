@@ -275,6 +275,11 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 1.5,
 	},
 	{
+		Name: "a minority keeps a later description", About: "a minority of nodes keeps a description that nobody has chosen, of another set, of another node or damaged, until it is made to forget it, or is restored from a snapshot of an earlier set: no node decides alone, and every client is served",
+		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 6, Write: true, Spread: 1, Forgets: true, Minority: true, Weight: 3,
+		Troubles: []history.FaultKind{history.Mislead, history.Mislead, history.Mislead, history.Restore, history.Reset, history.FlushScripts, history.Kill}, Rate: 4, Only: []string{"model"},
+	},
+	{
 		Name: "slow hooks", About: "the clients' hooks sleep for longer than their locks live, or write to a pipe that nobody reads: renewals, releases and waiters do not wait for them",
 		Nodes: sizes, Clients: [2]int{1, 4}, TTL: ttls, RTT: rtts, Span: 4, Write: true, Unended: true, Workers: 3, Fast: true, Slow: true, Weight: 2, Only: []string{"model", "miniredis"},
 	},
