@@ -290,7 +290,7 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 		Proposal: lk.opts.Clock.Now().UnixMicro(),
 		Ahead:    a.ahead,
 	}
-	l.claim.Span(lk.lanes.Room())
+	l.claim.Span(len(lk.lanes.View().Lanes))
 	if a.reads() {
 		l.claim.Proposal = 0
 	}
@@ -312,7 +312,6 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	}
 	view := lk.lanes.View()
 	about := &lane.Claim{Key: a.key, Keys: a.keys[:1]}
-	about.Span(lk.lanes.Room())
 	now := lk.opts.Clock.Now()
 	for _, n := range view.Lanes {
 		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: until, To: lane.Nobody{}}, now)

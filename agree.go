@@ -81,9 +81,9 @@ func (lk *Locker) acquisition(ctx context.Context, name string, options []Acquir
 func (lk *Locker) unasked(ctx context.Context, a *acquisition, began time.Time) error {
 	r := lk.newRound(wire.Acquire, lk.newLock(a, 0, lk.newToken(a, "")), nil)
 	r.sent = began
-	for _, n := range r.view.Lanes {
+	for i, n := range r.view.Lanes {
 		if why := n.Away(); why != nil {
-			r.told[n.Index], r.reqs[n.Index].Reply = true, wire.Reply{Status: why.Status, Err: why.Err}
+			r.told[i], r.reqs[i].Reply = true, wire.Reply{Status: why.Status, Err: why.Err}
 			r.ballot.add(voteNone)
 		}
 	}

@@ -124,9 +124,9 @@ type breaking struct {
 	began  time.Time
 	looks  int32
 	finds  int
-	last   *round       // the last look, to which answers may still come
-	had    map[int]bool // by node: it is known to have had the token
-	gone   map[int]bool // by node: its last look has ended, and it does not have the token
+	last   *round              // the last look, to which answers may still come
+	had    map[*lane.Lane]bool // by node: it is known to have had the token
+	gone   map[*lane.Lane]bool // by node: its last look has ended, and it does not have the token
 }
 
 func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) error {
@@ -140,7 +140,7 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 	o := lk.current.Load()
 	b := &breaking{
 		locker: lk, trace: t, key: lk.opts.host.Token(), began: lk.opts.Clock.Now(),
-		had: make(map[int]bool), gone: make(map[int]bool),
+		had: make(map[*lane.Lane]bool), gone: make(map[*lane.Lane]bool),
 	}
 	// The TTL is that for which a node is owed the release: the token's own is not known.
 	b.handle = Handle{Name: name, Token: token, TTL: o.MaxTTL, Since: b.began, Prefix: o.Prefix, Separator: o.Separator}
@@ -175,7 +175,7 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	lk.opts.host.Woke(sim.Caller, b.key, -b.finds)
 	found := false
 	for at, n := range nodes {
-		i := view.Lanes[at].Index
+		i := view.Lanes[at]
 		b.had[i] = n.Token == b.handle.Token
 		for _, h := range n.Holders {
 			if h.Token != b.handle.Token {
@@ -205,7 +205,7 @@ func (b *breaking) nothing(ctx context.Context, view *lane.View, nodes []NodeSta
 	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(nodes), Need: view.Quorum, Kind: ErrNoQuorum}
 	for at, n := range nodes {
 		switch {
-		case !b.gone[view.Lanes[at].Index]:
+		case !b.gone[view.Lanes[at]]:
 			e.Failed++
 			e.note(n.Err)
 		case n.Token != "":
@@ -253,11 +253,10 @@ func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last i
 	for slot := first; slot <= last; slot++ {
 		key := lk.opts.Prefix + b.handle.Name + script.SlotInfix + strconv.Itoa(slot)
 		about := &lane.Claim{Key: key, Keys: []string{key}}
-		about.Span(lk.lanes.Room())
 		for _, n := range view.Lanes {
 			q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: answers, By: view.Description}
 			if n.Submit(q, sent) {
-				answers.Deliver(n.Index, q)
+				answers.Deliver(n, q)
 			}
 		}
 	}
@@ -283,7 +282,7 @@ func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last i
 // slotAnswers takes the answers of nodes about slots. It has room for all.
 type slotAnswers chan *lane.Request
 
-func (a slotAnswers) Deliver(_ int, q *lane.Request) { a <- q }
+func (a slotAnswers) Deliver(_ *lane.Lane, q *lane.Request) { a <- q }
 
 // look has all nodes drop the token, and reports whether the lock is broken.
 func (b *breaking) look(ctx context.Context) (done bool, err error) {
@@ -312,12 +311,12 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 	b.take(r)
 	gone, twice, proven := 0, 0, 0
 	for _, n := range view.Lanes {
-		if b.gone[n.Index] {
+		if b.gone[n] {
 			gone++
 		}
-		if before[n.Index] && b.gone[n.Index] && r.found(n.Index) != wire.Granted {
+		if before[n] && b.gone[n] && r.found(n) != wire.Granted {
 			twice++
-			if b.had[n.Index] {
+			if b.had[n] {
 				proven++
 			}
 		}
@@ -346,13 +345,13 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 // take notes what the nodes have answered to a look by now.
 func (b *breaking) take(r *round) {
 	for _, n := range r.view.Lanes {
-		switch said := r.found(n.Index); classify(wire.Release, said) {
+		switch said := r.found(n); classify(wire.Release, said) {
 		case voteYes:
-			b.had[n.Index], b.gone[n.Index] = true, true
+			b.had[n], b.gone[n] = true, true
 		case voteNo:
-			b.gone[n.Index] = true
+			b.gone[n] = true
 		default:
-			b.gone[n.Index] = false
+			b.gone[n] = false
 		}
 	}
 }
@@ -364,11 +363,12 @@ func (b *breaking) late() time.Duration {
 }
 
 // found is a node's answer to a round by now.
-func (r *round) found(node int) wire.Status {
+func (r *round) found(n *lane.Lane) wire.Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.told[node] {
+	i := r.view.At(n)
+	if !r.told[i] {
 		return wire.Timeout
 	}
-	return r.reqs[node].Reply.Status
+	return r.reqs[i].Reply.Status
 }

@@ -258,13 +258,13 @@ func (t *opTrace) at(now time.Time) redlocktrace.Operation {
 
 // answer tells what a node said in a round of the operation. It comes from the node's
 // lane: after the end, perhaps, and at the same time as others.
-func (t *opTrace) answer(r *round, node int, a *wire.Reply, late bool) {
+func (t *opTrace) answer(r *round, n *lane.Lane, a *wire.Reply, late bool) {
 	if t == nil || t.trace.Node == nil {
 		return
 	}
 	now := t.clock.Now()
 	reply := redlocktrace.Reply{
-		Step: r.op.String(), Name: r.lock.name, Node: r.locker.lanes.Lane(node).Name, Outcome: a.Status.String(),
+		Step: r.op.String(), Name: r.lock.name, Node: n.Name, Outcome: a.Status.String(),
 		At: now, Elapsed: elapsed(r.sent, now), Late: late,
 	}
 	if a.Status != wire.Granted {

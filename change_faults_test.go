@@ -1,10 +1,12 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -124,42 +126,68 @@ func TestMembersComeBack(t *testing.T) {
 	})
 }
 
-// TestManyMembersLater: more nodes come and go than a claim has room for, while a call waits for a lock and another
-// lock is held. The call gets the lock, and nothing is said of nodes that are not known to the lock.
+// TestManyMembersLater: one member after another is replaced, by nodes that have never been one, while a lock is
+// renewed. It is not lost, and the programs keep nothing of the nodes that are gone.
 func TestManyMembersLater(t *testing.T) {
-	const n = 15
+	t.Run("a call waits for the lock", func(t *testing.T) { manyMembers(t, false) })
+	t.Run("every second one is dead", func(t *testing.T) { manyMembers(t, true) })
+}
+
+func manyMembers(t *testing.T, die bool) {
+	const n = 3 + 200
 	onNodes(t, n, func(f *fleet) {
 		opts, first := Options{TTL: 2 * time.Second}, f.nodes[:3]
-		holder, waiter, operator := f.locker(opts, first...), f.locker(opts, first...), f.locker(opts, first...)
-		held, err := holder.Acquire(f.Context(), "a", AutoRenew())
-		if err != nil {
-			f.Fatal(err)
-		}
-		other, err := holder.Acquire(f.Context(), "b", AutoRenew())
-		if err != nil {
-			f.Fatal(err)
-		}
+		holder, operator := f.locker(opts, first...), f.locker(opts, first...)
+		programs := []*Locker{holder, operator}
+		held, other := acquired(f.T, holder, "a", AutoRenew()), acquired(f.T, holder, "b", AutoRenew())
 		got := make(chan error, 1)
-		go func() {
-			l, err := waiter.Acquire(f.Context(), "a")
-			if err == nil {
-				err = l.Release(f.Context())
-			}
-			got <- err
-		}()
-		for i := 3; i < n; i++ {
-			f.change(operator, Change{Add: f.nodes[i].Name})
-			time.Sleep(3 * time.Second)
-			if i == 11 { // the other three have room in what is held
-				if _, err := other.Detach(); err != nil {
-					f.Error(err)
+		if die {
+			got <- nil
+		} else {
+			waiter := f.locker(opts, first...)
+			programs = append(programs, waiter)
+			go func() {
+				l, err := waiter.Acquire(f.Context(), "a")
+				if err == nil {
+					err = l.Release(f.Context())
 				}
-			}
-			f.change(operator, Change{Remove: f.nodes[i-3].Name})
-			time.Sleep(3 * time.Second)
+				got <- err
+			}()
 		}
-		if held.why() == nil {
-			f.Error("the lock is valid by nodes that it has no room for")
+		for i := 3; i < n; i++ {
+			both := []Change{{Add: f.nodes[i].Name}, {Remove: f.nodes[i-3].Name}}
+			if die && i%2 == 0 { // it will never be told
+				f.nodes[i-3].Kill()
+				slices.Reverse(both)
+			}
+			for _, c := range both {
+				f.change(operator, c)
+				time.Sleep(3 * time.Second)
+			}
+			if why := cmp.Or(held.why(), other.why()); why != nil {
+				f.Fatalf("after %d replacements: %v", i-2, why)
+			}
+		}
+		for _, lk := range programs {
+			if lanes := len(lk.lanes.Weigh()); lanes > 3+3+5 {
+				f.Errorf("%d lanes to three members", lanes)
+			}
+		}
+		if kept := held.claim.Places(); kept > 8 || len(held.marks) > 8 {
+			f.Errorf("the lock has %d places, and %d marks", kept, len(held.marks))
+		}
+		h, err := other.Detach()
+		if err == nil {
+			other, err = operator.Attach(f.Context(), h)
+		}
+		if err == nil {
+			err = other.Release(f.Context())
+		}
+		if err != nil {
+			f.Error(err)
+		}
+		if err := held.Release(f.Context()); err != nil {
+			f.Error(err)
 		}
 		select {
 		case err := <-got:
@@ -168,6 +196,43 @@ func TestManyMembersLater(t *testing.T) {
 			}
 		case <-time.After(10 * time.Second):
 			f.Error("the call still waits")
+		}
+		pass(time.Second)
+		for _, node := range f.nodes[n-3:] {
+			if left := f.tokens(node); left > 0 {
+				f.Errorf("%d tokens are left on %s", left, node.Name)
+			}
+		}
+	})
+}
+
+// TestPlansUseUpNothing: a program that looks a thousand times what a change would do has no more lanes than before, and
+// goes on as before; also if the node that would come is dead.
+func TestPlansUseUpNothing(t *testing.T) {
+	onNodes(t, 5, func(f *fleet) {
+		lk := f.locker(Options{TTL: 2 * time.Second}, f.nodes[:3]...)
+		l := acquired(f.T, lk, "a", AutoRenew())
+		f.nodes[4].Kill()
+		for i := range 1000 {
+			c := Change{Add: f.nodes[3+i%2].Name}
+			switch i % 4 {
+			case 2, 3:
+				c = Change{Remove: f.nodes[i%3].Name}
+			}
+			_, err := lk.PlanChange(f.Context(), c, nil)
+			if want := c.Add == f.nodes[3].Name || c.Remove != ""; want != (err == nil) {
+				f.Fatalf("%+v: %v", c, err)
+			}
+		}
+		pass(time.Second)
+		if lanes := len(lk.lanes.Weigh()); lanes > 3+1 {
+			f.Errorf("it has %d lanes", lanes)
+		}
+		f.change(lk, Change{Add: f.nodes[3].Name})
+		f.change(lk, Change{Remove: f.nodes[0].Name})
+		pass(10 * time.Second)
+		if why := l.why(); why != nil {
+			f.Error(why)
 		}
 	})
 }

@@ -524,13 +524,6 @@ func setTexts(t *testing.T, g *texts) {
 	pass(time.Minute)
 	try("a member was set up with the data of another one, which is down", copied)
 
-	claim := lane.Claim{Key: "jobs", Keys: []string{"jobs"}}
-	claim.Span(2)
-	q := lane.Request{Op: wire.Extend, Claim: &claim}
-	lk.lanes.View().Lanes[2].Submit(&q, time.Now())
-	e := nodeError("10.0.0.3:6379", &q.Reply, 0)
-	g.say("a lock has no room for another node", &e)
-
 	f = newFleet(t, 6)
 	if first, _, err := f.over(Options{}, f.nodes[:3]...); err != nil || first.ready(t.Context()) != nil {
 		t.Fatal(err)
@@ -868,7 +861,7 @@ func breakTexts(t *testing.T, g *texts) {
 	without := &lane.Claim{Key: own, Keys: []string{own}, Modes: string(wire.ModeSlot), Token: slot.Token(), TTL: time.Second}
 	without.Span(len(f.nodes))
 	for i := range f.nodes {
-		without.Found(i)
+		without.Found(lk.lanes.Lane(i))
 		lk.lanes.Lane(i).Submit(&lane.Request{Op: wire.Release, Claim: without, To: lane.Nobody{}}, time.Now())
 	}
 	pass(time.Second)
@@ -1111,7 +1104,6 @@ func replyTexts(_ *testing.T, g *texts) {
 	}
 	e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Unfit, Err: wire.ErrMoved}, 0)
 	g.say("an extension by a node whose set has been changed, before it is asked again", &e)
-	g.say("a waiter when the set has grown by many nodes, before it waits anew", errOutgrown)
 	g.say("a call by another separator than that of the set, before it is made anew", errRenamed)
 	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
 	for _, r := range []struct{ when, sent string }{

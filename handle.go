@@ -98,7 +98,7 @@ func (l *Lock) Detach() (Handle, error) {
 	defer l.mu.Unlock()
 	h.Until = l.until
 	for _, n := range l.locker.lanes.View().Lanes {
-		if !l.counted(n.Index, l.confirmed) {
+		if !l.counted(n, l.confirmed) {
 			h.Healed = append(h.Healed, n.Member())
 		}
 	}
@@ -183,14 +183,14 @@ func (lk *Locker) handed(h Handle) (*Lock, error) {
 	l.claim.Fence, l.since, l.maxUntil, l.attached = h.Fence, h.Since, h.Last, true
 	view := lk.lanes.View()
 	for _, n := range view.Lanes {
-		l.claim.Found(n.Index)
+		l.claim.Found(n)
 	}
 	for _, healed := range h.Healed {
 		n := view.Lane(healed)
 		if n == nil { // it is no member any more, or is one of lane.Ours, by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
-		l.mark(n.Index).filled = filling // for good: the filling may arrive as late as this
+		l.mark(n).filled = filling // for good: the filling may arrive as late as this
 	}
 	return l, nil
 }

@@ -279,7 +279,7 @@ func TestHooksOff(t *testing.T) {
 		c := lk.begins(ctx, "acquire", "a", nil)
 		c.tries()
 		c.wait(why)
-		c.answer(r, 0, nil, true)
+		c.answer(r, nil, nil, true)
 		_ = c.renewing()
 		c.ends(nil, nil)
 	}); n != 0 {

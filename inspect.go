@@ -238,7 +238,6 @@ func (lk *Locker) survey(ctx context.Context, view *lane.View, name string, enou
 	c := &census{left: n, wanted: enough, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.opts.Prefix + name
 	about := &lane.Claim{Key: key, Keys: []string{key}}
-	about.Span(lk.lanes.Room())
 	sent := lk.opts.Clock.Now()
 	for i, n := range view.Lanes {
 		c.nodes[i].Node = n.Name
@@ -285,7 +284,7 @@ type asked struct {
 	at int
 }
 
-func (a asked) Deliver(_ int, q *lane.Request) { a.take(a.at, q) }
+func (a asked) Deliver(_ *lane.Lane, q *lane.Request) { a.take(a.at, q) }
 
 func (c *census) take(node int, q *lane.Request) {
 	c.mu.Lock()

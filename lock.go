@@ -67,7 +67,8 @@ type Lock struct {
 	extendSem    chan struct{}
 	rounds       int32  // extensions begun
 	confirmed    int32  // the last of them that a quorum confirmed
-	marks        []mark // by node; nil: none has one
+	marks        []mark // of the nodes that have one
+	unmarked     mark   // of each of the others
 	joined       map[*Lock]struct{}
 	attached     bool // it came from another process: no node is given it anew
 	ownerDone    bool // released by its owner, but not by all handles that have joined
@@ -78,18 +79,46 @@ type Lock struct {
 	renewal renew.Entry
 }
 
-// A mark is what a lock knows of its token at a node. Zero: nothing.
+// A mark is what a lock knows of its token at a node. Zero: nothing. It is of a lane, and so of one node: what is
+// known of a node that was replaced never counts for, or against, the one that came in its place, or for
+// the same one when it is a member again, over another lane.
 type mark struct {
+	lane   *lane.Lane
 	filled int32 // the last extension that began before the node was known to be filled anew; or filling
 	denied int32 // the last extension by when it said that it does not have the token
 }
 
-// mark gives a node's mark. Under the mutex.
-func (l *Lock) mark(node int) *mark {
-	if l.marks == nil {
-		l.marks = make([]mark, l.claim.Room())
+// mark gives a node's mark, and makes it if there is none. That of a lane that has ended makes room for it:
+// no extension asks such a lane any more, and its yes to an earlier one does not count late (confirmed). So there are no
+// more marks than lanes that live at the same time. Under the mutex.
+func (l *Lock) mark(n *lane.Lane) *mark {
+	gone := -1
+	for i := range l.marks {
+		switch m := &l.marks[i]; {
+		case m.lane == n:
+			return m
+		case m.lane.Ended():
+			gone = i
+		}
 	}
-	return &l.marks[node]
+	if gone < 0 {
+		gone = len(l.marks)
+		l.marks = append(l.marks, mark{})
+	}
+	m := &l.marks[gone]
+	*m = l.unmarked
+	m.lane = n
+	return m
+}
+
+// marked gives a node's mark without making one. Under the mutex.
+func (l *Lock) marked(n *lane.Lane) mark {
+	for i := range l.marks {
+		if l.marks[i].lane == n {
+			return l.marks[i]
+		}
+	}
+	return l.unmarked
 }
 
 // A renewalTrouble is a series of extensions that a quorum did not confirm.

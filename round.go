@@ -27,7 +27,7 @@ type round struct {
 	number int32 // of the lock's extensions, 1 and up
 	sent   time.Time
 	view   *lane.View     // the nodes that are asked, and how many must say yes
-	reqs   []lane.Request // by node
+	reqs   []lane.Request // by the place of the node in the view
 	done   chan struct{}  // gets one value when the ballot is decided, if then is nil
 	timer  *time.Timer
 	refs   atomic.Int32 // votes still to come, and one for the owner
@@ -38,15 +38,15 @@ type round struct {
 	closed  bool   // the owner has stopped waiting: nothing is decided any more
 	all     bool   // it is a release, and not decided before all nodes have answered
 	tries   bool   // the call goes on if nobody is seen to have a quorum (contend)
-	told    []bool // by node: it has voted
+	told    []bool // likewise: it has voted
 	then    func(*round)
 }
 
 func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	view := lk.lanes.View()
 	r, _ := lk.rounds.Get().(*round)
-	if r == nil || len(r.reqs) < view.Size() {
-		r = &round{locker: lk, reqs: make([]lane.Request, view.Size()), told: make([]bool, view.Size()), done: make(chan struct{}, 1)}
+	if r == nil || len(r.reqs) < len(view.Lanes) {
+		r = &round{locker: lk, reqs: make([]lane.Request, len(view.Lanes)), told: make([]bool, len(view.Lanes)), done: make(chan struct{}, 1)}
 	}
 	r.lock, r.op, r.trace, r.number, r.then, r.view = l, step, nil, 0, then, view
 	r.ballot = ballot{n: len(view.Lanes), need: view.Quorum}
@@ -71,8 +71,8 @@ func (r *round) start(sent, deadline time.Time) {
 	}
 	native := r.native(sent)
 	r.refs.Store(int32(len(r.view.Lanes)) + 1)
-	for _, n := range r.view.Lanes {
-		q := &r.reqs[n.Index]
+	for i, n := range r.view.Lanes {
+		q := &r.reqs[i]
 		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Next, q.Native, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, next, native, wire.Reply{}
 		q.By = r.view.Description
 		if r.op != wire.Release && r.lock.waiter == nil && r.decided() == lost {
@@ -80,7 +80,7 @@ func (r *round) start(sent, deadline time.Time) {
 			continue
 		}
 		if n.Submit(q, sent) {
-			r.Deliver(n.Index, q)
+			r.Deliver(n, q)
 		}
 	}
 }
@@ -126,11 +126,12 @@ func (r *round) released() bool {
 	return b.yes+b.no >= b.need && !b.refused()
 }
 
-// Deliver takes one node's answer.
-func (r *round) Deliver(node int, q *lane.Request) {
-	v := r.lock.react(r, node, &q.Reply)
+// Deliver takes one node's answer. The round goes by its view, in which each lane has one place: an answer that is late
+// is that of the node which was asked, and of no other, also if the node is no member any more.
+func (r *round) Deliver(n *lane.Lane, q *lane.Request) {
+	v := r.lock.react(r, n, q)
 	r.mu.Lock()
-	r.told[node] = true
+	r.told[r.view.At(n)] = true
 	var then func(*round)
 	late := r.verdict != pending || r.closed
 	confirms := late && r.verdict == pending && r.op == wire.Extend && v == voteYes
@@ -160,7 +161,7 @@ func (r *round) Deliver(node int, q *lane.Request) {
 	if confirms {
 		r.lock.confirmLate(r)
 	}
-	r.trace.answer(r, node, &q.Reply, late) // after the word to the owner, who need not wait for a hook
+	r.trace.answer(r, n, &q.Reply, late) // after the word to the owner, who need not wait for a hook
 	if then != nil {
 		then(r)
 	}
@@ -219,20 +220,21 @@ func (l *Lock) confirmLate(r *round) {
 	switch now := l.locker.opts.Clock.Now(); {
 	case l.endErr != nil, left(l.until, now) <= 0:
 	case r.number <= l.confirmed:
-	case !r.confirmed(l.marks):
+	case !r.confirmed():
 	default:
 		l.until, l.confirmed = l.validUntil(r.sent), r.number // the renewal has failed all the same: the next one may have no such luck
 	}
 }
 
 // confirmed reports whether a quorum of nodes has said yes to an extension by now, in time or late,
-// without those that have denied a later one.
-func (r *round) confirmed(marks []mark) bool {
+// without those that have denied a later one, or may have: the mark of a lane that has ended may be gone. Under the
+// mutex of the lock.
+func (r *round) confirmed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	yes := 0
-	for i := range r.reqs {
-		if r.told[i] && r.reqs[i].Reply.Status == wire.Granted && (marks == nil || marks[i].denied <= r.number) {
+	for i, n := range r.view.Lanes {
+		if r.told[i] && r.reqs[i].Reply.Status == wire.Granted && r.lock.marked(n).denied <= r.number && !n.Ended() {
 			yes++
 		}
 	}
@@ -330,8 +332,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	}
 	e := &QuorumError{Op: step.String(), Name: r.lock.name, N: r.ballot.n, Need: r.ballot.need, Cause: cause, token: r.lock.claim.Token}
 	b := r.ballot
-	for _, n := range r.view.Lanes {
-		i := n.Index
+	for i, n := range r.view.Lanes {
 		answer := NodeError{Node: n.Name, Outcome: OutcomeTimeout, Elapsed: elapsed(r.sent, now)}
 		switch {
 		case r.told[i]:
@@ -357,28 +358,29 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 	return e
 }
 
-// react does what node i's answer asks for, whatever comes of the round, and says what it means for
+// react does what a node's answer asks for, whatever comes of the round, and says what it means for
 // the round.
-func (l *Lock) react(r *round, i int, a *wire.Reply) vote {
+func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) vote {
+	a := &q.Reply
 	switch {
 	case a.Err == wire.ErrOvertaken:
 		// Is it by much? A node whose clock was far ahead once has no vote, and that is told (poisoned).
-		l.locker.lanes.Lane(i).Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.Look(), To: lane.Nobody{}}, r.sent)
-	case a.Status == wire.Void && (a.Time == 0 || a.Time > r.reqs[i].Latest):
-		l.dropLate(i)
+		n.Submit(&lane.Request{Op: wire.Inspect, Claim: l.claim.Look(), To: lane.Nobody{}}, r.sent)
+	case a.Status == wire.Void && (a.Time == 0 || a.Time > q.Latest):
+		l.dropLate(n)
 	case r.op == wire.Acquire && l.waiter != nil:
-		l.releaseLateGrant(i) // first: OnReply may take back the place for which it gives back
-		l.waiter.OnReply(i, l.claim.Try, a.Status)
+		l.releaseLateGrant(n) // first: OnReply may take back the place for which it gives back
+		l.waiter.OnReply(n, l.claim.Try, a.Status)
 	case r.op == wire.Extend && a.Status == wire.Expired:
-		l.refill(i)
-	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(i, r.view.Description):
+		l.refill(n)
+	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(n, r.view.Description):
 		a.Status = wire.Refilled
-		l.landed(i) // if the answer to the filling got lost
+		l.landed(n) // if the answer to the filling got lost
 	}
 	v := classify(r.op, a.Status)
 	if r.op == wire.Extend && v == voteNo && a.Status != wire.Refilled {
 		l.mu.Lock()
-		l.mark(i).denied = l.rounds
+		l.mark(n).denied = l.rounds
 		l.mu.Unlock()
 	}
 	return v
@@ -399,7 +401,7 @@ func classify(op wire.Op, s wire.Status) vote {
 	return voteNone
 }
 
-// counts reports whether an extension that node i confirms is a vote. A node
+// counts reports whether an extension that a node confirms is a vote. A node
 // that was filled up anew only says that the token is there now; whether it was
 // there all the time since the last extension, and not a rival's in between, it
 // cannot say. It can again from the second extension on that begins when the token is
@@ -415,24 +417,21 @@ func classify(op wire.Op, s wire.Status) vote {
 // A node that had no vote when it granted the lock is no such case: what it may have
 // forgotten had been granted before, and an acquisition that is older than a lock
 // can live gives none (VOUCHES in docs/model).
-func (l *Lock) counts(i int, by *wire.Description) bool {
+func (l *Lock) counts(n *lane.Lane, by *wire.Description) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last := l.confirmed
 	if t := l.trouble; t != nil && t.by == by {
 		last = max(last, t.shown)
 	}
-	return l.counted(i, last)
+	return l.counted(n, last)
 }
 
-// counted reports whether node i counts after an extension that says that no rival can have had a quorum: last is
-// the last of these. Under the mutex. A node that became a member after so many others that the lock has no
-// room for it was never asked.
-func (l *Lock) counted(i int, last int32) bool {
-	if i >= l.claim.Room() {
-		return false
-	}
-	return l.marks == nil || l.marks[i].filled == 0 || l.marks[i].filled < last
+// counted reports whether a node counts after an extension that says that no rival can have had a quorum: last is
+// the last of these. Under the mutex.
+func (l *Lock) counted(n *lane.Lane, last int32) bool {
+	filled := l.marked(n).filled
+	return filled == 0 || filled < last
 }
 
 // refill gives a node the token that has lost it, or never had it. The more nodes
@@ -441,26 +440,26 @@ func (l *Lock) counted(i int, last int32) bool {
 //
 // Under the mutex, so that no release can come between the look at endErr and the
 // request: in the lane the release comes later.
-func (l *Lock) refill(i int) {
+func (l *Lock) refill(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.endErr != nil || l.attached {
 		return
 	}
-	l.mark(i).filled = filling
+	l.mark(n).filled = filling
 	now := l.locker.opts.Clock.Now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: refilling{l}, Ticket: lane.Ours, By: l.locker.lanes.View().Description}
-	l.locker.lanes.Lane(i).Submit(q, now) // an answer at once is none of a node, and asks for nothing
+	n.Submit(q, now) // an answer at once is none of a node, and asks for nothing
 }
 
 // A refilling is the answer to a request that filled up a node.
 type refilling struct{ *Lock }
 
-func (f refilling) Deliver(node int, q *lane.Request) {
+func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
 	if q.Reply.Status == wire.Granted || q.Reply.Fence > 0 { // whether that would be a vote or not
-		f.landed(node)
+		f.landed(n)
 	}
-	f.releaseLateGrant(node)
+	f.releaseLateGrant(n)
 }
 
 // filling is the mark of a node that was asked to take the token again, until the token is known to be
@@ -470,19 +469,19 @@ const filling = math.MaxInt32
 // landed records that the token is at a node again. The node counts after an extension that begins later
 // was confirmed by enough others. The time of the request would not do: if the token arrives long after an
 // extension that others have confirmed, all nodes that did may have dropped it in between (Locker.Break).
-func (l *Lock) landed(i int) {
+func (l *Lock) landed(n *lane.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if m := l.mark(i); m.filled == filling && !l.attached {
+	if m := l.mark(n); m.filled == filling && !l.attached {
 		m.filled = max(l.rounds, 1)
 	}
 }
 
 // releaseLateGrant gives back what a node has granted after the lock had ended: releaseAsync may
 // have come before the request left.
-func (l *Lock) releaseLateGrant(i int) {
+func (l *Lock) releaseLateGrant(n *lane.Lane) {
 	if l.over() {
-		l.giveBack(i, l.locker.opts.Clock.Now())
+		l.giveBack(n, l.locker.opts.Clock.Now())
 	}
 }
 
@@ -494,19 +493,19 @@ func (l *Lock) releaseLateGrant(i int) {
 //
 // A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the
 // mark is in the handle, and the node has no vote there. (late.pml in docs/model has these rules.)
-func (l *Lock) dropLate(i int) {
+func (l *Lock) dropLate(n *lane.Lane) {
 	l.mu.Lock()
 	detached := l.endErr == errDetached
 	if !detached {
-		l.mark(i).filled = l.rounds + 1
+		l.mark(n).filled = l.rounds + 1
 	}
 	l.mu.Unlock()
 	if !detached {
-		l.giveBack(i, l.locker.opts.Clock.Now())
+		l.giveBack(n, l.locker.opts.Clock.Now())
 	}
 }
 
 // giveBack releases the lock at one node. Nobody waits for the answer.
-func (l *Lock) giveBack(i int, now time.Time) {
-	l.locker.lanes.Lane(i).Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
+func (l *Lock) giveBack(n *lane.Lane, now time.Time) {
+	n.Submit(&lane.Request{Op: wire.Release, Claim: &l.claim, To: lane.Nobody{}}, now)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -54,24 +55,12 @@ func (lk *Locker) Acquire(ctx context.Context, name string, options ...AcquireOp
 	return lk.call(ctx, "acquire", name, options, lk.await)
 }
 
-// errOutgrown is why a waiter makes way for another one of the same call.
-var errOutgrown = errors.New("the set has members that the waiter has no room for")
-
-// await waits as one waiter after another: mostly there is only the first.
+// await waits in the local queue, and speaks to the nodes when it is the first there.
 func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
 	if err := lk.enter(); err != nil {
 		return nil, err
 	}
 	defer lk.leave()
-	for {
-		if l, err := lk.stand(ctx, t, a); err != errOutgrown {
-			return l, err
-		}
-	}
-}
-
-// stand waits in the local queue, and speaks to the nodes when it is the first there.
-func (lk *Locker) stand(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
 	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began})
 	defer lk.waiting.Leave(w)
 	if turn := w.Turn(); turn != nil {
@@ -181,9 +170,6 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		if l := lk.accept(ctx, t, a, w, why.token); l != nil {
 			return l, nil
 		}
-		if w.Outgrown() { // a place in a queue counts for less than a vote
-			return nil, errOutgrown
-		}
 		slot = cmp.Or(w.FreeSlot(), slot)
 	}
 }
@@ -214,14 +200,12 @@ func (lk *Locker) accept(ctx context.Context, t *opTrace, a *acquisition, w *wai
 	l := lk.newLock(a, 0, g.Token)
 	l.simKey, l.handed, l.claim.Fence = simKey, true, g.Fence
 	g.Claim(&l.claim)
-	l.marks = make([]mark, l.claim.Room())
-	for i := range l.marks {
-		if !g.Votes(i) {
-			// The waiter may be in the queue there, or be handed the lock at any moment. That is
-			// like a node that is filled up: it may have forgotten who else has the lock, or a
-			// higher number (HAND_EXTENDED, HAND_RAISED in docs/model). See counts.
-			l.marks[i].filled = 1
-		}
+	// At the other nodes the waiter may be in the queue, or be handed the lock at any moment. That is
+	// like a node that is filled up: it may have forgotten who else has the lock, or a
+	// higher number (HAND_EXTENDED, HAND_RAISED in docs/model). See counts.
+	l.unmarked.filled = 1
+	for _, n := range g.Votes() {
+		l.mark(n).filled = 0
 	}
 	now := lk.opts.Clock.Now()
 	if !g.Stored && lk.raise(ctx, l, now, lk.nodeTimeout(a.ttl)) != nil {
@@ -271,11 +255,11 @@ func (lk *Locker) accept(ctx context.Context, t *opTrace, a *acquisition, w *wai
 type promoted struct{ *Lock }
 
 // LateVote makes one more node count, if no extension can have filled it up.
-func (p promoted) LateVote(node int) {
+func (p promoted) LateVote(n *lane.Lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.rounds == 0 && node < len(p.marks) {
-		p.marks[node].filled = 0
+	if p.rounds == 0 {
+		p.mark(n).filled = 0
 	}
 }
 

@@ -165,13 +165,13 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "vanishing locks", 500},
 	{"a number of the future is a vote", []edit{
 		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if ahead < c.maxSkew+2*wire.Clamp || true {"},
-		{"internal/lane/incarnation.go", "off := m.clocks.skew(m.node, sent)", "off := time.Duration(0)"},
+		{"internal/lane/incarnation.go", "off := m.clocks.skew(&m.clock, sent)", "off := time.Duration(0)"},
 	}, "model", "poisoned nodes", 500},
 	{"no concession to a majority that is ahead", []edit{
 		{"acquire.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
 	}, "model", "boot", 1000},
 	{"a node whose clock is known to be wrong counts", []edit{
-		{"internal/lane/incarnation.go", "q.Latest = m.clocks.latest(m.node, q.Deadline); off != 0 {", "q.Latest = m.clocks.latest(m.node, q.Deadline); false {"},
+		{"internal/lane/incarnation.go", "q.Latest = m.clocks.latest(&m.clock, q.Deadline); off != 0 {", "q.Latest = m.clocks.latest(&m.clock, q.Deadline); false {"},
 	}, "model", "a clock that was wrong", 50},
 
 	// Amnesia and clocks.

@@ -37,22 +37,22 @@ type Progress func(what string, most time.Duration)
 func (s *Set) Consider(name string) *Lane {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	lanes := slices.Clone(*s.lanes.Load())
+	lanes := s.lasting()
 	i := slices.IndexFunc(lanes, func(n *Lane) bool { return n.Name == name && !n.isRetired() })
 	if i < 0 {
 		i = len(lanes)
 		s.addLane(&lanes, name)
 		s.lanes.Store(&lanes)
 	}
-	lanes[i].considered = true
+	lanes[i].considered++
 	return lanes[i]
 }
 
 // decided ends the lane to a node that was considered and has not become a member.
 func (s *Set) decided(n *Lane) {
 	s.mu.Lock()
-	n.considered = false
-	ends := n.Index >= len(s.given) && !slices.Contains(s.View().Lanes, n) && n.retire()
+	n.considered--
+	ends := n.considered == 0 && n.Index >= len(s.given) && !slices.Contains(s.View().Lanes, n) && n.retire()
 	s.mu.Unlock()
 	if ends {
 		n.close()
@@ -61,9 +61,7 @@ func (s *Set) decided(n *Lane) {
 
 // addLane makes one more lane. Under the mutex.
 func (s *Set) addLane(lanes *[]*Lane, name string) *Lane {
-	i := len(*lanes)
-	s.clocks.grow(i + 1)
-	n := s.newLane(i, name, nil)
+	n := s.newLane(name, nil)
 	*lanes = append(*lanes, n)
 	return n
 }
@@ -199,7 +197,7 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) er
 	if d.Epoch == wire.LatestEpochWithout+1 && !w.plan {
 		// Clients from before there were descriptions cannot join the nodes any more. But their extensions look
 		// at no marker, and one that holds a lock would do so for ever. Without the scripts they must join.
-		if _, err := s.ask(w, newView(former, 0, nil), wire.Flush, nil); err != nil {
+		if _, err := s.ask(w, &View{Lanes: former}, wire.Flush, nil); err != nil {
 			return err
 		}
 	}
@@ -219,7 +217,7 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) er
 func (s *Set) former(d *wire.Description) (lanes []*Lane) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := slices.Clone(*s.lanes.Load())
+	all := s.lasting()
 	for _, member := range d.Former {
 		// A node that has become a member again has another lane now than when it was one before.
 		is := func(n *Lane) bool { return n.node.member(d.Set) == member || n.Name == member }
@@ -231,6 +229,7 @@ func (s *Set) former(d *wire.Description) (lanes []*Lane) {
 			i = len(all)
 			s.addLane(&all, member)
 		}
+		all[i].epoch = max(all[i].epoch, d.Epoch-1)
 		lanes = append(lanes, all[i])
 	}
 	s.lanes.Store(&all)

@@ -161,12 +161,11 @@ type poll struct {
 func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
 	p := &poll{set: s, enough: enough, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
 	about := &Claim{Key: "redlock:set"}
-	about.Span(s.Room())
 	now := s.cfg.Clock.Now()
 	for _, n := range v.Lanes {
 		q := &Request{Op: op, Claim: about, Deadline: now.Add(s.cfg.NodeTimeout), To: p, Args: args}
 		if n.Submit(q, now) {
-			p.Deliver(n.Index, q)
+			p.Deliver(n, q)
 		}
 	}
 	limit := time.AfterFunc(s.cfg.NodeTimeout, p.end)
@@ -177,14 +176,14 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*pol
 	return &poll{asked: p.asked, said: slices.Clone(p.said), denied: p.denied}
 }
 
-func (p *poll) Deliver(node int, q *Request) {
+func (p *poll) Deliver(n *Lane, q *Request) {
 	p.mu.Lock()
 	p.open--
 	switch {
 	case q.Reply.Status == wire.Granted:
 		p.said = append(p.said, q.Said)
 	case wire.Forbids(q.Reply.Err):
-		p.denied = fmt.Errorf("node %s: %w", p.set.Lane(node).Name, q.Reply.Err)
+		p.denied = fmt.Errorf("node %s: %w", n.Name, q.Reply.Err)
 	}
 	over := p.open == 0 || p.enough(p)
 	p.mu.Unlock()

@@ -135,36 +135,28 @@ func (k *offsetEstimate) sample(sent, now, t time.Time, allow tolerance) (step t
 	return step
 }
 
-// clocks has the estimates of all nodes of a Locker.
+// clocks judges the estimates of all nodes of a Locker (incarnation.clock): it has those of the members.
 type clocks struct {
 	allow   tolerance
 	maxSkew time.Duration
 
-	mu      sync.Mutex // protects what follows
-	all     []offsetEstimate
-	steps   []clockStep // of each node, the last one
-	told    time.Time   // when alike last said that it is the client's own clock
-	members []int       // whose clocks make the median
+	mu      sync.Mutex   // protects what follows, and all estimates
+	told    time.Time    // when alike last said that it is the client's own clock
+	members []*nodeClock // whose clocks make the median
 }
 
-func newClocks(n int, cfg *Config) *clocks {
-	c := &clocks{allow: cfg.toleranceOf(), maxSkew: cfg.MaxNodeSkew, all: make([]offsetEstimate, n), steps: make([]clockStep, n)}
-	for i := range n {
-		c.members = append(c.members, i)
-	}
-	return c
+// A nodeClock is the estimate of a node's clock, and the last step that it has made.
+type nodeClock struct {
+	offsetEstimate
+	lastStep clockStep
 }
 
-// grow makes room for n nodes.
-func (c *clocks) grow(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.steps = append(c.steps, make([]clockStep, n-len(c.all))...)
-	c.all = append(c.all, make([]offsetEstimate, n-len(c.all))...)
+func newClocks(cfg *Config) *clocks {
+	return &clocks{allow: cfg.toleranceOf(), maxSkew: cfg.MaxNodeSkew}
 }
 
 // elect has the clocks of these nodes make the median.
-func (c *clocks) elect(members []int) {
+func (c *clocks) elect(members []*nodeClock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.members = members
@@ -173,11 +165,11 @@ func (c *clocks) elect(members []int) {
 // sample is offsetEstimate.sample for a node. It also gives how far the node is from the
 // median of the nodes' clocks, if that is more than MaxNodeSkew. known is false if the median
 // is not known.
-func (c *clocks) sample(node int, sent, now, t time.Time) (step, skew time.Duration, known bool) {
+func (c *clocks) sample(k *nodeClock, sent, now, t time.Time) (step, skew time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	step = c.all[node].sample(sent, now, t, c.allow)
-	skew, known = c.off(node, now)
+	step = k.sample(sent, now, t, c.allow)
+	skew, known = c.off(k, now)
 	return step, skew, known
 }
 
@@ -192,13 +184,13 @@ type clockStep struct {
 // them. It does so once for all of them. If a node is the only member, nothing tells one clock from the
 // other. Nothing depends on it but what people are told: if the clocks of nodes really are set forward
 // together (they share a host), the nodes have all dropped locks early.
-func (c *clocks) alike(node int, now time.Time, by, within time.Duration) bool {
+func (c *clocks) alike(k *nodeClock, now time.Time, by, within time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.steps[node] = clockStep{now, by}
+	k.lastStep = clockStep{now, by}
 	same := 0
-	for _, i := range c.members {
-		if s := c.steps[i]; !s.at.IsZero() && now.Sub(s.at) <= within && (s.by-by).Abs() <= by.Abs()/4 {
+	for _, member := range c.members {
+		if s := member.lastStep; !s.at.IsZero() && now.Sub(s.at) <= within && (s.by-by).Abs() <= by.Abs()/4 {
 			same++
 		}
 	}
@@ -211,21 +203,20 @@ func (c *clocks) alike(node int, now time.Time, by, within time.Duration) bool {
 
 // skew is how far a node is from the median at an instant, by what is known now about all of
 // them, if that is more than MaxNodeSkew.
-func (c *clocks) skew(node int, now time.Time) time.Duration {
+func (c *clocks) skew(k *nodeClock, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	skew, _ := c.off(node, now)
+	skew, _ := c.off(k, now)
 	return skew
 }
 
 // off gives the skew, and whether the median is known. Under the mutex.
-func (c *clocks) off(node int, now time.Time) (skew time.Duration, known bool) {
-	k := &c.all[node]
+func (c *clocks) off(k *nodeClock, now time.Time) (skew time.Duration, known bool) {
 	if c.maxSkew <= 0 || k.at.IsZero() {
 		return 0, c.maxSkew <= 0
 	}
 	low, up, known := c.median(now)
-	slack := c.uncertainty(k, now)
+	slack := c.uncertainty(&k.offsetEstimate, now)
 	switch {
 	case !known:
 	case k.low-slack-up > c.maxSkew:
@@ -250,12 +241,11 @@ func (c *clocks) uncertainty(k *offsetEstimate, now time.Time) time.Duration {
 func (c *clocks) median(now time.Time) (low, up time.Duration, ok bool) {
 	var some [2][9]time.Duration // for the usual number of nodes, so that nothing is allocated
 	lows, ups := some[0][:0], some[1][:0]
-	for _, i := range c.members {
-		k := &c.all[i]
+	for _, k := range c.members {
 		if k.at.IsZero() {
 			continue
 		}
-		slack := c.uncertainty(k, now)
+		slack := c.uncertainty(&k.offsetEstimate, now)
 		lows, ups = append(lows, k.low-slack), append(ups, k.up+slack)
 	}
 	if len(lows) < len(c.members)/2+1 {
@@ -304,10 +294,9 @@ func (c *clocks) ticket(at time.Time) (ticket int64, width time.Duration, known 
 
 // latest is the latest time that a node's clock may show at an instant of the client's, in
 // microseconds; 0: it is not known.
-func (c *clocks) latest(node int, at time.Time) int64 {
+func (c *clocks) latest(k *nodeClock, at time.Time) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := &c.all[node]
 	if k.at.IsZero() || at.IsZero() {
 		return 0
 	}

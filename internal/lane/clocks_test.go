@@ -366,9 +366,18 @@ func TestUndetectedBetweenLooks(t *testing.T) {
 	}
 }
 
+// clocksOf has the estimates of n members.
+func clocksOf(n int, cfg *Config) *clocks {
+	c := newClocks(cfg)
+	for range n {
+		c.members = append(c.members, new(nodeClock))
+	}
+	return c
+}
+
 // hear gives a client a sample of a node's clock.
 func hear(c *clocks, node int, now time.Time, ahead time.Duration) (step, skew time.Duration) {
-	step, skew, _ = c.sample(node, now, now, now.Add(ahead).Round(0))
+	step, skew, _ = c.sample(c.members[node], now, now, now.Add(ahead).Round(0))
 	return step, skew
 }
 
@@ -382,7 +391,7 @@ func TestFromTheMiddle(t *testing.T) {
 			want = off
 		}
 		for wrong := range 5 {
-			c, now := newClocks(5, &o), time.Now()
+			c, now := clocksOf(5, &o), time.Now()
 			const all = 42 * time.Minute // the nodes agree with each other, and not with the client
 			ahead := func(node int) time.Duration {
 				if node == wrong {
@@ -403,7 +412,7 @@ func TestFromTheMiddle(t *testing.T) {
 	}
 
 	// Of two halves, neither has the median of more than a half.
-	c, now := newClocks(4, &o), time.Now()
+	c, now := clocksOf(4, &o), time.Now()
 	for range 2 {
 		for node, ahead := range []time.Duration{0, 0, time.Minute, time.Minute} {
 			if _, skew := hear(c, node, now, ahead); node < 2 && skew != 0 {
@@ -413,17 +422,17 @@ func TestFromTheMiddle(t *testing.T) {
 	}
 
 	// A node is not named for what the network may have caused.
-	c = newClocks(3, &o)
+	c = clocksOf(3, &o)
 	for node := range 3 {
 		hear(c, node, now, 0)
 	}
-	c.all[2] = offsetEstimate{}
-	if _, skew, _ := c.sample(2, now.Add(-5*time.Second), now, now.Round(0)); skew != 0 {
+	*c.members[2] = nodeClock{}
+	if _, skew, _ := c.sample(c.members[2], now.Add(-5*time.Second), now, now.Round(0)); skew != 0 {
 		t.Errorf("a reply that took five seconds makes a skew of %v", skew)
 	}
 
 	// It is switched off.
-	c = newClocks(3, &Config{TTL: 10 * time.Second, MaxTTL: 10 * time.Second, MaxNodeSkew: -1})
+	c = clocksOf(3, &Config{TTL: 10 * time.Second, MaxTTL: 10 * time.Second, MaxNodeSkew: -1})
 	for node := range 3 {
 		if _, skew := hear(c, node, now, time.Duration(node)*time.Hour); skew != 0 {
 			t.Errorf("a skew of %v, though MaxNodeSkew is negative", skew)
@@ -436,40 +445,40 @@ func TestFromTheMiddle(t *testing.T) {
 // late to be of use.
 func TestLatest(t *testing.T) {
 	o := Config{TTL: 10 * time.Second, MaxTTL: 10 * time.Second}
-	c := newClocks(2, &o)
+	c := clocksOf(2, &o)
 	now := time.Now()
-	if got := c.latest(0, now); got != 0 {
+	if got := c.latest(c.members[0], now); got != 0 {
 		t.Errorf("of a node that has never replied: %d", got)
 	}
 	hear(c, 0, now, time.Hour)
-	if got := c.latest(0, time.Time{}); got != 0 {
+	if got := c.latest(c.members[0], time.Time{}); got != 0 {
 		t.Errorf("at no time: %d", got)
 	}
-	if got := c.latest(1, now); got != 0 {
+	if got := c.latest(c.members[1], now); got != 0 {
 		t.Errorf("of another node: %d", got)
 	}
-	if got, want := c.latest(0, now.Add(time.Second)), now.Add(time.Hour+time.Second+c.allow.slack(time.Second)+resolution).UnixMicro(); got < want || got > want+1 {
+	if got, want := c.latest(c.members[0], now.Add(time.Second)), now.Add(time.Hour+time.Second+c.allow.slack(time.Second)+resolution).UnixMicro(); got < want || got > want+1 {
 		t.Errorf("in a second: %dµs off", got-want)
 	}
 	hear(c, 0, now, time.Hour+resolution) // no step yet
-	if got, shows := c.latest(0, now), now.Add(time.Hour+resolution).UnixMicro(); got < shows {
+	if got, shows := c.latest(c.members[0], now), now.Add(time.Hour+resolution).UnixMicro(); got < shows {
 		t.Errorf("after a small step: %dµs early", shows-got)
 	}
 
 	for _, rate := range []float64{0, quartz, -quartz, 0.01, -0.01} {
 		rng := rand.New(rand.NewPCG(3, 4))
 		below := func(d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
-		c, begin, at := newClocks(1, &o), time.Now(), time.Duration(0)
+		c, begin, at := clocksOf(1, &o), time.Now(), time.Duration(0)
 		shows := func(at time.Duration) int64 { return begin.Add(time.Hour + at + part(rate, at)).UnixMicro() }
 		for range 10_000 {
 			got := at + below(time.Second)
 			back := got + below(time.Second)
-			if step, _, _ := c.sample(0, begin.Add(at), begin.Add(back), time.UnixMicro(shows(got))); step != 0 {
+			if step, _, _ := c.sample(c.members[0], begin.Add(at), begin.Add(back), time.UnixMicro(shows(got))); step != 0 {
 				t.Errorf("%+v: a step of %v", rate, step)
 				break
 			}
 			at = back + below(time.Second)
-			if latest := c.latest(0, begin.Add(at)); latest < shows(at) {
+			if latest := c.latest(c.members[0], begin.Add(at)); latest < shows(at) {
 				t.Errorf("%+v: the node shows %dµs more", rate, shows(at)-latest)
 				break
 			} else if late := time.Duration(latest-shows(at)) * time.Microsecond; late > 2*time.Second {
@@ -497,14 +506,14 @@ func TestMiddleIsVague(t *testing.T) {
 		{"half a day goes by", 12 * time.Hour, 0, 8 * time.Second},
 		{"and the other way", 12 * time.Hour, 0, -8 * time.Second},
 	} {
-		c, begin := newClocks(3, &o), time.Now()
+		c, begin := clocksOf(3, &o), time.Now()
 		for node := range 3 {
 			hear(c, node, begin, time.Minute)
 		}
 		now := asleep(begin.Add(tt.passes), tt.set)
 		shows := begin.Add(time.Minute + tt.passes + tt.drift) // what all nodes show
 		for node := range 3 {
-			if _, skew, _ := c.sample(node, now, now, shows.Round(0)); skew != 0 {
+			if _, skew, _ := c.sample(c.members[node], now, now, shows.Round(0)); skew != 0 {
 				t.Errorf("%s: node %d is said to be off by %v", tt.name, node, skew)
 			}
 			if ahead := c.beyond(shows.Round(0).Add(wire.Clamp).UnixMicro(), c.middle(now)); ahead != 0 {
@@ -555,10 +564,10 @@ func TestAlike(t *testing.T) {
 		{"twice", 3, []step{{0, 0, second}, {1, 1, second}, {2, 2, second}, {0, 9 * second, second}, {1, 9 * second, second}}, 2},
 		{"the only node", 1, []step{{0, 0, second}}, 0},
 	} {
-		c, told := newClocks(tt.nodes, &Config{TTL: 10 * second, MaxTTL: 10 * second}), 0
+		c, told := clocksOf(tt.nodes, &Config{TTL: 10 * second, MaxTTL: 10 * second}), 0
 		now := time.Now()
 		for _, s := range tt.steps {
-			if c.alike(s.node, now.Add(s.at), s.by, second) {
+			if c.alike(c.members[s.node], now.Add(s.at), s.by, second) {
 				told++
 			}
 		}

@@ -137,6 +137,7 @@ func (n *Lane) left() {
 	n.mu.Unlock()
 	if last {
 		n.force()
+		n.ended.Store(true)
 	}
 }
 
@@ -317,17 +318,16 @@ func (s *conn) take() {
 	}
 	now, rest := n.clock.Now(), n.queue[:0]
 	for _, q := range n.queue {
-		at := &q.Claim.at[n.Index]
 		switch {
 		case len(s.batch) >= maxBatch || s.elsewhere(q.Claim.Key):
 			rest = append(rest, q)
-		case n.late(q, now) || q.Op == wire.Acquire && *at != queued: // late, or cancelled by a release
+		case n.late(q, now) || q.Op == wire.Acquire && n.at(q.Claim) != queued: // late, or cancelled by a release
 			s.dropped = append(s.dropped, q)
 		default:
 			if q.Op == wire.Acquire {
-				*at = inFlight
-				if q.Claim.Reached != nil && q.Ticket != Ours { // a refill enters no queue
-					q.Claim.Reached[n.Index] = true
+				n.put(q.Claim, inFlight)
+				if q.Ticket != Ours { // a refill enters no queue
+					n.reaches(q.Claim.Reached)
 				}
 			}
 			// What is owed for the key goes first, or an earlier claim of this client would be
@@ -377,10 +377,10 @@ func (s *conn) settle(batch []*Request) {
 				delete(n.inFlight, q.Claim.Key)
 			}
 		}
-		if q.Step() == wire.Plain && q.Claim.at[n.Index] == releasing {
+		if q.Step() == wire.Plain && n.at(q.Claim) == releasing {
 			n.revive(q)
 		}
-		switch at := &q.Claim.at[n.Index]; {
+		switch at := n.at(q.Claim); {
 		case n.releases(q) && !q.Reply.Status.SettlesRelease():
 			if len(n.pendingReleases) == 0 {
 				n.retry = n.clock.Now().Add(maxProbe / 4)
@@ -390,18 +390,18 @@ func (s *conn) settle(batch []*Request) {
 				first.nudge() // the first conn sends it again
 			}
 		case n.releases(q):
-			*at = absent
-		case (*at == inFlight || *at == sent) && q.Reply.MeansAbsent(q.Op):
-			*at = q.Claim.elsewhere // not if a release came in the meantime: it is in the queue, and has set at
-		case *at == inFlight && q.Op == wire.Acquire,
+			n.put(q.Claim, absent)
+		case (at == inFlight || at == sent) && q.Reply.MeansAbsent(q.Op):
+			n.put(q.Claim, q.Claim.elsewhere) // not if a release came in the meantime: it is in the queue, and has set at
+		case at == inFlight && q.Op == wire.Acquire,
 			// The lock was handed over at this node since, or may have been, and has a whole TTL
 			// now: a release must delete it there, too.
-			*at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):
-			*at = sent
+			at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):
+			n.put(q.Claim, sent)
 		}
 	}
 	n.mu.Unlock()
 	for _, q := range batch {
-		q.To.Deliver(n.Index, q)
+		q.To.Deliver(n, q)
 	}
 }

@@ -44,11 +44,11 @@ import (
 // An incarnation is what a Locker knows about the present life of a node, and so whether the
 // node may have forgotten. All connections to the node share it.
 type incarnation struct {
-	node   int
 	name   string
 	set    circle
 	cfg    *Config
 	clocks *clocks
+	clock  nodeClock // of the node; the mutex of clocks guards it
 	terms  *terms
 
 	// The time since terms.began, and 1, at which the request left that the node last answered with its
@@ -97,8 +97,8 @@ type circle interface {
 	again(m *incarnation) // it is to be joined again
 }
 
-func newIncarnation(node int, name string, s circle, cfg *Config, c *clocks, t *terms) *incarnation {
-	return &incarnation{node: node, name: name, set: s, cfg: cfg, clocks: c, terms: t}
+func newIncarnation(name string, s circle, cfg *Config, c *clocks, t *terms) *incarnation {
+	return &incarnation{name: name, set: s, cfg: cfg, clocks: c, terms: t}
 }
 
 // Now is the time, by the client's clock.
@@ -297,7 +297,7 @@ func (m *incarnation) prolong() {
 
 // observeClock takes in the node's time.
 func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
-	step, skew, known := m.clocks.sample(m.node, sent, now, time.UnixMicro(micros))
+	step, skew, known := m.clocks.sample(&m.clock, sent, now, time.UnixMicro(micros))
 	m.mu.Lock()
 	news := known && skew != 0 && m.skew == 0 && step <= 0 // a step forward has an event of its own
 	if known {
@@ -319,7 +319,7 @@ func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 		return
 	}
 	m.cfg.Events.ClockStep(m.name, step)
-	if m.clocks.alike(m.node, now, step, 2*m.cfg.NodeTimeout) {
+	if m.clocks.alike(&m.clock, now, step, 2*m.cfg.NodeTimeout) {
 		m.cfg.Events.Warning(OwnClockError(step))
 	}
 	if step > 0 { // a node that goes back keeps keys for longer
@@ -454,21 +454,21 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	floor := m.floor()
 	before := m.quarantine(sent)
 	m.mu.Unlock()
-	off := m.clocks.skew(m.node, sent)
+	off := m.clocks.skew(&m.clock, sent)
 	for _, q := range batch {
 		if q.Mark = mark; mark == "" && m.marked() {
 			q.Mark = "?" // "" would mean not to compare, and "?" is unlike any marker
 		}
 		switch q.Step() {
 		case wire.Plain, wire.Acquire:
-			if q.Latest = m.clocks.latest(m.node, q.Deadline); off != 0 {
+			if q.Latest = m.clocks.latest(&m.clock, q.Deadline); off != 0 {
 				q.Latest = longAgo
 			}
 			if q.Number = q.Claim.Proposal; q.Number == 0 {
 				q.Number = floor
 			}
 		case wire.Yield:
-			q.Latest = m.clocks.latest(m.node, q.Claim.RetryBy)
+			q.Latest = m.clocks.latest(&m.clock, q.Claim.RetryBy)
 		case wire.Release:
 			if off != 0 {
 				q.Next = 0

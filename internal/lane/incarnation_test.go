@@ -119,7 +119,7 @@ func TestVouches(t *testing.T) {
 	cfg.MaxNodeSkew = time.Second
 	now := time.Now()
 	heardAll := func(m *incarnation) {
-		for other := range 3 {
+		for _, other := range m.clocks.members {
 			_, _, _ = m.clocks.sample(other, now, now, now)
 		}
 	}
@@ -141,10 +141,10 @@ func TestVouches(t *testing.T) {
 		"it may have forgotten": {func(m *incarnation) { m.lost = now.Add(time.Hour) }, "id:5", now, false, 0},
 		"its clock was set":     {func(m *incarnation) { m.observeClock(now.Add(-time.Hour).UnixMicro(), now, now) }, "id:5", now, false, 0},
 		"its clock is another": {func(m *incarnation) {
-			for other := range 3 {
+			for _, other := range m.clocks.members {
 				_, _, _ = m.clocks.sample(other, now, now, now.Add(-time.Hour))
 			}
-			m.clocks.all[m.node] = offsetEstimate{}
+			m.clock = nodeClock{}
 		}, "id:5", now, false, 0},
 		"its number is ahead":     {heardAll, "id:5", now, false, now.Add(3*time.Second + time.Millisecond).UnixMicro()},
 		"its number is not ahead": {heardAll, "id:5", now, true, now.Add(2*time.Second - time.Millisecond).UnixMicro()},
@@ -171,8 +171,10 @@ func testConfig() Config {
 func testIncarnation(cfg *Config) *incarnation {
 	s := &Set{cfg: *cfg, news: make(chan struct{})}
 	s.lanes.Store(new([]*Lane))
-	s.view.Store(newView(nil, 1, nil))
-	return newIncarnation(0, "node", s, cfg, newClocks(3, cfg), newTerms(cfg))
+	s.view.Store(&View{Quorum: 1})
+	m := newIncarnation("node", s, cfg, clocksOf(3, cfg), newTerms(cfg))
+	m.clocks.members[0] = &m.clock
+	return m
 }
 
 type systemClock struct{}

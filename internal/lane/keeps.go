@@ -9,11 +9,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// Why a node has no vote.
-var (
-	errRetired = errors.New("it is no member of the set any more")
-	errNoRoom  = errors.New("it became a member, after many others, when the lock was held or waited for already")
-)
+// errRetired is why a node has no vote.
+var errRetired = errors.New("it is no member of the set any more")
 
 // An UntoldError says that a node has no vote because it does not keep the description by which the client
 // counts. If it has lost its data, it may be told again as soon as others have been heard of.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/printable"
@@ -32,7 +33,7 @@ import (
 // trip before its own, so there are several, and a request leaves with the first that is free,
 // unless another is carrying something about the same key. See conn.
 type Lane struct {
-	Index int
+	Index int    // how many were made before it: the nodes that were given come first, in their order
 	Name  string // of the node, in errors
 
 	clock   Clock
@@ -44,6 +45,7 @@ type Lane struct {
 	cancel  context.CancelFunc
 	drain   chan struct{} // closed: send what is left, then end
 	tried   chan<- int    // gets the index when the first connect has ended
+	ended   atomic.Bool   // it has delivered all answers, and takes no requests any more
 	running sync.WaitGroup
 
 	mu              sync.Mutex // protects what follows, parts of each conn, and this node's part of each claim
@@ -64,8 +66,9 @@ type Lane struct {
 	listeners       map[*context.CancelFunc]context.CancelFunc // end the subscriptions
 
 	// Under the set's mutex.
-	considered bool // the node is no member, and may become one: it is not retired
-	stranger   bool // the operator was told that the node is no member
+	considered int   // how many changes look at whether the node can become a member: it is not retired
+	stranger   bool  // the operator was told that the node is no member
+	epoch      int64 // the last description of the set of which the node is known to be a member, or to be none any more
 }
 
 // A pendingRelease is a release that is owed to a node, until a time when the token is gone in any case.
@@ -111,28 +114,28 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 
 // admit decides whether q has to go to the server, and gives the answer if not. Under the mutex.
 func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
-	if n.Index >= q.Claim.Room() {
-		return wire.Reply{Status: wire.Unfit, Err: errNoRoom}, false
-	}
 	if n.retired && (n.serving == 0 || q.Op != wire.Release && q.Op != wire.Leave) {
 		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
 	}
-	at := &q.Claim.at[n.Index]
+	at := n.at(q.Claim)
 	switch {
 	case q.Op != wire.Release:
-	case q.Claim.KeepPlace && (*at == queued || *at == inFlight):
+	case q.Claim.KeepPlace && (at == queued || at == inFlight):
 		// The acquire stays: the waiter must get a place in the queue there. If the node grants
 		// the lock all the same, it is given back when the grant arrives (Lock.releaseLateGrant).
-	case *at == inFlight, *at == sent:
-		*at, q.Deadline = releasing, q.Claim.gone(now)
+	case at == inFlight, at == sent:
+		n.put(q.Claim, releasing)
+		q.Deadline = q.Claim.gone(now)
 		return wire.Reply{}, true
-	case *at == queued, *at == due:
-		*at = absent // take drops the acquire: it was never sent, and there is nothing to release
-		if q.Claim.mayWait(n.Index) {
+	case at == queued, at == due:
+		at = absent // take drops the acquire: it was never sent, and there is nothing to release
+		n.put(q.Claim, at)
+		if n.mayWait(q.Claim) {
 			// But the node may have a place in the queue, which the acquire would have ended. If
 			// the node hangs, it may still carry out the release that hands the lock over, and
 			// an extension by this client: the token would stay for a TTL if the leave got lost.
-			*at, q.Op, q.Deadline = dequeuing, wire.Leave, q.Claim.gone(now)
+			n.put(q.Claim, dequeuing)
+			q.Op, q.Deadline = wire.Leave, q.Claim.gone(now)
 			return wire.Reply{}, true
 		}
 	}
@@ -144,11 +147,11 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	case silent > n.timeout:
 		return wire.Reply{Status: wire.Timeout, Err: fmt.Errorf("silent for %v", printable.Duration(silent))}, false
 	case q.Op == wire.Acquire:
-		*at = queued
+		n.put(q.Claim, queued)
 		return wire.Reply{}, true
 	case q.Op == wire.Inspect || q.Op == wire.Leave || q.asks():
 		return wire.Reply{}, true
-	case q.Op == wire.Release || *at == absent || *at == dequeuing || *at == due && !q.Claim.mayWait(n.Index):
+	case q.Op == wire.Release || at == absent || at == dequeuing || at == due && !n.mayWait(q.Claim):
 		return wire.Reply{Status: wire.Expired}, false
 	}
 	return wire.Reply{}, true
@@ -157,13 +160,13 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 // answer delivers a reply to a request.
 func (n *Lane) answer(q *Request, r wire.Reply) {
 	q.Reply = r
-	q.To.Deliver(n.Index, q)
+	q.To.Deliver(n, q)
 }
 
 // releases reports whether this is a release, or the leave that a release was turned into.
 // Under the mutex.
 func (n *Lane) releases(q *Request) bool {
-	return q.Op == wire.Release || q.Op == wire.Leave && q.Claim.at[n.Index] == dequeuing
+	return q.Op == wire.Release || q.Op == wire.Leave && n.at(q.Claim) == dequeuing
 }
 
 // late reports whether the request's answer is no longer wanted. A release that is late has
@@ -173,7 +176,7 @@ func (n *Lane) late(q *Request, now time.Time) bool {
 		return false
 	}
 	if n.releases(q) {
-		q.Claim.at[n.Index] = absent
+		n.put(q.Claim, absent)
 	}
 	return true
 }
@@ -222,7 +225,7 @@ func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Req
 	n.dropExpired(key, now)
 	for _, d := range n.pendingReleases[key] {
 		q := &Request{Op: wire.Release, Claim: d.claim, Deadline: d.until, To: Nobody{}}
-		if d.claim.at[n.Index] == dequeuing {
+		if n.at(d.claim) == dequeuing {
 			q.Op = wire.Leave
 		}
 		queue = append(queue, q)
@@ -236,7 +239,7 @@ func (n *Lane) dropExpired(key string, now time.Time) {
 	rest := slices.DeleteFunc(n.pendingReleases[key], func(d pendingRelease) bool {
 		over := now.After(d.until)
 		if over {
-			d.claim.at[n.Index] = absent
+			n.put(d.claim, absent)
 		}
 		return over
 	})
@@ -375,8 +378,11 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 	return srv.Subscribe(ctx, channel, ready, onMessage)
 }
 
-// Ended reports whether the lane has ended, or is about to.
-func (n *Lane) Ended() bool { return n.isRetired() }
+// Retired reports whether the lane has ended, or is about to.
+func (n *Lane) Retired() bool { return n.isRetired() }
+
+// Ended reports whether the lane has ended: all its answers have been delivered, and there will be no more.
+func (n *Lane) Ended() bool { return n.ended.Load() }
 
 // CanVote reports whether a hand-over by the node counts as a vote: one with this fence, marker
 // and time. The waiter's request for the lock left at sent, and a node with a vote answered it.

@@ -113,9 +113,12 @@ func TestDueStaysDue(t *testing.T) {
 	for _, reached := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			n, seen := open(t, 0, true)
-			c := &Claim{Key: "a", Keys: []string{"a"}, Modes: "x", Token: "w.1", Waiter: "w", Try: 1, TTL: time.Second, Reached: Reached{reached}}
+			c := &Claim{Key: "a", Keys: []string{"a"}, Modes: "x", Token: "w.1", Waiter: "w", Try: 1, TTL: time.Second, Reached: NewReached(1)}
+			if reached {
+				n.reaches(c.Reached)
+			}
 			c.Span(1)
-			c.HandedOver(func(int) bool { return false })
+			c.HandedOver(nil)
 			for _, step := range []wire.Op{wire.Extend, wire.Acquire, wire.Release} {
 				n.Submit(&Request{Op: step, Claim: c, Ticket: Ours, To: Nobody{}}, time.Now())
 				synctest.Wait()

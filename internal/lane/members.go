@@ -163,7 +163,7 @@ func (s *Set) adopt(d *wire.Description) {
 	if s.refused != nil || s.closed {
 		return
 	}
-	lanes := slices.Clone(*s.lanes.Load())
+	lanes := s.lasting()
 	var members []*Lane
 	for _, member := range d.Members {
 		// A node that says which member it is, is that one, by whatever address; and only then the address
@@ -171,23 +171,28 @@ func (s *Set) adopt(d *wire.Description) {
 		// at the address of one member that says it is another one has a copy of its data, or is that one. It has
 		// no vote (unlike), and no further lane is made to it.
 		free := func(n *Lane) bool { return !n.isRetired() && !slices.Contains(members, n) }
-		i := -1
+		var lane *Lane
 		for _, is := range []func(*Lane) bool{
 			func(n *Lane) bool { return n.node.member(d.Set) == member },
 			func(n *Lane) bool { return n.node.member(d.Set) == "" && n.Name == member },
 			func(n *Lane) bool { return n.Name == member },
 		} {
-			if i < 0 {
-				i = slices.IndexFunc(lanes, func(n *Lane) bool { return free(n) && is(n) })
+			if i := slices.IndexFunc(lanes, func(n *Lane) bool { return free(n) && is(n) }); lane == nil && i >= 0 {
+				lane = lanes[i]
 			}
 		}
-		if i < 0 {
-			i = len(lanes)
-			s.addLane(&lanes, member)
+		if lane == nil {
+			lane = s.addLane(&lanes, member)
 		}
-		members = append(members, lanes[i])
+		members = append(members, lane)
 	}
 	for _, n := range lanes {
+		switch {
+		case slices.Contains(members, n):
+			n.epoch = d.Epoch
+		case before != nil && before.Set != d.Set:
+			n.epoch = 0 // of another set
+		}
 		if i := slices.Index(members, n); i >= 0 {
 			n.node.as.Store(&d.Members[i])
 		} else {
@@ -196,7 +201,7 @@ func (s *Set) adopt(d *wire.Description) {
 	}
 	s.lanes.Store(&lanes)
 	if v := s.View(); v.Description != d || !slices.Equal(v.Lanes, members) {
-		s.setView(newView(members, d.Needs(), d))
+		s.setView(&View{Lanes: members, Quorum: d.Needs(), Description: d})
 	}
 	switch {
 	case before == nil:
@@ -218,7 +223,7 @@ func (s *Set) strangers() {
 		switch {
 		case n.node.alias.Load().isCopy():
 			why = fmt.Sprintf("says that it is the member %s, and that address answers as another server: it has a copy of its data, and no vote; make it forget, with redlock members forget", n.node.alias.Load().self)
-		case !n.node.hasMet() || n.considered:
+		case !n.node.hasMet() || n.considered > 0 || !given && n.isRetired():
 			continue
 		case t.Damage != nil:
 			why = fmt.Sprintf("keeps what cannot be the description of a set (%v), and has no vote: make it forget that, with redlock members forget", t.Damage)
@@ -389,25 +394,55 @@ func (s *Set) look() {
 
 // again has a node joined again, to see whether it keeps a description by now.
 func (s *Set) again(m *incarnation) {
-	if lanes := *s.lanes.Load(); m.node < len(lanes) { // it has a lane, except in a test
-		lanes[m.node].rejoin()
+	for _, n := range *s.lanes.Load() {
+		if n.node == m {
+			n.rejoin()
+		}
 	}
 }
 
-// gone gives the lanes to nodes that are no members any more, and keep the description that says so. Under
-// the mutex.
+// gone gives the lanes to nodes that are no members any more. A node that keeps the description that says so needs no
+// lane; nor does one that was removed before the last change, and never said so, since it is dead, say: a change waits for
+// former members only (settle), and those who may still count by an earlier description of the set find the later one at
+// the majority of its members that has chosen it. A node that was given keeps its lane until it is told.
+// Under the mutex.
 func (s *Set) gone() (lanes []*Lane) {
 	if s.known == nil || s.refused != nil {
 		return nil
 	}
 	v := s.View()
 	for _, n := range *s.lanes.Load() {
-		t := n.node.kept()
-		if member := n.node.member(s.known.Set); member != "" && !s.known.Has(member) && t.At() >= s.known.Epoch && !slices.Contains(v.Lanes, n) && !n.considered && n.retire() {
+		if slices.Contains(v.Lanes, n) || n.considered > 0 {
+			continue
+		}
+		member := n.node.member(s.known.Set)
+		told := member != "" && !s.known.Has(member) && n.node.kept().At() >= s.known.Epoch
+		waited := n.Index < len(s.given) || slices.Contains(s.known.Former, member) || slices.Contains(s.known.Former, n.Name)
+		if (told || !waited) && n.retire() {
 			lanes = append(lanes, n)
 		}
 	}
 	return lanes
+}
+
+// lasting gives the lanes without those that have ended and of which nothing is asked any more. What the node
+// of a lane has said last is asked for as long as the node is a member by the known description, or by
+// the one before (former), or by another one of the same epoch (tied). So a set has at most:
+//
+//   - one lane to each node that was given, and to each member, and to each that was one before the last change:
+//     wire.MaxMembers each;
+//   - one to each node at which a change looks that is under way (Consider);
+//   - those to nodes that have just been removed, until the requests that are under way are answered, or the
+//     connection is given up.
+//
+// Nothing that a node says makes another one: a lane is made to a member of a description that a majority keeps, and to
+// a node that the operator names. Under the mutex.
+func (s *Set) lasting() []*Lane {
+	v := s.View()
+	return slices.DeleteFunc(slices.Clone(*s.lanes.Load()), func(n *Lane) bool {
+		asked := n.Index < len(s.given) || v.At(n) >= 0 || n.considered > 0 || s.known != nil && n.epoch > 0 && n.epoch+1 >= s.known.Epoch
+		return !asked && n.ended.Load()
+	})
 }
 
 // selfOf is the member that a node is; "": it is none, as far as is known. Under the mutex.

@@ -92,13 +92,13 @@ func (q *Request) Read(value any, err error) {
 }
 
 // A Recipient receives the outcome of a request to a node. It must not block.
-type Recipient interface{ Deliver(node int, q *Request) }
+type Recipient interface{ Deliver(n *Lane, q *Request) }
 
 // Nobody is the recipient of an answer that no caller waits for.
 type Nobody struct{}
 
 // Deliver drops the answer.
-func (Nobody) Deliver(int, *Request) {}
+func (Nobody) Deliver(*Lane, *Request) {}
 
 // A Claim is one attempt at one lock, as the nodes see it.
 type Claim struct {
@@ -128,54 +128,47 @@ type Claim struct {
 	Proposal, Fence int64
 	Ahead           time.Duration // by how much the fence may be ahead of the time
 
-	// at has, for each node, whether the token may be there. Each element belongs to its node's
-	// lane and is guarded by the lane's mutex.
-	at []presence
+	// places has, for each node, whether the token may be there.
+	places Places
 
-	// elsewhere is the presence at a node that says that it does not have the token: absent; or
-	// due, if other nodes have handed the waiter the lock.
+	// elsewhere is the presence at a node of which nothing is known, or that says that it does not have
+	// the token: absent; or due, if other nodes have handed the waiter the lock.
 	elsewhere presence
 
 	// Reached has the nodes that may have the waiter in their queues; nil: the client does not
 	// wait.
-	Reached Reached
+	Reached *Reached
 }
 
-// Reached has, for each node, whether an acquire of a waiter has ever gone out to it. A node to
-// which none has gone out does not have the waiter in a queue, and hands nothing over. All claims
-// of a waiter share it. Each element is guarded by its lane's mutex.
-type Reached []bool
+// Span makes the claim absent from all nodes, of which there are n now. Without it, a claim can ask nodes, and take
+// nothing and give nothing back.
+func (c *Claim) Span(n int) { c.places = newPlaces(n) }
 
-// Span makes the claim absent from all nodes, of which there may be n (Set.Room).
-func (c *Claim) Span(n int) { c.at = make([]presence, n) }
-
-// Limit leaves room for n nodes at most. It may only be called before the claim is in any request.
-func (c *Claim) Limit(n int) { c.at = c.at[:min(n, len(c.at))] }
-
-// Room is the number of nodes that the claim can be told to.
-func (c *Claim) Room() int { return len(c.at) }
+// Places is for how many nodes the claim notes, or has noted, where its token is.
+func (c *Claim) Places() (n int) {
+	c.places.each(func(*place) bool { n++; return false })
+	return n
+}
 
 // Found records that the token is at a node, as another client has told. It may only be called
 // before the claim is in any request.
-func (c *Claim) Found(node int) { c.at[node] = sent }
+func (c *Claim) Found(n *Lane) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.put(c, sent)
+}
 
 // HandedOver records the nodes that have handed the waiter the lock. At the others the token may
 // appear at any moment. It may only be called before the claim is in any request.
-func (c *Claim) HandedOver(there func(node int) bool) {
+func (c *Claim) HandedOver(there []*Lane) {
 	c.elsewhere = due
-	for i := range c.at {
-		if c.at[i] = due; there(i) {
-			c.at[i] = sent
-		}
+	for _, n := range there {
+		c.Found(n)
 	}
 }
 
 // Look gives a claim to look at the key, and to change nothing.
-func (c *Claim) Look() *Claim {
-	look := &Claim{Key: c.Key, Keys: c.Keys[:1]}
-	look.Span(c.Room())
-	return look
-}
+func (c *Claim) Look() *Claim { return &Claim{Key: c.Key, Keys: c.Keys[:1]} }
 
 // Joined gives a copy that is in no request of its own.
 func (c *Claim) Joined() Claim { return *c }
@@ -192,10 +185,6 @@ const (
 	releasing                 // a release is in the lane, or owed
 	dequeuing                 // the claim was due, or queued, when it was released: a leave is in the lane, or owed
 )
-
-// mayWait reports whether a node may have the waiter in its queue, or have handed the lock
-// over since. Under the lane's mutex.
-func (c *Claim) mayWait(i int) bool { return c.Reached != nil && c.Reached[i] }
 
 // gone is the time by which no node has a token any more that is released now, whatever got lost.
 // A node that hung may carry out an acquire or extension that left before, after the release was

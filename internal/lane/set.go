@@ -17,13 +17,14 @@ type Set struct {
 	terms  *terms
 	given  []string // the nodes that the program has given
 	view   atomic.Pointer[View]
-	lanes  atomic.Pointer[[]*Lane] // to all nodes that are members, or have been, or are given; each at its index
+	lanes  atomic.Pointer[[]*Lane] // to all nodes that are members, or have just been, or are given: these come first
 
 	mu      sync.Mutex        // protects what follows, and each change of view and lanes
 	known   *wire.Description // that of the set, if this program is to use one
 	refused error             // why this program cannot use the set
 	news    chan struct{}     // closed when something of this, or of what a node keeps, has changed
 	closed  bool
+	made    int      // how many lanes there have been
 	events  []func() // to be told by the goroutine that tells events now
 	telling bool     // there is such a goroutine
 
@@ -44,29 +45,32 @@ type Set struct {
 func Open(cfg Config, names []string, open func(node int, name string, s Session) Server, tried chan<- int) *Set {
 	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.clocks = newClocks(len(names), &s.cfg)
+	s.clocks = newClocks(&s.cfg)
 	s.terms = newTerms(&s.cfg)
 	var lanes []*Lane
 	s.mu.Lock() // a node that has connected waits until all is there
 	defer s.mu.Unlock()
-	for i, name := range names {
-		lanes = append(lanes, s.newLane(i, name, tried))
+	for _, name := range names {
+		lanes = append(lanes, s.newLane(name, tried))
 	}
 	s.lanes.Store(&lanes)
-	s.setView(newView(lanes, cfg.Quorum, nil))
+	s.setView(&View{Lanes: lanes, Quorum: cfg.Quorum})
 	return s
 }
 
-func (s *Set) newLane(i int, name string, tried chan<- int) *Lane {
-	m := newIncarnation(i, name, s, &s.cfg, s.clocks, s.terms)
+// newLane makes a lane. Under the mutex.
+func (s *Set) newLane(name string, tried chan<- int) *Lane {
+	i := s.made
+	s.made++
+	m := newIncarnation(name, s, &s.cfg, s.clocks, s.terms)
 	return newLane(i, name, s.open(i, name, m), m, &s.cfg, tried)
 }
 
 // setView has everything go by a view from now on. Under the mutex.
 func (s *Set) setView(v *View) {
-	var members []int
+	var members []*nodeClock
 	for _, n := range v.Lanes {
-		members = append(members, n.Index)
+		members = append(members, &n.node.clock)
 	}
 	s.clocks.elect(members)
 	s.terms.members.Store(&v.Lanes)
@@ -76,12 +80,8 @@ func (s *Set) setView(v *View) {
 // View is the members as they are known now.
 func (s *Set) View() *View { return s.view.Load() }
 
-// Lane gives the lane to a node that is a member, or has been one.
-func (s *Set) Lane(node int) *Lane { return (*s.lanes.Load())[node] }
-
-// Room is for how many nodes a claim is to have room. Lanes count that lead to no member yet: another client may
-// have made one of them a member, which this one has not heard of.
-func (s *Set) Room() int { return len(*s.lanes.Load()) + spare }
+// Lane gives the first lane to a node that was given; it may have been retired.
+func (s *Set) Lane(given int) *Lane { return (*s.lanes.Load())[given] }
 
 // Ticket is an instant of the client's, in microseconds, by the median of the nodes' clocks. It is
 // good if the median is known to within NodeTimeout. Otherwise a majority of the nodes has not
@@ -142,8 +142,8 @@ func (s *Set) Close(patience time.Duration) {
 	s.tasks.Wait()
 }
 
-// Weigh gives the number of requests that each lane keeps: those that have not left yet, and the
-// releases that it owes.
+// Weigh gives the number of requests that each lane keeps, of all that the set has: those that have not left yet,
+// and the releases that it owes.
 func (s *Set) Weigh() []int {
 	lanes := *s.lanes.Load()
 	all := make([]int, len(lanes))

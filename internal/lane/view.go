@@ -1,6 +1,8 @@
 package lane
 
 import (
+	"slices"
+
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -11,25 +13,10 @@ type View struct {
 	Lanes       []*Lane // to the members
 	Quorum      int
 	Description *wire.Description // nil: the nodes have none, as far as is known
-
-	size int
 }
 
-// spare is how many nodes may become members while a lock is held or waited for. A claim has room for so
-// many more than there are lanes when it is made (Set.Room), since each lane guards a part of it. A node
-// beyond that has no vote for the lock.
-const spare = 8
-
-func newView(lanes []*Lane, quorum int, d *wire.Description) *View {
-	v := &View{Lanes: lanes, Quorum: quorum, Description: d}
-	for _, n := range lanes {
-		v.size = max(v.size, n.Index+1)
-	}
-	return v
-}
-
-// Size is more than the index of any member.
-func (v *View) Size() int { return v.size }
+// At is the place of a lane among the members; -1: it leads to none.
+func (v *View) At(n *Lane) int { return slices.Index(v.Lanes, n) }
 
 // Lane gives the lane to the member at this address; nil: there is none.
 func (v *View) Lane(member string) *Lane {

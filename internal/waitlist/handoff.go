@@ -113,9 +113,6 @@ func (w *Waiter) handoffTry() int64 {
 // onHandoff takes in that a node has handed over the lock, by a message over a subscription that
 // began at that time.
 func (w *Waiter) onHandoff(n *lane.Lane, h handoff, began time.Time) {
-	if n.Index >= len(w.nodes) { // see Outgrown
-		return
-	}
 	w.mu.Lock()
 	asked, current, by := w.asked, w.isFor(h), w.view.Description
 	w.mu.Unlock()
@@ -123,22 +120,22 @@ func (w *Waiter) onHandoff(n *lane.Lane, h handoff, began time.Time) {
 		return
 	}
 	if began.After(asked) {
-		w.onFree(n.Index, 0) // the next attempt takes it over
+		w.onFree(n, 0) // the next attempt takes it over
 		return
 	}
 	if !n.CanVote(by, h.mark, h.time, h.number, asked) {
 		return
 	}
 	w.mu.Lock()
-	s := &w.nodes[n.Index]
-	news := w.isFor(h) && s.handed == 0
+	s := w.node(n)
+	news := w.isFor(h) && s != nil && s.handed == 0
 	if news {
 		s.handed = h.number
 	}
 	lock, vote := w.lock, news && s.mine()
 	w.mu.Unlock()
 	if vote && lock != nil {
-		lock.LateVote(n.Index)
+		lock.LateVote(n)
 	}
 	if news {
 		w.signal()
@@ -156,7 +153,7 @@ type Grant struct {
 	Asked  time.Time // when the attempt left for which the waiter was handed the lock
 
 	waiter *Waiter
-	votes  []bool
+	votes  []*lane.Lane
 	try    int64
 }
 
@@ -165,16 +162,13 @@ type Grant struct {
 func (w *Waiter) Grant() (g Grant, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	votes, same := 0, 0
-	for _, n := range w.members() {
-		i, s := n.Index, &w.nodes[n.Index]
+	same := 0
+	for i, n := range w.view.Lanes {
+		s := &w.nodes[i]
 		if !s.mine() {
 			continue
 		}
-		if votes++; g.votes == nil {
-			g.votes = make([]bool, len(w.nodes))
-		}
-		g.votes[i] = true
+		g.votes = append(g.votes, n)
 		switch {
 		case s.handed > g.Fence:
 			g.Fence, same = s.handed, 1
@@ -182,7 +176,7 @@ func (w *Waiter) Grant() (g Grant, ok bool) {
 			same++
 		}
 	}
-	if votes < w.view.Quorum || w.done {
+	if len(g.votes) < w.view.Quorum || w.done {
 		return Grant{}, false
 	}
 	g.Token, g.Stored, g.Asked = wire.HandoffToken(w.name, w.try, w.nonce), same >= w.view.Quorum, w.asked
@@ -193,17 +187,17 @@ func (w *Waiter) Grant() (g Grant, ok bool) {
 // Claim makes c, which has the grant's token, a claim of the waiter.
 func (g *Grant) Claim(c *lane.Claim) {
 	g.waiter.mark(c, g.try)
-	c.HandedOver(g.Votes)
+	c.HandedOver(g.votes)
 }
 
-// Votes reports whether the node has handed the lock over. At the others the waiter may be in the
+// Votes gives the nodes that have handed the lock over. At the others the waiter may be in the
 // queue, or be handed the lock at any moment.
-func (g *Grant) Votes(node int) bool { return g.votes[node] }
+func (g *Grant) Votes() []*lane.Lane { return g.votes }
 
 // A Lock is what the caller has made of a Grant.
 type Lock interface {
 	// LateVote is called when one more node has handed the lock over.
-	LateVote(node int)
+	LateVote(n *lane.Lane)
 
 	// Ended reports whether the lock has ended.
 	Ended() bool

@@ -109,7 +109,7 @@ func TestEarlierAttempt(t *testing.T) {
 		if first != 1 || second != 2 {
 			t.Fatal(first, second)
 		}
-		w.OnReply(0, first, wire.Held)
+		w.OnReply(l.cfg.Lanes.Lane(0), first, wire.Held)
 		hand(first)
 		if _, _, mine := w.tally(); mine != 0 || w.nodes[0].refused || w.nodes[0].handed > 0 {
 			t.Errorf("%d nodes count as handed over: %+v", mine, w.nodes[0])
@@ -118,12 +118,12 @@ func TestEarlierAttempt(t *testing.T) {
 		if _, _, mine := w.tally(); mine != 0 {
 			t.Error("it counts before the node has refused")
 		}
-		w.OnReply(0, second, wire.Held)
+		w.OnReply(l.cfg.Lanes.Lane(0), second, wire.Held)
 		if _, _, mine := w.tally(); mine != 1 {
 			t.Errorf("%d nodes are its own", mine)
 		}
 		for i := range marks {
-			w.OnReply(i, second, wire.Held)
+			w.OnReply(l.cfg.Lanes.Lane(i), second, wire.Held)
 			w.onHandoff(l.cfg.Lanes.Lane(i), handoff{w.name, second, "nonce2", 17, now.UnixMicro(), marks[i]}, now)
 		}
 		w.Withdraw(false)
@@ -148,7 +148,7 @@ func TestOnlyTheNodesWord(t *testing.T) {
 		attempt(w, sent, "first")
 		attempt(w, sent, "second")
 		for i := range marks {
-			w.OnReply(i, 2, wire.Held)
+			w.OnReply(l.cfg.Lanes.Lane(i), 2, wire.Held)
 		}
 		hand := func(try int64, nonce string, began time.Time) {
 			w.onHandoff(l.cfg.Lanes.Lane(0), handoff{w.name, try, nonce, 17, time.Now().UnixMicro(), marks[0]}, began)
@@ -177,7 +177,7 @@ func TestOnlyTheNodesWord(t *testing.T) {
 		hand(2, "second", before)
 		mine(1)
 		attempt(w, time.Now(), "third")
-		w.OnReply(0, 3, wire.Held)
+		w.OnReply(l.cfg.Lanes.Lane(0), 3, wire.Held)
 		hand(2, "second", before)
 		hand(3, "second", before)
 		mine(0)
@@ -185,7 +185,7 @@ func TestOnlyTheNodesWord(t *testing.T) {
 		mine(0)
 		time.Sleep(time.Second)
 		attempt(w, time.Now(), "fourth")
-		w.OnReply(0, 4, wire.Held)
+		w.OnReply(l.cfg.Lanes.Lane(0), 4, wire.Held)
 		hand(4, "fourth", sent.Add(1))
 		mine(1)
 	})

@@ -30,7 +30,7 @@ func (s *subscription) run(ctx context.Context, channel string) {
 		ready := func() {
 			pause, began = minResubscribe, cfg.Clock.Now()
 			for _, w := range s.list.listening() {
-				w.onFree(s.node.Index, 0)
+				w.onFree(s.node, 0)
 			}
 		}
 		onMessage := func(message string) {
@@ -40,13 +40,14 @@ func (s *subscription) run(ctx context.Context, channel string) {
 				}
 			} else if name, slot := parseCall(message); name != "" {
 				if w := s.list.waiter(name); w != nil {
-					w.onFree(s.node.Index, slot)
+					w.onFree(s.node, slot)
 				}
 			}
 		}
 		_ = s.node.Subscribe(ctx, channel, ready, onMessage) // the lane reports what is wrong with the node
-		if s.node.Ended() {
-			return // it is no member any more
+		if s.node.Retired() {                                // it is no member any more
+			s.list.unsubscribed(s.node)
+			return
 		}
 		if ctx.Err() != nil {
 			return // all subscriptions end at once: if one drew a jitter, no run could be repeated
@@ -59,6 +60,13 @@ func (s *subscription) run(ctx context.Context, channel string) {
 			return
 		}
 	}
+}
+
+// unsubscribed forgets a node to which no subscription is made any more.
+func (l *List) unsubscribed(n *lane.Lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.subscribed, n)
 }
 
 // waiter returns the active waiter of this name; nil: there is none.

@@ -22,18 +22,18 @@ type Waiter struct {
 	ticket  int64         // of its arrival: set by the first Begin, before any node hears of it; 0: it has been in no queue
 	turn    chan struct{} // closed when it becomes the active one; nil: it was from the start
 	wake    chan struct{} // gets a value when another attempt, or a hand-over, may be enough
-	reached lane.Reached  // the nodes that may have it in their queues: shared by its claims, guarded by the lanes
+	reached *lane.Reached // the nodes that may have it in their queues: shared by its claims, guarded by the lanes
 
-	mu    sync.Mutex // protects what follows
-	view  *lane.View // of the last attempt
-	nodes []nodeState
-	try   int64     // how many attempts it has made
-	nonce string    // of the last attempt: its token
-	asked time.Time // when the last one left
-	slot  int64     // the free slot that a message has named; 0: none
-	held  bool      // it has the lock by its own attempt
-	lock  Lock      // the lock that it was handed; nil: none
-	done  bool      // it is in no queue, or has asked to be taken out: before the first attempt, and after Withdraw
+	mu    sync.Mutex  // protects what follows
+	view  *lane.View  // of the last attempt
+	nodes []nodeState // by the place of the node among the members of the view
+	try   int64       // how many attempts it has made
+	nonce string      // of the last attempt: its token
+	asked time.Time   // when the last one left
+	slot  int64       // the free slot that a message has named; 0: none
+	held  bool        // it has the lock by its own attempt
+	lock  Lock        // the lock that it was handed; nil: none
+	done  bool        // it is in no queue, or has asked to be taken out: before the first attempt, and after Withdraw
 
 	listens bool // it counts in List.listeners; under the list's mutex
 }
@@ -85,10 +85,6 @@ func (w *Waiter) Ready() bool {
 // Listen keeps the subscriptions until the waiter leaves.
 func (w *Waiter) Listen() { w.list.listen(w) }
 
-// Outgrown reports whether there are members that the waiter has no room for, since they came after many
-// others. Then it must leave, and the call goes on as another one.
-func (w *Waiter) Outgrown() bool { return w.list.cfg.Lanes.View().Size() > len(w.nodes) }
-
 // Begin is called before an attempt, and makes the attempt's claim one of the waiter. It forgets
 // the messages that came before, which are no news for this attempt.
 func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
@@ -100,6 +96,7 @@ func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
 	}
 	w.done = false
 	w.view = w.list.cfg.Lanes.View()
+	w.nodes = slices.Grow(w.nodes[:0], len(w.view.Lanes))[:len(w.view.Lanes)]
 	clear(w.nodes)
 	if w.ticket == 0 {
 		w.ticket, _ = w.list.cfg.Lanes.Ticket(w.arrived)
@@ -111,7 +108,6 @@ func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
 
 // mark makes a claim one of the waiter.
 func (w *Waiter) mark(c *lane.Claim, try int64) {
-	c.Limit(len(w.reached))
 	c.Waiter, c.Ticket, c.Lease, c.Try, c.Reached = w.name, w.ticket, cmp.Or(w.want.Lease, Lease(w.want.TTL)).Milliseconds(), try, w.reached
 }
 
@@ -126,26 +122,27 @@ func (w *Waiter) mark(c *lane.Claim, try int64) {
 // no more than what was handed over for the earlier one. A waiter that was handed the lock, and has
 // it, takes nothing back: an extension may count the node since (OWN_LEAVE in docs/model). The
 // lock's release takes it back.
-func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
+func (w *Waiter) OnReply(n *lane.Lane, try int64, status wire.Status) {
 	granted, refused := status == wire.Granted, status == wire.Held || status == wire.Reserved
 	voteless := status == wire.Quarantined || status == wire.Unfit || status == wire.Late
-	if !granted && !refused && !voteless || node >= len(w.nodes) { // it was not asked; see Outgrown
+	if !granted && !refused && !voteless {
 		return
 	}
 	w.mu.Lock()
 	lock, vote := w.lock, false
 	if try == w.handoffTry() {
-		s := &w.nodes[node]
-		s.granted, s.refused, s.voteless = granted, refused, voteless
-		vote = s.mine()
+		if s := w.node(n); s != nil { // or it became a member after the attempt had begun: the next one counts it
+			s.granted, s.refused, s.voteless = granted, refused, voteless
+			vote = s.mine()
+		}
 	}
 	late := w.done && (!granted || !w.held)
 	w.mu.Unlock()
 	if vote && lock != nil {
-		lock.LateVote(node)
+		lock.LateVote(n)
 	}
 	if late && (lock == nil || lock.Ended()) {
-		w.dequeue(node, try)
+		w.dequeue(n, try)
 	}
 	w.signal()
 }
@@ -153,13 +150,15 @@ func (w *Waiter) OnReply(node int, try int64, status wire.Status) {
 // onFree takes in that the lock, or this slot of it, may be free at a node. Only the first message
 // from a node since the attempt wakes the waiter: a flood of messages must not put off the attempt
 // that the first one leads to (Rest).
-func (w *Waiter) onFree(node int, slot int64) {
-	if node >= len(w.nodes) { // the process has subscribed for others who wait, too; see Outgrown
+func (w *Waiter) onFree(n *lane.Lane, slot int64) {
+	w.mu.Lock()
+	s := w.node(n)
+	if s == nil { // the process has subscribed for others who wait, too
+		w.mu.Unlock()
 		return
 	}
-	w.mu.Lock()
-	news := !w.nodes[node].free
-	w.nodes[node].free = true
+	news := !s.free
+	s.free = true
 	if slot > 0 && slot <= w.want.Slots {
 		w.slot = slot
 	}
@@ -193,8 +192,8 @@ func (w *Waiter) tally() (enough, all bool, mine int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	free, refused := 0, 0
-	for _, n := range w.members() {
-		switch s := &w.nodes[n.Index]; {
+	for i := range w.nodes {
+		switch s := &w.nodes[i]; {
 		case s.mine():
 			free++
 			mine++
@@ -207,12 +206,13 @@ func (w *Waiter) tally() (enough, all bool, mine int) {
 	return free >= w.view.Quorum, refused == 0, mine
 }
 
-// members are the nodes of the last attempt that it had room for. Under the mutex.
-func (w *Waiter) members() []*lane.Lane {
-	if w.view.Size() <= len(w.nodes) {
-		return w.view.Lanes
+// node gives what the waiter knows of its last attempt at a node; nil: the node was no member then. What comes late of a
+// lane that was retired since never counts as another node's. Under the mutex.
+func (w *Waiter) node(n *lane.Lane) *nodeState {
+	if i := w.view.At(n); i >= 0 {
+		return &w.nodes[i]
 	}
-	return slices.DeleteFunc(slices.Clone(w.view.Lanes), func(n *lane.Lane) bool { return n.Index >= len(w.nodes) })
+	return nil
 }
 
 // quorum is how many nodes must grant the lock.
@@ -294,24 +294,23 @@ func (w *Waiter) Withdraw(held bool) {
 	}
 	w.held, w.done = held, true
 	try := w.handoffTry()
-	var in []int
-	for _, n := range w.members() {
-		if s := &w.nodes[n.Index]; s.refused || s.voteless || !held {
-			in = append(in, n.Index)
+	var in []*lane.Lane
+	for i, n := range w.view.Lanes {
+		if s := &w.nodes[i]; s.refused || s.voteless || !held {
+			in = append(in, n)
 		}
 	}
 	w.mu.Unlock()
-	for _, i := range in {
-		w.dequeue(i, try)
+	for _, n := range in {
+		w.dequeue(n, try)
 	}
 }
 
 // dequeue takes the waiter out of a node's queue, and gives back what the node has handed over for
 // attempts up to this one. If the node cannot be told, the waiter's lease runs out there.
-func (w *Waiter) dequeue(node int, try int64) {
+func (w *Waiter) dequeue(n *lane.Lane, try int64) {
 	cfg := &w.list.cfg
 	now := cfg.Clock.Now()
 	c := &lane.Claim{Key: w.want.Key, Keys: w.want.Keys, Modes: w.want.Modes, Waiter: w.name, Ticket: w.ticket, Try: try}
-	c.Span(len(w.nodes))
-	cfg.Lanes.Lane(node).Submit(&lane.Request{Op: wire.Leave, Claim: c, Deadline: now.Add(cfg.NodeTimeout), To: lane.Nobody{}}, now)
+	n.Submit(&lane.Request{Op: wire.Leave, Claim: c, Deadline: now.Add(cfg.NodeTimeout), To: lane.Nobody{}}, now)
 }

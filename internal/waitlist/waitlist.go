@@ -125,10 +125,10 @@ func (l *List) Enter(want *Want) *Waiter {
 	if l.count++; l.count == 1 {
 		l.process = l.cfg.Host.Token()
 	}
-	view, n := l.cfg.Lanes.View(), l.cfg.Lanes.Room()
+	view := l.cfg.Lanes.View()
 	w := &Waiter{
 		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
-		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, n), done: true, reached: make(lane.Reached, n),
+		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, len(view.Lanes)), done: true, reached: lane.NewReached(len(view.Lanes)),
 	}
 	if c := want.Contender; c != nil {
 		w.name, w.ticket = c.Waiter(), c.Ticket
@@ -240,7 +240,7 @@ func (l *List) listen(w *Waiter) {
 		clear(l.subscribed)
 	}
 	for _, n := range l.cfg.Lanes.View().Lanes {
-		if !l.subscribed[n] {
+		if !l.subscribed[n] && !n.Retired() {
 			l.subscribed[n] = true
 			s, ctx := &subscription{list: l, node: n}, l.ctx
 			l.running.Go(func() { s.run(ctx, script.WakeChannel+l.process) })
