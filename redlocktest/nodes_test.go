@@ -55,6 +55,9 @@ func TestNodesFailsAndRecovers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			inBubbleWith(t, func(t *testing.T, c *Nodes, lk *redlock.Locker) {
+				if got := outcomes(lk, "name"); got != nil {
+					t.Fatalf("before that the nodes say %v", got)
+				}
 				for i := range 2 {
 					tt.strike(c, i)
 				}

@@ -63,8 +63,11 @@ func (w *wait) wait(done <-chan struct{}) bool {
 	return !w.over
 }
 
-// pause waits for some time.
+// pause waits for some time, or until the wait is over.
 func (w *wait) pause(d time.Duration) {
+	if w.over { // its timer fires no more
+		return
+	}
 	done := make(chan struct{})
 	timer := time.AfterFunc(d, func() { close(done) })
 	defer timer.Stop()

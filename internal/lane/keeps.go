@@ -20,6 +20,9 @@ type UntoldError struct {
 }
 
 func (e UntoldError) Error() string {
+	if e.by == nil {
+		return "no majority of the nodes keeps a description of their set yet"
+	}
 	return "it does not keep the description of the set by which the others vote"
 }
 
