@@ -20,8 +20,8 @@ import (
 //
 // If another client has the lock, TryAcquire returns at once. If several clients ask in the same
 // instant, as cron jobs do, each may get some of the nodes, and none a quorum. They settle that among
-// themselves: one of them gets the lock, in the order in which they came. That takes three to four
-// round trips, so a longer NodeTimeout is needed where a round trip takes more than a quarter of it.
+// themselves: one of them gets the lock, in the order in which they came. That takes three to five
+// round trips, so a longer NodeTimeout is needed where a round trip takes more than a fifth of it.
 //
 // The error is ErrHeld or ErrNoQuorum, with the details in a [QuorumError], and
 // also ctx's error if that has ended; nothing is left behind then.

@@ -53,6 +53,9 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 	case token == "":
 		return fmt.Errorf("redlock: break %q: the token is empty", name)
 	}
+	if err := ended(ctx); err != nil { // otherwise the nodes may answer a first look before the end of ctx is seen
+		return fmt.Errorf("redlock: break %q: %w", name, err)
+	}
 	t := lk.begins(ctx, "break", name, nil)
 	untilClosed, cancel := lk.untilClosed(ctx)
 	defer cancel()

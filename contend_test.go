@@ -176,10 +176,10 @@ func TestTryAgainstAHolder(t *testing.T) {
 		{2, []int{0, 1}, nil, 2},
 		{3, []int{0, 1, 2}, nil, 2},
 		{3, []int{0, 1, 2}, []int{2}, 2},
-		{3, []int{0, 2}, []int{2}, 4}, // node 1 grants, and it may be a contender that has node 0
+		{3, []int{0, 2}, []int{2}, 5}, // node 1 grants, and it may be a contender that has node 0; a lane may send what the attempt before had there back first
 		{4, []int{0, 1, 2}, nil, 2},
 		{4, []int{0, 1, 2, 3}, []int{3}, 2},
-		{5, []int{0, 1, 2}, []int{0, 1}, 4},
+		{5, []int{0, 1, 2}, []int{0, 1}, 5},
 	} {
 		t.Run(fmt.Sprintf("%d nodes, held at %v, down: %v", tt.nodes, tt.has, tt.down), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {

@@ -1104,6 +1104,8 @@ func replyTexts(_ *testing.T, g *texts) {
 	}
 	e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Unfit, Err: wire.ErrMoved}, 0)
 	g.say("an extension by a node whose set has been changed, before it is asked again", &e)
+	g.say("the clocks of most nodes seem to be set back at once", lane.OwnClockError(-2*time.Second))
+	g.say("the clocks of most nodes seem to be set forward at once", lane.OwnClockError(2*time.Second))
 	g.say("a call by another separator than that of the set, before it is made anew", errRenamed)
 	g.say("an attempt by plain commands that came to nothing, before the next one", errVoid)
 	for _, r := range []struct{ when, sent string }{
