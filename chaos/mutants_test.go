@@ -137,7 +137,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"break.go", "b.had[i] = n.Token == b.handle.Token\n", "if n.Token != \"\" {\n\t\t\tb.handle.Token = n.Token\n\t\t}\n\t\tb.had[i] = n.Token == b.handle.Token\n"},
 	}, "model", "broken by hand", 500},
 	{"a lock that is broken is not looked at again", []edit{
-		{"break.go", "if before[n.Index] && b.gone[n.Index] && r.found(n.Index) != wire.Granted {", "if _ = before; b.gone[n.Index] {"},
+		{"break.go", "if before[n] && b.gone[n] && r.found(n) != wire.Granted {", "if _ = before; b.gone[n] {"},
 	}, "model", "broken by hand", 5000},
 	{"a node that was given the token anew counts when one other node has confirmed", []edit{
 		{"extend.go", "err.Granted >= r.ballot.shown", "err.Granted > 0"},
@@ -258,10 +258,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"wait.go", "valid := lease - lk.opts.drift(lease)", "valid := a.ttl - lk.opts.drift(lease)"},
 	}, "model", "handed over", 2000},
 	{"what the nodes were asked to take back counts", []edit{
-		{"internal/waitlist/handoff.go", "if votes < w.view.Quorum || w.done {", "if votes < w.view.Quorum {"},
+		{"internal/waitlist/handoff.go", "if len(g.votes) < w.view.Quorum || w.done {", "if len(g.votes) < w.view.Quorum {"},
 	}, "model", "handed over", 40000},
 	{"a lock that was handed over is extended, and not released there", []edit{
-		{"internal/lane/conn.go", "*at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):", "false:"},
+		{"internal/lane/conn.go", "at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):", "false:"},
 		{"internal/lane/lane.go", "if n.releases(q) && !n.late(q, now) {", "if q.Op == wire.Release && !n.late(q, now) {"},
 	}, "model", "ghosts", 5000},
 	{"a waiter that leaves keeps what it was handed", []edit{
