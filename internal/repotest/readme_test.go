@@ -115,22 +115,15 @@ func TestUnitTestOfAStranger(t *testing.T) {
 	need.Full(t)
 	dir, env := t.TempDir(), published(t)
 	typed(t, dir, env, steps)
-	// Once more, with all that it needs compiled. Others may use the machine: the fastest of a few runs counts.
-	fastest := time.Hour
-	for tries := 0; tries < 10 && fastest > 2*time.Second; tries++ {
-		run := exec.CommandContext(t.Context(), "go", "test", "-count=1", ".")
-		run.Dir = filepath.Join(dir, "report")
-		run.Env = append(os.Environ(), env...)
-		begun := time.Now()
-		if out, err := run.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %v\n%s", run.Args, err, out)
-		}
-		fastest = min(fastest, time.Since(begun))
+	// Once more, with all that it needs compiled: how long that takes is printed, and depends on what else the machine does.
+	run := exec.CommandContext(t.Context(), "go", "test", "-count=1", ".")
+	run.Dir = filepath.Join(dir, "report")
+	run.Env = append(os.Environ(), env...)
+	begun := time.Now()
+	if out, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v\n%s", run.Args, err, out)
 	}
-	t.Logf("%5.1fs  go test, with a lost lock and a hand-over", fastest.Seconds())
-	if fastest > 2*time.Second {
-		t.Errorf("go test took %v, of 2s", fastest)
-	}
+	t.Logf("%5.1fs  go test, with a lost lock and a hand-over", time.Since(begun).Seconds())
 }
 
 // indented returns the code block of a comment that begins with this text.
