@@ -165,13 +165,13 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "vanishing locks", 500},
 	{"a number of the future is a vote", []edit{
 		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if ahead < c.maxSkew+2*wire.Clamp || true {"},
-		{"internal/lane/incarnation.go", "off := m.clocks.skew(&m.clock, sent)", "off := time.Duration(0)"},
+		{"internal/lane/batch.go", "off := m.clocks.skew(&m.clock, sent)", "off := time.Duration(0)"},
 	}, "model", "poisoned nodes", 500},
 	{"no concession to a majority that is ahead", []edit{
 		{"acquire.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
 	}, "model", "boot", 1000},
 	{"a node whose clock is known to be wrong counts", []edit{
-		{"internal/lane/incarnation.go", "q.Latest = m.clocks.latest(&m.clock, q.Deadline); off != 0 {", "q.Latest = m.clocks.latest(&m.clock, q.Deadline); false {"},
+		{"internal/lane/batch.go", "q.Latest = m.clocks.latest(&m.clock, q.Deadline); off != 0 {", "q.Latest = m.clocks.latest(&m.clock, q.Deadline); false {"},
 	}, "model", "a clock that was wrong", 50},
 
 	// Amnesia and clocks.
@@ -209,7 +209,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/batch.go", "(q.Reply.Err == wire.ErrForgot || q.Reply.Err", "(q.Reply.Err"},
 	}, "model", "forgetful nodes", 50},
 	{"a node that has no vote is counted all the same", []edit{
-		{"internal/lane/incarnation.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},
+		{"internal/lane/batch.go", "case before > 0 || after > 0:", "case before > 0 && after < 0:"},
 	}, "model", "forgetful nodes", 500},
 	{"the node's clock alone says how old a marker is", []edit{
 		{"internal/lane/incarnation.go", "age = max(0, min(byNode, byWriter))", "age = max(0, max(byNode, byNode-byWriter+byWriter))"},
@@ -329,7 +329,7 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Members that change.
 	{"an extension counts, whatever description the node has by then", []edit{
-		{"internal/lane/incarnation.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
+		{"internal/lane/batch.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
 	}, "model", "rival operators", 3000},
 	{"a node grants, whatever description it has", []edit{
 		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case c.Mark != \"\" && !alike(c.Mark, n.marker):"},
@@ -351,7 +351,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "rival operators", 3000},
 	{"a vote counts, whatever the epoch", []edit{
 		{"internal/lane/keeps.go", "case d != nil && kept.Same(d):", "case d != nil && kept.Description != nil && kept.Set == d.Set:"},
-		{"internal/lane/incarnation.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
+		{"internal/lane/batch.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
 	}, "model", "rival operators", 3000},
 	{"the next change does not wait", []edit{
 		{"internal/lane/change.go", "	case len(d.Former) == 0:", "	default:"},

@@ -25,6 +25,142 @@ func carryOut(srv Server, m *incarnation, batch []*Request) error {
 	return nil
 }
 
+// longAgo is a time that all nodes' clocks are past. A node whose clock is far off has no vote,
+// and every acquire is sent to it with this deadline: so it says what time it is, and counts no
+// fence. Otherwise each name that is locked while the node's clock is wrong would get a fence of
+// that time there, and the node would have no vote for the name once its clock is right (see
+// acquire.go). For the same reason it hands no lock over. Its answer shows its marker, as a grant
+// does: so what was announced there becomes known, and other nodes need not wait for it (terms).
+const longAgo = 1
+
+// send carries a batch to the server. The requests are bound to what is known about the node
+// when they leave, and the replies are judged by what is known when they are here: a grant counts
+// if the node had a vote before it was asked, and still has one after what its replies say of its
+// clock.
+func (m *incarnation) send(srv Server, batch []*Request) error {
+	sent := m.Now()
+	m.mu.Lock()
+	mark, kept := m.mark, m.told
+	floor := m.floor()
+	before := m.quarantine(sent)
+	m.mu.Unlock()
+	off := m.clocks.skew(&m.clock, sent)
+	for _, q := range batch {
+		if q.Mark = mark; mark == "" && m.marked() {
+			q.Mark = "?" // "" would mean not to compare, and "?" is unlike any marker
+		}
+		switch q.Step() {
+		case wire.Plain, wire.Acquire:
+			if q.Latest = m.clocks.latest(&m.clock, q.Deadline); off != 0 {
+				q.Latest = longAgo
+			}
+			if q.Number = q.Claim.Proposal; q.Number == 0 {
+				q.Number = floor
+			}
+		case wire.Yield:
+			q.Latest = m.clocks.latest(&m.clock, q.Claim.RetryBy)
+		case wire.Release:
+			if off != 0 {
+				q.Next = 0
+			}
+		}
+	}
+	err := srv.Exec(batch)
+	now := m.Now()
+	seen := int64(0) // what needs no script shares one look at the clock
+	for _, q := range batch {
+		if t := q.Reply.Time; t > 0 && t != seen {
+			m.observeClock(t, sent, now)
+			seen = t
+		}
+	}
+	m.mu.Lock()
+	after, why := m.silence(now)
+	if why == nil && before > 0 {
+		why = m.reason(now)
+	}
+	skew := m.skew
+	m.mu.Unlock()
+	middle := m.clocks.middle(now)
+	longer, vouched := false, false
+	for _, q := range batch {
+		switch r := &q.Reply; {
+		case (r.Status == wire.Granted || r.Status == wire.Late) && r.Mark != "" && r.Mark == mark:
+			vouched = true
+		case q.Op == wire.Acquire && r.Status == wire.Held && before == 0 && after == 0 && skew == 0 && m.marked(): // a clock that was set back would prolong the TTL
+			longer = m.terms.shown(m, r.Holder, r.TTL) || longer
+		}
+	}
+	if vouched {
+		m.terms.vouched(m, sent)
+		if m.set.lacks() {
+			m.set.look()
+		}
+	}
+	if longer {
+		m.mu.Lock()
+		after, why = m.silence(now)
+		m.mu.Unlock()
+	}
+	untold := false
+	for _, q := range batch {
+		r := &q.Reply
+		// A node that keeps none may have been told one since, by a client of a set that was made anew: of the first
+		// description the marker says nothing.
+		untold = untold || kept.Description == nil && q.By != nil && (r.Status == wire.Granted || r.Status == wire.Held || r.Status == wire.Reserved)
+		switch {
+		case r.Status == wire.Void:
+			if r.Err == wire.ErrScriptOnly || wire.Forbids(r.Err) {
+				m.scriptOnly.Store(true) // until it is joined again
+			}
+		case q.Op == wire.Release:
+			r.NoVote = after > 0 || skew != 0
+		case r.Status == wire.Granted && q.counts() && m.unlike(kept, q.By) != nil:
+			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
+		case r.Status == wire.Granted && q.Op == wire.Extend && !q.stays():
+			r.Status, r.Err = wire.Unfit, wire.ErrMoved
+		case r.Status == wire.Late && off != 0:
+			r.Status, r.Err = wire.Unfit, skewError{off, m.cfg.MaxNodeSkew}
+		case r.Status == wire.Late && after > 0: // late because the node's clock was set
+			r.Err = why
+		case q.Op == wire.Extend || q.Op == wire.Leave || q.asks() || r.Status != wire.Granted && r.Status != wire.Held && r.Status != wire.Reserved:
+		case q.Op == wire.Inspect && r.Mark != mark:
+			*r = wire.Reply{Status: wire.Quarantined, Err: wire.ErrForgot}
+		case before > 0 || after > 0:
+			// A refusal is no vote either: the node has no say in who gets the lock, and the
+			// holder that it names may have no more than a grant like this one.
+			r.Status, r.Rest, r.Err = wire.Quarantined, after, why
+		case skew != 0:
+			r.Status, r.Err = wire.Unfit, skewError{skew, m.cfg.MaxNodeSkew}
+		case q.Op == wire.Inspect && q.By != nil && m.unlike(kept, q.By) != nil:
+			r.Status, r.Err = wire.Unfit, m.unlike(kept, q.By)
+		case q.Op == wire.Inspect:
+			_ = m.poisoned(r.Fence, middle, 0) // which tells of it
+		case q.Op == wire.Acquire && r.Status == wire.Granted:
+			if err := m.poisoned(r.Fence, middle, q.Claim.Ahead); err != nil {
+				r.Status, r.Err = wire.Unfit, err
+			}
+		}
+	}
+	if untold {
+		m.set.again(m)
+	}
+	return err
+}
+
+// stays reports whether the marker that the node had after an extension is of the description by which that
+// counts. A grant compares the marker as it was when the request left, and so does the waiter of a
+// hand-over. An extension does not compare it, for a lock outlives what a node may forget of others. But
+// it must not count when the node serves another description: two changes later, others may have a quorum
+// without a node in common (EXTEND_EPOCH in docs/model).
+func (q *Request) stays() bool {
+	if q.By == nil {
+		return true
+	}
+	mark, ok := wire.ParseMarker(q.Shown)
+	return ok && mark.Epoch == wire.MarkerIn(q.By.Epoch)
+}
+
 // maxReloads is how often a batch loads the scripts: another client may flush them again in
 // between, but does not do that all the time.
 const maxReloads = 5

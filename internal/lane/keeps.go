@@ -69,19 +69,6 @@ func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
 	return UntoldError{m, d}
 }
 
-// stays reports whether the marker that the node had after an extension is of the description by which that
-// counts. A grant compares the marker as it was when the request left, and so does the waiter of a
-// hand-over. An extension does not compare it, for a lock outlives what a node may forget of others. But
-// it must not count when the node serves another description: two changes later, others may have a quorum
-// without a node in common (EXTEND_EPOCH in docs/model).
-func (q *Request) stays() bool {
-	if q.By == nil {
-		return true
-	}
-	mark, ok := wire.ParseMarker(q.Shown)
-	return ok && mark.Epoch == wire.MarkerIn(q.By.Epoch)
-}
-
 // kept is what the node keeps, as far as is known.
 func (m *incarnation) kept() wire.Told {
 	if m.alias.Load().unproven() {

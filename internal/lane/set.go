@@ -68,12 +68,14 @@ func (s *Set) newLane(name string, tried chan<- int) *Lane {
 
 // setView has everything go by a view from now on. Under the mutex.
 func (s *Set) setView(v *View) {
-	var members []*nodeClock
+	var elected []*nodeClock
+	var members []member
 	for _, n := range v.Lanes {
-		members = append(members, &n.node.clock)
+		elected = append(elected, &n.node.clock)
+		members = append(members, member{n.node, n.Away})
 	}
-	s.clocks.elect(members)
-	s.terms.members.Store(&v.Lanes)
+	s.clocks.elect(elected)
+	s.terms.members.Store(&members)
 	s.view.Store(v)
 }
 

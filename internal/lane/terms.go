@@ -42,8 +42,14 @@ type terms struct {
 	told      time.Duration // the longest MaxTTL that a warning was given about
 	agreed    time.Duration // that of the set, which all its programs announce; 0: it is not known, or the set has none
 
-	members atomic.Pointer[[]*Lane] // nil: not yet
+	members atomic.Pointer[[]member] // nil: not yet
 	began   time.Time
+}
+
+// A member is what terms know of one: its node, and the reason why nothing is sent there now (Lane.Away).
+type member struct {
+	node *incarnation
+	away func() *Failure
 }
 
 // unheard is for how long after it lost its data a node has to wait for the others. A client that
@@ -157,7 +163,7 @@ func (t *terms) silent(m *incarnation, since time.Time) (others []*incarnation) 
 		return nil
 	}
 	for _, n := range *members {
-		if n.node != m && !t.shownSince(n.node, since) && n.Away() == nil {
+		if n.node != m && !t.shownSince(n.node, since) && n.away() == nil {
 			others = append(others, n.node)
 		}
 	}
