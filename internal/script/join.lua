@@ -41,7 +41,7 @@
 -- Atomic, because two clients that both find the marker missing must agree on one, or each
 -- would make the other start again; because the larger of two TTLs that are announced
 -- at once must stay; and because a description and the marker that names it come together.
-redis.call('GETRANGE', KEYS[4] or 'redlock:set', '0', '0') -- a user who may not do this cannot release a lock, and is to get none
+redis.call('GETRANGE', KEYS[4] or $oldMarker, '0', '0') -- a user who may not do this cannot release a lock, and is to get none
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if not KEYS[1] then
