@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -79,6 +80,17 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 				b.Errorf("a connection from before: %v", err)
 			}
 			b.answers("")
+		},
+		history.Forget: func(b *bench) {
+			b.answersOnce() // there is a connection
+			b.inject(history.Fault{Kind: history.Forget}, true)
+			b.took(time.Second, time.Second, func() {
+				if v, err := b.acquire("free"); !isTimeout(err) { // neither side was told
+					b.Errorf("over a connection from before: %v, %v", v, err)
+				}
+			})
+			b.has("mine", "theirs")
+			b.took(0, 0, func() { b.answers("") }) // over a new one
 		},
 		history.LoseReplies: func(b *bench) {
 			b.inject(history.Fault{Kind: history.LoseReplies, Times: 1}, true)
@@ -186,6 +198,32 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 			b.says("a lock that was there", v, err, "")
 			b.inject(history.Fault{Kind: history.Foreign}, false)
 			b.has("mine", "theirs")
+		},
+		history.Values: func(b *bench) {
+			f := history.Fault{Kind: history.Values, At: 1} // the first kind is for "mine", which is there
+			b.inject(f, true)
+			b.has("free", "mine", "theirs")
+			for key, want := range map[string]string{"mine": "string", "mine:queue": "zset", "free": "hash", "free:queue": "string"} {
+				if is := b.client.Type(b.Context(), key).Val(); is != want {
+					b.Errorf("a %s is at %q, want a %s", is, key, want)
+				}
+			}
+			v, err := b.acquire("free")
+			b.says("acquire", v, err, "WRONGTYPE ")
+			v, err = b.extend("mine")
+			b.says("a lock that was there", v, err, "")
+			b.inject(f, false)
+			b.has("mine", "theirs")
+			if err := b.node.strange(); err != nil {
+				b.Errorf("nobody has changed a value: %v", err)
+			}
+			b.answers("")
+			b.inject(f, true)
+			b.client.Del(b.Context(), "mine:queue")
+			b.inject(f, false)
+			if err := b.node.strange(); err == nil || !strings.Contains(err.Error(), "changed at mine:queue") {
+				b.Errorf("a value was deleted: %v", err)
+			}
 		},
 		history.Step: func(b *bench) {
 			time.Sleep(30 * time.Second)
