@@ -122,13 +122,14 @@ func (l *Locks) Nodes() []Node { return l.nodes }
 func (n *Node) Walked() bool { return n.Err == nil || n.Err.Outcome == redlock.OutcomeQuarantined }
 
 // All iterates over the locks in the order of their names: those that some node holds, or for which
-// somebody waits. The fences are left out.
+// somebody waits. The fences are left out. What a node has beside a queue of another program may be that program's,
+// too: it makes no lock of a name that is free.
 func (l *Locks) All() iter.Seq[*redlock.Status] {
 	return func(yield func(*redlock.Status) bool) {
 		for s := range l.judged() {
 			is := len(s.Waiting) > 0 || len(s.Holders) > 0
-			for _, n := range s.Nodes {
-				is = is || n.Token != ""
+			for i, n := range s.Nodes {
+				is = is || n.Token != "" && (s.State != redlock.StateFree || !l.found.named[s.Name].at[i].strange)
 			}
 			if is && !yield(s) {
 				return
@@ -175,6 +176,7 @@ type reading struct {
 	wanted, queued bool // the walk reads it, and its queue
 	mine           bool // the token is that of the lock
 	foreign        bool // the key is no lock
+	strange        bool // another program has a value where its queue would be
 	ttl            time.Duration
 	more           *more // nil: nothing
 }

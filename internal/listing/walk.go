@@ -181,8 +181,10 @@ func (w *walk) read(ctx context.Context, ask func(context.Context, redis.Pipelin
 		if r.pttl == -2 {
 			r.holder = "" // it has ended since
 		}
-		if l.queue && !w.members(ctx, queues[i], l.key+script.QueueSuffix, &r.queue, 1<<30) ||
-			l.set && !is && !w.members(ctx, sets[i], l.key, &r.members, mostHolders) {
+		if l.queue && !w.members(ctx, queues[i], l.key+script.QueueSuffix, &r.queue, 1<<30) {
+			r.strange, r.queue = true, []any{}
+		}
+		if l.set && !is && !w.members(ctx, sets[i], l.key, &r.members, mostHolders) {
 			r.pttl = -1
 		}
 		if w.lost {
@@ -202,14 +204,15 @@ type read struct {
 	pttl           int64 // -1: it is no lock
 	time           int64 // the node's, in microseconds
 	queue, members []any
+	strange        bool // another program has a value where its queue would be
 }
 
 // members takes the first members of a sorted set, and reads the others, a step for each part. It reports whether
-// they are all that there are: a key that no lock has made is no lock, and a queue without waiters.
+// they are all that there are: no lock has made another program's value, which is no set of holders and no queue.
 func (w *walk) members(ctx context.Context, first *redis.Cmd, key string, into *[]any, most int) bool {
 	part, err := first.Slice()
 	if first, _ := append(part, nil)[0].(string); len(part) > 0 && !wire.Signed(first) {
-		return most != mostHolders // a set that no lock has made is no lock; as a queue it has no waiters
+		return false
 	}
 	for want := few; err == nil; {
 		*into = append(*into, part...)
@@ -225,7 +228,7 @@ func (w *walk) members(ctx context.Context, first *redis.Cmd, key string, into *
 		}
 		part, err = next.Slice()
 	}
-	return most != mostHolders && redis.HasErrorPrefix(err, "WRONGTYPE") // of another program, and no queue
+	return false
 }
 
 // keep stores what the node has said.
@@ -241,6 +244,7 @@ func (w *walk) keep(all []read) {
 		}
 		*r = reading{wanted: r.wanted, queued: r.queued}
 		a := all[i].reply()
+		r.strange = all[i].strange
 		r.ttl, r.foreign = max(0, a.TTL), a.Status != wire.Granted
 		if a.Holder != "" && l.token == "" {
 			l.token = a.Holder

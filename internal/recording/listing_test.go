@@ -162,6 +162,19 @@ func TestForeign(t *testing.T) {
 		if len(got) != 2 {
 			t.Errorf("%d are listed, want 2", len(got))
 		}
+		for _, put := range [][]any{{"HSET", "lock:queue", "x", "y"}, {"ZADD", "slots:queue", 1, "x"}} { // a lock works beside them
+			for i := range 3 {
+				if err := nodes.Client(i).Do(t.Context(), put...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		do("ZADD", "board:queue", 1, "x")
+		do("SET", "board", "tok", "PX", 60000)
+		_, got = s.find(listing.Query{})
+		if len(got) != 2 || got["lock"] == nil || got["lock"].State != redlock.StateHeld || got["slots"] == nil || len(got["slots"].Holders) != 1 {
+			t.Errorf("beside queues of other programs: %v", got)
+		}
 		do("DEL", "lock")
 		do("SET", "lock", "foreign")
 		_, got = s.find(listing.Query{})
