@@ -305,6 +305,9 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 // also of one that lost its data meanwhile, and for others has been able to vote again for
 // long: whether it can is decided by the answers of the others, which may come a moment later.
 // They are asked for their markers, which a refusal does not show.
+//
+// Likewise where the set was changed, and too few of its nodes have been heard of as yet to go by the next description:
+// the nodes that keep that one never vote by the one before. It is enough that the client goes by another.
 func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, until time.Time) bool {
 	var why *QuorumError
 	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), (*NodeError).awaits) {
@@ -319,8 +322,9 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	look := time.NewTicker(max(lk.opts.NodeTimeout/64, time.Millisecond))
 	defer look.Stop()
 	for lk.opts.Clock.Now().Before(until) {
+		known := lk.lanes.View().Description
 		for _, n := range why.Nodes() {
-			if n.votes() {
+			if n.votes() || n.outdated(known) {
 				return true
 			}
 		}

@@ -200,6 +200,13 @@ func (e *NodeError) votes() bool {
 	return is && lacks.Votes()
 }
 
+// outdated reports whether the node could not vote by the description that the client went by, and it goes by another
+// one by now.
+func (e *NodeError) outdated(known *wire.Description) bool {
+	by, is := e.Err.(lane.UntoldError)
+	return is && by.Outdated(known)
+}
+
 // A QuorumError says why a round over the nodes failed. It is ErrHeld,
 // ErrNoQuorum or ErrLost to [errors.Is], and also the context's error if that is
 // what ended it.

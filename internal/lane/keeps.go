@@ -29,6 +29,9 @@ func (e UntoldError) Error() string {
 // Votes reports whether the node can vote by now.
 func (e UntoldError) Votes() bool { return e.by != nil && e.node.keepsThis(e.by) && e.node.votes() }
 
+// Outdated reports whether the client goes by another description than it did when the node had no vote.
+func (e UntoldError) Outdated(known *wire.Description) bool { return e.by != known }
+
 // A foreignError says that a node belongs to another set.
 type foreignError struct{ told wire.Told }
 
