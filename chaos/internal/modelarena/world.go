@@ -4,6 +4,7 @@ package modelarena
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
@@ -25,6 +26,8 @@ type World struct {
 	seed  sim.Seed
 	plan  *scenario.Plan
 	nodes []*model.Node
+
+	mu    sync.Mutex        // protects first: faults of one instant are injected side by side
 	first map[int]wire.Told // by node: what it kept at the first fault of any node, if it has kept anything
 }
 
@@ -145,6 +148,8 @@ func (w *World) Inject(f history.Fault, begin bool) {
 
 // remember takes the nodes' snapshots, when the set has been made.
 func (w *World) remember() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i, n := range w.nodes {
 		if t := n.Told(); t.Description != nil && w.first[i].Description == nil {
 			w.first[i] = t
@@ -164,7 +169,10 @@ func (w *World) mislead(n *model.Node, f history.Fault, begin bool) {
 	case begin:
 		n.Kill()
 	default:
-		n.Restore(inject.Snapshot(n.Told(), w.first[f.Node], f.Times))
+		w.mu.Lock()
+		first := w.first[f.Node]
+		w.mu.Unlock()
+		n.Restore(inject.Snapshot(n.Told(), first, f.Times))
 	}
 }
 
