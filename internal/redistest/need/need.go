@@ -9,7 +9,6 @@ package need
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -74,7 +73,7 @@ const (
 // A run of all tests (internal/testall) ends with the kinds that it left out, and why.
 func Skip(t testing.TB, kind string, why any) {
 	t.Helper()
-	t.Skip(fmt.Sprintf("%s%s (%v)", SkipPrefix, kind, why))
+	t.Skipf("%s%s (%v)", SkipPrefix, kind, why)
 }
 
 // Elsewhere skips a test whose checks another one makes, which by says.
