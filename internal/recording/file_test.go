@@ -159,7 +159,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestMode: whoever may read the file of an earlier record may not read the tokens that follow.
+// TestMode: a user that may read the file of an earlier record may not read the tokens that follow.
 func TestMode(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "record")
 	if err := os.WriteFile(name, nil, 0o666); err != nil {
