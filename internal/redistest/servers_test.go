@@ -59,8 +59,11 @@ func (p *probe) Errorf(format string, args ...any) {
 	p.failed, p.said = true, fmt.Sprintf(format, args...)
 }
 
-// Skip and Fatal leave the helper as the real ones do, by a panic that run takes.
-func (p *probe) Skip(args ...any) { p.skipped, p.said = true, fmt.Sprint(args...); panic(p) }
+// Skipf and Fatal leave the helper as the real ones do, by a panic that run takes.
+func (p *probe) Skipf(format string, args ...any) {
+	p.skipped, p.said = true, fmt.Sprintf(format, args...)
+	panic(p)
+}
 
 func (p *probe) Fatal(args ...any) { p.failed, p.said = true, fmt.Sprint(args...); panic(p) }
 
