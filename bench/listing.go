@@ -158,6 +158,7 @@ func (e *env) besideList(ctx context.Context, programs *programs, locker contend
 // tells which turn it is, from 0, when it runs, and for how long it was stopped.
 func (c *workers) byTurns(o order, moment time.Duration, tell func(turn int)) (got sample, stopped time.Duration, err error) {
 	process := c.members[0].process.Process
+	defer func() { _ = process.Signal(syscall.SIGCONT) }() // its answer may come in the moment in which it is stopped
 	done := make(chan error, 1)
 	go func() {
 		answers, err := c.all(func(int) order { return o })
