@@ -648,3 +648,49 @@ func TestOtherAddresses(t *testing.T) {
 		})
 	}
 }
+
+// TestRefusalEnds: a program that cannot use the set is refused until the set is changed back, and no longer.
+func TestRefusalEnds(t *testing.T) {
+	second, four, three, two := time.Second, 4*time.Second, 3, 2
+	for _, tt := range []struct {
+		name      string
+		opts      Options
+		bad, back Change
+		want      string
+	}{
+		{"MaxTTL", Options{TTL: four}, Change{MaxTTL: &second}, Change{MaxTTL: &four}, "Options.MaxTTL is 4s, and the set allows 1s"},
+		{"Quorum", Options{TTL: four, Quorum: 2}, Change{Quorum: &three}, Change{Quorum: &two}, "Options.Quorum is 2, and that of the set is 3"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onNodes(t, 3, func(f *fleet) {
+				lk, op := f.locker(tt.opts, f.nodes...), f.locker(Options{TTL: second}, f.nodes...)
+				f.locks(op, true)
+				long := acquired(f.T, lk, "long", AutoRenew())
+				if _, err := op.Change(f.Context(), tt.bad, nil); err != nil {
+					t.Fatal(err)
+				}
+				pass(2 * time.Second) // renewals hear of it
+				for range 2 {
+					asked := time.Now()
+					if _, err := lk.Acquire(f.Context(), "other"); err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, ErrNoQuorum) {
+						t.Errorf("Acquire: %v", err)
+					}
+					if took := time.Since(asked); took > lk.opts.NodeTimeout {
+						t.Errorf("that took %v", took)
+					}
+				}
+				if err := long.Extend(f.Context()); err == nil || errors.Is(err, ErrLost) || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("Extend: %v", err)
+				}
+				if _, err := op.Change(f.Context(), tt.back, nil); err != nil {
+					t.Fatal(err)
+				}
+				f.locks(lk, true)
+				acquired(f.T, lk, "another")
+				if err := long.why(); !errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "this program's options are not those of the set") {
+					t.Errorf("what was held by the description before: %v", err)
+				}
+			})
+		})
+	}
+}

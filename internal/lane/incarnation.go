@@ -95,6 +95,8 @@ type circle interface {
 	lacks() bool          // a member keeps no description, and may not be told yet
 	look()                // whether it may be told by now
 	again(m *incarnation) // it is to be joined again
+
+	usable(d *wire.Description) bool // the program may count by it
 }
 
 func newIncarnation(name string, s circle, cfg *Config, c *clocks, t *terms) *incarnation {

@@ -12,6 +12,9 @@ import (
 // errRetired is why a node has no vote.
 var errRetired = errors.New("it is no member of the set any more")
 
+// errUnusable is why a node has no vote by the description of a set that this program cannot use.
+var errUnusable = errors.New("this program's options are not those of the set")
+
 // An UntoldError says that a node has no vote because it does not keep the description by which the client
 // counts. If it has lost its data, it may be told again as soon as others have been heard of.
 type UntoldError struct {
@@ -54,8 +57,16 @@ func (m *incarnation) taken() string {
 	return ""
 }
 
-// unlike says why a node that keeps this has no vote by a description; nil: it keeps that one.
+// unlike says why a node that keeps this has no vote by a description; nil: it keeps that one, and the program can use it.
 func (m *incarnation) unlike(kept wire.Told, d *wire.Description) error {
+	if !m.set.usable(d) {
+		return errUnusable
+	}
+	return m.differs(kept, d)
+}
+
+// differs says what a node that keeps this has to do with another description; nil: it keeps that one.
+func (m *incarnation) differs(kept wire.Told, d *wire.Description) error {
 	switch {
 	case d == nil && !m.cfg.Described:
 		return nil
@@ -110,7 +121,7 @@ func (m *incarnation) keptSince() time.Time {
 func (m *incarnation) keepsThis(d *wire.Description) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.unlike(m.told, d) == nil
+	return m.differs(m.told, d) == nil
 }
 
 // lostAt is when the node has lost its data, and the marker that it has had since.

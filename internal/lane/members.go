@@ -82,10 +82,10 @@ func (s *Set) learn() {
 }
 
 // witnesses are the nodes that count for which description is believed: the members, and the nodes that were given
-// while no set is known, or none that the program can use. Under the mutex.
+// while no set is known. Under the mutex.
 func (s *Set) witnesses() (all []wire.Witness) {
 	nodes := (*s.lanes.Load())[:len(s.given)]
-	if s.known != nil && s.refused == nil {
+	if s.known != nil {
 		nodes = s.View().Lanes
 	}
 	for _, n := range nodes {
@@ -130,7 +130,7 @@ func (s *Set) finishes() {
 
 // unfinished is whether that is so. Under the mutex.
 func (s *Set) unfinished() bool {
-	return s.known != nil && s.refused == nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().Lanes, func(n *Lane) bool { return s.ahead(n.node) })
+	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().Lanes, func(n *Lane) bool { return s.ahead(n.node) })
 }
 
 // tied reports whether the known description and another one of the same epoch would send the client from the one to
@@ -153,14 +153,17 @@ func (s *Set) tied(d *wire.Description) bool {
 	return 2*keep > len(d.Members)
 }
 
-// adopt goes by a description from now on. Under the mutex.
+// adopt goes by a description from now on. If the program cannot use the set that it describes, nothing counts by it
+// (unlike), and each call for a lock returns why not. The program goes on to follow the set, whose next description may
+// be one that it can use. Under the mutex.
 func (s *Set) adopt(d *wire.Description) {
 	before := s.known
 	s.known = d
 	if s.refused = s.cfg.Accept(d); s.refused != nil {
-		s.ready.Store(nil) // each call for a lock returns why not
+		s.ready.Store(nil)
+		s.unusable.Store(d)
 	}
-	if s.refused != nil || s.closed {
+	if s.closed {
 		return
 	}
 	lanes := s.lasting()
@@ -214,7 +217,7 @@ func (s *Set) adopt(d *wire.Description) {
 // strangers has the operator told of nodes that are of no use, once of each: given ones that are no members, and
 // nodes of another set. Under the mutex; report must follow.
 func (s *Set) strangers() {
-	if s.known == nil || s.refused != nil {
+	if s.known == nil {
 		return
 	}
 	v := s.View()
@@ -286,7 +289,7 @@ func (s *Set) report() {
 // behind gives the lanes to members that are to be joined again, since they keep no description of the set,
 // or an earlier one. Under the mutex.
 func (s *Set) behind() (lanes []*Lane) {
-	if s.known == nil || s.refused != nil {
+	if s.known == nil {
 		return nil
 	}
 	lacking := false
@@ -407,7 +410,7 @@ func (s *Set) again(m *incarnation) {
 // the majority of its members that has chosen it. A node that was given keeps its lane until it is told.
 // Under the mutex.
 func (s *Set) gone() (lanes []*Lane) {
-	if s.known == nil || s.refused != nil {
+	if s.known == nil {
 		return nil
 	}
 	v := s.View()
@@ -459,7 +462,7 @@ func (s *Set) selfOf(m *incarnation) string {
 func (s *Set) tell(m *incarnation, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known == nil || s.refused != nil {
+	if s.known == nil {
 		return
 	}
 	hello.Told = wire.Told{Self: s.selfOf(m), Description: s.known}
@@ -474,6 +477,9 @@ func (s *Set) tell(m *incarnation, hello *wire.Hello) {
 		hello.While = mark
 	}
 }
+
+// usable reports whether the program may count by a description.
+func (s *Set) usable(d *wire.Description) bool { return d == nil || s.unusable.Load() != d }
 
 // Refused is why this program cannot use the set; nil: it can, as far as is known.
 func (s *Set) Refused() error {
@@ -492,18 +498,29 @@ func (s *Set) Agreed() bool {
 // about to. If the nodes keep none, it has one chosen, the proposal, which is for the nodes that the program
 // was given. It returns when the time is over, or ctx ends, or at once if so many nodes are away that none of
 // this can come about: then no node has a vote, and each says why.
+//
+// If the program cannot use the set, the members are asked whether it was changed meanwhile. Nobody else asks them: nothing
+// is sent for a program that cannot use the set.
 func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
 	w := s.waits(ctx, limit)
 	defer w.stop()
 	others := w.until(limit / 2)
 	defer others.stop()
+	var asked time.Time
 	for !w.over {
 		s.mu.Lock()
 		news, refused, ready, waits, fresh, known := s.news, s.refused, s.quorumKeeps(), s.awaits(), s.fresh(), s.View().Description
 		s.mu.Unlock()
 		switch {
-		case refused != nil:
+		case refused != nil && asked.IsZero():
+			asked = s.cfg.Clock.Now()
+			for _, n := range s.View().Lanes {
+				n.rejoin()
+			}
+		case refused != nil && s.answered(asked):
 			return refused
+		case refused != nil:
+			w.wait(news)
 		case ready && waits && others.wait(news): // half of the time, since one that hangs must leave some to the caller
 		case ready:
 			s.ready.Store(known)
@@ -520,7 +537,22 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			}
 		}
 	}
-	return nil
+	return s.Refused()
+}
+
+// answered reports whether a majority of the members has said since a time what it keeps, or so many are away that no
+// majority can.
+func (s *Set) answered(since time.Time) bool {
+	v, have, away := s.View(), 0, 0
+	for _, n := range v.Lanes {
+		switch {
+		case s.terms.shownSince(n.node, since):
+			have++
+		case n.Away() != nil:
+			away++
+		}
+	}
+	return 2*have > len(v.Lanes) || 2*(len(v.Lanes)-away) <= len(v.Lanes)
 }
 
 // quorumKeeps reports whether a quorum of the members is known to keep the description. Under the mutex.

@@ -37,6 +37,8 @@ type Set struct {
 
 	lacking atomic.Bool                      // a member keeps no description, and may not be told yet
 	ready   atomic.Pointer[wire.Description] // the last one that a quorum has kept
+
+	unusable atomic.Pointer[wire.Description] // the last one by which this program must not count
 }
 
 // Open makes a lane to each node. The names are those in errors. Each node's index is sent to
