@@ -257,7 +257,8 @@ func (e *QuorumError) Error() string {
 	return s.String()
 }
 
-// wayOut says what to do if it is for the quarantine alone that there is no quorum.
+// wayOut says what to do if it is for the quarantine alone that there is no quorum, or for refusals that waiting does
+// not end.
 func (e *QuorumError) wayOut() string {
 	votes, fresh := e.Granted, false
 	for _, err := range e.Nodes() {
@@ -267,12 +268,24 @@ func (e *QuorumError) wayOut() string {
 		}
 	}
 	switch {
+	case e.Cause == errRefused:
+		return "; " + strings.Join(todos(e.Nodes()), "; ")
 	case e.Name == "" || e.Kind != ErrNoQuorum || e.Granted >= e.Need || votes < e.Need:
 		return ""
 	case fresh:
 		return "; new nodes vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed; in development there is redlock prepare --fresh, in tests package redlocktest (docs/testing.md)"
 	}
 	return "; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed"
+}
+
+// todos say what to do about refusals that waiting does not end, each once.
+func todos(nodes []*NodeError) (all []string) {
+	for _, n := range nodes {
+		if todo := facts.Todo(n.Err); facts.Lasting(n.Err) && !slices.Contains(all, todo) {
+			all = append(all, todo)
+		}
+	}
+	return all
 }
 
 // Unwrap gives the sentinel, the cause and the per-node errors.

@@ -156,7 +156,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 	longest := max(o.NodeTimeout, time.Second)
 	limit := time.NewTimer(longest)
 	defer limit.Stop()
-	unfit := make(map[int]error)
+	unfit := make(map[int]*NodeError)
 	for asked, fit := n, 0; asked > 0; {
 		select {
 		case node := <-tried:
@@ -167,18 +167,23 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 					limit.Reset(min(max(4*time.Since(begin), 50*time.Millisecond), longest-time.Since(begin)))
 				}
 			case why.Status == wire.Unfit:
-				unfit[node] = fmt.Errorf("redlock: node %w", &NodeError{Node: names[node], Outcome: Outcome(why.Status), Err: why.Err})
+				unfit[node] = &NodeError{Node: names[node], Outcome: Outcome(why.Status), Err: why.Err}
 			}
 		case <-limit.C:
 			asked = 0
 		}
 	}
 	var errs []error
+	var refusing []*NodeError
 	for i := range names {
 		// A node that was given, and is none of the set's, does no harm; nor does another address of a member.
 		if view := lk.lanes.View(); unfit[i] != nil && (view.Description == nil || slices.Contains(view.Lanes, lk.lanes.Lane(i))) {
-			errs = append(errs, unfit[i])
+			errs = append(errs, fmt.Errorf("redlock: node %w", unfit[i]))
+			refusing = append(refusing, unfit[i])
 		}
+	}
+	for _, todo := range todos(refusing) {
+		errs = append(errs, errors.New("redlock: "+todo))
 	}
 	if refused := lk.lanes.Refused(); refused != nil {
 		errs = append(errs, refused)

@@ -28,6 +28,7 @@ func TestWhatCanNeverWork(t *testing.T) {
 		{"a wrong password", serverError("WRONGPASS invalid username-password pair or user is disabled."), 2, true},
 		{"no password", serverError("NOAUTH Authentication required."), 3, true},
 		{"a missing right", serverError("NOPERM this user has no permissions to run the 'eval' command"), 2, true},
+		{"a renamed command", serverError("ERR unknown command 'evalsha', with args beginning with: 'x'"), 2, true},
 		{"an unknown CA", x509.UnknownAuthorityError{}, 2, true},
 		{"an unknown name", &net.DNSError{Err: "no such host", Name: "a.invalid", IsNotFound: true}, 2, true},
 		{"a wrong password at one node", serverError("WRONGPASS invalid username-password pair or user is disabled."), 1, false},

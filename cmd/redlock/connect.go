@@ -12,6 +12,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/redlocktrace"
 )
@@ -42,7 +43,11 @@ func open(servers []*redis.Options, opts *redlock.Options) (*redlock.Locker, err
 // checked.
 func notConnected(err error) error {
 	if node := new(redlock.NodeError); errors.As(err, &node) {
-		return exit.Fail(exit.NoQuorum, "change that setting, or use another server; redlock doctor examines all of them", "%v", err)
+		hint := "change that setting, or use another server; redlock doctor examines all of them"
+		if facts.Todo(node) != "" { // the error says it
+			hint = "redlock doctor examines all of them"
+		}
+		return exit.Fail(exit.NoQuorum, hint, "%v", err)
 	}
 	if strings.Contains(err.Error(), "redlock members forget") {
 		return exit.Fail(exit.NoQuorum, "redlock members shows what each of the nodes keeps", "%v", err)

@@ -348,6 +348,9 @@ func (d *diagnosis) speed(p *patient) {
 
 // refusals are what the node does not allow.
 func (d *diagnosis) refusals(p *patient) {
+	if err := p.info.Lacks(); err != nil {
+		d.bars(p, facts.Explain(err).Error(), remedyFor(err))
+	}
 	if p.keyError != nil {
 		d.bars(p, "it rejects locking and releasing a key: "+p.keyError.Error(), remedyFor(p.keyError))
 	}

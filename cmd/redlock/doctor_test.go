@@ -101,8 +101,9 @@ type situation struct {
 	name    string
 	alerts  string // those that send people to doctor in it, with spaces between them
 	servers int
-	keep    bool // they keep their data
-	clocks  bool // their clocks can be set
+	args    string // of each server
+	keep    bool   // they keep their data
+	clocks  bool   // their clocks can be set
 	make    func(w *ward)
 	flags   string
 	first   string // a pattern of the first line; N0, N1 ... are the addresses
@@ -223,6 +224,12 @@ var situations = []situation{
 			w.give(0, 1, 2, 3)
 		},
 		first: `no lock can be acquired: 0 of 4 nodes vote, and 3 must\. N0, N1: it belongs to the set of N0, N1, and too few of the others do`, finds: `! N2: it belongs to the set of N2, N3, and too few of the others do`},
+	{name: "SCRIPT renamed away", alerts: "RedlockNoQuorum", servers: 3, code: 1, args: "--rename-command SCRIPT unused",
+		make:  func(w *ward) { w.give(0, 1, 2) },
+		first: `no lock can be acquired: 0 of 3 nodes vote, and 2 must\. N0, N1, N2: it rejects locking and releasing a key: ERR unknown command 'script': this server does not have SCRIPT`, finds: `  give SCRIPT its name back`},
+	{name: "a command of the scripts renamed", alerts: "RedlockNoQuorum", servers: 3, code: 1, args: "--rename-command ZADD other",
+		make:  func(w *ward) { w.give(0, 1, 2) },
+		first: `no lock can be acquired: 0 of 3 nodes vote, and 2 must\. N0, N1, N2: ERR unknown command 'zadd': this server does not have ZADD`, finds: `  give ZADD its name back`},
 	{name: "another separator", alerts: "RedlockWarning", servers: 3, code: 1, flags: "--prefix two: --separator :",
 		make:  func(w *ward) { w.described(3, "--prefix", "one:", "--separator", "/") },
 		first: `no lock can be acquired by a program that starts now \(3 of 3 nodes vote, and 2 must\): its separator is "/", and this program has ":": a set has one separator`, finds: `  leave --separator out .*, of its own$`, well: []int{0, 1, 2}},
@@ -239,9 +246,9 @@ func TestDoctor(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			w := &ward{T: t}
-			var args []string
+			args := strings.Fields(s.args)
 			if s.keep {
-				args = []string{"--appendonly", "yes"}
+				args = append(args, "--appendonly", "yes")
 			}
 			if s.clocks {
 				w.servers = redistest.ClockServers(t, s.servers, args...)

@@ -66,7 +66,8 @@ func examine(o *redis.Options) *patient {
 	ctx, cancel := context.WithTimeout(context.Background(), checkup)
 	defer cancel()
 	info, err := rdb.Info(ctx).Result()
-	if p.err = facts.Explain(facts.Discreet(err)); err != nil {
+	if err = facts.Discreet(err); err != nil && facts.Missing(err.Error()) != "INFO" { // locks need all but that
+		p.err = facts.Explain(err)
 		return p
 	}
 	p.info.Add(info)
@@ -74,10 +75,11 @@ func examine(o *redis.Options) *patient {
 	if config, err := rdb.ConfigGet(ctx, "appendfsync").Result(); err == nil { // an ACL may forbid it
 		p.fsync = config["appendfsync"]
 	}
-	if p.pace, p.err = measure(ctx, rdb, 9); p.err != nil {
+	if p.pace, err = measure(ctx, rdb, 9); err != nil {
+		p.err = facts.Explain(facts.Discreet(err))
 		return p
 	}
-	if !p.info.Replica() {
+	if !p.info.Replica() && p.info.Lacks() == nil {
 		p.keyError = tryCommands(ctx, rdb)
 	}
 	p.keeping = keeps(ctx, rdb)
@@ -139,13 +141,14 @@ return redis.call('DEL', key)`
 // tryCommands gives what the server says if it refuses what every lock needs.
 func tryCommands(ctx context.Context, rdb *redis.Client) error {
 	script, key := redis.NewScript(commands), []string{"redlock:doctor"}
-	if err := script.Eval(ctx, rdb, key).Err(); err != nil {
-		return err
+	for _, refused := range []func() error{
+		script.Eval(ctx, rdb, key).Err, script.Load(ctx, rdb).Err, script.EvalSha(ctx, rdb, key).Err,
+	} {
+		if err := refused(); err != nil {
+			return facts.Explain(facts.Discreet(err))
+		}
 	}
-	if err := script.Load(ctx, rdb).Err(); err != nil {
-		return err
-	}
-	return script.EvalSha(ctx, rdb, key).Err()
+	return nil
 }
 
 // at is the redis-cli command line that reaches the node.

@@ -10,10 +10,20 @@ import (
 const kept = "scripts:kept"
 
 // Probed takes the reply of probe.lua. An error says nothing about scripts: it may come from an
-// ACL, or from a server that loads its data.
+// ACL, or from a server that loads its data. But it may say that the server has no EVAL.
 func (f Facts) Probed(reply any, err error) {
-	if n, ok := reply.(int64); ok && err == nil && n >= 0 {
-		f[kept] = strconv.FormatBool(n == 0)
+	switch v := reply.(type) {
+	case int64:
+		if err == nil && v >= 0 {
+			f[kept] = strconv.FormatBool(v == 0)
+		}
+	case string:
+		if err == nil {
+			f[lacks] = v
+		}
+	}
+	if err != nil {
+		f[lacks] = Missing(err.Error())
 	}
 }
 

@@ -93,6 +93,9 @@ func ofReply(err error) *Trouble {
 		t.Todo = todoPassword
 	case code == "NOPERM":
 		t.Todo = todoACL
+	case Missing(text) != "":
+		t.What += ": this server does not have " + Missing(text)
+		t.Todo = "give " + Missing(text) + " its name back (rename-command of the server; an ACL can keep other users from it), or name the server and not a proxy that lacks the command: docs/operations.md lists what locks need"
 	case strings.HasPrefix(text, "ERR max number of clients"):
 		t.Todo, t.Lasting = todoClients, false
 	case code == "DENIED": // protected mode

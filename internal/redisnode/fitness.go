@@ -78,6 +78,9 @@ func (r *Registry) Admit(i int, name string, about facts.Facts) error {
 	if why := rejectReason(about); why != "" {
 		return wire.UnfitError(why)
 	}
+	if err := about.Lacks(); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	if r.retired[i] {
 		r.mu.Unlock()

@@ -297,7 +297,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 			release = p.EvalSha(ctx, script.Release(runID, epoch).Hash, []string{script.ProbeKey}, "no token", "x", 0, 0, "0")
 			return nil
 		})
-		denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err)
+		denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err) && wire.Classify(err) != wire.Unfit
 		if err != nil && !denied {
 			return err
 		}

@@ -1,7 +1,14 @@
--- probe: do this server's scripts stay in the process that got them?
+-- probe: does this server have the commands of the scripts, and do its scripts stay in the process that
+-- got them?
 --
 -- KEYS[1]  a key that no client writes
--- reply    1 they do, 0 they do not, -1 this server cannot be asked
+-- reply    the name of a command that the server does not have; or 1 they stay, 0 they do not, -1 this
+--          server cannot be asked
+--
+-- rename-command takes a command from scripts, too, and the error of a script does not name it. Whether
+-- there is a command is asked by way of the ACL, which runs nothing, and which adds nothing to the server's
+-- count of errors. The calls are whole: of one with too few arguments the server could not tell the keys.
+-- PUBLISH and COPY are missing in the list, since all works without them.
 --
 -- Redis before 7.0, and what was made from it, replicates and persists scripts, so
 -- that another process may know them: a replica that is promoted, or the same server
@@ -11,6 +18,17 @@
 -- choose, and it always says yes.
 --
 -- DEL counts as a write though the key is not there, and changes nothing.
+local key = KEYS[1]
+for _, c in ipairs(redis.acl_check_cmd and {
+  {'DEL', key}, {'EXISTS', key}, {'GET', key}, {'GETRANGE', key, '0', '0'}, {'HMGET', key, 'a'}, {'HSET', key, 'a', 'b'},
+  {'MGET', key}, {'PEXPIRE', key, '1'}, {'PTTL', key}, {'RPUSH', key, 'a'}, {'SET', key, 'a'}, {'TIME'}, {'TYPE', key},
+  {'ZADD', key, '1', 'a'}, {'ZCOUNT', key, '0', '1'}, {'ZMSCORE', key, 'a'}, {'ZRANGE', key, '0', '0'},
+  {'ZRANGEBYSCORE', key, '0', '1'}, {'ZREM', key, 'a'}, {'ZREMRANGEBYSCORE', key, '0', '1'},
+  {'ZREVRANGEBYSCORE', key, '1', '0'}, {'ZSCORE', key, 'a'}} or {}) do
+  if not pcall(redis.acl_check_cmd, unpack(c)) then
+    return c[1]
+  end
+end
 if not redis.replicate_commands then
   return -1
 end

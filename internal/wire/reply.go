@@ -211,6 +211,8 @@ func refusal(text string) Status {
 		return Foreign
 	}
 	switch {
+	case facts.Missing(text) != "":
+		return Unfit
 	case strings.HasPrefix(text, "ERR max number of clients reached"):
 		return Busy
 	case strings.Contains(text, "unauthenticated"): // some proxies say so
