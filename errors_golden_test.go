@@ -965,6 +965,17 @@ func warningTexts(t *testing.T, g *texts) {
 
 	f = newFleet(t, 3)
 	short, _ = f.open(Options{TTL: 2 * time.Second, Hooks: g.hooks(slog.LevelInfo)})
+	operator, _ := f.open(Options{TTL: time.Second})
+	acquired(t, short, "jobs", AutoRenew())
+	second := time.Second
+	if _, err := operator.Change(t.Context(), Change{MaxTTL: &second}, nil); err != nil {
+		t.Error(err)
+	}
+	pass(3 * time.Second)
+	g.log("the set gets a MaxTTL that is shorter than that of a program, which holds a lock")
+
+	f = newFleet(t, 3)
+	short, _ = f.open(Options{TTL: 2 * time.Second, Hooks: g.hooks(slog.LevelInfo)})
 	silent, _ := f.open(Options{TTL: time.Minute, Quarantine: -1})
 	f.nodes[0].Flush()
 	_, _ = short.TryAcquire(t.Context(), "other")
