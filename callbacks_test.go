@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,14 +43,21 @@ func everyHook(f func(name string)) *Hooks {
 // TestSlowHooks: hooks that sleep for five TTLs lose no lock, and nothing that the library promises takes longer.
 // What a caller waits for is Trace.Start alone, and only before it has a lock.
 func TestSlowHooks(t *testing.T) {
+	for _, which := range []string{"", "Hooks.NodeDown", "Hooks.NodeUp", "Hooks.RenewalFailed", "Hooks.RenewalRecovered"} {
+		t.Run(cmp.Or(which, "all"), func(t *testing.T) { slowHooks(t, which) })
+	}
+}
+
+// slowHooks has one callback sleep, or all of them.
+func slowHooks(t *testing.T, which string) {
 	bubble(t, func(t *testing.T) {
 		const ttl = 3 * time.Second
 		var slow atomic.Bool
-		var called atomic.Int32
+		var slept atomic.Int32
 		ms := newModels(3)
-		lk := ms.locker(t, &Options{TTL: ttl, Hooks: everyHook(func(string) {
-			if slow.Load() {
-				called.Add(1)
+		lk := ms.locker(t, &Options{TTL: ttl, Hooks: everyHook(func(name string) {
+			if slow.Load() && (which == "" || which == name) {
+				slept.Add(1)
 				time.Sleep(5 * ttl)
 			}
 		})})
@@ -66,12 +74,14 @@ func TestSlowHooks(t *testing.T) {
 		synctest.Wait()
 		slow.Store(true)
 
-		// A quorum hangs for more than half of the TTL, so that renewals fail, nodes go down and come back.
+		// A quorum is away for half of the TTL, from just before all locks are renewed: so renewals fail, the node whose
+		// connections break is told to be down, and both come back.
+		time.Sleep(ttl * 3 / 10)
 		ms[0].hang()
-		ms[1].hang()
-		time.Sleep(ttl * 6 / 10)
+		ms[1].kill()
+		time.Sleep(ttl * 5 / 10)
 		ms[0].resume()
-		ms[1].resume()
+		ms[1].revive()
 		time.Sleep(time.Until(brief.Until()))
 		if synctest.Wait(); end.Err() == nil {
 			t.Error("the context of a lock that was not extended has not ended in time")
@@ -80,8 +90,8 @@ func TestSlowHooks(t *testing.T) {
 			t.Errorf("released after its end: %v", err)
 		}
 		time.Sleep(10 * ttl)
-		if called.Load() < 2 {
-			t.Error("no hook was called, and this tests nothing")
+		if slept.Load() == 0 {
+			t.Error("the hook was not called, and this tests nothing")
 		}
 		for _, l := range locks {
 			if err := l.why(); err != nil {
@@ -105,7 +115,7 @@ func TestSlowHooks(t *testing.T) {
 		if took := time.Since(begin); took > 2*lk.opts.NodeTimeout+time.Second {
 			t.Errorf("Close took %v", took)
 		}
-		if err == nil || !strings.Contains(err.Error(), " has not returned, and ") {
+		if once := strings.HasPrefix(which, "Hooks.Node"); once != (err == nil) || !once && !strings.Contains(err.Error(), " has not returned, and ") {
 			t.Errorf("Close: %v", err)
 		}
 		time.Sleep(5 * ttl) // until the last hook has returned; then no goroutine is left
