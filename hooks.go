@@ -33,7 +33,9 @@ type Hooks struct {
 	Warning func(err error)
 
 	// NodeDown tells that a node has stopped answering and gets no requests until
-	// it answers again, and why.
+	// it answers again, and why. A node whose connection breaks is told of when it cannot be
+	// reached again; one that is silent, when it has owed an answer for four times NodeTimeout,
+	// and at least a second.
 	NodeDown func(*NodeError)
 
 	// NodeUp tells that a node answers again, after how long.
