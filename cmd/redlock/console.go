@@ -96,8 +96,9 @@ func (c *command) result(format string, args ...any) {
 	}
 }
 
-// asks asks a question, and reports whether the answer is yes.
+// asks asks a question, after what was said before, and reports whether the answer is yes.
 func (c *command) asks(question string) bool {
+	c.flush(outputWait)
 	fmt.Fprint(c.stderr, "\n"+question)
 	line, _ := bufio.NewReader(c.stdin).ReadString('\n')
 	return strings.TrimSpace(line) == "yes"

@@ -56,6 +56,10 @@ func (c *command) forget(cfg *membersConfig) error {
 		}
 		nodes = append(nodes, clientOf(o))
 	}
+	tell := c.note
+	if !cfg.yes { // the question is about it
+		tell = c.say
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), patientLook)
 	defer cancel()
 	for _, n := range nodes {
@@ -63,19 +67,23 @@ func (c *command) forget(cfg *membersConfig) error {
 		if k.err != nil {
 			return exit.Fail(exit.NoQuorum, remedyFor(k.err), "%s does not answer, and no node was made to forget: %v", k.node, k.err)
 		}
-		c.note("%s: %s", k.node, k.says())
+		tell("%s: %s", k.node, k.says())
 	}
 	if !cfg.yes && !c.asks("It forgets that, and has no vote until all locks that it may have granted are over. Forget? Type yes: ") {
 		return exit.Fail(exit.Busy, "", "no node was made to forget")
 	}
 	for _, n := range nodes {
 		ctx, cancel := context.WithTimeout(context.Background(), patientLook)
-		err := fresh.Forget(ctx, n)
+		had, err := fresh.Forget(ctx, n)
 		cancel()
-		if err != nil {
+		switch {
+		case err != nil:
 			return exit.Fail(exit.NoQuorum, remedyFor(err), "%s was not made to forget: %v", n.Options().Addr, facts.Discreet(err))
+		case !had:
+			c.result("%s has nothing to forget", n.Options().Addr)
+		default:
+			c.result("%s has forgotten its set", n.Options().Addr)
 		}
-		c.result("%s has forgotten its set", n.Options().Addr)
 	}
 	if len(nodes) > 1 {
 		c.note("%s: if they were most members of a set, the next program makes a new set of the nodes that it is given", phrase.Count(len(nodes), "node"))
