@@ -374,6 +374,12 @@ func (lk *Locker) isClosing() bool {`},
 	{"a later description is believed on one node's word", []edit{
 		{"internal/wire/believed.go", "case 2*keep > n:", "case keep > 0:"},
 	}, "model", "a minority keeps a later description", 500},
+	{"a program that starts believes one node", []edit{
+		{"internal/wire/believed.go", "case 2*keep > n:", "case 2*keep > n || known == nil && keep > 0:"},
+	}, "model", "a minority keeps a later description", 500},
+	{"a node that keeps a description has lost nothing", []edit{
+		{"internal/lane/incarnation.go", "\t\treturn m.marked()\n\t})", "\t\treturn m.marked() && mark.Told.Description == nil\n\t})"},
+	}, "model", "a snapshot of an earlier set", 1000},
 
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{

@@ -72,7 +72,7 @@ func (o *operator) change(ctx context.Context) {
 }
 
 // draw draws the next change: a node comes, a member goes, a member is replaced, which is two changes, or
-// another quorum. There are two members at least, mostly three.
+// another quorum. There are as many members at least as the scenario says, or two, mostly three.
 func (o *operator) draw() (redlock.Change, string) {
 	members := o.locker.Members().Nodes
 	others := slices.DeleteFunc(slices.Clone(o.Process.Addrs()), func(addr string) bool { return slices.Contains(members, addr) })
@@ -82,7 +82,7 @@ func (o *operator) draw() (redlock.Change, string) {
 	}
 	if leaves := o.leaves; slices.Contains(members, leaves) {
 		o.leaves = ""
-		if len(members) > 2 { // the node that was to take its place may not have come
+		if len(members) > max(o.Plan.Scenario.Least, 2) { // the node that was to take its place may not have come
 			return redlock.Change{Remove: leaves}, Removes + leaves
 		}
 	}
@@ -93,7 +93,7 @@ func (o *operator) draw() (redlock.Change, string) {
 		}
 		return add()
 	}
-	switch least := 2 + min(o.rng.IntN(4), 1); o.rng.IntN(8) {
+	switch least := max(o.Plan.Scenario.Least, 2+min(o.rng.IntN(4), 1)); o.rng.IntN(8) {
 	case 0, 1:
 		if len(others) > 0 {
 			return add()
@@ -110,7 +110,7 @@ func (o *operator) draw() (redlock.Change, string) {
 		}
 	}
 	quorum := 0
-	if n := len(members); o.rng.IntN(2) == 0 {
+	if n := len(members); o.rng.IntN(2) == 0 && o.Plan.Scenario.Least == 0 {
 		quorum = n/2 + 1 + o.rng.IntN(n-n/2)
 	}
 	return redlock.Change{Quorum: &quorum}, fmt.Sprint("quorum ", quorum)

@@ -160,8 +160,9 @@ func (d *Driver) enter(ctx context.Context, i int) {
 }
 
 // members are the nodes that an operator gives to a new program: those that are members by the description that
-// enough of them keep. While too many nodes have lost their data, they are the members after the last change that
-// an operator has made; nil: those that were members at first.
+// enough of them keep, and more than one: a node that is wrong may say that it is the only member. While too many
+// nodes have lost their data, they are the members after the last change that an operator has made; nil: those that
+// were members at first.
 func (d *Driver) members() []string {
 	kept := d.nodes.Kept()
 	votes := func(of wire.Told) (n int) {
@@ -173,7 +174,7 @@ func (d *Driver) members() []string {
 		return n
 	}
 	for _, t := range kept {
-		if t.Description != nil && votes(t) >= t.Needs() {
+		if t.Description != nil && votes(t) >= max(t.Needs(), 2) {
 			return t.Members
 		}
 	}

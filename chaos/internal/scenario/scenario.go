@@ -48,6 +48,7 @@ type Scenario struct {
 	Settings bool                // every other client has shorter locks, and assumes that they are the longest
 
 	Reserve int               // how many more nodes there are, which may become members of the set; operators change it all the time
+	Least   int               // operators leave at least this many members, and the quorum is a majority of them; 0: they leave two at least, mostly three, and set any quorum
 	Rivals  bool              // there are three operators, and they begin at the same moments
 	Keep    bool              // some holders keep their locks for many TTLs, renewed
 	Break   bool              // the first client breaks locks, and takes none but in the end

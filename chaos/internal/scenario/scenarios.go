@@ -275,9 +275,14 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 1.5,
 	},
 	{
-		Name: "a minority keeps a later description", About: "a minority of nodes keeps a description that nobody has chosen, of another set, of another node or damaged, until it is made to forget it, or is restored from a snapshot of an earlier set: no node decides alone, and every client is served",
-		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 6, Write: true, Spread: 1, Forgets: true, Minority: true, Weight: 3,
+		Name: "a minority keeps a later description", About: "a minority of nodes keeps a description that nobody has chosen, of another set, of another node or damaged, until it is made to forget it, or is restored from a snapshot of an earlier set; some clients come in anew for each lock: no node decides alone, and every client is served",
+		Nodes: sizes, Clients: [2]int{2, 4}, TTL: ttls, RTT: rtts, Span: 6, Write: true, Spread: 1, Forgets: true, Minority: true, Fresh: true, Weight: 3,
 		Troubles: []history.FaultKind{history.Mislead, history.Mislead, history.Mislead, history.Restore, history.Reset, history.FlushScripts, history.Kill}, Rate: 4, Only: []string{"model"},
+	},
+	{
+		Name: "a snapshot of an earlier set", About: "operators change the set while one node keeps what nobody has chosen, and is made to forget that, or is restored from a snapshot that is older than the last changes: the node has no vote until a quarantine is over, and every client is served",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Least: 3, Clients: [2]int{4, 6}, TTL: []time.Duration{200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Harmless: true, Weak: 1, Weight: 8,
+		Troubles: []history.FaultKind{history.Mislead, history.Restore, history.Restore, history.Restore, history.Kill, history.Crash, history.Pause}, Rate: 1, Only: []string{"model"},
 	},
 	{
 		Name: "slow hooks", About: "the clients' hooks sleep for longer than their locks live, or write to a pipe that nobody reads: renewals, releases and waiters do not wait for them",
