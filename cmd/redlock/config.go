@@ -203,7 +203,7 @@ func passwordIn(file string) (string, error) {
 	return strings.TrimRight(string(text), "\r\n"), err
 }
 
-// mostSettings is how many bytes a file of settings, of nodes or with a password may have.
+// mostSettings is how many bytes a file of settings, of nodes, with a password or with certificates may have.
 const mostSettings = 1 << 20
 
 // readSmall reads a file of at most mostSettings bytes: a device may have no end.
@@ -223,15 +223,27 @@ func readSmall(file string) ([]byte, error) {
 // credentials are the user and the password of this moment. A password file that cannot be read any more, or is
 // not whole for a moment, leaves the password that it had at the start.
 func (f *config) credentials() (user, password string) {
-	file := f.path("password-file")
-	if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() { // a pipe is read once
+	if !f.lasting("password-file") {
 		return f.get("user"), f.get("password")
 	}
-	latest, err := passwordIn(file)
+	latest, err := passwordIn(f.path("password-file"))
 	if err != nil || latest == "" || strings.ContainsAny(latest, "\r\n") {
 		latest = f.get("password")
 	}
 	return f.get("user"), latest
+}
+
+// lasting reports whether the files that these keys name can be read again. A pipe is read once, and a second
+// reading would wait for ever.
+func (f *config) lasting(keys ...string) bool {
+	for _, key := range keys {
+		if file := f.path(key); file != "" {
+			if info, err := os.Stat(file); err != nil || !info.Mode().IsRegular() {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // options are the settings of the nodes with these URLs. User and password are for those whose URL
@@ -262,8 +274,10 @@ func (f *config) options(urls []string) ([]*redis.Options, error) {
 			given.ServerName = "" // that of the host that is dialed, which may be a member that was not given
 			o.Dialer = dial.Secure(cmp.Or(o.DialTimeout, 5*time.Second), func() (*tls.Config, error) {
 				now := given.Clone()
-				if latest, err := f.tls(); err == nil { // the files may be replaced, too, and not be whole for a moment
-					now.RootCAs, now.Certificates = latest.RootCAs, latest.Certificates
+				if f.lasting("tls-ca", "tls-cert", "tls-key") {
+					if latest, err := f.tls(); err == nil { // the files may be replaced, too, and not be whole for a moment
+						now.RootCAs, now.Certificates = latest.RootCAs, latest.Certificates
+					}
 				}
 				return now, nil
 			})
@@ -278,11 +292,24 @@ func (f *config) encrypted() bool {
 	return len(f.nodes) > 0 && !slices.ContainsFunc(f.nodes, func(u string) bool { return !strings.HasPrefix(strings.ToLower(u), "rediss://") })
 }
 
+// keyPair reads a certificate and its key.
+func keyPair(cert, key string) (tls.Certificate, error) {
+	certText, err := readSmall(cert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	keyText, err := readSmall(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(certText, keyText)
+}
+
 // tls reads the certificates.
 func (f *config) tls() (*tls.Config, error) {
 	secured := new(tls.Config)
 	if ca := f.path("tls-ca"); ca != "" {
-		text, err := os.ReadFile(ca)
+		text, err := readSmall(ca)
 		if err != nil {
 			return nil, exit.Fail(exit.Usage, "it is a file of certificates, in PEM", "%s: %v", f.where("tls-ca"), err)
 		}
@@ -292,7 +319,7 @@ func (f *config) tls() (*tls.Config, error) {
 		}
 	}
 	if cert := f.path("tls-cert"); cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, f.path("tls-key"))
+		pair, err := keyPair(cert, f.path("tls-key"))
 		if err != nil {
 			return nil, exit.Fail(exit.Usage, "tls-cert is a certificate of this client, and tls-key its key, both in PEM", "%s %s: %v", f.where("tls-cert"), cert, err)
 		}

@@ -104,6 +104,8 @@ func unanswered(err error) string {
 		return fmt.Sprintf("it does not answer: %s: %v", op.Op, op.Err)
 	case facts.Code(err.Error()) == strings.ToUpper(facts.Code(err.Error())): // the server's own words
 		return "it refuses to answer: " + err.Error()
+	case strings.HasPrefix(err.Error(), "it "): // an explanation (facts.Trouble)
+		return err.Error()
 	}
 	return "it does not answer: " + err.Error()
 }

@@ -224,6 +224,9 @@ var situations = []situation{
 			w.give(0, 1, 2, 3)
 		},
 		first: `no lock can be acquired: 0 of 4 nodes vote, and 3 must\. N0, N1: it belongs to the set of N0, N1, and too few of the others do`, finds: `! N2: it belongs to the set of N2, N3, and too few of the others do`},
+	{name: "a port without TLS", alerts: "RedlockNoQuorum", servers: 3, code: 1,
+		make:  func(w *ward) { w.give(0, 1, 2); w.env[1] = strings.ReplaceAll(w.env[1], "redis://", "rediss://") },
+		first: `no lock can be acquired: 0 of 3 nodes vote, and 2 must\. N0, N1, N2: it answers a TLS handshake in plain text`, finds: `  write redis:// for a port without TLS`},
 	{name: "SCRIPT renamed away", alerts: "RedlockNoQuorum", servers: 3, code: 1, args: "--rename-command SCRIPT unused",
 		make:  func(w *ward) { w.give(0, 1, 2) },
 		first: `no lock can be acquired: 0 of 3 nodes vote, and 2 must\. N0, N1, N2: it rejects locking and releasing a key: ERR unknown command 'script': this server does not have SCRIPT`, finds: `  give SCRIPT its name back`},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/dial"
 	"github.com/quorumlock/redlock/internal/facts"
 	lua "github.com/quorumlock/redlock/internal/script"
 )
@@ -43,7 +45,10 @@ type patient struct {
 // clientOf is a client of a node that gives up soon.
 func clientOf(o *redis.Options) *redis.Client {
 	hasty := *o
-	hasty.MaxRetries, hasty.DialTimeout, hasty.DisableIdentity = -1, checkup/2, true
+	hasty.MaxRetries, hasty.DialerRetries, hasty.DialTimeout, hasty.DisableIdentity = -1, 1, checkup/2, true
+	if settings := hasty.TLSConfig; settings != nil && dial.IsDefault(hasty.Dialer) { // it tells a port without TLS
+		hasty.Dialer = dial.Secure(hasty.DialTimeout, func() (*tls.Config, error) { return settings, nil })
+	}
 	return redis.NewClient(&hasty)
 }
 

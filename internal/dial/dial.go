@@ -48,7 +48,7 @@ func Secure(timeout time.Duration, settings func() (*tls.Config, error)) Func {
 		if s.ServerName == "" {
 			s.ServerName = Host(addr)
 		}
-		secured, err := shake(ctx, conn, s)
+		secured, err := shake(ctx, conn, s, func(ctx context.Context) (net.Conn, error) { return plain(ctx, network, addr) })
 		if err != nil {
 			conn.Close()
 			return nil, err
@@ -79,35 +79,49 @@ func Host(addr string) string {
 }
 
 // shake makes a TLS connection of one without. A Redis port without TLS takes the handshake for the
-// beginning of a line, and waits for its end. So the handshake has three quarters of the time; then a
-// server that has said nothing gets the end of a line, and its answer tells what it is.
-func shake(ctx context.Context, conn net.Conn, settings *tls.Config) (net.Conn, error) {
+// beginning of a line, and waits for its end, of which no bytes that follow convince it: the handshake has
+// a NUL. So the handshake has three quarters of the time; then another connection asks the port in plain
+// text, and its answer tells what it is.
+func shake(ctx context.Context, conn net.Conn, settings *tls.Config, again func(context.Context) (net.Conn, error)) (net.Conn, error) {
 	until, _ := ctx.Deadline()
-	left := time.Until(until)
-	if err := conn.SetDeadline(time.Now().Add(left * 3 / 4)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Until(until) * 3 / 4)); err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 	secured := tls.Client(conn, settings)
 	err := secured.Handshake()
-	if errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
-		_ = conn.SetDeadline(until)
-		if _, err := conn.Write([]byte("\r\nPING\r\n")); err != nil {
-			return nil, err
-		}
-		first := make([]byte, 1)
-		if _, err := conn.Read(first); err == nil && (first[0] == '-' || first[0] == '+') {
-			return nil, facts.ErrPlain
-		}
-	}
 	switch {
 	case err == nil && stop():
 		return secured, conn.SetDeadline(time.Time{})
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case errors.Is(err, os.ErrDeadlineExceeded) && speaksPlain(ctx, again):
+		return nil, facts.ErrPlain
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, fmt.Errorf("TLS handshake: %w", err)
 	}
 	return nil, err
+}
+
+// speaksPlain reports whether a port answers a PING without TLS, as a Redis server does, be it with an error. It
+// ends with ctx.
+func speaksPlain(ctx context.Context, dial func(context.Context) (net.Conn, error)) bool {
+	conn, err := dial(ctx)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	until, _ := ctx.Deadline()
+	if err := conn.SetDeadline(until); err != nil {
+		return false
+	}
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
+		return false
+	}
+	first := make([]byte, 1)
+	_, err = conn.Read(first)
+	return err == nil && (first[0] == '-' || first[0] == '+')
 }
