@@ -278,7 +278,7 @@ func (lk *Locker) sign(secret string, a *acquisition, trace string) string {
 
 // newLock makes one that nobody has yet. Slot is the one to ask for; 0: any.
 func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
-	l := &Lock{locker: lk, name: a.name}
+	l := &Lock{locker: lk, name: a.name, shut: a.shut}
 	l.renewal = renew.NewEntry(item{l})
 	l.claim = lane.Claim{
 		Key:      a.key,

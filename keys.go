@@ -59,6 +59,7 @@ type acquisition struct {
 
 	queue string // the local queue: calls that ask for the same share one
 
+	shut  *shutOut  // of the queue; nil: the call does not wait
 	began time.Time // when the call began
 	until time.Time // when it ends at the latest; zero: when its context ends
 

@@ -48,6 +48,7 @@ type Lock struct {
 	locker   *Locker
 	name     string
 	waiter   *waitlist.Waiter // whose attempt it is; nil: the call does not wait
+	shut     *shutOut         // what the call knows of refusals; nil: it does not wait
 	hold     *Lock            // whose hold it has joined; nil: it has one of its own
 	maxUntil time.Time        // MaxHold: it ends by then; zero: no such limit
 	since    time.Time        // when it was acquired

@@ -37,6 +37,7 @@ type model struct {
 	jitter  time.Duration       // and up to so much more before
 	deaf    int                 // batches to carry out without a reply
 	fails   error               // the reply to everything
+	only    string              // or to what is about this key
 	spy     func(*lane.Request) // called with everything that is carried out
 	seen    []string            // what was carried out, in order: "acquire a"
 	ended   chan struct{}
@@ -202,7 +203,7 @@ func (m *model) Exec(batch []*lane.Request) error {
 }
 
 func (m *model) do(q *lane.Request) wire.Reply {
-	if m.fails != nil {
+	if m.fails != nil && (m.only == "" || m.only == q.Claim.Key) {
 		return wire.Reply{Status: wire.Classify(m.fails), Err: m.fails}
 	}
 	if m.spy != nil {

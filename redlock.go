@@ -104,7 +104,7 @@ type Locker struct {
 	mu     sync.Mutex // protects closed: after it, active gets no more calls
 	closed bool
 	active sync.WaitGroup // calls that may still use the lanes
-	shut   shutOut        // whether the nodes refuse this client
+	shut   shutOuts       // whether the nodes refuse this client
 }
 
 // Format prints the nodes' addresses and what is asked of them, whatever the verb, and no user or

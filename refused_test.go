@@ -84,6 +84,52 @@ func TestWhatCanNeverWork(t *testing.T) {
 	}
 }
 
+// TestForbiddenName: a majority that refuses one name to this client ends a wait for it after as long, although the
+// others, which answer first, say that it is held, and although the client gets other locks meanwhile.
+func TestForbiddenName(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		ms[0].put("forbidden", "another's", time.Hour)
+		for i, m := range ms[1:] {
+			m.slow(time.Duration(10*i) * time.Millisecond)
+			m.set(func(m *model) {
+				m.fails, m.only = serverError("NOPERM No permissions to access a key"), "forbidden"
+			})
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range 20 {
+				if err := acquired(t, lk, "allowed").Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				time.Sleep(500 * time.Millisecond)
+			}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		begin := time.Now()
+		for range 3 {
+			wg.Go(func() {
+				_, err := lk.Acquire(ctx, "forbidden")
+				if !errors.Is(err, errRefused) || !errors.Is(err, ErrNoQuorum) || errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "node2: denied: NOPERM") {
+					t.Error(err)
+				}
+				if took := time.Since(begin); took < 5*time.Second || took > 7*time.Second {
+					t.Errorf("it took %v", took)
+				}
+			})
+		}
+		wg.Wait()
+		<-done
+		if len(lk.shut.of) > 0 {
+			t.Errorf("it remembers %d names", len(lk.shut.of))
+		}
+	})
+}
+
 // TestRotation: a password that is wrong for less than the bound ends no wait, however often that happens.
 func TestRotation(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -362,6 +362,9 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 // the round.
 func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) vote {
 	a := &q.Reply
+	if r.op == wire.Acquire && l.shut != nil {
+		l.shut.heard(n.Name, Outcome(a.Status), a.Err, r.locker.opts.Clock.Now())
+	}
 	switch {
 	case a.Err == wire.ErrOvertaken:
 		// Is it by much? A node whose clock was far ahead once has no vote, and that is told (poisoned).

@@ -63,6 +63,8 @@ func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 	defer lk.leave()
 	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began})
 	defer lk.waiting.Leave(w)
+	a.shut = lk.shut.enter(a.queue)
+	defer lk.shut.leave(a.queue)
 	if turn := w.Turn(); turn != nil {
 		t.wait(nil)
 		select {
@@ -128,8 +130,11 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		if refusal.Hopeless() {
 			return nil, err
 		}
-		if lk.shut.lasts(why, lk.opts.Clock.Now()) {
-			why.Cause = errRefused
+		now := lk.opts.Clock.Now()
+		for _, n := range why.Nodes() { // of nodes that were not asked, since they are away
+			a.shut.heard(n.Node, n.Outcome, n.Err, now)
+		}
+		if a.shut.ends(why, lk.lanes.View(), now) {
 			return nil, why
 		}
 		if a.concede(err) {
