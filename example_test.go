@@ -315,7 +315,9 @@ func ExampleQuorumError() {
 	case errors.Is(err, redlock.ErrNoQuorum) && errors.As(err, &details):
 		fmt.Println("look at the nodes:")
 		for _, n := range details.Nodes() {
-			fmt.Println(n.Node, n.Outcome)
+			if n.Outcome == redlock.OutcomeUnreachable { // the others may have answered by now that they have no vote without these
+				fmt.Println(n.Node, n.Outcome)
+			}
 		}
 	}
 	// Output:

@@ -30,6 +30,10 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/proc"
 )
 
+// go-redis logs to stderr what the hooks report in better words, or what does not concern
+// the user.
+func init() { redis.SetLogger(silence{}) }
+
 func main() {
 	chaos.ClientMain() // does not return if chaos has started this process as a client
 	code := main1(os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr)
@@ -41,10 +45,6 @@ func main() {
 
 // main1 is main without the process, and returns the exit code.
 func main1(args, env []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	// go-redis logs to stderr what the hooks report in better words, or what does not concern
-	// the user.
-	redis.SetLogger(silence{})
-
 	c := newCommand(env, stdin, stderr)
 	out := &output{Writer: stdout, before: func() { c.flush(outputWait) }}
 	c.stdout = out
