@@ -19,7 +19,7 @@ type module struct {
 
 // longest has the packages whose tests take longest, which begin first: what begins last and takes a minute
 // would end alone.
-var longest = []string{"/chaos", "/cmd/redlock", "/internal/integration", "/internal/redistest", "/redlock"}
+var longest = []string{"/bench", "/chaos", "/cmd/redlock", "/internal/integration", "/internal/redistest", "/redlock"}
 
 // listModules finds the modules of the tree in which it runs, the root's first, and their packages with
 // tests whose path does not match except. left has the modules that need a newer Go.
@@ -66,7 +66,16 @@ func listModules(ctx context.Context, except *regexp.Regexp) (modules []module, 
 		slices.SortStableFunc(m.packages, func(a, b string) int { return rank(a) - rank(b) })
 		modules = append(modules, m)
 	}
+	slices.SortStableFunc(modules[1:], func(a, b module) int { return a.rank() - b.rank() })
 	return modules, left, nil
+}
+
+// rank is that of the module's package that begins first.
+func (m module) rank() int {
+	if len(m.packages) == 0 {
+		return len(longest)
+	}
+	return rank(m.packages[0])
 }
 
 func rank(path string) int {
