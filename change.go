@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/aside"
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -95,7 +96,9 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 // Change changes the set: its members, one node at a time, or what they have agreed on. Programs that use the
 // set follow by themselves, with their next request. It returns the members that there are then. If ctx ends
 // before, the change may come into force all the same; the next one finds out, and finishes it. Progress, if
-// it is not nil, is told what is waited for, and for how long at most; 0: until it happens.
+// it is not nil, is told what is waited for, and for how long at most; 0: until it happens. Progress is called off
+// the path: one that takes long delays nothing but its next call, and Change waits for it a second at most
+// before it returns.
 //
 // A node that is added has no vote while it is in quarantine, and is waited for. Before the next change
 // after one of members, the locks must be over that were counted before that: for that the
@@ -120,8 +123,13 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 		return Members{}, err
 	}
 	defer lk.leave()
-	if progress == nil {
-		progress = func(string, time.Duration) {}
+	tell := func(string, time.Duration) {}
+	if progress != nil {
+		var told aside.Queue
+		defer told.Close(time.Second)
+		tell = func(what string, most time.Duration) {
+			told.Add(aside.Detail, "progress", func() { progress(what, most) })
+		}
 	}
 	ctx, cancel := lk.untilClosed(ctx)
 	defer cancel()
@@ -151,7 +159,7 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	if c.Add != "" {
 		comes = lk.lanes.Consider(c.Add)
 	}
-	if err := lk.lanes.Change(ctx, view, d, comes, plan, progress); err != nil {
+	if err := lk.lanes.Change(ctx, view, d, comes, plan, tell); err != nil {
 		return Members{}, fmt.Errorf("redlock: the set was not changed: %w", err)
 	}
 	switch {

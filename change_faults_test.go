@@ -40,6 +40,35 @@ func TestCloseDuringChange(t *testing.T) {
 	})
 }
 
+// TestStuckProgress: a progress callback that does not return delays neither the change nor Close for more than a
+// second.
+func TestStuckProgress(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		lk := g.over(nil, 0, 1, 2)
+		stuck := make(chan struct{})
+		defer close(stuck)
+		g.change(lk, Change{Add: g.Addr(3)})
+		called := make(chan struct{})
+		done := make(chan error, 1)
+		go func() {
+			_, err := lk.Change(context.Background(), Change{Add: g.Addr(4)}, func(string, time.Duration) {
+				close(called)
+				<-stuck
+			})
+			done <- err
+		}()
+		<-called
+		began := time.Now()
+		lk.Close()
+		if took := time.Since(began); took > 3*time.Second {
+			g.Errorf("Close took %v", took)
+		}
+		if err := <-done; !errors.Is(err, ErrClosed) {
+			g.Errorf("the change ended with %v", err)
+		}
+	})
+}
+
 // TestChangeWaitsForNodes: a change waits for nodes that are away, and asks no more often than they may come back.
 func TestChangeWaitsForNodes(t *testing.T) {
 	grows(t, 4, func(g *growing) {

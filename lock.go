@@ -240,6 +240,9 @@ func (l *Lock) LogValue() slog.Value {
 // [context.Cause] then says why; a cause that is ErrLost means that somebody else
 // may have the lock from now on. A local timer ends the context, so it ends in time
 // whatever the network does.
+//
+// The context takes some 700 bytes until parent is done or the lock ends. So where a lock is
+// held for long, make one context of it, or give each call a parent that ends with the call.
 func (l *Lock) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if !l.acquired() {

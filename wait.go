@@ -79,6 +79,10 @@ func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 	}
 	l, err := lk.loop(ctx, t, a, w)
 	w.Withdraw(err == nil)
+	// ctx may end in the moment after an attempt was decided: then the attempt's error does not say so yet.
+	if why := (*QuorumError)(nil); ctx.Err() != nil && errors.As(err, &why) && why.Cause == nil {
+		why.Cause = ended(ctx)
+	}
 	return l, err
 }
 

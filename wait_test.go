@@ -229,6 +229,27 @@ func (f *far) Exec(batch []*lane.Request) error {
 	return f.modelConn.Exec(batch)
 }
 
+// TestEndsWithAnAnswer: a context that ends in the very moment in which an attempt is decided is in the error all the
+// same.
+func TestEndsWithAnAnswer(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(3)
+		lk := ms.locker(t, nil)
+		defer acquired(t, ms.locker(t, nil), "a", AutoRenew()).Release(t.Context())
+		for _, m := range ms {
+			m.slow(time.Millisecond)
+		}
+		for range 2000 {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond) // there and back
+			_, err := lk.Acquire(ctx, "a")
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			cancel()
+		}
+	})
+}
+
 // TestCancelledInEveryPhase: whenever ctx ends, either there is a lock or nothing
 // is left of it, and the error is the context's.
 func TestCancelledInEveryPhase(t *testing.T) {

@@ -121,7 +121,7 @@ func (c *command) readConfig(flag string) (*config, error) {
 	if err := found.check(); err != nil {
 		return nil, err
 	}
-	if found.get("password") != "" || slices.ContainsFunc(found.nodes, func(u string) bool { return strings.Contains(u, "@") }) {
+	if found.get("password") != "" || slices.ContainsFunc(found.nodes, hasPassword) {
 		c.warnOfReaders(file)
 	}
 	return found, c.readPassword(found)

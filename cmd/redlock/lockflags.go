@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -11,6 +12,7 @@ import (
 // lockFlags are the flags that several verbs have.
 type lockFlags struct {
 	nodes   []string // the values of --node and the lines of --nodes; nil: none
+	secret  []string // the files of --nodes with a password
 	config  string   // the configuration file; "": not given
 	quiet   bool     // only errors
 	ttl     time.Duration
@@ -49,7 +51,9 @@ func (f *lockFlags) addNodes(to *flagSet) {
 	})
 	to.values("nodes", func(value string) error {
 		found, err := readNodes("--nodes", value)
-		f.nodes = append(f.nodes, found...)
+		if f.nodes = append(f.nodes, found...); slices.ContainsFunc(found, hasPassword) {
+			f.secret = append(f.secret, value)
+		}
 		return err
 	})
 	to.value("config", "", func(value string) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -91,6 +92,7 @@ func (c *command) nodesOf(flags *lockFlags, none error) ([]*redis.Options, error
 	if err != nil {
 		return nil, err
 	}
+	c.warnOfFiles(flags, urls)
 	file, err := c.readConfig(flags.config)
 	if err != nil {
 		return nil, err
@@ -152,6 +154,23 @@ func readNodes(source, file string) (urls []string, err error) {
 	}
 	return urls, nil
 }
+
+// warnOfFiles warns of files that every user can read, with nodes that have a password: urls are those of all nodes.
+// It does not read the files again, which may be pipes.
+func (c *command) warnOfFiles(flags *lockFlags, urls []string) {
+	files := flags.secret
+	if _, ok := lookup(c.env, nodesVariable); flags.nodes == nil && !ok && slices.ContainsFunc(urls, hasPassword) {
+		if file, ok := lookup(c.env, filesVariable); ok {
+			files = []string{file}
+		}
+	}
+	for _, file := range files {
+		c.warnOfReaders(file)
+	}
+}
+
+// hasPassword reports whether a URL, or a text with several, has a user or a password.
+func hasPassword(url string) bool { return strings.Contains(url, "@") }
 
 // checkURL says what is wrong with a URL as it was given, without its password.
 func checkURL(source, text string) error {
