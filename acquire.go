@@ -18,7 +18,8 @@ import (
 // the latest (after half of the TTL, if that is shorter), or when ctx ends. The first call on nodes
 // that keep no description of their set yet takes some round trips more.
 //
-// If another client has the lock, TryAcquire returns at once. If several clients ask in the same
+// If another client has the lock, TryAcquire returns at once; or soon after the middle of that time, if so many of the
+// holder's nodes are down that it may be a client whose attempt is under way. If several clients ask in the same
 // instant, as cron jobs do, each may get some of the nodes, and none a quorum. They settle that among
 // themselves: one of them gets the lock, in the order in which they came. That takes three to five
 // round trips, so a longer NodeTimeout is needed where a round trip takes more than a fifth of it.
@@ -71,6 +72,7 @@ func (lk *Locker) try(ctx context.Context, t *opTrace, a *acquisition) (*Lock, e
 		a.until = now.Add(lk.nodeTimeout(a.ttl)) // the set is new: its description has been chosen meanwhile
 	}
 	l, err := lk.first(ctx, t, a)
+	seen := seenWithQuorum(err)
 	again := func(slot int64) { // while there is time: the answers so far say more than that there was none
 		if why := (*QuorumError)(nil); !errors.As(err, &why) || lk.limit(a, lk.opts.Clock.Now()) > 0 {
 			l, err = lk.attempt(ctx, t, a, slot, nil)
@@ -93,7 +95,7 @@ func (lk *Locker) try(ctx context.Context, t *opTrace, a *acquisition) (*Lock, e
 		again(slot)
 	}
 	if contested(err) {
-		return lk.contend(ctx, t, a, err)
+		return lk.contend(ctx, t, a, err, seen)
 	}
 	if why := (*QuorumError)(nil); errors.Is(err, errVoid) && errors.As(err, &why) {
 		err = why

@@ -32,12 +32,19 @@ func contested(err error) bool {
 // A contender gives up when it sees one that came before it, and each says when it came in its token and in the
 // queues. The first one sees none, so one is left. It must not be seen to win before the others give up: if it
 // released the lock soon, the next one would get it, and a job would run twice. A contender also gives up when a
-// client is seen to have a quorum of nodes; or to have the same nodes in two attempts (Unchanged): that one has
-// the lock, but some of its nodes are down.
+// client is seen to have a quorum of nodes; or, from the middle of its time on, to have the same nodes in two attempts
+// (Unchanged): that one has the lock, but some of its nodes are down. Before that it may be a client that is further
+// away, and whose first attempt is not over.
+//
+// A client that was seen with a quorum may have no lock all the same (seenWithQuorum). Those that have seen it have given
+// up, and their places in the queues go, but perhaps later than it asks again. So it does not give up for one that
+// came before it: if that one has not given up, it wins, and is seen with a quorum.
 //
 // A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin
 // than all of this, and is handed nothing. If its process dies, its places end with a NodeTimeout.
-func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err error) (l *Lock, _ error) {
+//
+// Seen says that the client may have been seen with a quorum before.
+func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err error, seen bool) (l *Lock, _ error) {
 	var last *QuorumError
 	errors.As(err, &last)
 	before := last.refusal()
@@ -77,19 +84,40 @@ func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err e
 		}
 		last = why
 		refusal := why.refusal()
+		now := lk.opts.Clock.Now()
+		late := left(a.until, now) < lk.nodeTimeout(a.ttl)/2
+		seen = seen || seenWithQuorum(err)
 		switch {
 		case errors.Is(err, errUnfenced):
-		case !refusal.Contested(), me != nil && refusal.Preceded(me), try > 0 && refusal.Unchanged(&before):
+		case !refusal.Contested(), me != nil && !seen && refusal.Preceded(me), late && try > 0 && refusal.Unchanged(&before):
 			return nil, last
 		}
 		before = refusal
-		now := lk.opts.Clock.Now()
-		pause := lane.Jittered(max(elapsed(sent, now)/2, time.Millisecond), lk.opts.host.Jitter())
+		pause := lane.Jittered(max(elapsed(sent, now)/2, elapsed(a.began, now)/4, time.Millisecond), lk.opts.host.Jitter())
 		if cause := lk.rest(ctx, why.token, min(pause, left(a.until, now))); cause != nil {
 			last.Cause = cause
 			return nil, last
 		}
 	}
+}
+
+// seenWithQuorum reports whether other clients may have seen this one with a quorum of nodes in an attempt that has
+// failed: its token was on as many, but the fence could not be stored, or what plain commands did was no vote.
+func seenWithQuorum(err error) bool {
+	var why *QuorumError
+	switch {
+	case errors.Is(err, errUnfenced):
+		return true
+	case !errors.Is(err, errVoid) || !errors.As(err, &why):
+		return false
+	}
+	may := why.N
+	for _, n := range why.Nodes() {
+		if wire.Status(n.Outcome) != wire.Void {
+			may--
+		}
+	}
+	return may >= why.Need
 }
 
 // rest returns after d, or when a call is to return, with the reason for that.

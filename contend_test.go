@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A link is a model at the end of a link that delays each message by so much, and a little more.
@@ -164,22 +165,22 @@ func (m *model) drop(key, token string) {
 	})
 }
 
-// TestTryAgainstAHolder: a try against a client that has the lock ends after a round trip or two, and one more where some of the
-// holder's nodes are down. It leaves nothing, and asks for no place in a queue unless nobody is seen to have a quorum.
+// TestTryAgainstAHolder: a try against a client that has the lock ends after a round trip or two, or soon after the middle of its
+// NodeTimeout where so many of the holder's nodes are down that nobody is seen to have a quorum. It leaves nothing.
 func TestTryAgainstAHolder(t *testing.T) {
 	for _, tt := range []struct {
-		nodes      int
-		has, down  []int
-		roundTrips int
+		nodes     int
+		has, down []int
+		most      time.Duration
 	}{
-		{1, []int{0}, nil, 2},
-		{2, []int{0, 1}, nil, 2},
-		{3, []int{0, 1, 2}, nil, 2},
-		{3, []int{0, 1, 2}, []int{2}, 2},
-		{3, []int{0, 2}, []int{2}, 5}, // node 1 grants, and it may be a contender that has node 0; a lane may send what the attempt before had there back first
-		{4, []int{0, 1, 2}, nil, 2},
-		{4, []int{0, 1, 2, 3}, []int{3}, 2},
-		{5, []int{0, 1, 2}, []int{0, 1}, 5},
+		{1, []int{0}, nil, 50 * time.Millisecond},
+		{2, []int{0, 1}, nil, 50 * time.Millisecond},
+		{3, []int{0, 1, 2}, nil, 50 * time.Millisecond},
+		{3, []int{0, 1, 2}, []int{2}, 50 * time.Millisecond},
+		{3, []int{0, 2}, []int{2}, 400 * time.Millisecond}, // node 1 grants, and it may be a client far away that has node 0
+		{4, []int{0, 1, 2}, nil, 50 * time.Millisecond},
+		{4, []int{0, 1, 2, 3}, []int{3}, 50 * time.Millisecond},
+		{5, []int{0, 1, 2}, []int{0, 1}, 400 * time.Millisecond},
 	} {
 		t.Run(fmt.Sprintf("%d nodes, held at %v, down: %v", tt.nodes, tt.has, tt.down), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -196,7 +197,7 @@ func TestTryAgainstAHolder(t *testing.T) {
 				pass(time.Second)
 				begin := time.Now()
 				_, err := lk.TryAcquire(t.Context(), "a")
-				if took := time.Since(begin); took > time.Duration(tt.roundTrips)*20*time.Millisecond+10*time.Millisecond || !errors.Is(err, ErrHeld) {
+				if took := time.Since(begin); took > tt.most || !errors.Is(err, ErrHeld) {
 					t.Errorf("after %v: %v", took, err)
 				}
 				pass(time.Second)
@@ -208,6 +209,85 @@ func TestTryAgainstAHolder(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTryOutlastsOthers: a try goes on where those whose tokens and places it sees may all come to nothing. When they
+// have gone, it gets the lock.
+func TestTryOutlastsOthers(t *testing.T) {
+	const ms = time.Millisecond
+	contender := func(ticket int64) *wire.Contender { return &wire.Contender{Ticket: ticket, Nonce: "other"} }
+	for name, tt := range map[string]struct {
+		void   bool // what plain commands do is no vote
+		others func(nodes models, now time.Time)
+		until  time.Duration // they go
+	}{
+		"first attempts of clients that are far away": {false, func(nodes models, now time.Time) {
+			for i, m := range nodes[:2] {
+				m.put("a", wire.Sign(fmt.Sprint("far", i), now, "a", "", ""), time.Minute)
+			}
+		}, 150 * ms},
+		"two attempts of a client that came later": {false, func(nodes models, now time.Time) {
+			for i, m := range nodes[:2] {
+				m.put("a", wire.Sign(contender(now.Add(time.Second).UnixMicro()).Secret(int64(i+1)), now, "a", "", ""), time.Minute)
+			}
+		}, 20 * ms},
+		"places of a client that gave up for this one": {true, func(nodes models, now time.Time) {
+			c := contender(now.Add(-ms).UnixMicro())
+			for _, m := range nodes[:2] {
+				m.set(func(m *model) {
+					m.queue("a").Enter(wire.QueueEntry{Waiter: c.Waiter(), Ticket: c.Ticket, Deadline: now.UnixMilli() + 500, Mode: wire.ModeX})
+				})
+			}
+		}, 20 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				nodes := newModels(3)
+				lk := nodes.over(t, nil, func(c *modelConn) lane.Server {
+					if tt.void {
+						return &voiding{c}
+					}
+					return c
+				})
+				pass(time.Minute)
+				tt.others(nodes, time.Now())
+				time.AfterFunc(tt.until, func() {
+					for _, m := range nodes[:2] {
+						m.set(func(m *model) {
+							if s := wire.Secret(m.keys["a"].token); strings.HasPrefix(s, "far") || strings.Contains(s, "-other/") {
+								delete(m.keys, "a")
+							}
+							*m.queue("a") = slices.DeleteFunc(*m.queue("a"), func(e wire.QueueEntry) bool { return strings.HasSuffix(e.Waiter, "-other.0") })
+						})
+					}
+				})
+				l, err := lk.TryAcquire(t.Context(), "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				pass(time.Second)
+				nodes.empty(t)
+			})
+		})
+	}
+}
+
+// A voiding connection is to a node at which what plain commands do is no vote: there is a queue, say.
+type voiding struct{ *modelConn }
+
+func (v *voiding) Fork() lane.Server { return v }
+
+func (v *voiding) Exec(batch []*lane.Request) error {
+	err := v.modelConn.Exec(batch)
+	for _, q := range batch {
+		if q.Step() == wire.Plain && (q.Reply.Status == wire.Granted || q.Reply.Status == wire.Reserved) {
+			q.Reply = wire.Reply{Status: wire.Void, Time: time.Now().UnixMicro(), Mark: q.Mark, Err: errors.New("other clients wait for the lock")}
+		}
+	}
+	return err
 }
 
 // TestTryIsBounded: a try takes a NodeTimeout at the most, also with nodes that hang, and as the first call of a

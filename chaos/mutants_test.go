@@ -253,6 +253,20 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/waitlist/waitlist.go", "close(q.waiters[0].turn)", "last := len(q.waiters) - 1\n\t\tq.waiters[0], q.waiters[last] = q.waiters[last], q.waiters[0]\n\t\tclose(q.waiters[0].turn)"},
 	}, "model", "waiting", 100},
 
+	// Clients that ask once.
+	{"a split vote ends a try", []edit{
+		{"contend.go", "\treturn r.Contested()\n", "\treturn r.Contested() && r.N == 0\n"},
+	}, "model", "tries at once", 200},
+	{"a client that is far away is taken for a holder", []edit{
+		{"contend.go", "late && try > 0 && refusal", "(late || true) && try > 0 && refusal"},
+	}, "model", "tries at once", 500},
+	{"a client that was seen with a quorum gives way", []edit{
+		{"contend.go", "me != nil && !seen && refusal", "me != nil && (!seen || true) && refusal"},
+	}, "model", "tries at once", 500},
+	{"the tokens of two attempts make a quorum", []edit{
+		{"internal/wire/contender.go", "func Party(holder string) string {\n", "func Party(holder string) string {\n\tif c, ok := ParseContender(holder); ok {\n\t\treturn c.name()\n\t}\n"},
+	}, "model", "tries at once", 500},
+
 	// Locks that are handed over.
 	{"what was handed over counts for a whole TTL", []edit{
 		{"wait.go", "valid := lease - lk.opts.drift(lease)", "valid := a.ttl - lk.opts.drift(lease)"},

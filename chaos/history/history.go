@@ -79,6 +79,10 @@ type Head struct {
 	// scheduler delays it.
 	Exact bool `json:"exact,omitempty"`
 
+	// Settled says that a client that asks once is denied a lock only if another client has it then, or gets it:
+	// of several that ask at the same moment, one gets it.
+	Settled bool `json:"settled,omitempty"`
+
 	// Always says that a quorum of nodes is well all the time, so that Bound holds from the beginning.
 	Always bool `json:"always,omitempty"`
 }

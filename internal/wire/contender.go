@@ -49,11 +49,8 @@ func ParseContender(holder string) (c Contender, ok bool) {
 }
 
 // Party is what a client's tokens and its places in queues have in common, where that can be told: those of a
-// contender, and of a waiter that was handed the lock. Any other token is a party of its own.
+// waiter that was handed the lock. Any other token is a party of its own.
 func Party(holder string) string {
-	if c, ok := ParseContender(holder); ok {
-		return c.name()
-	}
 	if secret := Secret(holder); HandedOver(holder) {
 		process, attempt, _ := strings.Cut(secret, ".")
 		number, _, _ := strings.Cut(attempt, ".")

@@ -87,6 +87,13 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		c.stop()
 		return err
 	}
+	if p, can := c.Process.(distant); can && c.Plan.Scenario.Tries {
+		for node := range c.Plan.Run.Nodes {
+			if node != c.Number%c.Plan.Run.Nodes {
+				p.Far(node, c.Plan.Far)
+			}
+		}
+	}
 	switch {
 	case c.Role.Operator:
 		c.operate(ctx)
@@ -175,7 +182,11 @@ func (c *Client) work(ctx context.Context) {
 				if c.Plan.Scenario.Brief {
 					pause /= 8
 				}
-				Wait(ctx, 1+scenario.Below(rng, pause))
+				wait := 1 + scenario.Below(rng, pause)
+				if c.Plan.Scenario.Tries {
+					wait = c.together(rng)
+				}
+				Wait(ctx, wait)
 				c.Process.Pass(w, n)
 				if ctx.Err() != nil {
 					return
@@ -192,6 +203,12 @@ func (c *Client) work(ctx context.Context) {
 			}
 		})
 	}
+}
+
+// together is for how long to wait until the clients ask again: all of them within a round trip.
+func (c *Client) together(rng *rand.Rand) time.Duration {
+	now := time.Since(c.Start)
+	return now.Truncate(c.Plan.TTL) + c.Plan.TTL - now + scenario.Below(rng, c.Plan.RTT)
 }
 
 // rise waits for the next time at which clients work.

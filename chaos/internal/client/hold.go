@@ -82,6 +82,9 @@ func (c *Client) turn(ctx context.Context, worker int, rng *rand.Rand) {
 func (h *hold) drawOptions() []redlock.AcquireOption {
 	c, rng := h.client, h.rng
 	options := Options(h.request)
+	if c.Plan.Scenario.Tries {
+		return options
+	}
 	h.renewed = rng.IntN(2) == 0
 	if h.renewed {
 		options = append(options, redlock.AutoRenew())
@@ -98,6 +101,9 @@ func (h *hold) drawOptions() []redlock.AcquireOption {
 // drawLimit draws by which verb the client asks, and for how long: 0 is for as long as ctx.
 func (h *hold) drawLimit(ctx context.Context) (asking context.Context, cancel context.CancelFunc, verb string, limit time.Duration) {
 	p, rng := h.client.Plan, h.rng
+	if p.Scenario.Tries {
+		return context.WithoutCancel(ctx), func() {}, "try", p.Options.NodeTimeout
+	}
 	limit = 1 + scenario.Below(rng, p.TTL)
 	verb = scenario.Pick(rng, p.Scenario.Verbs())
 	h.renewed = h.renewed || verb == "do"
@@ -188,6 +194,11 @@ func (h *hold) live() {
 	if c.Plan.Scenario.Keep && h.renewed && rng.IntN(2) == 0 {
 		Wait(h.ctx, scenario.Below(rng, 16*c.Plan.TTL))
 		h.pass()
+	}
+	if c.Plan.Scenario.Tries { // or one that asks a little later would get it next
+		Wait(h.ctx, 2*c.Plan.Options.NodeTimeout)
+		h.pass()
+		return
 	}
 	for range rng.IntN(4) {
 		Wait(h.ctx, 1+scenario.Below(rng, c.Plan.TTL/2))

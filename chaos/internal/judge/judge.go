@@ -28,7 +28,7 @@ var Rules = []Rule{
 	{"kept", "While nothing has gone wrong, and the set is not changed, a lock that is renewed is not lost.", kept},
 	{"lost updates", "No write undoes another one that came after its read.", lostUpdates},
 	{"fences", "Each fence is larger than all earlier ones of conflicting locks, or as large for a reader, and the resource accepts none that is smaller than an earlier one.", fences},
-	{"progress", "Where enough nodes are well, a client that waits for a lock gets it within the bound.", progress},
+	{"progress", "Where enough nodes are well, a client that waits for a lock gets it within the bound. Of clients that ask once, at the same moment, for a lock that nobody has, one gets it.", progress},
 	{"order", "Where nothing goes wrong, a waiter gets the lock before requests that come later and conflict with its own.", inOrder},
 	{"idle", "A lock that no client holds does not stay free for long while a client waits and it is that client's turn.", idle},
 	{"in time", "An operation with a time limit ends by then.", inTime},

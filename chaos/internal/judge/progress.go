@@ -12,6 +12,9 @@ import (
 // progress: a waiter must get its lock. A client that asks once must get it if nothing can be in
 // its way, not even a scheduler.
 func progress(r *record) {
+	if r.run.Settled {
+		settled(r)
+	}
 	if r.run.Bound <= 0 {
 		return
 	}
@@ -40,6 +43,29 @@ func progress(r *record) {
 		case o.died <= by, r.last <= by:
 		default:
 			r.violated(by, []int{o.ask}, "client %d asked for %v at %v and had not got it by %v", o.client, r.request(o), ask.At, by)
+		}
+	}
+}
+
+// settled: a client that asks once is denied the lock only if another one has it meanwhile, or gets it with a request
+// that is under way at the same time.
+func settled(r *record) {
+	for i := range r.ops {
+		o := &r.ops[i]
+		if o.ask < 0 || o.got >= 0 || o.end < 0 || r.events[o.ask].Verb != "try" {
+			continue
+		}
+		ask, end := &r.events[o.ask], &r.events[o.end]
+		if !slices.ContainsFunc(r.holds, func(k int) bool {
+			other := &r.ops[k]
+			begin := r.begin(k)
+			if other.ask >= 0 {
+				begin = r.events[other.ask].At
+			}
+			return begin <= end.At && r.free(other) >= ask.At && slices.Contains(r.against[o.request], other.request)
+		}) {
+			r.violated(end.At, []int{o.ask, o.end}, "client %d asked once for %v at %v and was denied it at %v (%s), and no client had it or got it",
+				o.client, r.request(o), ask.At, end.At, cmp.Or(end.Error, end.Why, "no reason given"))
 		}
 	}
 }

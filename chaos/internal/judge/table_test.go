@@ -32,6 +32,8 @@ func HistoryOf(t testing.TB, unit time.Duration, run, text string) *history.Hist
 			h.Run.Separator = "/"
 		case "always":
 			h.Run.Always = true
+		case "settled":
+			h.Run.Settled = true
 		case "exact":
 			h.Run.Exact = true
 		case "clients":
@@ -307,6 +309,11 @@ var judgeCases = []struct{ name, run, history, want string }{
 	{"waits alone while its lost lock is given back", "always exact clients=1", "0 1/1 ask verb=try; 1 1/1 got until=9; 3 1/1 told why=late; 3 1/1 release limit=4; 3 1/1 released; 6 1/2 ask limit=50; 7 1/2 denied", "progress 7 [5 6]"},
 	{"tries alone on a busy machine", "always clients=1", "0 1/1 ask verb=try limit=50; 50 1/1 denied", ""},
 	{"tries alone when all is well", "exact clients=1", "0 - calm; 0 1/1 ask verb=try limit=50; 50 1/1 denied", ""},
+	{"tries, and nobody has it", "settled", "0 1/1 ask verb=try limit=9; 1 2/1 ask verb=try limit=9; 3 2/1 denied; 4 1/1 denied", "progress 3 [1 2]; progress 4 [0 3]"},
+	{"tries, and another one gets it", "settled", "0 1/1 ask verb=try limit=9; 1 2/1 ask verb=try limit=9; 3 2/1 denied; 4 1/1 got until=9; 5 1/1 release; 5 1/1 released", ""},
+	{"tries while it is given back", "settled", "0 1/1 ask; 1 1/1 got until=9; 3 1/1 release; 3 2/1 ask verb=try limit=9; 4 1/1 released; 5 2/1 denied", ""},
+	{"tries when it was given back", "settled", "0 1/1 ask; 1 1/1 got until=9; 3 1/1 release; 4 1/1 released; 5 2/1 ask verb=try limit=9; 6 2/1 denied", "progress 6 [4 5]"},
+	{"tries while another lock is held", "settled", "0 1/1 ask name=b; 1 1/1 got name=b until=9; 5 2/1 ask verb=try limit=9; 6 2/1 denied; 9 1/1 told", "progress 6 [2 3]"},
 	{"is of another library", "always clients=1", "0 1/1 ask verb=plain limit=50; 50 1/1 denied", ""},
 
 	{"ends in time", "", "0 1/1 ask limit=5; 7 1/1 denied", ""},

@@ -354,6 +354,15 @@ func (tw *twin) judgeAsk(i int, e history.Event, calm time.Duration) {
 	if e.Limit > 0 {
 		tw.ends("in time", e, i, end, tw.deadline(e.Client, e.At, e.Limit))
 	}
+	if tw.Run.Settled && e.Verb == "try" && got < 0 && end >= 0 && !slices.ContainsFunc(tw.holds, func(h twinHold) bool {
+		from := h.from
+		if h.ask >= 0 {
+			from = tw.Events[h.ask].At
+		}
+		return !tw.apart(h.what, e) && from <= tw.Events[end].At && tw.free(h) >= e.At
+	}) {
+		tw.add("progress", tw.Events[end].At, i, end)
+	}
 	counts := e.Verb == "acquire" || e.Verb == "do" || e.Verb == "try" && tw.Run.Clients == 1 && tw.Run.Always && tw.Run.Exact
 	if !counts || tw.Run.Bound <= 0 || e.Limit < tw.Run.Bound || e.At < calm && !tw.Run.Always {
 		return

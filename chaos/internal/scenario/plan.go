@@ -19,6 +19,7 @@ type Plan struct {
 	RTT     time.Duration
 	Drift   time.Duration   // of the library; 0: its default
 	Span    time.Duration   // when the clients stop working
+	Far     time.Duration   // how much longer messages take to all nodes but one, another one for each client
 	Days    []time.Duration // when they begin, each time for Work; nil: at once
 	Work    time.Duration
 	Faults  []history.Fault // in order
@@ -129,6 +130,9 @@ func (p *Plan) drawWork(rng *rand.Rand) {
 		}
 		p.Large = rng.IntN(2) == 0
 	}
+	if s.Tries {
+		p.Far = Pick(rng, []time.Duration{0, ms, 5 * ms, 20 * ms, 60 * ms})
+	}
 	if s.Names {
 		o.Separator = cmp.Or(o.Separator, "/")
 	}
@@ -175,6 +179,7 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, members, clients int) {
 	if s.Reserve > 0 {
 		p.Run.Members = members
 	}
+	p.Run.Settled = s.Tries
 	p.boundWaiting(clients)
 	p.boundMemory(clients)
 	if s.Once { // only the quarantine, perhaps twice

@@ -11,7 +11,7 @@ import (
 
 // Verbs are how clients ask, each as often as it is named.
 func (s *Scenario) Verbs() []string {
-	if s.Once {
+	if s.Once || s.Tries {
 		return []string{"try"}
 	}
 	if s.Queue {
@@ -68,6 +68,7 @@ type Scenario struct {
 	Slow    bool              // the clients' hooks sleep for TTLs, or do not return
 	Find    bool              // a client that gets a lock looks for it on the nodes, which never forget
 	Once    bool              // a client asks once, and opens another Locker before it asks again
+	Tries   bool              // the clients ask once, all at the same moment, and each is near to another node
 	Hands   bool              // locks are detached and attached again, as between processes
 	Queue   bool              // clients wait for as long as it takes, and hold briefly
 	Brief   bool              // they hold briefly, and ask again soon

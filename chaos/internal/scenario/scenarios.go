@@ -285,6 +285,10 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Mislead, history.Restore, history.Restore, history.Restore, history.Kill, history.Crash, history.Pause}, Rate: 1, Only: []string{"model"},
 	},
 	{
+		Name: "tries at once", About: "clients ask once for a free lock, all at the same moment, and each is near to another node, as where each zone has one: one of them gets it, and the others are denied it, within a NodeTimeout",
+		Nodes: sizes, Clients: [2]int{2, 8}, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 24, Spread: 1, Tries: true, Weight: 2, Only: []string{"model"},
+	},
+	{
 		Name: "slow hooks", About: "the clients' hooks sleep for longer than their locks live, or write to a pipe that nobody reads: renewals, releases and waiters do not wait for them",
 		Nodes: sizes, Clients: [2]int{1, 4}, TTL: ttls, RTT: rtts, Span: 4, Write: true, Unended: true, Workers: 3, Fast: true, Slow: true, Weight: 2, Only: []string{"model", "miniredis"},
 	},
