@@ -40,6 +40,38 @@ func TestCloseDuringChange(t *testing.T) {
 	})
 }
 
+// TestChangeIsNoTrouble: a planned change is no failure of renewals to be told of, although the first renewal after it
+// finds out that the nodes vote by another description.
+func TestChangeIsNoTrouble(t *testing.T) {
+	grows(t, 5, func(g *growing) {
+		var mu sync.Mutex
+		var told []string
+		tell := func(what string) { mu.Lock(); defer mu.Unlock(); told = append(told, what) }
+		lk := g.over(&Options{Hooks: &Hooks{
+			RenewalFailed:    func(_ *Lock, _ time.Duration, err error) { tell(err.Error()) },
+			RenewalRecovered: func(*Lock, int) { tell("recovered") },
+			Members:          func(m Members) { tell("members") },
+		}}, 0, 1, 2)
+		operator := g.over(nil, 0, 1, 2)
+		l, err := lk.Acquire(g.Context(), "a", AutoRenew())
+		if err != nil {
+			g.Fatal(err)
+		}
+		g.change(operator, Change{Add: g.Addr(3)})
+		time.Sleep(10 * time.Second)
+		g.change(operator, Change{Remove: g.Addr(0)})
+		time.Sleep(10 * time.Second)
+		if err := l.Release(g.Context()); err != nil {
+			g.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !slices.Equal(told, []string{"members", "members"}) {
+			g.Errorf("told %q", told)
+		}
+	})
+}
+
 // TestStuckProgress: a progress callback that does not return delays neither the change nor Close for more than a
 // second.
 func TestStuckProgress(t *testing.T) {

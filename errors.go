@@ -207,6 +207,12 @@ func (e *NodeError) outdated(known *wire.Description) bool {
 	return is && by.Outdated(known)
 }
 
+// outdated reports whether a node could not vote by the description that the client went by, and it goes by another one
+// by now.
+func (e *QuorumError) outdated(known *wire.Description) bool {
+	return slices.ContainsFunc(e.Nodes(), func(n *NodeError) bool { return n.outdated(known) })
+}
+
 // A QuorumError says why a round over the nodes failed. It is ErrHeld,
 // ErrNoQuorum or ErrLost to [errors.Is], and also the context's error if that is
 // what ended it.

@@ -171,15 +171,17 @@ func (l *Lock) failedRenewal(r *round, err *QuorumError) {
 }
 
 // tellRenewals tells the operator that renewals fail, the first time, or that they succeed again.
-// Renewed: it was one of the library's own. A caller of Extend has the error itself.
+// Renewed: it was one of the library's own. A caller of Extend has the error itself. Nothing is told of one by which
+// the client has found out that the set was changed: the next one goes by what it has found.
 func (l *Lock) tellRenewals(renewed bool) {
+	known := l.locker.lanes.View().Description
 	l.mu.Lock()
 	recovered, failed := 0, error(nil)
 	switch t := l.trouble; {
 	case t == nil:
 	case t.over:
 		recovered, l.trouble = t.failed, nil
-	case renewed && l.endErr == nil && !t.told:
+	case renewed && l.endErr == nil && !t.told && !t.last.outdated(known):
 		t.told = true
 		failed = t.last
 	}
