@@ -72,7 +72,10 @@ func (c *modelConn) Connect(ctx context.Context) (time.Duration, error) {
 	begin := time.Now()
 	err := c.answers(ctx)
 	if err == nil {
-		c.session.Joined(wire.Mark{Value: c.mark, Before: c.mark, Now: c.session.Now().UnixMicro(), Told: c.told}, c.session.Now())
+		c.mu.Lock()
+		mark, told := c.mark, c.told
+		c.mu.Unlock()
+		c.session.Joined(wire.Mark{Value: mark, Before: mark, Now: c.session.Now().UnixMicro(), Told: told}, c.session.Now())
 	}
 	return time.Since(begin), err
 }
@@ -333,7 +336,9 @@ func (ms models) start(opts *Options, wrap func(*modelConn) lane.Server) (*Locke
 		set.Quorum, set.Separator = opts.Quorum, opts.Separator
 	}
 	for _, m := range ms {
+		m.mu.Lock()
 		m.told = wire.Told{Self: m.name, Description: set}
+		m.mu.Unlock()
 	}
 	return start(names, opts, func(*Options) func(int, string, lane.Session) lane.Server {
 		return func(i int, _ string, s lane.Session) lane.Server { return wrap(ms[i].open(s)) }
