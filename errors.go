@@ -125,7 +125,7 @@ type NodeError struct {
 	Elapsed time.Duration // from the start of the round to the answer, or to the end of waiting for it
 	Err     error         // the client's or the server's own error, nil if there was none
 
-	slot int64 // Held: another one than was asked for, which is free; 0: none
+	slot int64 // Held: another one than was asked for, which is free; wire.NoSlot: none is; 0: not known
 }
 
 // nodeError is what a node's reply says, which was no grant.
@@ -151,6 +151,12 @@ func (e *NodeError) Error() string {
 		fmt.Fprintf(&s, " by %s", printable.Holder(Identify(e.Holder).Owner, wire.Secret(e.Holder)))
 		if e.TTL > 0 {
 			fmt.Fprintf(&s, " for %s", printable.Duration(e.TTL))
+		}
+		switch {
+		case e.slot == wire.NoSlot:
+			s.WriteString(", and no other slot is free")
+		case e.slot > 0:
+			fmt.Fprintf(&s, ", and slot %d is free", e.slot)
 		}
 	case e.Err != nil:
 		s.WriteString(": ")

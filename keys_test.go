@@ -593,7 +593,12 @@ func TestSlotsFillUp(t *testing.T) {
 				taken[l.claim.Slot] = true
 				all = append(all, l)
 			}
-			refused(f.T, one, "jobs", Slots(n))
+			if _, err := one.TryAcquire(f.Context(), "jobs", Slots(n)); !errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), ", and no other slot is free") {
+				f.Errorf("slot %d of %d: %v", n+1, n, err)
+			}
+			if _, err := other.TryAcquire(f.Context(), "jobs"); !errors.Is(err, ErrHeld) || strings.Contains(err.Error(), "slot") {
+				f.Errorf("the whole: %v", err)
+			}
 			if n > 2 {
 				refused(f.T, other, "jobs", Slots(2))
 			}

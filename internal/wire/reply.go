@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -20,7 +21,7 @@ type Reply struct {
 	Fence   int64         // acquire: the grant's fence; inspect: the last grant's
 	Time    int64         // the node's, in microseconds; 0: not known
 	Mark    string        // the node's marker, if the reply has it
-	Slot    int64         // Held: another slot, which is free; 0: there is none
+	Slot    int64         // Held: another slot, which is free; NoSlot: all are held; 0: it is no slot that was asked for, or held whole
 	Queue   []QueueEntry  // inspect: the waiters
 	NoVote  bool          // release: the node has no vote now
 	Holders []Holder      // inspect: the holders in other modes than exclusive
@@ -33,6 +34,9 @@ type Holder struct {
 	Mode  Mode
 	TTL   time.Duration
 }
+
+// NoSlot says that no slot is free.
+const NoSlot = -1
 
 // AsProposed stands for the proposed fence in a grant that took it.
 const AsProposed = -1
@@ -116,7 +120,7 @@ func parseList(step Op, v []any) (r Reply, ok bool) {
 	case step == Acquire && len(v) == 4:
 		return Reply{Status: Reserved, Holder: word(1), TTL: max(0, Milliseconds(number(0))), Time: number(2)}, ok
 	case step == Acquire && len(v) == 5:
-		r = Reply{Status: Held, Holder: word(1), TTL: Milliseconds(number(0)), Time: number(2), Slot: number(4)}
+		r = Reply{Status: Held, Holder: word(1), TTL: Milliseconds(number(0)), Time: number(2), Slot: cmp.Or(number(4), NoSlot)}
 	case step == Acquire && len(v) == 3:
 		r = Reply{Status: Held, Holder: word(1), TTL: Milliseconds(number(0)), Time: number(2)}
 	case step != Acquire && len(v) == 2:
