@@ -380,7 +380,7 @@ func TestHandlesThatCannotBe(t *testing.T) {
 			want   string
 		}{
 			{func(h *Handle) { h.Name = "" }, "empty"},
-			{func(h *Handle) { h.Name = "a:fence" }, `":fence"`},
+			{func(h *Handle) { h.Name = "a:queue" }, `":queue"`},
 			{func(h *Handle) { h.Also = []string{"a//b"} }, `"a//b"`},
 			{func(h *Handle) { h.Token = "" }, "no token"},
 			{func(h *Handle) { h.Fence = -1 }, "fence -1"},

@@ -120,7 +120,7 @@ func TestInspectFence(t *testing.T) {
 func TestInspectBad(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		lk := newModels(3).locker(t, nil)
-		for _, name := range []string{"", "a" + script.FenceSuffix, script.Marker} {
+		for _, name := range []string{"", "a" + script.QueueSuffix, script.Marker} {
 			if _, err := lk.Inspect(t.Context(), name); err == nil || !strings.HasPrefix(err.Error(), "redlock: inspect: the name") {
 				t.Errorf("%q: %v", name, err)
 			}

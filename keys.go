@@ -262,12 +262,8 @@ func (o *Options) checkName(name string) error {
 	if what := script.Reserved(key); what != "" {
 		return fmt.Errorf("the name %q %s%s", name, what, before)
 	}
-	for _, of := range []struct{ suffix, what string }{
-		{script.FenceSuffix, "counter"}, {script.BelowSuffix, "counter"}, {script.QueueSuffix, "queue"},
-	} {
-		if strings.HasSuffix(key, of.suffix) {
-			return fmt.Errorf("the name %q would be the key of another lock's %s: it must not end in %q%s", name, of.what, of.suffix, before)
-		}
+	if strings.HasSuffix(key, script.QueueSuffix) {
+		return fmt.Errorf("the name %q would be the key of another lock's queue: it must not end in %q%s", name, script.QueueSuffix, before)
 	}
 	if i := strings.LastIndex(key, script.SlotInfix); i >= 0 {
 		if _, err := strconv.Atoi(key[i+len(script.SlotInfix):]); err == nil {

@@ -361,8 +361,8 @@ func TestNormal(t *testing.T) {
 		want                    string // with "!": it is refused, in these words
 	}{
 		{"", "", "a", "a"}, {"", "", "/a/", "/a/"}, {"/", "", "a", "a"}, {"/", "", "/a/b/", "a/b"}, {"/", "", "a b/c", "a b/c"},
-		{"::", "", "::a::b", "a::b"}, {"/", "", "a:slot:x", "a:slot:x"}, {"", "", ":slot", ":slot"}, {"", "lock:", "redlock:node", "redlock:node"},
-		{"", "", "a:fence:b", "a:fence:b"}, {"", "", "a/", "a/"},
+		{"::", "", "::a::b", "a::b"}, {"/", "", "a:slot:x", "a:slot:x"}, {"", "", ":slot", ":slot"}, {"", "lock:", "redlock:set", "redlock:set"},
+		{"", "", "a:queue:b", "a:queue:b"}, {"", "", "a:fence", "a:fence"}, {"", "", "a/", "a/"},
 		{"", "", "", "!the name is empty"},
 		{"/", "", "", `!the path "" has an empty part`},
 		{"/", "", "/", `!the path "/" has an empty part`},
@@ -371,16 +371,14 @@ func TestNormal(t *testing.T) {
 		{"/", "", "a//", `!the path "a//" has an empty part`},
 		{"/", "", "//a", `!the path "//a" has an empty part`},
 		{"::", "", "a::::b", `!the path "a::::b" has an empty part`},
-		{"", "", "a:fence", `!the name "a:fence" would be the key of another lock's counter: it must not end in ":fence"`},
-		{"", "", "a:below", `!the name "a:below" would be the key of another lock's counter: it must not end in ":below"`},
 		{"", "", "a:queue", `!the name "a:queue" would be the key of another lock's queue: it must not end in ":queue"`},
 		{"", "", "a:slot:3", `!the name "a:slot:3" would be the key of another lock's slot: it must not end in ":slot:" and a number`},
 		{"/", "", "a:slot:3/b", `!the path "a:slot:3/b": the name "a:slot:3" would be the key of another lock's slot`},
-		{"/", "", "/b/a:below/c", `!the path "/b/a:below/c": the name "b/a:below" would be the key of another lock's counter`},
-		{"", "", "redlock:node", `!the name "redlock:node" is the key of the nodes' marker`}, {"", "redlock:", "fence", `!the name "fence" is the key of the nodes' table of fences`},
+		{"/", "", "/b/a:queue/c", `!the path "/b/a:queue/c": the name "b/a:queue" would be the key of another lock's queue`},
+		{"", "", "redlock:set", `!the name "redlock:set" is the key of the nodes' description`}, {"", "redlock:", "fence", `!the name "fence" is the key of the nodes' table of fences`},
 		{"", "redlock:", "below", `!the name "below" is the key of the nodes' table of fences`}, {"", "", "redlock:marker", `!the name "redlock:marker" is the key of the nodes' marker`},
-		{"", "redlock:", "node", `!the name "node" is the key of the nodes' marker`},
-		{"/", "", "redlock:node/a", `!the path "redlock:node/a": the name "redlock:node" is the key of the nodes' marker`},
+		{"", "redlock:", "set", `!the name "set" is the key of the nodes' description`},
+		{"/", "", "redlock:set/a", `!the path "redlock:set/a": the name "redlock:set" is the key of the nodes' description`},
 	} {
 		got, err := (&Options{Separator: tt.separator, Prefix: tt.prefix}).normalizeName(tt.name)
 		switch want, bad := strings.CutPrefix(tt.want, "!"); {
@@ -410,7 +408,7 @@ func TestNoNameIsAnothersKey(t *testing.T) {
 			takeSlot(&c, 3, 3)
 			made := []string{c.Keys[len(c.Keys)-1]}
 			for _, key := range c.Keys {
-				made = append(made, key+":fence", key+":below", key+":queue")
+				made = append(made, key+":queue")
 			}
 			for _, key := range made {
 				if known, err := o.normalizeName(strings.TrimPrefix(key, o.Prefix)); err == nil && o.Prefix+known == key {
@@ -555,10 +553,10 @@ func TestBadKinds(t *testing.T) {
 			{plain, "a", []AcquireOption{Slots(2), Shared()}, `redlock: acquire "a": Slots and Shared do not go together`},
 			{plain, "a", []AcquireOption{Slots(2), Also("b")}, `redlock: acquire "a": Slots and Also do not go together`},
 			{plain, "a", []AcquireOption{Also("b", "")}, `redlock: acquire "a": Also: the name is empty`},
-			{plain, "a", []AcquireOption{Also("b:fence")}, `redlock: acquire "a": Also: the name "b:fence" would be`},
+			{plain, "a", []AcquireOption{Also("b:queue")}, `redlock: acquire "a": Also: the name "b:queue" would be`},
 			{plain, "a", []AcquireOption{Also("b"), Also("c:slot:1")}, `redlock: acquire "a": Also: the name "c:slot:1" would be`},
 			{plain, "a:slot:3", nil, `redlock: acquire: the name "a:slot:3" would be`},
-			{plain, "a:below", nil, `redlock: acquire: the name "a:below" would be`},
+			{plain, "a:queue", nil, `redlock: acquire: the name "a:queue" would be`},
 			{paths, "a", []AcquireOption{Also("b//c")}, `redlock: acquire "a": Also: the path "b//c" has an empty part`},
 			{paths, "a//b", []AcquireOption{Shared()}, `redlock: acquire: the path "a//b" has an empty part`},
 			{paths, "a:queue/b", nil, `redlock: acquire: the path "a:queue/b": the name "a:queue" would be`},

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	arena "github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
@@ -395,6 +397,28 @@ func TestNodeOfALivingSet(t *testing.T) {
 			if told := f.kept(n); told.Set != "theirs" {
 				t.Errorf("%s was told %s", n.Name, told.Text())
 			}
+		}
+	})
+}
+
+// TestOtherVersion: a node that another version of the library uses, which this one does not know, is refused by its name,
+// and stays as it is.
+func TestOtherVersion(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		nodes := redistest.NewBubble(t, 3)
+		const marker = "2:of:a:later:version"
+		if err := nodes.Mini(1).Set(script.Marker, marker); err != nil {
+			t.Fatal(err)
+		}
+		lk, err := New(nodes.Clients(), nil)
+		if err == nil {
+			lk.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), "node "+nodes.Client(1).Options().Addr+": ineligible: must not vote: its marker is of version 2, and this program knows version 1") {
+			t.Errorf("New: %v", err)
+		}
+		if got, _ := nodes.Mini(1).Get(script.Marker); got != marker {
+			t.Errorf("its marker is %q", got)
 		}
 	})
 }

@@ -338,6 +338,9 @@ func (ms models) start(opts *Options, wrap func(*modelConn) lane.Server) (*Locke
 	for _, m := range ms {
 		m.mu.Lock()
 		m.told = wire.Told{Self: m.name, Description: set}
+		mark, _ := wire.ParseMarker(m.mark)
+		mark.Epoch = set.Epoch
+		m.mark = mark.String()
 		m.mu.Unlock()
 	}
 	return start(names, opts, func(*Options) func(int, string, lane.Session) lane.Server {

@@ -28,9 +28,8 @@ type Options struct {
 	// Prefix comes before the name in the key of every lock. Default none, so that the key is
 	// the name, as in other Redlock clients. Prefix and name together have at most MaxName
 	// bytes. A key must not be one that the library uses for something else: it must not end
-	// in :fence, :below, :queue, or :slot: and a number, and must not be redlock,
-	// redlock:marker, redlock:member, redlock:node, redlock:set, redlock:choice, redlock:fence or
-	// redlock:below.
+	// in :queue, or :slot: and a number, and must not be redlock:marker, redlock:set,
+	// redlock:choice, redlock:fence or redlock:below.
 	Prefix string
 
 	// Separator makes names paths, such as "project/A" with "/", and locks hierarchical: a

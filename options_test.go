@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -246,17 +245,17 @@ func TestReservedKeys(t *testing.T) {
 		prefix, separator, name string
 		want                    string // in the error; "" if it is fine
 	}{
-		{prefix: "orders:", name: "fence", want: `the name "fence" would be the key of another lock's counter: it must not end in ":fence", with Options.Prefix "orders:" before it`},
-		{prefix: "orders:", name: "below", want: `another lock's counter`},
-		{prefix: "orders:", name: "queue", want: `another lock's queue`},
+		{prefix: "orders:", name: "queue", want: `the name "queue" would be the key of another lock's queue: it must not end in ":queue", with Options.Prefix "orders:" before it`},
+		{prefix: "orders:qu", name: "eue", want: `another lock's queue`},
 		{prefix: "orders:slot:", name: "3", want: `another lock's slot`},
 		{prefix: "orders:slot", name: ":3", want: `another lock's slot`},
-		{prefix: "orders:fe", name: "nce", want: `another lock's counter`},
-		{prefix: "orders:", separator: "/", name: "fence/a", want: `the path "fence/a": the name "fence" would be the key of another lock's counter`},
-		{prefix: "orders", name: "fence"},
-		{prefix: "orders:", name: "fences"},
+		{prefix: "orders:", separator: "/", name: "queue/a", want: `the path "queue/a": the name "queue" would be the key of another lock's queue`},
+		{prefix: "orders", name: "queue"},
+		{prefix: "orders:", name: "queues"},
+		{prefix: "orders:", name: "fence"},
+		{name: "redlock"},
 		{prefix: "orders:", name: "slot"},
-		{name: "redlock:node", want: `the name "redlock:node" is the key of the nodes' marker`},
+		{name: "redlock:set", want: `the name "redlock:set" is the key of the nodes' description`},
 		{name: "redlock:marker", want: `the name "redlock:marker" is the key of the nodes' marker`},
 		{prefix: "redlock:", name: "marker", want: `the name "marker" is the key of the nodes' marker, with Options.Prefix "redlock:" before it`},
 		{prefix: "red", name: "lock:marker", want: `the nodes' marker`},
@@ -264,12 +263,7 @@ func TestReservedKeys(t *testing.T) {
 		{prefix: "redlock:", name: "below", want: `the name "below" `},
 		{name: "redlock:fence", want: `the name "redlock:fence" `},
 		{name: "redlock:below", want: `the name "redlock:below" `},
-		// Its counters would be redlock:fence and redlock:below.
-		{name: "redlock", want: `the name "redlock" `},
-		{prefix: "red", name: "lock", want: `the name "lock" `},
-		{separator: ":", name: "redlock:jobs", want: `the path "redlock:jobs": the name "redlock" `},
 		{name: "redlock:jobs"},
-		{name: "redlock/marker", separator: "/", want: `the path "redlock/marker": the name "redlock" `},
 		{name: "redlocks"},
 		{prefix: "a:", name: "redlock:marker"},
 	} {
@@ -278,31 +272,6 @@ func TestReservedKeys(t *testing.T) {
 			t.Errorf("prefix %q, name %q: %q, want %q", tt.prefix, tt.name, got, tt.want)
 		}
 	}
-}
-
-// TestPrefixMeetsNobodysCounter: a lock whose name is after a prefix what the library
-// itself calls something.
-func TestPrefixMeetsNobodysCounter(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		nodes := redistest.NewBubble(t, 3)
-		plain, err := New(nodes.Clients(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer plain.Close()
-		prefixed, err := New(nodes.Clients(), &Options{Prefix: "orders:"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer prefixed.Close()
-		if l, err := prefixed.TryAcquire(t.Context(), "fence"); err == nil {
-			_, other := plain.TryAcquire(t.Context(), "orders")
-			t.Fatalf("the lock %q is where the counter of another is, which now cannot be had: %v", l.Name(), other)
-		}
-		if err := acquired(t, plain, "orders").Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
 }
 
 // TestLinesAreApart: calls for different locks are in different local queues, whatever bytes the names have.

@@ -73,7 +73,7 @@ func pairsOf(ctx context.Context, client *redis.Client, runID, marker string, tt
 	millis := ttl.Milliseconds()
 	number := newNumber()
 	plainHash := redis.NewScript(string(plainRelease)).Hash()
-	acquireHash := script.Acquire(runID, 0).Hash
+	acquireHash := script.Acquire(runID).Hash
 	set := func(p redis.Pipeliner, name, token string) { p.Do(ctx, "set", name, token, "nx", "px", millis) }
 	does := func(c call) func(p redis.Pipeliner, name, token string) {
 		return func(p redis.Pipeliner, name, token string) { p.Do(ctx, c(name, token)...) }
@@ -86,7 +86,7 @@ func pairsOf(ctx context.Context, client *redis.Client, runID, marker string, tt
 		p.Do(ctx, "exists", name+script.QueueSuffix)
 	}
 	trailer := func(p redis.Pipeliner) {
-		p.Do(ctx, "mget", script.Marker, script.OldMarker)
+		p.Do(ctx, "mget", script.Marker)
 		p.Do(ctx, "exists", script.Belows)
 		p.Do(ctx, "time")
 		p.Do(ctx, "script", "exists", acquireHash)

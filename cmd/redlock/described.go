@@ -31,7 +31,7 @@ type keeping struct {
 // keeps asks a node what it keeps.
 func keeps(ctx context.Context, rdb *redis.Client) keeping {
 	k := keeping{node: rdb.Options().Addr}
-	values, err := rdb.MGet(ctx, lua.Told, lua.LaterMarker, lua.Marker).Result()
+	values, err := rdb.MGet(ctx, lua.Told, lua.Marker).Result()
 	if err != nil {
 		k.err = facts.Explain(facts.Discreet(err))
 		return k
@@ -39,10 +39,8 @@ func keeps(ctx context.Context, rdb *redis.Client) keeping {
 	text := func(v any) string { s, _ := v.(string); return s }
 	k.told = wire.ParseTold(text(values[0]))
 	k.runID, _ = runID(ctx, rdb)
-	for _, v := range values[1:] {
-		if m, ok := wire.ParseMarker(text(v)); ok {
-			k.longest, k.marked = max(k.longest, m.Longest), true
-		}
+	if m, ok := wire.ParseMarker(text(values[1])); ok {
+		k.longest, k.marked = m.Longest, true
 	}
 	if taken, err := rdb.HGet(ctx, lua.Choice, "description").Result(); err == nil {
 		k.next = wire.ParseDescription(taken)

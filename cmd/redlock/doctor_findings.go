@@ -297,9 +297,6 @@ func (d *diagnosis) clock(p *patient) {
 	if ahead := time.Duration(p.number-p.now) * time.Microsecond; ahead >= farthest(&redlock.Options{TTL: max(d.ttl, d.set.longest())})+2*clamp {
 		d.bars(p, fmt.Sprintf("its fences are %v ahead of the time, since its clock was wrong once: its grants do not count", ahead.Round(time.Millisecond)), "when its clock is right: redlock prepare --reset-fences "+p.name)
 	}
-	if p.older {
-		d.think(p, "older clients, which have a counter for each name, use the node, or did: each lock is numbered for them, too", "when the last of them is gone: "+p.at()+" del "+lua.OldMarker)
-	}
 }
 
 // maxApart is how far the clocks of two nodes may be apart before it is a finding.

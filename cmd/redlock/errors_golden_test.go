@@ -224,7 +224,7 @@ func (g *said) wrongUsage() {
 	for _, line := range []string{
 		"unlocked", "help nothing", "version 2", "completion csh",
 		"run", "run k", "run k true", "run --key", "run --key --ttl 5s -- true", "run --kye a -- true", "run k -nx -- true", "run --key a --ttl 5s --ttl 9s -- true", "run k --shell=true -- true",
-		"run redlock:node -- true", "run k --ttl 10 -- true", "run k --ttl 0s -- true", "run k --ttl 9999h -- true", "run k --ttl 1000500us -- true", "run k --timeout -1s -- true", "run k -n -w 1s -- true",
+		"run redlock:set -- true", "run k --ttl 10 -- true", "run k --ttl 0s -- true", "run k --ttl 9999h -- true", "run k --ttl 1000500us -- true", "run k --timeout -1s -- true", "run k -n -w 1s -- true",
 		"run k -E many -- true", "run k --slots 0 -- true", "run k --slots 2 --shared -- true", "run k --slots 2 --key b -- true", "run k --max-ttl 0s -- true",
 		"run k --lost-signal STOP -- true", "run k --lost-grace 6s -- true", "run k --lost-grace -1s -- true", "run k --max-hold 99ms -- true", "run k --min-hold 9s --max-hold 8s -- true",
 		"run k -- no-such-command", "run k -- /dev/null", "run k -- true", "run k --embedded --node redis://127.0.0.1:1 -- true", "run k --embedded --config redlock.conf -- true",
@@ -598,7 +598,6 @@ func (g *said) examined() {
 	find("it says nothing of itself", true, func(p *patient) { p.info = facts.Facts{"role": "master"} })
 	find("its clock is ahead of the others'", true, func(p *patient) { p.clock = time.Minute })
 	find("its fences are ahead of the time", true, func(p *patient) { p.number = p.now + int64(24*time.Hour/time.Microsecond) })
-	find("older clients", true, func(p *patient) { p.older = true })
 	find("it is far away", true, func(p *patient) { p.roundTrip = time.Second })
 	find("it is not near", true, func(p *patient) { p.roundTrip = 200 * time.Millisecond })
 	find("it refuses to write a key", true, func(p *patient) { p.keyError = fmt.Errorf("NOPERM no permissions to run the 'eval' command") })

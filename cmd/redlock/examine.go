@@ -31,7 +31,6 @@ type patient struct {
 	pace
 	keyError  error   // of the key that was locked and released
 	callError error   // of waking waiting clients
-	older     bool    // older clients, which have a counter for each name, use the node, or did
 	keeping   keeping // what it keeps of its set
 	number    int64   // the largest of its fences
 	now       int64   // its time, in microseconds
@@ -88,7 +87,6 @@ func examine(o *redis.Options) *patient {
 		p.keyError = tryCommands(ctx, rdb)
 	}
 	p.keeping = keeps(ctx, rdb)
-	p.older = rdb.Exists(ctx, lua.OldMarker).Val() > 0
 	p.number, p.now = largest(ctx, rdb), time.Now().Add(p.clock).UnixMicro()
 	if p.callError = rdb.Publish(ctx, lua.WakeChannel+"doctor", "").Err(); p.callError == nil {
 		waker := rdb.Subscribe(ctx, lua.WakeChannel+"doctor")

@@ -16,11 +16,11 @@ import (
 // It is one command, so that no client finds a node that has forgotten a part. It reports whether there was anything
 // to forget.
 func Forget(ctx context.Context, client *redis.Client) (bool, error) {
-	n, err := client.Del(ctx, slices.Concat(script.Sets, script.Markers)...).Result()
+	n, err := client.Del(ctx, append(slices.Clone(script.Sets), script.Marker)...).Result()
 	return n > 0, err
 }
 
 // Unsettle makes a node forget how long it has been there, and nothing else: it has no vote for a quarantine.
 func Unsettle(ctx context.Context, client *redis.Client) error {
-	return client.Del(ctx, script.Markers...).Err()
+	return client.Del(ctx, script.Marker).Err()
 }

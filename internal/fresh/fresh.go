@@ -5,7 +5,6 @@ package fresh
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -52,7 +51,7 @@ func runUnused(ctx context.Context, client *redis.Client, mark string) (bool, er
 	if err != nil || !is {
 		return false, err
 	}
-	n, err := client.Eval(ctx, unused, slices.Concat(script.Markers, script.Sets, []string{script.Fences, script.Belows}), mark).Int()
+	n, err := client.Eval(ctx, unused, append([]string{script.Marker, script.Fences, script.Belows}, script.Sets...), mark).Int()
 	return n == 1, err
 }
 

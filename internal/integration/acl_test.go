@@ -25,7 +25,7 @@ func TestUserLacksACommand(t *testing.T) {
 	leaks.Check(t)
 	need.Servers(t, redisproc.Available)
 	var commands []string
-	for _, s := range script.All("", 0) {
+	for _, s := range script.All("") {
 		for _, call := range regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(s.Source, -1) {
 			commands = append(commands, strings.ToLower(call[1]))
 		}

@@ -22,7 +22,7 @@ func TestServerLacksACommand(t *testing.T) {
 	leaks.Check(t)
 	need.Servers(t, redisproc.Available)
 	commands := []string{"SCRIPT", "EVAL", "EVALSHA", "SUBSCRIBE", "CONFIG", "CLIENT", "SCAN", "HELLO", "COMMAND", "SELECT"}
-	for _, s := range append(script.All("", 0), script.New(script.Join), script.New(script.Choose)) {
+	for _, s := range append(script.All(""), script.New(script.Join), script.New(script.Choose)) {
 		for _, call := range regexp.MustCompile(`redis\.p?call\('([A-Z]+)'`).FindAllStringSubmatch(s.Source, -1) {
 			commands = append(commands, call[1])
 		}

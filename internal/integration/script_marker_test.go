@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ import (
 func TestMarkerIsAsked(t *testing.T) {
 	leaks.Check(t)
 	c := redistest.Clients(t, redistest.Servers(t, 1))[0]
-	marked := script.Acquire("me", 0)
+	marked := script.Acquire("me")
 	ask := func(token, mark string) (any, error) {
 		t.Helper()
 		return c.Eval(t.Context(), marked.Source, []string{"a"}, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "", "x", 0, 0, script.Bucket("a")).Result()
@@ -52,7 +53,7 @@ func TestMarkerIsAsked(t *testing.T) {
 		t.Errorf("held by another: %v, %v", reply, err)
 	}
 	c.ScriptLoad(t.Context(), marked.Source)
-	if err := c.EvalSha(t.Context(), script.Acquire("you", 0).Hash, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
+	if err := c.EvalSha(t.Context(), script.Acquire("you").Hash, nil).Err(); !redis.HasErrorPrefix(err, "NOSCRIPT") {
 		t.Errorf("the script for another server: %v", err)
 	}
 }
@@ -97,7 +98,7 @@ func TestNoCounterIsNoGrant(t *testing.T) {
 }
 
 // joinKeys are those of join.lua.
-var joinKeys = []string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice}
+var joinKeys = []string{script.Marker, script.Told, script.Choice}
 
 // join joins a server as a client with this run_id, TTL and time.
 func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db string) (mark, before wire.Marker, found string) {
@@ -138,52 +139,36 @@ func TestJoin(t *testing.T) {
 	now := nodeTime(t, c) / 1000
 	const hour = 3_600_000
 	text := func(born, writer, longest int64, db string) string {
-		return fmt.Sprintf("me:%d:%d:%d:%s", born, writer, longest, db)
+		return fmt.Sprintf("1:me:%d:%d:%d:%s:0", born, writer, longest, db)
 	}
 	for _, tt := range []struct {
-		name, there, older string
-		longest, clock     int64
-		db                 string
-		born, writer       int64 // born 0: now
-		max                time.Duration
+		name, there    string
+		longest, clock int64
+		db             string
+		born, writer   int64 // born 0: now
+		max            time.Duration
 	}{
-		{"another server's", "you:1:1:5000:", "", 2000, now, "", 0, now, 5 * time.Second}, // the data may be that server's, and the client that announced the TTL may still be there
-		{"one whose name begins the same", "mee:1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
-		{"one whose name is shorter", "m:1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
-		{"a marker of no server", ":1:1:0:", "", 2000, now, "", 0, now, 2 * time.Second},
-		{"what is no marker", "no marker at all", "", 2000, now, "", 0, now, 2 * time.Second},
-		{"one of an earlier version, in the wrong place", "me:1", "", 2000, now, "", 0, now, 2 * time.Second},
-		{"one of long ago", text(1, 1, 0, ""), "", 2000, now, "", 1, 1, 2 * time.Second},
-		{"a client with longer locks", text(1, 1, 60_000, ""), "", 2000, now, "", 1, 1, time.Minute},
-		{"a client with shorter locks", text(1, 1, 2000, ""), "", 60_000, now, "", 1, 1, time.Minute},
-		{"one of the future", text(now+hour, now, 5000, ""), "", 2000, now, "", 0, now, 5 * time.Second},
-		{"one of a moment later", text(now+800, now, 0, ""), "", 0, now, "", now + 800, now, 0},
-		{"a writer of the future", text(1, now+hour, 0, ""), "", 0, now, "", 1, now, 0},
-		{"a client of the past", text(1, now, 0, ""), "", 0, -hour, "", 1, -hour, 0},
-		{"a client of the future", text(1, now, 0, ""), "", 0, now + hour, "", 1, now, 0},
-		{"another database's", text(1, 1, 60_000, "1"), "", 2000, now, "0", 0, now, time.Minute},
-		{"a client that does not know its database", text(1, 1, 0, "1"), "", 0, now, "", 1, 1, 0},
-		{"a writer that did not", text(1, 1, 0, ""), "", 0, now, "1", 1, 1, 0},
-		{"one of an earlier version", "", fmt.Sprint("me:", now-hour), 2000, now + 5, "0", now - hour, 0, 2 * time.Second},
-		{"one of an earlier version, of the future", "", fmt.Sprint("me:", now+hour), 0, now, "", 0, now, 0},
-		{"another server's, of an earlier version", "", "you:1", 0, now, "", 0, now, 0},
-		{"a newer one beside it", text(now-5, 1, 0, ""), "me:1", 0, now, "", now - 5, 1, 0},
-		{"another server's beside it", "you:1:1:0:", "me:1", 0, now, "", 0, now, 0},
+		{"another server's", "1:you:1:1:5000::0", 2000, now, "", 0, now, 5 * time.Second}, // the data may be that server's, and the client that announced the TTL may still be there
+		{"one whose name begins the same", "1:mee:1:1:0::0", 2000, now, "", 0, now, 2 * time.Second},
+		{"one whose name is shorter", "1:m:1:1:0::0", 2000, now, "", 0, now, 2 * time.Second},
+		{"a marker of no server", "1::1:1:0::0", 2000, now, "", 0, now, 2 * time.Second},
+		{"what is no marker", "no marker at all", 2000, now, "", 0, now, 2 * time.Second},
+		{"one of long ago", text(1, 1, 0, ""), 2000, now, "", 1, 1, 2 * time.Second},
+		{"a client with longer locks", text(1, 1, 60_000, ""), 2000, now, "", 1, 1, time.Minute},
+		{"a client with shorter locks", text(1, 1, 2000, ""), 60_000, now, "", 1, 1, time.Minute},
+		{"one of the future", text(now+hour, now, 5000, ""), 2000, now, "", 0, now, 5 * time.Second},
+		{"one of a moment later", text(now+800, now, 0, ""), 0, now, "", now + 800, now, 0},
+		{"a writer of the future", text(1, now+hour, 0, ""), 0, now, "", 1, now, 0},
+		{"a client of the past", text(1, now, 0, ""), 0, -hour, "", 1, -hour, 0},
+		{"a client of the future", text(1, now, 0, ""), 0, now + hour, "", 1, now, 0},
+		{"another database's", text(1, 1, 60_000, "1"), 2000, now, "0", 0, now, time.Minute},
+		{"a client that does not know its database", text(1, 1, 0, "1"), 0, now, "", 1, 1, 0},
+		{"a writer that did not", text(1, 1, 0, ""), 0, now, "1", 1, 1, 0},
+		{"one with a description that somebody has deleted", "1:me:1:1:5000::3", 0, now, "", 0, now, 5 * time.Second},
 	} {
 		c.FlushAll(t.Context())
-		for key, value := range map[string]string{script.Marker: tt.there, script.OldMarker: tt.older} {
-			if value != "" {
-				c.Set(t.Context(), key, value, 0)
-			}
-		}
-		mark, before, found := join(t, c, "me", tt.longest, tt.clock, tt.db)
-		adopted := tt.there == "" && tt.born != 0
-		if adopted { // the marker is as old by the client's clock as by the node's
-			if age := nodeTime(t, c)/1000 - mark.Born; mark.Writer > tt.clock-hour || mark.Writer < tt.clock-age {
-				t.Errorf("%s: written at %d", tt.name, mark.Writer)
-			}
-			tt.writer = mark.Writer
-		}
+		c.Set(t.Context(), script.Marker, tt.there, 0)
+		mark, _, found := join(t, c, "me", tt.longest, tt.clock, tt.db)
 		if tt.born == 0 {
 			if tt.born = mark.Born; mark.Born < now || mark.Born > nodeTime(t, c)/1000 {
 				t.Errorf("%s: the marker is %v", tt.name, mark)
@@ -193,11 +178,18 @@ func TestJoin(t *testing.T) {
 		if ttl := c.TTL(t.Context(), script.Marker).Val(); ttl != -1 || c.Get(t.Context(), script.Marker).Val() != mark.String() {
 			t.Errorf("%s: the server has %q for %v, and says %v", tt.name, c.Get(t.Context(), script.Marker).Val(), ttl, mark)
 		}
-		if mark != want || !adopted && found != tt.there || adopted && before != mark {
+		if was := found; mark != want || was != tt.there && was != "" || (was == "") != strings.HasSuffix(tt.there, ":3") {
 			t.Errorf("%s: the marker is %v after %q, want %v", tt.name, mark, found, want)
 		}
-		if got := c.Get(t.Context(), script.OldMarker).Val(); got != tt.older {
-			t.Errorf("%s: what earlier versions look at is %q, and was %q", tt.name, got, tt.older)
+	}
+
+	// What another version has written stays as it is.
+	for _, there := range []string{"2:me:1:1:0::0", "20:x", "0:me"} {
+		c.FlushAll(t.Context())
+		c.Set(t.Context(), script.Marker, there, 0)
+		reply, err := c.Eval(t.Context(), script.Join, joinKeys, "me", 2000, now, "0", set("s", 1).Text(), "a:1", there, "").Slice()
+		if err != nil || len(reply) != 4 || reply[0] != there || c.Get(t.Context(), script.Marker).Val() != there || c.Exists(t.Context(), script.Told).Val() != 0 {
+			t.Errorf("the marker %s: %v, %v", there, reply, err)
 		}
 	}
 

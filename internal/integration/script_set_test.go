@@ -2,9 +2,6 @@ package integration_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,11 +151,8 @@ func TestJoinTakesThePlaceOfTheVoid(t *testing.T) {
 			}
 			was, _ := wire.ParseMarker(old.mark)
 			is, ok := wire.ParseMarker(j.mark)
-			if j.told.Text() != next.d.Text() || j.told.Self != "b:1" || j.before != "" || !ok || is.Same(was) || is.Longest != time.Minute || is.Epoch != wire.MarkerIn(next.d.Epoch) {
+			if j.told.Text() != next.d.Text() || j.told.Self != "b:1" || j.before != "" || !ok || is.Same(was) || is.Longest != time.Minute || is.Epoch != next.d.Epoch {
 				k.Errorf("told %s in the place of %s, it keeps %v with the marker %s, after %s", next.d.Text(), next.void, j.told, j.mark, old.mark)
-			}
-			if n := k.c.Exists(k.Context(), script.LaterMarker).Val(); n != wire.MarkerIn(next.d.Epoch)/2 {
-				k.Errorf("told %s, it has %d markers of later epochs", next.d.Text(), n)
 			}
 			old = j
 			time.Sleep(2 * time.Millisecond)
@@ -185,115 +179,62 @@ func TestVoidMemberForgets(t *testing.T) {
 	})
 }
 
-// TestMarkerMoves: from the second epoch on the marker names the epoch, and has another key. It is as old as
-// it was, and has the longest TTL that was announced. Clients of the version before are shut out.
-func TestMarkerMoves(t *testing.T) {
-	before := func(name string) string {
-		text, err := os.ReadFile(filepath.Join("testdata", "without-sets", name+".lua"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
-	}
+// TestMarkerNamesTheEpoch: the marker names the epoch of what the node keeps. It is as old as it was, and has the longest
+// TTL that was announced. Nothing is granted by the marker of another epoch.
+func TestMarkerNamesTheEpoch(t *testing.T) {
 	keepers(t, func(k *keeper) {
 		ctx := k.Context()
-		oldJoin := func() (string, error) {
-			v, err := k.c.Eval(ctx, before("join"), []string{script.Marker, script.OldMarker}, "me", 60_000, nodeTime(k.T, k.c)/1000, "0").Slice()
-			if err != nil {
-				return "", err
-			}
-			return v[0].(string), nil
-		}
-		acquire := func(source, key, mark string, late bool) any {
-			now, latest := nodeTime(k.T, k.c), int64(0)
-			if late {
-				latest = now - 1
-			}
-			v, err := k.c.Eval(ctx, source, []string{key}, "token", 60_000, now, latest, mark, 0, "", 0, "", "x", 0, 0, script.Bucket(key)).Result()
+		acquire := func(key, mark string) any {
+			v, err := k.c.Eval(ctx, script.Acquire("me").Source, []string{key}, "token", 60_000, nodeTime(k.T, k.c), 0, mark, 0, "", 0, "", "x", 0, 0, script.Bucket(key)).Result()
 			if err != nil {
 				return err
 			}
 			return v
 		}
-		mark, err := oldJoin()
+		first, err := k.join("", nil, 60_000, "")
 		if err != nil {
 			k.Fatal(err)
 		}
-		if v, ok := acquire(before("acquire"), "before", mark, false).(int64); !ok {
-			k.Errorf("the version before: %v", v)
-		}
-		j, err := k.join("a:1", set("s", 1), 2000, mark)
-		if err != nil || j.mark != mark || j.before != mark || j.told.Description == nil {
-			k.Errorf("the first epoch: %v, %+v, and the marker was %s", err, j, mark)
-		}
-		if again, err := oldJoin(); err != nil || again != mark { // both versions share the node
-			k.Errorf("the version before: %v, %v", again, err)
-		}
-		time.Sleep(5 * time.Millisecond)
-		j, err = k.join("a:1", set("s", 2), 2000, mark)
-		was, _ := wire.ParseMarker(mark)
-		is, ok := wire.ParseMarker(j.mark)
-		if err != nil || !ok || is.Epoch != 2 || !is.Same(was) || is.Writer != was.Writer || is.Longest != time.Minute || strings.Count(j.mark, ":") != 5 || j.before != mark+":0" {
-			k.Errorf("the second epoch: %v, %+v, and the marker was %s", err, j, mark)
-		}
-		if got := k.c.Get(ctx, script.LaterMarker).Val(); got != j.mark {
-			k.Errorf("the node has the marker %q, and says %q", got, j.mark)
-		}
-		if kind := k.c.Type(ctx, script.Marker).Val(); kind != "list" {
-			k.Errorf("what earlier versions read is a %s", kind)
-		}
-		if ttl := k.c.PTTL(ctx, script.LaterMarker).Val(); ttl != -1 {
-			k.Errorf("the marker lives for %v", ttl)
-		}
-		// The version before cannot join, and its requests grant nothing, whatever they ask.
-		if _, err := oldJoin(); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
-			k.Errorf("the version before joins: %v", err)
-		}
-		for _, known := range []string{mark, j.mark, "?"} {
-			for name, source := range map[string]string{"the version before": before("acquire"), "this one, for the first epoch": script.Acquire("me", 1).Source} {
-				for _, late := range []bool{false, true} {
-					v := acquire(source, "a", known, late)
-					if list, is := v.([]any); is && len(list) == 2 && (list[0] == "" || late && list[1] == "") {
-						continue
-					}
-					if _, is := v.(error); !is || !late {
-						k.Errorf("%s, with the marker %s, late: %v: %v", name, known, late, v)
-					}
+		was, _ := wire.ParseMarker(first.mark)
+		before := first.mark
+		for epoch := int64(1); epoch <= 3; epoch++ {
+			time.Sleep(5 * time.Millisecond)
+			j, err := k.join("a:1", set("s", epoch), 2000, before)
+			is, ok := wire.ParseMarker(j.mark)
+			if err != nil || !ok || is.Epoch != epoch || !is.Same(was) || is.Writer != was.Writer || is.Longest != time.Minute || j.before != before || k.c.Get(ctx, script.Marker).Val() != j.mark {
+				k.Errorf("epoch %d: %v, %+v, and the marker was %s", epoch, err, j, before)
+			}
+			key := fmt.Sprint("key", epoch)
+			for _, known := range []string{first.mark, before, "?"} {
+				if v, is := acquire(key, known).([]any); !is || len(v) != 2 || v[0] != j.mark {
+					k.Errorf("epoch %d: with the marker %s: %v", epoch, known, v)
 				}
 			}
+			if v, is := acquire(key, j.mark).(int64); !is {
+				k.Errorf("epoch %d, with its marker: %v", epoch, v)
+			}
+			before = j.mark
 		}
-		if _, is := acquire(script.Acquire("me", 2).Source, "a", mark, false).([]any); !is {
-			k.Error("the marker of the first epoch counts in the second")
-		}
-		if v, is := acquire(script.Acquire("me", 2).Source, "a", j.mark, false).(int64); !is {
-			k.Errorf("this version, for the second epoch: %v", v)
-		}
-		if n := k.c.Exists(ctx, "a", "before").Val(); n != 2 {
-			k.Errorf("there are %d of two locks", n)
-		}
-		// The next epoch: another marker, under the same key.
-		third, err := k.join("", set("s", 3), 90_000, "")
-		later, _ := wire.ParseMarker(third.mark)
-		if err != nil || later.Epoch != 3 || !later.Same(was) || later.Longest != 90*time.Second || third.before != j.mark {
-			k.Errorf("the third epoch: %v, %+v", err, third)
-		}
-		if v, is := acquire(script.Acquire("me", 3).Source, "b", j.mark, false).([]any); !is || v[0] != third.mark {
-			k.Errorf("the marker of the second epoch in the third: %v", v)
+		if ttl := k.c.PTTL(ctx, script.Marker).Val(); ttl != -1 {
+			k.Errorf("the marker lives for %v", ttl)
 		}
 		// A node that has lost its data is told a later one at once.
 		k.c.FlushAll(ctx)
 		now, _ := k.join("", nil, 0, "")
 		again, err := k.join("a:1", set("s", 3), 0, now.mark)
-		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 || k.c.Type(ctx, script.Marker).Val() != "list" {
+		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 {
 			k.Errorf("after its data was lost: %v, %+v", err, again)
 		}
-		// Nor does one keep its clients out from which somebody has deleted what it keeps of its set.
+		// If somebody deletes what the node keeps of its set, it counts as emptied.
 		k.c.Del(ctx, script.Told)
-		if now, err = k.join("", nil, 0, ""); err != nil || now.before != "" || now.told.Description != nil {
+		time.Sleep(5 * time.Millisecond)
+		now, err = k.join("", nil, 0, "")
+		old, _ := wire.ParseMarker(again.mark)
+		if m, ok := wire.ParseMarker(now.mark); err != nil || now.before != "" || now.told.Description != nil || !ok || m.Epoch != 0 || m.Same(old) {
 			k.Errorf("what it keeps was deleted: %v, %+v", err, now)
 		}
 		again, err = k.join("a:1", set("s", 3), 0, now.mark)
-		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 || k.c.Type(ctx, script.Marker).Val() != "list" {
+		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 {
 			k.Errorf("told again: %v, %+v", err, again)
 		}
 	})

@@ -14,7 +14,7 @@ import (
 )
 
 // acquire is the script for nodes without markers.
-var acquire, release = script.Acquire("", 0), script.Release("", 0)
+var acquire, release = script.Acquire(""), script.Release("")
 
 // eval runs one of the scripts on a server, and gives the reply as text: only its first part, if it
 // is a grant or an extension.

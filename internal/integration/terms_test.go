@@ -1,17 +1,11 @@
 package integration_test
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -61,33 +55,4 @@ func TestSwappedDatabases(t *testing.T) {
 		}
 	}
 	contest(t, l, servers[0].Addr, zero, in(0))
-}
-
-// TestUpgrade: nodes that have been running for a long time, by the marker of earlier versions,
-// vote at once, and that marker stays as it is.
-func TestUpgrade(t *testing.T) {
-	leaks.Check(t)
-	servers := redistest.NewServers(t, 3)
-	var before []any
-	for _, s := range servers {
-		about := fmt.Sprint(ask(t, s, "INFO", "server"))
-		_, id, _ := strings.Cut(about, "run_id:")
-		id, _, _ = strings.Cut(id, "\r\n")
-		ask(t, s, "SET", script.OldMarker, fmt.Sprintf("%s:%d", id, time.Now().Add(-time.Minute).UnixMilli()))
-		before = append(before, ask(t, s, "GET", script.OldMarker))
-	}
-	for range 2 { // the second time by the new marker
-		released(t, acquired(t, open(t, redistest.Clients(t, servers), nil), "a"))
-	}
-	for i, s := range servers {
-		if got := ask(t, s, "GET", script.OldMarker); got != before[i] {
-			t.Errorf("the old marker was %v, and is %v", before[i], got)
-		}
-	}
-	ask(t, servers[0], "DEL", script.OldMarker)
-	released(t, acquired(t, open(t, redistest.Clients(t, servers), nil), "a"))
-	on(t, []*redisproc.Server{servers[0], servers[1]}, "FLUSHALL")
-	if _, err := open(t, redistest.Clients(t, servers), nil).TryAcquire(t.Context(), "a"); !errors.Is(err, redlock.ErrNoQuorum) {
-		t.Errorf("two nodes were emptied: %v", err)
-	}
 }

@@ -57,7 +57,7 @@ func kept(set string, epoch int64, members ...string) wire.Told {
 // shows is what a node says whose marker is so old.
 func shows(k wire.Told, ago, longest time.Duration) wire.Mark {
 	at := time.Now().Add(-ago).UnixMilli()
-	text := wire.Marker{RunID: "r", Born: at, Writer: at, Longest: longest, Epoch: wire.MarkerIn(k.At())}.String()
+	text := wire.Marker{RunID: "r", Born: at, Writer: at, Longest: longest, Epoch: k.At()}.String()
 	return wire.Mark{Value: text, Before: text, Now: time.Now().UnixMicro(), Told: k}
 }
 

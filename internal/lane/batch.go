@@ -158,7 +158,7 @@ func (q *Request) stays() bool {
 		return true
 	}
 	mark, ok := wire.ParseMarker(q.Shown)
-	return ok && mark.Epoch == wire.MarkerIn(q.By.Epoch)
+	return ok && mark.Epoch == q.By.Epoch
 }
 
 // maxReloads is how often a batch loads the scripts: another client may flush them again in

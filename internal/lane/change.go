@@ -194,13 +194,6 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) er
 			}
 		}
 	}
-	if d.Epoch == wire.LatestEpochWithout+1 && !w.plan {
-		// Clients from before there were descriptions cannot join the nodes any more. But their extensions look
-		// at no marker, and one that holds a lock would do so for ever. Without the scripts they must join.
-		if _, err := s.ask(w, &View{Lanes: former}, wire.Flush, nil); err != nil {
-			return err
-		}
-	}
 	// A client with a longer TTL has announced it to a quorum of the nodes before it had a lock.
 	rest := s.terms.quarantine()
 	tell(what, rest)

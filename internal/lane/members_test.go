@@ -28,7 +28,7 @@ func TestVotesByDescription(t *testing.T) {
 		return &wire.Description{Epoch: epoch, Set: set, Members: []string{"a:1", "b:1", "c:1"}}
 	}
 	marker := func(epoch int64) string {
-		return wire.Marker{RunID: "me", Born: 1, Writer: 1, Epoch: wire.MarkerIn(epoch)}.String()
+		return wire.Marker{RunID: "me", Born: 1, Writer: 1, Epoch: epoch}.String()
 	}
 	told := func(d *wire.Description) wire.Told { return wire.Told{Self: "a:1", Description: d} }
 	steps := []wire.Op{wire.Acquire, wire.Raise, wire.Extend}

@@ -49,7 +49,7 @@ func (q *Request) counts() bool {
 
 // asks reports whether it is about no lock.
 func (q *Request) asks() bool {
-	return q.Op == wire.Choose || q.Op == wire.Merge || q.Op == wire.Flush
+	return q.Op == wire.Choose || q.Op == wire.Merge
 }
 
 // ReadPlain takes the answer to an acquire of plain commands.

@@ -121,8 +121,7 @@ func (n *Node) execute(m *message) {
 	}
 	for m.next.call < len(m.calls) {
 		if m.next.call == middle { // another client has loaded them
-			n.scripts[hashes("")] = true
-			n.scripts[hashes(wire.Marker{RunID: n.runID(), Epoch: wire.MarkerIn(n.told.At())}.String())] = true
+			n.scripts[""], n.scripts[n.runID()] = true, true
 		}
 		n.step(m)
 	}

@@ -202,7 +202,7 @@ func (n *store) trail(m *message) error {
 	}
 	switch m.next.part {
 	case 0:
-		m.trailer.Marker = n.shows(m.calls[0].Mark)
+		m.trailer.Marker = n.marker
 	case 1:
 		for bucket := range n.counts {
 			if strings.HasPrefix(bucket, script.Belows) {
@@ -214,7 +214,7 @@ func (n *store) trail(m *message) error {
 		m.trailer.Time = n.micros()
 	case 3:
 		for i := range m.calls {
-			if c := &m.calls[i]; c.scriptless() && n.scripts[hashes(c.Mark)] {
+			if c := &m.calls[i]; c.scriptless() && n.scripts[wire.RunID(c.Mark)] {
 				m.trailer.Known = 1
 			}
 		}

@@ -18,7 +18,7 @@ func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
 	}
-	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Choose && c.Op != wire.Merge && c.Op != wire.Flush && !n.scripts[hashes(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
+	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
 		return nil, noScript
 	}
 	switch c.Op {
@@ -37,12 +37,6 @@ func (n *store) do(c *Call) (any, error) {
 		return int64(0), nil
 	case wire.Choose:
 		return n.choose(c)
-	case wire.Flush:
-		if err := n.writable(); err != nil {
-			return nil, err
-		}
-		clear(n.scripts)
-		return "OK", nil
 	case wire.Merge:
 		return n.merge(c)
 	case wire.Set:
@@ -162,7 +156,7 @@ const clamp = int64(wire.Clamp / time.Microsecond)
 func (n *store) acquire(c *Call) (any, error) {
 	now, mine, handed := n.micros(), 0, false
 	if c.Latest > 0 && now > c.Latest {
-		return []any{now, n.shows(c.Mark)}, nil
+		return []any{now, n.marker}, nil
 	}
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)
@@ -200,7 +194,7 @@ func (n *store) acquire(c *Call) (any, error) {
 	case mine == len(c.Keys):
 		return []any{least, now}, nil
 	case c.Mark != "" && c.Mark != n.marker:
-		return []any{n.shows(c.Mark), now}, nil
+		return []any{n.marker, now}, nil
 	}
 	for i, key := range c.Keys {
 		if c.Modes[i] == wire.ModeSlot || handed {
@@ -365,7 +359,7 @@ func (n *store) inspect(c *Call) (any, error) {
 		number = fmt.Sprint(last)
 	}
 	if c.Mark != "" {
-		marker = n.shows(c.Mark)
+		marker = n.marker
 	}
 	waiting, others := []any{}, []any{}
 	for _, e := range *n.queue(key) {

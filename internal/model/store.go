@@ -127,14 +127,12 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 			}
 		}
 		mark.Told = n.told
-		before, ok := wire.ParseMarker(n.marker)
-		if mark.Before = n.marker; ok && before.Epoch == 0 && wire.MarkerIn(n.told.At()) > 0 {
-			mark.Before += ":0"
-		}
-		if void {
+		before, _ := wire.ParseMarker(n.marker)
+		anew := void || before.Epoch > n.told.At()
+		if mark.Before = n.marker; anew {
 			mark.Before = ""
 		}
-		switch marker := n.marked(hello, void); {
+		switch marker := n.marked(hello, anew); {
 		case marker == n.marker:
 		case n.full:
 			return mark, full
@@ -145,34 +143,19 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 		}
 		mark.Value = n.marker
 	}
-	n.scripts[hashes(mark.Value)] = true
+	n.scripts[wire.RunID(mark.Value)] = true
 	return mark, nil
 }
 
-// hashes names the scripts that a client with this marker uses: they have the run_id in their text, and the
-// key of the marker.
-func hashes(mark string) string {
-	m, _ := wire.ParseMarker(mark)
-	return wire.RunID(mark) + " " + script.MarkerAt(m.Epoch)
-}
-
-// shows is what a client finds that knows this marker: from a later epoch on it has another key.
-func (n *store) shows(mark string) string {
-	known, _ := wire.ParseMarker(mark)
-	if has, _ := wire.ParseMarker(n.marker); script.MarkerAt(known.Epoch) != script.MarkerAt(has.Epoch) {
-		return ""
-	}
-	return n.marker
-}
-
-// marked is what the marker is to be for one who joins. It is a new one if what the node has kept of its set is void.
-func (n *store) marked(hello *wire.Hello, void bool) string {
+// marked is what the marker is to be when a client joins. It is a new one if what the node has kept of its set is void, or
+// was deleted.
+func (n *store) marked(hello *wire.Hello, anew bool) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
 	mark, ok := wire.ParseMarker(n.marker)
-	mark.Longest, mark.Epoch = max(mark.Longest, hello.Longest), wire.MarkerIn(n.told.At())
+	mark.Longest, mark.Epoch = max(mark.Longest, hello.Longest), n.told.At()
 	switch {
-	case void || !ok || mark.RunID != n.runID() || mark.Born > now+slack:
+	case anew || !ok || mark.RunID != n.runID() || mark.Born > now+slack:
 		mark.RunID, mark.Born, mark.Writer, mark.DB = n.runID(), now, hello.Time, ""
 	case mark.Writer > hello.Time+slack:
 		mark.Writer = hello.Time

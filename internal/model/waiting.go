@@ -107,7 +107,7 @@ func (n *store) hand(c *Call) bool {
 	number := max(min(max(c.Fence, now-clamp), now+clamp), max(n.counts[fence(key)], n.counts[below(key)])+1)
 	n.count(fence(key), number)
 	delete(n.keys, key)
-	if n.publish(e.Waiter, fmt.Sprintf("%s %d.%s %d %d %d %s", e.Waiter, e.Try, e.Nonce, number, now/1e6, now%1e6, n.shows(c.Mark))) {
+	if n.publish(e.Waiter, fmt.Sprintf("%s %d.%s %d %d %d %s", e.Waiter, e.Try, e.Nonce, number, now/1e6, now%1e6, n.marker)) {
 		n.hold(key, wire.ModeX, e.Token(), time.Duration(e.Deadline-now/1000)*time.Millisecond)
 		q.Leave(e.Waiter, e.Ticket)
 	}

@@ -66,7 +66,6 @@ type follower struct {
 	cursor         uint64
 	seen           map[string]bool // in this walk
 	marker         string          // "": not known
-	markerKey      string          // where that is
 	emptied        time.Time       // when it was last seen that it had forgotten
 	loaded         bool            // the node has the script
 	secret         bool            // the node does not say how it is configured
@@ -196,7 +195,7 @@ func (f *follower) look(ctx context.Context, at time.Time) error {
 	if !f.secret {
 		notify = pipe.ConfigGet(ctx, "notify-keyspace-events")
 	}
-	early, later := pipe.Get(ctx, script.Marker), pipe.Get(ctx, script.LaterMarker)
+	marker := pipe.Get(ctx, script.Marker)
 	walk := pipe.Scan(ctx, 0, script.Marker, 1)
 	nobody := f.rec.prefix + "-"
 	read := f.inspect.Eval(ctx, pipe, []string{nobody}, *script.Bucket(nobody))
@@ -210,10 +209,7 @@ func (f *follower) look(ctx context.Context, at time.Time) error {
 		return err
 	}
 	f.looked = at
-	marker, markerKey, events := early.Val(), script.Marker, ""
-	if later.Val() != "" {
-		marker, markerKey = later.Val(), script.LaterMarker
-	}
+	events := ""
 	if notify != nil {
 		events, f.secret = notify.Val()["notify-keyspace-events"], notify.Err() != nil
 	}
@@ -225,8 +221,7 @@ func (f *follower) look(ctx context.Context, at time.Time) error {
 		f.rewalk = true
 		f.rec.write(&Line{Time: f.rec.clock.now(), Node: f.node.Name, State: StateAnswers, Tells: tells})
 	}
-	f.recognize(marker)
-	f.markerKey = markerKey
+	f.recognize(marker.Val())
 	for key, l := range f.known { // what expires may be told of late, and members of sets are not told of
 		if l.over(at) || l.young {
 			f.want(key, "", time.Time{})
@@ -387,7 +382,7 @@ func (f *follower) read(ctx context.Context, keys []string, news []*news) error 
 	// emptied, which look writes down first.
 	mark := []string{}
 	if f.marker != "" {
-		mark = append(mark, f.markerKey)
+		mark = append(mark, script.Marker)
 	}
 	replies := make([]*redis.Cmd, len(keys))
 	pipe := f.client.Pipeline()

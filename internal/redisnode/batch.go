@@ -103,7 +103,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 			}
 		}
 	}
-	err = readTrailer(&s.in, trailer, &s.said, &s.markers)
+	err = readTrailer(&s.in, trailer, &s.said, &s.marker)
 	if err == nil {
 		err = s.in.Done()
 	}
@@ -164,7 +164,7 @@ func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (re
 		}
 	}
 	var said wire.Trailer
-	if err := readTrailer(&s.in, trailer, &said, &s.markers); err != nil {
+	if err := readTrailer(&s.in, trailer, &said, &s.marker); err != nil {
 		return nil, err
 	}
 	for _, a := range next {
@@ -210,8 +210,6 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 		for _, arg := range q.Args {
 			w.String(arg)
 		}
-	case wire.Flush:
-		w.Begin("script").String("flush")
 	case wire.Merge:
 		w.Begin("eval").String(script.Merge).Int(2).String(script.Fences).String(script.Belows)
 		for _, arg := range q.Args {

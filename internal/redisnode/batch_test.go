@@ -87,11 +87,11 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestTrailerAllocates: the markers that each write with an acquire or an extension reads need no memory of their
-// own, whatever was sent in between, and neither does looking at them.
+// TestTrailerAllocates: the marker that each write with an acquire or an extension reads needs no memory of its
+// own, whatever was sent in between, and neither does looking at it.
 func TestTrailerAllocates(t *testing.T) {
-	const marker = "0123456789abcdef0123456789abcdef01234567:1700000000000:1700000000000:10000:0:2"
-	whole := "*2\r\n$" + strconv.Itoa(len(marker)) + "\r\n" + marker + "\r\n$-1\r\n:0\r\n*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n*1\r\n:1\r\n"
+	const marker = "1:0123456789abcdef0123456789abcdef01234567:1700000000000:1700000000000:10000:0:2"
+	whole := "*1\r\n$" + strconv.Itoa(len(marker)) + "\r\n" + marker + "\r\n:0\r\n*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n*1\r\n:1\r\n"
 	s := over(nil, 0)
 	from := strings.NewReader("")
 	s.in.Reset(from)
@@ -101,7 +101,7 @@ func TestTrailerAllocates(t *testing.T) {
 			has  int
 		}{{whole, wholeTrailer}, {"", noTrailer}} {
 			from.Reset(tt.text)
-			if err := readTrailer(&s.in, tt.has, &s.said, &s.markers); err != nil {
+			if err := readTrailer(&s.in, tt.has, &s.said, &s.marker); err != nil {
 				t.Error(err)
 			}
 			mark, ok := wire.ParseMarker(s.said.Marker)

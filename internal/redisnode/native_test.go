@@ -42,8 +42,8 @@ func commands(sent []byte) string {
 // TestNative: what is sent for an extension or a release without a script, what comes of the replies,
 // and what is sent in a second write.
 func TestNative(t *testing.T) {
-	const marks = "*2\r\n$1\r\nm\r\n$-1\r\n"        // MGET
-	const later = "*2\r\n$1\r\nl\r\n$-1\r\n"        // of the second write
+	const marks = "*1\r\n$1\r\nm\r\n"               // MGET
+	const later = "*1\r\n$1\r\nl\r\n"               // of the second write
 	const clock = "*2\r\n$4\r\n1000\r\n$1\r\n7\r\n" // TIME
 	const known, unknown = "*1\r\n:1\r\n", "*1\r\n:0\r\n"
 	extension, newer, valkey := natives{extend: true}, natives{true, "delex"}, natives{true, "delifeq"}
@@ -82,7 +82,7 @@ func TestNative(t *testing.T) {
 			":0\r\n:0\r\n:1\r\n:1\r\n:0\r\n:0\r\n", "release eval release", ":1\r\n:0\r\n", "granted 0, granted 0, timeout 0"},
 
 		{"a server with IFEQ alone", extension, []wire.Op{wire.Release, wire.Extend}, "release set mget time script", ":1\r\n+OK\r\n" + marks + clock + known, "", "", "granted 0, granted 1000000007 by m"},
-		{"no marker", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n*2\r\n$-1\r\n$-1\r\n" + clock + known, "", "", "granted 1000000007 by "},
+		{"no marker", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n*1\r\n$-1\r\n" + clock + known, "", "", "granted 1000000007 by "},
 		{"no MGET", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n-NOPERM no\r\n" + clock + known, "extend mget", ":12\r\n-NOPERM no\r\n", "granted 12 by "},
 		{"no marker after the second write", newer, []wire.Op{wire.Extend}, "set mget time script", "$-1\r\n" + marks + clock + known, "extend mget", ":12\r\n", "granted 12 by "},
 		{"a server with none", natives{}, []wire.Op{wire.Release, wire.Extend}, "release extend mget", ":1\r\n:12\r\n" + marks, "", "", "granted 0, granted 12 by m"},
@@ -184,7 +184,7 @@ func TestMarkerOfAnEarlierBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, far := connected(t, time.Second)
 		q := request(wire.Extend)
-		go answer(far, "-NOSCRIPT no\r\n*2\r\n$1\r\nm\r\n$-1\r\n")
+		go answer(far, "-NOSCRIPT no\r\n*1\r\n$1\r\nm\r\n")
 		if err := s.Exec([]*lane.Request{q}); err != nil || q.Shown != "m" {
 			t.Errorf("%v, and the marker is %q", err, q.Shown)
 		}

@@ -39,7 +39,7 @@ func writePlain(w *resp.Writer, q *lane.Request) {
 // What the trailer of a write has.
 const (
 	noTrailer     = iota
-	markerTrailer // for extensions: the markers
+	markerTrailer // for extensions: the marker
 	clockTrailer  // for extensions without a script: and the time, and whether the scripts are there
 	wholeTrailer
 )
@@ -49,11 +49,7 @@ func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	if has == noTrailer {
 		return
 	}
-	marker := scripts.marker
-	if marker == "" {
-		marker = script.Marker
-	}
-	w.Begin("mget").String(marker).String(script.OldMarker).End()
+	w.Begin("mget").String(script.Marker).End() // and no GET: it is a reply, too, if the key is something else
 	if has == wholeTrailer {
 		w.Begin("exists").String(script.Belows).End()
 	}
@@ -76,13 +72,13 @@ func readPlain(in *resp.Reader, token string) (p wire.PlainAnswer, err error) {
 // okay is a reply.
 const okay = "OK"
 
-// readTrailer reads the trailer into t. The markers that there were last need no new memory.
-func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *[2]string) error {
+// readTrailer reads the trailer into t. The marker that there was last needs no new memory.
+func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *string) error {
 	r := replies{in: in}
 	*t = wire.Trailer{}
-	if has != noTrailer && r.list(2) {
-		t.Marker, t.OldMarker = r.text(last[0]), r.text(last[1])
-		*last = [2]string{t.Marker, t.OldMarker}
+	if has != noTrailer && r.list(1) {
+		t.Marker = r.text(*last)
+		*last = t.Marker
 	}
 	if has == wholeTrailer {
 		t.Below = r.number()

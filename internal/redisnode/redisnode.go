@@ -51,15 +51,15 @@ type Server struct {
 	varies      bool          // the round trips took very different times when it was connected
 
 	// What batches are sent and read with: see batch.go. Only the lane's goroutine uses it.
-	out     resp.Writer
-	in      resp.Reader
-	reads   *net.Conn // the socket that in reads from
-	opened  []openAnswer
-	said    wire.Trailer
-	markers [2]string // of the last trailer that had them
-	last    time.Time // when a batch was last carried out
-	until   time.Time // when the connection is to be replaced; zero: at no certain time
-	stale   bool      // it is to be replaced now
+	out    resp.Writer
+	in     resp.Reader
+	reads  *net.Conn // the socket that in reads from
+	opened []openAnswer
+	said   wire.Trailer
+	marker string    // of the last trailer that had one
+	last   time.Time // when a batch was last carried out
+	until  time.Time // when the connection is to be replaced; zero: at no certain time
+	stale  bool      // it is to be replaced now
 }
 
 // New returns a server that connects with these options, waits for a reply for at most patience, and has a vote only
@@ -241,7 +241,6 @@ type hashes struct {
 func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	var info []*redis.StringCmd
 	var probe, self *redis.Cmd
-	var kept *redis.StringCmd
 	var native nativeProbe
 	hello := s.session.Hello()
 	_, err := conn.Pipelined(ctx, func(p redis.Pipeliner) error {
@@ -251,9 +250,6 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 		}
 		probe = p.Eval(ctx, script.Probe, []string{script.ProbeKey})
 		native = probeNatives(ctx, p)
-		if hello.Marked {
-			kept = p.Get(ctx, script.Told)
-		}
 		return nil
 	})
 	if err != nil && !wire.IsReply(err) {
@@ -275,47 +271,35 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	if s.spare && about.Crowded() {
 		return facts.ErrCrowded
 	}
-	var mark wire.Mark
-	runID, epoch, marker := "", int64(0), ""
+	runID, marker := "", ""
 	if hello.Marked {
-		runID, epoch = about["run_id"], max(hello.Told.At(), wire.ParseTold(kept.Val()).At())
+		runID, marker = about["run_id"], script.Marker
 	}
 	sent := s.session.Now()
-	for first := true; ; first = false {
-		var join, release *redis.Cmd
-		_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
-			if hello.Marked {
-				join = p.Eval(ctx, script.Join, []string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice},
-					about["run_id"], hello.Longest.Milliseconds(), hello.Time, database(self), text(hello.Told.Description), hello.Told.Self, hello.While, hello.Void)
-				marker = script.MarkerAt(epoch)
-			} else {
-				join = p.Eval(ctx, script.Join, nil)
-			}
-			for _, each := range script.All(runID, epoch) {
-				p.ScriptLoad(ctx, each.Source)
-			}
-			release = p.EvalSha(ctx, script.Release(runID, epoch).Hash, []string{script.ProbeKey}, "no token", "x", 0, 0, "0")
-			return nil
-		})
-		denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err) && wire.Classify(err) != wire.Unfit
-		if err != nil && !denied {
-			return err
+	var join, release *redis.Cmd
+	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
+		if hello.Marked {
+			join = p.Eval(ctx, script.Join, []string{script.Marker, script.Told, script.Choice},
+				runID, hello.Longest.Milliseconds(), hello.Time, database(self), text(hello.Told.Description), hello.Told.Self, hello.While, hello.Void)
+		} else {
+			join = p.Eval(ctx, script.Join, nil)
 		}
-		said, err := parseMark(join.Val())
-		if err != nil {
-			return err
+		for _, each := range script.All(runID) {
+			p.ScriptLoad(ctx, each.Source)
 		}
-		if first {
-			mark.Before = said.Before
-		}
-		mark.Value, mark.Now, mark.Told = said.Value, said.Now, said.Told
-		mark.ScriptOnly = denied // what is acquired without a script is released by one
-		if script.MarkerAt(mark.Told.At()) == script.MarkerAt(epoch) || !hello.Marked {
-			break
-		}
-		epoch = mark.Told.At() // another client has told the node in between, or it keeps another set's
+		release = p.EvalSha(ctx, script.Release(runID).Hash, []string{script.ProbeKey}, "no token", "x", 0, 0, "0")
+		return nil
+	})
+	denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err) && wire.Classify(err) != wire.Unfit
+	if err != nil && !denied {
+		return err
 	}
-	s.scripts.Store(&hashes{script.Acquire(runID, epoch).Hash, script.Release(runID, epoch).Hash, marker, native.natives()})
+	mark, err := parseMark(join.Val())
+	if err != nil {
+		return err
+	}
+	mark.ScriptOnly = denied // what is acquired without a script is released by one
+	s.scripts.Store(&hashes{script.Acquire(runID).Hash, script.Release(runID).Hash, marker, native.natives()})
 	s.session.Joined(mark, sent)
 	return nil
 }
@@ -349,7 +333,7 @@ func parseMark(value any) (mark wire.Mark, err error) {
 		mark.Now, ok3 = v[2].(int64)
 		if kept, ok4 := v[3].(string); ok1 && ok2 && ok3 && ok4 {
 			mark.Told = wire.ParseTold(kept)
-			return mark, nil
+			return mark, wire.OtherVersion(mark.Value)
 		}
 	}
 	return mark, fmt.Errorf("unexpected reply %v", value)

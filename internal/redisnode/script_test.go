@@ -11,7 +11,7 @@ import (
 // TestConstants: each name of a constant has one.
 func TestConstants(t *testing.T) {
 	name := regexp.MustCompile(`\$[a-zA-Z]+`)
-	for _, s := range append(script.All("id", 0), script.Script{Source: script.Join}, script.Script{Source: script.Probe}, script.Script{Source: script.Wake}) {
+	for _, s := range append(script.All("id"), script.Script{Source: script.Join}, script.Script{Source: script.Probe}, script.Script{Source: script.Wake}) {
 		if names := name.FindAllString(s.Source, -1); len(names) > 0 {
 			t.Errorf("%q are no constants, in %.100q", names, s.Source)
 		}
@@ -20,7 +20,7 @@ func TestConstants(t *testing.T) {
 
 // TestShort: a server that waits for a password accepts no longer arguments.
 func TestShort(t *testing.T) {
-	for _, s := range script.All(strings.Repeat("f", 40), 0) {
+	for _, s := range script.All(strings.Repeat("f", 40)) {
 		if n := len(s.Source); n > 16<<10 {
 			t.Errorf("a script of %d bytes: %.100q", n, s.Source)
 		}

@@ -60,7 +60,7 @@ func (w formatter) plain(p plainSays) string {
 		return first
 	}
 	r := p.read()
-	return fmt.Sprint(p.Set, word(p.Refused), p.Advanced, " ", p.Holder, " ", p.Queues, word(p.Err), " ", w.value(p.Marker, false), p.OldMarker,
+	return fmt.Sprint(p.Set, word(p.Refused), p.Advanced, " ", p.Holder, " ", p.Queues, word(p.Err), " ", w.value(p.Marker, false),
 		p.Below, p.Known, word(p.Failed), " ", time.Since(time.UnixMicro(p.Time)).Abs() < time.Minute, " ", r.Status, word(r.Err))
 }
 

@@ -149,12 +149,12 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		}
 	}
 	must(client.Set(ctx, script.Marker, mark, 0).Err())
-	load := func(runID string, epoch int64) {
-		for _, s := range script.All(runID, epoch) {
+	load := func(runID string) {
+		for _, s := range script.All(runID) {
 			must(client.ScriptLoad(ctx, s.Source).Err())
 		}
 	}
-	load(process, 0)
+	load(process)
 	join := func(keys []string, runID string, hello wire.Hello) (any, error) {
 		text := ""
 		if d := hello.Told.Description; d != nil {
@@ -164,11 +164,10 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		if err != nil {
 			return nil, err
 		}
-		said, epoch := v.([]any), int64(0)
 		if len(keys) > 0 {
-			mark, epoch = said[0].(string), wire.ParseTold(said[3].(string)).At()
+			mark = v.([]any)[0].(string)
 		}
-		load(runID, epoch)
+		load(runID)
 		return v, nil
 	}
 	listener := new(audience)
@@ -214,7 +213,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		case "flush scripts":
 			must(client.ScriptFlush(ctx).Err())
 		case "join":
-			return join([]string{script.Marker, script.OldMarker, script.LaterMarker, script.Told, script.Choice}, process, s.while(mark))
+			return join([]string{script.Marker, script.Told, script.Choice}, process, s.while(mark))
 		case "join unmarked":
 			return join(nil, "", s.hello)
 		case "mark":
@@ -234,10 +233,8 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 // ask makes a server carry out a call, as the library would.
 func ask(client *redis.Client, c model.Call) (any, error) {
 	ctx, marked := context.Background(), c.Keys
-	known, _ := wire.ParseMarker(c.Mark)
-	epoch := known.Epoch // which differs from the description's as long as the marker's key is the same
 	if c.Mark != "" {
-		marked = append(slices.Clone(c.Keys), script.MarkerAt(epoch))
+		marked = append(slices.Clone(c.Keys), script.Marker)
 	}
 	ttl, lease := c.TTL.Milliseconds(), c.Lease.Milliseconds()
 	run := func(hash string, keys []string, args ...any) (any, error) {
@@ -251,13 +248,13 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 	}
 	switch c.Op {
 	case wire.Acquire:
-		return run(script.Acquire(wire.RunID(c.Mark), epoch).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Modes, c.Slots, c.Try)...)
+		return run(script.Acquire(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Modes, c.Slots, c.Try)...)
 	case wire.Raise:
 		return run(script.Raise.Hash, c.Keys, numbered(c.Token, c.Fence, c.Modes)...)
 	case wire.Extend:
 		return run(script.Extend.Hash, c.Keys, c.Token, ttl, c.Modes)
 	case wire.Release:
-		return run(script.Release(wire.RunID(c.Mark), epoch).Hash, c.Keys, numbered(c.Token, c.Modes, c.Slot, c.Fence)...)
+		return run(script.Release(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, c.Modes, c.Slot, c.Fence)...)
 	case wire.Yield:
 		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Modes, c.Slot, c.Try)
 	case wire.Leave:
@@ -265,7 +262,7 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 	case wire.Inspect:
 		return run(script.Inspect.Hash, append(c.Keys[:1:1], marked[len(c.Keys):]...), script.Bucket(c.Keys[0]))
 	case wire.Plain:
-		return askPlain(client, c, epoch)
+		return askPlain(client, c)
 	case wire.Choose:
 		return client.Eval(ctx, script.Choose, []string{script.Told, script.Choice}, anys(c.Args)...).Result()
 	case wire.Merge:
@@ -285,17 +282,17 @@ func anys(texts []string) (all []any) {
 
 // askPlain makes a server carry out an acquire of plain commands. It reads the replies to the trailer as
 // the library does not: with the client's own types.
-func askPlain(client *redis.Client, c model.Call, epoch int64) (any, error) {
+func askPlain(client *redis.Client, c model.Call) (any, error) {
 	ctx, key := context.Background(), c.Keys[0]
 	pipe := client.Pipeline()
 	set := pipe.Do(ctx, "set", key, c.Token, "nx", "px", c.TTL.Milliseconds())
 	advanced := pipe.Do(ctx, "zadd", script.Fences, "gt", "ch", c.Fence, *script.Bucket(key))
 	holder := pipe.Get(ctx, key)
 	queues := pipe.Exists(ctx, key+script.QueueSuffix)
-	marks := pipe.MGet(ctx, script.MarkerAt(epoch), script.OldMarker)
+	marks := pipe.MGet(ctx, script.Marker)
 	below := pipe.Exists(ctx, script.Belows)
 	now := pipe.Time(ctx)
-	known := pipe.ScriptExists(ctx, script.Acquire(wire.RunID(c.Mark), epoch).Hash)
+	known := pipe.ScriptExists(ctx, script.Acquire(wire.RunID(c.Mark)).Hash)
 	_, _ = pipe.Exec(ctx) // each command has its own error
 	said := func(err error) error {
 		if err == redis.Nil {
@@ -309,7 +306,6 @@ func askPlain(client *redis.Client, c model.Call, epoch int64) (any, error) {
 	p.Failed = cmp.Or(said(marks.Err()), said(below.Err()), said(now.Err()), said(known.Err()))
 	if p.Failed == nil {
 		p.Marker, _ = marks.Val()[0].(string)
-		p.OldMarker, _ = marks.Val()[1].(string)
 		p.Below, p.Time = below.Val(), now.Val().UnixMicro()
 		if known.Val()[0] {
 			p.Known = 1

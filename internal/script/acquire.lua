@@ -149,9 +149,9 @@ if mine == locks then
   return {least, clock()}
 end
 
-local marks = redis.call('MGET', $marker, $oldMarker)
-if ARGV[5] ~= '' and marks[1] ~= ARGV[5] then
-  return {marks[1] or '', clock()}
+local marker = ARGV[5] ~= '' and (redis.call('MGET', $marker)[1] or '')
+if marker and marker ~= ARGV[5] then
+  return {marker, clock()}
 end
 
 local entries
@@ -176,7 +176,7 @@ end
 -- each score that it returns as text, which costs as much as a command. If the write to the key's
 -- counter did nothing, nothing has been written.
 local time, proposed, number = clock(), ARGV[3] + 0, nil
-if not marks[2] and math.abs(proposed - time) <= $clamp and string.find(ARGV[10], '^w+x$') then
+if math.abs(proposed - time) <= $clamp and string.find(ARGV[10], '^w+x$') then
   local count = tonumber(redis.call('ZSCORE', $belows, ARGV[12 + locks]) or 0)
   local above, raised = redis.call('ZMSCORE', $fences, unpack(ARGV, 13, 11 + locks)), {0, 0, 0, 0, 0, 0, 0, 0}
   for i = 1, locks - 1 do
@@ -193,7 +193,7 @@ end
 -- written again if it is the fence.
 if not number then
   local has = redis.call('ZMSCORE', $fences, unpack(ARGV, 13, 12 + locks))
-  local count, alone, text, theirs = 0, false, nil, nil
+  local count, alone, text = 0, false, nil
   for i = 1, locks do
     local way, own = ways[i], has[i] or 0
     has[i] = own + 0
@@ -206,18 +206,6 @@ if not number then
       if below and below + 0 > count then
         count, text = below + 0, below
       end
-    end
-  end
-  if marks[2] then
-    olders()
-    theirs = {}
-    for i = 1, locks do
-      local own, below = older(KEYS[i], 'x'), older(KEYS[i], 'w')
-      theirs[i] = below
-      if ways[i] ~= 'w' and ways[i] ~= 'r' then
-        theirs[i], count = own, math.max(count, below)
-      end
-      count = math.max(count, own)
     end
   end
   number = math.max(math.min(proposed, time + $clamp), count, 1)
@@ -236,10 +224,6 @@ if not number then
       belows[#belows + 1], belows[#belows + 2] = text, ARGV[12 + i]
     elseif has[i] < number then
       fences[#fences + 1], fences[#fences + 2] = text, ARGV[12 + i]
-    end
-    local wrong = theirs and theirs[i] < number and tell(KEYS[i], way, text, theirs[i])
-    if wrong then
-      return wrong
     end
   end
   if fences[3] then

@@ -1,5 +1,5 @@
--- acquire, the usual cases: one key, wanted exclusively or shared; no counter is ahead of the
--- time; and no client from before the table of buckets is present. The key is free and its queue
+-- acquire, the usual cases: one key, wanted exclusively or shared; and no counter is ahead of the
+-- time. The key is free and its queue
 -- is empty, or this client is the first in it; or the key is shared and its queue is empty; or
 -- another token holds it exclusively. This code is put before the rest of acquire, which handles
 -- all other cases. For these it does the same as the rest, at half the cost.
@@ -53,8 +53,7 @@ if way == 'x' or way == 's' then
     left = free and redis.call('PTTL', key)
     free = free and left > 0 and string.find(redis.call('ZRANGE', key, '0', '0')[1] or '', $signature)
   end
-  local marks = free and redis.call('MGET', $marker, $oldMarker)
-  if marks and not marks[2] and (ARGV[5] == '' or marks[1] == ARGV[5]) then
+  if free and (ARGV[5] == '' or redis.call('MGET', $marker)[1] == ARGV[5]) then
     local ms, number, proposed, stored = math.floor(now / 1000), ARGV[3] + 0, ARGV[3] + 0, true
     local below = tonumber(tree and redis.call('ZSCORE', $belows, ARGV[13]) or 0)
     if way == 's' then

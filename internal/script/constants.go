@@ -27,14 +27,12 @@ var constants = func() *strings.Replacer {
 		"$fences", text(Fences),
 		"$belows", text(Belows),
 		"$marker", text(Marker),
-		"$later", strconv.Itoa(wire.LatestEpochWithout+1),
-		"$oldMarker", text(OldMarker),
+		"$version", strconv.Itoa(wire.MarkerVersion),
 		"$wakeChannel", text(WakeChannel),
 		"$queueSuffix", text(QueueSuffix),
 		"$slotInfix", text(SlotInfix),
 		"$signature", text(`%.@%w+[@+]`), // of wire.Sign, for string.find
 		"$lastOfToken", text(strconv.Itoa(wire.MostOfToken-1)),
-		"$fenceSuffix", text(FenceSuffix),
 
 		"$clamp", strconv.FormatInt(wire.Clamp.Microseconds(), 10),
 		"$bornSlack", strconv.FormatInt(wire.MarkerSlack, 10),

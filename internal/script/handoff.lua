@@ -28,8 +28,8 @@ if mine then
     if rest > 0 and rest <= $maxLease then
       local channel, proposed = $wakeChannel .. process, ARGV[4] + 0
       local try = string.match(first, '^%+([1-9]%d*%.%S+) ', at)
-      local marks = try and proposed > 0 and redis.call('MGET', $marker, $oldMarker)
-      if marks and not marks[2] then -- with old clients present the waiter is called instead: acquire counts for them, too
+      local marks = try and proposed > 0 and redis.call('MGET', $marker)
+      if marks then
         local own, below = redis.pcall('ZSCORE', $fences, ARGV[5]), redis.pcall('ZSCORE', $belows, ARGV[5])
         local now, number = time[1] * 1000000 + time[2], ARGV[4]
         local count, stored = math.max(tonumber(own or 0) or math.huge, tonumber(below or 0) or math.huge), nil

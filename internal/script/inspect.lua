@@ -25,10 +25,6 @@ if KEYS[2] then
   marker = redis.call('MGET', KEYS[2])[1] or ''
 end
 local number = tonumber(redis.call('ZSCORE', $fences, ARGV[1]) or 0)
-if redis.call('EXISTS', $oldMarker) == 1 then
-  local says = redis.pcall('GET', KEYS[1] .. $fenceSuffix) -- the counter of old clients (counters.lua)
-  number = math.max(number, type(says) == 'string' and tonumber(says) or 0)
-end
 number = number > 0 and string.format('%.0f', number) or ''
 local waiters = redis.pcall('ZRANGE', KEYS[1] .. $queueSuffix, '0', '0')
 if waiters[1] and string.find(waiters[1], $signature) then

@@ -2,10 +2,8 @@
 -- says how long a lock may live; and that the node keeps the description of its set.
 --
 -- KEYS[1]  the marker; not there: only the time is asked for
--- KEYS[2]  the marker of earlier versions, which is only read
--- KEYS[3]  the marker of later epochs
--- KEYS[4]  what the node keeps of its set
--- KEYS[5]  the choice of the next description, which is over when there is one
+-- KEYS[2]  what the node keeps of its set
+-- KEYS[3]  the choice of the next description, which is over when there is one
 -- ARGV[1]  run_id, as INFO has it; empty: the server does not say
 -- ARGV[2]  the longest TTL that the client knows of, in milliseconds
 -- ARGV[3]  the client's own time, in milliseconds
@@ -17,11 +15,14 @@
 -- ARGV[8]  the epoch and the set of the description that is void; empty: none is
 -- reply    {marker, before, time, kept}
 --
--- The marker is run_id:born:writer:longest:db. Born is the moment at which the marker was
+-- The marker is version:run_id:born:writer:longest:db:epoch. Version is $version; the script changes
+-- nothing at a node whose marker has another one. Born is the moment at which the marker was
 -- written, in milliseconds of the node's time, and writer the same moment by the clock of
--- the client that wrote it. Before is the marker that the script found: one with the same
+-- the client that wrote it. Epoch is that of the description that the node keeps, 0 if it keeps none: so each
+-- grant proves it. Before is the marker that the script found: one with the same
 -- run_id, born and db if the node has been running with its data ever since; '' if the node
--- has none (it is new, was emptied, or was restarted without its data); and any other
+-- has none (it is new, was emptied, or was restarted without its data), or keeps an earlier description than its
+-- marker says, since somebody has deleted that; and any other
 -- marker if the node was restarted with its data, or the data is of another server or
 -- another database (SWAPDB).
 --
@@ -33,29 +34,30 @@
 -- Kept is the node's own address, an end of line, and a description, which begins with its epoch and the
 -- name of the set. A later description of the same set takes the place of an earlier one, and never the
 -- other way round. Any description takes the place of one that is void: then the marker is a new one, so that
--- nobody counts what was granted by the old one, and the node has no vote for a quarantine. From epoch $later
--- on the marker has the epoch, too, and another key: so each grant proves it. The key that it had before is a
--- list then: it shuts out clients of earlier versions, which know no description, and could not follow a
--- change.
+-- nobody counts what was granted by the old one, and the node has no vote for a quarantine.
 --
 -- Atomic, because two clients that both find the marker missing must agree on one, or each
 -- would make the other start again; because the larger of two TTLs that are announced
 -- at once must stay; and because a description and the marker that names it come together.
-redis.call('GETRANGE', KEYS[4] or $oldMarker, '0', '0') -- a user who may not do this cannot release a lock, and is to get none
+redis.call('GETRANGE', KEYS[1] or $marker, '0', '0') -- a user who may not do this cannot release a lock, and is to get none
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if not KEYS[1] then
   return {'', '', now, ''}
 end
-local kept = redis.call('GET', KEYS[4]) or ''
+local before = redis.pcall('GET', KEYS[1])
+before = type(before) == 'string' and before or ''
+local kept = redis.call('GET', KEYS[2]) or ''
+if (string.match(before, '^(%d+):') or '$version') ~= '$version' then
+  return {before, before, now, kept}
+end
 local void = false
 local self, epoch, set = string.match(kept, '^([^\n]*)\n{"epoch":(%d+),"set":"([^"]*)"')
 epoch = tonumber(epoch or 0)
 if ARGV[5] ~= '' then
   local later, of = string.match(ARGV[5], '^{"epoch":(%d+),"set":"([^"]*)"')
-  local choice = redis.call('HMGET', KEYS[5], 'epoch', 'description')
-  local markers = redis.call('MGET', KEYS[1], KEYS[3])
-  local same = ARGV[7] ~= '' and (markers[1] == ARGV[7] or markers[2] == ARGV[7])
+  local choice = redis.call('HMGET', KEYS[3], 'epoch', 'description')
+  local same = ARGV[7] ~= '' and before == ARGV[7]
   void = ARGV[6] ~= '' and set and same and string.format('%.0f %s', epoch, set) == ARGV[8]
   local leave = void or ARGV[6] ~= '' and not set and (same or choice[2] == ARGV[5])
   if leave or set == of and later + 0 > epoch then
@@ -65,61 +67,30 @@ if ARGV[5] ~= '' then
     end
     epoch, kept = later + 0, self .. '\n' .. ARGV[5]
     if void then -- first: if the script ends half-way, the node counts as emptied
-      redis.call('DEL', KEYS[1], KEYS[3])
+      redis.call('DEL', KEYS[1])
     end
-    redis.call('SET', KEYS[4], kept)
-    redis.call('DEL', KEYS[5])
+    redis.call('SET', KEYS[2], kept)
+    redis.call('DEL', KEYS[3])
     if void or leave and choice[1] ~= later then -- otherwise it has lost nothing since it took part
-      redis.call('HSET', KEYS[5], 'lost', later)
+      redis.call('HSET', KEYS[3], 'lost', later)
     end
   end
 end
 local ms, slack = math.floor(now / 1000), $bornSlack
-local key, form, before = KEYS[1], '^([^:]*):(%d+):(%-?%d+):(%d+):(%d*)$', nil
-if epoch >= $later then
-  key, form = KEYS[3], '^([^:]*):(%d+):(%-?%d+):(%d+):(%d*):%d+$'
-  before = redis.call('GET', key)
-  if redis.call('TYPE', KEYS[1]).ok ~= 'list' then
-    if not before then
-      before = redis.pcall('GET', KEYS[1])
-      before = type(before) == 'string' and before .. ':0'
-    end
-    redis.call('DEL', KEYS[1])
-    redis.call('RPUSH', KEYS[1], 'redlock: this set was changed, and your version of redlock is too old to follow: update it')
-  end
-else
-  before = redis.pcall('GET', key) -- a list: somebody has deleted KEYS[4], and the node counts as emptied
-  before = type(before) == 'string' and before
-  if redis.call('EXISTS', KEYS[3]) == 1 then -- nobody is to count by what it has kept
-    redis.call('DEL', KEYS[3])
-  end
-end
-before = before or ''
-local id, born, writer, longest, db = string.match(before, form)
-if void then
-  id, before, longest = nil, '', string.match(ARGV[7], '^[^:]*:%d+:%-?%d+:(%d+):')
-end
+local id, born, writer, longest, db, was = string.match(before, '^%d+:([^:]*):(%d+):(%-?%d+):(%d+):(%d*):(%d+)$')
 longest = string.format('%.0f', math.max(tonumber(longest or '0'), ARGV[2] + 0))
+if void or was and was + 0 > epoch then
+  id, before = nil, ''
+end
 if id == ARGV[1] and born - ms <= slack and (db == '' or ARGV[4] == '' or db == ARGV[4]) then
   if writer - ARGV[3] > slack then
     writer = ARGV[3]
   end
 else
   born, writer, db = string.format('%.0f', ms), ARGV[3], ARGV[4]
-  local old = before == '' and not void and redis.pcall('GET', KEYS[2])
-  if type(old) == 'string' then
-    local same, since = string.match(old, '^([^:]*):(%d+)$')
-    if same == ARGV[1] and since - ms <= slack then
-      born, writer = since, string.format('%.0f', ARGV[3] - (ms - since))
-      before = nil
-    end
-  end
 end
-local marker = ARGV[1] .. ':' .. born .. ':' .. writer .. ':' .. longest .. ':' .. db
-if epoch >= $later then
-  marker = marker .. string.format(':%.0f', epoch)
+local marker = table.concat({'$version', ARGV[1], born, writer, longest, db, string.format('%.0f', epoch)}, ':')
+if marker ~= before then
+  redis.call('SET', KEYS[1], marker)
 end
-if marker ~= before and marker ~= redis.pcall('GET', key) then
-  redis.call('SET', key, marker)
-end
-return {marker, before or marker, now, kept}
+return {marker, before, now, kept}

@@ -9,12 +9,6 @@ import (
 )
 
 const (
-	// Clients from before the table of counters (counters.lua) have a counter for each lock.
-	// Its key is the lock's key and FenceSuffix. The counter of what lies below the lock has
-	// BelowSuffix.
-	FenceSuffix = ":fence"
-	BelowSuffix = ":below"
-
 	// SlotInfix separates a lock's key from the number of a slot, which counts from 1.
 	SlotInfix = ":slot:"
 
@@ -30,14 +24,8 @@ const (
 	ProbeKey = "redlock:probe"
 
 	// Marker is the key of a node's marker. It does not depend on the prefix of the locks:
-	// all clients of a node share it. OldMarker is the key of clients from before the table
-	// of counters: if it exists, such clients are present.
-	Marker    = "redlock:marker"
-	OldMarker = "redlock:node"
-
-	// LaterMarker is the key of the marker from the description on that comes after
-	// wire.LatestEpochWithout. Marker is a list then.
-	LaterMarker = "redlock:member"
+	// all clients of a node share it.
+	Marker = "redlock:marker"
 
 	// Told is the key of what the node keeps of its set (wire.Told), and Choice that of the choice of the
 	// next description, if there is one (choose.lua).
@@ -45,25 +33,13 @@ const (
 	Choice = "redlock:choice"
 )
 
-// Markers are the keys of all markers that a node may have, and Sets of what it keeps of its set, and of what it has
-// promised in a choice.
-var (
-	Markers = []string{Marker, OldMarker, LaterMarker}
-	Sets    = []string{Told, Choice}
-)
-
-// MarkerAt is the key of a node's marker when it has the description of this epoch.
-func MarkerAt(epoch int64) string {
-	if wire.MarkerIn(epoch) > 0 {
-		return LaterMarker
-	}
-	return Marker
-}
+// Sets are the keys of what a node keeps of its set, and of what it has promised in a choice.
+var Sets = []string{Told, Choice}
 
 // Lasting reports whether a key stays when all locks are gone: a node's marker, its tables
-// of counters, the counters of older clients, or, for a minute, a lock's queue.
+// of counters, or, for a minute, a lock's queue.
 func Lasting(key string) bool {
-	return Reserved(key) != "" || strings.HasSuffix(key, FenceSuffix) || strings.HasSuffix(key, BelowSuffix) || strings.HasSuffix(key, QueueSuffix)
+	return Reserved(key) != "" || strings.HasSuffix(key, QueueSuffix)
 }
 
 // Settled is the marker of a server process that has been running for a long time.
@@ -73,8 +49,7 @@ func Settled(runID string, now time.Time) string {
 }
 
 // LockOf gives the key of the lock that a key on a node belongs to: the lock's own key, or that of
-// its queue. ok is false for what no lock has for a key: those of the nodes, the counters of older
-// clients, and slots, which the set of their lock's holders tells of.
+// its queue. ok is false for what no lock has for a key: those of the nodes, and slots, which the set of their lock's holders tells of.
 func LockOf(key string) (lock string, queue, ok bool) {
 	lock, queue = strings.CutSuffix(key, QueueSuffix)
 	if lock == "" || Lasting(lock) {

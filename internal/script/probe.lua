@@ -21,7 +21,7 @@
 local key = KEYS[1]
 for _, c in ipairs(redis.acl_check_cmd and {
   {'DEL', key}, {'EXISTS', key}, {'GET', key}, {'GETRANGE', key, '0', '0'}, {'HMGET', key, 'a'}, {'HSET', key, 'a', 'b'},
-  {'MGET', key}, {'PEXPIRE', key, '1'}, {'PTTL', key}, {'RPUSH', key, 'a'}, {'SET', key, 'a'}, {'TIME'}, {'TYPE', key},
+  {'MGET', key}, {'PEXPIRE', key, '1'}, {'PTTL', key}, {'SET', key, 'a'}, {'TIME'},
   {'ZADD', key, '1', 'a'}, {'ZCOUNT', key, '0', '1'}, {'ZMSCORE', key, 'a'}, {'ZRANGE', key, '0', '0'},
   {'ZRANGEBYSCORE', key, '0', '1'}, {'ZREM', key, 'a'}, {'ZREMRANGEBYSCORE', key, '0', '1'},
   {'ZREVRANGEBYSCORE', key, '1', '0'}, {'ZSCORE', key, 'a'}} or {}) do

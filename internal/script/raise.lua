@@ -19,7 +19,7 @@
 --
 -- raise_usual.lua defines ways and locks.
 looking()
-local number, theirs = ARGV[2] + 0, nil
+local number = ARGV[2] + 0
 for i = 1, locks do
   local who = holder(KEYS[i], string.sub(ways, i, i), ARGV[1])
   if type(who) == 'table' then
@@ -27,10 +27,6 @@ for i = 1, locks do
   elseif who ~= true then
     return 0
   end
-end
-if redis.call('EXISTS', $oldMarker) == 1 then
-  olders()
-  theirs = {}
 end
 
 -- One look at each table, and one write: nothing is raised unless all is.
@@ -54,17 +50,10 @@ for i = 1, locks do
   if not count then
     return 0
   end
-  count = count + 0
-  if theirs then
-    theirs[i] = older(KEYS[i], way)
-    count = math.max(count, theirs[i])
-  end
-  if count <= number then
+  if count + 0 <= number then
     all[#all + 1], all[#all + 2] = ARGV[2], ARGV[3 + i]
   elseif not range[way] then
     return 0
-  elseif theirs then
-    theirs[i] = nil
   end
 end
 if fences[3] then
@@ -72,11 +61,5 @@ if fences[3] then
 end
 if belows[3] then
   redis.call('ZADD', unpack(belows))
-end
-for i, has in pairs(theirs or {}) do
-  local wrong = tell(KEYS[i], string.sub(ways, i, i), ARGV[2], has)
-  if wrong then
-    return wrong
-  end
 end
 return 1

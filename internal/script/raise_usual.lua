@@ -1,12 +1,11 @@
 -- raise, the usual cases: one key, or one and the folders above it, held exclusively or shared;
--- the token still holds all of them, the counters exist, that of the key itself is smaller than
--- the fence, and no client from before the buckets is present. It is put before the rest of raise,
+-- the token still holds all of them, the counters exist, and that of the key itself is smaller than
+-- the fence. It is put before the rest of raise,
 -- which handles all other cases. For these it does the same, at half the cost.
 local ways, locks = ARGV[3], #ARGV[3]
 local shared = string.find(ways, '^r*s$')
 if shared or string.find(ways, '^w*x$') then
-  local found = redis.call('MGET', KEYS[locks], $oldMarker) -- MGET gives nil for a set
-  local mine = not found[2] and (shared or found[1] == ARGV[1])
+  local mine = shared or redis.call('MGET', KEYS[locks])[1] == ARGV[1] -- MGET gives nil for a set
   local sets, from, ms = shared and locks or locks - 1, shared and $rangeR or $rangeW, 0
   if sets > 0 then
     local time = redis.call('TIME')

@@ -83,24 +83,14 @@ var (
 // Acquire is the script for a server with this run_id. The run_id is part of the text, so
 // another server, or the same one after a restart, does not have the script and says so
 // (NOSCRIPT). That reveals a restart even through a proxy that hides it.
-//
-// Of the epoch of the node's description depends which marker is compared.
-func Acquire(runID string, epoch int64) Script {
-	return New("-- for " + runID + "\n" + marked(acquireCode, epoch))
-}
+func Acquire(runID string) Script { return New("-- for " + runID + "\n" + acquireCode) }
 
 // Release has the run_id in its text as well, since it grants the lock when it hands it over.
-func Release(runID string, epoch int64) Script {
-	return New("-- for " + runID + "\n" + marked(releaseCode, epoch))
-}
-
-func marked(code string, epoch int64) string {
-	return strings.ReplaceAll(code, constants.Replace("$marker"), "'"+MarkerAt(epoch)+"'")
-}
+func Release(runID string) Script { return New("-- for " + runID + "\n" + releaseCode) }
 
 // All lists the scripts to load on a server.
-func All(runID string, epoch int64) []Script {
-	return []Script{Acquire(runID, epoch), Raise, Extend, Release(runID, epoch), Leave, Yield, Inspect}
+func All(runID string) []Script {
+	return []Script{Acquire(runID), Raise, Extend, Release(runID), Leave, Yield, Inspect}
 }
 
 // bare puts the constants in, and removes comments, indentation and spaces, before a script is sent: until

@@ -29,10 +29,6 @@ type Description struct {
 	text string // as it was read: what nodes are told is that, byte for byte; "": it was made here
 }
 
-// LatestEpochWithout is the last epoch that a node's marker does not name. Clients from before there
-// were descriptions share the nodes until then, and are shut out afterwards: see join.lua.
-const LatestEpochWithout = 1
-
 // Bounds of a description. A node may be made to keep anything by a client that can write to it, and what
 // is outside of these is no description (Check). So a client makes a bounded number of lanes, whatever a node says.
 const (

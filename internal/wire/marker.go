@@ -8,52 +8,57 @@ import (
 	"time"
 )
 
+// MarkerVersion is that of the marker, and of all else that nodes keep. A node whose marker has another version is
+// refused: other versions of this library may mean something else by what it keeps.
+const MarkerVersion = 1
+
 // A Marker is the content of a node's marker; see join.lua.
 type Marker struct {
 	RunID        string        // of the server's process
 	Born, Writer int64         // when it was written, in milliseconds: by the node's clock, and by the writer's
 	Longest      time.Duration // the longest TTL that a client has announced; 0: none has
 	DB           string        // the number of the database; "": not known
-	Epoch        int64         // of the description that the node has; 0: it is LatestEpochWithout, or an earlier one
+	Epoch        int64         // of the description that the node keeps; 0: it keeps none
 }
 
 // MarkerSlack is by how many milliseconds a marker may be ahead of a clock that has been right all
 // the time.
 const MarkerSlack = 1000
 
-// ParseMarker reads a marker.
+// ParseMarker reads a marker of this version.
 func ParseMarker(text string) (m Marker, ok bool) {
-	var part [6]string // each extension reads one: it allocates nothing
-	n := 0
-	for more := true; more; n++ {
-		if n == len(part) {
+	var part [7]string // each extension reads one: it allocates nothing
+	for i := range part {
+		more := false
+		if part[i], text, more = strings.Cut(text, ":"); more != (i < len(part)-1) {
 			return Marker{}, false
 		}
-		part[n], text, more = strings.Cut(text, ":")
+	}
+	if part[0] != strconv.Itoa(MarkerVersion) {
+		return Marker{}, false
 	}
 	var longest int64
 	var errs [4]error
-	switch n {
-	case 5:
-	case 6:
-		m.Epoch, errs[3] = strconv.ParseInt(part[5], 10, 64)
-	default:
-		return Marker{}, false
-	}
-	m.RunID, m.DB = part[0], part[4]
-	m.Born, errs[0] = strconv.ParseInt(part[1], 10, 64)
-	m.Writer, errs[1] = strconv.ParseInt(part[2], 10, 64)
-	longest, errs[2] = strconv.ParseInt(part[3], 10, 64)
+	m.RunID, m.DB = part[1], part[5]
+	m.Born, errs[0] = strconv.ParseInt(part[2], 10, 64)
+	m.Writer, errs[1] = strconv.ParseInt(part[3], 10, 64)
+	longest, errs[2] = strconv.ParseInt(part[4], 10, 64)
 	m.Longest = time.Duration(min(longest, 100*365*24*3600*1000)) * time.Millisecond
+	m.Epoch, errs[3] = strconv.ParseInt(part[6], 10, 64)
 	return m, errors.Join(errs[:]...) == nil
 }
 
-func (m Marker) String() string {
-	text := fmt.Sprintf("%s:%d:%d:%d:%s", m.RunID, m.Born, m.Writer, m.Longest.Milliseconds(), m.DB)
-	if m.Epoch > 0 {
-		text += fmt.Sprintf(":%d", m.Epoch)
+// OtherVersion is why a node with this marker must not be used; nil: it may be.
+func OtherVersion(mark string) error {
+	version, _, found := strings.Cut(mark, ":")
+	if n, err := strconv.ParseUint(version, 10, 32); !found || err != nil || n == MarkerVersion {
+		return nil
 	}
-	return text
+	return UnfitError(fmt.Sprintf("its marker is of version %s, and this program knows version %d: give this program a release of redlock that knows it, or other servers", version, MarkerVersion))
+}
+
+func (m Marker) String() string {
+	return fmt.Sprintf("%d:%s:%d:%d:%d:%s:%d", MarkerVersion, m.RunID, m.Born, m.Writer, m.Longest.Milliseconds(), m.DB, m.Epoch)
 }
 
 // Same reports whether a node that has shown both markers has kept its data in between. What its

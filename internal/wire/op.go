@@ -4,7 +4,6 @@
 package wire
 
 import (
-	"strings"
 	"time"
 )
 
@@ -22,7 +21,6 @@ const (
 	Plain  // an acquire of plain commands, without a script: see plain.go
 	Choose // takes part in the choice of a description: see choose.lua
 	Merge  // gives the tables of counters, or makes them larger: see merge.lua
-	Flush  // has the node forget all scripts: see lane.Set.Change
 	Wake   // calls the waiters of a key that was released without a script: see native.go
 	Set    // the SET NX PX of another Redlock client, for test doubles
 
@@ -51,10 +49,10 @@ type Mark struct {
 	Told          Told // what the node keeps
 }
 
-// RunID is the part of a marker that names the server's process.
+// RunID is the part of a marker that names the server's process; "": it is no marker of this version.
 func RunID(mark string) string {
-	id, _, _ := strings.Cut(mark, ":")
-	return id
+	m, _ := ParseMarker(mark)
+	return m.RunID
 }
 
 // A Hello is what a client tells a node about itself when it joins the node.
@@ -69,12 +67,4 @@ type Hello struct {
 	Told  Told
 	While string
 	Void  string // Told.Names of that; "": none is
-}
-
-// MarkerIn is the epoch that a node's marker names when it has this one.
-func MarkerIn(epoch int64) int64 {
-	if epoch <= LatestEpochWithout {
-		return 0
-	}
-	return epoch
 }

@@ -17,7 +17,7 @@ import (
 //
 // After the last acquire of the write come four commands for all of them, the trailer:
 //
-//	MGET redlock:marker redlock:node
+//	MGET redlock:marker
 //	EXISTS redlock:below
 //	TIME
 //	SCRIPT EXISTS hash
@@ -31,8 +31,7 @@ import (
 //     has had the lock since. SET's own answer says only whether there is something to release.
 //   - There is no queue: a lock that is free may be reserved for its first waiter.
 //   - The marker is the one that was known when the request left. It is read after SET and ZADD: a
-//     node that loses its data before that loses its marker, too. The marker of clients from before
-//     the table is not there: this path writes no numbers for them.
+//     node that loses its data before that loses its marker, too.
 //   - The number is not behind the node's own time by more than Clamp, as that of a grant by the
 //     script is not. So a node that has lost its table, and has a vote again, gives no number that it
 //     may have given before: see acquire.go. What is not known of the clocks, and how long the answer
@@ -62,20 +61,19 @@ type PlainAnswer struct {
 
 // A Trailer has the answers to the commands that end a write.
 type Trailer struct {
-	Marker, OldMarker string
-	Below             int64
-	Time              int64 // in microseconds
-	Known             int64 // SCRIPT EXISTS
-	Failed            error // what the server said first to one of these instead
+	Marker string
+	Below  int64
+	Time   int64 // in microseconds
+	Known  int64 // SCRIPT EXISTS
+	Failed error // what the server said first to one of these instead
 }
 
 // ErrNoScripts is why an acquire of plain commands is void: the scripts that the client has loaded are
 // not there.
 var ErrNoScripts = errors.New("it does not know the scripts that were loaded")
 
-// ErrScriptOnly is why acquires of plain commands are void as long as it lasts: there are locks of
-// folders, or clients of an older version.
-var ErrScriptOnly = errors.New("there are locks of folders, or clients of an older version")
+// ErrScriptOnly is why acquires of plain commands are void as long as there are locks of folders.
+var ErrScriptOnly = errors.New("there are locks of folders")
 
 // ErrOvertaken is why an acquire of plain commands is void.
 var ErrOvertaken = errors.New("its number is not larger than that of an earlier lock")
@@ -100,7 +98,7 @@ func (p *PlainAnswer) Read(token string, number, latest int64, mark string) Repl
 		return void(ErrForgot)
 	case p.Known != 1:
 		return void(ErrNoScripts)
-	case p.Below > 0 || p.OldMarker != "":
+	case p.Below > 0:
 		return void(ErrScriptOnly)
 	case p.Time > latest:
 		return void(ErrLateKey)

@@ -46,7 +46,7 @@ func Parse(step Op, value any, err error) Reply {
 	if err != nil {
 		return Reply{Status: Classify(err), Err: err}
 	}
-	if step == Choose || step == Merge || step == Flush {
+	if step == Choose || step == Merge {
 		return Reply{Status: Granted} // see lane.Request.Said
 	}
 	switch v := value.(type) {

@@ -32,7 +32,7 @@ func onBench(t *testing.T, f func(*bench)) {
 		defer b.node.Close()
 		b.client = b.connect()
 		defer b.client.Close()
-		for _, s := range script.All("", 0) {
+		for _, s := range script.All("") {
 			b.client.ScriptLoad(t.Context(), s.Source)
 		}
 		b.client.Set(t.Context(), "mine", "me", time.Minute)
@@ -63,7 +63,7 @@ func (b *bench) run(s script.Script, key string, args ...any) (any, error) {
 }
 
 // acquire is the script for nodes without markers.
-var acquire = script.Acquire("", 0)
+var acquire = script.Acquire("")
 
 // The proposed fence does not matter here, no request is too late, and there is no waiter.
 func (b *bench) acquire(key string) (any, error) {
@@ -72,7 +72,7 @@ func (b *bench) acquire(key string) (any, error) {
 
 func (b *bench) extend(key string) (any, error) { return b.run(script.Extend, key, "me", 30000) }
 
-func (b *bench) release(key string) (any, error) { return b.run(script.Release("", 0), key, "me") }
+func (b *bench) release(key string) (any, error) { return b.run(script.Release(""), key, "me") }
 
 // granted reports whether this is a grant: a fence, and the node's time.
 func granted(v any) bool {

@@ -1,8 +1,0 @@
--- extend, the usual case: one key that is held alone, and is still mine. It is put before
--- the rest of extend, and does the same at half the cost.
-if ARGV[3] == 'x' and redis.pcall('GET', KEYS[1]) == ARGV[1] then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  redis.call('PEXPIRE', KEYS[1] .. ':fence', '90000000')
-  local time = redis.call('TIME')
-  return time[1] * 1000000 + time[2]
-end
