@@ -87,7 +87,7 @@ type call func(name, token string) []any
 
 // acquireCall is the acquire script's, for a lock that is held exclusively.
 func acquireCall(runID, marker, waiter string, ticket int, millis int64, number func() int64) call {
-	hash := script.Acquire(runID, 0).Hash
+	hash := script.Acquire(runID).Hash
 	return func(name, token string) []any {
 		n := number()
 		return []any{"evalsha", hash, 1, name, token, millis, n, n + time.Minute.Microseconds(), marker,
@@ -97,7 +97,7 @@ func acquireCall(runID, marker, waiter string, ticket int, millis int64, number 
 
 // releaseCall is the release script's.
 func releaseCall(runID string) call {
-	hash := script.Release(runID, 0).Hash
+	hash := script.Release(runID).Hash
 	return func(name, token string) []any {
 		return []any{"evalsha", hash, 1, name, token, "x", 0, 0, script.Bucket(name)}
 	}
@@ -119,7 +119,7 @@ const stepBatch = 25
 // steps measures, on the first node, the time of each step.
 func (e *env) steps(ctx context.Context) (*table, error) {
 	client := e.fleet.watch[0]
-	runID, marker, err := loadScripts(ctx, client, script.Acquire("", 0).Source, string(plainAcquire))
+	runID, marker, err := loadScripts(ctx, client, script.Acquire("").Source, string(plainAcquire))
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func loadScripts(ctx context.Context, client *redis.Client, more ...string) (run
 		return "", "", err
 	}
 	runID = info["run_id"]
-	for _, each := range script.All(runID, 0) {
+	for _, each := range script.All(runID) {
 		more = append(more, each.Source)
 	}
 	for _, source := range more {

@@ -199,7 +199,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/plain.go", "case p.Queues > 0:", "case false:"},
 	}, "model", "waiting", 3000},
 	{"plain commands: there may be locks below the key", []edit{
-		{"internal/wire/plain.go", "case p.Below > 0 || p.OldMarker", "case p.OldMarker"},
+		{"internal/wire/plain.go", "case p.Below > 0:", "case false:"},
 	}, "model", "calendar of kinds", 20},
 	{"plain commands: the node's time is not looked at", []edit{
 		{"internal/wire/plain.go", "Reply{Status: Granted, Fence: number, Time: p.Time,", "Reply{Status: Granted, Fence: number,"},
@@ -218,7 +218,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/store.go", " || mark.Born > now+slack:", ":"},
 	}, "model", "boot", 2000},
 	{"the longest TTL is not kept", []edit{
-		{"internal/model/store.go", "mark.Epoch = max(mark.Longest, hello.Longest), ", "mark.Epoch = hello.Longest, "},
+		{"internal/model/store.go", "max(mark.Longest, hello.Longest), n.told.At()", "hello.Longest, n.told.At()"},
 	}, "model", "settings that disagree", 2000},
 	{"a longer TTL changes no quarantine", []edit{
 		{"internal/lane/terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},
