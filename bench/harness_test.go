@@ -42,7 +42,7 @@ func (l *leakyLocker) Lock(ctx context.Context, name string) (contender.Lock, er
 	if err := l.clients[1].RPush(ctx, name+":list", "").Err(); err != nil {
 		return nil, err
 	}
-	return leakyLock{l.clients, name}, l.clients[0].Incr(ctx, name+":count").Err()
+	return leakyLock{l.clients, name}, l.clients[0].Incr(ctx, name+script.QueueSuffix).Err()
 }
 
 func (l *leakyLocker) Hold(ctx context.Context, name string) (contender.Lock, error) {

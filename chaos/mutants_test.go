@@ -411,8 +411,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/acquire.lua", "if who == true then\n    mine = mine + 1", "if who == true then\n    return refuse({1000, token, clock()})"},
 	}, "miniredis", "repeats", 600},
 	{"an acquire does not look at the node's marker", []edit{
-		{"internal/script/acquire_usual.lua", "(ARGV[5] == '' or marks[1] == ARGV[5])", "true"},
-		{"internal/script/acquire.lua", "if ARGV[5] ~= '' and marks[1] ~= ARGV[5] then", "if false then"},
+		{"internal/script/acquire_usual.lua", "(ARGV[5] == '' or redis.call('MGET', $marker)[1] == ARGV[5])", "true"},
+		{"internal/script/acquire.lua", "if marker and marker ~= ARGV[5] then", "if false then"},
 	}, "miniredis", "forgetful nodes", 500},
 	{"an acquire may be as late as it likes, in the script", []edit{
 		{"internal/script/acquire_usual.lua", "if latest > 0 and now > latest then", "if false then"},
