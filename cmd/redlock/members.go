@@ -300,7 +300,7 @@ func (c *command) undescribed(cfg *membersConfig, d *described) error {
 	case keep > 0:
 		return exit.Fail(exit.NoQuorum, "give the nodes of one set: it is that of which a majority of the given nodes keeps the description. A node that keeps what is out of date can be made to forget it: redlock members forget", "the given nodes are not of one set: %s", facing(d))
 	case cfg.verb != "":
-		return exit.Fail(exit.NoQuorum, "if no program uses these nodes, there is nothing to change: give all programs the nodes that you want.", "the nodes keep no description that could be changed: no program has locked on them")
+		return exit.Fail(exit.NoQuorum, "if no program uses these nodes, there is nothing to change: give all programs the nodes that you want", "the nodes keep no description that could be changed: no program has locked on them")
 	}
 	return c.showUndescribed(cfg, d)
 }

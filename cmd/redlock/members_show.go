@@ -26,7 +26,7 @@ func (c *command) showUndescribed(cfg *membersConfig, d *described) error {
 		}
 		return c.printJSON(r)
 	}
-	fmt.Fprintln(c.stdout, "epoch 0: the nodes keep no description of their set. The first program of this version that locks on them writes it: the nodes that it was given, and its Quorum, Separator and MaxTTL")
+	fmt.Fprintln(c.stdout, "epoch 0: the nodes keep no description of their set. The first program that locks on them writes it: the nodes that it was given, and its Quorum, Separator and MaxTTL")
 	t := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nnode\tkeeps")
 	for _, k := range d.given {
