@@ -531,9 +531,15 @@ func setTexts(t *testing.T, g *texts) {
 	pass(time.Second)
 	f.tellAs(f.nodes[3], "node0", f.kept(f.nodes[0]).Description)
 	f.tellAs(f.nodes[4], "node1", f.kept(f.nodes[0]).Description)
+	for _, n := range f.nodes[3:] { // what they keep is not known when New returns
+		n.Hang(true)
+	}
 	copies, _, err := f.over(Options{}, f.nodes[3:]...)
+	for _, n := range f.nodes[3:] {
+		n.Hang(false)
+	}
 	if err == nil {
-		pass(time.Second)
+		pass(10 * time.Second)
 		_, err = copies.TryAcquire(t.Context(), "jobs")
 	}
 	g.say("two of three nodes have copies of other servers' data", err)

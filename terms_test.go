@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
@@ -299,12 +300,14 @@ func TestQuarantineGrows(t *testing.T) {
 		if l, err := short.TryAcquire(t.Context(), "a"); err != nil || l.Release(t.Context()) != nil {
 			t.Fatal("all nodes vote again:", err)
 		}
+		synctest.Wait()
 		told = nil
 		f.client(&Options{TTL: time.Minute}, 0)
 		_, err := short.TryAcquire(t.Context(), "a")
 		if !errors.Is(err, ErrNoQuorum) || !strings.Contains(err.Error(), "quarantined for 5") {
 			t.Errorf("nodes were emptied less than a minute ago: %v", err)
 		}
+		synctest.Wait()
 		if len(told) != 3 {
 			t.Errorf("told of %v", told)
 		}

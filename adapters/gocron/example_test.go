@@ -22,7 +22,7 @@ func Example() {
 	}
 	defer nodes.Close()
 
-	done, skipped := make(chan struct{}, 2), make(chan error, 2)
+	done, skipped := make(chan struct{}), make(chan error)
 	for range 2 {
 		locker, err := redlock.Connect(nodes.URLs(), nil)
 		if err != nil {
@@ -39,7 +39,8 @@ func Example() {
 			gocron.NewTask(locks.Task("report", func(ctx context.Context, l *redlock.Lock) error {
 				// ctx ends when the lock does; l.Fence() is for what is written to.
 				fmt.Println("reporting under the lock on", l.Name())
-				done <- struct{}{}
+				fmt.Println("skipped by the other:", errors.Is(<-skipped, redlock.ErrHeld)) // when it is due there, too
+				defer close(done)
 				return context.Cause(ctx)
 			})),
 			gocron.WithName("report"),
@@ -51,7 +52,6 @@ func Example() {
 		s.Start()
 	}
 	<-done
-	fmt.Println("skipped by the other:", errors.Is(<-skipped, redlock.ErrHeld))
 	// Output:
 	// reporting under the lock on report
 	// skipped by the other: true

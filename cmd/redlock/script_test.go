@@ -34,6 +34,9 @@ import (
 // describes the format, and steps what is added to it. The condition [full] is true where the
 // environment asks for tests that take seconds.
 func TestScripts(t *testing.T) {
+	if need.Raced {
+		need.Full(t) // its programs wait in real time, with timeouts that are too short for the race detector
+	}
 	runScripts(t, testscript.Params{Dir: "testdata"})
 }
 
