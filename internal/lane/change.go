@@ -229,10 +229,11 @@ func (s *Set) former(d *wire.Description) (lanes []*Lane) {
 	return lanes
 }
 
-// keep counts the nodes that keep a description, or a later one.
+// keep counts the nodes that keep a description, or a later one that has it in its past. Another one of a later epoch
+// may be what one node keeps that is wrong: it does not show that the node has ever had this one.
 func (s *Set) keep(lanes []*Lane, d *wire.Description) (n int) {
 	for _, l := range lanes {
-		if t := l.node.kept(); t.Description != nil && t.Set == d.Set && t.Epoch >= d.Epoch {
+		if l.node.kept().Follows(d) {
 			n++
 		}
 	}

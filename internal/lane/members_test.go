@@ -116,3 +116,27 @@ func TestKeepsComesOutOfOrder(t *testing.T) {
 		t.Errorf("it was member %q", m.member("s"))
 	}
 }
+
+// TestKeep: what a change waits for is that nodes keep its description, or one that follows it; and not just one of a
+// later epoch.
+func TestKeep(t *testing.T) {
+	first := &wire.Description{Epoch: 1, Set: "s", Members: []string{"a:1"}}
+	second := first.Next()
+	third, wrong := second.Next(), second.Next()
+	wrong.Past = nil
+	cfg := testConfig()
+	for _, tt := range []struct {
+		name  string
+		keeps *wire.Description
+		want  int
+	}{
+		{"none", nil, 0}, {"the one before", first, 0}, {"it", second, 1}, {"the next one", third, 1}, {"the one after that", third.Next(), 1},
+		{"another one of the next epoch", wrong, 0}, {"what follows that", wrong.Next(), 0},
+	} {
+		m := testIncarnation(&cfg)
+		m.keeps(wire.Told{Self: "a:1", Description: tt.keeps}, wire.Marker{})
+		if got := new(Set).keep([]*Lane{{node: m}}, second); got != tt.want {
+			t.Errorf("a node keeps %s: %d keep the second one, want %d", tt.name, got, tt.want)
+		}
+	}
+}
