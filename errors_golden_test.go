@@ -662,6 +662,10 @@ func refusalTexts(t *testing.T, g *texts) {
 	r.ballot.yes = 3
 	r.verdict = won
 	g.say("the votes came when the lock's life was over", r.tooLate(time.Now()))
+
+	for _, slot := range []int64{wire.NoSlot, 3} {
+		g.say("the slot that was asked for is held", &NodeError{Node: "10.0.0.1:6379", Outcome: OutcomeHeld, Holder: "TOKEN", TTL: time.Second, slot: slot})
+	}
 }
 
 func mustLock(t *testing.T, lk *Locker, name string) *Lock {

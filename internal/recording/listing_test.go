@@ -147,7 +147,6 @@ func TestForeign(t *testing.T) {
 		do("PEXPIRE", "hash", 60000)
 		do("RPUSH", "list", "x")
 		do("ZADD", "set", 1, "x")
-		do("SET", "lock:fence", 1, "PX", 60000)
 		do("ZADD", "dead:queue", 1, "p.1 1 x0 +1.n o")
 		do("PEXPIRE", "dead:queue", 60000)
 		do("SET", "odd", "tok", "PX", 60000)
