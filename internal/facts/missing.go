@@ -10,7 +10,7 @@ import (
 var missing = []*regexp.Regexp{
 	regexp.MustCompile("(?i)^(?:unknown|unsupported) command:? ['\"`]([a-z0-9_.|-]+)"),
 	regexp.MustCompile("(?i)^command is not available: ['\"`]?([a-z0-9_.|-]+)"),
-	regexp.MustCompile("(?i)^unknown subcommand .*'([a-z]+)'\\. Try ([a-z]+) help"),
+	regexp.MustCompile(`(?i)^unknown subcommand .*'([a-z]+)'\. Try ([a-z]+) help`),
 }
 
 // Missing is the command, in capitals, that a server does not have, by the text of its error. It is empty for all
