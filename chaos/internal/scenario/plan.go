@@ -54,6 +54,9 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	if s.Reserve > 0 {
 		n = min(n+s.Reserve, most)
 		p.Operators = 1 + rng.IntN(2)
+		if s.Least > 0 { // two that remove a member at once could leave fewer
+			p.Operators = 1
+		}
 		if s.Rivals {
 			p.Operators = 3
 		}
