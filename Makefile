@@ -130,7 +130,7 @@ recipes: ## run the recipes of docs/safety.md against real databases
 model: ## check the model of the fenced lock exhaustively, and that it fails without each of its rules; needs spin and gcc
 	docs/model/check.sh
 
-quickmodel: ## the part of make model that takes a minute or two
+quickmodel: ## the part of make model that takes five minutes
 	docs/model/check.sh quick
 
 reproducible: ## build the command twice, in two places, and compare the bytes

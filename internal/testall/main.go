@@ -74,7 +74,7 @@ func run(ctx context.Context, except *regexp.Regexp, flags []string) bool {
 	}
 	fmt.Printf("the tests of %d packages in %d modules, by go test %s\n", len(r.waiting), len(modules), strings.Join(flags, " "))
 	if !slices.Contains(flags, "-race") {
-		fmt.Printf("this takes up to 5 minutes with two processors (here: %d), compiling included\n", runtime.GOMAXPROCS(0))
+		fmt.Printf("this takes about 8 minutes with two processors (here: %d), compiling included\n", runtime.GOMAXPROCS(0))
 	}
 	for _, s := range left {
 		fmt.Println("skipped:", s)
