@@ -165,7 +165,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "vanishing locks", 500},
 	{"a number of the future is a vote", []edit{
 		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if ahead < c.maxSkew+2*wire.Clamp || true {"},
-		{"internal/lane/batch.go", "off := m.clocks.skew(&m.clock, sent)", "off := time.Duration(0)"},
+		{"internal/lane/batch.go", "off := m.clocks.skew(&m.clock, sent)", "off := 0 * m.clocks.skew(&m.clock, sent)"},
 	}, "model", "poisoned nodes", 500},
 	{"no concession to a majority that is ahead", []edit{
 		{"acquire.go", "\tif most <= a.ahead {\n", "\tif true {\n"},
