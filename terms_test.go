@@ -320,8 +320,8 @@ func TestQuarantineGrows(t *testing.T) {
 	})
 }
 
-// TestLongerThanAnnounced: a program that announces nothing, as one of an earlier version, or
-// with its quarantine off, has locks that are longer than our MaxTTL. A refusal shows it.
+// TestLongerThanAnnounced: a program that announces nothing, since its quarantine is off, has locks that
+// are longer than our MaxTTL. A refusal shows it.
 func TestLongerThanAnnounced(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFleet(t, 3)

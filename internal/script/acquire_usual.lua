@@ -1,8 +1,8 @@
 -- acquire, the usual cases: one key, wanted exclusively or shared; and no counter is ahead of the
--- time. The key is free and its queue
--- is empty, or this client is the first in it; or the key is shared and its queue is empty; or
--- another token holds it exclusively. This code is put before the rest of acquire, which handles
--- all other cases. For these it does the same as the rest, at half the cost.
+-- time. The key is free and its queue is empty, or this client is the first in it; or the key is
+-- shared and its queue is empty; or another token holds it exclusively. This code is put before the
+-- rest of acquire, which handles all other cases. For these it does the same as the rest, at half the
+-- cost.
 --
 -- The cost is in the number of commands, and in numbers made text: a server does that for every
 -- score that it returns, and for every number that the script passes instead of text.

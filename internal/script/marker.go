@@ -49,7 +49,8 @@ func Settled(runID string, now time.Time) string {
 }
 
 // LockOf gives the key of the lock that a key on a node belongs to: the lock's own key, or that of
-// its queue. ok is false for what no lock has for a key: those of the nodes, and slots, which the set of their lock's holders tells of.
+// its queue. ok is false for what no lock has for a key: those of the nodes, and slots, which the set of
+// their lock's holders tells of.
 func LockOf(key string) (lock string, queue, ok bool) {
 	lock, queue = strings.CutSuffix(key, QueueSuffix)
 	if lock == "" || Lasting(lock) {

@@ -1,7 +1,7 @@
 -- raise, the usual cases: one key, or one and the folders above it, held exclusively or shared;
 -- the token still holds all of them, the counters exist, and that of the key itself is smaller than
--- the fence. It is put before the rest of raise,
--- which handles all other cases. For these it does the same, at half the cost.
+-- the fence. It is put before the rest of raise, which handles all other cases. For these it does
+-- the same, at half the cost.
 local ways, locks = ARGV[3], #ARGV[3]
 local shared = string.find(ways, '^r*s$')
 if shared or string.find(ways, '^w*x$') then

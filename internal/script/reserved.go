@@ -1,7 +1,6 @@
 package script
 
-// reserved has the keys that belong to the nodes, whatever prefix the locks have, and what
-// each is.
+// reserved has the keys that belong to the nodes, whatever prefix the locks have, and what each is.
 var reserved = map[string]string{
 	Marker: "is the key of the nodes' marker",
 	Told:   "is the key of the nodes' description",

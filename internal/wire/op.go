@@ -3,9 +3,7 @@
 // and no lock.
 package wire
 
-import (
-	"time"
-)
+import "time"
 
 // An Op is one step of the protocol: which script a node runs.
 type Op uint8
