@@ -30,14 +30,12 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	return lk.call(ctx, "try-acquire", name, options, lk.try)
 }
 
-// call has a call made, as one operation; and made again as another acquisition if the separator of the set
-// became known when the call had begun, or was changed while it waited.
+// call has a call made, as one operation.
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption, do func(context.Context, *opTrace, *acquisition) (*Lock, error)) (*Lock, error) {
 	if err := lk.made(); err != nil {
 		return nil, err
 	}
-	once := op == "try-acquire"
-	a, err := lk.acquisition(ctx, name, options, once)
+	a, err := lk.acquisition(name, options)
 	if err != nil {
 		return nil, err
 	}
@@ -46,16 +44,6 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 	}
 	t := lk.begins(ctx, op, a.name, nil)
 	l, err := do(ctx, t, a)
-	for err == errRenamed {
-		began := a.began
-		if a, err = lk.acquisition(ctx, name, options, once); err != nil {
-			break
-		}
-		a.began = began // a call keeps its place, and its bound
-		if l, err = lk.within(ctx, a); l == nil && err == nil {
-			l, err = do(ctx, t, a)
-		}
-	}
 	if err == nil {
 		lk.watched(l)
 	}
@@ -63,10 +51,17 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 	return l, err
 }
 
-// errRenamed is why an acquisition was not asked for: it was made by another separator than that of the set.
-var errRenamed = errors.New("the name is another lock's by the separator of the set")
-
 func (lk *Locker) try(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
+	l, err := lk.tryOnce(ctx, t, a)
+	for err == errRenamed {
+		if l, err = lk.replan(ctx, a); l == nil && err == nil {
+			l, err = lk.tryOnce(ctx, t, a)
+		}
+	}
+	return l, err
+}
+
+func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
 	a.until = a.began.Add(lk.nodeTimeout(a.ttl))
 	if now := lk.opts.Clock.Now(); left(a.until, now) <= 0 && lk.lanes.Agreed() {
 		a.until = now.Add(lk.nodeTimeout(a.ttl)) // the set is new: its description has been chosen meanwhile
@@ -116,6 +111,10 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 	if a.modes != string(wire.ModeX) || !lk.mayPlain(a.key, now) {
 		return nil, errVoid
 	}
+	if err := lk.settled(ctx, a); err != nil {
+		return nil, err
+	}
+	now = lk.opts.Clock.Now()
 	number, good := lk.lanes.Number(now)
 	if !good {
 		return nil, errVoid
@@ -141,16 +140,20 @@ var errVoid = errors.New("not by plain commands")
 // attempt is one round for a new lock, with a token of its own: whatever became
 // of an earlier attempt's requests, they can neither take nor release this one.
 func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot int64, w *waitlist.Waiter) (*Lock, error) {
-	before := lk.lanes.View()
-	l, err := lk.ask(ctx, t, a, 0, slot, w)
-	for err != nil && ctx.Err() == nil && lk.lanes.View().Description != before.Description { // the set was changed meanwhile
-		before = lk.lanes.View()
-		l, err = lk.ask(ctx, t, a, 0, slot, w)
+	for {
+		if err := lk.settled(ctx, a); err != nil {
+			return nil, err
+		}
+		before := lk.lanes.View()
+		l, err := lk.ask(ctx, t, a, 0, slot, w)
+		if err != nil && ctx.Err() == nil && lk.lanes.View().Description != before.Description {
+			continue // the set was changed meanwhile
+		}
+		if errors.Is(err, ErrHeld) {
+			lk.notPlain(a.key, lk.opts.Clock.Now())
+		}
+		return l, err
 	}
-	if errors.Is(err, ErrHeld) {
-		lk.notPlain(a.key, lk.opts.Clock.Now())
-	}
-	return l, err
 }
 
 // limit is how long a step of an acquisition may take that begins now: a NodeTimeout, or what is left of the call's
@@ -172,20 +175,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	if err := ended(ctx); err != nil {
 		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 	}
-	if !lk.lanes.Agreed() {
-		began := lk.opts.Clock.Now()
-		patience := lk.limit(a, began)
-		if !a.until.IsZero() {
-			patience /= 2 // the rest is for the nodes' answers: they say what is wrong
-		}
-		if err := lk.agree(ctx, patience); err != nil {
-			return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
-		}
-		if ctx.Err() != nil && !lk.lanes.Agreed() {
-			return nil, lk.unasked(ctx, a, began)
-		}
-	}
-	if a.separator != lk.current.Load().Separator {
+	if lk.renamed(a) {
 		return nil, errRenamed
 	}
 	if number == 0 {

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +12,11 @@ import (
 
 // agree waits until the set's description is known to a quorum, or for so long.
 func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
+	return lk.agreeUnless(ctx, limit, func() bool { return false })
+}
+
+// agreeUnless is agree; but it also returns when the condition is true after the client has learned something.
+func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func() bool) error {
 	if lk.lanes.Agreed() {
 		return nil
 	}
@@ -22,7 +28,7 @@ func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
 	for _, n := range lk.lanes.View().Lanes {
 		proposal.Members = append(proposal.Members, n.Name)
 	}
-	return lk.lanes.Agree(ctx, limit, proposal)
+	return lk.lanes.Agree(ctx, limit, proposal, so)
 }
 
 // nonce makes the name of a new set of a token: one that no other set has, also if it is made of the same nodes. So what
@@ -34,51 +40,66 @@ func nonce(token string) string {
 
 // ready is agree for a caller that does not use the lanes yet.
 func (lk *Locker) ready(ctx context.Context) error {
-	return lk.readyIn(ctx, lk.opts.NodeTimeout)
-}
-
-func (lk *Locker) readyIn(ctx context.Context, limit time.Duration) error {
 	if err := lk.enter(); err != nil {
 		return err
 	}
 	defer lk.leave()
-	return lk.agree(ctx, limit)
+	return lk.agree(ctx, lk.opts.NodeTimeout)
 }
 
-// acquisition is what a call wants, by what the set says if that can be known in time. A call that tries once waits
-// for that for half of its time.
-func (lk *Locker) acquisition(ctx context.Context, name string, options []AcquireOption, once bool) (*acquisition, error) {
+// acquisition is what a call wants, by what is known of the set. If nothing is, it goes by the program's own options. The
+// call takes its place in the order of waiters at once all the same, and is planned anew when the set turns out to have
+// another separator (errRenamed, replan).
+func (lk *Locker) acquisition(name string, options []AcquireOption) (*acquisition, error) {
 	o := lk.current.Load()
 	began := o.Clock.Now()
 	a, err := o.acquisition(name, options)
-	if a.began = began; err != nil || lk.lanes.Agreed() {
-		return a, err
-	}
-	if err := ended(ctx); err != nil {
-		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
-	}
-	patience := lk.opts.NodeTimeout
-	if once {
-		patience = lk.nodeTimeout(a.ttl) / 2
-	}
-	switch err := lk.readyIn(ctx, patience); {
-	case err == ErrClosed:
-		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("redlock: acquire %q: %w", a.name, err)
-	case ctx.Err() != nil && !lk.lanes.Agreed():
-		return nil, lk.unasked(ctx, a, began)
-	}
-	if now := lk.current.Load(); now != o {
-		a, err = now.acquisition(name, options)
-		a.began = began
-	}
+	a.began = began
 	return a, err
+}
+
+// errRenamed is why an acquisition was not asked for: it was made by another separator than that of the set.
+var errRenamed = errors.New("the name is another lock's by the separator of the set")
+
+func (lk *Locker) renamed(a *acquisition) bool { return a.separator != lk.current.Load().Separator }
+
+// replan makes an acquisition what its call asks for by what the set says now. The call keeps its place, and its bound.
+// If the call turns out to be within a lock of its context, replan returns what within does.
+func (lk *Locker) replan(ctx context.Context, a *acquisition) (*Lock, error) {
+	now, err := lk.current.Load().acquisition(a.asked, a.options)
+	if err != nil {
+		return nil, err
+	}
+	now.began, now.shut = a.began, a.shut
+	*a = *now
+	return lk.within(ctx, a)
+}
+
+// settled waits until the set's description is known to a quorum, for at most a NodeTimeout: after that an attempt
+// says of each node what is wrong. It returns an error if the program cannot use the set, if ctx ends, or errRenamed.
+func (lk *Locker) settled(ctx context.Context, a *acquisition) error {
+	if !lk.lanes.Agreed() {
+		began := lk.opts.Clock.Now()
+		patience := lk.limit(a, began)
+		if !a.until.IsZero() {
+			patience /= 2 // the rest is for the nodes' answers
+		}
+		if err := lk.agreeUnless(ctx, patience, func() bool { return lk.renamed(a) }); err != nil {
+			return fmt.Errorf("redlock: acquire %q: %w", a.name, err)
+		}
+		if ctx.Err() != nil && !lk.lanes.Agreed() {
+			return lk.unasked(ctx, a, began)
+		}
+	}
+	if lk.renamed(a) {
+		return errRenamed
+	}
+	return nil
 }
 
 // unasked makes the error of a call whose time was over before a node was asked for the lock, since the set's
 // description was not known, or the clock was set: what each node has to do with that.
-func (lk *Locker) unasked(ctx context.Context, a *acquisition, began time.Time) error {
+func (lk *Locker) unasked(ctx context.Context, a *acquisition, began time.Time) *QuorumError {
 	r := lk.newRound(wire.Acquire, lk.newLock(a, 0, lk.newToken(a, "")), nil)
 	r.sent = began
 	for i, n := range r.view.Lanes {

@@ -38,6 +38,9 @@ func (f acquireOption) apply(a *acquisition) { f(a) }
 
 // An acquisition is what one call asks for.
 type acquisition struct {
+	asked   string // the name as the call has it
+	options []AcquireOption
+
 	name    string // normalized
 	ttl     time.Duration
 	maxHold *time.Duration // nil: no limit
@@ -123,7 +126,7 @@ const MaxSlots = 1000
 
 // acquisition checks what a call asks for, before anything is sent.
 func (o *Options) acquisition(name string, options []AcquireOption) (*acquisition, error) {
-	a := &acquisition{ttl: o.TTL}
+	a := &acquisition{asked: name, options: options, ttl: o.TTL}
 	if err := a.apply(options); err != nil {
 		return a, fmt.Errorf("redlock: acquire %q: %w", name, err)
 	}

@@ -61,10 +61,26 @@ func (lk *Locker) await(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 		return nil, err
 	}
 	defer lk.leave()
-	w := lk.waiting.Enter(&waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began})
-	defer lk.waiting.Leave(w)
+	w := lk.waiting.Enter(a.want())
+	defer func() { lk.waiting.Leave(w) }()
 	a.shut = lk.shut.enter(a.queue)
 	defer lk.shut.leave(a.queue)
+	l, err := lk.inTurn(ctx, t, a, w)
+	for err == errRenamed {
+		if l, err = lk.replan(ctx, a); l == nil && err == nil {
+			w = lk.waiting.Replace(w, a.want())
+			l, err = lk.inTurn(ctx, t, a, w)
+		}
+	}
+	return l, err
+}
+
+func (a *acquisition) want() *waitlist.Want {
+	return &waitlist.Want{Queue: a.queue, Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(), Began: a.began}
+}
+
+// inTurn speaks to the nodes when the call is the first in its local queue.
+func (lk *Locker) inTurn(ctx context.Context, t *opTrace, a *acquisition, w *waitlist.Waiter) (*Lock, error) {
 	if turn := w.Turn(); turn != nil {
 		t.wait(nil)
 		select {
@@ -92,6 +108,8 @@ func (lk *Locker) unspoken(w *waitlist.Waiter, a *acquisition, cause error) *Quo
 	e := QuorumError{Op: wire.Acquire.String(), N: len(view.Lanes), Need: view.Quorum, Kind: ErrHeld}
 	if last, ok := lk.waiting.Last(w).(*QuorumError); ok {
 		e = *last
+	} else if !lk.lanes.Agreed() { // the call before waits for the nodes to tell the set
+		e = *lk.unasked(context.Background(), a, a.began)
 	}
 	e.Name, e.Cause = a.name, cause
 	return &e
@@ -109,7 +127,8 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 	slot, again := int64(0), a.others()
 	calls := 0 // that have led to an attempt in vain, one after another
 	if w.Turn() == nil {
-		if l, err := lk.first(ctx, t, a); !errors.Is(err, errVoid) && (err == nil || ctx.Err() != nil) {
+		why := (*QuorumError)(nil)
+		if l, err := lk.first(ctx, t, a); !errors.Is(err, errVoid) && (err == nil || ctx.Err() != nil || !errors.As(err, &why)) {
 			return l, err
 		}
 	}

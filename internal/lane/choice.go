@@ -25,7 +25,8 @@ type wait struct {
 	plan  bool // nothing is waited for that takes long
 	over  bool // the time is over, or the context has ended
 
-	limited bool // the timer runs
+	limited bool            // the timer runs
+	cut     <-chan struct{} // closed: it need not wait any more, and is not over; nil: it must
 }
 
 func (s *Set) waits(ctx context.Context, limit time.Duration) *wait {
@@ -53,6 +54,7 @@ func (w *wait) prolong(d time.Duration) {
 func (w *wait) wait(done <-chan struct{}) bool {
 	select {
 	case <-done:
+	case <-w.cut:
 	case <-w.timer.C:
 		w.over = true
 	case <-w.ctx.Done():
@@ -85,6 +87,14 @@ func (w *wait) pause(d time.Duration) {
 // and a majority does not keep it yet: a majority has taken it, so that one has that does not keep it. A member that
 // keeps something else has no part.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
+	s.mu.Lock()
+	stale := s.known != v.Description
+	w.cut = s.changed // a node that hangs must not keep the caller from going by what others have chosen
+	s.mu.Unlock()
+	defer func() { w.cut = nil }()
+	if stale {
+		return nil
+	}
 	need, epoch := len(v.Lanes)/2+1, int64(1)
 	var largest, set string
 	if v.Description != nil {

@@ -158,7 +158,10 @@ func (s *Set) tied(d *wire.Description) bool {
 // be one that it can use. Under the mutex.
 func (s *Set) adopt(d *wire.Description) {
 	before := s.known
-	s.known = d
+	if s.known = d; before != d {
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
 	if s.refused = s.cfg.Accept(d); s.refused != nil {
 		s.ready.Store(nil)
 		s.unusable.Store(d)
@@ -501,7 +504,9 @@ func (s *Set) Agreed() bool {
 //
 // If the program cannot use the set, the members are asked whether it was changed meanwhile. Nobody else asks them: nothing
 // is sent for a program that cannot use the set.
-func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description) error {
+//
+// Agree also returns when the condition is true after the client has learned something of the set.
+func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description, so func() bool) error {
 	w := s.waits(ctx, limit)
 	defer w.stop()
 	others := w.until(limit / 2)
@@ -521,6 +526,8 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			return refused
 		case refused != nil:
 			w.wait(news)
+		case so():
+			return nil
 		case ready && waits && others.wait(news): // half of the time, since one that hangs must leave some to the caller
 		case ready:
 			s.ready.Store(known)
@@ -540,13 +547,13 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	return s.Refused()
 }
 
-// answered reports whether a majority of the members has said since a time what it keeps, or so many are away that no
-// majority can.
+// answered reports whether a majority of the members has said since a time that it keeps the known description, or so
+// many are away that no majority can.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.Lanes {
 		switch {
-		case s.terms.shownSince(n.node, since):
+		case s.terms.shownSince(n.node, since) && n.node.keepsThis(v.Description):
 			have++
 		case n.Away() != nil:
 			away++

@@ -23,6 +23,7 @@ type Set struct {
 	known   *wire.Description // that of the set, if this program is to use one
 	refused error             // why this program cannot use the set
 	news    chan struct{}     // closed when something of this, or of what a node keeps, has changed
+	changed chan struct{}     // closed when another description has become known
 	closed  bool
 	made    int      // how many lanes there have been
 	events  []func() // to be told by the goroutine that tells events now
@@ -45,7 +46,7 @@ type Set struct {
 // tried when its first attempt to connect has ended. Open is also called for nodes that become members
 // later.
 func Open(cfg Config, names []string, open func(node int, name string, s Session) Server, tried chan<- int) *Set {
-	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{})}
+	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{}), changed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.clocks = newClocks(&s.cfg)
 	s.terms = newTerms(&s.cfg)

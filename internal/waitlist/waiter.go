@@ -17,6 +17,7 @@ import (
 type Waiter struct {
 	list    *List
 	want    *Want
+	order   int    // how many calls of the process had come when its call did
 	name    string // its name at the nodes
 	arrived time.Time
 	ticket  int64         // of its arrival: set by the first Begin, before any node hears of it; 0: it has been in no queue

@@ -122,12 +122,27 @@ type Want struct {
 func (l *List) Enter(want *Want) *Waiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.enter(want, l.count+1)
+}
+
+// Replace is Leave and Enter in one, for a call that turns out to want something else: it comes before those that entered
+// after it, except for an active one.
+func (l *List) Replace(w *Waiter, want *Want) *Waiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.enter(want, w.order)
+	l.leave(w)
+	return next
+}
+
+// enter makes a waiter. Under the mutex.
+func (l *List) enter(want *Want, order int) *Waiter {
 	if l.count++; l.count == 1 {
 		l.process = l.cfg.Host.Token()
 	}
 	view := l.cfg.Lanes.View()
 	w := &Waiter{
-		list: l, want: want, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
+		list: l, want: want, order: order, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
 		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, len(view.Lanes)), done: true, reached: lane.NewReached(len(view.Lanes)),
 	}
 	if c := want.Contender; c != nil {
@@ -143,7 +158,11 @@ func (l *List) Enter(want *Want) *Waiter {
 	} else {
 		w.turn = make(chan struct{})
 	}
-	q.waiters = append(q.waiters, w)
+	at := len(q.waiters)
+	for at > 1 && q.waiters[at-1].order > order {
+		at--
+	}
+	q.waiters = slices.Insert(q.waiters, at, w)
 	return w
 }
 
@@ -151,6 +170,10 @@ func (l *List) Enter(want *Want) *Waiter {
 func (l *List) Leave(w *Waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.leave(w)
+}
+
+func (l *List) leave(w *Waiter) {
 	q := l.queues[w.want.Queue]
 	i := slices.Index(q.waiters, w)
 	q.waiters = slices.Delete(q.waiters, i, i+1)
