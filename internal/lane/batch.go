@@ -102,12 +102,16 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		after, why = m.silence(now)
 		m.mu.Unlock()
 	}
-	untold := false
+	again := false
 	for _, q := range batch {
 		r := &q.Reply
 		// A node that keeps none may have been told one since, by a client of a set that was made anew: of the first
 		// description the marker says nothing.
-		untold = untold || kept.Description == nil && q.By != nil && (r.Status == wire.Granted || r.Status == wire.Held || r.Status == wire.Reserved)
+		refused := r.Status == wire.Held || r.Status == wire.Reserved
+		again = again || kept.Description == nil && q.By != nil && (refused || r.Status == wire.Granted)
+		// A refusal does not show the marker. A client that only waits must hear of each change of the set, as long as most
+		// of the members that it knows are alive: from one change to the next one it takes a quarantine.
+		again = again || refused && m.marked() && !m.terms.shownSince(m, sent.Add(-m.terms.quarantine()/2))
 		switch {
 		case r.Status == wire.Void:
 			if r.Err == wire.ErrScriptOnly || wire.Forbids(r.Err) {
@@ -142,7 +146,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 			}
 		}
 	}
-	if untold {
+	if again {
 		m.set.again(m)
 	}
 	return err
