@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
@@ -152,5 +153,40 @@ func TestRegressions(t *testing.T) {
 		if !found {
 			t.Errorf("%q: there is no such scenario", line)
 		}
+	}
+}
+
+// TestRoomsOfLanes: the scenario does what its name promises. In each schedule more than ten members are replaced, no
+// change fails, some members are dead by then, and some clients keep one renewed lock for more than ten replacements.
+func TestRoomsOfLanes(t *testing.T) {
+	i := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == "rooms of lanes" })
+	kept, dead := 0, 0
+	for seed := range uint64(need.Sized(1, 3, 20)) {
+		h, _, err := Model.Replay(Scenarios[i], seed, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		removed := 0
+		holds := make(map[[2]int]int) // by client and op: how many members were removed before
+		for _, e := range h.Events {
+			switch at := [2]int{e.Client, e.Op}; {
+			case e.Kind == history.Changed && e.Error != "":
+				t.Errorf("seed %d: %s: %s", seed, e.Name, e.Error)
+			case e.Kind == history.Changed && strings.HasPrefix(e.Name, "remove "):
+				removed++
+			case e.Kind == history.Struck:
+				dead++
+			case e.Kind == history.Got:
+				holds[at] = removed
+			case e.Kind == history.Release && removed-holds[at] > 10:
+				kept++
+			}
+		}
+		if removed <= 10 {
+			t.Errorf("seed %d: %d members were replaced", seed, removed)
+		}
+	}
+	if kept == 0 || dead == 0 {
+		t.Errorf("%d locks were kept for more than ten replacements, and %d members died", kept, dead)
 	}
 }

@@ -384,6 +384,14 @@ func (lk *Locker) isClosing() bool {`},
 	{"two members change at once", []edit{
 		{"change.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
 	}, "model", "rival operators", 3000},
+	{"a lock has places for eight nodes more than it began with", []edit{
+		{"internal/lane/places.go", "return make(Places, max(n, 1))", "return make(Places, n+8)"},
+		{"internal/lane/places.go", "(before == nil || before.ended.Load()) &&", "before == nil &&"},
+		{"internal/lane/places.go", "	for last := &ps[len(ps)-1]; !last.next.CompareAndSwap(nil, p); {\n\t\tlast = last.next.Load()\n\t}\n", ""},
+	}, "model", "rooms of lanes", 200},
+	{"a program that is refused hears of no change", []edit{
+		{"internal/lane/batch.go", "case refused && !m.terms.shownSince(", "case false && !m.terms.shownSince("},
+	}, "model", "rooms of lanes", 200},
 	{"a later description is believed on one node's word", []edit{
 		{"internal/wire/believed.go", "case 2*keep > n:", "case keep > 0:"},
 	}, "model", "a minority keeps a later description", 500},

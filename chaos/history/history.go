@@ -83,6 +83,10 @@ type Head struct {
 	// of several that ask at the same moment, one gets it.
 	Settled bool `json:"settled,omitempty"`
 
+	// Planned says that members are replaced one after another, as an operator should, and that a quorum of them is
+	// well all the time: nothing that happens in the run excuses the loss of a lock that is renewed.
+	Planned bool `json:"planned,omitempty"`
+
 	// Always says that a quorum of nodes is well all the time, so that Bound holds from the beginning.
 	Always bool `json:"always,omitempty"`
 }

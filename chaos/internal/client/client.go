@@ -95,6 +95,8 @@ func (c *Client) Enter(ctx context.Context) (err error) {
 		}
 	}
 	switch {
+	case c.Role.Operator && c.Plan.Scenario.Planned:
+		c.replaces(ctx)
 	case c.Role.Operator:
 		c.operate(ctx)
 	case c.Plan.Scenario.Break && c.Number == 1:

@@ -195,6 +195,10 @@ func (h *hold) live() {
 		Wait(h.ctx, scenario.Below(rng, 16*c.Plan.TTL))
 		h.pass()
 	}
+	if rest := c.Plan.Span - time.Since(c.Start); c.Plan.Scenario.Planned && h.renewed && rest > 0 && rng.IntN(2) == 0 {
+		Wait(h.ctx, min(scenario.Below(rng, 2*rest), rest)) // half of them to the end
+		h.pass()
+	}
 	if c.Plan.Scenario.Tries { // or one that asks a little later would get it next
 		Wait(h.ctx, 2*c.Plan.Options.NodeTimeout)
 		h.pass()

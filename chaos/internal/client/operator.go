@@ -59,6 +59,11 @@ func (o *operator) change(ctx context.Context) {
 	if o.rng.IntN(3) == 0 {
 		limit = 1 + scenario.Below(o.rng, 4*o.Plan.TTL)
 	}
+	o.make(ctx, change, what, limit)
+}
+
+// make makes a change within a limit.
+func (o *operator) make(ctx context.Context, change redlock.Change, what string, limit time.Duration) {
 	op := int(o.ops.Add(1))
 	o.note(history.Event{Kind: history.Changing, Op: op, Name: what, Limit: limit})
 	changing, cancel := context.WithTimeout(ctx, limit)
@@ -114,6 +119,32 @@ func (o *operator) draw() (redlock.Change, string) {
 		quorum = n/2 + 1 + o.rng.IntN(n-n/2)
 	}
 	return redlock.Change{Quorum: &quorum}, fmt.Sprint("quorum ", quorum)
+}
+
+// replaces runs an operator that replaces one member after another, when the plan says. The node that comes is added
+// first, as the documents have it; but a member that is dead is removed first.
+func (c *Client) replaces(ctx context.Context) {
+	o := &operator{Client: c}
+	c.workers.Go(func() {
+		for n, r := range c.Plan.Replaced {
+			leaves, comes := c.Process.Addrs()[r.Leaves], c.Process.Addrs()[r.Comes]
+			both := []struct {
+				change redlock.Change
+				what   string
+			}{{redlock.Change{Add: comes}, "add " + comes}, {redlock.Change{Remove: leaves}, Removes + leaves}}
+			if r.Dead {
+				slices.Reverse(both)
+			}
+			Wait(ctx, r.At-time.Since(c.Start))
+			for i, one := range both {
+				c.Process.Pass(0, 2*n+i)
+				if ctx.Err() != nil {
+					return
+				}
+				o.make(ctx, one.change, one.what, r.Limit)
+			}
+		}
+	})
 }
 
 // A breaker is an operator that takes locks away from their holders, as redlock break does: it looks who has a

@@ -16,6 +16,7 @@ func generate(data []byte) *history.History {
 	t.Run.Settle, t.Run.Idle, t.Run.Slight, t.Run.Grace, t.Run.TTL = t.time(6), t.time(12), t.time(3), t.time(4), t.time(8)
 	t.Run.MostKeys, t.Run.MostBytes, t.Run.MostRequests = t.below(5), t.below(5), t.below(5)
 	t.Run.Settled = t.Run.MostBytes%2 == 1 // not drawn: the corpus would mean something else
+	t.Run.Planned = t.Run.MostKeys%2 == 1
 	t.kinds = t.below(2) == 0
 	if t.kinds && t.below(4) > 0 {
 		t.Run.Separator = "/"

@@ -153,7 +153,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	}
 
 	if tw.Run.Exact && o.ask >= 0 && tw.Events[o.ask].Verb == "do" && o.told >= 0 {
-		if f := tw.Events[o.told]; f.Why == "lost" && !tw.struckBy(f.At) && !tw.stopped(e.Client, o.from, f.At) {
+		if f := tw.Events[o.told]; f.Why == "lost" && (tw.Run.Planned || !tw.struckBy(f.At)) && !tw.stopped(e.Client, o.from, f.At) {
 			tw.add("kept", f.At, o.got, o.told)
 		}
 	}

@@ -46,6 +46,9 @@ func (p *Plan) boundChanges() {
 	if s := p.Scenario; s.Reserve > 0 || s.Own {
 		p.Run.Bound += 2*p.longest() + 4*p.Options.NodeTimeout + 4*time.Second
 	}
+	if p.Scenario.Planned { // a lock may be held for all of it
+		p.Run.Bound += p.Span
+	}
 }
 
 // longest is the longest TTL that a client may announce.

@@ -29,8 +29,10 @@ type Plan struct {
 	Wants   []history.Request // nil: each name, exclusively
 	Workers int
 
-	Large     bool // some clients want a quorum larger than a majority, and a majority of nodes is well
-	Operators int  // the clients that change the set: the first ones, and those that replace them
+	Large    bool          // some clients want a quorum larger than a majority, and a majority of nodes is well
+	Replaced []Replacement // of members by other nodes, in order
+
+	Operators int // the clients that change the set: the first ones, and those that replace them
 
 	Scenario *Scenario       `json:"-"`
 	Options  redlock.Options `json:"-"`
@@ -54,7 +56,7 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 	if s.Reserve > 0 {
 		n = min(n+s.Reserve, most)
 		p.Operators = 1 + rng.IntN(2)
-		if s.Least > 0 { // two that remove a member at once could leave fewer
+		if s.Least > 0 || s.Planned { // two that remove a member at once could leave fewer
 			p.Operators = 1
 		}
 		if s.Rivals {
@@ -69,6 +71,8 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 		p.drawIdle(rng, arena, n)
 	case s.Away:
 		p.drawAway(rng, arena, n)
+	case s.Planned:
+		p.drawReplaced(rng, arena, n, members)
 	default:
 		p.drawFaults(rng, arena, n, clients)
 	}
@@ -182,7 +186,7 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, members, clients int) {
 	if s.Reserve > 0 {
 		p.Run.Members = members
 	}
-	p.Run.Settled = s.Tries
+	p.Run.Settled, p.Run.Planned = s.Tries, s.Planned
 	p.boundWaiting(clients)
 	p.boundMemory(clients)
 	if s.Once { // only the quarantine, perhaps twice

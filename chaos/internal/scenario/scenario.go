@@ -50,6 +50,7 @@ type Scenario struct {
 	Reserve int               // how many more nodes there are, which may become members of the set; operators change it all the time
 	Least   int               // operators leave at least this many members, and the quorum is a majority of them; 0: they leave two at least, mostly three, and set any quorum
 	Rivals  bool              // there are three operators, and they begin at the same moments
+	Planned bool              // an operator replaces the members one after another, many times, and does nothing else; some members are dead by then
 	Keep    bool              // some holders keep their locks for many TTLs, renewed
 	Break   bool              // the first client breaks locks, and takes none but in the end
 	Own     bool              // each client has settings of its own, which may disagree with those of the set

@@ -285,6 +285,11 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Mislead, history.Restore, history.Restore, history.Restore, history.Kill, history.Crash, history.Pause}, Rate: 1, Only: []string{"model"},
 	},
 	{
+		Name: "rooms of lanes", About: "an operator replaces the members of the set one after another, more than ten times, some of them dead, while clients hold renewed locks all the time and others wait for them: none of these locks is lost",
+		Nodes: []int{3, 3, 4, 5}, Reserve: 5, Clients: [2]int{3, 4}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 6, Write: true, Workers: 2, Spread: 2, Forgets: true, Harmless: true, Planned: true, Weight: 40,
+		Troubles: []history.FaultKind{history.Kill, history.KillEmpty}, Only: []string{"model"},
+	},
+	{
 		Name: "tries at once", About: "clients ask once for a free lock, all at the same moment, and each is near to another node, as where each zone has one: one of them gets it, and the others are denied it, within a NodeTimeout",
 		Nodes: sizes, Clients: [2]int{2, 8}, TTL: []time.Duration{5 * time.Second, 10 * time.Second}, RTT: rtts, Span: 24, Spread: 1, Tries: true, Weight: 2, Only: []string{"model"},
 	},
