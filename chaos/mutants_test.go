@@ -390,7 +390,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/places.go", "	for last := &ps[len(ps)-1]; !last.next.CompareAndSwap(nil, p); {\n\t\tlast = last.next.Load()\n\t}\n", ""},
 	}, "model", "rooms of lanes", 200},
 	{"a program that is refused hears of no change", []edit{
-		{"internal/lane/batch.go", "case refused && !m.terms.shownSince(", "case false && !m.terms.shownSince("},
+		{"internal/lane/batch.go", "again = again || refused && m.marked() &&", "again = again || false && m.marked() &&"},
 	}, "model", "rooms of lanes", 200},
 	{"a later description is believed on one node's word", []edit{
 		{"internal/wire/believed.go", "case 2*keep > n:", "case keep > 0:"},
