@@ -62,9 +62,8 @@ func (lk *Locker) try(ctx context.Context, t *opTrace, a *acquisition) (*Lock, e
 }
 
 func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	a.until = a.began.Add(lk.nodeTimeout(a.ttl))
-	if now := lk.opts.Clock.Now(); left(a.until, now) <= 0 && lk.lanes.Agreed() {
-		a.until = now.Add(lk.nodeTimeout(a.ttl)) // the set is new: its description has been chosen meanwhile
+	if a.until.IsZero() {
+		a.until = a.began.Add(lk.nodeTimeout(a.ttl))
 	}
 	l, err := lk.first(ctx, t, a)
 	seen := seenWithQuorum(err)

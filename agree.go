@@ -70,7 +70,7 @@ func (lk *Locker) replan(ctx context.Context, a *acquisition) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	now.began, now.shut = a.began, a.shut
+	now.began, now.until, now.shut = a.began, a.until, a.shut
 	*a = *now
 	return lk.within(ctx, a)
 }
@@ -89,6 +89,9 @@ func (lk *Locker) settled(ctx context.Context, a *acquisition) error {
 		}
 		if ctx.Err() != nil && !lk.lanes.Agreed() {
 			return lk.unasked(ctx, a, began)
+		}
+		if now := lk.opts.Clock.Now(); elapsed(began, now) > patience && !a.until.IsZero() && lk.lanes.Agreed() {
+			a.until = now.Add(lk.nodeTimeout(a.ttl)) // the set is new: its description has been chosen, which takes longer
 		}
 	}
 	if lk.renamed(a) {

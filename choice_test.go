@@ -104,6 +104,29 @@ func TestNewNodesAgree(t *testing.T) {
 	}
 }
 
+// TestTryOnNewNodes: the first call on new nodes has a NodeTimeout for the lock, however long it took to choose the
+// description of their set.
+func TestTryOnNewNodes(t *testing.T) {
+	for _, trip := range []time.Duration{10 * time.Millisecond, 300 * time.Millisecond, 400 * time.Millisecond} {
+		t.Run(fmt.Sprint("round trips of ", trip), func(t *testing.T) {
+			onNodes(t, 3, func(f *fleet) {
+				for _, n := range f.nodes {
+					n.Delay(trip/2, 0)
+				}
+				lk := f.locker(Options{NodeTimeout: time.Second}, f.nodes...)
+				time.Sleep(5 * time.Second) // it has connected
+				l, err := lk.TryAcquire(f.Context(), "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.Release(f.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 // TestChoiceIsFinished: a program that died in the middle of a choice is in nobody's way. What a majority
 // has taken is what the next one takes, too, since it may have been told to nodes; and what fewer have
 // taken may be that, or another one.
