@@ -25,6 +25,7 @@ type sizes struct {
 	fifo      int   // hand-overs of one round whose order is checked
 	waitedFor int   // names that one process waits for
 	listed    int   // locks on each node that are listed
+	most      int   // processes that wait, or ask, at once: contests of more are held with so many
 }
 
 // Faults outlast the library's own deadlines by far; the window bounds what a
@@ -41,6 +42,7 @@ func fullSizes() sizes {
 		counted: 2_000, step: 2_500,
 		handed: 300, fifo: 3_400, waitedFor: 1_000,
 		listed: 100_000,
+		most:   50,
 	}
 }
 

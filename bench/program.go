@@ -56,7 +56,7 @@ func (p *programs) of(contender string) string {
 }
 
 func build(ctx context.Context, out string, flags ...string) error {
-	args := slices.Concat([]string{"go", "build", "-race=false", "-buildvcs=false", "-o", out}, flags,
+	args := slices.Concat([]string{"go", "build", "-race=false", "-buildvcs=false", "-ldflags=-s -w", "-o", out}, flags,
 		[]string{"github.com/quorumlock/redlock/bench"})
 	_, err := run(ctx, args...)
 	return err

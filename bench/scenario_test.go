@@ -29,7 +29,7 @@ func miniature(t *testing.T) *env {
 		sizes: sizes{
 			rounds: need.Sized(1, 1, 2), window: 20 * time.Millisecond, ttl: 10 * time.Second,
 			callers: []int{1, 8}, faulted: 50, stuck: 1, orphans: 50, contended: 3, held: 50,
-			counted: 100, step: 50, handed: 20, fifo: 80, waitedFor: 20, listed: 500,
+			counted: 100, step: 50, handed: 20, fifo: 80, waitedFor: 20, listed: 500, most: need.Sized(12, 12, 50),
 		},
 		contenders: contender.All(),
 		fleet:      f,
@@ -46,8 +46,8 @@ func TestScenarios(t *testing.T) {
 				e.contenders = slices.DeleteFunc(e.contenders, func(c contender.Contender) bool { return c.Slow })
 			case "uncontended": // one contender after another, and then again
 				e.rounds = 2
-			case "waiting": // 32 processes on a machine that has other things to do
-				e.rounds, e.window = 1, need.Sized(time.Second, time.Second, 2*time.Second)
+			case "waiting": // many processes on a machine that has other things to do
+				e.rounds, e.window = 1, need.Sized(500*time.Millisecond, 500*time.Millisecond, 2*time.Second)
 			case "renewal": // lasts for four thirds of the TTL for each contender
 				e.rounds, e.ttl = 1, 1500*time.Millisecond
 			}

@@ -74,7 +74,7 @@ func (w *waits) split(ctx context.Context, what split) (sample, error) {
 	gone.Kill()
 	defer gone.Stop()
 	var got sample
-	err = w.with(ctx, ourName, what.nodes(w.fleet.addrs(), gone.Addr), what.processes, func(all *workers) error {
+	err = w.with(ctx, ourName, what.nodes(w.fleet.addrs(), gone.Addr), min(what.processes, w.most), func(all *workers) error {
 		var first, last, tries []time.Duration
 		unserved := 0
 		for range what.contests {

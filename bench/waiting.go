@@ -24,7 +24,7 @@ func waiting(ctx context.Context, e *env) ([]*table, error) {
 	for _, part := range []func(context.Context) (*table, error){
 		w.handOvers,
 		func(ctx context.Context) (*table, error) { return w.switches(ctx, 8, 5) },
-		func(ctx context.Context) (*table, error) { return w.switches(ctx, 32, 4) },
+		func(ctx context.Context) (*table, error) { return w.switches(ctx, min(32, w.most), 4) },
 		w.order, w.splits, w.manyNames, w.idle,
 	} {
 		t, err := part(ctx)

@@ -62,6 +62,9 @@ func run(ctx context.Context, except *regexp.Regexp, flags []string) bool {
 	if os.Getenv(need.UseServers) == "" {
 		_ = os.Setenv(need.UseServers, "1")
 	}
+	if os.Getenv("GOGC") == "" { // the compiler takes less of the processors so, and the tests take as much by themselves
+		_ = os.Setenv("GOGC", "400")
+	}
 	began := time.Now()
 	modules, left, err := listModules(ctx, except)
 	if err != nil {
@@ -91,12 +94,21 @@ func run(ctx context.Context, except *regexp.Regexp, flags []string) bool {
 			r.tick(now)
 		}
 	}()
-	// The root module has most of the tests. Those of the others wait for databases and for time to pass:
-	// they run one after another beside it.
+	// The root module has most of the tests. Those of the others wait for databases and for time to pass: they run
+	// beside it, two modules at a time, each with one package at a time.
 	var beside sync.WaitGroup
+	next := make(chan module)
+	for range 2 {
+		beside.Go(func() {
+			for m := range next {
+				m.test(ctx, r, append(slices.Clone(flags), "-p=1"))
+			}
+		})
+	}
 	beside.Go(func() {
+		defer close(next)
 		for _, m := range modules[1:] {
-			m.test(ctx, r, append(slices.Clone(flags), "-p=1"))
+			next <- m
 		}
 	})
 	modules[0].test(ctx, r, flags)
