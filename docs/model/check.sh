@@ -3,7 +3,7 @@
 # once for each promise, which must hold, and once for each rule taken out, which must be found to break a promise.
 #
 #   check.sh             all of it
-#   check.sh quick       every rule, and the promises with fewer messages
+#   check.sh quick       the rules whose search is short, and the promises with fewer messages
 #   check.sh show RULE   the shortest way in which it goes wrong without that rule
 #
 # It needs spin and a C compiler, and 2 GB of memory (show HAND_RAISED: 3.5; show AGE and
@@ -132,6 +132,9 @@ without() {
 	begin violation "$assertion" "$words" "$@"
 }
 
+# slow SEARCH ARGS... is a search that takes longer than its compilation. A quick run leaves it out.
+slow() { [ "$mode" = quick ] || "$@"; }
+
 # violation ASSERTION WORDS FLAGS... searches for what without names.
 violation() {
 	local assertion=$1 words=$2
@@ -162,8 +165,8 @@ holds quick 'exclusion, clocks step: 2 attempts, 1 comes twice'    -DEXCLUSION -
 
 holds all   'fences, another name in the bucket: 1 comes twice'    -DNEIGHBOUR=2 -DDUPS=1 -DHIGHEST=2
 holds quick 'fences, another name in the bucket'                   -DNEIGHBOUR=2 -DHIGHEST=2
-holds both  'fences, another name in the bucket, nodes forget'     -DNEIGHBOUR=1 -DFORGETS -DSPREAD=0
-holds both  'fences, the table is lost, and no key: 1 comes twice' -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
+holds all   'fences, another name in the bucket, nodes forget'     -DNEIGHBOUR=1 -DFORGETS -DSPREAD=0
+holds all   'fences, the table is lost, and no key: 1 comes twice' -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
 
 holds all   'handed over, fences: 2 requests come twice'           -DHAND -DDUPS=2 -DHIGHEST=2
 holds quick 'handed over, fences: 1 request comes twice'           -DHAND -DDUPS=1 -DHIGHEST=2
@@ -181,7 +184,7 @@ without ONE_TOKEN        't!=fence' 'fences: one token for all attempts of a cli
 without ONE_TOKEN        'holders'  'exclusion: one token for all attempts of a client'   -DONE_TOKEN -DEXCLUSION -DATTEMPTS=3
 without NO_QUARANTINE    't!=fence' 'fences: a node forgets and votes at once'            -DNO_QUARANTINE -DFORGETS -DTROUBLES=1
 without NO_QUARANTINE    'holders'  'exclusion: a node forgets and votes at once'         -DNO_QUARANTINE -DFORGETS -DTROUBLES=1 -DEXCLUSION
-without SHORT_QUARANTINE 't!=fence' 'fences: quarantine no longer than the clamp is wide' -DQUARANTINE=1 -DFORGETS -DTROUBLES=1
+slow without SHORT_QUARANTINE 't!=fence' 'fences: quarantine no longer than the clamp is wide' -DQUARANTINE=1 -DFORGETS -DTROUBLES=1
 without NO_CLAMP         't!=fence' 'fences: a node forgets, nothing is clamped'          -DNO_CLAMP -DFORGETS -DTROUBLES=1 -DSPREAD=0
 without NO_DETECTION     'holders'  'exclusion: a clock steps unnoticed'                   -DNO_DETECTION -DJUMPS -DTROUBLES=1 -DEXCLUSION
 without RAISE_ALL        't!=fence' 'fences: a node in quarantine is asked to raise'      -DRAISE_ALL -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0
@@ -191,10 +194,10 @@ without MINE_PROVES      'first<=t' 'extension: a key that is there proves itsel
 
 without OVERWRITES       't!=fence' 'fences: a bucket has the last number of any name'     -DOVERWRITES -DNEIGHBOUR=1 -DHIGHEST=2
 without RAISE_LOST       't!=fence' 'fences: raised where the counter is lost'             -DRAISE_LOST -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
-without MINE_LOST        't>first' 'fences: a key that is mine, and no counter'           -DMINE_LOST -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
+slow without MINE_LOST        't>first' 'fences: a key that is mine, and no counter'           -DMINE_LOST -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
 
 without HAND_NUMBER      't!=fence' 'handed over: with the number of the holder'          -DHAND_NUMBER -DHAND -DHIGHEST=2
-without HAND_FORGOT      't!=fence' 'handed over, fences: in quarantine it counts'        -DHAND_FORGOT -DHAND=2 -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0
+slow without HAND_FORGOT      't!=fence' 'handed over, fences: in quarantine it counts'        -DHAND_FORGOT -DHAND=2 -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0
 without HAND_FORGOT      'holders'  'handed over, exclusion: in quarantine it counts'     -DHAND_FORGOT -DHAND -DGRANTS -DFORGETS -DTROUBLES=1 -DEXCLUSION -DATTEMPTS=3
 without HAND_RAISED      't!=fence' 'handed over: all nodes are asked to raise'           -DHAND_RAISED -DHAND=2 -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0
 without HAND_EXTENDED    'holders'  'handed over: all nodes count for an extension'       -DHAND_EXTENDED -DHAND -DGRANTS -DFORGETS -DTROUBLES=1 -DEXCLUSION -DEXTEND -DATTEMPTS=3
@@ -203,7 +206,7 @@ without OWN_LEAVE        'holders'  'handed over: taken back by the attempt that
 
 # What is not promised, lest it be believed.
 without BY_END           't>top'    'keys end early: fences in the order of completion'   -DBY_END
-without FORGETFUL        'first<=t' 'keys end early, a node forgets: extension'           -DEXTEND -DFORGETS -DTROUBLES=1 -DSPREAD=0
+slow without FORGETFUL        'first<=t' 'keys end early, a node forgets: extension'           -DEXTEND -DFORGETS -DTROUBLES=1 -DSPREAD=0
 without GRANTS           't!=fence' 'a copy outlasts a quarantine in which nodes grant'   -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0 -DDUPS=1
 
 # The optimistic acquire of plain commands.
@@ -223,26 +226,26 @@ holds all   'plain: fences, then the script'                       -DAGAIN=1 -DH
 holds all   'plain: fences, a batch is sent again'                 -DNO_RESEND
 holds quick 'plain: fences, a node loses its data, in MULTI'       -DLOSS $once -DAGES=0 -DMULTI
 holds all   'plain: fences, raised to what is above the counter'   -DRAISE_STRICT
-holds both  'plain: exclusion, whatever happens to nodes'          $nodes
+holds all   'plain: exclusion, whatever happens to nodes'          $nodes
 holds all   'plain: exclusion, then the script'                    $nodes -DAGAIN=1
 holds both  'plain: exclusion, in MULTI'                           $nodes -DMULTI
 holds both  'plain: the queue, 3 clients'                          -DQUEUES -DEXCLUSION -DCLIENTS=3
 
 # Clauses that are not needed for it.
-holds both  'plain: validity in force: k may be anything'          -DSTILL_MINE -DEXCLUSION -DBY_END
-holds both  'plain: exclusion: k may be anything'                  -DSTILL_MINE $nodes
-holds both  'plain: fences, in MULTI: k may be anything'           -DSTILL_MINE -DMULTI
-holds both  'plain: EXISTS queue comes first'                      -DQUEUE_ORDER -DQUEUES -DEXCLUSION -DCLIENTS=3
-holds both  'plain: exclusion: SCRIPT EXISTS right behind SET'     $nodes -DORDER1=1 -DORDER2=7 -DORDER3=3 -DORDER4=6
+holds all   'plain: validity in force: k may be anything'          -DSTILL_MINE -DEXCLUSION -DBY_END
+holds all   'plain: exclusion: k may be anything'                  -DSTILL_MINE $nodes
+holds all   'plain: fences, in MULTI: k may be anything'           -DSTILL_MINE -DMULTI
+holds all   'plain: EXISTS queue comes first'                      -DQUEUE_ORDER -DQUEUES -DEXCLUSION -DCLIENTS=3
+holds all   'plain: exclusion: SCRIPT EXISTS right behind SET'     $nodes -DORDER1=1 -DORDER2=7 -DORDER3=3 -DORDER4=6
 
 without ADVANCED      't!=fence'    'plain: ZADD says 0'                                 -DADVANCED
-without STILL_MINE    't!=fence'    'plain: the key may be of another'                   -DSTILL_MINE
-without ZADD_FIRST    't!=fence'    'plain: MGET before ZADD'                            -DZADD_FIRST
+slow without STILL_MINE    't!=fence'    'plain: the key may be of another'                   -DSTILL_MINE
+slow without ZADD_FIRST    't!=fence'    'plain: MGET before ZADD'                            -DZADD_FIRST
 without SET_FIRST     't>'          'plain: ZADD before SET'                             -DSET_FIRST
 without NO_RAISE      't!=fence'    'plain: raised, as after a grant'                    -DNO_RAISE
 without NEW_TOKEN     't!=fence'    'plain, fences: the script has the same token'       -DNEW_TOKEN -DAGAIN=1
 without NEW_TOKEN     'holders'     'plain, exclusion: the script has the same token'    -DNEW_TOKEN -DAGAIN=1 $nodes $once
-without NO_RESEND     't>'          'plain: sent again, two answers are put together'    -DNO_RESEND -DMERGED
+slow without NO_RESEND     't>'          'plain: sent again, two answers are put together'    -DNO_RESEND -DMERGED
 without MARKER        'holders'     'plain, exclusion: any marker'                       -DMARKER $nodes $once
 without MARKER        't!=fence'    'plain, fences: any marker'                          -DMARKER -DLOSS $once -DAGES=0
 without MARKER_ORDER  'holders'     'plain, exclusion: the marker before SET'            -DMARKER_ORDER $nodes $once
@@ -250,13 +253,13 @@ without MARKER_ORDER  't!=fence'    'plain, fences: the marker before SET'      
 without TIME          'holders'     'plain: any TIME'                                    -DTIME $nodes $once
 without TIME_ORDER    'holders'     'plain: TIME before SET'                             -DTIME_ORDER $nodes $once
 without PROCESS       'holders'     'plain, exclusion: any process'                      -DPROCESS $nodes $once
-without PROCESS       't!=fence'    'plain, fences: any process'                         -DPROCESS -DRESTART $once -DAGES=0
+slow without PROCESS       't!=fence'    'plain, fences: any process'                         -DPROCESS -DRESTART $once -DAGES=0
 without PROCESS_ORDER 'holders'     'plain, exclusion: SCRIPT EXISTS before SET'         -DPROCESS_ORDER $nodes $once
-without PROCESS_ORDER 't!=fence'    'plain, fences: SCRIPT EXISTS before SET'            -DPROCESS_ORDER -DRESTART $once -DAGES=0
-without PROCESS_ZADD  't!=fence'    'plain, fences: SCRIPT EXISTS before ZADD'           -DRESTART $once -DAGES=0 -DORDER1=1 -DORDER2=7 -DORDER3=2 -DORDER4=3
+slow without PROCESS_ORDER 't!=fence'    'plain, fences: SCRIPT EXISTS before SET'            -DPROCESS_ORDER -DRESTART $once -DAGES=0
+slow without PROCESS_ZADD  't!=fence'    'plain, fences: SCRIPT EXISTS before ZADD'           -DRESTART $once -DAGES=0 -DORDER1=1 -DORDER2=7 -DORDER3=2 -DORDER4=3
 without QUARANTINE    'holders'     'plain, exclusion: the vote is not looked at'        -DQUARANTINE $nodes $once
 without QUARANTINE    't!=fence'    'plain, fences: the vote is not looked at'           -DQUARANTINE -DLOSS $once -DAGES=0
-without AGE           't!=fence'    'plain: the proposal may be old'                     -DAGE -DLOSS $once -DAGES=0
+slow without AGE           't!=fence'    'plain: the proposal may be old'                     -DAGE -DLOSS $once -DAGES=0
 without BELOW         't!=fence'    'plain: a larger number lies below'                  -DBELOW -DPATHS
 without BELOW_EQUAL   't!=fence'    'plain: the same number lies below'                  -DBELOW_EQUAL -DPATHS
 without BELOW_ORDER   't!=fence'    'plain: ZSCORE before SET'                           -DBELOW_ORDER -DPATHS
@@ -283,27 +286,25 @@ without HANDLE        '!((((got&(got-1))'    'late: the handle does not say that
 
 # A lock that is broken.
 model=break.pml
-holds both  'break: no extension'
+holds all   'break: no extension'
 holds all   'break: no extension, answers to looks are lost'       -DUNHEARD
 holds all   'break: no extension, four nodes'                     -DNODES=4 -DEXTENSIONS=2
 holds both  'break: the next fence is larger'                      -DFENCE -DHIGHEST=3
 without SECOND        'i<=told'     'break: one look is enough'                          -DSECOND
-without NOTHING       'i<=told'     'break: the second look may find the token'          -DNOTHING
-without AFTER_ALL     'i<=told'     'break: each node has its looks by itself'           -DAFTER_ALL
+slow without NOTHING       'i<=told'     'break: the second look may find the token'          -DNOTHING
+slow without AFTER_ALL     'i<=told'     'break: each node has its looks by itself'           -DAFTER_ALL
 without NEVER_HAD     'i<=told'     'break: a node that never had the token counts'      -DNEVER_HAD -DEXTENSIONS=1
 without WAIT_FIRST    'i<=told'     'break: it counts when the look is over'             -DWAIT_FIRST -DEXTENSIONS=1
 without REFILLED      'i<=told'     'break: a node that is refilled counts at once'      -DREFILLED -DEXTENSIONS=1
-without LANDED        'i<=told'     'break: it counts from when it was asked'            -DLANDED
-without ONE           'i<=told'     'break: it counts if one other node has confirmed'  -DONE -DNODES=4 -DEXTENSIONS=2
+slow without LANDED        'i<=told'     'break: it counts from when it was asked'            -DLANDED
+slow without ONE           'i<=told'     'break: it counts if one other node has confirmed'  -DONE -DNODES=4 -DEXTENSIONS=2
 without COUNTERS      'fenceB>fence' 'break: the counter is deleted, too'                -DCOUNTERS -DFENCE
 without STORED        'fenceB>fence' 'break: the fence is not stored'                    -DSTORED -DFENCE
 
 # What is not promised, lest it be believed.
-if [ "$mode" != quick ]; then # they take longer than the others together
-	without COPY          'i<=told'     'break: the filling comes twice'                     -DCOPY
-	without GIVEN_UP      'i<=told'     'break: the acquire comes over another connection'   -DGIVEN_UP
-fi
-without ENDS          'i<=told'     'break: the token goes in another way'               -DENDS
+slow without COPY          'i<=told'     'break: the filling comes twice'                     -DCOPY
+slow without GIVEN_UP      'i<=told'     'break: the acquire comes over another connection'   -DGIVEN_UP
+slow without ENDS          'i<=told'     'break: the token goes in another way'               -DENDS
 without GRANTED       'fenceB>fence' 'break: granted by a quorum, and not complete'      -DGRANTED -DFENCE -DHIGHEST=3
 
 # A change of members.
@@ -313,10 +314,10 @@ holds both  'members: exclusion'
 holds all   'members: exclusion, extension'                        -DEXTEND
 holds both  'members: one description is chosen'                   -DCHOICE
 without BY_ONE        'holders'     'members: two nodes change at once'                  -DBY_ONE
-without WAIT          'holders'     'members: the next change at once'                   -DWAIT
+slow without WAIT          'holders'     'members: the next change at once'                   -DWAIT
 without ONE_ONLY      'holders'     'members: two descriptions with one epoch'           -DONE_ONLY
 without EPOCH         'holders'     'members: any description counts'                    -DEPOCH
-without EXTEND_EPOCH  'holders'     'members: any description counts for an extension'   -DEXTEND_EPOCH -DEXTEND
+slow without EXTEND_EPOCH  'holders'     'members: any description counts for an extension'   -DEXTEND_EPOCH -DEXTEND
 without BACK          'holders'     'members: a node takes an older description'         -DBACK
 without MAJORITY      "$chosen"     'members: chosen by two of four'                     -DMAJORITY -DCHOICE
 without PROMISE       "$chosen"     'members: chosen without a promise'                  -DPROMISE -DCHOICE
@@ -325,7 +326,7 @@ without ADOPT         "$chosen"     'members: what was taken is not adopted'    
 # Which description a client goes by.
 model=chain.pml
 kept='!((((((1<=last)'
-holds both  'chain: nothing that was not chosen'
+holds all   'chain: nothing that was not chosen'
 holds both  'chain: one description is kept by a quorum'           -DCOUNTED
 holds both  'chain: a client that wakes finds the last one'        -DFOUND
 

@@ -177,7 +177,7 @@ func TestRollingRestart(t *testing.T) {
 func TestLargerQuorum(t *testing.T) {
 	opts := trusting()
 	opts.Quorum = 4
-	servers, holder := onServers(t, 5, opts)
+	servers, holder := besideOthers(t, 5, opts)
 	before := open(t, redistest.Clients(t, servers), opts)
 	for i := range 5 {
 		name := fmt.Sprint(i)

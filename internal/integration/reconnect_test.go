@@ -144,7 +144,7 @@ func TestOwedReleaseComesFirst(t *testing.T) {
 				b.Path(0).SetDelay(rtt)
 				lk := open(t, b.Clients(), patient())
 				time.Sleep(time.Second) // until all connections are made
-				for i := range need.Sized(5, 60, 2000) {
+				for i := range need.Sized(5, 30, 2000) {
 					l, err := lk.TryAcquire(t.Context(), "a")
 					switch {
 					case err == nil:
