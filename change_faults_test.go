@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -490,4 +491,46 @@ func TestChangeBesideAStranger(t *testing.T) {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})
+}
+
+// TestOldMemberDiesAfterAdd: a node was just added, and a member dies before the next change. The new member counts for
+// that change: it has lost nothing since it was chosen. One that has lost its data counts only if all members answer.
+func TestOldMemberDiesAfterAdd(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		strike func(n *arena.Node) // what happens to the new member
+		want   bool
+	}{
+		{"nothing else happens", func(*arena.Node) {}, true},
+		{"the new member loses its data", func(n *arena.Node) { n.Flush() }, false},
+		{"the new member is restarted", func(n *arena.Node) { n.Kill(); n.Restart(true) }, true},
+	} {
+		for _, again := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, another operator %v", tt.name, again), func(t *testing.T) {
+				onNodes(t, 4, func(f *fleet) {
+					opts := Options{TTL: 2 * time.Second}
+					operator := f.locker(opts, f.nodes[:3]...)
+					other := f.locker(opts, f.nodes[:3]...) // its renewals may tell the new member first
+					l := acquired(f.T, other, "a", AutoRenew())
+					f.change(operator, Change{Add: "node3"})
+					pass(5 * time.Second)
+					tt.strike(f.nodes[3])
+					pass(5 * time.Second)
+					f.nodes[0].Kill()
+					pass(5 * time.Second)
+					if again {
+						operator = f.locker(opts, f.nodes[1:]...)
+					}
+					ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+					defer cancel()
+					if _, err := operator.Change(ctx, Change{Remove: "node0"}, nil); (err == nil) != tt.want {
+						f.Errorf("the change ended with %v", err)
+					}
+					if why := l.why(); why != nil {
+						f.Error(why)
+					}
+				})
+			})
+		}
+	}
 }

@@ -96,6 +96,11 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 	if err := s.merge(w, v); err != nil {
 		return err
 	}
+	if comes != nil {
+		if err := s.comes(w, comes, d, tell); err != nil {
+			return err
+		}
+	}
 	chosen := s.choose(w, d, v)
 	switch {
 	case w.over:
@@ -111,6 +116,21 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 		return ErrOvertaken
 	}
 	return nil
+}
+
+// comes has a node that is to become a member by a description note that, before the description is proposed
+// (choose.lua). Without the note nobody could tell whether the node has taken part in the choice of the next description,
+// and has lost its data since: so it would count for that only if all members answer.
+//
+// The time of the proposal is that of now: so no other operator has made the same description, and had the node note that,
+// since this one was chosen.
+func (s *Set) comes(w *wait, n *Lane, d *wire.Description, tell Progress) error {
+	if err := s.fit(w, n, tell); err != nil { // it may have gone in the meantime
+		return err
+	}
+	d.Since = s.cfg.Clock.Now().UnixMilli()
+	_, err := s.ask(w, &View{Lanes: []*Lane{n}}, wire.Choose, []string{strconv.FormatInt(d.Epoch, 10), "", d.Text(), d.Set, "comes"})
+	return err
 }
 
 func (w *wait) why() error { return context.Cause(w.ctx) }

@@ -60,9 +60,9 @@ func (n *Node) Size() (keys, bytes int) {
 		add(script.Told)
 		bytes += len(n.told.String())
 	}
-	if n.choice.epoch > 0 {
+	if n.choice.epoch > 0 || n.choice.comes != "" {
 		add(script.Choice)
-		bytes += len(n.choice.promised) + len(n.choice.taken) + len(n.choice.value)
+		bytes += len(n.choice.promised) + len(n.choice.taken) + len(n.choice.value) + len(n.choice.comes)
 	}
 	return keys, bytes
 }

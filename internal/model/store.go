@@ -121,7 +121,9 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 			if err := n.writable(); err != nil {
 				return mark, err
 			}
-			again := void || n.told.Description == nil && n.choice.epoch != told.Epoch
+			mark, _ := wire.ParseMarker(n.marker)
+			comes := n.choice.comes == n.comes(told.Text()) && mark.RunID == n.runID()
+			again := void || n.told.Description == nil && n.choice.epoch != told.Epoch && !comes
 			if n.told, n.choice = told, (choice{}); again {
 				n.choice.lost = told.Epoch
 			}
@@ -185,7 +187,13 @@ func (n *store) tells(hello *wire.Hello, void bool) wire.Told {
 type choice struct {
 	epoch                  int64
 	promised, taken, value string
-	lost                   int64 // the description that it was told again, after it had lost its data
+	lost                   int64  // the description that it was told again, after it had lost its data
+	comes                  string // the marker, and the description by which the node is to become a member
+}
+
+func (n *store) comes(d string) string {
+	mark, _ := wire.ParseMarker(n.marker)
+	return fmt.Sprintf("%s:%d %s", mark.RunID, mark.Born, d)
 }
 
 func (n *store) choose(c *Call) (any, error) {
@@ -194,12 +202,21 @@ func (n *store) choose(c *Call) (any, error) {
 	if n.told.Description != nil {
 		set = n.told.Set
 	}
+	if len(c.Args) > 4 {
+		if err := n.writable(); err != nil {
+			return nil, err
+		}
+		if n.marker != "" {
+			n.choice.comes = n.comes(value)
+		}
+		return []any{n.told.String(), "", "", "", int64(0)}, nil
+	}
 	if n.told.At() != epoch-1 || set != c.Args[3] {
 		return []any{n.told.String(), "", "", "", int64(0)}, nil
 	}
 	now := n.choice
 	if now.epoch != epoch {
-		now = choice{epoch: epoch, lost: now.lost}
+		now = choice{epoch: epoch, lost: now.lost, comes: now.comes}
 	}
 	lost := int64(0)
 	if now.lost > 0 && now.lost == epoch-1 {

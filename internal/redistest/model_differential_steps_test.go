@@ -30,7 +30,7 @@ type step struct {
 
 	hello wire.Hello                 // "join"
 	clock time.Duration              // "join": the client's clock relative to the time
-	wrote func(now time.Time) string // "mark": the new marker
+	wrote func(now time.Time) string // "mark": the new marker; "join": the one that is known
 	text  string
 }
 
@@ -111,7 +111,9 @@ func (s step) marked(right string) model.Call {
 
 // while gives what one says who joins, with the marker that it knows.
 func (s step) while(right string) wire.Hello {
-	s.hello.While = s.marked(right).Mark
+	if s.hello.While = s.marked(right).Mark; s.wrote != nil {
+		s.hello.While = s.text
+	}
 	return s.hello
 }
 
@@ -148,7 +150,11 @@ func choosing(rng *rand.Rand) []string {
 	if epoch == 1 {
 		set = ""
 	}
-	return []string{fmt.Sprint(epoch), ballot(rng.IntN(4)), value, pick(rng, set, set, set, "T", "")}
+	args := []string{fmt.Sprint(epoch), ballot(rng.IntN(4)), value, pick(rng, set, set, set, "T", "")}
+	if value != "" && rng.IntN(3) == 0 {
+		args = append(args, "comes")
+	}
+	return args
 }
 
 func merging(rng *rand.Rand) []string {
@@ -465,6 +471,10 @@ func scripted(virtual bool) (all [][]step) {
 		s.mark = mark
 		return s
 	}
+	knowing := func(mark, s step) step {
+		s.wrote = mark.wrote
+		return s
+	}
 	choose := func(epoch int64, n int, value *wire.Description) step {
 		s := call(wire.Choose, "")
 		if s.call.Args = []string{fmt.Sprint(epoch), ballot(n), "", ""}; value != nil {
@@ -473,6 +483,11 @@ func scripted(virtual bool) (all [][]step) {
 		if epoch > 1 {
 			s.call.Args[3] = "S"
 		}
+		return s
+	}
+	comes := func(value *wire.Description) step {
+		s := choose(value.Epoch, 1, value)
+		s.call.Args = append(s.call.Args, "comes")
 		return s
 	}
 	merge := func(args ...string) step {
@@ -555,6 +570,16 @@ func scripted(virtual bool) (all [][]step) {
 		{choose(2, 2, nil), choose(0, 2, nil), choose(2, 2, first1), told(name, "S", 1), choose(2, 1, nil), choose(2, 2, described("S", 2)), choose(3, 3, nil), told("", "S", 3), choose(2, 9, nil), choose(4, 1, nil)},
 		{told(name, "T", 1), choose(2, 1, nil), choose(2, 1, described("S", 2)), choose(1, 1, nil)},
 		{choose(1, 2, first1), flush, choose(1, 1, nil), choose(1, 1, first2), join, choose(1, 3, nil)},
+		// A node that is to become a member has lost nothing since it noted that; or it has, or it becomes one by another one.
+		{flush, join, comes(described("S", 2)), told(name, "S", 2), choose(3, 2, nil), flush, join, told(name, "S", 2), choose(3, 2, nil)},
+		{flush, join, comes(described("S", 2)), told(name, "S", 3), choose(4, 2, nil)},
+		{flush, join, comes(described("S", 2)), flush, join, told(name, "S", 2), choose(3, 2, nil)},
+		{flush, comes(described("S", 2)), join, told(name, "S", 2), choose(3, 2, nil)},
+		{flush, join, comes(described("S", 2)), marked("another", -time.Minute, 0), told(name, "S", 2), choose(3, 2, nil)},
+		{marked("another", -time.Minute, 0), comes(described("S", 2)), knowing(marked("another", -time.Minute, 0), told(name, "S", 2)), choose(3, 2, nil)},
+		{flush, join, comes(described("S", 2)), marked(process, -time.Minute, 0), told(name, "S", 2), choose(3, 2, nil)},
+		{told(name, "S", 1), comes(described("S", 2)), told(name, "S", 2), choose(3, 2, nil)},
+		{flush, join, comes(described("S", 2)), choose(1, 2, nil), told(name, "S", 2), choose(3, 2, nil)},
 		{below, notBelow, acquire, merge(), merge("1", "5", a), merge(), merge("1", "9007199254740000", a, "7", a), merge(), look, release, another, look, merge("0", "9007199254740001", a), merge(), raise(yours, 0)},
 		{acquire, first, second, release, plain, look, leave(1), leave(2), call(wire.Release, yours), number(plain2, time.Second/4), look},
 	}

@@ -6,6 +6,7 @@
 -- ARGV[2]  the ballot: digits, so many that ballots can be compared as texts
 -- ARGV[3]  the description to take; empty: promise to take none of a smaller ballot
 -- ARGV[4]  the set; empty: none keeps a description yet
+-- ARGV[5]  there: the node is to become a member by this description, and has no part in its choice
 -- reply    {kept, promised, taken, description, lost}
 --
 -- Promised is the largest ballot that the node has heard of, and taken that of the description which it
@@ -14,9 +15,13 @@
 -- set: it would be in the majorities of two choices at once, and what it takes in the one would hide what it
 -- has taken in the other.
 --
--- Lost is 1 if the node has lost its data since it first kept the description of the epoch before, and was
+-- Lost is 1 if the node may have lost its data since it first kept the description of the epoch before, and was
 -- told it again (join.lua): it may have taken a description of this epoch, and not know it any more. Then it
 -- counts only if all members have answered: what a majority has taken shows at another one.
+--
+-- A node that is to become a member notes the description by which it does, and its marker, before that description is
+-- proposed to anybody. As long as it has the note, and that marker, it has lost nothing since the description was
+-- chosen: told it, the node counts at once.
 --
 -- A description that a majority of the members before has taken with one ballot is chosen, and no other
 -- ever is: who comes later with a larger ballot asks a majority, learns what was taken with the
@@ -24,6 +29,13 @@
 --
 -- Atomic, because a node must not take what it has promised meanwhile not to take.
 local kept = redis.call('GET', KEYS[1]) or ''
+if ARGV[5] then
+  local marker = string.match(redis.call('GET', $marker) or '', '^%d+:([^:]*:%d+):')
+  if marker then
+    redis.call('HSET', KEYS[2], 'comes', marker .. ' ' .. ARGV[3])
+  end
+  return {kept, '', '', '', 0}
+end
 local epoch, set = string.match(kept, '\n{"epoch":(%d+),"set":"([^"]*)"')
 if tonumber(epoch or 0) ~= ARGV[1] - 1 or (set or '') ~= ARGV[4] then
   return {kept, '', '', '', 0}

@@ -56,7 +56,9 @@ local self, epoch, set = string.match(kept, '^([^\n]*)\n{"epoch":(%d+),"set":"([
 epoch = tonumber(epoch or 0)
 if ARGV[5] ~= '' then
   local later, of = string.match(ARGV[5], '^{"epoch":(%d+),"set":"([^"]*)"')
-  local choice = redis.call('HMGET', KEYS[3], 'epoch', 'description')
+  local choice = redis.call('HMGET', KEYS[3], 'epoch', 'description', 'comes')
+  local comes = choice[3] and string.match(before, '^%d+:([^:]*):') == ARGV[1] and
+    choice[3] == string.match(before, '^%d+:([^:]*:%d+):') .. ' ' .. ARGV[5]
   local same = ARGV[7] ~= '' and before == ARGV[7]
   void = ARGV[6] ~= '' and set and same and string.format('%.0f %s', epoch, set) == ARGV[8]
   local leave = void or ARGV[6] ~= '' and not set and (same or choice[2] == ARGV[5])
@@ -71,7 +73,7 @@ if ARGV[5] ~= '' then
     end
     redis.call('SET', KEYS[2], kept)
     redis.call('DEL', KEYS[3])
-    if void or leave and choice[1] ~= later then -- otherwise it has lost nothing since it took part
+    if void or leave and choice[1] ~= later and not comes then -- otherwise it has lost nothing since it took part, or was chosen
       redis.call('HSET', KEYS[3], 'lost', later)
     end
   end
