@@ -84,7 +84,7 @@ type Head struct {
 	Settled bool `json:"settled,omitempty"`
 
 	// Planned says that members are replaced one after another, as an operator should, and that a quorum of them is
-	// well all the time: nothing that happens in the run excuses the loss of a lock that is renewed.
+	// well all the time: a death or a change excuses the loss of a renewed lock only within a TTL after it was acquired.
 	Planned bool `json:"planned,omitempty"`
 
 	// Always says that a quorum of nodes is well all the time, so that Bound holds from the beginning.

@@ -25,7 +25,7 @@ var Rules = []Rule{
 	{"late success", "An operation on a lock succeeds only while the lock is valid.", lateSuccess},
 	{"continuity", "No client extends a lock that another has had since.", continuity},
 	{"broken", "Once a lock was broken by hand, no extension of it that begins later succeeds, and its holder believes in it for the rest of a TTL at most. From when an operator began to break it, other clients may have it, and a holder that learns of it later is behind them.", broken},
-	{"kept", "While nothing has gone wrong, and the set is not changed, a lock that is renewed is not lost. Where members are replaced as planned, one after another, no lock that is renewed is lost at all.", kept},
+	{"kept", "While nothing has gone wrong, and the set is not changed, a lock that is renewed is not lost. Where members are replaced as planned, one after another, a lock that is renewed is not lost, unless it was new when a member died or was replaced.", kept},
 	{"lost updates", "No write undoes another one that came after its read.", lostUpdates},
 	{"fences", "Each fence is larger than all earlier ones of conflicting locks, or as large for a reader, and the resource accepts none that is smaller than an earlier one.", fences},
 	{"progress", "Where enough nodes are well, a client that waits for a lock gets it within the bound. Of clients that ask once, at the same moment, for a lock that nobody has, one gets it.", progress},

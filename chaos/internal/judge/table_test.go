@@ -34,6 +34,8 @@ func HistoryOf(t testing.TB, unit time.Duration, run, text string) *history.Hist
 			h.Run.Always = true
 		case "settled":
 			h.Run.Settled = true
+		case "ttl":
+			h.Run.TTL = duration(value)
 		case "planned":
 			h.Run.Planned = true
 		case "exact":
@@ -271,6 +273,9 @@ var judgeCases = []struct{ name, run, history, want string }{
 	{"lost what is renewed, and the set is changed as planned", "exact planned", "1 1/1 ask verb=do; 2 1/1 got until=9; 8 2/1 changing; 9 1/1 told why=lost", "kept 9 [1 3]"},
 	{"lost what is renewed when the set was changed as planned", "exact planned", "0 2/1 changing; 0 2/1 changed; 1 1/1 ask verb=do; 2 1/1 got until=9; 9 1/1 told why=lost", "kept 9 [3 4]"},
 	{"lost what is renewed, and a node is down as planned", "exact planned", "1 1/1 ask verb=do; 2 1/1 got until=9; 8 - struck; 9 1/1 told why=lost", "kept 9 [1 3]"},
+	{"lost what is renewed, and a node went down when it was new", "exact planned ttl=3", "1 1/1 ask verb=do; 2 1/1 got until=9; 5 - struck; 9 1/1 told why=lost", ""},
+	{"lost what is renewed, and a node went down when it was new no more", "exact planned ttl=3", "1 1/1 ask verb=do; 2 1/1 got until=9; 6 - struck; 9 1/1 told why=lost", "kept 9 [1 3]"},
+	{"lost what is renewed, and a node went down before", "exact planned ttl=3", "1 - struck; 1 1/1 ask verb=do; 2 1/1 got until=9; 9 1/1 told why=lost", "kept 9 [2 3]"},
 	{"lost what is renewed as planned, and was stopped", "exact planned", "1 1/1 ask verb=do; 2 1/1 got until=9; 3 1 held until=8; 8 2/1 changing; 9 1/1 told why=lost", ""},
 	{"lost what is not renewed, and the set is changed as planned", "exact planned", "1 1/1 ask; 2 1/1 got until=9; 8 2/1 changing; 9 1/1 told why=lost", ""},
 	{"lost as planned on a busy machine", "planned", "1 1/1 ask verb=do; 2 1/1 got until=9; 8 2/1 changing; 9 1/1 told why=lost", ""},

@@ -153,7 +153,7 @@ func (tw *twin) judgeHold(i int, o twinHold, calm time.Duration) {
 	}
 
 	if tw.Run.Exact && o.ask >= 0 && tw.Events[o.ask].Verb == "do" && o.told >= 0 {
-		if f := tw.Events[o.told]; f.Why == "lost" && (tw.Run.Planned || !tw.struckBy(f.At)) && !tw.stopped(e.Client, o.from, f.At) {
+		if f := tw.Events[o.told]; f.Why == "lost" && !tw.struckBy(o.from, f.At) && !tw.stopped(e.Client, o.from, f.At) {
 			tw.add("kept", f.At, o.got, o.told)
 		}
 	}
@@ -202,8 +202,14 @@ func (tw *twin) judgeBroken(o twinHold) {
 	}
 }
 
-func (tw *twin) struckBy(at time.Duration) bool {
+func (tw *twin) struckBy(from, at time.Duration) bool {
+	if tw.Run.Planned {
+		at = min(at, from+tw.Run.TTL)
+	}
 	return slices.ContainsFunc(tw.Events, func(e history.Event) bool {
+		if tw.Run.Planned && e.At < from {
+			return false
+		}
 		return (e.Kind == history.Struck || e.Kind == history.Changing || e.Kind == history.Changed || e.Kind == history.Break || e.Kind == history.Broke) && e.At <= at
 	})
 }

@@ -102,8 +102,9 @@ func continuity(r *record) {
 // kept: a renewal has two thirds of a TTL to reach a quorum. After a fault it may fail: a node that
 // was refilled while another died says nothing about the time before, and the lock is lost although
 // a quorum has it. So it may after a change of the set: where a quorum needs one node more, a lock that only
-// the old quorum has got needs a node that was refilled. In a planned run no fault and no change excuses it: at most one
-// member is down, and each change waits until the locks of the one before are over, so that a lock is renewed in between.
+// the old quorum has got needs a node that was refilled. In a planned run these excuse it only within a TTL after
+// the lock was acquired: until it is renewed it may be on no more than a quorum. At most one member is down at a time, and
+// each change waits until the locks of the one before are over.
 func kept(r *record) {
 	if !r.run.Exact {
 		return
@@ -113,9 +114,24 @@ func kept(r *record) {
 		if o.ask < 0 || o.told < 0 || r.events[o.ask].Verb != "do" || r.events[o.told].Why != "lost" {
 			continue
 		}
-		if from, end := r.events[o.got].At, r.events[o.told].At; (end < r.struck || r.run.Planned) && !r.stopped(o.client, from, end) {
+		if from, end := r.events[o.got].At, r.events[o.told].At; !r.excused(from, end) && !r.stopped(o.client, from, end) {
 			r.violated(end, []int{o.got, o.told}, "client %d was told at %v that it has lost %s, which was renewed: %s",
 				o.client, end, r.lock(o), r.events[o.told].Error)
 		}
 	}
+}
+
+// excused reports whether anything has gone wrong, or was changed, by which a lock that was acquired at from may be lost
+// at end.
+func (r *record) excused(from, end time.Duration) bool {
+	if !r.run.Planned {
+		return r.struck <= end
+	}
+	return slices.ContainsFunc(r.events, func(e history.Event) bool {
+		switch e.Kind {
+		case history.Struck, history.Changing, history.Changed, history.Break, history.Broke:
+			return e.At >= from && e.At <= min(end, from+r.run.TTL)
+		}
+		return false
+	})
 }

@@ -186,7 +186,10 @@ func (p *Plan) head(arena Limits, seed uint64, nodes, members, clients int) {
 	if s.Reserve > 0 {
 		p.Run.Members = members
 	}
-	p.Run.Settled, p.Run.Planned = s.Tries, s.Planned
+	p.Run.Settled = s.Tries
+	if p.Run.Planned = s.Planned; s.Planned {
+		p.Run.TTL = p.TTL
+	}
 	p.boundWaiting(clients)
 	p.boundMemory(clients)
 	if s.Once { // only the quarantine, perhaps twice

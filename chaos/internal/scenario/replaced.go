@@ -21,8 +21,7 @@ type Replacement struct {
 // nodes need not be new.
 //
 // Some members die before they are replaced, and come back before they become members again. Nothing else is under way
-// then: the replacement before is over, and each lock has been renewed since. There are not two of them in a row: the node
-// that takes the place of a dead one counts for the next change only if all members answer (choose.lua).
+// then: the replacement before is over, and each lock has been renewed since.
 func (p *Plan) drawReplaced(rng *rand.Rand, arena Limits, nodes, members int) {
 	every := p.Span // of the scenario: the two changes take less than half of it
 	n := 11 + rng.IntN(6)
@@ -31,14 +30,13 @@ func (p *Plan) drawReplaced(rng *rand.Rand, arena Limits, nodes, members int) {
 		return
 	}
 	kinds := arena.Able(p.Scenario.Troubles)
-	for i, before := 0, false; i < n; i++ {
+	for i := range n {
 		r := Replacement{At: every*time.Duration(i+1) + Below(rng, p.TTL), Leaves: i % nodes, Comes: (i + members) % nodes, Limit: every / 2}
-		if r.Dead = len(kinds) > 0 && members >= 3 && !before && rng.IntN(2) == 0; r.Dead {
+		if r.Dead = len(kinds) > 0 && members >= 3 && rng.IntN(2) == 0; r.Dead {
 			at := (r.At - p.TTL/4 - Below(rng, 2*p.TTL)).Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
 			until := min(every*time.Duration(i+nodes-members+1)-p.TTL, p.Span) // when it comes again
 			p.Faults = append(p.Faults, history.Fault{At: at, Kind: Pick(rng, kinds), Node: r.Leaves, For: (until - at).Truncate(model.Slot)})
 		}
-		before = r.Dead
 		p.Replaced = append(p.Replaced, r)
 	}
 }
