@@ -33,7 +33,7 @@ func (p *Plan) drawReplaced(rng *rand.Rand, arena Limits, nodes, members int) {
 	for i := range n {
 		r := Replacement{At: every*time.Duration(i+1) + Below(rng, p.TTL), Leaves: i % nodes, Comes: (i + members) % nodes, Limit: every / 2}
 		if r.Dead = len(kinds) > 0 && members >= 3 && rng.IntN(2) == 0; r.Dead {
-			at := (r.At - p.TTL/4 - Below(rng, 2*p.TTL)).Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
+			at := (r.At - p.TTL/4 - Below(rng, p.TTL)).Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
 			until := min(every*time.Duration(i+nodes-members+1)-p.TTL, p.Span) // when it comes again
 			p.Faults = append(p.Faults, history.Fault{At: at, Kind: Pick(rng, kinds), Node: r.Leaves, For: (until - at).Truncate(model.Slot)})
 		}

@@ -286,7 +286,7 @@ var All = []*Scenario{
 	},
 	{
 		Name: "rooms of lanes", About: "an operator replaces the members of the set one after another, more than ten times, some of them dead, while clients hold renewed locks all the time and others wait for them: none of these locks is lost",
-		Nodes: []int{3, 3, 4, 5}, Reserve: 5, Clients: [2]int{3, 4}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 6, Write: true, Workers: 2, Spread: 2, Forgets: true, Harmless: true, Planned: true, Weight: 40,
+		Nodes: []int{3, 3, 4, 5}, Reserve: 5, Clients: [2]int{3, 4}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 9, Write: true, Workers: 2, Spread: 2, Forgets: true, Harmless: true, Planned: true, Weight: 40,
 		Troubles: []history.FaultKind{history.Kill, history.KillEmpty}, Only: []string{"model"},
 	},
 	{
