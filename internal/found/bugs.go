@@ -3,6 +3,42 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "first-try",
+		What:  "`TryAcquire` on new nodes could fail although most of them were well: the choice of the description took most of its time.",
+		Since: "the description of the set",
+		By:    "chaos, \"alone\", once in 60,000 schedules",
+		Mend:  "d04b9ca",
+		Files: []string{"choice_test.go"},
+		Run:   "go test . -run TestTryOnNewNodes",
+	},
+	{
+		Name:  "change-hangs",
+		What:  "A change of the set waited without end when a node had just been added and another member had died since: the new member counted as one that may have forgotten a vote.",
+		Since: "changes of the set",
+		By:    "reading",
+		Mend:  "66266c8",
+		Files: []string{"change_faults_test.go"},
+		Run:   "go test . -run TestOldMemberDiesAfterAdd",
+	},
+	{
+		Name:  "waiter-loses-set",
+		What:  "A call that waited behind a lock that stayed held lost the set when two of its three members died and were replaced meanwhile: a refusal shows nothing of the set.",
+		Since: "changes of the set",
+		By:    "reading",
+		Mend:  "edc6629",
+		Files: []string{"change_faults_test.go"},
+		Run:   "go test . -run TestManyMembersLater",
+	},
+	{
+		Name:  "order-at-start",
+		What:  "Of calls that came before the client knew its set, a later one could get the lock first.",
+		Since: "the description of the set",
+		By:    "chaos, \"standstill\", once in 100,000 schedules",
+		Mend:  "fc70d2c",
+		Files: []string{"order_test.go"},
+		Run:   "go test . -run TestOrderBeforeTheSetIsKnown",
+	},
+	{
 		Name:  "tries-far-apart",
 		What:  "Of several `TryAcquire` in the same instant, some of them far from the nodes, none got the lock: in one round of some hundred.",
 		Since: "3afc3a0, which has tries contend",
