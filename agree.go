@@ -90,8 +90,8 @@ func (lk *Locker) settled(ctx context.Context, a *acquisition) error {
 		if ctx.Err() != nil && !lk.lanes.Agreed() {
 			return lk.unasked(ctx, a, began)
 		}
-		if now := lk.opts.Clock.Now(); elapsed(began, now) > patience && !a.until.IsZero() && lk.lanes.Agreed() {
-			a.until = now.Add(lk.nodeTimeout(a.ttl)) // the set is new: its description has been chosen, which takes longer
+		if spent := elapsed(began, lk.opts.Clock.Now()); spent > patience && !a.until.IsZero() {
+			a.until = a.until.Add(spent - patience) // the set is new, and its description has been chosen
 		}
 	}
 	if lk.renamed(a) {

@@ -102,7 +102,11 @@ func (h *hold) drawOptions() []redlock.AcquireOption {
 func (h *hold) drawLimit(ctx context.Context) (asking context.Context, cancel context.CancelFunc, verb string, limit time.Duration) {
 	p, rng := h.client.Plan, h.rng
 	if p.Scenario.Tries {
-		return context.WithoutCancel(ctx), func() {}, "try", p.Options.NodeTimeout
+		limit = p.Options.NodeTimeout
+		if h.op == 1 { // the nodes keep no description of their set yet
+			limit *= 2
+		}
+		return context.WithoutCancel(ctx), func() {}, "try", limit
 	}
 	limit = 1 + scenario.Below(rng, p.TTL)
 	verb = scenario.Pick(rng, p.Scenario.Verbs())
