@@ -51,14 +51,14 @@ local kept = redis.call('GET', KEYS[2]) or ''
 if (string.match(before, '^(%d+):') or '$version') ~= '$version' then
   return {before, before, now, kept}
 end
+local id, born, writer, longest, db, was = string.match(before, '^%d+:([^:]*):(%d+):(%-?%d+):(%d+):(%d*):(%d+)$')
 local void = false
 local self, epoch, set = string.match(kept, '^([^\n]*)\n{"epoch":(%d+),"set":"([^"]*)"')
 epoch = tonumber(epoch or 0)
 if ARGV[5] ~= '' then
   local later, of = string.match(ARGV[5], '^{"epoch":(%d+),"set":"([^"]*)"')
   local choice = redis.call('HMGET', KEYS[3], 'epoch', 'description', 'comes')
-  local comes = choice[3] and string.match(before, '^%d+:([^:]*):') == ARGV[1] and
-    choice[3] == string.match(before, '^%d+:([^:]*:%d+):') .. ' ' .. ARGV[5]
+  local comes = id == ARGV[1] and choice[3] == id .. ':' .. born .. ' ' .. ARGV[5]
   local same = ARGV[7] ~= '' and before == ARGV[7]
   void = ARGV[6] ~= '' and set and same and string.format('%.0f %s', epoch, set) == ARGV[8]
   local leave = void or ARGV[6] ~= '' and not set and (same or choice[2] == ARGV[5])
@@ -79,7 +79,6 @@ if ARGV[5] ~= '' then
   end
 end
 local ms, slack = math.floor(now / 1000), $bornSlack
-local id, born, writer, longest, db, was = string.match(before, '^%d+:([^:]*):(%d+):(%-?%d+):(%d+):(%d*):(%d+)$')
 longest = string.format('%.0f', math.max(tonumber(longest or '0'), ARGV[2] + 0))
 if void or was and was + 0 > epoch then
   id, before = nil, ''
