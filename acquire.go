@@ -30,7 +30,8 @@ func (lk *Locker) TryAcquire(ctx context.Context, name string, options ...Acquir
 	return lk.call(ctx, "try-acquire", name, options, lk.try)
 }
 
-// call has a call made, as one operation.
+// call runs do for what a call asks for, as one operation of the trace. It returns at once for a name that the context's
+// lock takes in.
 func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOption, do func(context.Context, *opTrace, *acquisition) (*Lock, error)) (*Lock, error) {
 	if err := lk.made(); err != nil {
 		return nil, err

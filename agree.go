@@ -75,8 +75,8 @@ func (lk *Locker) replan(ctx context.Context, a *acquisition) (*Lock, error) {
 	return lk.within(ctx, a)
 }
 
-// settled waits until the set's description is known to a quorum, for at most a NodeTimeout: after that an attempt
-// says of each node what is wrong. It returns an error if the program cannot use the set, if ctx ends, or errRenamed.
+// settled waits until the set's description is known to a quorum, for a NodeTimeout, or for another one while it is
+// chosen: after that an attempt says of each node what is wrong. It returns an error if the program cannot use the set, if ctx ends, or errRenamed.
 func (lk *Locker) settled(ctx context.Context, a *acquisition) error {
 	if !lk.lanes.Agreed() {
 		began := lk.opts.Clock.Now()

@@ -586,8 +586,8 @@ func knownMutants(t *testing.T) map[string]conviction {
 	return known
 }
 
-// convict builds the mutant, looks for a schedule that convicts it, the known one first ("": there is none), and
-// returns the mutant's row in the table.
+// convict builds the mutant and searches for a schedule that convicts it. The search begins with the known schedule, if
+// that is not "". The result is the mutant's row in the table.
 func (m *mutant) convict(t *testing.T, root, dir, known string) (string, error) {
 	file, err := m.overlay(root, dir)
 	if err != nil {

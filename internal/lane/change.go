@@ -118,9 +118,9 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 	return nil
 }
 
-// comes has a node that is to become a member by a description note that, before the description is proposed
-// (choose.lua). Without the note nobody could tell whether the node has taken part in the choice of the next description,
-// and has lost its data since: so it would count for that only if all members answer.
+// comes writes a note at a node that is to become a member, before the description that makes it one is proposed
+// (choose.lua). Without the note, no client could tell whether the node took part in the choice of the description after
+// that, and has lost its data since: the node would count for that choice only if all members answer.
 //
 // The time of the proposal is that of now: so no other operator has made the same description, and had the node note that,
 // since this one was chosen.

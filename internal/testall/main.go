@@ -90,8 +90,8 @@ func run(ctx context.Context, except *regexp.Regexp, flags []string) bool {
 	ticks := time.NewTicker(time.Second)
 	defer ticks.Stop()
 	go func() {
-		for now := range ticks.C {
-			r.tick(now)
+		for at := range ticks.C {
+			r.tick(at)
 		}
 	}()
 	// The root module has most of the tests. Those of the others wait for databases and for time to pass: they run
