@@ -39,7 +39,6 @@ package gocronredlock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -54,6 +53,9 @@ type Options struct {
 	// late finds it held although the job was short. Default 500ms; negative: only as
 	// long as the job runs.
 	//
+	// A call to Lock takes half of it at most, and never more than 500ms. A lock is held for so much longer, so
+	// that a call which began within MinHold has returned before the release.
+	//
 	// If the process ends, or the redlock.Locker is closed, before it is over, the lock
 	// still has what is left of its TTL, two thirds at least.
 	MinHold time.Duration
@@ -66,8 +68,10 @@ type Options struct {
 // A Locker is a [gocron.Locker].
 type Locker struct {
 	locker  *redlock.Locker
-	minHold time.Duration
 	options []redlock.AcquireOption
+
+	minHold  time.Duration
+	patience time.Duration // of a call; 0: a NodeTimeout
 
 	mu      sync.Mutex
 	running map[string]*redlock.Lock // by the job's name
@@ -85,7 +89,11 @@ func NewLocker(locker *redlock.Locker, opts *Options) *Locker {
 	if o.MinHold == 0 {
 		o.MinHold = 500 * time.Millisecond
 	}
-	return &Locker{locker, o.MinHold, renewed(o.Acquire), sync.Mutex{}, make(map[string]*redlock.Lock)}
+	k := &Locker{locker: locker, options: renewed(o.Acquire), running: make(map[string]*redlock.Lock)}
+	if o.MinHold > 0 {
+		k.minHold, k.patience = o.MinHold, min(o.MinHold/2, 500*time.Millisecond)
+	}
+	return k
 }
 
 func renewed(options []redlock.AcquireOption) []redlock.AcquireOption {
@@ -96,16 +104,13 @@ func renewed(options []redlock.AcquireOption) []redlock.AcquireOption {
 // another scheduler has it, redlock.ErrNoQuorum if too few nodes answer. gocron skips the
 // run then, and tells gocron.AfterLockError.
 func (k *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
-	l, err := k.locker.TryAcquire(ctx, key, k.options...)
-	if err != nil && !taken(err) {
-		// All schedulers ask in the same instant, so they may split the votes: each has some of the
-		// nodes and none a quorum. If all gave up, none would run the job. One that waits gets the
-		// lock in a moment; the others must not wait for as long as it holds the lock, or they would
-		// run the job, too.
-		wait, cancel := context.WithTimeout(ctx, max(k.minHold/2, 50*time.Millisecond))
+	// A call that takes longer could get the lock after its release, and the job would run twice.
+	if k.patience > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, k.patience)
 		defer cancel()
-		l, err = k.locker.Acquire(wait, key, k.options...)
 	}
+	l, err := k.locker.TryAcquire(ctx, key, k.options...)
 	if err != nil {
 		return nil, fmt.Errorf("gocronredlock: job %q: %w", key, err)
 	}
@@ -113,24 +118,6 @@ func (k *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	defer k.mu.Unlock()
 	k.running[key] = l
 	return &run{k, key, l, time.Now()}, nil
-}
-
-// taken reports whether one holder has so many nodes that waiting is in vain.
-func taken(err error) bool {
-	var why *redlock.QuorumError
-	if !errors.As(err, &why) {
-		return false
-	}
-	nodes := make(map[string]int)
-	for _, n := range why.Nodes() {
-		if n.Outcome != redlock.OutcomeHeld {
-			continue
-		}
-		if nodes[n.Holder]++; nodes[n.Holder] >= why.Need {
-			return true
-		}
-	}
-	return false
 }
 
 // Task returns an argument for gocron.NewTask, for a job that must know its lock: its context ends
@@ -166,7 +153,7 @@ func (r *run) Unlock(ctx context.Context) error {
 		delete(r.locker.running, r.key)
 	}
 	r.locker.mu.Unlock()
-	if rest := r.locker.minHold - time.Since(r.since); rest > 0 {
+	if rest := r.locker.minHold + r.locker.patience - time.Since(r.since); rest > 0 {
 		time.AfterFunc(rest, func() { _ = r.lock.Release(context.WithoutCancel(ctx)) })
 		return nil
 	}
