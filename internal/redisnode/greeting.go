@@ -1,10 +1,11 @@
 package redisnode
 
 import (
-	"bytes"
 	"net"
+	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/resp"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -15,29 +16,31 @@ import (
 // sent: "broken pipe".
 type greeting struct {
 	net.Conn
-	last []byte // what was read last
+	said []byte // the beginning of what was read
 }
 
 func (g *greeting) Read(b []byte) (n int, err error) {
 	n, err = g.Conn.Read(b)
-	if n > 0 {
-		g.last = append(g.last[:0], b[:min(n, 200)]...)
-	}
+	g.said = append(g.said, b[:min(n, 200-len(g.said))]...)
 	return n, err
 }
 
-// why is the reason for an error of the connection: the error that the server sent last, if there is one.
+// why is the reason for an error of the connection. If a single error is all that the server sent, that is the reason.
+// Several lines are replies to commands, and so is an error that says that the server does not have the command: the
+// connection broke between two of them.
 func (g *greeting) why(err error) error {
 	if wire.IsReply(err) || wire.Classify(err) != wire.Unreachable {
 		return err
 	}
-	if line, _, whole := bytes.Cut(g.last, []byte("\r\n")); whole && line[0] == '-' {
-		return resp.Error(line[1:])
+	said, isError := strings.CutPrefix(string(g.said), "-")
+	line, more, whole := strings.Cut(said, "\r\n")
+	if !isError || !whole || more != "" || facts.Missing(line) != "" {
+		return err
 	}
-	return err
+	return resp.Error(line)
 }
 
-// Write sends what is left to read of a connection that the server has closed to g.last.
+// Write sends what is left to read of a connection that the server has closed to g.said.
 func (g *greeting) Write(b []byte) (n int, err error) {
 	if n, err = g.Conn.Write(b); err != nil {
 		_ = g.Conn.SetReadDeadline(time.Now().Add(10 * time.Millisecond))

@@ -1,0 +1,50 @@
+package redisnode
+
+import (
+	"errors"
+	"io"
+	"net"
+	"testing"
+
+	"github.com/quorumlock/redlock/internal/resp"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// TestWhyAGreetingEnds: what a server says and then closes the connection is the reason, and a reply to a command
+// is none.
+func TestWhyAGreetingEnds(t *testing.T) {
+	full := "ERR max number of clients reached"
+	for said, want := range map[string]error{
+		"-" + full + "\r\n": resp.Error(full),
+		"-" + full:          io.EOF,
+		"":                  io.EOF,
+		"\r\n":              io.EOF,
+		"+OK\r\n":           io.EOF,
+		"+OK\r\n-ERR unknown command 'DELIFEQ'\r\n":            io.EOF,
+		"+OK\r\n-NOPERM no permissions\r\n":                    io.EOF,
+		"-ERR unknown subcommand 'INFO'. Try CLIENT HELP.\r\n": io.EOF,
+	} {
+		for _, piece := range []int{1, 5, 1000} { // a reply may come in pieces
+			server, client := net.Pipe()
+			go func() {
+				defer server.Close()
+				for rest := said; rest != ""; {
+					n := min(piece, len(rest))
+					_, _ = server.Write([]byte(rest[:n]))
+					rest = rest[n:]
+				}
+			}()
+			g := &greeting{Conn: client}
+			if _, err := io.Copy(io.Discard, g); err != nil {
+				t.Fatal(err)
+			}
+			if got := g.why(io.EOF); got != want {
+				t.Errorf("a server that says %q: %v, want %v", said, got, want)
+			}
+			client.Close()
+		}
+	}
+	if got := (&greeting{said: []byte("-" + full + "\r\n")}).why(wire.UnfitError("a replica")); errors.Is(got, resp.Error(full)) {
+		t.Errorf("an error that is none of the connection became %v", got)
+	}
+}
