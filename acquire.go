@@ -16,7 +16,7 @@ import (
 
 // TryAcquire acquires the lock if no other client has it. It returns after Options.NodeTimeout at
 // the latest (after half of the TTL, if that is shorter), or when ctx ends. The first call on nodes
-// that keep no description of their set yet may take twice as long.
+// that keep no description of their set yet has it chosen first, which adds one and a half times that at most.
 //
 // If another client has the lock, TryAcquire returns at once; or soon after the middle of that time, if so many of the
 // holder's nodes are down that it may be a client whose attempt is under way. If several clients ask in the same

@@ -12,13 +12,15 @@ import (
 
 // agree waits until the set's description is known to a quorum, or for so long.
 func (lk *Locker) agree(ctx context.Context, limit time.Duration) error {
-	return lk.agreeUnless(ctx, limit, func() bool { return false })
+	_, err := lk.agreeUnless(ctx, limit, func() bool { return false })
+	return err
 }
 
-// agreeUnless is agree; but it also returns when the condition is true after the client has learned something.
-func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func() bool) error {
+// agreeUnless is agree; but it also returns when the condition is true after the client has learned something. It reports
+// whether the set is new: the nodes kept no description.
+func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func() bool) (isNew bool, _ error) {
 	if lk.lanes.Agreed() {
-		return nil
+		return false, nil
 	}
 	o := &lk.opts
 	proposal := &wire.Description{
@@ -84,14 +86,15 @@ func (lk *Locker) settled(ctx context.Context, a *acquisition) error {
 		if !a.until.IsZero() {
 			patience /= 2 // the rest is for the nodes' answers
 		}
-		if err := lk.agreeUnless(ctx, patience, func() bool { return lk.renamed(a) }); err != nil {
+		isNew, err := lk.agreeUnless(ctx, patience, func() bool { return lk.renamed(a) })
+		if err != nil {
 			return fmt.Errorf("redlock: acquire %q: %w", a.name, err)
 		}
 		if ctx.Err() != nil && !lk.lanes.Agreed() {
 			return lk.unasked(ctx, a, began)
 		}
-		if spent := elapsed(began, lk.opts.Clock.Now()); spent > patience && !a.until.IsZero() {
-			a.until = a.until.Add(spent - patience) // the set is new, and its description has been chosen
+		if limit := lk.nodeTimeout(a.ttl); isNew && a.until.Equal(a.began.Add(limit)) { // at most once
+			a.until = lk.opts.Clock.Now().Add(limit) // what tries need to settle a split vote
 		}
 	}
 	if lk.renamed(a) {

@@ -37,14 +37,13 @@ func TestOrderBeforeTheSetIsKnown(t *testing.T) {
 								order = append(order, i)
 							})
 						})
-						time.Sleep(time.Millisecond)
+						time.Sleep(700 * time.Microsecond)
 						all.Go(func() { f.took(lk, fmt.Sprint(i), func() {}) }) // it may be the first one that hears of the set
 						switch i {
 						case 2:
 							for _, n := range f.nodes[1 : 1+back] {
 								n.Hang(false)
 							}
-						case 3:
 							all.Go(func() { f.locks(other, true) })
 						}
 					}

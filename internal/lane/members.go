@@ -505,8 +505,9 @@ func (s *Set) Agreed() bool {
 // If the program cannot use the set, the members are asked whether it was changed meanwhile. Nobody else asks them: nothing
 // is sent for a program that cannot use the set.
 //
-// Agree also returns when the condition is true after the client has learned something of the set.
-func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description, so func() bool) error {
+// Agree also returns when the condition is true after the client has learned something of the set. It reports whether it
+// found that the nodes keep no description.
+func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Description, so func() bool) (isNew bool, _ error) {
 	w := s.waits(ctx, limit)
 	defer w.stop()
 	others := w.until(limit / 2)
@@ -523,20 +524,21 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 				n.rejoin()
 			}
 		case refused != nil && s.answered(asked):
-			return refused
+			return isNew, refused
 		case refused != nil:
 			w.wait(news)
 		case so():
-			return nil
+			return isNew, nil
 		case ready && waits && others.wait(news): // half of the time, since one that hangs must leave some to the caller
 		case ready:
 			s.ready.Store(known)
-			return nil
+			return isNew, nil
 		case s.away():
-			return nil
+			return isNew, nil
 		case !fresh:
 			w.wait(news)
 		default:
+			isNew = true
 			if d := s.choose(w, proposal, s.View()); d != nil {
 				s.chosen(d)
 			} else if !w.over {
@@ -544,7 +546,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			}
 		}
 	}
-	return s.Refused()
+	return isNew, s.Refused()
 }
 
 // answered reports whether a majority of the members has said since a time that it keeps the known description, or so

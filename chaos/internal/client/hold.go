@@ -104,7 +104,7 @@ func (h *hold) drawLimit(ctx context.Context) (asking context.Context, cancel co
 	if p.Scenario.Tries {
 		limit = p.Options.NodeTimeout
 		if h.op == 1 { // the nodes keep no description of their set yet
-			limit *= 2
+			limit = 5 * limit / 2
 		}
 		return context.WithoutCancel(ctx), func() {}, "try", limit
 	}
