@@ -78,10 +78,10 @@ func TestForeignTextIsShownHarmless(t *testing.T) {
 		{[]string{"status", "bytes"}, []string{`held by token them\x9b2J, fence`}},
 		{[]string{"status", "signed"}, []string{`held by \x1b]0;mine\n\ay (token x), fence`, ` \x1b]0; `}},
 		{[]string{"run", "--key", "signed", "--timeout", "0", "--", "true"}, []string{`\x1b]0;mine\n\ay (token x) on `}},
-		{[]string{"wait", "k", "--timeout", "50ms"}, []string{`token them` + shown, "the first is me" + shown}},
+		{[]string{"wait", "k", "--timeout", "1s"}, []string{`token them` + shown, "the first is me" + shown}},
 		{[]string{"run", "--key", "k", "--timeout", "0", "--", "true"}, []string{"token them" + shown + " on "}},
 		{[]string{"run", "--key", "bytes", "--timeout", "0", "--", "true"}, []string{`token them\x9b2J on `}},
-		{[]string{"lock", "--key", "k", "--timeout", "50ms"}, []string{"token them" + shown + " on "}},
+		{[]string{"lock", "--key", "k", "--timeout", "1s"}, []string{"token them" + shown + " on "}},
 		{[]string{"ls"}, []string{`name\x1b]0;mine\a\x9b2J\nredlock: all is well\r\t  held `, `token \x1b]0;mine`, "token them"}},
 		{[]string{"status", "k", "--nodes", "/\x1b[31m\n"}, []string{`/\x1b[31m`}},
 	} {
