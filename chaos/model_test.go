@@ -3,6 +3,7 @@ package chaos
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +49,22 @@ func TestModelRepeats(t *testing.T) {
 		if a, b, differ := parting(one, histories(t, s, 1)); differ {
 			t.Errorf("%s: on one processor it is\n%s\nand on seven\n%s", s.Name, a, b)
 		}
+	}
+}
+
+// TestModelRepeatsWithNewConnections: in this schedule lanes get new connections for some that could not connect.
+func TestModelRepeatsWithNewConnections(t *testing.T) {
+	at := slices.IndexFunc(Scenarios, func(s *Scenario) bool { return s.Name == "members" })
+	digests := make(map[string]bool)
+	for range 4 {
+		h, _, err := Model.Replay(Scenarios[at], 12, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		digests[h.Digest()] = true
+	}
+	if len(digests) != 1 {
+		t.Errorf("four runs of one seed have the digests %v", slices.Collect(maps.Keys(digests)))
 	}
 }
 

@@ -38,8 +38,10 @@ type conn struct {
 	lane  *Lane
 	srv   Server
 	first bool
-	name  string
 	wake  chan struct{}
+
+	number int // none of the lane's other conns has it
+	name   string
 
 	// Guarded by the lane's mutex.
 	idle bool      // waits for wake
@@ -56,11 +58,14 @@ type conn struct {
 }
 
 func (n *Lane) addConn(srv Server) {
+	number := 0 // the first that no other conn has
+	for slices.ContainsFunc(n.conns, func(other *conn) bool { return other.number == number }) {
+		number++
+	}
 	s := &conn{
 		lane: n, srv: srv, first: len(n.conns) == 0, wake: make(chan struct{}, 1),
-		name: fmt.Sprintf("%s#%d", n.Name, n.made),
+		number: number, name: fmt.Sprintf("%s#%d", n.Name, number),
 	}
-	n.made++
 	n.conns = append(n.conns, s)
 	n.serving++
 	n.running.Go(s.run)

@@ -53,7 +53,6 @@ type Lane struct {
 	pendingReleases map[string][]pendingRelease // by key, the releases without an answer, which are sent again
 	retry           time.Time                   // when they are, if the connection stands
 	conns           []*conn
-	made            int            // conns so far
 	growAfter       time.Time      // there are no further conns before it; see giveUp
 	inFlight        map[string]int // by key, the requests under way; nil while there is one conn
 	down            *Failure       // why nothing is sent now; nil: the node can be reached

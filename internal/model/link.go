@@ -17,8 +17,9 @@ type Link struct {
 	host     *Host
 	patience time.Duration
 	seed     sim.Seed
+	turn     int // among the links of its lane
 	actor    int
-	forks    *int // how many more links this lane has
+	lane     *links
 	sent     int
 	epoch    int
 	broken   bool
@@ -27,24 +28,51 @@ type Link struct {
 	once        *sync.Once
 }
 
+// A links has what the links of a lane share. Each has a turn of its own, which the next link gets when this one is
+// given up.
+type links struct {
+	mu    sync.Mutex // protects what follows
+	made  int        // after the first
+	taken [8]bool    // turns
+}
+
 // Dial gives a connection that is not made yet.
 func (n *Node) Dial(h *Host, patience time.Duration) *Link {
-	l := &Link{node: n, host: h, patience: patience, forks: new(int), seed: n.seed.For(h.name), actor: forLinks + 8*number(n.Name)}
+	l := &Link{node: n, host: h, patience: patience, lane: new(links), seed: n.seed.For(h.name), actor: forLinks + 8*number(n.Name)}
 	l.interrupted, l.once = make(chan struct{}), new(sync.Once)
 	return l
 }
 
 // Fork may be called while the link is in use: it reads what never changes.
 func (l *Link) Fork() *Link {
-	*l.forks++
+	l.lane.mu.Lock()
+	defer l.lane.mu.Unlock()
+	l.lane.made++
+	turn := 1 // the first link has 0
+	for turn < len(l.lane.taken)-1 && l.lane.taken[turn] {
+		turn++
+	}
+	l.lane.taken[turn] = true
 	return &Link{
-		node: l.node, host: l.host, patience: l.patience, forks: l.forks,
-		seed: l.seed.Of(-*l.forks), actor: l.actor + *l.forks%8,
+		node: l.node, host: l.host, patience: l.patience, lane: l.lane,
+		seed: l.seed.Of(-l.lane.made), turn: turn, actor: l.actor + turn,
 		broken: true, interrupted: make(chan struct{}), once: new(sync.Once),
 	}
 }
 
-func (l *Link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
+// leave gives the link's turn back.
+func (l *Link) leave() {
+	l.lane.mu.Lock()
+	defer l.lane.mu.Unlock()
+	l.lane.taken[l.turn], l.turn = false, 0
+}
+
+func (l *Link) Interrupt() {
+	l.once.Do(func() {
+		l.leave()
+		close(l.interrupted)
+	})
+}
 
 func (l *Link) Connect(ctx context.Context, hello wire.Hello) (time.Duration, wire.Mark, error) {
 	l.sent++
@@ -184,6 +212,7 @@ func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
 
 // Subscribe listens to a channel until its connection breaks or ctx ends.
 func (l *Link) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
+	l.leave()
 	l.actor = forSubscriptions + number(l.node.Name)%(Actors-forSubscriptions)
 	s := &subscription{from: l.host, seed: l.seed, channel: channel, news: make(chan struct{}, 1)}
 	l.sent++
