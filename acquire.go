@@ -195,7 +195,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 		return nil, lk.unasked(ctx, a, a.began)
 	}
 	if l.waiter = w; w != nil {
-		w.Begin(sent, &l.claim)
+		w.Begin(&l.claim)
 	}
 	r := lk.newRound(wire.Acquire, l, nil)
 	defer r.drop()
@@ -253,7 +253,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	}
 	l.until = l.validUntil(sent)
 	if a.renewed {
-		l.keep(false)
+		l.keep()
 	}
 	return l, nil
 }
@@ -363,10 +363,9 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 // again with no counter starts above all that it had given out, if that was near the time. Let
 // K be Options.MaxNodeSkew: a node has a vote while its clock is within K of the middle of
 // the nodes' clocks. A number that is not below middle + K + 2S is no vote (clocks.beyond): its
-// grant is given back, nothing is raised to it, and it is handed to nobody. So when a node
-// whose time was T lost its table, what was a fence on it was below T + 2K + 2S; and when it
-// has a vote again it numbers nothing below T + Q - S, with Q the quarantine. Hence
-// Q >= 2K + 3S is asked for. A number that is acquired by plain commands is not bent, and so it
+// grant is given back, and nothing is raised to it. So when a node whose time was T lost its
+// table, what was a fence on it was below T + 2K + 2S; and when it has a vote again it numbers
+// nothing below T + Q - S, with Q the quarantine. Hence Q >= 2K + 3S is asked for. A number that is acquired by plain commands is not bent, and so it
 // counts only where it is not below the node's time - S. It may be further above that, by
 // K and what is not known of the middle, which is less than 2S.
 //

@@ -11,12 +11,11 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
-	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // Break takes a lock away from its holder: the nodes delete this token, and no other one, from the name's
-// keys, and hand the lock over to the first waiter, or wake it, as for a release. [Status] has the token:
+// keys, and wake the first waiter, as for a release. [Status] has the token:
 // Status.Token, or that of one of the Status.Holders. The lock may be of any kind: exclusive, shared, a slot, below
 // folders. It may be of another library, too, which has no fence.
 //
@@ -37,7 +36,7 @@ import (
 // Each round of Break takes at most Options.NodeTimeout. As a rule there are three, or four. There are more, until
 // ctx ends, while the holder's extension puts the token back at nodes that have dropped it. If the nodes that are
 // known to have had the token are no quorum, Break waits for as long as another node may still be asked to
-// take it: Options.NodeTimeout, which should be the holder's, and the waiter's lease.
+// take it: Options.NodeTimeout, which should be the holder's.
 //
 // A lock of several names (Also) ends as a whole if it is broken at one of its names, for no extension is
 // confirmed any more. The keys of its other names go with their TTL, or when each of these names is broken, too.
@@ -95,8 +94,6 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 //     The holder need not know yet that it has the lock, or has it by the others. Such a request is refused
 //     once its deadline is over (acquire.lua). So a node counts only if it is known to have had the
 //     token before, or if Break began longer ago than that.
-//   - The release of the lock before, which hands the lock over to the same token. It is so with a node that
-//     has not handed it over yet, at most for the waiter's lease.
 //
 // An extension that began before t may be confirmed late, and counts from when it was sent: the holder believes in
 // the lock for a TTL after t at most. That is the bound for a holder that does not extend, or whose extensions reach
@@ -300,7 +297,6 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 	}
 	before, begun := maps.Clone(b.gone), lk.opts.Clock.Now()
 	l.trace, l.simKey = b.trace, b.key
-	l.since = begun // the token has had the lock, so the node hands it over
 	r := lk.newRound(wire.Release, l, nil)
 	b.looks++
 	r.trace, r.number = b.trace, b.looks
@@ -324,7 +320,9 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 			}
 		}
 	}
-	rest := b.late() - elapsed(b.began, begun)
+	// For so long after the first look the token may come to a node that has never had it. A longer NodeTimeout of
+	// the holder's is not known.
+	rest := lk.opts.NodeTimeout - elapsed(b.began, begun)
 	agreed := twice >= view.Quorum && view.Description == lk.lanes.View().Description
 	switch why := ended(ctx); {
 	case agreed && (proven >= view.Quorum || rest <= 0):
@@ -357,12 +355,6 @@ func (b *breaking) take(r *round) {
 			b.gone[n] = false
 		}
 	}
-}
-
-// late is for how long after the first look the token may come to a node that has never had it. A longer
-// NodeTimeout of the holder's is not known.
-func (b *breaking) late() time.Duration {
-	return max(b.locker.opts.NodeTimeout, waitlist.Lease(b.handle.TTL))
 }
 
 // found is a node's answer to a round by now.

@@ -194,10 +194,10 @@ func (l *Lock) tellRenewals(renewed bool) {
 	}
 }
 
-// keep has the lock renewed; once: extended once, if it has not been by now.
-func (l *Lock) keep(once bool) {
+// keep has the lock renewed.
+func (l *Lock) keep() {
 	l.mu.Lock()
-	if l.endErr != nil || once && l.confirmed > 0 {
+	if l.endErr != nil {
 		l.mu.Unlock()
 		return
 	}
@@ -208,7 +208,7 @@ func (l *Lock) keep(once bool) {
 		l.end(errShut)
 		return
 	}
-	l.locker.renewals.Keep(&l.renewal, at, once)
+	l.locker.renewals.Keep(&l.renewal, at)
 }
 
 // An item is a lock that is renewed, or watched.

@@ -52,8 +52,7 @@ func (h Handle) MarshalJSON() ([]byte, error) {
 // Detach ends the lock here, and leaves it on the nodes for another process to take up:
 // see [Locker.Attach]. Until then nobody renews it: others may have it when its TTL is
 // over. Detach sends nothing, but waits for an extension that is under way, for at most
-// Options.NodeTimeout. A lock that was handed over a moment ago is extended first; if that
-// fails, Detach returns why (see [Lock.Until]).
+// Options.NodeTimeout.
 //
 // It fails if the lock has ended before, and says why; and for a lock that has joined
 // another one, since only the lock that was joined can be detached. Locks that have joined
@@ -64,11 +63,6 @@ func (l *Lock) Detach() (Handle, error) {
 	}
 	if l.hold != nil {
 		return Handle{}, fmt.Errorf("redlock: detach %q: it belongs to the lock on %q, under whose context it was acquired", l.name, l.hold.name)
-	}
-	if l.provisional() { // for the next process a whole TTL, as of any lock
-		if err := l.Extend(context.Background()); err != nil {
-			return Handle{}, err
-		}
 	}
 	if err := l.acquireExtendSem(context.Background(), l); err != nil {
 		return Handle{}, err
@@ -149,7 +143,7 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	if err == nil {
 		lk.watched(l)
 		if a.renewed {
-			l.keep(false)
+			l.keep()
 		}
 	}
 	t.ends(l, err)

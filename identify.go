@@ -53,5 +53,4 @@ var _ lane.Session = passing{}
 
 func (passing) Now() time.Time              { return time.Now() }
 func (passing) Hello() wire.Hello           { return wire.Hello{} }
-func (passing) Owner() string               { return "" }
 func (passing) Joined(wire.Mark, time.Time) {}

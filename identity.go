@@ -14,9 +14,7 @@ type Identity struct {
 	// reaches a terminal.
 	Owner string
 
-	// Since is when the attempt began, by its process's clock, in milliseconds. A lock that was
-	// handed over to a waiter may be younger, by up to the time for which the waiter's place in
-	// the queue counts without being asked for again, which is at most 3 s.
+	// Since is when the attempt began, by its process's clock, in milliseconds.
 	Since time.Time
 
 	// Trace is the id of the trace that the attempt belongs to (redlocktrace.Trace.ID); "": none.

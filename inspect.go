@@ -298,7 +298,8 @@ func (c *census) take(node int, q *lane.Request) {
 	}
 	for _, e := range a.Queue {
 		if e.Lives(a.Time) {
-			s.Waiting = append(s.Waiting, Waiter{Waiter: e.Waiter, Owner: e.Owner, Trace: Identify(e.Nonce).Trace, For: max(0, time.Duration(a.Time-e.Ticket)*time.Microsecond), Nodes: 1})
+			by := e.By()
+			s.Waiting = append(s.Waiting, Waiter{Waiter: e.Waiter, Owner: by.Owner, Trace: by.Trace, For: max(0, time.Duration(a.Time-e.Ticket)*time.Microsecond), Nodes: 1})
 		}
 	}
 	if a.Status != wire.Granted {

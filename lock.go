@@ -53,27 +53,24 @@ type Lock struct {
 	maxUntil time.Time        // MaxHold: it ends by then; zero: no such limit
 	since    time.Time        // when it was acquired
 	trace    *opTrace         // how it was acquired; nil: no hook wants to know
-	handed   bool             // it was handed over
 	simKey   string           // what the host knows it by; "": by its token
 
-	mu           sync.Mutex // protects what follows, less renewal; and claim.KeepPlace and RetryBy
-	until        time.Time  // the end of validity
-	endErr       error      // why it has ended; nil while it has not
-	done         chan struct{}
-	watchers     map[*watcher]struct{}
-	alarm        *time.Timer // at until, once somebody wants to be told
-	promoteTimer *time.Timer // extends it after a moment, if it was handed over
-	released     chan struct{}
-	releaseErr   error // what Release returned; once released is closed
-	extendSem    chan struct{}
-	rounds       int32  // extensions begun
-	confirmed    int32  // the last of them that a quorum confirmed
-	marks        []mark // of the nodes that have one
-	unmarked     mark   // of each of the others
-	joined       map[*Lock]struct{}
-	attached     bool // it came from another process: no node is given it anew
-	ownerDone    bool // released by its owner, but not by all handles that have joined
-	renewed      bool // of a handle that has joined, or a lock that was handed over: it asked for renewal
+	mu         sync.Mutex // protects what follows, less renewal; and claim.KeepPlace and RetryBy
+	until      time.Time  // the end of validity
+	endErr     error      // why it has ended; nil while it has not
+	done       chan struct{}
+	watchers   map[*watcher]struct{}
+	alarm      *time.Timer // at until, once somebody wants to be told
+	released   chan struct{}
+	releaseErr error // what Release returned; once released is closed
+	extendSem  chan struct{}
+	rounds     int32  // extensions begun
+	confirmed  int32  // the last of them that a quorum confirmed
+	marks      []mark // of the nodes that have one
+	joined     map[*Lock]struct{}
+	attached   bool // it came from another process: no node is given it anew
+	ownerDone  bool // released by its owner, but not by all handles that have joined
+	renewed    bool // of a handle that has joined: it asked for renewal
 
 	trouble *renewalTrouble // the renewals that have failed since the last success; nil: none
 
@@ -107,8 +104,7 @@ func (l *Lock) mark(n *lane.Lane) *mark {
 		l.marks = append(l.marks, mark{})
 	}
 	m := &l.marks[gone]
-	*m = l.unmarked
-	m.lane = n
+	*m = mark{lane: n}
 	return m
 }
 
@@ -119,7 +115,7 @@ func (l *Lock) marked(n *lane.Lane) mark {
 			return l.marks[i]
 		}
 	}
-	return l.unmarked
+	return mark{}
 }
 
 // A renewalTrouble is a series of extensions that a quorum did not confirm.
@@ -182,11 +178,6 @@ func (l *Lock) Since() time.Time {
 
 // Until is the end of validity: nobody else can have the lock before then. Extending the lock
 // moves it.
-//
-// A lock that was handed over with the release of the one before is valid for less than its TTL
-// at first: for the waiter's lease, which is 3/10 of the TTL and 3 s at most, counted from its
-// last attempt. At least a third of that is left. The library extends the lock to its full TTL
-// after 10 ms; or before Acquire or Do returns, if it is renewed.
 func (l *Lock) Until() time.Time {
 	if !l.acquired() {
 		return time.Time{}
@@ -383,18 +374,12 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 	if l.alarm != nil {
 		l.alarm.Stop()
 	}
-	if l.promoteTimer != nil {
-		l.promoteTimer.Stop()
-	}
 	if l.done != nil && !l.ownerDone {
 		close(l.done)
 	}
 	watchers, joined := l.watchers, l.joined
 	l.watchers, l.joined = nil, nil
 	l.mu.Unlock()
-	if l.handed {
-		l.locker.waiting.Forget(l.claim.Waiter)
-	}
 	for w := range watchers {
 		w.cancel(cause)
 	}
@@ -557,26 +542,4 @@ func (l *Lock) retireOwner() bool {
 		w.cancel(errReleased)
 	}
 	return true
-}
-
-// yieldToForeign draws whether a lock that was handed over is free for a moment when it is released,
-// and its first waiter called. Otherwise clients of other libraries, which only take what they find
-// free, would never have it while clients of this one go on waiting for it. It is so with one lock
-// of sixteen; and with one of four while there are such clients, as their locks show.
-func (l *Lock) yieldToForeign() bool {
-	if !l.handed {
-		return false
-	}
-	share := 1. / 16
-	if l.locker.waiting.SeenForeign() {
-		share = 1. / 4
-	}
-	return l.locker.opts.host.Jitter() < share
-}
-
-// provisional reports whether the lock was handed over, and has not been extended since.
-func (l *Lock) provisional() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.handed && l.confirmed == 0
 }

@@ -203,7 +203,7 @@ func (lk *Locker) laneConfig() lane.Config {
 		Described: o.Quarantine > 0, Accept: lk.accepts,
 		TTL: o.TTL, MaxTTL: o.MaxTTL, Quorum: o.Quorum, Drift: o.Drift, DriftOf: o.drift,
 		NodeTimeout: o.NodeTimeout, Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew,
-		Owner: o.Owner, Clock: o.Clock, Host: o.host, Events: events{o.told},
+		Clock: o.Clock, Host: o.host, Events: events{o.told},
 		WatchVotes: o.Hooks.Votes != nil,
 	}
 }

@@ -125,7 +125,7 @@ func (l *Lock) join(a *acquisition) *Lock {
 	}
 	if a.renewed {
 		j.renewed = true
-		hold.keep(false)
+		hold.keep()
 	}
 	return j
 }

@@ -65,15 +65,11 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 // comes of it: each may have the token.
 func (r *round) start(sent, deadline time.Time) {
 	r.sent = sent
-	next := int64(0)
-	if r.op == wire.Release && !r.lock.since.IsZero() && !r.lock.yieldToForeign() { // what nobody has had, nobody is handed
-		next = sent.UnixMicro()
-	}
 	native := r.native(sent)
 	r.refs.Store(int32(len(r.view.Lanes)) + 1)
 	for i, n := range r.view.Lanes {
 		q := &r.reqs[i]
-		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Next, q.Native, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, next, native, wire.Reply{}
+		q.Op, q.Claim, q.Deadline, q.To, q.Ticket, q.Native, q.Reply = r.op, &r.lock.claim, deadline, r, r.lock.claim.Ticket, native, wire.Reply{}
 		q.By = r.view.Description
 		if r.op != wire.Release && r.lock.waiter == nil && r.decided() == lost {
 			r.drop()
@@ -86,7 +82,7 @@ func (r *round) start(sent, deadline time.Time) {
 }
 
 // native reports whether the requests need no script where the server can do without one. A lock for
-// which other clients may wait is released by the script, which hands it over.
+// which other clients may wait is released by the script, which calls them.
 func (r *round) native(now time.Time) bool {
 	l := r.lock
 	switch r.op {
@@ -373,7 +369,7 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) vote {
 		l.dropLate(n)
 	case r.op == wire.Acquire && l.waiter != nil:
 		l.releaseLateGrant(n) // first: OnReply may take back the place for which it gives back
-		l.waiter.OnReply(n, l.claim.Try, a.Status)
+		l.waiter.OnReply(n, &l.claim, a.Status)
 	case r.op == wire.Extend && a.Status == wire.Expired:
 		l.refill(n)
 	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(n, r.view.Description):

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -37,12 +35,9 @@ func (lk *Locker) Do(ctx context.Context, name string, fn func(context.Context, 
 // lock is not renewed by itself: see [AutoRenew] and [Locker.Do].
 //
 // Waiters are served first come, first served, in this process and among all that use this
-// library. A release hands the lock to the first waiter, which has it about one round trip
-// later; it is valid for less than its TTL at first (see [Lock.Until]). Where the lock is
-// shared, or takes in more than one name, a release notifies the first waiter instead, which
-// has the lock after two round trips. Without a message (the holder died, or the message got
-// lost) the waiter asks again when the lock expires, or after a tenth of the TTL, a second at
-// the most.
+// library. A release notifies the first waiter, which has the lock about two round trips later.
+// Without a message (the holder died, or the message got lost) the waiter asks again when the
+// lock expires, or after a tenth of the TTL, a second at the most.
 //
 // When ctx ends, the error is ctx's and also why the lock could not be had until
 // then, ErrHeld or ErrNoQuorum: [errors.Is] finds both. What waiting cannot cure is
@@ -119,8 +114,7 @@ func (lk *Locker) unspoken(w *waitlist.Waiter, a *acquisition, cause error) *Quo
 // is not obeyed at once. One is the rule among clients of this library; but anybody may publish.
 const manyCalls = 8
 
-// loop makes attempts until one has the lock, or the waiter is handed it, or there is no point in
-// another one.
+// loop makes attempts until one has the lock, or there is no point in another one.
 func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitlist.Waiter) (*Lock, error) {
 	w.Activate()
 	var last *QuorumError
@@ -168,7 +162,7 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		}
 		last = why
 		told := *why // the waiter's will say what ended it
-		lk.waiting.Failed(w, &told, refusal.Foreign())
+		lk.waiting.Failed(w, &told)
 		if again > 0 {
 			again--
 			if slot = refusal.FreeSlot(); slot > 0 {
@@ -195,9 +189,6 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 			why.Cause = lk.stops(ctx)
 			return nil, why
 		}
-		if l := lk.accept(ctx, t, a, w, why.token); l != nil {
-			return l, nil
-		}
 		slot = cmp.Or(w.FreeSlot(), slot)
 	}
 }
@@ -211,95 +202,4 @@ func (lk *Locker) stops(ctx context.Context) error {
 		return ErrClosed
 	}
 	return nil
-}
-
-// extendAfter is how long a lock that was handed over goes without an extension: a holder that
-// works for less than that has released it by then, and an extension costs as much as the release
-// that follows.
-const extendAfter = 10 * time.Millisecond
-
-// accept makes a lock of what the waiter was handed (internal/waitlist/handoff.go says why that is
-// one). Nil: it is no quorum, or of no use any more, and the next attempt, or Withdraw, sees to it.
-func (lk *Locker) accept(ctx context.Context, t *opTrace, a *acquisition, w *waitlist.Waiter, simKey string) *Lock {
-	g, ok := w.Grant()
-	if !ok {
-		return nil
-	}
-	l := lk.newLock(a, 0, g.Token)
-	l.simKey, l.handed, l.claim.Fence = simKey, true, g.Fence
-	g.Claim(&l.claim)
-	// At the other nodes the waiter may be in the queue, or be handed the lock at any moment. That is
-	// like a node that is filled up: it may have forgotten who else has the lock, or a
-	// higher number (HAND_EXTENDED, HAND_RAISED in docs/model). See counts.
-	l.unmarked.filled = 1
-	for _, n := range g.Votes() {
-		l.mark(n).filled = 0
-	}
-	now := lk.opts.Clock.Now()
-	if !g.Stored && lk.raise(ctx, l, now, lk.nodeTimeout(a.ttl)) != nil {
-		return nil
-	}
-	now = lk.opts.Clock.Now()
-	lease := waitlist.Lease(a.ttl)
-	valid := lease - lk.opts.drift(lease)
-	if elapsed(g.Asked, now) > valid-waitlist.Heartbeat(a.ttl) || ended(ctx) != nil || lk.isClosing() {
-		return nil
-	}
-	w.Promote(promoted{l})
-	lk.notPlain(a.key, now)
-	l.since, l.until = now, g.Asked.Add(valid)
-	if a.maxHold != nil {
-		if l.maxUntil = now.Add(*a.maxHold); l.maxUntil.Before(l.until) {
-			l.until = l.maxUntil
-		}
-	}
-	l.renewed = a.renewed
-	l.trace = t
-	if !a.renewed {
-		l.mu.Lock()
-		l.promoteTimer = time.AfterFunc(extendAfter, l.promote)
-		l.mu.Unlock()
-		return l
-	}
-	// A holder that has it renewed has more to do than that, and may go by Until, as a command
-	// does that is to be ended before its lock. Another trip is nothing to it; and if it
-	// fails, it is tried again, like any renewal. But where MaxHold is about as short as a
-	// trip, the lock would be over before the holder had it, and its place lost.
-	if !l.spent() {
-		_ = l.extend(ctx, nil)
-		if l.why() != nil || ended(ctx) != nil || lk.isClosing() || left(l.Until(), lk.opts.Clock.Now()) <= 0 {
-			if _, ok := l.end(errReleased); ok {
-				l.releaseAsync()
-			}
-			w.Resume()
-			return nil
-		}
-	}
-	l.promote()
-	return l
-}
-
-// promoted is a lock that was handed over, as its waiter knows it.
-type promoted struct{ *Lock }
-
-// LateVote makes one more node count, if no extension can have filled it up.
-func (p promoted) LateVote(n *lane.Lane) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.rounds == 0 {
-		p.mark(n).filled = 0
-	}
-}
-
-// Ended reports whether the lock has ended, and not for another process to take up.
-func (p promoted) Ended() bool { return p.over() }
-
-// promote extends a lock that was handed over to its full TTL, and from then on if it is to be
-// renewed.
-func (l *Lock) promote() {
-	if !l.renewed {
-		l.locker.opts.host.Woke(sim.Alarm, l.alias(), 1)
-	}
-	l.locker.waiting.Forget(l.claim.Waiter)
-	l.keep(!l.renewed)
 }

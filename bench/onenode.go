@@ -78,7 +78,7 @@ func pairsOf(ctx context.Context, client *redis.Client, runID, marker string, tt
 	does := func(c call) func(p redis.Pipeliner, name, token string) {
 		return func(p redis.Pipeliner, name, token string) { p.Do(ctx, c(name, token)...) }
 	}
-	release := does(releaseCall(runID))
+	release := does(releaseCall())
 	acquire := func(p redis.Pipeliner, name, token string) {
 		set(p, name, token)
 		p.Do(ctx, "zadd", script.Fences, "gt", "ch", number(), script.Bucket(name))

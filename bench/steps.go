@@ -24,13 +24,13 @@ type step struct {
 
 const (
 	plainAcquireStep = "acquire, plain script"
-	otherToken       = "bench:another"
+	otherToken       = "another.@a@@bench"
 )
 
 // A waiter of another process, with its ticket: when it came, in microseconds.
 const (
-	stepWaiter, stepOwner = "bench.1", "bench:1"
-	stepTicket            = 1763755200000000
+	stepWaiter = "bench.1"
+	stepTicket = 1763755200000000
 )
 
 // stepsOf returns the steps in an order in which each finds the state that it expects: at the end
@@ -47,7 +47,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		return func(name, _ string) []any { return args(name, otherToken) }
 	}
 	const granted, denied = "int64", "[int64 string int64]"
-	released := releaseCall(runID)
+	released := releaseCall()
 	release := func(name string) step { return step{name, "evalsha", "int64", released} }
 	return []step{
 		{"SET NX PX, no script", "set", "string", func(name, token string) []any {
@@ -55,7 +55,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		}},
 		release("release"),
 		{plainAcquireStep, "evalsha", "0", func(name, token string) []any {
-			return []any{"evalsha", plain, 1, name, token, millis, 0, 0, "", 0, "", 0, "", "x", 0, 0}
+			return []any{"evalsha", plain, 1, name, token, millis, 0, 0, "", 0, "", 0, "x", 0}
 		}},
 		release(""),
 		{"acquire, first lock on a name", "evalsha", granted, fenced},
@@ -70,7 +70,7 @@ func stepsOf(runID, marker string, ttl time.Duration) []step {
 		{"acquire, by the first", "evalsha", granted, waiting},
 		{"", "evalsha", denied, refused(waiting)},
 		{"leave", "evalsha", "int64", func(name, _ string) []any {
-			return []any{"evalsha", script.Leave.Hash, 1, name, stepWaiter, stepTicket, "x", 0}
+			return []any{"evalsha", script.Leave.Hash, 1, name, stepWaiter, stepTicket, "x"}
 		}},
 		{"raise", "evalsha", "int64", func(name, token string) []any {
 			return []any{"evalsha", script.Raise.Hash, 1, name, token, time.Now().UnixMicro(), "x", script.Bucket(name)} // no larger one: another name may share the bucket
@@ -91,15 +91,14 @@ func acquireCall(runID, marker, waiter string, ticket int, millis int64, number 
 	return func(name, token string) []any {
 		n := number()
 		return []any{"evalsha", hash, 1, name, token, millis, n, n + time.Minute.Microseconds(), marker,
-			ticket, waiter, wire.MaxLease, stepOwner, "x", 0, 0, script.Bucket(name)}
+			ticket, waiter, wire.MaxLease, "x", 0, script.Bucket(name)}
 	}
 }
 
 // releaseCall is the release script's.
-func releaseCall(runID string) call {
-	hash := script.Release(runID).Hash
+func releaseCall() call {
 	return func(name, token string) []any {
-		return []any{"evalsha", hash, 1, name, token, "x", 0, 0, script.Bucket(name)}
+		return []any{"evalsha", script.Release.Hash, 1, name, token, "x", 0}
 	}
 }
 

@@ -28,7 +28,7 @@ func plainScripts() variant {
 	return variant{contender.Plain, func(library string) (map[string][]byte, error) {
 		return byScript(library, map[string][]byte{
 			"acquire.lua": plainAcquire, "release.lua": plainRelease,
-			"acquire_usual.lua": nil, "release_usual.lua": nil, "handoff.lua": nil, "kinds.lua": nil, "counters.lua": nil, "queue.lua": nil, "give.lua": nil,
+			"acquire_usual.lua": nil, "release_usual.lua": nil, "kinds.lua": nil, "counters.lua": nil, "queue.lua": nil, "give.lua": nil,
 		})
 	}}
 }
@@ -55,7 +55,7 @@ type cut struct{ from, to string }
 // queueCuts are the parts of the scripts that handle the queue. The arguments stay.
 var queueCuts = map[string][]cut{
 	"acquire_usual.lua": {{", queue", ""}},
-	"release_usual.lua": {{" = redis.call('EXISTS'", "== 1"}},
+	"release_usual.lua": {{" = redis.pcall('ZRANGE'", "[1]"}},
 }
 
 // queueless returns the library's own scripts without the queue.

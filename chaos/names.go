@@ -129,15 +129,12 @@ const (
 	Busy         = history.Busy
 	Foreign      = history.Foreign
 	Values       = history.Values
-	Forget       = history.Forget
 	Step         = history.Step
 	Mute         = history.Mute
 	Deafen       = history.Deafen
 	Churn        = history.Churn
 	Clock        = history.Clock
-	Forge        = history.Forge
 	Still        = history.Still
-	Replay       = history.Replay
 	Mislead      = history.Mislead
 	Restore      = history.Restore
 	Boot         = history.Boot

@@ -42,9 +42,7 @@ const (
 	Deafen       FaultKind = "deafen"        // all subscriptions break, at once
 	Churn        FaultKind = "churn"         // SCRIPT FLUSH, every By
 	Clock        FaultKind = "clock"         // its clock is By ahead, or behind, and is set right when the fault is over
-	Forge        FaultKind = "forge"         // Times times, every By, a client that may publish there sends guessed copies of the node's messages
 	Still        FaultKind = "still"         // the computer runs none of the servers, while clients go on
-	Replay       FaultKind = "replay"        // the same, but with messages that the node has sent before
 	Silent       FaultKind = "silent"        // in a record of locks: it does not answer, for whatever reason
 	Mislead      FaultKind = "mislead"       // something else is written in the place of the description of its set: which of many, says Times; it is made to forget that when the fault is over
 	Restore      FaultKind = "restore"       // dies, and is restored from a snapshot: of another set of the same members, or of this one at its beginning, says Times

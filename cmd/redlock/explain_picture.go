@@ -169,7 +169,7 @@ func (b *histories) hold(name string, h *recording.Hold, w *recording.Wait) {
 	b.event(h.From, got)
 	switch h.How() {
 	case "":
-	case recording.EndReleased, recording.EndHanded:
+	case recording.EndReleased:
 		end.Kind, end.Until = chaos.Release, got.Until
 		b.event(h.To, end)
 		end.Kind, end.Until = chaos.Released, 0

@@ -33,7 +33,6 @@ func howLong(d time.Duration) string { return printable.Duration(max(0, d).Round
 // endings say how a hold ended.
 var endings = map[recording.End]string{
 	recording.EndReleased: "released, or broken by redlock break",
-	recording.EndHanded:   "released, or broken, and handed over to the next waiter",
 	recording.EndExpired:  "lost: its TTL ran out, and nobody had extended it",
 	recording.EndEvicted:  "lost: servers dropped it for want of memory",
 	recording.EndForgot:   "lost: nodes were emptied, or started without their data",

@@ -46,7 +46,6 @@ func TestMoment(t *testing.T) {
 func TestEndings(t *testing.T) {
 	at := time.Date(2026, 1, 31, 3, 0, 0, 0, time.Local)
 	for end, want := range map[recording.End][2]string{
-		recording.EndHanded:   {"released, or broken, and handed over to the next waiter", "handed on"},
 		recording.EndReleased: {"released, or broken by redlock break", "released"},
 	} {
 		h := &recording.Hold{Token: "t", By: redlock.Identity{Owner: "web"}, Mode: recording.ModeExclusive, From: at, To: at.Add(time.Second), Fence: 7, Nodes: []string{"a:1", "b:1"}, Quorum: 2,

@@ -109,7 +109,7 @@ func lacking(t *testing.T, lacks string) (granted, waited bool) {
 			}
 		}
 	}
-	// The lock is handed from one waiter to the next, and a reader waits behind them.
+	// The lock goes from one waiter to the next, and a reader waits behind them.
 	if before, err := one.TryAcquire(t.Context(), "a"); err == nil {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		got := make(chan *redlock.Lock)

@@ -22,7 +22,7 @@ import (
 )
 
 // A waitingRoom has three nodes a millisecond away, and processes that wait for locks there. A
-// waiter that is not called waits for a second: so a hand-over that takes less is by a call.
+// waiter that is not called waits for a second: so a turn that comes sooner is by a call.
 type waitingRoom struct {
 	*testing.T
 	*redistest.Bubble
@@ -226,7 +226,7 @@ func TestReadersAndWritersInTurn(t *testing.T) {
 				last := freed
 				for _, c := range turn {
 					if wait := c.had.Sub(freed); wait < 0 || wait > called {
-						h.Errorf("%s: turn %d has a hand-over of %v", order, i, wait)
+						h.Errorf("%s: turn %d comes %v after the release", order, i, wait)
 					}
 					if c.gone.After(last) {
 						last = c.gone

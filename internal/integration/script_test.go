@@ -14,7 +14,7 @@ import (
 )
 
 // acquire is the script for nodes without markers.
-var acquire, release = script.Acquire(""), script.Release("")
+var acquire, release = script.Acquire(""), script.Release
 
 // eval runs one of the scripts on a server, and gives the reply as text: only its first part, if it
 // is a grant or an extension.
@@ -118,11 +118,11 @@ func TestLateSteps(t *testing.T) {
 // run runs one of the scripts on a server, for a lock without waiters, and gives the reply as it is.
 func run(t *testing.T, c *redis.Client, s script.Script, key string, args ...any) (any, error) {
 	t.Helper()
-	switch s { // exclusive, no slot, no hand-over
+	switch s { // exclusive, no slot
 	case acquire:
-		args = append(args, "", 0, "", 0, "", "x", 0, 0, script.Bucket(key))
+		args = append(args, "", 0, "", 0, "x", 0, script.Bucket(key))
 	case release:
-		args = append(args, "x", 0, 0, script.Bucket(key))
+		args = append(args, "x", 0)
 	case script.Raise:
 		args = append(args, "x", script.Bucket(key))
 	default:

@@ -113,7 +113,7 @@ func TestServedInOrder(t *testing.T) {
 	if !slices.IsSorted(order) {
 		t.Errorf("served in the order %v", order)
 	}
-	t.Logf("8 hand-overs in %v", time.Since(begin))
+	t.Logf("8 turns in %v", time.Since(begin))
 	q.waiting.Wait()
 	for _, s := range servers {
 		if left := ask(t, s, "EXISTS", "a:queue"); left != int64(0) {
@@ -128,7 +128,7 @@ func TestServedInOrder(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsKilled: subscriptions are killed again and again, while locks are handed over.
+// TestSubscriptionsKilled: subscriptions are killed again and again, while locks change hands.
 func TestSubscriptionsKilled(t *testing.T) {
 	leaks.Check(t)
 	servers := redistest.Servers(t, 5)

@@ -29,7 +29,7 @@ func carryOut(srv Server, m *incarnation, batch []*Request) error {
 // and every acquire is sent to it with this deadline: so it says what time it is, and counts no
 // fence. Otherwise each name that is locked while the node's clock is wrong would get a fence of
 // that time there, and the node would have no vote for the name once its clock is right (see
-// acquire.go). For the same reason it hands no lock over. Its answer shows its marker, as a grant
+// acquire.go). Its answer shows its marker, as a grant
 // does: so what was announced there becomes known, and other nodes need not wait for it (terms).
 const longAgo = 1
 
@@ -59,10 +59,6 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 			}
 		case wire.Yield:
 			q.Latest = m.clocks.latest(&m.clock, q.Claim.RetryBy)
-		case wire.Release:
-			if off != 0 {
-				q.Next = 0
-			}
 		}
 	}
 	err := srv.Exec(batch)
@@ -153,8 +149,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 }
 
 // stays reports whether the marker that the node had after an extension is of the description by which that
-// counts. A grant compares the marker as it was when the request left, and so does the waiter of a
-// hand-over. An extension does not compare it, for a lock outlives what a node may forget of others. But
+// counts. A grant compares the marker as it was when the request left. An extension does not compare it, for a lock outlives what a node may forget of others. But
 // it must not count when the node serves another description: two changes later, others may have a quorum
 // without a node in common (EXTEND_EPOCH in docs/model).
 func (q *Request) stays() bool {

@@ -22,7 +22,6 @@ type Config struct {
 	NodeTimeout time.Duration // silence after which nothing more is queued
 	Quarantine  time.Duration // negative: off
 	MaxNodeSkew time.Duration // negative: off
-	Owner       string
 	Clock       Clock
 	Host        sim.Host
 	Events      Events

@@ -331,9 +331,6 @@ func (s *conn) take() {
 		default:
 			if q.Op == wire.Acquire {
 				n.put(q.Claim, inFlight)
-				if q.Ticket != Ours { // a refill enters no queue
-					n.reaches(q.Claim.Reached)
-				}
 			}
 			// What is owed for the key goes first, or an earlier claim of this client would be
 			// in the way of this one.
@@ -365,7 +362,7 @@ func (n *Lane) revive(acquire *Request) {
 		return
 	}
 	for _, q := range n.queue {
-		if q.Claim == acquire.Claim && n.releases(q) {
+		if q.Claim == acquire.Claim && q.Op == wire.Release {
 			q.Deadline = q.Claim.gone(now)
 		}
 	}
@@ -386,7 +383,7 @@ func (s *conn) settle(batch []*Request) {
 			n.revive(q)
 		}
 		switch at := n.at(q.Claim); {
-		case n.releases(q) && !q.Reply.Status.SettlesRelease():
+		case q.Op == wire.Release && !q.Reply.Status.SettlesRelease():
 			if len(n.pendingReleases) == 0 {
 				n.retry = n.clock.Now().Add(maxProbe / 4)
 			}
@@ -394,14 +391,11 @@ func (s *conn) settle(batch []*Request) {
 			if first := n.conns[0]; first.idle {
 				first.nudge() // the first conn sends it again
 			}
-		case n.releases(q):
+		case q.Op == wire.Release:
 			n.put(q.Claim, absent)
 		case (at == inFlight || at == sent) && q.Reply.MeansAbsent(q.Op):
-			n.put(q.Claim, q.Claim.elsewhere) // not if a release came in the meantime: it is in the queue, and has set at
-		case at == inFlight && q.Op == wire.Acquire,
-			// The lock was handed over at this node since, or may have been, and has a whole TTL
-			// now: a release must delete it there, too.
-			at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):
+			n.put(q.Claim, absent) // not if a release came in the meantime: it is in the queue, and has set at
+		case at == inFlight && q.Op == wire.Acquire:
 			n.put(q.Claim, sent)
 		}
 	}

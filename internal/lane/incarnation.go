@@ -25,8 +25,7 @@ import (
 //     promoted, or a copy of another server: the marker is of another process. A client
 //     that connects compares it with INFO and writes a new one. For a client whose
 //     connection a proxy has kept, the script has the run_id in its text, so that the new
-//     process does not know the script (NOSCRIPT). The same goes for the script of a
-//     release, which may hand the lock to another client.
+//     process does not know the script (NOSCRIPT).
 //
 // A node has no vote until its marker is as old as Options.Quarantine, or as the longest TTL
 // that any client has announced (see terms): whatever it has forgotten has ended by then. It
@@ -105,9 +104,6 @@ func newIncarnation(name string, s circle, cfg *Config, c *clocks, t *terms) *in
 
 // Now is the time, by the client's clock.
 func (m *incarnation) Now() time.Time { return m.cfg.Clock.Now() }
-
-// Owner is the client's label in queues.
-func (m *incarnation) Owner() string { return m.cfg.Owner }
 
 // marked reports whether the client wants the node to have a marker.
 func (m *incarnation) marked() bool { return m.cfg.Quarantine > 0 }
@@ -409,20 +405,6 @@ func (m *incarnation) poisoned(number int64, middle time.Time, most time.Duratio
 		m.cfg.Events.Warning(fmt.Errorf("redlock: node %s: %w", m.name, PoisonError(ahead)))
 	}
 	return PoisonError(ahead)
-}
-
-// canVote reports whether a hand-over by the node counts as a vote: one with this fence, marker
-// and time. The waiter's request for the lock left at sent, and a node with a vote answered it.
-func (m *incarnation) canVote(by *wire.Description, mark string, micros, number int64, sent time.Time) bool {
-	now := m.Now()
-	m.observeClock(micros, sent, now)
-	if m.poisoned(number, m.clocks.middle(now), 0) != nil {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	rest, _ := m.silence(now)
-	return rest == 0 && m.skew == 0 && (mark == m.mark || !m.marked()) && m.unlike(m.told, by) == nil
 }
 
 // floor is a number that is larger than every fence that the node may have lost, and below which

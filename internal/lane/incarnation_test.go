@@ -112,52 +112,6 @@ func TestMarkers(t *testing.T) {
 	})
 }
 
-// TestVouches: a node that hands over a lock sends its marker and its time, and the hand-over is no
-// vote where a grant would be none.
-func TestVouches(t *testing.T) {
-	cfg := testConfig()
-	cfg.MaxNodeSkew = time.Second
-	now := time.Now()
-	heardAll := func(m *incarnation) {
-		for _, other := range m.clocks.members {
-			_, _, _ = m.clocks.sample(other, now, now, now)
-		}
-	}
-	for name, tt := range map[string]struct {
-		set    func(*incarnation)
-		mark   string
-		time   time.Time
-		want   bool
-		number int64
-	}{
-		"well":                 {func(*incarnation) {}, "id:5", now, true, 0},
-		"it has lost its data": {func(*incarnation) {}, "", now, false, 0},
-		"another process":      {func(*incarnation) {}, "id2:5", now, false, 0},
-		"no markers": {func(m *incarnation) {
-			off := *m.cfg
-			off.Quarantine = -1
-			m.cfg = &off
-		}, "", now, true, 0},
-		"it may have forgotten": {func(m *incarnation) { m.lost = now.Add(time.Hour) }, "id:5", now, false, 0},
-		"its clock was set":     {func(m *incarnation) { m.observeClock(now.Add(-time.Hour).UnixMicro(), now, now) }, "id:5", now, false, 0},
-		"its clock is another": {func(m *incarnation) {
-			for _, other := range m.clocks.members {
-				_, _, _ = m.clocks.sample(other, now, now, now.Add(-time.Hour))
-			}
-			m.clock = nodeClock{}
-		}, "id:5", now, false, 0},
-		"its number is ahead":     {heardAll, "id:5", now, false, now.Add(3*time.Second + time.Millisecond).UnixMicro()},
-		"its number is not ahead": {heardAll, "id:5", now, true, now.Add(2*time.Second - time.Millisecond).UnixMicro()},
-	} {
-		m := testIncarnation(&cfg)
-		m.mark = "id:5"
-		tt.set(m)
-		if got := m.canVote(nil, tt.mark, tt.time.UnixMicro(), tt.number, now); got != tt.want {
-			t.Errorf("%s: %v", name, got)
-		}
-	}
-}
-
 func testConfig() Config {
 	drift := func(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }
 	return Config{

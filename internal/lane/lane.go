@@ -23,9 +23,8 @@ import (
 // A lane blocks no caller. Callers wait for their round, not for a node. For a node that has
 // been silent for its timeout, or cannot be reached, the lane answers at once ("no vote") until
 // the node replies again. Only releases are then kept: at most one for each claim of which an
-// acquire went out, and one leave for each waiter of which one did. Nothing goes out while the
-// node is down, and a release is dropped when its token cannot be there any more (Claim.gone).
-// So what a lane keeps is bounded by what was in flight and held within two TTLs, however long
+// acquire went out. Nothing goes out while the node is down, and a release is dropped when its
+// token cannot be there any more (Claim.gone). So what a lane keeps is bounded by what was in flight and held within two TTLs, however long
 // the node is away, and also if it comes and goes.
 //
 // Over a near link the lane is one conn: one connection, and one goroutine that writes a
@@ -126,16 +125,11 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 		n.put(q.Claim, releasing)
 		q.Deadline = q.Claim.gone(now)
 		return wire.Reply{}, true
-	case at == queued, at == due:
+	case at == queued:
 		at = absent // take drops the acquire: it was never sent, and there is nothing to release
 		n.put(q.Claim, at)
-		if n.mayWait(q.Claim) {
-			// But the node may have a place in the queue, which the acquire would have ended. If
-			// the node hangs, it may still carry out the release that hands the lock over, and
-			// an extension by this client: the token would stay for a TTL if the leave got lost.
-			n.put(q.Claim, dequeuing)
-			q.Op, q.Deadline = wire.Leave, q.Claim.gone(now)
-			return wire.Reply{}, true
+		if q.Claim.Waiter != "" { // but an earlier attempt may have left the waiter in the queue there
+			q.Op, q.Deadline = wire.Leave, now.Add(n.timeout)
 		}
 	}
 	switch silent := n.silent(now); {
@@ -150,7 +144,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 		return wire.Reply{}, true
 	case q.Op == wire.Inspect || q.Op == wire.Leave || q.asks():
 		return wire.Reply{}, true
-	case q.Op == wire.Release || at == absent || at == dequeuing || at == due && !n.mayWait(q.Claim):
+	case q.Op == wire.Release || at == absent:
 		return wire.Reply{Status: wire.Expired}, false
 	}
 	return wire.Reply{}, true
@@ -162,19 +156,13 @@ func (n *Lane) answer(q *Request, r wire.Reply) {
 	q.To.Deliver(n, q)
 }
 
-// releases reports whether this is a release, or the leave that a release was turned into.
-// Under the mutex.
-func (n *Lane) releases(q *Request) bool {
-	return q.Op == wire.Release || q.Op == wire.Leave && n.at(q.Claim) == dequeuing
-}
-
 // late reports whether the request's answer is no longer wanted. A release that is late has
 // nothing to release. Under the mutex.
 func (n *Lane) late(q *Request, now time.Time) bool {
 	if q.Deadline.IsZero() || !now.After(q.Deadline) {
 		return false
 	}
-	if n.releases(q) {
+	if q.Op == wire.Release {
 		n.put(q.Claim, absent)
 	}
 	return true
@@ -223,11 +211,7 @@ func (n *Lane) appendPending(queue []*Request, key string, now time.Time) []*Req
 	}
 	n.dropExpired(key, now)
 	for _, d := range n.pendingReleases[key] {
-		q := &Request{Op: wire.Release, Claim: d.claim, Deadline: d.until, To: Nobody{}}
-		if n.at(d.claim) == dequeuing {
-			q.Op = wire.Leave
-		}
-		queue = append(queue, q)
+		queue = append(queue, &Request{Op: wire.Release, Claim: d.claim, Deadline: d.until, To: Nobody{}})
 	}
 	delete(n.pendingReleases, key)
 	return queue
@@ -263,7 +247,7 @@ func (n *Lane) fail(err error) {
 	var dropped []*Request
 	down, releases := n.down, n.queue[:0]
 	for _, q := range n.queue {
-		if n.releases(q) && !n.late(q, now) {
+		if q.Op == wire.Release && !n.late(q, now) {
 			releases = append(releases, q)
 		} else {
 			dropped = append(dropped, q)
@@ -382,12 +366,6 @@ func (n *Lane) Retired() bool { return n.isRetired() }
 
 // Ended reports whether the lane has ended: all its answers have been delivered, and there will be no more.
 func (n *Lane) Ended() bool { return n.ended.Load() }
-
-// CanVote reports whether a hand-over by the node counts as a vote: one with this fence, marker
-// and time. The waiter's request for the lock left at sent, and a node with a vote answered it.
-func (n *Lane) CanVote(by *wire.Description, mark string, micros, number int64, sent time.Time) bool {
-	return n.node.canVote(by, mark, micros, number, sent)
-}
 
 // weigh is how many requests the lane keeps.
 func (n *Lane) weigh() int {

@@ -2,7 +2,7 @@ package lane
 
 import "sync/atomic"
 
-// Places has what is known of a claim, or of a waiter, at each node: one place for each lane that has something to
+// Places has what is known of a claim at each node: one place for each lane that has something to
 // note. There is no limit to the nodes that become members while a lock is held or waited for, so a lane takes a
 // place when it needs one: a free one, that of a lane that has ended, or a new one. So there are no more places than
 // lanes that live at the same time, or there were nodes when the places were made.
@@ -74,7 +74,7 @@ func (n *Lane) at(c *Claim) presence {
 	if p := c.places.find(n); p != nil {
 		return p.at
 	}
-	return c.elsewhere
+	return absent
 }
 
 // put records that. Under the mutex.
@@ -83,21 +83,3 @@ func (n *Lane) put(c *Claim, at presence) {
 		c.places.take(n, at).at = at
 	}
 }
-
-// Reached has the nodes to which an acquire of a waiter has ever gone out. A node to which none has gone out does not
-// have the waiter in a queue, and hands nothing over. All claims of a waiter share it.
-type Reached struct{ places Places }
-
-// NewReached makes one for so many nodes at first, of which none was reached.
-func NewReached(n int) *Reached { return &Reached{newPlaces(n)} }
-
-// reaches records that an acquire goes out to the node. Under the mutex.
-func (n *Lane) reaches(r *Reached) {
-	if r != nil {
-		r.places.take(n, sent)
-	}
-}
-
-// mayWait reports whether the node may have the claim's waiter in its queue, or have handed the lock over since. Under
-// the mutex.
-func (n *Lane) mayWait(c *Claim) bool { return c.Reached != nil && c.Reached.places.find(n) != nil }

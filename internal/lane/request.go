@@ -14,7 +14,6 @@ type Request struct {
 	Reply    wire.Reply
 	To       Recipient // gets the request back once, with the reply filled in
 	Ticket   int64     // acquire: the waiter's; 0: the client will not wait; Ours: the caller has the lock
-	Next     int64     // release: the fence proposed for the next holder; 0: the lock is not handed over
 	Args     []string  // choose, merge: of the script
 	Said     any       // choose, merge: what it has replied
 	Native   bool      // extend, release: without the script, if the server can do that: see wire.NativeAnswer
@@ -119,7 +118,6 @@ type Claim struct {
 	KeepPlace bool      // the attempt has failed, but the waiter will ask again
 	RetryBy   time.Time // by then
 	Lease     int64
-	Try       int64 // the attempt that accepts a hand-over of the lock; 0: none
 
 	Plain bool // it is acquired by plain commands: wire.Plain
 
@@ -130,14 +128,6 @@ type Claim struct {
 
 	// places has, for each node, whether the token may be there.
 	places Places
-
-	// elsewhere is the presence at a node of which nothing is known, or that says that it does not have
-	// the token: absent; or due, if other nodes have handed the waiter the lock.
-	elsewhere presence
-
-	// Reached has the nodes that may have the waiter in their queues; nil: the client does not
-	// wait.
-	Reached *Reached
 }
 
 // Span makes the claim absent from all nodes, of which there are n now. Without it, a claim can ask nodes, and take
@@ -158,15 +148,6 @@ func (c *Claim) Found(n *Lane) {
 	n.put(c, sent)
 }
 
-// HandedOver records the nodes that have handed the waiter the lock. At the others the token may
-// appear at any moment. It may only be called before the claim is in any request.
-func (c *Claim) HandedOver(there []*Lane) {
-	c.elsewhere = due
-	for _, n := range there {
-		c.Found(n)
-	}
-}
-
 // Look gives a claim to look at the key, and to change nothing.
 func (c *Claim) Look() *Claim { return &Claim{Key: c.Key, Keys: c.Keys[:1]} }
 
@@ -178,12 +159,10 @@ type presence uint8
 
 const (
 	absent    presence = iota // never sent there, refused, or given back
-	due                       // a release by another client may hand the lock over there, if the waiter was in the queue
 	queued                    // the acquire waits in the lane, or was dropped there
 	inFlight                  // the acquire went out
 	sent                      // the acquire was answered, or got lost: the token is there, or may be
 	releasing                 // a release is in the lane, or owed
-	dequeuing                 // the claim was due, or queued, when it was released: a leave is in the lane, or owed
 )
 
 // gone is the time by which no node has a token any more that is released now, whatever got lost.
@@ -191,8 +170,5 @@ const (
 // sent: the acquire only within its own deadline, and the extension only while the token is there,
 // which then stays for a last TTL. An acquire of plain commands has no deadline at the node: as long as
 // its answer is waited for, a release behind it is kept (revive). One whose connection was given up,
-// and that is carried out after this time, leaves the token there for a TTL, and is no vote. A
-// waiter's lease counts as a TTL does, and is the longer of the two if the TTL is very short.
-func (c *Claim) gone(now time.Time) time.Time {
-	return now.Add(2 * max(c.TTL, wire.Milliseconds(c.Lease)))
-}
+// and that is carried out after this time, leaves the token there for a TTL, and is no vote.
+func (c *Claim) gone(now time.Time) time.Time { return now.Add(2 * c.TTL) }

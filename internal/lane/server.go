@@ -45,7 +45,6 @@ type Server interface {
 type Session interface {
 	Now() time.Time
 	Hello() wire.Hello
-	Owner() string // the client's label in queues
 
 	// Joined takes in what the node said when it was joined, at some moment after sent.
 	Joined(mark wire.Mark, sent time.Time)

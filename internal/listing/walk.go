@@ -275,8 +275,9 @@ func moreOf(a *wire.Reply) *more {
 	}
 	for _, e := range a.Queue {
 		if e.Lives(a.Time) {
+			by := e.By()
 			m.waiting = append(m.waiting, redlock.Waiter{
-				Waiter: e.Waiter, Owner: e.Owner, Trace: redlock.Identify(e.Nonce).Trace,
+				Waiter: e.Waiter, Owner: by.Owner, Trace: by.Trace,
 				For: max(0, time.Duration(a.Time-e.Ticket)*time.Microsecond), Nodes: 1,
 			})
 		}

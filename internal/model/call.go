@@ -21,7 +21,7 @@ type Call struct {
 	// from 1.
 	Slots, Slot int
 
-	Fence  int64  // Acquire: the number proposed; Raise: the one to store; Release: proposed for the next holder, 0: the lock is not handed over
+	Fence  int64  // Acquire: the number proposed; Raise: the one to store
 	Latest int64  // Acquire, Yield: refused after this time of the node's, in microseconds; Acquire, 0: never; Plain: for the reader of the answer
 	Mark   string // what the node's marker is if it has not forgotten; "": not asked
 
@@ -29,8 +29,6 @@ type Call struct {
 	Ticket int64
 	Waiter string
 	Lease  time.Duration
-	Owner  string
-	Try    int64 // the attempt for which the waiter can be handed the lock; 0: it cannot
 
 	Args []string // Choose, Merge: of the script
 

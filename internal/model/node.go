@@ -38,7 +38,6 @@ type Node struct {
 
 	native      bool           // it has commands that compare the token themselves
 	late        map[int64]bool // when something comes later; see later
-	said        []Said         // see Say
 	lateScripts bool           // see Churn
 }
 

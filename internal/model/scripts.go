@@ -18,7 +18,7 @@ func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
 	}
-	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || c.Op == wire.Release || len(n.scripts) == 0) {
+	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || len(n.scripts) == 0) {
 		return nil, noScript
 	}
 	switch c.Op {
@@ -154,7 +154,7 @@ func below(key string) string { return script.Belows + " " + *script.Bucket(key)
 const clamp = int64(wire.Clamp / time.Microsecond)
 
 func (n *store) acquire(c *Call) (any, error) {
-	now, mine, handed := n.micros(), 0, false
+	now, mine := n.micros(), 0
 	if c.Latest > 0 && now > c.Latest {
 		return []any{now, n.marker}, nil
 	}
@@ -165,10 +165,6 @@ func (n *store) acquire(c *Call) (any, error) {
 			return nil, err
 		case h.mine:
 			mine++
-		case c.Ticket > 0 && n.handed(c) >= c.Try && c.Try > 0:
-			return append(h.list(), now), nil // an old request, which comes late
-		case c.Ticket > 0 && n.handed(c) > 0:
-			handed = true
 		case h.who != "":
 			if err := n.enter(c); err != nil {
 				return nil, err
@@ -197,7 +193,7 @@ func (n *store) acquire(c *Call) (any, error) {
 		return []any{n.marker, now}, nil
 	}
 	for i, key := range c.Keys {
-		if c.Modes[i] == wire.ModeSlot || handed {
+		if c.Modes[i] == wire.ModeSlot {
 			continue
 		}
 		if other, rest := n.queue(key).Admits(now, c.Ticket, c.Waiter, c.Modes[i]); other != nil {
@@ -219,7 +215,7 @@ func (n *store) acquire(c *Call) (any, error) {
 	}
 	for i, key := range c.Keys {
 		n.hold(key, c.Modes[i], c.Token, c.TTL)
-		if c.Ticket > 0 && !handed && n.queue(key).Leave(c.Waiter, c.Ticket) {
+		if c.Ticket > 0 && n.queue(key).Leave(c.Waiter, c.Ticket) {
 			if next := n.queue(key).Follows(now, c.Modes[i]); next != nil {
 				n.publish(next.Waiter, next.Waiter)
 			}
@@ -319,8 +315,6 @@ func (n *store) giveBack(c *Call) (any, error) {
 			failed = err
 		case h.mine && n.readOnly, marked && n.readOnly:
 			return nil, readOnly
-		case c.Op == wire.Release && h.mine && len(c.Keys) == 1 && n.hand(c):
-			return int64(1), nil
 		case h.mine, marked && m.mode == c.Modes[i]:
 			n.drop(key, c.Token)
 			dropped = append(dropped, i)

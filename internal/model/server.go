@@ -112,15 +112,13 @@ func (s *server) call(q *lane.Request, step wire.Op) Call {
 	c := q.Claim
 	call := Call{
 		Op: step, Keys: c.Keys, Modes: c.Modes, Slots: int(c.Slots), Slot: int(c.Slot), Token: c.Token, TTL: c.TTL, Latest: q.Latest, Mark: q.Mark,
-		Ticket: c.Ticket, Waiter: c.Waiter, Lease: wire.Milliseconds(c.Lease), Owner: s.session.Owner(), Try: c.Try, Args: q.Args,
+		Ticket: c.Ticket, Waiter: c.Waiter, Lease: wire.Milliseconds(c.Lease), Args: q.Args,
 	}
 	switch q.Op {
 	case wire.Acquire:
 		call.Ticket, call.Fence = q.Ticket, q.Number
 	case wire.Raise:
 		call.Fence = c.Fence
-	case wire.Release:
-		call.Fence = q.Next
 	}
 	return call
 }

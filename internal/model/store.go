@@ -20,8 +20,8 @@ type store struct {
 	name  string
 	start time.Time
 
-	// publish sends a message to a waiter's process, and reports whether that listens.
-	publish func(waiter, message string) bool
+	// publish sends a message to a waiter's process.
+	publish func(waiter, message string)
 
 	mu      sync.Mutex // protects what follows, and what the Node has beside it; a message ends under it
 	keys    map[string]entry
@@ -42,7 +42,7 @@ type store struct {
 }
 
 // init makes the store of a server that has been there for long.
-func (n *store) init(name string, publish func(waiter, message string) bool) {
+func (n *store) init(name string, publish func(waiter, message string)) {
 	n.name, n.start, n.publish = name, time.Now(), publish
 	n.keys, n.counts = make(map[string]entry), make(map[string]int64)
 	n.queues, n.scripts = make(map[string]*queue), make(map[string]bool)

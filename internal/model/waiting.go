@@ -1,11 +1,8 @@
 package model
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -38,7 +35,7 @@ func (n *store) enter(c *Call) error {
 			case n.readOnly, n.full && !wrote:
 				continue
 			}
-			n.queue(key).Enter(wire.QueueEntry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Mode: c.Modes[i], Try: c.Try, Nonce: c.Token, Owner: c.Owner})
+			n.queue(key).Enter(wire.QueueEntry{Waiter: c.Waiter, Ticket: c.Ticket, Deadline: n.micros()/1000 + c.Lease.Milliseconds(), Mode: c.Modes[i], Identity: wire.Signature(c.Token)})
 			n.queues[key].expires = n.now() + script.QueueTTL
 		}
 	}
@@ -51,24 +48,17 @@ func (n *store) there(key string, c *Call) bool {
 }
 
 func (n *store) leave(c *Call) (any, error) {
-	left, given := int64(0), false
-	if try := n.handed(c); try > 0 && try <= c.Try {
+	left := int64(0)
+	for i, key := range c.Keys {
+		if !n.there(key, c) {
+			continue
+		}
 		if n.readOnly {
 			return nil, readOnly
 		}
-		delete(n.keys, c.Keys[0])
-		given = true
-	}
-	for i, key := range c.Keys {
-		q := n.queue(key)
-		switch there := n.there(key, c); {
-		case there && n.readOnly:
-			return nil, readOnly
-		case there, given:
-			q.Leave(c.Waiter, c.Ticket)
-			n.wake(key, c.Modes[i], 0)
-			left = 1
-		}
+		n.queue(key).Leave(c.Waiter, c.Ticket)
+		n.wake(key, c.Modes[i], 0)
+		left = 1
 	}
 	return left, nil
 }
@@ -86,39 +76,4 @@ func (n *store) wake(key string, way wire.Mode, slot int) {
 		}
 		n.publish(e.Waiter, message)
 	}
-}
-
-// hand gives a lock that is released to the first waiter, if that can be handed the lock and
-// listens.
-func (n *store) hand(c *Call) bool {
-	key := c.Keys[0]
-	q := n.queue(key)
-	if c.Modes == string(wire.ModeX) && len(*q) > 0 && strings.HasPrefix(c.Token, (*q)[0].Waiter+".") {
-		q.Leave((*q)[0].Waiter, (*q)[0].Ticket)
-		return false // the next one is told
-	}
-	if c.Fence <= 0 || c.Modes != string(wire.ModeX) || len(*q) == 0 || n.full {
-		return false
-	}
-	e, now := (*q)[0], n.micros()
-	if e.Mode != wire.ModeX || e.Try == 0 || !e.Lives(now) {
-		return false
-	}
-	number := max(min(max(c.Fence, now-clamp), now+clamp), max(n.counts[fence(key)], n.counts[below(key)])+1)
-	n.count(fence(key), number)
-	delete(n.keys, key)
-	if n.publish(e.Waiter, fmt.Sprintf("%s %d.%s %d %d %d %s", e.Waiter, e.Try, e.Nonce, number, now/1e6, now%1e6, n.marker)) {
-		n.hold(key, wire.ModeX, e.Token(), time.Duration(e.Deadline-now/1000)*time.Millisecond)
-		q.Leave(e.Waiter, e.Ticket)
-	}
-	return true
-}
-
-// handed is the attempt for which the waiter of a call has been handed the lock; 0: it was not.
-func (n *store) handed(c *Call) (try int64) {
-	e, _ := n.lookup(c.Keys[0])
-	if c.Try > 0 && len(c.Keys) == 1 {
-		try, _ = wire.HandedTo(c.Waiter, e.token)
-	}
-	return try
 }

@@ -221,7 +221,7 @@ func TestCrowd(t *testing.T) {
 			name := fmt.Sprint("crowd", n)
 			names = append(names, name)
 			for i := range n {
-				e := wire.QueueEntry{Waiter: fmt.Sprintf("p.%d", i), Deadline: now.UnixMilli() + 2900, Mode: wire.ModeX, Try: 1, Nonce: "n.@a@@", Owner: "o"}
+				e := wire.QueueEntry{Waiter: fmt.Sprintf("p.%d", i), Deadline: now.UnixMilli() + 2900, Mode: wire.ModeX, Identity: ".@a@@o"}
 				c.Do(ctx, "ZADD", name+script.QueueSuffix, now.UnixMicro()-int64(i), e.String())
 				c.Do(ctx, "ZADD", name, wire.Score(wire.ModeS, now.UnixMilli()+30000), fmt.Sprintf("tok%d.@a@@", i))
 			}
@@ -254,7 +254,7 @@ func TestReadAtItsTime(t *testing.T) {
 		at, quorum := s.nodes()
 		now := time.Now()
 		wait := func(name string, i int, lives time.Duration) {
-			e := wire.QueueEntry{Waiter: fmt.Sprintf("p.%d", i), Deadline: now.Add(lives).UnixMilli(), Mode: wire.ModeX, Try: 1, Nonce: "n.@a@@", Owner: "o"}
+			e := wire.QueueEntry{Waiter: fmt.Sprintf("p.%d", i), Deadline: now.Add(lives).UnixMilli(), Mode: wire.ModeX, Identity: ".@a@@o"}
 			nodes.Client(0).Do(t.Context(), "ZADD", name+script.QueueSuffix, now.UnixMicro(), e.String())
 		}
 		for i := range 300 { // ten steps, with a pause of a millisecond after each

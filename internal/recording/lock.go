@@ -37,7 +37,7 @@ func lockOf(a *wire.Reply, at time.Time) *lock {
 	}
 	for _, e := range a.Queue {
 		if e.Lives(a.Time) {
-			l.waiting = append(l.waiting, Waiter{e.Waiter, e.Owner, time.UnixMicro(e.Ticket).UTC()})
+			l.waiting = append(l.waiting, Waiter{e.Waiter, e.By().Owner, time.UnixMicro(e.Ticket).UTC()})
 		}
 	}
 	return l

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A play goes through the changes of a story, and knows what the nodes have meanwhile.
@@ -210,8 +209,6 @@ func (n *node) how(h has, l *Line, at time.Time) Loss {
 	switch {
 	case told("evicted"):
 		loss.How = EndEvicted
-	case h.mode == ModeExclusive && wire.HandedOver(l.Token) && !told("expired"): // a release did that
-		loss.How = EndHanded
 	case told("expired"):
 		loss.How = EndExpired
 	case told("del"), told("zrem"):

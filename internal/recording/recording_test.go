@@ -177,7 +177,7 @@ func TestLooks(t *testing.T) {
 		time.Sleep(time.Second)
 		d.end()
 		const silent = "silent true 6-8\n"
-		d.tells("a", "web exclusive 1-3 on 3: handed on\ndb exclusive 3-5 on 3: gone\ndb waits 1.5-3, then db\n"+silent)
+		d.tells("a", "web exclusive 1-3 on 3: replaced\ndb exclusive 3-5 on 3: gone\ndb waits 1.5-3, then db\n"+silent)
 		d.tells("old", "web exclusive 0-10 on 3 before: deleted\n"+silent)
 		d.tells("s", "web shared 3-6 on 3: deleted\ndb shared 3.5-10 on 3: deleted\n"+silent)
 		d.tells("none", silent)

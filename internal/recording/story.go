@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // ModeExclusive is the mode of a hold that excludes all others.
@@ -51,7 +50,6 @@ type End string
 
 const (
 	EndReleased End = "released"  // deleted, as the node has told: at the holder's word, or at that of redlock break
-	EndHanded   End = "handed on" // the same, and the next waiter had it at once
 	EndExpired  End = "ran out"   // its TTL was over: nobody had extended it, as the node has told
 	EndEvicted  End = "evicted"   // the server dropped it for want of memory
 	EndForgot   End = "forgotten" // the node was emptied, or started without its data
@@ -159,23 +157,10 @@ func Read(file, name string) (*Story, error) {
 	return s, nil
 }
 
-// match finds what the waiters got: the lock that was handed to them, or the first one of their owner's.
+// match finds what the waiters got: the first lock of their owner's since they came.
 func (s *Story) match() {
-	waits, owned := make(map[string][]*Wait), make(map[string][]*Hold)
-	for _, w := range s.Waits {
-		waits[w.Waiter] = append(waits[w.Waiter], w)
-	}
+	owned := make(map[string][]*Hold)
 	for _, h := range s.Holds {
-		for i, b := range []byte(wire.Secret(h.Token)) {
-			if b != '.' {
-				continue
-			}
-			for _, w := range waits[h.Token[:i]] {
-				if _, handed := wire.HandedTo(w.Waiter, h.Token); handed {
-					w.Got = h
-				}
-			}
-		}
 		if h.By.Owner != "" {
 			owned[h.By.Owner] = append(owned[h.By.Owner], h)
 		}
@@ -183,7 +168,7 @@ func (s *Story) match() {
 	for _, w := range s.Waits {
 		all := owned[w.Owner]
 		i := sort.Search(len(all), func(i int) bool { return !all[i].From.Before(w.Since) })
-		if w.Got == nil && i < len(all) && all[i].From.Before(cmp.Or(w.Until, s.To).Add(time.Second)) {
+		if i < len(all) && all[i].From.Before(cmp.Or(w.Until, s.To).Add(time.Second)) {
 			w.Got = all[i]
 		}
 	}
@@ -206,8 +191,7 @@ func (s *Story) fences() {
 			if h.Token == highest.Token {
 				continue
 			}
-			handed := wire.HandedOver(h.Token) // perhaps to a waiter that was gone, and did not take it
-			if handed || h.most > highest.Fence || cmp.Or(h.To, s.To).Sub(h.From) < settled {
+			if h.most > highest.Fence || cmp.Or(h.To, s.To).Sub(h.From) < settled {
 				h.Fence = 0
 				continue
 			}

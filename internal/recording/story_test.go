@@ -163,7 +163,6 @@ func TestFences(t *testing.T) {
 		{"lower", 6, 6, 9000, db, 2, 1},
 		{"raised a little later", 7, 9, 9000, db, 1, 0},
 		{"perhaps raised later", 7, 7, 6000, db, 1, 0},
-		{"handed over, and perhaps not taken", 7, 7, 9000, "w.1.1.22.@mwxh1y8f@@db", 1, 0},
 		{"the same again", 7, 7, 9000, web, 1, 0},
 	} {
 		s := write(t)

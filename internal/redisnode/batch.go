@@ -218,7 +218,7 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	case wire.Acquire:
 		call(w, scripts.acquire, c.Keys, "")
 		w.String(c.Token).Int(c.Millis).Int(q.Number).Int(q.Latest).String(q.Mark).Int(q.Ticket).
-			String(c.Waiter).Int(c.Lease).String(s.owner).String(c.Modes).Int(c.Slots).Int(c.Try)
+			String(c.Waiter).Int(c.Lease).String(c.Modes).Int(c.Slots)
 		buckets(w, c.Keys)
 	case wire.Raise:
 		call(w, script.Raise.Hash, c.Keys, "")
@@ -228,16 +228,14 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 		call(w, script.Extend.Hash, c.Keys, "")
 		w.String(c.Token).Int(c.Millis).String(c.Modes)
 	case wire.Release:
-		call(w, scripts.release, c.Keys, "")
-		w.String(c.Token).String(c.Modes).Int(c.Slot).Int(q.Next)
-		buckets(w, c.Keys[:1])
+		call(w, script.Release.Hash, c.Keys, "")
+		w.String(c.Token).String(c.Modes).Int(c.Slot)
 	case wire.Yield:
 		call(w, script.Yield.Hash, c.Keys, "")
-		w.String(c.Token).Int(c.Ticket).String(c.Waiter).Int(c.Lease).String(s.owner).
-			Int(q.Latest).String(c.Modes).Int(c.Slot).Int(c.Try)
+		w.String(c.Token).Int(c.Ticket).String(c.Waiter).Int(c.Lease).Int(q.Latest).String(c.Modes).Int(c.Slot)
 	case wire.Leave:
 		call(w, script.Leave.Hash, c.Keys, "")
-		w.String(c.Waiter).Int(c.Ticket).String(c.Modes).Int(c.Try)
+		w.String(c.Waiter).Int(c.Ticket).String(c.Modes)
 	case wire.Inspect:
 		call(w, script.Inspect.Hash, c.Keys, scripts.marker)
 		buckets(w, c.Keys[:1])

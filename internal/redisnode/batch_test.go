@@ -38,8 +38,8 @@ func connected(t *testing.T, patience time.Duration) (*Server, net.Conn) {
 }
 
 func over(conn net.Conn, patience time.Duration) *Server {
-	s := &Server{options: &redis.Options{ReadTimeout: patience, WriteTimeout: patience}, owner: "host:1", last: time.Now()}
-	s.scripts.Store(&hashes{acquire: "hash of acquire", release: "hash of release", marker: script.Marker})
+	s := &Server{options: &redis.Options{ReadTimeout: patience, WriteTimeout: patience}, last: time.Now()}
+	s.scripts.Store(&hashes{acquire: "hash of acquire", marker: script.Marker})
 	s.keep(&conn)
 	return s
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // scripts are those of the test's servers.
-var scripts = map[string]string{"hash of release": "release", script.Extend.Hash: "extend", script.Raise.Hash: "raise"}
+var scripts = map[string]string{script.Release.Hash: "release", script.Extend.Hash: "extend", script.Raise.Hash: "raise"}
 
 // commands gives the names of the commands and scripts in what was sent.
 func commands(sent []byte) string {

@@ -33,7 +33,6 @@ type Server struct {
 	retire  func()                                   // it is no member any more
 	greet   func(context.Context, *redis.Conn) error // the caller's OnConnect
 	session lane.Session
-	owner   string
 
 	scripts atomic.Pointer[hashes] // of the scripts with the process's run_id in their text
 
@@ -65,7 +64,7 @@ type Server struct {
 // New returns a server that connects with these options, waits for a reply for at most patience, and has a vote only
 // if admit returns nil. A caller waits for a reply for round. Retire is called when it is no member any more.
 func New(options *redis.Options, round, patience time.Duration, admit func(facts.Facts) error, retire func(), session lane.Session) *Server {
-	s := &Server{round: round, admit: admit, retire: retire, greet: options.OnConnect, owner: session.Owner(), session: session}
+	s := &Server{round: round, admit: admit, retire: retire, greet: options.OnConnect, session: session}
 	s.credentials.given, s.lifetime = options, options.ConnMaxLifetime
 	o := *options
 	o.StreamingCredentialsProvider, o.CredentialsProviderContext, o.CredentialsProvider = nil, nil, nil // see credentials.go
@@ -197,7 +196,7 @@ func (s *Server) keep(conn *net.Conn) {
 
 // Fork gives another Server for the same Redis, not connected yet.
 func (s *Server) Fork() lane.Server {
-	f := &Server{options: s.options, admit: s.admit, retire: s.retire, greet: s.greet, owner: s.owner, session: s.session, lifetime: s.lifetime, spare: true}
+	f := &Server{options: s.options, admit: s.admit, retire: s.retire, greet: s.greet, session: s.session, lifetime: s.lifetime, spare: true}
 	f.credentials.given = s.credentials.given
 	return f
 }
@@ -226,11 +225,11 @@ func (s *Server) onConnect(ctx context.Context, conn *redis.Conn) error {
 	return s.prepare(ctx, conn)
 }
 
-// hashes has the hashes of the scripts with the server's run_id in their text, whether the node has a
+// hashes has the hash of the script with the server's run_id in its text, whether the node has a
 // marker, and what it can do without a script.
 type hashes struct {
-	acquire, release string
-	marker           string // the key of the marker; "": it is to have none
+	acquire string
+	marker  string // the key of the marker; "": it is to have none
 	natives
 }
 
@@ -287,7 +286,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 		for _, each := range script.All(runID) {
 			p.ScriptLoad(ctx, each.Source)
 		}
-		release = p.EvalSha(ctx, script.Release(runID).Hash, []string{script.ProbeKey}, "no token", "x", 0, 0, "0")
+		release = p.EvalSha(ctx, script.Release.Hash, []string{script.ProbeKey}, "no token", "x", 0)
 		return nil
 	})
 	denied := err != nil && err == release.Err() && join.Err() == nil && wire.IsReply(err) && wire.Classify(err) != wire.Unfit
@@ -299,7 +298,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 		return err
 	}
 	mark.ScriptOnly = denied // what is acquired without a script is released by one
-	s.scripts.Store(&hashes{script.Acquire(runID).Hash, script.Release(runID).Hash, marker, native.natives()})
+	s.scripts.Store(&hashes{script.Acquire(runID).Hash, marker, native.natives()})
 	s.session.Joined(mark, sent)
 	return nil
 }

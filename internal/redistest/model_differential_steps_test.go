@@ -21,11 +21,11 @@ type step struct {
 	pause time.Duration
 	do    func() // called instead, for both subjects
 
-	fence    time.Duration // Acquire, Release: the fence relative to the time (Release, 0: none); Raise: in microseconds, relative to the key's last fence
-	garbage  int64         // Acquire, Release: the fence itself; 0: use fence
+	fence    time.Duration // Acquire: the fence relative to the time; Raise: in microseconds, relative to the key's last fence
+	garbage  int64         // Acquire: the fence itself; 0: use fence
 	latest   time.Duration // Acquire: relative to the time; 0: there is none
 	mark     string        // the marker that the client knows: "right", "older", "another's", or "": it does not compare
-	theirs   bool          // the token is that of the key's holder, if there is one; Leave: the waiter is, if it was handed the key
+	theirs   bool          // the token is that of the key's holder, if there is one
 	messages int           // "heard": how many there are
 
 	hello wire.Hello                 // "join"
@@ -37,7 +37,7 @@ type step struct {
 func (s step) String() string {
 	what := s.other
 	if what == "" {
-		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v, try %d", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease, s.call.Try)
+		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease)
 	}
 	if s.other == "join" {
 		what += fmt.Sprintf(" telling %q in the place of %q", s.hello.Told, s.hello.Void)
@@ -63,19 +63,14 @@ func (s step) holder(n *model.Node) string {
 
 // now fills in what depends on the moment, on the key's last fence and on its holder.
 func (s step) now(now time.Time, last int64, holder string) step {
-	switch {
-	case !s.theirs || holder == "":
-	case s.call.Op != wire.Leave:
+	if s.theirs && holder != "" {
 		s.call.Token = holder
-	case strings.HasPrefix(holder, "process."):
-		s.call.Waiter = strings.Join(strings.SplitN(holder, ".", 3)[:2], ".")
 	}
 	switch {
 	case s.call.Op == wire.Raise:
 		s.call.Fence = max(1, last+s.fence.Microseconds())
 	case s.garbage != 0:
 		s.call.Fence = s.garbage
-	case s.call.Op == wire.Release && s.fence == 0:
 	default:
 		s.call.Fence = now.Add(s.fence).UnixMicro()
 	}
@@ -219,7 +214,7 @@ var shapes = []struct {
 // and every fence is one that the node accepts as it is, or the node's clock would show in it.
 //
 // Each sequence is about a few kinds of locks that share keys. A token is of one kind, and so is a
-// waiter. Most sequences have a subscriber, at least for a while: without one no lock is handed over.
+// waiter. Most sequences have a subscriber, at least for a while.
 func steps(rng *rand.Rand, virtual bool) (all []step) {
 	kinds := rng.Perm(len(shapes))[:1+rng.IntN(4)]
 	switch rng.IntN(5) {
@@ -270,13 +265,9 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.call.Op, s.call.Args = wire.Merge, merging(rng)
 		}
 		switch s.call.Op {
-		case wire.Release:
-			if rng.IntN(8) > 0 {
-				far()
-			}
 		case wire.Yield:
 			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
-			s.call.Lease, s.call.Owner, s.latest = time.Second, "me", pick(rng, -time.Minute, time.Minute, time.Minute)
+			s.call.Lease, s.latest = time.Second, pick(rng, -time.Minute, time.Minute, time.Minute)
 		case wire.Leave:
 			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
 		case wire.Plain:
@@ -291,7 +282,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.fence = pick(rng, -us, 0, us, time.Second)
 		case wire.Acquire:
 			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
-			s.call.Lease, s.call.Owner = pick(rng, 30*time.Millisecond, time.Second, 3*time.Second, 4*time.Second), "me and you"
+			s.call.Lease = pick(rng, 30*time.Millisecond, time.Second, 3*time.Second, 4*time.Second)
 			if rng.IntN(4) == 0 {
 				s.call.Waiter, s.call.Ticket = "", pick[int64](rng, 0, 0, -1)
 			}
@@ -300,14 +291,8 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 				s.latest = pick(rng, 0, 0, 0, -time.Minute, -us, 1, us, time.Minute) // 1: the same microsecond
 			}
 		}
-		if shape.modes == "x" && s.call.Waiter != "" {
-			s.call.Try = pick[int64](rng, 0, 9, 9, 9, 10, 10)
-		}
 		if shape.modes == "x" && s.call.Op < wire.Inspect {
 			s.theirs = s.call.Op != wire.Acquire && rng.IntN(2) == 0
-			if name, _ := waiter(rng, kind); s.call.Op != wire.Acquire && rng.IntN(10) == 0 {
-				s.call.Token, s.theirs = wire.HandoffToken(name, 9, pick(rng, "token.0.0.@a@@", "token.1.1.@a@@")), false // it may be the token of a hand-over
-			}
 		}
 		switch rng.IntN(40) {
 		case 0:
@@ -345,20 +330,15 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		if virtual && rng.IntN(8) == 0 {
 			s.call.TTL += 30 * time.Hour
 		}
-		if virtual && s.call.Try > 0 {
-			s.call.Lease += 5 * time.Millisecond // a key that is handed over expires with the lease
-		}
 		all = append(all, s)
 	}
 	return append(all, step{other: "heard"})
 }
 
-// handovers draws a sequence about one lock that is mostly handed over. All waiters live until its
-// end.
-func handovers(rng *rand.Rand, virtual bool) []step {
+// turns draws a sequence about one lock that changes hands. All waiters live until its end.
+func turns(rng *rand.Rand, virtual bool) []step {
 	all := []step{{other: "listen"}}
 	for i := range 40 {
-		try := int64(8 + i/3)
 		s := step{
 			call: model.Call{
 				Op:    pick(rng, wire.Acquire, wire.Acquire, wire.Acquire, wire.Plain, wire.Release, wire.Release, wire.Raise, wire.Extend, wire.Yield, wire.Leave, wire.Inspect),
@@ -367,8 +347,6 @@ func handovers(rng *rand.Rand, virtual bool) []step {
 				Token: fmt.Sprint("token.0.", i, ".@a@@"),
 				TTL:   time.Hour,
 				Lease: pick(rng, 1505*time.Millisecond, 2505*time.Millisecond),
-				Owner: "me",
-				Try:   pick(rng, 0, try, try, try, try-3),
 			},
 			pause:  time.Duration(rng.IntN(4)) * 10 * time.Millisecond,
 			fence:  100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond,
@@ -382,8 +360,6 @@ func handovers(rng *rand.Rand, virtual bool) []step {
 			s.theirs = false
 		case s.call.Op == wire.Raise:
 			s.fence = pick(rng, -us, us, time.Second)
-		case rng.IntN(8) == 0:
-			s.fence = 0
 		}
 		if !virtual {
 			s.pause, s.call.Lease = 0, 3*time.Second
@@ -421,29 +397,17 @@ func scripted(virtual bool) (all [][]step) {
 	another := call(wire.Acquire, yours)
 	as := func(s step, n int) step {
 		s.call.Waiter, s.call.Ticket = fmt.Sprint("process.", n), int64(1e15)+int64(n)
-		s.call.Lease, s.call.Owner = 3*time.Second, "owner"
+		s.call.Lease = 3 * time.Second
 		return s
 	}
 	leave := func(n int) step { return as(call(wire.Leave, ""), n) }
-	at := func(try int64, s step) step { // for this attempt
-		s.call.Try = try
-		return s
-	}
-	first, second, third := at(9, as(another, 1)), at(9, as(another, 2)), at(9, as(another, 3))
-	again := at(10, as(call(wire.Acquire, "token.3.@a@@"), 1))
-	hand := func(token string) step { // a release
-		s := call(wire.Release, token)
-		s.fence = time.Second / 4
-		return s
-	}
-	give := hand(mine)
-	const handed = "process.1.9.token.2" // the token that the first waiter is handed
+	first, second, third := as(another, 1), as(another, 2), as(call(wire.Acquire, "token.3.@a@@"), 3)
 	dead, shared, below := first, first, acquire
 	dead.call.Lease, shared.call.Modes = 30*time.Second, "s"
 	below.call.Keys, below.call.Modes = []string{"a", "a/b"}, "wx"
 	notBelow := below
 	notBelow.call.Op = wire.Release
-	yield := at(10, as(call(wire.Yield, handed), 1))
+	yield := as(call(wire.Yield, yours), 1)
 	yield.latest = time.Minute
 	listen, heard := step{other: "listen"}, step{other: "heard"}
 	ours := another
@@ -520,26 +484,18 @@ func scripted(virtual bool) (all [][]step) {
 		{acquire, as(another, 1), leave(1), as(another, 2), release, another, leave(2), leave(2), another, look},
 		{acquire, as(another, 1), as(acquire, 2), flush, join, release, as(another, 1), look},
 		{call(wire.Set, mine), acquire, look, raise(mine, 0), look, another, call(wire.Set, yours)},
-		{listen, acquire, first, give, look, another, heard, release, look},
-		{acquire, first, second, give, look, listen, second, first, look, heard},        // no subscriber
-		{listen, acquire, first, heard, give, look, listen, first, give, second, heard}, // no subscriber any more
-		{listen, acquire, first, give, as(another, 0), again, look, hand(handed), look, hand("token.3.@a@@"), look, heard},
-		{listen, acquire, first, give, second, first, at(8, as(acquire, 1)), look, leave(2), hand(handed), look, heard}, // late requests
-		{listen, acquire, first, give, second, at(9, as(call(wire.Acquire, handed), 1)), look, heard},                   // a late copy by the holder
-		{listen, acquire, first, give, at(0, as(another, 1)), look, again, look, heard},
-		{listen, acquire, first, second, third, give, at(9, leave(1)), look, second, look, heard},
-		{listen, acquire, first, second, give, at(10, leave(1)), look, at(10, leave(1)), heard},
-		{listen, acquire, first, second, give, at(8, leave(1)), look, leave(1), look, heard},
-		{listen, acquire, first, second, third, give, hand(handed), look, call(wire.Release, "process.2.9.token.2"), third, look, heard},
-		{listen, acquire, at(0, as(another, 1)), second, give, look, heard},
-		{listen, acquire, dead, second, third, give, look, heard},
-		{listen, acquire, first, second, release, look, heard},
-		{listen, acquire, shared, second, give, look, heard},
-		{listen, below, notBelow, acquire, first, second, give, look, heard},
-		{listen, acquire, raise(mine, time.Hour), first, give, look, raise(handed, 0), raise(handed, time.Hour), look, heard},
-		{listen, acquire, first, second, give, extend, call(wire.Extend, handed), raise(mine, time.Second), raise(handed, time.Second), look, release, give, hand(handed), look, heard},
-		{listen, acquire, first, second, give, yield, look, heard},
-		{listen, acquire, first, flush, join, acquire, second, give, look, flush, second, heard},
+		{listen, acquire, first, release, look, another, as(another, 0), look, first, look, heard, call(wire.Release, yours), look},
+		{acquire, first, second, release, look, listen, second, first, look, heard},           // no subscriber
+		{listen, acquire, first, heard, release, look, listen, first, release, second, heard}, // no subscriber any more
+		{listen, acquire, first, second, third, release, leave(1), look, third, second, look, heard, call(wire.Release, yours), third, look, heard},
+		{listen, acquire, first, second, release, leave(2), look, leave(1), look, heard},
+		{listen, acquire, first, second, release, first, look, raise(yours, time.Hour), look, call(wire.Extend, yours), call(wire.Release, yours), heard},
+		{listen, acquire, dead, second, third, release, look, heard},
+		{listen, acquire, shared, second, release, look, heard},
+		{listen, below, notBelow, acquire, first, second, release, look, heard},
+		{listen, acquire, third, second, release, third, second, look, yield, look, third, heard},
+		{listen, acquire, first, second, release, first, look, yield, look, heard},
+		{listen, acquire, first, flush, join, acquire, second, release, look, flush, second, heard},
 		{plain, look, plain, raise(mine, us), extend, plain2, look, release, plain2, look, number(plain, time.Second/4)},
 		{plain, release, number(plain2, -time.Second), look, call(wire.Release, yours), number(plain2, -100*time.Millisecond), call(wire.Release, yours), plain},
 		{noTable, number(plain, -time.Second), look}, // far behind the node's clock
@@ -563,7 +519,7 @@ func scripted(virtual bool) (all [][]step) {
 		{flush, says(time.Minute, 0), told(name, "S", 2), says(0, -time.Hour), says(time.Hour, 0), plain, look, release, plain2, join},
 		{marked("another", -time.Minute, 0), told(name, "S", 2), told(name, "S", 3)},
 		{marked(process, time.Hour, 0), told(name, "S", 3), acquire, look},
-		{told(name, "S", 2), listen, acquire, first, second, give, look, hand(handed), look, heard},
+		{told(name, "S", 2), listen, acquire, first, second, release, look, first, look, heard},
 		{told(name, "S", 2), flushScripts, plain, acquire, look, flush, acquire, look},
 		// A choice: promises, a smaller ballot, what was taken, a larger one; one for an epoch that is not the next;
 		// and a description ends it.
@@ -596,9 +552,6 @@ func scripted(virtual bool) (all [][]step) {
 	}
 	crowd = append(crowd, release, heard, listen, reader(wire.QueueWindow+1), reader(7), reader(wire.QueueWindow+1), reader(wire.QueueWindow), reader(200), look, heard)
 	all = append(all, crowd)
-	ours.call.Token = handed
-	all = append(all, []step{listen, acquire, first, second, release, ours, look, hand(handed), look, heard}, // the first waiter was there before
-		[]step{listen, acquire, first, release, ours, look, hand(handed), look, heard})
 	if virtual {
 		const half, whole = 13 * time.Hour, 26 * time.Hour
 		all = append(all, [][]step{
@@ -612,10 +565,8 @@ func scripted(virtual bool) (all [][]step) {
 			{acquire, as(another, 1), after(2*time.Second, as(another, 2)), after(2*time.Second, release), another, look, as(another, 2), look},
 			{acquire, as(another, 1), after(2*time.Second, as(another, 1)), release, after(2*time.Second, another), after(2*time.Second, another)},
 			{acquire, as(another, 1), after(time.Minute-10*time.Millisecond, look), after(20*time.Millisecond, look)},
-			{listen, acquire, first, after(2*time.Second, give), after(time.Second-10*time.Millisecond, look), after(20*time.Millisecond, look), heard},
-			{listen, acquire, first, second, after(2*time.Second, give), call(wire.Extend, handed), after(2*time.Second, look), give, hand(handed), look, heard},
-			{listen, acquire, first, after(2*time.Second, second), after(2*time.Second, give), look, heard},
-			{listen, acquire, first, give, after(half, look), after(half, look), heard},
+			{listen, acquire, first, second, after(2*time.Second, second), after(2*time.Second, release), look, second, look, heard},
+			{listen, acquire, first, after(2*time.Second, second), after(2*time.Second, release), look, heard},
 			{acquire, release, after(60*24*time.Hour, look), another, look},
 		}...)
 	}

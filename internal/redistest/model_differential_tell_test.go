@@ -3,7 +3,6 @@ package redistest_test
 import (
 	"fmt"
 	"maps"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -78,19 +77,7 @@ func (w formatter) value(v any, last bool) string {
 	about := func(t time.Time) bool { return !w.exact && time.Since(t).Abs() < time.Minute }
 	switch v := v.(type) {
 	case []string: // the messages that were received
-		all := make([]string, len(v))
-		for i, message := range v {
-			part := strings.Split(message, " ")
-			if len(part) == 6 { // a hand-over
-				seconds, _ := strconv.ParseInt(part[3], 10, 64)
-				micros, _ := strconv.ParseInt(part[4], 10, 64)
-				if part[5] = w.value(part[5], false); about(time.Unix(seconds, micros*1000)) {
-					part[3], part[4] = "now", ""
-				}
-			}
-			all[i] = strings.Join(part, " ")
-		}
-		return strings.Join(all, " and ")
+		return strings.Join(v, " and ")
 	case int64:
 		if last && about(time.UnixMicro(v)) {
 			return "now"
@@ -161,18 +148,9 @@ func kind(s step, v any, err error) string {
 	return name
 }
 
-// count counts the kinds of answers; again those to the waiter that was handed the lock; and the
-// messages, by their number of words.
-func count(seen map[string]int, s step, v any, err error, holder string) {
+// count counts the kinds of answers, and the messages, by their number of words.
+func count(seen map[string]int, s step, v any, err error) {
 	seen[kind(s, v, err)]++
-	c := &s.call
-	handed := c.Token == holder
-	if c.Op == wire.Acquire || c.Op == wire.Leave {
-		handed = !handed && c.Waiter != "" && strings.HasPrefix(holder, c.Waiter+".")
-	}
-	if s.other == "" && handed && strings.HasPrefix(holder, "process.") {
-		seen["handed: "+kind(s, v, err)]++
-	}
 	if list, _ := v.([]any); s.other == "join" && err == nil {
 		seen[fmt.Sprint("kept ", wire.ParseTold(list[3].(string)).At())]++
 	}
@@ -182,11 +160,9 @@ func count(seen map[string]int, s step, v any, err error, holder string) {
 	}
 }
 
-// drawn forgets the hand-overs of the scripted sequences: the drawn ones must have some as well.
+// drawn forgets the calls of the scripted sequences: the drawn ones must have some as well.
 func drawn(seen map[string]int) {
-	maps.DeleteFunc(seen, func(kind string, _ int) bool {
-		return strings.HasPrefix(kind, "heard ") || strings.HasPrefix(kind, "handed: ")
-	})
+	maps.DeleteFunc(seen, func(kind string, _ int) bool { return strings.HasPrefix(kind, "heard ") })
 }
 
 // note keeps the last fence of each key.
@@ -233,8 +209,7 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"kept 0", "kept 1", "kept 2", "kept 3", "choose no part", "choose refused", "choose promised", "choose taken", "choose promised, and has taken one",
 		"merge 1", "merge 2 []interface {}",
 		"join 4 string", "join unmarked 4 string", "foreign", "flush", "flush counters", "flush scripts",
-		"listen", "heard", "heard 1", "heard 6",
-		"handed: acquire 3 int64", "handed: acquire 2 int64", "handed: raise 0", "handed: raise 1", "handed: extend 2", "handed: release 1", "handed: yield 1", "handed: leave 0", "handed: leave 1") {
+		"listen", "heard", "heard 1", "heard 2") {
 		if seen[kind] < 3 {
 			t.Errorf("%q was seen %d times: %v", kind, seen[kind], seen)
 		}

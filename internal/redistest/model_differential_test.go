@@ -248,17 +248,17 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 	}
 	switch c.Op {
 	case wire.Acquire:
-		return run(script.Acquire(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Owner, c.Modes, c.Slots, c.Try)...)
+		return run(script.Acquire(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, ttl, c.Fence, c.Latest, c.Mark, c.Ticket, c.Waiter, lease, c.Modes, c.Slots)...)
 	case wire.Raise:
 		return run(script.Raise.Hash, c.Keys, numbered(c.Token, c.Fence, c.Modes)...)
 	case wire.Extend:
 		return run(script.Extend.Hash, c.Keys, c.Token, ttl, c.Modes)
 	case wire.Release:
-		return run(script.Release(wire.RunID(c.Mark)).Hash, c.Keys, numbered(c.Token, c.Modes, c.Slot, c.Fence)...)
+		return run(script.Release.Hash, c.Keys, c.Token, c.Modes, c.Slot)
 	case wire.Yield:
-		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Owner, c.Latest, c.Modes, c.Slot, c.Try)
+		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Latest, c.Modes, c.Slot)
 	case wire.Leave:
-		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Modes, c.Try)
+		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Modes)
 	case wire.Inspect:
 		return run(script.Inspect.Hash, append(c.Keys[:1:1], marked[len(c.Keys):]...), script.Bucket(c.Keys[0]))
 	case wire.Plain:
@@ -343,7 +343,7 @@ func compare(t *testing.T, all []step, f formatter, n *model.Node, ours, real su
 			if a, b := f.format(&s.call, v, err), f.format(&s.call, theirs, theirErr); a != b {
 				t.Fatalf("step %d, %v: the model says %q, the server %q; the steps:\n%s", i, s, a, b, tell(all[:i+1]))
 			}
-			count(seen, s, v, err, holder)
+			count(seen, s, v, err)
 			note(last, s, v)
 			again = err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT")
 			if s.other = "join"; s.mark == "" {
@@ -380,7 +380,7 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 	drawn(seen)
 	for n := range need.Sized(5, 100, 5000) {
 		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), true))
-		try(handovers(rand.New(rand.NewPCG(uint64(n), 1)), true))
+		try(turns(rand.New(rand.NewPCG(uint64(n), 1)), true))
 	}
 	if need.Sized(false, true, true) { // in fewer sequences some answers are too rare
 		wantSeen(t, seen)
@@ -404,7 +404,7 @@ func TestModelIsLikeRedis(t *testing.T) {
 			drawn(seen)
 			for n := range need.Sized(30, 60, 1000) {
 				try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
-				try(handovers(rand.New(rand.NewPCG(uint64(n), 1)), false))
+				try(turns(rand.New(rand.NewPCG(uint64(n), 1)), false))
 			}
 			wantSeen(t, seen)
 			if copies := strings.Contains(client.Info(t.Context(), "commandstats").Val(), "cmdstat_copy:"); copies != (args == nil) {
@@ -462,12 +462,11 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 		}
 		return step{call: c, fence: time.Second / 4, mark: "right"}
 	}
-	as := func(n, try int64, s step) step {
-		s.call.Waiter, s.call.Ticket, s.call.Try = fmt.Sprint("process.", n), 1e15+n, try
-		s.call.Lease, s.call.Owner, s.latest = 3*time.Second, "somebody", time.Minute
+	as := func(n int64, s step) step {
+		s.call.Waiter, s.call.Ticket = fmt.Sprint("process.", n), 1e15+n
+		s.call.Lease, s.latest = 3*time.Second, time.Minute
 		return s
 	}
-	const handed = "process.1.9.token.2" // the token that the first waiter is handed
 	for _, trouble := range []struct {
 		name       string
 		begin, end func(*model.Node)
@@ -486,23 +485,18 @@ func TestRefusalsAreLikeRedis(t *testing.T) {
 				call(wire.Acquire, "read", "token.1.@a@@"), call(wire.Acquire, "read", "token.2.@a@@"),
 				{other: "foreign", call: model.Call{Keys: []string{"foreign"}}}, {other: "listen"},
 			}
-			waited := []string{"to hand", "to tell", "to yield", "to ask for", "to release", "to take over", "to leave", "to leave later"}
+			waited := []string{"to release", "to yield", "to ask for", "to take", "to leave"}
 			for i, key := range waited {
-				try := int64(9)
-				if key == "to tell" {
-					try = 0
-				}
-				all = append(all, call(wire.Acquire, key, "token.1.@a@@"), as(1, try, call(wire.Acquire, key, "token.2.@a@@")), as(2, try, call(wire.Acquire, key, "token.3.@a@@")))
-				if i >= 4 {
+				all = append(all, call(wire.Acquire, key, "token.1.@a@@"), as(1, call(wire.Acquire, key, "token.2.@a@@")), as(2, call(wire.Acquire, key, "token.3.@a@@")))
+				if i >= 3 {
 					all = append(all, call(wire.Release, key, "token.1.@a@@"), call(wire.Inspect, key, ""))
 				}
 			}
 			all = append(all, begin, step{other: "join"},
-				call(wire.Release, "to hand", "token.1.@a@@"), call(wire.Release, "to tell", "token.1.@a@@"),
-				as(3, 9, call(wire.Yield, "to yield", "token.1.@a@@")), as(1, 10, call(wire.Acquire, "to ask for", "token.2.@a@@")), as(3, 9, call(wire.Acquire, "to ask for", "token.2.@a@@")),
-				call(wire.Extend, "to release", handed), call(wire.Raise, "to release", handed), call(wire.Release, "to release", handed),
-				as(1, 9, call(wire.Acquire, "to take over", "token.2.@a@@")), as(1, 10, call(wire.Acquire, "to take over", "token.2.@a@@")),
-				as(1, 9, call(wire.Leave, "to leave", "")), as(1, 8, call(wire.Leave, "to leave later", "")))
+				call(wire.Release, "to release", "token.1.@a@@"),
+				as(3, call(wire.Yield, "to yield", "token.1.@a@@")), as(1, call(wire.Acquire, "to ask for", "token.2.@a@@")), as(3, call(wire.Acquire, "to ask for", "token.2.@a@@")),
+				as(2, call(wire.Acquire, "to take", "token.3.@a@@")), as(1, call(wire.Acquire, "to take", "token.2.@a@@")),
+				as(1, call(wire.Leave, "to leave", "")), as(9, call(wire.Leave, "to leave", "")))
 			for _, key := range waited {
 				all = append(all, call(wire.Inspect, key, ""))
 			}

@@ -47,7 +47,7 @@ func TestManyReadersWait(t *testing.T) {
 	reader := func(n int) model.Call {
 		return model.Call{
 			Op: wire.Acquire, Modes: "s", Token: fmt.Sprint("token.", n, ".@a@@"), Mark: mark,
-			Ticket: 1e15 + int64(n), Waiter: fmt.Sprint("process.", n), Lease: 3 * time.Second, Owner: "somebody",
+			Ticket: 1e15 + int64(n), Waiter: fmt.Sprint("process.", n), Lease: 3 * time.Second,
 		}
 	}
 	sub := client.Subscribe(t.Context(), channel)

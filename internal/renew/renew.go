@@ -92,7 +92,6 @@ type Scheduler struct {
 type Entry struct {
 	item    Item      // never changes: End and Renewed are called without the mutex
 	users   int       // the number of Keep calls in force
-	once    bool      // one of them is for a single extension
 	at      time.Time // due: when to begin; under way: when to give up
 	in      *schedule // the schedule that has it; nil: none
 	index   int
@@ -138,16 +137,14 @@ func (s *Scheduler) Remove(e *Entry) {
 	}
 }
 
-// Keep makes the Scheduler renew an item from an instant on, if the item has not ended; with once,
-// until one extension has succeeded.
-func (s *Scheduler) Keep(e *Entry, at time.Time, once bool) {
+// Keep makes the Scheduler renew an item from an instant on, if the item has not ended.
+func (s *Scheduler) Keep(e *Entry, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, ok := s.live[e]; !ok {
 		return // it ended in the meantime
 	}
 	e.users++
-	e.once = e.once || once
 	if e.in == nil {
 		s.move(e, &s.due, at)
 	}
@@ -349,13 +346,6 @@ func (s *Scheduler) finish(e *Entry, r Renewal) {
 	if res.Err != nil {
 		// Try again while validity lasts, but not as fast as a lane to a node that is down refuses.
 		next = s.cfg.Now().Add(e.item.TTL() / 20)
-	} else {
-		s.mu.Lock()
-		if e.once {
-			e.once = false
-			e.users--
-		}
-		s.mu.Unlock()
 	}
 	s.again(e, next)
 	e.item.Renewed(res)

@@ -9,10 +9,9 @@
 -- ARGV[5]  the node's marker as the client last saw it; '': do not compare
 -- ARGV[6]  the waiter's ticket; 0: the client will not wait; -1: the lock belongs to the
 --          client already, so the queue does not count
--- ARGV[7]  the waiter's name, ARGV[8] its lease in milliseconds, ARGV[9] its owner's label
--- ARGV[10] the lock modes of the keys, ARGV[11] the number of slots; 0: none
--- ARGV[12] the attempt for which the waiter accepts a hand-over; 0: it accepts none
--- ARGV[13] and on: the keys' buckets
+-- ARGV[7]  the waiter's name, ARGV[8] its lease in milliseconds
+-- ARGV[9]  the lock modes of the keys, ARGV[10] the number of slots; 0: none
+-- ARGV[11] and on: the keys' buckets
 -- reply    time                 granted, with the proposed fence
 --          {number, time}       granted with another fence, or already held by this token
 --          {pttl, holder, time} held by another token; pttl -1: a key without a TTL
@@ -71,12 +70,12 @@ local token, ticket = ARGV[1], ARGV[6] + 0
 
 -- One look at all keys and queues. Most of them do not exist. (The tables begin with room for
 -- a path of five keys: a table that grows from nothing costs as much as a command.)
-local locks = #ARGV[10]
+local locks = #ARGV[9]
 local looks, ways = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {unpack(KEYS)}
 for i = 1, locks do
   local key = KEYS[i]
   looks[i], looks[locks + i] = key, key .. $queueSuffix
-  ways[i] = string.sub(ARGV[10], i, i)
+  ways[i] = string.sub(ARGV[9], i, i)
 end
 local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
 
@@ -102,14 +101,14 @@ if busy then
   -- refuse puts the client in the queue if it wants to wait, and returns the reply.
   refuse = function(reply)
     if ticket > 0 then
-      queueing().enter(ARGV[10], ARGV[7], ARGV[6], ARGV[8], ARGV[9], ARGV[12], token)
+      queueing().enter(ARGV[9], ARGV[7], ARGV[6], ARGV[8], token)
     end
     return reply
   end
 
   -- another gives the number of a free slot, from 1; 0: none is free.
   another = function(key)
-    for i = 1, ARGV[11] + 0 do
+    for i = 1, ARGV[10] + 0 do
       if redis.call('EXISTS', key .. $slotInfix .. i) == 0 then
         return i
       end
@@ -117,15 +116,8 @@ if busy then
     return 0
   end
 end
-local handed = false
 for i = 1, busy and locks or 0 do
   local who, rest, ttl = holder(KEYS[i], ways[i], token)
-  if ticket > 0 and ARGV[12] ~= '0' and type(who) == 'string' and string.sub(who, 1, #ARGV[7] + 1) == ARGV[7] .. '.' then
-    if tonumber(string.match(who, '^%d+', #ARGV[7] + 2) or ARGV[12]) >= ARGV[12] + 0 then
-      return {rest, who, clock()}
-    end
-    handed, who = true, nil
-  end
   left[i] = ttl
   if who == true then
     mine = mine + 1
@@ -141,7 +133,7 @@ end
 if mine == locks then
   local least = math.huge
   for i = 1, locks do
-    least = math.min(least, redis.call('ZSCORE', tableOf(ways[i]), ARGV[12 + i]) or 0)
+    least = math.min(least, redis.call('ZSCORE', tableOf(ways[i]), ARGV[10 + i]) or 0)
   end
   if least == 0 then
     return {'', clock()}
@@ -155,7 +147,7 @@ if marker and marker ~= ARGV[5] then
 end
 
 local entries
-if busy and ticket >= 0 and not handed then
+if busy and ticket >= 0 then
   local ahead = queueing().ahead
   for i = 1, locks do
     if ways[i] ~= 'o' then
@@ -176,14 +168,14 @@ end
 -- each score that it returns as text, which costs as much as a command. If the write to the key's
 -- counter did nothing, nothing has been written.
 local time, proposed, number = clock(), ARGV[3] + 0, nil
-if math.abs(proposed - time) <= $clamp and string.find(ARGV[10], '^w+x$') then
-  local count = tonumber(redis.call('ZSCORE', $belows, ARGV[12 + locks]) or 0)
-  local above, raised = redis.call('ZMSCORE', $fences, unpack(ARGV, 13, 11 + locks)), {0, 0, 0, 0, 0, 0, 0, 0}
+if math.abs(proposed - time) <= $clamp and string.find(ARGV[9], '^w+x$') then
+  local count = tonumber(redis.call('ZSCORE', $belows, ARGV[10 + locks]) or 0)
+  local above, raised = redis.call('ZMSCORE', $fences, unpack(ARGV, 11, 9 + locks)), {0, 0, 0, 0, 0, 0, 0, 0}
   for i = 1, locks - 1 do
     count = math.max(count, above[i] or 0)
-    raised[2 * i - 1], raised[2 * i] = ARGV[3], ARGV[12 + i]
+    raised[2 * i - 1], raised[2 * i] = ARGV[3], ARGV[10 + i]
   end
-  if count < proposed and redis.call('ZADD', $fences, 'GT', 'CH', ARGV[3], ARGV[12 + locks]) == 1 then
+  if count < proposed and redis.call('ZADD', $fences, 'GT', 'CH', ARGV[3], ARGV[10 + locks]) == 1 then
     redis.call('ZADD', $belows, 'GT', unpack(raised, 1, 2 * locks - 2))
     number = proposed
   end
@@ -192,7 +184,7 @@ end
 -- are wanted exclusively, shared, or for a slot. A counter that is read is text, and the same text is
 -- written again if it is the fence.
 if not number then
-  local has = redis.call('ZMSCORE', $fences, unpack(ARGV, 13, 12 + locks))
+  local has = redis.call('ZMSCORE', $fences, unpack(ARGV, 11, 10 + locks))
   local count, alone, text = 0, false, nil
   for i = 1, locks do
     local way, own = ways[i], has[i] or 0
@@ -202,7 +194,7 @@ if not number then
     end
     if way ~= 'w' and way ~= 'r' then
       alone = alone or way == 'x' or way == 'o'
-      local below = redis.call('ZSCORE', $belows, ARGV[12 + i])
+      local below = redis.call('ZSCORE', $belows, ARGV[10 + i])
       if below and below + 0 > count then
         count, text = below + 0, below
       end
@@ -221,9 +213,9 @@ if not number then
   for i = 1, locks do
     local way = ways[i]
     if way == 'w' or way == 'r' then
-      belows[#belows + 1], belows[#belows + 2] = text, ARGV[12 + i]
+      belows[#belows + 1], belows[#belows + 2] = text, ARGV[10 + i]
     elseif has[i] < number then
-      fences[#fences + 1], fences[#fences + 2] = text, ARGV[12 + i]
+      fences[#fences + 1], fences[#fences + 2] = text, ARGV[10 + i]
     end
   end
   if fences[3] then
@@ -251,7 +243,7 @@ if entries then
     end
   end
 end
-if ARGV[11] ~= '0' and redis.call('EXISTS', looks[2 * locks - 1]) == 1 then
+if ARGV[10] ~= '0' and redis.call('EXISTS', looks[2 * locks - 1]) == 1 then
   local slot = another(KEYS[locks - 1])
   if slot > 0 then
     pcall(queueing().wake, KEYS[locks - 1], 'l', slot)

@@ -6,7 +6,7 @@
 --
 -- The cost is in the number of commands, and in numbers made text: a server does that for every
 -- score that it returns, and for every number that the script passes instead of text.
-local way = ARGV[10]
+local way = ARGV[9]
 if way == 'x' or way == 's' then
   local key, ticket = KEYS[1], ARGV[6] + 0
   local queue = key .. $queueSuffix
@@ -31,9 +31,7 @@ if way == 'x' or way == 's' then
     free = way == 'x' and first and string.sub(first, 1, #ARGV[7] + 1) == ARGV[7] .. ' '
   elseif there > 1 and way == 'x' then
     local holder = redis.pcall('GETRANGE', key, '0', $lastOfToken)
-    if type(holder) == 'string' and ticket > 0 and ARGV[12] ~= '0' and string.sub(holder, 1, #ARGV[7] + 1) == ARGV[7] .. '.' then
-      free = tonumber(string.match(holder, '^%d+', #ARGV[7] + 2) or ARGV[12]) < ARGV[12] + 0 -- an earlier attempt was handed it
-    elseif type(holder) == 'string' and holder ~= ARGV[1] then
+    if type(holder) == 'string' and holder ~= ARGV[1] then
       if ticket > 0 and (there == 2 or string.find(redis.pcall('ZRANGE', queue, '0', '0')[1] or '', $signature)) then -- enter the queue, as enter does (queue.lua)
         local waiter = ARGV[7] .. ' '
         for _, member in ipairs(there == 3 and redis.call('ZRANGEBYSCORE', queue, ARGV[6], ARGV[6]) or {}) do
@@ -42,7 +40,7 @@ if way == 'x' or way == 's' then
           end
         end
         local deadline = string.format('%.0f', math.floor(now / 1000) + ARGV[8])
-        redis.pcall('ZADD', queue, ARGV[6], waiter .. deadline .. ' x0 +' .. ARGV[12] .. '.' .. ARGV[1] .. ' ' .. ARGV[9])
+        redis.pcall('ZADD', queue, ARGV[6], waiter .. deadline .. ' x ' .. (string.match(ARGV[1], '%.@.*') or ''))
         redis.pcall('PEXPIRE', queue, '$queueTTL')
       end
       return {redis.call('PTTL', key), holder, now}
@@ -55,21 +53,21 @@ if way == 'x' or way == 's' then
   end
   if free and (ARGV[5] == '' or redis.call('MGET', $marker)[1] == ARGV[5]) then
     local ms, number, proposed, stored = math.floor(now / 1000), ARGV[3] + 0, ARGV[3] + 0, true
-    local below = tonumber(tree and redis.call('ZSCORE', $belows, ARGV[13]) or 0)
+    local below = tonumber(tree and redis.call('ZSCORE', $belows, ARGV[11]) or 0)
     if way == 's' then
-      number = tonumber(redis.call('ZSCORE', $fences, ARGV[13]) or 0)
+      number = tonumber(redis.call('ZSCORE', $fences, ARGV[11]) or 0)
       if number < proposed or number < below or number == 0 then
         local own = number
         number = math.max(math.min(proposed, now + $clamp), own, below, 1)
         stored = not (left and redis.call('ZSCORE', key, ARGV[1]))
         if stored and own < number then
-          redis.call('ZADD', $fences, 'GT', number == proposed and ARGV[3] or string.format('%.0f', number), ARGV[13])
+          redis.call('ZADD', $fences, 'GT', number == proposed and ARGV[3] or string.format('%.0f', number), ARGV[11])
         end
       end
       -- If the token is there, this is a copy, or its mark does not count any more.
       stored = stored and redis.call('ZADD', key, 'NX', string.format('%.0f', ms + ARGV[2]), ARGV[1]) == 1
     else
-      stored = math.abs(number - now) <= $clamp and below < number and redis.call('ZADD', $fences, 'GT', 'CH', ARGV[3], ARGV[13]) == 1
+      stored = math.abs(number - now) <= $clamp and below < number and redis.call('ZADD', $fences, 'GT', 'CH', ARGV[3], ARGV[11]) == 1
     end
     if stored then
       if way == 'x' then

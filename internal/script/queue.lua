@@ -3,14 +3,10 @@
 -- The queue of a key is a sorted set. The score is the ticket: the waiter's time of arrival
 -- in microseconds, which is the same at all nodes. The member has the waiter's name, the
 -- deadline until which it counts (the node's time, in milliseconds), the lock mode in which
--- it wants the key, the attempt that accepts a hand-over (0: none) with its nonce, and its
--- owner's label:
+-- it wants the key, and the identity that is in the tokens of its attempts, from the signature
+-- on (wire.Sign):
 --
---   PROCESS.N DEADLINE WAY0 +TRY.NONCE OWNER
---
--- The nonce is the token of that attempt. The entry of a waiter of an older version has no
--- nonce, and has the attempt where the 0 is: such a waiter is called, and handed nothing.
--- To the scripts of that version, the 0 says the same of all others.
+--   PROCESS.N DEADLINE MODE .@SINCE@TRACE@OWNER
 --
 -- The first waiter is the one with the lowest ticket; of two equal tickets, the one whose
 -- name comes first. A waiter that has not asked again by its deadline is dead, or cannot
@@ -40,7 +36,7 @@ local function queueing()
   -- read gives the content of a member that still counts: the waiter, its lock mode, and the
   -- rest of its lease in milliseconds.
   local function read(member)
-    local waiter, deadline, way = string.match(member, '^(%S+%.%d+) (%d+) (%l)%d+ ')
+    local waiter, deadline, way = string.match(member, '^(%S+%.%d+) (%d+) (%l) ')
     local rest = waiter and math.ceil(deadline - clock() / 1000) or 0
     if rest > 0 and rest <= $maxLease and bars[way] then
       return waiter, way, rest
@@ -121,9 +117,11 @@ local function queueing()
   end
 
   -- enter puts a waiter in the queues of all keys for its lease from now on. A node that
-  -- cannot store the entry (it is full, or takes no writes) answers all the same.
-  local function enter(ways, waiter, ticket, lease, owner, try, nonce)
+  -- cannot store the entry (it is full, or takes no writes) answers all the same. The token is
+  -- that of the attempt.
+  local function enter(ways, waiter, ticket, lease, token)
     local deadline = string.format('%.0f', math.floor(clock() / 1000) + lease)
+    local identity = string.match(token, '%.@.*') or ''
     for i = 1, #ways do
       local key, way = KEYS[i], string.sub(ways, i, i)
       if way ~= 'o' then
@@ -131,7 +129,7 @@ local function queueing()
         leave(queue, waiter, ticket)
         local first = redis.pcall('ZRANGE', queue, '0', '0')
         if not first.err and (not first[1] or string.find(first[1], $signature)) then -- otherwise it is no queue: the waiter asks with its heartbeat
-          redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. '0 +' .. try .. '.' .. nonce .. ' ' .. owner)
+          redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. ' ' .. identity)
           redis.pcall('PEXPIRE', queue, '$queueTTL')
         end
       end

@@ -1,15 +1,15 @@
--- release: delete a lock if, and only if, this token still holds it.
+-- release: delete a lock if, and only if, this token still holds it, and call the waiters that are
+-- next.
 --
--- KEYS     of the lock; the waiters whose turn it is are woken
+-- KEYS     of the lock
 -- ARGV[1]  token, ARGV[2] the lock modes of the keys
 -- ARGV[3]  the slot that the lock holds; 0: none
--- ARGV[4]  the fence proposed for the waiter to which the lock is handed; 0: hand over to none
--- ARGV[5]  the bucket of the first key (handoff.lua)
 -- reply    1                    deleted
 --          0                    was not there any more
 --          {pttl, holder}       held by another token, untouched
 --          error WRONGTYPE      a key is no lock, untouched
 --
 -- Atomic, because between a look and a DEL the key may expire and be taken by another
--- token. The whole token is compared.
+-- token. The whole token is compared. A waiter is called after the deletion and in the same step:
+-- it finds the lock free.
 return giveBack(ARGV[2], ARGV[1], ARGV[3] ~= '0' and ARGV[3])

@@ -1,18 +1,23 @@
--- release, the usual cases: one key that is held exclusively or shared, and its queue is empty.
--- This code is put before the rest of release, which does the same at more cost. It leaves to the
--- next part (handoff.lua) whether the key is held exclusively by this token: mine.
-local mine = false
-if ARGV[2] == 'x' or ARGV[2] == 's' then
+-- release, the usual cases: one key that is held exclusively or shared, and its queue is empty; or it
+-- is held exclusively, and the first in its queue is a living waiter that wants it exclusively. This
+-- code is put before the rest of release, which does the same at more cost.
+if ARGV[2] == 'x' then
   local key = KEYS[1]
-  local waits = redis.call('EXISTS', key .. $queueSuffix) == 1
-  if ARGV[2] == 's' then
-    if not waits and redis.pcall('ZREM', key, ARGV[1]) == 1 then
-      return 1
+  if redis.pcall('GETRANGE', key, '0', $lastOfToken) == ARGV[1] then
+    local first = redis.pcall('ZRANGE', key .. $queueSuffix, '0', '0')[1] -- or its queue is no queue
+    local waiter, process, deadline = string.match(first or '', '^((%S+)%.%d+) (%d+) x %.@')
+    local rest = 0
+    if waiter then -- the test for a living waiter is that of read, and the call that of call (queue.lua)
+      local time = redis.call('TIME')
+      rest = math.ceil(deadline - time[1] * 1000 - time[2] / 1000)
     end
-  else
-    mine = redis.pcall('GETRANGE', key, '0', $lastOfToken) == ARGV[1]
-    if mine and not waits and redis.pcall('DEL', key) == 1 then
+    if (not first or rest > 0 and rest <= $maxLease) and redis.pcall('DEL', key) == 1 then
+      if waiter then
+        redis.pcall('PUBLISH', $wakeChannel .. process, waiter)
+      end
       return 1
     end
   end
+elseif ARGV[2] == 's' and redis.call('EXISTS', KEYS[1] .. $queueSuffix) == 0 and redis.pcall('ZREM', KEYS[1], ARGV[1]) == 1 then
+  return 1
 end

@@ -38,8 +38,6 @@ var (
 	yield string
 	//go:embed release_usual.lua
 	releaseUsual string
-	//go:embed handoff.lua
-	handoff string
 	//go:embed release.lua
 	release string
 	//go:embed inspect.lua
@@ -70,27 +68,22 @@ type Script struct{ Source, Hash string }
 var (
 	Raise   = New(bare(raiseUsual + kinds + counters + raise))
 	Extend  = New(bare(extendUsual + kinds + extend))
+	Release = New(bare(releaseUsual + kinds + queue + give + release))
 	Leave   = New(bare(kinds + queue + leave))
 	Yield   = New(bare(kinds + queue + give + yield))
 	Inspect = New(bare(inspect))
 )
 
-var (
-	acquireCode = bare(acquireUsual + kinds + counters + queue + acquire)
-	releaseCode = bare(releaseUsual + handoff + kinds + queue + give + release)
-)
+var acquireCode = bare(acquireUsual + kinds + counters + queue + acquire)
 
 // Acquire is the script for a server with this run_id. The run_id is part of the text, so
 // another server, or the same one after a restart, does not have the script and says so
 // (NOSCRIPT). That reveals a restart even through a proxy that hides it.
 func Acquire(runID string) Script { return New("-- for " + runID + "\n" + acquireCode) }
 
-// Release has the run_id in its text as well, since it grants the lock when it hands it over.
-func Release(runID string) Script { return New("-- for " + runID + "\n" + releaseCode) }
-
 // All lists the scripts to load on a server.
 func All(runID string) []Script {
-	return []Script{Acquire(runID), Raise, Extend, Release(runID), Leave, Yield, Inspect}
+	return []Script{Acquire(runID), Raise, Extend, Release, Leave, Yield, Inspect}
 }
 
 // bare puts the constants in, and removes comments, indentation and spaces, before a script is sent: until

@@ -81,15 +81,14 @@ func (r *Refusal) split() bool {
 }
 
 // Contested reports whether nobody was seen to have a quorum: several clients try for the lock at this moment, or
-// some of the holder's nodes have not answered. A waiter has the nodes at which the lock is reserved for it, too. A
+// some of the holder's nodes have not answered. A waiter has the nodes at which the lock is reserved for it. A
 // contender does not: it gives up its places for another one that it sees, and only Preceded goes by them. Nor has it
 // those that have the tokens of two of its attempts, of which it gives the first one back.
 func (r *Refusal) Contested() bool {
 	nodes := make(map[string]int)
 	for _, n := range r.Nodes {
 		if _, contends := wire.ParseContender(n.Holder); n.inTheWay() && !(contends && n.Status == wire.Reserved) {
-			party := wire.Party(n.Holder)
-			if nodes[party]++; nodes[party] >= r.Need {
+			if nodes[n.Holder]++; nodes[n.Holder] >= r.Need {
 				return false
 			}
 		}

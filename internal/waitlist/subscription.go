@@ -3,6 +3,8 @@ package waitlist
 import (
 	"context"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
@@ -13,6 +15,23 @@ const (
 	minResubscribe = 50 * time.Millisecond
 	maxResubscribe = time.Second
 )
+
+// maxMessage bounds the length of a message: the name of a waiter and a number are less than half of
+// it. A longer one is ignored, since any client may publish anything.
+const maxMessage = 512
+
+// parseCall reads what call in queue.lua sends: the waiter that is called, and the free slot; 0: none.
+func parseCall(message string) (name string, slot int64) {
+	if len(message) > maxMessage {
+		return "", 0
+	}
+	name, number, _ := strings.Cut(message, " ")
+	slot, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || slot < 0 {
+		slot = 0
+	}
+	return name, slot
+}
 
 // A subscription receives one node's messages for the waiters of this process.
 type subscription struct {
@@ -25,23 +44,17 @@ type subscription struct {
 // as one.
 func (s *subscription) run(ctx context.Context, channel string) {
 	cfg := &s.list.cfg
-	var began time.Time
 	for pause := minResubscribe; ; pause = min(2*pause, maxResubscribe) {
 		ready := func() {
-			pause, began = minResubscribe, cfg.Clock.Now()
+			pause = minResubscribe
 			for _, w := range s.list.listening() {
 				w.onFree(s.node, 0)
 			}
 		}
 		onMessage := func(message string) {
-			if h, ok := parseHandoff(message); ok {
-				if w := s.list.waiter(h.waiter); w != nil {
-					w.onHandoff(s.node, h, began)
-				}
-			} else if name, slot := parseCall(message); name != "" {
-				if w := s.list.waiter(name); w != nil {
-					w.onFree(s.node, slot)
-				}
+			name, slot := parseCall(message)
+			if w := s.list.waiter(name); w != nil {
+				w.onFree(s.node, slot)
 			}
 		}
 		_ = s.node.Subscribe(ctx, channel, ready, onMessage) // the lane reports what is wrong with the node

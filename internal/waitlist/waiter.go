@@ -22,18 +22,15 @@ type Waiter struct {
 	arrived time.Time
 	ticket  int64         // of its arrival: set by the first Begin, before any node hears of it; 0: it has been in no queue
 	turn    chan struct{} // closed when it becomes the active one; nil: it was from the start
-	wake    chan struct{} // gets a value when another attempt, or a hand-over, may be enough
-	reached *lane.Reached // the nodes that may have it in their queues: shared by its claims, guarded by the lanes
+	wake    chan struct{} // gets a value when another attempt may be enough
 
 	mu    sync.Mutex  // protects what follows
 	view  *lane.View  // of the last attempt
 	nodes []nodeState // by the place of the node among the members of the view
 	try   int64       // how many attempts it has made
-	nonce string      // of the last attempt: its token
-	asked time.Time   // when the last one left
+	claim *lane.Claim // of the last one
 	slot  int64       // the free slot that a message has named; 0: none
-	held  bool        // it has the lock by its own attempt
-	lock  Lock        // the lock that it was handed; nil: none
+	held  bool        // it has the lock
 	done  bool        // it is in no queue, or has asked to be taken out: before the first attempt, and after Withdraw
 
 	listens bool // it counts in List.listeners; under the list's mutex
@@ -45,12 +42,8 @@ type Waiter struct {
 type nodeState struct {
 	refused, granted, voteless bool
 
-	free   bool  // since the attempt began the node has said that the lock may be free
-	handed int64 // the fence with which the node handed the lock over for that attempt; 0: it did not
+	free bool // since the attempt began the node has said that the lock may be free
 }
-
-// mine reports whether the node's hand-over is a vote for the waiter.
-func (s *nodeState) mine() bool { return s.handed > 0 && (s.refused || s.granted) }
 
 // Turn is closed when the waiter becomes the active one of its local queue; nil: it was from the
 // start.
@@ -88,7 +81,7 @@ func (w *Waiter) Listen() { w.list.listen(w) }
 
 // Begin is called before an attempt, and makes the attempt's claim one of the waiter. It forgets
 // the messages that came before, which are no news for this attempt.
-func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
+func (w *Waiter) Begin(c *lane.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -103,47 +96,30 @@ func (w *Waiter) Begin(sent time.Time, c *lane.Claim) {
 		w.ticket, _ = w.list.cfg.Lanes.Ticket(w.arrived)
 	}
 	w.try++
-	w.nonce, w.asked = c.Token, sent
-	w.mark(c, w.handoffTry())
+	w.claim = c
+	c.Waiter, c.Ticket, c.Lease = w.name, w.ticket, cmp.Or(w.want.Lease, Lease(w.want.TTL)).Milliseconds()
 }
 
-// mark makes a claim one of the waiter.
-func (w *Waiter) mark(c *lane.Claim, try int64) {
-	c.Waiter, c.Ticket, c.Lease, c.Try, c.Reached = w.name, w.ticket, cmp.Or(w.want.Lease, Lease(w.want.TTL)).Milliseconds(), try, w.reached
-}
-
-// OnReply takes in a node's answer to an attempt. The answer to the last attempt is the state at the
-// node. A node that refuses when the waiter no longer waits has it in its queue all the same. So has
-// a node that grants when the waiter has left without the lock, since the grant is given back for a
-// place in the queue. A node without a vote carries requests out like any other, and what it has
-// done is not told: it may have the waiter in its queue, and a release may hand it the lock there.
-// The lock would then stay with the node for a lease, or for longer if its clock is set back.
-//
-// A late answer to an earlier attempt says nothing about the last one, and makes the waiter take back
-// no more than what was handed over for the earlier one. A waiter that was handed the lock, and has
-// it, takes nothing back: an extension may count the node since (OWN_LEAVE in docs/model). The
-// lock's release takes it back.
-func (w *Waiter) OnReply(n *lane.Lane, try int64, status wire.Status) {
+// OnReply takes in a node's answer to an attempt, which c is of. The answer to the last attempt is the
+// state at the node; a late answer to an earlier one says nothing about it. A node that refuses when
+// the waiter no longer waits has it in its queue all the same. So has a node that grants when the
+// waiter has left without the lock, since the grant is given back for a place in the queue. A node
+// without a vote carries requests out like any other, and what it has done is not told: it may have
+// the waiter in its queue. There a waiter that is gone would keep others waiting for a lease.
+func (w *Waiter) OnReply(n *lane.Lane, c *lane.Claim, status wire.Status) {
 	granted, refused := status == wire.Granted, status == wire.Held || status == wire.Reserved
 	voteless := status == wire.Quarantined || status == wire.Unfit || status == wire.Late
 	if !granted && !refused && !voteless {
 		return
 	}
 	w.mu.Lock()
-	lock, vote := w.lock, false
-	if try == w.handoffTry() {
-		if s := w.node(n); s != nil { // or it became a member after the attempt had begun: the next one counts it
-			s.granted, s.refused, s.voteless = granted, refused, voteless
-			vote = s.mine()
-		}
+	if s := w.node(n); s != nil && c == w.claim { // or it became a member after the attempt had begun: the next one counts it
+		s.granted, s.refused, s.voteless = granted, refused, voteless
 	}
 	late := w.done && (!granted || !w.held)
 	w.mu.Unlock()
-	if vote && lock != nil {
-		lock.LateVote(n)
-	}
-	if late && (lock == nil || lock.Ended()) {
-		w.dequeue(n, try)
+	if late {
+		w.dequeue(n)
 	}
 	w.signal()
 }
@@ -177,9 +153,9 @@ func (w *Waiter) FreeSlot() (slot int64) {
 	return slot
 }
 
-// signal wakes the waiter if an attempt, or the hand-overs so far, may be enough.
+// signal wakes the waiter if an attempt may be enough.
 func (w *Waiter) signal() {
-	if enough, _, mine := w.tally(); enough || mine > 0 {
+	if enough, _ := w.tally(); enough {
 		select {
 		case w.wake <- struct{}{}:
 		default:
@@ -188,23 +164,20 @@ func (w *Waiter) signal() {
 }
 
 // tally gives what an attempt may get now: whether the nodes that may grant are enough for a quorum,
-// whether no refusing node is left, and how many nodes have handed the lock over.
-func (w *Waiter) tally() (enough, all bool, mine int) {
+// and whether no refusing node is left.
+func (w *Waiter) tally() (enough, all bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	free, refused := 0, 0
 	for i := range w.nodes {
 		switch s := &w.nodes[i]; {
-		case s.mine():
-			free++
-			mine++
 		case s.granted, s.free:
 			free++
 		case s.refused:
 			refused++
 		}
 	}
-	return free >= w.view.Quorum, refused == 0, mine
+	return free >= w.view.Quorum, refused == 0
 }
 
 // node gives what the waiter knows of its last attempt at a node; nil: the node was no member then. What comes late of a
@@ -216,13 +189,6 @@ func (w *Waiter) node(n *lane.Lane) *nodeState {
 	return nil
 }
 
-// quorum is how many nodes must grant the lock.
-func (w *Waiter) quorum() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.view.Quorum
-}
-
 // A Pause is how long a waiter rests after an attempt.
 type Pause struct {
 	Held    bool          // other clients have the lock: otherwise no message helps
@@ -232,21 +198,15 @@ type Pause struct {
 	Key     string        // names the pause to a simulator
 }
 
-// handoffGrace is for how long a waiter that some nodes have handed the lock waits for the others: a
-// release reaches them one after another. After that it makes an attempt, which may fail.
-const handoffGrace = 8 * time.Millisecond
-
-// Rest returns when it is time for another attempt, or none is needed any more: the nodes have said
-// so (called), or the time is over. It also returns when ctx or closing ends (stopped).
+// Rest returns when it is time for another attempt: the nodes have said so (called), or the time is
+// over. It also returns when ctx or closing ends (stopped).
 func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (called, stopped bool) {
 	begin := time.Now()
 	timer := time.NewTimer(p.Longest)
 	defer timer.Stop()
 	for over := false; !over; {
-		switch enough, all, mine := w.tally(); {
+		switch enough, all := w.tally(); {
 		case !p.Held:
-		case mine >= w.quorum():
-			return true, false
 		case enough && all && p.Hold == 0:
 			return true, false
 		case enough:
@@ -254,8 +214,6 @@ func (w *Waiter) Rest(ctx context.Context, closing <-chan struct{}, p Pause) (ca
 			// come, and an attempt before the release has reached them would be refused there.
 			called = true
 			timer.Reset(min(max(p.Round/2, p.Hold-time.Since(begin)), p.Longest))
-		case mine > 0:
-			timer.Reset(min(handoffGrace, p.Longest))
 		}
 		select {
 		case <-w.wake:
@@ -294,7 +252,6 @@ func (w *Waiter) Withdraw(held bool) {
 		return
 	}
 	w.held, w.done = held, true
-	try := w.handoffTry()
 	var in []*lane.Lane
 	for i, n := range w.view.Lanes {
 		if s := &w.nodes[i]; s.refused || s.voteless || !held {
@@ -303,15 +260,15 @@ func (w *Waiter) Withdraw(held bool) {
 	}
 	w.mu.Unlock()
 	for _, n := range in {
-		w.dequeue(n, try)
+		w.dequeue(n)
 	}
 }
 
-// dequeue takes the waiter out of a node's queue, and gives back what the node has handed over for
-// attempts up to this one. If the node cannot be told, the waiter's lease runs out there.
-func (w *Waiter) dequeue(n *lane.Lane, try int64) {
+// dequeue takes the waiter out of a node's queue. If the node cannot be told, the waiter's lease runs
+// out there.
+func (w *Waiter) dequeue(n *lane.Lane) {
 	cfg := &w.list.cfg
 	now := cfg.Clock.Now()
-	c := &lane.Claim{Key: w.want.Key, Keys: w.want.Keys, Modes: w.want.Modes, Waiter: w.name, Ticket: w.ticket, Try: try}
+	c := &lane.Claim{Key: w.want.Key, Keys: w.want.Keys, Modes: w.want.Modes, Waiter: w.name, Ticket: w.ticket}
 	n.Submit(&lane.Request{Op: wire.Leave, Claim: c, Deadline: now.Add(cfg.NodeTimeout), To: lane.Nobody{}}, now)
 }

@@ -1,6 +1,6 @@
 // Package waitlist keeps the waiters of this process, and what each node has told them. It knows
-// requests and lanes, and neither locks nor rounds: the caller makes the attempts, passes the nodes'
-// answers to the waiter, and makes a lock of a [Grant].
+// requests and lanes, and neither locks nor rounds: the caller makes the attempts, and passes the
+// nodes' answers to the waiter.
 //
 // A waiter is in the queue of every node that has refused its attempt, from the instant of the
 // refusal on, with a ticket that is the same at all nodes: the time at which it came. No node
@@ -9,14 +9,16 @@
 // without one of them; and where it was granted, the waiter gives the grant back for a place in
 // the queue (yield.lua). So no later client can overtake.
 //
-// A release hands the lock to the first waiter of each node's queue (handoff.go), or tells that
-// waiter that the lock is free, and tells no other. A waiter tries again when the nodes that may
-// grant to it make a quorum: those that had granted and got the grant back, those that have handed
-// the lock over, and those that have since said that they are free. Messages are not all that it
-// relies on: a waiter counts in a queue from one heartbeat to the next, and each heartbeat is an
+// A release tells the first waiter of each node's queue that the lock is free, and tells no other. A
+// waiter tries again when the nodes that may grant to it make a quorum: those that had granted and
+// got the grant back, and those that have since said that they are free. Messages are not all that
+// it relies on: a waiter counts in a queue from one heartbeat to the next, and each heartbeat is an
 // attempt like the first. The attempt keeps the place, it finds out what no message has told (a
 // message got lost, a key expired, the waiter before it is dead), and it gets the lock if it is
-// free or was handed over.
+// free.
+//
+// A message decides nothing: it only leads to an attempt, and the keys on the nodes decide. So it
+// needs no proof of where it is from.
 //
 // A ticket is as good as what is known of the nodes' clocks. A client that has just begun, or
 // has heard from the nodes only through a stall, knows little: its ticket would be by its own
@@ -48,10 +50,6 @@ const (
 
 	// Linger is how long subscriptions are kept after the last waiter.
 	Linger = 5 * time.Second
-
-	// foreignMemory is for how long the library expects clients of other libraries after it has
-	// seen one of their locks.
-	foreignMemory = time.Minute
 )
 
 // Heartbeat is the longest time between two attempts of a waiter: a third of its lease.
@@ -85,7 +83,6 @@ type List struct {
 	cancel     context.CancelFunc  // ends the subscriptions; nil: there are none
 	idle       *time.Timer         // will end the subscriptions; nil: a waiter needs them
 	closed     bool
-	foreign    time.Time // when a lock of another library's client was last seen
 	running    sync.WaitGroup
 }
 
@@ -113,7 +110,7 @@ type Want struct {
 	Began time.Time // when the call came; zero: now
 
 	// Contender is set for a call that tries, and waits only until a split vote is settled. It goes by its attempts
-	// alone: it hears no messages, and is handed nothing.
+	// alone, and hears no messages.
 	Contender *wire.Contender
 	Lease     time.Duration // for how long a contender counts after an attempt
 }
@@ -143,7 +140,7 @@ func (l *List) enter(want *Want, order int) *Waiter {
 	view := l.cfg.Lanes.View()
 	w := &Waiter{
 		list: l, want: want, order: order, name: l.process + "." + strconv.Itoa(l.count), arrived: l.cfg.Clock.Now(),
-		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, len(view.Lanes)), done: true, reached: lane.NewReached(len(view.Lanes)),
+		wake: make(chan struct{}, 1), view: view, nodes: make([]nodeState, len(view.Lanes)), done: true,
 	}
 	if c := want.Contender; c != nil {
 		w.name, w.ticket = c.Waiter(), c.Ticket
@@ -183,9 +180,7 @@ func (l *List) leave(w *Waiter) {
 	case i == 0:
 		close(q.waiters[0].turn)
 	}
-	if w.lock == nil { // otherwise it receives messages until Forget
-		delete(l.active, w.name)
-	}
+	delete(l.active, w.name)
 	if w.listens {
 		if l.listeners--; l.listeners == 0 && l.cancel != nil {
 			l.idle = time.AfterFunc(Linger, l.stopIdle)
@@ -193,15 +188,11 @@ func (l *List) leave(w *Waiter) {
 	}
 }
 
-// Failed records why an attempt failed, for the waiters behind the active one, and whether a client
-// of another library has the lock.
-func (l *List) Failed(w *Waiter, why error, foreign bool) {
+// Failed records why an attempt failed, for the waiters behind the active one.
+func (l *List) Failed(w *Waiter, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queues[w.want.Queue].last = why
-	if foreign {
-		l.foreign = l.cfg.Clock.Now()
-	}
 }
 
 // Last gives the reason why the last attempt in a waiter's local queue failed; nil: there was none.
@@ -209,22 +200,6 @@ func (l *List) Last(w *Waiter) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.queues[w.want.Queue].last
-}
-
-// SeenForeign reports whether a client of another library has recently had a lock for which this
-// process waited.
-func (l *List) SeenForeign() bool {
-	now := l.cfg.Clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return !l.foreign.IsZero() && lane.Left(l.foreign.Add(foreignMemory), now) > 0
-}
-
-// Forget ends what Activate began: the waiter of this name receives no more messages.
-func (l *List) Forget(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.active, name)
 }
 
 // Close ends the subscriptions; none begins afterwards.

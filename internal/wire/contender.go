@@ -47,14 +47,3 @@ func ParseContender(holder string) (c Contender, ok bool) {
 	number, err := strconv.ParseInt(ticket, 36, 64)
 	return Contender{number, nonce}, ok && err == nil && number > 0
 }
-
-// Party is what a client's tokens and its places in queues have in common, where that can be told: those of a
-// waiter that was handed the lock. Any other token is a party of its own.
-func Party(holder string) string {
-	if secret := Secret(holder); HandedOver(holder) {
-		process, attempt, _ := strings.Cut(secret, ".")
-		number, _, _ := strings.Cut(attempt, ".")
-		return process + "." + number
-	}
-	return holder
-}

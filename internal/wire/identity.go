@@ -18,11 +18,8 @@ type Identity struct {
 
 // A token is SECRET.@SINCE@TRACE@OWNER: what nobody can guess, and then the identity. SINCE is in
 // milliseconds since 1970, in base 36. That of a lock on several names goes on with +NAME for each of
-// them, and with ++NUMBER for those that are left out. A lock that was handed over has the waiter's name and the
-// number of its attempt before the attempt's token, so the identity is behind the first ".@" of
-// every token. Versions from before it take the part before the first dot for what it was, and
-// look at nothing behind it. Nothing depends on an identity, and a client that can write to a node
-// can write any.
+// them, and with ++NUMBER for those that are left out. A waiter's entry in a queue has the part from the signature
+// on. Nothing depends on an identity, and a client that can write to a node can write any.
 const signature = ".@"
 
 // MaxTrace is how many bytes of a trace's id, as it is escaped, stand in a token.
@@ -61,6 +58,9 @@ func Secret(token string) string {
 	secret, _, _ := strings.Cut(token, signature)
 	return secret
 }
+
+// Signature is the part of a token behind the secret; "": it has no signature.
+func Signature(token string) string { return token[len(Secret(token)):] }
 
 // Identify reads the identity in a token; ok is false if there is none, as in those of other
 // libraries and of earlier versions.

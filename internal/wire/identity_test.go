@@ -22,14 +22,12 @@ func TestIdentity(t *testing.T) {
 		if token != tt.token {
 			t.Errorf("%q: %s", tt.owner, token)
 		}
-		for _, token := range []string{token, HandoffToken("process.3", 7, token)} {
-			who, ok := Identify(token)
-			if want := (Identity{Owner: tt.owner, Since: now, Trace: tt.trace}); !ok || !reflect.DeepEqual(who, want) {
-				t.Errorf("%s: %+v, %v", token, who, ok)
-			}
+		want := Identity{Owner: tt.owner, Since: now, Trace: tt.trace}
+		if who, ok := Identify(token); !ok || !reflect.DeepEqual(who, want) {
+			t.Errorf("%s: %+v, %v", token, who, ok)
 		}
-		e := QueueEntry{Waiter: "process.3", Deadline: 5, Mode: ModeX, Try: 7, Nonce: token, Owner: tt.owner}
-		if back, ok := ParseQueueEntry(e.String(), "3"); !ok || back.Nonce != token || back.Owner != tt.owner {
+		e := QueueEntry{Waiter: "process.3", Ticket: 3, Deadline: 5, Mode: ModeX, Identity: Signature(token)}
+		if back, ok := ParseQueueEntry(e.String(), "3"); !ok || back != e || !reflect.DeepEqual(back.By(), want) || !Signed(e.String()) {
 			t.Errorf("%q: %+v, %v", e.String(), back, ok)
 		}
 	}

@@ -35,7 +35,7 @@ package wire
 //   - It entered the queue before the key was deleted: a node has a waiter enter the queue in the step
 //     that refuses it the lock, or that finds an earlier waiter there. EXISTS comes later, and sees the
 //     queue. The waiters that are next are called in a second write (Wake), which leaves at once. A
-//     lock that is released by the script is handed over instead, in the same step.
+//     lock that is released by the script calls them in the same step.
 //   - It asked after the key was deleted, and before EXISTS: it has found the key free and has the lock;
 //     or another client has, whose release calls it; or there is a queue, of which the item above says
 //     that it is called.

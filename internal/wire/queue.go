@@ -16,9 +16,13 @@ type QueueEntry struct {
 	Ticket   int64 // when the waiter came, in microseconds
 	Deadline int64 // until when the entry counts, in milliseconds of the node's time
 	Mode     Mode
-	Try      int64  // the attempt that accepts a hand-over of the lock; 0: none
-	Nonce    string // of that attempt: only the waiter and the readers of the queue know it
-	Owner    string // the label of the waiter's owner
+	Identity string // the Signature of the token of its last attempt
+}
+
+// By is the identity of the waiter; zero: the entry has none.
+func (e *QueueEntry) By() Identity {
+	who, _ := Identify(e.Identity)
+	return who
 }
 
 // MaxLease is the longest time, in milliseconds, for which an entry can count. An entry that
@@ -31,56 +35,18 @@ const MaxLease = 3000
 const QueueWindow = 100
 
 func (e *QueueEntry) String() string {
-	return fmt.Sprintf("%s %d %c0 +%d.%s %s", e.Waiter, e.Deadline, e.Mode, e.Try, e.Nonce, e.Owner)
+	return fmt.Sprintf("%s %d %c %s", e.Waiter, e.Deadline, e.Mode, e.Identity)
 }
 
-// ParseQueueEntry reads a member of the sorted set and its score. The entry of a waiter of an
-// older version has no nonce: that waiter cannot be handed the lock.
+// ParseQueueEntry reads a member of the sorted set and its score.
 func ParseQueueEntry(member, score string) (e QueueEntry, ok bool) {
 	part := strings.SplitN(member, " ", 4)
 	ticket, err := strconv.ParseFloat(score, 64)
-	if len(part) != 4 || len(part[2]) < 2 || err != nil {
+	if len(part) != 4 || len(part[2]) != 1 || err != nil {
 		return QueueEntry{}, false
 	}
 	deadline, err := strconv.ParseInt(part[1], 10, 64)
-	_, err2 := strconv.ParseInt(part[2][1:], 10, 64)
-	e = QueueEntry{Waiter: part[0], Ticket: int64(ticket), Deadline: deadline, Mode: part[2][0], Owner: part[3]}
-	handed, owner, some := strings.Cut(part[3], " ")
-	if attempt, is := strings.CutPrefix(handed, "+"); is && some {
-		if try, nonce, ok := ParseAttempt(attempt); ok {
-			e.Try, e.Nonce, e.Owner = try, nonce, owner
-		}
-	}
-	return e, err == nil && err2 == nil
-}
-
-// ParseAttempt reads TRY.NONCE, which names an attempt of a waiter.
-func ParseAttempt(text string) (try int64, nonce string, ok bool) {
-	number, nonce, ok := strings.Cut(text, ".")
-	try, err := strconv.ParseInt(number, 10, 64)
-	return try, nonce, ok && err == nil && try >= 0 && nonce != ""
-}
-
-// Token is the token under which the waiter holds the lock after a hand-over.
-func (e *QueueEntry) Token() string { return HandoffToken(e.Waiter, e.Try, e.Nonce) }
-
-// HandoffToken is the token of a lock that is handed to a waiter for an attempt.
-func HandoffToken(waiter string, try int64, nonce string) string {
-	return fmt.Sprintf("%s.%d.%s", waiter, try, nonce)
-}
-
-// HandedOver reports whether a token is that of a lock that was handed over.
-func HandedOver(token string) bool { return strings.Count(Secret(token), ".") > 1 }
-
-// HandedTo gives the attempt for which the lock with this token was handed to the waiter; ok is
-// false if the token is not of a hand-over to this waiter.
-func HandedTo(waiter, token string) (try int64, ok bool) {
-	attempt, ok := strings.CutPrefix(token, waiter+".")
-	if !ok {
-		return 0, false
-	}
-	try, _, ok = ParseAttempt(attempt)
-	return try, ok
+	return QueueEntry{part[0], int64(ticket), deadline, part[2][0], part[3]}, err == nil
 }
 
 // rest is for how many more milliseconds the entry counts at a time in microseconds; 0: it no

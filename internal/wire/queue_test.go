@@ -3,7 +3,6 @@ package wire_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	. "github.com/quorumlock/redlock/internal/wire"
@@ -13,7 +12,7 @@ const now = int64(1_800_000_000_000_500) // half a millisecond past a full one
 
 // entry makes an entry that counts for some more milliseconds.
 func entry(waiter string, ticket, rest int64) QueueEntry {
-	return QueueEntry{Waiter: waiter, Ticket: ticket, Deadline: now/1000 + rest, Mode: ModeX, Try: ticket % 3, Nonce: "n." + waiter, Owner: "me and you"}
+	return QueueEntry{Waiter: waiter, Ticket: ticket, Deadline: now/1000 + rest, Mode: ModeX, Identity: ".@a@@me" + waiter}
 }
 
 func TestAdmits(t *testing.T) {
@@ -96,32 +95,19 @@ func FuzzQueue(f *testing.F) {
 
 func TestParseQueueEntry(t *testing.T) {
 	for member, want := range map[string]bool{
-		"p.1 17 x0 +3.n me": true, "p.1 17 x0 +0.n ": true,
-		"p.1 17 x0 me": true, "p.1 17 s3 me and you": true, "p.1 17 x12 ": true, // of an older version
-		"p.1 17 x0": false, "p.1 17": false, "p.1": false, "": false, "p.1 soon x0 me": false, "p.1 17 xs me": false, "p.1 17 x me": false,
+		"p.1 17 x .@a@@me": true, "p.1 17 s .@a@@me and you": true, "p.1 17 x ": true,
+		"p.1 17 x": false, "p.1 17": false, "p.1": false, "": false, "p.1 soon x me": false, "p.1 17 xs me": false, "p.1 17 x0 me": false, "p.1 17  me": false,
 	} {
 		if _, ok := ParseQueueEntry(member, "1800000000000000"); ok != want {
 			t.Errorf("%q: %v", member, ok)
 		}
 	}
-	if e, ok := ParseQueueEntry("p.1 17 x0 +3.n.4 me and you", "1.7953026825135e+15"); !ok || e.Try != 3 || e.Token() != "p.1.3.n.4" || e.Owner != "me and you" || e.Mode != 'x' || e.Ticket != 1795302682513500 {
+	want := QueueEntry{Waiter: "p.1", Ticket: 1795302682513500, Deadline: 17, Mode: 'x', Identity: ".@a@@me"}
+	if e, ok := ParseQueueEntry(want.String(), "1.7953026825135e+15"); !ok || e != want || e.By().Owner != "me" {
 		t.Errorf("%+v", e)
 	}
-	for _, member := range []string{"p.1 17 x3 me and you", "p.1 17 x0 3.n me", "p.1 17 x0 +3. me", "p.1 17 x0 +3.n", "p.1 17 x0 +n.3 me"} {
-		if e, ok := ParseQueueEntry(member, "1"); !ok || e.Try != 0 || e.Nonce != "" || !strings.HasSuffix(member, e.Owner) || e.Owner == "me" {
-			t.Errorf("%q: %+v, %v", member, e, ok)
-		}
-	}
-	if _, ok := ParseQueueEntry("p.1 17 x0 me", "early"); ok {
+	if _, ok := ParseQueueEntry("p.1 17 x me", "early"); ok {
 		t.Error("the score is no number")
-	}
-}
-
-func TestHandedTo(t *testing.T) {
-	for token, want := range map[string]int64{"p.1.9.n": 9, "p.1.9.n.8": 9, "p.1.0.n": 0, "p.1.9": -1, "p.1.9.": -1, "p.1.x.n": -1, "p.1.-9.n": -1, "p.10.9.n": -1, "p.1": -1, "": -1, "q.1.9.n": -1} {
-		if try, ok := HandedTo("p.1", token); ok != (want >= 0) || ok && try != want {
-			t.Errorf("%q: %d, %v", token, try, ok)
-		}
 	}
 }
 

@@ -168,7 +168,7 @@ func (c *Client) abandon() {
 	name, number, _ := strings.Cut(c.Process.Token(), ".")
 	last, _ := strconv.Atoi(number)
 	for n := 1; n < last; n++ {
-		c.Leftovers.Add(fmt.Sprintf("%s.%d.", name, n)) // all tokens that begin so: of the attempt, and of what a waiter of this name was handed
+		c.Leftovers.Add(fmt.Sprintf("%s.%d.", name, n)) // and what is behind the dot
 	}
 }
 
@@ -270,7 +270,7 @@ func (c *Client) skew(by time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.live {
-		if h.renewed || h.handed() || h.failed.Load() {
+		if h.renewed || h.failed.Load() {
 			c.note(history.Event{Kind: history.Renewed, Op: h.op, Name: h.request.Name, Until: c.at(h.lock.Until())})
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
-	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // A hold is a lock that a client holds.
@@ -136,16 +135,9 @@ func (h *hold) begin() {
 	c := h.client
 	h.until = h.lock.Until()
 	c.note(h.request.Fill(history.Event{Kind: history.Got, Op: h.op, Token: h.lock.Token(), Fence: h.fence(), Until: c.at(h.until)}))
-	if h.handed() {
-		c.note(history.Event{Kind: history.Renewed, Op: h.op, Name: h.request.Name, Until: c.at(h.until)})
-	}
 	h.find()
 	h.watch()
 }
-
-// handed reports whether the lock was handed over: then the library extends it once by
-// itself.
-func (h *hold) handed() bool { return wire.HandedOver(h.lock.Token()) }
 
 // watch makes the client record the end of the hold.
 func (h *hold) watch() {

@@ -104,20 +104,11 @@ func (d *Driver) noteLeft() {
 	// whose client is gone expires. So does a lock at a node that is no member any more: clients send
 	// nothing there from when they know, also no release of a lock that the node has granted before.
 	removed := d.Recorder.removed(d.nodes.Addrs())
-	owed := func(over bool) []Key {
-		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool {
-			return l.Ghost || removed[l.Node] || d.Leftovers.has(l.Token) || wire.HandedOver(l.Token) != over
-		})
+	owed := func() []Key {
+		return slices.DeleteFunc(d.nodes.Keys(), func(l Key) bool { return l.Ghost || removed[l.Node] || d.Leftovers.has(l.Token) })
 	}
-	d.Settle(2*time.Second, func() bool { return len(owed(false)) == 0 })
-	left := owed(false)
-	// A waiter that could not leave a queue may have been handed a lock since, for its
-	// lease.
-	if len(owed(true)) > 0 {
-		d.Settle(wire.MaxLease*time.Millisecond, func() bool { return len(owed(true)) == 0 })
-		left = append(left, owed(true)...)
-	}
-	for _, l := range left {
+	d.Settle(2*time.Second, func() bool { return len(owed()) == 0 })
+	for _, l := range owed() {
 		d.Recorder.Note(history.Event{Kind: history.Left, Error: fmt.Sprintf("node %d still has %q with token %s", l.Node, l.Key, l.Token)})
 	}
 	d.Settle(2*d.plan.TTL+time.Second, func() bool { return len(d.nodes.Keys()) == 0 })
@@ -227,15 +218,6 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 		}
 		for i := range d.plan.Run.Nodes {
 			d.Recorder.Add(history.Event{At: from, Kind: history.Stalled, Value: i, Until: d.Recorder.Now()})
-		}
-	case history.Forge, history.Replay: // the messages must come from a quorum of nodes
-		for range f.Times {
-			for i := range d.plan.Run.Nodes {
-				there := f
-				there.Node = i
-				d.nodes.Inject(there, true)
-			}
-			time.Sleep(f.By)
 		}
 	default:
 		d.nodes.Inject(f, true)

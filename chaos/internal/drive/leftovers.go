@@ -13,7 +13,7 @@ type Leftovers struct {
 	dead   []string // prefixes of the dead processes' tokens
 }
 
-// Add adds one token; or, with a dot behind it, all that a waiter of this name was handed.
+// Add adds one token; or, with a dot behind it, that of an attempt, whatever its identity is.
 func (l *Leftovers) Add(token string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

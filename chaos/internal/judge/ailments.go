@@ -72,7 +72,7 @@ func (r *record) ailments() []ailment {
 		f := &s.Fault
 		a := ailment{f.Node, s.From, after(s.To, r.run.Grace)}
 		switch f.Kind {
-		case history.Pause, history.Suspend, history.Crash, history.Mute, history.Deafen, history.Forge, history.Replay, history.Still:
+		case history.Pause, history.Suspend, history.Crash, history.Mute, history.Deafen, history.Still:
 			continue
 		case history.Slow, history.Jitter:
 			if f.By <= r.run.Slight {

@@ -61,7 +61,7 @@ func (tw *twin) findIlls() {
 		to += tw.Run.Grace
 		where := f.Node
 		switch f.Kind {
-		case history.Crash, history.Mute, history.Deafen, history.Pause, history.Suspend, history.Forge, history.Replay, history.Still:
+		case history.Crash, history.Mute, history.Deafen, history.Pause, history.Suspend, history.Still:
 			continue
 		case history.Skew:
 			where, to = -1, math.MaxInt64

@@ -59,7 +59,7 @@ func (b *bench) inject(f history.Fault, begin bool) {
 }
 
 func (b *bench) run(s script.Script, key string, args ...any) (any, error) {
-	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, append(args, "x", 0, 0, script.Bucket(key))...).Result() // exclusive, no slot, no hand-over
+	return b.client.EvalSha(b.Context(), s.Hash, []string{key}, append(args, "x", 0, script.Bucket(key))...).Result() // exclusive, no slot
 }
 
 // acquire is the script for nodes without markers.
@@ -67,12 +67,12 @@ var acquire = script.Acquire("")
 
 // The proposed fence does not matter here, no request is too late, and there is no waiter.
 func (b *bench) acquire(key string) (any, error) {
-	return b.run(acquire, key, "me", 30000, 0, 0, "", 0, "", 0, "")
+	return b.run(acquire, key, "me", 30000, 0, 0, "", 0, "", 0)
 }
 
 func (b *bench) extend(key string) (any, error) { return b.run(script.Extend, key, "me", 30000) }
 
-func (b *bench) release(key string) (any, error) { return b.run(script.Release(""), key, "me") }
+func (b *bench) release(key string) (any, error) { return b.run(script.Release, key, "me") }
 
 // granted reports whether this is a grant: a fence, and the node's time.
 func granted(v any) bool {

@@ -222,9 +222,5 @@ func once(n *model.Node, f history.Fault) {
 		n.Step(f.By)
 	case history.Deafen:
 		n.DropSubscriptions()
-	case history.Forge:
-		n.Say(inject.Forged)
-	case history.Replay:
-		n.Say(inject.Replayed)
 	}
 }

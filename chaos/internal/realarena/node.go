@@ -25,7 +25,6 @@ type node struct {
 	server *redisproc.Server
 	proxy  *faultproxy.Proxy
 	locks  []string // their keys
-	spy    *spy     // nil: there is none
 
 	mu         sync.Mutex
 	admin      *redis.Client // not through the proxy
@@ -81,9 +80,6 @@ func (n *node) connect() {
 }
 
 func (n *node) close() {
-	if n.spy != nil {
-		n.spy.close()
-	}
 	n.server.Stop()
 	n.proxy.Close()
 	n.mu.Lock()
@@ -97,15 +93,8 @@ func (n *node) inject(f history.Fault, begin bool) (err error) {
 	if n.onNetwork(f, begin) {
 		return nil
 	}
-	switch {
-	case f.Kind == history.Churn:
+	if f.Kind == history.Churn {
 		return nil // a goroutine flushes the scripts again and again
-	case f.Kind == history.Forge && n.spy != nil:
-		n.spy.say(inject.Forged)
-		return nil
-	case f.Kind == history.Replay && n.spy != nil:
-		n.spy.say(inject.Replayed)
-		return nil
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -105,15 +105,6 @@ func (w *world) open() (err error) {
 	}); err != nil {
 		return err
 	}
-	for _, f := range w.plan.Faults {
-		if f.Kind != history.Forge && f.Kind != history.Replay {
-			continue
-		}
-		for _, n := range w.nodes {
-			n.spy = newSpy(n.server.Addr)
-		}
-		break
-	}
 	if w.machine, err = newMachine(w.nodes); err != nil {
 		return err
 	}

@@ -111,8 +111,6 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 		f.For = 0
 	case history.Churn:
 		f.By = (ms + Below(rng, 20*ms)).Truncate(model.Slot)
-	case history.Forge, history.Replay:
-		f.For, f.By, f.Times = 0, (ms + Below(rng, 20*ms)).Truncate(model.Slot), 1+rng.IntN(8)
 	case history.Mislead, history.Restore:
 		f.Times = 1 + rng.IntN(64)
 	case history.Step:

@@ -32,7 +32,7 @@ var (
 // All lists all scenarios. A new one needs an entry here, and nothing else.
 var All = []*Scenario{
 	{
-		Name: "calm", About: "nothing goes wrong: hand-overs, renewals, timeouts, cancellations in every mixture",
+		Name: "calm", About: "nothing goes wrong: locks that change hands, renewals, timeouts, cancellations in every mixture",
 		Nodes: sizes, Clients: [2]int{1, 4}, TTL: ttls, RTT: rtts, Span: 1.5, Write: true, Unended: true, Workers: 3, Fast: true,
 	},
 	{
@@ -116,7 +116,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Mute, history.Mute, history.Mute, history.Deafen, history.Deafen, history.Crash, history.Crash, history.Kill}, Rate: 3,
 	},
 	{
-		Name: "handed over", About: "each release hands the lock to the next waiter, while every fault happens that a lock survives, also to the messages of the hand-over",
+		Name: "called waiters", About: "each release calls the next waiter, while every fault happens that a lock survives, also to the calls",
 		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{300 * ms, 500 * ms, time.Second, 5 * time.Second}, RTT: append([]time.Duration{20 * ms, 20 * ms}, rtts...), Span: 3, Write: true, Workers: 2, Fast: true, Spread: 1, Weight: 4,
 		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Jitter, history.Jitter, history.Jitter, history.Slow, history.Slow, history.Mute, history.Deafen, history.Deafen, history.Repeat, history.Repeat}, survived...), Rate: 6,
 	},
@@ -236,11 +236,6 @@ var All = []*Scenario{
 		Name: "churn", About: "scripts are flushed again and again, subscriptions and connections break: a client that gets a lock has it on a quorum of nodes, and no key is left without an owner",
 		Nodes: sizes, Clients: [2]int{6, 10}, TTL: []time.Duration{5 * time.Second}, Long: true, RTT: rtts, Span: 0.7, Workers: 3, Spread: 2, Find: true, Brief: true, Weight: 20,
 		Troubles: []history.FaultKind{history.Churn, history.Churn, history.Churn, history.Churn, history.FlushScripts, history.Deafen, history.Reset}, Rate: 8, Only: []string{"model", "real"},
-	},
-	{
-		Name: "forged messages", About: "a forger sends waiters messages that hand over the lock, invented or repeated: no waiter accepts them",
-		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{time.Second, 5 * time.Second}, RTT: rtts, Span: 3, Workers: 2, Queue: true, Spread: 1, Find: true, Weight: 6,
-		Troubles: []history.FaultKind{history.Forge, history.Forge, history.Forge, history.Replay, history.Pause, history.Slow, history.Jitter, history.Deafen}, Rate: 8, Only: []string{"model", "real"},
 	},
 
 	{
