@@ -93,13 +93,13 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/reply.go", "case Held, Reserved, Stolen, Expired, Late:", "case Held, Reserved, Stolen, Expired, Late, Timeout, Unreachable:"},
 	}, "model", "partitions", 1000},
 	{"a release without an answer is done", []edit{
-		{"internal/lane/conn.go", "case n.releases(q) && !q.Reply.Status.SettlesRelease():", "case false:"},
+		{"internal/lane/conn.go", "case q.Op == wire.Release && !q.Reply.Status.SettlesRelease():", "case false:"},
 	}, "model", "partitions", 1000},
 	{"a release that a node owes an answer to is soon forgotten", []edit{
-		{"internal/lane/request.go", "return now.Add(2 * max(c.TTL, wire.Milliseconds(c.Lease)))", "return now.Add(max(c.TTL, wire.Milliseconds(c.Lease)) / 50)"},
+		{"internal/lane/request.go", "return now.Add(2 * c.TTL)", "return now.Add(c.TTL / 50)"},
 	}, "model", "long", 1000},
 	{"a release is owed for ever", []edit{
-		{"internal/lane/request.go", "return now.Add(2 * max(c.TTL, wire.Milliseconds(c.Lease)))", "_ = wire.Acquire\n\treturn now.Add(1000 * time.Hour)"},
+		{"internal/lane/request.go", "return now.Add(2 * c.TTL)", "return now.Add(1000 * time.Hour)"},
 	}, "model", "a node without answers", 20},
 	{"a batch that is sent again keeps its first refusals", []edit{
 		{"internal/lane/batch.go", "\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind", "\t\treturn r\n\tcase step == wire.Acquire && later.Status == wire.Granted:\n\t\treturn r\n\t}\n\treturn *later\n}\n\n// blind"},
@@ -120,7 +120,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"extend.go", "at := l.until.Add(l.locker.opts.drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3)", "at := l.until.Add(l.claim.TTL)"},
 	}, "model", "calm", 200},
 	{"a renewal that failed is the last", []edit{
-		{"internal/renew/renew.go", "\t\tnext = s.cfg.Now().Add(e.item.TTL() / 20)\n\t} else {", "\t\te.item.Renewed(res)\n\t\treturn\n\t} else {"},
+		{"internal/renew/renew.go", "\t\tnext = s.cfg.Now().Add(e.item.TTL() / 20)\n\t}\n\ts.again", "\t\te.item.Renewed(res)\n\t\treturn\n\t}\n\ts.again"},
 		{"internal/renew/renew.go", "\t\ts.again(e, s.cfg.Now().Add(e.item.TTL()/20))\n", ""},
 	}, "model", "a node without answers", 500},
 	{"Close leaves the renewals running", []edit{
@@ -263,32 +263,23 @@ func (lk *Locker) isClosing() bool {`},
 		{"contend.go", "me != nil && !seen && refusal", "me != nil && (!seen || true) && refusal"},
 	}, "model", "tries at once", 500},
 	{"the tokens of two attempts make a quorum", []edit{
-		{"internal/wire/contender.go", "func Party(holder string) string {\n", "func Party(holder string) string {\n\tif c, ok := ParseContender(holder); ok {\n\t\treturn c.name()\n\t}\n"},
+		{"internal/waitlist/refusal.go", "if nodes[n.Holder]++; nodes[n.Holder] >= r.Need {", "party := n.Holder\n\t\t\tif c, is := wire.ParseContender(party); is {\n\t\t\t\tparty = c.Waiter()\n\t\t\t}\n\t\t\tif nodes[party]++; nodes[party] >= r.Need {"},
 	}, "model", "tries at once", 500},
 
-	// Locks that are handed over.
-	{"what was handed over counts for a whole TTL", []edit{
-		{"wait.go", "valid := lease - lk.opts.drift(lease)", "valid := a.ttl - lk.opts.drift(lease)"},
-	}, "model", "handed over", 2000},
-	{"what the nodes were asked to take back counts", []edit{
-		{"internal/waitlist/handoff.go", "if len(g.votes) < w.view.Quorum || w.done {", "if len(g.votes) < w.view.Quorum {"},
-	}, "model", "handed over", 40000},
-	{"a lock that was handed over is extended, and not released there", []edit{
-		{"internal/lane/conn.go", "at == due && q.Op == wire.Extend && !q.Reply.MeansAbsent(wire.Extend):", "false:"},
-		{"internal/lane/lane.go", "if n.releases(q) && !n.late(q, now) {", "if q.Op == wire.Release && !n.late(q, now) {"},
-	}, "model", "ghosts", 5000},
-	{"a waiter that leaves keeps what it was handed", []edit{
-		{"internal/model/waiting.go", "if try := n.handed(c); try > 0 && try <= c.Try {", "if try := n.handed(c); false && try <= c.Try {"},
-	}, "model", "waiting", 500},
-	{"a node that hands over counts nothing", []edit{
-		{"internal/model/waiting.go", "n.count(fence(key), number)", ""},
-	}, "model", "handed over", 2000},
-	{"a message needs no nonce", []edit{
-		{"internal/waitlist/handoff.go", "h.try == w.try && h.nonce == w.nonce", "h.try == w.try"},
-	}, "model", "forged messages", 500},
-	{"a node hands over for a whole minute", []edit{
-		{"internal/model/waiting.go", "time.Duration(e.Deadline-now/1000)*time.Millisecond)", "time.Minute)"},
-	}, "model", "handed over", 2000},
+	// The calls of a release.
+	{"a release calls nobody", []edit{
+		{"internal/model/scripts.go", "\t\tn.wake(c.Keys[i], c.Modes[i], c.Slot)\n", "\t\t_ = i\n"},
+	}, "model", "calls", 100},
+	{"a waiter that leaves calls nobody", []edit{
+		{"internal/model/waiting.go", "\t\tn.wake(key, c.Modes[i], 0)\n\t\tleft = 1\n", "\t\t_ = i\n\t\tleft = 1\n"},
+	}, "model", "calls", 500},
+	{"a called waiter overtakes the queue", []edit{
+		{"internal/wire/queue.go", "case e.Waiter == waiter, ticket > 0 && before(ticket, waiter, e):", "case e.Waiter == waiter, ticket > 0:"},
+	}, "model", "waiting", 100},
+	{"a waiter that has the lock stays in the queues of the others", []edit{
+		{"internal/waitlist/waiter.go", "if s := &w.nodes[i]; s.refused || s.voteless || !held {", "if _ = i; !held {"},
+		{"internal/waitlist/waiter.go", "\tif late {\n", "\tif late && !w.held {\n"},
+	}, "model", "calls", 500},
 
 	// Locks that are handed on.
 	{"a lock is attached without a quorum", []edit{
@@ -404,8 +395,11 @@ func (lk *Locker) isClosing() bool {`},
 
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{
-		{"internal/script/release_usual.lua", "mine = redis.pcall('GETRANGE', key, '0', $lastOfToken) == ARGV[1]", "mine = redis.pcall('GET', key)"},
+		{"internal/script/release_usual.lua", "if redis.pcall('GETRANGE', key, '0', $lastOfToken) == ARGV[1] then", "if redis.pcall('GET', key) then"},
 	}, "miniredis", "calm", 100},
+	{"a release calls nobody, in the script", []edit{
+		{"internal/script/release_usual.lua", "redis.pcall('PUBLISH', $wakeChannel .. process, waiter)", ""},
+	}, "miniredis", "calls", 20},
 	{"an acquire takes what is held", []edit{
 		{"internal/script/acquire_usual.lua", "there == 0\n", "there ~= 1\n"},
 		{"internal/script/acquire_usual.lua", "elseif there > 1 and way == 'x' then", "elseif false then"},
@@ -446,7 +440,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "miniredis", "kinds", 100},
 	{"the fence of a folder knows nothing of what lies below it, in the script", []edit{
 		{"internal/script/acquire.lua", "if below and below + 0 > count then", "if false then"},
-		{"internal/script/acquire.lua", "local count = tonumber(redis.call('ZSCORE', $belows, ARGV[12 + locks]) or 0)", "local count = 0"},
+		{"internal/script/acquire.lua", "local count = tonumber(redis.call('ZSCORE', $belows, ARGV[10 + locks]) or 0)", "local count = 0"},
 	}, "miniredis", "kinds", 100},
 
 	// What lies between the nodes, and beside the locks.

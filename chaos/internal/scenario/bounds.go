@@ -6,7 +6,9 @@ import "time"
 //
 // A waiter is in the queues after a round trip, or after two if its lanes are busy, and a client
 // that was being granted the lock meanwhile has it by then. A dead waiter keeps its place for three
-// heartbeats, and the next one makes its attempt a heartbeat later. Lanes that have lost their node
+// heartbeats, and the next one makes its attempt a heartbeat later. A waiter that is called has the
+// lock a few round trips after the release, or after an attempt in vain and the pause that follows
+// several of these. Lanes that have lost their node
 // try to reach it every second, and it may be in quarantine then.
 //
 // To a client that has not looked for a while, a fast clock looks like one that was set (see quartz
@@ -31,6 +33,9 @@ func (p *Plan) boundWaiting(clients int) {
 		r.Idle = 4*beat + p.Options.NodeTimeout + time.Second
 		if fast {
 			r.Idle += quarantine
+		}
+		if s.Prompt {
+			r.Idle = beat/4 + 20*p.RTT
 		}
 	}
 	r.Grace = 2*time.Second + p.TTL + quarantine

@@ -72,6 +72,7 @@ type Scenario struct {
 	Tries   bool              // the clients ask once, all at the same moment, and each is near to another node
 	Hands   bool              // locks are detached and attached again, as between processes
 	Queue   bool              // clients wait for as long as it takes, and hold briefly
+	Prompt  bool              // every waiter is called when its lock is free, and need not ask by itself
 	Brief   bool              // they hold briefly, and ask again soon
 	Long    bool              // its TTLs are so long that a key that is left behind shows, however long that takes
 	Workers int               // up to how many goroutines share a client's Locker

@@ -111,6 +111,10 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Slow, history.Jitter, history.Hang, history.Pause}, Rate: 6, Harmless: true, Slight: true,
 	},
 	{
+		Name: "calls", About: "many clients wait for locks of all kinds, and nothing goes wrong: each lock that is released, or given up, goes to the next waiter long before that would ask by itself",
+		Nodes: sizes, Clients: [2]int{3, 8}, TTL: []time.Duration{10 * time.Second}, RTT: rtts, Span: 1, Workers: 4, Queue: true, Kinds: true, Prompt: true, Weight: 6, Only: []string{"model", "miniredis"},
+	},
+	{
 		Name: "deaf waiters", About: "no waiter is called: subscriptions break, messages get lost, and clients that are first in a queue die, like those that hold the lock",
 		Nodes: sizes, Clients: [2]int{3, 6}, TTL: []time.Duration{time.Second, 2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Workers: 2, Queue: true, Unended: true, Weight: 4,
 		Troubles: []history.FaultKind{history.Mute, history.Mute, history.Mute, history.Deafen, history.Deafen, history.Crash, history.Crash, history.Kill}, Rate: 3,
