@@ -269,7 +269,7 @@ func (w *waits) order(ctx context.Context) (*table, error) {
 		notes: []string{
 			"Out of order: it had the lock before another process that had asked earlier. Where it is released at once, two may ask " +
 				"in the time that a request takes to get to the nodes, and which of them comes first there is as it happens.",
-			"Attempts are rounds of requests to all nodes: one is refused, and the lock is handed over, or one more is granted.",
+			"Attempts are rounds of requests to all nodes: one is refused, and one that follows a call is granted.",
 		},
 	}, nil
 }

@@ -6,9 +6,8 @@
 #   check.sh quick       the rules whose search is short, and the promises with fewer messages
 #   check.sh show RULE   the shortest way in which it goes wrong without that rule
 #
-# It needs spin and a C compiler, and 2 GB of memory (show HAND_RAISED: 3.5; show AGE and
-# PROCESS_ZADD: more). Seconds are the processor's. A quick run searches on up to four
-# processors at a time: most of its time goes to the compiler.
+# It needs spin and a C compiler, and 2 GB of memory (show AGE and PROCESS_ZADD: more). Seconds are
+# the processor's. A quick run searches on up to four processors at a time: most of its time goes to the compiler.
 set -euo pipefail
 
 models=$(cd "$(dirname "$0")" && pwd) model=lock.pml
@@ -168,16 +167,6 @@ holds quick 'fences, another name in the bucket'                   -DNEIGHBOUR=2
 holds all   'fences, another name in the bucket, nodes forget'     -DNEIGHBOUR=1 -DFORGETS -DSPREAD=0
 holds all   'fences, the table is lost, and no key: 1 comes twice' -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
 
-holds all   'handed over, fences: 2 requests come twice'           -DHAND -DDUPS=2 -DHIGHEST=2
-holds quick 'handed over, fences: 1 request comes twice'           -DHAND -DDUPS=1 -DHIGHEST=2
-holds all   'handed over, fences: also without a win'              -DHAND=2 -DHIGHEST=2
-holds all   'handed over, fences, nodes forget: 1 comes twice'     -DHAND -DFORGETS -DSPREAD=0 -DDUPS=1
-holds both  'handed over, fences, nodes forget, and grant'         -DHAND -DFORGETS -DSPREAD=0 -DGRANTS
-holds all   'handed over, order of completion: 1 comes twice'      -DHAND -DEXCLUSION -DBY_END -DDUPS=1
-holds all   'handed over, extension'                               -DHAND -DEXTEND -DHIGHEST=2
-holds both  'handed over, exclusion, nodes forget: 1 comes twice'  -DHAND=2 -DEXCLUSION -DEXTEND -DFORGETS -DATTEMPTS=3 -DDUPS=1
-holds all   'handed over, exclusion, clocks step'                  -DHAND=2 -DEXCLUSION -DEXTEND -DJUMPS -DATTEMPTS=3
-
 without NOT_STORED       't!=fence' 'fences: the largest number is not stored'            -DNOT_STORED
 without RAISE_ABOVE      't!=fence' 'fences: raise says yes above the fence'              -DRAISE_ABOVE -DDUPS=1 -DHIGHEST=2
 without ONE_TOKEN        't!=fence' 'fences: one token for all attempts of a client'      -DONE_TOKEN
@@ -195,14 +184,6 @@ without MINE_PROVES      'first<=t' 'extension: a key that is there proves itsel
 without OVERWRITES       't!=fence' 'fences: a bucket has the last number of any name'     -DOVERWRITES -DNEIGHBOUR=1 -DHIGHEST=2
 without RAISE_LOST       't!=fence' 'fences: raised where the counter is lost'             -DRAISE_LOST -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
 slow without MINE_LOST        't>first' 'fences: a key that is mine, and no counter'           -DMINE_LOST -DDROPS -DFORGETS -DSPREAD=0 -DDUPS=1
-
-without HAND_NUMBER      't!=fence' 'handed over: with the number of the holder'          -DHAND_NUMBER -DHAND -DHIGHEST=2
-slow without HAND_FORGOT      't!=fence' 'handed over, fences: in quarantine it counts'        -DHAND_FORGOT -DHAND=2 -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0
-without HAND_FORGOT      'holders'  'handed over, exclusion: in quarantine it counts'     -DHAND_FORGOT -DHAND -DGRANTS -DFORGETS -DTROUBLES=1 -DEXCLUSION -DATTEMPTS=3
-without HAND_RAISED      't!=fence' 'handed over: all nodes are asked to raise'           -DHAND_RAISED -DHAND=2 -DGRANTS -DFORGETS -DTROUBLES=1 -DSPREAD=0
-without HAND_EXTENDED    'holders'  'handed over: all nodes count for an extension'       -DHAND_EXTENDED -DHAND -DGRANTS -DFORGETS -DTROUBLES=1 -DEXCLUSION -DEXTEND -DATTEMPTS=3
-without ANY_LEAVE        'holders'  'handed over: taken back by an earlier attempt'       -DANY_LEAVE -DHAND -DEXCLUSION -DATTEMPTS=4
-without OWN_LEAVE        'holders'  'handed over: taken back by the attempt that has it'  -DOWN_LEAVE -DHAND -DEXCLUSION -DEXTEND -DATTEMPTS=3
 
 # What is not promised, lest it be believed.
 without BY_END           't>top'    'keys end early: fences in the order of completion'   -DBY_END

@@ -16,7 +16,7 @@
  * Set by -D: ATTEMPTS; DUPS, how many requests are carried out twice; HIGHEST, the
  * largest proposal; EXTEND, a winner extends once; EXCLUSION, see Time; FORGETS or
  * JUMPS, any node may lose its data or have its clock step, at any time, TROUBLES times
- * in all or (9) without end; DROPS, NEIGHBOUR, see The table; HAND, see Handing over. And names of rules, each of which
+ * in all or (9) without end; DROPS, NEIGHBOUR, see The table. And names of rules, each of which
  * takes the rule out.
  */
 #ifndef ATTEMPTS
@@ -42,45 +42,6 @@ byte begun, touched;                        /* attempts that have a grant; nodes
 byte fence[ATTEMPTS], top, holders, done;   /* the judge's: no rule looks at them */
 
 /*
- * Handing over. With HAND an attempt that has not won may stop counting grants, for
- * good, and be handed the lock instead: where the key of one that has won may end, as it
- * does with its release, the node gives it to this one in the same step, with a number as
- * for a grant, and with a second token, which is the attempt's from then on. What its
- * own requests, still on their way, are granted is given back: that may end at any
- * moment. Whether the node has refused it is not asked, since a refusal is no step; han
- * says where it may yet be handed the lock, also after it has won. With HAND=2 a key is
- * handed over though its attempt has not won.
- *
- * A client that leaves takes back what it was handed for the attempt that is over, and for
- * earlier ones, which is a key that ends. Rule: not for a later one. ANY_LEAVE: the second and
- * third attempt are a client's, one after the other, and a late copy from the one takes
- * back what was handed to the other. Rule: nor for the one that has won. OWN_LEAVE: nodes
- * that it did not count may be told to take it back, at any time.
- */
-#if HAND
-#define TOKENS      (2 * ATTEMPTS)
-#define own         (1 + _pid)              /* the first token */
-#define term        (_pid + ATTEMPTS * vain)
-#define released(x) (owner[x] && (HAND == 2 || winners & bit((owner[x] - 1) % ATTEMPTS)) && ended(x))
-#define stays       (won || HAND == 2)      /* the key: it may yet be handed over */
-byte winners;
-#else
-#define TOKENS      ATTEMPTS
-#define own         v
-#define term        _pid
-#define stays       0
-#define vain        0
-#endif
-#if ANY_LEAVE
-#define taken_back(x) (owner[x] == ATTEMPTS + 3 && over[ATTEMPTS + 1] == 2 && !(winners & 2))
-#elif OWN_LEAVE
-byte left[ATTEMPTS];                        /* nodes that are told to take it back */
-#define taken_back(x) (owner[x] > ATTEMPTS && (left[owner[x] - 1 - ATTEMPTS] & bit(x)))
-#else
-#define taken_back(x) 0
-#endif
-
-/*
  * Time. Without EXCLUSION there is none: a key may end at any moment, and the fences
  * must be right all the same. Whether it has ended is decided when it is looked at,
  * which is as good as an event of its own and makes fewer states.
@@ -91,10 +52,10 @@ byte left[ATTEMPTS];                        /* nodes that are told to take it ba
  * before the request was sent: so much is asked of clocks, and no more. Numbers do
  * not decide which attempt gets a key, so they are left out, unless BY_END checks them.
  */
-byte over[TOKENS], lease[3];                /* lease: as an acquire left the key (0), or an extension (1) */
+byte over[ATTEMPTS], lease[3];                /* lease: as an acquire left the key (0), or an extension (1) */
 #if EXCLUSION
 #define TIMED    1
-#define ended(x) (over[owner[x] - 1] > lease[x] || taken_back(x))
+#define ended(x) (over[owner[x] - 1] > lease[x])
 #else
 #define TIMED    0
 #define ended(x) 1
@@ -113,13 +74,6 @@ byte over[TOKENS], lease[3];                /* lease: as an acquire left the key
 #if ONE_TOKEN
 #define v    (_pid == 1 -> 1 : 1 + _pid)
 #define turn (_pid != 1 || done || over[0] == 2)
-#elif HAND
-#define v    (1 + term)
-#if ANY_LEAVE
-#define turn (begun >= _pid && (_pid != 2 || over[ATTEMPTS + 1] == 2))
-#else
-#define turn (begun >= _pid)
-#endif
 #else
 #define v    (1 + _pid)
 #define turn (begun >= _pid)                /* they are alike: numbered as they begin, no mirror images */
@@ -140,10 +94,10 @@ byte over[TOKENS], lease[3];                /* lease: as an acquire left the key
 #define stands(x)   (C[x] > 0)
 #endif
 #if MINE_LOST
-#define mine(x)     (owner[x] == own)
+#define mine(x)     (owner[x] == v)
 #define number(x)   most(C[x], 1)           /* no counter reads as the least number */
 #else
-#define mine(x)     (owner[x] == own && C[x] > 0)
+#define mine(x)     (owner[x] == v && C[x] > 0)
 #define number(x)   C[x]
 #endif
 
@@ -162,7 +116,7 @@ byte over[TOKENS], lease[3];                /* lease: as an acquire left the key
  * attempt's, if the key ended and a copy of the request set it anew; the holder in
  * between may have taken t. RAISE_ABOVE: such a node says yes. Rule: only a node
  * whose grant is a vote is asked. RAISE_ALL: all are, of which some may have forgotten
- * what others have committed. HAND_RAISED: all are, for one that is handed the lock.
+ * what others have committed.
  */
 #if RAISE_ABOVE
 #define raisable(x) (owner[x] == v && stands(x))
@@ -171,8 +125,6 @@ byte over[TOKENS], lease[3];                /* lease: as an acquire left the key
 #endif
 #if RAISE_ALL
 #define asked 7
-#elif HAND_RAISED
-#define asked (vain -> 7 : set)
 #else
 #define asked set
 #endif
@@ -197,9 +149,6 @@ byte over[TOKENS], lease[3];                /* lease: as an acquire left the key
  * find that out (all have seen its clock before), so it grants, and is not counted.
  * NO_QUARANTINE, NO_DETECTION: it votes at once. GRANTS: one that forgot grants, too,
  * and is not counted. VOUCHES: its grants are not, but their extension is.
- *
- * It hands over in quarantine, too, and that is no vote. HAND_FORGOT: it is one.
- * HAND_EXTENDED: its extension is.
  */
 byte had[3], asof[3];                       /* the key that was lost, and its lease */
 #define past(x)    (had[x] == 0 || over[had[x] - 1] > asof[x])
@@ -210,15 +159,8 @@ byte had[3], asof[3];                       /* the key that was lost, and its le
 #endif
 #if VOUCHES
 #define vouches(x) (votes(x) || owner[x] == v)
-#elif HAND_EXTENDED
-#define vouches(x) (votes(x) || owner[x] == v && vain)
 #else
 #define vouches(x) votes(x)
-#endif
-#if HAND_FORGOT
-#define hands(x)   1
-#else
-#define hands(x)   votes(x)
 #endif
 
 /*
@@ -288,20 +230,13 @@ inline taken(s) {
 #endif
 inline complete() {
   if
-  :: quorum(yes) && !won && !over[term] ->  /* the clock is looked at after the last vote */
+  :: quorum(yes) && !won && !over[_pid] ->  /* the clock is looked at after the last vote */
     printf("attempt %d HOLDS, its fence is %d\n", _pid + 1, t);
     assert(!TIMED || !holders);
     for (x : 0 .. ATTEMPTS - 1) { assert(!NUMBERS || t != fence[x]) }
     assert(!NUMBERS || t > bound);
     holders = holders + TIMED; fence[_pid] = t * NUMBERS; top = most(top, t * NUMBERS);
-#if OWN_LEAVE
-    left[_pid] = (vain -> 7 & ~yes : 0);
-#endif
     won = 1; yes = 0; first = 0;
-#if HAND
-    winners = winners | bit(_pid);
-    han = (vain -> han : 0);                /* a release may come late to a node where it waits */
-#endif
 #if EXTEND
     ext = 7
 #else
@@ -332,10 +267,6 @@ active [ATTEMPTS] proctype attempt() {
   byte n[3], since[3];                      /* the numbers granted; top at that moment */
   byte t, yes, first;                       /* the fence; the nodes that committed it */
   bit won, sure;                            /* sure: the extension is confirmed */
-#if HAND
-  byte han = 7;
-  bit vain;                                 /* it is handed the lock, or does not get it */
-#endif
 end:
   do
   :: atomic { pick(turn && done < ATTEMPTS, acq);
@@ -344,48 +275,15 @@ end:
     :: mine(i)                              /* again: it is told the number that it has */
     :: free(i) ->
       select (x : low .. high); x = x * TICK;
-      C[i] = (NUMBERS -> most(C[i] + 1, x) : 1); owner[i] = own; lease[i] = 0
+      C[i] = (NUMBERS -> most(C[i] + 1, x) : 1); owner[i] = v; lease[i] = 0
     fi;
     printf("attempt %d: node %d grants %d\n", _pid + 1, i + 1, C[i]);
     touched = most(touched, i + 1); begun = most(begun, _pid + 1);
     taken(acq);
     if
     :: printf("           its reply is lost\n")
-    :: t == 0 && !vain && votes(i) -> n[i] = number(i); since[i] = top; decide()
+    :: t == 0 && votes(i) -> n[i] = number(i); since[i] = top; decide()
     fi }
-
-#if HAND
-  :: atomic { pick(turn && done < ATTEMPTS && over[_pid + ATTEMPTS] < 2, han);
-    only(owner[i] != v && released(i));
-    if
-    :: !vain ->
-      vain = 1; over[_pid] = 2 * TIMED;
-      n[0] = 0; n[1] = 0; n[2] = 0; since[0] = 0; since[1] = 0; since[2] = 0;
-      t = 0; rai = 0; yes = 0; first = 0;
-      if
-      :: !NUMBERS ->
-        acq = 0;
-        for (x : 0 .. 2) {
-          if :: owner[x] == own -> owner[x] = 0; lease[x] = 0 :: else fi;
-          if :: had[x] == own -> had[x] = 0; asof[x] = 0 :: else fi
-        }
-      :: else
-      fi
-    :: else
-    fi;
-#if !HAND_NUMBER                            /* rule: it is numbered. Without: the number stays the holder's */
-    select (x : low .. high); x = x * TICK;
-    C[i] = (NUMBERS -> most(C[i] + 1, x) : 1);
-#endif
-    owner[i] = v; lease[i] = 0;
-    printf("attempt %d: node %d hands it over with %d\n", _pid + 1, i + 1, C[i]);
-    begun = most(begun, _pid + 1);
-    taken(han);
-    if
-    :: printf("           it is not told\n")
-    :: t == 0 && hands(i) -> n[i] = C[i]; since[i] = top; decide()
-    fi }
-#endif
 
   :: atomic { pick(done < ATTEMPTS, rai);
     only(raisable(i));
@@ -416,18 +314,15 @@ end:
       fi
     fi }
 
-  :: atomic { TIMED && turn && begun > _pid && over[term] < 2 ->
-    over[term] = (sure && !over[term] -> 1 : 2);
-    only(over[term] == 2);
+  :: atomic { TIMED && turn && begun > _pid && over[_pid] < 2 ->
+    over[_pid] = (sure && !over[_pid] -> 1 : 2);
+    only(over[_pid] == 2);
     printf("attempt %d is over\n", _pid + 1);
     holders = holders - won;
-#if HAND
-    over[_pid + ATTEMPTS] = 2; han = 0;     /* it has left */
-#endif
     only(!NUMBERS);                         /* without them nothing of it matters any more: */
     acq = 0; ext = 0; t = 1; yes = 0; sure = 0; n[0] = 0; n[1] = 0; n[2] = 0;
     for (x : 0 .. 2) {                      /* a key that may end at any moment blocks no other */
-      if :: owner[x] == v && !stays -> owner[x] = 0; lease[x] = 0 :: else fi;
+      if :: owner[x] == v -> owner[x] = 0; lease[x] = 0 :: else fi;
       if :: had[x] == v -> had[x] = 0; asof[x] = 0 :: else fi
     } }
   od

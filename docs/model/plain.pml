@@ -14,9 +14,7 @@
  * later is the same as a client that acts later.
  *
  * As in lock.pml a refusal by the script, giving up and a release are no steps: a key whose
- * attempt is over may end at any moment, and that is decided when the key is looked at. A key
- * that is handed over is one that ends and is granted to the script attempt of another client
- * with nothing in between, so it needs no step of its own either.
+ * attempt is over may end at any moment, and that is decided when the key is looked at.
  *
  * What changes at a node while the batch is there (M: data and marker are gone; P: another
  * process, behind a proxy; T: the clock was set) shows in the answer to the command that looks

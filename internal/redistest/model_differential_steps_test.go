@@ -499,6 +499,7 @@ func scripted(virtual bool) (all [][]step) {
 		{plain, look, plain, raise(mine, us), extend, plain2, look, release, plain2, look, number(plain, time.Second/4)},
 		{plain, release, number(plain2, -time.Second), look, call(wire.Release, yours), number(plain2, -100*time.Millisecond), call(wire.Release, yours), plain},
 		{noTable, number(plain, -time.Second), look}, // far behind the node's clock
+		{acquire, flushScripts, raise(mine, us), flushScripts, raise(mine, us), flushScripts, raise(mine, us), flushScripts, extend, look},
 		{flushScripts, plain, look, join, plain, release, flush, plain, look, flushScripts, flush, plain},
 		{flushScripts, plain, call(wire.Extend, mine), release, flushScripts, plain2, look, flushScripts, plain},
 		{below, plain2, call(wire.Release, "token.b.@a@@"), number(plain2, time.Second/4), notBelow, look, number(plain2, time.Second/3), flush, join, plain},

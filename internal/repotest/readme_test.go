@@ -91,7 +91,7 @@ func databaseClient(t *testing.T) error {
 }
 
 // TestUnitTestOfAStranger types docs/testing.md's test in a module that has nothing else, and runs it: with a
-// lock that is lost and one that is handed over it takes less than two seconds. The page of redlocktest has
+// lock that is lost and one that goes to the next process it takes less than two seconds. The page of redlocktest has
 // the same test.
 func TestUnitTestOfAStranger(t *testing.T) {
 	steps := stepsOf(sectionOf(t, "docs/testing.md", "## In the test process"))
@@ -123,7 +123,7 @@ func TestUnitTestOfAStranger(t *testing.T) {
 	if out, err := run.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %v\n%s", run.Args, err, out)
 	}
-	t.Logf("%5.1fs  go test, with a lost lock and a hand-over", time.Since(begun).Seconds())
+	t.Logf("%5.1fs  go test, with a lost lock and a waiter", time.Since(begun).Seconds())
 }
 
 // indented returns the code block of a comment that begins with this text.
