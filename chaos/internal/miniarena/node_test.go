@@ -108,7 +108,7 @@ func TestFaultsHaveTheirEffect(t *testing.T) {
 			_, err := b.client.Pipelined(b.Context(), func(p redis.Pipeliner) error {
 				for i := range 6 {
 					key := fmt.Sprint(i)
-					replies = append(replies, p.EvalSha(b.Context(), acquire.Hash, []string{key}, "me", 30000, 0, 0, "", 0, "", 0, "", "x", 0, 0, script.Bucket(key)))
+					replies = append(replies, p.EvalSha(b.Context(), acquire.Hash, []string{key}, "me", 30000, 0, 0, "", 0, "", 0, "x", 0, script.Bucket(key)))
 				}
 				return nil
 			})

@@ -15,7 +15,7 @@ import (
 // that is released.
 func (b *bench) waits(key string) *redis.PubSub {
 	b.Helper()
-	v, err := b.run(acquire, key, "me too", 30000, 0, 0, "", 1, "p.1", 3000, "somebody")
+	v, err := b.run(acquire, key, "me.@a@@too", 30000, 0, 0, "", 1, "p.1", 3000)
 	if err != nil || granted(v) {
 		b.Errorf("a waiter for %q: %v, %v", key, v, err)
 	}
@@ -48,7 +48,7 @@ func mute(b *bench) {
 			b.Errorf("mute is %v, and the waiter hears %q, %v", begin, got, err)
 		}
 		_ = sub.Close()
-		if v, err := b.run(acquire, "mine", "me", 30000, 0, 0, "", -1, "", 0, ""); err != nil {
+		if v, err := b.run(acquire, "mine", "me", 30000, 0, 0, "", -1, "", 0); err != nil {
 			b.Errorf("again: %v, %v", v, err)
 		}
 	}
