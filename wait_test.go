@@ -413,7 +413,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 			}
 		}
 		if took := time.Since(begin); took > 27*20*time.Millisecond {
-			t.Errorf("27 hand-overs took %v", took)
+			t.Errorf("27 turns took %v", took)
 		}
 		want := slices.Clone(order)
 		slices.SortFunc(want, func(a, b int) int { return (a%100*2 + a/100) - (b%100*2 + b/100) })
@@ -639,7 +639,7 @@ func TestSubscriptionBreaks(t *testing.T) {
 	})
 }
 
-// TestTicketOrder: thousands of hand-overs between eight processes of three callers each, on
+// TestTicketOrder: thousands of turns between eight processes of three callers each, on
 // nodes that are well and of which each is at another distance: the lock goes to the
 // lowest ticket of all that have come, each time.
 func TestTicketOrder(t *testing.T) {
@@ -676,7 +676,7 @@ func TestTicketOrder(t *testing.T) {
 						delete(waiting, me)
 						for _, since := range waiting {
 							if since.Add(there).Before(begun) {
-								t.Errorf("hand-over %d: a client that came at %v had the lock before one that came at %v", served, begun, since)
+								t.Errorf("turn %d: a client that came at %v had the lock before one that came at %v", served, begun, since)
 							}
 						}
 						served++

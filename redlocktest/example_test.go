@@ -27,8 +27,7 @@ func Example() {
 	// Output: lost: true
 }
 
-// A lock that another process releases is handed over to the call that waits for it, with a larger fencing
-// token.
+// A lock that another process releases goes to the call that waits for it, with a larger fencing token.
 func ExampleNodes_Hold() {
 	t := newT() // your test has a t already
 	defer t.end()

@@ -200,7 +200,7 @@ func parseQuery(expr string) (metrics, labels []string) {
 }
 
 // exposition returns the labels of each series of the exporter, after locks were refused, waited for in vain,
-// renewed, handed over and lost.
+// renewed, waited for and lost.
 func exposition(t *testing.T) map[string][]string {
 	registry := prometheus.NewRegistry()
 	synctest.Test(t, func(t *testing.T) {
