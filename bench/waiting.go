@@ -178,7 +178,7 @@ func (w *waits) switches(ctx context.Context, processes int, target float64) (*t
 			median("switches/s", "switches", count),
 			versus(fmt.Sprintf("÷ redsync (wanted: ≥ %v)", target), "switches"),
 			median("locks/s", "locks", count),
-			median("commands/switch (wanted: ≤ 15)", "commands", decimal),
+			median("commands/switch (wanted: ≤ 18)", "commands", decimal),
 			median("servers' CPU/switch", "cpu", duration),
 			median("longest wait", "longest", duration),
 			median("mean wait", "mean", duration),
