@@ -185,7 +185,7 @@ func TestMarkerNamesTheEpoch(t *testing.T) {
 	keepers(t, func(k *keeper) {
 		ctx := k.Context()
 		acquire := func(key, mark string) any {
-			v, err := k.c.Eval(ctx, script.Acquire("me").Source, []string{key}, "token", 60_000, nodeTime(k.T, k.c), 0, mark, 0, "", 0, "", "x", 0, 0, script.Bucket(key)).Result()
+			v, err := k.c.Eval(ctx, script.Acquire("me").Source, []string{key}, "token", 60_000, nodeTime(k.T, k.c), 0, mark, 0, "", 0, "x", 0, script.Bucket(key)).Result()
 			if err != nil {
 				return err
 			}
