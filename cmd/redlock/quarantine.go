@@ -120,7 +120,7 @@ func (q *quarantines) tell(so, wayOut string) {
 	}
 	rest := func(one quarantine) string { return phrase.Tenths(one.until.Sub(now)).String() }
 	longest := rest(under[len(under)-1])
-	if rest(under[0]) != longest {
+	if under[len(under)-1].until.Sub(under[0].until) > time.Second {
 		longest = "up to " + longest
 	}
 	var which string

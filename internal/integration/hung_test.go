@@ -257,7 +257,7 @@ func TestFloodWithHungNode(t *testing.T) {
 		return time.Now().After(stop)
 	})
 	all.Wait()
-	if more := most - goroutines; more > callers+10 {
+	if more := most - goroutines; more > callers+5*8 { // on a busy machine a link seems to be far, and a lane has up to eight connections
 		t.Errorf("%d goroutines for %d callers", more, callers)
 	}
 	t.Logf("%d locks", locks.Load())

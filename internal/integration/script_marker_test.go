@@ -24,7 +24,7 @@ func TestMarkerIsAsked(t *testing.T) {
 	marked := script.Acquire("me")
 	ask := func(token, mark string) (any, error) {
 		t.Helper()
-		return c.Eval(t.Context(), marked.Source, []string{"a"}, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "", "x", 0, 0, script.Bucket("a")).Result()
+		return c.Eval(t.Context(), marked.Source, []string{"a"}, token, 60_000, nodeTime(t, c), 0, mark, 0, "", 0, "x", 0, script.Bucket("a")).Result()
 	}
 	for _, tt := range []struct{ there, known string }{
 		{"", "me:1"}, {"me:2", "me:1"}, {"you:1", "me:1"}, {"me:1", "me:"}, {"me:1", "me:12"}, {"me:1", "ME:1"}, {"me:1", "?"}, {"", "?"},

@@ -465,7 +465,13 @@ func scripted(virtual bool) (all [][]step) {
 	below.call.TTL = time.Hour
 	belowRaised := below
 	belowRaised.call.Op, belowRaised.fence = wire.Raise, time.Second
+	inSlot := func(token string, n int) step {
+		s := call(wire.Acquire, token)
+		s.call.Keys, s.call.Modes, s.call.Slots, s.call.Slot = []string{"a", fmt.Sprint("a:slot:", n)}, "lo", 2, n
+		return s
+	}
 	all = [][]step{
+		{inSlot(mine, 1), inSlot(yours, 1), inSlot(yours, 2), inSlot("token.3.@a@@", 1), inSlot("token.3.@a@@", 2)},
 		{acquire, raise(mine, -us), look, raise(mine, 0), look, raise(mine, us), look, raise(mine, time.Hour), look, acquire, look},
 		{acquire, release, another, raise(mine, time.Second), look, raise(yours, time.Second), look},
 		{acquire, flush, raise(mine, 0), look, join, raise(mine, 0), look},
