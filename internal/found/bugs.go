@@ -3,6 +3,40 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "two-histories",
+		What:  "A seed of the model gave several histories, so some schedules could not be repeated: a connection that a lane made in place of one that could not connect had the turn of another.",
+		Since: "a028e29, which has connections give way",
+		By:    "two runs of the same seeds",
+		Mend:  "0cad292",
+		Files: []string{"chaos/model_test.go"},
+		Run:   "go test ./chaos -run TestModelRepeatsWithNewConnections",
+	},
+	{
+		Name:  "tries-on-new-nodes",
+		What:  "Of four clients that called `TryAcquire` on new nodes in the same instant none got the lock: the choice of the description had left them too little time.",
+		Since: "the description of the set",
+		By:    "chaos, \"tries at once\", once in 3,000 schedules",
+		Mend:  "3ab5ac0",
+		Not:   "no test shows it quickly; `redlock chaos --arena model --scenario \"tries at once\" --seed 900224 --schedules 1` does",
+	},
+	{
+		Name:  "broken-greeting",
+		What:  "A connection that broke while its server was asked what it has was taken for a server that lacks a command, and the node for one that cannot be used.",
+		Since: "a028e29, which tells refusals that last",
+		By:    "chaos on miniredis, \"forgetful nodes\"",
+		Mend:  "763bd0b",
+		Files: []string{"internal/redisnode/greeting_test.go"},
+		Run:   "go test ./internal/redisnode -run TestWhyAGreetingEnds",
+	},
+	{
+		Name:  "gocron-twice",
+		What:  "The adapter for gocron ran a job twice if the clock of the second scheduler was late by nearly `MinHold`, and its call lasted into the release.",
+		Since: "the adapter; often since 3afc3a0, since when a try lasts longer",
+		By:    "CI",
+		Mend:  "d5aeb8d",
+		Run:   "go test -C adapters/gocron -cpu 1 -count 20 -run TestOncePerTick",
+	},
+	{
 		Name:  "first-try",
 		What:  "`TryAcquire` on new nodes could fail although most of them were well: the choice of the description took most of its time.",
 		Since: "the description of the set",
