@@ -33,6 +33,7 @@ var bugs = []bug{
 		Since: "the adapter; often since 3afc3a0, since when a try lasts longer",
 		By:    "CI",
 		Mend:  "d5aeb8d",
+		Files: []string{"adapters/gocron/locker_test.go"},
 		Run:   "go test -C adapters/gocron -race -cpu 1 -count 12 -run TestOncePerTick",
 		Needs: "gcc",
 	},
