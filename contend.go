@@ -41,7 +41,7 @@ func contested(err error) bool {
 // came before it: if that one has not given up, it wins, and is seen with a quorum.
 //
 // A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin
-// than all of this, and is handed nothing. If its process dies, its places end with a NodeTimeout.
+// than all of this. If its process dies, its places end with a NodeTimeout.
 //
 // Seen says that the client may have been seen with a quorum before.
 func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err error, seen bool) (l *Lock, _ error) {

@@ -181,7 +181,7 @@ func TestHooksFollowRenewals(t *testing.T) {
 	})
 }
 
-// TestHooksFollowWaiters: a waiter reports that it waits, and how long it has waited when it is handed
+// TestHooksFollowWaiters: a waiter reports that it waits, and how long it has waited when it gets
 // the lock.
 func TestHooksFollowWaiters(t *testing.T) {
 	bubble(t, func(t *testing.T) {
