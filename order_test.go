@@ -22,6 +22,7 @@ func TestOrderBeforeTheSetIsKnown(t *testing.T) {
 			t.Run(fmt.Sprint(tt.name, ", ", back+1, " nodes answer"), func(t *testing.T) {
 				onNodes(t, 3, func(f *fleet) {
 					lk, other := f.locker(Options{TTL: time.Second}, f.nodes...), f.locker(tt.set, f.nodes...)
+					f.locks(other, true)
 					for _, n := range f.nodes[1:] {
 						n.Hang(true)
 					}
@@ -44,7 +45,6 @@ func TestOrderBeforeTheSetIsKnown(t *testing.T) {
 							for _, n := range f.nodes[1 : 1+back] {
 								n.Hang(false)
 							}
-							all.Go(func() { f.locks(other, true) })
 						}
 					}
 					all.Wait()
