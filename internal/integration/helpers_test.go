@@ -85,18 +85,6 @@ func acquired(t testing.TB, lk *redlock.Locker, name string, options ...redlock.
 	return l
 }
 
-// byScript acquires a lock by the script, since an attempt has just come to nothing. So its release hands
-// it over, whatever the server can do without a script.
-func byScript(t testing.TB, lk *redlock.Locker, name string) *redlock.Lock {
-	t.Helper()
-	l := acquired(t, lk, name)
-	if _, err := lk.TryAcquire(t.Context(), name); !errors.Is(err, redlock.ErrHeld) {
-		t.Fatal(err)
-	}
-	released(t, l)
-	return acquired(t, lk, name)
-}
-
 func released(t testing.TB, l *redlock.Lock) {
 	t.Helper()
 	if err := l.Release(t.Context()); err != nil {
