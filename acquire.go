@@ -365,8 +365,9 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 // the nodes' clocks. A number that is not below middle + K + 2S is no vote (clocks.beyond): its
 // grant is given back, and nothing is raised to it. So when a node whose time was T lost its
 // table, what was a fence on it was below T + 2K + 2S; and when it has a vote again it numbers
-// nothing below T + Q - S, with Q the quarantine. Hence Q >= 2K + 3S is asked for. A number that is acquired by plain commands is not bent, and so it
-// counts only where it is not below the node's time - S. It may be further above that, by
+// nothing below T + Q - S, with Q the quarantine. Hence Q >= 2K + 3S is asked for. A number that is
+// acquired by plain commands is not bent, and so it counts only where it is not below the node's
+// time - S. It may be further above that, by
 // K and what is not known of the middle, which is less than 2S.
 //
 // That rule also keeps the numbers of a clock that is far ahead where they are. A minority

@@ -287,7 +287,7 @@ func (a slotAnswers) Deliver(_ *lane.Lane, q *lane.Request) { a <- q }
 // look has all nodes drop the token, and reports whether the lock is broken.
 func (b *breaking) look(ctx context.Context) (done bool, err error) {
 	lk := b.locker
-	l, err := lk.handed(b.handle)
+	l, err := lk.fromHandle(b.handle)
 	if err != nil {
 		return false, fmt.Errorf("redlock: break %q: %w", b.handle.Name, err)
 	}

@@ -122,7 +122,7 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	if err := lk.agree(ctx, lk.nodeTimeout(max(h.TTL, lk.opts.TTL))); err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
 	}
-	l, err := lk.handed(h)
+	l, err := lk.fromHandle(h)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
 	}
@@ -150,8 +150,8 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	return l, err
 }
 
-// handed checks a handle, and makes the lock of it.
-func (lk *Locker) handed(h Handle) (*Lock, error) {
+// fromHandle checks a handle, and makes the lock of it.
+func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 	switch o := lk.current.Load(); {
 	case h.Token == "":
 		return nil, errors.New("the handle has no token")

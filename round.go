@@ -82,7 +82,7 @@ func (r *round) start(sent, deadline time.Time) {
 }
 
 // native reports whether the requests need no script where the server can do without one. A lock for
-// which other clients may wait is released by the script, which calls them.
+// which other clients may wait is released by the script, which calls the next of them.
 func (r *round) native(now time.Time) bool {
 	l := r.lock
 	switch r.op {

@@ -111,7 +111,7 @@ func (lk *Locker) unspoken(w *waitlist.Waiter, a *acquisition, cause error) *Quo
 }
 
 // manyCalls is after how many attempts in a row that messages have led to in vain the next message
-// is not obeyed at once. One is the rule among clients of this library; but anybody may publish.
+// is not obeyed at once. As a rule the first one leads to the lock; but anybody may publish.
 const manyCalls = 8
 
 // loop makes attempts until one has the lock, or there is no point in another one.

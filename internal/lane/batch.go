@@ -29,8 +29,8 @@ func carryOut(srv Server, m *incarnation, batch []*Request) error {
 // and every acquire is sent to it with this deadline: so it says what time it is, and counts no
 // fence. Otherwise each name that is locked while the node's clock is wrong would get a fence of
 // that time there, and the node would have no vote for the name once its clock is right (see
-// acquire.go). Its answer shows its marker, as a grant
-// does: so what was announced there becomes known, and other nodes need not wait for it (terms).
+// acquire.go). The node's answer shows its marker, as a grant does: so what was announced there becomes
+// known, and other nodes need not wait for it (terms).
 const longAgo = 1
 
 // send carries a batch to the server. The requests are bound to what is known about the node
@@ -149,9 +149,10 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 }
 
 // stays reports whether the marker that the node had after an extension is of the description by which that
-// counts. A grant compares the marker as it was when the request left. An extension does not compare it, for a lock outlives what a node may forget of others. But
-// it must not count when the node serves another description: two changes later, others may have a quorum
-// without a node in common (EXTEND_EPOCH in docs/model).
+// counts. A grant compares the marker as it was when the request left. An extension does not compare it,
+// for a lock outlives what a node may forget of others. But it must not count when the node serves
+// another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH
+// in docs/model).
 func (q *Request) stays() bool {
 	if q.By == nil {
 		return true

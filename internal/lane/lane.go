@@ -24,8 +24,8 @@ import (
 // been silent for its timeout, or cannot be reached, the lane answers at once ("no vote") until
 // the node replies again. Only releases are then kept: at most one for each claim of which an
 // acquire went out. Nothing goes out while the node is down, and a release is dropped when its
-// token cannot be there any more (Claim.gone). So what a lane keeps is bounded by what was in flight and held within two TTLs, however long
-// the node is away, and also if it comes and goes.
+// token cannot be there any more (Claim.gone). So what a lane keeps is bounded by what was in flight
+// and held within two TTLs, however long the node is away, and also if it comes and goes.
 //
 // Over a near link the lane is one conn: one connection, and one goroutine that writes a
 // pipeline and reads its replies. Over a far one that would make a request wait for the round
@@ -128,7 +128,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	case at == queued:
 		at = absent // take drops the acquire: it was never sent, and there is nothing to release
 		n.put(q.Claim, at)
-		if q.Claim.Waiter != "" { // but an earlier attempt may have left the waiter in the queue there
+		if q.Claim.Waiter != "" { // but an earlier attempt may have left the waiter in the queue there. The release counts the answer as its own
 			q.Op, q.Deadline = wire.Leave, now.Add(n.timeout)
 		}
 	}
