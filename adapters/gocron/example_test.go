@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/go-co-op/gocron/v2"
 	"github.com/google/uuid"
@@ -29,7 +30,12 @@ func Example() {
 			log.Fatal(err)
 		}
 		defer locker.Close()
-		locks := gocronredlock.NewLocker(locker, nil)
+		if err := locker.WaitReady(context.Background()); err != nil { // before the first job is due
+			log.Fatal(err)
+		}
+		locks := gocronredlock.NewLocker(locker, &gocronredlock.Options{
+			MinHold: 2 * time.Second, // the clocks differ by less than that
+		})
 		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locks))
 		if err != nil {
 			log.Fatal(err)

@@ -54,7 +54,8 @@ type Options struct {
 	// long as the job runs.
 	//
 	// A call to Lock takes half of it at most, and never more than 500ms. A lock is held for so much longer, so
-	// that a call which began within MinHold has returned before the release.
+	// that a call which began within MinHold has returned before the release. Call [redlock.Locker.WaitReady]
+	// before the first job is due, and no call has to connect.
 	//
 	// If the process ends, or the redlock.Locker is closed, before it is over, the lock
 	// still has what is left of its TTL, two thirds at least.
@@ -70,8 +71,8 @@ type Locker struct {
 	locker  *redlock.Locker
 	options []redlock.AcquireOption
 
-	minHold  time.Duration
 	patience time.Duration // of a call; 0: a NodeTimeout
+	hold     time.Duration // the least of a lock: MinHold, and the patience of a call that began within it
 
 	mu      sync.Mutex
 	running map[string]*redlock.Lock // by the job's name
@@ -91,7 +92,8 @@ func NewLocker(locker *redlock.Locker, opts *Options) *Locker {
 	}
 	k := &Locker{locker: locker, options: renewed(o.Acquire), running: make(map[string]*redlock.Lock)}
 	if o.MinHold > 0 {
-		k.minHold, k.patience = o.MinHold, min(o.MinHold/2, 500*time.Millisecond)
+		k.patience = min(o.MinHold/2, 500*time.Millisecond)
+		k.hold = o.MinHold + k.patience
 	}
 	return k
 }
@@ -153,7 +155,7 @@ func (r *run) Unlock(ctx context.Context) error {
 		delete(r.locker.running, r.key)
 	}
 	r.locker.mu.Unlock()
-	if rest := r.locker.minHold + r.locker.patience - time.Since(r.since); rest > 0 {
+	if rest := r.locker.hold - time.Since(r.since); rest > 0 {
 		time.AfterFunc(rest, func() { _ = r.lock.Release(context.WithoutCancel(ctx)) })
 		return nil
 	}

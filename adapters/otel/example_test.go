@@ -38,10 +38,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer lk.Close()
-
 	err = lk.Do(context.Background(), "nightly-report", func(context.Context, *redlock.Lock) error { return nil })
 	if err != nil {
+		log.Fatal(err)
+	}
+
+	if err := lk.Close(); err != nil { // hooks are called a moment after the event: Close waits for them
 		log.Fatal(err)
 	}
 
