@@ -376,7 +376,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"change.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
 	}, "model", "rival operators", 3000},
 	{"a lock has places for eight nodes more than it began with", []edit{
-		{"internal/lane/places.go", "return make(Places, max(n, 1))", "return make(Places, n+8)"},
+		{"internal/lane/request.go", "c.places = make(Places, max(n, 1))", "c.places = make(Places, n+8)"},
 		{"internal/lane/places.go", "(before == nil || before.ended.Load()) &&", "before == nil &&"},
 		{"internal/lane/places.go", "	for last := &ps[len(ps)-1]; !last.next.CompareAndSwap(nil, p); {\n\t\tlast = last.next.Load()\n\t}\n", ""},
 	}, "model", "rooms of lanes", 200},

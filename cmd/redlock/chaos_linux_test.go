@@ -44,11 +44,11 @@ func TestChaosAtATerminal(t *testing.T) {
 	if !within(patience, func() bool { return strings.Contains(screen.String(), "\r\x1b[Kredlock: SIGINT: ends when ") }) {
 		t.Errorf("the line has not made way: %q", screen.String())
 	}
-	clear := func() bool {
+	gone := func() bool {
 		text := screen.String()
 		return strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "\r\x1b[K")
 	}
-	if !within(patience, clear) {
+	if !within(patience, gone) {
 		t.Errorf("something is left on the screen: %q", screen.String())
 	}
 }

@@ -9,9 +9,9 @@ import "sync/atomic"
 //
 // A place belongs to one lane, and a lane leads to one node as long as it lives. Only a goroutine that has the mutex
 // of that lane reads or writes the place. So nothing that is known of one node ever counts for, or against, another
-// one: a lane that takes over a place finds its owner by the pointer, and sets the place to what is so at a node of
-// which nothing is known. The lane before has ended (Lane.ended): none of its goroutines run, its answers have been
-// delivered, and it looks at no place any more (admit).
+// one: a lane that takes over a place finds its owner by the pointer, and put overwrites what the owner noted. The
+// lane before has ended (Lane.ended): none of its goroutines run, its answers have been delivered, and it looks at no
+// place any more (admit).
 //
 // A copy of the slice has the same places.
 type Places []place
@@ -21,9 +21,6 @@ type place struct {
 	at   presence
 	next atomic.Pointer[place] // of the last one of the slice: those that were made later
 }
-
-// newPlaces makes free places, one at least.
-func newPlaces(n int) Places { return make(Places, max(n, 1)) }
 
 // each calls f for all places until it reports true.
 func (ps Places) each(f func(*place) bool) *place {
@@ -48,8 +45,9 @@ func (ps Places) find(n *Lane) *place {
 	return ps.each(func(p *place) bool { return p.lane.Load() == n })
 }
 
-// take gives the place of a lane, with what is so at first if the lane had none. Under the lane's mutex.
-func (ps Places) take(n *Lane, first presence) *place {
+// take gives the place of a lane, which may still have what another lane noted there: put overwrites it. Under the
+// lane's mutex.
+func (ps Places) take(n *Lane) *place {
 	if p := ps.find(n); p != nil {
 		return p
 	}
@@ -58,10 +56,9 @@ func (ps Places) take(n *Lane, first presence) *place {
 		return (before == nil || before.ended.Load()) && p.lane.CompareAndSwap(before, n)
 	})
 	if p != nil {
-		p.at = first
 		return p
 	}
-	p = &place{at: first}
+	p = new(place)
 	p.lane.Store(n)
 	for last := &ps[len(ps)-1]; !last.next.CompareAndSwap(nil, p); {
 		last = last.next.Load()
@@ -80,6 +77,6 @@ func (n *Lane) at(c *Claim) presence {
 // put records that. Under the mutex.
 func (n *Lane) put(c *Claim, at presence) {
 	if n.at(c) != at {
-		c.places.take(n, at).at = at
+		c.places.take(n).at = at
 	}
 }

@@ -132,7 +132,7 @@ type Claim struct {
 
 // Span makes the claim absent from all nodes, of which there are n now. Without it, a claim can ask nodes, and take
 // nothing and give nothing back.
-func (c *Claim) Span(n int) { c.places = newPlaces(n) }
+func (c *Claim) Span(n int) { c.places = make(Places, max(n, 1)) }
 
 // Places is for how many nodes the claim notes, or has noted, where its token is.
 func (c *Claim) Places() (n int) {

@@ -8,8 +8,8 @@ import (
 	"github.com/quorumlock/redlock/internal/resp"
 )
 
-// TestWhyAGreetingEnds: what a server says and then closes the connection is the reason, and a reply to a command
-// is none.
+// TestWhyAGreetingEnds: a server that refuses a connection sends one error and closes it. That error is the reason,
+// and a reply to a command is not.
 func TestWhyAGreetingEnds(t *testing.T) {
 	full := "ERR max number of clients reached"
 	for said, want := range map[string]error{

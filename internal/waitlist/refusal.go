@@ -53,7 +53,7 @@ func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Durati
 	}
 	d := min(Heartbeat(ttl), r.FreeIn()+time.Millisecond) // Redis counts whole milliseconds
 	switch {
-	case r.Foreign():
+	case r.foreign():
 		d = min(d, Backoff(try, ttl, jitter)) // no message will come
 	case r.split():
 		d = min(d, Backoff(try+3, ttl, jitter)) // clients of this library send one, but others do not
@@ -61,9 +61,9 @@ func (r *Refusal) RetryIn(try int, ttl time.Duration, host sim.Host) time.Durati
 	return d
 }
 
-// Foreign reports whether a client of another library has the lock at some node: its token does not have
+// foreign reports whether a client of another library has the lock at some node: its token does not have
 // the signature of this library.
-func (r *Refusal) Foreign() bool {
+func (r *Refusal) foreign() bool {
 	return slices.ContainsFunc(r.Nodes, func(n NodeRefusal) bool { return n.Status == wire.Held && !wire.Signed(n.Holder) })
 }
 

@@ -61,12 +61,11 @@ func (events) Joined(*wire.Description)                 {}
 func (events) Members(*wire.Description)                {}
 func (events) Warning(error)                            {}
 
-// waiting returns a List over n nodes that vote, and their markers.
-func waiting(t *testing.T, n int) (l *List, marks []string) {
+// waiting returns a List over n nodes that vote.
+func waiting(t *testing.T, n int) *List {
 	var names []string
 	for i := range n {
 		names = append(names, fmt.Sprint("node", i))
-		marks = append(marks, script.Settled(names[i], time.Now()))
 	}
 	const ttl = 10 * time.Second
 	cfg := lane.Config{
@@ -74,23 +73,25 @@ func waiting(t *testing.T, n int) (l *List, marks []string) {
 		Quorum: n/2 + 1, Quarantine: ttl + ttl/100, MaxNodeSkew: time.Second, Clock: clock{}, Host: sim.Chance{}, Events: events{},
 	}
 	tried := make(chan int, n)
-	lanes := lane.Open(cfg, names, func(i int, _ string, s lane.Session) lane.Server { return &node{s, marks[i]} }, tried)
+	lanes := lane.Open(cfg, names, func(_ int, name string, s lane.Session) lane.Server {
+		return &node{s, script.Settled(name, time.Now())}
+	}, tried)
 	for range n {
 		<-tried
 	}
-	l = New(Config{Lanes: lanes, NodeTimeout: cfg.NodeTimeout, Clock: cfg.Clock, Host: cfg.Host})
+	l := New(Config{Lanes: lanes, NodeTimeout: cfg.NodeTimeout, Clock: cfg.Clock, Host: cfg.Host})
 	t.Cleanup(func() {
 		l.Close()
 		lanes.Close(time.Second)
 	})
-	return l, marks
+	return l
 }
 
 // TestEarlierAttempt: a late answer to an earlier attempt says nothing about the last one; nor does one
 // of a node that was no member when the last one began.
 func TestEarlierAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, marks := waiting(t, 3)
+		l := waiting(t, 3)
 		w := l.Enter(&Want{Queue: "a", Key: "a", Keys: []string{"a"}, Modes: "x", TTL: 10 * time.Second})
 		defer l.Leave(w)
 		first, second := new(lane.Claim), new(lane.Claim)
@@ -99,13 +100,13 @@ func TestEarlierAttempt(t *testing.T) {
 		if first.Waiter != w.Name() || first.Ticket != second.Ticket || first.Ticket == 0 || second.Lease != 3000 {
 			t.Errorf("%+v, %+v", first, second)
 		}
-		for i := range marks {
+		for i := range 3 {
 			w.OnReply(l.cfg.Lanes.Lane(i), first, wire.Granted)
 		}
 		if enough, _ := w.tally(); enough || w.nodes[0].granted {
 			t.Errorf("answers to an earlier attempt count: %+v", w.nodes)
 		}
-		for i := range marks {
+		for i := range 3 {
 			w.OnReply(l.cfg.Lanes.Lane(i), second, wire.Held)
 		}
 		if enough, all := w.tally(); enough || all {

@@ -10,7 +10,7 @@ import (
 // one of those that it leaves becomes active. Nothing comes before an active waiter.
 func TestReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, _ := waiting(t, 3)
+		l := waiting(t, 3)
 		a, b := &Want{Queue: "a"}, &Want{Queue: "b"}
 		a1, a2, a3, b4, b5 := l.Enter(a), l.Enter(a), l.Enter(a), l.Enter(b), l.Enter(b)
 		line := []*Waiter{b4, l.Replace(a1, b), l.Replace(a2, b), l.Replace(a3, b), b5}
