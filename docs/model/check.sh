@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# check.sh searches all states of lock.pml, plain.pml, left.pml, late.pml, break.pml, members.pml, chain.pml and void.pml:
+# check.sh searches all states of lock.pml, plain.pml, left.pml, late.pml, break.pml, members.pml, bound.pml,
+# chain.pml and void.pml:
 # once for each promise, which must hold, and once for each rule taken out, which must be found to break a promise.
 #
 #   check.sh             all of it
@@ -324,6 +325,22 @@ without LAST_ONLY     'known==last' 'chain: the witnesses stay the same'        
 
 # What is not promised, lest it be believed.
 without ROLLBACK      "$kept"       'chain: a member goes back to an earlier one'        -DROLLBACK -DCOUNTED
+
+# The longest TTL of a set.
+model=bound.pml
+holds both  'bound: longer, a node loses its data twice'           -DLOSSES=2
+holds both  'bound: shorter'                                       -DDOWN
+
+without BY_ALL        'won[0]'      'bound: longer, when a majority keeps the second'    -DBY_ALL
+without STEP          'won[0]'      'bound: longer, in one step'                         -DSTEP
+without STEP          'won[0]'      'bound: shorter, in one step'                        -DSTEP -DDOWN
+without OTHER         'won[0]'      'bound: longer, quarantines go by the shorter one'   -DOTHER
+without OTHER         'won[0]'      'bound: shorter, quarantines go by the shorter one'  -DOTHER -DDOWN
+without WAIT          'won[0]'      'bound: shorter, the locks of before may be held'    -DWAIT -DDOWN
+without CHECK         'won[0]'      'bound: nobody looks how long a lock lives'          -DCHECK
+
+# What is not promised, lest it be believed.
+without TWICE         'won[0]'      'bound: shorter, a node loses its data twice'        -DDOWN -DLOSSES=2
 
 # A description that is void.
 model=void.pml
