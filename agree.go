@@ -24,7 +24,7 @@ func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func(
 	}
 	o := &lk.opts
 	proposal := &wire.Description{
-		Epoch: 1, Set: nonce(o.host.Token()), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.wants.maxTTL.Milliseconds(),
+		Epoch: 1, Set: nonce(o.host.Token()), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.MaxTTL.Milliseconds(),
 		Since: o.Clock.Now().UnixMilli(),
 	}
 	for _, n := range lk.lanes.View().Lanes {
@@ -51,7 +51,7 @@ func (lk *Locker) ready(ctx context.Context) error {
 
 // acquisition is what a call wants, by what is known of the set. If nothing is, it goes by the program's own options. The
 // call takes its place in the order of waiters at once all the same, and is planned anew when the set turns out to have
-// another separator (errRenamed, replan).
+// another separator, or another MaxTTL (errRenamed, replan).
 func (lk *Locker) acquisition(name string, options []AcquireOption) (*acquisition, error) {
 	o := lk.current.Load()
 	began := o.Clock.Now()
@@ -60,10 +60,14 @@ func (lk *Locker) acquisition(name string, options []AcquireOption) (*acquisitio
 	return a, err
 }
 
-// errRenamed is why an acquisition was not asked for: it was made by another separator than that of the set.
-var errRenamed = errors.New("the name is another lock's by the separator of the set")
+// errRenamed is why an acquisition was not asked for: it was made by another separator than that of the set, or has a
+// longer TTL than the set allows.
+var errRenamed = errors.New("the lock is another one by the settings of the set")
 
-func (lk *Locker) renamed(a *acquisition) bool { return a.separator != lk.current.Load().Separator }
+func (lk *Locker) renamed(a *acquisition) bool {
+	o := lk.current.Load()
+	return a.separator != o.Separator || o.most > 0 && a.ttl > o.most
+}
 
 // replan makes an acquisition what its call asks for by what the set says now. The call keeps its place, and its bound.
 // If the call turns out to be within a lock of its context, replan returns what within does.

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,7 +144,7 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 		had: make(map[*lane.Lane]bool), gone: make(map[*lane.Lane]bool),
 	}
 	// The TTL is that for which a node is owed the release: the token's own is not known.
-	b.handle = Handle{Name: name, Token: token, TTL: o.MaxTTL, Since: b.began, Prefix: o.Prefix, Separator: o.Separator}
+	b.handle = Handle{Name: name, Token: token, TTL: cmp.Or(o.most, o.MaxTTL), Since: b.began, Prefix: o.Prefix, Separator: o.Separator}
 	slot, err := b.find(ctx)
 	if slot && err == nil {
 		err = b.findSlot(ctx)

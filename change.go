@@ -28,8 +28,14 @@ type Change struct {
 	Add    string // the address of a node that becomes a member
 	Remove string // the address of a member that is to be none, as Members has it
 
-	Quorum *int           // of the members; 0: a majority of them, however many there are
-	MaxTTL *time.Duration // 0: programs are free to announce longer ones
+	Quorum *int // of the members; 0: a majority of them, however many there are
+
+	// MaxTTL is the longest TTL of a lock from then on. A program whose TTL or MaxTTL is longer gets errors from its
+	// calls, and locks that are longer are not extended any more: they end with their TTL. For a longer one all members
+	// must answer. After a shorter one quarantines go by the one before until the same change is made again, which waits
+	// until the locks of before are over: for as long as such a lock lives, or not at all with LongerOver.
+	MaxTTL     *time.Duration
+	LongerOver bool // declares that no lock is held any more that lives for longer than MaxTTL
 
 	// Separator changes what names mean. No program may run that uses the set: one could hold a path as
 	// one key, and another one the folder above it. Change waits until the locks are over of programs
@@ -73,16 +79,20 @@ func (c *Change) next(d *wire.Description, now time.Time) (*wire.Description, er
 	if n := len(then.Members); then.Quorum != 0 && (then.Quorum < majority(n) || then.Quorum > n) {
 		return nil, fmt.Errorf("redlock: with %d members the quorum can be %d to %d, and it would be %d: change the quorum first, with redlock members set quorum", n, majority(n), n, then.Quorum)
 	}
+	then.Other = 0 // the locks of before are over before any other change (settle)
 	if c.MaxTTL != nil {
 		things++
-		if why := notATTL(*c.MaxTTL); why != "" && *c.MaxTTL != 0 {
+		if why := notATTL(*c.MaxTTL); why != "" {
 			return nil, fmt.Errorf("redlock: MaxTTL %v %s", *c.MaxTTL, why)
 		}
-		then.MaxTTL = c.MaxTTL.Milliseconds()
+		then.MaxTTL, then.Other = d.Toward(c.MaxTTL.Milliseconds())
 	}
 	if c.Separator != nil {
 		things++
 		then.Separator = *c.Separator
+	}
+	if c.LongerOver && c.MaxTTL == nil {
+		return nil, errors.New("redlock: LongerOver goes with MaxTTL")
 	}
 	if things != 1 {
 		return nil, fmt.Errorf("redlock: a change is of one thing, and this is of %d", things)
@@ -151,7 +161,7 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	if err := lk.opts.rejects(d); err != nil {
 		return Members{}, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
 	}
-	few := lk.voting(ctx, view, d)
+	few := lk.voting(ctx, view, d, &c)
 	if few != nil && !plan { // a plan looks at the node that comes, too
 		return Members{}, few
 	}
@@ -159,14 +169,19 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	if c.Add != "" {
 		comes = lk.lanes.Consider(c.Add)
 	}
-	if err := lk.lanes.Change(ctx, view, d, comes, plan, tell); err != nil {
+	if err := lk.lanes.Change(ctx, view, d, comes, c.LongerOver, plan, tell); err != nil {
 		return Members{}, fmt.Errorf("redlock: the set was not changed: %w", err)
 	}
 	switch {
 	case few != nil:
 		return Members{}, few
 	case plan:
+		for c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds() {
+			d, _ = c.next(d, lk.opts.Clock.Now())
+		}
 		return described(d), nil
+	case c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds(): // half of the way
+		return lk.change(ctx, c, false, progress)
 	}
 	return lk.Members(), nil
 }
@@ -202,8 +217,10 @@ func (lk *Locker) pause(ctx context.Context) {
 // voting returns an error if too few members would be left that can vote. A node that comes can: it is waited
 // for. But it is told of the set only when a majority of the members keeps the new description without it, or all
 // others do (mayTell in internal/lane/members.go). Otherwise the description would be chosen, and not in force
-// before a member that is away comes back: a fourth node that is added while one of three is down.
-func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Description) error {
+// before a member that is away comes back: a fourth node that is added while one of three is down. For a
+// change of MaxTTL a node in quarantine is good enough: a shorter one may be what ends that. And no member may be missing
+// when it gets longer (wire.Description.Toward).
+func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Description, c *Change) error {
 	nodes, err := lk.survey(ctx, view, nobodys, 0)
 	if err != nil {
 		return err
@@ -212,11 +229,14 @@ func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Descripti
 	for i, n := range nodes {
 		switch member := view.Lanes[i].Member(); {
 		case !d.Has(member):
-		case n.Err == nil:
+		case n.Err == nil, c.MaxTTL != nil && n.Err.Outcome == OutcomeQuarantined:
 			votes++
 		default:
 			away = append(away, n.Err.Error())
 		}
+	}
+	if c.MaxTTL != nil && c.MaxTTL.Milliseconds() > view.Description.MaxTTL && len(away) > 0 {
+		return tooFewError(fmt.Sprintf("a longer MaxTTL needs the answers of all %d members, or a node that is emptied could vote before a longer lock is over: bring back, or remove first, what does not vote (%s)", len(d.Members), strings.Join(away, "; ")))
 	}
 	for _, member := range d.Members {
 		if view.Description.Has(member) {

@@ -480,14 +480,17 @@ func TestChangeBesideAStranger(t *testing.T) {
 		f.locks(lk, true)
 		pass(time.Second)
 		f.nodes[2].Flush()
-		f.tell(f.nodes[2], &wire.Description{Epoch: 7, Set: "another", Members: []string{"node2", "node3", "node4"}})
+		f.tell(f.nodes[2], &wire.Description{MaxTTL: 10_000, Epoch: 7, Set: "another", Members: []string{"node2", "node3", "node4"}})
 		f.locks(lk, true) // it finds out
 		pass(20 * time.Second)
 		if _, err := lk.Change(f.Context(), Change{Remove: "node0"}, nil); err == nil || !strings.Contains(err.Error(), "of 2 members 2 must vote, and only 1 could (node2: ineligible: it is a node of another set") {
 			t.Errorf("one of the two that vote is removed: %v", err)
 		}
-		longest := time.Minute
-		if m, err := lk.Change(f.Context(), Change{MaxTTL: &longest}, nil); err != nil || m.Epoch != 2 {
+		longest, two := time.Minute, 2
+		if _, err := lk.Change(f.Context(), Change{MaxTTL: &longest}, nil); !errors.Is(err, ErrNoQuorum) || !strings.Contains(err.Error(), "all 3 members") || !strings.Contains(err.Error(), "node2") {
+			t.Errorf("a longer MaxTTL, which needs all members: %v", err)
+		}
+		if m, err := lk.Change(f.Context(), Change{Quorum: &two}, nil); err != nil || m.Epoch != 2 {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})

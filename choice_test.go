@@ -132,8 +132,8 @@ func TestTryOnNewNodes(t *testing.T) {
 // taken may be that, or another one.
 func TestChoiceIsFinished(t *testing.T) {
 	const low, high = "0000000000000009" + "00000000", "9000000000000000" + "00000000"
-	dead := &wire.Description{Epoch: 1, Set: "of the dead", Members: []string{"node0", "node1", "node2"}, Since: 1}
-	older := &wire.Description{Epoch: 1, Set: "of one that died before", Members: []string{"node0", "node1", "node2"}, Since: 1}
+	dead := &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "of the dead", Members: []string{"node0", "node1", "node2"}, Since: 1}
+	older := &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "of one that died before", Members: []string{"node0", "node1", "node2"}, Since: 1}
 	for _, tt := range []struct {
 		name string
 		died func(f *fleet)
@@ -195,9 +195,9 @@ func TestForgetfulMemberInAChoice(t *testing.T) {
 		f.locks(lk, true)
 		f.nodes[0].Kill()
 		for range 2 {
-			minute := time.Minute
+			two := 2
 			ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
-			if m, err := lk.Change(ctx, Change{MaxTTL: &minute}, nil); !errors.Is(err, context.DeadlineExceeded) {
+			if m, err := lk.Change(ctx, Change{Quorum: &two}, nil); !errors.Is(err, context.DeadlineExceeded) {
 				f.Errorf("the set was changed to %+v: %v", m, err)
 			}
 			cancel()
@@ -224,7 +224,7 @@ func TestVoidMemberForgets(t *testing.T) {
 	onNodes(t, 1, func(f *fleet) {
 		n, members := f.nodes[0], []string{"node0", "node1", "node2"}
 		of := func(set string, epoch int64) *wire.Description {
-			return wire.ParseDescription((&wire.Description{Epoch: epoch, Set: set, Members: members}).Text())
+			return wire.ParseDescription((&wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: set, Members: members}).Text())
 		}
 		f.tell(n, of("s", 7))
 		f.choose(n, "1", of("s", 8))

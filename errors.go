@@ -272,10 +272,12 @@ func (e *QuorumError) Error() string {
 // wayOut says what to do if it is for the quarantine alone that there is no quorum, or for refusals that waiting does
 // not end.
 func (e *QuorumError) wayOut() string {
-	votes, fresh := e.Granted, false
+	votes, fresh, shorten := e.Granted, false, ""
 	for _, err := range e.Nodes() {
 		if err.Outcome == OutcomeQuarantined {
-			votes++
+			if votes++; err.TTL > 10*time.Minute {
+				shorten = "; the longest TTL that the set allows makes that so long: redlock members set max-ttl makes it shorter for all programs"
+			}
 			fresh = fresh || errors.Is(err.Err, lane.ErrNew)
 		}
 	}
@@ -285,9 +287,9 @@ func (e *QuorumError) wayOut() string {
 	case e.Name == "" || e.Kind != ErrNoQuorum || e.Granted >= e.Need || votes < e.Need:
 		return ""
 	case fresh:
-		return "; new nodes vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed; in development there is redlock prepare --fresh, in tests package redlocktest (docs/testing.md)"
+		return "; new nodes vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed; in development there is redlock prepare --fresh, in tests package redlocktest (docs/testing.md)" + shorten
 	}
-	return "; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed"
+	return "; nodes that are new, or came back, vote when Options.Quarantine is over: Locker.WaitReady waits for that when they are deployed" + shorten
 }
 
 // todos say what to do about refusals that waiting does not end, each once.

@@ -329,6 +329,8 @@ func nameTexts(t *testing.T, g *texts) {
 	try(plain, "a slot's key", "a:slot:3")
 	try(lk, "a TTL that is none", "a", TTL(0))
 	try(lk, "a TTL over MaxTTL", "a", TTL(time.Minute))
+	off := newModels(3).locker(t, &Options{TTL: time.Second, MaxTTL: time.Second, Quarantine: -1})
+	try(off, "a TTL over MaxTTL, without a quarantine", "a", TTL(time.Minute))
 	try(lk, "a TTL that Drift eats", "a", TTL(2*time.Millisecond))
 	try(lk, "MaxHold of nothing", "a", MaxHold(0))
 	try(lk, "an option that is nil", "a", AutoRenew(), nil)
@@ -393,6 +395,7 @@ func changeTexts(t *testing.T, g *texts) {
 	change("a MaxTTL that is none", lk, Change{MaxTTL: &micro})
 	change("a MaxTTL that this program exceeds", lk, Change{MaxTTL: &short})
 	change("two things", lk, Change{Add: "node3", Remove: "node0"})
+	change("a declaration that goes with another change", lk, Change{Add: "node3", LongerOver: true})
 	change("nothing", lk, Change{})
 	change("by a program that has no quarantine", open(Options{Quarantine: -1}, f.nodes[:3]...), Change{Add: "node3"})
 
@@ -493,7 +496,7 @@ func setTexts(t *testing.T, g *texts) {
 		g.say(when, err)
 	}
 	f.nodes[2].Flush()
-	f.tell(f.nodes[2], &wire.Description{Epoch: 1, Set: "another", Members: []string{"10.0.0.7:6379", "10.0.0.8:6379", "10.0.0.9:6379"}})
+	f.tell(f.nodes[2], &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "another", Members: []string{"10.0.0.7:6379", "10.0.0.8:6379", "10.0.0.9:6379"}})
 	f.nodes[2].Reset()
 	f.nodes[1].Kill()
 	_, _ = lk.TryAcquire(t.Context(), "jobs") // finds out that the connections have broken
@@ -555,9 +558,9 @@ func setTexts(t *testing.T, g *texts) {
 	g.say("a separator that is too long", err)
 	for _, damage := range []string{
 		"x", "a:1\n{", "a:1\n" + strings.Repeat(" ", wire.MaxText+1), `{"epoch":0}`, `{"epoch":1,"set":""}`, `{"epoch":1,"set":"s","members":[]}`,
-		`{"epoch":1,"set":"s","members":["a:1"],"quorum":2}`, `{"epoch":1,"set":"s","members":["a:1","a:1"]}`, `{"epoch":1,"set":"s","members":[""]}`,
-		`{"epoch":1,"set":"s","members":["a:1"],"max_ttl_ms":-1}`, `{"epoch":1,"set":"s","members":["a:1"],"separator":"` + long + `"}`,
-		`{"set":"s","epoch":1,"members":["a:1"]}`,
+		`{"epoch":1,"set":"s","members":["a:1"],"quorum":2}`, `{"epoch":1,"set":"s","members":["a:1","a:1"],"max_ttl_ms":1000}`, `{"epoch":1,"set":"s","members":[""],"max_ttl_ms":1000}`,
+		`{"epoch":1,"set":"s","members":["a:1"],"max_ttl_ms":-1}`, `{"epoch":1,"set":"s","members":["a:1"],"max_ttl_ms":1000,"other_ttl_ms":1000}`, `{"epoch":1,"set":"s","members":["a:1"],"max_ttl_ms":1000,"separator":"` + long + `"}`,
+		`{"set":"s","epoch":1,"members":["a:1"],"max_ttl_ms":1000}`,
 	} {
 		if strings.HasPrefix(damage, "{") {
 			damage = "a:1\n" + damage
@@ -569,7 +572,7 @@ func setTexts(t *testing.T, g *texts) {
 		many = append(many, fmt.Sprint("m", i))
 	}
 	for _, d := range []wire.Description{{Members: many}, {Members: many[:1], Former: many}, {Members: many[:1], Past: many}} {
-		d.Epoch, d.Set = 1, "s"
+		d.Epoch, d.Set, d.MaxTTL = 1, "s", 1000
 		g.say("a node keeps what is no description", d.Check())
 	}
 	g.say("a connection that was made to see what answers", errSeen)
@@ -645,16 +648,6 @@ func refusalTexts(t *testing.T, g *texts) {
 		n.Flush()
 	}
 	try("two nodes have lost their data")
-	pass(time.Minute)
-	idle, _ := f.open(Options{TTL: 5 * time.Second})
-	pass(time.Second)
-	f.nodes[1].Flush()
-	_, _ = other.TryAcquire(t.Context(), "another") // finds out, and marks it anew
-	pass(15 * time.Second)
-	f.nodes[2].Hang(true)
-	_, err = idle.TryAcquire(t.Context(), "jobs")
-	g.say("a node has lost its data some time ago, and another one hangs", err)
-
 	bs := newModels(3)
 	quick := bs.locker(t, nil)
 	r := quick.newRound(wire.Acquire, mustLock(t, quick, "jobs"), nil)
@@ -926,7 +919,7 @@ func voteTexts(t *testing.T, g *texts) {
 	g.log("and is set right")
 
 	mark := func(run string, born time.Time, db string) string {
-		return wire.Marker{RunID: run, Born: born.UnixMilli(), Writer: born.UnixMilli(), Longest: 10 * time.Second, DB: db}.String()
+		return wire.Marker{RunID: run, Born: born.UnixMilli(), Writer: born.UnixMilli(), DB: db}.String()
 	}
 	for _, m := range []struct {
 		when          string
@@ -966,15 +959,7 @@ func (m *marked) Connect(context.Context) (time.Duration, error) {
 
 func warningTexts(t *testing.T, g *texts) {
 	f := newFleet(t, 3)
-	long, _ := f.open(Options{TTL: time.Minute})
-	_ = long
 	short, _ := f.open(Options{TTL: 2 * time.Second, Hooks: g.hooks(slog.LevelInfo)})
-	pass(time.Second)
-	g.log("another program has another MaxTTL")
-	short.Close()
-
-	f = newFleet(t, 3)
-	short, _ = f.open(Options{TTL: 2 * time.Second, Hooks: g.hooks(slog.LevelInfo)})
 	operator, _ := f.open(Options{TTL: time.Second})
 	acquired(t, short, "jobs", AutoRenew())
 	second := time.Second
@@ -983,24 +968,53 @@ func warningTexts(t *testing.T, g *texts) {
 	}
 	pass(3 * time.Second)
 	g.log("the set gets a MaxTTL that is shorter than that of a program, which holds a lock")
+	short.Close()
 
 	f = newFleet(t, 3)
-	short, _ = f.open(Options{TTL: 2 * time.Second, Hooks: g.hooks(slog.LevelInfo)})
-	silent, _ := f.open(Options{TTL: time.Minute, Quarantine: -1})
+	short, _ = f.open(Options{TTL: 2 * time.Second, Quorum: 2, Hooks: g.hooks(slog.LevelInfo)})
+	operator, _ = f.open(Options{TTL: time.Second})
+	acquired(t, short, "jobs", AutoRenew())
+	three := 3
+	if _, err := operator.Change(t.Context(), Change{Quorum: &three}, nil); err != nil {
+		t.Error(err)
+	}
+	pass(3 * time.Second)
+	g.log("the set gets another quorum than a program wants, which holds a lock")
+	short.Close()
+
+	f = newFleet(t, 3)
+	day, _ := f.open(Options{TTL: 24 * time.Hour})
+	f.nodes[0].Flush()
+	f.nodes[1].Flush()
+	_, err := day.TryAcquire(t.Context(), "jobs")
+	g.say("nodes are new, and the first program has locks of a day", err)
+
+	f = newFleet(t, 3)
+	short, _ = f.open(Options{TTL: time.Second, Hooks: g.hooks(slog.LevelInfo)})
+	l := acquired(t, short, "jobs", TTL(8*time.Second))
+	pass(time.Second)
 	f.nodes[0].Flush()
 	_, _ = short.TryAcquire(t.Context(), "other")
 	pass(100 * time.Millisecond)
-	acquired(t, silent, "jobs")
-	_, _ = short.TryAcquire(t.Context(), "jobs")
-	pass(100 * time.Millisecond)
-	g.log("another program announces no MaxTTL, and has a lock that lives longer than ours can; a node was emptied before")
+	minute, two := time.Minute, 2*time.Second
+	for _, most := range []*time.Duration{&minute, &two} {
+		if _, err := short.Change(t.Context(), Change{MaxTTL: most}, nil); err != nil {
+			t.Error(err)
+		}
+	}
+	g.log("a node was emptied, and the set gets a longer MaxTTL, and a shorter one")
+	g.say("a lock is extended that is longer than that", l.Extend(t.Context()))
+	f.nodes[2].Kill()
+	pass(3 * time.Second)
+	_, err = short.Change(t.Context(), Change{MaxTTL: &minute}, nil)
+	g.say("a longer MaxTTL, while a member is away", err)
 
 	f, lk, _ := aFleet(t, 3, Options{Hooks: g.hooks(slog.LevelInfo)})
 	for _, n := range f.nodes[:1] {
 		n.Step(24 * time.Hour)
 	}
 	fresh, _ := f.open(Options{Hooks: g.hooks(slog.LevelInfo)})
-	_, err := fresh.TryAcquire(t.Context(), "jobs")
+	_, err = fresh.TryAcquire(t.Context(), "jobs")
 	if err != nil {
 		t.Error(err)
 	}

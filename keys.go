@@ -70,7 +70,7 @@ type acquisition struct {
 }
 
 // TTL sets the lock's TTL to d in the place of Options.TTL: whole milliseconds, at most
-// Options.MaxTTL.
+// the set's MaxTTL (Members).
 func TTL(d time.Duration) AcquireOption {
 	return acquireOption(func(a *acquisition) { a.ttl = d })
 }
@@ -140,8 +140,12 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 	if why := notATTL(a.ttl); why != "" {
 		return a, refuse("TTL %v %s", a.ttl, why)
 	}
-	if a.ttl > o.MaxTTL {
-		return a, refuse("TTL %v is over Options.MaxTTL %v", a.ttl, o.MaxTTL)
+	switch {
+	case o.most == 0 || a.ttl <= o.most:
+	case o.Quarantine < 0:
+		return a, refuse("TTL %v is over Options.MaxTTL %v", a.ttl, o.most)
+	default:
+		return a, refuse("TTL is %w", overTTLError{a.ttl, o.most})
 	}
 	if drift := o.drift(a.ttl); drift >= a.ttl {
 		return a, refuse("TTL %v leaves nothing after Drift %v", a.ttl, drift)

@@ -29,9 +29,9 @@ import (
 //	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
 //	Set.mu          what the nodes keep of their set, and the view; then incarnation.mu, Lane.mu, and
 //	                clocks.mu (package lane)
-//	incarnation.mu  what a node may have forgotten (package lane); then Lane.mu (terms.silent)
+//	incarnation.mu  what a node may have forgotten (package lane); then Lane.mu
 //	Lane.mu         the queue, the pending releases, the connections, and where tokens are (package lane)
-//	round.mu, Locker.mu, census.mu, clocks.mu, terms.mu, Registry.mu    what they are in
+//	round.mu, Locker.mu, census.mu, clocks.mu, Registry.mu    what they are in
 //
 // Under none of them are votes delivered, contexts cancelled, connections written to or closed, or
 // hooks called. What is called is the Clock; the Host, for a token; a lane's Server, for another

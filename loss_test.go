@@ -90,11 +90,11 @@ func TestSleeperTakesNoOtherSet(t *testing.T) {
 		after func(f *fleet)
 	}{
 		{"one serves others, two are emptied", 2, func(f *fleet) {
-			f.tell(f.nodes[0], &wire.Description{Epoch: 4, Set: "another", Members: []string{"node0", "10.0.0.8:1", "10.0.0.9:1"}})
+			f.tell(f.nodes[0], &wire.Description{MaxTTL: 10_000, Epoch: 4, Set: "another", Members: []string{"node0", "10.0.0.8:1", "10.0.0.9:1"}})
 		}},
 		{"two serve others, of which one loses its data, and one is down", 1, func(f *fleet) {
 			for _, n := range f.nodes[:2] {
-				f.tell(n, &wire.Description{Epoch: 3, Set: "another", Members: []string{"node0", "node1"}})
+				f.tell(n, &wire.Description{MaxTTL: 10_000, Epoch: 3, Set: "another", Members: []string{"node0", "node1"}})
 			}
 			theirs := f.locker(Options{}, f.nodes[:2]...)
 			pass(20 * time.Second)
@@ -150,7 +150,7 @@ func toldAgain(t *testing.T, want bool, members ...string) {
 		for _, n := range f.nodes {
 			n.Flush()
 		}
-		f.tell(f.nodes[4], &wire.Description{Epoch: 1, Set: "another", Members: members})
+		f.tell(f.nodes[4], &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "another", Members: members})
 		for range 3 {
 			_, _ = lk.TryAcquire(f.Context(), "found out")
 			pass(20 * time.Second)
@@ -325,7 +325,7 @@ func TestTwoSetsOfTheSameMembers(t *testing.T) {
 		for _, set := range []string{"a", "b"} {
 			for _, n := range f.nodes {
 				n.Flush()
-				f.tell(n, &wire.Description{Epoch: 2, Set: set, Members: []string{"node0", "node1"}})
+				f.tell(n, &wire.Description{MaxTTL: 10_000, Epoch: 2, Set: set, Members: []string{"node0", "node1"}})
 			}
 			lk := f.locker(Options{}, f.nodes...)
 			pass(20 * time.Second)
@@ -333,7 +333,7 @@ func TestTwoSetsOfTheSameMembers(t *testing.T) {
 			clients = append(clients, lk)
 		}
 		f.nodes[0].Flush()
-		f.tell(f.nodes[0], &wire.Description{Epoch: 2, Set: "a", Members: []string{"node0", "node1"}})
+		f.tell(f.nodes[0], &wire.Description{MaxTTL: 10_000, Epoch: 2, Set: "a", Members: []string{"node0", "node1"}})
 		for range 3 {
 			for _, lk := range clients {
 				_, _ = lk.TryAcquire(f.Context(), "found out")
@@ -355,7 +355,7 @@ func TestTwoDescriptionsOfOneEpoch(t *testing.T) {
 	onNodes(t, 4, func(f *fleet) {
 		var both []*wire.Description
 		for _, members := range [][]string{{"node0", "node1", "node2"}, {"node1", "node2", "node3"}} {
-			both = append(both, &wire.Description{Epoch: 5, Set: "set", Members: members, Former: []string{"node0", "node1", "node2", "node3"}})
+			both = append(both, &wire.Description{MaxTTL: 10_000, Epoch: 5, Set: "set", Members: members, Former: []string{"node0", "node1", "node2", "node3"}})
 		}
 		for i, n := range f.nodes {
 			n.Flush()
@@ -384,7 +384,7 @@ func TestNodeOfALivingSet(t *testing.T) {
 		ours := f.locker(Options{}, f.nodes[:3]...)
 		f.locks(ours, true)
 		pass(time.Second)
-		theirs := &wire.Description{Epoch: 7, Set: "theirs", Members: []string{"node1", "node2", "node3", "node4"}}
+		theirs := &wire.Description{MaxTTL: 10_000, Epoch: 7, Set: "theirs", Members: []string{"node1", "node2", "node3", "node4"}}
 		f.nodes[2].Flush()
 		for _, n := range f.nodes[2:] {
 			f.tell(n, theirs)

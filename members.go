@@ -16,14 +16,19 @@ type Members struct {
 
 	Quorum    int           // of the nodes, how many must grant a lock
 	Separator string        // see Options
-	MaxTTL    time.Duration // the longest TTL that a program may ask for; 0: programs are free to announce longer ones
-	Since     time.Time     // when this was proposed, by the clock of who did
+	MaxTTL    time.Duration // the longest TTL of a lock
+
+	// LongerTTL is the longer of two MaxTTLs, while a change from one to the other is under way: MaxTTL is the shorter
+	// one, and quarantines go by this one. 0: no change is.
+	LongerTTL time.Duration
+
+	Since time.Time // when this was proposed, by the clock of who did
 }
 
 func described(d *wire.Description) Members {
 	return Members{
 		Set: d.Set, Epoch: d.Epoch, Nodes: slices.Clone(d.Members), Quorum: d.Needs(),
-		Separator: d.Separator, MaxTTL: wire.Milliseconds(d.MaxTTL), Since: time.UnixMilli(d.Since),
+		Separator: d.Separator, MaxTTL: wire.Milliseconds(d.MaxTTL), LongerTTL: wire.Milliseconds(d.Other), Since: time.UnixMilli(d.Since),
 	}
 }
 

@@ -86,7 +86,7 @@ func TestMinorityKeepsAnother(t *testing.T) {
 	})
 	t.Run("a snapshot of an earlier set", func(t *testing.T) {
 		minority(t, "keeps the description of another set", func(f *fleet, n *arena.Node, d *wire.Description) {
-			n.Keep("node0\n" + (&wire.Description{Epoch: 5, Set: "earlier", Members: []string{"node0", "node3", "node4"}}).Text())
+			n.Keep("node0\n" + (&wire.Description{MaxTTL: 10_000, Epoch: 5, Set: "earlier", Members: []string{"node0", "node3", "node4"}}).Text())
 		})
 	})
 	t.Run("a copy of another member", func(t *testing.T) {

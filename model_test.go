@@ -331,9 +331,10 @@ func (ms models) start(opts *Options, wrap func(*modelConn) lane.Server) (*Locke
 	for i, m := range ms {
 		names[i] = m.name
 	}
-	set := &wire.Description{Epoch: 1, Set: "models", Members: names}
+	set := &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "models", Members: names}
 	if opts != nil {
 		set.Quorum, set.Separator = opts.Quorum, opts.Separator
+		set.MaxTTL = max(opts.TTL, opts.MaxTTL, 10*time.Second).Milliseconds()
 	}
 	for _, m := range ms {
 		m.mu.Lock()

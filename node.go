@@ -215,7 +215,7 @@ func (lk *Locker) accepts(d *wire.Description) error {
 	if err != nil {
 		return err
 	}
-	if now := lk.current.Load(); o.Separator != now.Separator || o.MaxTTL != now.MaxTTL {
+	if now := lk.current.Load(); o.Separator != now.Separator || o.most != now.most {
 		lk.current.Store(o)
 	}
 	return nil

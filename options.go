@@ -18,11 +18,12 @@ type Options struct {
 	// Default 10s.
 	TTL time.Duration
 
-	// MaxTTL is the longest TTL that this program may ask for; a longer one is an error. All
-	// programs that use the nodes should have the same MaxTTL: the nodes keep the largest that
-	// was announced to them, and every quarantine lasts as long as that demands. A program
-	// with another MaxTTL gets a Warning (Hooks) with both values. If the set of the nodes has a
-	// MaxTTL (Members), a longer one is an error. Default that of the set, or else TTL.
+	// MaxTTL is the longest TTL that a lock of a new set may have: the first program that locks on
+	// new nodes writes it there. From then on the set's own counts (Members), whatever this one
+	// is: a lock with a longer TTL is an error, and so is a longer TTL or MaxTTL of a program. Every
+	// quarantine outlasts it, so a long MaxTTL makes nodes wait long for their vote after a restart;
+	// a lock that is held for long is renewed, and needs none. Locker.Change changes it for all programs, and so
+	// does "redlock members set max-ttl". Default 10s, or TTL if that is longer.
 	MaxTTL time.Duration
 
 	// Prefix comes before the name in the key of every lock. Default none, so that the key is
@@ -71,14 +72,14 @@ type Options struct {
 	// Quarantine is how long a node has no vote after it may have forgotten what it granted:
 	// it is new, was restarted, lost its data, or its clock was set. Default MaxTTL plus
 	// Drift, at least 2s; less than MaxTTL plus Drift is an error. It lasts longer where
-	// another program has announced a longer MaxTTL.
+	// the set has a longer MaxTTL.
 	//
 	// New nodes are in quarantine, too: a client cannot tell them from nodes that have all
 	// been emptied. So the first lock on new nodes waits for this long, unless
 	// [Locker.WaitReady] has waited before.
 	//
 	// A negative value turns the quarantine off: a node that has forgotten votes at once, as
-	// with other Redlock clients, and this program announces no MaxTTL.
+	// with other Redlock clients, and MaxTTL bounds this program's locks.
 	Quarantine time.Duration
 
 	// MaxNodeSkew is how far a node's clock may be from the median of the nodes' clocks. A node
@@ -92,10 +93,11 @@ type Options struct {
 	// is noticed without it (Hooks.ClockStep).
 	MaxNodeSkew time.Duration
 
-	told  *callbacks // the Hooks
-	host  sim.Host   // the Clock, if it is one
-	label string     // the Owner, as it stands in tokens
-	wants settings   // what was given, and is no default
+	told  *callbacks    // the Hooks
+	host  sim.Host      // the Clock, if it is one
+	label string        // the Owner, as it stands in tokens
+	wants settings      // what was given, and is no default
+	most  time.Duration // the longest TTL of a lock; 0: not known yet, since the set has it
 }
 
 // String shows the options that are set.
@@ -135,7 +137,7 @@ func (o *Options) withDefaults(n int) (Options, error) {
 		opts.TTL = 10 * time.Second
 	}
 	if opts.MaxTTL == 0 {
-		opts.MaxTTL = opts.TTL
+		opts.MaxTTL = max(opts.TTL, 10*time.Second)
 	}
 	for _, d := range []struct {
 		name  string
@@ -167,6 +169,9 @@ func (o *Options) withDefaults(n int) (Options, error) {
 		opts.Quarantine = max(least, 2*time.Second)
 	case opts.Quarantine > 0 && opts.Quarantine < least:
 		refuse("Quarantine %v is less than MaxTTL %v and Drift %v: locks may be forgotten that are still held; negative turns it off", opts.Quarantine, opts.MaxTTL, opts.drift(opts.MaxTTL))
+	}
+	if opts.Quarantine < 0 {
+		opts.most = opts.MaxTTL
 	}
 	switch room := (opts.Quarantine - 3*wire.Clamp) / 2; {
 	case opts.MaxNodeSkew == 0 && opts.Quarantine < 0: // nothing is asked of nodes that lose their data
@@ -226,10 +231,7 @@ func (o *Options) with(d *wire.Description) (*Options, error) {
 		return nil, err
 	}
 	then := *o
-	if d.MaxTTL > 0 && o.wants.maxTTL == 0 {
-		then.MaxTTL = max(o.MaxTTL, wire.Milliseconds(d.MaxTTL))
-	}
-	then.Separator = d.Separator
+	then.most, then.Separator = wire.Milliseconds(d.MaxTTL), d.Separator
 	return &then, nil
 }
 
@@ -245,10 +247,21 @@ func (o *Options) rejects(d *wire.Description) error {
 	if o.wants.separator != "" && o.wants.separator != d.Separator {
 		refuse("Separator", strconv.Quote(d.Separator), strconv.Quote(o.wants.separator), "separator "+o.wants.separator)
 	}
-	if most := wire.Milliseconds(d.MaxTTL); d.MaxTTL > 0 && o.MaxTTL > most {
-		errs = append(errs, fmt.Errorf("redlock: Options.MaxTTL is %v, and the set allows %v: ask for less, or change the set with redlock members set max-ttl %v", o.MaxTTL, most, o.MaxTTL))
+	what, longest := "MaxTTL", o.wants.maxTTL
+	if longest == 0 {
+		what, longest = "TTL", o.TTL
+	}
+	if most := wire.Milliseconds(d.MaxTTL); longest > most {
+		errs = append(errs, fmt.Errorf("redlock: Options.%s is %w", what, overTTLError{longest, most}))
 	}
 	return errors.Join(errs...)
+}
+
+// An overTTLError says that a TTL is longer than the set allows.
+type overTTLError struct{ ttl, most time.Duration }
+
+func (e overTTLError) Error() string {
+	return fmt.Sprintf("%v, and the set allows %v (its MaxTTL): ask for less, since a lock that is held for longer is renewed (Do, AutoRenew); or change it for all programs with redlock members set max-ttl %v: after a restart a node has no vote for so long", e.ttl, e.most, e.ttl)
 }
 
 // drift is what is subtracted from the validity of a lock with this TTL.

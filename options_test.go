@@ -72,8 +72,8 @@ func TestDefaultSkew(t *testing.T) {
 		opts Options
 		want time.Duration
 	}{
-		{Options{TTL: 50 * ms}, 250 * ms}, {Options{TTL: s}, 250 * ms}, {Options{}, 4301 * ms}, {Options{MaxTTL: time.Minute}, 10 * s},
-		{Options{TTL: 50 * ms, Quarantine: 60 * ms}, 250 * ms}, {Options{Quarantine: 13 * s}, 5750 * ms}, {Options{Quarantine: -1}, 10 * s}, {Options{MaxNodeSkew: -1}, -1},
+		{Options{TTL: s, MaxTTL: s}, 250 * ms}, {Options{TTL: s}, 4301 * ms}, {Options{}, 4301 * ms}, {Options{MaxTTL: time.Minute}, 10 * s},
+		{Options{TTL: 50 * ms, MaxTTL: 50 * ms, Quarantine: 60 * ms}, 250 * ms}, {Options{Quarantine: 13 * s}, 5750 * ms}, {Options{Quarantine: -1}, 10 * s}, {Options{MaxNodeSkew: -1}, -1},
 	} {
 		o, err := tt.opts.withDefaults(3)
 		if err != nil || o.MaxNodeSkew != tt.want {
@@ -107,7 +107,7 @@ func TestAcquireOptions(t *testing.T) {
 			{"a", []AcquireOption{TTL(50 * ms)}, "", 47500 * time.Microsecond},
 			{"a", []AcquireOption{TTL(time.Minute), MaxHold(2 * s)}, "", 2 * s},
 			{"", nil, "redlock: acquire: the name is empty", 0},
-			{"a", []AcquireOption{TTL(61 * s)}, `redlock: acquire "a": TTL 1m1s is over Options.MaxTTL 1m0s`, 0},
+			{"a", []AcquireOption{TTL(61 * s)}, `redlock: acquire "a": TTL is 1m1s, and the set allows 1m0s (its MaxTTL): ask for less`, 0},
 			{"a", []AcquireOption{TTL(0)}, `redlock: acquire "a": TTL 0s is not a time to live`, 0},
 			{"a", []AcquireOption{TTL(s / 3)}, `redlock: acquire "a": TTL 333.333333ms is not a whole number`, 0},
 			{"a", []AcquireOption{TTL(2 * ms)}, `redlock: acquire "a": TTL 2ms leaves nothing after Drift 2.02ms`, 0},

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
@@ -48,6 +47,15 @@ func (f *fleet) node(name string) *arena.Node {
 // client is a process of its own, whose clock is ahead.
 func (f *fleet) client(opts *Options, ahead time.Duration) *Locker {
 	f.Helper()
+	lk, err := f.tries(opts, ahead)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+func (f *fleet) tries(opts *Options, ahead time.Duration) (*Locker, error) {
 	f.hosts++
 	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
 	h.Skew(ahead)
@@ -57,12 +65,7 @@ func (f *fleet) client(opts *Options, ahead time.Duration) *Locker {
 	for i, n := range f.nodes {
 		clients[i] = n.Client(h)
 	}
-	lk, err := New(clients, &o)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { lk.Close() })
-	return lk
+	return New(clients, &o)
 }
 
 // reboot has nodes go down, and come back empty, with clocks that are wrong.
@@ -108,9 +111,10 @@ func (f *fleet) alone(l *Lock, rivals ...func() *Locker) {
 func same(lk *Locker) func() *Locker { return func() *Locker { return lk } }
 
 // TestDifferentTTLs: two programs, one with locks of a minute, and one with locks of two
-// seconds that knows of no others. Two of three nodes lose what they have.
+// seconds. Two of three nodes lose what they have.
 func TestDifferentTTLs(t *testing.T) {
 	long, short := &Options{TTL: time.Minute}, &Options{TTL: 2 * time.Second}
+	first := &Options{TTL: 2 * time.Second, MaxTTL: time.Minute} // of a program that may be the first
 	held := func(f *fleet, lk *Locker) *Lock {
 		f.Helper()
 		l, err := lk.TryAcquire(f.Context(), "a")
@@ -180,8 +184,7 @@ func TestDifferentTTLs(t *testing.T) {
 			f.alone(l, same(second))
 		},
 		"one node after another, and the short one has heard of it": func(f *fleet) {
-			second := f.client(short, 0)
-			first := f.client(long, 0)
+			second, first := f.client(first, 0), f.client(long, 0)
 			for i := range f.nodes {
 				f.reboot(0, i)
 				if _, err := second.TryAcquire(f.Context(), fmt.Sprint(i)); err != nil {
@@ -207,8 +210,7 @@ func TestDifferentTTLs(t *testing.T) {
 			f.alone(l, func() *Locker { return f.client(short, 0) })
 		},
 		"all of them at once, and the short one has heard of it": func(f *fleet) {
-			second := f.client(short, 0)
-			first := f.client(long, 0)
+			second, first := f.client(first, 0), f.client(long, 0)
 			if l, err := second.TryAcquire(f.Context(), "b"); err != nil || l.Release(f.Context()) != nil {
 				f.Fatal(err)
 			}
@@ -226,123 +228,105 @@ func TestDifferentTTLs(t *testing.T) {
 	}
 }
 
-// TestDifferentTTLsAreToldOf: both programs get one warning, with both values; and a longer TTL is
-// no loss, for any client.
-func TestDifferentTTLsAreToldOf(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFleet(t, 3)
-		var told [3]warnings
-		var quarantined []string
-		opts := func(i int, ttl time.Duration) *Options {
-			return &Options{TTL: ttl, Hooks: &Hooks{Warning: told[i].add, Quarantined: func(node string, d time.Duration, why error) {
-				quarantined = append(quarantined, fmt.Sprint(node, " ", d, " ", why))
-			}}}
-		}
-		use := func(lk *Locker) {
-			t.Helper()
-			for range 3 {
-				l, err := lk.TryAcquire(t.Context(), "a")
-				if err != nil {
-					t.Fatal(err)
+// TestOneBound: the first program's TTL, or its MaxTTL, or ten seconds bound all locks of the set, and the quarantines of all
+// programs outlast that.
+func TestOneBound(t *testing.T) {
+	for _, tt := range []struct {
+		first, next Options
+		want        time.Duration
+	}{
+		{Options{}, Options{TTL: time.Second}, 10 * time.Second},
+		{Options{TTL: time.Second}, Options{TTL: 5 * time.Second, Quarantine: 11 * time.Second}, 10 * time.Second},
+		{Options{TTL: time.Minute}, Options{TTL: time.Second, MaxTTL: 2 * time.Second}, time.Minute},
+		{Options{TTL: time.Second, MaxTTL: 3 * time.Second}, Options{TTL: 3 * time.Second, MaxTTL: 3 * time.Second}, 3 * time.Second},
+	} {
+		bubble(t, func(t *testing.T) {
+			f := newFleet(t, 3)
+			if l, err := f.client(&tt.first, 0).TryAcquire(t.Context(), "a"); err != nil || l.Release(t.Context()) != nil {
+				t.Fatal(err)
+			}
+			next := f.client(&tt.next, 0)
+			l, err := next.TryAcquire(t.Context(), "a", TTL(tt.want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = l.Release(t.Context())
+			for _, acquire := range []func() error{
+				func() error { _, err := next.TryAcquire(t.Context(), "a", TTL(tt.want+time.Millisecond)); return err },
+				func() error { _, err := next.Acquire(t.Context(), "a", TTL(24*time.Hour)); return err },
+				func() error { _, err := f.tries(&Options{TTL: tt.want + time.Second}, 0); return err },
+				func() error { _, err := f.tries(&Options{TTL: time.Second, MaxTTL: time.Hour}, 0); return err },
+			} {
+				begin := time.Now()
+				err := acquire()
+				for _, want := range []string{"and the set allows " + tt.want.String(), "a node has no vote for so long", "redlock members set max-ttl"} {
+					if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, ErrNoQuorum) || time.Since(begin) > time.Second {
+						t.Errorf("%+v: %v, want %q", tt, err, want)
+					}
 				}
-				if err := l.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				pass(10 * time.Millisecond)
 			}
-		}
-		short := f.client(opts(0, 2*time.Second), 0)
-		use(short)
-		long := f.client(opts(1, time.Minute), 0)
-		use(long)
-		use(short)
-		use(f.client(opts(2, time.Minute), 0))
-		for i, want := range []string{"has announced a MaxTTL of 1m0s, and ours (Options.MaxTTL) is 2s", "has announced a MaxTTL of 2s, and ours (Options.MaxTTL) is 1m0s", ""} {
-			if got := told[i].all(); !strings.Contains(got, want) || strings.Count(got, "redlock:") != min(1, len(want)) {
-				t.Errorf("program %d is told %q, want %q", i, got, want)
+			for _, n := range f.nodes[:2] {
+				n.Flush()
 			}
-		}
-		if len(quarantined) > 0 {
-			t.Errorf("quarantined: %v", quarantined)
-		}
-
-		// What is over for the one is not over for the other.
-		f.nodes[0].Flush()
-		use(short)
-		pass(3 * time.Second)
-		use(short)
-		rest := func() time.Duration {
-			s, err := short.Inspect(t.Context(), "a")
-			if err != nil || s.Nodes[0].Err == nil {
-				t.Fatal(err, s.Nodes[0].Err)
+			_, _ = next.TryAcquire(t.Context(), "a") // finds out
+			pass(tt.want - time.Second)
+			if _, err := next.TryAcquire(t.Context(), "a"); err == nil {
+				t.Errorf("%+v: two nodes vote sooner than after %v", tt, tt.want)
 			}
-			return s.Nodes[0].Err.TTL
-		}
-		if got := rest(); got < 57*time.Second || got > 58*time.Second {
-			t.Errorf("three seconds after it was emptied a node has no vote for another %v", got)
-		}
-	})
+			pass(2*time.Second + max(0, tt.next.Quarantine-tt.want, 2*time.Second-tt.want))
+			if _, err := next.TryAcquire(t.Context(), "a"); err != nil {
+				t.Errorf("%+v: %v", tt, err)
+			}
+		})
+	}
 }
 
-// TestQuarantineGrows: a longer TTL that becomes known makes quarantines longer that have
-// begun, and those that are over.
-func TestQuarantineGrows(t *testing.T) {
+// TestForgottenLongAgo: a node lost its data five seconds ago, and another client has found that out. It votes when its
+// quarantine is over, also if others hang by then, and have not been heard of since.
+func TestForgottenLongAgo(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		f := newFleet(t, 3)
-		var told []string
-		short := f.client(&Options{TTL: 2 * time.Second, Hooks: &Hooks{Quarantined: func(node string, d time.Duration, _ error) {
-			told = append(told, fmt.Sprint(node, " ", d.Round(time.Second)))
-		}}}, 0)
-		for i := range f.nodes {
-			f.reboot(0, i)
+		f := newFleet(t, 5)
+		opts := &Options{TTL: 3 * time.Second, MaxTTL: 3 * time.Second}
+		idle, busy := f.client(opts, 0), f.client(opts, 0)
+		for i, lk := range []*Locker{idle, busy, busy} {
+			if i == 2 {
+				pass(time.Second)
+				f.nodes[0].Flush()
+			}
+			if l, err := lk.TryAcquire(t.Context(), "a"); err != nil || l.Release(t.Context()) != nil {
+				t.Fatal(err)
+			}
 		}
-		f.reconnect(short)
-		if l, err := short.TryAcquire(t.Context(), "a"); err != nil || l.Release(t.Context()) != nil {
-			t.Fatal("all nodes vote again:", err)
-		}
-		synctest.Wait()
-		told = nil
-		f.client(&Options{TTL: time.Minute}, 0)
-		_, err := short.TryAcquire(t.Context(), "a")
-		if !errors.Is(err, ErrNoQuorum) || !strings.Contains(err.Error(), "quarantined for 5") {
-			t.Errorf("nodes were emptied less than a minute ago: %v", err)
-		}
-		synctest.Wait()
-		if len(told) != 3 {
-			t.Errorf("told of %v", told)
-		}
-		if err := short.WaitReady(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if l, err := short.TryAcquire(t.Context(), "a"); err != nil || l.Release(t.Context()) != nil {
+		pass(5 * time.Second)
+		f.nodes[1].Hang(true)
+		f.nodes[2].Hang(true)
+		if _, err := idle.TryAcquire(t.Context(), "a"); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// TestLongerThanAnnounced: a program that announces nothing, since its quarantine is off, has locks that
-// are longer than our MaxTTL. A refusal shows it.
-func TestLongerThanAnnounced(t *testing.T) {
+// TestForeignTTL: a lock of another library, or of a program without a quarantine, makes no quarantine longer, however
+// long it lives.
+func TestForeignTTL(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFleet(t, 3)
-		mute := f.client(&Options{TTL: time.Minute, Quarantine: -1}, 0)
-		var told warnings
-		short := f.client(&Options{TTL: 2 * time.Second, Hooks: &Hooks{Warning: told.add}}, 0)
-		l, err := mute.TryAcquire(t.Context(), "a")
-		if err != nil {
+		lk := f.client(&Options{TTL: 2 * time.Second, MaxTTL: 2 * time.Second}, 0)
+		mute := f.client(&Options{TTL: time.Hour, Quarantine: -1}, 0)
+		if _, err := mute.TryAcquire(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if _, err := short.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
+			if _, err := lk.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
 				t.Error(err)
 			}
 			pass(time.Second)
 		}
-		if got := told.all(); strings.Count(got, "redlock:") != 1 || !strings.Contains(got, "node node") || !strings.Contains(got, "lives for another ") || !strings.Contains(got, "is 2s") {
-			t.Errorf("told %q", got)
-		}
 		f.reboot(0, 0, 1)
-		f.alone(l, same(short))
+		f.reconnect(lk)
+		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil {
+			t.Error(err)
+		}
 	})
 }
 
@@ -439,12 +423,12 @@ func TestFirstMinute(t *testing.T) {
 	})
 }
 
-// TestOffIsHeardOf: a node whose clock is far off has no vote, but it answers, and shows its
-// marker: a node that has lost its data votes after a quarantine, and not only after a minute.
+// TestOffIsHeardOf: a node whose clock is far off has no vote, but it answers, and shows what it keeps: a node that
+// has lost its data is told that again, and votes after a quarantine.
 func TestOffIsHeardOf(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		f := newFleet(t, 3)
-		lk := f.client(&Options{TTL: 5 * time.Second}, 0)
+		lk := f.client(&Options{TTL: 5 * time.Second, MaxTTL: 5 * time.Second}, 0)
 		f.nodes[0].Step(24 * time.Hour)
 		f.nodes[1].Flush()
 		if _, err := lk.TryAcquire(t.Context(), "a"); err == nil {
@@ -452,32 +436,6 @@ func TestOffIsHeardOf(t *testing.T) {
 		}
 		pass(6 * time.Second)
 		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-// TestRefusedAndHeardOf: a node that refuses shows no marker with that. It is asked for it where
-// another one's vote depends on it, so what is held is said to be held, and not that there is
-// no quorum.
-func TestRefusedAndHeardOf(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		f := newFleet(t, 3)
-		opts := &Options{TTL: 5 * time.Second}
-		idle, busy := f.client(opts, 0), f.client(opts, 0)
-		pass(time.Second)
-		f.nodes[1].Flush()
-		_, _ = busy.TryAcquire(t.Context(), "other") // finds out, and marks it anew
-		pass(6 * time.Second)
-		f.nodes[1].Refuse(errLoading)
-		if _, err := busy.TryAcquire(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
-		pass(time.Millisecond)
-		f.nodes[1].Refuse(nil)
-		f.nodes[2].Flush()
-		f.nodes[0].Delay(10*time.Millisecond, 0) // it answers when the attempt is lost already
-		if _, err := idle.TryAcquire(t.Context(), "a"); !errors.Is(err, ErrHeld) {
 			t.Error(err)
 		}
 	})

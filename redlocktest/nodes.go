@@ -48,7 +48,7 @@ func NewN(t testing.TB, n int) *Nodes {
 		t.Fatalf("redlocktest: %v", err)
 	}
 	all := &Nodes{t: t, held: make(map[*redlock.Lock]string)}
-	// For a Hold before the first Locker: another MaxTTL than that of the program must not be announced.
+	// For a Hold before the first Locker: the set is to have the MaxTTL of the program.
 	all.opts.Quarantine = -1
 	for i := range n {
 		all.nodes = append(all.nodes, memredis.NewNode(i))

@@ -101,7 +101,11 @@ func TestSchedulerDies(t *testing.T) {
 	inBubble(t, func(t *testing.T, nodes *redistest.Bubble) {
 		var d diary
 		begin := time.Now()
-		dying, err := redlock.New(nodes.Clients(), &redlock.Options{TTL: 2 * interval, MaxTTL: 2 * interval})
+		long := 2 * interval
+		if _, err := locker(t, nodes).Change(t.Context(), redlock.Change{MaxTTL: &long}, nil); err != nil {
+			t.Fatal(err)
+		}
+		dying, err := redlock.New(nodes.Clients(), &redlock.Options{TTL: long})
 		if err != nil {
 			t.Fatal(err)
 		}

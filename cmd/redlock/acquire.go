@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -131,6 +132,8 @@ func notAcquired(cfg *lockConfig, err error) error {
 		f := exit.Fail(cfg.busy, patience, "%s%s", within, explain.Reason(why))
 		f.Silent = cfg.silent
 		return f
+	case explain.Mended(why) && slices.ContainsFunc(why.Nodes(), func(n *redlock.NodeError) bool { return n.TTL > longWait && n.Outcome == redlock.OutcomeQuarantined }):
+		return exit.Fail(exit.NoQuorum, "the longest TTL that the set allows makes that so long: redlock members set max-ttl makes it shorter for all programs", "%s%s", within, explain.Reason(why))
 	case explain.Mended(why):
 		return exit.Fail(exit.NoQuorum, patience+"; redlock prepare, run once when nodes are deployed, avoids this", "%s%s", within, explain.Reason(why))
 	}

@@ -18,14 +18,13 @@ import (
 // A keeping is what a node keeps of its set. It is read, and the node is not joined: so a look creates
 // nothing, neither a marker nor a description.
 type keeping struct {
-	node    string // its address, as it was given
-	err     error  // it does not answer, or does not say
-	told    wire.Told
-	next    *wire.Description // what it has taken in the choice of the next description; nil: nothing
-	runID   string            // of its process; "": it does not say
-	copy    bool              // it has the data of another server: see lookElsewhere
-	longest time.Duration     // the longest TTL that was announced there
-	marked  bool              // it has a marker: a client has joined it since it lost its data
+	node   string // its address, as it was given
+	err    error  // it does not answer, or does not say
+	told   wire.Told
+	next   *wire.Description // what it has taken in the choice of the next description; nil: nothing
+	runID  string            // of its process; "": it does not say
+	copy   bool              // it has the data of another server: see lookElsewhere
+	marked bool              // it has a marker: a client has joined it since it lost its data
 }
 
 // keeps asks a node what it keeps.
@@ -39,9 +38,7 @@ func keeps(ctx context.Context, rdb *redis.Client) keeping {
 	text := func(v any) string { s, _ := v.(string); return s }
 	k.told = wire.ParseTold(text(values[0]))
 	k.runID, _ = runID(ctx, rdb)
-	if m, ok := wire.ParseMarker(text(values[1])); ok {
-		k.longest, k.marked = m.Longest, true
-	}
+	_, k.marked = wire.ParseMarker(text(values[1]))
 	if taken, err := rdb.HGet(ctx, lua.Choice, "description").Result(); err == nil {
 		k.next = wire.ParseDescription(taken)
 	}
@@ -219,23 +216,12 @@ func (d *described) keeping(member string) *keeping {
 	return nil
 }
 
-// longest is the longest TTL that locks may have, as the nodes know it; 0: they do not.
-func (d *described) longest() (longest time.Duration) {
-	for _, k := range d.given {
-		longest = max(longest, k.longest)
+// longest is for how long a lock may live, by the description of the set; 0: it is not known.
+func (d *described) longest() time.Duration {
+	if d.set == nil {
+		return 0
 	}
-	if d.set != nil && d.set.MaxTTL > 0 {
-		longest = wire.Milliseconds(d.set.MaxTTL)
-	}
-	return longest
-}
-
-// announced is the longest TTL that a node has heard of; 0: none says.
-func (d *described) announced() (longest time.Duration) {
-	for _, k := range append(slices.Clone(d.given), d.more...) {
-		longest = max(longest, k.longest)
-	}
-	return longest
+	return d.set.Longest()
 }
 
 // optionsAt are those of a member that was not given: it is reached as the library does it.

@@ -125,14 +125,8 @@ func (d *diagnosis) votes(p *patient) {
 	}
 }
 
-// intended is the longest TTL that the operator has asked for: the set's, or that of the command line and the
-// configuration.
-func (d *diagnosis) intended() time.Duration {
-	if set := d.described(); set != nil && set.MaxTTL > 0 {
-		return wire.Milliseconds(set.MaxTTL)
-	}
-	return max(d.ttl, d.cfg.maxTTL)
-}
+// longWait is how long a quarantine may be without a word about it.
+const longWait = 10 * time.Minute
 
 // settings says where the set and what this program was given do not go together.
 func (d *diagnosis) settings() {
@@ -153,13 +147,18 @@ func (d *diagnosis) settings() {
 		refuse(fmt.Sprintf("its separator is %s, and this program has %q: a set has one separator, for the programs of all prefixes", is, own),
 			"leave --separator out (also separator in the configuration file); a service that needs another one takes servers, or a database (redis://HOST:PORT/1), of its own")
 	}
-	if most := wire.Milliseconds(set.MaxTTL); set.MaxTTL > 0 && d.cfg.maxTTL > most {
+	most := wire.Milliseconds(set.MaxTTL)
+	if d.cfg.maxTTL > most {
 		refuse(fmt.Sprintf("its longest TTL is %v, and this program has %s %v", most, d.cfg.maxTTLFrom, d.cfg.maxTTL),
 			fmt.Sprintf("leave %s out, or give the set a longer one: redlock members set max-ttl %v", d.cfg.maxTTLFrom, d.cfg.maxTTL))
 	}
-	if most := d.set.announced(); most > d.intended() {
-		all(false, fmt.Sprintf("a program has announced a TTL of %v: a node that was restarted has no vote for as long", printable.Duration(most)),
-			fmt.Sprintf("if that is not intended, bound it while enough nodes vote: redlock members set max-ttl %v", d.intended()))
+	switch intended := max(d.ttl, d.cfg.maxTTL); {
+	case set.Other > 0:
+		all(false, fmt.Sprintf("its longest TTL is %v, and quarantines still go by %v: a node that was restarted has no vote for as long", most, printable.Duration(set.Longest())),
+			fmt.Sprintf("when the locks of before are over: redlock members set max-ttl %v", most))
+	case most > max(intended, longWait):
+		all(false, fmt.Sprintf("its longest TTL is %v: a node that was restarted has no vote for as long", printable.Duration(most)),
+			fmt.Sprintf("if that is not intended, make it shorter: redlock members set max-ttl %v", intended))
 	}
 }
 

@@ -106,7 +106,7 @@ func (x *examination) patientOf(member string) *patient {
 
 // longest is how long a lock on the nodes may live unless it is extended.
 func (x *examination) longest() time.Duration {
-	return cmp.Or(max(x.set.longest(), x.set.announced()), x.ttl)
+	return cmp.Or(x.set.longest(), x.ttl)
 }
 
 // members are the nodes that count.

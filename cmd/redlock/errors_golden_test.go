@@ -606,7 +606,7 @@ func (g *said) examined() {
 	// in has the nodes keep the description of one set, and the first of them something else.
 	in := func(when string, members int, keeps func(d wire.Description) wire.Told) {
 		all := []*patient{fine(1), fine(2), fine(3)}
-		d := wire.Description{Epoch: 3, Set: "one", Members: []string{at(1), at(2), at(3), at(4)}[:members]}
+		d := wire.Description{MaxTTL: 10_000, Epoch: 3, Set: "one", Members: []string{at(1), at(2), at(3), at(4)}[:members]}
 		for _, p := range all[1:] {
 			p.keeping.told = wire.Told{Self: p.name, Description: &d}
 		}

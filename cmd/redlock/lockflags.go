@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // lockFlags are the flags that several verbs have.
@@ -113,7 +114,7 @@ func (f *lockFlags) addMaxTTL(to *flagSet) {
 func maxTTL(source, value string) (time.Duration, error) {
 	d, err := duration(source, value)
 	if err == nil && !canBeTTL(d) {
-		err = exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "%s %s is not a value that --ttl can have", source, value)
+		err = exit.Fail(exit.Usage, "it is the longest --ttl that a new set allows", "%s %s is not a value that --ttl can have", source, value)
 	}
 	return d, err
 }
@@ -179,20 +180,20 @@ func (f *lockFlags) complete(env []string, file *config) (err error) {
 // that the flags are complete.
 func (f *lockFlags) options() (*redlock.Options, error) {
 	if f.maxTTL > 0 && f.maxTTL < f.ttl {
-		return nil, exit.Fail(exit.Usage, "it is the longest --ttl of all clients of these nodes", "--ttl %v is longer than %s %v", f.ttl, f.maxTTLFrom, f.maxTTL)
+		return nil, exit.Fail(exit.Usage, "it is the longest --ttl that a new set allows", "--ttl %v is longer than %s %v", f.ttl, f.maxTTLFrom, f.maxTTL)
 	}
 	return &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL, Prefix: *f.prefix, Separator: f.separator, Owner: f.owner}, nil
 }
 
-// lookOptions are those of a Locker that inspects locks and acquires none. It must not announce a
-// longer TTL to the nodes than the clients that acquire some: so it goes by what these have announced.
+// lookOptions are those of a Locker that inspects locks and acquires none: no set refuses them.
 func (f *lockFlags) lookOptions(d *described) *redlock.Options {
 	ttl, most := f.ttl, f.maxTTL
 	if most > 0 {
 		ttl = min(ttl, most)
 	}
-	if longest := d.longest(); longest > 0 {
-		ttl, most = longest, longest
+	if d.set != nil {
+		ttl = wire.Milliseconds(d.set.MaxTTL)
+		most = ttl
 	}
 	return &redlock.Options{TTL: ttl, MaxTTL: most, NodeTimeout: min(patientLook, ttl/2), Prefix: *f.prefix, Separator: f.separator}
 }

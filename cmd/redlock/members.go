@@ -7,7 +7,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -22,6 +21,7 @@ import (
 type membersConfig struct {
 	lockFlags
 	json, plan, stopped bool
+	over                bool     // set max-ttl: no lock is held any more that lives for longer
 	yes                 bool     // forget: without a question
 	verb                string   // add, remove, replace, set or forget; "": show
 	args                []string // of the verb
@@ -38,6 +38,7 @@ func parseMembers(args []string) (*membersConfig, error) {
 	cfg.addTimeout(f)
 	f.toggle("plan", "", &cfg.plan)
 	f.toggle("programs-stopped", "", &cfg.stopped)
+	f.toggle("locks-over", "", &cfg.over)
 	f.toggle("yes", "", &cfg.yes)
 	f.toggle("json", "", &cfg.json)
 	rest, err := f.parse(args)
@@ -67,6 +68,8 @@ func parseMembers(args []string) (*membersConfig, error) {
 		return nil, exit.Fail(exit.Usage, membersUsage, "--timeout is for a change, and there is none")
 	case cfg.stopped && (cfg.verb != "set" || cfg.args[0] != "separator"):
 		return nil, exit.Fail(exit.Usage, "programs may run during all other changes", "--programs-stopped goes with set separator")
+	case cfg.over && (cfg.verb != "set" || cfg.args[0] != "max-ttl"):
+		return nil, exit.Fail(exit.Usage, "all other changes wait for the locks that were counted before", "--locks-over goes with set max-ttl")
 	}
 	return cfg, nil
 }
@@ -179,15 +182,12 @@ func (cfg *membersConfig) sets(d *described) ([]step, error) {
 	}
 	switch what {
 	case "max-ttl":
-		most := time.Duration(0)
-		if value != "none" {
-			var err error
-			if most, err = maxTTL("members set max-ttl", value); err != nil {
-				return nil, err
-			}
+		most, err := maxTTL("members set max-ttl", value)
+		if err != nil {
+			return nil, err
 		}
-		s.MaxTTL = &most
-		same(most.Milliseconds() == d.set.MaxTTL)
+		s.MaxTTL, s.LongerOver = &most, cfg.over
+		same(most.Milliseconds() == d.set.MaxTTL && d.set.Other == 0)
 	case "quorum":
 		n := 0
 		if value != "majority" {
@@ -344,13 +344,15 @@ func (c *command) changeMembers(cfg *membersConfig, servers []*redis.Options, d 
 		ctx, cancel = context.WithTimeout(ctx, cfg.timeout)
 		defer cancel()
 	}
-	locker, err := c.operator(cfg, servers, d)
+	locker, err := c.operator(cfg, servers, d, steps...)
 	if err != nil {
 		return err
 	}
 	defer locker.Close()
-	if err := ableToChange(ctx, locker); err != nil {
-		return err
+	if steps[0].MaxTTL == nil { // a shorter one may be what lets members vote again
+		if err := ableToChange(ctx, locker); err != nil {
+			return err
+		}
 	}
 	if len(steps) == 2 && steps[0].Remove != "" { // it would be too late to find out that the other one is unfit
 		if _, err := locker.PlanChange(ctx, steps[1].Change, nil); err != nil && !errors.Is(err, redlock.ErrNoQuorum) {
@@ -362,8 +364,10 @@ func (c *command) changeMembers(cfg *membersConfig, servers []*redis.Options, d 
 	for i, s := range steps {
 		before := m
 		switch {
+		case !cfg.plan && s.MaxTTL != nil:
+			m, err = c.setMaxTTL(ctx, cfg, locker, servers, s.Change)
 		case !cfg.plan:
-			m, err = locker.Change(ctx, s.Change, func(what string, most time.Duration) { c.note("%s", waits(what, most)) })
+			m, err = locker.Change(ctx, s.Change, c.waits)
 		case i == 0:
 			m, err = locker.PlanChange(ctx, s.Change, report.waits)
 		default:
@@ -388,9 +392,16 @@ func (c *command) changeMembers(cfg *membersConfig, servers []*redis.Options, d 
 }
 
 // operator is a Locker for a change. What happens to the nodes is in what the change says.
-func (c *command) operator(cfg *membersConfig, servers []*redis.Options, d *described) (*redlock.Locker, error) {
+func (c *command) operator(cfg *membersConfig, servers []*redis.Options, d *described, steps ...step) (*redlock.Locker, error) {
 	opts := cfg.lookOptions(d)
 	opts.Separator = "" // that of the set
+	for _, s := range steps {
+		if s.MaxTTL != nil { // it must be able to use the set afterwards
+			opts.TTL = min(opts.TTL, *s.MaxTTL)
+			opts.MaxTTL = opts.TTL
+			opts.NodeTimeout = min(opts.NodeTimeout, opts.TTL/2)
+		}
+	}
 	locker, err := open(servers, opts)
 	if err != nil {
 		return nil, notConnected(err)

@@ -36,7 +36,7 @@ func (c *command) unchanged(cfg *membersConfig, report *changeReport, d *describ
 
 // membersIn is a description as the library gives it.
 func membersIn(d *wire.Description) redlock.Members {
-	return redlock.Members{Set: d.Set, Epoch: d.Epoch, Nodes: d.Members, Quorum: d.Needs(), Separator: d.Separator, MaxTTL: wire.Milliseconds(d.MaxTTL), Since: time.UnixMilli(d.Since)}
+	return redlock.Members{Set: d.Set, Epoch: d.Epoch, Nodes: d.Members, Quorum: d.Needs(), Separator: d.Separator, MaxTTL: wire.Milliseconds(d.MaxTTL), LongerTTL: wire.Milliseconds(d.Other), Since: time.UnixMilli(d.Since)}
 }
 
 // planned is what a change makes of a set that was planned itself.
@@ -55,8 +55,7 @@ func planned(m redlock.Members, c redlock.Change) redlock.Members {
 
 // quarantine is for how long locks may live that were acquired by now, with the default drift.
 func (d *described) quarantine() time.Duration {
-	longest := cmp.Or(d.longest(), defaultTTL)
-	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
+	return quarantineOf(&redlock.Options{MaxTTL: cmp.Or(d.longest(), defaultTTL)})
 }
 
 // ableToChange returns an error if too few members vote, so that a change could not come into force.
@@ -71,14 +70,8 @@ func ableToChange(ctx context.Context, locker *redlock.Locker) error {
 // cautions are what an operator may want to know before a change.
 func (c *command) cautions(cfg *membersConfig, d *described, steps []step) {
 	for _, s := range steps {
-		if s.MaxTTL != nil && *s.MaxTTL > 0 {
-			var longest time.Duration
-			for _, k := range append(slices.Clone(d.given), d.more...) {
-				longest = max(longest, k.longest)
-			}
-			if longest > *s.MaxTTL {
-				c.note("programs have announced a MaxTTL of %v: one that asks for more than %v gets an error from then on", longest, *s.MaxTTL)
-			}
+		if s.MaxTTL != nil && s.MaxTTL.Milliseconds() < d.set.MaxTTL {
+			c.note("a program whose TTL or MaxTTL is longer than %v gets an error from then on, and a lock whose TTL is longer is not extended any more", *s.MaxTTL)
 		}
 		if s.Add != "" && local(s.Add) && slices.ContainsFunc(d.set.Members, func(m string) bool { return !local(m) }) {
 			c.note("%s is an address of each machine itself: a program on another machine finds another server there, or none", s.Add)
@@ -115,6 +108,9 @@ func (c *command) tellChange(cfg *membersConfig, s step, before, after redlock.M
 		}
 	case s.MaxTTL != nil:
 		fmt.Fprintf(c.stdout, "  locks that are held stay\n")
+		if after.LongerTTL > 0 {
+			fmt.Fprintf(c.stdout, "  quarantines go by %v until no lock is left that lives for longer than %v\n", after.LongerTTL, *s.MaxTTL)
+		}
 	case s.Separator != nil:
 		fmt.Fprintf(c.stdout, "  all programs that use the set must be stopped, and --programs-stopped says that they are\n")
 	}
@@ -127,7 +123,16 @@ func inWords(m redlock.Members) string {
 		text += fmt.Sprintf(", separator %q", m.Separator)
 	}
 	if m.MaxTTL > 0 {
-		text += fmt.Sprintf(", MaxTTL %v", m.MaxTTL)
+		text += ", " + maxTTLInWords(m)
+	}
+	return text
+}
+
+// maxTTLInWords is the longest TTL, and the one by which quarantines go.
+func maxTTLInWords(m redlock.Members) string {
+	text := fmt.Sprintf("MaxTTL %v", m.MaxTTL)
+	if m.LongerTTL > 0 {
+		text += fmt.Sprintf(" (quarantines go by %v)", m.LongerTTL)
 	}
 	return text
 }

@@ -14,6 +14,7 @@ type membersReport struct {
 	Quorum    int            `json:"quorum,omitempty"`
 	Separator string         `json:"separator,omitempty"`
 	MaxTTL    int64          `json:"max_ttl_ms,omitempty"`
+	LongerTTL int64          `json:"longer_ttl_ms,omitempty"` // quarantines go by it, while max_ttl_ms changes
 	Members   []memberReport `json:"members,omitempty"`
 	Others    []memberReport `json:"others,omitempty"` // nodes that were given, and are no members
 	Next      *nextReport    `json:"next,omitempty"`   // a change that has begun
@@ -58,7 +59,7 @@ func (r *changeReport) waits(what string, most time.Duration) {
 
 // of takes in the set.
 func (r *membersReport) of(m redlock.Members) {
-	r.Set, r.Epoch, r.Quorum, r.Separator, r.MaxTTL = m.Set, m.Epoch, m.Quorum, m.Separator, m.MaxTTL.Milliseconds()
+	r.Set, r.Epoch, r.Quorum, r.Separator, r.MaxTTL, r.LongerTTL = m.Set, m.Epoch, m.Quorum, m.Separator, m.MaxTTL.Milliseconds(), m.LongerTTL.Milliseconds()
 	if !m.Since.IsZero() {
 		r.Since = &m.Since
 	}

@@ -120,17 +120,14 @@ func (k *keeping) column(set *wire.Description) string {
 
 // printMembers prints the set as text.
 func (c *command) printMembers(r *membersReport, d *described) error {
-	separator, most, quorum := "none", "none", ""
+	separator, most, quorum := "none", maxTTLInWords(membersIn(d.set)), ""
 	if r.Separator != "" {
 		separator = fmt.Sprintf("%q", r.Separator)
-	}
-	if d.set.MaxTTL > 0 {
-		most = wire.Milliseconds(d.set.MaxTTL).String()
 	}
 	if d.set.Quorum == 0 {
 		quorum = ", a majority"
 	}
-	fmt.Fprintf(c.stdout, "set %s, epoch %d, since %s\nquorum %d of %s%s; separator %s; MaxTTL %s\n", printable.Text(r.Set), r.Epoch, r.Since.Format(time.RFC3339), r.Quorum, phrase.Count(len(r.Members), "member"), quorum, separator, most)
+	fmt.Fprintf(c.stdout, "set %s, epoch %d, since %s\nquorum %d of %s%s; separator %s; %s\n", printable.Text(r.Set), r.Epoch, r.Since.Format(time.RFC3339), r.Quorum, phrase.Count(len(r.Members), "member"), quorum, separator, most)
 	t := tabwriter.NewWriter(c.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nmember\tkeeps\tvote\tgiven")
 	for _, m := range r.Members {

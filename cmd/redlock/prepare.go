@@ -110,7 +110,11 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 		return 0, err
 	}
 
-	// Connecting writes the markers. The rest is waiting.
+	if cfg.maxTTL > 0 {
+		c.makeSet(locker, cfg)
+	}
+
+	// Connecting has written the markers. The rest is waiting.
 	now := votingOf(locker, servers)
 	nodes.tell("", "")
 	within := ""
@@ -140,6 +144,21 @@ func (c *command) prepare(_ string, args []string) (code int, err error) {
 		}
 	}
 	return 0, err
+}
+
+// makeSet has a new set made, as the first program would that locks, so that it allows --max-ttl and no other one.
+func (c *command) makeSet(locker *redlock.Locker, cfg *prepareConfig) {
+	for begin := time.Now(); locker.Members().Epoch == 0 && time.Since(begin) < patientLook; {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		_ = locker.WaitReady(ctx) // which nodes vote, is looked at later
+		cancel()
+	}
+	switch m := locker.Members(); {
+	case m.Epoch == 0:
+		c.note("the set is not made yet: the first program that locks makes it, with its own MaxTTL")
+	case m.MaxTTL != cfg.maxTTL:
+		c.note("the set allows a TTL of %v, and not of %s %v: redlock members set max-ttl changes that", m.MaxTTL, cfg.maxTTLFrom, cfg.maxTTL)
+	}
 }
 
 // conclude says which nodes vote, and returns an error if the ones that were asked for do not.

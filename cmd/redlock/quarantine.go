@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -156,6 +157,6 @@ func reasonFor(whys []string) string {
 
 // quarantineOf is how long a node has no vote that is new to a program with these options: the library's default.
 func quarantineOf(o *redlock.Options) time.Duration {
-	longest := max(o.TTL, o.MaxTTL)
+	longest := cmp.Or(o.MaxTTL, max(o.TTL, defaultTTL))
 	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
 }

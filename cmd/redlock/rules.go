@@ -21,9 +21,7 @@ const clamp = 500 * time.Millisecond
 // farthest is how far from the middle of the nodes' clocks one may be with these options: the
 // library's default.
 func farthest(o *redlock.Options) time.Duration {
-	longest := max(o.TTL, o.MaxTTL)
-	quarantine := max(longest+longest/100+2*time.Millisecond, 2*time.Second)
-	return max(min((quarantine-3*clamp)/2, 10*time.Second), 250*time.Millisecond)
+	return max(min((quarantineOf(o)-3*clamp)/2, 10*time.Second), 250*time.Millisecond)
 }
 
 // stragglers is how much longer than for a quorum of new nodes redlock waits for their votes.

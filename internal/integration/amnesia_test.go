@@ -22,7 +22,7 @@ import (
 // brief returns options for locks that live for at most ttl. The quarantine is no longer than it has
 // to be.
 func brief(ttl time.Duration) *redlock.Options {
-	return &redlock.Options{TTL: ttl, NodeTimeout: ttl / 4, Quarantine: ttl + ttl/100 + 2*time.Millisecond}
+	return &redlock.Options{TTL: ttl, MaxTTL: ttl, NodeTimeout: ttl / 4, Quarantine: ttl + ttl/100 + 2*time.Millisecond}
 }
 
 // told has what the hooks of a Locker were told about its nodes.

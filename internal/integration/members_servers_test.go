@@ -55,7 +55,7 @@ func runChild() {
 	err := json.Unmarshal([]byte(text), &todo)
 	if err == nil {
 		var lk *redlock.Locker
-		if lk, err = redlock.Connect(todo.URLs, &redlock.Options{TTL: memberTTL}); err == nil {
+		if lk, err = redlock.Connect(todo.URLs, &redlock.Options{TTL: memberTTL, MaxTTL: memberTTL}); err == nil {
 			if todo.Change != nil {
 				_, err = lk.Change(context.Background(), *todo.Change, func(what string, most time.Duration) {
 					fmt.Fprintln(os.Stderr, "waits for", what, most)
@@ -151,7 +151,7 @@ func TestMembersChangeUnderLoad(t *testing.T) {
 	for i, s := range servers {
 		urls[i], at[s.Addr] = s.URL(), s
 	}
-	lk := open(t, redistest.Clients(t, servers[:3]), &redlock.Options{TTL: memberTTL})
+	lk := open(t, redistest.Clients(t, servers[:3]), &redlock.Options{TTL: memberTTL, MaxTTL: memberTTL})
 	if err := lk.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -86,7 +86,7 @@ func (m *movers) open(list []int) *redlock.Locker {
 	for _, i := range list {
 		clients = append(clients, m.Client(i))
 	}
-	return open(m.T, clients, &redlock.Options{TTL: movingTTL})
+	return open(m.T, clients, &redlock.Options{TTL: movingTTL, MaxTTL: movingTTL})
 }
 
 // move restarts a process: it ends its work, and begins with another list.

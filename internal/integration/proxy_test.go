@@ -202,7 +202,7 @@ func TestPartition(t *testing.T) {
 		{"replies only", func(p *faultproxy.Proxy) { p.CutReplies() }}, // the nodes extend, and the holder does not know
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			opts := &redlock.Options{TTL: 1500 * time.Millisecond, NodeTimeout: 100 * time.Millisecond}
+			opts := &redlock.Options{TTL: 1500 * time.Millisecond, MaxTTL: time.Minute, NodeTimeout: 100 * time.Millisecond}
 			t.Parallel()
 			servers, proxies, lk := proxied(t, 3, opts)
 			rivals := open(t, redistest.Clients(t, servers), &redlock.Options{TTL: time.Minute, NodeTimeout: time.Second})

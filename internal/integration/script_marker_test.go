@@ -100,10 +100,10 @@ func TestNoCounterIsNoGrant(t *testing.T) {
 // joinKeys are those of join.lua.
 var joinKeys = []string{script.Marker, script.Told, script.Choice}
 
-// join joins a server as a client with this run_id, TTL and time.
-func join(t testing.TB, c *redis.Client, runID string, longest, clock int64, db string) (mark, before wire.Marker, found string) {
+// join joins a server as a client with this run_id and time.
+func join(t testing.TB, c *redis.Client, runID string, clock int64, db string) (mark, before wire.Marker, found string) {
 	t.Helper()
-	reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, joinKeys, runID, longest, clock, db, "", "", "").Slice()
+	reply, err := c.Eval(context.WithoutCancel(t.Context()), script.Join, joinKeys, runID, clock, db, "", "", "").Slice()
 	if err != nil || len(reply) != 4 || reply[3] != "" {
 		t.Errorf("join is answered %v, %v", reply, err)
 		return mark, before, ""
@@ -124,13 +124,13 @@ func TestJoin(t *testing.T) {
 	for _, runID := range []string{"0123456789abcdef0123456789abcdef01234567", ""} { // "": the server does not say
 		c.FlushAll(t.Context())
 		born := nodeTime(t, c) / 1000
-		mark, _, found := join(t, c, runID, 2000, 777, "0")
-		want := wire.Marker{RunID: runID, Born: mark.Born, Writer: 777, Longest: 2 * time.Second, DB: "0"}
+		mark, _, found := join(t, c, runID, 777, "0")
+		want := wire.Marker{RunID: runID, Born: mark.Born, Writer: 777, DB: "0"}
 		if mark != want || found != "" || mark.Born < born || mark.Born > nodeTime(t, c)/1000 {
 			t.Errorf("joined at %d, and the marker is %v after %q", born, mark, found)
 		}
 		time.Sleep(2 * time.Millisecond) // so that a new marker would differ
-		if again, before, _ := join(t, other, runID, 2000, 9999, "0"); again != mark || before != mark {
+		if again, before, _ := join(t, other, runID, 9999, "0"); again != mark || before != mark {
 			t.Errorf("the marker was %v; to the next one it is %v, and was %v", mark, again, before)
 		}
 	}
@@ -138,43 +138,40 @@ func TestJoin(t *testing.T) {
 	// The marker that is there, what the joining client says, and whether the marker is a new one then.
 	now := nodeTime(t, c) / 1000
 	const hour = 3_600_000
-	text := func(born, writer, longest int64, db string) string {
-		return fmt.Sprintf("1:me:%d:%d:%d:%s:0", born, writer, longest, db)
+	text := func(born, writer int64, db string) string {
+		return fmt.Sprintf("1:me:%d:%d:%s:0", born, writer, db)
 	}
 	for _, tt := range []struct {
-		name, there    string
-		longest, clock int64
-		db             string
-		born, writer   int64 // born 0: now
-		max            time.Duration
+		name, there  string
+		clock        int64
+		db           string
+		born, writer int64 // born 0: now
 	}{
-		{"another server's", "1:you:1:1:5000::0", 2000, now, "", 0, now, 5 * time.Second}, // the data may be that server's, and the client that announced the TTL may still be there
-		{"one whose name begins the same", "1:mee:1:1:0::0", 2000, now, "", 0, now, 2 * time.Second},
-		{"one whose name is shorter", "1:m:1:1:0::0", 2000, now, "", 0, now, 2 * time.Second},
-		{"a marker of no server", "1::1:1:0::0", 2000, now, "", 0, now, 2 * time.Second},
-		{"what is no marker", "no marker at all", 2000, now, "", 0, now, 2 * time.Second},
-		{"one of long ago", text(1, 1, 0, ""), 2000, now, "", 1, 1, 2 * time.Second},
-		{"a client with longer locks", text(1, 1, 60_000, ""), 2000, now, "", 1, 1, time.Minute},
-		{"a client with shorter locks", text(1, 1, 2000, ""), 60_000, now, "", 1, 1, time.Minute},
-		{"one of the future", text(now+hour, now, 5000, ""), 2000, now, "", 0, now, 5 * time.Second},
-		{"one of a moment later", text(now+800, now, 0, ""), 0, now, "", now + 800, now, 0},
-		{"a writer of the future", text(1, now+hour, 0, ""), 0, now, "", 1, now, 0},
-		{"a client of the past", text(1, now, 0, ""), 0, -hour, "", 1, -hour, 0},
-		{"a client of the future", text(1, now, 0, ""), 0, now + hour, "", 1, now, 0},
-		{"another database's", text(1, 1, 60_000, "1"), 2000, now, "0", 0, now, time.Minute},
-		{"a client that does not know its database", text(1, 1, 0, "1"), 0, now, "", 1, 1, 0},
-		{"a writer that did not", text(1, 1, 0, ""), 0, now, "1", 1, 1, 0},
-		{"one with a description that somebody has deleted", "1:me:1:1:5000::3", 0, now, "", 0, now, 5 * time.Second},
+		{"another server's", "1:you:1:1::0", now, "", 0, now},
+		{"one whose name begins the same", "1:mee:1:1::0", now, "", 0, now},
+		{"one whose name is shorter", "1:m:1:1::0", now, "", 0, now},
+		{"a marker of no server", "1::1:1::0", now, "", 0, now},
+		{"what is no marker", "no marker at all", now, "", 0, now},
+		{"one of long ago", text(1, 1, ""), now, "", 1, 1},
+		{"one of the future", text(now+hour, now, ""), now, "", 0, now},
+		{"one of a moment later", text(now+800, now, ""), now, "", now + 800, now},
+		{"a writer of the future", text(1, now+hour, ""), now, "", 1, now},
+		{"a client of the past", text(1, now, ""), -hour, "", 1, -hour},
+		{"a client of the future", text(1, now, ""), now + hour, "", 1, now},
+		{"another database's", text(1, 1, "1"), now, "0", 0, now},
+		{"a client that does not know its database", text(1, 1, "1"), now, "", 1, 1},
+		{"a writer that did not", text(1, 1, ""), now, "1", 1, 1},
+		{"one with a description that somebody has deleted", "1:me:1:1::3", now, "", 0, now},
 	} {
 		c.FlushAll(t.Context())
 		c.Set(t.Context(), script.Marker, tt.there, 0)
-		mark, _, found := join(t, c, "me", tt.longest, tt.clock, tt.db)
+		mark, _, found := join(t, c, "me", tt.clock, tt.db)
 		if tt.born == 0 {
 			if tt.born = mark.Born; mark.Born < now || mark.Born > nodeTime(t, c)/1000 {
 				t.Errorf("%s: the marker is %v", tt.name, mark)
 			}
 		}
-		want := wire.Marker{RunID: "me", Born: tt.born, Writer: tt.writer, Longest: tt.max, DB: mark.DB}
+		want := wire.Marker{RunID: "me", Born: tt.born, Writer: tt.writer, DB: mark.DB}
 		if ttl := c.TTL(t.Context(), script.Marker).Val(); ttl != -1 || c.Get(t.Context(), script.Marker).Val() != mark.String() {
 			t.Errorf("%s: the server has %q for %v, and says %v", tt.name, c.Get(t.Context(), script.Marker).Val(), ttl, mark)
 		}
@@ -184,10 +181,10 @@ func TestJoin(t *testing.T) {
 	}
 
 	// What another version has written stays as it is.
-	for _, there := range []string{"2:me:1:1:0::0", "20:x", "0:me"} {
+	for _, there := range []string{"2:me:1:1::0", "20:x", "0:me"} {
 		c.FlushAll(t.Context())
 		c.Set(t.Context(), script.Marker, there, 0)
-		reply, err := c.Eval(t.Context(), script.Join, joinKeys, "me", 2000, now, "0", set("s", 1).Text(), "a:1", there, "").Slice()
+		reply, err := c.Eval(t.Context(), script.Join, joinKeys, "me", now, "0", set("s", 1).Text(), "a:1", there, "").Slice()
 		if err != nil || len(reply) != 4 || reply[0] != there || c.Get(t.Context(), script.Marker).Val() != there || c.Exists(t.Context(), script.Told).Val() != 0 {
 			t.Errorf("the marker %s: %v, %v", there, reply, err)
 		}
@@ -206,14 +203,11 @@ func TestJoin(t *testing.T) {
 		var all sync.WaitGroup
 		var marks [8]wire.Marker
 		for i, c := range []*redis.Client{c, other, c, other, c, other, c, other} {
-			all.Go(func() { marks[i], _, _ = join(t, c, "me", int64(1000*i), 1, "") })
+			all.Go(func() { marks[i], _, _ = join(t, c, "me", int64(i), "") })
 		}
 		all.Wait()
 		if slices.ContainsFunc(marks[:], func(mark wire.Marker) bool { return !mark.Same(marks[0]) }) {
 			t.Fatalf("joined at once, and told %v", marks)
-		}
-		if mark, _, _ := join(t, c, "me", 0, 1, ""); mark.Longest != 7*time.Second {
-			t.Fatalf("of the TTLs that were announced at once, %v is left", mark.Longest)
 		}
 	}
 }

@@ -40,7 +40,7 @@ func keepers(t *testing.T, test func(*keeper)) {
 
 // set is a description, with members that tell two of an epoch apart.
 func set(name string, epoch int64, members ...string) *wire.Description {
-	return &wire.Description{Epoch: epoch, Set: name, Members: append([]string{"a:1", "b:1", "c:1"}, members...)}
+	return &wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: name, Members: append([]string{"a:1", "b:1", "c:1"}, members...)}
 }
 
 // joined is what a client gets that tells the node this, if it knows the marker.
@@ -49,18 +49,18 @@ type joined struct {
 	told         wire.Told
 }
 
-func (k *keeper) join(self string, d *wire.Description, longest int64, while string) (j joined, err error) {
+func (k *keeper) join(self string, d *wire.Description, while string) (j joined, err error) {
 	k.Helper()
-	return k.joins(self, d, longest, while, "")
+	return k.joins(self, d, while, "")
 }
 
-func (k *keeper) joins(self string, d *wire.Description, longest int64, while, void string) (j joined, err error) {
+func (k *keeper) joins(self string, d *wire.Description, while, void string) (j joined, err error) {
 	k.Helper()
 	text := ""
 	if d != nil {
 		text = d.Text()
 	}
-	v, err := k.c.Eval(k.Context(), script.Join, joinKeys, "me", longest, nodeTime(k.T, k.c)/1000, "0", text, self, while, void).Slice()
+	v, err := k.c.Eval(k.Context(), script.Join, joinKeys, "me", nodeTime(k.T, k.c)/1000, "0", text, self, while, void).Slice()
 	if err != nil {
 		return j, err
 	}
@@ -73,9 +73,9 @@ func (k *keeper) joins(self string, d *wire.Description, longest int64, while, v
 // tells joins as a client that knows the marker, and checks what the node keeps then.
 func (k *keeper) tells(self string, d, want *wire.Description) joined {
 	k.Helper()
-	now, err := k.join("", nil, 0, "")
+	now, err := k.join("", nil, "")
 	if err == nil {
-		now, err = k.join(self, d, 0, now.mark)
+		now, err = k.join(self, d, now.mark)
 	}
 	if err != nil {
 		k.Fatal(err)
@@ -110,11 +110,11 @@ func TestJoinTells(t *testing.T) {
 		// Without its data it keeps what it is told first, of any set and epoch; but only from one who knows that it
 		// has lost its data.
 		k.c.FlushAll(k.Context())
-		before, _ := k.join("", nil, 0, "")
+		before, _ := k.join("", nil, "")
 		k.c.FlushAll(k.Context())
 		time.Sleep(2 * time.Millisecond)
 		for _, while := range []string{before.mark, ""} {
-			if j, err := k.join("a:1", two, 0, while); err != nil || j.told.Description != nil {
+			if j, err := k.join("a:1", two, while); err != nil || j.told.Description != nil {
 				k.Errorf("%v, and it keeps %v", err, j.told)
 			}
 		}
@@ -129,7 +129,7 @@ func TestJoinTakesThePlaceOfTheVoid(t *testing.T) {
 	keepers(t, func(k *keeper) {
 		one, another, other := set("s", 2), set("s", 2, "d:1"), set("t", 1)
 		k.tells("a:1", one, one)
-		old, err := k.join("", nil, 60_000, "")
+		old, err := k.join("", nil, "")
 		if err != nil {
 			k.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestJoinTakesThePlaceOfTheVoid(t *testing.T) {
 		for _, wrong := range []struct{ self, while, void string }{
 			{"", old.mark, "2 s"}, {"a:1", "", "2 s"}, {"a:1", old.mark + "0", "2 s"}, {"a:1", old.mark, ""}, {"a:1", old.mark, "1 s"}, {"a:1", old.mark, "2 t"},
 		} {
-			if j, err := k.joins(wrong.self, other, 0, wrong.while, wrong.void); err != nil || j.told.Text() != one.Text() || j.mark != old.mark {
+			if j, err := k.joins(wrong.self, other, wrong.while, wrong.void); err != nil || j.told.Text() != one.Text() || j.mark != old.mark {
 				k.Errorf("%+v: %v, and it keeps %v by %s", wrong, err, j.told, j.mark)
 			}
 		}
@@ -145,13 +145,13 @@ func TestJoinTakesThePlaceOfTheVoid(t *testing.T) {
 			d    *wire.Description
 			void string
 		}{{another, "2 s"}, {other, "2 s"}, {one, "1 t"}} {
-			j, err := k.joins("b:1", next.d, 0, old.mark, next.void)
+			j, err := k.joins("b:1", next.d, old.mark, next.void)
 			if err != nil {
 				k.Fatal(err)
 			}
 			was, _ := wire.ParseMarker(old.mark)
 			is, ok := wire.ParseMarker(j.mark)
-			if j.told.Text() != next.d.Text() || j.told.Self != "b:1" || j.before != "" || !ok || is.Same(was) || is.Longest != time.Minute || is.Epoch != next.d.Epoch {
+			if j.told.Text() != next.d.Text() || j.told.Self != "b:1" || j.before != "" || !ok || is.Same(was) || is.Epoch != next.d.Epoch {
 				k.Errorf("told %s in the place of %s, it keeps %v with the marker %s, after %s", next.d.Text(), next.void, j.told, j.mark, old.mark)
 			}
 			old = j
@@ -170,7 +170,7 @@ func TestVoidMemberForgets(t *testing.T) {
 		time.Sleep(2 * time.Millisecond)
 		was := k.tells("a:1", set("t", 6), set("t", 6))
 		k.choose(7, 1, set("t", 7))
-		if j, err := k.joins("a:1", set("s", 7), 0, was.mark, "6 t"); err != nil || j.told.Set != "s" {
+		if j, err := k.joins("a:1", set("s", 7), was.mark, "6 t"); err != nil || j.told.Set != "s" {
 			k.Fatal(j, err)
 		}
 		if c := k.choose(8, 2, set("s", 8)); !c.Lost {
@@ -191,7 +191,7 @@ func TestMarkerNamesTheEpoch(t *testing.T) {
 			}
 			return v
 		}
-		first, err := k.join("", nil, 60_000, "")
+		first, err := k.join("", nil, "")
 		if err != nil {
 			k.Fatal(err)
 		}
@@ -199,9 +199,9 @@ func TestMarkerNamesTheEpoch(t *testing.T) {
 		before := first.mark
 		for epoch := int64(1); epoch <= 3; epoch++ {
 			time.Sleep(5 * time.Millisecond)
-			j, err := k.join("a:1", set("s", epoch), 2000, before)
+			j, err := k.join("a:1", set("s", epoch), before)
 			is, ok := wire.ParseMarker(j.mark)
-			if err != nil || !ok || is.Epoch != epoch || !is.Same(was) || is.Writer != was.Writer || is.Longest != time.Minute || j.before != before || k.c.Get(ctx, script.Marker).Val() != j.mark {
+			if err != nil || !ok || is.Epoch != epoch || !is.Same(was) || is.Writer != was.Writer || j.before != before || k.c.Get(ctx, script.Marker).Val() != j.mark {
 				k.Errorf("epoch %d: %v, %+v, and the marker was %s", epoch, err, j, before)
 			}
 			key := fmt.Sprint("key", epoch)
@@ -220,20 +220,20 @@ func TestMarkerNamesTheEpoch(t *testing.T) {
 		}
 		// A node that has lost its data is told a later one at once.
 		k.c.FlushAll(ctx)
-		now, _ := k.join("", nil, 0, "")
-		again, err := k.join("a:1", set("s", 3), 0, now.mark)
+		now, _ := k.join("", nil, "")
+		again, err := k.join("a:1", set("s", 3), now.mark)
 		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 {
 			k.Errorf("after its data was lost: %v, %+v", err, again)
 		}
 		// If somebody deletes what the node keeps of its set, it counts as emptied.
 		k.c.Del(ctx, script.Told)
 		time.Sleep(5 * time.Millisecond)
-		now, err = k.join("", nil, 0, "")
+		now, err = k.join("", nil, "")
 		old, _ := wire.ParseMarker(again.mark)
 		if m, ok := wire.ParseMarker(now.mark); err != nil || now.before != "" || now.told.Description != nil || !ok || m.Epoch != 0 || m.Same(old) {
 			k.Errorf("what it keeps was deleted: %v, %+v", err, now)
 		}
-		again, err = k.join("a:1", set("s", 3), 0, now.mark)
+		again, err = k.join("a:1", set("s", 3), now.mark)
 		if m, ok := wire.ParseMarker(again.mark); err != nil || !ok || m.Epoch != 3 {
 			k.Errorf("told again: %v, %+v", err, again)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// TestDifferentTTLsOnServers: two programs with default options except for the TTL, as `redlock run
+// TestDifferentTTLsOnServers: two programs with other TTLs, as `redlock run
 // --ttl` has them; two of three nodes come back empty. The program with the shorter TTL does not
 // count them before the longer lock is over.
 func TestDifferentTTLsOnServers(t *testing.T) {
@@ -17,7 +17,7 @@ func TestDifferentTTLsOnServers(t *testing.T) {
 	servers := redistest.Servers(t, 3)
 	const long, short = 6 * time.Second, 500 * time.Millisecond
 	opts := func(ttl time.Duration) *redlock.Options {
-		return &redlock.Options{TTL: ttl, NodeTimeout: 200 * time.Millisecond}
+		return &redlock.Options{TTL: ttl, MaxTTL: long, NodeTimeout: 200 * time.Millisecond}
 	}
 	idle := open(t, redistest.Clients(t, servers), opts(short))
 	l := acquired(t, open(t, redistest.Clients(t, servers), opts(long)), "a")

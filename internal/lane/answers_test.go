@@ -50,14 +50,14 @@ type warned struct {
 func (w warned) Warning(error) { w.then() }
 
 func kept(set string, epoch int64, members ...string) wire.Told {
-	d := &wire.Description{Epoch: epoch, Set: set, Members: members}
+	d := &wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: set, Members: members}
 	return wire.Told{Self: members[0], Description: wire.ParseDescription(d.Text())}
 }
 
 // shows is what a node says whose marker is so old.
-func shows(k wire.Told, ago, longest time.Duration) wire.Mark {
+func shows(k wire.Told, ago time.Duration) wire.Mark {
 	at := time.Now().Add(-ago).UnixMilli()
-	text := wire.Marker{RunID: "r", Born: at, Writer: at, Longest: longest, Epoch: k.At()}.String()
+	text := wire.Marker{RunID: "r", Born: at, Writer: at, Epoch: k.At()}.String()
 	return wire.Mark{Value: text, Before: text, Now: time.Now().UnixMicro(), Told: k}
 }
 
@@ -75,7 +75,7 @@ func TestOlderAnswerInBetween(t *testing.T) {
 		cfg := describedConfig()
 		m := testIncarnation(&cfg)
 		m.set.(*Set).cfg = cfg
-		before, now := shows(kept("k", 2, "a:1", "b:1"), time.Hour, 0), shows(kept("t", 2, "a:1", "b:1"), time.Minute, 0)
+		before, now := shows(kept("k", 2, "a:1", "b:1"), time.Hour), shows(kept("t", 2, "a:1", "b:1"), time.Minute)
 		m.Joined(before, m.Now())
 		once := true
 		m.set = &between{m.set, func(k wire.Told) {
@@ -114,17 +114,17 @@ func TestShownWithWhatIsKept(t *testing.T) {
 			return &joined{session: session, says: func(wire.Hello) wire.Mark { time.Sleep(time.Hour); return wire.Mark{} }}
 		}, make(chan int, len(names)))
 		a, b := set.Lane(0).node, set.Lane(1).node
-		say := func(m *incarnation, t wire.Told, ago, longest time.Duration) {
+		say := func(m *incarnation, t wire.Told, ago time.Duration) {
 			t.Self = m.name
-			m.Joined(shows(t, ago, longest), m.Now())
+			m.Joined(shows(t, ago), m.Now())
 		}
-		say(a, k, 2*time.Hour, time.Second)
-		say(b, k, 2*time.Hour, time.Second)
+		say(a, k, 2*time.Hour)
+		say(b, k, 2*time.Hour)
 		time.Sleep(time.Second)
-		say(b, other, time.Hour, time.Second) // both have lost all, and keep this by now
+		say(b, other, time.Hour) // both have lost all, and keep this by now
 		time.Sleep(time.Second)
 		armed = true
-		go say(a, other, time.Hour, time.Minute)
+		go say(a, other, time.Hour)
 		<-warning
 		if h := b.Hello(); h.Void != "" {
 			t.Error("what both nodes keep is void for a client that has heard of one of them")

@@ -29,8 +29,7 @@ func carryOut(srv Server, m *incarnation, batch []*Request) error {
 // and every acquire is sent to it with this deadline: so it says what time it is, and counts no
 // fence. Otherwise each name that is locked while the node's clock is wrong would get a fence of
 // that time there, and the node would have no vote for the name once its clock is right (see
-// acquire.go). The node's answer shows its marker, as a grant does: so what was announced there becomes
-// known, and other nodes need not wait for it (terms).
+// acquire.go). Its answer shows its marker, as a grant does, and so what the node keeps (mayTell).
 const longAgo = 1
 
 // send carries a batch to the server. The requests are bound to what is known about the node
@@ -42,7 +41,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	m.mu.Lock()
 	mark, kept := m.mark, m.told
 	floor := m.floor()
-	before := m.quarantine(sent)
+	before := m.rest(sent)
 	m.mu.Unlock()
 	off := m.clocks.skew(&m.clock, sent)
 	for _, q := range batch {
@@ -71,32 +70,17 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		}
 	}
 	m.mu.Lock()
-	after, why := m.silence(now)
-	if why == nil && before > 0 {
-		why = m.reason(now)
-	}
+	after, why := m.rest(now), m.reason(now)
 	skew := m.skew
 	m.mu.Unlock()
 	middle := m.clocks.middle(now)
-	longer, vouched := false, false
-	for _, q := range batch {
-		switch r := &q.Reply; {
-		case (r.Status == wire.Granted || r.Status == wire.Late) && r.Mark != "" && r.Mark == mark:
-			vouched = true
-		case q.Op == wire.Acquire && r.Status == wire.Held && before == 0 && after == 0 && skew == 0 && m.marked(): // a clock that was set back would prolong the TTL
-			longer = m.terms.shown(m, r.Holder, r.TTL) || longer
-		}
-	}
-	if vouched {
-		m.terms.vouched(m, sent)
+	if slices.ContainsFunc(batch, func(q *Request) bool {
+		return (q.Reply.Status == wire.Granted || q.Reply.Status == wire.Late) && q.Reply.Mark != "" && q.Reply.Mark == mark
+	}) {
+		m.vouched(sent)
 		if m.set.lacks() {
 			m.set.look()
 		}
-	}
-	if longer {
-		m.mu.Lock()
-		after, why = m.silence(now)
-		m.mu.Unlock()
 	}
 	again := false
 	for _, q := range batch {
@@ -107,7 +91,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		again = again || kept.Description == nil && q.By != nil && (refused || r.Status == wire.Granted)
 		// A refusal does not show the marker. A client that only waits must hear of each change of the set, as long as most
 		// of the members that it knows are alive: from one change to the next one it takes a quarantine.
-		again = again || refused && m.marked() && !m.terms.shownSince(m, sent.Add(-m.terms.quarantine()/2))
+		again = again || refused && m.marked() && !m.shownSince(sent.Add(-m.set.quarantine() / 2))
 		switch {
 		case r.Status == wire.Void:
 			if r.Err == wire.ErrScriptOnly || wire.Forbids(r.Err) {
@@ -149,10 +133,9 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 }
 
 // stays reports whether the marker that the node had after an extension is of the description by which that
-// counts. A grant compares the marker as it was when the request left. An extension does not compare it,
-// for a lock outlives what a node may forget of others. But it must not count when the node serves
-// another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH
-// in docs/model).
+// counts. A grant compares the marker as it was when the request left. An extension does not compare it, for a lock outlives what a node may forget of others. But
+// it must not count when the node serves another description: two changes later, others may have a quorum
+// without a node in common (EXTEND_EPOCH in docs/model).
 func (q *Request) stays() bool {
 	if q.By == nil {
 		return true

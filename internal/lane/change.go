@@ -19,7 +19,8 @@ import (
 //     majority of those afterwards, and there is no phase in which both must agree.
 //   - The next description is proposed when nothing is counted any more by the one before this one: when a
 //     majority of the former members keeps this one, no client counts by the older one, and what it has
-//     counted is over after the longest time that a lock lives (settle).
+//     counted is over after the longest time that a lock lives (settle). The longest TTL has rules of its own
+//     (wire.Description.Toward).
 //   - The members before choose it (choose).
 //   - Before, the tables of counters of a majority of them become those of all. So the fence of a lock
 //     that was counted by the members of two descriptions ago is known to a majority of the next (merge).
@@ -78,9 +79,10 @@ var ErrOvertaken = errors.New("another change of the set came first")
 
 // Change has the members of a view choose the description d, which follows theirs, and returns when it is in
 // force: a majority of the members before keeps it, and so does a quorum of those that there are then. Comes
-// is the node that comes; nil: none does. Plan: nothing is changed, and nothing waited for, but that the
+// is the node that comes; nil: none does. Over: the operator declares that no lock lives for longer than d allows.
+// Plan: nothing is changed, and nothing waited for, but that the
 // node answers; what would be waited for is told.
-func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *Lane, plan bool, tell Progress) error {
+func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *Lane, over, plan bool, tell Progress) error {
 	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
 	defer w.stop()
@@ -90,7 +92,7 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 			return err
 		}
 	}
-	if err := s.settle(w, v, d, tell); err != nil || plan {
+	if err := s.settle(w, v, d, over, tell); err != nil || plan {
 		return err
 	}
 	if err := s.merge(w, v); err != nil {
@@ -112,7 +114,7 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 	if err := s.inForce(w, v, tell); err != nil {
 		return err
 	}
-	if !chosen.Alike(d) || chosen.Quorum != d.Quorum || chosen.Separator != d.Separator || chosen.MaxTTL != d.MaxTTL { // an operator may have begun the same change, and died
+	if !chosen.Alike(d) || chosen.Quorum != d.Quorum || chosen.Separator != d.Separator || chosen.MaxTTL != d.MaxTTL || chosen.Other != d.Other { // an operator may have begun the same change, and died
 		return ErrOvertaken
 	}
 	return nil
@@ -167,14 +169,7 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 		case t.Self != n.Name && known.Has(t.Self):
 			return fmt.Errorf("node %s: %w", n.Name, copyError{t.Self})
 		}
-		rest, why := n.node.rest()
-		var silent SilentError
-		switch {
-		case errors.As(why, &silent) && rest > 0 && !w.plan: // longer TTLs may have been announced at a member: it says so
-			for _, other := range s.View().Lanes {
-				other.rejoin()
-			}
-			w.pause(s.cfg.NodeTimeout / 8)
+		switch rest, why := n.node.suspended(); {
 		case !n.node.hasMet():
 			if tries++; tries == soon {
 				tell(fmt.Sprintf("node %s to answer", n.Name), 0)
@@ -196,8 +191,9 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 }
 
 // settle waits until nothing is counted any more by the description before this one; and if names become other
-// paths with the next one, until no lock lives of programs that do not run any more.
-func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) error {
+// paths with the next one, until no lock lives of programs that do not run any more. Where only the longest TTL
+// changes, Description.Toward says what must have come before. Over: the locks of before are over.
+func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
 	d, what := v.Description, "the locks that were counted before the last change to be over"
 	switch {
 	case next.Separator != d.Separator:
@@ -206,16 +202,22 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) er
 		return nil
 	}
 	former := s.former(d)
-	if need := len(d.Former)/2 + 1; len(d.Former) > 0 && s.keep(former, d) < need {
-		tell(fmt.Sprintf("a majority of the members before the last change (%d of %d) to keep its description", need, len(d.Former)), 0)
-		if !w.plan {
-			if err := s.until(w, func() bool { return s.keep(former, d) >= need }); err != nil {
-				return err
-			}
+	if need := len(d.Former)/2 + 1; len(d.Former) > 0 {
+		if err := s.untilKept(w, former, d, need, fmt.Sprintf("a majority of the members before the last change (%d of %d) to keep its description", need, len(d.Former)), tell); err != nil {
+			return err
 		}
 	}
-	// A client with a longer TTL has announced it to a quorum of the nodes before it had a lock.
-	rest := s.terms.quarantine()
+	bounds := *next
+	if bounds.MaxTTL, bounds.Other = d.MaxTTL, d.Other; bounds.Alike(d) && bounds.Quorum == d.Quorum && bounds.Separator == d.Separator {
+		if next.MaxTTL > d.MaxTTL {
+			return s.untilKept(w, v.Lanes, d, len(v.Lanes), fmt.Sprintf("all %d members to keep the description by which quarantines outlast %v", len(v.Lanes), d.Longest()), tell)
+		}
+		if over || next.Longest() >= d.Longest() {
+			return nil
+		}
+		what = fmt.Sprintf("the locks to be over that may live for longer than %v", next.Longest())
+	}
+	rest := s.quarantine()
 	tell(what, rest)
 	if w.plan {
 		return nil
@@ -224,6 +226,17 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, tell Progress) er
 		return w.why()
 	}
 	return nil
+}
+
+// untilKept waits until so many nodes keep a description, or a later one.
+func (s *Set) untilKept(w *wait, lanes []*Lane, d *wire.Description, need int, what string, tell Progress) error {
+	if s.keep(lanes, d) >= need {
+		return nil
+	}
+	if tell(what, 0); w.plan {
+		return nil
+	}
+	return s.until(w, func() bool { return s.keep(lanes, d) >= need })
 }
 
 // former gives the lanes to the members before.

@@ -86,6 +86,12 @@ func (w *wait) pause(d time.Duration) {
 // if another member has taken or keeps the same, or the proposal is the same. That is always so if it was chosen,
 // and a majority does not keep it yet: a majority has taken it, so that one has that does not keep it. A member that
 // keeps something else has no part.
+//
+// The first description of a set needs the word of all given nodes, but for those that are known to be away, that
+// they keep none. Otherwise a client could make a set anew of a majority that has lost its data, with a shorter MaxTTL,
+// while locks live by the description that another node has still: the client may have met that node when it kept none.
+// A majority that has lost nothing for as long as any lock can live is enough: new nodes that redlock prepare --fresh
+// has made ready, say.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
 	s.mu.Lock()
 	stale := s.known != v.Description
@@ -111,17 +117,21 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 	}
 	for !w.over {
 		ballot := s.ballot(largest)
+		unheard := false
 		step := func(value *wire.Description) votes {
 			args := []string{strconv.FormatInt(epoch, 10), ballot, "", set}
 			if value != nil {
 				args[2] = value.Text()
 			}
 			count := func(p *poll) votes { return p.count(epoch, set, ballot, value, proposal, fits) }
-			return count(s.poll(w, v, wire.Choose, args, func(p *poll) bool { return count(p).yes >= need }))
+			all := v.Description == nil && value == nil
+			p := s.poll(w, v, wire.Choose, args, func(p *poll) bool { return !all && count(p).yes >= need })
+			unheard = all && s.settledNodes(v) < need && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
+			return count(p)
 		}
 		first := step(nil)
 		largest = max(largest, first.largest)
-		if value := first.value; first.yes >= need && value != nil {
+		if value := first.value; first.yes >= need && value != nil && !unheard && (v.Description != nil || first.ahead == 0) {
 			w.prolong(s.cfg.NodeTimeout)
 			second := step(value)
 			if second.yes >= need {
@@ -145,6 +155,17 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 	return nil
 }
 
+// settledNodes counts the nodes that have lost nothing for as long as any lock can live.
+func (s *Set) settledNodes(v *View) (settled int) {
+	long := s.cfg.Clock.Now().Add(-wire.Milliseconds(wire.MaxMillis))
+	for _, n := range v.Lanes {
+		if lost, _ := n.node.lostAt(); n.node.hasMet() && lost.Before(long) {
+			settled++
+		}
+	}
+	return settled
+}
+
 // ballot is larger than another one, and unlike that of any other client.
 func (s *Set) ballot(than string) string {
 	at := s.cfg.Clock.Now().UnixMicro()
@@ -164,7 +185,8 @@ type poll struct {
 	mu     sync.Mutex // protects what follows
 	open   int
 	said   []any
-	denied error // what a node must not do, or cannot
+	from   []*Lane // of what has been answered, that or an error
+	denied error   // what a node must not do, or cannot
 	enough func(*poll) bool
 	done   chan struct{} // closed when that is enough, or all have answered
 }
@@ -186,12 +208,14 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*pol
 	w.wait(p.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &poll{asked: p.asked, said: slices.Clone(p.said), denied: p.denied}
+	return &poll{asked: p.asked, said: slices.Clone(p.said), from: slices.Clone(p.from), denied: p.denied}
 }
 
 func (p *poll) Deliver(n *Lane, q *Request) {
 	p.mu.Lock()
-	p.open--
+	if p.open--; q.Reply.Status != wire.Timeout {
+		p.from = append(p.from, n)
+	}
 	switch {
 	case q.Reply.Status == wire.Granted:
 		p.said = append(p.said, q.Said)

@@ -1,8 +1,7 @@
 // Package lane carries requests to nodes. Each node has a lane: an ordered queue over one
 // connection, or over several to a node that is far away. A lane also keeps what is known about
-// its node: whether it may have forgotten what it granted (incarnation), how far its clock is off
-// (clocks), and which TTLs are in use there (terms). By that it judges each reply before it
-// delivers it.
+// its node: whether it may have forgotten what it granted (incarnation), and how far its clock is
+// off (clocks). By that it judges each reply before it delivers it.
 package lane
 
 import (
@@ -15,7 +14,7 @@ import (
 
 // A Config says how lanes work. All fields are set.
 type Config struct {
-	TTL, MaxTTL time.Duration                         // the default TTL, and the longest of this program
+	TTL, MaxTTL time.Duration                         // the default TTL, and the longest for a new set
 	Drift       time.Duration                         // as given in the options; 0: each lock has its own
 	DriftOf     func(ttl time.Duration) time.Duration // the drift of a lock with this TTL
 	Quorum      int

@@ -27,8 +27,8 @@ import (
 //     connection a proxy has kept, the script has the run_id in its text, so that the new
 //     process does not know the script (NOSCRIPT).
 //
-// A node has no vote until its marker is as old as Options.Quarantine, or as the longest TTL
-// that any client has announced (see terms): whatever it has forgotten has ended by then. It
+// A node has no vote until its marker is as old as a quarantine, which is longer than the longest
+// TTL that the set allows (Set.quarantine): whatever the node has forgotten has ended by then. It
 // grants as before, so that the lock is there too, but its grants are no votes.
 //
 // Two clocks measure the age of the marker: the node's, and that of its writer against the
@@ -48,11 +48,9 @@ type incarnation struct {
 	cfg    *Config
 	clocks *clocks
 	clock  nodeClock // of the node; the mutex of clocks guards it
-	terms  *terms
 
-	// The time since terms.began, and 1, at which the request left that the node last answered with its
-	// marker; 0: never.
-	heard atomic.Int64
+	began time.Time    // when it was made
+	heard atomic.Int64 // the time since began, and 1, at which the request left that the node last answered with its marker; 0: never
 
 	tried *wire.Description // the last one that it was told when it kept none; under the set's mutex
 
@@ -95,11 +93,28 @@ type circle interface {
 	look()                // whether it may be told by now
 	again(m *incarnation) // it is to be joined again
 
+	quarantine() time.Duration // for how long a node has no vote after it may have forgotten something
+
 	usable(d *wire.Description) bool // the program may count by it
 }
 
-func newIncarnation(name string, s circle, cfg *Config, c *clocks, t *terms) *incarnation {
-	return &incarnation{name: name, set: s, cfg: cfg, clocks: c, terms: t}
+func newIncarnation(name string, s circle, cfg *Config, c *clocks) *incarnation {
+	return &incarnation{name: name, set: s, cfg: cfg, clocks: c, began: cfg.Clock.Now()}
+}
+
+// vouched records that the node has shown its marker, whose content is known, in answer to a request
+// that left at sent.
+func (m *incarnation) vouched(sent time.Time) {
+	now := int64(sent.Sub(m.began)) + 1
+	for before := m.heard.Load(); now > before && !m.heard.CompareAndSwap(before, now); {
+		before = m.heard.Load()
+	}
+}
+
+// shownSince reports whether the node has shown its marker since a time; zero: ever.
+func (m *incarnation) shownSince(since time.Time) bool {
+	at := m.heard.Load()
+	return at != 0 && (since.IsZero() || at > int64(since.Sub(m.began)))
 }
 
 // Now is the time, by the client's clock.
@@ -110,7 +125,7 @@ func (m *incarnation) marked() bool { return m.cfg.Quarantine > 0 }
 
 // Hello is what the node is told when it is joined.
 func (m *incarnation) Hello() wire.Hello {
-	hello := wire.Hello{Marked: m.marked(), Longest: m.terms.announces(), Time: m.Now().UnixMilli()}
+	hello := wire.Hello{Marked: m.marked(), Time: m.Now().UnixMilli()}
 	if hello.Marked {
 		m.set.tell(m, &hello)
 	}
@@ -124,13 +139,6 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 	m.observeClock(mark.Now, sent, now)
 	before, had := wire.ParseMarker(mark.Before)
 	says, ok := wire.ParseMarker(mark.Value)
-	if m.marked() {
-		of := time.Duration(0)
-		if d := mark.Told.Description; d != nil {
-			of = wire.Milliseconds(d.MaxTTL)
-		}
-		m.terms.hear(m, before.Longest, says.Longest, of)
-	}
 	if m.marked() {
 		// Before the marker, which may be that of a later epoch: what is granted by that marker does not count
 		// by an earlier description.
@@ -153,8 +161,7 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 		why = errors.New("its clock has been set back: its marker was born later than now")
 	}
 	m.lose(now.Add(-age), true, why, func() bool {
-		// The same marker as before: the client's own clock has measured its age since, and not
-		// the node's. What was announced in between is news, and no loss.
+		// The same data as before: the client's own clock has measured the age since, and not the node's.
 		as := m.met && (mark.Value == m.mark || ok && says.Same(m.known))
 		m.mark, m.known, m.met = mark.Value, says, true
 		if !says.Same(m.toldBy) { // the answer over another connection has come in between
@@ -180,7 +187,7 @@ func (m *incarnation) lose(at time.Time, data bool, why error, so func() bool) {
 	if data && lost && at.After(m.emptied) {
 		m.emptied = at
 	}
-	if rest := at.Add(m.terms.quarantine()).Sub(m.Now()); later && rest > 0 {
+	if rest := at.Add(m.set.quarantine()).Sub(m.Now()); later && rest > 0 {
 		m.quarantined(rest, why)
 	}
 	m.mu.Unlock()
@@ -227,7 +234,7 @@ func (m *incarnation) votesAgain() {
 	if !m.voteless || m.away || m.skew != 0 {
 		return
 	}
-	if rest, _ := m.silence(m.Now()); rest > 0 {
+	if rest := m.rest(m.Now()); rest > 0 {
 		m.await(rest)
 		return
 	}
@@ -248,7 +255,7 @@ func (m *incarnation) cameUp(down time.Duration) {
 	m.mu.Lock()
 	m.away = false
 	m.events = append(m.events, func() { m.cfg.Events.Up(m.name, down) })
-	if rest := m.quarantine(m.Now()); m.held != nil && rest > 0 {
+	if rest := m.rest(m.Now()); m.held != nil && rest > 0 {
 		m.quarantined(rest, m.held)
 	}
 	m.held = nil
@@ -282,12 +289,15 @@ func (m *incarnation) close() {
 	}
 }
 
-// prolong reports a quarantine that has become longer, or is not over after all.
-func (m *incarnation) prolong() {
+// requarantine reports what follows from another length of quarantines: that of this node ends later, or is
+// not over after all (longer), or it ends sooner.
+func (m *incarnation) requarantine(longer bool) {
 	m.mu.Lock()
 	now := m.Now()
-	if rest, why := m.quarantine(now), m.reason(now); rest > 0 {
-		m.quarantined(rest, fmt.Errorf("locks may live longer than was known, and %w", why))
+	if rest, why := m.rest(now), m.reason(now); rest > 0 && longer {
+		m.quarantined(rest, fmt.Errorf("the set allows longer locks than was known, and %w", why))
+	} else {
+		m.votesAgain()
 	}
 	m.mu.Unlock()
 	m.tell()
@@ -325,13 +335,13 @@ func (m *incarnation) observeClock(micros int64, sent, now time.Time) {
 	}
 }
 
-// quarantine is for how much longer the node has no vote. It goes by the monotonic clock alone:
+// rest is for how much longer the node has no vote. It goes by the monotonic clock alone:
 // when in doubt, longer. Under the mutex.
-func (m *incarnation) quarantine(now time.Time) time.Duration {
+func (m *incarnation) rest(now time.Time) time.Duration {
 	if m.lost.IsZero() {
 		return 0
 	}
-	return max(0, m.lost.Add(m.terms.quarantine()).Sub(now))
+	return max(0, m.lost.Add(m.set.quarantine()).Sub(now))
 }
 
 // reason is why the node has no vote, or had none recently. Under the mutex.
@@ -353,26 +363,15 @@ func (e pastError) Error() string {
 	return fmt.Sprintf("it was new, restarted, or had lost its data, %v ago", printable.Duration(time.Duration(e)))
 }
 
-// silence gives the rest of the quarantine and its reason. A node that has lost its data has no
-// vote for longer if another node must reply first: that node shows its marker with the next
-// grant, or is found not to answer. Under the mutex.
-func (m *incarnation) silence(now time.Time) (rest time.Duration, why error) {
-	if rest := m.quarantine(now); rest > 0 {
-		return rest, m.reason(now)
-	}
-	if now.Sub(m.emptied) <= unheard {
-		if others := m.terms.silent(m, m.emptied); len(others) > 0 {
-			return m.cfg.NodeTimeout, SilentError{m, others[0].name}
-		}
-	}
-	return 0, nil
-}
-
-// rest is for how much longer the node has no vote, and why.
-func (m *incarnation) rest() (time.Duration, error) {
+// suspended is for how much longer the node has no vote, and why; 0: it has one.
+func (m *incarnation) suspended() (rest time.Duration, why error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.silence(m.Now())
+	now := m.Now()
+	if rest = m.rest(now); rest > 0 {
+		why = m.reason(now)
+	}
+	return rest, why
 }
 
 // skewed is how far the node's clock is from the others', if that is too far.
@@ -384,9 +383,7 @@ func (m *incarnation) skewed() time.Duration {
 
 // votes reports whether the node has a vote.
 func (m *incarnation) votes() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	rest, _ := m.silence(m.Now())
+	rest, _ := m.suspended()
 	return rest == 0
 }
 
@@ -416,5 +413,5 @@ func (m *incarnation) floor() int64 {
 	if !m.marked() || m.known.Born == 0 {
 		return 0
 	}
-	return time.UnixMilli(m.known.Born).Add(m.terms.quarantine() - wire.Clamp).UnixMicro()
+	return time.UnixMilli(m.known.Born).Add(m.set.quarantine() - wire.Clamp).UnixMicro()
 }

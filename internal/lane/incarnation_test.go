@@ -76,7 +76,7 @@ func TestMarkers(t *testing.T) {
 		rest := func() time.Duration {
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			rest := m.quarantine(m.Now())
+			rest := m.rest(m.Now())
 			return rest
 		}
 		full := cfg.Quarantine
@@ -126,8 +126,9 @@ func testIncarnation(cfg *Config) *incarnation {
 	s := &Set{cfg: *cfg, news: make(chan struct{})}
 	s.lanes.Store(new([]*Lane))
 	s.view.Store(&View{Quorum: 1})
-	m := newIncarnation("node", s, cfg, clocksOf(3, cfg), newTerms(cfg))
+	m := newIncarnation("node", s, cfg, clocksOf(3, cfg))
 	m.clocks.members[0] = &m.clock
+	s.bound(cfg.MaxTTL)
 	return m
 }
 

@@ -15,6 +15,15 @@ var errRetired = errors.New("it is no member of the set any more")
 // errUnusable is why a node has no vote by the description of a set that this program cannot use.
 var errUnusable = errors.New("this program's options are not those of the set")
 
+// A tooLongError says that a node is not asked for a lock that lives longer than the description allows by which it
+// would count. A shorter bound takes effect with the first round that goes by it: no lock counts by a description that
+// does not allow it.
+type tooLongError struct{ ttl, most time.Duration }
+
+func (e tooLongError) Error() string {
+	return fmt.Sprintf("the lock's TTL is %v, and the longest that the set allows is %v", e.ttl, e.most)
+}
+
 // An UntoldError says that a node has no vote because it does not keep the description by which the client
 // counts. If it has lost its data, it may be told again as soon as others have been heard of.
 type UntoldError struct {

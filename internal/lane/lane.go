@@ -115,6 +115,9 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	if n.retired && (n.serving == 0 || q.Op != wire.Release && q.Op != wire.Leave) {
 		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
 	}
+	if (q.Op == wire.Acquire || q.Op == wire.Extend) && q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {
+		return wire.Reply{Status: wire.Unfit, Err: tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}}, false
+	}
 	at := n.at(q.Claim)
 	switch {
 	case q.Op != wire.Release:

@@ -32,7 +32,7 @@ import (
 func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
 	m.keeps(told, mark)
-	m.terms.vouched(m, sent)
+	m.vouched(sent)
 	s.identify(m, told, mark.RunID)
 	s.consider()
 }
@@ -46,14 +46,10 @@ func (s *Set) consider() {
 	s.finishes()
 	close(s.news)
 	s.news = make(chan struct{})
-	known := s.known
 	s.mu.Unlock()
 	s.report()
 	for _, n := range gone {
 		n.close()
-	}
-	if known != nil && known.MaxTTL > 0 {
-		s.terms.announce(wire.Milliseconds(known.MaxTTL))
 	}
 	for _, n := range behind {
 		n.rejoin()
@@ -206,6 +202,7 @@ func (s *Set) adopt(d *wire.Description) {
 		}
 	}
 	s.lanes.Store(&lanes)
+	s.bound(d.Longest()) // before anything counts by it
 	if v := s.View(); v.Description != d || !slices.Equal(v.Lanes, members) {
 		s.setView(&View{Lanes: members, Quorum: d.Needs(), Description: d})
 	}
@@ -342,7 +339,7 @@ func (s *Set) mayTell(m *incarnation) bool {
 		t := n.node.kept()
 		switch {
 		case n.node == m:
-		case t.Same(s.known) && s.terms.shownSince(n.node, since):
+		case t.Same(s.known) && n.node.shownSince(since):
 			keep++
 		case s.known.Epoch == 1 && n.Away() != nil:
 		case t.Other(s.known) && t.Alike(s.known): // two majorities of the same members meet
@@ -356,7 +353,7 @@ func (s *Set) mayTell(m *incarnation) bool {
 // silent gives the lanes to the other members that have not shown since a time what they keep. Under the mutex.
 func (s *Set) silent(n *Lane, since time.Time) (lanes []*Lane) {
 	for _, other := range s.View().Lanes {
-		if other != n && other.node.hasMet() && other.Away() == nil && !s.terms.shownSince(other.node, since) {
+		if other != n && other.node.hasMet() && other.Away() == nil && !other.node.shownSince(since) {
 			lanes = append(lanes, other)
 		}
 	}
@@ -379,7 +376,7 @@ func (s *Set) void(m *incarnation) bool {
 func (s *Set) outvoted(t wire.Told, since time.Time) bool {
 	keep := 0
 	for _, n := range s.View().Lanes {
-		if n.node.kept().Same(s.known) && t.Has(s.selfOf(n.node)) && s.terms.shownSince(n.node, since) {
+		if n.node.kept().Same(s.known) && t.Has(s.selfOf(n.node)) && n.node.shownSince(since) {
 			keep++
 		}
 	}
@@ -549,13 +546,13 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	return isNew, s.Refused()
 }
 
-// answered reports whether a majority of the members has said since a time that it keeps the known description, or so
-// many are away that no majority can.
+// answered reports whether a majority of the members has said since a time that it keeps the known description, so that
+// no later one is in force; or so many are away that no majority can.
 func (s *Set) answered(since time.Time) bool {
 	v, have, away := s.View(), 0, 0
 	for _, n := range v.Lanes {
 		switch {
-		case s.terms.shownSince(n.node, since) && n.node.keepsThis(v.Description):
+		case n.node.shownSince(since) && n.node.keepsThis(v.Description):
 			have++
 		case n.Away() != nil:
 			away++

@@ -3,7 +3,6 @@ package lane
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -25,7 +24,7 @@ func (s shower) Exec(batch []*Request) error {
 // counts; and an extension if the node had it when it had carried that out, too.
 func TestVotesByDescription(t *testing.T) {
 	of := func(set string, epoch int64) *wire.Description {
-		return &wire.Description{Epoch: epoch, Set: set, Members: []string{"a:1", "b:1", "c:1"}}
+		return &wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: set, Members: []string{"a:1", "b:1", "c:1"}}
 	}
 	marker := func(epoch int64) string {
 		return wire.Marker{RunID: "me", Born: 1, Writer: 1, Epoch: epoch}.String()
@@ -53,7 +52,7 @@ func TestVotesByDescription(t *testing.T) {
 		{"it had gone back to the first, as one that has lost its data", told(of("s", 2)), of("s", 2), marker(1), steps[:2]},
 		{"it had lost its data", told(of("s", 1)), of("s", 1), "", steps[:2]},
 		{"it had something else for a marker", told(of("s", 1)), of("s", 1), "no marker", steps[:2]},
-		{"the marker was written anew", told(of("s", 2)), of("s", 2), wire.Marker{RunID: "you", Born: 9, Longest: time.Minute, Epoch: 2}.String(), steps},
+		{"the marker was written anew", told(of("s", 2)), of("s", 2), wire.Marker{RunID: "you", Born: 9, Epoch: 2}.String(), steps},
 	} {
 		cfg := testConfig()
 		cfg.Described = true
@@ -93,7 +92,7 @@ func TestKeepsComesOutOfOrder(t *testing.T) {
 	m := testIncarnation(&cfg)
 	mark := func(born int64) wire.Marker { return wire.Marker{RunID: "me", Born: born} }
 	told := func(epoch int64) wire.Told {
-		return wire.Told{Self: "a:1", Description: &wire.Description{Epoch: epoch, Set: "s", Members: []string{"a:1"}}}
+		return wire.Told{Self: "a:1", Description: &wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: "s", Members: []string{"a:1"}}}
 	}
 	for _, tt := range []struct {
 		told wire.Told
@@ -120,7 +119,7 @@ func TestKeepsComesOutOfOrder(t *testing.T) {
 // TestKeep: what a change waits for is that nodes keep its description, or one that follows it; and not just one of a
 // later epoch.
 func TestKeep(t *testing.T) {
-	first := &wire.Description{Epoch: 1, Set: "s", Members: []string{"a:1"}}
+	first := &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "s", Members: []string{"a:1"}}
 	second := first.Next()
 	third, wrong := second.Next(), second.Next()
 	wrong.Past = nil

@@ -14,7 +14,6 @@ type Set struct {
 	cfg    Config
 	open   func(node int, name string, s Session) Server
 	clocks *clocks
-	terms  *terms
 	given  []string // the nodes that the program has given
 	view   atomic.Pointer[View]
 	lanes  atomic.Pointer[[]*Lane] // to all nodes that are members, or have just been, or are given: these come first
@@ -39,6 +38,8 @@ type Set struct {
 	lacking atomic.Bool                      // a member keeps no description, and may not be told yet
 	ready   atomic.Pointer[wire.Description] // the last one that a quorum has kept
 
+	lasts atomic.Int64 // quarantine
+
 	unusable atomic.Pointer[wire.Description] // the last one by which this program must not count
 }
 
@@ -49,7 +50,7 @@ func Open(cfg Config, names []string, open func(node int, name string, s Session
 	s := &Set{cfg: cfg, open: open, given: names, news: make(chan struct{}), changed: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.clocks = newClocks(&s.cfg)
-	s.terms = newTerms(&s.cfg)
+	s.bound(cfg.MaxTTL)
 	var lanes []*Lane
 	s.mu.Lock() // a node that has connected waits until all is there
 	defer s.mu.Unlock()
@@ -65,21 +66,36 @@ func Open(cfg Config, names []string, open func(node int, name string, s Session
 func (s *Set) newLane(name string, tried chan<- int) *Lane {
 	i := s.made
 	s.made++
-	m := newIncarnation(name, s, &s.cfg, s.clocks, s.terms)
+	m := newIncarnation(name, s, &s.cfg, s.clocks)
 	return newLane(i, name, s.open(i, name, m), m, &s.cfg, tried)
 }
 
 // setView has everything go by a view from now on. Under the mutex.
 func (s *Set) setView(v *View) {
 	var elected []*nodeClock
-	var members []member
 	for _, n := range v.Lanes {
 		elected = append(elected, &n.node.clock)
-		members = append(members, member{n.node, n.Away})
 	}
 	s.clocks.elect(elected)
-	s.terms.members.Store(&members)
 	s.view.Store(v)
+}
+
+// quarantine is for how long a node has no vote after it may have forgotten something: for longer than any lock
+// lives by the description that the client knows (Description.Longest).
+func (s *Set) quarantine() time.Duration { return time.Duration(s.lasts.Load()) }
+
+// bound makes all quarantines outlast locks with this TTL. Under the mutex; report must follow.
+func (s *Set) bound(longest time.Duration) {
+	now := max(s.cfg.Quarantine, longest+s.cfg.DriftOf(longest))
+	before := time.Duration(s.lasts.Swap(int64(now)))
+	if before == 0 || before == now {
+		return
+	}
+	s.events = append(s.events, func() {
+		for _, n := range s.View().Lanes {
+			n.node.requarantine(now > before)
+		}
+	})
 }
 
 // View is the members as they are known now.

@@ -155,7 +155,7 @@ func (n *store) marked(hello *wire.Hello, anew bool) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
 	mark, ok := wire.ParseMarker(n.marker)
-	mark.Longest, mark.Epoch = max(mark.Longest, hello.Longest), n.told.At()
+	mark.Epoch = n.told.At()
 	switch {
 	case anew || !ok || mark.RunID != n.runID() || mark.Born > now+slack:
 		mark.RunID, mark.Born, mark.Writer, mark.DB = n.runID(), now, hello.Time, ""

@@ -119,7 +119,7 @@ const us = time.Microsecond
 
 // described is a description of a set. Ballot is one of a few ballots.
 func described(set string, epoch int64) *wire.Description {
-	return &wire.Description{Epoch: epoch, Set: set, Members: []string{name, "node1", "node2"}}
+	return &wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: set, Members: []string{name, "node1", "node2"}}
 }
 
 func ballot(n int) string { return fmt.Sprintf("%024d", n) }
@@ -303,7 +303,6 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.other = "flush scripts"
 		case 5, 6:
 			s.other = "join"
-			s.hello.Longest = pick(rng, 0, 2*time.Second, time.Minute)
 			s.hello.Told = tells(rng)
 			s.hello.Void = pick(rng, "", "1 S", "1 S", "1 T", "2 S", "3 T")
 			s.clock = pick(rng, 0, 0, -time.Hour, time.Hour)
@@ -413,12 +412,12 @@ func scripted(virtual bool) (all [][]step) {
 	ours := another
 	ours.call.Ticket = -1
 	flush, join := step{other: "flush", call: acquire.call}, step{other: "join"}
-	says := func(longest, clock time.Duration) step {
-		return step{other: "join", hello: wire.Hello{Longest: longest}, clock: clock}
+	says := func(clock time.Duration) step {
+		return step{other: "join", clock: clock}
 	}
 	marked := func(runID string, born, writer time.Duration) step {
 		return step{other: "mark", wrote: func(now time.Time) string {
-			return wire.Marker{RunID: runID, Born: now.Add(born).UnixMilli(), Writer: now.Add(writer).UnixMilli(), Longest: 5 * time.Second}.String()
+			return wire.Marker{RunID: runID, Born: now.Add(born).UnixMilli(), Writer: now.Add(writer).UnixMilli()}.String()
 		}}
 	}
 	plain, plain2, flushScripts := call(wire.Plain, mine), call(wire.Plain, yours), step{other: "flush scripts"}
@@ -480,10 +479,10 @@ func scripted(virtual bool) (all [][]step) {
 		{acquire, noTable, as(another, 1), release, look, as(another, 1), look},
 		{acquire, raise(mine, time.Hour), release, another, look}, // one more than the counter, and not the proposed fence
 		{flush, acquire, extend, look, join, acquire, look, join},
-		{flush, says(2*time.Second, 0), says(time.Minute, 0), acquire, look, says(2*time.Second, 0), another, look}, // the longest stays
-		{flush, says(0, time.Hour), says(0, 0), says(0, -time.Hour), says(0, 0)},                                    // the earliest clock stays
-		{marked(process, -time.Minute, 0), says(time.Second, 0), marked(process, time.Hour, 0), join, join},         // a marker of the future
-		{marked("another", -time.Minute, 0), says(time.Minute, 0), marked(process, -time.Minute, time.Hour), join, join},
+		{flush, says(0), says(0), acquire, look, says(0), another, look},                       // the longest stays
+		{flush, says(time.Hour), says(0), says(-time.Hour), says(0)},                           // the earliest clock stays
+		{marked(process, -time.Minute, 0), says(0), marked(process, time.Hour, 0), join, join}, // a marker of the future
+		{marked("another", -time.Minute, 0), says(0), marked(process, -time.Minute, time.Hour), join, join},
 		{acquire, as(another, 2), look, as(another, 1), look, as(another, 2), look, release, another, as(another, 3), as(another, 2), look, as(another, 1), look},
 		{acquire, as(another, 2), as(another, 3), release, as(another, 1), look}, // a lower ticket that was not in this queue before
 		{acquire, as(another, 2), release, ours, look, call(wire.Release, yours), leave(1), look, leave(2), another, look},
@@ -523,7 +522,7 @@ func scripted(virtual bool) (all [][]step) {
 		// The marker moves, and with it what has to be known for a grant; a marker that is of another process, or
 		// of the future, is a new one there, too.
 		{acquire, told(name, "S", 1), raise(mine, us), look, told(name, "S", 2), extend, look, acquire, release, another, first, plain, look, told(name, "S", 3), look, plain2},
-		{flush, says(time.Minute, 0), told(name, "S", 2), says(0, -time.Hour), says(time.Hour, 0), plain, look, release, plain2, join},
+		{flush, says(0), told(name, "S", 2), says(-time.Hour), says(0), plain, look, release, plain2, join},
 		{marked("another", -time.Minute, 0), told(name, "S", 2), told(name, "S", 3)},
 		{marked(process, time.Hour, 0), told(name, "S", 3), acquire, look},
 		{told(name, "S", 2), listen, acquire, first, second, release, look, first, look, heard},

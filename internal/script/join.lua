@@ -1,21 +1,19 @@
--- join: make sure that the node has a marker of this server process, and that the marker
--- says how long a lock may live; and that the node keeps the description of its set.
+-- join: make sure that the node has a marker of this server process, and keeps the description of its set.
 --
 -- KEYS[1]  the marker; not there: only the time is asked for
 -- KEYS[2]  what the node keeps of its set
 -- KEYS[3]  the choice of the next description, which is over when there is one
 -- ARGV[1]  run_id, as INFO has it; empty: the server does not say
--- ARGV[2]  the longest TTL that the client knows of, in milliseconds
--- ARGV[3]  the client's own time, in milliseconds
--- ARGV[4]  the number of the database; empty: the server does not say
--- ARGV[5]  the description that the client has; empty: none
--- ARGV[6]  the address of this node in it; empty: a node that keeps none is to keep none
--- ARGV[7]  the marker with which a node that keeps none may be told, or one that keeps what is void; with
+-- ARGV[2]  the client's own time, in milliseconds
+-- ARGV[3]  the number of the database; empty: the server does not say
+-- ARGV[4]  the description that the client has; empty: none
+-- ARGV[5]  the address of this node in it; empty: a node that keeps none is to keep none
+-- ARGV[6]  the marker with which a node that keeps none may be told, or one that keeps what is void; with
 --          another one it may be only if it keeps none, and has taken the description in the choice
--- ARGV[8]  the epoch and the set of the description that is void; empty: none is
+-- ARGV[7]  the epoch and the set of the description that is void; empty: none is
 -- reply    {marker, before, time, kept}
 --
--- The marker is version:run_id:born:writer:longest:db:epoch. Version is $version; the script changes
+-- The marker is version:run_id:born:writer:db:epoch. Version is $version; the script changes
 -- nothing at a node whose marker has another one. Born is the moment at which the marker was
 -- written, in milliseconds of the node's time, and writer the same moment by the clock of
 -- the client that wrote it. Epoch is that of the description that the node keeps, 0 if it keeps none: so each
@@ -37,8 +35,7 @@
 -- nobody counts what was granted by the old one, and the node has no vote for a quarantine.
 --
 -- Atomic, because two clients that both find the marker missing must agree on one, or each
--- would make the other start again; because the larger of two TTLs that are announced
--- at once must stay; and because a description and the marker that names it come together.
+-- would make the other start again; and because a description and the marker that names it come together.
 redis.call('GETRANGE', KEYS[1] or $marker, '0', '0') -- a user who may not do this cannot release a lock, and is to get none
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -51,23 +48,23 @@ local kept = redis.call('GET', KEYS[2]) or ''
 if (string.match(before, '^(%d+):') or '$version') ~= '$version' then
   return {before, before, now, kept}
 end
-local id, born, writer, longest, db, was = string.match(before, '^%d+:([^:]*):(%d+):(%-?%d+):(%d+):(%d*):(%d+)$')
+local id, born, writer, db, was = string.match(before, '^%d+:([^:]*):(%d+):(%-?%d+):(%d*):(%d+)$')
 local void = false
 local self, epoch, set = string.match(kept, '^([^\n]*)\n{"epoch":(%d+),"set":"([^"]*)"')
 epoch = tonumber(epoch or 0)
-if ARGV[5] ~= '' then
-  local later, of = string.match(ARGV[5], '^{"epoch":(%d+),"set":"([^"]*)"')
+if ARGV[4] ~= '' then
+  local later, of = string.match(ARGV[4], '^{"epoch":(%d+),"set":"([^"]*)"')
   local choice = redis.call('HMGET', KEYS[3], 'epoch', 'description', 'comes')
-  local comes = id == ARGV[1] and choice[3] == id .. ':' .. born .. ' ' .. ARGV[5]
-  local same = ARGV[7] ~= '' and before == ARGV[7]
-  void = ARGV[6] ~= '' and set and same and string.format('%.0f %s', epoch, set) == ARGV[8]
-  local leave = void or ARGV[6] ~= '' and not set and (same or choice[2] == ARGV[5])
+  local comes = id == ARGV[1] and choice[3] == id .. ':' .. born .. ' ' .. ARGV[4]
+  local same = ARGV[6] ~= '' and before == ARGV[6]
+  void = ARGV[5] ~= '' and set and same and string.format('%.0f %s', epoch, set) == ARGV[7]
+  local leave = void or ARGV[5] ~= '' and not set and (same or choice[2] == ARGV[4])
   if leave or set == of and later + 0 > epoch then
     -- A node that is no member any more, and becomes one by another address, is called by that.
-    if not self or void or ARGV[6] ~= '' and not string.find(ARGV[5], '"' .. self .. '"', 1, true) then
-      self = ARGV[6]
+    if not self or void or ARGV[5] ~= '' and not string.find(ARGV[4], '"' .. self .. '"', 1, true) then
+      self = ARGV[5]
     end
-    epoch, kept = later + 0, self .. '\n' .. ARGV[5]
+    epoch, kept = later + 0, self .. '\n' .. ARGV[4]
     if void then -- first: if the script ends half-way, the node counts as emptied
       redis.call('DEL', KEYS[1])
     end
@@ -79,18 +76,17 @@ if ARGV[5] ~= '' then
   end
 end
 local ms, slack = math.floor(now / 1000), $bornSlack
-longest = string.format('%.0f', math.max(tonumber(longest or '0'), ARGV[2] + 0))
 if void or was and was + 0 > epoch then
   id, before = nil, ''
 end
-if id == ARGV[1] and born - ms <= slack and (db == '' or ARGV[4] == '' or db == ARGV[4]) then
-  if writer - ARGV[3] > slack then
-    writer = ARGV[3]
+if id == ARGV[1] and born - ms <= slack and (db == '' or ARGV[3] == '' or db == ARGV[3]) then
+  if writer - ARGV[2] > slack then
+    writer = ARGV[2]
   end
 else
-  born, writer, db = string.format('%.0f', ms), ARGV[3], ARGV[4]
+  born, writer, db = string.format('%.0f', ms), ARGV[2], ARGV[3]
 end
-local marker = table.concat({'$version', ARGV[1], born, writer, longest, db, string.format('%.0f', epoch)}, ':')
+local marker = table.concat({'$version', ARGV[1], born, writer, db, string.format('%.0f', epoch)}, ':')
 if marker ~= before then
   redis.call('SET', KEYS[1], marker)
 end

@@ -11,7 +11,7 @@ import (
 // chain makes the descriptions of a set, one after another, each of the members given.
 func chain(set string, members ...string) (all []*Description) {
 	for i, m := range members {
-		d := &Description{Epoch: 1, Set: set, Members: strings.Fields(m)}
+		d := &Description{MaxTTL: 10_000, Epoch: 1, Set: set, Members: strings.Fields(m)}
 		if i > 0 {
 			d = all[i-1].Next()
 			d.Members = strings.Fields(m)
@@ -120,7 +120,7 @@ func TestMinorityDecidesNothing(t *testing.T) {
 			d := known
 			if 2*(wrong+1) < n && rand.IntN(2) == 0 {
 				wrong++
-				d = &Description{Epoch: 1 + rand.Int64N(5), Set: []string{"s", "t"}[rand.IntN(2)], Members: []string{name, "evil:1"}}
+				d = &Description{MaxTTL: 10_000, Epoch: 1 + rand.Int64N(5), Set: []string{"s", "t"}[rand.IntN(2)], Members: []string{name, "evil:1"}}
 				d.Members = d.Members[:1+rand.IntN(2)]
 			}
 			by = append(by, witness(name, d))
@@ -133,7 +133,7 @@ func TestMinorityDecidesNothing(t *testing.T) {
 
 // TestTextStays: what is read is told as it was, with fields that this version does not know.
 func TestTextStays(t *testing.T) {
-	text := `{"epoch":1,"set":"s","members":["a:1"], "zones":3,"since_ms":5}`
+	text := `{"epoch":1,"set":"s","members":["a:1"],"max_ttl_ms":10000, "zones":3,"since_ms":5}`
 	told := ParseTold("a:1\n" + text)
 	if told.Description == nil || told.Text() != text || told.String() != "a:1\n"+text {
 		t.Fatalf("%+v", told)

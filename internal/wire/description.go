@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/quorumlock/redlock/internal/printable"
 )
@@ -19,12 +20,13 @@ type Description struct {
 	Epoch     int64    `json:"epoch"` // counts the descriptions of the set, from 1
 	Set       string   `json:"set"`   // names the set: a nonce, made when the set is
 	Members   []string `json:"members"`
-	Former    []string `json:"former,omitempty"`    // the members before, if they were others
-	Past      []string `json:"past,omitempty"`      // the descriptions before, the last one last: the Sum of each
-	Quorum    int      `json:"quorum,omitempty"`    // of the members; 0: a majority
-	Separator string   `json:"separator,omitempty"` // of paths; "": names are no paths
-	MaxTTL    int64    `json:"max_ttl_ms,omitempty"`
-	Since     int64    `json:"since_ms"` // when it was proposed, by the clock of who did, in milliseconds
+	Former    []string `json:"former,omitempty"`       // the members before, if they were others
+	Past      []string `json:"past,omitempty"`         // the descriptions before, the last one last: the Sum of each
+	Quorum    int      `json:"quorum,omitempty"`       // of the members; 0: a majority
+	Separator string   `json:"separator,omitempty"`    // of paths; "": names are no paths
+	MaxTTL    int64    `json:"max_ttl_ms"`             // the longest TTL of a lock
+	Other     int64    `json:"other_ttl_ms,omitempty"` // while MaxTTL changes, the longer one of before or of the next description; 0: it does not change
+	Since     int64    `json:"since_ms"`               // when it was proposed, by the clock of who did, in milliseconds
 
 	text string // as it was read: what nodes are told is that, byte for byte; "": it was made here
 }
@@ -33,13 +35,13 @@ type Description struct {
 // is outside of these is no description (Check). So a client makes a bounded number of lanes, whatever a node says.
 const (
 	MaxMembers = 31
-	MaxAddress = 300     // bytes of a member's address
-	MaxText    = 1 << 15 // bytes of a description
-	MaxPast    = 32      // how many descriptions before it a description vouches for
+	MaxAddress = 300                    // bytes of a member's address
+	MaxText    = 1 << 15                // bytes of a description
+	MaxPast    = 32                     // how many descriptions before it a description vouches for
+	MaxMillis  = 365 * 24 * 3600 * 1000 // of MaxTTL: a year
 
 	maxSet, maxSeparator = 64, 64
-	maxEpoch             = 1 << 53                // the scripts count in doubles
-	maxMillis            = 365 * 24 * 3600 * 1000 // of MaxTTL
+	maxEpoch             = 1 << 53 // the scripts count in doubles
 )
 
 // AnyAddress is what go-redis has for the address of a failover client, which asks its sentinels for one. The names of
@@ -116,8 +118,10 @@ func (d *Description) Check() error {
 		return fmt.Errorf("it has %d former members, and there can be %d", len(d.Former), MaxMembers)
 	case d.Quorum != 0 && (d.Quorum <= n/2 || d.Quorum > n):
 		return fmt.Errorf("the quorum is %d, and with %d members it can be %d to %d", d.Quorum, n, n/2+1, n)
-	case d.MaxTTL < 0 || d.MaxTTL > maxMillis:
+	case d.MaxTTL < 1 || d.MaxTTL > MaxMillis:
 		return fmt.Errorf("MaxTTL is %d ms", d.MaxTTL)
+	case d.Other != 0 && d.Other <= d.MaxTTL || d.Other > MaxMillis:
+		return fmt.Errorf("MaxTTL is %d ms, and the longer one before or after it is %d ms", d.MaxTTL, d.Other)
 	case len(d.Past) > MaxPast:
 		return fmt.Errorf("it names %d descriptions before it, and there can be %d", len(d.Past), MaxPast)
 	case len(d.Separator) > maxSeparator:
@@ -168,6 +172,44 @@ func (d *Description) Near(next *Description) bool {
 		}
 	}
 	return differ <= 1
+}
+
+// Longest is for how long a lock may live that a node has forgotten: quarantines go by it (Bound).
+func (d *Description) Longest() time.Duration { return Milliseconds(max(d.MaxTTL, d.Other)) }
+
+// Toward gives MaxTTL and Other of the description that comes after this one on the way to a MaxTTL. Each description
+// bounds two things: a client that counts by it counts no lock with a TTL over MaxTTL, and gives no vote to a node
+// that lost its data less than Longest ago. Let L be what a node must outlast that forgot a lock: the MaxTTL of the
+// description by which that was counted. A client counts by another description than the holder does, when that changes:
+//
+//   - By the one before. A node that granted by the later one keeps that, so it is no vote, unless it was emptied
+//     since, and told the earlier one by a client that knows no other. So Longest of the earlier one must be L at least.
+//   - By the next one, and by all that follow while the lock lives: likewise.
+//
+// So a MaxTTL is made longer in two steps: (10s), (10s, other 60s), (60s); and shorter: (60s), (10s, other 60s), (10s).
+// In between locks live as long as both allow, and quarantines as long as both demand. New locks are bounded by the
+// shorter one at once. For the last step of each (settle):
+//
+//   - Longer: when all members keep the second description. A member that still keeps the first one, another one
+//     that was emptied and is told the first one, and a third one that is away would be enough for a client that
+//     knows no other to count by the first one, and its quarantine is the shorter one. With all of them beyond it,
+//     each vote by the first one is that of a node that was emptied since: it takes a quorum of these, and nobody
+//     else that answers. (BY_ALL in bound.pml, docs/model)
+//   - Shorter: when the locks are over that were counted before the second one. No more are counted by then, since a
+//     majority keeps that; so it is after the longer TTL and its drift, or if enough nodes to meet each quorum keep
+//     the second one, vote, and hold no lock that lives for longer than the shorter one: a lock that is
+//     valid is on one of them, and what they get since is no vote by the first one. (WAIT)
+//
+// All other steps need nothing but the majority that each change needs: Longest never gets shorter with them, nor MaxTTL
+// longer. That also goes for changes of their mind, from any pair of bounds to any MaxTTL.
+func (d *Description) Toward(most int64) (maxTTL, other int64) {
+	switch longest := max(d.MaxTTL, d.Other); {
+	case most > longest:
+		return d.MaxTTL, most
+	case most != d.MaxTTL && longest > most:
+		return most, longest
+	}
+	return most, 0
 }
 
 // Needs is how many members must grant a lock.

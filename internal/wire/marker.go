@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // MarkerVersion is that of the marker, and of all else that nodes keep. A node whose marker has another version is
@@ -14,11 +13,10 @@ const MarkerVersion = 1
 
 // A Marker is the content of a node's marker; see join.lua.
 type Marker struct {
-	RunID        string        // of the server's process
-	Born, Writer int64         // when it was written, in milliseconds: by the node's clock, and by the writer's
-	Longest      time.Duration // the longest TTL that a client has announced; 0: none has
-	DB           string        // the number of the database; "": not known
-	Epoch        int64         // of the description that the node keeps; 0: it keeps none
+	RunID        string // of the server's process
+	Born, Writer int64  // when it was written, in milliseconds: by the node's clock, and by the writer's
+	DB           string // the number of the database; "": not known
+	Epoch        int64  // of the description that the node keeps; 0: it keeps none
 }
 
 // MarkerSlack is by how many milliseconds a marker may be ahead of a clock that has been right all
@@ -27,7 +25,7 @@ const MarkerSlack = 1000
 
 // ParseMarker reads a marker of this version.
 func ParseMarker(text string) (m Marker, ok bool) {
-	var part [7]string // each extension reads one: it allocates nothing
+	var part [6]string // each extension reads one: it allocates nothing
 	for i := range part {
 		more := false
 		if part[i], text, more = strings.Cut(text, ":"); more != (i < len(part)-1) {
@@ -37,14 +35,11 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	if part[0] != strconv.Itoa(MarkerVersion) {
 		return Marker{}, false
 	}
-	var longest int64
-	var errs [4]error
-	m.RunID, m.DB = part[1], part[5]
+	var errs [3]error
+	m.RunID, m.DB = part[1], part[4]
 	m.Born, errs[0] = strconv.ParseInt(part[2], 10, 64)
 	m.Writer, errs[1] = strconv.ParseInt(part[3], 10, 64)
-	longest, errs[2] = strconv.ParseInt(part[4], 10, 64)
-	m.Longest = time.Duration(min(longest, 100*365*24*3600*1000)) * time.Millisecond
-	m.Epoch, errs[3] = strconv.ParseInt(part[6], 10, 64)
+	m.Epoch, errs[2] = strconv.ParseInt(part[5], 10, 64)
 	return m, errors.Join(errs[:]...) == nil
 }
 
@@ -58,9 +53,9 @@ func OtherVersion(mark string) error {
 }
 
 func (m Marker) String() string {
-	return fmt.Sprintf("%d:%s:%d:%d:%d:%s:%d", MarkerVersion, m.RunID, m.Born, m.Writer, m.Longest.Milliseconds(), m.DB, m.Epoch)
+	return fmt.Sprintf("%d:%s:%d:%d:%s:%d", MarkerVersion, m.RunID, m.Born, m.Writer, m.DB, m.Epoch)
 }
 
-// Same reports whether a node that has shown both markers has kept its data in between. What its
-// clients have announced meanwhile does not count, nor does its description.
+// Same reports whether a node that has shown both markers has kept its data in between. Writer does
+// not count, nor does the description.
 func (m Marker) Same(o Marker) bool { return m.RunID == o.RunID && m.Born == o.Born && m.DB == o.DB }

@@ -55,9 +55,8 @@ func RunID(mark string) string {
 
 // A Hello is what a client tells a node about itself when it joins the node.
 type Hello struct {
-	Marked  bool          // the client wants the node to have a marker
-	Longest time.Duration // the longest TTL that the client knows of
-	Time    int64         // what the client's clock shows, in milliseconds
+	Marked bool  // the client wants the node to have a marker
+	Time   int64 // what the client's clock shows, in milliseconds
 
 	// What the node is to keep, if it keeps an earlier description of the set. A node that keeps none
 	// is to keep it while it has this marker, or if it has taken it in the choice; and one that keeps what is

@@ -1,0 +1,125 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// TestToward: from any bounds the steps lead to a MaxTTL, and each step is one that two clients may be on both sides of:
+// no lock by the one is longer than the quarantine by the other, and neither bound goes past the other.
+func TestToward(t *testing.T) {
+	ttls := []int64{1, 2, 3, 4}
+	for _, most := range ttls {
+		for _, maxTTL := range ttls {
+			for _, other := range append(ttls, 0) {
+				if other > 0 && other <= maxTTL {
+					continue
+				}
+				d, steps := wire.Description{MaxTTL: maxTTL, Other: other}, 0
+				for d.MaxTTL != most || d.Other != 0 {
+					next := d
+					next.MaxTTL, next.Other = d.Toward(most)
+					long := func(d wire.Description) int64 { return max(d.MaxTTL, d.Other) }
+					if next.MaxTTL > long(d) || d.MaxTTL > long(next) || next.Other != 0 && next.Other <= next.MaxTTL {
+						t.Errorf("from %d, %d to %d: %d, %d comes after %d, %d", maxTTL, other, most, next.MaxTTL, next.Other, d.MaxTTL, d.Other)
+					}
+					if d = next; steps == 2 {
+						t.Fatalf("from %d, %d to %d there are more than two steps", maxTTL, other, most)
+					}
+					steps++
+				}
+			}
+		}
+	}
+}
+
+// TestMaxTTLChanges: it is made longer and shorter while locks are held. Whatever nodes lose their data meanwhile, no lock gets
+// a second holder.
+func TestMaxTTLChanges(t *testing.T) {
+	short, long := 2*time.Second, time.Minute
+	onNodes(t, 3, func(f *fleet) {
+		lk, idle := f.locker(Options{TTL: short, MaxTTL: short}, f.nodes...), f.locker(Options{TTL: short, MaxTTL: short}, f.nodes...)
+		f.locks(lk, true)
+		f.locks(idle, true)
+		began := time.Now()
+		if m, err := lk.Change(f.Context(), Change{MaxTTL: &long}, nil); err != nil || m.MaxTTL != long || m.LongerTTL != 0 || m.Epoch != 3 {
+			t.Fatalf("%+v, %v", m, err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it took %v", took)
+		}
+		l := acquired(f.T, lk, "long", TTL(long))
+		for _, n := range f.nodes[:2] {
+			n.Flush()
+		}
+		f.alone(l, same(idle), same(lk))
+	})
+	onNodes(t, 3, func(f *fleet) {
+		lk, idle := f.locker(Options{TTL: short, MaxTTL: long}, f.nodes...), f.locker(Options{TTL: short, MaxTTL: short}, f.nodes...)
+		f.locks(lk, true)
+		f.locks(idle, true)
+		lk.Close()
+		lk = f.locker(Options{TTL: short}, f.nodes...)
+		l := acquired(f.T, lk, "long", TTL(long))
+		began := time.Now()
+		change := func(over bool) Members {
+			m, err := lk.Change(f.Context(), Change{MaxTTL: &short, LongerOver: over}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return m
+		}
+		op := f.locker(Options{TTL: time.Second, MaxTTL: short}, f.nodes...)
+		lk, op = op, lk
+		if m := change(false); m.MaxTTL != short || m.LongerTTL != long {
+			t.Fatalf("%+v", m)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("new locks are bounded after %v", took)
+		}
+		if _, err := op.TryAcquire(f.Context(), "other", TTL(long)); err == nil || !strings.Contains(err.Error(), "and the set allows 2s") {
+			t.Errorf("a longer lock: %v", err)
+		}
+		if err := l.Extend(f.Context()); err == nil || errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "the longest that the set allows is 2s") {
+			t.Errorf("a longer lock is extended: %v", err)
+		}
+		for _, n := range f.nodes[:2] {
+			n.Flush()
+		}
+		f.alone(l, same(lk), same(idle)) // which waits for its end
+		if m := change(false); m.LongerTTL != 0 || time.Since(began) < 2*long {
+			t.Errorf("after %v: %+v", time.Since(began), m)
+		}
+		f.nodes[2].Flush()
+		f.locks(lk, true)
+		pass(3 * time.Second)
+		f.nodes[0].Kill()
+		f.locks(lk, true) // a quarantine is short now
+	})
+}
+
+// TestMaxTTLEndsItsQuarantine: nodes are new, and the first program has locks of a day. The operator knows that none is held.
+func TestMaxTTLEndsItsQuarantine(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		for _, n := range f.nodes {
+			n.Flush()
+		}
+		ctx, cancel := context.WithTimeout(f.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := f.locker(Options{TTL: 24 * time.Hour}, f.nodes...).Acquire(ctx, "a"); !errors.Is(err, ErrNoQuorum) {
+			t.Fatal(err)
+		}
+		lk, most := f.locker(Options{TTL: 2 * time.Second, MaxTTL: 2 * time.Second}, f.nodes...), 2*time.Second
+		for i, over := range []bool{false, true} {
+			if m, err := lk.Change(f.Context(), Change{MaxTTL: &most, LongerOver: over}, nil); err != nil || m.MaxTTL != most || (m.LongerTTL == 0) != over {
+				t.Errorf("%d: %+v, %v", i, m, err)
+			}
+		}
+		f.locks(lk, true)
+	})
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/internal/listing"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// setMaxTTL changes the longest TTL. A shorter one bounds new locks at once. Quarantines go by it when no lock is
+// held any more that lives for longer: that is looked up, declared (--locks-over), or waited for, and a wait that is
+// too long is left to a later command.
+func (c *command) setMaxTTL(ctx context.Context, cfg *membersConfig, locker *redlock.Locker, servers []*redis.Options, change redlock.Change) (redlock.Members, error) {
+	m, err := locker.Members(), error(nil)
+	if m.MaxTTL != *change.MaxTTL {
+		m, err = locker.Change(ctx, change, c.waits)
+	}
+	if err != nil || m.LongerTTL == 0 || m.MaxTTL != *change.MaxTTL {
+		return m, err
+	}
+	why, rest := "", quarantineOf(&redlock.Options{MaxTTL: m.LongerTTL})
+	if !change.LongerOver {
+		change.LongerOver, why = longerOver(ctx, locker, servers, m)
+	}
+	if !change.LongerOver && cfg.timeout < 0 && rest > longWait {
+		c.note("new locks are bounded by %v from now on; quarantines go by %v until the locks of before are over, in %v at the latest (%s): give the same command again then, or with --locks-over if you know that they are", m.MaxTTL, m.LongerTTL, phrase.Tenths(rest), why)
+		return m, nil
+	}
+	return locker.Change(ctx, change, c.waits)
+}
+
+// waits says what a change waits for.
+func (c *command) waits(what string, most time.Duration) { c.note("%s", waits(what, most)) }
+
+// longerOver reports whether no lock is held any more that lives for longer than the set allows, and why not.
+//
+// A lock that is held has the word of a quorum. So one of it is among the nodes that are listed here, if these are so
+// many that the others are no quorum; they have a vote, before and after, so what they have forgotten is over; and they
+// keep the present description, so that nothing counts here by the one before any more.
+func longerOver(ctx context.Context, locker *redlock.Locker, servers []*redis.Options, m redlock.Members) (over bool, why string) {
+	l, err := list(ctx, locker, servers, listing.Query{Pattern: "*"}, true)
+	if err != nil {
+		return false, "the locks could not be listed"
+	}
+	listed := 0
+	after := asked(ctx, locker).Nodes
+	for _, n := range l.nodes {
+		if n.Err == nil && slices.ContainsFunc(after, func(now redlock.NodeStatus) bool { return now.Node == n.Name && now.Err == nil }) {
+			listed++
+		}
+	}
+	if listed <= len(m.Nodes)-m.Quorum {
+		return false, "too few members vote and could be listed to tell whether a lock is held that lives for longer"
+	}
+	for _, s := range l.found {
+		longest := time.Duration(0)
+		for _, n := range s.Nodes {
+			if n.Token == "" || wire.Signed(n.Token) { // a lock of another library goes by nothing that the set says
+				longest = max(longest, n.TTL)
+			}
+		}
+		if longest > m.MaxTTL {
+			return false, fmt.Sprintf("the lock %q lives for another %v", s.Name, phrase.Tenths(longest))
+		}
+	}
+	return true, ""
+}
