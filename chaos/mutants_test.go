@@ -179,7 +179,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"options.go", "\tswitch room := ", "\topts.Quarantine = -1\n\tswitch room := "},
 	}, "model", "forgetful nodes", 500},
 	{"a quarantine is half of what it should be", []edit{
-		{"internal/lane/terms.go", "max(t.cfg.Quarantine, longest+t.cfg.DriftOf(longest))", "max(t.cfg.Quarantine, longest+t.cfg.DriftOf(longest)) / 2"},
+		{"internal/lane/set.go", "max(s.cfg.Quarantine, longest+s.cfg.DriftOf(longest))", "max(s.cfg.Quarantine, longest+s.cfg.DriftOf(longest)) / 2"},
 	}, "model", "forgetful nodes", 5000},
 	{"the node's marker is not checked", []edit{
 		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
@@ -216,11 +216,17 @@ func (lk *Locker) isClosing() bool {`},
 	{"a marker of the future stays", []edit{
 		{"internal/model/store.go", " || mark.Born > now+slack:", ":"},
 	}, "model", "boot", 2000},
-	{"the longest TTL is not kept", []edit{
-		{"internal/model/store.go", "max(mark.Longest, hello.Longest), n.told.At()", "hello.Longest, n.told.At()"},
+	{"a quarantine goes by MaxTTL alone while that changes", []edit{
+		{"internal/wire/description.go", "Milliseconds(max(d.MaxTTL, d.Other))", "Milliseconds(d.MaxTTL)"},
 	}, "model", "settings that disagree", 2000},
-	{"a longer TTL changes no quarantine", []edit{
-		{"internal/lane/terms.go", "\tif news {\n\t\tt.set(longest)\n\t}\n", ""},
+	{"the locks of before are not waited for when MaxTTL gets shorter", []edit{
+		{"internal/lane/change.go", "if over || next.Longest() >= d.Longest() {", "if true {"},
+	}, "model", "settings that disagree", 2000},
+	{"a lock may live for longer than the set allows", []edit{
+		{"options.go", "; longest > most {", "; longest > most && false {"},
+		{"keys.go", "case o.most == 0 || a.ttl <= o.most:", "case true:"},
+		{"acquire.go", " || o.most > 0 && a.ttl > o.most {", " {"},
+		{"internal/lane/lane.go", "q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {", "q.By != nil && q.Claim.TTL < 0 {"},
 	}, "model", "settings that disagree", 2000},
 	{"the nodes' clocks are not checked", []edit{
 		{"internal/lane/incarnation.go", "	if step > 0 {", "	if step < 0 {"},

@@ -133,14 +133,16 @@ func (c *Client) options() redlock.Options {
 	}
 	if c.short() {
 		o.TTL = (o.TTL / 8).Truncate(time.Millisecond)
-		o.MaxTTL, o.NodeTimeout, o.Quarantine = 0, 0, o.TTL+o.TTL/100+2*time.Millisecond
+		o.MaxTTL, o.NodeTimeout, o.Quarantine = o.TTL, 0, o.TTL+o.TTL/100+2*time.Millisecond
 	}
 	return o
 }
 
 // short reports whether its locks are shorter than those of other clients, and it makes a new
 // Locker for each, as a command does.
-func (c *Client) short() bool { return c.Plan.Scenario.Settings && c.Number%2 == 0 }
+func (c *Client) short() bool {
+	return c.Plan.Scenario.Settings && (c.Number%2 == 0 || c.Role.Operator)
+}
 
 // again replaces the client's Locker. Before, in between and afterwards the client waits for its
 // turn: so its next step is at no instant of another client.

@@ -77,8 +77,12 @@ func (o *operator) make(ctx context.Context, change redlock.Change, what string,
 }
 
 // draw draws the next change: a node comes, a member goes, a member is replaced, which is two changes, or
-// another quorum. There are as many members at least as the scenario says, or two, mostly three.
+// another quorum; or it is of the longest TTL alone. There are as many members at least as the scenario says, or two, mostly three.
 func (o *operator) draw() (redlock.Change, string) {
+	if o.Plan.Scenario.Settings {
+		most := scenario.Pick(o.rng, []time.Duration{o.opts.TTL, o.opts.TTL, o.Plan.TTL})
+		return redlock.Change{MaxTTL: &most}, fmt.Sprint("max-ttl ", most)
+	}
 	members := o.locker.Members().Nodes
 	others := slices.DeleteFunc(slices.Clone(o.Process.Addrs()), func(addr string) bool { return slices.Contains(members, addr) })
 	add := func() (redlock.Change, string) {

@@ -41,7 +41,7 @@ func (c *Client) leaves() bool {
 
 // refused records a refusal that cannot be right.
 func (c *Client) refused(err error) {
-	if !c.Plan.Scenario.Own || c.leaves() {
+	if s := c.Plan.Scenario; !s.Settings && (!s.Own || c.leaves()) {
 		c.note(history.Event{Kind: history.Left, Error: fmt.Sprintf("client %d has settings that no set can refuse: %v", c.Number, err)})
 	}
 }

@@ -19,7 +19,7 @@ func (p *Plan) boundWaiting(clients int) {
 	if s.Fails != nil || s.Wrong || s.Once { // clocks that are wrong make wrong tickets; or no client waits
 		return
 	}
-	if s.Reserve > 0 || s.Own { // a node that comes has empty queues; or clients have other quorums, or none
+	if s.Reserve > 0 || s.Own || s.Settings { // a node that comes has empty queues; or clients have other quorums, or none; or the set refuses some
 		return
 	}
 	quarantine := max(p.Options.Quarantine, 0)
@@ -46,9 +46,9 @@ func (p *Plan) boundWaiting(clients int) {
 // A client that goes by an earlier description is refused by the nodes that have a later one, and learns of
 // it when it joins them again. A node that has lost its data is told by a client that is sure of the
 // description, which needs the word of the others; and it has no vote for a quarantine, which is as long
-// as the longest TTL that was announced demands.
+// as the set's MaxTTL demands.
 func (p *Plan) boundChanges() {
-	if s := p.Scenario; s.Reserve > 0 || s.Own {
+	if s := p.Scenario; s.Reserve > 0 || s.Own || s.Settings {
 		p.Run.Bound += 2*p.longest() + 4*p.Options.NodeTimeout + 4*time.Second
 	}
 	if p.Scenario.Planned { // a lock may be held for all of it
@@ -56,10 +56,10 @@ func (p *Plan) boundChanges() {
 	}
 }
 
-// longest is the longest TTL that a client may announce.
+// longest is the longest MaxTTL that the set may have.
 func (p *Plan) longest() time.Duration {
 	if p.Scenario.Own {
-		return 4 * p.TTL
+		return max(4*p.TTL, 10*time.Second)
 	}
 	return p.TTL
 }

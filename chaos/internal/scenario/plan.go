@@ -63,6 +63,9 @@ func (s *Scenario) NewPlan(arena Limits, seed uint64, opts *redlock.Options, nod
 			p.Operators = 3
 		}
 	}
+	if s.Settings {
+		p.Operators = 1
+	}
 	p.drawClocks(rng, n, clients)
 	switch {
 	case s.Days > 0:
@@ -93,6 +96,9 @@ func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
 	p.TTL = o.TTL
 	if o.NodeTimeout == 0 {
 		o.NodeTimeout = min(max(o.TTL/10, 50*time.Millisecond), o.TTL/2-o.TTL/20, 500*time.Millisecond) // about the library's default
+	}
+	if o.MaxTTL == 0 && !s.Own {
+		o.MaxTTL = o.TTL
 	}
 	n = Pick(rng, s.Nodes)
 	if nodes > 0 {

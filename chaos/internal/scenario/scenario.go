@@ -45,7 +45,7 @@ type Scenario struct {
 	Apart    bool                // the clients do not compare the nodes' clocks with each other
 	Forgets  bool                // nodes lose their data, so that a quarantine is needed
 	Default  bool                // the quarantine is the library's default, and not a shorter one
-	Settings bool                // every other client has shorter locks, and assumes that they are the longest
+	Settings bool                // every other client has shorter locks; an operator makes the longest TTL of the set shorter and longer
 
 	Reserve int               // how many more nodes there are, which may become members of the set; operators change it all the time
 	Least   int               // operators leave at least this many members, and the quorum is a majority of them; 0: they leave two at least, mostly three, and set any quorum

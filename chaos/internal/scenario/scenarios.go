@@ -191,8 +191,8 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Suspend}, Rate: 6,
 	},
 	{
-		Name: "settings that disagree", About: "some clients have locks that are longer than the others know of, and nodes lose their data",
-		Nodes: []int{3, 3, 5}, Clients: [2]int{2, 4}, TTL: []time.Duration{2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Settings: true, Weight: 3,
+		Name: "settings that disagree", About: "an operator makes the longest TTL of the set shorter and longer, some clients have locks that are longer than the shorter one, and nodes lose their data",
+		Nodes: []int{3, 3, 5}, Clients: [2]int{3, 5}, TTL: []time.Duration{2 * time.Second, 5 * time.Second}, RTT: rtts, Span: 4, Write: true, Spread: 1, Forgets: true, Settings: true, Weight: 3,
 		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush}, Rate: 3, Limit: 500 * ms, Weak: 2, Only: []string{"model", "miniredis"},
 	},
 	{
