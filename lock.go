@@ -29,7 +29,7 @@ import (
 //	Scheduler.mu    the schedules, what is live, and Lock.renewal (package renew)
 //	Set.mu          what the nodes keep of their set, and the view; then incarnation.mu, Lane.mu, and
 //	                clocks.mu (package lane)
-//	incarnation.mu  what a node may have forgotten (package lane); then Lane.mu
+//	incarnation.mu  what a node may have forgotten (package lane)
 //	Lane.mu         the queue, the pending releases, the connections, and where tokens are (package lane)
 //	round.mu, Locker.mu, census.mu, clocks.mu, Registry.mu    what they are in
 //
