@@ -225,7 +225,7 @@ func (lk *Locker) isClosing() bool {`},
 	{"a lock may live for longer than the set allows", []edit{
 		{"options.go", "; longest > most {", "; longest > most && false {"},
 		{"keys.go", "case o.most == 0 || a.ttl <= o.most:", "case true:"},
-		{"acquire.go", " || o.most > 0 && a.ttl > o.most {", " {"},
+		{"agree.go", " || o.most > 0 && a.ttl > o.most\n", "\n"},
 		{"internal/lane/lane.go", "q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {", "q.By != nil && q.Claim.TTL < 0 {"},
 	}, "model", "settings that disagree", 2000},
 	{"the nodes' clocks are not checked", []edit{
