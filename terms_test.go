@@ -175,7 +175,7 @@ func TestDifferentTTLs(t *testing.T) {
 			f.alone(l, same(second))
 		},
 		"the third node's clock is off": func(f *fleet) {
-			second := f.client(short, 0)
+			second := f.client(first, 0)
 			f.nodes[2].Step(2 * time.Hour)
 			_, _ = second.TryAcquire(f.Context(), "b") // finds out
 			l := held(f, f.client(long, 0))

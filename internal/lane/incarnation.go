@@ -249,6 +249,9 @@ func (m *incarnation) wentDown(why *Failure) {
 	m.events = append(m.events, func() { m.cfg.Events.Down(m.name, why) })
 	m.mu.Unlock()
 	m.tell()
+	if m.set.lacks() { // without this one, others may be told (mayTell)
+		m.set.look()
+	}
 }
 
 func (m *incarnation) cameUp(down time.Duration) {
