@@ -36,7 +36,7 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 	if err := lk.made(); err != nil {
 		return nil, err
 	}
-	a, err := lk.acquisition(name, options)
+	a, err := lk.acquisition(ctx, name, options)
 	if err != nil {
 		return nil, err
 	}
@@ -292,17 +292,16 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 	return l
 }
 
-// awaitVotes waits until a node that could not vote for want of another's word can, and
-// reports whether one can. A client that asks after a long time hears of all nodes at once,
-// also of one that lost its data meanwhile, and for others has been able to vote again for
-// long: whether it can is decided by the answers of the others, which may come a moment later.
-// They are asked for their markers, which a refusal does not show.
+// awaitVotes waits until a node votes that did not keep the description of the set when it was asked, and reports
+// whether one does. A client that asks after a long time may find that a node has lost its data meanwhile. Whether it
+// may tell that node the description is decided by the answers of the others (mayTell in internal/lane/members.go),
+// which may come a moment later. The others are asked for their markers, which a refusal does not show.
 //
-// Likewise where the set was changed, and too few of its nodes have been heard of as yet to go by the next description:
-// the nodes that keep that one never vote by the one before. It is enough that the client goes by another.
+// Or the set was changed meanwhile, and too few of its nodes have answered to go by the next description: the nodes that
+// keep that one never vote by the one before. Then awaitVotes waits until the client goes by another description.
 func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, until time.Time) bool {
 	var why *QuorumError
-	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), (*NodeError).awaits) {
+	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), (*NodeError).untold) {
 		return false
 	}
 	view := lk.lanes.View()

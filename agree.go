@@ -52,12 +52,26 @@ func (lk *Locker) ready(ctx context.Context) error {
 // acquisition is what a call wants, by what is known of the set. If nothing is, it goes by the program's own options. The
 // call takes its place in the order of waiters at once all the same, and is planned anew when the set turns out to have
 // another separator, or another MaxTTL (errRenamed, replan).
-func (lk *Locker) acquisition(name string, options []AcquireOption) (*acquisition, error) {
+func (lk *Locker) acquisition(ctx context.Context, name string, options []AcquireOption) (*acquisition, error) {
 	o := lk.current.Load()
 	began := o.Clock.Now()
 	a, err := o.acquisition(name, options)
 	a.began = began
+	if err == nil && o.bounds(a) != nil {
+		err = lk.bounds(ctx, a)
+	}
 	return a, err
+}
+
+// bounds returns an error if the lock would live for longer than the set allows. The members are asked whether that was
+// changed: a client to which nothing was said since hears of no change.
+func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
+	if err := lk.enter(); err != nil {
+		return err
+	}
+	defer lk.leave()
+	lk.lanes.Ask(ctx, lk.opts.NodeTimeout)
+	return lk.current.Load().bounds(a)
 }
 
 // errRenamed is why an acquisition was not asked for: it was made by another separator than that of the set, or has a
@@ -72,7 +86,11 @@ func (lk *Locker) renamed(a *acquisition) bool {
 // replan makes an acquisition what its call asks for by what the set says now. The call keeps its place, and its bound.
 // If the call turns out to be within a lock of its context, replan returns what within does.
 func (lk *Locker) replan(ctx context.Context, a *acquisition) (*Lock, error) {
-	now, err := lk.current.Load().acquisition(a.asked, a.options)
+	o := lk.current.Load()
+	now, err := o.acquisition(a.asked, a.options)
+	if err == nil {
+		err = o.bounds(now)
+	}
 	if err != nil {
 		return nil, err
 	}

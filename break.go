@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -143,8 +142,11 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 		locker: lk, trace: t, key: lk.opts.host.Token(), began: lk.opts.Clock.Now(),
 		had: make(map[*lane.Lane]bool), gone: make(map[*lane.Lane]bool),
 	}
-	// The TTL is that for which a node is owed the release: the token's own is not known.
-	b.handle = Handle{Name: name, Token: token, TTL: cmp.Or(o.most, o.MaxTTL), Since: b.began, Prefix: o.Prefix, Separator: o.Separator}
+	longest := o.MaxTTL // for which a node is owed the release: the token's own TTL is not known
+	if d := lk.lanes.View().Description; d != nil {
+		longest = d.Longest()
+	}
+	b.handle = Handle{Name: name, Token: token, TTL: longest, Since: b.began, Prefix: o.Prefix, Separator: o.Separator}
 	slot, err := b.find(ctx)
 	if slot && err == nil {
 		err = b.findSlot(ctx)

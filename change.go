@@ -30,10 +30,13 @@ type Change struct {
 
 	Quorum *int // of the members; 0: a majority of them, however many there are
 
-	// MaxTTL is the longest TTL of a lock from then on. A program whose TTL or MaxTTL is longer gets errors from its
-	// calls, and locks that are longer are not extended any more: they end with their TTL. For a longer one all members
-	// must answer. After a shorter one quarantines go by the one before until the same change is made again, which waits
-	// until the locks of before are over: for as long as such a lock lives, or not at all with LongerOver.
+	// MaxTTL is the longest TTL of a lock from then on. A lock with a longer one is refused, and one that is held is not
+	// extended any more: it ends with its TTL.
+	//
+	// It is changed in two steps. For a longer one all members must answer, and Change makes both steps. For a shorter
+	// one Change makes the first step, which bounds new locks. Quarantines last for as long as before (LongerTTL in
+	// Members) until the same Change is called again, which waits until each lock has ended that may live for longer;
+	// with LongerOver it does not wait.
 	MaxTTL     *time.Duration
 	LongerOver bool // declares that no lock is held any more that lives for longer than MaxTTL
 
@@ -162,6 +165,9 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 		return Members{}, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
 	}
 	few := lk.voting(ctx, view, d, &c)
+	if few != nil {
+		few = fmt.Errorf("redlock: %s: %w", c.left(view.Description), few)
+	}
 	if few != nil && !plan { // a plan looks at the node that comes, too
 		return Members{}, few
 	}
@@ -170,20 +176,30 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 		comes = lk.lanes.Consider(c.Add)
 	}
 	if err := lk.lanes.Change(ctx, view, d, comes, c.LongerOver, plan, tell); err != nil {
-		return Members{}, fmt.Errorf("redlock: the set was not changed: %w", err)
+		return Members{}, fmt.Errorf("redlock: %s: %w", c.left(view.Description), err)
 	}
 	switch {
 	case few != nil:
 		return Members{}, few
 	case plan:
 		for c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds() {
-			d, _ = c.next(d, lk.opts.Clock.Now())
+			if d, err = c.next(d, lk.opts.Clock.Now()); err != nil {
+				return Members{}, err
+			}
 		}
 		return described(d), nil
 	case c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds(): // half of the way
 		return lk.change(ctx, c, false, progress)
 	}
 	return lk.Members(), nil
+}
+
+// left is what a change that fails has left of a set with this description.
+func (c *Change) left(d *wire.Description) string {
+	if c.MaxTTL == nil || d.Other == 0 {
+		return "the set was not changed"
+	}
+	return fmt.Sprintf("the change of MaxTTL is half done (locks live for %v at most, and quarantines go by %v), and goes on when it is made again", wire.Milliseconds(d.MaxTTL), d.Longest())
 }
 
 // untilClosed gives a context that ends when Close is called, too: a change may wait for longer than any
@@ -256,5 +272,5 @@ func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Descripti
 // A tooFewError says who does not vote, so that a change is refused.
 type tooFewError string
 
-func (e tooFewError) Error() string      { return "redlock: the set was not changed: " + string(e) }
+func (e tooFewError) Error() string      { return string(e) }
 func (tooFewError) Is(target error) bool { return target == ErrNoQuorum }

@@ -133,14 +133,13 @@ func (g *growing) try(lk *Locker, want bool) {
 // TestOwnOptions: a change after which the operator could not use the set is refused, and nothing is changed.
 func TestOwnOptions(t *testing.T) {
 	grows(t, 5, func(g *growing) {
-		three, short := 3, 5*time.Second
+		three := 3
 		for name, tt := range map[string]struct {
 			options Options
 			change  Change
 		}{
 			"the quorum":                 {Options{Quorum: 2}, Change{Quorum: &three}},
 			"the quorum, by a node more": {Options{Quorum: 2}, Change{Add: g.Addr(3)}},
-			"the longest TTL":            {Options{MaxTTL: 10 * time.Second}, Change{MaxTTL: &short}},
 		} {
 			operator := g.over(&tt.options, 0, 1, 2)
 			g.try(operator, true)

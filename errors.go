@@ -191,19 +191,16 @@ func (e *NodeError) Unwrap() error {
 	return e.Err
 }
 
-// An awaiting error says that a node cannot vote before another one has been heard of.
-type awaiting interface{ Votes() bool }
-
-// awaits reports whether the node cannot vote before another one has been heard of.
-func (e *NodeError) awaits() bool {
-	_, silent := e.Err.(awaiting)
-	return silent
+// untold reports whether the node had no vote because it did not keep the description of the set.
+func (e *NodeError) untold() bool {
+	_, is := e.Err.(lane.UntoldError)
+	return is
 }
 
-// votes reports whether the node could not vote before another one had been heard of, and can by now.
+// votes reports whether such a node keeps it by now, and has a vote.
 func (e *NodeError) votes() bool {
-	lacks, is := e.Err.(awaiting)
-	return is && lacks.Votes()
+	untold, is := e.Err.(lane.UntoldError)
+	return is && untold.Votes()
 }
 
 // outdated reports whether the node could not vote by the description that the client went by, and it goes by another
@@ -355,7 +352,7 @@ func (e *QuorumError) Nodes() []*NodeError {
 func (e *QuorumError) refusal() waitlist.Refusal {
 	r := waitlist.Refusal{N: e.N, Need: e.Need, Failed: e.Failed, Held: e.Kind == ErrHeld}
 	for _, n := range e.Nodes() {
-		r.Nodes = append(r.Nodes, waitlist.NodeRefusal{Node: n.Node, Status: wire.Status(n.Outcome), Holder: n.Holder, TTL: n.TTL, Slot: n.slot, Silent: n.awaits()})
+		r.Nodes = append(r.Nodes, waitlist.NodeRefusal{Node: n.Node, Status: wire.Status(n.Outcome), Holder: n.Holder, TTL: n.TTL, Slot: n.slot})
 	}
 	return r
 }

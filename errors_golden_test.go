@@ -386,14 +386,14 @@ func changeTexts(t *testing.T, g *texts) {
 		g.say(when, err)
 	}
 	lk, alone := open(Options{Hooks: g.hooks(slog.LevelInfo)}, f.nodes[:3]...), open(Options{}, f.nodes[4])
-	five, micro, short := 5, time.Microsecond, 5*time.Second
+	three, five, micro := 3, 5, time.Microsecond
 	change("a member comes", lk, Change{Add: "node0"})
 	change("a node goes that is none", lk, Change{Remove: "10.0.0.9:6379"})
 	change("the only member goes", alone, Change{Remove: "node4"})
 	change("a node of another set comes", lk, Change{Add: "node4"})
 	change("a quorum that there cannot be", lk, Change{Quorum: &five})
 	change("a MaxTTL that is none", lk, Change{MaxTTL: &micro})
-	change("a MaxTTL that this program exceeds", lk, Change{MaxTTL: &short})
+	change("a quorum that this program does not have", open(Options{Quorum: 2}, f.nodes[:3]...), Change{Quorum: &three})
 	change("two things", lk, Change{Add: "node3", Remove: "node0"})
 	change("a declaration that goes with another change", lk, Change{Add: "node3", LongerOver: true})
 	change("nothing", lk, Change{})
@@ -483,13 +483,13 @@ func setTexts(t *testing.T, g *texts) {
 	}{
 		{"another Quorum", Options{TTL: time.Second, Quorum: 3}},
 		{"another Separator", Options{TTL: time.Second, Separator: ":"}},
-		{"a MaxTTL above that of the set", Options{TTL: time.Second, MaxTTL: 10 * time.Second}},
-		{"a TTL above that, and no MaxTTL", Options{TTL: 10 * time.Second}},
-		{"all at once", Options{TTL: time.Minute, Separator: ":", Quorum: 3}},
+		{"both", Options{TTL: time.Minute, Separator: ":", Quorum: 3}},
 	} {
 		_, _, err := f.over(o.opts, f.nodes...)
 		g.say(o.what, err)
 	}
+	_, err := lk.TryAcquire(t.Context(), "jobs", TTL(10*time.Second))
+	g.say("a TTL above the MaxTTL of the set", err)
 
 	try := func(when string, lk *Locker) {
 		_, err := lk.TryAcquire(t.Context(), "jobs")

@@ -385,7 +385,6 @@ func TestHandlesThatCannotBe(t *testing.T) {
 			{func(h *Handle) { h.Token = "" }, "no token"},
 			{func(h *Handle) { h.Fence = -1 }, "fence -1"},
 			{func(h *Handle) { h.TTL = 0 }, "0s"},
-			{func(h *Handle) { h.TTL = time.Hour }, "1h0m0s"},
 			{func(h *Handle) { h.Prefix = "x:" }, `"x:"`},
 			{func(h *Handle) { h.Separator = "" }, `separator ""`},
 			{func(h *Handle) { h.Slot = 1 }, "slot 1"},

@@ -140,13 +140,6 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 	if why := notATTL(a.ttl); why != "" {
 		return a, refuse("TTL %v %s", a.ttl, why)
 	}
-	switch {
-	case o.most == 0 || a.ttl <= o.most:
-	case o.Quarantine < 0:
-		return a, refuse("TTL %v is over Options.MaxTTL %v", a.ttl, o.most)
-	default:
-		return a, refuse("TTL is %w", overTTLError{a.ttl, o.most})
-	}
 	if drift := o.drift(a.ttl); drift >= a.ttl {
 		return a, refuse("TTL %v leaves nothing after Drift %v", a.ttl, drift)
 	}

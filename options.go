@@ -20,9 +20,9 @@ type Options struct {
 
 	// MaxTTL is the longest TTL that a lock of a new set may have: the first program that locks on
 	// new nodes writes it there. From then on the set's own counts (Members), whatever this one
-	// is: a lock with a longer TTL is an error, and so is a longer TTL or MaxTTL of a program. Every
-	// quarantine outlasts it, so a long MaxTTL makes nodes wait long for their vote after a restart;
-	// a lock that is held for long is renewed, and needs none. Locker.Change changes it for all programs, and so
+	// is: a lock with a longer TTL is an error. Every quarantine is longer than the set's
+	// MaxTTL, so a long one makes nodes wait long for their vote after a restart. A lock that is held for
+	// long is renewed, and needs none. [Locker.Change] changes it for all programs, and so
 	// does "redlock members set max-ttl". Default 10s, or TTL if that is longer.
 	MaxTTL time.Duration
 
@@ -71,8 +71,8 @@ type Options struct {
 
 	// Quarantine is how long a node has no vote after it may have forgotten what it granted:
 	// it is new, was restarted, lost its data, or its clock was set. Default MaxTTL plus
-	// Drift, at least 2s; less than MaxTTL plus Drift is an error. It lasts longer where
-	// the set has a longer MaxTTL.
+	// Drift, at least 2s. Less than the MaxTTL that is given, or than TTL, plus Drift is an error.
+	// It lasts longer where the set has a longer MaxTTL.
 	//
 	// New nodes are in quarantine, too: a client cannot tell them from nodes that have all
 	// been emptied. So the first lock on new nodes waits for this long, unless
@@ -164,11 +164,15 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	case opts.NodeTimeout >= opts.TTL-opts.drift(opts.TTL):
 		refuse("NodeTimeout %v leaves nothing of TTL %v after Drift %v", opts.NodeTimeout, opts.TTL, opts.drift(opts.TTL))
 	}
-	switch least := opts.MaxTTL + opts.drift(opts.MaxTTL); {
+	what, most := "MaxTTL", opts.wants.maxTTL
+	if most == 0 {
+		what, most = "TTL", opts.TTL
+	}
+	switch {
 	case opts.Quarantine == 0:
-		opts.Quarantine = max(least, 2*time.Second)
-	case opts.Quarantine > 0 && opts.Quarantine < least:
-		refuse("Quarantine %v is less than MaxTTL %v and Drift %v: locks may be forgotten that are still held; negative turns it off", opts.Quarantine, opts.MaxTTL, opts.drift(opts.MaxTTL))
+		opts.Quarantine = max(opts.MaxTTL+opts.drift(opts.MaxTTL), 2*time.Second)
+	case opts.Quarantine > 0 && opts.Quarantine < most+opts.drift(most):
+		refuse("Quarantine %v is less than %s %v and Drift %v: locks may be forgotten that are still held; negative turns it off", opts.Quarantine, what, most, opts.drift(most))
 	}
 	if opts.Quarantine < 0 {
 		opts.most = opts.MaxTTL
@@ -247,21 +251,18 @@ func (o *Options) rejects(d *wire.Description) error {
 	if o.wants.separator != "" && o.wants.separator != d.Separator {
 		refuse("Separator", strconv.Quote(d.Separator), strconv.Quote(o.wants.separator), "separator "+o.wants.separator)
 	}
-	what, longest := "MaxTTL", o.wants.maxTTL
-	if longest == 0 {
-		what, longest = "TTL", o.TTL
-	}
-	if most := wire.Milliseconds(d.MaxTTL); longest > most {
-		errs = append(errs, fmt.Errorf("redlock: Options.%s is %w", what, overTTLError{longest, most}))
-	}
 	return errors.Join(errs...)
 }
 
-// An overTTLError says that a TTL is longer than the set allows.
-type overTTLError struct{ ttl, most time.Duration }
-
-func (e overTTLError) Error() string {
-	return fmt.Sprintf("%v, and the set allows %v (its MaxTTL): ask for less, since a lock that is held for longer is renewed (Do, AutoRenew); or change it for all programs with redlock members set max-ttl %v: after a restart a node has no vote for so long", e.ttl, e.most, e.ttl)
+// bounds returns an error if a lock would live for longer than is allowed.
+func (o *Options) bounds(a *acquisition) error {
+	switch {
+	case o.most == 0 || a.ttl <= o.most:
+		return nil
+	case o.Quarantine < 0:
+		return fmt.Errorf("redlock: acquire %q: TTL %v is over Options.MaxTTL %v", a.asked, a.ttl, o.most)
+	}
+	return fmt.Errorf("redlock: acquire %q: TTL is %v, and the set allows %v (its MaxTTL): ask for less, since a lock that is held for longer is renewed (Do, AutoRenew); or change it for all programs with redlock members set max-ttl %v: after a restart a node has no vote for so long", a.asked, a.ttl, o.most, a.ttl)
 }
 
 // drift is what is subtracted from the validity of a lock with this TTL.

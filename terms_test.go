@@ -236,7 +236,7 @@ func TestOneBound(t *testing.T) {
 		want        time.Duration
 	}{
 		{Options{}, Options{TTL: time.Second}, 10 * time.Second},
-		{Options{TTL: time.Second}, Options{TTL: 5 * time.Second, Quarantine: 11 * time.Second}, 10 * time.Second},
+		{Options{TTL: time.Second}, Options{TTL: 5 * time.Second, Quarantine: 6 * time.Second}, 10 * time.Second},
 		{Options{TTL: time.Minute}, Options{TTL: time.Second, MaxTTL: 2 * time.Second}, time.Minute},
 		{Options{TTL: time.Second, MaxTTL: 3 * time.Second}, Options{TTL: 3 * time.Second, MaxTTL: 3 * time.Second}, 3 * time.Second},
 	} {
@@ -254,8 +254,14 @@ func TestOneBound(t *testing.T) {
 			for _, acquire := range []func() error{
 				func() error { _, err := next.TryAcquire(t.Context(), "a", TTL(tt.want+time.Millisecond)); return err },
 				func() error { _, err := next.Acquire(t.Context(), "a", TTL(24*time.Hour)); return err },
-				func() error { _, err := f.tries(&Options{TTL: tt.want + time.Second}, 0); return err },
-				func() error { _, err := f.tries(&Options{TTL: time.Second, MaxTTL: time.Hour}, 0); return err },
+				func() error {
+					_, err := f.client(&Options{TTL: tt.want + time.Second}, 0).TryAcquire(t.Context(), "a")
+					return err
+				},
+				func() error {
+					_, err := f.client(&Options{TTL: time.Second, MaxTTL: time.Hour}, 0).TryAcquire(t.Context(), "a", TTL(time.Hour))
+					return err
+				},
 			} {
 				begin := time.Now()
 				err := acquire()

@@ -125,9 +125,6 @@ func (d *diagnosis) votes(p *patient) {
 	}
 }
 
-// longWait is how long a quarantine may be without a word about it.
-const longWait = 10 * time.Minute
-
 // settings says where the set and what this program was given do not go together.
 func (d *diagnosis) settings() {
 	set := d.set.set
@@ -148,14 +145,21 @@ func (d *diagnosis) settings() {
 			"leave --separator out (also separator in the configuration file); a service that needs another one takes servers, or a database (redis://HOST:PORT/1), of its own")
 	}
 	most := wire.Milliseconds(set.MaxTTL)
+	longer := func(source string, ttl time.Duration) (what, todo string) {
+		return fmt.Sprintf("its longest TTL is %v, and this program has %s %v", most, source, ttl),
+			fmt.Sprintf("leave %s out, or give the set a longer one: redlock members set max-ttl %v", source, ttl)
+	}
+	if d.ttl > most {
+		refuse(longer("--ttl", d.ttl))
+	}
 	if d.cfg.maxTTL > most {
-		refuse(fmt.Sprintf("its longest TTL is %v, and this program has %s %v", most, d.cfg.maxTTLFrom, d.cfg.maxTTL),
-			fmt.Sprintf("leave %s out, or give the set a longer one: redlock members set max-ttl %v", d.cfg.maxTTLFrom, d.cfg.maxTTL))
+		what, todo := longer(d.cfg.maxTTLFrom, d.cfg.maxTTL)
+		all(false, what, todo)
 	}
 	switch intended := max(d.ttl, d.cfg.maxTTL); {
 	case set.Other > 0:
-		all(false, fmt.Sprintf("its longest TTL is %v, and quarantines still go by %v: a node that was restarted has no vote for as long", most, printable.Duration(set.Longest())),
-			fmt.Sprintf("when the locks of before are over: redlock members set max-ttl %v", most))
+		all(false, fmt.Sprintf("its longest TTL is %v, and quarantines last for %v, since a change from one to the other is half done: a node that was restarted has no vote for as long", most, printable.Duration(set.Longest())),
+			fmt.Sprintf("finish it: redlock members set max-ttl %v, or %v for the longer one", most, set.Longest()))
 	case most > max(intended, longWait):
 		all(false, fmt.Sprintf("its longest TTL is %v: a node that was restarted has no vote for as long", printable.Duration(most)),
 			fmt.Sprintf("if that is not intended, make it shorter: redlock members set max-ttl %v", intended))

@@ -11,7 +11,6 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
-	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // takeConfig has the flags of redlock extend and redlock unlock.
@@ -54,10 +53,7 @@ func (c *command) takeUp(verb string, args []string) (int, error) {
 	if f.Changed("prefix") && *cfg.prefix != handle.Prefix {
 		return 0, exit.Fail(exit.Usage, "leave --prefix out: the handle has it", "--prefix %q is not that of the lock, %q", *cfg.prefix, handle.Prefix)
 	}
-	if d := readSet(servers, true); verb == "unlock" && d.set != nil { // the set may have allowed longer locks before
-		handle.TTL = min(handle.TTL, wire.Milliseconds(d.set.MaxTTL))
-	}
-	locker, _, err := c.connect(servers, &redlock.Options{TTL: handle.TTL, MaxTTL: max(handle.TTL, cfg.maxTTL), Prefix: handle.Prefix, Separator: handle.Separator})
+	locker, _, err := c.connect(servers, &redlock.Options{TTL: min(handle.TTL, defaultTTL), Prefix: handle.Prefix, Separator: handle.Separator})
 	if err != nil {
 		return 0, err
 	}

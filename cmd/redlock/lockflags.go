@@ -185,7 +185,8 @@ func (f *lockFlags) options() (*redlock.Options, error) {
 	return &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL, Prefix: *f.prefix, Separator: f.separator, Owner: f.owner}, nil
 }
 
-// lookOptions are those of a Locker that inspects locks and acquires none: no set refuses them.
+// lookOptions are those of a Locker that inspects locks and acquires none. Its quarantines are those of the set, also
+// where that allows less than the default.
 func (f *lockFlags) lookOptions(d *described) *redlock.Options {
 	ttl, most := f.ttl, f.maxTTL
 	if most > 0 {

@@ -344,7 +344,7 @@ func (c *command) changeMembers(cfg *membersConfig, servers []*redis.Options, d 
 		ctx, cancel = context.WithTimeout(ctx, cfg.timeout)
 		defer cancel()
 	}
-	locker, err := c.operator(cfg, servers, d, steps...)
+	locker, err := c.operator(cfg, servers, d)
 	if err != nil {
 		return err
 	}
@@ -392,16 +392,9 @@ func (c *command) changeMembers(cfg *membersConfig, servers []*redis.Options, d 
 }
 
 // operator is a Locker for a change. What happens to the nodes is in what the change says.
-func (c *command) operator(cfg *membersConfig, servers []*redis.Options, d *described, steps ...step) (*redlock.Locker, error) {
+func (c *command) operator(cfg *membersConfig, servers []*redis.Options, d *described) (*redlock.Locker, error) {
 	opts := cfg.lookOptions(d)
 	opts.Separator = "" // that of the set
-	for _, s := range steps {
-		if s.MaxTTL != nil { // it must be able to use the set afterwards
-			opts.TTL = min(opts.TTL, *s.MaxTTL)
-			opts.MaxTTL = opts.TTL
-			opts.NodeTimeout = min(opts.NodeTimeout, opts.TTL/2)
-		}
-	}
 	locker, err := open(servers, opts)
 	if err != nil {
 		return nil, notConnected(err)

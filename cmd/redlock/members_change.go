@@ -71,7 +71,7 @@ func ableToChange(ctx context.Context, locker *redlock.Locker) error {
 func (c *command) cautions(cfg *membersConfig, d *described, steps []step) {
 	for _, s := range steps {
 		if s.MaxTTL != nil && s.MaxTTL.Milliseconds() < d.set.MaxTTL {
-			c.note("a program whose TTL or MaxTTL is longer than %v gets an error from then on, and a lock whose TTL is longer is not extended any more", *s.MaxTTL)
+			c.note("a lock whose TTL is longer than %v is refused from then on, and one that is held is not extended any more", *s.MaxTTL)
 		}
 		if s.Add != "" && local(s.Add) && slices.ContainsFunc(d.set.Members, func(m string) bool { return !local(m) }) {
 			c.note("%s is an address of each machine itself: a program on another machine finds another server there, or none", s.Add)

@@ -41,9 +41,11 @@ func (c *command) waits(what string, most time.Duration) { c.note("%s", waits(wh
 
 // longerOver reports whether no lock is held any more that lives for longer than the set allows, and why not.
 //
-// A lock that is held has the word of a quorum. So one of it is among the nodes that are listed here, if these are so
-// many that the others are no quorum; they have a vote, before and after, so what they have forgotten is over; and they
-// keep the present description, so that nothing counts here by the one before any more.
+// A lock that is held has the votes of a quorum of the members, as they and the quorum are now or were before the last
+// change of them: no other change has come since, since each waits for the locks that were counted before. The members
+// of two descriptions in a row differ by one, so a majority of them now has a node in common with each such quorum.
+// The nodes that are listed here vote, before and after, so what they have forgotten is over; and they keep the present
+// description, so nothing counts here by the one before any more.
 func longerOver(ctx context.Context, locker *redlock.Locker, servers []*redis.Options, m redlock.Members) (over bool, why string) {
 	l, err := list(ctx, locker, servers, listing.Query{Pattern: "*"}, true)
 	if err != nil {
@@ -56,7 +58,7 @@ func longerOver(ctx context.Context, locker *redlock.Locker, servers []*redis.Op
 			listed++
 		}
 	}
-	if listed <= len(m.Nodes)-m.Quorum {
+	if 2*listed <= len(m.Nodes) {
 		return false, "too few members vote and could be listed to tell whether a lock is held that lives for longer"
 	}
 	for _, s := range l.found {

@@ -13,6 +13,9 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 )
 
+// longWait is the longest quarantine that is not pointed out.
+const longWait = 10 * time.Minute
+
 // Quarantines are the nodes that have no vote because they are new or may have forgotten a
 // lock, and until when. They are reported to the operator.
 //

@@ -91,7 +91,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		again = again || kept.Description == nil && q.By != nil && (refused || r.Status == wire.Granted)
 		// A refusal does not show the marker. A client that only waits must hear of each change of the set, as long as most
 		// of the members that it knows are alive: from one change to the next one it takes a quarantine.
-		again = again || refused && m.marked() && !m.shownSince(sent.Add(-m.set.quarantine() / 2))
+		again = again || refused && m.marked() && !m.shownSince(sent.Add(-m.set.quarantine()/2))
 		switch {
 		case r.Status == wire.Void:
 			if r.Err == wire.ErrScriptOnly || wire.Forbids(r.Err) {

@@ -21,7 +21,7 @@ var errUnusable = errors.New("this program's options are not those of the set")
 type tooLongError struct{ ttl, most time.Duration }
 
 func (e tooLongError) Error() string {
-	return fmt.Sprintf("the lock's TTL is %v, and the longest that the set allows is %v", e.ttl, e.most)
+	return fmt.Sprintf("the lock's TTL is %v, and the set allows %v (its MaxTTL)", e.ttl, e.most)
 }
 
 // An UntoldError says that a node has no vote because it does not keep the description by which the client

@@ -509,21 +509,17 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	defer w.stop()
 	others := w.until(limit / 2)
 	defer others.stop()
-	var asked time.Time
+	asked := false
 	for !w.over {
 		s.mu.Lock()
 		news, refused, ready, waits, fresh, known := s.news, s.refused, s.quorumKeeps(), s.awaits(), s.fresh(), s.View().Description
 		s.mu.Unlock()
 		switch {
-		case refused != nil && asked.IsZero():
-			asked = s.cfg.Clock.Now()
-			for _, n := range s.View().Lanes {
-				n.rejoin()
-			}
-		case refused != nil && s.answered(asked):
+		case refused != nil && asked:
 			return isNew, refused
 		case refused != nil:
-			w.wait(news)
+			asked = true
+			s.askAll(w)
 		case so():
 			return isNew, nil
 		case ready && waits && others.wait(news): // half of the time, since one that hangs must leave some to the caller
@@ -544,6 +540,30 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 		}
 	}
 	return isNew, s.Refused()
+}
+
+// Ask asks all members what they keep, and returns when a majority of them has said that it keeps the description which
+// is known then; or when the time is over, or ctx ends.
+func (s *Set) Ask(ctx context.Context, limit time.Duration) {
+	w := s.waits(ctx, limit)
+	defer w.stop()
+	s.askAll(w)
+}
+
+func (s *Set) askAll(w *wait) {
+	began := s.cfg.Clock.Now()
+	for _, n := range s.View().Lanes {
+		n.rejoin()
+	}
+	for !w.over {
+		s.mu.Lock()
+		news := s.news
+		s.mu.Unlock()
+		if s.answered(began) {
+			return
+		}
+		w.wait(news)
+	}
 }
 
 // answered reports whether a majority of the members has said since a time that it keeps the known description, so that

@@ -25,7 +25,6 @@ type NodeRefusal struct {
 	Holder string        // Held: the holder's token; Reserved: the waiter
 	TTL    time.Duration // Held, Reserved: for how much longer it counts; Quarantined: how long until the node votes
 	Slot   int64         // Held: another slot, which is free; 0: none
-	Silent bool          // Quarantined: the node may vote as soon as another node has shown its marker
 }
 
 // The pauses between two attempts if no node can say when the lock may be free.
@@ -145,7 +144,7 @@ func (r *Refusal) FreeIn() time.Duration {
 func (r *Refusal) votesIn() time.Duration {
 	var rest []time.Duration
 	for _, n := range r.Nodes {
-		if n.Status == wire.Quarantined && !n.Silent {
+		if n.Status == wire.Quarantined {
 			rest = append(rest, n.TTL)
 		}
 	}
