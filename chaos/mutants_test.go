@@ -175,7 +175,7 @@ func (lk *Locker) isClosing() bool {`},
 
 	// Amnesia and clocks.
 	{"no quarantine", []edit{
-		{"options.go", "opts.Quarantine < least:", "false:"},
+		{"options.go", "opts.Quarantine < most+opts.drift(most):", "false:"},
 		{"options.go", "\tswitch room := ", "\topts.Quarantine = -1\n\tswitch room := "},
 	}, "model", "forgetful nodes", 500},
 	{"a quarantine is half of what it should be", []edit{
@@ -223,8 +223,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/change.go", "if over || next.Longest() >= d.Longest() {", "if true {"},
 	}, "model", "settings that disagree", 2000},
 	{"a lock may live for longer than the set allows", []edit{
-		{"options.go", "; longest > most {", "; longest > most && false {"},
-		{"keys.go", "case o.most == 0 || a.ttl <= o.most:", "case true:"},
+		{"options.go", "case o.most == 0 || a.ttl <= o.most:", "case true:"},
 		{"agree.go", " || o.most > 0 && a.ttl > o.most\n", "\n"},
 		{"internal/lane/lane.go", "q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {", "q.By != nil && q.Claim.TTL < 0 {"},
 	}, "model", "settings that disagree", 2000},

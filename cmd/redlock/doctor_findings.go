@@ -158,8 +158,8 @@ func (d *diagnosis) settings() {
 	}
 	switch intended := max(d.ttl, d.cfg.maxTTL); {
 	case set.Other > 0:
-		all(false, fmt.Sprintf("its longest TTL is %v, and quarantines last for %v, since a change from one to the other is half done: a node that was restarted has no vote for as long", most, printable.Duration(set.Longest())),
-			fmt.Sprintf("finish it: redlock members set max-ttl %v, or %v for the longer one", most, set.Longest()))
+		all(false, fmt.Sprintf("its longest TTL is %v, and quarantines last for %v, since a change from one to the other is half done: a node that was restarted has no vote for so long", most, printable.Duration(set.Longest())),
+			fmt.Sprintf("finish it: redlock members set max-ttl %v, or %v for the longer one", most, printable.Duration(set.Longest())))
 	case most > max(intended, longWait):
 		all(false, fmt.Sprintf("its longest TTL is %v: a node that was restarted has no vote for as long", printable.Duration(most)),
 			fmt.Sprintf("if that is not intended, make it shorter: redlock members set max-ttl %v", intended))

@@ -11,6 +11,7 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // takeConfig has the flags of redlock extend and redlock unlock.
@@ -52,6 +53,11 @@ func (c *command) takeUp(verb string, args []string) (int, error) {
 	}
 	if f.Changed("prefix") && *cfg.prefix != handle.Prefix {
 		return 0, exit.Fail(exit.Usage, "leave --prefix out: the handle has it", "--prefix %q is not that of the lock, %q", *cfg.prefix, handle.Prefix)
+	}
+	if verb == "unlock" { // Attach extends the lock, which may be longer than the set allows by now
+		if d := readSet(servers, true).set; d != nil {
+			handle.TTL = min(handle.TTL, wire.Milliseconds(d.MaxTTL))
+		}
 	}
 	locker, _, err := c.connect(servers, &redlock.Options{TTL: min(handle.TTL, defaultTTL), Prefix: handle.Prefix, Separator: handle.Separator})
 	if err != nil {
