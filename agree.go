@@ -74,13 +74,13 @@ func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 	return lk.current.Load().bounds(a)
 }
 
-// errRenamed is why an acquisition was not asked for: it was made by another separator than that of the set, or has a
-// longer TTL than the set allows.
+// errRenamed says that no node was asked for a lock: the call made its keys with another separator than that of the set,
+// or its TTL is longer than the set allows. The caller plans it again (replan).
 var errRenamed = errors.New("the lock is another one by the settings of the set")
 
 func (lk *Locker) renamed(a *acquisition) bool {
 	o := lk.current.Load()
-	return a.separator != o.Separator || o.most > 0 && a.ttl > o.most
+	return a.separator != o.Separator || o.bounds(a) != nil
 }
 
 // replan makes an acquisition what its call asks for by what the set says now. The call keeps its place, and its bound.
@@ -99,8 +99,9 @@ func (lk *Locker) replan(ctx context.Context, a *acquisition) (*Lock, error) {
 	return lk.within(ctx, a)
 }
 
-// settled waits until the set's description is known to a quorum, for a NodeTimeout, or for another one while it is
-// chosen: after that an attempt says of each node what is wrong. It returns an error if the program cannot use the set, if ctx ends, or errRenamed.
+// settled waits until a quorum keeps the set's description: for a NodeTimeout, and for another one while it is chosen.
+// After that an attempt says of each node what is wrong. settled returns an error if the program cannot use the set, if
+// ctx ends, or errRenamed.
 func (lk *Locker) settled(ctx context.Context, a *acquisition) error {
 	if !lk.lanes.Agreed() {
 		began := lk.opts.Clock.Now()

@@ -197,7 +197,7 @@ func TestDifferentTTLs(t *testing.T) {
 			f.reboot(0, 0, 2)
 			f.alone(l, same(second), func() *Locker { return f.client(short, 0) })
 		},
-		"all of them within the lock's life, and somebody passes on what was announced": func(f *fleet) {
+		"all of them within the lock's life, one after another": func(f *fleet) {
 			second := f.client(short, 0)
 			l := held(f, f.client(long, 0))
 			for _, n := range f.nodes {

@@ -124,7 +124,7 @@ func TestJoinTells(t *testing.T) {
 }
 
 // TestJoinTakesThePlaceOfTheVoid: any description takes the place of one that is void, if the node is as the client
-// knows it. Then the node has a new marker, and the longest TTL that was announced.
+// knows it. Then the node has a new marker.
 func TestJoinTakesThePlaceOfTheVoid(t *testing.T) {
 	keepers(t, func(k *keeper) {
 		one, another, other := set("s", 2), set("s", 2, "d:1"), set("t", 1)
@@ -179,8 +179,8 @@ func TestVoidMemberForgets(t *testing.T) {
 	})
 }
 
-// TestMarkerNamesTheEpoch: the marker names the epoch of what the node keeps. It is as old as it was, and has the longest
-// TTL that was announced. Nothing is granted by the marker of another epoch.
+// TestMarkerNamesTheEpoch: the marker names the epoch of what the node keeps, and is as old as it was. Nothing is granted
+// by the marker of another epoch.
 func TestMarkerNamesTheEpoch(t *testing.T) {
 	keepers(t, func(k *keeper) {
 		ctx := k.Context()

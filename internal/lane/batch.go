@@ -133,9 +133,10 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 }
 
 // stays reports whether the marker that the node had after an extension is of the description by which that
-// counts. A grant compares the marker as it was when the request left. An extension does not compare it, for a lock outlives what a node may forget of others. But
-// it must not count when the node serves another description: two changes later, others may have a quorum
-// without a node in common (EXTEND_EPOCH in docs/model).
+// counts. A grant compares the marker as it was when the request left. An extension does not compare it,
+// for a lock outlives what a node may forget of others. But it must not count when the node serves
+// another description: two changes later, others may have a quorum without a node in common (EXTEND_EPOCH
+// in docs/model).
 func (q *Request) stays() bool {
 	if q.By == nil {
 		return true

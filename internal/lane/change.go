@@ -80,8 +80,8 @@ var ErrOvertaken = errors.New("another change of the set came first")
 // Change has the members of a view choose the description d, which follows theirs, and returns when it is in
 // force: a majority of the members before keeps it, and so does a quorum of those that there are then. Comes
 // is the node that comes; nil: none does. Over: the operator declares that no lock lives for longer than d allows.
-// Plan: nothing is changed, and nothing waited for, but that the
-// node answers; what would be waited for is told.
+// Plan: nothing is changed, and Change waits for nothing but the answer of the node that comes; it tells what it would
+// wait for.
 func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *Lane, over, plan bool, tell Progress) error {
 	w := &wait{ctx: ctx, host: s.cfg.Host, timer: time.NewTimer(time.Hour), key: s.cfg.Host.Token(), plan: plan}
 	w.timer.Stop()
@@ -192,7 +192,7 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 
 // settle waits until nothing is counted any more by the description before this one; and if names become other
 // paths with the next one, until no lock lives of programs that do not run any more. Where only the longest TTL
-// changes, Description.Toward says what must have come before. Over: the locks of before are over.
+// changes, Description.Toward says what must have come before. Over: no lock is held any more that is longer than the next one allows.
 func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
 	d, what := v.Description, "the locks that were counted before the last change to be over"
 	switch {

@@ -87,11 +87,10 @@ func (w *wait) pause(d time.Duration) {
 // and a majority does not keep it yet: a majority has taken it, so that one has that does not keep it. A member that
 // keeps something else has no part.
 //
-// The first description of a set needs the word of all given nodes, but for those that are known to be away, that
-// they keep none. Otherwise a client could make a set anew of a majority that has lost its data, with a shorter MaxTTL,
-// while locks live by the description that another node has still: the client may have met that node when it kept none.
-// A majority that has lost nothing for as long as any lock can live is enough: new nodes that redlock prepare --fresh
-// has made ready, say.
+// The first description of a set needs an answer of each given node that it keeps none; only nodes that are known to be
+// away need not answer. Otherwise a client could make the set anew with a shorter MaxTTL: it has met node C when C kept
+// none; another client made the set, and holds a long lock; A and B lose their data, and C is slow. It is enough if a
+// majority has lost nothing for as long as any lock can live, like nodes that redlock prepare --fresh has made ready.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
 	s.mu.Lock()
 	stale := s.known != v.Description
@@ -185,7 +184,7 @@ type poll struct {
 	mu     sync.Mutex // protects what follows
 	open   int
 	said   []any
-	from   []*Lane // of what has been answered, that or an error
+	from   []*Lane // those that have answered, be it with an error
 	denied error   // what a node must not do, or cannot
 	enough func(*poll) bool
 	done   chan struct{} // closed when that is enough, or all have answered

@@ -292,8 +292,8 @@ func (m *incarnation) close() {
 	}
 }
 
-// requarantine reports what follows from another length of quarantines: that of this node ends later, or is
-// not over after all (longer), or it ends sooner.
+// requarantine tells the hooks what follows from another length of quarantines for this node. Longer: the quarantine
+// of a node that votes may begin again. Shorter: it may be over.
 func (m *incarnation) requarantine(longer bool) {
 	m.mu.Lock()
 	now := m.Now()
