@@ -46,7 +46,7 @@ func (a Ahead) Now() time.Time { return time.Now().Add(time.Duration(a)) }
 func redlockWith(name, note string, o redlock.Options) Contender {
 	return Contender{Name: name, Module: "github.com/quorumlock/redlock", Note: note, Open: func(c Config) (Locker, error) {
 		o := o
-		o.TTL = c.TTL
+		o.TTL, o.MaxTTL = c.TTL, max(o.MaxTTL, 6*c.TTL) // some locks are held for longer than a run, without a renewal
 		clients := dial(c.Addrs)
 		l, err := redlock.New(clients, &o)
 		if err != nil {
