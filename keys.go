@@ -152,6 +152,17 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 	return a, nil
 }
 
+// bounds returns an error if a lock would live for longer than is allowed.
+func (o *Options) bounds(a *acquisition) error {
+	switch {
+	case o.most == 0 || a.ttl <= o.most:
+		return nil
+	case o.Quarantine < 0:
+		return fmt.Errorf("redlock: acquire %q: TTL %v is over Options.MaxTTL %v", a.asked, a.ttl, o.most)
+	}
+	return fmt.Errorf("redlock: acquire %q: TTL is %v, and the set allows %v (its MaxTTL): ask for less, since a lock that is held for longer is renewed (Do, AutoRenew); or change it for all programs with redlock members set max-ttl %v: after a restart a node has no vote for so long", a.asked, a.ttl, o.most, a.ttl)
+}
+
 // apply applies the options of a call.
 func (a *acquisition) apply(options []AcquireOption) error {
 	for i, o := range options {

@@ -223,8 +223,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/change.go", "if over || next.Longest() >= d.Longest() {", "if true {"},
 	}, "model", "settings that disagree", 2000},
 	{"a lock may live for longer than the set allows", []edit{
-		{"options.go", "case o.most == 0 || a.ttl <= o.most:", "case true:"},
-		{"agree.go", " || o.most > 0 && a.ttl > o.most\n", "\n"},
+		{"keys.go", "case o.most == 0 || a.ttl <= o.most:", "case true:"},
 		{"internal/lane/lane.go", "q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {", "q.By != nil && q.Claim.TTL < 0 {"},
 	}, "model", "settings that disagree", 2000},
 	{"the nodes' clocks are not checked", []edit{

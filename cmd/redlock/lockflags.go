@@ -185,6 +185,12 @@ func (f *lockFlags) options() (*redlock.Options, error) {
 	return &redlock.Options{TTL: f.ttl, MaxTTL: f.maxTTL, Prefix: *f.prefix, Separator: f.separator, Owner: f.owner}, nil
 }
 
+// quarantineOf is how long a node has no vote that is new to a program with these options: the library's default.
+func quarantineOf(o *redlock.Options) time.Duration {
+	longest := cmp.Or(o.MaxTTL, max(o.TTL, defaultTTL))
+	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
+}
+
 // lookOptions are those of a Locker that inspects locks and acquires none. Its quarantines are those of the set, also
 // where that allows less than the default.
 func (f *lockFlags) lookOptions(d *described) *redlock.Options {

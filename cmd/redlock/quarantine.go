@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -156,10 +155,4 @@ func reasonFor(whys []string) string {
 		return "each " + rest
 	}
 	return "each is new, was restarted, or has lost its data"
-}
-
-// quarantineOf is how long a node has no vote that is new to a program with these options: the library's default.
-func quarantineOf(o *redlock.Options) time.Duration {
-	longest := cmp.Or(o.MaxTTL, max(o.TTL, defaultTTL))
-	return max(longest+longest/100+2*time.Millisecond, 2*time.Second)
 }
