@@ -36,12 +36,15 @@ func (lk *Locker) call(ctx context.Context, op, name string, options []AcquireOp
 	if err := lk.made(); err != nil {
 		return nil, err
 	}
-	a, err := lk.acquisition(ctx, name, options)
+	a, err := lk.acquisition(name, options)
 	if err != nil {
 		return nil, err
 	}
 	if l, err := lk.within(ctx, a); l != nil || err != nil {
 		return l, err
+	}
+	if err := lk.bounds(ctx, a); err != nil {
+		return nil, err
 	}
 	t := lk.begins(ctx, op, a.name, nil)
 	l, err := do(ctx, t, a)

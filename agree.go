@@ -52,26 +52,36 @@ func (lk *Locker) ready(ctx context.Context) error {
 // acquisition is what a call wants, by what is known of the set. If nothing is, it goes by the program's own options. The
 // call takes its place in the order of waiters at once all the same, and is planned anew when the set turns out to have
 // another separator, or another MaxTTL (errRenamed, replan).
-func (lk *Locker) acquisition(ctx context.Context, name string, options []AcquireOption) (*acquisition, error) {
+func (lk *Locker) acquisition(name string, options []AcquireOption) (*acquisition, error) {
 	o := lk.current.Load()
 	began := o.Clock.Now()
 	a, err := o.acquisition(name, options)
 	a.began = began
-	if err == nil && o.bounds(a) != nil {
-		err = lk.bounds(ctx, a)
-	}
 	return a, err
 }
 
-// bounds returns an error if the lock would live for longer than the set allows. The members are asked whether that was
-// changed: a client to which nothing was said since hears of no change.
+// bounds returns an error if the lock would live for longer than the set allows.
 func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
+	if lk.current.Load().bounds(a) == nil {
+		return nil
+	}
 	if err := lk.enter(); err != nil {
 		return err
 	}
 	defer lk.leave()
-	lk.lanes.Ask(ctx, lk.opts.NodeTimeout)
+	lk.asksFor(ctx, a.ttl)
+	if err := ended(ctx); err != nil {
+		return fmt.Errorf("redlock: acquire %q: %w", a.asked, err)
+	}
 	return lk.current.Load().bounds(a)
+}
+
+// asksFor asks the members whether the set allows so long a TTL by now, if it does not as far as is known. A client that
+// has asked the nodes for nothing since has not heard of a change.
+func (lk *Locker) asksFor(ctx context.Context, ttl time.Duration) {
+	if o := lk.current.Load(); o.Quarantine > 0 && o.most > 0 && ttl > o.most {
+		lk.lanes.Ask(ctx, lk.nodeTimeout(ttl))
+	}
 }
 
 // errRenamed says that no node was asked for a lock: the call made its keys with another separator than that of the set,
@@ -88,15 +98,15 @@ func (lk *Locker) renamed(a *acquisition) bool {
 func (lk *Locker) replan(ctx context.Context, a *acquisition) (*Lock, error) {
 	o := lk.current.Load()
 	now, err := o.acquisition(a.asked, a.options)
-	if err == nil {
-		err = o.bounds(now)
-	}
 	if err != nil {
 		return nil, err
 	}
 	now.began, now.until, now.shut = a.began, a.until, a.shut
 	*a = *now
-	return lk.within(ctx, a)
+	if l, err := lk.within(ctx, a); l != nil || err != nil {
+		return l, err
+	}
+	return nil, o.bounds(a)
 }
 
 // settled waits until a quorum keeps the set's description: for a NodeTimeout, and for another one while it is chosen.

@@ -124,3 +124,51 @@ func TestMaxTTLEndsItsQuarantine(t *testing.T) {
 		f.locks(lk, true)
 	})
 }
+
+// TestMaxTTLIsAskedFor: a client to which nothing was said since hears of a longer MaxTTL when it needs one: for a lock,
+// for a handle, and for the renewals of a lock that were refused meanwhile.
+func TestMaxTTLIsAskedFor(t *testing.T) {
+	short, long := 2*time.Second, 4*time.Second
+	onNodes(t, 3, func(f *fleet) {
+		op := f.locker(Options{TTL: short, MaxTTL: long}, f.nodes...)
+		change := func(to time.Duration) {
+			t.Helper()
+			if _, err := op.Change(f.Context(), Change{MaxTTL: &to}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.locks(op, true)
+		holder := f.locker(Options{TTL: long}, f.nodes...)
+		l := acquired(f.T, holder, "long", AutoRenew())
+		change(short)
+		pass(long / 2) // renewals are refused
+		if err := l.Extend(f.Context()); err == nil || errors.Is(err, ErrLost) {
+			t.Errorf("it is extended: %v", err)
+		}
+		if j, err := holder.TryAcquire(l.Context(f.Context()), "long", Reentrant()); err != nil || j.Release(f.Context()) != nil {
+			t.Errorf("a call joins the lock, which needs no TTL of its own: %v", err)
+		}
+		idle, other := f.locker(Options{TTL: short}, f.nodes...), f.locker(Options{TTL: short}, f.nodes...)
+		f.locks(idle, true)
+		f.locks(other, true)
+		change(long)
+		pass(3 * long)
+		if err := l.why(); err != nil {
+			t.Errorf("the lock ended although it may be extended again: %v", err)
+		}
+		acquired(f.T, idle, "another", TTL(long))
+		h, err := acquired(f.T, op, "a handle", TTL(long)).Detach()
+		if err == nil {
+			_, err = other.Attach(f.Context(), h)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	onNodes(t, 3, func(f *fleet) {
+		lk, began := f.locker(Options{TTL: short, Quarantine: -1}, f.nodes...), time.Now()
+		if _, err := lk.TryAcquire(f.Context(), "a", TTL(time.Minute)); err == nil || time.Since(began) > 0 {
+			t.Errorf("a TTL over MaxTTL: %v after %v", err, time.Since(began))
+		}
+	})
+}

@@ -146,52 +146,60 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 	}
 	ctx, cancel := lk.untilClosed(ctx)
 	defer cancel()
+	for {
+		m, half, err := lk.changeOnce(ctx, &c, plan, tell)
+		if err != nil || !half {
+			return m, err
+		}
+	}
+}
+
+// changeOnce makes a description that follows the one that is known. Half: it is half of the way to another MaxTTL.
+func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell lane.Progress) (_ Members, half bool, _ error) {
 	for !lk.lanes.Agreed() {
 		if err := cmp.Or(lk.agree(ctx, lk.opts.NodeTimeout), ended(ctx)); err != nil {
-			return Members{}, err
+			return Members{}, false, err
 		}
 		lk.pause(ctx)
 	}
 	view := lk.lanes.View()
 	if view.Description == nil {
-		return Members{}, errors.New("redlock: without Options.Quarantine there is no description of the set that could be changed")
+		return Members{}, false, errors.New("redlock: without Options.Quarantine there is no description of the set that could be changed")
 	}
 	d, err := c.next(view.Description, lk.opts.Clock.Now())
 	if err != nil {
-		return Members{}, err
+		return Members{}, false, err
 	}
 	// A description that this program cannot use would be chosen, and told to no node: neither in force nor undone.
 	if err := lk.opts.rejects(d); err != nil {
-		return Members{}, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
+		return Members{}, false, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
 	}
-	few := lk.voting(ctx, view, d, &c)
+	few := lk.voting(ctx, view, d, c)
 	if few != nil {
 		few = fmt.Errorf("redlock: %s: %w", c.left(view.Description), few)
 	}
 	if few != nil && !plan { // a plan looks at the node that comes, too
-		return Members{}, few
+		return Members{}, false, few
 	}
 	var comes *lane.Lane
 	if c.Add != "" {
 		comes = lk.lanes.Consider(c.Add)
 	}
 	if err := lk.lanes.Change(ctx, view, d, comes, c.LongerOver, plan, tell); err != nil {
-		return Members{}, fmt.Errorf("redlock: %s: %w", c.left(view.Description), err)
+		return Members{}, false, fmt.Errorf("redlock: %s: %w", c.left(view.Description), err)
 	}
 	switch {
 	case few != nil:
-		return Members{}, few
+		return Members{}, false, few
 	case plan:
 		for c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds() {
 			if d, err = c.next(d, lk.opts.Clock.Now()); err != nil {
-				return Members{}, err
+				return Members{}, false, err
 			}
 		}
-		return described(d), nil
-	case c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds(): // half of the way
-		return lk.change(ctx, c, false, progress)
+		return described(d), false, nil
 	}
-	return lk.Members(), nil
+	return lk.Members(), c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds(), nil
 }
 
 // left is what a change that fails has left of a set with this description.

@@ -194,6 +194,7 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 		return nil, err
 	}
 	defer lk.leave()
+	lk.asksFor(ctx, l.claim.TTL)
 	r := lk.newRound(wire.Extend, l, nil)
 	defer r.drop()
 	r.trace = t

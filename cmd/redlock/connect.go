@@ -53,7 +53,7 @@ func notConnected(err error) error {
 		return exit.Fail(exit.NoQuorum, "redlock members shows what each of the nodes keeps", "%v", err)
 	}
 	if strings.Contains(err.Error(), "redlock members set") {
-		return exit.Fail(exit.Usage, "redlock members shows what the set has. Services that share its servers share that, and a prefix does not divide it: leave out --separator, --max-ttl or what else differs, or name another database of the servers, redis://HOST:PORT/1, for a set of its own", "%v", err)
+		return exit.Fail(exit.Usage, "redlock members shows what the set has. Services that share its servers share that, and a prefix does not divide it: leave out --separator or what else differs, or name another database of the servers, redis://HOST:PORT/1, for a set of its own", "%v", err)
 	}
 	return exit.Fail(exit.Usage, "name each Redis server once", "%v", err)
 }

@@ -147,7 +147,7 @@ func (d *diagnosis) settings() {
 	most := wire.Milliseconds(set.MaxTTL)
 	longer := func(source string, ttl time.Duration) (what, todo string) {
 		return fmt.Sprintf("its longest TTL is %v, and this program has %s %v", most, source, ttl),
-			fmt.Sprintf("leave %s out, or give the set a longer one: redlock members set max-ttl %v", source, ttl)
+			fmt.Sprintf("give %v or less, or the set a longer one: redlock members set max-ttl %v", most, ttl)
 	}
 	if d.ttl > most {
 		refuse(longer("--ttl", d.ttl))

@@ -238,10 +238,10 @@ var situations = []situation{
 		first: `no lock can be acquired by a program that starts now \(3 of 3 nodes vote, and 2 must\): its separator is "/", and this program has ":": a set has one separator`, finds: `  leave --separator out .*, of its own$`, well: []int{0, 1, 2}},
 	{name: "a longer TTL than the set's", servers: 3, code: 1, flags: "--ttl 1h",
 		make:  func(w *ward) { w.described(3, "--max-ttl", "20s") },
-		first: `no lock can be acquired by a program that starts now \(3 of 3 nodes vote, and 2 must\): its longest TTL is 20s, and this program has --ttl 1h0m0s`, finds: `  leave --ttl out`, well: []int{0, 1, 2}},
+		first: `no lock can be acquired by a program that starts now \(3 of 3 nodes vote, and 2 must\): its longest TTL is 20s, and this program has --ttl 1h0m0s`, finds: `  give 20s or less`, well: []int{0, 1, 2}},
 	{name: "a longer MaxTTL than the set's", servers: 3, flags: "--max-ttl 1h",
 		make:  func(w *ward) { w.described(3, "--max-ttl", "20s") },
-		first: `locks can be acquired: 3 of 3 nodes vote`, finds: `\? the set: its longest TTL is 20s, and this program has --max-ttl 1h0m0s\n  leave --max-ttl out`, well: []int{0, 1, 2}},
+		first: `locks can be acquired: 3 of 3 nodes vote`, finds: `\? the set: its longest TTL is 20s, and this program has --max-ttl 1h0m0s\n  give 20s or less`, well: []int{0, 1, 2}},
 }
 
 // Whatever has happened to the nodes, doctor's first line says whether a lock can be acquired, its exit status says

@@ -349,10 +349,8 @@ func (c *command) changeMembers(cfg *membersConfig, servers []*redis.Options, d 
 		return err
 	}
 	defer locker.Close()
-	if steps[0].MaxTTL == nil { // a shorter one may be what lets members vote again
-		if err := ableToChange(ctx, locker); err != nil {
-			return err
-		}
+	if err := ableToChange(ctx, locker, steps[0].MaxTTL != nil); err != nil {
+		return err
 	}
 	if len(steps) == 2 && steps[0].Remove != "" { // it would be too late to find out that the other one is unfit
 		if _, err := locker.PlanChange(ctx, steps[1].Change, nil); err != nil && !errors.Is(err, redlock.ErrNoQuorum) {

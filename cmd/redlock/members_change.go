@@ -58,9 +58,13 @@ func (d *described) quarantine() time.Duration {
 	return quarantineOf(&redlock.Options{MaxTTL: cmp.Or(d.longest(), defaultTTL)})
 }
 
-// ableToChange returns an error if too few members vote, so that a change could not come into force.
-func ableToChange(ctx context.Context, locker *redlock.Locker) error {
+// ableToChange returns an error if too few members vote, so that a change could not come into force. For a change of
+// the longest TTL (bound) members in quarantine are enough: a shorter one may be what ends that.
+func ableToChange(ctx context.Context, locker *redlock.Locker, bound bool) error {
 	absent, m := explain.Absent(asked(ctx, locker)), locker.Members()
+	if bound {
+		absent = slices.DeleteFunc(absent, func(n *redlock.NodeError) bool { return n.Outcome == redlock.OutcomeQuarantined })
+	}
 	if n := len(m.Nodes); n-len(absent) < m.Quorum {
 		return exit.Fail(exit.NoQuorum, explain.Remedy(absent, m.Quorum), "the set was not changed: %d members must vote for a change, and %s", m.Quorum, explain.Without(explain.NoVote(len(absent)), absent, n))
 	}

@@ -58,6 +58,9 @@ func longerOver(ctx context.Context, locker *redlock.Locker, servers []*redis.Op
 			listed++
 		}
 	}
+	if now := locker.Members(); now.Epoch != m.Epoch { // so what was listed may be of another bound
+		return false, fmt.Sprintf("the set was changed meanwhile: epoch %d", now.Epoch)
+	}
 	if 2*listed <= len(m.Nodes) {
 		return false, "too few members vote and could be listed to tell whether a lock is held that lives for longer"
 	}

@@ -79,16 +79,16 @@ func (a *tolerance) slack(since time.Duration) time.Duration {
 // quarter for steps, since the same amount may be forgiven during the lock's life. By default
 // each lock has its own drift: speed gets the part that grows with the TTL, and steps get
 // half a millisecond. A given drift is the same for the shortest lock and the longest, so its
-// half is for the life of the longest. If it leaves less than clocks need that are never set,
+// half is for the life of the longest that the set allows. If it leaves less than clocks need that are never set,
 // the minimum of quartz and resolution is excused all the same.
-func (cfg *Config) toleranceOf() tolerance {
+func (cfg *Config) toleranceOf(longest time.Duration) tolerance {
 	if cfg.Drift == 0 {
-		return tolerance{speed: 0.01, short: cfg.TTL, longest: cfg.MaxTTL, steps: resolution}
+		return tolerance{speed: 0.01, short: cfg.TTL, longest: longest, steps: resolution}
 	}
 	return tolerance{
-		speed:   max(quartz, float64(cfg.Drift/2)/float64(cfg.MaxTTL)),
-		short:   cfg.MaxTTL,
-		longest: cfg.MaxTTL,
+		speed:   max(quartz, float64(cfg.Drift/2)/float64(longest)),
+		short:   longest,
+		longest: longest,
 		steps:   max(resolution, (cfg.Drift/2-time.Millisecond)/2),
 	}
 }
@@ -152,7 +152,14 @@ type nodeClock struct {
 }
 
 func newClocks(cfg *Config) *clocks {
-	return &clocks{allow: cfg.toleranceOf(), maxSkew: cfg.MaxNodeSkew}
+	return &clocks{allow: cfg.toleranceOf(cfg.MaxTTL), maxSkew: cfg.MaxNodeSkew}
+}
+
+// tolerate changes what is excused.
+func (c *clocks) tolerate(allow tolerance) {
+	c.mu.Lock()
+	c.allow = allow
+	c.mu.Unlock()
 }
 
 // elect has the clocks of these nodes make the median.

@@ -24,7 +24,7 @@ func look(o *Config) *looked {
 		o.MaxTTL = 10 * time.Second
 	}
 	o.TTL = cmp.Or(o.TTL, o.MaxTTL)
-	k := &looked{allow: o.toleranceOf(), now: time.Now(), ahead: time.Hour}
+	k := &looked{allow: o.toleranceOf(o.MaxTTL), now: time.Now(), ahead: time.Hour}
 	k.sample(k.now, k.now, k.now.Add(k.ahead).Round(0), k.allow)
 	return k
 }
@@ -47,7 +47,7 @@ func TestSteadyClocks(t *testing.T) {
 		{MaxTTL: 10 * time.Second, Drift: time.Second}, {MaxTTL: 10 * time.Second, Drift: 10 * time.Millisecond},
 		{TTL: 10 * time.Second, MaxTTL: 10 * time.Minute}, {TTL: 10 * time.Second, MaxTTL: 10 * time.Minute, Drift: time.Second}} {
 		shortest := cmp.Or(o.TTL, o.MaxTTL)
-		rate := o.toleranceOf().speed
+		rate := o.toleranceOf(o.MaxTTL).speed
 		if o.Drift == 0 && rate != 0.01 {
 			t.Errorf("the default tolerates a speed of %v", rate)
 		}
@@ -182,7 +182,7 @@ func TestStallsAreNoSteps(t *testing.T) {
 					return d
 				}
 				var k offsetEstimate
-				allow := (&Config{TTL: ttl, MaxTTL: ttl}).toleranceOf()
+				allow := (&Config{TTL: ttl}).toleranceOf(ttl)
 				begin, at := time.Now(), time.Duration(0)
 				for n := range 10_000 {
 					if at += below(20 * time.Millisecond); rng.IntN(100) == 0 {

@@ -249,9 +249,7 @@ func (m *incarnation) wentDown(why *Failure) {
 	m.events = append(m.events, func() { m.cfg.Events.Down(m.name, why) })
 	m.mu.Unlock()
 	m.tell()
-	if m.set.lacks() { // without this one, others may be told (mayTell)
-		m.set.look()
-	}
+	m.set.look() // without this one, others may be told (mayTell)
 }
 
 func (m *incarnation) cameUp(down time.Duration) {

@@ -123,10 +123,10 @@ func testConfig() Config {
 
 // testIncarnation is the incarnation of the first of three nodes.
 func testIncarnation(cfg *Config) *incarnation {
-	s := &Set{cfg: *cfg, news: make(chan struct{})}
+	s := &Set{cfg: *cfg, news: make(chan struct{}), clocks: clocksOf(3, cfg)}
 	s.lanes.Store(new([]*Lane))
 	s.view.Store(&View{Quorum: 1})
-	m := newIncarnation("node", s, cfg, clocksOf(3, cfg))
+	m := newIncarnation("node", s, cfg, s.clocks)
 	m.clocks.members[0] = &m.clock
 	s.bound(cfg.MaxTTL)
 	return m

@@ -116,6 +116,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
 	}
 	if (q.Op == wire.Acquire || q.Op == wire.Extend) && q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {
+		n.rejoins() // the set may allow it again by now
 		return wire.Reply{Status: wire.Unfit, Err: tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}}, false
 	}
 	at := n.at(q.Claim)
@@ -338,6 +339,11 @@ func (n *Lane) isRetired() bool {
 func (n *Lane) rejoin() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.rejoins()
+}
+
+// rejoins does that under the mutex.
+func (n *Lane) rejoins() {
 	n.again = true
 	if first := n.conns[0]; first.idle {
 		first.nudge()

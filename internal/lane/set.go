@@ -86,6 +86,7 @@ func (s *Set) quarantine() time.Duration { return time.Duration(s.lasts.Load()) 
 
 // bound makes all quarantines outlast locks with this TTL. Under the mutex; report must follow.
 func (s *Set) bound(longest time.Duration) {
+	s.clocks.tolerate(s.cfg.toleranceOf(longest))
 	now := max(s.cfg.Quarantine, longest+s.cfg.DriftOf(longest))
 	before := time.Duration(s.lasts.Swap(int64(now)))
 	if before == 0 || before == now {

@@ -264,7 +264,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Kill, history.Hang, history.Slow, history.Jitter, history.Jitter, history.Cut, history.CutRequests, history.CutReplies, history.Part, history.Reset, history.LoseReplies, history.TearReplies, history.Pause}, Rate: 3,
 	},
 	{
-		Name: "settings", About: "each client has a TTL of its own, and gives MaxTTL, quorum and separator, or leaves them to the set, and nodes lose their data: who disagrees with the set is refused",
+		Name: "settings", About: "each client has a TTL of its own, and gives MaxTTL, quorum and separator, or leaves them to the set, and nodes lose their data: a lock with a longer TTL than the set allows is refused, and a client with another quorum or separator",
 		Nodes: []int{3, 3, 3, 4, 5}, Clients: [2]int{2, 3}, TTL: []time.Duration{10 * time.Second, 20 * time.Second, time.Minute}, RTT: rtts, Span: 3, Write: true, Spread: 1, Own: true, Forgets: true, Default: true,
 		Troubles: []history.FaultKind{history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Part}, Rate: 4, Limit: time.Second, Weak: 2,
 	},
