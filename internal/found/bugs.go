@@ -3,6 +3,23 @@ package main
 // bugs has the rows of docs/found.md, the latest mend first. To add one: docs/found.md.
 var bugs = []bug{
 	{
+		Name:  "stray-ttl",
+		What:  "One job with a TTL of a day made every later restart of nodes an outage of a day for all programs: each client announced the longest TTL that it knew of, and nothing made it shorter.",
+		Since: "54af4fa, announced TTLs",
+		By:    "people who met it",
+		Mend:  "5a44f40",
+		Not:   "its test (`TestOneBound`) asks for an error that came with the mend",
+	},
+	{
+		Name:  "forgotten-long-ago",
+		What:  "Two of five nodes hung, and another one had been emptied five seconds before, with a TTL of three seconds: no client got a lock, since the nodes that hung might have had a longer TTL announced.",
+		Since: "54af4fa, announced TTLs",
+		By:    "people who met it",
+		Mend:  "5a44f40",
+		Files: []string{"terms_test.go"},
+		Run:   "go test . -run TestForgottenLongAgo",
+	},
+	{
 		Name:  "two-histories",
 		What:  "A seed of the model gave several histories, so some schedules could not be repeated: a connection that a lane made in place of one that could not connect had the turn of another.",
 		Since: "a028e29, which has connections give way",
