@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -163,8 +162,9 @@ func TestRedsyncHolds(t *testing.T) {
 	if err := old.Extend(ctx); !errors.Is(err, redlock.ErrLost) {
 		t.Errorf("our old lock: Extend: %v", err)
 	}
-	if got := values(t, clients, "a"); fmt.Sprint(got) != fmt.Sprint(map[string]int{m.Value(): 3}) {
-		t.Errorf("the nodes have %v, want %s on all three", got, m.Value())
+	// Not on a third node if our lock had not expired there when redsync asked: two are enough for it.
+	if got := values(t, clients, "a"); got[m.Value()] < 2 || len(got) != 1 {
+		t.Errorf("the nodes have %v, want %s", got, m.Value())
 	}
 	if ok, err := m.Unlock(); !ok {
 		t.Errorf("redsync's Unlock: %v", err)
