@@ -78,7 +78,8 @@ func noTokens(t *testing.T, servers []*redisproc.Server) {
 }
 
 // TestScriptFlushLeavesNothing: the servers lose their scripts all the time. A request that is sent
-// again may then be granted where it was refused the first time.
+// again may then be granted where it was refused the first time. At the higher rate a busy computer may need longer
+// than from one flush to the next to load a script and call it, and then no call gets a lock.
 func TestScriptFlushLeavesNothing(t *testing.T) {
 	leaks.Check(t)
 	for _, every := range []time.Duration{20 * time.Millisecond, 1500 * time.Microsecond} {
@@ -100,7 +101,7 @@ func TestScriptFlushLeavesNothing(t *testing.T) {
 			cancel()
 			flushing.Wait()
 			t.Logf("%d locks", had)
-			if had == 0 {
+			if had == 0 && every > 10*time.Millisecond {
 				t.Error("no call got a lock")
 			}
 			noTokens(t, servers)
