@@ -245,3 +245,18 @@ func TestVoidMemberForgets(t *testing.T) {
 		}
 	})
 }
+
+// TestChoiceWithHungNodes: where a majority of the nodes has been there for a long time, it chooses the first description
+// without an answer of nodes that hang.
+func TestChoiceWithHungNodes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFleet(t, 5)
+		f.nodes[3].Hang(true)
+		f.nodes[4].Hang(true)
+		lk := f.client(&Options{}, 0)
+		began := time.Now()
+		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil || time.Since(began) > lk.opts.NodeTimeout*2/5 { // a quarter is for a node that may be about to answer
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}

@@ -123,9 +123,9 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 				args[2] = value.Text()
 			}
 			count := func(p *poll) votes { return p.count(epoch, set, ballot, value, proposal, fits) }
-			all := v.Description == nil && value == nil
+			all := v.Description == nil && value == nil && s.settledNodes(v) < need
 			p := s.poll(w, v, wire.Choose, args, func(p *poll) bool { return !all && count(p).yes >= need })
-			unheard = all && s.settledNodes(v) < need && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
+			unheard = all && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
 			return count(p)
 		}
 		first := step(nil)
