@@ -176,9 +176,9 @@ var situations = []situation{
 		first: `no lock can be acquired: 1 of 3 nodes votes, and 2 must\. N0, N2: it does not answer: .*refused`, finds: `  does it run`, well: []int{1}},
 	{name: "all are down", alerts: "RedlockNoQuorum", servers: 3, code: 1,
 		make: func(w *ward) { w.described(3); w.kill(0, 1, 2) }, first: `no lock can be acquired: 0 of 3 nodes vote, and 2 must`},
-	{name: "an old list", alerts: "RedlockWarning RedlockNodeIneligible", servers: 4, code: 1,
+	{name: "an old list", alerts: "RedlockWarning RedlockNodeIneligible", servers: 4, code: 1, flags: "--ttl 2s",
 		make: func(w *ward) {
-			w.described(3, "--ttl", "2s")
+			w.described(3, "--ttl", "2s", "--max-ttl", "2s")
 			w.must("members", "add", w.servers[3].URL(), "-q")
 			w.must("members", "remove", w.servers[0].Addr, "-q")
 			w.give(0, 1, 2)

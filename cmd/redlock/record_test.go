@@ -15,7 +15,7 @@ import (
 // The recorder follows the members of the set, through each epoch, also when no node that it was given is left.
 func TestRecordFollowsTheMembers(t *testing.T) {
 	w := &ward{T: t, servers: redistest.Servers(t, 6)}
-	w.described(3, "--ttl", "2s")
+	w.described(3, "--ttl", "2s", "--max-ttl", "2s")
 	file := filepath.Join(t.TempDir(), "record")
 	ended := make(chan struct{})
 	go func() {
