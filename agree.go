@@ -79,7 +79,7 @@ func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 // asksFor asks the members whether the set allows so long a TTL by now, if it does not as far as is known. A client that
 // has asked the nodes for nothing since has not heard of a change.
 func (lk *Locker) asksFor(ctx context.Context, ttl time.Duration) {
-	if o := lk.current.Load(); o.Quarantine > 0 && o.most > 0 && ttl > o.most {
+	if o := lk.current.Load(); o.Quarantine > 0 && o.over(ttl) {
 		lk.lanes.Ask(ctx, lk.nodeTimeout(ttl))
 	}
 }
@@ -90,7 +90,7 @@ var errRenamed = errors.New("the lock is another one by the settings of the set"
 
 func (lk *Locker) renamed(a *acquisition) bool {
 	o := lk.current.Load()
-	return a.separator != o.Separator || o.bounds(a) != nil
+	return a.separator != o.Separator || o.over(a.ttl)
 }
 
 // replan makes an acquisition what its call asks for by what the set says now. The call keeps its place, and its bound.

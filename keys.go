@@ -152,10 +152,13 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 	return a, nil
 }
 
+// over reports whether a TTL is longer than is allowed, as far as that is known.
+func (o *Options) over(ttl time.Duration) bool { return o.most > 0 && ttl > o.most }
+
 // bounds returns an error if a lock would live for longer than is allowed.
 func (o *Options) bounds(a *acquisition) error {
 	switch {
-	case o.most == 0 || a.ttl <= o.most:
+	case !o.over(a.ttl):
 		return nil
 	case o.Quarantine < 0:
 		return fmt.Errorf("redlock: acquire %q: TTL %v is over Options.MaxTTL %v", a.asked, a.ttl, o.most)

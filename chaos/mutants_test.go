@@ -223,7 +223,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/change.go", "if over || next.Longest() >= d.Longest() {", "if true {"},
 	}, "model", "settings that disagree", 2000},
 	{"a lock may live for longer than the set allows", []edit{
-		{"keys.go", "case o.most == 0 || a.ttl <= o.most:", "case true:"},
+		{"keys.go", "return o.most > 0 && ttl > o.most }", "return false }"},
 		{"internal/lane/lane.go", "q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {", "q.By != nil && q.Claim.TTL < 0 {"},
 	}, "model", "settings that disagree", 2000},
 	{"the nodes' clocks are not checked", []edit{

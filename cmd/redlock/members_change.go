@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -55,7 +54,7 @@ func planned(m redlock.Members, c redlock.Change) redlock.Members {
 
 // quarantine is for how long locks may live that were acquired by now, with the default drift.
 func (d *described) quarantine() time.Duration {
-	return quarantineOf(&redlock.Options{MaxTTL: cmp.Or(d.longest(), defaultTTL)})
+	return quarantineOf(&redlock.Options{MaxTTL: d.longest()})
 }
 
 // ableToChange returns an error if too few members vote, so that a change could not come into force. For a change of

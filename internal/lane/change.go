@@ -114,7 +114,7 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 	if err := s.inForce(w, v, tell); err != nil {
 		return err
 	}
-	if !chosen.Alike(d) || chosen.Quorum != d.Quorum || chosen.Separator != d.Separator || chosen.MaxTTL != d.MaxTTL || chosen.Other != d.Other { // an operator may have begun the same change, and died
+	if !alikeButTTL(chosen, d) || chosen.MaxTTL != d.MaxTTL || chosen.Other != d.Other { // an operator may have begun the same change, and died
 		return ErrOvertaken
 	}
 	return nil
@@ -192,7 +192,8 @@ func (s *Set) fit(w *wait, n *Lane, tell Progress) error {
 
 // settle waits until nothing is counted any more by the description before this one; and if names become other
 // paths with the next one, until no lock lives of programs that do not run any more. Where only the longest TTL
-// changes, Description.Toward says what must have come before. Over: no lock is held any more that is longer than the next one allows.
+// changes, Description.Toward says what must have come before. Over: no lock is held any more that is longer than the
+// next one allows.
 func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell Progress) error {
 	d, what := v.Description, "the locks that were counted before the last change to be over"
 	switch {
@@ -207,8 +208,7 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell P
 			return err
 		}
 	}
-	bounds := *next
-	if bounds.MaxTTL, bounds.Other = d.MaxTTL, d.Other; bounds.Alike(d) && bounds.Quorum == d.Quorum && bounds.Separator == d.Separator {
+	if alikeButTTL(next, d) {
 		if next.MaxTTL > d.MaxTTL {
 			return s.untilKept(w, v.Lanes, d, len(v.Lanes), fmt.Sprintf("all %d members to keep the description by which quarantines outlast %v", len(v.Lanes), d.Longest()), tell)
 		}
@@ -226,6 +226,11 @@ func (s *Set) settle(w *wait, v *View, next *wire.Description, over bool, tell P
 		return w.why()
 	}
 	return nil
+}
+
+// alikeButTTL reports whether two descriptions differ in nothing but the longest TTL.
+func alikeButTTL(d, o *wire.Description) bool {
+	return d.Alike(o) && d.Quorum == o.Quorum && d.Separator == o.Separator
 }
 
 // untilKept waits until so many nodes keep a description, or a later one.

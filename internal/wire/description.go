@@ -174,7 +174,7 @@ func (d *Description) Near(next *Description) bool {
 	return differ <= 1
 }
 
-// Longest is for how long a lock may live that a node has forgotten: quarantines go by it (Bound).
+// Longest is for how long a lock may live that a node has forgotten: quarantines go by it (Set.bound in package lane).
 func (d *Description) Longest() time.Duration { return Milliseconds(max(d.MaxTTL, d.Other)) }
 
 // Toward gives MaxTTL and Other of the description that comes after this one on the way to a MaxTTL. Each description
