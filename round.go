@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -111,6 +112,20 @@ func (r *round) voids() bool {
 		}
 	}
 	return false
+}
+
+// votesNow reports whether a node has a vote by now that had none when it answered, since it did not keep the description
+// of the set.
+func (r *round) votesNow() bool {
+	var untold []lane.UntoldError
+	r.mu.Lock()
+	for i := range r.reqs {
+		if why, is := r.reqs[i].Reply.Err.(lane.UntoldError); is && r.told[i] {
+			untold = append(untold, why)
+		}
+	}
+	r.mu.Unlock()
+	return slices.ContainsFunc(untold, lane.UntoldError.Votes)
 }
 
 // released reports whether a quorum of nodes has answered a release, and a quorum may have had the
@@ -268,10 +283,11 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 }
 
 // lost reports whether the round cannot be won any more, or another one may be won sooner: some answers were void, and
-// the script gets better ones. It waits for more answers all the same.
+// the script gets better ones; or a node votes now that did not keep the description of the set when it answered. The round
+// waits for more answers all the same.
 func (r *round) lost() bool {
 	r.locker.opts.host.Woke(sim.Caller, r.lock.alias(), -1-int(r.op))
-	if r.lock.claim.Plain && r.voids() {
+	if r.lock.claim.Plain && r.voids() || r.votesNow() {
 		return true
 	}
 	r.mu.Lock()
