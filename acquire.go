@@ -264,7 +264,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 // newToken makes a token that no other attempt has. Trace is the id of the trace that the attempt belongs to; "":
 // none.
 func (lk *Locker) newToken(a *acquisition, trace string) string {
-	return lk.sign(lk.opts.host.Token(), a, trace)
+	return lk.sign(lk.parts.Host.Token(), a, trace)
 }
 
 func (lk *Locker) sign(secret string, a *acquisition, trace string) string {
@@ -326,7 +326,7 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 		case <-look.C:
 		case <-ctx.Done():
 		}
-		lk.opts.host.Woke(sim.Caller, why.token, -1)
+		lk.parts.Host.Woke(sim.Caller, why.token, -1)
 		if err := ended(ctx); err != nil {
 			why.Cause = err
 			return false

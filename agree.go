@@ -24,7 +24,7 @@ func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func(
 	}
 	o := &lk.opts
 	proposal := &wire.Description{
-		Epoch: 1, Set: nonce(o.host.Token()), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.MaxTTL.Milliseconds(),
+		Epoch: 1, Set: nonce(lk.parts.Host.Token()), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.MaxTTL.Milliseconds(),
 		Since: o.Clock.Now().UnixMilli(),
 	}
 	for _, n := range lk.lanes.View().Lanes {

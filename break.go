@@ -139,7 +139,7 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 	}
 	o := lk.current.Load()
 	b := &breaking{
-		locker: lk, trace: t, key: lk.opts.host.Token(), began: lk.opts.Clock.Now(),
+		locker: lk, trace: t, key: lk.parts.Host.Token(), began: lk.opts.Clock.Now(),
 		had: make(map[*lane.Lane]bool), gone: make(map[*lane.Lane]bool),
 	}
 	longest := o.MaxTTL // for which a node is owed the release: the token's own TTL is not known
@@ -175,7 +175,7 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 		return false, err
 	}
 	b.finds++
-	lk.opts.host.Woke(sim.Caller, b.key, -b.finds)
+	lk.parts.Host.Woke(sim.Caller, b.key, -b.finds)
 	found := false
 	for at, n := range nodes {
 		i := view.Lanes[at]
@@ -265,7 +265,7 @@ func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last i
 	}
 	limit := time.NewTimer(lk.opts.NodeTimeout)
 	defer limit.Stop()
-	defer lk.opts.host.Woke(sim.Caller, b.key, -2-first)
+	defer lk.parts.Host.Woke(sim.Caller, b.key, -2-first)
 	for range cap(answers) {
 		select {
 		case q := <-answers:
@@ -299,10 +299,10 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 		b.last.drop()
 	}
 	before, begun := maps.Clone(b.gone), lk.opts.Clock.Now()
-	l.trace, l.simKey = b.trace, b.key
+	l.trace = b.trace
 	r := lk.newRound(wire.Release, l, nil)
 	b.looks++
-	r.trace, r.number = b.trace, b.looks
+	r.trace, r.number, r.caller = b.trace, b.looks, b.key
 	b.last = r
 	// The first two looks end with the first answers of a quorum. Where these are other nodes' each time, none
 	// of them may ever have answered two looks in a row, however many there are: a third one waits for all nodes.
@@ -341,7 +341,7 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 		case <-timer.C:
 		case <-ctx.Done():
 		}
-		lk.opts.host.Woke(sim.Caller, b.key, -3-MaxSlots-int(b.looks))
+		lk.parts.Host.Woke(sim.Caller, b.key, -3-MaxSlots-int(b.looks))
 	}
 	return false, nil
 }

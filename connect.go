@@ -3,7 +3,6 @@ package redlock
 import (
 	"fmt"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/nodeurl"
 	"github.com/redis/go-redis/v9"
 )
@@ -25,10 +24,6 @@ import (
 func New[C redis.UniversalClient](nodes []C, opts *Options) (*Locker, error) {
 	origins := make([]origin, len(nodes))
 	for i, client := range nodes {
-		if m, ok := any(client).(lane.Client); ok {
-			origins[i] = modelled(m)
-			continue
-		}
 		c, ok := any(client).(interface{ Options() *redis.Options })
 		if null, isClient := any(client).(*redis.Client); isClient && null == nil {
 			return nil, fmt.Errorf("redlock: node %d: the *redis.Client is nil", i)

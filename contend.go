@@ -62,7 +62,7 @@ func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err e
 			return nil, last
 		}
 		if ticket, good := lk.lanes.Ticket(a.began); w == nil && good {
-			me = &wire.Contender{Ticket: ticket, Nonce: lk.opts.host.Token()}
+			me = &wire.Contender{Ticket: ticket, Nonce: lk.parts.Host.Token()}
 			w = lk.waiting.Enter(&waitlist.Want{
 				Queue: "\x00" + me.Waiter(), Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(),
 				Began: a.began, Contender: me, Lease: lk.nodeTimeout(a.ttl),
@@ -93,7 +93,7 @@ func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err e
 			return nil, last
 		}
 		before = refusal
-		pause := lane.Jittered(max(elapsed(sent, now)/2, elapsed(a.began, now)/4, time.Millisecond), lk.opts.host.Jitter())
+		pause := lane.Jittered(max(elapsed(sent, now)/2, elapsed(a.began, now)/4, time.Millisecond), lk.parts.Host.Jitter())
 		if cause := lk.rest(ctx, why.token, min(pause, left(a.until, now))); cause != nil {
 			last.Cause = cause
 			return nil, last
@@ -129,6 +129,6 @@ func (lk *Locker) rest(ctx context.Context, key string, d time.Duration) error {
 	case <-ctx.Done():
 	case <-lk.closing:
 	}
-	lk.opts.host.Woke(sim.Caller, key, -1)
+	lk.parts.Host.Woke(sim.Caller, key, -1)
 	return lk.stops(ctx)
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redisnode"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/redistest/golden"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/resp"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -427,11 +428,12 @@ func (f *fleet) over(opts Options, nodes ...*arena.Node) (*Locker, *arena.Host, 
 	f.hosts++
 	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
 	opts.Clock, opts.Owner = h, "host:1"
-	clients := make([]lane.Client, len(nodes))
-	for i, n := range nodes {
-		clients[i] = n.Client(h)
+	replace.In(&opts, h.Parts(f.node))
+	var given []string
+	for _, n := range nodes {
+		given = append(given, n.Name)
 	}
-	lk, err := New(clients, &opts)
+	lk, err := New(arena.Clients(given), &opts)
 	if err == nil {
 		f.Cleanup(func() { lk.Close() })
 	}

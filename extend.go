@@ -79,7 +79,7 @@ func (l *Lock) acquireExtendSem(ctx context.Context, hold *Lock) error {
 	case <-l.ended():
 	case <-ctx.Done():
 	}
-	l.locker.opts.host.Woke(sim.Caller, l.alias(), -1)
+	l.locker.parts.Host.Woke(sim.Caller, l.claim.Token, -1)
 	err := cmp.Or(l.why(), ended(ctx))
 	if has && err != nil {
 		<-hold.extendSem

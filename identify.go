@@ -15,9 +15,6 @@ import (
 // leaves nothing there. "?" is that of a server that refuses the program: it is not the one that does not.
 func (o origin) identify(ctx context.Context, address string, patience time.Duration) (string, error) {
 	at := o.at(address)
-	if at.model != nil {
-		return at.runID()
-	}
 	id := ""
 	server := redisnode.New(at.options, patience, patience, func(about facts.Facts) error {
 		id = about["run_id"]

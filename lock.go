@@ -53,7 +53,6 @@ type Lock struct {
 	maxUntil time.Time        // MaxHold: it ends by then; zero: no such limit
 	since    time.Time        // when it was acquired
 	trace    *opTrace         // how it was acquired; nil: no hook wants to know
-	simKey   string           // what the host knows it by; "": by its token
 
 	mu         sync.Mutex // protects what follows, less renewal; and claim.KeepPlace and RetryBy
 	until      time.Time  // the end of validity
@@ -150,9 +149,6 @@ func (l *Lock) Token() string {
 	}
 	return l.claim.Token
 }
-
-// alias is what the host knows the lock by.
-func (l *Lock) alias() string { return cmp.Or(l.simKey, l.claim.Token) }
 
 // Fence is the lock's fencing token: a number that is larger than that of every earlier lock
 // on this name, whatever clocks, pauses and lost messages have done, and below 2^53. A resource
@@ -300,7 +296,7 @@ func (l *Lock) watch() bool {
 // ring ends the lock, unless its validity was extended while the alarm was on
 // its way.
 func (l *Lock) ring() {
-	l.locker.opts.host.Woke(sim.Alarm, l.alias(), 0)
+	l.locker.parts.Host.Woke(sim.Alarm, l.claim.Token, 0)
 	l.mu.Lock()
 	if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.endErr == nil {
 		l.alarm.Reset(rest)
@@ -387,16 +383,16 @@ func (l *Lock) end(cause error) (first error, ok bool) {
 		j.end(cause)
 	}
 	l.locker.renewals.Remove(&l.renewal)
-	if w, ok := l.locker.opts.host.(sim.Watcher); ok {
-		w.Ended(l)
+	if ended := l.locker.parts.Ended; ended != nil {
+		ended(l)
 	}
 	return cause, true
 }
 
 // watched tells a test that watches all locks of one more.
 func (lk *Locker) watched(l *Lock) {
-	if w, ok := lk.opts.host.(sim.Watcher); ok {
-		w.Held(l)
+	if held := lk.parts.Held; held != nil {
+		held(l)
 	}
 }
 

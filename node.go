@@ -14,32 +14,20 @@ import (
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/redisnode"
 	"github.com/quorumlock/redlock/internal/renew"
-	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
 
-// An origin is what a node is made from: the settings of a client, or a model.
+// An origin is what a node is made from: the settings of a client.
 type origin struct {
 	network, addr string
 	options       *redis.Options
-	model         func(patience time.Duration, s lane.Session) lane.Server
-	elsewhere     func(name string) origin // of a model
-	runID         func() (string, error)   // of a model
-}
-
-// modelled is the origin of a node that is no Redis.
-func modelled(m lane.Client) origin {
-	return origin{addr: m.Addr, model: m.Open, runID: m.RunID, elsewhere: func(name string) origin { return modelled(m.Elsewhere(name)) }}
 }
 
 // at is another node, which became a member after the program was given its nodes: it is reached with the
 // same settings, at its address.
 func (o origin) at(name string) origin {
-	if o.elsewhere != nil {
-		return o.elsewhere(name)
-	}
 	options := *o.options
 	options.Addr, options.Network = name, "tcp"
 	if strings.HasPrefix(name, "/") {
@@ -91,11 +79,11 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 			} else {
 				n = n.at(name)
 			}
-			if n.model == nil {
-				admit := func(about facts.Facts) error { return registry.Admit(i, name, about) }
-				return redisnode.New(n.options, o.NodeTimeout, patience(o.NodeTimeout), admit, func() { registry.Retire(i) }, session)
+			if o.parts.Open != nil {
+				return o.parts.Open(n.addr, patience(o.NodeTimeout), session)
 			}
-			return n.model(patience(o.NodeTimeout), session)
+			admit := func(about facts.Facts) error { return registry.Admit(i, name, about) }
+			return redisnode.New(n.options, o.NodeTimeout, patience(o.NodeTimeout), admit, func() { registry.Retire(i) }, session)
 		}
 	}, nodes[0].identify)
 }
@@ -130,12 +118,15 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 		o.told.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
 	}
 	o.told.joined(Members{Nodes: slices.Clone(names), Quorum: o.Quorum})
-	lk := &Locker{opts: o, closing: make(chan struct{})}
+	lk := &Locker{opts: o, parts: o.parts, closing: make(chan struct{})}
 	countOpened(o.told.warning)
 	lk.current.Store(&lk.opts)
 	tried := make(chan int, n)
 	cfg := lk.laneConfig()
-	if identify != nil {
+	switch {
+	case lk.parts.RunID != nil:
+		cfg.Identify = func(_ context.Context, address string) (string, error) { return lk.parts.RunID(address) }
+	case identify != nil:
 		cfg.Identify = func(ctx context.Context, address string) (string, error) {
 			return identify(ctx, address, patience(o.NodeTimeout))
 		}
@@ -143,11 +134,11 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 	lk.lanes = lane.Open(cfg, names, servers(&lk.opts), tried)
 	lk.renewals = renew.New(renew.Config{
 		Now: o.Clock.Now, Left: func(until time.Time) time.Duration { return left(until, o.Clock.Now()) },
-		Host: o.host, Soon: o.TTL / 100, Look: o.look(),
+		Host: lk.parts.Host, Soon: o.TTL / 100, Look: o.look(),
 	})
-	lk.waiting = waitlist.New(waitlist.Config{Lanes: lk.lanes, NodeTimeout: o.NodeTimeout, Clock: o.Clock, Host: o.host})
-	if s, ok := lk.opts.host.(sim.Scales); ok {
-		s.Weigh(lk.lanes.Weigh)
+	lk.waiting = waitlist.New(waitlist.Config{Lanes: lk.lanes, NodeTimeout: o.NodeTimeout, Clock: o.Clock, Host: lk.parts.Host})
+	if lk.parts.Weigh != nil {
+		lk.parts.Weigh(lk.lanes.Weigh)
 	}
 
 	// Every node is asked what it is; but once a quorum has said so, the others get
@@ -203,7 +194,7 @@ func (lk *Locker) laneConfig() lane.Config {
 		Described: o.Quarantine > 0, Accept: lk.accepts,
 		TTL: o.TTL, MaxTTL: o.MaxTTL, Quorum: o.Quorum, Drift: o.Drift, DriftOf: o.drift,
 		NodeTimeout: o.NodeTimeout, Quarantine: o.Quarantine, MaxNodeSkew: o.MaxNodeSkew,
-		Clock: o.Clock, Host: o.host, Events: events{o.told},
+		Clock: o.Clock, Host: lk.parts.Host, Events: events{o.told},
 		WatchVotes: o.Hooks.Votes != nil,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -639,13 +640,10 @@ func newTown(t *testing.T, lockers int, opts Options) *town {
 	}
 	for i := range lockers {
 		host := arena.NewHost(s, fmt.Sprint("process", i+1))
-		var clients []lane.Client
-		for _, n := range w.nodes {
-			clients = append(clients, n.Client(host))
-		}
 		o := opts
 		o.Clock = host
-		lk, err := New(clients, &o)
+		replace.In(&o, host.Parts(func(addr string) *arena.Node { return w.nodes[addr[len("node")]-'1'] }))
+		lk, err := New(arena.Clients([]string{"node1", "node2", "node3"}), &o)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
@@ -93,11 +94,15 @@ type Options struct {
 	// is noticed without it (Hooks.ClockStep).
 	MaxNodeSkew time.Duration
 
-	told  *callbacks    // the Hooks
-	host  sim.Host      // the Clock, if it is one
-	label string        // the Owner, as it stands in tokens
-	wants settings      // what was given, and is no default
-	most  time.Duration // the longest TTL of a lock; 0: not known yet, since the set has it
+	parts *replace.Parts // in tests
+	told  *callbacks     // the Hooks
+	label string         // the Owner, as it stands in tokens
+	wants settings       // what was given, and is no default
+	most  time.Duration  // the longest TTL of a lock; 0: not known yet, since the set has it
+}
+
+func init() {
+	replace.In = func(options any, parts replace.Parts) { options.(*Options).parts = &parts }
 }
 
 // String shows the options that are set.
@@ -215,10 +220,14 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	if opts.Clock == nil {
 		opts.Clock = systemClock{}
 	}
-	opts.host = sim.Chance{}
-	if h, ok := opts.Clock.(sim.Host); ok {
-		opts.host = h
+	parts := replace.Parts{Host: sim.Chance{}}
+	if opts.parts != nil {
+		parts = *opts.parts
+		if parts.Host == nil {
+			parts.Host = sim.Chance{}
+		}
 	}
+	opts.parts = &parts
 	return opts, errors.Join(errs...)
 }
 

@@ -83,6 +83,7 @@ import (
 
 	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/renew"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/waitlist"
 )
@@ -93,6 +94,7 @@ import (
 // many locks are held or waited for.
 type Locker struct {
 	opts     Options
+	parts    *replace.Parts          // but for tests, the Host alone
 	current  atomic.Pointer[Options] // with what the set says
 	lanes    *lane.Set
 	renewals *renew.Scheduler

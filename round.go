@@ -25,7 +25,8 @@ type round struct {
 	lock   *Lock
 	trace  *opTrace // the operation of which it is a step; nil: none that a hook wants to know of
 	op     wire.Op
-	number int32 // of the lock's extensions, 1 and up
+	number int32  // of the lock's extensions, 1 and up
+	caller string // what the host knows the goroutine by that waits
 	sent   time.Time
 	view   *lane.View     // the nodes that are asked, and how many must say yes
 	reqs   []lane.Request // by the place of the node in the view
@@ -49,7 +50,7 @@ func (lk *Locker) newRound(step wire.Op, l *Lock, then func(*round)) *round {
 	if r == nil || len(r.reqs) < len(view.Lanes) {
 		r = &round{locker: lk, reqs: make([]lane.Request, len(view.Lanes)), told: make([]bool, len(view.Lanes)), done: make(chan struct{}, 1)}
 	}
-	r.lock, r.op, r.trace, r.number, r.then, r.view = l, step, nil, 0, then, view
+	r.lock, r.op, r.trace, r.number, r.then, r.view, r.caller = l, step, nil, 0, then, view, l.claim.Token
 	r.ballot = ballot{n: len(view.Lanes), need: view.Quorum}
 	if step == wire.Extend {
 		r.ballot.shown = r.ballot.n - r.ballot.need + 1
@@ -278,7 +279,7 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 		}
 	}
 	r.timer.Stop()
-	r.locker.opts.host.Woke(sim.Caller, r.lock.alias(), int(r.op)+int(r.number)<<3)
+	r.locker.parts.Host.Woke(sim.Caller, r.caller, int(r.op)+int(r.number)<<3)
 	r.close()
 }
 
@@ -286,7 +287,7 @@ func (r *round) wait(ctx context.Context, limit time.Duration) {
 // the script gets better ones; or a node votes now that did not keep the description of the set when it answered. The round
 // waits for more answers all the same.
 func (r *round) lost() bool {
-	r.locker.opts.host.Woke(sim.Caller, r.lock.alias(), -1-int(r.op))
+	r.locker.parts.Host.Woke(sim.Caller, r.caller, -1-int(r.op))
 	if r.lock.claim.Plain && r.voids() || r.votesNow() {
 		return true
 	}

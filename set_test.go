@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
@@ -430,13 +431,14 @@ func (f *fleet) spelled(opts Options, addr func(name string) string) *Locker {
 	f.hosts++
 	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
 	opts.Clock = h
-	var clients []lane.Client
+	names := make(map[string]string)
+	var given []string
 	for _, n := range f.nodes {
-		c := n.Client(h)
-		c.Addr = addr(n.Name)
-		clients = append(clients, c)
+		given = append(given, addr(n.Name))
+		names[addr(n.Name)] = n.Name
 	}
-	lk, err := New(clients, &opts)
+	replace.In(&opts, h.Parts(func(addr string) *arena.Node { return f.node(cmp.Or(names[addr], addr)) }))
+	lk, err := New(arena.Clients(given), &opts)
 	if err != nil {
 		f.Fatal(err)
 	}

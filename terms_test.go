@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/redis/go-redis/v9"
 )
@@ -27,9 +27,6 @@ func newFleet(t *testing.T, n int) *fleet {
 	f := &fleet{T: t}
 	for i := range n {
 		f.nodes = append(f.nodes, arena.NewNode(sim.Seed(1), fmt.Sprint("node", i), 400*time.Microsecond)) // one connection: the others join later
-	}
-	for _, n := range f.nodes {
-		n.Others = f.node
 	}
 	return f
 }
@@ -61,11 +58,12 @@ func (f *fleet) tries(opts *Options, ahead time.Duration) (*Locker, error) {
 	h.Skew(ahead)
 	o := *opts
 	o.Clock = h
-	clients := make([]lane.Client, len(f.nodes))
-	for i, n := range f.nodes {
-		clients[i] = n.Client(h)
+	replace.In(&o, h.Parts(f.node))
+	var given []string
+	for _, n := range f.nodes {
+		given = append(given, n.Name)
 	}
-	return New(clients, &o)
+	return New(arena.Clients(given), &o)
 }
 
 // reboot has nodes go down, and come back empty, with clocks that are wrong.

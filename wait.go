@@ -83,7 +83,7 @@ func (lk *Locker) inTurn(ctx context.Context, t *opTrace, a *acquisition, w *wai
 		case <-ctx.Done():
 		case <-lk.closing:
 		}
-		lk.opts.host.Woke(sim.Waiter, w.Name(), 0)
+		lk.parts.Host.Woke(sim.Waiter, w.Name(), 0)
 		if cause := lk.stops(ctx); cause != nil {
 			return nil, lk.unspoken(w, a, cause)
 		}
@@ -176,9 +176,9 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 			w.Withdraw(false) // it would keep the places of others for whom there may be a quorum
 		}
 		t.wait(why)
-		p := waitlist.Pause{Held: refusal.Held, Longest: refusal.RetryIn(try, a.ttl, lk.opts.host), Key: why.token}
+		p := waitlist.Pause{Held: refusal.Held, Longest: refusal.RetryIn(try, a.ttl, lk.parts.Host), Key: why.token}
 		if calls >= manyCalls {
-			p.Hold = waitlist.Backoff(calls-manyCalls, a.ttl, lk.opts.host.Jitter())
+			p.Hold = waitlist.Backoff(calls-manyCalls, a.ttl, lk.parts.Host.Jitter())
 		}
 		p.Round = elapsed(sent, lk.opts.Clock.Now())
 		called, stopped := w.Rest(ctx, lk.closing, p)

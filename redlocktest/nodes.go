@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/replace"
 )
 
 // Nodes are Redis nodes in the test's own process. They vote from the first moment, and a node that is
@@ -105,10 +105,18 @@ func (n *Nodes) Locker(opts *redlock.Options) *redlock.Locker {
 
 func (n *Nodes) locker(o redlock.Options) *redlock.Locker {
 	n.t.Helper()
-	if o.Clock == nil {
-		o.Clock = systemClock{}
-	}
-	o.Clock = watcher{Clock: o.Clock, nodes: n, prefix: o.Prefix}
+	replace.In(&o, replace.Parts{
+		Held: func(lock any) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			n.held[lock.(*redlock.Lock)] = o.Prefix
+		},
+		Ended: func(lock any) {
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			delete(n.held, lock.(*redlock.Lock))
+		},
+	})
 	clients := n.clients()
 	lk, err := redlock.New(clients, &o)
 	for _, c := range clients { // a Locker has connections of its own
@@ -123,30 +131,6 @@ func (n *Nodes) locker(o redlock.Options) *redlock.Locker {
 	})
 	return lk
 }
-
-// A watcher is the clock of a Locker made here. It keeps the list of the locks that are held.
-type watcher struct {
-	redlock.Clock
-	sim.Chance
-	nodes  *Nodes
-	prefix string
-}
-
-func (w watcher) Held(lock any) {
-	w.nodes.mu.Lock()
-	defer w.nodes.mu.Unlock()
-	w.nodes.held[lock.(*redlock.Lock)] = w.prefix
-}
-
-func (w watcher) Ended(lock any) {
-	w.nodes.mu.Lock()
-	defer w.nodes.mu.Unlock()
-	delete(w.nodes.held, lock.(*redlock.Lock))
-}
-
-type systemClock struct{}
-
-func (systemClock) Now() time.Time { return time.Now() }
 
 // calm ends the faults that make closing wait.
 func (n *Nodes) calm() {

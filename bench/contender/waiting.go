@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-redsync/redsync/v4"
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -35,7 +36,9 @@ func Waiting() []Contender {
 		}},
 		{Name: ours.Name, Module: ours.Module, Note: ours.Note, Open: func(c Config) (Locker, error) {
 			w := &redlockWaiter{tries: &tokens{}}
-			l, err := redlockWith("", "", redlock.Options{Clock: w.tries}).Open(c)
+			var opts redlock.Options
+			replace.In(&opts, replace.Parts{Host: w.tries})
+			l, err := redlockWith("", "", opts).Open(c)
 			if err != nil {
 				return nil, err
 			}
@@ -68,13 +71,11 @@ func (w *redlockWaiter) Wait(ctx context.Context, name string) (Lock, error) {
 	return lock, nil
 }
 
-// tokens is the system's clock and chance, and counts the tokens: each attempt has one.
+// tokens is chance, and counts the tokens: each attempt has one.
 type tokens struct {
 	sim.Chance
 	atomic.Int64
 }
-
-func (t *tokens) Now() time.Time { return time.Now() }
 
 func (t *tokens) Token() string {
 	t.Add(1)

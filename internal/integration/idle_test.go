@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -32,11 +32,9 @@ func TestStepAfterIdleTime(t *testing.T) {
 				}
 				locker := func(number int) *redlock.Locker {
 					h := model.NewHost(sim.Seed(1), fmt.Sprint("p", number))
-					var clients []lane.Client
-					for _, n := range nodes {
-						clients = append(clients, n.Client(h))
-					}
-					lk, err := redlock.New(clients, &redlock.Options{TTL: ttl, MaxTTL: 10 * time.Minute, Clock: h})
+					opts := &redlock.Options{TTL: ttl, MaxTTL: 10 * time.Minute, Clock: h}
+					replace.In(opts, h.Parts(func(addr string) *model.Node { return nodes[addr[len("node")]-'0'] }))
+					lk, err := redlock.New(model.Clients([]string{"node0", "node1", "node2"}), opts)
 					if err != nil {
 						t.Fatal(err)
 					}

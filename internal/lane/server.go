@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
-	"github.com/redis/go-redis/v9"
 )
 
 // A Server is a connection to one node. Package redisnode has the real one, and models of nodes
@@ -48,16 +47,4 @@ type Session interface {
 
 	// Joined takes in what the node said when it was joined, at some moment after sent.
 	Joined(mark wire.Mark, sent time.Time)
-}
-
-// A Client is passed to redlock.New in the place of a go-redis client: it is one node that is no
-// Redis. Open gets the time after which a node that does not reply is given up.
-type Client struct {
-	redis.UniversalClient // nil
-
-	Addr string
-	Open func(patience time.Duration, s Session) Server
-
-	Elsewhere func(addr string) Client // another node, which becomes a member
-	RunID     func() (string, error)   // of the process that answers there; an error: none does
 }

@@ -77,7 +77,7 @@ type Host struct {
 	suspendedUntil time.Time
 	dead           bool
 	fars           map[string]time.Duration // by node; see Far
-	lanes          func() []int             // of its Locker; see Weigh
+	lanes          func() []int             // of its Locker; see weigh
 }
 
 // NewHost is a process whose name ends with a number of its own, from 1.

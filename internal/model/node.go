@@ -14,8 +14,7 @@ import (
 
 // A Node is a Redis server and the network before it.
 type Node struct {
-	Name   string
-	Others func(name string) *Node // all that may become members; set before there are clients
+	Name string
 
 	seed sim.Seed
 	rtt  time.Duration

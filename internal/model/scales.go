@@ -2,9 +2,9 @@ package model
 
 import "github.com/quorumlock/redlock/internal/script"
 
-// Weigh takes the function that gives the number of requests that each lane of the process's
+// weigh takes the function that gives the number of requests that each lane of the process's
 // Locker keeps. If the process makes several Lockers, one after the other, the last one counts.
-func (h *Host) Weigh(lanes func() []int) {
+func (h *Host) weigh(lanes func() []int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lanes = lanes

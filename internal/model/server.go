@@ -5,7 +5,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/wire"
+	"github.com/redis/go-redis/v9"
 )
 
 // A server is a link as a lane uses it.
@@ -15,12 +17,34 @@ type server struct {
 	calls   []Call
 }
 
-// Client is what redlock.New takes for this node in this process.
-func (n *Node) Client(h *Host) lane.Client {
-	return lane.Client{Addr: n.Name, Open: func(patience time.Duration, s lane.Session) lane.Server {
-		return &server{Link: n.Dial(h, patience), session: s}
-	}, Elsewhere: func(name string) lane.Client { return n.Others(name).Client(h) }, RunID: n.answers}
+// Parts are those of a Locker of this process, whose nodes are found by their addresses; nil: they are no models.
+func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
+	p := replace.Parts{Host: h, Weigh: h.weigh}
+	if at != nil {
+		p.Open = func(addr string, patience time.Duration, s lane.Session) lane.Server {
+			return &server{Link: at(addr).Dial(h, patience), session: s}
+		}
+		p.RunID = func(addr string) (string, error) { return at(addr).answers() }
+	}
+	return p
 }
+
+// Clients are for redlock.New, which takes the addresses from them.
+func Clients(addrs []string) []redis.UniversalClient {
+	clients := make([]redis.UniversalClient, len(addrs))
+	for i, addr := range addrs {
+		clients[i] = client{addr: addr}
+	}
+	return clients
+}
+
+type client struct {
+	redis.UniversalClient // nil
+
+	addr string
+}
+
+func (c client) Options() *redis.Options { return &redis.Options{Addr: c.addr} }
 
 // answers is what a client finds that only looks at what is there.
 func (n *Node) answers() (runID string, err error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/redistest/golden"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/redlocktrace"
 )
@@ -114,7 +115,9 @@ func live(t *testing.T) *life {
 			clients[i] = redis.NewClient(opts)
 			t.Cleanup(func() { _ = clients[i].Close() })
 		}
-		lk, err := redlock.New(clients, &redlock.Options{Hooks: l.hooks(name), Owner: name, Clock: newLifeHost(name)})
+		opts := &redlock.Options{Hooks: l.hooks(name), Owner: name}
+		replace.In(opts, replace.Parts{Host: newLifeHost(name)})
+		lk, err := redlock.New(clients, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -300,7 +303,7 @@ func (l *life) watch(nodes *redistest.Bubble, stop <-chan struct{}) {
 	}
 }
 
-// A lifeHost is the system's clock, with chance that is the same in each run.
+// A lifeHost is chance that is the same in each run.
 type lifeHost struct {
 	sim.Chance
 	mu  sync.Mutex
@@ -310,8 +313,6 @@ type lifeHost struct {
 func newLifeHost(client string) *lifeHost {
 	return &lifeHost{rng: rand.New(rand.NewPCG(1, uint64(client[0])))}
 }
-
-func (*lifeHost) Now() time.Time { return time.Now() }
 
 func (*lifeHost) Jitter() float64 { return 0.5 }
 

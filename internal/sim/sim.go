@@ -9,8 +9,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// A Host is the source of chance in a process. If the Clock in a Locker's options is a Host, it
-// replaces [Chance].
+// A Host is the source of chance in a process.
 type Host interface {
 	// Token is a name that no other process or attempt has.
 	Token() string
@@ -23,13 +22,6 @@ type Host interface {
 	// stopped in between. Key and n distinguish the goroutine, and the time that it waits, from
 	// others of its role.
 	Woke(as Role, key string, n int)
-}
-
-// A Watcher is a Host that is told of each lock of its process at once. Hooks are told later. A test that
-// takes locks away needs to know which there are.
-type Watcher interface {
-	Held(lock any)  // it was acquired or attached
-	Ended(lock any) // for whatever reason
 }
 
 // A Role is what a goroutine does in the library.

@@ -14,6 +14,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/replace"
 )
 
 // A process has sockets that die and stand still with it.
@@ -33,6 +34,7 @@ type process struct {
 // Locker makes the process's Locker as a program would, from its own clients.
 func (p *process) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	opts.Clock = p.host
+	replace.In(opts, p.host.Parts(nil))
 	given := p.given
 	if given == nil {
 		given = p.world.Addrs()

@@ -6,8 +6,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/client"
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -23,11 +23,8 @@ func (p *process) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 	if given == nil {
 		given = p.world.Addrs()
 	}
-	clients := make([]lane.Client, len(given))
-	for i, addr := range given {
-		clients[i] = p.world.at(addr).Client(p.host)
-	}
-	return redlock.New(clients, opts)
+	replace.In(opts, p.host.Parts(p.world.at))
+	return redlock.New(model.Clients(given), opts)
 }
 
 func (p *process) Addrs() []string { return p.world.Addrs() }

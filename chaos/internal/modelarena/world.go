@@ -40,7 +40,6 @@ func NewWorld(p *scenario.Plan) *World {
 		if newer := w.seed.For("native"); newer.Of(i).Float() < newer.Float() { // all, some or none of them
 			n.Native()
 		}
-		n.Others = w.at
 		w.nodes = append(w.nodes, n)
 	}
 	return w
