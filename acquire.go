@@ -72,7 +72,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 	l, err := lk.first(ctx, t, a)
 	seen := seenWithQuorum(err)
 	again := func(slot int64) { // while there is time: the answers so far say more than that there was none
-		if why := (*QuorumError)(nil); !errors.As(err, &why) || lk.limit(a, lk.opts.Clock.Now()) > 0 {
+		if why := (*QuorumError)(nil); !errors.As(err, &why) || lk.limit(a, lk.now()) > 0 {
 			l, err = lk.attempt(ctx, t, a, slot, nil)
 		}
 	}
@@ -110,14 +110,14 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 // one. So there is one for each name and Locker in plainPause at most. It may keep the lock from the
 // first waiter of a queue for a round trip.
 func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	now := lk.opts.Clock.Now()
+	now := lk.now()
 	if a.modes != string(wire.ModeX) || !lk.mayPlain(a.key, now) {
 		return nil, errVoid
 	}
 	if err := lk.settled(ctx, a); err != nil {
 		return nil, err
 	}
-	now = lk.opts.Clock.Now()
+	now = lk.now()
 	number, good := lk.lanes.Number(now)
 	if !good {
 		return nil, errVoid
@@ -128,7 +128,7 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 		t.tries() // otherwise it is no more than the beginning of the next one
 		return l, nil
 	}
-	lk.notPlain(a.key, lk.opts.Clock.Now())
+	lk.notPlain(a.key, lk.now())
 	if !errors.Is(err, ErrClosed) && ctx.Err() == nil && lk.lanes.View().Description != before.Description {
 		// The set was changed meanwhile: another lane has joined a node after the round had begun, and before its
 		// request left, so the node granted by a later description. All nodes may have done so.
@@ -153,7 +153,7 @@ func (lk *Locker) attempt(ctx context.Context, t *opTrace, a *acquisition, slot 
 			continue // the set was changed meanwhile
 		}
 		if errors.Is(err, ErrHeld) {
-			lk.notPlain(a.key, lk.opts.Clock.Now())
+			lk.notPlain(a.key, lk.now())
 		}
 		return l, err
 	}
@@ -192,7 +192,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	if l.claim.Plain = number > 0; l.claim.Plain {
 		l.claim.Proposal = number
 	}
-	sent := lk.opts.Clock.Now()
+	sent := lk.now()
 	limit := lk.limit(a, sent)
 	if limit <= 0 {
 		return nil, lk.unasked(ctx, a, a.began)
@@ -209,8 +209,8 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 	if decided == won {
 		number, stored := r.fence()
 		// A node that answered before a majority was heard of could not be judged by it.
-		if ahead := lk.lanes.Beyond(number, lk.opts.Clock.Now()); ahead > a.ahead {
-			unfenced = r.poisoned(lk.opts.Clock.Now(), ahead)
+		if ahead := lk.lanes.Beyond(number, lk.now()); ahead > a.ahead {
+			unfenced = r.poisoned(lk.now(), ahead)
 		} else if l.claim.Fence = number; !stored {
 			unfenced = lk.raise(ctx, l, sent, limit)
 		}
@@ -218,8 +218,8 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 
 	// The second look at the clock, after the last vote that was needed: a lock
 	// that took its whole life to acquire is none.
-	now := lk.opts.Clock.Now()
-	drift := lk.opts.drift(a.ttl)
+	now := lk.now()
+	drift := lk.settings().drift(a.ttl)
 	err := ended(ctx)
 	switch {
 	case l.claim.Plain && decided != won && err == nil && r.voids():
@@ -268,7 +268,7 @@ func (lk *Locker) newToken(a *acquisition, trace string) string {
 }
 
 func (lk *Locker) sign(secret string, a *acquisition, trace string) string {
-	return wire.Sign(secret, lk.opts.Clock.Now(), a.names, trace, lk.opts.label)
+	return wire.Sign(secret, lk.now(), a.names, trace, lk.settings().label)
 }
 
 // newLock makes one that nobody has yet. Slot is the one to ask for; 0: any.
@@ -282,7 +282,7 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 		Token:    token,
 		TTL:      a.ttl,
 		Millis:   a.ttl.Milliseconds(),
-		Proposal: lk.opts.Clock.Now().UnixMicro(),
+		Proposal: lk.now().UnixMicro(),
 		Ahead:    a.ahead,
 	}
 	l.claim.Span(len(lk.lanes.View().Lanes))
@@ -309,13 +309,13 @@ func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, unt
 	}
 	view := lk.lanes.View()
 	about := &lane.Claim{Key: a.key, Keys: a.keys[:1]}
-	now := lk.opts.Clock.Now()
+	now := lk.now()
 	for _, n := range view.Lanes {
 		n.Submit(&lane.Request{Op: wire.Inspect, Claim: about, Deadline: until, To: lane.Nobody{}}, now)
 	}
-	look := time.NewTicker(max(lk.opts.NodeTimeout/64, time.Millisecond))
+	look := time.NewTicker(max(lk.settings().NodeTimeout/64, time.Millisecond))
 	defer look.Stop()
-	for lk.opts.Clock.Now().Before(until) {
+	for lk.now().Before(until) {
 		known := lk.lanes.View().Description
 		for _, n := range why.Nodes() {
 			if n.votes() || n.outdated(known) {
@@ -420,11 +420,11 @@ func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time
 	defer r.drop()
 	r.trace = l.trace
 	r.start(sent, sent.Add(limit))
-	r.wait(ctx, limit-elapsed(sent, lk.opts.Clock.Now()))
+	r.wait(ctx, limit-elapsed(sent, lk.now()))
 	if r.decided() == won {
 		return nil
 	}
-	err := r.explain(lk.opts.Clock.Now(), ended(ctx))
+	err := r.explain(lk.now(), ended(ctx))
 	if err.Cause == nil {
 		err.Cause = errUnfenced
 	}

@@ -22,7 +22,7 @@ func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func(
 	if lk.lanes.Agreed() {
 		return false, nil
 	}
-	o := &lk.opts
+	o := lk.settings()
 	proposal := &wire.Description{
 		Epoch: 1, Set: nonce(lk.parts.Host.Token()), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.MaxTTL.Milliseconds(),
 		Since: o.Clock.Now().UnixMilli(),
@@ -46,14 +46,14 @@ func (lk *Locker) ready(ctx context.Context) error {
 		return err
 	}
 	defer lk.leave()
-	return lk.agree(ctx, lk.opts.NodeTimeout)
+	return lk.agree(ctx, lk.settings().NodeTimeout)
 }
 
 // acquisition is what a call wants, by what is known of the set. If nothing is, it goes by the program's own options. The
 // call takes its place in the order of waiters at once all the same, and is planned anew when the set turns out to have
 // another separator, or another MaxTTL (errRenamed, replan).
 func (lk *Locker) acquisition(name string, options []AcquireOption) (*acquisition, error) {
-	o := lk.current.Load()
+	o := lk.settings()
 	began := o.Clock.Now()
 	a, err := o.acquisition(name, options)
 	a.began = began
@@ -62,7 +62,7 @@ func (lk *Locker) acquisition(name string, options []AcquireOption) (*acquisitio
 
 // bounds returns an error if the lock would live for longer than the set allows.
 func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
-	if lk.current.Load().bounds(a) == nil {
+	if lk.settings().bounds(a) == nil {
 		return nil
 	}
 	if err := lk.enter(); err != nil {
@@ -73,13 +73,13 @@ func (lk *Locker) bounds(ctx context.Context, a *acquisition) error {
 	if err := ended(ctx); err != nil {
 		return fmt.Errorf("redlock: acquire %q: %w", a.asked, err)
 	}
-	return lk.current.Load().bounds(a)
+	return lk.settings().bounds(a)
 }
 
 // asksFor asks the members whether the set allows so long a TTL by now, if it does not as far as is known. A client that
 // has asked the nodes for nothing since has not heard of a change.
 func (lk *Locker) asksFor(ctx context.Context, ttl time.Duration) {
-	if o := lk.current.Load(); o.Quarantine > 0 && o.over(ttl) {
+	if o := lk.settings(); o.Quarantine > 0 && o.over(ttl) {
 		lk.lanes.Ask(ctx, lk.nodeTimeout(ttl))
 	}
 }
@@ -89,14 +89,14 @@ func (lk *Locker) asksFor(ctx context.Context, ttl time.Duration) {
 var errRenamed = errors.New("the lock is another one by the settings of the set")
 
 func (lk *Locker) renamed(a *acquisition) bool {
-	o := lk.current.Load()
+	o := lk.settings()
 	return a.separator != o.Separator || o.over(a.ttl)
 }
 
 // replan makes an acquisition what its call asks for by what the set says now. The call keeps its place, and its bound.
 // If the call turns out to be within a lock of its context, replan returns what within does.
 func (lk *Locker) replan(ctx context.Context, a *acquisition) (*Lock, error) {
-	o := lk.current.Load()
+	o := lk.settings()
 	now, err := o.acquisition(a.asked, a.options)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (lk *Locker) replan(ctx context.Context, a *acquisition) (*Lock, error) {
 // ctx ends, or errRenamed.
 func (lk *Locker) settled(ctx context.Context, a *acquisition) error {
 	if !lk.lanes.Agreed() {
-		began := lk.opts.Clock.Now()
+		began := lk.now()
 		patience := lk.limit(a, began)
 		if !a.until.IsZero() {
 			patience /= 2 // the rest is for the nodes' answers
@@ -127,7 +127,7 @@ func (lk *Locker) settled(ctx context.Context, a *acquisition) error {
 			return lk.unasked(ctx, a, began)
 		}
 		if limit := lk.nodeTimeout(a.ttl); isNew && a.until.Equal(a.began.Add(limit)) { // at most once
-			a.until = lk.opts.Clock.Now().Add(limit) // what tries need to settle a split vote
+			a.until = lk.now().Add(limit) // what tries need to settle a split vote
 		}
 	}
 	if lk.renamed(a) {
@@ -147,5 +147,5 @@ func (lk *Locker) unasked(ctx context.Context, a *acquisition, began time.Time) 
 			r.ballot.add(voteNone)
 		}
 	}
-	return r.explain(lk.opts.Clock.Now(), ended(ctx))
+	return r.explain(lk.now(), ended(ctx))
 }

@@ -44,7 +44,7 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 	if err := lk.made(); err != nil {
 		return err
 	}
-	o := lk.current.Load()
+	o := lk.settings()
 	name, err := o.normalizeName(name)
 	switch {
 	case err != nil:
@@ -134,12 +134,12 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 		return err
 	}
 	defer lk.leave()
-	if err := lk.agree(ctx, lk.opts.NodeTimeout); err != nil {
+	if err := lk.agree(ctx, lk.settings().NodeTimeout); err != nil {
 		return fmt.Errorf("redlock: break %q: %w", name, err)
 	}
-	o := lk.current.Load()
+	o := lk.settings()
 	b := &breaking{
-		locker: lk, trace: t, key: lk.parts.Host.Token(), began: lk.opts.Clock.Now(),
+		locker: lk, trace: t, key: lk.parts.Host.Token(), began: lk.now(),
 		had: make(map[*lane.Lane]bool), gone: make(map[*lane.Lane]bool),
 	}
 	longest := o.MaxTTL // for which a node is owed the release: the token's own TTL is not known
@@ -252,25 +252,25 @@ func (b *breaking) findSlot(ctx context.Context) error {
 func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last int) int {
 	lk := b.locker
 	answers := make(slotAnswers, len(view.Lanes)*(last-first+1))
-	sent := lk.opts.Clock.Now()
+	sent := lk.now()
 	for slot := first; slot <= last; slot++ {
-		key := lk.opts.Prefix + b.handle.Name + script.SlotInfix + strconv.Itoa(slot)
+		key := lk.settings().Prefix + b.handle.Name + script.SlotInfix + strconv.Itoa(slot)
 		about := &lane.Claim{Key: key, Keys: []string{key}}
 		for _, n := range view.Lanes {
-			q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: answers, By: view.Description}
+			q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.settings().NodeTimeout), To: answers, By: view.Description}
 			if n.Submit(q, sent) {
 				answers.Deliver(n, q)
 			}
 		}
 	}
-	limit := time.NewTimer(lk.opts.NodeTimeout)
+	limit := time.NewTimer(lk.settings().NodeTimeout)
 	defer limit.Stop()
 	defer lk.parts.Host.Woke(sim.Caller, b.key, -2-first)
 	for range cap(answers) {
 		select {
 		case q := <-answers:
 			if q.Reply.Holder == b.handle.Token {
-				slot, _ := strconv.Atoi(q.Claim.Key[len(lk.opts.Prefix+b.handle.Name+script.SlotInfix):])
+				slot, _ := strconv.Atoi(q.Claim.Key[len(lk.settings().Prefix+b.handle.Name+script.SlotInfix):])
 				return slot
 			}
 		case <-limit.C:
@@ -298,7 +298,7 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 		b.take(b.last) // with the answers that have come since
 		b.last.drop()
 	}
-	before, begun := maps.Clone(b.gone), lk.opts.Clock.Now()
+	before, begun := maps.Clone(b.gone), lk.now()
 	l.trace = b.trace
 	r := lk.newRound(wire.Release, l, nil)
 	b.looks++
@@ -325,13 +325,13 @@ func (b *breaking) look(ctx context.Context) (done bool, err error) {
 	}
 	// For so long after the first look the token may come to a node that has never had it. A longer NodeTimeout of
 	// the holder's is not known.
-	rest := lk.opts.NodeTimeout - elapsed(b.began, begun)
+	rest := lk.settings().NodeTimeout - elapsed(b.began, begun)
 	agreed := twice >= view.Quorum && view.Description == lk.lanes.View().Description
 	switch why := ended(ctx); {
 	case agreed && (proven >= view.Quorum || rest <= 0):
 		return true, nil
 	case why != nil || gone < view.Quorum:
-		e := r.explain(lk.opts.Clock.Now(), why)
+		e := r.explain(lk.now(), why)
 		e.Op, e.Kind = "break", ErrNoQuorum
 		return false, e
 	case agreed:

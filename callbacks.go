@@ -166,12 +166,12 @@ type opTrace struct {
 // extend or release the lock in time. Otherwise Start is called here, on the caller's own goroutine, where it
 // delays this call alone. The caller of begins has entered nothing, so that Close does not wait for Start.
 func (lk *Locker) begins(ctx context.Context, op, name string, l *Lock) *opTrace {
-	told := lk.opts.told
+	told := lk.settings().told
 	trace := told.hooks.Trace
 	if trace == nil || told.queue.Full() {
 		return nil
 	}
-	t := &opTrace{told: told, trace: trace, clock: lk.opts.Clock, begun: lk.opts.Clock.Now(), ctx: ctx, op: redlocktrace.Operation{Op: op, Name: name}}
+	t := &opTrace{told: told, trace: trace, clock: lk.settings().Clock, begun: lk.now(), ctx: ctx, op: redlocktrace.Operation{Op: op, Name: name}}
 	began := t.at(t.begun)
 	switch {
 	case l != nil:

@@ -112,7 +112,7 @@ func slowHooks(t *testing.T, which string) {
 		}
 		begin = time.Now()
 		err := lk.Close()
-		if took := time.Since(begin); took > 2*lk.opts.NodeTimeout+time.Second {
+		if took := time.Since(begin); took > 2*lk.settings().NodeTimeout+time.Second {
 			t.Errorf("Close took %v", took)
 		}
 		if once := strings.HasPrefix(which, "Hooks.Node"); once != (err == nil) || !once && !strings.Contains(err.Error(), " has not returned, and ") {

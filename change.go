@@ -157,7 +157,7 @@ func (lk *Locker) change(ctx context.Context, c Change, plan bool, progress func
 // changeOnce makes a description that follows the one that is known. Half: it is half of the way to another MaxTTL.
 func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell lane.Progress) (_ Members, half bool, _ error) {
 	for !lk.lanes.Agreed() {
-		if err := cmp.Or(lk.agree(ctx, lk.opts.NodeTimeout), ended(ctx)); err != nil {
+		if err := cmp.Or(lk.agree(ctx, lk.settings().NodeTimeout), ended(ctx)); err != nil {
 			return Members{}, false, err
 		}
 		lk.pause(ctx)
@@ -166,12 +166,12 @@ func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell lan
 	if view.Description == nil {
 		return Members{}, false, errors.New("redlock: without Options.Quarantine there is no description of the set that could be changed")
 	}
-	d, err := c.next(view.Description, lk.opts.Clock.Now())
+	d, err := c.next(view.Description, lk.now())
 	if err != nil {
 		return Members{}, false, err
 	}
 	// A description that this program cannot use would be chosen, and told to no node: neither in force nor undone.
-	if err := lk.opts.rejects(d); err != nil {
+	if err := lk.settings().rejects(d); err != nil {
 		return Members{}, false, fmt.Errorf("redlock: the set was not changed, since this program could not use it afterwards: %w", err)
 	}
 	few := lk.voting(ctx, view, d, c)
@@ -193,7 +193,7 @@ func (lk *Locker) changeOnce(ctx context.Context, c *Change, plan bool, tell lan
 		return Members{}, false, few
 	case plan:
 		for c.MaxTTL != nil && d.MaxTTL != c.MaxTTL.Milliseconds() {
-			if d, err = c.next(d, lk.opts.Clock.Now()); err != nil {
+			if d, err = c.next(d, lk.now()); err != nil {
 				return Members{}, false, err
 			}
 		}
@@ -230,7 +230,7 @@ func (lk *Locker) pause(ctx context.Context) {
 	if lk.lanes.Agreed() {
 		return
 	}
-	timer := time.NewTimer(lk.opts.NodeTimeout)
+	timer := time.NewTimer(lk.settings().NodeTimeout)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -255,7 +255,7 @@ func TestChoiceWithHungNodes(t *testing.T) {
 		f.nodes[4].Hang(true)
 		lk := f.client(&Options{}, 0)
 		began := time.Now()
-		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil || time.Since(began) > lk.opts.NodeTimeout*2/5 { // a quarter is for a node that may be about to answer
+		if _, err := lk.TryAcquire(t.Context(), "a"); err != nil || time.Since(began) > lk.settings().NodeTimeout*2/5 { // a quarter is for a node that may be about to answer
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})

@@ -157,11 +157,11 @@ func TestSuspended(t *testing.T) {
 			t.Error("the end was reported before the look, which this tests")
 		default:
 		}
-		pass(lk.opts.look())
+		pass(lk.settings().look())
 		select {
 		case <-waiting.Done():
 		default:
-			t.Errorf("not told within %v after an hour's sleep", lk.opts.look())
+			t.Errorf("not told within %v after an hour's sleep", lk.settings().look())
 		}
 		if err := alone.Release(t.Context()); !errors.Is(err, ErrLost) {
 			t.Errorf("released after an hour's sleep: %v", err)
@@ -194,7 +194,7 @@ func TestNobodyLooksInVain(t *testing.T) {
 		l := acquired(t, lk, "a")
 		ctx := l.Context(t.Context())
 		clock.sleep(time.Hour)
-		pass(2 * lk.opts.look())
+		pass(2 * lk.settings().look())
 		select {
 		case <-ctx.Done():
 		default:
@@ -289,7 +289,7 @@ func TestOwnClock(t *testing.T) {
 				}
 				for n := range 6 {
 					pass(tt.each)
-					lk.opts.Clock.(*arena.Host).Skew(tt.gains)
+					lk.settings().Clock.(*arena.Host).Skew(tt.gains)
 					err := try()
 					if (err != nil) != tt.waits {
 						t.Fatalf("%d: %v", n, err)

@@ -57,7 +57,7 @@ func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err e
 		}
 	}()
 	for try := 0; ; try++ {
-		sent := lk.opts.Clock.Now()
+		sent := lk.now()
 		if left(a.until, sent) <= 0 {
 			return nil, last
 		}
@@ -77,14 +77,14 @@ func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err e
 		case ctx.Err() != nil:
 			last.Cause = ended(ctx)
 			return nil, last
-		case left(a.until, lk.opts.Clock.Now()) <= 0: // it was cut short, and knows less than the one before
+		case left(a.until, lk.now()) <= 0: // it was cut short, and knows less than the one before
 			return nil, last
 		case a.concede(err):
 			continue
 		}
 		last = why
 		refusal := why.refusal()
-		now := lk.opts.Clock.Now()
+		now := lk.now()
 		late := left(a.until, now) < lk.nodeTimeout(a.ttl)/2
 		seen = seen || seenWithQuorum(err)
 		switch {

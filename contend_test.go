@@ -315,7 +315,7 @@ func TestTryIsBounded(t *testing.T) {
 						}
 						begin := time.Now()
 						l, err := lk.TryAcquire(t.Context(), "a")
-						if took := time.Since(begin); took > lk.opts.NodeTimeout {
+						if took := time.Since(begin); took > lk.settings().NodeTimeout {
 							t.Errorf("it took %v", took)
 						}
 						if free := hung == 1 && !held; (l != nil) != free {

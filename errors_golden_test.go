@@ -665,7 +665,7 @@ func refusalTexts(t *testing.T, g *texts) {
 
 func mustLock(t *testing.T, lk *Locker, name string) *Lock {
 	t.Helper()
-	a, err := lk.opts.acquisition(name, nil)
+	a, err := lk.settings().acquisition(name, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -1051,7 +1051,7 @@ func slowTexts(t *testing.T, g *texts) {
 	hooks := JoinHooks(g.hooks(slog.LevelInfo), &Hooks{Joined: func(Members) { <-stuck }})
 	lk := newModels(3).locker(t, &Options{Hooks: hooks})
 	for i := range 1030 {
-		lk.opts.told.warning(fmt.Errorf("redlock: node %d cannot be used", i))
+		lk.settings().told.warning(fmt.Errorf("redlock: node %d cannot be used", i))
 	}
 	close(stuck)
 	synctest.Wait()
@@ -1059,7 +1059,7 @@ func slowTexts(t *testing.T, g *texts) {
 
 	stuck = make(chan struct{})
 	lk = newModels(3).locker(t, &Options{Hooks: hooks})
-	lk.opts.told.warning(errors.New("redlock: a node cannot be used"))
+	lk.settings().told.warning(errors.New("redlock: a node cannot be used"))
 	g.say("the Locker is closed, and a hook has not returned", lk.Close())
 	close(stuck)
 	synctest.Wait()

@@ -100,7 +100,7 @@ func (l *Lock) extendSlot() chan struct{} {
 // beginExtension sends the requests of r, unless the lock has ended. The caller has the
 // semaphore (extendSem).
 func (l *Lock) beginExtension(r *round) error {
-	now := l.locker.opts.Clock.Now()
+	now := l.locker.now()
 	l.mu.Lock()
 	switch {
 	case l.endErr != nil:
@@ -119,7 +119,7 @@ func (l *Lock) beginExtension(r *round) error {
 
 // endExtension draws the conclusion from a round that is decided or closed.
 func (l *Lock) endExtension(r *round, cause error) error {
-	now := l.locker.opts.Clock.Now()
+	now := l.locker.now()
 	decided := r.decided()
 	l.mu.Lock()
 	switch {
@@ -187,10 +187,10 @@ func (l *Lock) tellRenewals(renewed bool) {
 	}
 	l.mu.Unlock()
 	if recovered > 0 {
-		l.locker.opts.told.renewalRecovered(l, recovered)
+		l.locker.settings().told.renewalRecovered(l, recovered)
 	}
 	if failed != nil {
-		l.locker.opts.told.renewalFailed(l, failed)
+		l.locker.settings().told.renewalFailed(l, failed)
 	}
 }
 
@@ -202,7 +202,7 @@ func (l *Lock) keep() {
 		return
 	}
 	alive := l.watch()
-	at := l.until.Add(l.locker.opts.drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3) // a third after the last confirmed one was sent
+	at := l.until.Add(l.locker.settings().drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3) // a third after the last confirmed one was sent
 	l.mu.Unlock()
 	if !alive {
 		l.end(errShut)
@@ -221,7 +221,7 @@ func (i item) Expire()                { _ = i.expire() }
 
 func (i item) Shut() {
 	if _, ok := i.end(errShut); ok {
-		i.locker.opts.told.lost(i.Lock, errShut)
+		i.locker.settings().told.lost(i.Lock, errShut)
 	}
 }
 

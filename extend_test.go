@@ -42,7 +42,7 @@ func TestExtendCountsFromSending(t *testing.T) {
 		ctx := l.Context(t.Context())
 		begin := time.Now()
 		wantQuorumError(t, l.Extend(t.Context()), ErrNoQuorum)
-		if took := time.Since(begin); took != lk.opts.NodeTimeout {
+		if took := time.Since(begin); took != lk.settings().NodeTimeout {
 			t.Errorf("failed after %v, want NodeTimeout", took)
 		}
 		if !l.Until().Equal(want) {
@@ -439,7 +439,7 @@ func TestThousandsRenewed(t *testing.T) {
 			locks[i] = acquired(t, lk, fmt.Sprint(i), AutoRenew())
 		}
 		before := len(counted.sizes())
-		due := locks[0].Until().Add(lk.opts.drift(lk.opts.TTL) - lk.opts.TTL*2/3) // a third of the TTL after it was sent
+		due := locks[0].Until().Add(lk.settings().drift(lk.settings().TTL) - lk.settings().TTL*2/3) // a third of the TTL after it was sent
 		pass(time.Until(due))
 		renewals := counted.sizes()[before:]
 		if got := sum(renewals); got != n {

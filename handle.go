@@ -68,7 +68,7 @@ func (l *Lock) Detach() (Handle, error) {
 		return Handle{}, err
 	}
 	defer func() { <-l.extendSem }()
-	if left(l.Until(), l.locker.opts.Clock.Now()) <= 0 {
+	if left(l.Until(), l.locker.now()) <= 0 {
 		return Handle{}, l.expire()
 	}
 	// What is under way to the nodes still may arrive: a grant of the acquisition's that
@@ -77,7 +77,7 @@ func (l *Lock) Detach() (Handle, error) {
 	if first, ok := l.end(errDetached); !ok {
 		return Handle{}, first
 	}
-	o := l.locker.current.Load()
+	o := l.locker.settings()
 	h := Handle{
 		Name: l.name, Shared: strings.IndexByte(l.claim.Modes, wire.ModeS) >= 0, Slot: int(l.claim.Slot), Slots: int(l.claim.Slots),
 		Token: l.claim.Token, Fence: l.claim.Fence, TTL: l.claim.TTL, Since: l.since, Last: l.maxUntil,
@@ -119,7 +119,7 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 	if err := lk.made(); err != nil {
 		return nil, err
 	}
-	if err := lk.agree(ctx, lk.nodeTimeout(max(h.TTL, lk.opts.TTL))); err != nil {
+	if err := lk.agree(ctx, lk.nodeTimeout(max(h.TTL, lk.settings().TTL))); err != nil {
 		return nil, fmt.Errorf("redlock: attach %q: %w", h.Name, err)
 	}
 	l, err := lk.fromHandle(h)
@@ -152,7 +152,7 @@ func (lk *Locker) Attach(ctx context.Context, h Handle, options ...AcquireOption
 
 // fromHandle checks a handle, and makes the lock of it.
 func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
-	switch o := lk.current.Load(); {
+	switch o := lk.settings(); {
 	case h.Token == "":
 		return nil, errors.New("the handle has no token")
 	case h.Prefix != o.Prefix:
@@ -169,7 +169,7 @@ func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 	if h.Slots != 0 {
 		options = append(options, Slots(h.Slots))
 	}
-	a, err := lk.current.Load().acquisition(h.Name, options)
+	a, err := lk.settings().acquisition(h.Name, options)
 	if err != nil {
 		return nil, err
 	}
@@ -198,10 +198,10 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 	r := lk.newRound(wire.Extend, l, nil)
 	defer r.drop()
 	r.trace = t
-	begun, limit := lk.opts.Clock.Now(), lk.nodeTimeout(l.claim.TTL)
+	begun, limit := lk.now(), lk.nodeTimeout(l.claim.TTL)
 	r.start(begun, begun.Add(limit))
 	r.wait(ctx, limit)
-	now := lk.opts.Clock.Now()
+	now := lk.now()
 	if r.decided() != won {
 		err := r.explain(now, ended(ctx))
 		if err.Kind == ErrLost {
@@ -209,7 +209,7 @@ func (lk *Locker) attach(ctx context.Context, t *opTrace, l *Lock) (*Lock, error
 		}
 		return nil, err
 	}
-	if validFor(begun, now, l.claim.TTL, lk.opts.drift(l.claim.TTL)) <= 0 {
+	if validFor(begun, now, l.claim.TTL, lk.settings().drift(l.claim.TTL)) <= 0 {
 		return nil, r.tooLate(now)
 	}
 	l.until = l.validUntil(begun)

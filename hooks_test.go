@@ -170,11 +170,11 @@ func TestHooksFollowRenewals(t *testing.T) {
 		}
 		cancel()
 		f.want(t, "start acquire", "end acquire, 1 tries: <nil>")
-		pass(lk.opts.TTL / 3)
+		pass(lk.settings().TTL / 3)
 		f.want(t, "start renew in acquire", "end renew, 0 tries: <nil>")
 		ms[0].hang()
 		ms[1].hang()
-		pass(lk.opts.TTL / 3)
+		pass(lk.settings().TTL / 3)
 		f.want(t, "start renew in acquire")
 		lk.Close()
 		f.want(t, "lost: redlock: closed", "end renew, 0 tries: redlock: closed")
@@ -271,7 +271,8 @@ func TestHooksTellAnswers(t *testing.T) {
 // TestHooksOff: a Locker without hooks for operations has no cost for them.
 func TestHooksOff(t *testing.T) {
 	clock := &countingClock{}
-	lk := &Locker{opts: Options{told: newCallbacks(LogHooks(slog.New(slog.DiscardHandler))), Clock: clock}}
+	lk := new(Locker)
+	lk.inForce.Store(&settings{Options: Options{Clock: clock}, told: newCallbacks(LogHooks(slog.New(slog.DiscardHandler)))})
 	r := &round{op: wire.Acquire, lock: &Lock{}}
 	why := &QuorumError{Kind: ErrHeld}
 	ctx := t.Context()

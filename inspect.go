@@ -106,7 +106,7 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 	if err := lk.made(); err != nil {
 		return nil, err
 	}
-	name, err := lk.current.Load().normalizeName(name)
+	name, err := lk.settings().normalizeName(name)
 	if err != nil {
 		return nil, fmt.Errorf("redlock: inspect: %w", err)
 	}
@@ -236,24 +236,24 @@ func (lk *Locker) survey(ctx context.Context, view *lane.View, name string, enou
 	defer lk.leave()
 	n := len(view.Lanes)
 	c := &census{left: n, wanted: enough, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
-	key := lk.opts.Prefix + name
+	key := lk.settings().Prefix + name
 	about := &lane.Claim{Key: key, Keys: []string{key}}
-	sent := lk.opts.Clock.Now()
+	sent := lk.now()
 	for i, n := range view.Lanes {
 		c.nodes[i].Node = n.Name
-		q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.opts.NodeTimeout), To: asked{c, i}, By: view.Description}
+		q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.settings().NodeTimeout), To: asked{c, i}, By: view.Description}
 		if n.Submit(q, sent) {
 			c.take(i, q)
 		}
 	}
-	limit := time.NewTimer(lk.opts.NodeTimeout)
+	limit := time.NewTimer(lk.settings().NodeTimeout)
 	defer limit.Stop()
 	select {
 	case <-c.all:
 	case <-limit.C:
 	case <-ctx.Done():
 	}
-	why, waited := ended(ctx), elapsed(sent, lk.opts.Clock.Now()) // not under the mutex: a lock's context may end with it
+	why, waited := ended(ctx), elapsed(sent, lk.now()) // not under the mutex: a lock's context may end with it
 	c.mu.Lock()
 	nodes, told := slices.Clone(c.nodes), slices.Clone(c.told)
 	c.mu.Unlock()

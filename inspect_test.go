@@ -283,8 +283,8 @@ func TestAgeGoesOn(t *testing.T) {
 				ago, _, ok := strings.Cut(after, " ago")
 				a, err1 := time.ParseDuration(left)
 				b, err2 := time.ParseDuration(ago)
-				if sum := a + b; !ok || err1 != nil || err2 != nil || (sum-lk.opts.Quarantine).Abs() > 50*time.Millisecond {
-					t.Errorf("the quarantine is %v, and a node says %q", lk.opts.Quarantine, said)
+				if sum := a + b; !ok || err1 != nil || err2 != nil || (sum-lk.settings().Quarantine).Abs() > 50*time.Millisecond {
+					t.Errorf("the quarantine is %v, and a node says %q", lk.settings().Quarantine, said)
 				}
 			}
 		}

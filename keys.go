@@ -125,7 +125,7 @@ func Slots(n int) AcquireOption {
 const MaxSlots = 1000
 
 // acquisition checks what a call asks for, before anything is sent.
-func (o *Options) acquisition(name string, options []AcquireOption) (*acquisition, error) {
+func (o *settings) acquisition(name string, options []AcquireOption) (*acquisition, error) {
 	a := &acquisition{asked: name, options: options, ttl: o.TTL}
 	if err := a.apply(options); err != nil {
 		return a, fmt.Errorf("redlock: acquire %q: %w", name, err)
@@ -153,10 +153,10 @@ func (o *Options) acquisition(name string, options []AcquireOption) (*acquisitio
 }
 
 // over reports whether a TTL is longer than is allowed, as far as that is known.
-func (o *Options) over(ttl time.Duration) bool { return o.most > 0 && ttl > o.most }
+func (o *settings) over(ttl time.Duration) bool { return o.most > 0 && ttl > o.most }
 
 // bounds returns an error if a lock would live for longer than is allowed.
-func (o *Options) bounds(a *acquisition) error {
+func (o *settings) bounds(a *acquisition) error {
 	switch {
 	case !o.over(a.ttl):
 		return nil
@@ -224,7 +224,7 @@ func planKeys(separator string, names []string, mode wire.Mode) (keys []string, 
 
 // normalizeName returns a name without a separator at the beginning or the end, or an error if it cannot
 // be a lock's name.
-func (o *Options) normalizeName(name string) (string, error) {
+func (o *settings) normalizeName(name string) (string, error) {
 	if o.Separator != "" {
 		was := name
 		name = strings.TrimSuffix(strings.TrimPrefix(name, o.Separator), o.Separator)
@@ -252,7 +252,7 @@ func (o *Options) normalizeName(name string) (string, error) {
 }
 
 // checkLength returns an error if a name is too long.
-func (o *Options) checkLength(name string) error {
+func (o *settings) checkLength(name string) error {
 	n := len(o.Prefix) + len(name)
 	switch {
 	case n <= MaxName:
@@ -265,7 +265,7 @@ func (o *Options) checkLength(name string) error {
 
 // checkName returns an error if no lock can have this name. What counts is the key, of which the
 // prefix is a part.
-func (o *Options) checkName(name string) error {
+func (o *settings) checkName(name string) error {
 	key, before := o.Prefix+name, ""
 	if o.Prefix != "" {
 		before = fmt.Sprintf(", with Options.Prefix %q before it", o.Prefix)
@@ -288,7 +288,7 @@ func (o *Options) checkName(name string) error {
 }
 
 // plan makes the keys of an acquisition, or returns an error for options that exclude each other.
-func (a *acquisition) plan(o *Options) error {
+func (a *acquisition) plan(o *settings) error {
 	mode := wire.ModeX
 	switch {
 	case a.slots != nil && (*a.slots < 1 || *a.slots > MaxSlots):

@@ -380,7 +380,7 @@ func TestNormal(t *testing.T) {
 		{"", "redlock:", "set", `!the name "set" is the key of the nodes' description`},
 		{"/", "", "redlock:set/a", `!the path "redlock:set/a": the name "redlock:set" is the key of the nodes' description`},
 	} {
-		got, err := (&Options{Separator: tt.separator, Prefix: tt.prefix}).normalizeName(tt.name)
+		got, err := (&settings{Options: Options{Separator: tt.separator, Prefix: tt.prefix}}).normalizeName(tt.name)
 		switch want, bad := strings.CutPrefix(tt.want, "!"); {
 		case bad && !strings.HasPrefix(message(err), want):
 			t.Errorf("%q of %q is refused as %q, want %q", tt.name, tt.separator, message(err), want)
@@ -393,7 +393,8 @@ func TestNormal(t *testing.T) {
 // TestNoNameIsAnothersKey: no name that we take is a key that the library has made of
 // another one, in any mode.
 func TestNoNameIsAnothersKey(t *testing.T) {
-	for _, o := range []*Options{{}, {Separator: "/"}, {Prefix: "p:"}, {Separator: ":"}} {
+	for _, given := range []Options{{}, {Separator: "/"}, {Prefix: "p:"}, {Separator: ":"}} {
+		o := &settings{Options: given}
 		for _, name := range []string{"a", "a/b", "slot", "x:slot", "a:b"} {
 			name, err := o.normalizeName(name)
 			if err != nil {
@@ -452,7 +453,7 @@ func FuzzKinds(f *testing.F) {
 	f.Add("/", "a a-b a/b", "a/b/c", "p:", "", byte(0), byte(1))
 	f.Add("ab", "aabab", "aab", "", "", byte(1), byte(0))
 	f.Fuzz(func(t *testing.T, separator, one, other, prefix, suffix string, kind, otherKind byte) {
-		o := &Options{Separator: separator, Prefix: prefix}
+		o := &settings{Options: Options{Separator: separator, Prefix: prefix}}
 		locks := make([]acquisition, 2)
 		names := make([][]string, 2)
 		for i, words := range []string{one, other + suffix} {

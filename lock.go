@@ -187,12 +187,12 @@ func (l *Lock) Until() time.Time {
 }
 
 // left is how long the lock is still valid.
-func (l *Lock) left() time.Duration { return max(0, left(l.Until(), l.locker.opts.Clock.Now())) }
+func (l *Lock) left() time.Duration { return max(0, left(l.Until(), l.locker.now())) }
 
 // validUntil is the end of validity, when a quorum has confirmed requests of which the
 // first byte left then.
 func (l *Lock) validUntil(sent time.Time) time.Time {
-	until := sent.Add(l.claim.TTL - l.locker.opts.drift(l.claim.TTL))
+	until := sent.Add(l.claim.TTL - l.locker.settings().drift(l.claim.TTL))
 	if !l.maxUntil.IsZero() && l.maxUntil.Before(until) {
 		return l.maxUntil
 	}
@@ -275,7 +275,7 @@ func (c *lockContext) Err() error {
 		return err
 	}
 	why := c.lock.why()
-	if why == nil && left(c.lock.Until(), c.lock.locker.opts.Clock.Now()) <= 0 {
+	if why == nil && left(c.lock.Until(), c.lock.locker.settings().Clock.Now()) <= 0 {
 		why = c.lock.expire()
 	}
 	if why != nil {
@@ -288,7 +288,7 @@ func (c *lockContext) Err() error {
 // It reports false when the Locker is closed already. Under the mutex.
 func (l *Lock) watch() bool {
 	if l.alarm == nil {
-		l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)
+		l.alarm = time.AfterFunc(left(l.until, l.locker.now()), l.ring)
 	}
 	return l.locker.renewals.Add(&l.renewal)
 }
@@ -298,7 +298,7 @@ func (l *Lock) watch() bool {
 func (l *Lock) ring() {
 	l.locker.parts.Host.Woke(sim.Alarm, l.claim.Token, 0)
 	l.mu.Lock()
-	if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.endErr == nil {
+	if rest := left(l.until, l.locker.now()); rest > 0 && l.endErr == nil {
 		l.alarm.Reset(rest)
 		l.mu.Unlock()
 		return
@@ -322,7 +322,7 @@ func (l *Lock) expire() error {
 // lost makes the error of a lock whose validity is over. If renewals have failed, it is a QuorumError
 // with what each node said to the last one.
 func (l *Lock) lost(kind error) error {
-	now := l.locker.opts.Clock.Now()
+	now := l.locker.now()
 	l.mu.Lock()
 	why := &loss{name: l.name, kind: kind, rounds: l.rounds}
 	until, trouble := l.until, l.trouble
@@ -355,7 +355,7 @@ func (l *Lock) fail(cause error) error {
 		return first
 	}
 	l.releaseAsync()
-	l.locker.opts.told.lost(l, cause)
+	l.locker.settings().told.lost(l, cause)
 	return cause
 }
 
@@ -436,7 +436,7 @@ func (l *Lock) over() bool {
 func (l *Lock) releaseAsync() {
 	r := l.locker.newRound(wire.Release, l, nil)
 	r.close()
-	r.start(l.locker.opts.Clock.Now(), time.Time{})
+	r.start(l.locker.now(), time.Time{})
 	r.drop()
 }
 
@@ -478,7 +478,7 @@ func (l *Lock) release(ctx context.Context) error {
 		return cmp.Or(l.why(), err)
 	}
 	defer lk.leave()
-	now := lk.opts.Clock.Now()
+	now := lk.now()
 	if left(l.Until(), now) <= 0 {
 		return l.expire()
 	}
@@ -495,9 +495,9 @@ func (l *Lock) release(ctx context.Context) error {
 		t.ends(l, nil)
 		return nil
 	}
-	err := r.explain(lk.opts.Clock.Now(), nil)
+	err := r.explain(lk.now(), nil)
 	t.ends(l, err)
-	lk.opts.told.unreleased(l, err)
+	lk.settings().told.unreleased(l, err)
 	return err
 }
 

@@ -390,7 +390,7 @@ func TestRelease(t *testing.T) {
 			if err := l.Release(t.Context()); err != nil {
 				t.Errorf("three nodes of four have deleted it: %v", err)
 			}
-			if took := time.Since(begin); took > lk.opts.NodeTimeout+50*time.Millisecond {
+			if took := time.Since(begin); took > lk.settings().NodeTimeout+50*time.Millisecond {
 				t.Errorf("a node that hangs held a release for %v", took)
 			}
 			f.nodes[0].Hang(false)
@@ -477,7 +477,7 @@ func TestRelease(t *testing.T) {
 				t.Errorf("%v does not name the three", err)
 			}
 			took := time.Since(begin)
-			if synctest.Wait(); took != lk.opts.NodeTimeout || told.Load() != 1 {
+			if synctest.Wait(); took != lk.settings().NodeTimeout || told.Load() != 1 {
 				t.Errorf("took %v, hook called %d times", took, told.Load())
 			}
 			if again := l.Release(t.Context()); again != err {

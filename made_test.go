@@ -175,7 +175,7 @@ func TestCloseEndsBreak(t *testing.T) {
 		time.Sleep(300 * time.Millisecond)
 		begin := time.Now()
 		lk.Close()
-		if took := time.Since(begin); took > 2*lk.opts.NodeTimeout {
+		if took := time.Since(begin); took > 2*lk.settings().NodeTimeout {
 			t.Errorf("Close took %v", took)
 		}
 		if err := <-done; !errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) {

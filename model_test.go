@@ -344,7 +344,7 @@ func (ms models) start(opts *Options, wrap func(*modelConn) lane.Server) (*Locke
 		m.mark = mark.String()
 		m.mu.Unlock()
 	}
-	return start(names, opts, func(*Options) func(int, string, lane.Session) lane.Server {
+	return start(names, opts, func(*settings) func(int, string, lane.Session) lane.Server {
 		return func(i int, _ string, s lane.Session) lane.Server { return wrap(ms[i].open(s)) }
 	}, nil)
 }

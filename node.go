@@ -70,7 +70,7 @@ func open(nodes []origin, opts *Options) (*Locker, error) {
 			}
 		}
 	}
-	return start(names, opts, func(o *Options) func(int, string, lane.Session) lane.Server {
+	return start(names, opts, func(o *settings) func(int, string, lane.Session) lane.Server {
 		registry := redisnode.NewRegistry(o.told.warning)
 		return func(i int, name string, session lane.Session) lane.Server {
 			n := nodes[0]
@@ -102,7 +102,7 @@ const failoverAddr = wire.AnyAddress
 func patience(nodeTimeout time.Duration) time.Duration { return max(4*nodeTimeout, time.Second) }
 
 // start runs a Locker over the nodes of these names.
-func start(names []string, opts *Options, servers func(*Options) func(int, string, lane.Session) lane.Server, identify func(ctx context.Context, address string, patience time.Duration) (string, error)) (*Locker, error) {
+func start(names []string, opts *Options, servers func(*settings) func(int, string, lane.Session) lane.Server, identify func(ctx context.Context, address string, patience time.Duration) (string, error)) (*Locker, error) {
 	n := len(names)
 	switch {
 	case n == 0:
@@ -118,9 +118,9 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 		o.told.warning(fmt.Errorf("redlock: %d nodes: an even number survives no more failures than %d would, and costs one more", n, n-1))
 	}
 	o.told.joined(Members{Nodes: slices.Clone(names), Quorum: o.Quorum})
-	lk := &Locker{opts: o, parts: o.parts, closing: make(chan struct{})}
+	lk := &Locker{parts: o.parts, closing: make(chan struct{})}
+	lk.inForce.Store(o)
 	countOpened(o.told.warning)
-	lk.current.Store(&lk.opts)
 	tried := make(chan int, n)
 	cfg := lk.laneConfig()
 	switch {
@@ -131,7 +131,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 			return identify(ctx, address, patience(o.NodeTimeout))
 		}
 	}
-	lk.lanes = lane.Open(cfg, names, servers(&lk.opts), tried)
+	lk.lanes = lane.Open(cfg, names, servers(lk.settings()), tried)
 	lk.renewals = renew.New(renew.Config{
 		Now: o.Clock.Now, Left: func(until time.Time) time.Duration { return left(until, o.Clock.Now()) },
 		Host: lk.parts.Host, Soon: o.TTL / 100, Look: o.look(),
@@ -189,7 +189,7 @@ func start(names []string, opts *Options, servers func(*Options) func(int, strin
 
 // laneConfig is what the lanes need to know of the options.
 func (lk *Locker) laneConfig() lane.Config {
-	o := &lk.opts
+	o := lk.settings()
 	return lane.Config{
 		Described: o.Quarantine > 0, Accept: lk.accepts,
 		TTL: o.TTL, MaxTTL: o.MaxTTL, Quorum: o.Quorum, Drift: o.Drift, DriftOf: o.drift,
@@ -202,12 +202,12 @@ func (lk *Locker) laneConfig() lane.Config {
 // accepts reports why this program cannot use a set with this description, and takes from it what the program has
 // left open.
 func (lk *Locker) accepts(d *wire.Description) error {
-	o, err := lk.opts.with(d)
+	o, err := lk.settings().with(d)
 	if err != nil {
 		return err
 	}
-	if now := lk.current.Load(); o.Separator != now.Separator || o.most != now.most {
-		lk.current.Store(o)
+	if now := lk.settings(); o.Separator != now.Separator || o.most != now.most {
+		lk.inForce.Store(o)
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func TestHungLaneIsBounded(t *testing.T) {
 		if now := leaks.Running(); now > goroutines {
 			t.Errorf("%d goroutines, %d before", now, goroutines)
 		}
-		pass(lk.opts.NodeTimeout + time.Millisecond)
+		pass(lk.settings().NodeTimeout + time.Millisecond)
 		for i := range 100 {
 			l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
 			if err != nil {
@@ -89,8 +89,8 @@ func TestSilentNodeAnswersForItself(t *testing.T) {
 		ms[1].hang()
 		begin := time.Now()
 		_, err := lk.TryAcquire(t.Context(), "a")
-		if took := time.Since(begin); took != lk.opts.NodeTimeout {
-			t.Errorf("first attempt took %v, want NodeTimeout %v", took, lk.opts.NodeTimeout)
+		if took := time.Since(begin); took != lk.settings().NodeTimeout {
+			t.Errorf("first attempt took %v, want NodeTimeout %v", took, lk.settings().NodeTimeout)
 		}
 		q := wantQuorumError(t, err, ErrNoQuorum)
 		if nodes := q.Nodes(); len(nodes) != 2 || nodes[0].Node != "node0" || nodes[0].Outcome != OutcomeTimeout || nodes[1].Node != "node1" {
@@ -293,7 +293,7 @@ func TestCloseDrains(t *testing.T) {
 		if err := lk.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took > lk.opts.NodeTimeout {
+		if took := time.Since(begin); took > lk.settings().NodeTimeout {
 			t.Errorf("Close took %v", took)
 		}
 		ms.empty(t)

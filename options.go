@@ -95,14 +95,27 @@ type Options struct {
 	MaxNodeSkew time.Duration
 
 	parts *replace.Parts // in tests
-	told  *callbacks     // the Hooks
-	label string         // the Owner, as it stands in tokens
-	wants settings       // what was given, and is no default
-	most  time.Duration  // the longest TTL of a lock; 0: not known yet, since the set has it
 }
 
 func init() {
 	replace.In = func(options any, parts replace.Parts) { options.(*Options).parts = &parts }
+}
+
+// settings are what a Locker goes by: the options with the defaults in, and what the set says. They never change: a set that
+// says something else makes new ones (with).
+type settings struct {
+	Options
+	told  *callbacks    // the Hooks
+	label string        // the Owner, as it stands in tokens
+	wants common        // what was given, and is no default
+	most  time.Duration // the longest TTL of a lock; 0: not known yet, since the set has it
+}
+
+// common are those options that the programs of a set must have in common. Zero: the program has not said.
+type common struct {
+	quorum    int
+	separator string
+	maxTTL    time.Duration
 }
 
 // String shows the options that are set.
@@ -129,15 +142,15 @@ func (o Options) String() string {
 }
 
 // withDefaults checks the options as a set for n nodes and returns them with the defaults in.
-func (o *Options) withDefaults(n int) (Options, error) {
-	var opts Options
+func (o *Options) withDefaults(n int) (*settings, error) {
+	opts := new(settings)
 	if o != nil {
-		opts = *o
+		opts.Options = *o
 	}
 	var errs []error
 	refuse := func(format string, args ...any) { errs = append(errs, fmt.Errorf("redlock: Options."+format, args...)) }
 
-	opts.wants = settings{opts.Quorum, opts.Separator, opts.MaxTTL}
+	opts.wants = common{opts.Quorum, opts.Separator, opts.MaxTTL}
 	if opts.TTL == 0 {
 		opts.TTL = 10 * time.Second
 	}
@@ -231,15 +244,8 @@ func (o *Options) withDefaults(n int) (Options, error) {
 	return opts, errors.Join(errs...)
 }
 
-// settings are those options that the programs of a set must have in common. Zero: the program has not said.
-type settings struct {
-	quorum    int
-	separator string
-	maxTTL    time.Duration
-}
-
-// with gives the options with what a set with this description says, where the program has left it open.
-func (o *Options) with(d *wire.Description) (*Options, error) {
+// with gives the settings with what a set with this description says.
+func (o *settings) with(d *wire.Description) (*settings, error) {
 	if err := o.rejects(d); err != nil {
 		return nil, err
 	}
@@ -249,7 +255,7 @@ func (o *Options) with(d *wire.Description) (*Options, error) {
 }
 
 // rejects reports why a program with these options cannot use a set with this description.
-func (o *Options) rejects(d *wire.Description) error {
+func (o *settings) rejects(d *wire.Description) error {
 	var errs []error
 	refuse := func(what, set, ours, change string) {
 		errs = append(errs, fmt.Errorf("redlock: Options.%s is %s, and that of the set is %s: all its programs must have the same, whatever their Prefix; leave it out, give this program servers or a database of its own, or change the set with redlock members set %s", what, ours, set, change))
@@ -264,7 +270,7 @@ func (o *Options) rejects(d *wire.Description) error {
 }
 
 // drift is what is subtracted from the validity of a lock with this TTL.
-func (o *Options) drift(ttl time.Duration) time.Duration {
+func (o *settings) drift(ttl time.Duration) time.Duration {
 	if o.Drift > 0 {
 		return o.Drift
 	}
@@ -273,7 +279,7 @@ func (o *Options) drift(ttl time.Duration) time.Duration {
 
 // look is how long a process that was suspended may take, once it runs again, to end the contexts
 // of locks that ended meanwhile.
-func (o *Options) look() time.Duration {
+func (o *settings) look() time.Duration {
 	return min(max(o.TTL/10, 50*time.Millisecond), 500*time.Millisecond)
 }
 

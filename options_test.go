@@ -267,7 +267,7 @@ func TestReservedKeys(t *testing.T) {
 		{name: "redlocks"},
 		{prefix: "a:", name: "redlock:marker"},
 	} {
-		_, err := (&Options{Separator: tt.separator, Prefix: tt.prefix}).normalizeName(tt.name)
+		_, err := (&settings{Options: Options{Separator: tt.separator, Prefix: tt.prefix}}).normalizeName(tt.name)
 		if got := message(err); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("prefix %q, name %q: %q, want %q", tt.prefix, tt.name, got, tt.want)
 		}
@@ -279,7 +279,7 @@ func TestLinesAreApart(t *testing.T) {
 	seen := make(map[string][]string)
 	for _, names := range [][]string{{"a", "b\x00c"}, {"a\x00b", "c"}, {"a", "b", "c"}, {"a\x00b\x00c\x00xx"}, {"\x00a"}, {"a"}, {"xx1:a1:b"}, {"a", "b"}, {"\x00xx1:a1:b"}, {"1:a", "b"}} {
 		for _, options := range [][]AcquireOption{nil, {Shared()}} {
-			o := Options{TTL: time.Second, MaxTTL: time.Second}
+			o := settings{Options: Options{TTL: time.Second, MaxTTL: time.Second}}
 			a, err := o.acquisition(names[0], append(options, Also(names[1:]...)))
 			if err != nil {
 				t.Fatal(err)

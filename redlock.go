@@ -93,9 +93,8 @@ import (
 // round trip takes a millisecond or more), and one goroutine for renewals, however
 // many locks are held or waited for.
 type Locker struct {
-	opts     Options
-	parts    *replace.Parts          // but for tests, the Host alone
-	current  atomic.Pointer[Options] // with what the set says
+	inForce  atomic.Pointer[settings]
+	parts    *replace.Parts // but for tests, the Host alone
 	lanes    *lane.Set
 	renewals *renew.Scheduler
 	waiting  *waitlist.List
@@ -109,6 +108,10 @@ type Locker struct {
 	shut   shutOuts       // whether the nodes refuse this client
 }
 
+func (lk *Locker) settings() *settings { return lk.inForce.Load() }
+
+func (lk *Locker) now() time.Time { return lk.settings().Clock.Now() }
+
 // Format prints the nodes' addresses and what is asked of them, whatever the verb, and no user or
 // password.
 func (lk *Locker) Format(f fmt.State, _ rune) {
@@ -121,7 +124,7 @@ func (lk *Locker) Format(f fmt.State, _ rune) {
 	for i, n := range view.Lanes {
 		names[i] = n.Name
 	}
-	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", view.Quorum, len(names), strings.Join(names, ", "), lk.opts.TTL)
+	fmt.Fprintf(f, "redlock.Locker(%d of %d nodes: %s; TTL %v)", view.Quorum, len(names), strings.Join(names, ", "), lk.settings().TTL)
 }
 
 // Close ends all waiting, sends what is left to be released, for at most twice
@@ -151,8 +154,8 @@ func (lk *Locker) Close() error {
 	lk.renewals.Close()
 	lk.active.Wait() // those who wait have been told; rounds are bounded by NodeTimeout, and may have something to give back
 	lk.waiting.Close()
-	lk.lanes.Close(lk.opts.NodeTimeout)
-	return lk.opts.told.close(lk.tellingTime())
+	lk.lanes.Close(lk.settings().NodeTimeout)
+	return lk.settings().told.close(lk.tellingTime())
 }
 
 // made returns an error for a Locker that is nil or zero.
@@ -164,11 +167,11 @@ func (lk *Locker) made() error {
 }
 
 // tellingTime is how long New and Close wait for the hooks.
-func (lk *Locker) tellingTime() time.Duration { return max(lk.opts.NodeTimeout, time.Second) }
+func (lk *Locker) tellingTime() time.Duration { return max(lk.settings().NodeTimeout, time.Second) }
 
 // nodeTimeout is how long one round of a lock with this TTL may take.
 func (lk *Locker) nodeTimeout(ttl time.Duration) time.Duration {
-	return min(lk.opts.NodeTimeout, ttl/2)
+	return min(lk.settings().NodeTimeout, ttl/2)
 }
 
 // enter lets a call use the lanes until it leaves.
@@ -200,7 +203,7 @@ type plainNames [512]atomic.Int64
 func (p *plainNames) of(key string) *atomic.Int64 { return &p[script.Hash(key)%uint32(len(p))] }
 
 // plainPause is for how long a key is acquired by the script alone.
-func (lk *Locker) plainPause() time.Duration { return lk.opts.TTL / 10 }
+func (lk *Locker) plainPause() time.Duration { return lk.settings().TTL / 10 }
 
 func (lk *Locker) mayPlain(key string, now time.Time) bool {
 	rest := time.Unix(0, lk.plain.of(key).Load()).Sub(now.Round(0))

@@ -34,7 +34,7 @@ func TestJoin(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				ms := newModels(3)
 				lk := ms.locker(t, path())
-				o, err := lk.opts.acquisition(tt.outer, tt.of)
+				o, err := lk.settings().acquisition(tt.outer, tt.of)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -80,7 +80,7 @@ func TestMoreThanHeld(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				ms := newModels(3)
 				lk := ms.locker(t, path())
-				o, err := lk.opts.acquisition(tt.outer, tt.of)
+				o, err := lk.settings().acquisition(tt.outer, tt.of)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -229,7 +229,7 @@ func (r *round) unproven() bool {
 func (l *Lock) confirmLate(r *round) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch now := l.locker.opts.Clock.Now(); {
+	switch now := l.locker.now(); {
 	case l.endErr != nil, left(l.until, now) <= 0:
 	case r.number <= l.confirmed:
 	case !r.confirmed():
@@ -321,7 +321,7 @@ func (r *round) drop() {
 // tooLate makes the error of a round that was won when the lock's life was over.
 func (r *round) tooLate(now time.Time) *QuorumError {
 	ttl := r.lock.claim.TTL
-	late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(r.sent, now), ttl-r.locker.opts.drift(ttl)))
+	late := r.explain(now, fmt.Errorf("the votes took %v, and the lock lives for %v", elapsed(r.sent, now), ttl-r.locker.settings().drift(ttl)))
 	late.Kind = ErrNoQuorum
 	return late
 }
@@ -376,7 +376,7 @@ func (r *round) explain(now time.Time, cause error) *QuorumError {
 func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) vote {
 	a := &q.Reply
 	if r.op == wire.Acquire && l.shut != nil {
-		l.shut.heard(n.Name, Outcome(a.Status), a.Err, r.locker.opts.Clock.Now())
+		l.shut.heard(n.Name, Outcome(a.Status), a.Err, r.locker.now())
 	}
 	switch {
 	case a.Err == wire.ErrOvertaken:
@@ -463,8 +463,8 @@ func (l *Lock) refill(n *lane.Lane) {
 		return
 	}
 	l.mark(n).filled = filling
-	now := l.locker.opts.Clock.Now()
-	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.opts.NodeTimeout), To: refilling{l}, Ticket: lane.Ours, By: l.locker.lanes.View().Description}
+	now := l.locker.now()
+	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.settings().NodeTimeout), To: refilling{l}, Ticket: lane.Ours, By: l.locker.lanes.View().Description}
 	n.Submit(q, now) // an answer at once is none of a node, and asks for nothing
 }
 
@@ -497,7 +497,7 @@ func (l *Lock) landed(n *lane.Lane) {
 // have come before the request left.
 func (l *Lock) releaseLateGrant(n *lane.Lane) {
 	if l.over() {
-		l.giveBack(n, l.locker.opts.Clock.Now())
+		l.giveBack(n, l.locker.now())
 	}
 }
 
@@ -517,7 +517,7 @@ func (l *Lock) dropLate(n *lane.Lane) {
 	}
 	l.mu.Unlock()
 	if !detached {
-		l.giveBack(n, l.locker.opts.Clock.Now())
+		l.giveBack(n, l.locker.now())
 	}
 }
 

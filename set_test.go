@@ -677,7 +677,7 @@ func TestRefusalEnds(t *testing.T) {
 					if _, err := lk.Acquire(f.Context(), "other"); err == nil || !strings.Contains(err.Error(), tt.want) || errors.Is(err, ErrNoQuorum) {
 						t.Errorf("Acquire: %v", err)
 					}
-					if took := time.Since(asked); took > lk.opts.NodeTimeout {
+					if took := time.Since(asked); took > lk.settings().NodeTimeout {
 						t.Errorf("that took %v", took)
 					}
 				}

@@ -127,7 +127,7 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		}
 	}
 	for try := 0; ; try++ {
-		sent := lk.opts.Clock.Now()
+		sent := lk.now()
 		queues := w
 		if !w.Ready() {
 			queues = nil
@@ -147,7 +147,7 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		if refusal.Hopeless() {
 			return nil, err
 		}
-		now := lk.opts.Clock.Now()
+		now := lk.now()
 		for _, n := range why.Nodes() { // of nodes that were not asked, since they are away
 			a.shut.heard(n.Node, n.Outcome, n.Err, now)
 		}
@@ -180,7 +180,7 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 		if calls >= manyCalls {
 			p.Hold = waitlist.Backoff(calls-manyCalls, a.ttl, lk.parts.Host.Jitter())
 		}
-		p.Round = elapsed(sent, lk.opts.Clock.Now())
+		p.Round = elapsed(sent, lk.now())
 		called, stopped := w.Rest(ctx, lk.closing, p)
 		if calls++; !called {
 			calls = 0

@@ -112,7 +112,7 @@ func TestVotesAfterTheRound(t *testing.T) {
 		for _, m := range ms {
 			m.slow(10 * time.Millisecond)
 		}
-		a, err := lk.opts.acquisition("a", nil)
+		a, err := lk.settings().acquisition("a", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -834,7 +834,7 @@ func TestStormOfTries(t *testing.T) {
 		}()
 		pass(time.Until(free))
 		const stopped = 100 * time.Millisecond // it does not notice at once
-		waiter.opts.Clock.(*arena.Host).Stop(stopped)
+		waiter.settings().Clock.(*arena.Host).Stop(stopped)
 		ctx, cancel := context.WithCancel(t.Context())
 		var storm sync.WaitGroup
 		for i := range 30 { // by plain commands the first time, and now and then

@@ -71,15 +71,16 @@ func TestImports(t *testing.T) {
 // layers lists, for each package of the library, the packages of this module that it may import. A package
 // without a line may import none.
 var layers = map[string]string{
-	"":                   "aside dial facts lane nodeurl printable redisnode renew script sim waitlist wire",
+	"":                   "aside dial facts lane nodeurl printable redisnode renew replace script sim waitlist wire",
 	"internal/dial":      "facts",
 	"internal/waitlist":  "lane script sim wire",
 	"internal/redisnode": "facts lane resp script wire",
 	"internal/lane":      "printable sim wire",
 	"internal/renew":     "sim",
+	"internal/replace":   "lane sim",
 	"internal/script":    "wire",
 	"internal/wire":      "facts printable",
-	"internal/model":     "lane script sim wire",
+	"internal/model":     "lane replace script sim wire",
 }
 
 // TestLayers: imports go downwards only.
