@@ -102,7 +102,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 }
 
 // first is the first attempt: by plain commands, which cost a node half of what the script costs. It
-// is for a name that nobody is known to want just now. If it comes to nothing by what a node answers, or
+// is for a name that nobody is known to want just now, in a set whose names are no paths. If it comes to nothing by what a node answers, or
 // cannot be made, the error is errVoid, and the next attempt is by the script, which says who has the
 // lock and puts a waiter in the queues.
 //
@@ -111,7 +111,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 // first waiter of a queue for a round trip.
 func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
 	now := lk.now()
-	if a.modes != string(wire.ModeX) || !lk.mayPlain(a.key, now) {
+	if a.modes != string(wire.ModeX) || a.separator != "" || !lk.mayPlain(a.key, now) {
 		return nil, errVoid
 	}
 	if err := lk.settled(ctx, a); err != nil {

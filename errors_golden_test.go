@@ -1130,7 +1130,6 @@ func replyTexts(_ *testing.T, g *texts) {
 		{"to plain commands: it was late", func(p *wire.PlainAnswer) { p.Time = 2 * time.Second.Microseconds() }},
 		{"to plain commands: the key is gone", func(p *wire.PlainAnswer) { p.Holder = "" }},
 		{"to plain commands: there is a queue", func(p *wire.PlainAnswer) { p.Queues = 1 }},
-		{"to plain commands: there are locks of folders", func(p *wire.PlainAnswer) { p.Below = 1 }},
 		{"to plain commands: the scripts are gone", func(p *wire.PlainAnswer) { p.Known = 0 }},
 	} {
 		p := &wire.PlainAnswer{Set: true, Advanced: 1, Holder: "token", Trailer: &wire.Trailer{Known: 1, Time: 1}}

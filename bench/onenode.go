@@ -87,7 +87,6 @@ func pairsOf(ctx context.Context, client *redis.Client, runID, marker string, tt
 	}
 	trailer := func(p redis.Pipeliner) {
 		p.Do(ctx, "mget", script.Marker)
-		p.Do(ctx, "exists", script.Belows)
 		p.Do(ctx, "time")
 		p.Do(ctx, "script", "exists", acquireHash)
 	}

@@ -198,7 +198,6 @@ once='-DTROUBLES=1'
 holds both  'plain: fences'                                        -DHIGHEST=2
 holds both  'plain: fences, in MULTI'                              -DMULTI
 holds both  'plain: fences in the order of completion'             -DEXCLUSION -DBY_END
-holds both  'plain: fences, one lies below the other'              -DPATHS
 holds all   'plain: fences, then the script, in MULTI'             -DAGAIN=1 -DMULTI
 holds all   'plain: fences, a node loses its data'                 -DLOSS $once
 holds all   'plain: fences, a node is another process'             -DRESTART $once -DAGES=0
@@ -218,7 +217,7 @@ holds all   'plain: validity in force: k may be anything'          -DSTILL_MINE 
 holds all   'plain: exclusion: k may be anything'                  -DSTILL_MINE $nodes
 holds all   'plain: fences, in MULTI: k may be anything'           -DSTILL_MINE -DMULTI
 holds all   'plain: EXISTS queue comes first'                      -DQUEUE_ORDER -DQUEUES -DEXCLUSION -DCLIENTS=3
-holds all   'plain: exclusion: SCRIPT EXISTS right behind SET'     $nodes -DORDER1=1 -DORDER2=7 -DORDER3=3 -DORDER4=6
+holds all   'plain: exclusion: SCRIPT EXISTS right behind SET'     $nodes -DORDER1=1 -DORDER2=6 -DORDER3=3 -DORDER4=5
 
 without ADVANCED      't!=fence'    'plain: ZADD says 0'                                 -DADVANCED
 slow without STILL_MINE    't!=fence'    'plain: the key may be of another'                   -DSTILL_MINE
@@ -238,13 +237,10 @@ without PROCESS       'holders'     'plain, exclusion: any process'             
 slow without PROCESS       't!=fence'    'plain, fences: any process'                         -DPROCESS -DRESTART $once -DAGES=0
 without PROCESS_ORDER 'holders'     'plain, exclusion: SCRIPT EXISTS before SET'         -DPROCESS_ORDER $nodes $once
 slow without PROCESS_ORDER 't!=fence'    'plain, fences: SCRIPT EXISTS before SET'            -DPROCESS_ORDER -DRESTART $once -DAGES=0
-slow without PROCESS_ZADD  't!=fence'    'plain, fences: SCRIPT EXISTS before ZADD'           -DRESTART $once -DAGES=0 -DORDER1=1 -DORDER2=7 -DORDER3=2 -DORDER4=3
+slow without PROCESS_ZADD  't!=fence'    'plain, fences: SCRIPT EXISTS before ZADD'           -DRESTART $once -DAGES=0 -DORDER1=1 -DORDER2=6 -DORDER3=2 -DORDER4=3
 without QUARANTINE    'holders'     'plain, exclusion: the vote is not looked at'        -DQUARANTINE $nodes $once
 without QUARANTINE    't!=fence'    'plain, fences: the vote is not looked at'           -DQUARANTINE -DLOSS $once -DAGES=0
 slow without AGE           't!=fence'    'plain: the proposal may be old'                     -DAGE -DLOSS $once -DAGES=0
-without BELOW         't!=fence'    'plain: a larger number lies below'                  -DBELOW -DPATHS
-without BELOW_EQUAL   't!=fence'    'plain: the same number lies below'                  -DBELOW_EQUAL -DPATHS
-without BELOW_ORDER   't!=fence'    'plain: ZSCORE before SET'                           -DBELOW_ORDER -DPATHS
 without QUEUE         'queue==0'    'plain: the queue is not looked at (order alone)'    -DQUEUE -DQUEUES -DEXCLUSION -DCLIENTS=3
 
 # What an attempt leaves at a node.

@@ -6,7 +6,7 @@
  * go on with the script when their optimistic attempt is over. The optimistic attempt sends to each node a batch of commands, which
  * the node carries out one by one, with anything in between:
  *
- *     SET k t NX PX | ZADD GT CH p | MGET k marker | ZSCORE below | EXISTS queue | TIME | SCRIPT EXISTS
+ *     SET k t NX PX | ZADD GT CH p | MGET k marker | EXISTS queue | TIME | SCRIPT EXISTS
  *
  * pc says how far a node is: 0, the batch has not left; 1 and on, the next command. With MULTI
  * the node carries out all of them in one step. A batch may be carried out long after its attempt
@@ -22,7 +22,7 @@
  *
  * Set by -D: CLIENTS; AGAIN; HIGHEST, the largest proposal; EXCLUSION, validity in force, as in
  * lock.pml; BY_END; LOSS, RESTART, STEP, what happens to nodes, TROUBLES times in all or (9)
- * without end; NEIGHBOUR; PATHS; QUEUES; MULTI; ORDER. And names of clauses, each of which takes
+ * without end; NEIGHBOUR; QUEUES; MULTI; ORDER. And names of clauses, each of which takes
  * the clause out.
  */
 #ifndef CLIENTS
@@ -44,16 +44,15 @@
 #define EVENTS      (LOSS || RESTART || STEP)
 
 /*
- * The commands, and their order: P1 to P7. A model has those that can matter in it. where
+ * The commands, and their order: P1 to P6. A model has those that can matter in it. where
  * (the last position at which a change is still seen by the command) is that command's own.
  */
 #define Set      1
 #define Zadd     2
 #define Mget     3
-#define Below    4
-#define Queue    5
-#define Time     6
-#define Process  7
+#define Queue    4
+#define Time     5
+#define Process  6
 #if EXCLUSION && !BY_END
 #define NUMBERS  0
 #else
@@ -98,11 +97,6 @@
 #define ORDER2 Set
 #define ORDER3 Zadd
 #define ORDER4 Mget
-#elif BELOW_ORDER                           /* ZSCORE before SET */
-#define ORDER1 Below
-#define ORDER2 Set
-#define ORDER3 Zadd
-#define ORDER4 Mget
 #elif QUEUE_ORDER                           /* EXISTS before SET */
 #define ORDER1 Queue
 #define ORDER2 Set
@@ -111,11 +105,6 @@
 #define ORDER1 Set
 #define ORDER2 Mget
 #define ORDER3 Queue
-#elif PATHS
-#define ORDER1 Set
-#define ORDER2 Zadd
-#define ORDER3 Mget
-#define ORDER4 Below
 #elif !NUMBERS
 #define ORDER1 Set
 #define ORDER2 Mget
@@ -286,27 +275,6 @@ byte now, back[3];
  */
 
 /*
- * Below. With PATHS the last client holds what lies below the others' name, by the script. It has
- * a counter of its own, E, and stores its numbers in it and in D; it reads C and E. Clause: what
- * lies below is less than p. BELOW: it may be anything. BELOW_EQUAL: or p itself.
- */
-#if PATHS
-byte D[3], E[3];
-#define path      (_pid == CLIENTS - 1)
-#define counts(x) (path -> most(C[x], E[x]) : most(C[x], D[x]))
-#else
-#define path      0
-#define counts(x) C[x]
-#endif
-#if BELOW
-#define above(x)  1
-#elif BELOW_EQUAL
-#define above(x)  (D[x] <= p)
-#else
-#define above(x)  (D[x] < p)
-#endif
-
-/*
  * The queue. With QUEUES the last client waits, by the script: it is in the queue of each node
  * that has refused it, until it holds the lock or is over. A node gives no key to another
  * meanwhile. A batch that left when two nodes had it in their queues must not win before it.
@@ -332,7 +300,7 @@ bit passed[CLIENTS];                        /* the attempt began when the waiter
 #else
 #define v     (1 + _pid + CLIENTS * ph)
 #endif
-#if PATHS || QUEUES || AGAIN && AGAIN < CLIENTS
+#if QUEUES || AGAIN && AGAIN < CLIENTS
 #define alike 0
 #else
 #define alike 1
@@ -470,9 +438,6 @@ inline command() {
     fi;
     C[i] = most(C[i], p)
   :: o == Mget  -> count = mine
-#if PATHS
-  :: o == Below -> count = above(i)
-#endif
 #if QUEUES
   :: o == Queue -> count = none(i)
 #endif
@@ -496,7 +461,7 @@ active [CLIENTS] proctype client() {
 end:
   do
   /* It begins: optimistically, or with the script. */
-  :: atomic { turn && !fin && !ph && p == 0 && !path && !waits ->
+  :: atomic { turn && !fin && !ph && p == 0 && !waits ->
     begun = most(begun, _pid + 1);
     born = now;
 #if QUEUES
@@ -568,12 +533,8 @@ end:
     :: free(i) && owner[i] != v ->
 #if NUMBERS
       select (x : low .. high); x = x * TICK;
-      x = most(counts(i) + 1, x);
-#if PATHS
-      if :: path -> D[i] = most(D[i], x); E[i] = x :: else -> C[i] = x fi;
-#else
+      x = most(C[i] + 1, x);
       C[i] = x;
-#endif
 #else
       C[i] = 1;
 #endif
@@ -581,9 +542,6 @@ end:
     fi;
     acq = acq & ~bit(i);
     x = C[i];
-#if PATHS
-    x = (path -> E[i] : C[i]);
-#endif
     printf("client %d: node %d grants %d\n", _pid + 1, i + 1, x);
     if
     :: printf("           its reply is lost\n")
@@ -591,13 +549,8 @@ end:
     fi }
 
   :: atomic { pick(open && !won && !fin, rai);
-#if PATHS
-    only(owner[i] == v && (path && E[i] > 0 && E[i] <= t || !path && C[i] > 0 && C[i] <= t));
-    if :: path -> D[i] = most(D[i], t); E[i] = t :: else -> C[i] = t fi;
-#else
     only(raisable(i));
     C[i] = t;
-#endif
     printf("client %d: node %d says yes to %d\n", _pid + 1, i + 1, t);
     rai = rai & ~bit(i);
     if

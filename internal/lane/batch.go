@@ -94,7 +94,7 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		again = again || refused && m.marked() && !m.shownSince(sent.Add(-m.set.quarantine()/2))
 		switch {
 		case r.Status == wire.Void:
-			if r.Err == wire.ErrScriptOnly || wire.Forbids(r.Err) {
+			if wire.Forbids(r.Err) {
 				m.scriptOnly.Store(true) // until it is joined again
 			}
 		case q.Op == wire.Release:

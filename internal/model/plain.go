@@ -1,10 +1,8 @@
 package model
 
 import (
-	"strings"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
@@ -15,7 +13,7 @@ import (
 
 const (
 	plainParts   = 4 // SET, ZADD, GET, EXISTS
-	trailerParts = 4 // MGET, EXISTS, TIME, SCRIPT EXISTS; an extension needs the last two
+	trailerParts = 3 // MGET, TIME, SCRIPT EXISTS
 )
 
 // parts is how many commands a call has.
@@ -204,15 +202,8 @@ func (n *store) trail(m *message) error {
 	case 0:
 		m.trailer.Marker = n.marker
 	case 1:
-		for bucket := range n.counts {
-			if strings.HasPrefix(bucket, script.Belows) {
-				m.trailer.Below = 1
-				break
-			}
-		}
-	case 2:
 		m.trailer.Time = n.micros()
-	case 3:
+	case 2:
 		for i := range m.calls {
 			if c := &m.calls[i]; c.scriptless() && n.scripts[wire.RunID(c.Mark)] {
 				m.trailer.Known = 1

@@ -57,7 +57,7 @@ func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err erro
 		case scripts.does(q):
 			scripts.natives.write(&s.out, q)
 			if q.Op == wire.Extend {
-				trailer = max(trailer, clockTrailer)
+				trailer = wholeTrailer
 			}
 		default:
 			s.write(scripts, q, q.Step())

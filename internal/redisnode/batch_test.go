@@ -91,7 +91,7 @@ func TestWrite(t *testing.T) {
 // own, whatever was sent in between, and neither does looking at it.
 func TestTrailerAllocates(t *testing.T) {
 	const marker = "1:0123456789abcdef0123456789abcdef01234567:1700000000000:1700000000000:0:2"
-	whole := "*1\r\n$" + strconv.Itoa(len(marker)) + "\r\n" + marker + "\r\n:0\r\n*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n*1\r\n:1\r\n"
+	whole := "*1\r\n$" + strconv.Itoa(len(marker)) + "\r\n" + marker + "\r\n*2\r\n$10\r\n1700000000\r\n$6\r\n123456\r\n*1\r\n:1\r\n"
 	s := over(nil, 0)
 	from := strings.NewReader("")
 	s.in.Reset(from)

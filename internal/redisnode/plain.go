@@ -40,8 +40,7 @@ func writePlain(w *resp.Writer, q *lane.Request) {
 const (
 	noTrailer     = iota
 	markerTrailer // for extensions: the marker
-	clockTrailer  // for extensions without a script: and the time, and whether the scripts are there
-	wholeTrailer
+	wholeTrailer  // without a script: and the time, and whether the scripts are there
 )
 
 // writeTrailer writes the commands that come last.
@@ -51,9 +50,6 @@ func writeTrailer(w *resp.Writer, scripts *hashes, has int) {
 	}
 	w.Begin("mget").String(script.Marker).End() // and no GET: it is a reply, too, if the key is something else
 	if has == wholeTrailer {
-		w.Begin("exists").String(script.Belows).End()
-	}
-	if has >= clockTrailer {
 		w.Begin("time").End()
 		w.Begin("script").String("exists").String(scripts.acquire).End()
 	}
@@ -81,9 +77,6 @@ func readTrailer(in *resp.Reader, has int, t *wire.Trailer, last *string) error 
 		*last = t.Marker
 	}
 	if has == wholeTrailer {
-		t.Below = r.number()
-	}
-	if has >= clockTrailer {
 		if r.list(2) {
 			t.Time = r.decimal()*1_000_000 + r.decimal()
 		}

@@ -60,7 +60,7 @@ func (w formatter) plain(p plainSays) string {
 	}
 	r := p.read()
 	return fmt.Sprint(p.Set, word(p.Refused), p.Advanced, " ", p.Holder, " ", p.Queues, word(p.Err), " ", w.value(p.Marker, false),
-		p.Below, p.Known, word(p.Failed), " ", time.Since(time.UnixMicro(p.Time)).Abs() < time.Minute, " ", r.Status, word(r.Err))
+		p.Known, word(p.Failed), " ", time.Since(time.UnixMicro(p.Time)).Abs() < time.Minute, " ", r.Status, word(r.Err))
 }
 
 // late reports whether a reply says that an acquire came too late: it has the time and the marker.
@@ -205,7 +205,7 @@ func wantSeen(t *testing.T, seen map[string]int, kinds ...string) {
 		"release 0", "release 1", "release 2 int64", "release NOSCRIPT", "release WRONGTYPE",
 		"inspect 7 string", "acquire 4 int64", "acquire 5 int64", "leave 0", "leave 1", "yield 0", "yield 1", "yield 2 int64", "inspect NOSCRIPT", "wake 0", "inspect WRONGTYPE", "set", "set redis:",
 		"plain granted", "plain held", "plain void: "+wire.ErrForgot.Error(),
-		"plain void: "+wire.ErrNoScripts.Error(), "plain void: "+wire.ErrScriptOnly.Error(), "plain void: "+wire.ErrOvertaken.Error(), "plain void: other clients wait for the lock",
+		"plain void: "+wire.ErrNoScripts.Error(), "plain void: "+wire.ErrOvertaken.Error(), "plain void: other clients wait for the lock",
 		"kept 0", "kept 1", "kept 2", "kept 3", "choose no part", "choose refused", "choose promised", "choose taken", "choose promised, and has taken one",
 		"merge 1", "merge 2 []interface {}",
 		"join 4 string", "join unmarked 4 string", "foreign", "flush", "flush counters", "flush scripts",

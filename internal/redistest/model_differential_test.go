@@ -290,7 +290,6 @@ func askPlain(client *redis.Client, c model.Call) (any, error) {
 	holder := pipe.Get(ctx, key)
 	queues := pipe.Exists(ctx, key+script.QueueSuffix)
 	marks := pipe.MGet(ctx, script.Marker)
-	below := pipe.Exists(ctx, script.Belows)
 	now := pipe.Time(ctx)
 	known := pipe.ScriptExists(ctx, script.Acquire(wire.RunID(c.Mark)).Hash)
 	_, _ = pipe.Exec(ctx) // each command has its own error
@@ -303,10 +302,10 @@ func askPlain(client *redis.Client, c model.Call) (any, error) {
 	p := &wire.PlainAnswer{Set: set.Val() == "OK", Refused: said(set.Err()), Holder: holder.Val(), Queues: queues.Val(), Trailer: new(wire.Trailer)}
 	p.Advanced, _ = advanced.Val().(int64)
 	p.Err = cmp.Or(said(advanced.Err()), said(holder.Err()), said(queues.Err()))
-	p.Failed = cmp.Or(said(marks.Err()), said(below.Err()), said(now.Err()), said(known.Err()))
+	p.Failed = cmp.Or(said(marks.Err()), said(now.Err()), said(known.Err()))
 	if p.Failed == nil {
 		p.Marker, _ = marks.Val()[0].(string)
-		p.Below, p.Time = below.Val(), now.Val().UnixMicro()
+		p.Time = now.Val().UnixMicro()
 		if known.Val()[0] {
 			p.Known = 1
 		}

@@ -7,7 +7,8 @@ import (
 
 // A PlainAnswer is what a node says to an acquire of plain commands (Plain). Such an acquire costs the
 // node about half of what the script costs, and comes to the same where nothing is in the way. It is
-// for one key, held exclusively. These commands go out in one write, in this order, and other
+// for one key, held exclusively, in a set whose names are no paths: the number of a folder would have to be
+// larger than those of the locks below it. These commands go out in one write, in this order, and other
 // clients' commands may come between any two of them:
 //
 //	SET key token NX PX ttl
@@ -15,10 +16,9 @@ import (
 //	GETRANGE key 0 2047
 //	EXISTS key:queue
 //
-// After the last acquire of the write come four commands for all of them, the trailer:
+// After the last acquire of the write come three commands for all of them, the trailer:
 //
 //	MGET redlock:marker
-//	EXISTS redlock:below
 //	TIME
 //	SCRIPT EXISTS hash
 //
@@ -39,7 +39,6 @@ import (
 //   - The time is no later than the deadline. The node cannot refuse what is late, as the script does,
 //     but it has no vote, and is told at once to drop the key: it may be late because its clock is ahead,
 //     and a key that it sets then would be there for as long as that once the clock is right again.
-//   - There are no locks below keys (folders): the number would have to be larger than theirs.
 //   - The time, which is read after SET, agrees with what is known about the node's clock: a clock
 //     that was set may have dropped another client's key just before SET. The lane judges it.
 //   - The server knows the script that has the process's run_id in its text: so it is the process
@@ -62,7 +61,6 @@ type PlainAnswer struct {
 // A Trailer has the answers to the commands that end a write.
 type Trailer struct {
 	Marker string
-	Below  int64
 	Time   int64 // in microseconds
 	Known  int64 // SCRIPT EXISTS
 	Failed error // what the server said first to one of these instead
@@ -71,9 +69,6 @@ type Trailer struct {
 // ErrNoScripts is why an acquire of plain commands is void: the scripts that the client has loaded are
 // not there.
 var ErrNoScripts = errors.New("it does not know the scripts that were loaded")
-
-// ErrScriptOnly is why acquires of plain commands are void as long as there are locks of folders.
-var ErrScriptOnly = errors.New("there are locks of folders")
 
 // ErrOvertaken is why an acquire of plain commands is void.
 var ErrOvertaken = errors.New("its number is not larger than that of an earlier lock")
@@ -98,8 +93,6 @@ func (p *PlainAnswer) Read(token string, number, latest int64, mark string) Repl
 		return void(ErrForgot)
 	case p.Known != 1:
 		return void(ErrNoScripts)
-	case p.Below > 0:
-		return void(ErrScriptOnly)
 	case p.Time > latest:
 		return void(ErrLateKey)
 	case p.Advanced != 1:

@@ -27,7 +27,6 @@ func TestPlainAnswer(t *testing.T) {
 		"there is a queue":                {func(p *PlainAnswer) { p.Queues = 1 }, Void, false},
 		"the node has lost its data":      {func(p *PlainAnswer) { p.Marker = "" }, Void, false},
 		"the node is another":             {func(p *PlainAnswer) { p.Marker = "another" }, Void, false},
-		"locks of folders":                {func(p *PlainAnswer) { p.Below = 1 }, Void, false},
 		"another process":                 {func(p *PlainAnswer) { p.Known = 0 }, Void, false},
 		"a command of the trailer failed": {func(p *PlainAnswer) { p.Failed = errors.New("ERR") }, Void, false},
 	} {

@@ -8,7 +8,7 @@ import (
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 
-// TestAskedTwice: a node that leaves it to the script, where there are locks of folders, answers an
+// TestAskedTwice: a node that leaves it to the script, since it has no vote by plain commands, answers an
 // acquire twice. A second grant, after the step was complete, changes nothing.
 func TestAskedTwice(t *testing.T) {
 	s := &asking{op: "acquire", nodes: make([]*Visited, 2), answers: make(map[string]redlocktrace.Reply), all: make(chan struct{})}
