@@ -47,7 +47,7 @@ var mutants = []mutant{
 		{"redlock.go", "func (lk *Locker) isClosing() bool {", `var tokens sync.Map
 
 func oneToken(lk *Locker) string {
-	token, _ := tokens.LoadOrStore(lk, lk.opts.host.Token())
+	token, _ := tokens.LoadOrStore(lk, lk.parts.Host.Token())
 	return token.(string)
 }
 
@@ -81,10 +81,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"acquire.go", "\t\tl.releaseAsync()\n", ""},
 	}, "model", "calm", 500},
 	{"only the network tells of the end", []edit{
-		{"lock.go", "l.alarm = time.AfterFunc(left(l.until, l.locker.opts.Clock.Now()), l.ring)", "l.alarm = time.AfterFunc(time.Hour, l.ring)"},
+		{"lock.go", "l.alarm = time.AfterFunc(left(l.until, l.locker.now()), l.ring)", "l.alarm = time.AfterFunc(time.Hour, l.ring)"},
 	}, "model", "calm", 100},
 	{"the alarm is not told of an extension", []edit{
-		{"lock.go", "if rest := left(l.until, l.locker.opts.Clock.Now()); rest > 0 && l.endErr == nil {", "if rest := l.claim.TTL; left(l.until, l.locker.opts.Clock.Now()) > 0 && l.endErr == nil {"},
+		{"lock.go", "if rest := left(l.until, l.locker.now()); rest > 0 && l.endErr == nil {", "if rest := l.claim.TTL; left(l.until, l.locker.now()) > 0 && l.endErr == nil {"},
 	}, "model", "calm", 500},
 	{"a release after the end succeeds", []edit{
 		{"lock.go", "\tif left(l.Until(), now) <= 0 {\n\t\treturn l.expire()\n\t}\n\tif first", "\tif first"},
@@ -117,7 +117,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"wait.go", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) {", "if err == nil || ctx.Err() != nil || !errors.As(err, &why) || try > 2 {"},
 	}, "model", "minority", 500},
 	{"renewals come too late", []edit{
-		{"extend.go", "at := l.until.Add(l.locker.opts.drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3)", "at := l.until.Add(l.claim.TTL)"},
+		{"extend.go", "at := l.until.Add(l.locker.settings().drift(l.claim.TTL) - l.claim.TTL + l.claim.TTL/3)", "at := l.until.Add(l.claim.TTL)"},
 	}, "model", "calm", 200},
 	{"a renewal that failed is the last", []edit{
 		{"internal/renew/renew.go", "\t\tnext = s.cfg.Now().Add(e.item.TTL() / 20)\n\t}\n\ts.again", "\t\te.item.Renewed(res)\n\t\treturn\n\t}\n\ts.again"},
@@ -197,8 +197,8 @@ func (lk *Locker) isClosing() bool {`},
 	{"plain commands: there may be a queue", []edit{
 		{"internal/wire/plain.go", "case p.Queues > 0:", "case false:"},
 	}, "model", "waiting", 3000},
-	{"plain commands: there may be locks below the key", []edit{
-		{"internal/wire/plain.go", "case p.Below > 0:", "case false:"},
+	{"plain commands: names may be paths", []edit{
+		{"acquire.go", ` || a.separator != ""`, ""},
 	}, "model", "calendar of kinds", 20},
 	{"plain commands: the node's time is not looked at", []edit{
 		{"internal/wire/plain.go", "Reply{Status: Granted, Fence: number, Time: p.Time,", "Reply{Status: Granted, Fence: number,"},
