@@ -275,7 +275,7 @@ func (c *lockContext) Err() error {
 		return err
 	}
 	why := c.lock.why()
-	if why == nil && left(c.lock.Until(), c.lock.locker.settings().Clock.Now()) <= 0 {
+	if why == nil && left(c.lock.Until(), c.lock.locker.now()) <= 0 {
 		why = c.lock.expire()
 	}
 	if why != nil {

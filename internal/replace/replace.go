@@ -26,5 +26,5 @@ type Parts struct {
 	Weigh func(lanes func() []int)
 }
 
-// In has a Locker with these *redlock.Options made of the parts. Package redlock defines it.
+// In puts the parts into *redlock.Options: a Locker that is made with these uses them. Package redlock defines it.
 var In func(options any, parts Parts)
