@@ -98,6 +98,9 @@ func TestScriptFlushLeavesNothing(t *testing.T) {
 				})
 			}
 			had := churn(t, servers, 4, need.Sized(2*time.Second, 2*time.Second, 20*time.Second))
+			for most := time.Now().Add(30 * time.Second); had == 0 && every > 10*time.Millisecond && time.Now().Before(most); {
+				had = churn(t, servers, 4, 2*time.Second) // on a busy computer there are 0 to 15 in that time
+			}
 			cancel()
 			flushing.Wait()
 			t.Logf("%d locks", had)

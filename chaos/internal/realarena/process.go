@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/client"
+	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
 )
 
@@ -28,13 +29,11 @@ type ownProcess struct {
 	clients    []*redis.Client
 }
 
-func (p *ownProcess) Now() time.Time { return time.Now() }
-
 // Token has the process's name in it: so keys that a killed process has left behind can be recognised.
 func (p *ownProcess) Token() string { return fmt.Sprintf("%s.%d", p.name, p.tokens.Add(1)) }
 
 func (p *ownProcess) Locker(opts *redlock.Options) (*redlock.Locker, error) {
-	opts.Clock = p
+	replace.In(opts, replace.Parts{Host: p, Weigh: func(lanes func() []int) { p.scales.Store(&lanes) }})
 	given := p.given
 	if given == nil {
 		given = p.addrs
@@ -50,9 +49,6 @@ func (p *ownProcess) Locker(opts *redlock.Options) (*redlock.Locker, error) {
 func (p *ownProcess) Addrs() []string { return p.addrs }
 
 func (p *ownProcess) Give(addrs []string) { p.given = addrs }
-
-// Weigh takes the function that gives the number of requests that the lanes keep.
-func (p *ownProcess) Weigh(lanes func() []int) { p.scales.Store(&lanes) }
 
 func (p *ownProcess) Lanes() []int {
 	if lanes := p.scales.Load(); lanes != nil {
