@@ -121,7 +121,10 @@ func (r *round) votesNow() bool {
 	var untold []lane.UntoldError
 	r.mu.Lock()
 	for i := range r.reqs {
-		if why, is := r.reqs[i].Reply.Err.(lane.UntoldError); is && r.told[i] {
+		if !r.told[i] {
+			continue // its lane may write the reply at this moment
+		}
+		if why, is := r.reqs[i].Reply.Err.(lane.UntoldError); is {
 			untold = append(untold, why)
 		}
 	}
