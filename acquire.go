@@ -102,9 +102,9 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 }
 
 // first is the first attempt: by plain commands, which cost a node half of what the script costs. It
-// is for a name that nobody is known to want just now, in a set whose names are no paths. If it comes to nothing by what a node answers, or
-// cannot be made, the error is errVoid, and the next attempt is by the script, which says who has the
-// lock and puts a waiter in the queues.
+// is for a name that no other client is known to want at the moment, and for sets whose names are no paths
+// (wire.PlainAnswer). If the nodes' answers are no votes, or the attempt cannot be made, the error is errVoid,
+// and the next attempt is by the script, which names the holder and puts a waiter in the queues.
 //
 // Where an attempt has come to nothing another one soon would, too, and two attempts cost more than
 // one. So there is one for each name and Locker in plainPause at most. It may keep the lock from the

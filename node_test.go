@@ -642,7 +642,7 @@ func newTown(t *testing.T, lockers int, opts Options) *town {
 		host := arena.NewHost(s, fmt.Sprint("process", i+1))
 		o := opts
 		o.Clock = host
-		replace.In(&o, host.Parts(func(addr string) *arena.Node { return w.nodes[addr[len("node")]-'1'] }))
+		replace.In(&o, host.Parts(func(addr string) *arena.Node { return arena.Named(w.nodes, addr) }))
 		lk, err := New(arena.Clients([]string{"node1", "node2", "node3"}), &o)
 		if err != nil {
 			t.Fatal(err)

@@ -233,12 +233,12 @@ func (o *Options) withDefaults(n int) (*settings, error) {
 	if opts.Clock == nil {
 		opts.Clock = systemClock{}
 	}
-	parts := replace.Parts{Host: sim.Chance{}}
+	var parts replace.Parts
 	if opts.parts != nil {
 		parts = *opts.parts
-		if parts.Host == nil {
-			parts.Host = sim.Chance{}
-		}
+	}
+	if parts.Host == nil {
+		parts.Host = sim.Chance{}
 	}
 	opts.parts = &parts
 	return opts, errors.Join(errs...)

@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -431,13 +430,16 @@ func (f *fleet) spelled(opts Options, addr func(name string) string) *Locker {
 	f.hosts++
 	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
 	opts.Clock = h
-	names := make(map[string]string)
 	var given []string
 	for _, n := range f.nodes {
 		given = append(given, addr(n.Name))
-		names[addr(n.Name)] = n.Name
 	}
-	replace.In(&opts, h.Parts(func(addr string) *arena.Node { return f.node(cmp.Or(names[addr], addr)) }))
+	replace.In(&opts, h.Parts(func(at string) *arena.Node {
+		if i := slices.Index(given, at); i >= 0 {
+			return f.nodes[i]
+		}
+		return f.node(at)
+	}))
 	lk, err := New(arena.Clients(given), &opts)
 	if err != nil {
 		f.Fatal(err)

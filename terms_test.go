@@ -33,12 +33,7 @@ func newFleet(t *testing.T, n int) *fleet {
 
 // node is the one with this name; nil: there is none.
 func (f *fleet) node(name string) *arena.Node {
-	for _, n := range f.nodes {
-		if n.Name == name {
-			return n
-		}
-	}
-	return nil
+	return arena.Named(f.nodes, name)
 }
 
 // client is a process of its own, whose clock is ahead.

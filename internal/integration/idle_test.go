@@ -33,7 +33,7 @@ func TestStepAfterIdleTime(t *testing.T) {
 				locker := func(number int) *redlock.Locker {
 					h := model.NewHost(sim.Seed(1), fmt.Sprint("p", number))
 					opts := &redlock.Options{TTL: ttl, MaxTTL: 10 * time.Minute, Clock: h}
-					replace.In(opts, h.Parts(func(addr string) *model.Node { return nodes[addr[len("node")]-'0'] }))
+					replace.In(opts, h.Parts(func(addr string) *model.Node { return model.Named(nodes, addr) }))
 					lk, err := redlock.New(model.Clients([]string{"node0", "node1", "node2"}), opts)
 					if err != nil {
 						t.Fatal(err)

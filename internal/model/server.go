@@ -29,6 +29,16 @@ func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
 	return p
 }
 
+// Named is the node with this name; nil: there is none.
+func Named(nodes []*Node, name string) *Node {
+	for _, n := range nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
 // Clients are for redlock.New, which takes the addresses from them.
 func Clients(addrs []string) []redis.UniversalClient {
 	clients := make([]redis.UniversalClient, len(addrs))

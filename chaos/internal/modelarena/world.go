@@ -3,7 +3,6 @@ package modelarena
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/quorumlock/redlock/chaos/history"
@@ -47,7 +46,7 @@ func NewWorld(p *scenario.Plan) *World {
 
 // at gives the node with an address, which is its name.
 func (w *World) at(addr string) *model.Node {
-	return w.nodes[slices.IndexFunc(w.nodes, func(n *model.Node) bool { return n.Name == addr })]
+	return model.Named(w.nodes, addr)
 }
 
 // Addrs lists the nodes' addresses.
