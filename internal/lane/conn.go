@@ -341,13 +341,21 @@ func (s *conn) take() {
 	n.queue = rest
 	if n.inFlight != nil {
 		for _, q := range s.batch {
-			n.inFlight[q.Claim.Key]++
+			if q.ordered() {
+				n.inFlight[q.Claim.Key]++
+			}
 		}
 	}
 	if s.load = len(s.batch); s.load > 0 {
 		s.busy = now
 	}
 }
+
+// ordered reports whether what comes later for the same key has to wait for the answer. What does not is a waiter that
+// gives back what it was granted for its place: should its next attempt arrive first, the node refuses it, and nothing else
+// is changed. If it had to wait, the next attempt of a call that tries once would take a round trip more, and over a far
+// link the call does not have the time for it.
+func (q *Request) ordered() bool { return q.Op != wire.Release || !q.Claim.KeepPlace }
 
 // elsewhere reports whether another conn is under way with this key. What this conn takes in
 // the current batch is counted only afterwards, so it may take several requests of one key.
@@ -374,7 +382,7 @@ func (s *conn) settle(batch []*Request) {
 	n.mu.Lock()
 	s.busy, s.load = time.Time{}, 0
 	for _, q := range batch {
-		if n.inFlight != nil {
+		if n.inFlight != nil && q.ordered() {
 			if n.inFlight[q.Claim.Key]--; n.inFlight[q.Claim.Key] == 0 {
 				delete(n.inFlight, q.Claim.Key)
 			}
