@@ -169,8 +169,7 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 // find looks for the token, and for how it holds the lock. A slot is yet to be found.
 func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	lk := b.locker
-	view := lk.lanes.View()
-	nodes, err := lk.survey(ctx, view, b.handle.Name, 0)
+	view, nodes, err := lk.survey(ctx, b.handle.Name, 0)
 	if err != nil {
 		return false, err
 	}

@@ -245,9 +245,12 @@ func (lk *Locker) pause(ctx context.Context) {
 // change of MaxTTL a node in quarantine is good enough: a shorter one may be what ends that. And no member may be missing
 // when it gets longer (wire.Description.Toward).
 func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Description, c *Change) error {
-	nodes, err := lk.survey(ctx, view, nobodys, 0)
-	if err != nil {
+	now, nodes, err := lk.survey(ctx, nobodys, 0)
+	switch {
+	case err != nil:
 		return err
+	case now.Description != view.Description:
+		return lane.ErrOvertaken
 	}
 	votes, away := 0, []string(nil)
 	for i, n := range nodes {

@@ -110,8 +110,7 @@ func (lk *Locker) Inspect(ctx context.Context, name string) (*Status, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redlock: inspect: %w", err)
 	}
-	view := lk.lanes.View()
-	nodes, err := lk.survey(ctx, view, name, 0)
+	view, nodes, err := lk.survey(ctx, name, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -227,13 +226,25 @@ func (s *Status) numbered(quorum int) {
 	}
 }
 
-// survey asks the nodes of a view about a name, and waits for all of them; or until so many have answered that can
-// vote, if enough is not 0. The others count as silent then.
-func (lk *Locker) survey(ctx context.Context, view *lane.View, name string, enough int) ([]NodeStatus, error) {
+// survey asks the members about a name, and waits for all of them for a NodeTimeout at most; or until so many have
+// answered that can vote, if enough is not 0. The others count as silent then. If the client learns meanwhile that the set
+// was changed, the members that there are now are asked: a node may have answered before that, and had no vote only
+// since the client did not know the description that it keeps.
+func (lk *Locker) survey(ctx context.Context, name string, enough int) (*lane.View, []NodeStatus, error) {
 	if err := lk.enter(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer lk.leave()
+	for {
+		view := lk.lanes.View()
+		nodes := lk.askAbout(ctx, view, name, enough)
+		if lk.lanes.View().Description == view.Description || ctx.Err() != nil {
+			return view, nodes, nil
+		}
+	}
+}
+
+func (lk *Locker) askAbout(ctx context.Context, view *lane.View, name string, enough int) []NodeStatus {
 	n := len(view.Lanes)
 	c := &census{left: n, wanted: enough, told: make([]bool, n), all: make(chan struct{}), nodes: make([]NodeStatus, n)}
 	key := lk.settings().Prefix + name
@@ -265,7 +276,7 @@ func (lk *Locker) survey(ctx context.Context, view *lane.View, name string, enou
 			n.Err = nil
 		}
 	}
-	return nodes, nil
+	return nodes
 }
 
 // A census collects what nodes say.
@@ -347,8 +358,7 @@ func (lk *Locker) WaitReady(ctx context.Context) error {
 		if err := lk.ready(ctx); err != nil {
 			return err
 		}
-		view := lk.lanes.View()
-		nodes, err := lk.survey(ctx, view, nobodys, view.Quorum)
+		view, nodes, err := lk.survey(ctx, nobodys, lk.lanes.View().Quorum)
 		if err != nil {
 			return err
 		}

@@ -420,3 +420,31 @@ func TestWhoHasIt(t *testing.T) {
 		}
 	})
 }
+
+// TestInspectWhileTheSetChanges: a program that has not heard of the last change yet learns of it while it asks the nodes. It
+// asks the members that there are now, and finds that they vote.
+func TestInspectWhileTheSetChanges(t *testing.T) {
+	onNodes(t, 5, func(f *fleet) {
+		idle, operator := f.locker(Options{TTL: time.Second}, f.nodes[:3]...), f.locker(Options{TTL: time.Second}, f.nodes[:3]...)
+		f.locks(idle, true)
+		f.locks(operator, true)
+		three := 3
+		for _, c := range []Change{{Quorum: &three}, {Add: "node3"}, {Remove: "node0"}, {Add: "node4"}} {
+			if _, err := operator.Change(f.Context(), c, nil); err != nil {
+				t.Fatalf("%+v: %v", c, err)
+			}
+			status, err := idle.Inspect(f.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range status.Nodes {
+				if n.Err != nil {
+					t.Errorf("after %+v: %v", c, n.Err)
+				}
+			}
+			if got, want := len(status.Nodes), len(operator.Members().Nodes); got != want {
+				t.Errorf("after %+v: %d nodes, and not %d", c, got, want)
+			}
+		}
+	})
+}
