@@ -53,7 +53,8 @@ type described struct {
 }
 
 // readSet asks the nodes that were given what they keep, for patientLook at most. Hasty: it is enough that a
-// majority has answered.
+// majority has answered, and keeps the same. The first answers alone would not do: a member that has not been told of the
+// last change, and is the nearest, would hide it each time.
 func readSet(servers []*redis.Options, hasty bool) *described {
 	d := &described{}
 	d.given = askKeeping(servers, hasty)
@@ -82,14 +83,16 @@ func askKeeping(servers []*redis.Options, hasty bool) []keeping {
 	for i, o := range servers {
 		all[i] = keeping{node: o.Addr, err: context.DeadlineExceeded}
 	}
-	told := 0
 	for range servers {
 		a := <-answers
 		all[a.node] = a.keeping
-		if a.err == nil {
-			told++
+		alike := 0
+		for _, k := range all {
+			if k.err == nil && a.err == nil && k.told.Same(a.told.Description) {
+				alike++
+			}
 		}
-		if hasty && told > len(servers)/2 {
+		if hasty && alike > len(servers)/2 {
 			break
 		}
 	}

@@ -5,11 +5,15 @@ package main
 import (
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorumlock/redlock/internal/recording"
 	"github.com/quorumlock/redlock/internal/redistest"
+	lua "github.com/quorumlock/redlock/internal/script"
 )
 
 // The recorder follows the members of the set, through each epoch, also when no node that it was given is left.
@@ -24,6 +28,13 @@ func TestRecordFollowsTheMembers(t *testing.T) {
 			t.Errorf("exit status %d, stderr %q", code, stderr)
 		}
 	}()
+	stop := sync.OnceFunc(func() {
+		if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	})
+	defer stop()
 	epoch := func() (epoch int64, members string) {
 		_ = recording.Lines(file, func(l *recording.Line) {
 			if l.Set != nil {
@@ -44,8 +55,25 @@ func TestRecordFollowsTheMembers(t *testing.T) {
 		is, of := epoch()
 		t.Errorf("it is at epoch %d with %s", is, of)
 	}
-	if err := syscall.Kill(syscall.Getpid(), syscall.SIGTERM); err != nil {
-		t.Fatal(err)
+}
+
+// A member that was not told of the last change does not hide it from a hasty look, however fast it answers.
+func TestHastyLookSeesTheLastChange(t *testing.T) {
+	w := &ward{T: t, servers: redistest.Servers(t, 3)}
+	w.described(3)
+	first := redis.NewClient(&redis.Options{Addr: w.servers[0].Addr})
+	defer first.Close()
+	before, err := first.Get(t.Context(), lua.Told).Result()
+	w.check(err)
+	w.must("members", "set", "quorum", "3", "-q")
+	w.check(first.Set(t.Context(), lua.Told, before, 0).Err())
+	var servers []*redis.Options
+	for _, s := range w.servers {
+		servers = append(servers, &redis.Options{Addr: s.Addr})
 	}
-	<-ended
+	for range 20 {
+		if d := readSet(servers, true).set; d == nil || d.Epoch != 2 {
+			t.Fatalf("%+v", d)
+		}
+	}
 }

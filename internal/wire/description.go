@@ -275,7 +275,7 @@ func ParseDescription(text string) *Description {
 // Same reports whether a node that was told this keeps this description. There are no two
 // of an epoch; should there be, the nodes that keep the one do not vote for a client that knows the other.
 func (t Told) Same(d *Description) bool {
-	return t.Description == d || t.Description != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.Text() == d.Text()
+	return t.Description == d || t.Description != nil && d != nil && t.Set == d.Set && t.Epoch == d.Epoch && t.Text() == d.Text()
 }
 
 // Follows reports whether the node keeps this description, or a later one that has it in its past.
