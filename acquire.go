@@ -110,16 +110,15 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 // one. So there is one for each name and Locker in plainPause at most. It may keep the lock from the
 // first waiter of a queue for a round trip.
 func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock, error) {
-	now := lk.now()
-	if a.modes != string(wire.ModeX) || a.separator != "" || !lk.mayPlain(a.key, now) {
+	if a.modes != string(wire.ModeX) || a.separator != "" {
 		return nil, errVoid
 	}
 	if err := lk.settled(ctx, a); err != nil {
 		return nil, err
 	}
-	now = lk.now()
+	now := lk.now()
 	number, good := lk.lanes.Number(now)
-	if !good {
+	if !good || !lk.mayPlain(a.key, now) {
 		return nil, errVoid
 	}
 	before := lk.lanes.View()

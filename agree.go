@@ -126,8 +126,12 @@ func (lk *Locker) settled(ctx context.Context, a *acquisition) error {
 		if ctx.Err() != nil && !lk.lanes.Agreed() {
 			return lk.unasked(ctx, a, began)
 		}
-		if limit := lk.nodeTimeout(a.ttl); isNew && a.until.Equal(a.began.Add(limit)) { // at most once
-			a.until = lk.now().Add(limit) // what tries need to settle a split vote
+		if isNew { // other programs have just begun, too
+			now := lk.now()
+			lk.notPlain(a.key, now)
+			if limit := lk.nodeTimeout(a.ttl); a.until.Equal(a.began.Add(limit)) { // at most once
+				a.until = now.Add(limit) // what tries need to settle a split vote
+			}
 		}
 	}
 	if lk.renamed(a) {
