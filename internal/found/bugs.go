@@ -563,4 +563,12 @@ var bugs = []bug{
 		Mend:  "e6ef752",
 		Not:   "`TestManyTryAtOnce` shows it in one run of 300, on a busy machine",
 	},
+	{
+		Name:  "late-comers-on-new-nodes",
+		What:  "Of six clients that called `TryAcquire` on new nodes in the same instant none got the lock: the plain commands of those that learned of the set last raised the counter in front of the first one's fence.",
+		Since: "b75fe1b, plain commands",
+		By:    "chaos, \"tries at once\", once in 80,000 schedules",
+		Mend:  "0acd84b",
+		Not:   "no test shows it quickly; `redlock chaos --arena model --scenario \"tries at once\" --seed 6520235 --schedules 1` does",
+	},
 }
