@@ -225,7 +225,7 @@ func (r *round) unproven() bool {
 //   - A later extension was confirmed. It reaches further than r, and r changes nothing.
 //   - A node that said yes to r has denied a later extension: it has forgotten the token, or another
 //     client has it there. Its yes is history then, and does not count (mark.denied). A lane never has
-//     two requests of one key under way, so a node's answers come in the order in which it gave them,
+//     two extensions of one key under way, so a node's answers come in the order in which it gave them,
 //     and its no to the later extension is what is true now. A no that is still under way, or that
 //     nobody has asked for yet, changes as little as one that comes after a quorum has answered in
 //     time: what keeps other clients out meanwhile is the quarantine of a node that has forgotten.

@@ -33,7 +33,7 @@ const (
 //
 // Conns keep the order of a key in that no two are under way with the same key: take leaves in
 // the queue what has a key of another conn, and that conn looks into the queue again when it
-// has its replies.
+// has its replies. A release for which nothing has to wait is left out of that (ordered).
 type conn struct {
 	lane  *Lane
 	srv   Server
