@@ -94,7 +94,7 @@ endif
 found: ## make found NAME shows a bug of docs/found.md again, on the tree before its mend; without a name it lists them
 	@go run ./internal/found $(BUGS)
 
-stranger: ## a part of test: type what the README and docs/testing.md have a stranger type, and time it
+stranger: ## a part of test: type what docs/start.md and docs/testing.md have a stranger type, and time it
 	go test -count=1 -v -run "TestFirstTenMinutes|TestUnitTestOfAStranger" ./internal/repotest
 
 first: ## run the README's first command, and look at what it prints

@@ -29,12 +29,12 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 )
 
-// TestFirstTenMinutes types what the README's first ten minutes have a stranger type, from the servers to a
+// TestFirstTenMinutes types what docs/start.md has a stranger type, from the servers to a
 // locked cron job and a program whose database checks the fencing token, and compares the output with what
-// the README shows. The log has the time of each step and each part.
+// the page shows. The log has the time of each step and each part.
 func TestFirstTenMinutes(t *testing.T) {
 	redistest.Servers(t, 0) // skips the test if there is no redis-server
-	section := sectionOf(t, "README.md", "## The first ten minutes")
+	section := sectionOf(t, "docs/start.md", "## The first ten minutes")
 	for _, port := range []string{"7101", "7102", "7103"} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -52,7 +52,7 @@ func TestFirstTenMinutes(t *testing.T) {
 	steps := stepsOf(section)
 	for _, part := range []string{"The command", "The library"} {
 		if !slices.ContainsFunc(steps, func(s step) bool { return s.part == part }) {
-			t.Fatalf("the README's first ten minutes have no part %q", part)
+			t.Fatalf("the first ten minutes have no part %q", part)
 		}
 	}
 	env := published(t)
