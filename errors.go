@@ -273,7 +273,7 @@ func (e *QuorumError) wayOut() string {
 	for _, err := range e.Nodes() {
 		if err.Outcome == OutcomeQuarantined {
 			if votes++; err.TTL > 10*time.Minute {
-				shorten = "; the longest TTL that the set allows makes that so long: redlock members set max-ttl makes it shorter for all programs"
+				shorten = "; the longest TTL that the set allows makes that so long: redlock members set max-ttl makes it shorter for all programs, and with --locks-over at once: that declares that no longer lock is held"
 			}
 			fresh = fresh || errors.Is(err.Err, lane.ErrNew)
 		}

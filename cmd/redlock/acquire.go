@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -116,6 +117,8 @@ func notAcquired(cfg *lockConfig, err error) error {
 	case errors.As(err, &why):
 	case errors.Is(err, context.DeadlineExceeded):
 		return exit.Fail(exit.NoQuorum, "", "%v", err)
+	case strings.Contains(err.Error(), "redlock members forget"): // it was found out after Connect
+		return notConnected(err)
 	default:
 		return exit.Fail(exit.Usage, "see redlock help run", "%s", phrase.Plain(err))
 	}
@@ -133,7 +136,7 @@ func notAcquired(cfg *lockConfig, err error) error {
 		f.Silent = cfg.silent
 		return f
 	case explain.Mended(why) && slices.ContainsFunc(why.Nodes(), func(n *redlock.NodeError) bool { return n.TTL > longWait && n.Outcome == redlock.OutcomeQuarantined }):
-		return exit.Fail(exit.NoQuorum, "the longest TTL that the set allows makes that so long: redlock members set max-ttl makes it shorter for all programs", "%s%s", within, explain.Reason(why))
+		return exit.Fail(exit.NoQuorum, "the longest TTL that the set allows makes that so long: redlock members set max-ttl makes it shorter for all programs, and with --locks-over at once: that declares that no longer lock is held", "%s%s", within, explain.Reason(why))
 	case explain.Mended(why):
 		return exit.Fail(exit.NoQuorum, patience+"; redlock prepare, run once when nodes are deployed, avoids this", "%s%s", within, explain.Reason(why))
 	}

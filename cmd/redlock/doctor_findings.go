@@ -200,16 +200,16 @@ func (d *diagnosis) membership() {
 		switch told := k.told; {
 		case k.err != nil:
 		case k.copy:
-			d.must(p, "it says that it is "+told.Self+", where another server answers: it has a copy of its data", "make it forget that: redlock members forget "+k.node)
+			d.bars(p, "it says that it is "+told.Self+", where another server answers: it has a copy of its data", "make it forget that: redlock members forget "+k.node)
 		case told.Damage != nil:
-			d.must(p, "it keeps what cannot be the description of a set ("+told.Damage.Error()+")", "make it forget that: redlock members forget "+k.node)
+			d.bars(p, "it keeps what cannot be the description of a set ("+told.Damage.Error()+")", "make it forget that: redlock members forget "+k.node)
 		case known == nil && told.Description != nil && d.contradicted(told.Description):
 			d.bars(p, "it belongs to the set of "+strings.Join(told.Members, ", ")+", and too few of the others do", "give the members of one set")
 		case known == nil && told.Description != nil:
 			d.think(p, "it belongs to the set of "+strings.Join(told.Members, ", ")+", and too few of the given nodes answer to say so, too", "give the members of that set, if it is the one: redlock doctor --node "+urls(told.Members))
 		case known == nil || set.set == nil:
 		case told.Description != nil && told.Set != known.Set:
-			d.must(p, "it belongs to another set, with the members "+strings.Join(told.Members, ", "), "give the members of one set: "+strings.Join(known.Members, ", "))
+			d.bars(p, "it belongs to another set, with the members "+strings.Join(told.Members, ", "), "give the members of one set: "+strings.Join(known.Members, ", "))
 		case !set.isMember(&k):
 			d.must(p, "it is no member of the set of the others, so that it has no vote", "leave it out, or make it a member: redlock members add "+p.name)
 		case told.Description == nil:

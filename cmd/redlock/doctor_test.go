@@ -15,6 +15,7 @@ import (
 	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/redistest/need"
+	lua "github.com/quorumlock/redlock/internal/script"
 )
 
 // A ward is the servers of one situation that doctor is called to.
@@ -120,11 +121,11 @@ var situations = []situation{
 		first: `no lock can be acquired on new nodes for 10\.1s: 0 of 3 nodes vote, and 2 must\. N0, N1, N2: in quarantine`, finds: `  redlock prepare begins that time`},
 	{name: "a majority was restarted", alerts: "RedlockNoQuorum RedlockNodeQuarantined", servers: 3, keep: true, code: 1,
 		make:  func(w *ward) { w.described(3); w.restart(0, 1) },
-		first: `no lock can be acquired until 20\S+Z?, in 10\.?\d?s: 1 of 3 nodes votes, and 2 must\. N0, N1: in quarantine, .*longest TTL is 10s`,
-		finds: `\? N0: it has no vote for another 10\.?\d?s, .*\(the longest TTL is 10s\): it was restarted, or is another server now`, well: []int{2}},
+		first: `no lock can be acquired until 20\S+Z?, in \d+\.?\d?s: 1 of 3 nodes votes, and 2 must\. N0, N1: in quarantine, .*longest TTL is 10s`,
+		finds: `\? N0: it has no vote for another \d+\.?\d?s, .*\(the longest TTL is 10s\): it was restarted, or is another server now`, well: []int{2}},
 	{name: "a majority was emptied", alerts: "RedlockNoQuorum RedlockNodeLosesData", servers: 3, code: 1,
 		make:  func(w *ward) { w.described(3); w.at("flushall", 0, 1) },
-		first: `no lock can be acquired until 20\S+Z?, in 10\.?\d?s: 1 of 3 nodes votes`, finds: `\? N1: it has no vote for another 10\.?\d?s, .*: it is new, or has lost its data`, well: []int{2}},
+		first: `no lock can be acquired until 20\S+Z?, in \d+\.?\d?s: 1 of 3 nodes votes`, finds: `\? N1: it has no vote for another \d+\.?\d?s, .*: it is new, or has lost its data`, well: []int{2}},
 	{name: "one node was restarted", alerts: "RedlockNodeQuarantined RedlockNoVoteToSpare RedlockNodeLosesData", servers: 3,
 		make:  func(w *ward) { w.described(3); w.restart(2) },
 		first: `locks can be acquired: 2 of 3 nodes vote, and 2 must\. The next failure ends that\. Without a vote: N2: in quarantine`, well: []int{0, 1}},
@@ -208,6 +209,23 @@ var situations = []situation{
 			w.at("config set maxmemory-policy allkeys-lru", 1)
 		},
 		first: `no lock can be acquired by a program that starts now \(2 of 3 nodes vote, and 2 must\): node N1: .*allkeys-lru`, finds: `! N1: its maxmemory-policy is allkeys-lru`, well: []int{0, 2}},
+	{name: "copies of the data of another set's nodes", servers: 6, code: 1,
+		make: func(w *ward) {
+			w.described(3)
+			for i := range 2 {
+				from, to := redis.NewClient(&redis.Options{Addr: w.servers[i].Addr}), redis.NewClient(&redis.Options{Addr: w.servers[3+i].Addr})
+				for _, key := range []string{lua.Told, lua.Marker} {
+					value, err := from.Get(w.Context(), key).Result()
+					w.check(err)
+					w.check(to.Set(w.Context(), key, value, 0).Err())
+				}
+				w.check(from.Close())
+				w.check(to.Close())
+			}
+			w.give(3, 4, 5)
+		},
+		first: `no lock can be acquired: [01] of 3 nodes votes?, and 2 must\. N3: it says that it is N0, where another server answers: it has a copy of its data; N4: `,
+		finds: `  make it forget that: redlock members forget N3`},
 	{name: "a node of another set", alerts: "RedlockNodeIneligible RedlockWarning", servers: 6, code: 1,
 		make: func(w *ward) {
 			w.described(3)

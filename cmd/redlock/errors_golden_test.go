@@ -657,7 +657,7 @@ func (g *said) rest() {
 	golden.EachSource(g.T, []string{".", "internal/explain", "internal/proc"}, func(name string, _ *token.FileSet, file *ast.File) {
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
-			if !ok || !slices.Contains([]string{"Fail", "say", "note", "result", "must", "think", "Errorf", "New", "untold", "Without"}, golden.Called(call)) {
+			if !ok || !slices.Contains([]string{"Fail", "say", "note", "result", "must", "bars", "think", "Errorf", "New", "untold", "Without"}, golden.Called(call)) {
 				return true
 			}
 			for _, arg := range call.Args {
