@@ -536,3 +536,42 @@ func TestOldMemberDiesAfterAdd(t *testing.T) {
 		}
 	}
 }
+
+// TestMemberDiesWhileOneComes: a member dies, or is given the data of an earlier set, while a node is being added. The new
+// one is told at once, as it has noted before it was proposed that it comes: so it counts in the place of the other. One
+// that has lost its data since it noted that has no vote.
+func TestMemberDiesWhileOneComes(t *testing.T) {
+	for name, strike := range map[string]func(f *fleet){
+		"it dies": func(f *fleet) { f.nodes[0].Kill() },
+		"it has another set's data": func(f *fleet) {
+			f.nodes[0].Flush()
+			f.tell(f.nodes[0], &wire.Description{MaxTTL: 2000, Epoch: 1, Set: "another", Members: []string{"node0", "node1", "node2"}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			onNodes(t, 4, func(f *fleet) {
+				opts := Options{TTL: 2 * time.Second}
+				operator, other := f.locker(opts, f.nodes[:3]...), f.locker(opts, f.nodes[:3]...)
+				l := acquired(f.T, other, "a", AutoRenew())
+				ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+				defer cancel()
+				struck := false
+				m, err := operator.Change(ctx, Change{Add: "node3"}, func(string, time.Duration) {
+					if !struck {
+						struck = true
+						strike(f)
+					}
+				})
+				if err != nil || m.Epoch != 2 || !struck {
+					t.Fatalf("struck %v; %+v, %v", struck, m, err)
+				}
+				pass(5 * time.Second)
+				f.locks(f.locker(opts, f.nodes[1:]...), true)
+				f.locks(other, true)
+				if why := l.why(); why != nil {
+					f.Error(why)
+				}
+			})
+		})
+	}
+}

@@ -122,7 +122,9 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 
 // comes writes a note at a node that is to become a member, before the description that makes it one is proposed
 // (choose.lua). Without the note, no client could tell whether the node took part in the choice of the description after
-// that, and has lost its data since: the node would count for that choice only if all members answer.
+// that, and has lost its data since: the node would count for that choice only if all members answer. And any client that
+// goes by the description may tell the node (join.lua): with the note and the marker of that time, the node is as one that
+// was told when the description was chosen. So a member that dies meanwhile does not keep the change from coming into force.
 //
 // The time of the proposal is that of now: so no other operator has made the same description, and had the node note that,
 // since this one was chosen.

@@ -302,7 +302,8 @@ func (s *Set) behind() (lanes []*Lane) {
 		case t.Other(s.known) && s.selfOf(n.node) != "" && s.outvoted(t, time.Time{}):
 			lanes = append(lanes, s.silent(n, n.node.keptSince())...)
 		case t.Description == nil && s.selfOf(n.node) != "":
-			// A node that has taken part in the choice needs nobody's leave: it is asked once.
+			// A node that has taken part in the choice, or that noted before it that it comes (Set.comes), needs nobody's
+			// leave: it is asked once.
 			if s.mayTell(n.node) || n.node.tried != s.known {
 				n.node.tried = s.known
 				lanes = append(lanes, n)

@@ -121,9 +121,7 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 			if err := n.writable(); err != nil {
 				return mark, err
 			}
-			mark, _ := wire.ParseMarker(n.marker)
-			comes := n.choice.comes == n.comes(told.Text()) && mark.RunID == n.runID()
-			again := void || n.told.Description == nil && n.choice.epoch != told.Epoch && !comes
+			again := void || n.told.Description == nil && n.choice.epoch != told.Epoch && !n.comes(told.Description)
 			if n.told, n.choice = told, (choice{}); again {
 				n.choice.lost = told.Epoch
 			}
@@ -177,7 +175,7 @@ func (n *store) tells(hello *wire.Hello, void bool) wire.Told {
 		}
 		return wire.Told{Self: self, Description: d}
 	case hello.Told.Self == "":
-	case void, n.told.Description == nil && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text()):
+	case void, n.told.Description == nil && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text() || n.comes(d)):
 		return hello.Told
 	}
 	return n.told
@@ -191,9 +189,16 @@ type choice struct {
 	comes                  string // the marker, and the description by which the node is to become a member
 }
 
-func (n *store) comes(d string) string {
+// note is what a node writes down that is to become a member by a description: with its marker, which it would lose with its data.
+func (n *store) note(d string) string {
 	mark, _ := wire.ParseMarker(n.marker)
 	return fmt.Sprintf("%s:%d %s", mark.RunID, mark.Born, d)
+}
+
+// comes reports whether the node has noted that it becomes a member by a description, and has lost nothing since.
+func (n *store) comes(d *wire.Description) bool {
+	mark, _ := wire.ParseMarker(n.marker)
+	return mark.RunID == n.runID() && n.choice.comes == n.note(d.Text())
 }
 
 func (n *store) choose(c *Call) (any, error) {
@@ -207,7 +212,7 @@ func (n *store) choose(c *Call) (any, error) {
 			return nil, err
 		}
 		if n.marker != "" {
-			n.choice.comes = n.comes(value)
+			n.choice.comes = n.note(value)
 		}
 		return []any{n.told.String(), "", "", "", int64(0)}, nil
 	}

@@ -9,7 +9,8 @@
 -- ARGV[4]  the description that the client has; empty: none
 -- ARGV[5]  the address of this node in it; empty: a node that keeps none is to keep none
 -- ARGV[6]  the marker with which a node that keeps none may be told, or one that keeps what is void; with
---          another one it may be only if it keeps none, and has taken the description in the choice
+--          another one it may be only if it keeps none, and has taken the description in the choice, or has
+--          noted before it was chosen that it comes by it: then it is as if it had been told at once
 -- ARGV[7]  the epoch and the set of the description that is void; empty: none is
 -- reply    {marker, before, time, kept}
 --
@@ -58,7 +59,7 @@ if ARGV[4] ~= '' then
   local comes = id == ARGV[1] and choice[3] == id .. ':' .. born .. ' ' .. ARGV[4]
   local same = ARGV[6] ~= '' and before == ARGV[6]
   void = ARGV[5] ~= '' and set and same and string.format('%.0f %s', epoch, set) == ARGV[7]
-  local leave = void or ARGV[5] ~= '' and not set and (same or choice[2] == ARGV[4])
+  local leave = void or ARGV[5] ~= '' and not set and (same or choice[2] == ARGV[4] or comes)
   if leave or set == of and later + 0 > epoch then
     -- A node that is no member any more, and becomes one by another address, is called by that.
     if not self or void or ARGV[5] ~= '' and not string.find(ARGV[4], '"' .. self .. '"', 1, true) then
