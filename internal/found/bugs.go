@@ -573,4 +573,13 @@ var bugs = []bug{
 		Mend:  "0acd84b",
 		Not:   "no test shows it quickly; `redlock chaos --arena model --scenario \"tries at once\" --seed 6520235 --schedules 1` does",
 	},
+	{
+		Name:  "newcomer-untold",
+		What:  "A member that died, or was restored from a snapshot, while a fourth node was being added kept the new node from being told, and nobody could lock before an operator came.",
+		Since: "18b9d0a, members that change",
+		By:    "chaos, \"a snapshot of an earlier set\", once in 600,000 schedules of all scenarios",
+		Mend:  "400d956",
+		Files: []string{"change_faults_test.go"},
+		Run:   "go test . -run TestMemberDiesWhileOneComes",
+	},
 }
