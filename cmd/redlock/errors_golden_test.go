@@ -368,7 +368,7 @@ func (g *said) held() {
 	g.ends("the node goes down, and is up again in time; then SIGTERM", r)
 
 	g.on(1)
-	g.says("", "run", "k", "--max-hold", "200ms", "--", "sleep", "60")
+	g.says("", "run", "k", "--max-hold", "2s", "--", "sleep", "60")
 	r = g.start("elect", "e", "--", "true")
 	g.await(r, "stands for election again")
 	_ = r.Process.Signal(syscall.SIGTERM)
