@@ -108,7 +108,7 @@ func TestMemberHangs(t *testing.T) {
 	if err := r.Enter(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	err := r.order("", 50*time.Millisecond)
+	err := r.order("", patience)
 	if err == nil || !strings.Contains(err.Error(), "has no meaning") {
 		t.Errorf("an unknown order: %v", err)
 	}
