@@ -117,8 +117,11 @@ func (lk *Locker) first(ctx context.Context, t *opTrace, a *acquisition) (*Lock,
 		return nil, err
 	}
 	now := lk.now()
+	if !lk.mayPlain(a.key, now) {
+		return nil, errVoid
+	}
 	number, good := lk.lanes.Number(now)
-	if !good || !lk.mayPlain(a.key, now) {
+	if !good {
 		return nil, errVoid
 	}
 	before := lk.lanes.View()
