@@ -241,9 +241,8 @@ func (lk *Locker) pause(ctx context.Context) {
 // voting returns an error if too few members would be left that can vote. A node that comes can: it is waited
 // for, and told as soon as the description is chosen (Set.comes in package lane). But it must not be needed: one of two
 // members that is down is needed for the choice, and if one of three is, nobody could lock while the fourth node, which
-// comes, is not told yet. For a
-// change of MaxTTL a node in quarantine is good enough: a shorter one may be what ends that. And no member may be missing
-// when it gets longer (wire.Description.Toward).
+// comes, is not told yet. For a change of MaxTTL a node in quarantine is good enough: a shorter one may be what ends
+// that. And no member may be missing when it gets longer (wire.Description.Toward).
 func (lk *Locker) voting(ctx context.Context, view *lane.View, d *wire.Description, c *Change) error {
 	now, nodes, err := lk.survey(ctx, nobodys, 0)
 	switch {

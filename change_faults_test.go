@@ -538,8 +538,7 @@ func TestOldMemberDiesAfterAdd(t *testing.T) {
 }
 
 // TestMemberDiesWhileOneComes: a member dies, or is given the data of an earlier set, while a node is being added. The new
-// one is told at once, as it has noted before it was proposed that it comes: so it counts in the place of the other. One
-// that has lost its data since it noted that has no vote.
+// one is told at once, as it has noted before it was proposed that it comes: so it counts in the place of the other.
 func TestMemberDiesWhileOneComes(t *testing.T) {
 	for name, strike := range map[string]func(f *fleet){
 		"it dies": func(f *fleet) { f.nodes[0].Kill() },

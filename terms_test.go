@@ -31,7 +31,7 @@ func newFleet(t *testing.T, n int) *fleet {
 	return f
 }
 
-// node is the one with this name; nil: there is none.
+// node returns the node with this name, or nil if there is none.
 func (f *fleet) node(name string) *arena.Node {
 	return arena.Named(f.nodes, name)
 }

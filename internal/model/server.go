@@ -29,7 +29,7 @@ func (h *Host) Parts(at func(addr string) *Node) replace.Parts {
 	return p
 }
 
-// Named is the node with this name; nil: there is none.
+// Named returns the node with this name, or nil if there is none.
 func Named(nodes []*Node, name string) *Node {
 	for _, n := range nodes {
 		if n.Name == name {
