@@ -92,7 +92,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 		}
 		again(slot)
 	}
-	if contested(err) {
+	if contested(err) && (seen || !cameLater(a, err)) {
 		return lk.contend(ctx, t, a, err, seen)
 	}
 	if why := (*QuorumError)(nil); errors.Is(err, errVoid) && errors.As(err, &why) {

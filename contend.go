@@ -21,6 +21,21 @@ func contested(err error) bool {
 	return r.Contested()
 }
 
+// cameLater reports whether other clients came before this call, and have a quorum of nodes between them. They may be readers,
+// who hold the lock together while the nodes name different ones of them; this call would wait for them, and other
+// readers for its place in the queue. Or their votes are split, and they settle that without this call. Not all of
+// those can give up for the others in this way: the one that began first does not, and if clocks differ, the one whose
+// clock says the earliest time. Nor has any of them given up for this call, as long as it is in no queue (contend) and
+// was not seen with a quorum.
+func cameLater(a *acquisition, err error) bool {
+	var why *QuorumError
+	if !errors.As(err, &why) {
+		return false
+	}
+	r := why.refusal()
+	return r.HeldSince(a.began)
+}
+
 // contend settles a split vote for a call that tries once. Several clients have asked in the same instant, and each
 // has some of the nodes. If all of them gave up, the lock would be free and nobody would have it; if all of them
 // asked again, the votes would be split again, since a client gets the node that is near to it.

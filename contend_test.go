@@ -211,6 +211,24 @@ func TestTryAgainstAHolder(t *testing.T) {
 	}
 }
 
+// TestTryBehindReaders: a try ends after a round trip where clients hold a lock together that came before, although the
+// nodes name different ones of them.
+func TestTryBehindReaders(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		nodes := newModels(4)
+		lk := nodes.over(t, nil, func(conn *modelConn) lane.Server { return &link{conn, time.Millisecond, 0} })
+		for i, m := range nodes {
+			m.put("a", wire.Sign(fmt.Sprint("reader", i%2), time.Now(), "", "", ""), 10*time.Second)
+		}
+		pass(time.Second)
+		begin := time.Now()
+		_, err := lk.TryAcquire(t.Context(), "a")
+		if took := time.Since(begin); took > 10*time.Millisecond || !errors.Is(err, ErrHeld) {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
+
 // TestTryOutlastsOthers: a try goes on where those whose tokens and places it sees may all come to nothing. When they
 // have gone, it gets the lock.
 func TestTryOutlastsOthers(t *testing.T) {

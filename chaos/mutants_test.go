@@ -260,6 +260,15 @@ func (lk *Locker) isClosing() bool {`},
 	{"a split vote ends a try", []edit{
 		{"contend.go", "\treturn r.Contested()\n", "\treturn r.Contested() && r.N == 0\n"},
 	}, "model", "tries at once", 200},
+	{"the first attempt on new nodes is by plain commands", []edit{
+		{"agree.go", "\t\t\tlk.notPlain(a.key, now)\n", ""},
+	}, "model", "tries at once", 20000},
+	{"a try leaves it to all that it sees", []edit{
+		{"internal/waitlist/refusal.go", "who.Since.UnixMilli() < began.UnixMilli()", "(true || who.Since.UnixMilli() < began.UnixMilli())"},
+	}, "model", "tries at once", 500},
+	{"a try for a folder waits for the readers below it", []edit{
+		{"acquire.go", "(seen || !cameLater(a, err))", "(true || seen || !cameLater(a, err))"},
+	}, "model", "calls", 10000},
 	{"a client that is far away is taken for a holder", []edit{
 		{"contend.go", "late && try > 0 && refusal", "(late || true) && try > 0 && refusal"},
 	}, "model", "tries at once", 500},
@@ -396,6 +405,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"a node that keeps a description has lost nothing", []edit{
 		{"internal/lane/incarnation.go", "\t\treturn m.marked()\n\t})", "\t\treturn m.marked() && mark.Told.Description == nil\n\t})"},
 	}, "model", "a snapshot of an earlier set", 1000},
+	{"a node that comes is told by those alone that have heard of a majority", []edit{
+		{"internal/model/store.go", " || n.comes(d)):", "):"},
+	}, "model", "a snapshot of an earlier set", 40000},
 
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{

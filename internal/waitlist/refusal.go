@@ -95,6 +95,17 @@ func (r *Refusal) Contested() bool {
 	return r.Held
 }
 
+// HeldSince reports whether a quorum of nodes is held by clients whose attempts began before a time, by their own clocks.
+func (r *Refusal) HeldSince(began time.Time) bool {
+	before := 0
+	for _, n := range r.Nodes {
+		if who, ours := wire.Identify(n.Holder); ours && n.Status == wire.Held && who.Since.UnixMilli() < began.UnixMilli() {
+			before++
+		}
+	}
+	return before >= r.Need
+}
+
 func (n *NodeRefusal) inTheWay() bool { return n.Status == wire.Held || n.Status == wire.Reserved }
 
 // Preceded reports whether a contender was seen that came before this one.

@@ -61,6 +61,32 @@ func TestFreeIn(t *testing.T) {
 	}
 }
 
+// TestHeldSince: only holders count that say when they began, and that was before.
+func TestHeldSince(t *testing.T) {
+	began := time.UnixMilli(1e12).Add(time.Microsecond)
+	at := func(d time.Duration) string { return wire.Sign("secret", began.Add(d), "", "", "") }
+	before, now, after := at(-time.Millisecond), at(0), at(time.Millisecond)
+	for _, tt := range []struct {
+		holders []string
+		want    bool
+	}{
+		{[]string{before, before, before}, true},
+		{[]string{before, before}, false},
+		{[]string{before, before, now}, false},
+		{[]string{before, before, after}, false},
+		{[]string{before, before, after, before}, true},
+		{[]string{before, before, "of another library"}, false},
+	} {
+		r := Refusal{N: 5, Need: 3}
+		for _, holder := range tt.holders {
+			r.Nodes = append(r.Nodes, NodeRefusal{Status: wire.Held, Holder: holder})
+		}
+		if got := r.HeldSince(began); got != tt.want {
+			t.Errorf("%q: %v", tt.holders, got)
+		}
+	}
+}
+
 // TestSplit: the votes are split if no client can have a quorum, whatever the nodes would say that
 // gave no answer.
 func TestSplit(t *testing.T) {
