@@ -582,4 +582,13 @@ var bugs = []bug{
 		Files: []string{"change_faults_test.go"},
 		Run:   "go test . -run TestMemberDiesWhileOneComes",
 	},
+	{
+		Name:  "try-behind-readers",
+		What:  "`TryAcquire` of a folder below which two clients held shared locks took up to a `NodeTimeout`, and its place in the queues kept other readers out for as long: the nodes named different readers, and the call took that for a split vote.",
+		Since: "3afc3a0, tries that settle a split vote",
+		By:    "chaos, \"calls\", once in 180,000 schedules of all scenarios",
+		Mend:  "587731a",
+		Files: []string{"contend_test.go"},
+		Run:   "go test . -run TestTryBehindReaders",
+	},
 }
