@@ -402,6 +402,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"a program that starts believes one node", []edit{
 		{"internal/wire/believed.go", "case 2*keep > n:", "case 2*keep > n || known == nil && keep > 0:"},
 	}, "model", "a minority keeps a later description", 500},
+	{"a member that was removed and has lost its data is waited for", []edit{
+		{"internal/wire/believed.go", "(known != nil || d.Has(w.Name))", "d.Has(w.Name)"},
+	}, "model", "members", 20000},
 	{"a node that keeps a description has lost nothing", []edit{
 		{"internal/lane/incarnation.go", "\t\treturn m.marked()\n\t})", "\t\treturn m.marked() && mark.Told.Description == nil\n\t})"},
 	}, "model", "a snapshot of an earlier set", 1000},

@@ -29,7 +29,9 @@ type Witness struct {
 // 7 would vouch for whatever a wrong node calls 5.
 //
 // Half of the witnesses suffice if all others have been heard of, and keep none: they have lost their data, and no
-// other half can show anything else.
+// other half can show anything else. Nobody tells them again what they have kept if they are members no more. But of the
+// nodes that a program was given, one that keeps none may never have been a member: it counts only as one by the
+// description that the other half keeps.
 //
 // A first description of just the given nodes is believed of one of them, if with those that keep none they are a
 // majority: the set is the one that would be made now. So a set that was never changed heals by itself when most
@@ -61,7 +63,7 @@ func believed(witnesses []Witness, d, known *Description) bool {
 		switch {
 		case w.Follows(d):
 			keep++
-		case w.Met && w.Description == nil && w.Damage == nil && d.Has(w.Name):
+		case w.Met && w.Description == nil && w.Damage == nil && (known != nil || d.Has(w.Name)):
 			none++
 		}
 		if d.Has(w.Name) {

@@ -37,6 +37,7 @@ func TestBelieved(t *testing.T) {
 	evil.Members = []string{"a", "evil:1", "b"}
 	evil = ParseDescription(evil.Text())
 	other := chain("t", "a b c")[0]
+	pair := chain("s", "a b", "a b c", "b c")
 	forged := c[4].Copy()
 	forged.Members = []string{"evil:1", "evil:2", "b"}
 	forged = ParseDescription(forged.Text())
@@ -65,6 +66,9 @@ func TestBelieved(t *testing.T) {
 		{"another set on one", first, []Witness{witness("a", other), witness("b", first), away}, nil},
 		{"half, and the rest has lost it", second, []Witness{witness("a", c[2]), witness("b", c[2]), witness("c", nil), witness("d", nil)}, c[2]},
 		{"half, and the rest keeps the known one", second, []Witness{witness("a", c[2]), witness("b", c[2]), witness("c", second), witness("d", nil)}, nil},
+		{"half, and the rest has lost it and is no member any more", pair[0], []Witness{witness("a", nil), witness("b", pair[2])}, pair[2]},
+		{"half, and the rest is no member any more and away", pair[0], []Witness{{Name: "a"}, witness("b", pair[2])}, nil},
+		{"new, half, and the rest was never a member", nil, []Witness{witness("x", nil), witness("b", pair[1])}, nil},
 	} {
 		for range 6 { // in whatever order
 			by := slices.Clone(tt.by)
