@@ -591,4 +591,13 @@ var bugs = []bug{
 		Files: []string{"contend_test.go"},
 		Run:   "go test . -run TestTryBehindReaders",
 	},
+	{
+		Name:  "removed-and-empty",
+		What:  "A program that had not heard yet of the last changes of a set of two members stayed without a quorum until it was started again, if one of the two had lost its data and was removed.",
+		Since: "549afad, no node decides alone",
+		By:    "chaos, \"members\", once in 300,000 schedules of all scenarios",
+		Mend:  "03db8ed",
+		Files: []string{"internal/wire/believed_test.go"},
+		Run:   "go test ./internal/wire -run TestBelieved",
+	},
 }
