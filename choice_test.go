@@ -260,3 +260,36 @@ func TestChoiceWithHungNodes(t *testing.T) {
 		}
 	})
 }
+
+// TestNodesAreAskedAgain: a program starts while most of its nodes keep nothing. Others tell them the description of the
+// set, and the program finds out, although no node says so by itself.
+func TestNodesAreAskedAgain(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		first := f.locker(Options{}, f.nodes...)
+		acquired(f.T, first, "a")
+		quorum := 3
+		f.change(first, Change{Quorum: &quorum})
+		pass(time.Minute)
+		first.Close()
+		keep := f.nodes[0].Told()
+		for _, n := range f.nodes[1:] {
+			n.Forget()
+		}
+		lk := f.locker(Options{}, f.nodes...)
+		if _, err := lk.TryAcquire(f.Context(), "a"); !errors.Is(err, ErrNoQuorum) {
+			f.Errorf("one of three keeps a description, and a try says: %v", err)
+		}
+		time.AfterFunc(2*time.Second, func() {
+			for _, n := range f.nodes[1:] {
+				n.Keep(wire.Told{Self: n.Name, Description: keep.Description}.String())
+			}
+		})
+		ctx, cancel := context.WithTimeout(f.Context(), time.Minute)
+		defer cancel()
+		begin := time.Now()
+		if err := lk.WaitReady(ctx); err != nil || time.Since(begin) > 30*time.Second {
+			f.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		acquired(f.T, lk, "a")
+	})
+}

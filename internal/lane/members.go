@@ -510,7 +510,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 	defer w.stop()
 	others := w.until(limit / 2)
 	defer others.stop()
-	asked := false
+	asked, again, began := false, false, s.cfg.Clock.Now()
 	for !w.over {
 		s.mu.Lock()
 		news, refused, ready, waits, fresh, known := s.news, s.refused, s.quorumKeeps(), s.awaits(), s.fresh(), s.View().Description
@@ -529,6 +529,14 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			return isNew, nil
 		case s.away():
 			return isNew, nil
+		case !fresh && known == nil && !again: // what a node said before may not be what it keeps by now, and nobody else asks
+			again = true
+			s.mu.Lock()
+			lanes := s.silent(nil, began)
+			s.mu.Unlock()
+			for _, n := range lanes {
+				n.rejoin()
+			}
 		case !fresh:
 			w.wait(news)
 		default:
