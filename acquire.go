@@ -74,6 +74,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 	again := func(slot int64) { // while there is time: the answers so far say more than that there was none
 		if why := (*QuorumError)(nil); !errors.As(err, &why) || lk.limit(a, lk.now()) > 0 {
 			l, err = lk.attempt(ctx, t, a, slot, nil)
+			seen = seen || seenWithQuorum(err)
 		}
 	}
 	if errors.Is(err, errVoid) && !contested(err) {
@@ -92,7 +93,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 		}
 		again(slot)
 	}
-	if contested(err) && (seen || !cameLater(a, err)) {
+	if contested(err) {
 		return lk.contend(ctx, t, a, err, seen)
 	}
 	if why := (*QuorumError)(nil); errors.Is(err, errVoid) && errors.As(err, &why) {

@@ -21,21 +21,6 @@ func contested(err error) bool {
 	return r.Contested()
 }
 
-// cameLater reports whether other clients came before this call, and have a quorum of nodes between them. They may be readers,
-// who hold the lock together while the nodes name different ones of them; this call would wait for them, and other
-// readers for its place in the queue. Or their votes are split, and they settle that without this call. Not all of
-// those can give up for the others in this way: the one that began first does not, and if clocks differ, the one whose
-// clock says the earliest time. Nor has any of them given up for this call, as long as it is in no queue (contend) and
-// was not seen with a quorum.
-func cameLater(a *acquisition, err error) bool {
-	var why *QuorumError
-	if !errors.As(err, &why) {
-		return false
-	}
-	r := why.refusal()
-	return r.HeldSince(a.began)
-}
-
 // contend settles a split vote for a call that tries once. Several clients have asked in the same instant, and each
 // has some of the nodes. If all of them gave up, the lock would be free and nobody would have it; if all of them
 // asked again, the votes would be split again, since a client gets the node that is near to it.
@@ -58,6 +43,13 @@ func cameLater(a *acquisition, err error) bool {
 // A contender that gives up leaves the queues. It listens to no messages, since a subscription takes longer to begin
 // than all of this. If its process dies, its places end with a NodeTimeout.
 //
+// Several clients may also hold the lock together, and each node names one of them: readers, or holders of locks below a
+// folder. A place in the queues would keep other readers out. So where the tokens at a quorum of nodes say that their
+// attempts began before this call did, it asks once more without a place, and gives up if the tokens are still there.
+// They may be those of first attempts, of clients that are further away: then these clients settle it. Of all that try,
+// the one that began first by its own clock never gives up for this. And nobody has given up for a client that is in
+// no queue, and was not seen with a quorum.
+//
 // Seen says that the client may have been seen with a quorum before.
 func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err error, seen bool) (l *Lock, _ error) {
 	var last *QuorumError
@@ -71,12 +63,19 @@ func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err e
 			lk.waiting.Leave(w)
 		}
 	}()
+	behind := !seen && before.FreeSlot() == 0 && before.HeldBefore(a.began, &before)
+	if behind {
+		if cause := lk.rest(ctx, last.token, min(elapsed(a.began, lk.now()), left(a.until, lk.now()))); cause != nil {
+			last.Cause = cause
+			return nil, last
+		}
+	}
 	for try := 0; ; try++ {
 		sent := lk.now()
 		if left(a.until, sent) <= 0 {
 			return nil, last
 		}
-		if ticket, good := lk.lanes.Ticket(a.began); w == nil && good {
+		if ticket, good := lk.lanes.Ticket(a.began); w == nil && good && !behind {
 			me = &wire.Contender{Ticket: ticket, Nonce: lk.parts.Host.Token()}
 			w = lk.waiting.Enter(&waitlist.Want{
 				Queue: "\x00" + me.Waiter(), Key: a.key, Keys: a.keys, Modes: a.modes, TTL: a.ttl, Slots: a.most(),
@@ -104,10 +103,11 @@ func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err e
 		seen = seen || seenWithQuorum(err)
 		switch {
 		case errors.Is(err, errUnfenced):
-		case !refusal.Contested(), me != nil && !seen && refusal.Preceded(me), late && try > 0 && refusal.Unchanged(&before):
+		case !refusal.Contested(), me != nil && !seen && refusal.Preceded(me), late && try > 0 && refusal.Unchanged(&before),
+			behind && refusal.HeldBefore(a.began, &before):
 			return nil, last
 		}
-		before = refusal
+		before, behind = refusal, false
 		pause := lane.Jittered(max(elapsed(sent, now)/2, elapsed(a.began, now)/4, time.Millisecond), lk.parts.Host.Jitter())
 		if cause := lk.rest(ctx, why.token, min(pause, left(a.until, now))); cause != nil {
 			last.Cause = cause

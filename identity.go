@@ -8,7 +8,8 @@ import (
 
 // An Identity is what the token of a lock says of the attempt that acquired it. A token of another
 // library, or of a version from before this, says nothing, and all is empty. A client that can write to
-// the nodes can write any identity: it tells people whom to ask, and decides nothing.
+// the nodes can write any identity: it tells people whom to ask, and decides no more than whether a TryAcquire that
+// came later goes on asking.
 type Identity struct {
 	// Owner is the Options.Owner of the process. It may hold any bytes: quote it before it
 	// reaches a terminal.

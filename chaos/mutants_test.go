@@ -264,10 +264,11 @@ func (lk *Locker) isClosing() bool {`},
 		{"agree.go", "\t\t\tlk.notPlain(a.key, now)\n", ""},
 	}, "model", "tries at once", 20000},
 	{"a try leaves it to all that it sees", []edit{
-		{"internal/waitlist/refusal.go", "who.Since.UnixMilli() < began.UnixMilli()", "(true || who.Since.UnixMilli() < began.UnixMilli())"},
+		{"contend.go", "behind && refusal.HeldBefore(a.began, &before):", "behind:"},
+		{"contend.go", "before.HeldBefore(a.began, &before)\n", "true\n"},
 	}, "model", "tries at once", 500},
 	{"a try for a folder waits for the readers below it", []edit{
-		{"acquire.go", "(seen || !cameLater(a, err))", "(true || seen || !cameLater(a, err))"},
+		{"contend.go", "before.HeldBefore(a.began, &before)\n", "false\n"},
 	}, "model", "calls", 10000},
 	{"a client that is far away is taken for a holder", []edit{
 		{"contend.go", "late && try > 0 && refusal", "(late || true) && try > 0 && refusal"},
@@ -402,6 +403,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"a program that starts believes one node", []edit{
 		{"internal/wire/believed.go", "case 2*keep > n:", "case 2*keep > n || known == nil && keep > 0:"},
 	}, "model", "a minority keeps a later description", 500},
+	{"a program that knows no description does not ask again", []edit{
+		{"internal/lane/members.go", "case !fresh && known == nil && !again:", "case !fresh && known == nil && !again && false:"},
+	}, "model", "members", 20000},
 	{"a member that was removed and has lost its data is waited for", []edit{
 		{"internal/wire/believed.go", "(known != nil || d.Has(w.Name))", "d.Has(w.Name)"},
 	}, "model", "members", 20000},

@@ -95,11 +95,13 @@ func (r *Refusal) Contested() bool {
 	return r.Held
 }
 
-// HeldSince reports whether a quorum of nodes is held by clients whose attempts began before a time, by their own clocks.
-func (r *Refusal) HeldSince(began time.Time) bool {
+// HeldBefore reports whether a quorum of nodes names holders that an earlier refusal named, too, and whose attempts
+// began before a time, each by the clock of its process. Both are cut to milliseconds.
+func (r *Refusal) HeldBefore(began time.Time, earlier *Refusal) bool {
 	before := 0
 	for _, n := range r.Nodes {
-		if who, ours := wire.Identify(n.Holder); ours && n.Status == wire.Held && who.Since.UnixMilli() < began.UnixMilli() {
+		who, ours := wire.Identify(n.Holder)
+		if ours && who.Since.UnixMilli() < began.UnixMilli() && slices.ContainsFunc(earlier.Nodes, func(e NodeRefusal) bool { return e.Holder == n.Holder }) {
 			before++
 		}
 	}

@@ -61,8 +61,8 @@ func TestFreeIn(t *testing.T) {
 	}
 }
 
-// TestHeldSince: only holders count that say when they began, and that was before.
-func TestHeldSince(t *testing.T) {
+// TestHeldBefore: only holders count that were named before, and say when they began, and that was before.
+func TestHeldBefore(t *testing.T) {
 	began := time.UnixMilli(1e12).Add(time.Microsecond)
 	at := func(d time.Duration) string { return wire.Sign("secret", began.Add(d), "", "", "") }
 	before, now, after := at(-time.Millisecond), at(0), at(time.Millisecond)
@@ -81,8 +81,11 @@ func TestHeldSince(t *testing.T) {
 		for _, holder := range tt.holders {
 			r.Nodes = append(r.Nodes, NodeRefusal{Status: wire.Held, Holder: holder})
 		}
-		if got := r.HeldSince(began); got != tt.want {
+		if got := r.HeldBefore(began, &r); got != tt.want {
 			t.Errorf("%q: %v", tt.holders, got)
+		}
+		if r.HeldBefore(began, &Refusal{}) {
+			t.Errorf("%q, which were not named before", tt.holders)
 		}
 	}
 }

@@ -19,8 +19,8 @@ type Identity struct {
 // A token is SECRET.@SINCE@TRACE@OWNER: what nobody can guess, and then the identity. SINCE is in
 // milliseconds since 1970, in base 36. That of a lock on several names goes on with +NAME for each of
 // them, and with ++NUMBER for those that are left out. A waiter's entry in a queue has the part from the signature
-// on. Nothing depends on an identity but how soon a call that tries once gives up (cameLater in contend.go), and a client
-// that can write to a node can write any.
+// on. Nothing depends on an identity but whether a call that tries once asks on (contend), and a client that can
+// write to a node can write any.
 const signature = ".@"
 
 // MaxTrace is how many bytes of a trace's id, as it is escaped, stand in a token.
