@@ -600,4 +600,13 @@ var bugs = []bug{
 		Files: []string{"internal/wire/believed_test.go"},
 		Run:   "go test ./internal/wire -run TestBelieved",
 	},
+	{
+		Name:  "nodes-not-asked-again",
+		What:  "A program that started while most of its nodes kept nothing did not find out when others told them the description of the set: calls waited until the program was started again.",
+		Since: "549afad, no node decides alone",
+		By:    "chaos, \"members\", once in 500,000 schedules of all scenarios",
+		Mend:  "0b99c89",
+		Files: []string{"choice_test.go"},
+		Run:   "go test . -run TestNodesAreAskedAgain",
+	},
 }
