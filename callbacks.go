@@ -16,7 +16,7 @@ import (
 // returns at once, and may be called under any mutex. What an operator has to know is News, so that the last
 // word about each node is not lost; an operation that Trace follows is Detail, and its end is Final.
 //
-// The one callback that is not called here is Trace.Start of an operation that acquires or breaks a lock, since
+// The one callback that is not called here is Trace.Start of an operation that acquires, attaches or breaks a lock, since
 // the attempt carries what Trace.ID makes of it: see begins.
 type callbacks struct {
 	hooks *Hooks

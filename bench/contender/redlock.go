@@ -22,7 +22,7 @@ func Fenced() []Contender {
 		redlockWith(Plain, "acquire is SET NX PX in a script: no number, no marker, no time; the rest is the same library", redlock.Options{}),
 		ours,
 		redlockWith("redlock, no quarantine", "Options.Quarantine -1: fences, and no check whether a node forgot", redlock.Options{Quarantine: -1}),
-		redlockWith("redlock, 2 s behind", "its clock is two seconds behind the nodes', so each fence takes a second round trip",
+		redlockWith("redlock, 2 s behind", "its clock is two seconds behind the nodes'",
 			redlock.Options{Clock: Ahead(-2 * time.Second)}),
 	}
 }
