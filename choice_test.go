@@ -261,6 +261,35 @@ func TestChoiceWithHungNodes(t *testing.T) {
 	})
 }
 
+// TestSetIsMadeByWhatNodesKeepNow: a program has met all nodes when they kept nothing, and has been idle since. Meanwhile
+// the set was made, a long lock is held, and most nodes have lost their data. It makes no other set, with a shorter MaxTTL
+// and so a shorter quarantine.
+func TestSetIsMadeByWhatNodesKeepNow(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		idle := f.locker(Options{TTL: time.Second, MaxTTL: 10 * time.Second}, f.nodes...)
+		first := f.locker(Options{TTL: time.Minute, MaxTTL: time.Minute}, f.nodes...)
+		pass(time.Second)
+		acquired(f.T, first, "a")
+		set := f.nodes[2].Told().Set
+		first.Close() // it tells nobody any more
+		f.nodes[0].Flush()
+		f.nodes[1].Flush()
+		f.nodes[2].Delay(20*time.Millisecond, 0) // its answer is the last
+		if _, err := idle.TryAcquire(f.Context(), "a"); err == nil {
+			f.Error("there are two holders")
+		}
+		pass(11 * time.Second)
+		if _, err := idle.TryAcquire(f.Context(), "a"); err == nil {
+			f.Error("there are two holders after the shorter quarantine")
+		}
+		for _, n := range f.nodes {
+			if told := n.Told(); told.Description != nil && told.Set != set {
+				f.Errorf("%s keeps %v, and the set is %q", n.Name, told, set)
+			}
+		}
+	})
+}
+
 // TestNodesAreAskedAgain: a program starts while most of its nodes keep nothing. Others tell them the description of the
 // set, and the program finds out, although no node says so by itself.
 func TestNodesAreAskedAgain(t *testing.T) {

@@ -403,6 +403,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"a program that starts believes one node", []edit{
 		{"internal/wire/believed.go", "case 2*keep > n:", "case 2*keep > n || known == nil && keep > 0:"},
 	}, "model", "a minority keeps a later description", 500},
+	{"a program that was idle makes the set by what nodes kept then", []edit{
+		{"internal/lane/choice.go", "is && mark.Same(known) {", "(is || mark.Same(known)) {"},
+	}, "model", "settings that disagree", 20000},
 	{"a program that knows no description does not ask again", []edit{
 		{"internal/lane/members.go", "case !fresh && known == nil && !again:", "case !fresh && known == nil && !again && false:"},
 	}, "model", "members", 20000},

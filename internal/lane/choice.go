@@ -90,7 +90,8 @@ func (w *wait) pause(d time.Duration) {
 // The first description of a set needs an answer of each given node that it keeps none; only nodes that are known to be
 // away need not answer. Otherwise a client could make the set anew with a shorter MaxTTL: it has met node C when C kept
 // none; another client made the set, and holds a long lock; A and B lose their data, and C is slow. It is enough if a
-// majority has lost nothing for as long as any lock can live, like nodes that redlock prepare --fresh has made ready.
+// majority has lost nothing for as long as any lock can live, like nodes that redlock prepare --fresh has made ready. Their
+// answers show that they have the marker still by which the client knows that: it may have been idle since.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
 	s.mu.Lock()
 	stale := s.known != v.Description
@@ -123,9 +124,9 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 				args[2] = value.Text()
 			}
 			count := func(p *poll) votes { return p.count(epoch, set, ballot, value, proposal, fits) }
-			all := v.Description == nil && value == nil && s.settledNodes(v) < need
-			p := s.poll(w, v, wire.Choose, args, func(p *poll) bool { return !all && count(p).yes >= need })
-			unheard = all && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
+			all := v.Description == nil && value == nil
+			p := s.poll(w, v, wire.Choose, args, func(p *poll) bool { return count(p).yes >= need && (!all || s.settled(p) >= need) })
+			unheard = all && s.settled(p) < need && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
 			return count(p)
 		}
 		first := step(nil)
@@ -154,10 +155,10 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 	return nil
 }
 
-// settledNodes counts the nodes that have lost nothing for as long as any lock can live.
-func (s *Set) settledNodes(v *View) (settled int) {
+// settled counts the nodes that have answered, and have lost nothing for as long as any lock can live.
+func (s *Set) settled(p *poll) (settled int) {
 	long := s.cfg.Clock.Now().Add(-wire.Milliseconds(wire.MaxMillis))
-	for _, n := range v.Lanes {
+	for _, n := range p.same {
 		if lost, _ := n.node.lostAt(); n.node.hasMet() && lost.Before(long) {
 			settled++
 		}
@@ -185,6 +186,7 @@ type poll struct {
 	open   int
 	said   []any
 	from   []*Lane // those that have answered, be it with an error
+	same   []*Lane // those that have shown, in a choice, the marker by which the client knew them
 	denied error   // what a node must not do, or cannot
 	enough func(*poll) bool
 	done   chan struct{} // closed when that is enough, or all have answered
@@ -207,7 +209,7 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*pol
 	w.wait(p.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &poll{asked: p.asked, said: slices.Clone(p.said), from: slices.Clone(p.from), denied: p.denied}
+	return &poll{asked: p.asked, said: slices.Clone(p.said), from: slices.Clone(p.from), same: slices.Clone(p.same), denied: p.denied}
 }
 
 func (p *poll) Deliver(n *Lane, q *Request) {
@@ -218,6 +220,12 @@ func (p *poll) Deliver(n *Lane, q *Request) {
 	switch {
 	case q.Reply.Status == wire.Granted:
 		p.said = append(p.said, q.Said)
+		known, is := wire.ParseMarker(q.Mark)
+		if c, ok := wire.ParseChosen(q.Said); ok && is {
+			if mark, is := wire.ParseMarker(c.Marker); is && mark.Same(known) {
+				p.same = append(p.same, n)
+			}
+		}
 	case wire.Forbids(q.Reply.Err):
 		p.denied = fmt.Errorf("node %s: %w", n.Name, q.Reply.Err)
 	}

@@ -335,10 +335,10 @@ type Choice struct {
 // ParseChosen reads the reply of choose.lua.
 func ParseChosen(value any) (c Chosen, ok bool) {
 	v, ok := value.([]any)
-	if !ok || len(v) != 5 {
+	if !ok || len(v) != 6 {
 		return c, false
 	}
-	for i, to := range []*string{&c.Told, &c.Promised, &c.Taken, &c.Value} {
+	for i, to := range map[int]*string{0: &c.Told, 1: &c.Promised, 2: &c.Taken, 3: &c.Value, 5: &c.Marker} {
 		if *to, ok = v[i].(string); !ok {
 			return c, false
 		}
@@ -355,4 +355,5 @@ type Chosen struct {
 	Taken    string // the ballot of the description that it has taken; "": none
 	Value    string // that description
 	Lost     bool   // it may have taken one that it has forgotten
+	Marker   string // its marker
 }
