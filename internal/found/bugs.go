@@ -613,7 +613,7 @@ var bugs = []bug{
 	{
 		Name:  "set-by-old-news",
 		What:  "Two holders: a program that had met the nodes before they had a set, and was idle until most of them had lost their data, made the set anew with its own shorter `MaxTTL`, although another node still kept the set, and a lock.",
-		Since: "5a44f40, the first lock on new nodes does not wait for one that hangs",
+		Since: "5a44f40, one bound on TTLs, and it is the set's",
 		By:    "chaos, \"settings that disagree\", twice in 620,000 schedules of all scenarios",
 		Mend:  "114c554",
 		Files: []string{"choice_test.go"},
