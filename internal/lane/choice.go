@@ -140,9 +140,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 			largest = max(largest, second.largest)
 		}
 		if first.ahead > 0 { // which description they have, is learned when they are joined
-			for _, n := range v.Lanes {
-				n.rejoin()
-			}
+			rejoinAll(v.Lanes)
 		}
 		s.mu.Lock()
 		over := s.known != v.Description || first.ahead >= need

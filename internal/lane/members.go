@@ -51,9 +51,7 @@ func (s *Set) consider() {
 	for _, n := range gone {
 		n.close()
 	}
-	for _, n := range behind {
-		n.rejoin()
-	}
+	rejoinAll(behind)
 }
 
 // learn looks at what all nodes keep, and goes by what is believed. Under the mutex.
@@ -391,7 +389,12 @@ func (s *Set) look() {
 	s.mu.Lock()
 	behind := s.behind()
 	s.mu.Unlock()
-	for _, n := range behind {
+	rejoinAll(behind)
+}
+
+// rejoinAll has nodes joined again: each says what it keeps by now.
+func rejoinAll(lanes []*Lane) {
+	for _, n := range lanes {
 		n.rejoin()
 	}
 }
@@ -534,9 +537,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			s.mu.Lock()
 			lanes := s.silent(nil, began)
 			s.mu.Unlock()
-			for _, n := range lanes {
-				n.rejoin()
-			}
+			rejoinAll(lanes)
 		case !fresh:
 			w.wait(news)
 		default:
@@ -561,9 +562,7 @@ func (s *Set) Ask(ctx context.Context, limit time.Duration) {
 
 func (s *Set) askAll(w *wait) {
 	began := s.cfg.Clock.Now()
-	for _, n := range s.View().Lanes {
-		n.rejoin()
-	}
+	rejoinAll(s.View().Lanes)
 	for !w.over {
 		s.mu.Lock()
 		news := s.news
@@ -661,7 +660,5 @@ func (s *Set) chosen(d *wire.Description) {
 	s.strangers()
 	s.mu.Unlock()
 	s.report()
-	for _, n := range behind {
-		n.rejoin()
-	}
+	rejoinAll(behind)
 }
