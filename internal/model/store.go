@@ -214,10 +214,10 @@ func (n *store) choose(c *Call) (any, error) {
 		if n.marker != "" {
 			n.choice.comes = n.note(value)
 		}
-		return []any{n.told.String(), "", "", "", int64(0), n.marker}, nil
+		return []any{n.told.String(), "", "", "", n.marker, int64(0)}, nil
 	}
 	if n.told.At() != epoch-1 || set != c.Args[3] {
-		return []any{n.told.String(), "", "", "", int64(0), n.marker}, nil
+		return []any{n.told.String(), "", "", "", n.marker, int64(0)}, nil
 	}
 	now := n.choice
 	if now.epoch != epoch {
@@ -236,7 +236,7 @@ func (n *store) choose(c *Call) (any, error) {
 		}
 		n.choice = now
 	}
-	return []any{n.told.String(), now.promised, now.taken, now.value, lost, n.marker}, nil
+	return []any{n.told.String(), now.promised, now.taken, now.value, n.marker, lost}, nil
 }
 
 // merge gives the counters, or makes them at least as large.

@@ -25,7 +25,7 @@ func (w formatter) format(c *model.Call, v any, err error) string {
 		return word
 	}
 	if list, ok := v.([]any); c.Op == wire.Choose && ok && len(list) == 6 {
-		return fmt.Sprintf("%q ", list[:5]) + w.value(list[5], false)
+		return fmt.Sprintf("%q %v ", list[:4], list[5]) + w.value(list[4], false)
 	}
 	if c.Op == wire.Choose || c.Op == wire.Merge {
 		return fmt.Sprintf("%q", v)

@@ -7,7 +7,7 @@
 -- ARGV[3]  the description to take; empty: promise to take none of a smaller ballot
 -- ARGV[4]  the set; empty: none keeps a description yet
 -- ARGV[5]  there: the node is to become a member by this description, and has no part in its choice
--- reply    {kept, promised, taken, description, lost, marker}
+-- reply    {kept, promised, taken, description, marker, lost}
 --
 -- Promised is the largest ballot that the node has heard of, and taken that of the description which it
 -- has taken last. If promised is larger than the ballot, the node has refused. A node that does not
@@ -34,11 +34,11 @@ if ARGV[5] then
   if process then
     redis.call('HSET', KEYS[2], 'comes', process .. ' ' .. ARGV[3])
   end
-  return {kept, '', '', '', 0, marker}
+  return {kept, '', '', '', marker, 0}
 end
 local epoch, set = string.match(kept, '\n{"epoch":(%d+),"set":"([^"]*)"')
 if tonumber(epoch or 0) ~= ARGV[1] - 1 or (set or '') ~= ARGV[4] then
-  return {kept, '', '', '', 0, marker}
+  return {kept, '', '', '', marker, 0}
 end
 local choice = redis.call('HMGET', KEYS[2], 'epoch', 'promised', 'taken', 'description', 'lost')
 local lost = tonumber(choice[5] or -1) == ARGV[1] - 1 and 1 or 0
@@ -47,11 +47,11 @@ if choice[1] ~= ARGV[1] then
   promised, taken, description = '', '', ''
 end
 if ARGV[2] < promised or ARGV[2] == promised and ARGV[3] == '' then
-  return {kept, promised, taken, description, lost, marker}
+  return {kept, promised, taken, description, marker, lost}
 end
 promised = ARGV[2]
 if ARGV[3] ~= '' then
   taken, description = ARGV[2], ARGV[3]
 end
 redis.call('HSET', KEYS[2], 'epoch', ARGV[1], 'promised', promised, 'taken', taken, 'description', description)
-return {kept, promised, taken, description, lost, marker}
+return {kept, promised, taken, description, marker, lost}

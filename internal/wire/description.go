@@ -338,12 +338,12 @@ func ParseChosen(value any) (c Chosen, ok bool) {
 	if !ok || len(v) != 6 {
 		return c, false
 	}
-	for i, to := range map[int]*string{0: &c.Told, 1: &c.Promised, 2: &c.Taken, 3: &c.Value, 5: &c.Marker} {
+	for i, to := range []*string{&c.Told, &c.Promised, &c.Taken, &c.Value, &c.Marker} {
 		if *to, ok = v[i].(string); !ok {
 			return c, false
 		}
 	}
-	lost, ok := v[4].(int64)
+	lost, ok := v[5].(int64)
 	c.Lost = lost != 0
 	return c, ok
 }
@@ -354,6 +354,6 @@ type Chosen struct {
 	Promised string // the largest ballot that it has heard of
 	Taken    string // the ballot of the description that it has taken; "": none
 	Value    string // that description
-	Lost     bool   // it may have taken one that it has forgotten
 	Marker   string // its marker
+	Lost     bool   // it may have taken one that it has forgotten
 }
