@@ -88,9 +88,8 @@ func lasting(why *redlock.QuorumError) bool {
 	return why.N-refusing < why.Need
 }
 
-// outlast waits until enough nodes have a vote, and says so. No client can get the lock before,
-// so it does not ask for it meanwhile. If the time is up first it does not wait at all, and
-// returns false.
+// outlast says that too few nodes have a vote, and waits until enough have one, or it is time to ask again (look). If the
+// time is up before they vote it does not wait at all, and returns false.
 func outlast(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cfg *lockConfig) bool {
 	// The round before this has ended as soon as it could not be won. Now all nodes have
 	// time to answer, and are part of the report.
@@ -102,7 +101,7 @@ func outlast(ctx context.Context, locker *redlock.Locker, nodes *quarantines, cf
 	}
 	nodes.tell(", so the lock has to wait", " (redlock prepare, run once when nodes are deployed, avoids this)")
 	select {
-	case <-time.After(wait):
+	case <-time.After(min(wait, look)):
 		return true
 	case <-ctx.Done():
 		return false

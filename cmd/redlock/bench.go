@@ -98,7 +98,7 @@ func (b *bench) awaitVotes(ctx context.Context, nodes *quarantines) error {
 		}
 		nodes.tell(", and the measurement begins then", " (redlock prepare, run once when nodes are deployed, avoids this)")
 		select {
-		case <-time.After(rest + stragglers):
+		case <-time.After(min(rest+stragglers, look)):
 		case <-ctx.Done():
 		}
 	}

@@ -243,14 +243,14 @@ func waitForVotes(locker *redlock.Locker, servers []*redis.Options, cfg *prepare
 		if cfg.enough(now) {
 			return now, nil
 		}
-		look := time.Second
+		rest := look
 		for _, e := range now.absent {
 			if e.Outcome == redlock.OutcomeQuarantined {
-				look = min(look, e.TTL+time.Millisecond)
+				rest = min(rest, e.TTL+time.Millisecond)
 			}
 		}
 		select {
-		case <-time.After(look):
+		case <-time.After(rest):
 			continue
 		case <-ctx.Done():
 		}

@@ -29,3 +29,7 @@ func farthest(o *redlock.Options) time.Duration {
 // not vote on the lock until the lock was extended twice: until then, the restart of one of the
 // others would cost the lock.
 const stragglers = 100 * time.Millisecond
+
+// look is how often it asks again while nodes have no vote: an operator may make quarantines shorter meanwhile
+// (redlock members set max-ttl).
+const look = time.Second
