@@ -619,4 +619,13 @@ var bugs = []bug{
 		Files: []string{"choice_test.go"},
 		Run:   "go test . -run TestSetIsMadeByWhatNodesKeepNow",
 	},
+	{
+		Name:  "waits-for-a-day",
+		What:  "`redlock run` that waited for the votes of quarantined nodes went on to wait, for a day in the worst case, when an operator had made the quarantines shorter.",
+		Since: "5a44f40, one bound on TTLs, and it is the set's",
+		By:    "a run of all tests, once in about 100",
+		Mend:  "93c9fab",
+		Files: []string{"cmd/redlock/testdata/settings.txt", "cmd/redlock/script_test.go"},
+		Run:   "go test ./cmd/redlock -run TestScripts/settings",
+	},
 }
