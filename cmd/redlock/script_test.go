@@ -42,6 +42,7 @@ func TestScripts(t *testing.T) {
 
 // runScripts runs the scripts that p names, with these variables set.
 func runScripts(t *testing.T, p testscript.Params, vars ...string) {
+	p.Deadline = time.Now().Add(10 * time.Minute) // a script that hangs says where, long before the test command gives up
 	p.Setup = func(env *testscript.Env) error {
 		env.Vars = append(env.Vars, "GORACE=atexit_sleep_ms=0") // or each program takes a second longer under -race
 		env.Vars = append(env.Vars, vars...)

@@ -3,7 +3,6 @@ package repotest_test
 import (
 	"archive/zip"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -229,9 +228,8 @@ func typed(t *testing.T, home string, env []string, steps []step) {
 	for _, s := range steps {
 		script += fmt.Sprintf("%s\nprintf '\\n@@ %%s\\n' \"$(date +%%s.%%N)\"\n", s.code)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	bash := exec.CommandContext(ctx, "bash", "-c", script)
+	// When the time is up, timeout ends all that was started: its group of processes.
+	bash := exec.CommandContext(t.Context(), "timeout", "--kill-after=5", "240", "bash", "-c", script)
 	bash.Dir, bash.WaitDelay = home, 10*time.Second
 	bash.Env = append(append(os.Environ(), "HOME="+home, "GOPATH="+filepath.Join(home, "go")), env...)
 	begun := time.Now()

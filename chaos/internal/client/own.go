@@ -3,7 +3,6 @@ package client
 import (
 	"fmt"
 	"math/rand/v2"
-	"time"
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/history"
@@ -15,7 +14,7 @@ import (
 func (c *Client) own(o *redlock.Options) {
 	rng := rand.New(rand.NewPCG(c.Plan.Run.Seed, uint64(c.Number)<<32|uint64(c.lockers)))
 	o.NodeTimeout, o.Quarantine = 0, 0
-	o.TTL = c.Plan.TTL / scenario.Pick(rng, leastShare)
+	o.TTL = c.Plan.TTL / scenario.Pick(rng, scenario.Shares)
 	if rng.IntN(3) == 0 {
 		o.MaxTTL = o.TTL << rng.IntN(3)
 	}
@@ -30,13 +29,10 @@ func (c *Client) own(o *redlock.Options) {
 	}
 }
 
-// leastShare has the parts of the plan's TTL that a client's may be, and the smallest last.
-var leastShare = []time.Duration{1, 2, 10}
-
 // leaves reports whether the settings leave everything to the set, and ask for no longer TTL than any others do.
 func (c *Client) leaves() bool {
 	o := &c.opts
-	return o.MaxTTL == 0 && o.Separator == "" && o.Quorum == 0 && o.TTL == c.Plan.TTL/leastShare[len(leastShare)-1]
+	return o.MaxTTL == 0 && o.Separator == "" && o.Quorum == 0 && o.TTL == c.Plan.ShortestTTL()
 }
 
 // refused records a refusal that cannot be right.

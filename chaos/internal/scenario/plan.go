@@ -123,11 +123,22 @@ func (p *Plan) drawOptions(rng *rand.Rand, arena Limits, nodes int) (n int) {
 // shortest is the shortest possible quarantine.
 func (p *Plan) shortest() time.Duration { return p.TTL + p.TTL/100 + 2*time.Millisecond }
 
+// Shares has the parts of the plan's TTL that a client's may be if each has settings of its own, and the smallest last.
+var Shares = []time.Duration{1, 2, 10}
+
+// ShortestTTL is the shortest TTL that a client may have.
+func (p *Plan) ShortestTTL() time.Duration {
+	if p.Scenario.Own {
+		return p.TTL / Shares[len(Shares)-1]
+	}
+	return p.TTL
+}
+
 // drawWork draws the network, and what the clients do and for how long.
 func (p *Plan) drawWork(rng *rand.Rand) {
 	s, o := p.Scenario, &p.Options
-	// Over a slower network, such short locks could not be acquired at all.
-	p.RTT = min(Pick(rng, s.RTT), p.TTL/40)
+	// Over a slower network, such short locks could not be acquired at all, or not be renewed if one message is late.
+	p.RTT = min(Pick(rng, s.RTT), p.ShortestTTL()/40)
 	p.Workers = 1 + rng.IntN(max(s.Workers, 1))
 	p.Span = time.Duration(s.Span * float64(p.TTL)).Truncate(model.Slot)
 	names := s.Spread
