@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,10 +33,9 @@ import (
 // changed. ErrNoQuorum says that too few nodes have confirmed: those that the error names may still have the
 // token, and its holder may keep the lock and extend it. Call Break again once they can be reached.
 //
-// Each round of Break takes at most Options.NodeTimeout. As a rule there are three, or four. There are more, until
-// ctx ends, while the holder's extension puts the token back at nodes that have dropped it. If the nodes that are
-// known to have had the token are no quorum, Break waits for as long as another node may still be asked to
-// take it: Options.NodeTimeout, which should be the holder's.
+// Break takes three rounds as a rule: it looks for the token, has the nodes note that it is broken, and looks whether they
+// have. Each takes at most Options.NodeTimeout. There are more while nodes lose their data, or the set is changed; and
+// for a slot, to find which one.
 //
 // A lock of several names (Also) ends as a whole if it is broken at one of its names, for no extension is
 // confirmed any more. The keys of its other names go with their TTL, or when each of these names is broken, too.
@@ -78,37 +77,23 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 //	Break     2 and 3 drop the token: three of five nodes have confirmed
 //	holder    extension: 1, 4 and 5 confirm
 //
-// The lock would be extended for ever after. So the rule is: there must be an instant at which no node of a
-// quorum had the token. A node has two looks: one that ends with "it is gone", or with its deletion, and one
-// that begins after such a look has ended at all nodes of the quorum, and that finds nothing to delete. A look
-// that does delete it says that the holder has put it back, and there is another look.
+// The lock would be extended for ever after. So a node also notes that the token is broken, in the step in which it
+// drops it (break.lua), and confirms no extension of it while it has the note. When a quorum has noted it, each
+// other quorum has a node that confirms none, whether the token is there again or not: put back by the holder, or with a
+// request of the acquisition that was under way, for however long, over whatever connection, or for the second
+// time. Several operators may break the same lock.
 //
-// That is enough. Let t be the instant at which the second looks begin, and E the first extension of those that
-// begin after t that so many nodes confirm that the rest is no quorum; what a quorum confirms is one of these.
-// It shares a node with the quorum of the looks. There the token was put back after t, by one of these:
+// A node that loses its data loses the note. Then it may be given the token anew, and counts after an
+// extension that began later was confirmed by so many others that the rest is no quorum (counts). If a quorum had the note
+// at one instant, these others are too few without one that has it, or had it and counts by now; and there is no first one
+// of those. So Break looks whether the nodes of a quorum have the note after all of them have said that they noted it. An
+// extension that was confirmed before, and by a node that noted it later, could have had a node count that lost it
+// in between.
 //
-//   - A refill. The node counts in E, so an extension C was confirmed by as many that began when the token
-//     was known to be back (landed), hence after t. C was confirmed before the node's vote for E, and E is the
-//     first one. So there is no E.
-//   - The acquisition, of which a request was under way to this node at t: the node had never had the token.
-//     The holder need not know yet that it has the lock, or has it by the others. Such a request is refused
-//     once its deadline is over (acquire.lua). So a node counts only if it is known to have had the
-//     token before, or if Break began longer ago than that.
+// What remains is a node that loses the note, and gets a request of the acquisition which comes later than that.
 //
-// An extension that began before t may be confirmed late, and counts from when it was sent: the holder believes in
-// the lock for a TTL after t at most. That is the bound for a holder that does not extend, or whose extensions reach
-// no quorum.
-//
-// A request without a deadline, as of plain commands (wire.Plain), over a connection that was given up,
-// may set the token much later. So may one that is carried out twice; and one with a deadline, until that
-// is over, if the connection was given up and the node was given the token anew over another one. The token
-// then stays at that node for its TTL, at most, and keeps others out there and nowhere else. For extensions
-// it is one vote, and to matter it takes one more of such nodes than Break has had confirmations beyond those
-// that it needed. So it takes one, if just a quorum has confirmed.
-//
-// The second look must not miss a token that was put back. It does if the token goes in another way between
-// the beginning of that look and the node's answer: another operator breaks the same lock at that moment, or
-// the node loses its data. That is not promised.
+// The note lives for twice as long as any lock of the set may. The holder believes in its lock for a TTL after the
+// last extension that was confirmed began, and that was before a quorum had the note.
 //
 // The fence: that of the broken lock was stored by a quorum of nodes with its grants, before the token was
 // dropped there. Each later lock has a grant of one of them, after that, and so a larger number (see
@@ -121,12 +106,8 @@ type breaking struct {
 	trace  *opTrace
 	key    string // what the host knows it by
 	handle Handle
-	began  time.Time
-	looks  int32
-	finds  int
-	last   *round              // the last look, to which answers may still come
-	had    map[*lane.Lane]bool // by node: it is known to have had the token
-	gone   map[*lane.Lane]bool // by node: its last look has ended, and it does not have the token
+	waits  int
+	rounds int32
 }
 
 func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) error {
@@ -138,33 +119,25 @@ func (lk *Locker) breaks(ctx context.Context, t *opTrace, name, token string) er
 		return fmt.Errorf("redlock: break %q: %w", name, err)
 	}
 	o := lk.settings()
-	b := &breaking{
-		locker: lk, trace: t, key: lk.parts.Host.Token(), began: lk.now(),
-		had: make(map[*lane.Lane]bool), gone: make(map[*lane.Lane]bool),
-	}
-	longest := o.MaxTTL // for which a node is owed the release: the token's own TTL is not known
+	b := &breaking{locker: lk, trace: t, key: lk.parts.Host.Token()}
+	longest := o.MaxTTL // for which the note lives, and a node is owed it: the token's own TTL is not known
 	if d := lk.lanes.View().Description; d != nil {
 		longest = d.Longest()
 	}
-	b.handle = Handle{Name: name, Token: token, TTL: longest, Since: b.began, Prefix: o.Prefix, Separator: o.Separator}
+	b.handle = Handle{Name: name, Token: token, TTL: longest, Since: lk.now(), Prefix: o.Prefix, Separator: o.Separator}
 	slot, err := b.find(ctx)
 	if slot && err == nil {
 		err = b.findSlot(ctx)
 	}
-	if err != nil {
-		return err
+	for again := err == nil; again; again = again && b.rounds < maxRounds {
+		again, err = b.tell(ctx)
 	}
-	defer func() {
-		if b.last != nil {
-			b.last.drop()
-		}
-	}()
-	for {
-		if done, err := b.look(ctx); done || err != nil {
-			return err
-		}
-	}
+	return err
 }
+
+// maxRounds is after how many rounds Break gives up: a round more takes a node that has lost the note since the round
+// before it, or a set that was changed.
+const maxRounds = 10
 
 // find looks for the token, and for how it holds the lock. A slot is yet to be found.
 func (b *breaking) find(ctx context.Context) (slot bool, err error) {
@@ -173,17 +146,16 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	b.finds++
-	lk.parts.Host.Woke(sim.Caller, b.key, -b.finds)
+	b.waits++
+	lk.parts.Host.Woke(sim.Caller, b.key, -b.waits)
 	found := false
-	for at, n := range nodes {
-		i := view.Lanes[at]
-		b.had[i] = n.Token == b.handle.Token
+	for _, n := range nodes {
+		found = found || n.Token == b.handle.Token
 		for _, h := range n.Holders {
 			if h.Token != b.handle.Token {
 				continue
 			}
-			b.had[i] = true
+			found = true
 			switch h.Mode {
 			case ModeShared:
 				b.handle.Shared = true
@@ -193,21 +165,19 @@ func (b *breaking) find(ctx context.Context) (slot bool, err error) {
 				return false, fmt.Errorf("redlock: break %q: the token is that of a lock below it: name that lock itself", b.handle.Name)
 			}
 		}
-		found = found || b.had[i]
-		b.gone[i] = !b.had[i] && (n.Err == nil || n.Err.Outcome == OutcomeQuarantined)
 	}
 	if !found {
-		return false, b.nothing(ctx, view, nodes)
+		return false, b.nothing(ctx, view.Quorum, nodes)
 	}
 	return slot, nil
 }
 
 // nothing makes the error for a token that no node was found to have.
-func (b *breaking) nothing(ctx context.Context, view *lane.View, nodes []NodeStatus) error {
-	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(nodes), Need: view.Quorum, Kind: ErrNoQuorum}
-	for at, n := range nodes {
+func (b *breaking) nothing(ctx context.Context, quorum int, nodes []NodeStatus) error {
+	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(nodes), Need: quorum, Kind: ErrNoQuorum}
+	for _, n := range nodes {
 		switch {
-		case !b.gone[view.Lanes[at]]:
+		case n.Err != nil && n.Err.Outcome != OutcomeQuarantined:
 			e.Failed++
 			e.note(n.Err)
 		case n.Token != "":
@@ -248,12 +218,27 @@ func (b *breaking) findSlot(ctx context.Context) error {
 }
 
 // slotAmong asks all nodes about some slots, and returns the one that the token holds; 0: none.
-func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last int) int {
+func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last int) (slot int) {
+	var keys []string
+	for i := first; i <= last; i++ {
+		keys = append(keys, b.locker.settings().Prefix+b.handle.Name+script.SlotInfix+strconv.Itoa(i))
+	}
+	b.inspect(ctx, view, keys, func(a answer) (enough bool) {
+		if a.Reply.Holder == b.handle.Token {
+			slot = first + slices.Index(keys, a.Claim.Key)
+		}
+		return slot > 0
+	})
+	return slot
+}
+
+// inspect asks all nodes what they have under some keys, for a NodeTimeout, and hands each answer over until it is
+// enough.
+func (b *breaking) inspect(ctx context.Context, view *lane.View, keys []string, take func(answer) (enough bool)) {
 	lk := b.locker
-	answers := make(slotAnswers, len(view.Lanes)*(last-first+1))
+	answers := make(answers, len(view.Lanes)*len(keys))
 	sent := lk.now()
-	for slot := first; slot <= last; slot++ {
-		key := lk.settings().Prefix + b.handle.Name + script.SlotInfix + strconv.Itoa(slot)
+	for _, key := range keys {
 		about := &lane.Claim{Key: key, Keys: []string{key}}
 		for _, n := range view.Lanes {
 			q := &lane.Request{Op: wire.Inspect, Claim: about, Deadline: sent.Add(lk.settings().NodeTimeout), To: answers, By: view.Description}
@@ -264,108 +249,99 @@ func (b *breaking) slotAmong(ctx context.Context, view *lane.View, first, last i
 	}
 	limit := time.NewTimer(lk.settings().NodeTimeout)
 	defer limit.Stop()
-	defer lk.parts.Host.Woke(sim.Caller, b.key, -2-first)
+	b.waits++
+	defer lk.parts.Host.Woke(sim.Caller, b.key, -b.waits)
 	for range cap(answers) {
 		select {
-		case q := <-answers:
-			if q.Reply.Holder == b.handle.Token {
-				slot, _ := strconv.Atoi(q.Claim.Key[len(lk.settings().Prefix+b.handle.Name+script.SlotInfix):])
-				return slot
+		case a := <-answers:
+			if take(a) {
+				return
 			}
 		case <-limit.C:
-			return 0
+			return
 		case <-ctx.Done():
-			return 0
+			return
 		}
 	}
-	return 0
 }
 
-// slotAnswers takes the answers of nodes about slots. It has room for all.
-type slotAnswers chan *lane.Request
+// An answer is one node's, to a request about one key.
+type answer struct {
+	*lane.Request
+	from *lane.Lane
+}
 
-func (a slotAnswers) Deliver(_ *lane.Lane, q *lane.Request) { a <- q }
+// answers has room for all.
+type answers chan answer
 
-// look has all nodes drop the token, and reports whether the lock is broken.
-func (b *breaking) look(ctx context.Context) (done bool, err error) {
+func (a answers) Deliver(n *lane.Lane, q *lane.Request) { a <- answer{q, n} }
+
+// tell has all nodes drop the token and note that it is broken; and then looks whether a quorum of those that have said so
+// has the note. Again: it has not, which is what the error says, or the set was changed meanwhile.
+func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	lk := b.locker
 	l, err := lk.fromHandle(b.handle)
 	if err != nil {
 		return false, fmt.Errorf("redlock: break %q: %w", b.handle.Name, err)
 	}
-	if b.last != nil {
-		b.take(b.last) // with the answers that have come since
-		b.last.drop()
-	}
-	before, begun := maps.Clone(b.gone), lk.now()
+	l.claim.Broken = 2 * l.claim.Millis
 	l.trace = b.trace
 	r := lk.newRound(wire.Release, l, nil)
-	b.looks++
-	r.trace, r.number, r.caller = b.trace, b.looks, b.key
-	b.last = r
-	// The first two looks end with the first answers of a quorum. Where these are other nodes' each time, none
-	// of them may ever have answered two looks in a row, however many there are: a third one waits for all nodes.
-	r.all = b.looks > 2
+	defer r.drop()
+	b.rounds++
+	r.trace, r.number, r.caller = b.trace, b.rounds, b.key
 	view := r.view
-	r.start(begun, time.Time{}) // no deadline: a lane keeps it until it can be sent
+	r.start(lk.now(), time.Time{}) // no deadline: a lane keeps it until it can be sent
 	r.wait(ctx, lk.nodeTimeout(b.handle.TTL))
-	b.take(r)
-	gone, twice, proven := 0, 0, 0
-	for _, n := range view.Lanes {
-		if b.gone[n] {
-			gone++
-		}
-		if before[n] && b.gone[n] && r.found(n) != wire.Granted {
-			twice++
-			if b.had[n] {
-				proven++
-			}
-		}
-	}
-	// For so long after the first look the token may come to a node that has never had it. A longer NodeTimeout of
-	// the holder's is not known.
-	rest := lk.settings().NodeTimeout - elapsed(b.began, begun)
-	agreed := twice >= view.Quorum && view.Description == lk.lanes.View().Description
-	switch why := ended(ctx); {
-	case agreed && (proven >= view.Quorum || rest <= 0):
-		return true, nil
-	case why != nil || gone < view.Quorum:
+	why := ended(ctx)
+	if r.decided() == pending && (why != nil || view.Description == lk.lanes.View().Description) {
 		e := r.explain(lk.now(), why)
 		e.Op, e.Kind = "break", ErrNoQuorum
 		return false, e
-	case agreed:
-		timer := time.NewTimer(rest)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		lk.parts.Host.Woke(sim.Caller, b.key, -3-MaxSlots-int(b.looks))
 	}
-	return false, nil
+	return b.look(ctx, view, r.answered())
 }
 
-// take notes what the nodes have answered to a look by now.
-func (b *breaking) take(r *round) {
-	for _, n := range r.view.Lanes {
-		switch said := r.found(n); classify(wire.Release, said) {
-		case voteYes:
-			b.had[n], b.gone[n] = true, true
-		case voteNo:
-			b.gone[n] = true
-		default:
-			b.gone[n] = false
+// look looks whether a quorum of the nodes that have noted the token has the note.
+func (b *breaking) look(ctx context.Context, view *lane.View, told []bool) (again bool, _ error) {
+	lk := b.locker
+	noted, others, sent := 0, make([]NodeError, len(told)), lk.now()
+	for i, n := range view.Lanes {
+		others[i] = NodeError{Node: n.Name, Outcome: OutcomeTimeout, Elapsed: lk.settings().NodeTimeout}
+	}
+	b.inspect(ctx, view, []string{script.Broken + b.handle.Token}, func(a answer) (enough bool) {
+		i := view.At(a.from)
+		switch others[i] = nodeError(a.from.Name, &a.Reply, elapsed(sent, lk.now())); {
+		case !told[i]:
+		case a.Reply.Holder != "":
+			others[i].Outcome = OutcomeGranted
+			noted++
+		case others[i].Outcome == OutcomeGranted:
+			others[i].Outcome = OutcomeGone
+		}
+		return noted >= view.Quorum
+	})
+	switch {
+	case view.Description != lk.lanes.View().Description:
+	case noted >= view.Quorum:
+		return false, nil
+	}
+	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(told), Need: view.Quorum, Granted: noted, Failed: len(told) - noted, Kind: ErrNoQuorum, Cause: ended(ctx)}
+	for i := range others {
+		if others[i].Outcome != OutcomeGranted {
+			e.note(&others[i])
 		}
 	}
+	return e.Cause == nil, e
 }
 
-// found is a node's answer to a round by now.
-func (r *round) found(n *lane.Lane) wire.Status {
+// answered has, for each node of the view, whether it has carried out the round's release by now.
+func (r *round) answered() []bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	i := r.view.At(n)
-	if !r.told[i] {
-		return wire.Timeout
+	said := make([]bool, len(r.view.Lanes))
+	for i := range said {
+		said[i] = r.told[i] && classify(r.op, r.reqs[i].Reply.Status) != voteNone
 	}
-	return r.reqs[i].Reply.Status
+	return said
 }

@@ -230,6 +230,12 @@ func (m *model) do(q *lane.Request) wire.Reply {
 		}
 	}
 	switch {
+	case q.Step() == wire.Break:
+		m.keys[script.Broken+c.Token] = entry{"1", now.Add(wire.Milliseconds(c.Broken))}
+	case q.Op == wire.Extend && m.keys[script.Broken+c.Token].expires.After(now):
+		return wire.Reply{Status: wire.Expired}
+	}
+	switch {
 	case q.Op == wire.Inspect:
 		return wire.Reply{Status: wire.Granted, Holder: e.token, TTL: e.expires.Sub(now), Time: micros, Mark: m.mark}
 	case q.Op == wire.Leave:

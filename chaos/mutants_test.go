@@ -66,7 +66,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"extend.go", "case decided == won, l.confirmed", "case decided == won, r.ballot.yes > 0, l.confirmed"},
 	}, "model", "refusals", 3000},
 	{"an extension without a script counts, whatever the answer", []edit{
-		{"internal/wire/native.go", "if !a.Done || a.Err != nil || a.Failed", "if a.Failed"},
+		{"internal/wire/native.go", "if !a.Done || a.Broken > 0 || a.Err != nil || a.Failed", "if a.Failed"},
 	}, "model", "refusals", 1000},
 	{"a release without a script deletes any token", []edit{
 		{"internal/model/plain.go", "case !there || e.token != c.Token:", "case !there || e.token != c.Token && c.Op == wire.Extend:"},
@@ -128,19 +128,17 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "calm", 10},
 
 	{"a lock is broken when one node has confirmed it", []edit{
-		{"break.go", "agreed := twice >= view.Quorum && ", "agreed := twice >= 1 && "},
-		{"break.go", "case agreed && (proven >= view.Quorum || rest <= 0):", "case agreed && (proven >= 1 || rest <= 0):"},
-		{"break.go", "case why != nil || gone < view.Quorum:", "case why != nil || gone < 1:"},
+		{"break.go", "if r.decided() == pending && (", "if !slices.Contains(r.answered(), true) && ("},
+		{"break.go", "return noted >= view.Quorum\n", "return noted >= 1\n"},
+		{"break.go", "case noted >= view.Quorum:", "case noted >= 1:"},
 	}, "model", "broken by hand", 5000},
 	{"a lock is broken, whatever its token is by then", []edit{
-		{"break.go", "b.had[i] = n.Token == b.handle.Token\n", "if n.Token != \"\" {\n\t\t\tb.handle.Token = n.Token\n\t\t}\n\t\tb.had[i] = n.Token == b.handle.Token\n"},
+		{"break.go", "found = found || n.Token == b.handle.Token\n", "if n.Token != \"\" {\n\t\t\tb.handle.Token = n.Token\n\t\t}\n\t\tfound = found || n.Token == b.handle.Token\n"},
 	}, "model", "broken by hand", 500},
-	{"a lock that is broken is not looked at again", []edit{
-		{"break.go", "if before[n] && b.gone[n] && r.found(n) != wire.Granted {", "if _ = before; b.gone[n] {"},
-	}, "model", "broken by hand", 5000},
-	{"a node that was given the token anew counts when one other node has confirmed", []edit{
-		{"extend.go", "err.Granted >= r.ballot.shown", "err.Granted > 0"},
-	}, "model", "broken by hand", 5000},
+	{"a token that is broken is extended", []edit{
+		{"internal/model/scripts.go", "if n.isBroken(c.Token) {", "if n.isBroken(c.Token) && false {"},
+		{"internal/model/plain.go", "case c.Op == wire.Extend && n.isBroken(c.Token):", "case c.Op == wire.Extend && n.isBroken(c.Token) && false:"},
+	}, "model", "broken by hand", 10000},
 
 	// Fences, numbered by simpler rules.
 	{"the fence is the largest number, and is not stored", []edit{

@@ -265,24 +265,19 @@ without HANDLE        '!((((got&(got-1))'    'late: the handle does not say that
 # A lock that is broken.
 model=break.pml
 holds all   'break: no extension'
-holds all   'break: no extension, answers to looks are lost'       -DUNHEARD
 holds all   'break: no extension, four nodes'                     -DNODES=4 -DEXTENSIONS=2
+holds all   'break: no extension, and nodes lose their data'      -DLOSES
 holds both  'break: the next fence is larger'                      -DFENCE -DHIGHEST=3
-without SECOND        'i<=told'     'break: one look is enough'                          -DSECOND
-slow without NOTHING       'i<=told'     'break: the second look may find the token'          -DNOTHING
-slow without AFTER_ALL     'i<=told'     'break: each node has its looks by itself'           -DAFTER_ALL
-without NEVER_HAD     'i<=told'     'break: a node that never had the token counts'      -DNEVER_HAD -DEXTENSIONS=1
-without WAIT_FIRST    'i<=told'     'break: it counts when the look is over'             -DWAIT_FIRST -DEXTENSIONS=1
-without REFILLED      'i<=told'     'break: a node that is refilled counts at once'      -DREFILLED -DEXTENSIONS=1
-slow without LANDED        'i<=told'     'break: it counts from when it was asked'            -DLANDED
-slow without ONE           'i<=told'     'break: it counts if one other node has confirmed'  -DONE -DNODES=4 -DEXTENSIONS=2
+without NOTE          'i<=told'     'break: a node that has the note confirms'           -DNOTE
+without QUORUM        'i<=told'     'break: one node with the note is enough'            -DQUORUM
+without AGAIN         'i<=told'     'break: nobody looks whether the note is there'      -DAGAIN -DLOSES
+without REFILLED      'i<=told'     'break: a node that is refilled counts at once'      -DREFILLED -DLOSES
+slow without ONE           'i<=told'     'break: it counts if one other node has confirmed'  -DONE -DNODES=4 -DEXTENSIONS=2 -DLOSES
 without COUNTERS      'fenceB>fence' 'break: the counter is deleted, too'                -DCOUNTERS -DFENCE
 without STORED        'fenceB>fence' 'break: the fence is not stored'                    -DSTORED -DFENCE
 
 # What is not promised, lest it be believed.
-slow without COPY          'i<=told'     'break: the filling comes twice'                     -DCOPY
-slow without GIVEN_UP      'i<=told'     'break: the acquire comes over another connection'   -DGIVEN_UP
-slow without ENDS          'i<=told'     'break: the token goes in another way'               -DENDS
+without LATE          'i<=told'     'break: an acquire comes to a node that was emptied' -DLATE -DLOSES
 without GRANTED       'fenceB>fence' 'break: granted by a quorum, and not complete'      -DGRANTED -DFENCE -DHIGHEST=3
 
 # A change of members.

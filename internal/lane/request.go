@@ -35,6 +35,8 @@ func (q *Request) Step() wire.Op {
 	switch {
 	case q.Op == wire.Release && q.Claim.KeepPlace:
 		return wire.Yield
+	case q.Op == wire.Release && q.Claim.Broken > 0:
+		return wire.Break
 	case q.Op == wire.Acquire && q.Claim.Plain && q.Ticket != Ours:
 		return wire.Plain
 	}
@@ -120,6 +122,8 @@ type Claim struct {
 	Lease     int64
 
 	Plain bool // it is acquired by plain commands: wire.Plain
+
+	Broken int64 // a release is a break (wire.Break), and the node notes it for so many milliseconds; 0: it is none
 
 	// The proposed fence, the same at all nodes, 0 for a shared lock (incarnation.floor); and
 	// the fence that the lock got, which is set before the raise, if there is one.

@@ -30,6 +30,8 @@ type Call struct {
 	Waiter string
 	Lease  time.Duration
 
+	Broken time.Duration // Break: for how long the node notes it
+
 	Args []string // Choose, Merge: of the script
 
 	Native bool // Extend, Release: without a script; see wire.NativeAnswer

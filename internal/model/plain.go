@@ -23,6 +23,8 @@ func (c *Call) parts() int {
 		return plainParts
 	case c.Native && c.Op == wire.Release:
 		return 2 // DELEX or DELIFEQ, EXISTS
+	case c.Native:
+		return 2 // SET, EXISTS
 	}
 	return 1
 }
@@ -170,7 +172,10 @@ func (n *store) doNative(c *Call, part int) error {
 	}
 	key := c.Keys[0]
 	if part == 1 {
-		if len(*n.queue(key)) > 0 {
+		switch {
+		case c.Op == wire.Extend && n.isBroken(c.Token):
+			c.Said.Broken = 1
+		case c.Op == wire.Release && len(*n.queue(key)) > 0:
 			c.Said.Queues = 1
 		}
 		return nil

@@ -18,7 +18,7 @@ func (n *store) do(c *Call) (any, error) {
 	if n.refuses != nil {
 		return nil, n.refuses
 	}
-	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || len(n.scripts) == 0) {
+	if c.Op != wire.Set && c.Op != wire.Wake && c.Op != wire.Break && c.Op != wire.Choose && c.Op != wire.Merge && !n.scripts[wire.RunID(c.Mark)] && (c.Op == wire.Acquire || len(n.scripts) == 0) {
 		return nil, noScript
 	}
 	switch c.Op {
@@ -35,6 +35,8 @@ func (n *store) do(c *Call) (any, error) {
 	case wire.Wake: // it is sent as a whole
 		n.wake(c.Keys[0], wire.ModeX, 0)
 		return int64(0), nil
+	case wire.Break:
+		return n.breaks(c)
 	case wire.Choose:
 		return n.choose(c)
 	case wire.Merge:
@@ -280,7 +282,29 @@ func (n *store) raise(c *Call) (any, error) {
 	return int64(1), nil
 }
 
+// breaks is what break.lua does.
+func (n *store) breaks(c *Call) (any, error) {
+	err := n.writable()
+	if err == nil {
+		n.keys[script.Broken+c.Token] = entry{token: "1", expires: n.now() + c.Broken}
+	}
+	said, failed := n.giveBack(c)
+	if err != nil {
+		return nil, err
+	}
+	return said, failed
+}
+
+// isBroken reports whether the node has noted that a token is broken.
+func (n *store) isBroken(token string) bool {
+	_, noted := n.lookup(script.Broken + token)
+	return noted
+}
+
 func (n *store) extend(c *Call) (any, error) {
+	if n.isBroken(c.Token) {
+		return int64(0), nil
+	}
 	for i, key := range c.Keys {
 		h, err := n.holder(key, c.Modes[i], c.Token)
 		switch {

@@ -151,6 +151,8 @@ func (s *server) call(q *lane.Request, step wire.Op) Call {
 	switch q.Op {
 	case wire.Acquire:
 		call.Ticket, call.Fence = q.Ticket, q.Number
+	case wire.Release:
+		call.Broken = wire.Milliseconds(c.Broken)
 	case wire.Raise:
 		call.Fence = c.Fence
 	}

@@ -278,9 +278,10 @@ func (n *store) forget() {
 	n.marker, n.told, n.choice = "", wire.Told{}, choice{}
 }
 
+// list gives the keys of locks.
 func (n *store) list() []string {
 	for key := range n.keys {
 		n.lookup(key)
 	}
-	return slices.Sorted(maps.Keys(n.keys))
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(n.keys)), script.Lasting)
 }

@@ -205,6 +205,12 @@ func (s *Server) write(scripts *hashes, q *lane.Request, step wire.Op) {
 	switch step {
 	case wire.Wake:
 		w.Begin("eval").String(script.Wake).Int(1).String(c.Keys[0])
+	case wire.Break:
+		w.Begin("eval").String(script.Break).Int(int64(len(c.Keys)))
+		for _, key := range c.Keys {
+			w.String(key)
+		}
+		w.String(c.Token).String(c.Modes).Int(c.Slot).Int(c.Broken)
 	case wire.Choose:
 		w.Begin("eval").String(script.Choose).Int(2).String(script.Told).String(script.Choice)
 		for _, arg := range q.Args {

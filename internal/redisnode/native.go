@@ -53,6 +53,7 @@ func (n natives) write(w *resp.Writer, q *lane.Request) {
 	switch {
 	case q.Op == wire.Extend:
 		w.Begin("set").String(key).String(c.Token).String("ifeq").String(c.Token).String("px").Int(c.Millis).End()
+		w.Begin("exists").String(script.Broken + c.Token).End()
 		return
 	case n.remove == "delex":
 		w.Begin("delex").String(key).String("ifeq").String(c.Token).End()
@@ -66,7 +67,7 @@ func (n natives) write(w *resp.Writer, q *lane.Request) {
 func readNative(in *resp.Reader, op wire.Op) (a wire.NativeAnswer, err error) {
 	r := replies{in: in}
 	if op == wire.Extend {
-		a.Done = r.text(okay) == okay
+		a.Done, a.Broken = r.text(okay) == okay, r.number()
 	} else {
 		a.Done, a.Queues = r.number() == 1, r.number()
 	}

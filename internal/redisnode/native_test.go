@@ -55,14 +55,16 @@ func TestNative(t *testing.T) {
 		second, answer string
 		want           string
 	}{
-		{"extended", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n" + marks + clock + known, "", "", "granted 1000000007 by m"},
-		{"two extended", newer, []wire.Op{wire.Extend, wire.Extend}, "set set mget time script", "+OK\r\n+OK\r\n" + marks + clock + known, "", "", "granted 1000000007 by m, granted 1000000007 by m"},
-		{"gone", newer, []wire.Op{wire.Extend}, "set mget time script", "$-1\r\n" + marks + clock + known, "extend mget", ":0\r\n" + later, "gone 0 by l"},
-		{"another's", newer, []wire.Op{wire.Extend, wire.Extend}, "set set mget time script", "$-1\r\n+OK\r\n" + marks + clock + known, "extend mget", "*2\r\n:9\r\n$1\r\no\r\n" + later, "stolen 0 by l, granted 1000000007 by m"},
-		{"a full server", newer, []wire.Op{wire.Extend}, "set mget time script", "-OOM no\r\n" + marks + clock + known, "extend mget", ":12\r\n" + later, "granted 12 by l"},
-		{"another process", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n" + marks + clock + unknown, "extend mget", "-NOSCRIPT no\r\n" + later, "failed 0 by l"},
-		{"no SCRIPT EXISTS", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n" + marks + clock + "-NOPERM no\r\n", "extend mget", ":12\r\n" + later, "granted 12 by l"},
-		{"no TIME", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n" + marks + "-NOPERM no\r\n" + known, "extend mget", ":12\r\n" + later, "granted 12 by l"},
+		{"extended", newer, []wire.Op{wire.Extend}, "set exists mget time script", "+OK\r\n:0\r\n" + marks + clock + known, "", "", "granted 1000000007 by m"},
+		{"two extended", newer, []wire.Op{wire.Extend, wire.Extend}, "set exists set exists mget time script", "+OK\r\n:0\r\n+OK\r\n:0\r\n" + marks + clock + known, "", "", "granted 1000000007 by m, granted 1000000007 by m"},
+		{"gone", newer, []wire.Op{wire.Extend}, "set exists mget time script", "$-1\r\n:0\r\n" + marks + clock + known, "extend mget", ":0\r\n" + later, "gone 0 by l"},
+		{"broken", newer, []wire.Op{wire.Extend}, "set exists mget time script", "+OK\r\n:1\r\n" + marks + clock + known, "extend mget", ":0\r\n" + later, "gone 0 by l"},
+		{"broken, or not", newer, []wire.Op{wire.Extend}, "set exists mget time script", "+OK\r\n-NOPERM no\r\n" + marks + clock + known, "extend mget", ":12\r\n" + later, "granted 12 by l"},
+		{"another's", newer, []wire.Op{wire.Extend, wire.Extend}, "set exists set exists mget time script", "$-1\r\n:0\r\n+OK\r\n:0\r\n" + marks + clock + known, "extend mget", "*2\r\n:9\r\n$1\r\no\r\n" + later, "stolen 0 by l, granted 1000000007 by m"},
+		{"a full server", newer, []wire.Op{wire.Extend}, "set exists mget time script", "-OOM no\r\n:0\r\n" + marks + clock + known, "extend mget", ":12\r\n" + later, "granted 12 by l"},
+		{"another process", newer, []wire.Op{wire.Extend}, "set exists mget time script", "+OK\r\n:0\r\n" + marks + clock + unknown, "extend mget", "-NOSCRIPT no\r\n" + later, "failed 0 by l"},
+		{"no SCRIPT EXISTS", newer, []wire.Op{wire.Extend}, "set exists mget time script", "+OK\r\n:0\r\n" + marks + clock + "-NOPERM no\r\n", "extend mget", ":12\r\n" + later, "granted 12 by l"},
+		{"no TIME", newer, []wire.Op{wire.Extend}, "set exists mget time script", "+OK\r\n:0\r\n" + marks + "-NOPERM no\r\n" + known, "extend mget", ":12\r\n" + later, "granted 12 by l"},
 
 		{"released", newer, []wire.Op{wire.Release}, "delex exists", ":1\r\n:0\r\n", "", "", "granted 0"},
 		{"released by Valkey", valkey, []wire.Op{wire.Release}, "delifeq exists", ":1\r\n:0\r\n", "", "", "granted 0"},
@@ -73,18 +75,18 @@ func TestNative(t *testing.T) {
 		{"is denied", newer, []wire.Op{wire.Release}, "delex exists", "-NOPERM no\r\n:0\r\n", "release", ":1\r\n", "granted 0"},
 		{"is no string", newer, []wire.Op{wire.Release}, "delex exists", "-ERR Key should be of string type\r\n:0\r\n", "release", "-WRONGTYPE no\r\n", "not a lock 0"},
 
-		{"both", newer, []wire.Op{wire.Release, wire.Raise, wire.Extend, wire.Release}, "delex exists raise set delex exists mget time script",
-			":1\r\n:1\r\n" + ":1\r\n" + "$-1\r\n" + ":0\r\n:0\r\n" + marks + clock + known, "eval extend release mget", ":0\r\n:0\r\n:1\r\n" + later, "granted 0, granted 0, gone 0 by l, granted 0"},
-		{"half of the replies", newer, []wire.Op{wire.Release, wire.Extend}, "delex exists set mget time script", ":1\r\n:0\r\n", "", "", "timeout 0, timeout 0"},
-		{"no reply to the second write", newer, []wire.Op{wire.Release, wire.Release, wire.Extend}, "delex exists delex exists set mget time script",
-			":1\r\n:1\r\n:0\r\n:0\r\n+OK\r\n" + marks + clock + known, "eval release", "", "granted 0, timeout 0, granted 1000000007 by m"},
+		{"both", newer, []wire.Op{wire.Release, wire.Raise, wire.Extend, wire.Release}, "delex exists raise set exists delex exists mget time script",
+			":1\r\n:1\r\n" + ":1\r\n" + "$-1\r\n:0\r\n" + ":0\r\n:0\r\n" + marks + clock + known, "eval extend release mget", ":0\r\n:0\r\n:1\r\n" + later, "granted 0, granted 0, gone 0 by l, granted 0"},
+		{"half of the replies", newer, []wire.Op{wire.Release, wire.Extend}, "delex exists set exists mget time script", ":1\r\n:0\r\n", "", "", "timeout 0, timeout 0"},
+		{"no reply to the second write", newer, []wire.Op{wire.Release, wire.Release, wire.Extend}, "delex exists delex exists set exists mget time script",
+			":1\r\n:1\r\n:0\r\n:0\r\n+OK\r\n:0\r\n" + marks + clock + known, "eval release", "", "granted 0, timeout 0, granted 1000000007 by m"},
 		{"half of the second replies", newer, []wire.Op{wire.Release, wire.Release, wire.Release}, "delex exists delex exists delex exists",
 			":0\r\n:0\r\n:1\r\n:1\r\n:0\r\n:0\r\n", "release eval release", ":1\r\n:0\r\n", "granted 0, granted 0, timeout 0"},
 
-		{"a server with IFEQ alone", extension, []wire.Op{wire.Release, wire.Extend}, "release set mget time script", ":1\r\n+OK\r\n" + marks + clock + known, "", "", "granted 0, granted 1000000007 by m"},
-		{"no marker", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n*1\r\n$-1\r\n" + clock + known, "", "", "granted 1000000007 by "},
-		{"no MGET", newer, []wire.Op{wire.Extend}, "set mget time script", "+OK\r\n-NOPERM no\r\n" + clock + known, "extend mget", ":12\r\n-NOPERM no\r\n", "granted 12 by "},
-		{"no marker after the second write", newer, []wire.Op{wire.Extend}, "set mget time script", "$-1\r\n" + marks + clock + known, "extend mget", ":12\r\n", "granted 12 by "},
+		{"a server with IFEQ alone", extension, []wire.Op{wire.Release, wire.Extend}, "release set exists mget time script", ":1\r\n+OK\r\n:0\r\n" + marks + clock + known, "", "", "granted 0, granted 1000000007 by m"},
+		{"no marker", newer, []wire.Op{wire.Extend}, "set exists mget time script", "+OK\r\n:0\r\n*1\r\n$-1\r\n" + clock + known, "", "", "granted 1000000007 by "},
+		{"no MGET", newer, []wire.Op{wire.Extend}, "set exists mget time script", "+OK\r\n:0\r\n-NOPERM no\r\n" + clock + known, "extend mget", ":12\r\n-NOPERM no\r\n", "granted 12 by "},
+		{"no marker after the second write", newer, []wire.Op{wire.Extend}, "set exists mget time script", "$-1\r\n:0\r\n" + marks + clock + known, "extend mget", ":12\r\n", "granted 12 by "},
 		{"a server with none", natives{}, []wire.Op{wire.Release, wire.Extend}, "release extend mget", ":1\r\n:12\r\n" + marks, "", "", "granted 0, granted 12 by m"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

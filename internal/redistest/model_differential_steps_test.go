@@ -233,7 +233,7 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		shape := shapes[kind]
 		s := step{
 			call: model.Call{
-				Op:    pick(rng, wire.Acquire, wire.Raise, wire.Extend, wire.Release, wire.Leave, wire.Yield, wire.Inspect, wire.Set, wire.Plain, wire.Wake),
+				Op:    pick(rng, wire.Acquire, wire.Raise, wire.Extend, wire.Release, wire.Leave, wire.Yield, wire.Inspect, wire.Set, wire.Plain, wire.Wake, wire.Break),
 				Keys:  shape.keys,
 				Modes: shape.modes,
 				Slots: shape.slots,
@@ -270,6 +270,8 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 			s.call.Lease, s.latest = time.Second, pick(rng, -time.Minute, time.Minute, time.Minute)
 		case wire.Leave:
 			s.call.Waiter, s.call.Ticket = waiter(rng, kind)
+		case wire.Break:
+			s.call.Broken = time.Duration(rng.IntN(8))*10*time.Millisecond + 15*time.Millisecond
 		case wire.Plain:
 			// No fence is at the edge of what counts: between its commands a model node may take a moment.
 			if s.fence = 100*time.Millisecond + time.Duration(rng.IntN(300))*time.Millisecond; virtual {
@@ -409,6 +411,8 @@ func scripted(virtual bool) (all [][]step) {
 	yield := as(call(wire.Yield, yours), 1)
 	yield.latest = time.Minute
 	listen, heard := step{other: "listen"}, step{other: "heard"}
+	breaks := call(wire.Break, mine)
+	breaks.call.Broken = time.Hour
 	ours := another
 	ours.call.Ticket = -1
 	flush, join := step{other: "flush", call: acquire.call}, step{other: "join"}
@@ -496,6 +500,8 @@ func scripted(virtual bool) (all [][]step) {
 		{listen, acquire, first, second, release, leave(2), look, leave(1), look, heard},
 		{listen, acquire, first, second, release, first, look, raise(yours, time.Hour), look, call(wire.Extend, yours), call(wire.Release, yours), heard},
 		{listen, acquire, dead, second, third, release, look, heard},
+		{acquire, breaks, look, breaks, acquire, extend, look, release, another, call(wire.Extend, yours), breaks, look}, // it comes again, and is not extended
+		{listen, acquire, first, breaks, look, first, heard, extend, look},
 		{listen, acquire, shared, second, release, look, heard},
 		{listen, below, notBelow, acquire, first, second, release, look, heard},
 		{listen, acquire, third, second, release, third, second, look, yield, look, third, heard},

@@ -257,6 +257,8 @@ func ask(client *redis.Client, c model.Call) (any, error) {
 		return run(script.Release.Hash, c.Keys, c.Token, c.Modes, c.Slot)
 	case wire.Yield:
 		return run(script.Yield.Hash, c.Keys, c.Token, c.Ticket, c.Waiter, lease, c.Latest, c.Modes, c.Slot)
+	case wire.Break:
+		return client.Eval(ctx, script.Break, c.Keys, c.Token, c.Modes, c.Slot, c.Broken.Milliseconds()).Result()
 	case wire.Leave:
 		return run(script.Leave.Hash, c.Keys, c.Waiter, c.Ticket, c.Modes)
 	case wire.Inspect:

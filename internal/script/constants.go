@@ -29,6 +29,7 @@ var constants = func() *strings.Replacer {
 		"$marker", text(Marker),
 		"$version", strconv.Itoa(wire.MarkerVersion),
 		"$wakeChannel", text(WakeChannel),
+		"$broken", text(Broken),
 		"$queueSuffix", text(QueueSuffix),
 		"$slotInfix", text(SlotInfix),
 		"$signature", text(`%.@%w+[@+]`), // of wire.Sign, for string.find

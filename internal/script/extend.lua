@@ -3,7 +3,7 @@
 -- KEYS     of the lock
 -- ARGV[1]  token, ARGV[2] TTL in milliseconds, ARGV[3] the lock modes of the keys
 -- reply    time                 extended; the node's time in microseconds
---          0                    gone: expired, deleted, or lost by the node
+--          0                    gone: expired, deleted, or lost by the node; or broken
 --          {pttl, holder}       held by another token
 --          error WRONGTYPE      a key is no lock
 --

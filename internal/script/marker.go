@@ -17,6 +17,9 @@ const (
 	QueueSuffix = ":queue"
 	WakeChannel = "redlock:wake:"
 
+	// Broken and a token are the key under which a node notes for a while that the token is broken (break.lua).
+	Broken = "redlock:broken:"
+
 	// QueueTTL is how long a queue stays after the last waiter has been put in it.
 	QueueTTL = time.Minute
 
@@ -37,7 +40,7 @@ const (
 var Sets = []string{Told, Choice}
 
 // Lasting reports whether a key stays when all locks are gone: a node's marker, its tables
-// of counters, or, for a minute, a lock's queue.
+// of counters, that a token is broken, or, for a minute, a lock's queue.
 func Lasting(key string) bool {
 	return Reserved(key) != "" || strings.HasSuffix(key, QueueSuffix)
 }

@@ -1,5 +1,7 @@
 package script
 
+import "strings"
+
 // reserved has the keys that belong to the nodes, whatever prefix the locks have, and what each is.
 var reserved = map[string]string{
 	Marker: "is the key of the nodes' marker",
@@ -10,4 +12,9 @@ var reserved = map[string]string{
 }
 
 // Reserved says what a key is used for by the nodes; "": it is not reserved.
-func Reserved(key string) string { return reserved[key] }
+func Reserved(key string) string {
+	if strings.HasPrefix(key, Broken) {
+		return "is a key by which the nodes note a token that is broken"
+	}
+	return reserved[key]
+}

@@ -44,6 +44,8 @@ var (
 	inspect string
 	//go:embed wake.lua
 	wake string
+	//go:embed break.lua
+	breaks string
 
 	// Join is not loaded: it runs once for each connection. Nor is Probe, nor what is seldom
 	// needed.
@@ -60,6 +62,7 @@ var (
 	merge string
 	Merge = bare(merge)
 	Wake  = bare(kinds + queue + wake)
+	Break = bare(kinds + queue + give + breaks)
 )
 
 // A Script is one step: its source, and the hash under which a server has it loaded.

@@ -8,6 +8,7 @@ package wire
 // An extension is
 //
 //	SET key token IFEQ token PX ttl
+//	EXISTS redlock:broken:token
 //
 // and, after the last extension or acquire of the write, once for all of them, a part of the trailer:
 //
@@ -18,7 +19,8 @@ package wire
 // what the script says, and it is one command, so nothing can come between. The time is later than
 // that, and earlier than the answer. The server knows the script that has the process's run_id in its
 // text: no other process behind the same connection has answered. In every other case (the
-// key is gone, or another token's; the process is another one; the server is full, where the script's
+// key is gone, or another token's; the token is broken (break.lua), which is looked at after SET, so that no token counts
+// that has come after it was broken; the process is another one; the server is full, where the script's
 // PEXPIRE is carried out and SET is not; an ACL) the script is sent, in a second write, and its reply is
 // that of the extension: as if there were no such command. So the script may find the token's TTL
 // whole already.
@@ -55,6 +57,7 @@ package wire
 // extension as little as by the script, since the token is there.
 type NativeAnswer struct {
 	Done     bool  // SET said OK; or the key was deleted
+	Broken   int64 // extend: EXISTS
 	Queues   int64 // release: EXISTS
 	Err      error // what the server said first to one of these instead
 	*Trailer       // extend
@@ -63,7 +66,7 @@ type NativeAnswer struct {
 // Extended is the node's time if the lock was extended by an answer to be relied on; 0: the script has to say
 // what is there.
 func (a *NativeAnswer) Extended() int64 {
-	if !a.Done || a.Err != nil || a.Failed != nil || a.Known != 1 {
+	if !a.Done || a.Broken > 0 || a.Err != nil || a.Failed != nil || a.Known != 1 {
 		return 0
 	}
 	return a.Time

@@ -19,6 +19,7 @@ const (
 	Plain  // an acquire of plain commands, without a script: see plain.go
 	Choose // takes part in the choice of a description: see choose.lua
 	Merge  // gives the tables of counters, or makes them larger: see merge.lua
+	Break  // a release after which the token cannot come back: see break.lua
 	Wake   // calls the waiters of a key that was released without a script: see native.go
 	Set    // the SET NX PX of another Redlock client, for test doubles
 
@@ -26,7 +27,7 @@ const (
 )
 
 func (o Op) String() string {
-	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "plain", "choose", "merge", "wake", "set"}[o]
+	return [...]string{"acquire", "raise", "extend", "release", "leave", "yield", "inspect", "plain", "choose", "merge", "break", "wake", "set"}[o]
 }
 
 const (
