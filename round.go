@@ -3,7 +3,6 @@ package redlock
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -394,7 +393,6 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) vote {
 		l.refill(n)
 	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(n, r.view.Description):
 		a.Status = wire.Refilled
-		l.landed(n) // if the answer to the filling got lost
 	}
 	v := classify(r.op, a.Status)
 	if r.op == wire.Extend && v == voteNo && a.Status != wire.Refilled {
@@ -423,10 +421,10 @@ func classify(op wire.Op, s wire.Status) vote {
 // counts reports whether an extension that a node confirms is a vote. A node
 // that was filled up anew only says that the token is there now; whether it was
 // there all the time since the last extension, and not a rival's in between, it
-// cannot say. It can again from the second extension on that begins when the token is
-// known to be there (landed), if the first has shown that no rival can have had a quorum of nodes: so many
-// other votes confirmed it that the rest is none. Those nodes had the token all along, and the filled one
-// has kept it since.
+// cannot say. It can again from the second extension on that begins when the node was asked to take the
+// token, if the first has shown that no rival can have had a quorum of nodes: so many
+// other votes confirmed it that the rest is none. Those nodes have had the token all along, and have it for a
+// TTL from then on. So a rival that had the filled one before it took the token found no quorum, either.
 //
 // A quorum of other votes is enough, and where its size is no more than a majority of an odd number, it takes one. Of
 // four nodes it takes two. So a lock that two of three nodes have stays when a fourth one becomes a member: two
@@ -465,7 +463,7 @@ func (l *Lock) refill(n *lane.Lane) {
 	if l.endErr != nil || l.attached {
 		return
 	}
-	l.mark(n).filled = filling
+	l.mark(n).filled = max(l.rounds, 1)
 	now := l.locker.now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.settings().NodeTimeout), To: refilling{l}, Ticket: lane.Ours, By: l.locker.lanes.View().Description}
 	n.Submit(q, now) // an answer at once is none of a node, and asks for nothing
@@ -474,27 +472,7 @@ func (l *Lock) refill(n *lane.Lane) {
 // A refilling is the answer to a request that filled up a node.
 type refilling struct{ *Lock }
 
-func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
-	if q.Reply.Status == wire.Granted || q.Reply.Fence > 0 { // whether that would be a vote or not
-		f.landed(n)
-	}
-	f.releaseLateGrant(n)
-}
-
-// filling is the mark of a node that was asked to take the token again, until the token is known to be
-// there. Of a handle that was attached, for good.
-const filling = math.MaxInt32
-
-// landed records that the token is at a node again. The node counts after an extension that begins later
-// was confirmed by enough others. The time of the request would not do: if the token arrives long after an
-// extension that others have confirmed, all nodes that did may have dropped it in between (Locker.Break).
-func (l *Lock) landed(n *lane.Lane) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if m := l.mark(n); m.filled == filling && !l.attached {
-		m.filled = max(l.rounds, 1)
-	}
-}
+func (f refilling) Deliver(n *lane.Lane, _ *lane.Request) { f.releaseLateGrant(n) }
 
 // releaseLateGrant gives back what a node has granted after the lock had ended: releaseAsync may
 // have come before the request left.
