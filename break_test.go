@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -380,4 +381,45 @@ func TestBreakClosed(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestBreakLooksForTheNote: nodes that lose their data when they have noted that the token is broken are told again, and
+// if they lose it each time, Break says so.
+func TestBreakLooksForTheNote(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		times  int    // that each of the nodes 0 and 1 loses it
+		reason string // why Break fails
+	}{
+		{"once", 1, ""},
+		{"each time", maxRounds, "no quorum: 0 votes, 2 of 3 needed (node0: gone; node1: gone)"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				ms := newModels(3)
+				l := acquired(t, ms.locker(t, nil), "a")
+				note := script.Broken + l.Token()
+				looks := make([]int, 2)
+				for i := range looks {
+					ms[i].spy = func(q *lane.Request) {
+						if q.Claim.Key == note {
+							if looks[i]++; looks[i] <= tt.times {
+								delete(ms[i].keys, note)
+							}
+						}
+					}
+				}
+				ms[2].delay = time.Millisecond // the others decide
+				err := ms.locker(t, nil).Break(t.Context(), "a", l.Token())
+				switch {
+				case tt.reason != "":
+					if e := wantQuorumError(t, err, ErrNoQuorum); !strings.Contains(e.Error(), tt.reason) {
+						t.Error(e)
+					}
+				case err != nil || looks[0] != 2 || looks[1] != 2:
+					t.Errorf("after %d looks: %v", looks, err)
+				}
+			})
+		})
+	}
 }

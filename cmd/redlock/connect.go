@@ -69,7 +69,9 @@ func (c *command) hooks(nodes *quarantines) *redlock.Hooks {
 			c.note("node up: %s, after %v", node, phrase.Short(down))
 		},
 		Members: func(m redlock.Members) {
-			c.note("the set has changed: epoch %d, members %s, quorum %d", m.Epoch, strings.Join(m.Nodes, ", "), m.Quorum)
+			if nodes.follows(m) {
+				c.note("the set has changed: epoch %d, members %s, quorum %d", m.Epoch, strings.Join(m.Nodes, ", "), m.Quorum)
+			}
 		},
 		Trace:       c.trace(),
 		Quarantined: nodes.found,

@@ -28,6 +28,7 @@ type quarantines struct {
 	mu   sync.Mutex
 	told bool // those that were found at first have been reported
 	all  []quarantine
+	as   redlock.Members // the set by which they were
 }
 
 type quarantine struct {
@@ -59,6 +60,14 @@ func (q *quarantines) votes(node string) {
 	if !together {
 		q.say("node %s votes again", node)
 	}
+}
+
+// follows reports whether this is a change of the set that the program has begun with. What it learned before that from
+// nodes that are behind, and from others, is none.
+func (q *quarantines) follows(m redlock.Members) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.told && (m.Set != q.as.Set || m.Epoch > q.as.Epoch)
 }
 
 // heard waits until the hooks have told of the quarantines that an error names, for outputWait at most: they are
@@ -104,10 +113,13 @@ func (q *quarantines) under(now time.Time) (under []quarantine) {
 
 // tell reports those that were found at first, what follows from them, and a way out.
 func (q *quarantines) tell(so, wayOut string) {
+	as := q.set()
 	q.mu.Lock()
 	now := time.Now()
 	under, told := q.under(now), q.told
-	q.told = true
+	if !told {
+		q.told, q.as = true, as
+	}
 	if len(under) > 1 && !told {
 		for i := range q.all {
 			q.all[i].together = true
@@ -127,7 +139,7 @@ func (q *quarantines) tell(so, wayOut string) {
 		longest = "up to " + longest
 	}
 	var which string
-	nodes := len(q.set().Nodes)
+	nodes := len(as.Nodes)
 	switch len(under) {
 	case 1:
 		which = "node " + names[0]
