@@ -88,9 +88,11 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 // at one instant, these others are too few without one that has it, or had it and counts by now; and there is no first one
 // of those. So Break looks whether the nodes of a quorum have the note after all of them have said that they noted it. An
 // extension that was confirmed before, and by a node that noted it later, could have had a node count that lost it
-// in between.
+// in between. That a node has the note again would not do: it may have lost it, and another operator has told the node.
+// So the node must have the marker still that it had before it was told, and has lost nothing since.
 //
-// What remains is a node that loses the note, and gets a request of the acquisition which comes later than that.
+// What remains is a node that loses the note, and gets a request of the acquisition which comes later than that; or one
+// that is restarted with data of before, and has the token.
 //
 // The note lives for twice as long as any lock of the set may. The holder believes in its lock for a TTL after the
 // last extension that was confirmed began, and that was before a quorum had the note.
@@ -291,33 +293,50 @@ func (b *breaking) tell(ctx context.Context) (again bool, err error) {
 	b.rounds++
 	r.trace, r.number, r.caller = b.trace, b.rounds, b.key
 	view := r.view
+	marks := make([]string, len(view.Lanes))
+	for i, n := range view.Lanes {
+		marks[i] = n.Marker()
+	}
 	r.start(lk.now(), time.Time{}) // no deadline: a lane keeps it until it can be sent
 	r.wait(ctx, lk.nodeTimeout(b.handle.TTL))
 	why := ended(ctx)
-	if r.decided() == pending && (why != nil || view.Description == lk.lanes.View().Description) {
+	if r.decided() != won && (why != nil || view.Description == lk.lanes.View().Description) {
 		e := r.explain(lk.now(), why)
 		e.Op, e.Kind = "break", ErrNoQuorum
 		return false, e
 	}
-	return b.look(ctx, view, r.answered())
+	for i, told := range r.answered() {
+		if !told {
+			marks[i] = untold
+		}
+	}
+	return b.look(ctx, view, marks)
 }
 
-// look looks whether a quorum of the nodes that have noted the token has the note.
-func (b *breaking) look(ctx context.Context, view *lane.View, told []bool) (again bool, _ error) {
+// untold stands for the marker of a node that has not said that it noted the token.
+const untold = "untold"
+
+// look looks whether a quorum of the nodes has the note still, and the markers that these had before they were told.
+func (b *breaking) look(ctx context.Context, view *lane.View, marks []string) (again bool, _ error) {
 	lk := b.locker
-	noted, others, sent := 0, make([]NodeError, len(told)), lk.now()
+	noted, others, sent := 0, make([]NodeError, len(marks)), lk.now()
 	for i, n := range view.Lanes {
 		others[i] = NodeError{Node: n.Name, Outcome: OutcomeTimeout, Elapsed: lk.settings().NodeTimeout}
 	}
 	b.inspect(ctx, view, []string{script.Broken + b.handle.Token}, func(a answer) (enough bool) {
 		i := view.At(a.from)
-		switch others[i] = nodeError(a.from.Name, &a.Reply, elapsed(sent, lk.now())); {
-		case !told[i]:
-		case a.Reply.Holder != "":
+		was, _ := wire.ParseMarker(marks[i])
+		is, _ := wire.ParseMarker(a.Reply.Mark)
+		switch e := nodeError(a.from.Name, &a.Reply, elapsed(sent, lk.now())); {
+		case marks[i] == untold && a.Reply.Err == nil:
+			others[i].Outcome = OutcomeGranted // it is told, and its answer was not waited for
+		case a.Reply.Holder != "" && is.Same(was):
 			others[i].Outcome = OutcomeGranted
 			noted++
-		case others[i].Outcome == OutcomeGranted:
+		case a.Reply.Err == nil:
 			others[i].Outcome = OutcomeGone
+		default:
+			others[i] = e
 		}
 		return noted >= view.Quorum
 	})
@@ -326,7 +345,7 @@ func (b *breaking) look(ctx context.Context, view *lane.View, told []bool) (agai
 	case noted >= view.Quorum:
 		return false, nil
 	}
-	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(told), Need: view.Quorum, Granted: noted, Failed: len(told) - noted, Kind: ErrNoQuorum, Cause: ended(ctx)}
+	e := &QuorumError{Op: "break", Name: b.handle.Name, N: len(marks), Need: view.Quorum, Granted: noted, Failed: len(marks) - noted, Kind: ErrNoQuorum, Cause: ended(ctx)}
 	for i := range others {
 		if others[i].Outcome != OutcomeGranted {
 			e.note(&others[i])

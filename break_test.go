@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -295,19 +294,14 @@ func (c *cutOff) Exec(batch []*lane.Request) error {
 	return c.modelConn.Exec(batch)
 }
 
-// late are the connections of one client whose releases come late to some nodes.
-type late struct {
-	*modelConn
-	gates map[string]chan struct{}
-}
-
-func (c *late) Fork() lane.Server { return c }
-
-func (c *late) Exec(batch []*lane.Request) error {
-	if gate := c.gates[c.name]; gate != nil && slices.ContainsFunc(batch, func(q *lane.Request) bool { return q.Op == wire.Release }) {
-		<-gate
-	}
-	return c.modelConn.Exec(batch)
+// late makes the connections of one client whose releases come late to some nodes.
+func late(c *modelConn, gates map[string]chan struct{}) lane.Server {
+	return &gated{c, func(q *lane.Request) chan struct{} {
+		if q.Op == wire.Release {
+			return gates[c.name]
+		}
+		return nil
+	}}
 }
 
 // TestBrokenTokenIsPutBack: nodes drop the token one after another, and in between the holder's extensions put it back.
@@ -321,7 +315,7 @@ func TestBrokenTokenIsPutBack(t *testing.T) {
 		defer open() // a test that fails would wait for Break otherwise, which waits for the nodes
 		defer close(never)
 		gates := map[string]chan struct{}{"node1": soon, "node2": soon, "node3": never, "node4": never}
-		other := ms.over(t, nil, func(c *modelConn) lane.Server { return &late{c, gates} })
+		other := ms.over(t, nil, func(c *modelConn) lane.Server { return late(c, gates) })
 		l := acquired(t, lk, "a")
 		ended := make(chan error, 1)
 		go func() { ended <- other.Break(t.Context(), "a", l.Token()) }()
@@ -352,7 +346,7 @@ func TestBrokenTokenComesLate(t *testing.T) {
 		never := make(chan struct{})
 		defer close(never)
 		gates := map[string]chan struct{}{"node1": never, "node2": never}
-		other := ms.over(t, &Options{NodeTimeout: 500 * time.Millisecond}, func(c *modelConn) lane.Server { return &late{c, gates} })
+		other := ms.over(t, &Options{NodeTimeout: 500 * time.Millisecond}, func(c *modelConn) lane.Server { return late(c, gates) })
 		ms[3].slow(400 * time.Millisecond)
 		ms[4].slow(400 * time.Millisecond)
 		l := acquired(t, lk, "a")
@@ -370,6 +364,96 @@ func TestBrokenTokenComesLate(t *testing.T) {
 		}
 		wantQuorumError(t, l.Extend(t.Context()), ErrLost)
 	})
+}
+
+// TestBreakByTwoOperators: a node has noted that the token is broken, loses its data, and is told by another operator. When
+// the first one looks for the note, it does not count as one that has had it all the time.
+func TestBreakByTwoOperators(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms := newModels(5)
+		l := acquired(t, ms.locker(t, nil), "a", TTL(2*time.Second))
+		never, others, look, second := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
+		defer close(never)
+		operator := func(gates map[string]chan struct{}) chan error {
+			lk := ms.over(t, nil, func(c *modelConn) lane.Server {
+				return &gated{c, func(q *lane.Request) chan struct{} {
+					switch {
+					case q.Step() == wire.Break:
+						return gates[c.name]
+					case q.Claim.Key == script.Broken+l.Token():
+						return gates["look at "+c.name]
+					}
+					return nil
+				}}
+			})
+			ended := make(chan error, 1)
+			go func() { ended <- lk.Break(t.Context(), "a", l.Token()) }()
+			return ended
+		}
+		first := operator(map[string]chan struct{}{"node0": others, "node2": others, "node3": never, "node4": never, "look at node1": look})
+		operator(map[string]chan struct{}{"node0": never, "node1": second, "node2": never, "node3": never, "node4": never})
+		synctest.Wait()
+		extends := func() {
+			t.Helper()
+			for range 2 { // the node that has lost the token is given it again, and counts
+				if err := l.Extend(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+		}
+		loses := func(m *model) {
+			m.forget()
+			mark, _ := wire.ParseMarker(m.mark)
+			mark.Born++
+			m.mark = mark.String()
+		}
+		loses(ms[1])
+		extends()
+		close(others)
+		synctest.Wait()
+		loses(ms[0])
+		extends()
+		close(second)
+		synctest.Wait()
+		close(look)
+		wantQuorumError(t, <-first, ErrNoQuorum)
+	})
+}
+
+// TestBreakAtFullNodes: if nodes cannot note that the token is broken, the error says why, after one round.
+func TestBreakAtFullNodes(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		ms, tells := newModels(3), new(atomic.Int32)
+		l := acquired(t, ms.locker(t, nil), "a")
+		operator := ms.over(t, nil, func(c *modelConn) lane.Server { return &full{c, tells} })
+		e := wantQuorumError(t, operator.Break(t.Context(), "a", l.Token()), ErrNoQuorum)
+		if text := e.Error(); !strings.Contains(text, "node0: out of memory: OOM") || !strings.Contains(text, "node1: out of memory: OOM") {
+			t.Error(text)
+		}
+		if n := tells.Load(); n != 2 {
+			t.Errorf("they were told %d times", n)
+		}
+	})
+}
+
+// full are the connections of one client to nodes that cannot note that a token is broken, but for the last one.
+type full struct {
+	*modelConn
+	tells *atomic.Int32
+}
+
+func (c *full) Fork() lane.Server { return c }
+
+func (c *full) Exec(batch []*lane.Request) error {
+	err := c.modelConn.Exec(batch)
+	for _, q := range batch {
+		if q.Step() == wire.Break && c.name != "node2" {
+			c.tells.Add(1)
+			q.Reply = wire.Reply{Status: wire.OutOfMemory, Err: errors.New("OOM command not allowed")}
+		}
+	}
+	return err
 }
 
 // TestBreakClosed: a closed Locker breaks nothing.

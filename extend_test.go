@@ -323,6 +323,65 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 			wantQuorumError(t, l.Extend(t.Context()), ErrLost)
 		})
 	})
+	t.Run("not from when it was asked", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			const timeout = 500 * time.Millisecond
+			ms, filling, rivals, never := newModels(3), make(chan struct{}), make(chan struct{}), make(chan struct{})
+			defer close(never)
+			away := false
+			lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) lane.Server {
+				return &gated{c, func(q *lane.Request) chan struct{} {
+					switch {
+					case c.name == "node0" && q.Op == wire.Acquire && q.Ticket == lane.Ours:
+						return filling
+					case c.name == "node1" && away:
+						return never
+					}
+					return nil
+				}}
+			})
+			rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) lane.Server {
+				return &gated{c, func(q *lane.Request) chan struct{} {
+					if c.name == "node1" && q.Op == wire.Acquire {
+						return rivals
+					}
+					return nil
+				}}
+			})
+			l := acquired(t, lk, "a", TTL(600*time.Millisecond))
+			synctest.Wait()
+			ms[0].forget()
+			for range 2 { // node 0 is asked to take the token again; and 1 and 2 confirm
+				if err := l.Extend(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			pass(480 * time.Millisecond)
+			got := make(chan error, 1)
+			go func() {
+				_, err := rival.TryAcquire(t.Context(), "a")
+				got <- err
+			}()
+			synctest.Wait()
+			ms[0].forget()
+			close(filling)
+			synctest.Wait()
+			if ms[0].holder("a") != l.Token() {
+				t.Fatal("node 0 was not filled up")
+			}
+			pass(60 * time.Millisecond)
+			away = true
+			if err := l.Extend(t.Context()); err == nil {
+				t.Error("2 confirms it, and 0, which is not known to have had the token all the time")
+			}
+			pass(70 * time.Millisecond)
+			close(rivals)
+			if err := <-got; err == nil && time.Until(l.Until()) > 0 {
+				t.Error("there are two holders")
+			}
+		})
+	})
 	t.Run("not when the reply of the filling was lost", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			ms := newModels(3)
@@ -644,4 +703,21 @@ func TestRenewalIsNotPutOff(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// gated are the connections of one client whose requests wait for a channel to be closed; nil: they do not.
+type gated struct {
+	*modelConn
+	gate func(q *lane.Request) chan struct{}
+}
+
+func (c *gated) Fork() lane.Server { return c }
+
+func (c *gated) Exec(batch []*lane.Request) error {
+	for _, q := range batch {
+		if gate := c.gate(q); gate != nil {
+			<-gate
+		}
+	}
+	return c.modelConn.Exec(batch)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -185,7 +184,7 @@ func (lk *Locker) fromHandle(h Handle) (*Lock, error) {
 		if n == nil { // it is no member any more, or is one of lane.Ours, by another address
 			return nil, fmt.Errorf("the handle's node %s, which must have no vote, is none of the Locker's", healed)
 		}
-		l.mark(n).filled = math.MaxInt32 // for good: it may take the token as late as this
+		l.mark(n).filled = filling // for good: the filling may arrive as late as this
 	}
 	return l, nil
 }

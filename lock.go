@@ -81,7 +81,7 @@ type Lock struct {
 // the same one when it is a member again, over another lane.
 type mark struct {
 	lane   *lane.Lane
-	filled int32 // the last extension that began before the node was asked to take the token again; 0: it never was
+	filled int32 // the last extension that began before the node was known to be filled anew; or filling
 	denied int32 // the last extension by when it said that it does not have the token
 }
 

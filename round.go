@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -393,6 +394,7 @@ func (l *Lock) react(r *round, n *lane.Lane, q *lane.Request) vote {
 		l.refill(n)
 	case (r.op == wire.Extend || r.op == wire.Raise) && a.Status == wire.Granted && !l.counts(n, r.view.Description):
 		a.Status = wire.Refilled
+		l.landed(n) // if the answer to the filling got lost
 	}
 	v := classify(r.op, a.Status)
 	if r.op == wire.Extend && v == voteNo && a.Status != wire.Refilled {
@@ -421,10 +423,10 @@ func classify(op wire.Op, s wire.Status) vote {
 // counts reports whether an extension that a node confirms is a vote. A node
 // that was filled up anew only says that the token is there now; whether it was
 // there all the time since the last extension, and not a rival's in between, it
-// cannot say. It can again from the second extension on that begins when the node was asked to take the
-// token, if the first has shown that no rival can have had a quorum of nodes: so many
-// other votes confirmed it that the rest is none. Those nodes have had the token all along, and have it for a
-// TTL from then on. So a rival that had the filled one before it took the token found no quorum, either.
+// cannot say. It can again from the second extension on that begins when the token is
+// known to be there (landed), if the first has shown that no rival can have had a quorum of nodes: so many
+// other votes confirmed it that the rest is none. Those nodes had the token all along, and the filled one
+// has kept it since.
 //
 // A quorum of other votes is enough, and where its size is no more than a majority of an odd number, it takes one. Of
 // four nodes it takes two. So a lock that two of three nodes have stays when a fourth one becomes a member: two
@@ -463,7 +465,7 @@ func (l *Lock) refill(n *lane.Lane) {
 	if l.endErr != nil || l.attached {
 		return
 	}
-	l.mark(n).filled = max(l.rounds, 1)
+	l.mark(n).filled = filling
 	now := l.locker.now()
 	q := &lane.Request{Op: wire.Acquire, Claim: &l.claim, Deadline: now.Add(l.locker.settings().NodeTimeout), To: refilling{l}, Ticket: lane.Ours, By: l.locker.lanes.View().Description}
 	n.Submit(q, now) // an answer at once is none of a node, and asks for nothing
@@ -472,7 +474,32 @@ func (l *Lock) refill(n *lane.Lane) {
 // A refilling is the answer to a request that filled up a node.
 type refilling struct{ *Lock }
 
-func (f refilling) Deliver(n *lane.Lane, _ *lane.Request) { f.releaseLateGrant(n) }
+func (f refilling) Deliver(n *lane.Lane, q *lane.Request) {
+	if q.Reply.Status == wire.Granted || q.Reply.Fence > 0 { // whether that would be a vote or not
+		f.landed(n)
+	}
+	f.releaseLateGrant(n)
+}
+
+// filling is the mark of a node that was asked to take the token again, until the token is known to be
+// there. Of a handle that was attached, for good.
+const filling = math.MaxInt32
+
+// landed records that the token is at a node again. The node counts after an extension that begins later
+// was confirmed by enough others.
+//
+// The time of the request would not do, since the token may arrive a NodeTimeout later. Three nodes, of which node 0 has
+// lost the token. It is asked to take it again, and the next extension is confirmed by 1 and 2. A rival is granted node 0,
+// where the token has not arrived, and its request to node 1 is slow. Node 0 loses its data and so the rival, the token
+// arrives, and the next extension is confirmed by 0 and 2. Node 1, which was not reached, drops the token at its TTL, and
+// the rival is granted it: there are two holders.
+func (l *Lock) landed(n *lane.Lane) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if m := l.mark(n); m.filled == filling && !l.attached {
+		m.filled = max(l.rounds, 1)
+	}
+}
 
 // releaseLateGrant gives back what a node has granted after the lock had ended: releaseAsync may
 // have come before the request left.

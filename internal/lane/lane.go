@@ -313,6 +313,12 @@ func (n *Lane) Member() string {
 	return n.Name
 }
 
+// Marker is the marker by which the node is known; "": it has shown none.
+func (n *Lane) Marker() string {
+	_, mark := n.node.lostAt()
+	return mark
+}
+
 // retire ends the lane to a node that is no member any more, once; close must follow. A key that is still
 // there goes with its TTL.
 func (n *Lane) retire() bool {
