@@ -55,8 +55,10 @@ func TestMaxTTLChanges(t *testing.T) {
 		}
 		acquired(f.T, idle, "other", TTL(long)) // it asks whether what it knows is still so
 		l := acquired(f.T, lk, "long", TTL(long))
-		for _, n := range f.nodes[:2] {
+		for _, n := range f.nodes[:2] { // the second one when the first one has been told the description again
 			n.Flush()
+			_, _ = lk.TryAcquire(f.Context(), "found out")
+			pass(100 * time.Millisecond)
 		}
 		f.alone(l, same(idle), same(lk))
 	})
@@ -89,8 +91,10 @@ func TestMaxTTLChanges(t *testing.T) {
 		if err := l.Extend(f.Context()); err == nil || errors.Is(err, ErrLost) || !strings.Contains(err.Error(), "the lock's TTL is 1m0s, and the set allows 2s") {
 			t.Errorf("a longer lock is extended: %v", err)
 		}
-		for _, n := range f.nodes[:2] {
+		for _, n := range f.nodes[:2] { // the second one when the first one has been told the description again
 			n.Flush()
+			_, _ = lk.TryAcquire(f.Context(), "found out")
+			pass(100 * time.Millisecond)
 		}
 		f.alone(l, same(lk), same(idle)) // which waits for its end
 		if m := change(false); m.LongerTTL != 0 || time.Since(began) < 2*long {

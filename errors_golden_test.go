@@ -549,6 +549,21 @@ func setTexts(t *testing.T, g *texts) {
 	}
 	g.say("two of three nodes have copies of other servers' data", err)
 
+	three := newFleet(t, 3)
+	lost, _ := three.changed()
+	for _, n := range three.nodes[:2] {
+		n.Flush()
+	}
+	_, _ = lost.TryAcquire(t.Context(), "jobs")
+	pass(time.Second)
+	_, err = lost.TryAcquire(t.Context(), "jobs")
+	g.say("two of three nodes have lost their data, and the set had been changed", err)
+	three.nodes[2].Flush()
+	_, err = lost.TryAcquire(t.Context(), "jobs")
+	pass(time.Second)
+	_, err = lost.TryAcquire(t.Context(), "jobs")
+	g.say("and the third one", err)
+
 	_, _, err = f.over(Options{}, newFleet(t, 32).nodes...)
 	g.say("32 nodes", err)
 	newer := f.kept(f.nodes[0]).Description.Text()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -54,30 +55,98 @@ func TestDescriptionComesBack(t *testing.T) {
 	}
 }
 
-// TestSleeperTellsNobody: of a set that has been changed, a client may have missed later changes. A majority that
-// has lost its data is told nothing by it while it cannot hear the rest: that may serve other members by now.
-func TestSleeperTellsNobody(t *testing.T) {
+// TestMostHaveForgotten: of a set that has been changed, a client may have missed later changes. If most members have lost
+// their data, nobody tells them the description again, and each call says what an operator has to do. When he has restored
+// the set, the programs that run go on.
+func TestMostHaveForgotten(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
-		lk, _ := f.changed()
+		lk, second := f.changed()
 		f.nodes[2].Kill()
 		for _, n := range f.nodes[:2] {
 			n.Flush()
 		}
-		for range 5 {
-			f.locks(lk, false)
-			pass(20 * time.Second)
+		refused := func(lk *Locker) {
+			f.Helper()
+			for range 3 {
+				if err := f.locks(lk, false); err == nil || !strings.Contains(err.Error(), "2 of the nodes node0, node1, node2 have lost the description of their set (the key redlock:set), and ") || !strings.Contains(err.Error(), "redlock members restore") {
+					f.Error(err)
+				}
+				pass(20 * time.Second)
+			}
+		}
+		_ = f.locks(lk, false) // finds out
+		refused(lk)
+		f.nodes[2].Restart(true)
+		pass(20 * time.Second)
+		refused(lk)
+		if _, _, err := f.over(Options{}, f.nodes...); err == nil || !strings.Contains(err.Error(), "redlock members restore") {
+			f.Errorf("New: %v", err)
 		}
 		for _, n := range f.nodes[:2] {
 			if told := f.kept(n); told.Description != nil {
 				f.Errorf("%s was told %s", n.Name, told.Text())
 			}
 		}
-		f.nodes[2].Restart(true) // it has not changed: that was the last description
+		restored := *second.Copy()
+		restored.Epoch, restored.Set = 1, "restored"
+		for _, n := range f.nodes {
+			n.Forget()
+			f.tell(n, &restored)
+		}
+		f.locks(lk, false) // finds out, and the nodes have no vote
 		pass(20 * time.Second)
 		f.locks(lk, true)
+		f.locks(f.locker(Options{}, f.nodes...), true)
+		f.agrees(f.nodes...)
+	})
+}
+
+// TestHalfHasForgotten: one of two members of a set that was changed loses its data. It is told by what the other one keeps.
+func TestHalfHasForgotten(t *testing.T) {
+	onNodes(t, 2, func(f *fleet) {
+		lk, _ := f.changed()
+		f.nodes[0].Flush()
+		_, _ = lk.TryAcquire(f.Context(), "found out")
 		pass(20 * time.Second)
 		f.locks(lk, true)
 		f.agrees(f.nodes...)
+	})
+}
+
+// TestMadeAnewBesideAMember: most members lose their data while another one hangs, and a program that starts makes the set
+// anew. All programs go by that. The member that keeps the description of before has no vote until an operator makes it
+// forget that.
+func TestMadeAnewBesideAMember(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		before, _ := f.changed()
+		last := f.nodes[2]
+		last.Hang(true)
+		for _, n := range f.nodes[:2] {
+			n.Flush()
+		}
+		after := f.locker(Options{}, f.nodes...)
+		if _, err := after.Acquire(f.Context(), "early"); err != nil {
+			t.Fatal(err)
+		}
+		last.Hang(false)
+		pass(20 * time.Second)
+		for _, lk := range []*Locker{before, after} {
+			_, _ = lk.TryAcquire(f.Context(), "found out")
+			pass(time.Second)
+			f.locks(lk, true)
+		}
+		if told := f.kept(last); told.Epoch != 2 {
+			t.Errorf("it was told %v", told)
+		}
+		last.Forget()
+		_, _ = after.TryAcquire(f.Context(), "found out")
+		pass(20 * time.Second)
+		f.nodes[0].Kill()
+		for _, lk := range []*Locker{before, after} {
+			_, _ = lk.TryAcquire(f.Context(), "found out")
+			pass(time.Second)
+			f.locks(lk, true)
+		}
 	})
 }
 
@@ -137,31 +206,6 @@ func TestSleeperTakesNoOtherSet(t *testing.T) {
 	}
 }
 
-// TestToldAgainBesideAnother: a member that keeps another description of the same members has lost its data like the
-// others, and is no reason not to tell those. Of other members it is one: they may be a majority of their set.
-func TestToldAgainBesideAnother(t *testing.T) {
-	t.Run("of the same members", func(t *testing.T) { toldAgain(t, true, "node0", "node1", "node2", "node3", "node4") })
-	t.Run("of other members", func(t *testing.T) { toldAgain(t, false, "node3", "node4", "node5") })
-}
-
-func toldAgain(t *testing.T, want bool, members ...string) {
-	onNodes(t, 5, func(f *fleet) {
-		lk, _ := f.changed()
-		for _, n := range f.nodes {
-			n.Flush()
-		}
-		f.tell(f.nodes[4], &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "another", Members: members})
-		for range 3 {
-			_, _ = lk.TryAcquire(f.Context(), "found out")
-			pass(20 * time.Second)
-		}
-		f.locks(lk, want)
-		if want {
-			f.agrees(f.nodes...)
-		}
-	})
-}
-
 // TestCopyOfAMember: a server was set up with a copy of the data of another member. It has no vote, says why, and
 // clients do not look for the member that it is not, over and over.
 func TestCopyOfAMember(t *testing.T) {
@@ -197,6 +241,35 @@ func TestCopyOfAMember(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestCopyForgets: a node that has the data of another member, and is made to forget it, is the member that it was.
+func TestCopyForgets(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		lk, next := f.described()
+		slices.Reverse(next.Members) // the member that it is not comes first
+		for i, n := range f.nodes {
+			if i == 0 {
+				n.Flush()
+			}
+			f.tellAs(n, f.nodes[max(i, 2-2*i)].Name, &next) // the first one says that it is the last one
+		}
+		_, _ = lk.TryAcquire(f.Context(), "found out")
+		pass(time.Second)
+		f.nodes[0].Forget()
+		for range 2 {
+			f.locks(lk, true)
+			pass(20 * time.Second)
+		}
+		f.agrees(f.nodes...)
+		if n := len(lk.lanes.Weigh()); n != 3 {
+			t.Errorf("it has %d lanes", n)
+		}
+		f.nodes[1].Kill()
+		_, _ = lk.TryAcquire(f.Context(), "found out")
+		pass(time.Second)
+		f.locks(lk, true)
+	})
 }
 
 // TestCopyIsNotAdded: nor does it become a member before it is emptied.
@@ -266,85 +339,6 @@ func madeAnew(t *testing.T, quorum int) {
 		locked(first)
 		if m := first.Members(); m.Quorum != quorum {
 			g.Errorf("the first client goes by %+v", m)
-		}
-	})
-}
-
-// TestVoidDescription: a member keeps what nobody can count by any more, since a majority has lost its data. It is
-// told what the others keep by now, and has a vote when it has been told for a quarantine.
-func TestVoidDescription(t *testing.T) {
-	for _, tt := range []struct {
-		name   string
-		tell   bool // the others are told another description of the same epoch; or the next program makes the set anew
-		quorum int  // that it gives
-	}{{"the set is made anew", false, 2}, {"another description of the epoch", true, 0}} {
-		t.Run(tt.name, func(t *testing.T) {
-			onNodes(t, 3, func(f *fleet) {
-				before, second := f.changed()
-				last := f.nodes[2]
-				last.Hang(true)
-				for _, n := range f.nodes[:2] {
-					n.Flush()
-				}
-				if another := second; tt.tell {
-					another.Since++
-					for _, n := range f.nodes[:2] {
-						f.tell(n, &another)
-					}
-				}
-				after := f.locker(Options{Quorum: tt.quorum}, f.nodes...)
-				if _, err := after.Acquire(f.Context(), "early"); err != nil {
-					t.Fatal(err)
-				}
-				last.Hang(false)
-				pass(time.Second)
-				f.locks(after, true)
-				f.agrees(f.nodes...)
-				down := func(n *arena.Node, want bool) {
-					n.Kill()
-					for _, lk := range []*Locker{before, after} {
-						_, _ = lk.TryAcquire(f.Context(), "found out")
-						pass(time.Second)
-						f.locks(lk, want)
-					}
-					n.Restart(true)
-					pass(20 * time.Second)
-				}
-				down(f.nodes[0], false) // the node may have granted something by what it has kept
-				down(f.nodes[0], true)
-				down(f.nodes[1], true)
-			})
-		})
-	}
-}
-
-// TestTwoSetsOfTheSameMembers: of two descriptions that half of the members keep each, both clients come to the same.
-func TestTwoSetsOfTheSameMembers(t *testing.T) {
-	onNodes(t, 2, func(f *fleet) {
-		var clients []*Locker
-		for _, set := range []string{"a", "b"} {
-			for _, n := range f.nodes {
-				n.Flush()
-				f.tell(n, &wire.Description{MaxTTL: 10_000, Epoch: 2, Set: set, Members: []string{"node0", "node1"}})
-			}
-			lk := f.locker(Options{}, f.nodes...)
-			pass(20 * time.Second)
-			f.locks(lk, true)
-			clients = append(clients, lk)
-		}
-		f.nodes[0].Flush()
-		f.tell(f.nodes[0], &wire.Description{MaxTTL: 10_000, Epoch: 2, Set: "a", Members: []string{"node0", "node1"}})
-		for range 3 {
-			for _, lk := range clients {
-				_, _ = lk.TryAcquire(f.Context(), "found out")
-				pass(20 * time.Second)
-			}
-		}
-		for _, lk := range clients {
-			f.locks(lk, true)
-		}
-		if d := f.agrees(f.nodes...); d.Set != "b" {
-			t.Errorf("%s has given way, which comes later in the order of texts", d.Set)
 		}
 	})
 }

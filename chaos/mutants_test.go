@@ -128,7 +128,7 @@ func (lk *Locker) isClosing() bool {`},
 	}, "model", "calm", 10},
 
 	{"a lock is broken when one node has confirmed it", []edit{
-		{"break.go", "if r.decided() == pending && (", "if !slices.Contains(r.answered(), true) && ("},
+		{"break.go", "if r.decided() != won && (", "if !slices.Contains(r.answered(), true) && ("},
 		{"break.go", "return noted >= view.Quorum\n", "return noted >= 1\n"},
 		{"break.go", "case noted >= view.Quorum:", "case noted >= 1:"},
 	}, "model", "broken by hand", 5000},

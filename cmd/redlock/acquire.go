@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock"
@@ -116,7 +115,7 @@ func notAcquired(cfg *lockConfig, err error) error {
 	case errors.As(err, &why):
 	case errors.Is(err, context.DeadlineExceeded):
 		return exit.Fail(exit.NoQuorum, "", "%v", err)
-	case strings.Contains(err.Error(), "redlock members forget"): // it was found out after Connect
+	case isForOperator(err): // it was found out after Connect
 		return notConnected(err)
 	default:
 		return exit.Fail(exit.Usage, "see redlock help run", "%s", phrase.Plain(err))

@@ -49,13 +49,19 @@ func notConnected(err error) error {
 		}
 		return exit.Fail(exit.NoQuorum, hint, "%v", err)
 	}
-	if strings.Contains(err.Error(), "redlock members forget") {
+	if isForOperator(err) {
 		return exit.Fail(exit.NoQuorum, "redlock members shows what each of the nodes keeps", "%v", err)
 	}
 	if strings.Contains(err.Error(), "redlock members set") {
 		return exit.Fail(exit.Usage, "redlock members shows what the set has. Services that share its servers share that, and a prefix does not divide it: leave out --separator or what else differs, or name another database of the servers, redis://HOST:PORT/1, for a set of its own", "%v", err)
 	}
 	return exit.Fail(exit.Usage, "name each Redis server once", "%v", err)
+}
+
+// isForOperator reports whether an error says what an operator has to do with nodes.
+func isForOperator(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "redlock members forget") || strings.Contains(text, "redlock members restore")
 }
 
 // hooks report to the operator what happens to the nodes. They do not report that the lock is

@@ -20,6 +20,7 @@ import (
 type keeping struct {
 	node   string // its address, as it was given
 	err    error  // it does not answer, or does not say
+	text   string // what it keeps, as it is
 	told   wire.Told
 	next   *wire.Description // what it has taken in the choice of the next description; nil: nothing
 	runID  string            // of its process; "": it does not say
@@ -36,7 +37,8 @@ func keeps(ctx context.Context, rdb *redis.Client) keeping {
 		return k
 	}
 	text := func(v any) string { s, _ := v.(string); return s }
-	k.told = wire.ParseTold(text(values[0]))
+	k.text = text(values[0])
+	k.told = wire.ParseTold(k.text)
 	k.runID, _ = runID(ctx, rdb)
 	_, k.marked = wire.ParseMarker(text(values[1]))
 	if taken, err := rdb.HGet(ctx, lua.Choice, "description").Result(); err == nil {

@@ -22,12 +22,12 @@ type membersConfig struct {
 	lockFlags
 	json, plan, stopped bool
 	over                bool     // set max-ttl: no lock is held any more that lives for longer
-	yes                 bool     // forget: without a question
-	verb                string   // add, remove, replace, set or forget; "": show
+	yes                 bool     // forget, restore: without a question
+	verb                string   // add, remove, replace, set, forget or restore; "": show
 	args                []string // of the verb
 }
 
-const membersUsage = "redlock members shows them; add URL, remove ADDRESS, replace ADDRESS URL, and set max-ttl, quorum or separator change them; forget NODE makes a node forget its set; see redlock help members"
+const membersUsage = "redlock members shows them; add URL, remove ADDRESS, replace ADDRESS URL, and set max-ttl, quorum or separator change them; forget NODE makes a node forget its set; restore makes one again of which most has been lost; see redlock help members"
 
 // parseMembers reads the arguments of redlock members.
 func parseMembers(args []string) (*membersConfig, error) {
@@ -48,6 +48,9 @@ func parseMembers(args []string) (*membersConfig, error) {
 	if len(rest) > 0 && rest[0] == "forget" {
 		return cfg, cfg.parseForget(f, rest[1:])
 	}
+	if len(rest) > 0 && rest[0] == "restore" {
+		return cfg, cfg.parseRestore(f, rest[1:])
+	}
 	takes := map[string]int{"add": 1, "remove": 1, "replace": 2, "set": 2}
 	if len(rest) > 0 {
 		cfg.verb, cfg.args = rest[0], rest[1:]
@@ -61,7 +64,7 @@ func parseMembers(args []string) (*membersConfig, error) {
 	}
 	switch {
 	case cfg.yes:
-		return nil, exit.Fail(exit.Usage, "changes ask nothing", "--yes goes with members forget")
+		return nil, exit.Fail(exit.Usage, "changes ask nothing", "--yes goes with members forget and members restore")
 	case cfg.verb == "" && cfg.plan:
 		return nil, exit.Fail(exit.Usage, membersUsage, "--plan says what a change would do, and there is none")
 	case cfg.verb == "" && f.Changed("timeout"):
@@ -80,8 +83,11 @@ func (c *command) members(_ string, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if cfg.verb == "forget" {
+	switch cfg.verb {
+	case "forget":
 		return 0, c.forget(cfg)
+	case "restore":
+		return 0, c.restore(cfg)
 	}
 	servers, err := c.realNodes(&cfg.lockFlags, "ask")
 	if err != nil {
@@ -298,7 +304,7 @@ func (c *command) undescribed(cfg *membersConfig, d *described) error {
 	case len(damaged) > 0:
 		return exit.Fail(exit.NoQuorum, "make them forget that: redlock members forget "+strings.Join(damaged, " "), "no majority of the given nodes keeps the description of one set: %s", facing(d))
 	case keep > 0:
-		return exit.Fail(exit.NoQuorum, "give the nodes of one set: it is that of which a majority of the given nodes keeps the description. A node that keeps what is out of date can be made to forget it: redlock members forget", "the given nodes are not of one set: %s", facing(d))
+		return exit.Fail(exit.NoQuorum, "give the nodes of one set: it is that of which a majority of the given nodes keeps the description. A node that keeps what is out of date can be made to forget it: redlock members forget. If most members of a set have lost its description: redlock members restore", "the given nodes are not of one set: %s", facing(d))
 	case cfg.verb != "":
 		return exit.Fail(exit.NoQuorum, "if no program uses these nodes, there is nothing to change: give all programs the nodes that you want", "the nodes keep no description that could be changed: no program has locked on them")
 	}

@@ -326,7 +326,11 @@ var steps = map[string]func(s script, args []string){
 	// down I ... kills nodes.
 	"down": func(s script, args []string) {
 		for _, i := range args {
-			s.nodes.Nodes[s.number(i)].Kill()
+			if s.nodes != nil {
+				s.nodes.Nodes[s.number(i)].Kill()
+			} else {
+				s.servers[s.number(i)].Kill()
+			}
 		}
 	},
 	// info I FIELD VALUE sets a field of a node's INFO.

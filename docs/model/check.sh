@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check.sh searches all states of lock.pml, plain.pml, left.pml, late.pml, break.pml, members.pml, bound.pml,
-# chain.pml and void.pml:
+# chain.pml and told.pml:
 # once for each promise, which must hold, and once for each rule taken out, which must be found to break a promise.
 #
 #   check.sh             all of it
@@ -333,25 +333,15 @@ without CHECK         'won[0]'      'bound: nobody looks how long a lock lives' 
 # What is not promised, lest it be believed.
 without TWICE         'won[0]'      'bound: shorter, a node loses its data twice'        -DDOWN -DLOSSES=2
 
-# A description that is void.
-model=void.pml
-holds all   'void: exclusion, quorums meet: 3 losses'
-holds quick 'void: exclusion, quorums meet: 2 losses'              -DLOSSES=2 -DREPLACED=2
-holds all   'void: exclusion, they need not meet: 3 losses'        -DWIDE
-holds quick 'void: exclusion, they need not meet: 2 losses'        -DWIDE -DLOSSES=2
+# A member that is told a description again.
+model=told.pml
+holds all   'told: exclusion, quorums meet: 3 losses'
+holds quick 'told: exclusion, quorums meet: 2 losses'              -DLOSSES=2
+holds both  'told: exclusion, they need not meet: 3 losses'        -DWIDE
 
-# Rules that are not needed for it.
-holds all   'void: quorums meet: any member, any time, one marker' -DMAJORITY -DSHOWN -DMARKER -DLOSSES=2 -DREPLACED=2
-holds all   'void: they need not meet: one marker'                 -DMARKER -DWIDE
-holds all   'void: they need not meet: it votes at once'           -DQUARANTINE_VOID -DWIDE
-
-without QUARANTINE_VOID 'holders'   'void: a node that is told another one votes at once' -DQUARANTINE_VOID
-without MAJORITY      'holders'     'void: a single member says so'                      -DMAJORITY -DWIDE -DLOSSES=0
-without SHOWN         'holders'     'void: what members have shown may be from before'   -DSHOWN -DWIDE -DLOSSES=0
-
-# What is not promised, lest it be believed: a node that keeps none is told without a majority.
-without ALL           'holders'     'void: told, since all others kept it or none'       -DALL -DWIDE -DLOSSES=0 -DREPLACED=0
-without OTHER         'holders'     'void: told, since all others kept it or another'    -DOTHER -DWIDE -DLOSSES=0 -DREPLACED=0
+without QUARANTINE_TOLD 'holders'   'told: a node that is told again votes at once'      -DQUARANTINE_TOLD
+without SINCE         'holders'     'told: what members have shown may be from before'   -DSINCE -DWIDE -DLOSSES=0
+without MAJORITY      'holders'     'told: since all others kept it or none'             -DMAJORITY -DWIDE -DLOSSES=0
 
 wait
 report

@@ -51,16 +51,11 @@ type joined struct {
 
 func (k *keeper) join(self string, d *wire.Description, while string) (j joined, err error) {
 	k.Helper()
-	return k.joins(self, d, while, "")
-}
-
-func (k *keeper) joins(self string, d *wire.Description, while, void string) (j joined, err error) {
-	k.Helper()
 	text := ""
 	if d != nil {
 		text = d.Text()
 	}
-	v, err := k.c.Eval(k.Context(), script.Join, joinKeys, "me", nodeTime(k.T, k.c)/1000, "0", text, self, while, void).Slice()
+	v, err := k.c.Eval(k.Context(), script.Join, joinKeys, "me", nodeTime(k.T, k.c)/1000, "0", text, self, while).Slice()
 	if err != nil {
 		return j, err
 	}
@@ -120,62 +115,6 @@ func TestJoinTells(t *testing.T) {
 		}
 		k.tells("a:1", other, other)
 		k.tells("a:1", three, other)
-	})
-}
-
-// TestJoinTakesThePlaceOfTheVoid: any description takes the place of one that is void, if the node is as the client
-// knows it. Then the node has a new marker.
-func TestJoinTakesThePlaceOfTheVoid(t *testing.T) {
-	keepers(t, func(k *keeper) {
-		one, another, other := set("s", 2), set("s", 2, "d:1"), set("t", 1)
-		k.tells("a:1", one, one)
-		old, err := k.join("", nil, "")
-		if err != nil {
-			k.Fatal(err)
-		}
-		time.Sleep(2 * time.Millisecond)
-		for _, wrong := range []struct{ self, while, void string }{
-			{"", old.mark, "2 s"}, {"a:1", "", "2 s"}, {"a:1", old.mark + "0", "2 s"}, {"a:1", old.mark, ""}, {"a:1", old.mark, "1 s"}, {"a:1", old.mark, "2 t"},
-		} {
-			if j, err := k.joins(wrong.self, other, wrong.while, wrong.void); err != nil || j.told.Text() != one.Text() || j.mark != old.mark {
-				k.Errorf("%+v: %v, and it keeps %v by %s", wrong, err, j.told, j.mark)
-			}
-		}
-		for _, next := range []struct {
-			d    *wire.Description
-			void string
-		}{{another, "2 s"}, {other, "2 s"}, {one, "1 t"}} {
-			j, err := k.joins("b:1", next.d, old.mark, next.void)
-			if err != nil {
-				k.Fatal(err)
-			}
-			was, _ := wire.ParseMarker(old.mark)
-			is, ok := wire.ParseMarker(j.mark)
-			if j.told.Text() != next.d.Text() || j.told.Self != "b:1" || j.before != "" || !ok || is.Same(was) || is.Epoch != next.d.Epoch {
-				k.Errorf("told %s in the place of %s, it keeps %v with the marker %s, after %s", next.d.Text(), next.void, j.told, j.mark, old.mark)
-			}
-			old = j
-			time.Sleep(2 * time.Millisecond)
-		}
-	})
-}
-
-// TestVoidMemberForgets: it may have forgotten what it took in the choice of the description after the one that it is
-// told again, although it has taken part in that of another set since.
-func TestVoidMemberForgets(t *testing.T) {
-	keepers(t, func(k *keeper) {
-		k.tells("a:1", set("s", 7), set("s", 7))
-		k.choose(8, 1, set("s", 8))
-		k.c.FlushAll(k.Context())
-		time.Sleep(2 * time.Millisecond)
-		was := k.tells("a:1", set("t", 6), set("t", 6))
-		k.choose(7, 1, set("t", 7))
-		if j, err := k.joins("a:1", set("s", 7), was.mark, "6 t"); err != nil || j.told.Set != "s" {
-			k.Fatal(j, err)
-		}
-		if c := k.choose(8, 2, set("s", 8)); !c.Lost {
-			k.Errorf("it says %+v", c)
-		}
 	})
 }
 

@@ -96,7 +96,7 @@ func TestOlderAnswerInBetween(t *testing.T) {
 }
 
 // TestShownWithWhatIsKept: a node has not shown that it still keeps something before what it keeps is taken in.
-// Otherwise a description that it does not keep any more could make that of another node void.
+// Otherwise another one that lost its data could be told a description again which the first one does not keep any more.
 func TestShownWithWhatIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg, names := describedConfig(), []string{"a:1", "b:1"}
@@ -121,13 +121,13 @@ func TestShownWithWhatIsKept(t *testing.T) {
 		say(a, k, 2*time.Hour)
 		say(b, k, 2*time.Hour)
 		time.Sleep(time.Second)
-		say(b, other, time.Hour) // both have lost all, and keep this by now
+		say(b, wire.Told{}, time.Hour)
 		time.Sleep(time.Second)
 		armed = true
 		go say(a, other, time.Hour)
 		<-warning
-		if h := b.Hello(); h.Void != "" {
-			t.Error("what both nodes keep is void for a client that has heard of one of them")
+		if h := b.Hello(); h.While != "" {
+			t.Error("a node is told what the other one has lost")
 		}
 		close(goOn)
 		synctest.Wait()

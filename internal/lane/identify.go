@@ -12,7 +12,9 @@ import (
 // identify asks the address that a node says is its own what it is. Under the set's mutex.
 func (s *Set) identify(m *incarnation, t wire.Told, runID string) {
 	if t.Description == nil || t.Self == m.name || strings.HasPrefix(t.Self, wire.AnyAddress) || runID == "" || s.cfg.Identify == nil || s.closed {
-		m.alias.Store(nil)
+		if a := m.alias.Swap(nil); t.Description == nil && a.unproven() {
+			m.disown()
+		}
 		return
 	}
 	a := m.alias.Load()

@@ -52,7 +52,10 @@ type incarnation struct {
 	began time.Time    // when it was made
 	heard atomic.Int64 // the time since began, and 1, at which the request left that the node last answered with its marker; 0: never
 
-	tried *wire.Description // the last one that it was told when it kept none; under the set's mutex
+	// Under the set's mutex, and of a node that keeps no description:
+	tried   *wire.Description // the one with which it was last asked to join again
+	offered *wire.Description // the one that it was told when it was last joined
+	untaken *wire.Description // offered, and it kept none when it had been joined
 
 	as atomic.Pointer[string] // the member for which it is taken; nil: none
 

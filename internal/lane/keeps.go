@@ -112,12 +112,19 @@ func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
 	if same && t.At() < m.told.At() && t.Damage == nil {
 		return
 	}
-	if !same || t.Names() != m.told.Names() {
+	if !same || t.At() != m.told.At() {
 		m.since = m.Now()
 	}
 	if m.told, m.toldBy, m.joined = t, mark, true; t.Description != nil {
 		m.self = t
 	}
+}
+
+// disown has a node that keeps nothing any more be no member by what it has kept: it was not shown that it is that one.
+func (m *incarnation) disown() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.self = wire.Told{}
 }
 
 // keptSince is when the node was heard to keep what it keeps.

@@ -24,14 +24,17 @@ import (
 //
 // The client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
 // is told again (mayTell). If a majority of the members keeps the description of another set, that is the
-// set from then on: the one before has been lost by them. And a member that keeps the one before is told (void).
-// A node that keeps anything else has no vote, and the operator is told (strangers).
+// set from then on: the one before has been lost by them. If most members of a set that was changed keep none, nobody
+// can know which description was the last one, and an operator decides (forgotten). So he does of a node that keeps
+// anything else: it has no vote, and he is told (strangers).
 
 // heard takes in what a node keeps, which was asked at sent. It is called when the node was joined, and before
 // anything counts by it. Before this the node has not shown anything: what it has kept until then may be over.
 func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker, sent time.Time) {
 	s.mu.Lock()
-	m.keeps(told, mark)
+	if m.keeps(told, mark); told.Description == nil {
+		m.untaken = m.offered
+	}
 	m.vouched(sent)
 	s.identify(m, told, mark.RunID)
 	s.consider()
@@ -62,16 +65,20 @@ func (s *Set) learn() {
 			break
 		}
 		next := s.known == nil || d.Set == s.known.Set && d.Epoch > s.known.Epoch
-		if !next && (s.quorumKeeps() || steps > 0 || s.tied(d)) {
+		if !next && (s.quorumKeeps() || steps > 0) {
 			break // if a quorum keeps the known one, that is the set; and from one set to another is one step
 		}
 		s.adopt(d)
 	}
-	switch {
-	case s.known != nil:
+	if s.known != nil {
 		s.adopt(s.known) // an address may turn out to be that of another member
-	default:
+	} else {
 		s.refused = s.copies()
+	}
+	if s.refused == nil {
+		if s.refused = s.forgotten(); s.refused != nil {
+			s.ready.Store(nil)
+		}
 	}
 }
 
@@ -127,24 +134,50 @@ func (s *Set) unfinished() bool {
 	return s.known != nil && !s.quorumKeeps() && slices.ContainsFunc(s.View().Lanes, func(n *Lane) bool { return s.ahead(n.node) })
 }
 
-// tied reports whether the known description and another one of the same epoch would send the client from the one to
-// the other and back with each answer, and make it a lane more each time: a majority of the members of each keeps
-// the other one. That takes the loss of most members' data (docs/safety.md), and nobody can count by either. The client
-// stays with one of them, by an order that means nothing. A node that has no lane since it is no member by the known
-// one is taken to keep what it said last. Under the mutex.
-func (s *Set) tied(d *wire.Description) bool {
-	if s.known == nil || d.Set != s.known.Set || d.Epoch != s.known.Epoch || !d.Less(s.known) {
-		return false
+// forgotten is why the program cannot use the set; nil: it can, as far as is known. Most of its members keep no description
+// any more, and the set was changed. They may have kept a later description than any that is still known, so nobody tells
+// them (mayTell), until an operator says which nodes the set has. A set that was never changed heals by itself.
+//
+// While the program knows no set, its members are those of the nodes that it was given. A node that has just become a member
+// keeps none, either, and takes what it is told: one counts when it has been told, and still keeps none. Under the mutex.
+func (s *Set) forgotten() error {
+	nodes := (*s.lanes.Load())[:len(s.given)]
+	if s.known != nil {
+		nodes = s.View().Lanes
 	}
-	keep := 0
-	for _, member := range d.Members {
-		if slices.ContainsFunc(*s.lanes.Load(), func(n *Lane) bool {
-			return n.Member() == member && n.node.kept().Same(s.known)
-		}) {
-			keep++
+	var kept *wire.Description // the last one that a node keeps
+	for _, n := range nodes {
+		t := n.node.kept()
+		if t.Description != nil && (s.known == nil || t.Set == s.known.Set) && (kept == nil || t.Epoch > kept.Epoch) {
+			kept = t.Description
 		}
 	}
-	return 2*keep > len(d.Members)
+	last := kept
+	if kept == nil || s.known != nil && s.known.Epoch > kept.Epoch {
+		last = s.known
+	}
+	if last == nil || s.known != nil && last.Epoch == 1 {
+		return nil
+	}
+	var members []string
+	none := 0
+	for _, n := range nodes {
+		member := cmp.Or(n.node.taken(), n.node.member(last.Set), n.Name)
+		if !last.Has(member) {
+			continue
+		}
+		members = append(members, member)
+		if t := n.node.kept(); t.Description == nil && t.Damage == nil && n.node.hasMet() && n.node.untaken == s.known {
+			none++
+		}
+	}
+	switch {
+	case 2*none <= len(members):
+		return nil
+	case kept == nil:
+		return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and no other one that answers keeps it: if none does, the next program that is started makes a new set, or redlock prepare; otherwise bring that node back, and restore the set with redlock members restore", none, strings.Join(members, ", "))
+	}
+	return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one keeps its epoch %d, with the members %s: nobody can know whether that was the last one. If most of these members keep it, give this program all of them; otherwise restore the set with redlock members restore", none, strings.Join(members, ", "), kept.Epoch, strings.Join(kept.Members, ", "))
 }
 
 // adopt goes by a description from now on. If the program cannot use the set that it describes, nothing counts by it
@@ -234,10 +267,9 @@ func (s *Set) strangers() {
 				continue
 			}
 			why = fmt.Sprintf("keeps a later description of the set (epoch %d, with the members %s), which no majority of the members keeps, and has no vote: if no change is under way, make it forget that, with redlock members forget", t.Epoch, strings.Join(t.Members, ", "))
-		case t.Description != nil && t.Set != s.known.Set:
-			if s.selfOf(n.node) != "" && s.outvoted(t, time.Time{}) {
-				continue // it is told
-			}
+		case t.Other(s.known) && t.Set == s.known.Set:
+			why = fmt.Sprintf("keeps another description of the epoch %d than the one by which this program goes, and has no vote: restore the set with redlock members restore, or make the node forget that with redlock members forget", t.Epoch)
+		case t.Other(s.known):
 			why = fmt.Sprintf("keeps the description of another set, with the members %s, and has no vote: this program uses the set with the members %s; give it the nodes of one set, or make the node forget the other with redlock members forget", strings.Join(t.Members, ", "), strings.Join(s.known.Members, ", "))
 		case is:
 			n.stranger = false
@@ -295,10 +327,8 @@ func (s *Set) behind() (lanes []*Lane) {
 		switch t := n.node.kept(); {
 		case !n.node.hasMet():
 		case t.Damage != nil: // nothing overwrites it
-		case t.Precedes(s.known), s.selfOf(n.node) != "" && s.void(n.node):
+		case t.Precedes(s.known):
 			lanes = append(lanes, n)
-		case t.Other(s.known) && s.selfOf(n.node) != "" && s.outvoted(t, time.Time{}):
-			lanes = append(lanes, s.silent(n, n.node.keptSince())...)
 		case t.Description == nil && s.selfOf(n.node) != "":
 			// A node that has taken part in the choice, or that noted before it that it comes (Set.comes), needs nobody's
 			// leave: it is asked once.
@@ -323,10 +353,12 @@ func (s *Set) behind() (lanes []*Lane) {
 //
 // So a majority of the members must have shown, since the node has lost its data, that they keep it. None of
 // them had a later one at that time, and the node has not kept any since: from the loss on it has not
-// counted for any majority, and it does not bring about one now. Or all other members have been heard of,
-// and keep it, or none, or another one of the same members. Members that are known to be away need not have
-// been heard of if the set has not been changed, as far as is known: so one node may be down while another
-// loses its data. (What that leaves open is in docs/safety.md.) Under the mutex.
+// counted for any majority, and it does not bring about one now. Half of them is enough if all others have been heard of,
+// and keep none.
+//
+// If the set has not been changed, as far as is known, all others have been heard of, or are known to be away, and
+// keep it or none: so it heals by itself, and one node may be down while another loses its data. (What that
+// leaves open is in docs/safety.md.) Under the mutex.
 func (s *Set) mayTell(m *incarnation) bool {
 	if m.kept().Damage != nil {
 		return false
@@ -341,12 +373,11 @@ func (s *Set) mayTell(m *incarnation) bool {
 		case t.Same(s.known) && n.node.shownSince(since):
 			keep++
 		case s.known.Epoch == 1 && n.Away() != nil:
-		case t.Other(s.known) && t.Alike(s.known): // two majorities of the same members meet
 		case t.Description != nil || !n.node.hasMet():
 			all = false
 		}
 	}
-	return all || keep > len(v.Lanes)/2
+	return 2*keep > len(v.Lanes) || all && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))
 }
 
 // silent gives the lanes to the other members that have not shown since a time what they keep. Under the mutex.
@@ -357,29 +388,6 @@ func (s *Set) silent(n *Lane, since time.Time) (lanes []*Lane) {
 		}
 	}
 	return lanes
-}
-
-// void reports whether nobody can count by the description that a node keeps. It neither follows the known one
-// nor comes before it, and a majority of its members has shown, since the node was heard of, that it keeps the known
-// one. They have lost their data, and a program that heard of nothing else had the set made anew; or they were
-// told an earlier description again, and another one was chosen to follow that. Nobody can tell them the one that
-// is void while they keep this one. So the members that have it still are told, too, like a node that has lost
-// its data (void.pml in docs/model). Under the mutex.
-func (s *Set) void(m *incarnation) bool {
-	t := m.kept()
-	return t.Other(s.known) && s.outvoted(t, m.keptSince())
-}
-
-// outvoted reports whether a majority of the members by another description keeps the known one, and has shown
-// that since a time. Under the mutex.
-func (s *Set) outvoted(t wire.Told, since time.Time) bool {
-	keep := 0
-	for _, n := range s.View().Lanes {
-		if n.node.kept().Same(s.known) && t.Has(s.selfOf(n.node)) && n.node.shownSince(since) {
-			keep++
-		}
-	}
-	return 2*keep > len(t.Members) || 2*keep == len(t.Members) && t.YieldsTo(s.known)
 }
 
 func (s *Set) lacks() bool { return s.lacking.Load() }
@@ -434,7 +442,7 @@ func (s *Set) gone() (lanes []*Lane) {
 
 // lasting gives the lanes without those that have ended and of which nothing is asked any more. What the node
 // of a lane has said last is asked for as long as the node is a member by the known description, or by
-// the one before (former), or by another one of the same epoch (tied). So a set has at most:
+// the one before (former). So a set has at most:
 //
 //   - one lane to each node that was given, and to each member, and to each that was one before the last change:
 //     wire.MaxMembers each;
@@ -461,8 +469,8 @@ func (s *Set) selfOf(m *incarnation) string {
 	return self
 }
 
-// tell is what a node is to keep. If it keeps nothing, or what is void, it is only to do so while it has this
-// marker: it has not lost its data once more, and nobody else has told it.
+// tell is what a node is to keep. If it keeps nothing, it is only to do so while it has this marker: it has not lost
+// its data once more, and nobody else has told it.
 func (s *Set) tell(m *incarnation, hello *wire.Hello) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -470,15 +478,12 @@ func (s *Set) tell(m *incarnation, hello *wire.Hello) {
 		return
 	}
 	hello.Told = wire.Told{Self: s.selfOf(m), Description: s.known}
+	m.offered = s.known
 	if hello.Told.Self == "" || !m.hasMet() {
 		return
 	}
-	_, mark := m.lostAt()
-	switch kept := m.kept(); {
-	case s.void(m):
-		hello.While, hello.Void = mark, kept.Names()
-	case kept.Description == nil && s.mayTell(m):
-		hello.While = mark
+	if m.kept().Description == nil && s.mayTell(m) {
+		_, hello.While = m.lostAt()
 	}
 }
 

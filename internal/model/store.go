@@ -116,19 +116,18 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	}
 	mark = wire.Mark{Now: n.micros()}
 	if hello.Marked {
-		void := hello.Told.Self != "" && hello.Void != "" && hello.Void == n.told.Names() && hello.While == n.marker
-		if told := n.tells(hello, void); told != n.told {
+		if told := n.tells(hello); told != n.told {
 			if err := n.writable(); err != nil {
 				return mark, err
 			}
-			again := void || n.told.Description == nil && n.choice.epoch != told.Epoch && !n.comes(told.Description)
+			again := n.told.Description == nil && n.choice.epoch != told.Epoch && !n.comes(told.Description)
 			if n.told, n.choice = told, (choice{}); again {
 				n.choice.lost = told.Epoch
 			}
 		}
 		mark.Told = n.told
 		before, _ := wire.ParseMarker(n.marker)
-		anew := void || before.Epoch > n.told.At()
+		anew := before.Epoch > n.told.At()
 		if mark.Before = n.marker; anew {
 			mark.Before = ""
 		}
@@ -147,8 +146,8 @@ func (n *store) join(hello *wire.Hello) (mark wire.Mark, err error) {
 	return mark, nil
 }
 
-// marked is what the marker is to be when a client joins. It is a new one if what the node has kept of its set is void, or
-// was deleted.
+// marked is what the marker is to be when a client joins. It is a new one if what the node has kept of its set was
+// deleted.
 func (n *store) marked(hello *wire.Hello, anew bool) string {
 	const slack = wire.MarkerSlack
 	now := n.start.Add(n.now()).UnixMilli()
@@ -164,7 +163,7 @@ func (n *store) marked(hello *wire.Hello, anew bool) string {
 }
 
 // tells is what the node is to keep of its set, when a client has joined.
-func (n *store) tells(hello *wire.Hello, void bool) wire.Told {
+func (n *store) tells(hello *wire.Hello) wire.Told {
 	d := hello.Told.Description
 	switch {
 	case d == nil:
@@ -175,7 +174,7 @@ func (n *store) tells(hello *wire.Hello, void bool) wire.Told {
 		}
 		return wire.Told{Self: self, Description: d}
 	case hello.Told.Self == "":
-	case void, n.told.Description == nil && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text() || n.comes(d)):
+	case n.told.Description == nil && (n.marker != "" && n.marker == hello.While || n.choice.value == d.Text() || n.comes(d)):
 		return hello.Told
 	}
 	return n.told

@@ -279,7 +279,7 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	_, err = conn.Pipelined(ctx, func(p redis.Pipeliner) error {
 		if hello.Marked {
 			join = p.Eval(ctx, script.Join, []string{script.Marker, script.Told, script.Choice},
-				runID, hello.Time, database(self), text(hello.Told.Description), hello.Told.Self, hello.While, hello.Void)
+				runID, hello.Time, database(self), text(hello.Told.Description), hello.Told.Self, hello.While)
 		} else {
 			join = p.Eval(ctx, script.Join, nil)
 		}

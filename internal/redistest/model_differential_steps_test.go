@@ -40,7 +40,7 @@ func (s step) String() string {
 		what = fmt.Sprintf("%v by %s for %v, fence %d, latest %d, mark %q, ticket %d of %q for %v", s.call.Op, s.call.Token, s.call.TTL, s.call.Fence, s.call.Latest, s.mark, s.call.Ticket, s.call.Waiter, s.call.Lease)
 	}
 	if s.other == "join" {
-		what += fmt.Sprintf(" telling %q in the place of %q", s.hello.Told, s.hello.Void)
+		what += fmt.Sprintf(" telling %q", s.hello.Told)
 	}
 	if s.call.Args != nil {
 		what += fmt.Sprintf(" with %q", s.call.Args)
@@ -79,7 +79,7 @@ func (s step) now(now time.Time, last int64, holder string) step {
 		s.text = s.wrote(now)
 	}
 	if s.call.Op == wire.Plain {
-		s.call.Latest = now.Add(cmp.Or(s.latest, 10*time.Millisecond)).UnixMicro()
+		s.call.Latest = now.Add(cmp.Or(s.latest, 10*time.Second)).UnixMicro()
 	} else if s.latest != 0 {
 		s.call.Latest = now.Add(s.latest).UnixMicro()
 	}
@@ -306,7 +306,6 @@ func steps(rng *rand.Rand, virtual bool) (all []step) {
 		case 5, 6:
 			s.other = "join"
 			s.hello.Told = tells(rng)
-			s.hello.Void = pick(rng, "", "1 S", "1 S", "1 T", "2 S", "3 T")
 			s.clock = pick(rng, 0, 0, -time.Hour, time.Hour)
 		case 7:
 			s.other = "join unmarked"

@@ -160,7 +160,7 @@ func redisSubject(t *testing.T, client *redis.Client, mark string) subject {
 		if d := hello.Told.Description; d != nil {
 			text = d.Text()
 		}
-		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Time, "", text, hello.Told.Self, hello.While, hello.Void).Result()
+		v, err := client.Eval(ctx, script.Join, keys, runID, hello.Time, "", text, hello.Told.Self, hello.While).Result()
 		if err != nil {
 			return nil, err
 		}

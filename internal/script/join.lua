@@ -8,10 +8,9 @@
 -- ARGV[3]  the number of the database; empty: the server does not say
 -- ARGV[4]  the description that the client has; empty: none
 -- ARGV[5]  the address of this node in it; empty: a node that keeps none is to keep none
--- ARGV[6]  the marker with which a node that keeps none may be told, or one that keeps what is void; with
---          another one it may be only if it keeps none, and has taken the description in the choice, or has
---          noted before it was chosen that it comes by it: then it is as if it had been told at once
--- ARGV[7]  the epoch and the set of the description that is void; empty: none is
+-- ARGV[6]  the marker with which a node that keeps none may be told; with another one it may be only if it has
+--          taken the description in the choice, or has noted before it was chosen that it comes by it: then it
+--          is as if it had been told at once
 -- reply    {marker, before, time, kept}
 --
 -- The marker is version:run_id:born:writer:db:epoch. Version is $version; the script changes
@@ -32,8 +31,7 @@
 --
 -- Kept is the node's own address, an end of line, and a description, which begins with its epoch and the
 -- name of the set. A later description of the same set takes the place of an earlier one, and never the
--- other way round. Any description takes the place of one that is void: then the marker is a new one, so that
--- nobody counts what was granted by the old one, and the node has no vote for a quarantine.
+-- other way round. A node that keeps that of another set is left alone: an operator decides.
 --
 -- Atomic, because two clients that both find the marker missing must agree on one, or each
 -- would make the other start again; and because a description and the marker that names it come together.
@@ -50,7 +48,6 @@ if (string.match(before, '^(%d+):') or '$version') ~= '$version' then
   return {before, before, now, kept}
 end
 local id, born, writer, db, was = string.match(before, '^%d+:([^:]*):(%d+):(%-?%d+):(%d*):(%d+)$')
-local void = false
 local self, epoch, set = string.match(kept, '^([^\n]*)\n{"epoch":(%d+),"set":"([^"]*)"')
 epoch = tonumber(epoch or 0)
 if ARGV[4] ~= '' then
@@ -58,26 +55,22 @@ if ARGV[4] ~= '' then
   local choice = redis.call('HMGET', KEYS[3], 'epoch', 'description', 'comes')
   local comes = id == ARGV[1] and choice[3] == id .. ':' .. born .. ' ' .. ARGV[4]
   local same = ARGV[6] ~= '' and before == ARGV[6]
-  void = ARGV[5] ~= '' and set and same and string.format('%.0f %s', epoch, set) == ARGV[7]
-  local leave = void or ARGV[5] ~= '' and not set and (same or choice[2] == ARGV[4] or comes)
+  local leave = ARGV[5] ~= '' and not set and (same or choice[2] == ARGV[4] or comes)
   if leave or set == of and later + 0 > epoch then
     -- A node that is no member any more, and becomes one by another address, is called by that.
-    if not self or void or ARGV[5] ~= '' and not string.find(ARGV[4], '"' .. self .. '"', 1, true) then
+    if not self or ARGV[5] ~= '' and not string.find(ARGV[4], '"' .. self .. '"', 1, true) then
       self = ARGV[5]
     end
     epoch, kept = later + 0, self .. '\n' .. ARGV[4]
-    if void then -- first: if the script ends half-way, the node counts as emptied
-      redis.call('DEL', KEYS[1])
-    end
     redis.call('SET', KEYS[2], kept)
     redis.call('DEL', KEYS[3])
-    if void or leave and choice[1] ~= later and not comes then -- otherwise it has lost nothing since it took part, or was chosen
+    if leave and choice[1] ~= later and not comes then -- otherwise it has lost nothing since it took part, or was chosen
       redis.call('HSET', KEYS[3], 'lost', later)
     end
   end
 end
 local ms, slack = math.floor(now / 1000), $bornSlack
-if void or was and was + 0 > epoch then
+if was and was + 0 > epoch then
   id, before = nil, ''
 end
 if id == ARGV[1] and born - ms <= slack and (db == '' or ARGV[3] == '' or db == ARGV[3]) then

@@ -47,7 +47,7 @@ func Believed(witnesses []Witness, known *Description) (best *Description) {
 		return d.Epoch > best.Epoch
 	}
 	for _, w := range witnesses {
-		if w.Description == nil || known != nil && !w.Other(known) && !(Told{Description: known}).Precedes(w.Description) {
+		if w.Description == nil || known != nil && w.Set == known.Set && w.Epoch <= known.Epoch {
 			continue
 		}
 		if later(w.Description) && believed(witnesses, w.Description, known) {
@@ -75,7 +75,7 @@ func believed(witnesses []Witness, d, known *Description) bool {
 	case 2*keep > n:
 		return true
 	case 2*keep == n:
-		return keep+none == n || known != nil && known.YieldsTo(d)
+		return keep+none == n
 	}
 	return known == nil && d.Epoch == 1 && given == n && n == len(d.Members) && 2*(keep+none) > n
 }

@@ -289,21 +289,6 @@ func (t Told) Other(d *Description) bool {
 	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
 }
 
-// YieldsTo reports which of two descriptions gives way if half of their members keep each: neither has a majority
-// then, and an order that means nothing else decides. They are of the same members: a set of others is left alone.
-func (d *Description) YieldsTo(o *Description) bool { return d.Alike(o) && d.Less(o) }
-
-// Less is an order of descriptions that means nothing.
-func (d *Description) Less(o *Description) bool { return d.Text() < o.Text() }
-
-// Names names what the node keeps, for join.lua: the epoch and the set; "": it keeps nothing.
-func (t Told) Names() string {
-	if t.Description == nil {
-		return ""
-	}
-	return fmt.Sprintf("%d %s", t.Epoch, t.Set)
-}
-
 // Precedes reports whether the node keeps an earlier description of the same set.
 func (t Told) Precedes(d *Description) bool {
 	return t.Description != nil && t.Set == d.Set && t.Epoch < d.Epoch

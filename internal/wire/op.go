@@ -60,9 +60,7 @@ type Hello struct {
 	Time   int64 // what the client's clock shows, in milliseconds
 
 	// What the node is to keep, if it keeps an earlier description of the set. A node that keeps none
-	// is to keep it while it has this marker, or if it has taken it in the choice; and one that keeps what is
-	// void, while it has this marker.
+	// is to keep it while it has this marker, or if it has taken it in the choice.
 	Told  Told
 	While string
-	Void  string // Told.Names of that; "": none is
 }

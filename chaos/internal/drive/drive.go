@@ -39,6 +39,7 @@ type Driver struct {
 	clients []Member // by number, from 1; nil: not started yet, or ended
 	next    int      // the number of the next client that replaces one that crashed
 	operate []bool   // by number, from 1: it changes the set
+	empty   []bool   // nodes that are down, and come back without their data
 }
 
 // New starts the run's clock.
@@ -49,6 +50,7 @@ func New(p *scenario.Plan, n Nodes) *Driver {
 		Leftovers: &Leftovers{tokens: make(map[string]bool)},
 		clients:   make([]Member, p.Run.Clients),
 		operate:   make([]bool, p.Run.Clients),
+		empty:     make([]bool, p.Run.Nodes),
 	}
 }
 
@@ -191,6 +193,9 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 			return
 		}
 	}
+	if (f.Kind == history.Flush || f.Kind == history.KillEmpty) && !d.mayEmpty(f) {
+		return
+	}
 	d.Recorder.Note(history.Event{Kind: history.Struck, Fault: &f})
 	switch f.Kind {
 	case history.Pause, history.Suspend, history.Skew:
@@ -226,10 +231,38 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 			d.weighClients()
 		}
 		d.nodes.Inject(f, false)
+		if f.Kind == history.KillEmpty {
+			d.mu.Lock()
+			d.empty[f.Node] = false
+			d.mu.Unlock()
+		}
 	}
 	if f.For > 0 {
 		d.Recorder.Note(history.Event{Kind: history.Healed, Fault: &f})
 	}
+}
+
+// mayEmpty reports whether a node may lose its data: if that is so of most members of a set that was changed, nobody can
+// lock before an operator has restored the set.
+func (d *Driver) mayEmpty(f history.Fault) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	kept := d.nodes.Kept()
+	keeps := func(t wire.Told, but int) (n int) {
+		for i, k := range kept {
+			if i != but && !d.empty[i] && k.Follows(t.Description) && t.Has(k.Self) {
+				n++
+			}
+		}
+		return n
+	}
+	for i, t := range kept {
+		if t.Description != nil && t.Epoch > 1 && !d.empty[i] && 2*keeps(t, -1) > len(t.Members) && 2*keeps(t, f.Node) <= len(t.Members) {
+			return false
+		}
+	}
+	d.empty[f.Node] = d.empty[f.Node] || f.Kind == history.KillEmpty
+	return true
 }
 
 // crash ends a client, and starts another in its place.

@@ -1,9 +1,9 @@
 /*
- * A description that is void, for spin. README.md says how to run it, and what it shows.
+ * A member that has lost its data is told a description again, for spin. README.md says how to run it, and what it shows.
  *
- * Nodes that lose their data may be told another description of the set than the one that the others
- * keep. X and Y are the two. X is void when a majority of its members keeps Y. Then a node that keeps X is
- * told Y: it has a new marker, and its keys stay. The same holds the other way round.
+ * Members may lose their data, and two descriptions be kept, X and Y: a program has made the set anew, say, while other
+ * members were away. A node that keeps none is told one of the two (mayTell in internal/lane/members.go). A node that
+ * keeps one is told no other one.
  *
  *                 members       quorum
  *   X             0 1 2         2
@@ -15,7 +15,7 @@
  * What a node does is one atomic step, as a script is. Requests arrive at any time, or never. A client acts
  * on what it has learned at any earlier moment. There is any number of clients, so the model has what any of
  * them may have learned: counts[n] is the descriptions that the node has kept with its present marker, and
- * saw[n] the nodes that have shown X, or Y, since the node has kept what it keeps.
+ * saw[n] the nodes that have shown X, or Y, since the node has lost its data.
  *
  * Two attempts, each by either description. A lock never ends: when one of the two has ended, there cannot
  * be two holders. A third attempt would only have keys that are in the way. So a node that has a new
@@ -24,14 +24,11 @@
  * At the beginning no lock is held, and nodes keep none. With WIDE all have kept Y before, and some have
  * lost it: X is kept at 0 only, or at 0 1 2, or at 0 1 while 2 keeps none. All others keep Y.
  *
- * Set by -D: LOSSES and REPLACED, how many of them at most; WIDE; with it ALL and OTHER, see may. And names
- * of rules, each of which takes the rule out: QUARANTINE_VOID, MAJORITY, SHOWN, MARKER.
+ * Set by -D: LOSSES, how many at most; WIDE. And names of rules, each of which takes the rule out: QUARANTINE_TOLD, and with
+ * WIDE SINCE and MAJORITY.
  */
 #ifndef LOSSES
 #define LOSSES 3
-#endif
-#ifndef REPLACED
-#define REPLACED 3
 #endif
 #if WIDE
 #define NODES 5
@@ -44,7 +41,6 @@
 #define bit(x)       (1 << (x))
 #define two(s)       (((s) & ((s) - 1)) != 0)                       /* bits, at least */
 #define three(s)     (two(s) && two((s) & ((s) - 1)))
-#define other(d)     (3 - (d))
 #if WIDE
 #define members(d)   (d == X -> 7 : 31)
 #define quorum(d, s) ((d == X && two((s) & 7)) || (d == Y && three(s)))
@@ -63,13 +59,15 @@ bit barred[NODES];                          /* it has no vote */
 nodes saw[NODES], ever;                     /* ever: the nodes that have shown it at any time */
 byte by[2], got[2];                         /* by which description; which nodes have granted */
 bit won[2];
-byte holders, lost, replaced;
+byte holders, lost;
 hidden byte i;
 
-/* A node has a new marker. */
+/* Rule: a node with a new marker has no vote. QUARANTINE_TOLD: it has one. */
 inline marked(n) {
 	counts[n] = 0;
+#if !QUARANTINE_TOLD
 	barred[n] = (got[0] | got[1]) != 0
+#endif
 }
 
 /* A node keeps something else than before. What others have shown before that is of no use. */
@@ -87,7 +85,7 @@ inline keep(n, d) {
 		fi
 	}
 	i = 0;
-#if SHOWN || ALL || OTHER
+#if SINCE || MAJORITY
 	ever.from[d] = ever.from[d] | bit(n)
 #endif
 }
@@ -114,53 +112,23 @@ end:	do
 	lost++; owner[n] = 0; marked(n); keep(n, NONE) }
 
 /*
- * A node that keeps none is told a description. While quorums meet, it may be either. With WIDE a majority of
- * the members has shown it since the loss. ALL: or all others have, except those that have kept none at any
- * time; OTHER: except those that have kept the other one.
+ * A node that keeps none is told a description. While quorums meet, it may be either. Rule: with WIDE a majority of
+ * the members has shown it since the loss. SINCE: at any time. MAJORITY: or all others have, but for those that have kept
+ * none at any time.
  */
-#if ALL
-#define except(d)    ever.from[NONE]
-#elif OTHER
-#define except(d)    ever.from[other(d)]
-#endif
 #if !WIDE
 #define may(d, n)   1
-#elif ALL || OTHER
-#define may(d, n)   (quorum(d, saw[n].from[d]) || (members(d) & ~(saw[n].from[d] | except(d) | bit(n))) == 0)
+#elif SINCE
+#define may(d, n)   quorum(d, ever.from[d] & ~bit(n))
+#elif MAJORITY
+#define may(d, n)   (quorum(d, saw[n].from[d]) || (members(d) & ~(saw[n].from[d] | ever.from[NONE] | bit(n))) == 0)
 #else
 #define may(d, n)   quorum(d, saw[n].from[d])
 #endif
 #define tell(d, n)  d_step { keeps[n] == NONE && member(d, n) && may(d, n) -> \
 	printf("node %d is told description %d\n", n, d); keep(n, d) }
 
-/*
- * Rule: a node that keeps a description that is void is told the other one. A majority of the members of what
- * it keeps has shown the other one since the node keeps that. MAJORITY: one member has; SHOWN: at any time.
- * The node has a new marker, and is in quarantine. MARKER: it has the same one, and the quarantine of that;
- * QUARANTINE_VOID: it has a vote at once. Its keys stay.
- */
-#if SHOWN
-#define said(d, n)  (ever.from[d] & ~bit(n))
-#else
-#define said(d, n)  saw[n].from[d]
-#endif
-#if MAJORITY
-#define void(d, n)  (said(d, n) & members(other(d)))
-#else
-#define void(d, n)  quorum(other(d), said(d, n))
-#endif
-#if MARKER
-#define remarked(n) skip
-#elif QUARANTINE_VOID
-#define remarked(n) marked(n); barred[n] = 0
-#else
-#define remarked(n) marked(n)
-#endif
-#define replace(d, n) d_step { replaced < REPLACED && keeps[n] == other(d) && member(d, n) && void(d, n) -> \
-	printf("node %d is told description %d for the one that is void\n", n, d); \
-	replaced++; remarked(n); keep(n, d) }
-
-#define change(n)   forget(n) :: tell(X, n) :: tell(Y, n) :: replace(X, n) :: replace(Y, n)
+#define change(n)   forget(n) :: tell(X, n) :: tell(Y, n)
 
 active proctype world() {
 #if WIDE
@@ -169,7 +137,7 @@ active proctype world() {
 	:: d_step { printf("X is kept at 0 1 2, Y at 3 4\n"); keep(0, X); keep(1, X); keep(2, X); keep(3, Y); keep(4, Y) }
 	:: d_step { printf("X is kept at 0 1, Y at 3 4\n"); keep(0, X); keep(1, X); keep(3, Y); keep(4, Y) }
 	fi;
-#if SHOWN || ALL || OTHER
+#if SINCE || MAJORITY
 	d_step { ever.from[Y] = 31; ever.from[NONE] = 7 }
 #endif
 #endif

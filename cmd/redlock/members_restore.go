@@ -1,0 +1,162 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
+	"github.com/quorumlock/redlock/internal/facts"
+	"github.com/quorumlock/redlock/internal/fresh"
+	"github.com/quorumlock/redlock/internal/wire"
+)
+
+// If most members of a set that was changed have lost its description, nobody can know which was the last one, and all
+// programs refuse the set. Which nodes it has is the operator's to say: redlock members restore.
+
+// parseRestore checks the flags of redlock members restore.
+func (cfg *membersConfig) parseRestore(f *flagSet, rest []string) error {
+	cfg.verb = "restore"
+	switch {
+	case len(rest) > 0:
+		return exit.Fail(exit.Usage, "for example: redlock members restore --node redis://a:6379,redis://b:6379,redis://c:6379", "members restore takes the members as --node, and was given the argument %q", rest[0])
+	case cfg.plan || cfg.stopped || cfg.over || cfg.json || f.Changed("timeout"):
+		return exit.Fail(exit.Usage, "members restore knows --yes and the flags that name nodes", "--plan, --programs-stopped, --locks-over, --json and --timeout do not go with members restore")
+	}
+	return nil
+}
+
+// restore makes a set of the nodes that are given, as an operator says.
+func (c *command) restore(cfg *membersConfig) error {
+	if file, is := c.stdin.(*os.File); !cfg.yes && (!is || term.Width(file) == 0) {
+		return exit.Fail(exit.Usage, "without a question: redlock members restore --yes", "members restore asks on a terminal, and stdin is none")
+	}
+	servers, err := c.realNodes(&cfg.lockFlags, "restore")
+	if err != nil {
+		return err
+	}
+	found := askKeeping(servers, false)
+	set, others, err := restored(servers, found)
+	if err != nil {
+		return err
+	}
+	tell := c.note
+	if !cfg.yes { // the question is about it
+		tell = c.say
+	}
+	for _, k := range slices.Concat(found, others) {
+		tell("%s: %s", k.node, k.says())
+	}
+	separator := "no separator"
+	if set.Separator != "" {
+		separator = fmt.Sprintf("the separator %q", set.Separator)
+	}
+	longest := set.Longest()
+	tell("the set will have the members %s, a quorum of %d, %s, and locks of %v at most", strings.Join(set.Members, ", "), set.Needs(), separator, longest)
+	if len(others) > 0 {
+		tell("%s: no member any more. If one of them runs, or comes back with its data, two programs may hold the same lock: make it forget its set before (redlock members forget)", strings.Join(keepers(others), ", "))
+	}
+	if !cfg.yes && !c.asks(fmt.Sprintf("Locks end, and nobody can lock for %v. Restore? Type yes: ", longest)) {
+		return exit.Fail(exit.Busy, "", "nothing was restored")
+	}
+	for i, o := range servers {
+		switch is, err := c.restoreAt(o, wire.Told{Self: set.Members[i], Description: set}, found[i].text); {
+		case err != nil:
+			return exit.Fail(exit.NoQuorum, cmp.Or(remedyFor(err), "give the same command again"), "%s was not restored, and %s before it: %v", o.Addr, phrase.Count(i, "node"), facts.Discreet(err))
+		case !is:
+			return exit.Fail(exit.Busy, "redlock members shows what the nodes keep by now", "%s keeps something else by now than it did, and was not restored; %s before it", o.Addr, phrase.Count(i, "node"))
+		}
+	}
+	c.result("%s are the members of the set, and vote when %v are over at the soonest", strings.Join(set.Members, ", "), longest)
+	return nil
+}
+
+func keepers(nodes []keeping) (all []string) {
+	for _, k := range nodes {
+		all = append(all, k.node)
+	}
+	return all
+}
+
+func (c *command) restoreAt(o *redis.Options, told wire.Told, before string) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patientLook)
+	defer cancel()
+	n := clientOf(o)
+	defer n.Close()
+	return fresh.Restore(ctx, n, told, before)
+}
+
+// restored is the description of a new set of these servers, with the settings of what they keep, and what the other
+// members keep of the sets that these have belonged to.
+func restored(servers []*redis.Options, found []keeping) (*wire.Description, []keeping, error) {
+	var last *wire.Description // of the set that most of them keep
+	var others []keeping
+	longest, most := time.Duration(0), 0
+	for i := range found {
+		k := &found[i]
+		if k.err != nil {
+			return nil, nil, exit.Fail(exit.NoQuorum, cmp.Or(remedyFor(k.err), "name the nodes that the set is to have, without those that are gone; redlock members add adds others later"), "%s does not answer, and nothing was restored: %v", k.node, k.err)
+		}
+		if j := slices.IndexFunc(found[:i], func(o keeping) bool { return k.runID != "" && o.runID == k.runID }); j >= 0 {
+			return nil, nil, exit.Fail(exit.Usage, "name each Redis server once", "%s and %s are the same server", found[j].node, k.node)
+		}
+		d := k.told.Description
+		if d == nil || k.copy {
+			continue
+		}
+		longest = max(longest, d.Longest())
+		of := &described{given: found, more: others, set: d}
+		others = append(others, askKeeping(of.missing(servers), false)...)
+		of.more = others
+		keep := 0
+		for _, member := range d.Members {
+			if m := of.keeping(member); m != nil && m.told.Description != nil && m.told.Set == d.Set && !m.copy {
+				keep++
+				longest = max(longest, m.told.Longest())
+			}
+		}
+		if 2*keep > len(d.Members) {
+			return nil, nil, exit.Fail(exit.Usage, "redlock members --node "+strings.Join(urlsOf(d.Members), ",")+" shows the set; a node that keeps something else is made to forget it with redlock members forget", "the set of %s is not lost: %d of these %d members keep its description", strings.Join(d.Members, ", "), keep, len(d.Members))
+		}
+		if last == nil || keep > most || keep == most && d.Epoch > last.Epoch {
+			last, most = d, keep
+		}
+	}
+	if last == nil {
+		return nil, nil, exit.Fail(exit.Usage, "the next program that is started makes a set of the nodes that it is given; redlock prepare --max-ttl does that, too", "none of these nodes keeps a description, and there is nothing to restore: %s", strings.Join(keepers(found), ", "))
+	}
+	// Its epoch is another one than that of what it follows: nobody who goes by that counts a node that keeps this.
+	id := strings.ReplaceAll(uuid.NewString(), "-", "")
+	set := &wire.Description{Epoch: last.Epoch + 1, Set: id[:16], Separator: last.Separator, Quorum: last.Quorum, MaxTTL: longest.Milliseconds(), Since: time.Now().UnixMilli()}
+	for _, k := range found {
+		self := k.node
+		if d := k.told.Description; d != nil && d.Set == last.Set && !k.copy {
+			self = k.told.Self // as programs reach it
+		}
+		set.Members = append(set.Members, self)
+	}
+	if n := len(set.Members); set.Quorum <= n/2 || set.Quorum > n {
+		set.Quorum = 0 // a majority
+	}
+	if err := set.Check(); err != nil {
+		return nil, nil, exit.Fail(exit.Usage, "name each Redis server once", "these nodes are no set: %v", err)
+	}
+	return set, others, nil
+}
+
+// urlsOf are the addresses as a --node takes them.
+func urlsOf(addresses []string) (urls []string) {
+	for _, a := range addresses {
+		urls = append(urls, "redis://"+a)
+	}
+	return urls
+}
