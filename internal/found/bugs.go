@@ -628,4 +628,13 @@ var bugs = []bug{
 		Files: []string{"cmd/redlock/testdata/settings.txt", "cmd/redlock/script_test.go"},
 		Run:   "go test ./cmd/redlock -run TestScripts/settings",
 	},
+	{
+		Name:  "copy-that-forgot",
+		What:  "A client went on to take a node that had a copy of another member's data, and was made to forget it, for that member: it made one more connection to it, as to two members, and knew none to the other one until it was started again.",
+		Since: "549afad, no node decides alone",
+		By:    "chaos, \"a snapshot of an earlier set\", seed 21000324, when fewer things healed by themselves",
+		Mend:  "73ae5c3",
+		Files: []string{"loss_test.go"},
+		Run:   "go test . -run TestCopyForgets",
+	},
 }
