@@ -248,7 +248,7 @@ var All = []*Scenario{
 		Troubles: []history.FaultKind{history.Crash, history.Crash, history.Pause}, Rate: 0.6,
 	},
 	{
-		Name: "members", About: "the same, while every fault happens that a lock survives, and nodes lose their data",
+		Name: "members", About: "the same, while every fault happens that a lock survives, and nodes lose their data, but never most members of a set that was changed: an operator would have to restore it",
 		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Apart: true, Weight: 8,
 		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Crash, history.KillEmpty, history.Flush, history.Flush, history.Step, history.Kill, history.Kill, history.Hang, history.Hang}, survived...), Rate: 2,
 	},
