@@ -193,8 +193,8 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 			return
 		}
 	}
-	if (f.Kind == history.Flush || f.Kind == history.KillEmpty) && !d.mayEmpty(f) {
-		return
+	if less, loses := keeping[f.Kind]; loses && !d.mayEmpty(f) {
+		f.Kind = less
 	}
 	d.Recorder.Note(history.Event{Kind: history.Struck, Fault: &f})
 	switch f.Kind {
@@ -241,6 +241,9 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 		d.Recorder.Note(history.Event{Kind: history.Healed, Fault: &f})
 	}
 }
+
+// keeping has what is done to a node in the place of a fault by which it would lose its data.
+var keeping = map[history.FaultKind]history.FaultKind{history.Flush: history.Reset, history.KillEmpty: history.Kill}
 
 // mayEmpty reports whether a node may lose its data: if that is so of most members of a set that was changed, nobody can
 // lock before an operator has restored the set.
