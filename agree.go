@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
@@ -24,20 +23,13 @@ func (lk *Locker) agreeUnless(ctx context.Context, limit time.Duration, so func(
 	}
 	o := lk.settings()
 	proposal := &wire.Description{
-		Epoch: 1, Set: nonce(lk.parts.Host.Token()), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.MaxTTL.Milliseconds(),
+		Epoch: 1, Set: wire.SetName(lk.parts.Host.Token()), Quorum: o.wants.quorum, Separator: o.wants.separator, MaxTTL: o.MaxTTL.Milliseconds(),
 		Since: o.Clock.Now().UnixMilli(),
 	}
 	for _, n := range lk.lanes.View().Lanes {
 		proposal.Members = append(proposal.Members, n.Name)
 	}
 	return lk.lanes.Agree(ctx, limit, proposal, so)
-}
-
-// nonce makes the name of a new set of a token: one that no other set has, also if it is made of the same nodes. So what
-// is left of an earlier set, in a snapshot or a copy, never passes for a later description of this one.
-func nonce(token string) string {
-	token = strings.ReplaceAll(token, "-", "")
-	return token[max(0, len(token)-16):]
 }
 
 // ready is agree for a caller that does not use the lanes yet.

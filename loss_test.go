@@ -56,8 +56,8 @@ func TestDescriptionComesBack(t *testing.T) {
 }
 
 // TestMostHaveForgotten: of a set that has been changed, a client may have missed later changes. If most members have lost
-// their data, nobody tells them the description again, and each call says what an operator has to do. When he has restored
-// the set, the programs that run go on.
+// their data, nobody tells them the description again, and each call says what an operator has to do. When the set is
+// restored, the programs that run go on.
 func TestMostHaveForgotten(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
 		lk, second := f.changed()

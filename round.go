@@ -424,8 +424,8 @@ func classify(op wire.Op, s wire.Status) vote {
 // that was filled up anew only says that the token is there now; whether it was
 // there all the time since the last extension, and not a rival's in between, it
 // cannot say. It can again from the second extension on that begins when the token is
-// known to be there (landed), if the first has shown that no rival can have had a quorum of nodes: so many
-// other votes confirmed it that the rest is none. Those nodes had the token all along, and the filled one
+// known to be there (landed), if the first has shown that no rival can have had a quorum: so many other nodes
+// confirmed it that those which did not are no quorum. They have had the token all along, and the filled node
 // has kept it since.
 //
 // A quorum of other votes is enough, and where its size is no more than a majority of an odd number, it takes one. Of

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -17,7 +16,6 @@ import (
 	"github.com/quorumlock/redlock/cmd/redlock/internal/explain"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/locks"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
-	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
@@ -64,7 +62,7 @@ func (c *command) breaks(_ string, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if file, is := c.stdin.(*os.File); !cfg.yes && (!is || term.Width(file) == 0) {
+	if !cfg.yes && !c.onTerminal() {
 		return 0, exit.Fail(exit.Usage, "without a question: redlock break KEY --token TOKEN --yes", "break asks on a terminal, and stdin is none")
 	}
 	servers, err := c.realNodes(&cfg.lockFlags, "ask")

@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
+	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 	"github.com/quorumlock/redlock/internal/printable"
 )
 
@@ -94,6 +96,12 @@ func (c *command) result(format string, args ...any) {
 	if !c.quiet {
 		fmt.Fprintln(c.stdout, printable.Text(fmt.Sprintf(format, args...)))
 	}
+}
+
+// onTerminal reports whether stdin is a terminal, where a question can be answered.
+func (c *command) onTerminal() bool {
+	file, is := c.stdin.(*os.File)
+	return is && term.Width(file) > 0
 }
 
 // asks asks a question, after what was said before, and reports whether the answer is yes.

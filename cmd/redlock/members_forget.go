@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"os"
 	"slices"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
-	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/nodeurl"
@@ -33,7 +31,7 @@ func (cfg *membersConfig) parseForget(f *flagSet, nodes []string) error {
 
 // forget makes nodes forget to which set they belong.
 func (c *command) forget(cfg *membersConfig) error {
-	if file, is := c.stdin.(*os.File); !cfg.yes && (!is || term.Width(file) == 0) {
+	if !cfg.yes && !c.onTerminal() {
 		return exit.Fail(exit.Usage, "without a question: redlock members forget NODE --yes", "members forget asks on a terminal, and stdin is none")
 	}
 	servers, err := c.nodesOf(&cfg.lockFlags, nil)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
-	"github.com/quorumlock/redlock/cmd/redlock/internal/term"
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -37,7 +35,7 @@ func (cfg *membersConfig) parseRestore(f *flagSet, rest []string) error {
 
 // restore makes a set of the nodes that are given, as an operator says.
 func (c *command) restore(cfg *membersConfig) error {
-	if file, is := c.stdin.(*os.File); !cfg.yes && (!is || term.Width(file) == 0) {
+	if !cfg.yes && !c.onTerminal() {
 		return exit.Fail(exit.Usage, "without a question: redlock members restore --yes", "members restore asks on a terminal, and stdin is none")
 	}
 	servers, err := c.realNodes(&cfg.lockFlags, "restore")
@@ -80,6 +78,7 @@ func (c *command) restore(cfg *membersConfig) error {
 	return nil
 }
 
+// keepers are the nodes' addresses.
 func keepers(nodes []keeping) (all []string) {
 	for _, k := range nodes {
 		all = append(all, k.node)
@@ -135,8 +134,7 @@ func restored(servers []*redis.Options, found []keeping) (*wire.Description, []k
 		return nil, nil, exit.Fail(exit.Usage, "the next program that is started makes a set of the nodes that it is given; redlock prepare --max-ttl does that, too", "none of these nodes keeps a description, and there is nothing to restore: %s", strings.Join(keepers(found), ", "))
 	}
 	// Its epoch is another one than that of what it follows: nobody who goes by that counts a node that keeps this.
-	id := strings.ReplaceAll(uuid.NewString(), "-", "")
-	set := &wire.Description{Epoch: last.Epoch + 1, Set: id[:16], Separator: last.Separator, Quorum: last.Quorum, MaxTTL: longest.Milliseconds(), Since: time.Now().UnixMilli()}
+	set := &wire.Description{Epoch: last.Epoch + 1, Set: wire.SetName(uuid.NewString()), Separator: last.Separator, Quorum: last.Quorum, MaxTTL: longest.Milliseconds(), Since: time.Now().UnixMilli()}
 	for _, k := range found {
 		self := k.node
 		if d := k.told.Description; d != nil && d.Set == last.Set && !k.copy {

@@ -25,8 +25,8 @@ import (
 // The client tells each node that keeps an earlier one. A member that keeps none has lost its data, and
 // is told again (mayTell). If a majority of the members keeps the description of another set, that is the
 // set from then on: the one before has been lost by them. If most members of a set that was changed keep none, nobody
-// can know which description was the last one, and an operator decides (forgotten). So he does of a node that keeps
-// anything else: it has no vote, and he is told (strangers).
+// can know which description was the last one, and an operator decides (forgotten). A node that keeps anything
+// else has no vote until it is made to forget that, and a Warning says so (strangers).
 
 // heard takes in what a node keeps, which was asked at sent. It is called when the node was joined, and before
 // anything counts by it. Before this the node has not shown anything: what it has kept until then may be over.
@@ -82,14 +82,18 @@ func (s *Set) learn() {
 	}
 }
 
-// witnesses are the nodes that count for which description is believed: the members, and the nodes that were given
-// while no set is known. Under the mutex.
-func (s *Set) witnesses() (all []wire.Witness) {
-	nodes := (*s.lanes.Load())[:len(s.given)]
+// heeded are the lanes to the nodes whose word counts: the members, and the nodes that were given while no set is known.
+// Under the mutex.
+func (s *Set) heeded() []*Lane {
 	if s.known != nil {
-		nodes = s.View().Lanes
+		return s.View().Lanes
 	}
-	for _, n := range nodes {
+	return (*s.lanes.Load())[:len(s.given)]
+}
+
+// witnesses are what these nodes keep. Under the mutex.
+func (s *Set) witnesses() (all []wire.Witness) {
+	for _, n := range s.heeded() {
 		all = append(all, wire.Witness{Name: n.Name, Told: n.node.kept(), Met: n.node.hasMet()})
 	}
 	return all
@@ -141,10 +145,7 @@ func (s *Set) unfinished() bool {
 // While the program knows no set, its members are those of the nodes that it was given. A node that has just become a member
 // keeps none, either, and takes what it is told: one counts when it has been told, and still keeps none. Under the mutex.
 func (s *Set) forgotten() error {
-	nodes := (*s.lanes.Load())[:len(s.given)]
-	if s.known != nil {
-		nodes = s.View().Lanes
-	}
+	nodes := s.heeded()
 	var kept *wire.Description // the last one that a node keeps
 	for _, n := range nodes {
 		t := n.node.kept()

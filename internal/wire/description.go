@@ -48,6 +48,13 @@ const (
 // such members begin with it, and are no addresses.
 const AnyAddress = "FailoverClient"
 
+// SetName makes the name of a new set of a token: one that no other set has, also if it is made of the same nodes. So what
+// is left of an earlier set, in a snapshot or a copy, never passes for a later description of this one.
+func SetName(token string) string {
+	token = strings.ReplaceAll(token, "-", "")
+	return token[max(0, len(token)-16):]
+}
+
 // Text is the description as nodes keep it. The scripts read its beginning.
 func (d *Description) Text() string {
 	if d.text != "" {
