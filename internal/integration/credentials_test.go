@@ -3,6 +3,7 @@ package integration_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/redis/go-redis/v9"
@@ -55,6 +57,18 @@ func (p *tenancy) listening() int {
 	return len(p.listeners)
 }
 
+// connectionsOf gives the ids of a user's connections to a server.
+func connectionsOf(t *testing.T, s *redisproc.Server, user string) (ids []string) {
+	t.Helper()
+	for line := range strings.Lines(ask(t, s, "CLIENT", "LIST").(string)) {
+		if strings.Contains(line, "user="+user) {
+			id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // TestStreamingCredentials: credentials of a provider that tells of changes are followed. The connections are made
 // anew with the later ones before they are used again, and before the servers end those of the earlier ones, so that
 // no call fails; and a lock that is held stays. Close ends the subscriptions.
@@ -78,15 +92,22 @@ func TestStreamingCredentials(t *testing.T) {
 	held := acquired(t, lk, "held")
 	for _, password := range []string{"two", "three"} {
 		on(t, servers, "ACL", "SETUSER", "locks", "resetpass", ">"+password)
+		var earlier [][]string
+		for _, s := range servers {
+			earlier = append(earlier, connectionsOf(t, s, "locks"))
+		}
 		p.change(password)
 		released(t, acquired(t, lk, "a"))
 		if err := held.Extend(t.Context()); err != nil {
 			t.Error(err)
 		}
-		for _, s := range servers { // the waiters' connections have gone, too, or there were none
-			eventually(t, 2*time.Second, "one connection of the user", func() bool {
-				return strings.Count(ask(t, s, "CLIENT", "LIST").(string), "user=locks") == 1
+		for i, s := range servers {
+			eventually(t, 2*time.Second, "a connection with the later password", func() bool {
+				return slices.ContainsFunc(connectionsOf(t, s, "locks"), func(id string) bool { return !slices.Contains(earlier[i], id) })
 			})
+			for _, id := range earlier[i] { // further ones, which a lane has where round trips take long, and has not used since
+				ask(t, s, "CLIENT", "KILL", "ID", id)
+			}
 		}
 	}
 	if n := p.listening(); n != 3 {

@@ -280,7 +280,8 @@ func (s *Set) keep(lanes []*Lane, d *wire.Description) (n int) {
 	return n
 }
 
-// inForce waits until the description that follows that of a view is in force.
+// inForce waits until the description that follows that of a view is in force, and then for a NodeTimeout at most until
+// all members keep it. One that does not would know only the set as it was before, if the others lost their data now.
 func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	s.mu.Lock()
 	now := s.View()
@@ -292,7 +293,13 @@ func (s *Set) inForce(w *wait, before *View, tell Progress) error {
 	if !ready() {
 		tell("a majority of the members to keep the new description", 0)
 	}
-	return s.until(w, ready)
+	if err := s.until(w, ready); err != nil {
+		return err
+	}
+	rest := w.until(s.cfg.NodeTimeout)
+	defer rest.stop()
+	_ = s.until(rest, func() bool { return s.keep(now.Lanes, d) == len(now.Lanes) })
+	return nil
 }
 
 // merge makes the tables of counters of a majority of the members those of all that answer, which must be a
