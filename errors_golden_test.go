@@ -550,7 +550,7 @@ func setTexts(t *testing.T, g *texts) {
 	g.say("two of three nodes have copies of other servers' data", err)
 
 	three := newFleet(t, 3)
-	lost, _ := three.changed()
+	lost, second := three.changed()
 	for _, n := range three.nodes[:2] {
 		n.Flush()
 	}
@@ -558,6 +558,14 @@ func setTexts(t *testing.T, g *texts) {
 	pass(time.Second)
 	_, err = lost.TryAcquire(t.Context(), "jobs")
 	g.say("two of three nodes have lost their data, and the set had been changed", err)
+	restored := second.Next()
+	restored.Set, restored.Members = "restored", []string{"node2", "node7", "node8"}
+	three.nodes[2].Forget()
+	three.tell(three.nodes[2], restored)
+	_, _ = lost.TryAcquire(t.Context(), "jobs")
+	pass(time.Second)
+	_, err = lost.TryAcquire(t.Context(), "jobs")
+	g.say("the third one has become a node of a set that was restored", err)
 	three.nodes[2].Flush()
 	_, _ = lost.TryAcquire(t.Context(), "jobs")
 	pass(time.Second)

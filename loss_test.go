@@ -87,8 +87,8 @@ func TestMostHaveForgotten(t *testing.T) {
 				f.Errorf("%s was told %s", n.Name, told.Text())
 			}
 		}
-		restored := *second.Copy()
-		restored.Epoch, restored.Set = 1, "restored"
+		restored := *second.Next()
+		restored.Set = "restored"
 		for _, n := range f.nodes {
 			n.Forget()
 			f.tell(n, &restored)
@@ -99,6 +99,62 @@ func TestMostHaveForgotten(t *testing.T) {
 		f.locks(f.locker(Options{}, f.nodes...), true)
 		f.agrees(f.nodes...)
 	})
+}
+
+// TestAwayAfterAnotherDescription: a client knows a set that was never changed, as far as it knows, and hears of a member that
+// keeps something else. When that one is away afterwards, the client does not tell a node that has lost its data what it
+// knows: the set goes on elsewhere, and there would be two holders.
+func TestAwayAfterAnotherDescription(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		after func(f *fleet, first *wire.Description) (others []*arena.Node) // what happens while the client does nothing
+	}{
+		{"a later one", func(f *fleet, first *wire.Description) []*arena.Node {
+			second := first.Next() // node0 is dead, and is replaced by node3
+			second.Members = []string{"node1", "node2"}
+			third := second.Next()
+			third.Members = []string{"node1", "node2", "node3"}
+			for _, n := range f.nodes[1:] {
+				f.tell(n, third)
+			}
+			return f.nodes[1:]
+		}},
+		{"a set that was restored without them", func(f *fleet, first *wire.Description) []*arena.Node {
+			restored := first.Next()
+			restored.Set, restored.Members = "restored", []string{"node2", "node3", "node4"}
+			f.nodes[0].Flush()
+			f.nodes[2].Forget()
+			for _, n := range f.nodes[2:] {
+				f.tell(n, restored)
+			}
+			return f.nodes[2:]
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			onNodes(t, 5, func(f *fleet) {
+				sleeper := f.locker(Options{}, f.nodes[:3]...)
+				f.locks(sleeper, true)
+				pass(time.Second)
+				served := f.locker(Options{}, tt.after(f, f.agrees(f.nodes[:3]...))...)
+				pass(20 * time.Second)
+				f.locks(served, true)
+				f.nodes[1].Flush()
+				_, _ = sleeper.TryAcquire(f.Context(), "found out")
+				pass(time.Second)
+				f.nodes[2].Hang(true)
+				for range 3 {
+					_ = f.locks(sleeper, false)
+					pass(10 * time.Second)
+				}
+				if told := f.kept(f.nodes[1]); told.Description != nil && told.Epoch == 1 {
+					f.Errorf("node1 was told %s", told.Text())
+				}
+				f.nodes[2].Hang(false)
+				pass(20 * time.Second)
+				f.locks(served, true)
+			})
+		})
+	}
 }
 
 // TestHalfHasForgotten: one of two members of a set that was changed loses its data. It is told by what the other one keeps.

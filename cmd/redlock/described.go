@@ -47,6 +47,14 @@ func keeps(ctx context.Context, rdb *redis.Client) keeping {
 	return k
 }
 
+// answers reports whether a server refuses to say what it keeps: it runs.
+func (k keeping) answers() bool { return k.err != nil && wire.IsReply(k.err) }
+
+// same reports whether a node keeps the same as it did at another look.
+func (k keeping) same(o keeping) bool {
+	return k.node == o.node && k.text == o.text && k.copy == o.copy && (k.err == nil) == (o.err == nil)
+}
+
 // A described is what is known of a set without joining it.
 type described struct {
 	given []keeping         // of the nodes that were given

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
-	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
 	"github.com/quorumlock/redlock/internal/facts"
 	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/wire"
@@ -42,8 +41,7 @@ func (c *command) restore(cfg *membersConfig) error {
 	if err != nil {
 		return err
 	}
-	found := askKeeping(servers, false)
-	set, others, err := restored(servers, found)
+	set, found, others, err := restored(servers)
 	if err != nil {
 		return err
 	}
@@ -61,18 +59,49 @@ func (c *command) restore(cfg *membersConfig) error {
 	longest := set.Longest()
 	tell("the set will have the members %s, a quorum of %d, %s, and locks of %v at most", strings.Join(set.Members, ", "), set.Needs(), separator, longest)
 	if len(others) > 0 {
-		tell("%s: no member any more. If one of them runs, or comes back with its data, two programs may hold the same lock: make it forget its set before (redlock members forget)", strings.Join(keepers(others), ", "))
+		tell("%s: no member any more. If one of them runs, or comes back with its data, two programs may hold the same lock: keep them stopped while programs run that were started before", strings.Join(keepers(others), ", "))
 	}
-	if !cfg.yes && !c.asks(fmt.Sprintf("Locks end, and nobody can lock for %v. Restore? Type yes: ", longest)) {
-		return exit.Fail(exit.Busy, "", "nothing was restored")
-	}
-	for i, o := range servers {
-		switch is, err := c.restoreAt(o, wire.Told{Self: set.Members[i], Description: set}, found[i].text); {
-		case err != nil:
-			return exit.Fail(exit.NoQuorum, cmp.Or(remedyFor(err), "give the same command again"), "%s was not restored, and %s before it: %v", o.Addr, phrase.Count(i, "node"), facts.Discreet(err))
-		case !is:
-			return exit.Fail(exit.Busy, "redlock members shows what the nodes keep by now", "%s keeps something else by now than it did, and was not restored; %s before it", o.Addr, phrase.Count(i, "node"))
+	if !cfg.yes {
+		if !c.asks(fmt.Sprintf("Locks end, and nobody can lock for %v. Restore? Type yes: ", longest)) {
+			return exit.Fail(exit.Busy, "", "nothing was restored")
 		}
+		// While the operator thought about it, programs may have gone on: a set that was lost need not be lost any more.
+		_, again, more, err := restored(servers)
+		if err != nil {
+			return err
+		}
+		if !slices.EqualFunc(slices.Concat(found, others), slices.Concat(again, more), keeping.same) {
+			return exit.Fail(exit.Busy, "give the same command again, and look at what the nodes keep by now", "the nodes keep something else than was shown, and nothing was restored")
+		}
+	}
+	// A node that keeps something can be taken once. Those come first, in an order that all operators have in common: of two
+	// who restore a set with the same node, and with different new ones, the second one fails before it has made a set.
+	order := make([]int, len(servers))
+	for i := range order {
+		order[i] = i
+	}
+	rank := func(i int) string { return fmt.Sprint(found[i].text == "", " ", set.Members[i]) } // false comes before true
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(rank(i), rank(j)) })
+	for n, i := range order {
+		is, err := c.restoreAt(servers[i], wire.Told{Self: set.Members[i], Description: set}, found[i].text)
+		if is {
+			continue
+		}
+		code, why, hint := exit.Busy, "it keeps something else by now", "redlock members shows what the nodes keep by now"
+		if err != nil {
+			code, why, hint = exit.NoQuorum, facts.Discreet(err).Error(), cmp.Or(remedyFor(err), "give the same command again")
+		}
+		if n == 0 {
+			return exit.Fail(code, hint, "%s was not restored, nor was another node: %s", servers[i].Addr, why)
+		}
+		if n >= set.Needs() {
+			hint = "the set can be used as it is; the next program tells the node, if it keeps nothing: otherwise redlock members forget makes it forget what it keeps"
+		}
+		var done []string
+		for _, i := range order[:n] {
+			done = append(done, set.Members[i])
+		}
+		return exit.Fail(code, hint, "%s was restored, and %s was not: %s", strings.Join(done, ", "), servers[i].Addr, why)
 	}
 	c.result("%s are the members of the set, and vote when %v are over at the soonest", strings.Join(set.Members, ", "), longest)
 	return nil
@@ -94,47 +123,61 @@ func (c *command) restoreAt(o *redis.Options, told wire.Told, before string) (bo
 	return fresh.Restore(ctx, n, told, before)
 }
 
-// restored is the description of a new set of these servers, with the settings of what they keep, and what the other
-// members keep of the sets that these have belonged to.
-func restored(servers []*redis.Options, found []keeping) (*wire.Description, []keeping, error) {
-	var last *wire.Description // of the set that most of them keep
-	var others []keeping
-	longest, most := time.Duration(0), 0
-	for i := range found {
-		k := &found[i]
+// restored is the description of a new set of these servers, with the settings of what they keep; what they keep; and what
+// the other members keep of the sets that any of these have belonged to.
+func restored(servers []*redis.Options) (set *wire.Description, found, others []keeping, err error) {
+	found = askKeeping(servers, false)
+	for i, k := range found {
 		if k.err != nil {
-			return nil, nil, exit.Fail(exit.NoQuorum, cmp.Or(remedyFor(k.err), "name the nodes that the set is to have, without those that are gone; redlock members add adds others later"), "%s does not answer, and nothing was restored: %v", k.node, k.err)
+			return nil, nil, nil, exit.Fail(exit.NoQuorum, cmp.Or(remedyFor(k.err), "name the nodes that the set is to have, without those that are gone; redlock members add adds others later"), "%s does not answer, and nothing was restored: %v", k.node, k.err)
 		}
 		if j := slices.IndexFunc(found[:i], func(o keeping) bool { return k.runID != "" && o.runID == k.runID }); j >= 0 {
-			return nil, nil, exit.Fail(exit.Usage, "name each Redis server once", "%s and %s are the same server", found[j].node, k.node)
+			return nil, nil, nil, exit.Fail(exit.Usage, "name each Redis server once", "%s and %s are the same server", found[j].node, k.node)
 		}
+	}
+	var last *wire.Description // of the set that most of them keep, the last one
+	longest, most := time.Duration(0), 0
+	for i := 0; i < len(found)+len(others); i++ {
+		k := slices.Concat(found, others)[i]
 		d := k.told.Description
 		if d == nil || k.copy {
 			continue
 		}
-		longest = max(longest, d.Longest())
 		of := &described{given: found, more: others, set: d}
 		others = append(others, askKeeping(of.missing(servers), false)...)
 		of.more = others
-		keep := 0
+		keep, none := 0, 0
 		for _, member := range d.Members {
-			if m := of.keeping(member); m != nil && m.told.Description != nil && m.told.Set == d.Set && !m.copy {
+			switch m := of.keeping(member); {
+			case m == nil || m.copy:
+			case m.answers():
+				return nil, nil, nil, exit.Fail(exit.Usage, cmp.Or(remedyFor(m.err), "name it with --node, or have it stopped"), "the member %s runs, and does not say what it keeps: %v", m.node, m.err)
+			case m.told.Description != nil && m.told.Set == d.Set:
 				keep++
 				longest = max(longest, m.told.Longest())
+			case m.err == nil && m.text == "":
+				none++
 			}
 		}
-		if 2*keep > len(d.Members) {
-			return nil, nil, exit.Fail(exit.Usage, "redlock members --node "+strings.Join(urlsOf(d.Members), ",")+" shows the set; a node that keeps something else is made to forget it with redlock members forget", "the set of %s is not lost: %d of these %d members keep its description", strings.Join(d.Members, ", "), keep, len(d.Members))
+		switch {
+		case 2*keep > len(d.Members):
+			return nil, nil, nil, exit.Fail(exit.Usage, "redlock members --node "+strings.Join(urlsOf(d.Members), ",")+" shows the set; a node that keeps something else is made to forget it with redlock members forget", "the set of %s is not lost: %d of these %d members keep its description", strings.Join(d.Members, ", "), keep, len(d.Members))
+		case d.Epoch == 1 && 2*(keep+none) > len(d.Members):
+			return nil, nil, nil, exit.Fail(exit.Usage, "redlock prepare --node "+strings.Join(urlsOf(d.Members), ",")+" waits for it", "the set of %s heals by itself: as far as is known it was never changed, and any program tells it again to the %d of these members that have lost it", strings.Join(d.Members, ", "), none)
 		}
-		if last == nil || keep > most || keep == most && d.Epoch > last.Epoch {
+		later := last == nil || keep > most || keep == most && d.Epoch > last.Epoch
+		if last != nil && d.Set == last.Set {
+			later = d.Epoch > last.Epoch
+		}
+		if later {
 			last, most = d, keep
 		}
 	}
 	if last == nil {
-		return nil, nil, exit.Fail(exit.Usage, "the next program that is started makes a set of the nodes that it is given; redlock prepare --max-ttl does that, too", "none of these nodes keeps a description, and there is nothing to restore: %s", strings.Join(keepers(found), ", "))
+		return nil, nil, nil, exit.Fail(exit.Usage, "the next program that is started makes a set of the nodes that it is given, and redlock prepare --max-ttl does that, too; one that has a copy of another server's data is made to forget it with redlock members forget", "none of these nodes keeps a description of its own, and there is nothing to restore: %s", strings.Join(keepers(found), ", "))
 	}
 	// Its epoch is another one than that of what it follows: nobody who goes by that counts a node that keeps this.
-	set := &wire.Description{Epoch: last.Epoch + 1, Set: wire.SetName(uuid.NewString()), Separator: last.Separator, Quorum: last.Quorum, MaxTTL: longest.Milliseconds(), Since: time.Now().UnixMilli()}
+	set = &wire.Description{Epoch: last.Epoch + 1, Set: wire.SetName(uuid.NewString()), Separator: last.Separator, Quorum: last.Quorum, MaxTTL: longest.Milliseconds(), Since: time.Now().UnixMilli()}
 	for _, k := range found {
 		self := k.node
 		if d := k.told.Description; d != nil && d.Set == last.Set && !k.copy {
@@ -146,9 +189,9 @@ func restored(servers []*redis.Options, found []keeping) (*wire.Description, []k
 		set.Quorum = 0 // a majority
 	}
 	if err := set.Check(); err != nil {
-		return nil, nil, exit.Fail(exit.Usage, "name each Redis server once", "these nodes are no set: %v", err)
+		return nil, nil, nil, exit.Fail(exit.Usage, "name each Redis server once", "these nodes are no set: %v", err)
 	}
-	return set, others, nil
+	return set, found, others, nil
 }
 
 // urlsOf are the addresses as a --node takes them.

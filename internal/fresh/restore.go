@@ -16,11 +16,14 @@ import (
 // KEYS[3]  the choice of the next description
 // ARGV[1]  what it is to keep
 // ARGV[2]  what it has kept until now
-// reply    1; or 0: it keeps something else by now
+// reply    1, also if it does that already: the command may be sent again; or 0: it keeps something else by now
 //
 // The marker goes first: if the script ends half-way, the node counts as emptied.
 const restore = `
-if (redis.call('GET', KEYS[1]) or '') ~= ARGV[2] then
+local kept = redis.call('GET', KEYS[1]) or ''
+if kept == ARGV[1] then
+  return 1
+elseif kept ~= ARGV[2] then
   return 0
 end
 redis.call('DEL', KEYS[2], KEYS[3])

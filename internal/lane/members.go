@@ -146,9 +146,13 @@ func (s *Set) unfinished() bool {
 // keeps none, either, and takes what it is told: one counts when it has been told, and still keeps none. Under the mutex.
 func (s *Set) forgotten() error {
 	nodes := s.heeded()
-	var kept *wire.Description // the last one that a node keeps
+	var kept *wire.Description  // the last one that a node keeps
+	var other *wire.Description // what one keeps of another set
 	for _, n := range nodes {
 		t := n.node.kept()
+		if s.known != nil && t.Description != nil && t.Set != s.known.Set {
+			other = t.Description
+		}
 		if t.Description != nil && (s.known == nil || t.Set == s.known.Set) && (kept == nil || t.Epoch > kept.Epoch) {
 			kept = t.Description
 		}
@@ -175,6 +179,8 @@ func (s *Set) forgotten() error {
 	switch {
 	case 2*none <= len(members):
 		return nil
+	case other != nil:
+		return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one has become a node of the set with the members %s: if the set was restored with these, give this program all of them", none, strings.Join(members, ", "), strings.Join(other.Members, ", "))
 	case kept == nil:
 		return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and no other one that answers keeps it: if none does, the next program that is started makes a new set, or redlock prepare; otherwise bring that node back, and restore the set with redlock members restore", none, strings.Join(members, ", "))
 	}
@@ -358,8 +364,9 @@ func (s *Set) behind() (lanes []*Lane) {
 // and keep none.
 //
 // If the set has not been changed, as far as is known, all others have been heard of, or are known to be away, and
-// keep it or none: so it heals by itself, and one node may be down while another loses its data. (What that
-// leaves open is in docs/safety.md.) Under the mutex.
+// keep it or none: so it heals by itself, and one node may be down while another loses its data. One that kept something
+// else when it was heard of last counts, also while it is away: it shows that there is a later description, or that an
+// operator has made another set. (What that leaves open is in docs/safety.md.) Under the mutex.
 func (s *Set) mayTell(m *incarnation) bool {
 	if m.kept().Damage != nil {
 		return false
@@ -373,7 +380,7 @@ func (s *Set) mayTell(m *incarnation) bool {
 		case n.node == m:
 		case t.Same(s.known) && n.node.shownSince(since):
 			keep++
-		case s.known.Epoch == 1 && n.Away() != nil:
+		case s.known.Epoch == 1 && n.Away() != nil && (t.Description == nil || t.Same(s.known)):
 		case t.Description != nil || !n.node.hasMet():
 			all = false
 		}
