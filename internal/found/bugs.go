@@ -637,4 +637,13 @@ var bugs = []bug{
 		Files: []string{"loss_test.go"},
 		Run:   "go test . -run TestCopyForgets",
 	},
+	{
+		Name:  "away-after-a-later-one",
+		What:  "Two holders: a program that knew the first description of a set, and had heard of a member that kept a later one, told the first one to a member that had lost its data when the other one was away.",
+		Since: "dead516, who tells a member that has lost its data",
+		By:    "a reader of the change that made restore a command",
+		Mend:  "d6abee2",
+		Files: []string{"loss_test.go"},
+		Run:   "go test . -run TestAwayAfterAnotherDescription",
+	},
 }
