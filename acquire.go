@@ -253,7 +253,7 @@ func (lk *Locker) ask(ctx context.Context, t *opTrace, a *acquisition, number, s
 		l.releaseAsync()
 		return nil, err
 	}
-	l.since = now
+	l.since, l.claim.Before = now, nil
 	if a.maxHold != nil {
 		l.maxUntil = now.Add(*a.maxHold)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/sim"
@@ -352,10 +353,13 @@ func (s *conn) take() {
 }
 
 // ordered reports whether what comes later for the same key has to wait for the answer. What does not is a waiter that
-// gives back what it was granted for its place: should its next attempt arrive first, the node refuses it, and nothing else
-// is changed. If it had to wait, the next attempt of a call that tries once would take a round trip more, and over a far
-// link the call does not have the time for it.
-func (q *Request) ordered() bool { return q.Op != wire.Release || !q.Claim.KeepPlace }
+// gives back a key that it was granted exclusively for its place: should its next attempt arrive first, the node refuses it,
+// and nothing else is changed. If it had to wait, the next attempt of a call that tries once would take a round trip more, and
+// over a far link the call does not have the time for it. Where all keys are shared the next attempt would be granted, and
+// the place would be that of a waiter that has the lock already: others would wait behind it for a lease.
+func (q *Request) ordered() bool {
+	return q.Op != wire.Release || !q.Claim.KeepPlace || strings.IndexByte(q.Claim.Modes, wire.ModeX) < 0
+}
 
 // elsewhere reports whether another conn is under way with this key. What this conn takes in
 // the current batch is counted only afterwards, so it may take several requests of one key.

@@ -144,6 +144,11 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 	case silent > n.timeout:
 		return wire.Reply{Status: wire.Timeout, Err: fmt.Errorf("silent for %v", printable.Duration(silent))}, false
 	case q.Op == wire.Acquire:
+		if b := q.Claim.Before; b != nil && n.at(b) == queued {
+			// The attempt before has not left: take drops it. Otherwise both would be granted where the key is shared, and
+			// giving back the first one would put the waiter in the queue, although it has the lock.
+			n.put(b, absent)
+		}
 		n.put(q.Claim, queued)
 		return wire.Reply{}, true
 	case q.Op == wire.Inspect || q.Op == wire.Leave || q.asks():

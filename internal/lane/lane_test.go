@@ -126,32 +126,56 @@ func TestUnsentAcquire(t *testing.T) {
 	}
 }
 
+// TestUnsentAttempt: an attempt of a waiter that is still in the lane when the next one comes is not sent. Of a shared lock
+// both would be granted, and giving back the first one would leave the waiter in the queue, although it has the lock.
+func TestUnsentAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, seen := open(t, 0, true)
+		var before *Claim
+		for _, token := range []string{"1", "2", "3"} { // they are of one key, which the stub would not tell apart
+			c := &Claim{Key: token, Keys: []string{"a"}, Modes: "s", Token: token, Waiter: "w", TTL: time.Second, Before: before}
+			c.Span(1)
+			n.Submit(&Request{Op: wire.Acquire, Claim: c, To: Nobody{}}, time.Now())
+			before = c
+		}
+		synctest.Wait()
+		if seen, want := seen(), []string{"acquire 3"}; !slices.Equal(seen, want) {
+			t.Errorf("the node saw %q, and not %q", seen, want)
+		}
+	})
+}
+
 // An answered is told when a request is answered.
 type answered chan time.Time
 
 func (a answered) Deliver(*Lane, *Request) { a <- time.Now() }
 
 // TestGiveBackHoldsUpNothing: over a far link the next attempt of a waiter does not wait until the node has confirmed that it
-// has back what it granted to the one before. What a client of the name asks for after an ordinary release waits.
+// has back what it granted to the one before. What a client of the name asks for after an ordinary release waits; and so does
+// the next attempt at a shared lock, which the node would grant beside the one before.
 func TestGiveBackHoldsUpNothing(t *testing.T) {
 	const rtt, pause = 100 * time.Millisecond, 10 * time.Millisecond
-	for keeps, want := range map[bool]time.Duration{true: rtt, false: 2*rtt - pause} {
+	for _, tt := range []struct {
+		modes string
+		keeps bool
+		want  time.Duration
+	}{{"x", true, rtt}, {"x", false, 2*rtt - pause}, {"s", true, 2*rtt - pause}} {
 		synctest.Test(t, func(t *testing.T) {
 			n, _ := open(t, rtt, false)
-			first := &Claim{Key: "a", Keys: []string{"a"}, Modes: "x", Token: "1", Waiter: "w", TTL: time.Minute}
-			next := &Claim{Key: "a", Keys: []string{"a"}, Modes: "x", Token: "2", Waiter: "w", TTL: time.Minute}
+			first := &Claim{Key: "a", Keys: []string{"a"}, Modes: tt.modes, Token: "1", Waiter: "w", TTL: time.Minute}
+			next := &Claim{Key: "a", Keys: []string{"a"}, Modes: tt.modes, Token: "2", Waiter: "w", TTL: time.Minute}
 			first.Span(1)
 			next.Span(1)
 			done := make(answered, 1)
 			n.Submit(&Request{Op: wire.Acquire, Claim: first, To: done}, time.Now())
 			<-done
-			first.KeepPlace = keeps
+			first.KeepPlace = tt.keeps
 			n.Submit(&Request{Op: wire.Release, Claim: first, To: Nobody{}}, time.Now())
 			time.Sleep(pause)
 			began := time.Now()
 			n.Submit(&Request{Op: wire.Acquire, Claim: next, To: done}, began)
-			if took := (<-done).Sub(began); took != want {
-				t.Errorf("keeps its place: %v: the next attempt took %v, and not %v", keeps, took, want)
+			if took := (<-done).Sub(began); took != tt.want {
+				t.Errorf("%s, keeps its place: %v: the next attempt took %v, and not %v", tt.modes, tt.keeps, took, tt.want)
 			}
 			n.Submit(&Request{Op: wire.Release, Claim: next, To: done}, time.Now())
 			<-done

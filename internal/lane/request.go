@@ -119,6 +119,7 @@ type Claim struct {
 	Ticket    int64     // 0: the client does not wait
 	KeepPlace bool      // the attempt has failed, but the waiter will ask again
 	RetryBy   time.Time // by then
+	Before    *Claim    // the attempt before, which has failed; nil: there was none. Only the goroutine that attempts reads and writes it
 	Lease     int64
 
 	Plain bool // it is acquired by plain commands: wire.Plain

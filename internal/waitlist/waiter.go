@@ -96,7 +96,10 @@ func (w *Waiter) Begin(c *lane.Claim) {
 		w.ticket, _ = w.list.cfg.Lanes.Ticket(w.arrived)
 	}
 	w.try++
-	w.claim = c
+	if w.claim != nil {
+		w.claim.Before = nil // or all attempts would be kept
+	}
+	c.Before, w.claim = w.claim, c
 	c.Waiter, c.Ticket, c.Lease = w.name, w.ticket, cmp.Or(w.want.Lease, Lease(w.want.TTL)).Milliseconds()
 }
 
