@@ -646,4 +646,12 @@ var bugs = []bug{
 		Files: []string{"loss_test.go"},
 		Run:   "go test . -run TestAwayAfterAnotherDescription",
 	},
+	{
+		Name:  "reader-in-the-queue",
+		What:  "A reader that got a shared lock stayed in a node's queue, where two of its attempts had been sent at once; the writer behind it was not called, and asked by itself two seconds later.",
+		Since: "553d2b0, an attempt that fails keeps its place",
+		By:    "chaos, \"calls\", once in 247,264 schedules of all scenarios",
+		Mend:  "1775809",
+		Not:   "its test (`TestUnsentAttempt`) uses a field that came with the mend; `redlock chaos --arena model --scenario calls --seed 161400000 --schedules 1` shows it",
+	},
 }
