@@ -247,7 +247,7 @@ func TestSetIsMadeByWhatNodesKeepNow(t *testing.T) {
 		first.Close() // it tells nobody any more
 		f.nodes[0].Flush()
 		f.nodes[1].Flush()
-		f.nodes[2].Delay(20*time.Millisecond, 0) // its answer is the last
+		f.nodes[2].Delay(80*time.Millisecond, 0) // its answer is the last
 		if _, err := idle.TryAcquire(f.Context(), "a"); err == nil {
 			f.Error("there are two holders")
 		}
@@ -293,5 +293,22 @@ func TestNodesAreAskedAgain(t *testing.T) {
 			f.Error(err)
 		}
 		acquired(f.T, lk, "a")
+	})
+}
+
+// TestSlowNodeTakesPart: a node that answers later than the others, after 80 ms, when the set is made takes part all the same. So
+// the set can be changed when one of the others is dead.
+func TestSlowNodeTakesPart(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		f.nodes[2].Delay(80*time.Millisecond, 0)
+		lk := f.locker(Options{}, f.nodes...)
+		f.locks(lk, true)
+		f.nodes[0].Kill()
+		pass(time.Minute)
+		ctx, cancel := context.WithTimeout(f.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := lk.Change(ctx, Change{Remove: f.nodes[0].Name}, nil); err != nil {
+			f.Error(err)
+		}
 	})
 }

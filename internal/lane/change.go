@@ -357,7 +357,7 @@ func (s *Set) merge(w *wait, v *View) error {
 func (s *Set) ask(w *wait, v *View, op wire.Op, args []string) (said []any, err error) {
 	need := len(v.Lanes)/2 + 1
 	for !w.over {
-		p := s.poll(w, v, op, args, func(p *poll) bool { return false })
+		p := s.poll(w, v, op, args, 0, func(p *poll) bool { return false })
 		if len(p.said) >= need {
 			return p.said, nil
 		}

@@ -91,7 +91,10 @@ func (w *wait) pause(d time.Duration) {
 // away need not answer. Otherwise a client could make the set anew with a shorter MaxTTL: it has met node C when C kept
 // none; another client made the set, and holds a long lock; A and B lose their data, and C is slow. It is enough if a
 // majority has lost nothing for as long as any lock can live, like nodes that redlock prepare --fresh has made ready. Their
-// answers show that they have the marker still by which the client knows that: it may have been idle since.
+// answers show that they have the marker still by which the client knows that: it may have been idle since. Even then the
+// others have a moment to answer: a node that is told the first description, and has taken no part in its choice, looks like
+// one that has lost its data, and counts for the choice of the next only if all members answer (choose.lua). With one of the
+// others dead, the set could not be changed.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
 	s.mu.Lock()
 	stale := s.known != v.Description
@@ -124,8 +127,11 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 				args[2] = value.Text()
 			}
 			count := func(p *poll) votes { return p.count(epoch, set, ballot, value, proposal, fits) }
-			all := v.Description == nil && value == nil
-			p := s.poll(w, v, wire.Choose, args, func(p *poll) bool { return count(p).yes >= need && (!all || s.settled(p) >= need) })
+			all, grace := v.Description == nil && value == nil, time.Duration(0)
+			if all {
+				grace = s.cfg.NodeTimeout / 8
+			}
+			p := s.poll(w, v, wire.Choose, args, grace, func(p *poll) bool { return count(p).yes >= need && (!all || s.settled(p) >= need) })
 			unheard = all && s.settled(p) < need && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
 			return count(p)
 		}
@@ -187,13 +193,14 @@ type poll struct {
 	same   []*Lane // those that have shown, in a choice, the marker by which the client knew them
 	denied error   // what a node must not do, or cannot
 	enough func(*poll) bool
+	grace  time.Duration
 	done   chan struct{} // closed when that is enough, or all have answered
 }
 
 // poll asks the members of a view, until that is enough or the time for an answer is over, and gives what
-// they have replied.
-func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, enough func(*poll) bool) *poll {
-	p := &poll{set: s, enough: enough, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
+// they have replied. When it is enough, the others have grace to answer, too.
+func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Duration, enough func(*poll) bool) *poll {
+	p := &poll{set: s, enough: enough, grace: grace, asked: len(v.Lanes), open: len(v.Lanes), done: make(chan struct{})}
 	about := &Claim{Key: "redlock:set"}
 	now := s.cfg.Clock.Now()
 	for _, n := range v.Lanes {
@@ -227,10 +234,13 @@ func (p *poll) Deliver(n *Lane, q *Request) {
 	case wire.Forbids(q.Reply.Err):
 		p.denied = fmt.Errorf("node %s: %w", n.Name, q.Reply.Err)
 	}
-	over := p.open == 0 || p.enough(p)
+	over, enough := p.open == 0, p.enough(p)
 	p.mu.Unlock()
-	if over {
+	switch {
+	case over, enough && p.grace == 0:
 		p.end()
+	case enough:
+		time.AfterFunc(p.grace, p.end)
 	}
 }
 
