@@ -416,6 +416,9 @@ func (lk *Locker) isClosing() bool {`},
 	{"a node that comes is told by those alone that have heard of a majority", []edit{
 		{"internal/model/store.go", " || n.comes(d)):", "):"},
 	}, "model", "a snapshot of an earlier set", 40000},
+	{"a set that was changed heals like one that was not", []edit{
+		{"internal/lane/members.go", "all && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))", "all"},
+	}, "model", "a set that is restored", 3000},
 
 	// The steps of the nodes: the scripts themselves.
 	{"a release deletes any lock", []edit{

@@ -136,6 +136,7 @@ const (
 	Clock        = history.Clock
 	Still        = history.Still
 	Mislead      = history.Mislead
+	Remake       = history.Remake
 	Restore      = history.Restore
 	Boot         = history.Boot
 	Pause        = history.Pause

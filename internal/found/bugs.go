@@ -654,4 +654,13 @@ var bugs = []bug{
 		Mend:  "1775809",
 		Not:   "its test (`TestUnsentAttempt`) uses a field that came with the mend; `redlock chaos --arena model --scenario calls --seed 161400000 --schedules 1` shows it",
 	},
+	{
+		Name:  "late-at-the-first-choice",
+		What:  "A set that was made on new servers, of which one answered a little later than the others, could not be changed when one of the others had died: `redlock members replace` waited for that one.",
+		Since: "between 5a44f40 and 93c9fab, the first description is chosen by what the nodes keep now",
+		By:    "a run of all tests, one of which stood still",
+		Mend:  "8d2a9e7",
+		Files: []string{"choice_test.go"},
+		Run:   "go test . -run TestSlowNodeTakesPart",
+	},
 }

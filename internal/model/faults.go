@@ -131,6 +131,16 @@ func (n *Node) Restore(text string) {
 }
 
 // Forget is what redlock members forget does.
-func (n *Node) Forget() {
-	n.set(func() { n.marker, n.told, n.choice, n.epoch = "", wire.Told{}, choice{}, n.epoch+1 })
+func (n *Node) Forget() { n.Remake("") }
+
+// Remake is what redlock members restore does: Forget and Keep in one step.
+func (n *Node) Remake(text string) {
+	n.set(func() { n.marker, n.told, n.choice, n.epoch = "", wire.ParseTold(text), choice{}, n.epoch+1 })
+}
+
+// Up reports whether the node runs.
+func (n *Node) Up() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return !n.down
 }

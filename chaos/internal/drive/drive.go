@@ -193,7 +193,7 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 			return
 		}
 	}
-	if less, loses := keeping[f.Kind]; loses && !d.mayEmpty(f) {
+	if less, loses := keeping[f.Kind]; loses && !d.plan.Scenario.Lost && !d.mayEmpty(f) {
 		f.Kind = less
 	}
 	d.Recorder.Note(history.Event{Kind: history.Struck, Fault: &f})

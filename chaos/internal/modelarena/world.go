@@ -111,6 +111,8 @@ func (w *World) Inject(f history.Fault, begin bool) {
 	switch f.Kind {
 	case history.Mislead, history.Restore:
 		w.mislead(n, f, begin)
+	case history.Remake:
+		w.remake()
 	case history.Mute:
 		n.Mute(begin)
 	case history.Churn:
@@ -171,6 +173,47 @@ func (w *World) mislead(n *model.Node, f history.Fault, begin bool) {
 		first := w.first[f.Node]
 		w.mu.Unlock()
 		n.Restore(inject.Snapshot(n.Told(), first, f.Times))
+	}
+}
+
+// remake is what an operator does with redlock members restore: of a set that was changed, and of which most members have
+// lost the description, all members that the last one names which is left make a new set. All must answer. A set that was
+// never changed heals by itself, and is left alone.
+func (w *World) remake() {
+	var last *wire.Description
+	kept := make(map[string]wire.Told)
+	for _, n := range w.nodes {
+		if !n.Up() {
+			continue
+		}
+		told := n.Told()
+		kept[n.Name] = told
+		if told.Description != nil && (last == nil || told.Epoch > last.Epoch) {
+			last = told.Description
+		}
+	}
+	if last == nil {
+		return
+	}
+	keep := 0
+	for _, member := range last.Members {
+		told, answers := kept[member]
+		if !answers {
+			return
+		}
+		if told.Description != nil && told.Set == last.Set || told.Description == nil && last.Epoch == 1 {
+			keep++
+		}
+	}
+	if 2*keep > len(last.Members) {
+		return
+	}
+	set := last.Copy()
+	set.Epoch, set.Set, set.Past, set.Former = last.Epoch+1, fmt.Sprint("restored.", last.Epoch), nil, nil
+	for _, n := range w.nodes {
+		if set.Has(n.Name) {
+			n.Remake(wire.Told{Self: n.Name, Description: set}.String())
+		}
 	}
 }
 

@@ -80,6 +80,15 @@ func (p *Plan) drawFaults(rng *rand.Rand, arena Limits, nodes, clients int) {
 		d.busy[where] = f.At + f.For
 		p.Faults = append(p.Faults, f)
 	}
+	if s.Lost {
+		at := func(n int) time.Duration {
+			return p.Span + (time.Duration(n) * p.TTL / 16).Truncate(model.Slot) + time.Duration(len(p.Faults)%model.Actors)
+		}
+		p.Faults = append(p.Faults, history.Fault{At: at(1), Kind: history.Remake})
+		for i := range clients {
+			p.Faults = append(p.Faults, history.Fault{At: at(2 + i), Kind: history.Crash, Client: i + 1, For: p.RTT.Truncate(model.Slot)})
+		}
+	}
 }
 
 // extent draws the size of a fault, and reports whether the fault is possible.
@@ -107,7 +116,7 @@ func (d *faultDraw) extent(f *history.Fault, where *place) bool {
 		if slices.Contains(s.Fails, "nothing left") {
 			f.By = 1 + Below(rng, p.Options.NodeTimeout)
 		}
-	case history.Reset, history.Forget, history.Flush, history.FlushScripts, history.Deafen:
+	case history.Reset, history.Forget, history.Remake, history.Flush, history.FlushScripts, history.Deafen:
 		f.For = 0
 	case history.Churn:
 		f.By = (ms + Below(rng, 20*ms)).Truncate(model.Slot)

@@ -252,6 +252,11 @@ var All = []*Scenario{
 		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms, time.Second}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Apart: true, Weight: 8,
 		Troubles: append([]history.FaultKind{history.Pause, history.Pause, history.Pause, history.Crash, history.Crash, history.KillEmpty, history.Flush, history.Flush, history.Step, history.Kill, history.Kill, history.Hang, history.Hang}, survived...), Rate: 2,
 	},
+	{
+		Name: "a set that is restored", About: "the same, and most members of a set that was changed may lose their data at once: every client refuses it until an operator restores it, and then programs are started with its nodes",
+		Nodes: []int{3, 3, 4}, Reserve: 2, Clients: [2]int{3, 5}, TTL: []time.Duration{200 * ms, 200 * ms, 500 * ms}, RTT: rtts, Span: 24, Write: true, Workers: 2, Forgets: true, Apart: true, Lost: true, Weight: 8,
+		Troubles: []history.FaultKind{history.Pause, history.Pause, history.Pause, history.KillEmpty, history.KillEmpty, history.Flush, history.Flush, history.Flush, history.Flush, history.Kill, history.Hang, history.Remake, history.Remake, history.Remake}, Rate: 2, Only: []string{"model"},
+	},
 
 	{
 		Name: "rival operators", About: "three operators add and remove nodes at the same moments, are stopped for long and die, and the set moves on so fast that locks outlive it; links are slow, and clocks of clients are set",
