@@ -196,7 +196,12 @@ func TestPipeline(t *testing.T) {
 	s.press("one\n", "<one>")
 	s.press("\x1a", "Stopped")
 	s.press("echo mine $((6*7))\n", "mine 42")
-	if stat, err := os.ReadFile("/proc/" + command + "/stat"); err != nil || !strings.Contains(string(stat), ") T ") {
+	var stat []byte
+	var err error
+	if !within(patience, func() bool { // redlock has sent it the signal, and it stops when it runs next
+		stat, err = os.ReadFile("/proc/" + command + "/stat")
+		return err == nil && strings.Contains(string(stat), ") T ")
+	}) {
 		t.Errorf("the command is not stopped: %q, %v", stat, err)
 	}
 	s.fg(job, "redlock run")

@@ -41,13 +41,10 @@ func (b *between) heard(m *incarnation, kept wire.Told, mark wire.Marker, sent t
 	b.then(kept)
 }
 
-// warned calls a function with each warning.
-type warned struct {
-	Events
-	then func()
-}
+// warned takes warnings, and does nothing with them.
+type warned struct{ Events }
 
-func (w warned) Warning(error) { w.then() }
+func (warned) Warning(error) {}
 
 func kept(set string, epoch int64, members ...string) wire.Told {
 	d := &wire.Description{MaxTTL: 10_000, Epoch: epoch, Set: set, Members: members}
@@ -64,7 +61,7 @@ func shows(k wire.Told, ago time.Duration) wire.Mark {
 func describedConfig() Config {
 	cfg := testConfig()
 	cfg.Described, cfg.Quorum, cfg.Accept = true, 2, func(*wire.Description) error { return nil }
-	cfg.Events = warned{cfg.Events, func() {}}
+	cfg.Events = warned{cfg.Events}
 	return cfg
 }
 
@@ -92,45 +89,5 @@ func TestOlderAnswerInBetween(t *testing.T) {
 		if q.Mark == now.Value && q.Reply.Status == wire.Granted {
 			t.Error("a grant of a node of the set t counts by the description of the set k")
 		}
-	})
-}
-
-// TestShownWithWhatIsKept: a node has not shown that it still keeps something before what it keeps is taken in.
-// Otherwise another one that lost its data could be told a description again which the first one does not keep any more.
-func TestShownWithWhatIsKept(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		cfg, names := describedConfig(), []string{"a:1", "b:1"}
-		k, other := kept("k", 2, names...), kept("a", 2, names...)
-		warning, goOn := make(chan bool), make(chan bool)
-		armed := false
-		cfg.Events = warned{cfg.Events, func() {
-			if armed {
-				armed = false
-				warning <- true
-				<-goOn
-			}
-		}}
-		set := Open(cfg, names, func(_ int, _ string, session Session) Server {
-			return &joined{session: session, says: func(wire.Hello) wire.Mark { time.Sleep(time.Hour); return wire.Mark{} }}
-		}, make(chan int, len(names)))
-		a, b := set.Lane(0).node, set.Lane(1).node
-		say := func(m *incarnation, t wire.Told, ago time.Duration) {
-			t.Self = m.name
-			m.Joined(shows(t, ago), m.Now())
-		}
-		say(a, k, 2*time.Hour)
-		say(b, k, 2*time.Hour)
-		time.Sleep(time.Second)
-		say(b, wire.Told{}, time.Hour)
-		time.Sleep(time.Second)
-		armed = true
-		go say(a, other, time.Hour)
-		<-warning
-		if h := b.Hello(); h.While != "" {
-			t.Error("a node is told what the other one has lost")
-		}
-		close(goOn)
-		synctest.Wait()
-		set.Close(0)
 	})
 }

@@ -103,7 +103,7 @@ func (s *Set) Change(ctx context.Context, v *View, d *wire.Description, comes *L
 			return err
 		}
 	}
-	chosen := s.choose(w, d, v)
+	chosen := s.choose(w, d, v, tell)
 	switch {
 	case w.over:
 		return w.why()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,7 +96,9 @@ func (w *wait) pause(d time.Duration) {
 // others have a moment to answer: a node that is told the first description, and has taken no part in its choice, looks like
 // one that has lost its data, and counts for the choice of the next only if all members answer (choose.lua). With one of the
 // others dead, the set could not be changed.
-func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Description {
+//
+// Tell is told if it waits for members that do not answer, since others count only if all do; nil: nobody wants to know.
+func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress) *wire.Description {
 	s.mu.Lock()
 	stale := s.known != v.Description
 	w.cut = s.changed // a node that hangs must not keep the caller from going by what others have chosen
@@ -121,6 +124,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 	for !w.over {
 		ballot := s.ballot(largest)
 		unheard := false
+		var silent []string
 		step := func(value *wire.Description) votes {
 			args := []string{strconv.FormatInt(epoch, 10), ballot, "", set}
 			if value != nil {
@@ -133,9 +137,14 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View) *wire.Descrip
 			}
 			p := s.poll(w, v, wire.Choose, args, grace, func(p *poll) bool { return count(p).yes >= need && (!all || s.settled(p) >= need) })
 			unheard = all && s.settled(p) < need && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
+			silent = p.silent(v)
 			return count(p)
 		}
 		first := step(nil)
+		if tell != nil && first.yes < need && first.yes+first.lost >= need && len(silent) > 0 {
+			tell(fmt.Sprintf("all %d members to answer (%s): %d may have lost data since the last change, and count for this one only then. For a member that is gone for good, start an empty server at its address", len(v.Lanes), strings.Join(silent, ", "), first.lost), 0)
+			tell = nil
+		}
 		largest = max(largest, first.largest)
 		if value := first.value; first.yes >= need && value != nil && !unheard && (v.Description != nil || first.ahead == 0) {
 			w.prolong(s.cfg.NodeTimeout)
@@ -189,6 +198,7 @@ type poll struct {
 	mu     sync.Mutex // protects what follows
 	open   int
 	said   []any
+	by     []*Lane // who said it
 	from   []*Lane // those that have answered, be it with an error
 	same   []*Lane // those that have shown, in a choice, the marker by which the client knew them
 	denied error   // what a node must not do, or cannot
@@ -214,7 +224,7 @@ func (s *Set) poll(w *wait, v *View, op wire.Op, args []string, grace time.Durat
 	w.wait(p.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return &poll{asked: p.asked, said: slices.Clone(p.said), from: slices.Clone(p.from), same: slices.Clone(p.same), denied: p.denied}
+	return &poll{asked: p.asked, said: slices.Clone(p.said), by: slices.Clone(p.by), from: slices.Clone(p.from), same: slices.Clone(p.same), denied: p.denied}
 }
 
 func (p *poll) Deliver(n *Lane, q *Request) {
@@ -224,7 +234,7 @@ func (p *poll) Deliver(n *Lane, q *Request) {
 	}
 	switch {
 	case q.Reply.Status == wire.Granted:
-		p.said = append(p.said, q.Said)
+		p.said, p.by = append(p.said, q.Said), append(p.by, n)
 		known, is := wire.ParseMarker(q.Mark)
 		if c, ok := wire.ParseChosen(q.Said); ok && is {
 			if mark, is := wire.ParseMarker(c.Marker); is && mark.Same(known) {
@@ -244,6 +254,16 @@ func (p *poll) Deliver(n *Lane, q *Request) {
 	}
 }
 
+// silent names the members that have said nothing.
+func (p *poll) silent(v *View) (names []string) {
+	for _, n := range v.Lanes {
+		if !slices.Contains(p.by, n) {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
 func (p *poll) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -257,6 +277,7 @@ func (p *poll) end() {
 // votes is what the answers to a step of a choice come to.
 type votes struct {
 	yes     int               // how many have promised, or taken
+	lost    int               // how many more have, and count only if all members answer
 	ahead   int               // how many keep a description of the epoch or a later one, and do not count
 	largest string            // the largest ballot of which one has heard
 	value   *wire.Description // what is to be taken: what has been taken with the largest ballot, or the proposal; nil: nothing
@@ -279,7 +300,7 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 		}
 	}
 	same := func(a, b *wire.Description) bool { return a != nil && b != nil && a.Text() == b.Text() }
-	lost, best := 0, ""
+	best := ""
 	all.value = proposal
 	for i, c := range said {
 		all.largest = max(all.largest, c.Promised)
@@ -303,13 +324,13 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 		switch {
 		case c.Promised != ballot || value != nil && c.Taken != ballot:
 		case c.Lost:
-			lost++
+			all.lost++
 		default:
 			all.yes++
 		}
 	}
 	if len(said) == p.asked {
-		all.yes += lost
+		all.yes += all.lost
 	}
 	return all
 }

@@ -123,7 +123,7 @@ func (s *Set) finishes() {
 		v, so := s.View(), s.unfinished()
 		s.mu.Unlock()
 		if so && !w.over {
-			if d := s.choose(w, nil, v); d != nil {
+			if d := s.choose(w, nil, v, nil); d != nil {
 				s.chosen(d)
 			}
 		}
@@ -555,7 +555,7 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			w.wait(news)
 		default:
 			isNew = true
-			if d := s.choose(w, proposal, s.View()); d != nil {
+			if d := s.choose(w, proposal, s.View(), nil); d != nil {
 				s.chosen(d)
 			} else if !w.over {
 				w.wait(news) // a node keeps one: it says which when it is joined
