@@ -132,7 +132,7 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 			}
 			count := func(p *poll) votes { return p.count(epoch, set, ballot, value, proposal, fits) }
 			all, grace := v.Description == nil && value == nil, time.Duration(0)
-			if all {
+			if v.Description == nil && value != nil {
 				grace = s.cfg.NodeTimeout / 8
 			}
 			p := s.poll(w, v, wire.Choose, args, grace, func(p *poll) bool { return count(p).yes >= need && (!all || s.settled(p) >= need) })
