@@ -56,10 +56,13 @@ func Start(child *exec.Cmd, until time.Time, terms Terms) (*Group, error) {
 	own := syscall.Getpgrp()
 	alone := !passesStops || own == syscall.Getpid() && term.Is(child.Stdin) && term.Is(child.Stdout)
 	g.front = alone && g.tty.Foreground() == own
-	adopt() // so that redlock has what the keeper had, if that is killed
+	adopt()           // so that redlock has what the keeper had, if that is killed
+	if g.tty != nil { // before the start: redlock must not stop while the command runs on
+		g.Keys = catchStops()
+	}
 	var err error
 	if g.keeper, err = startKeeper(child, &orders{Front: g.front, Until: until.UnixNano(), Terms: terms}); err != nil {
-		g.tty.Close()
+		g.leaveTerminal()
 		return nil, err
 	}
 	g.root.Store(int64(child.Process.Pid))
@@ -78,12 +81,11 @@ func Start(child *exec.Cmd, until time.Time, terms Terms) (*Group, error) {
 			g.tty.Give(own)
 			signal.Reset(syscall.SIGTTOU)
 		}
-		g.tty.Close()
+		g.leaveTerminal()
 		return nil, err
 	}
 	if g.tty != nil { // after the start, or the command would ignore it, too
 		signal.Ignore(syscall.SIGTTOU) // a process in the background gets it when it sets the foreground
-		g.Keys = catchStops()
 	}
 	go g.listen(child)
 	return g, nil
@@ -266,11 +268,16 @@ func (g *Group) Close() {
 			g.tty.Give(syscall.Getpgrp())
 		}
 		signal.Reset(syscall.SIGTTOU)
-		if g.Keys != nil {
-			restoreStops = stopsUs()
-		}
-		g.tty.Close()
 	}
+	g.leaveTerminal()
+}
+
+// leaveTerminal closes the terminal. From then on Ctrl-Z stops redlock by itself.
+func (g *Group) leaveTerminal() {
+	if g.Keys != nil {
+		restoreStops = stopsUs()
+	}
+	g.tty.Close()
 }
 
 // KeepUntil tells the keeper until when the lock lasts.
