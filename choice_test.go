@@ -247,6 +247,7 @@ func TestSetIsMadeByWhatNodesKeepNow(t *testing.T) {
 		first.Close() // it tells nobody any more
 		f.nodes[0].Flush()
 		f.nodes[1].Flush()
+		f.locker(Options{}, f.nodes[:2]...)      // they have markers again, and not those by which the idle program knows them
 		f.nodes[2].Delay(80*time.Millisecond, 0) // its answer is the last
 		if _, err := idle.TryAcquire(f.Context(), "a"); err == nil {
 			f.Error("there are two holders")

@@ -401,21 +401,18 @@ func (lk *Locker) isClosing() bool {`},
 	{"a program that starts believes one node", []edit{
 		{"internal/wire/believed.go", "case 2*keep > n:", "case 2*keep > n || known == nil && keep > 0:"},
 	}, "model", "a minority keeps a later description", 500},
-	{"a program that was idle makes the set by what nodes kept then", []edit{
-		{"internal/lane/choice.go", "is && mark.Same(known) {", "(is || mark.Same(known)) {"},
-	}, "model", "settings that disagree", 20000},
 	{"a program that knows no description does not ask again", []edit{
 		{"internal/lane/members.go", "case !fresh && known == nil && !again:", "case !fresh && known == nil && !again && false:"},
 	}, "model", "members", 20000},
 	{"a member that was removed and has lost its data is waited for", []edit{
 		{"internal/wire/believed.go", "(known != nil || d.Has(w.Name))", "d.Has(w.Name)"},
-	}, "model", "members", 20000},
+	}, "model", "members", 3000},
 	{"a node that keeps a description has lost nothing", []edit{
 		{"internal/lane/incarnation.go", "\t\treturn m.marked()\n\t})", "\t\treturn m.marked() && mark.Told.Description == nil\n\t})"},
 	}, "model", "a snapshot of an earlier set", 1000},
 	{"a node that comes is told by those alone that have heard of a majority", []edit{
 		{"internal/model/store.go", " || n.comes(d)):", "):"},
-	}, "model", "a snapshot of an earlier set", 40000},
+	}, "model", "a snapshot of an earlier set", 3000},
 	{"a set that was changed heals like one that was not", []edit{
 		{"internal/lane/members.go", "all && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))", "all"},
 	}, "model", "a set that is restored", 3000},
