@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/quorumlock/redlock/internal/memredis"
@@ -57,48 +56,24 @@ func TestBreakAsks(t *testing.T) {
 			if tt.flags != nil {
 				redlock(append([]string{"lock", "k"}, tt.flags...)...)
 			}
-			keyboard, terminal := openPty(t)
-			var said buffer
-			cmd := exec.Command("redlock", "break", "k")
-			cmd.Env = env
-			cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &said, &said
-			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-			cmd.WaitDelay = patience
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
+			question, answer := "Break it? Type yes: ", tt.answer
+			switch answer {
+			case "":
+				question = ""
+			case "yes", "y":
+				answer += "\n"
 			}
-			ended := make(chan error, 1)
-			go func() { ended <- cmd.Wait() }()
-			t.Cleanup(func() { _ = cmd.Process.Kill() })
-			rest := ""
-			if tt.answer != "" {
-				const question = "Break it? Type yes: "
-				if !within(patience, func() bool { return strings.HasSuffix(said.String(), question) }) {
-					t.Fatalf("no question in %q", said.String())
-				}
-				shown := said.String()
-				for _, want := range []string{`^"k": exclusive by .* \(token .*\), fence at most \d+, since .* ago\n`, `left unless renewed, on 3 of 3 nodes; nobody waits for it\n`, "The holder is not stopped\\."} {
-					if !regexp.MustCompile(want).MatchString(shown) {
-						t.Errorf("no %q in %q", want, shown)
-					}
-				}
+			shown, rest, code := answered(t, env, question, answer, func() {
 				if tt.meanwhile != nil {
 					tt.meanwhile(handle)
 				}
-				end := "\n"
-				if tt.answer == "\x04" {
-					end = ""
+			}, "break", "k")
+			for _, want := range []string{`^"k": exclusive by .* \(token .*\), fence at most \d+, since .* ago\n`, `left unless renewed, on 3 of 3 nodes; nobody waits for it\n`, "The holder is not stopped\\."} {
+				if question != "" && !regexp.MustCompile(want).MatchString(shown) {
+					t.Errorf("no %q in %q", want, shown)
 				}
-				if _, err := keyboard.WriteString(tt.answer + end); err != nil {
-					t.Fatal(err)
-				}
-				<-ended
-				rest = strings.TrimPrefix(said.String(), shown)
-			} else {
-				<-ended
-				rest = said.String()
 			}
-			if code := cmd.ProcessState.ExitCode(); code != tt.code || !regexp.MustCompile(tt.says).MatchString(rest) {
+			if code != tt.code || !regexp.MustCompile(tt.says).MatchString(rest) {
 				t.Errorf("exit code %d, want %d; said %q", code, tt.code, rest)
 			}
 			if status := redlock("status", "k"); !strings.HasPrefix(status, tt.after) {
