@@ -657,7 +657,7 @@ var bugs = []bug{
 	{
 		Name:  "late-at-the-first-choice",
 		What:  "A set that was made on new servers, of which one answered a little later than the others, could not be changed when one of the others had died: `redlock members replace` waited for that one.",
-		Since: "between 5a44f40 and 93c9fab, the first description is chosen by what the nodes keep now",
+		Since: "aa1cd77, the first description does not wait for nodes that hang",
 		By:    "a run of all tests, one of which stood still",
 		Mend:  "8d2a9e7",
 		Files: []string{"choice_test.go"},
