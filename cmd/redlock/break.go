@@ -62,8 +62,10 @@ func (c *command) breaks(_ string, args []string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if !cfg.yes && !c.onTerminal() {
-		return 0, exit.Fail(exit.Usage, "without a question: redlock break KEY --token TOKEN --yes", "break asks on a terminal, and stdin is none")
+	if !cfg.yes {
+		if err := c.mayAsk("break", "KEY --token TOKEN --yes"); err != nil {
+			return 0, err
+		}
 	}
 	servers, err := c.realNodes(&cfg.lockFlags, "ask")
 	if err != nil {

@@ -98,10 +98,13 @@ func (c *command) result(format string, args ...any) {
 	}
 }
 
-// onTerminal reports whether stdin is a terminal, where a question can be answered.
-func (c *command) onTerminal() bool {
-	file, is := c.stdin.(*os.File)
-	return is && term.Width(file) > 0
+// mayAsk is the error of a verb that asks a question, where stdin is no terminal on which it could be answered; nil: it is one.
+// With the flags in without the command does not ask.
+func (c *command) mayAsk(verb, without string) error {
+	if file, is := c.stdin.(*os.File); is && term.Width(file) > 0 {
+		return nil
+	}
+	return exit.Fail(exit.Usage, "without a question: redlock "+verb+" "+without, "%s asks a question, and stdin is not a terminal", verb)
 }
 
 // asks asks a question, after what was said before, and reports whether the answer is yes.

@@ -31,8 +31,10 @@ func (cfg *membersConfig) parseForget(f *flagSet, nodes []string) error {
 
 // forget makes nodes forget to which set they belong.
 func (c *command) forget(cfg *membersConfig) error {
-	if !cfg.yes && !c.onTerminal() {
-		return exit.Fail(exit.Usage, "without a question: redlock members forget NODE --yes", "members forget asks on a terminal, and stdin is none")
+	if !cfg.yes {
+		if err := c.mayAsk("members forget", "NODE --yes"); err != nil {
+			return err
+		}
 	}
 	servers, err := c.nodesOf(&cfg.lockFlags, nil)
 	if err != nil {

@@ -34,8 +34,10 @@ func (cfg *membersConfig) parseRestore(f *flagSet, rest []string) error {
 
 // restore makes a set of the nodes that are given, as an operator says.
 func (c *command) restore(cfg *membersConfig) error {
-	if !cfg.yes && !c.onTerminal() {
-		return exit.Fail(exit.Usage, "without a question: redlock members restore --yes", "members restore asks on a terminal, and stdin is none")
+	if !cfg.yes {
+		if err := c.mayAsk("members restore", "--yes"); err != nil {
+			return err
+		}
 	}
 	servers, err := c.realNodes(&cfg.lockFlags, "restore")
 	if err != nil {

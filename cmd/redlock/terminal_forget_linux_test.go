@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/quorumlock/redlock/internal/memredis"
@@ -15,19 +14,8 @@ import (
 // happens. It returns what was shown with the question, what was said afterwards, and the exit code.
 func answered(t *testing.T, env []string, question, answer string, before func(), args ...string) (shown, rest string, code int) {
 	t.Helper()
-	keyboard, terminal := openPty(t)
 	var said buffer
-	cmd := exec.Command("redlock", args...)
-	cmd.Env = env
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &said, &said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	cmd.WaitDelay = patience
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	cmd, keyboard, ended := startOnTerminal(t, env, &said, &said, args...)
 	if question != "" {
 		if !within(patience, func() bool { return strings.HasSuffix(said.String(), question) }) {
 			t.Fatalf("no question in %q", said.String())

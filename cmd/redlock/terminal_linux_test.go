@@ -24,20 +24,9 @@ func TestTerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(nodes.Close)
-	keyboard, terminal := openPty(t)
-
 	var stdout, stderr buffer
-	cmd := exec.Command("redlock", "run", "--key", "k", "--", "sh", "-c", `read word; echo "read $word"; exec child polite`)
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, &stdout, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	cmd.WaitDelay = patience
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	env := append(os.Environ(), "GORACE=atexit_sleep_ms=0", nodesVariable+"="+strings.Join(nodes.URLs(), " "))
+	cmd, keyboard, ended := startOnTerminal(t, env, &stdout, &stderr, "run", "--key", "k", "--", "sh", "-c", `read word; echo "read $word"; exec child polite`)
 	await := func(text string) {
 		t.Helper()
 		if !within(patience, func() bool { return strings.Contains(stdout.String(), text) }) {
@@ -228,6 +217,24 @@ func TestScriptIsInterrupted(t *testing.T) {
 		t.Errorf("%q", s.said.String())
 	}
 	s.leave()
+}
+
+// startOnTerminal starts redlock on a terminal of its own, and gives the keyboard, and a channel that gets how it has ended.
+func startOnTerminal(t *testing.T, env []string, stdout, stderr io.Writer, args ...string) (*exec.Cmd, *os.File, <-chan error) {
+	t.Helper()
+	keyboard, terminal := openPty(t)
+	cmd := exec.Command("redlock", args...)
+	cmd.Env = env
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = terminal, stdout, stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	cmd.WaitDelay = patience
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, keyboard, ended
 }
 
 // openPty makes a pseudo-terminal, and gives both of its ends.

@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,24 +10,6 @@ import (
 
 // The answers over several connections to a node may be taken in in any order, and other goroutines may go on
 // while one is taken in.
-
-// A joined is a server that says what the test has it say when it is joined.
-type joined struct {
-	Server
-	session Session
-	says    func(wire.Hello) wire.Mark
-}
-
-func (j *joined) Connect(context.Context) (time.Duration, error) { return 0, j.Join() }
-
-func (j *joined) Join() error {
-	m := j.session.(*incarnation)
-	sent := m.Now()
-	m.Joined(j.says(m.Hello()), sent)
-	return nil
-}
-
-func (j *joined) Interrupt() {}
 
 // between calls a function when a node was heard of, and its marker is not known yet.
 type between struct {

@@ -107,48 +107,45 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 	if stale {
 		return nil
 	}
-	need, epoch := len(v.Lanes)/2+1, int64(1)
+	need, epoch, anew := len(v.Lanes)/2+1, int64(1), v.Description == nil
 	var largest, set string
-	if v.Description != nil {
+	if !anew {
 		set, epoch = v.Description.Set, v.Description.Epoch+1
 	}
 	fits := func(d *wire.Description) bool {
 		switch {
 		case d == nil || d.Epoch != epoch:
 			return false
-		case v.Description == nil:
+		case anew:
 			return proposal == nil || d.Alike(proposal)
 		}
 		return d.Set == set && v.Description.Near(d)
 	}
 	for !w.over {
 		ballot := s.ballot(largest)
-		unheard := false
-		var silent []string
-		step := func(value *wire.Description) votes {
+		step := func(value *wire.Description, grace time.Duration, settled int) (*poll, votes) {
 			args := []string{strconv.FormatInt(epoch, 10), ballot, "", set}
 			if value != nil {
 				args[2] = value.Text()
 			}
 			count := func(p *poll) votes { return p.count(epoch, set, ballot, value, proposal, fits) }
-			all, grace := v.Description == nil && value == nil, time.Duration(0)
-			if v.Description == nil && value != nil {
-				grace = s.cfg.NodeTimeout / 8
-			}
-			p := s.poll(w, v, wire.Choose, args, grace, func(p *poll) bool { return count(p).yes >= need && (!all || s.settled(p) >= need) })
-			unheard = all && s.settled(p) < need && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
-			silent = p.silent(v)
-			return count(p)
+			p := s.poll(w, v, wire.Choose, args, grace, func(p *poll) bool { return count(p).yes >= need && s.settled(p) >= settled })
+			return p, count(p)
 		}
-		first := step(nil)
-		if tell != nil && first.yes < need && first.yes+first.lost >= need && len(silent) > 0 {
+		settled, grace := 0, time.Duration(0)
+		if anew {
+			settled, grace = need, s.cfg.NodeTimeout/8
+		}
+		p, first := step(nil, 0, settled)
+		unheard := s.settled(p) < settled && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
+		if silent := p.silent(v); tell != nil && len(silent) > 0 && first.yes < need && first.yes+first.lost >= need {
 			tell(fmt.Sprintf("all %d members to answer (%s): %d may have lost data since the last change, and count for this one only then. For a member that is gone for good, start an empty server at its address", len(v.Lanes), strings.Join(silent, ", "), first.lost), 0)
 			tell = nil
 		}
 		largest = max(largest, first.largest)
-		if value := first.value; first.yes >= need && value != nil && !unheard && (v.Description != nil || first.ahead == 0) {
+		if value := first.value; first.yes >= need && value != nil && !unheard && (!anew || first.ahead == 0) {
 			w.prolong(s.cfg.NodeTimeout)
-			second := step(value)
+			_, second := step(value, grace, 0)
 			if second.yes >= need {
 				return wire.ParseDescription(value.Text()) // as all others read it
 			}
