@@ -107,7 +107,8 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 	if stale {
 		return nil
 	}
-	need, epoch, anew := len(v.Lanes)/2+1, int64(1), v.Description == nil
+	anew := v.Description == nil
+	need, epoch := len(v.Lanes)/2+1, int64(1)
 	var largest, set string
 	if !anew {
 		set, epoch = v.Description.Set, v.Description.Epoch+1
