@@ -28,7 +28,7 @@ func plainScripts() variant {
 	return variant{contender.Plain, func(library string) (map[string][]byte, error) {
 		return byScript(library, map[string][]byte{
 			"acquire.lua": plainAcquire, "release.lua": plainRelease,
-			"acquire_usual.lua": nil, "release_usual.lua": nil, "kinds.lua": nil, "counters.lua": nil, "queue.lua": nil, "give.lua": nil,
+			"acquire_usual.lua": nil, "release_usual.lua": nil, "kinds.lua": nil, "hold.lua": nil, "drop.lua": nil, "counters.lua": nil, "queue.lua": nil, "give.lua": nil,
 		})
 	}}
 }

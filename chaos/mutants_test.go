@@ -457,10 +457,14 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/acquire_usual.lua", "below < number and redis.call('ZADD', $fences,", "below < number and redis.call('ZADD', key .. ':numbers',"},
 	}, "miniredis", "new names", 5},
 	{"readers of a folder are not in the way of writers below it, in the script", []edit{
-		{"internal/script/kinds.lua", "  bars = $conflicts\n", "  bars = $conflicts\n  bars.s, bars.w = 'xl', 'xl'\n"},
+		{"internal/script/kinds.lua", "return string.find($conflicts,", "return one .. other ~= 'sw' and one .. other ~= 'ws' and string.find($conflicts,"},
 	}, "miniredis", "kinds", 100},
 	{"a reader's release is that of all readers, in the script", []edit{
-		{"internal/script/kinds.lua", "gone = redis.pcall('ZREM', key, token)", "gone = redis.pcall('DEL', key)"},
+		{"internal/script/drop.lua", "gone = redis.pcall('ZREM', key, token)", "gone = redis.pcall('DEL', key)"},
+	}, "miniredis", "kinds", 100},
+	{"a set of tokens lives as long as its first one, in the script", []edit{
+		{"internal/script/hold.lua", "if not left or left < ttl + 0 then", "if not left then"},
+		{"internal/script/extend.lua", "math.max(left[i], ARGV[2] + 0)", "left[i]"},
 	}, "miniredis", "kinds", 100},
 	{"the fence of a folder knows nothing of what lies below it, in the script", []edit{
 		{"internal/script/acquire.lua", "if below and below + 0 > count then", "if false then"},

@@ -389,30 +389,23 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 }
 
 func TestModelIsLikeRedis(t *testing.T) {
-	for name, args := range map[string][]string{"as it comes": nil, "without COPY": {"--rename-command", "COPY", ""}} {
-		t.Run(name, func(t *testing.T) {
-			client := redistest.Clients(t, redistest.Servers(t, 1, args...))[0]
-			seen := make(map[string]int)
-			try := func(all []step) {
-				client.FlushAll(t.Context())
-				client.ScriptFlush(t.Context())
-				n, mark, ours := modelSubject(t)
-				compare(t, all, formatter{}, n, ours, redisSubject(t, client, mark), seen)
-			}
-			for _, story := range scripted(false) {
-				try(story)
-			}
-			drawn(seen)
-			for n := range need.Sized(30, 60, 1000) {
-				try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
-				try(turns(rand.New(rand.NewPCG(uint64(n), 1)), false))
-			}
-			wantSeen(t, seen)
-			if copies := strings.Contains(client.Info(t.Context(), "commandstats").Val(), "cmdstat_copy:"); copies != (args == nil) {
-				t.Errorf("sets are made by COPY: %v", copies)
-			}
-		})
+	client := redistest.Clients(t, redistest.Servers(t, 1))[0]
+	seen := make(map[string]int)
+	try := func(all []step) {
+		client.FlushAll(t.Context())
+		client.ScriptFlush(t.Context())
+		n, mark, ours := modelSubject(t)
+		compare(t, all, formatter{}, n, ours, redisSubject(t, client, mark), seen)
 	}
+	for _, story := range scripted(false) {
+		try(story)
+	}
+	drawn(seen)
+	for n := range need.Sized(30, 60, 1000) {
+		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
+		try(turns(rand.New(rand.NewPCG(uint64(n), 1)), false))
+	}
+	wantSeen(t, seen)
 }
 
 // TestClampIsLikeRedis: fences that are far from the node's time. The model and a real server cannot be

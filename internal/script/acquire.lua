@@ -96,8 +96,6 @@ end
 local busy, mine = there > 0, 0
 local refuse, another
 if busy then
-  looking()
-
   -- refuse puts the client in the queue if it wants to wait, and returns the reply.
   refuse = function(reply)
     if ticket > 0 then

@@ -14,14 +14,15 @@ var constants = func() *strings.Replacer {
 
 	// The scores of a mode begin with a digit of its own, before those of the deadline
 	// (wire.Score).
-	digit := func(m wire.Mode) string { return wire.Score(m, 0)[:1] }
 	begin := func(m wire.Mode) string {
 		score := wire.Score(m, 0)
 		return score[:1] + "e" + strconv.Itoa(len(score)-1)
 	}
 	var conflicts []string
 	for _, m := range "xoslwr" {
-		conflicts = append(conflicts, string(m)+" = "+text(wire.Conflicting[wire.Mode(m)]))
+		for _, other := range wire.Conflicting[wire.Mode(m)] {
+			conflicts = append(conflicts, string(m)+string(other))
+		}
 	}
 	return strings.NewReplacer(
 		"$fences", text(Fences),
@@ -41,13 +42,11 @@ var constants = func() *strings.Replacer {
 		"$window", strconv.Itoa(wire.QueueWindow),
 		"$queueTTL", strconv.FormatInt(QueueTTL.Milliseconds(), 10),
 
-		"$conflicts", "{"+strings.Join(conflicts, ", ")+"}",
+		"$conflicts", text(strings.Join(conflicts, ",")),
 		"$rangeL", begin(wire.ModeSlots),
 		"$rangeW", begin(wire.ModeIX),
 		"$rangeR", begin(wire.ModeIS),
+		"$setModes", wire.SetModes,
 		"$stride", begin(wire.ModeSlots), // the range of s is from 0 to that of l
-		"$digitL", digit(wire.ModeSlots),
-		"$digitW", digit(wire.ModeIX),
-		"$digitR", digit(wire.ModeIS),
 	)
 }()

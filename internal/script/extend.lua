@@ -12,7 +12,9 @@
 -- again here: the caller must know which nodes were refilled, since those nodes say
 -- nothing about the time in between. The script does not read the node's marker: a key
 -- that this token still holds was not lost.
-looking()
+if redis.call('EXISTS', $broken .. ARGV[1]) == 1 then
+  return 0
+end
 local left = {}
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
@@ -28,7 +30,7 @@ for i = 1, #ARGV[3] do
 end
 for i = 1, #ARGV[3] do
   local key, way = KEYS[i], string.sub(ARGV[3], i, i)
-  if range[way] then
+  if way ~= 'x' and way ~= 'o' then
     redis.call('PEXPIRE', key, math.max(left[i], ARGV[2] + 0)) -- first: once it has written, a script may go on at a full server
     hold(key, way, ARGV[1], ARGV[2], left[i])
   else

@@ -1,23 +1,22 @@
 -- give: what the scripts that give a lock back have in common. It is put before each of
--- them, after kinds and queue.
+-- them, after kinds, drop and queue.
 
 -- giveBack does what release.lua says. A client that wants to wait again enters the queue
 -- (again) before the next waiters are woken. A mark in a set that had expired is given back
 -- like one that had not: the holder goes by its own clock.
 local function giveBack(ways, token, slot, again)
-  local count, dropped, queues = 0, {unpack(KEYS)}, {unpack(KEYS)}
+  local count, queues, dropped = 0, 0, {0}
   for i = 1, #ways do
     local key, way = KEYS[i], string.sub(ways, i, i)
-    queues[i] = key .. $queueSuffix
     dropped[i] = ((way ~= 'x' and way ~= 'o') or redis.pcall('GETRANGE', key, '0', $lastOfToken) == token) and drop(key, way, token)
     if dropped[i] == 1 then
-      count = count + 1
+      count, queues = count + 1, queues + redis.call('EXISTS', key .. $queueSuffix)
     end
   end
   if again and count > 0 then
     again()
   end
-  if count > 0 and redis.call('EXISTS', unpack(queues)) > 0 then
+  if queues > 0 or again and count > 0 then
     local wake = queueing().wake
     for i = 1, #ways do
       local way = string.sub(ways, i, i)
@@ -29,7 +28,6 @@ local function giveBack(ways, token, slot, again)
   if count == #ways then
     return 1
   end
-  looking()
   local who, rest
   for i = 1, #ways do
     local has, left = false, nil

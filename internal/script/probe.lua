@@ -8,7 +8,7 @@
 -- rename-command takes a command from scripts, too, and the error of a script does not name it. Whether
 -- there is a command is asked by way of the ACL, which runs nothing, and which adds nothing to the server's
 -- count of errors. The calls are whole: of one with too few arguments the server could not tell the keys.
--- PUBLISH and COPY are missing in the list, since all works without them.
+-- PUBLISH is missing in the list, since all works without it.
 --
 -- Redis before 7.0, and what was made from it, replicates and persists scripts, so
 -- that another process may know them: a replica that is promoted, or the same server

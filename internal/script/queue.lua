@@ -24,13 +24,12 @@
 -- queueing defines the functions for a queue. Mostly there is none, so they are defined only
 -- when they are needed.
 local function queueing()
-  looking()
   local window = $window
 
-  -- clash reports whether a waiter that wants a key in one mode must wait for an earlier
+  -- behind reports whether a waiter that wants a key in one mode must wait for an earlier
   -- one that wants it in the other. Waiters for slots must, since only one may be free.
-  local function clash(one, other)
-    return string.find(bars[one], other, 1, true) or one == 'l' and other == 'l'
+  local function behind(one, other)
+    return clash(one, other) or one == 'l' and other == 'l'
   end
 
   -- read gives the content of a member that still counts: the waiter, its lock mode, and the
@@ -38,7 +37,7 @@ local function queueing()
   local function read(member)
     local waiter, deadline, way = string.match(member, '^(%S+%.%d+) (%d+) (%l) ')
     local rest = waiter and math.ceil(deadline - clock() / 1000) or 0
-    if rest > 0 and rest <= $maxLease and bars[way] then
+    if rest > 0 and rest <= $maxLease and clash('x', way) then
       return waiter, way, rest
     end
   end
@@ -54,10 +53,10 @@ local function queueing()
   end
 
   -- line iterates over the living waiters of a queue in its order: member, ticket, waiter,
-  -- lock mode, and the rest of the lease in milliseconds. It reads a few members first, then
-  -- many at a time, and drops the dead ones that it comes across.
+  -- lock mode, and the rest of the lease in milliseconds. It reads one member first, then
+  -- ten, then many at a time, and drops the dead ones that it comes across.
   local function line(queue)
-    local from, most, entries, at, dead = 0, 10, {}, 1, {}
+    local from, most, entries, at, dead = 0, 1, {}, 1, {}
     local function bury()
       if dead[1] then
         local gone = redis.pcall('ZREM', queue, unpack(dead))
@@ -72,7 +71,7 @@ local function queueing()
           if from == 0 and not string.find(entries[1] or '', $signature) then
             return nil -- it is empty, or no queue
           end
-          from, most = from + #entries / 2, window
+          from, most = from + #entries / 2, most == 1 and 10 or window
         end
         local member, ticket = entries[at], entries[at + 1]
         at = at + 2
@@ -96,7 +95,7 @@ local function queueing()
         return nil, nil, member
       elseif ticket > 0 and (ticket < lower or ticket == lower and waiter < who) then
         return nil
-      elseif clash(way, mode) then
+      elseif behind(way, mode) then
         return who, rest
       end
       count, first, left = count + 1, first or who, left or rest
@@ -126,8 +125,10 @@ local function queueing()
       local key, way = KEYS[i], string.sub(ways, i, i)
       if way ~= 'o' then
         local queue = key .. $queueSuffix
-        leave(queue, waiter, ticket)
         local first = redis.pcall('ZRANGE', queue, '0', '0')
+        if first[1] then
+          leave(queue, waiter, ticket)
+        end
         if not first.err and (not first[1] or string.find(first[1], $signature)) then -- otherwise it is no queue: the waiter asks with its heartbeat
           redis.pcall('ZADD', queue, ticket, waiter .. ' ' .. deadline .. ' ' .. way .. ' ' .. identity)
           redis.pcall('PEXPIRE', queue, '$queueTTL')
@@ -150,9 +151,9 @@ local function queueing()
   local function wake(key, way, slot, free)
     local before, count, held = '', 0, {}
     for _, _, waiter, mode in line(key .. $queueSuffix) do
-      local turn = clash(mode, way)
+      local turn = behind(mode, way)
       for other in string.gmatch(before, '.') do
-        turn = turn and not clash(mode, other)
+        turn = turn and not behind(mode, other)
       end
       if turn and not free and held[mode] == nil then
         held[mode] = holder(key, mode, '') or false
@@ -174,7 +175,7 @@ local function queueing()
   -- holds the key now, if both can hold it.
   local function follow(queue, way)
     local waiter, mode = read(redis.call('ZRANGE', queue, window - 1, window - 1)[1] or '')
-    if waiter and not clash(mode, way) then
+    if waiter and not behind(mode, way) then
       call(waiter, waiter)
     end
   end

@@ -16,10 +16,7 @@
 -- the next attempt decides. The counter of a key that others may hold as well, or of what
 -- lies below it, may rise at any time, and does not refuse. A missing counter refuses: the
 -- grant had left one there, so it was lost, and may have been larger than the fence.
---
--- raise_usual.lua defines ways and locks.
-looking()
-local number = ARGV[2] + 0
+local ways, locks, number = ARGV[3], #ARGV[3], ARGV[2] + 0
 for i = 1, locks do
   local who = holder(KEYS[i], string.sub(ways, i, i), ARGV[1])
   if type(who) == 'table' then
@@ -29,37 +26,19 @@ for i = 1, locks do
   end
 end
 
--- One look at each table, and one write: nothing is raised unless all is.
-local fences, belows = {$fences}, {$belows}
+local behind = {} -- the tables in which there is a number to raise: all, or none
 for i = 1, locks do
-  local all = tableOf(string.sub(ways, i, i)) == belows[1] and belows or fences
-  all[#all + 1] = ARGV[3 + i]
-end
-local own, below = fences[2] and redis.call('ZMSCORE', unpack(fences)), belows[2] and redis.call('ZMSCORE', unpack(belows))
-local f, b = 0, 0
-fences, belows = {$fences, 'GT'}, {$belows, 'GT'}
-for i = 1, locks do
-  local way, all, count = string.sub(ways, i, i), fences, nil
-  if tableOf(way) == belows[1] then
-    b, all = b + 1, belows
-    count = below[b]
-  else
-    f = f + 1
-    count = own[f]
-  end
-  if not count then
+  local way = string.sub(ways, i, i)
+  local has = redis.call('ZSCORE', tableOf(way), ARGV[3 + i])
+  if not has then
     return 0
-  end
-  if count + 0 <= number then
-    all[#all + 1], all[#all + 2] = ARGV[2], ARGV[3 + i]
-  elseif not range[way] then
+  elseif has + 0 <= number then
+    behind[i] = tableOf(way)
+  elseif way == 'x' or way == 'o' then
     return 0
   end
 end
-if fences[3] then
-  redis.call('ZADD', unpack(fences))
-end
-if belows[3] then
-  redis.call('ZADD', unpack(belows))
+for i, counters in pairs(behind) do
+  redis.call('ZADD', counters, 'GT', ARGV[2], ARGV[3 + i])
 end
 return 1

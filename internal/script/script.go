@@ -14,6 +14,10 @@ import (
 var (
 	//go:embed kinds.lua
 	kinds string
+	//go:embed hold.lua
+	hold string
+	//go:embed drop.lua
+	drop string
 	//go:embed counters.lua
 	counters string
 	//go:embed queue.lua
@@ -24,12 +28,8 @@ var (
 	acquireUsual string
 	//go:embed acquire.lua
 	acquire string
-	//go:embed raise_usual.lua
-	raiseUsual string
 	//go:embed raise.lua
 	raise string
-	//go:embed extend_usual.lua
-	extendUsual string
 	//go:embed extend.lua
 	extend string
 	//go:embed leave.lua
@@ -62,22 +62,22 @@ var (
 	merge string
 	Merge = bare(merge)
 	Wake  = bare(kinds + queue + wake)
-	Break = bare(kinds + queue + give + breaks)
+	Break = bare(kinds + drop + queue + give + breaks)
 )
 
 // A Script is one step: its source, and the hash under which a server has it loaded.
 type Script struct{ Source, Hash string }
 
 var (
-	Raise   = New(bare(raiseUsual + kinds + counters + raise))
-	Extend  = New(bare(extendUsual + kinds + extend))
-	Release = New(bare(releaseUsual + kinds + queue + give + release))
+	Raise   = New(bare(kinds + counters + raise))
+	Extend  = New(bare(kinds + hold + extend))
+	Release = New(bare(releaseUsual + kinds + drop + queue + give + release))
 	Leave   = New(bare(kinds + queue + leave))
-	Yield   = New(bare(kinds + queue + give + yield))
+	Yield   = New(bare(kinds + drop + queue + give + yield))
 	Inspect = New(bare(inspect))
 )
 
-var acquireCode = bare(acquireUsual + kinds + counters + queue + acquire)
+var acquireCode = bare(acquireUsual + kinds + hold + drop + counters + queue + acquire)
 
 // Acquire is the script for a server with this run_id. The run_id is part of the text, so
 // another server, or the same one after a restart, does not have the script and says so

@@ -33,29 +33,29 @@ func MustQueueBehind(one, other Mode) bool {
 
 // IsSet reports whether a key in this mode is a sorted set of tokens, since there may be several.
 // Otherwise it is a string, the token.
-func IsSet(m Mode) bool { return m != ModeX && m != ModeSlot }
+func IsSet(m Mode) bool { return strings.IndexByte(SetModes, m) >= 0 }
 
 // IsIntention reports whether the mode is for something that lies below the key.
 func IsIntention(m Mode) bool { return m == ModeIX || m == ModeIS }
 
-// setModes are the modes of a set, in the order of their ranges of scores. Each range is a stride
+// SetModes are the modes of a set, in the order of their ranges of scores. Each range is a stride
 // long.
 const (
-	setModes = "slwr"
+	SetModes = "slwr"
 	stride   = 1e13
 )
 
 // Score is the score, in a set, of a token that holds the key in a mode until a deadline in
 // milliseconds.
 func Score(m Mode, deadline int64) string {
-	return strconv.FormatInt(int64(strings.IndexByte(setModes, m))*stride+deadline, 10)
+	return strconv.FormatInt(int64(strings.IndexByte(SetModes, m))*stride+deadline, 10)
 }
 
 // ParseScore reads a score; mode 0: the text is no score.
 func ParseScore(score string) (m Mode, deadline int64) {
 	f, err := strconv.ParseFloat(score, 64)
-	if err != nil || !(f >= 0 && f < stride*float64(len(setModes))) { // the negation also rejects NaN
+	if err != nil || !(f >= 0 && f < stride*float64(len(SetModes))) { // the negation also rejects NaN
 		return 0, 0
 	}
-	return setModes[int(f/stride)], int64(f) % stride
+	return SetModes[int(f/stride)], int64(f) % stride
 }

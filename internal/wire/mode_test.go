@@ -1,12 +1,9 @@
 package wire_test
 
 import (
-	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/script"
 	. "github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -20,49 +17,6 @@ func TestConflict(t *testing.T) {
 			if got := Conflict(Mode(one), Mode(other)); got != want {
 				t.Errorf("%c and %c: %v", one, other, got)
 			}
-		}
-	}
-}
-
-// TestAsTheScriptSays: the scripts are given the conflicts and the ranges of the scores, and have
-// a range for each mode of a set.
-func TestAsTheScriptSays(t *testing.T) {
-	table := func(name string) map[string]string {
-		text := regexp.MustCompile(`(?m)^ *(?:local )?` + name + ` ?= ?\{(.*)\}`).FindStringSubmatch(script.Extend.Source)
-		if text == nil {
-			t.Fatalf("the script has no %s", name)
-		}
-		all := make(map[string]string)
-		for _, field := range strings.Split(text[1], ",") {
-			key, value, _ := strings.Cut(field, "=")
-			all[strings.TrimSpace(key)] = strings.Trim(value, " '")
-		}
-		return all
-	}
-	bars := table("bars")
-	for mode, others := range Conflicting {
-		if bars[string(mode)] != others {
-			t.Errorf("%c conflicts with %q, and in the script with %q", mode, others, bars[string(mode)])
-		}
-	}
-	if len(bars) != len(Conflicting) {
-		t.Errorf("the script has %v", bars)
-	}
-	ranges := table("range")
-	for _, mode := range []Mode{ModeS, ModeSlots, ModeIX, ModeIS, ModeX, ModeSlot} {
-		from, inSet := ranges[string(mode)]
-		if inSet != IsSet(mode) {
-			t.Errorf("%c is in a set: %v, and in the script %v", mode, IsSet(mode), inSet)
-		}
-		if !inSet {
-			continue
-		}
-		start, err := strconv.ParseFloat(from, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := Score(mode, 1_800_000_000_123); got != strconv.FormatInt(int64(start)+1_800_000_000_123, 10) {
-			t.Errorf("%c: the score is %s, and in the script it is from %s on", mode, got, from)
 		}
 	}
 }
