@@ -66,57 +66,38 @@ local latest = ARGV[4] + 0
 if latest > 0 and clock() > latest then
   return {clock(), redis.call('MGET', $marker)[1] or ''}
 end
-local token, ticket = ARGV[1], ARGV[6] + 0
-
--- One look at all keys and queues. Most of them do not exist. (The tables begin with room for
--- a path of five keys: a table that grows from nothing costs as much as a command.)
-local locks = #ARGV[9]
-local looks, ways = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, {unpack(KEYS)}
+local token, ticket, locks = ARGV[1], ARGV[6] + 0, #ARGV[9]
+local looks, ways, left, mine = {unpack(KEYS)}, {unpack(KEYS)}, {}, 0
 for i = 1, locks do
-  local key = KEYS[i]
-  looks[i], looks[locks + i] = key, key .. $queueSuffix
-  ways[i] = string.sub(ARGV[9], i, i)
+  ways[i], looks[locks + i] = string.sub(ARGV[9], i, i), KEYS[i] .. $queueSuffix
 end
-local there = redis.call('EXISTS', unpack(looks, 1, 2 * locks))
 
--- The keys that exist may hold nothing but intention marks of other locks in the same folder that
--- all still count. That is quicker to see than the holder of each key. (The score ranges of
--- kinds.lua: no mark is shared or of a slot, and none has expired.)
-local left, before = {}, nil
-for i = 1, there > 0 and locks or 0 do
-  before = before or $rangeW + math.floor(clock() / 1000)
-  local first = ways[i] == 'w' and redis.pcall('ZRANGE', KEYS[i], '0', '0', 'WITHSCORES')
-  if first and first[2] and first[2] + 0 >= before and string.find(first[1], $signature) then
-    local ttl = redis.call('PTTL', KEYS[i])
-    if ttl > 0 then
-      left[i], there = ttl, there - 1
-    end
+-- refuse puts the client in the queue if it wants to wait, and returns the reply.
+local function refuse(reply)
+  if ticket > 0 then
+    queueing().enter(ARGV[9], ARGV[7], ARGV[6], ARGV[8], token)
   end
+  return reply
 end
-local busy, mine = there > 0, 0
-local refuse, another
-if busy then
-  -- refuse puts the client in the queue if it wants to wait, and returns the reply.
-  refuse = function(reply)
-    if ticket > 0 then
-      queueing().enter(ARGV[9], ARGV[7], ARGV[6], ARGV[8], token)
-    end
-    return reply
-  end
 
-  -- another gives the number of a free slot, from 1; 0: none is free.
-  another = function(key)
-    for i = 1, ARGV[10] + 0 do
-      if redis.call('EXISTS', key .. $slotInfix .. i) == 0 then
-        return i
-      end
+-- another gives the number of a free slot, from 1; 0: none is free.
+local function another(key)
+  for i = 1, ARGV[10] + 0 do
+    if redis.call('EXISTS', key .. $slotInfix .. i) == 0 then
+      return i
     end
-    return 0
   end
+  return 0
 end
+
+local queues = redis.call('EXISTS', unpack(looks)) -- mostly, neither keys nor queues exist
+local busy = queues > 0
 for i = 1, busy and locks or 0 do
   local who, rest, ttl = holder(KEYS[i], ways[i], token)
   left[i] = ttl
+  if who or ttl then
+    queues = queues - 1 -- it was a key
+  end
   if who == true then
     mine = mine + 1
   elseif type(who) == 'table' then
@@ -144,84 +125,47 @@ if marker and marker ~= ARGV[5] then
   return {marker, clock()}
 end
 
-local entries
-if busy and ticket >= 0 then
-  local ahead = queueing().ahead
-  for i = 1, locks do
-    if ways[i] ~= 'o' then
-      local waiter, rest, member = ahead(looks[locks + i], ways[i], ARGV[7], ticket)
-      if waiter then
-        return refuse({rest, waiter, clock(), 0})
-      elseif member then
-        entries = entries or {}
-        entries[i] = member
-      end
+local queue = queues > 0 and queueing()
+local entries = {}
+for i = 1, queue and ticket >= 0 and locks or 0 do
+  if ways[i] ~= 'o' then
+    local waiter, rest, member = queue.ahead(looks[locks + i], ways[i], ARGV[7], ticket)
+    if waiter then
+      return refuse({rest, waiter, clock(), 0})
     end
+    entries[i] = member
   end
 end
 
--- The usual request wants one key exclusively and its folders in intention mode, and no counter is
--- ahead of the time. Then two reads are spared: of the key's own counter, since the write reports
--- whether the fence was larger, and of the folders' counters that are only raised. A server formats
--- each score that it returns as text, which costs as much as a command. If the write to the key's
--- counter did nothing, nothing has been written.
-local time, proposed, number = clock(), ARGV[3] + 0, nil
-if math.abs(proposed - time) <= $clamp and string.find(ARGV[9], '^w+x$') then
-  local count = tonumber(redis.call('ZSCORE', $belows, ARGV[10 + locks]) or 0)
-  local above, raised = redis.call('ZMSCORE', $fences, unpack(ARGV, 11, 9 + locks)), {0, 0, 0, 0, 0, 0, 0, 0}
-  for i = 1, locks - 1 do
-    count = math.max(count, above[i] or 0)
-    raised[2 * i - 1], raised[2 * i] = ARGV[3], ARGV[10 + i]
-  end
-  if count < proposed and redis.call('ZADD', $fences, 'GT', 'CH', ARGV[3], ARGV[10 + locks]) == 1 then
-    redis.call('ZADD', $belows, 'GT', unpack(raised, 1, 2 * locks - 2))
-    number = proposed
+-- Every counter that matters: those of the keys, and of what lies below the keys that are wanted
+-- exclusively, shared, or for a slot.
+local time, proposed, count, alone = clock(), ARGV[3] + 0, 0, false
+local has = redis.call('ZMSCORE', $fences, unpack(ARGV, 11))
+for i = 1, locks do
+  local way = ways[i]
+  count = math.max(count, has[i] or 0)
+  if way ~= 'w' and way ~= 'r' then
+    alone = alone or way == 'x' or way == 'o'
+    count = math.max(count, redis.call('ZSCORE', $belows, ARGV[10 + i]) or 0)
   end
 end
--- Otherwise read every counter that matters: those of the keys, and of what lies below the keys that
--- are wanted exclusively, shared, or for a slot. A counter that is read is text, and the same text is
--- written again if it is the fence.
-if not number then
-  local has = redis.call('ZMSCORE', $fences, unpack(ARGV, 11, 10 + locks))
-  local count, alone, text = 0, false, nil
-  for i = 1, locks do
-    local way, own = ways[i], has[i] or 0
-    has[i] = own + 0
-    if has[i] > count then
-      count, text = has[i], own
-    end
-    if way ~= 'w' and way ~= 'r' then
-      alone = alone or way == 'x' or way == 'o'
-      local below = redis.call('ZSCORE', $belows, ARGV[10 + i])
-      if below and below + 0 > count then
-        count, text = below + 0, below
-      end
-    end
+local number = math.max(math.min(proposed, time + $clamp), count, 1)
+if alone then
+  number = math.max(math.min(math.max(proposed, time - $clamp), time + $clamp), count + 1)
+end
+local text = number == proposed and ARGV[3] or string.format('%.0f', number)
+local fences, belows = {}, {}
+for i = 1, locks do
+  local counters = tableOf(ways[i]) == $belows and belows or fences
+  if counters == belows or tonumber(has[i] or 0) < number then
+    counters[#counters + 1], counters[#counters + 2] = text, ARGV[10 + i]
   end
-  number = math.max(math.min(proposed, time + $clamp), count, 1)
-  if alone then
-    number = math.max(math.min(math.max(proposed, time - $clamp), time + $clamp), count + 1)
-  end
-  if number == proposed then
-    text = ARGV[3]
-  elseif not text or number ~= text + 0 then
-    text = string.format('%.0f', number)
-  end
-  local fences, belows = {$fences, 'GT'}, {$belows, 'GT'}
-  for i = 1, locks do
-    local way = ways[i]
-    if way == 'w' or way == 'r' then
-      belows[#belows + 1], belows[#belows + 2] = text, ARGV[10 + i]
-    elseif has[i] < number then
-      fences[#fences + 1], fences[#fences + 2] = text, ARGV[10 + i]
-    end
-  end
-  if fences[3] then
-    redis.call('ZADD', unpack(fences))
-  end
-  if belows[3] then
-    redis.call('ZADD', unpack(belows))
-  end
+end
+if fences[1] then
+  redis.call('ZADD', $fences, 'GT', unpack(fences))
+end
+if belows[1] then
+  redis.call('ZADD', $belows, 'GT', unpack(belows))
 end
 local held, why = pcall(function()
   for i = 1, locks do
@@ -234,17 +178,15 @@ if not held then -- all or none
   end
   return type(why) == 'table' and why or redis.error_reply(tostring(why))
 end
-if entries then
-  for i, member in pairs(entries) do
-    if redis.pcall('ZREM', looks[locks + i], member) == 1 then
-      queueing().follow(looks[locks + i], ways[i])
-    end
+for i, member in pairs(entries) do
+  if redis.pcall('ZREM', looks[locks + i], member) == 1 then
+    queue.follow(looks[locks + i], ways[i])
   end
 end
-if ARGV[10] ~= '0' and redis.call('EXISTS', looks[2 * locks - 1]) == 1 then
+if queue and ARGV[10] ~= '0' then
   local slot = another(KEYS[locks - 1])
   if slot > 0 then
-    pcall(queueing().wake, KEYS[locks - 1], 'l', slot)
+    pcall(queue.wake, KEYS[locks - 1], 'l', slot)
   end
 end
 if number == proposed then

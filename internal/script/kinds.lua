@@ -63,23 +63,21 @@ local function holder(key, way, token)
       return value, left
     end
   end
-  local left = redis.call('PTTL', key)
+  local first = redis.pcall('ZRANGE', key, '0', '0', 'WITHSCORES')
+  if first.err then
+    return first
+  end
+  local left, ms = redis.call('PTTL', key), math.floor(clock() / 1000) -- Redis expires keys by whole milliseconds
   if left == -2 then
     return nil
   end
-  local ms = math.floor(clock() / 1000) -- Redis expires keys by whole milliseconds
   local rest = score and left > 0 and score - (at - 1) * $stride - ms
   if rest and rest >= 0 and rest < $stride - ms then
     return true, nil, left
-  end
-  local first = redis.pcall('ZRANGE', key, '0', '0')
-  if first.err then
-    return first
   elseif left == -1 or not string.find(first[1], $signature) then
     return redis.error_reply('WRONGTYPE ' .. key .. ' is a set' .. (left == -1 and ' without a TTL' or '') .. ', and no lock')
-  end
-  if way == 's' and redis.call('ZCOUNT', key, '$rangeL', '($rangeR') == 0 then
-    return nil, nil, left -- there are readers only, or marks of some
+  elseif (way == 'w' or way == 'r') and first[2] + 0 >= $rangeW or way == 's' and redis.call('ZCOUNT', key, '$rangeL', '($rangeR') == 0 then
+    return nil, nil, left -- no mode that conflicts is in the set at all
   end
   for i = 1, #'$setModes' do
     if clash(way, string.sub('$setModes', i, i)) then

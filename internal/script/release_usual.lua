@@ -1,6 +1,6 @@
--- release, the usual cases: one key that is held exclusively or shared, and its queue is empty; or it
--- is held exclusively, and the first in its queue is a living waiter that wants it exclusively. This
--- code is put before the rest of release, which does the same at more cost.
+-- release, the usual cases: one key that is held exclusively, and its queue is empty, or the first in
+-- it is a living waiter that wants the key exclusively. This code is put before the rest of release,
+-- which does the same at more cost.
 if ARGV[2] == 'x' then
   local key = KEYS[1]
   if redis.pcall('GETRANGE', key, '0', $lastOfToken) == ARGV[1] then
@@ -18,6 +18,4 @@ if ARGV[2] == 'x' then
       return 1
     end
   end
-elseif ARGV[2] == 's' and redis.call('EXISTS', KEYS[1] .. $queueSuffix) == 0 and redis.pcall('ZREM', KEYS[1], ARGV[1]) == 1 then
-  return 1
 end
