@@ -219,6 +219,51 @@ func TestForgetfulMemberInAChoice(t *testing.T) {
 	})
 }
 
+// TestForgetfulMemberBesideOneThatWasTold: two members have taken a description; one of them has been told it, and the other
+// one has lost its data and was told the description before again. What they have taken stays chosen.
+func TestForgetfulMemberBesideOneThatWasTold(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		lk, chosen := f.described()
+		chosen.Former = chosen.Members
+		for _, n := range f.nodes[:2] {
+			f.choose(n, "000000000000000800000000", &chosen)
+		}
+		f.nodes[1].Flush()
+		f.locks(lk, true)
+		pass(20 * time.Second)
+		f.locks(lk, true)
+		f.tell(f.nodes[0], &chosen)
+		two := 2
+		if m, err := lk.Change(f.Context(), Change{Quorum: &two}, nil); !errors.Is(err, ErrOvertaken) {
+			f.Errorf("what a majority had taken was forgotten: %+v: %v", m, err)
+		}
+		pass(time.Second)
+		if d := f.agrees(f.nodes...); d.Text() != chosen.Text() {
+			f.Errorf("they keep %s", d.Text())
+		}
+	})
+}
+
+// TestLossInTheMiddleOfAChange: an operator dies when a description has been chosen and told to one member, and the other
+// member that has taken it loses its data. Clients go on by what the first one keeps.
+func TestLossInTheMiddleOfAChange(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		lk, chosen := f.described()
+		chosen.Former = chosen.Members
+		for _, n := range f.nodes[:2] {
+			f.choose(n, "000000000000000800000000", &chosen)
+		}
+		f.tell(f.nodes[0], &chosen)
+		f.nodes[1].Flush()
+		_, _ = lk.TryAcquire(f.Context(), "found out")
+		pass(20 * time.Second)
+		f.locks(lk, true)
+		if d := f.agrees(f.nodes...); d.Text() != chosen.Text() {
+			f.Errorf("they keep %s", d.Text())
+		}
+	})
+}
+
 // TestChoiceWithHungNodes: where a majority of the nodes has been there for a long time, it chooses the first description
 // without an answer of nodes that hang.
 func TestChoiceWithHungNodes(t *testing.T) {

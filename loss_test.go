@@ -101,6 +101,66 @@ func TestMostHaveForgotten(t *testing.T) {
 	})
 }
 
+// TestKeptNoneWhenTheSetWasNew: a program that comes in hears of two nodes that they keep no description, since they have not
+// been told yet, and later of the third that it keeps a description that came after a change. They have lost nothing.
+func TestKeptNoneWhenTheSetWasNew(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		first := &wire.Description{MaxTTL: 10_000, Epoch: 1, Set: "new", Members: []string{"node0", "node1", "node2"}, Since: 1}
+		second := first.Next()
+		second.Quorum = 3
+		f.tell(f.nodes[2], second)
+		f.nodes[2].Hang(true)
+		lk, _, err := f.over(Options{}, f.nodes...)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, n := range f.nodes[:2] {
+			f.tell(n, second)
+			n.Hang(true)
+		}
+		f.nodes[2].Hang(false)
+		for range 3 {
+			if _, err := lk.TryAcquire(f.Context(), "a"); err == nil || strings.Contains(err.Error(), "have lost") {
+				f.Error(err)
+			}
+			pass(time.Second)
+		}
+		for _, n := range f.nodes {
+			n.Hang(false)
+		}
+		pass(20 * time.Second)
+		f.locks(lk, true)
+	})
+}
+
+// TestTwoFirstSets: while the only node is away that keeps the first description of the set, a program makes another set of
+// the same nodes, and then one more node loses its data. Each of the three keeps something else, and the set heals by itself.
+func TestTwoFirstSets(t *testing.T) {
+	onNodes(t, 3, func(f *fleet) {
+		first := f.locker(Options{}, f.nodes...)
+		f.locks(first, true)
+		f.nodes[1].Hang(true)
+		f.nodes[0].Flush()
+		f.nodes[2].Flush()
+		pass(time.Second)
+		second, _, err := f.over(Options{}, f.nodes...)
+		if err != nil {
+			f.Fatal(err)
+		}
+		pass(20 * time.Second)
+		f.locks(second, true)
+		f.nodes[2].Flush()
+		f.nodes[1].Hang(false)
+		for range 3 {
+			_, _ = first.TryAcquire(f.Context(), "found out")
+			_, _ = second.TryAcquire(f.Context(), "found out as well")
+			pass(20 * time.Second)
+		}
+		f.locks(first, true)
+		f.locks(second, true)
+	})
+}
+
 // TestAwayAfterAnotherDescription: a client knows a set that was never changed, as far as it knows, and hears of a member that
 // keeps something else. When that one is away afterwards, the client does not tell a node that has lost its data what it
 // knows: the set goes on elsewhere, and there would be two holders.

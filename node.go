@@ -176,7 +176,7 @@ func start(names []string, opts *Options, servers func(*settings) func(int, stri
 	for _, todo := range todos(refusing) {
 		errs = append(errs, errors.New("redlock: "+todo))
 	}
-	if refused := lk.lanes.Refused(); refused != nil {
+	if refused := lk.lanes.Refused(o.NodeTimeout); refused != nil {
 		errs = append(errs, refused)
 	}
 	if len(errs) > 0 {

@@ -286,6 +286,10 @@ chosen='!((known&(1<<2)))'
 holds both  'members: exclusion'
 holds all   'members: exclusion, extension'                        -DEXTEND
 holds both  'members: one description is chosen'                   -DCHOICE
+holds both  'members: chosen, and one of three loses its data'     -DCHOICE -DTHREE -DLOSES=1
+holds all   'members: chosen, and one of four loses its data'      -DCHOICE -DLOSES=1
+holds both  'members: chosen, a third one keeps something else'    -DCHOICE -DTHREE -DLOSES=1 -DWRONG
+holds all   'members: chosen, a fourth one keeps something else'   -DCHOICE -DLOSES=1 -DWRONG
 without BY_ONE        'holders'     'members: two nodes change at once'                  -DBY_ONE
 slow without WAIT          'holders'     'members: the next change at once'                   -DWAIT
 without ONE_ONLY      'holders'     'members: two descriptions with one epoch'           -DONE_ONLY
@@ -295,6 +299,9 @@ without BACK          'holders'     'members: a node takes an older description'
 without MAJORITY      "$chosen"     'members: chosen by two of four'                     -DMAJORITY -DCHOICE
 without PROMISE       "$chosen"     'members: chosen without a promise'                  -DPROMISE -DCHOICE
 without ADOPT         "$chosen"     'members: what was taken is not adopted'             -DADOPT -DCHOICE
+without FORGOTTEN     "$chosen"     'members: one that has forgotten counts at once'     -DFORGOTTEN -DCHOICE -DTHREE -DLOSES=1
+without UNANIMOUS     "$chosen"     'members: it counts when all have answered'          -DUNANIMOUS -DCHOICE -DTHREE -DLOSES=1
+without DENIED        "$chosen"     'members: what one keeps counts, though denied'      -DDENIED -DCHOICE -DTHREE -DLOSES=1 -DWRONG
 
 # Which description a client goes by.
 model=chain.pml

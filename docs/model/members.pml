@@ -21,7 +21,7 @@
  *
  * Set by -D: CHOICE; EXTEND, the first attempt extends once. And names of rules, each of which takes
  * the rule out: BY_ONE, WAIT, ONE_ONLY, EPOCH, EXTEND_EPOCH, BACK; and with CHOICE MAJORITY, PROMISE,
- * ADOPT.
+ * ADOPT, FORGOTTEN, UNANIMOUS, DENIED. With CHOICE also LOSES, WRONG and THREE.
  */
 #define NONE 4                              /* no description: it is no member */
 #define bit(x)       (1 << (x))
@@ -153,48 +153,124 @@ end:	d_step { settled && three(has1(0) | has1(1) | has1(2) | has1(3)) -> printf(
  * smaller one, and says what it has taken. An operator that learns of that takes it for its own. A
  * node that has a description in force takes no more. MAJORITY: two of the four are enough; PROMISE:
  * none is asked for; ADOPT: the operator keeps its own.
+ *
+ * LOSES, as many at most: nodes lose their data, and may be told description 1 again when a majority has shown it since
+ * (told.pml). From then on they count only if all members count. UNANIMOUS: if all have answered; FORGOTTEN: at once.
+ *
+ * A node that has been told the next description counts as one that has taken it with the largest ballot, if another one
+ * shows the same, or the operator wants it; or, when all have answered and one of them may have forgotten what it took, if
+ * none shows anything else. DENIED: though another one does. With WRONG the last node has description 3 at the beginning,
+ * which nobody has chosen, nor wants. THREE: there are three members, and not four.
  */
 byte promised[4], taken[4], wants[3];       /* ballots; what the operator of each wants */
-#if MAJORITY
+bit again[4];                               /* it has lost its data, and was told description 1 again */
+byte saw[4];                                /* which others have shown that since the loss */
+byte losses;
+#ifndef LOSES
+#define LOSES 0
+#endif
+#if THREE || MAJORITY
 #define enough(s)   two(s)
 #else
 #define enough(s)   three(s)
 #endif
-#define promise(n)  d_step { asking && !(heard & bit(n)) && has[n] == 1 && promised[n] < ballot -> \
-	promised[n] = ballot; heard = heard | bit(n); best = (taken[n] > best -> taken[n] : best) }
-#define take(n)     d_step { !asking && !(heard & bit(n)) && has[n] == 1 && promised[n] <= ballot -> \
+#if THREE
+#define everyone    7
+#else
+#define everyone    15
+#endif
+
+/* What an operator has heard in this step: who counts, who counts if all have answered, who has which next description; what was taken. */
+#define all         ((heard | maybe | has2 | has3 | none) == everyone)
+#if DENIED
+#define only(d, other) 1
+#else
+#define only(d, other) (!other && !(took & ~bit(d)))
+#endif
+#define shown(d, s, other) (s && (two(s) || (took & bit(d)) || own == d || (all && (none || maybe) && only(d, other))))
+#define kept(d)     ((shown(2, has2, has3) && (d == 0 || d == 2) -> has2 : 0) | (shown(3, has3, has2) && (d == 0 || d == 3) -> has3 : 0))
+#if FORGOTTEN
+#define yes(d)      (heard | maybe | kept(d))
+#elif UNANIMOUS
+#define yes(d)      (heard | (all -> maybe : 0) | kept(d))
+#else
+#define yes(d)      (heard | ((heard | maybe | kept(d)) == everyone -> maybe : 0) | kept(d))
+#endif
+#define asked(n)    ((heard | maybe | has2 | has3 | none) & bit(n))
+#define hear(n)     heard = heard | (again[n] -> 0 : bit(n)); maybe = maybe | (again[n] -> bit(n) : 0)
+#define promise(n)  d_step { asking && !asked(n) && has[n] == 1 && promised[n] < ballot -> promised[n] = ballot; hear(n); \
+	took = took | (taken[n] -> bit(wants[taken[n]]) : 0); best = (taken[n] > best -> taken[n] : best) }
+#define take(n)     d_step { !asking && !asked(n) && has[n] == 1 && promised[n] <= ballot -> \
 	printf("node %d takes description %d of ballot %d\n", n, wants[ballot], ballot); \
-	promised[n] = ballot; taken[n] = ballot; heard = heard | bit(n) }
-#define put(n)      d_step { known & bit(wants[ballot]) && has[n] == 1 -> has[n] = wants[ballot] }
+	promised[n] = ballot; taken[n] = ballot; hear(n); took = took | bit(wants[ballot]) }
+#define show(n)     d_step { !asked(n) && has[n] != 1 -> has2 = has2 | bit(n) * (has[n] == 2); has3 = has3 | bit(n) * (has[n] == 3); \
+	none = none | bit(n) * (has[n] == NONE) }
+#define put(n)      d_step { known & bit(wants[ballot]) && (has[n] == 1 || has[n] == NONE) -> has[n] = wants[ballot] }
 
 proctype operator(byte ballot) {
 	bit asking;
-	byte heard, best;
-	wants[ballot] = 1 + ballot;
+	byte heard, maybe, has2, has3, none, took, best, own;
+#if WRONG
+	own = 2;
+#else
+	own = 1 + ballot;
+#endif
+	wants[ballot] = own;
 #if !PROMISE
 	asking = 1;
 #endif
 end:	do
-	:: promise(0) :: promise(1) :: promise(2) :: promise(3)
-	:: take(0) :: take(1) :: take(2) :: take(3)
-	:: put(0) :: put(1) :: put(2) :: put(3)
-	:: d_step { asking && enough(heard) -> asking = 0; heard = 0;
-#if !ADOPT
-		wants[ballot] = (best -> wants[best] : wants[ballot])
+	:: promise(0) :: promise(1) :: promise(2)
+	:: take(0) :: take(1) :: take(2)
+	:: show(0) :: show(1) :: show(2)
+	:: put(0) :: put(1) :: put(2)
+#if !THREE
+	:: promise(3) :: take(3) :: show(3) :: put(3)
 #endif
-		}
-	:: d_step { !asking && enough(heard) && !(known & bit(wants[ballot])) ->
+	:: d_step { asking && enough(yes(0)) -> asking = 0;
+#if !ADOPT
+		wants[ballot] = (kept(2) -> 2 : (kept(3) -> 3 : (best -> wants[best] : own)));
+#endif
+		heard = 0; maybe = 0; has2 = 0; has3 = 0; none = 0; took = 0 }
+	:: d_step { !asking && enough(yes(wants[ballot])) && !(known & bit(wants[ballot])) ->
 		printf("description %d is in force\n", wants[ballot]);
 		known = known | bit(wants[ballot]);
 		assert(!(known & bit(2)) || !(known & bit(3))) }
 	od
 }
+
+#if LOSES
+#define lose(n)     d_step { losses < LOSES && has[n] != NONE -> printf("node %d loses its data\n", n); \
+	losses++; has[n] = NONE; promised[n] = 0; taken[n] = 0; again[n] = 0; saw[n] = 0 }
+#define look(n, m)  d_step { has[n] == NONE && has[m] == 1 && !(saw[n] & bit(m)) -> saw[n] = saw[n] | bit(m) }
+#define back(n)     d_step { has[n] == NONE && enough(saw[n]) -> has[n] = 1; again[n] = 1 }
+active proctype loss() {
+end:	do
+	:: lose(0) :: lose(1) :: back(0) :: back(1)
+	:: look(0, 1) :: look(0, 2) :: look(1, 0) :: look(1, 2)
+#if !(THREE && WRONG)
+	:: lose(2) :: back(2) :: look(2, 0) :: look(2, 1)
+#endif
+#if !THREE && !WRONG
+	:: lose(3) :: back(3) :: look(3, 0) :: look(3, 1) :: look(3, 2)
+#endif
+#if !THREE
+	:: look(0, 3) :: look(1, 3) :: look(2, 3)
+#endif
+	od
+}
+#endif
 #endif
 
 init {
 	known = bit(0) | bit(1);
 #if CHOICE
 	has[0] = 1; has[1] = 1; has[2] = 1; has[3] = 1;
+#if WRONG && THREE
+	has[2] = 3;
+#elif WRONG
+	has[3] = 3;
+#endif
 	run operator(1); run operator(2)
 #else
 	has[3] = NONE;

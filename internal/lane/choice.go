@@ -86,7 +86,9 @@ func (w *wait) pause(d time.Duration) {
 // taken it with the largest of all ballots. But no node decides alone, and it may keep what nobody has chosen. So it counts
 // if another member has taken or keeps the same, or the proposal is the same. That is always so if it was chosen,
 // and a majority does not keep it yet: a majority has taken it, so that one has that does not keep it. A member that
-// keeps something else has no part.
+// keeps something else has no part. It counts, too, if all members have answered, one of them may have forgotten that it
+// took the same, and none shows anything else: like what one member has taken. Otherwise a set of which a member lost its
+// data in the middle of a change could neither be changed any more, nor lock anything.
 //
 // The first description of a set needs an answer of each given node that it keeps none; only nodes that are known to be
 // away need not answer. Otherwise a client could make the set anew with a shorter MaxTTL: it has met node C when C kept
@@ -275,7 +277,7 @@ func (p *poll) end() {
 // votes is what the answers to a step of a choice come to.
 type votes struct {
 	yes     int               // how many have promised, or taken
-	lost    int               // how many more have, and count only if all members answer
+	lost    int               // how many more have, and count only if all members have
 	ahead   int               // how many keep a description of the epoch or a later one, and do not count
 	largest string            // the largest ballot of which one has heard
 	value   *wire.Description // what is to be taken: what has been taken with the largest ballot, or the proposal; nil: nothing
@@ -283,9 +285,10 @@ type votes struct {
 
 // count reads the answers to a step of a choice. Value is what was to be taken; nil: a promise was asked for.
 //
-// A node that may have forgotten what it took counts if all members have answered. Otherwise two descriptions of
-// an epoch could be chosen: A and B take one, B loses its data and is told the description before again, and B
-// and C take another.
+// A node that may have forgotten what it took counts if all members say yes. Otherwise two descriptions of an epoch could
+// be chosen: A and B take one, B loses its data and is told the description before again, and B and C take another. An
+// answer of A is not enough: if A refuses, since it has promised or taken more than this client has proposed, or keeps
+// what B and A have taken, the same happens (UNANIMOUS in docs/model).
 func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Description, fits func(*wire.Description) bool) (all votes) {
 	type answer struct {
 		wire.Chosen
@@ -298,17 +301,21 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 		}
 	}
 	same := func(a, b *wire.Description) bool { return a != nil && b != nil && a.Text() == b.Text() }
+	next := func(d *wire.Description) bool { return d != nil && d.Epoch >= epoch && (set == "" || d.Set == set) }
+	// All members have answered, and one of them may have forgotten what it took.
+	forgot := set != "" && len(said) == p.asked && slices.ContainsFunc(said, func(c answer) bool { return c.Lost || c.keeps == nil })
 	best := ""
 	all.value = proposal
 	for i, c := range said {
 		all.largest = max(all.largest, c.Promised)
-		if c.keeps != nil && c.keeps.Epoch >= epoch && (set == "" || c.keeps.Set == set) {
-			shows := same(c.keeps, proposal)
+		if next(c.keeps) {
+			shows, denied := same(c.keeps, proposal), false
 			for j, other := range said {
 				shows = shows || i != j && (same(c.keeps, other.keeps) || same(c.keeps, other.taken))
+				denied = denied || other.taken != nil && !same(c.keeps, other.taken) || next(other.keeps) && !same(c.keeps, other.keeps)
 			}
 			switch {
-			case shows && fits(c.keeps) && (value == nil || same(value, c.keeps)):
+			case (shows || forgot && !denied) && fits(c.keeps) && (value == nil || same(value, c.keeps)):
 				all.yes++
 				best, all.value = "~", c.keeps
 			default:
@@ -327,7 +334,7 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 			all.yes++
 		}
 	}
-	if len(said) == p.asked {
+	if all.yes+all.lost == p.asked {
 		all.yes += all.lost
 	}
 	return all

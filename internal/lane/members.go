@@ -42,8 +42,9 @@ func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker, sent time.
 
 // consider looks anew at what all nodes keep, and does what follows. Under the mutex, which it gives back.
 func (s *Set) consider() {
-	s.learn()
-	behind := s.behind()
+	stale := s.learn()
+	s.stale = len(stale) > 0
+	behind := append(s.behind(), stale...)
 	gone := s.gone()
 	s.strangers()
 	s.finishes()
@@ -57,8 +58,9 @@ func (s *Set) consider() {
 	rejoinAll(behind)
 }
 
-// learn looks at what all nodes keep, and goes by what is believed. Under the mutex.
-func (s *Set) learn() {
+// learn looks at what all nodes keep, and goes by what is believed. It gives the lanes to nodes that are to be asked again
+// (forgotten). Under the mutex.
+func (s *Set) learn() (stale []*Lane) {
 	for steps := 0; ; steps++ {
 		d := wire.Believed(s.witnesses(), s.known)
 		if d == nil {
@@ -76,10 +78,11 @@ func (s *Set) learn() {
 		s.refused = s.copies()
 	}
 	if s.refused == nil {
-		if s.refused = s.forgotten(); s.refused != nil {
+		if s.refused, stale = s.forgotten(); s.refused != nil {
 			s.ready.Store(nil)
 		}
 	}
+	return stale
 }
 
 // heeded are the lanes to the nodes whose word counts: the members, and the nodes that were given while no set is known.
@@ -143,18 +146,21 @@ func (s *Set) unfinished() bool {
 // them (mayTell), until an operator says which nodes the set has. A set that was never changed heals by itself.
 //
 // While the program knows no set, its members are those of the nodes that it was given. A node that has just become a member
-// keeps none, either, and takes what it is told: one counts when it has been told, and still keeps none. Under the mutex.
-func (s *Set) forgotten() error {
+// keeps none, either, and takes what it is told: one counts when it has been told, and still keeps none. And while no set is
+// known, one counts when it has been asked since the last description was heard of. Otherwise it may have kept none as
+// long as the set was new. Forgotten gives the lanes to those that would count, and are to be asked again. Under the mutex.
+func (s *Set) forgotten() (_ error, stale []*Lane) {
 	nodes := s.heeded()
 	var kept *wire.Description  // the last one that a node keeps
 	var other *wire.Description // what one keeps of another set
+	var heard time.Time         // since when the last one has been known
 	for _, n := range nodes {
 		t := n.node.kept()
 		if s.known != nil && t.Description != nil && t.Set != s.known.Set {
 			other = t.Description
 		}
 		if t.Description != nil && (s.known == nil || t.Set == s.known.Set) && (kept == nil || t.Epoch > kept.Epoch) {
-			kept = t.Description
+			kept, heard = t.Description, n.node.keptSince()
 		}
 	}
 	last := kept
@@ -162,7 +168,7 @@ func (s *Set) forgotten() error {
 		last = s.known
 	}
 	if last == nil || s.known != nil && last.Epoch == 1 {
-		return nil
+		return nil, nil
 	}
 	var members []string
 	none := 0
@@ -172,19 +178,24 @@ func (s *Set) forgotten() error {
 			continue
 		}
 		members = append(members, member)
-		if t := n.node.kept(); t.Description == nil && t.Damage == nil && n.node.hasMet() && n.node.untaken == s.known {
+		t := n.node.kept()
+		switch {
+		case t.Description != nil || t.Damage != nil || !n.node.hasMet() || n.node.untaken != s.known:
+		case s.known == nil && !n.node.shownSince(heard):
+			stale = append(stale, n)
+		default:
 			none++
 		}
 	}
 	switch {
 	case 2*none <= len(members):
-		return nil
+		return nil, stale
 	case other != nil:
-		return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one has become a node of the set with the members %s: if the set was restored with these, give this program all of them", none, strings.Join(members, ", "), strings.Join(other.Members, ", "))
+		return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one has become a node of the set with the members %s: if the set was restored with these, give this program all of them", none, strings.Join(members, ", "), strings.Join(other.Members, ", ")), nil
 	case kept == nil:
-		return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and no other one that answers keeps it: if none does, the next program that is started makes a new set, or redlock prepare; otherwise bring that node back, and restore the set with redlock members restore", none, strings.Join(members, ", "))
+		return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and no other one that answers keeps it: if none does, the next program that is started makes a new set, or redlock prepare; otherwise bring that node back, and restore the set with redlock members restore", none, strings.Join(members, ", ")), nil
 	}
-	return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one keeps its epoch %d, with the members %s: nobody can know whether that was the last one. If most of these members keep it, give this program all of them; otherwise restore the set with redlock members restore", none, strings.Join(members, ", "), kept.Epoch, strings.Join(kept.Members, ", "))
+	return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one keeps its epoch %d, with the members %s: nobody can know whether that was the last one. If most of these members keep it, give this program all of them; otherwise restore the set with redlock members restore", none, strings.Join(members, ", "), kept.Epoch, strings.Join(kept.Members, ", ")), nil
 }
 
 // adopt goes by a description from now on. If the program cannot use the set that it describes, nothing counts by it
@@ -366,7 +377,10 @@ func (s *Set) behind() (lanes []*Lane) {
 // If the set has not been changed, as far as is known, all others have been heard of, or are known to be away, and
 // keep it or none: so it heals by itself, and one node may be down while another loses its data. One that kept something
 // else when it was heard of last counts, also while it is away: it shows that there is a later description, or that an
-// operator has made another set. (What that leaves open is in docs/safety.md.) Under the mutex.
+// operator has made another set. (What that leaves open is in docs/safety.md.) The first description of another set of
+// the same nodes shows neither: programs make such sets when most nodes have lost their data. Two of them may be kept at
+// one node each, and the third node may be told either (told.pml in docs/model): any two quorums meet, and the node where
+// they do has no vote for as long as a lock of either set can live. Under the mutex.
 func (s *Set) mayTell(m *incarnation) bool {
 	if m.kept().Damage != nil {
 		return false
@@ -381,6 +395,7 @@ func (s *Set) mayTell(m *incarnation) bool {
 		case t.Same(s.known) && n.node.shownSince(since):
 			keep++
 		case s.known.Epoch == 1 && n.Away() != nil && (t.Description == nil || t.Same(s.known)):
+		case t.Rivals(s.known):
 		case t.Description != nil || !n.node.hasMet():
 			all = false
 		}
@@ -498,10 +513,22 @@ func (s *Set) tell(m *incarnation, hello *wire.Hello) {
 // usable reports whether the program may count by a description.
 func (s *Set) usable(d *wire.Description) bool { return d == nil || s.unusable.Load() != d }
 
-// Refused is why this program cannot use the set; nil: it can, as far as is known.
-func (s *Set) Refused() error {
+// Refused is why this program cannot use the set; nil: it can, as far as is known. It waits until nodes that must be asked
+// again for that have answered, or the time is over.
+func (s *Set) Refused(limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.stale {
+		return s.refused
+	}
+	w := s.waits(s.ctx, limit)
+	defer w.stop()
+	for s.stale && !w.over {
+		news := s.news
+		s.mu.Unlock()
+		w.wait(news)
+		s.mu.Lock()
+	}
 	return s.refused
 }
 
@@ -562,7 +589,9 @@ func (s *Set) Agree(ctx context.Context, limit time.Duration, proposal *wire.Des
 			}
 		}
 	}
-	return isNew, s.Refused()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return isNew, s.refused
 }
 
 // Ask asks all members what they keep, and returns when a majority of them has said that it keeps the description which

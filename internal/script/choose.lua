@@ -17,7 +17,7 @@
 --
 -- Lost is 1 if the node may have lost its data since it first kept the description of the epoch before, and was
 -- told it again (join.lua): it may have taken a description of this epoch, and not know it any more. Then it
--- counts only if all members have answered: what a majority has taken shows at another one.
+-- counts only if all members agree: what a majority has taken shows at another one.
 --
 -- A node that is to become a member notes the description by which it does, and its marker, before that description is
 -- proposed to anybody. As long as it has the note, and that marker, it has lost nothing since the description was

@@ -296,6 +296,12 @@ func (t Told) Other(d *Description) bool {
 	return t.Description != nil && (t.Set != d.Set || t.Epoch == d.Epoch && !t.Same(d))
 }
 
+// Rivals reports whether the node keeps the first description of another set of the same members, and this one is a first
+// description, too, that allows TTLs as long as that one does.
+func (t Told) Rivals(d *Description) bool {
+	return t.Description != nil && t.Epoch == 1 && d.Epoch == 1 && t.Set != d.Set && t.Alike(d) && t.Longest() <= d.Longest()
+}
+
 // Precedes reports whether the node keeps an earlier description of the same set.
 func (t Told) Precedes(d *Description) bool {
 	return t.Description != nil && t.Set == d.Set && t.Epoch < d.Epoch
