@@ -161,6 +161,50 @@ func TestTwoFirstSets(t *testing.T) {
 	})
 }
 
+// TestRivalSetHasChanged: the same, but a client heard of the other set before the third node lost its data, and that set has
+// changed since. The client tells the third node nothing: the other set may have a quorum elsewhere.
+func TestRivalSetHasChanged(t *testing.T) {
+	onNodes(t, 4, func(f *fleet) {
+		lk := f.locker(Options{}, f.nodes[:3]...)
+		f.locks(lk, true)
+		pass(time.Second)
+		first := f.agrees(f.nodes[:3]...)
+		anew := &wire.Description{Epoch: 1, Set: "anew", Members: first.Members, MaxTTL: first.MaxTTL, Since: first.Since + 1}
+		f.nodes[1].Hang(true)
+		f.nodes[2].Hang(true)
+		f.nodes[0].Flush()
+		f.tell(f.nodes[0], anew)
+		_, _ = lk.TryAcquire(f.Context(), "found out")
+		pass(time.Second)
+		second := anew.Next() // while the client does nothing, node3 takes the place of node2
+		second.Members = []string{"node0", "node1", "node2", "node3"}
+		third := second.Next()
+		third.Members = []string{"node0", "node1", "node3"}
+		f.tell(f.nodes[0], third)
+		f.tell(f.nodes[3], third)
+		f.nodes[1].Flush()
+		apart := func(near, far []*arena.Node) {
+			for _, n := range near {
+				n.Hang(false)
+			}
+			for _, n := range far {
+				n.Hang(true)
+			}
+		}
+		apart(f.nodes[1:3], []*arena.Node{f.nodes[0], f.nodes[3]})
+		for range 20 {
+			_, _ = lk.TryAcquire(f.Context(), "found out")
+			pass(time.Second)
+		}
+		_ = f.locks(lk, false)
+		if told := f.kept(f.nodes[1]); told.Description != nil {
+			f.Errorf("node1 was told %s", told.Text())
+		}
+		apart([]*arena.Node{f.nodes[0], f.nodes[3]}, f.nodes[1:3])
+		f.locks(f.locker(Options{}, f.nodes[0], f.nodes[1], f.nodes[3]), true)
+	})
+}
+
 // TestAwayAfterAnotherDescription: a client knows a set that was never changed, as far as it knows, and hears of a member that
 // keeps something else. When that one is away afterwards, the client does not tell a node that has lost its data what it
 // knows: the set goes on elsewhere, and there would be two holders.

@@ -414,7 +414,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/model/store.go", " || n.comes(d)):", "):"},
 	}, "model", "a snapshot of an earlier set", 3000},
 	{"a set that was changed heals like one that was not", []edit{
-		{"internal/lane/members.go", "all && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))", "all"},
+		{"internal/lane/members.go", "all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))", "all && (now || !rival)"},
 	}, "model", "a set that is restored", 3000},
 
 	// The steps of the nodes: the scripts themselves.
@@ -481,7 +481,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/script/kinds.lua", "elseif left == -1 or not string.find(first[1], $signature) then", "elseif left == -1 then"},
 	}, "miniredis", "big foreign values", 40},
 	{"any sorted set is a queue", []edit{
-		{"internal/script/queue.lua", "if from == 0 and not string.find(entries[1] or '', $signature) then", "if not entries[1] then"},
+		{"internal/script/queue.lua", "if most == 1 and not string.find(entries[1] or '', $signature) then", "if not entries[1] then"},
 	}, "miniredis", "big foreign values", 40},
 	{"what has the key of a lock is read whole", []edit{
 		{"internal/redisnode/plain.go", "w.Begin(\"getrange\").String(key).Int(0).Int(wire.MostOfToken - 1).End()", "w.Begin(\"get\").String(key).End()"},

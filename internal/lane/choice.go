@@ -99,7 +99,7 @@ func (w *wait) pause(d time.Duration) {
 // one that has lost its data, and counts for the choice of the next only if all members answer (choose.lua). With one of the
 // others dead, the set could not be changed.
 //
-// Tell is told if it waits for members that do not answer, since others count only if all do; nil: nobody wants to know.
+// Tell is told if it waits for members that do not agree, since others count only if all do; nil: nobody wants to know.
 func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress) *wire.Description {
 	s.mu.Lock()
 	stale := s.known != v.Description
@@ -141,8 +141,14 @@ func (s *Set) choose(w *wait, proposal *wire.Description, v *View, tell Progress
 		}
 		p, first := step(nil, 0, settled)
 		unheard := s.settled(p) < settled && slices.ContainsFunc(v.Lanes, func(n *Lane) bool { return !slices.Contains(p.from, n) && n.Away() == nil })
-		if silent := p.silent(v); tell != nil && len(silent) > 0 && first.yes < need && first.yes+first.lost >= need {
-			tell(fmt.Sprintf("all %d members to answer (%s): %d may have lost data since the last change, and count for this one only then. For a member that is gone for good, start an empty server at its address", len(v.Lanes), strings.Join(silent, ", "), first.lost), 0)
+		if tell != nil && first.yes < need && first.yes+first.lost >= need {
+			var missing []string
+			for _, n := range v.Lanes {
+				if !slices.Contains(first.agreed, n) {
+					missing = append(missing, n.Name)
+				}
+			}
+			tell(fmt.Sprintf("all %d members to agree (%s): %d may have lost data since the last change, and count for this one only then. A member must answer, and keep the description of this set (redlock doctor). For one that is gone for good, start an empty server at its address", len(v.Lanes), strings.Join(missing, ", "), first.lost), 0)
 			tell = nil
 		}
 		largest = max(largest, first.largest)
@@ -254,16 +260,6 @@ func (p *poll) Deliver(n *Lane, q *Request) {
 	}
 }
 
-// silent names the members that have said nothing.
-func (p *poll) silent(v *View) (names []string) {
-	for _, n := range v.Lanes {
-		if !slices.Contains(p.by, n) {
-			names = append(names, n.Name)
-		}
-	}
-	return names
-}
-
 func (p *poll) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,6 +275,7 @@ type votes struct {
 	yes     int               // how many have promised, or taken
 	lost    int               // how many more have, and count only if all members have
 	ahead   int               // how many keep a description of the epoch or a later one, and do not count
+	agreed  []*Lane           // who these are
 	largest string            // the largest ballot of which one has heard
 	value   *wire.Description // what is to be taken: what has been taken with the largest ballot, or the proposal; nil: nothing
 }
@@ -292,12 +289,13 @@ type votes struct {
 func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Description, fits func(*wire.Description) bool) (all votes) {
 	type answer struct {
 		wire.Chosen
+		by           *Lane
 		keeps, taken *wire.Description
 	}
 	var said []answer
-	for _, v := range p.said {
+	for i, v := range p.said {
 		if c, ok := wire.ParseChosen(v); ok {
-			said = append(said, answer{c, wire.ParseTold(c.Told).Description, wire.ParseDescription(c.Value)})
+			said = append(said, answer{c, p.by[i], wire.ParseTold(c.Told).Description, wire.ParseDescription(c.Value)})
 		}
 	}
 	same := func(a, b *wire.Description) bool { return a != nil && b != nil && a.Text() == b.Text() }
@@ -317,6 +315,7 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 			switch {
 			case (shows || forgot && !denied) && fits(c.keeps) && (value == nil || same(value, c.keeps)):
 				all.yes++
+				all.agreed = append(all.agreed, c.by)
 				best, all.value = "~", c.keeps
 			default:
 				all.ahead++
@@ -328,11 +327,13 @@ func (p *poll) count(epoch int64, set, ballot string, value, proposal *wire.Desc
 		}
 		switch {
 		case c.Promised != ballot || value != nil && c.Taken != ballot:
+			continue
 		case c.Lost:
 			all.lost++
 		default:
 			all.yes++
 		}
+		all.agreed = append(all.agreed, c.by)
 	}
 	if all.yes+all.lost == p.asked {
 		all.yes += all.lost

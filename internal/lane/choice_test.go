@@ -48,6 +48,7 @@ func TestCount(t *testing.T) {
 			if a.taken != nil {
 				taken = a.promised
 			}
+			p.by = append(p.by, nil)
 			p.said = append(p.said, []any{wire.Told{Self: "a", Description: a.keeps}.String(), a.promised, taken, text(a.taken), "", a.lost})
 		}
 		if got := p.count(2, "s", mine, next, nil, func(d *wire.Description) bool { return d.Epoch == 2 }); got.yes != tt.yes {

@@ -78,7 +78,7 @@ func (s *Set) learn() (stale []*Lane) {
 		s.refused = s.copies()
 	}
 	if s.refused == nil {
-		if s.refused, stale = s.forgotten(); s.refused != nil {
+		if stale, s.refused = s.forgotten(); s.refused != nil {
 			s.ready.Store(nil)
 		}
 	}
@@ -149,7 +149,7 @@ func (s *Set) unfinished() bool {
 // keeps none, either, and takes what it is told: one counts when it has been told, and still keeps none. And while no set is
 // known, one counts when it has been asked since the last description was heard of. Otherwise it may have kept none as
 // long as the set was new. Forgotten gives the lanes to those that would count, and are to be asked again. Under the mutex.
-func (s *Set) forgotten() (_ error, stale []*Lane) {
+func (s *Set) forgotten() (stale []*Lane, _ error) {
 	nodes := s.heeded()
 	var kept *wire.Description  // the last one that a node keeps
 	var other *wire.Description // what one keeps of another set
@@ -189,13 +189,13 @@ func (s *Set) forgotten() (_ error, stale []*Lane) {
 	}
 	switch {
 	case 2*none <= len(members):
-		return nil, stale
+		return stale, nil
 	case other != nil:
-		return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one has become a node of the set with the members %s: if the set was restored with these, give this program all of them", none, strings.Join(members, ", "), strings.Join(other.Members, ", ")), nil
+		return nil, fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one has become a node of the set with the members %s: if the set was restored with these, give this program all of them", none, strings.Join(members, ", "), strings.Join(other.Members, ", "))
 	case kept == nil:
-		return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and no other one that answers keeps it: if none does, the next program that is started makes a new set, or redlock prepare; otherwise bring that node back, and restore the set with redlock members restore", none, strings.Join(members, ", ")), nil
+		return nil, fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and no other one that answers keeps it: if none does, the next program that is started makes a new set, or redlock prepare; otherwise bring that node back, and restore the set with redlock members restore", none, strings.Join(members, ", "))
 	}
-	return fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one keeps its epoch %d, with the members %s: nobody can know whether that was the last one. If most of these members keep it, give this program all of them; otherwise restore the set with redlock members restore", none, strings.Join(members, ", "), kept.Epoch, strings.Join(kept.Members, ", ")), nil
+	return nil, fmt.Errorf("redlock: %d of the nodes %s have lost the description of their set (the key redlock:set), and another one keeps its epoch %d, with the members %s: nobody can know whether that was the last one. If most of these members keep it, give this program all of them; otherwise restore the set with redlock members restore", none, strings.Join(members, ", "), kept.Epoch, strings.Join(kept.Members, ", "))
 }
 
 // adopt goes by a description from now on. If the program cannot use the set that it describes, nothing counts by it
@@ -377,30 +377,37 @@ func (s *Set) behind() (lanes []*Lane) {
 // If the set has not been changed, as far as is known, all others have been heard of, or are known to be away, and
 // keep it or none: so it heals by itself, and one node may be down while another loses its data. One that kept something
 // else when it was heard of last counts, also while it is away: it shows that there is a later description, or that an
-// operator has made another set. (What that leaves open is in docs/safety.md.) The first description of another set of
-// the same nodes shows neither: programs make such sets when most nodes have lost their data. Two of them may be kept at
-// one node each, and the third node may be told either (told.pml in docs/model): any two quorums meet, and the node where
-// they do has no vote for as long as a lock of either set can live. Under the mutex.
+// operator has made another set. (What that leaves open is in docs/safety.md.)
+//
+// The first description of another set of the same nodes is not in the way, if all others have said since the loss what they
+// keep, and are not away: programs make such sets when most nodes have lost their data, and then three nodes may keep
+// something else each. The third node may be told either of two (told.pml in docs/model): any two quorums meet, and the node
+// where they do has no vote for as long as a lock of either set can live. From before the loss such an answer may be old, and
+// that set have changed since, and have a quorum elsewhere. Under the mutex.
 func (s *Set) mayTell(m *incarnation) bool {
 	if m.kept().Damage != nil {
 		return false
 	}
 	v := s.View()
 	since, _ := m.lostAt()
-	keep, all := 0, true
+	keep, all, now, rival := 0, true, true, false
 	for _, n := range v.Lanes {
 		t := n.node.kept()
+		if n.node != m {
+			now = now && n.node.shownSince(since) && n.Away() == nil
+		}
 		switch {
 		case n.node == m:
 		case t.Same(s.known) && n.node.shownSince(since):
 			keep++
 		case s.known.Epoch == 1 && n.Away() != nil && (t.Description == nil || t.Same(s.known)):
 		case t.Rivals(s.known):
+			rival = true
 		case t.Description != nil || !n.node.hasMet():
 			all = false
 		}
 	}
-	return 2*keep > len(v.Lanes) || all && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))
+	return 2*keep > len(v.Lanes) || all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))
 }
 
 // silent gives the lanes to the other members that have not shown since a time what they keep. Under the mutex.

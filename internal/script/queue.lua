@@ -68,7 +68,7 @@ local function queueing()
         if at > #entries then
           bury()
           entries, at = scan('ZRANGE', queue, from, from + most - 1, 'WITHSCORES'), 1
-          if from == 0 and not string.find(entries[1] or '', $signature) then
+          if most == 1 and not string.find(entries[1] or '', $signature) then
             return nil -- it is empty, or no queue
           end
           from, most = from + #entries / 2, most == 1 and 10 or window

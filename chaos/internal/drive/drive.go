@@ -246,21 +246,22 @@ func (d *Driver) inject(ctx context.Context, f history.Fault) {
 var keeping = map[history.FaultKind]history.FaultKind{history.Flush: history.Reset, history.KillEmpty: history.Kill}
 
 // mayEmpty reports whether a node may lose its data: if that is so of most members of a set that was changed, nobody can
-// lock before an operator has restored the set.
+// lock before an operator has restored the set. Where there are operators, any set may have been changed just now, though no
+// node keeps the later description yet.
 func (d *Driver) mayEmpty(f history.Fault) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	kept := d.nodes.Kept()
+	kept, changes := d.nodes.Kept(), slices.Contains(d.operate, true)
 	keeps := func(t wire.Told, but int) (n int) {
 		for i, k := range kept {
-			if i != but && !d.empty[i] && k.Follows(t.Description) && t.Has(k.Self) {
+			if i != but && !d.empty[i] && k.Description != nil && k.Set == t.Set && t.Has(k.Self) {
 				n++
 			}
 		}
 		return n
 	}
 	for i, t := range kept {
-		if t.Description != nil && t.Epoch > 1 && !d.empty[i] && 2*keeps(t, -1) > len(t.Members) && 2*keeps(t, f.Node) <= len(t.Members) {
+		if t.Description != nil && (t.Epoch > 1 || changes) && !d.empty[i] && 2*keeps(t, -1) > len(t.Members) && 2*keeps(t, f.Node) <= len(t.Members) {
 			return false
 		}
 	}
