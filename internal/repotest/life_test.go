@@ -274,6 +274,7 @@ func (l *life) hooks(client string) *redlock.Hooks {
 
 // watch looks at the nodes' keys.
 func (l *life) watch(nodes *redistest.Bubble, stop <-chan struct{}) {
+	time.Sleep(time.Millisecond / 2) // nodes are killed and restarted at whole milliseconds: a look in the middle of that could see either
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for {
