@@ -96,7 +96,7 @@ func (w *wait) pause(d time.Duration) {
 // majority has lost nothing for as long as any lock can live, like nodes that redlock prepare --fresh has made ready. Their
 // answers show that they have the marker still by which the client knows that: it may have been idle since. Even then the
 // others have a moment to answer: a node that is told the first description, and has taken no part in its choice, looks like
-// one that has lost its data, and counts for the choice of the next only if all members answer (choose.lua). With one of the
+// one that has lost its data, and counts for the choice of the next only if all members agree (choose.lua). With one of the
 // others dead, the set could not be changed.
 //
 // Tell is told if it waits for members that do not agree, since others count only if all do; nil: nobody wants to know.
