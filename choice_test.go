@@ -181,15 +181,30 @@ func TestChoiceIsFinished(t *testing.T) {
 	}
 }
 
+// taken makes a set, and has node0 and node1 take the next description, for an operator that ends before the next step. Two
+// of three nodes have taken it, so it is chosen.
+func (f *fleet) taken() (lk *Locker, chosen *wire.Description) {
+	f.Helper()
+	lk, next := f.described()
+	for _, n := range f.nodes[:2] {
+		f.choose(n, "000000000000000800000000", &next)
+	}
+	return lk, &next
+}
+
+// keeps reports an error unless all nodes keep this description.
+func (f *fleet) keeps(d *wire.Description) {
+	f.Helper()
+	if kept := f.agrees(f.nodes...); kept.Text() != d.Text() {
+		f.Errorf("they keep %s", kept.Text())
+	}
+}
+
 // TestForgetfulMemberInAChoice: what a majority has taken stays chosen, although one of them has lost its data, and
 // was told the description before again: it does not count as long as another one is silent.
 func TestForgetfulMemberInAChoice(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
-		lk, chosen := f.described()
-		chosen.Former = chosen.Members
-		for _, n := range f.nodes[:2] {
-			f.choose(n, "000000000000000800000000", &chosen)
-		}
+		lk, chosen := f.taken()
 		f.nodes[1].Flush()
 		f.locks(lk, true)
 		pass(20 * time.Second)
@@ -213,9 +228,7 @@ func TestForgetfulMemberInAChoice(t *testing.T) {
 			f.Errorf("what a majority had taken was forgotten: %+v: %v", m, err)
 		}
 		pass(time.Second)
-		if d := f.agrees(f.nodes...); d.Text() != chosen.Text() {
-			f.Errorf("they keep %s", d.Text())
-		}
+		f.keeps(chosen)
 	})
 }
 
@@ -223,24 +236,18 @@ func TestForgetfulMemberInAChoice(t *testing.T) {
 // one has lost its data and was told the description before again. What they have taken stays chosen.
 func TestForgetfulMemberBesideOneThatWasTold(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
-		lk, chosen := f.described()
-		chosen.Former = chosen.Members
-		for _, n := range f.nodes[:2] {
-			f.choose(n, "000000000000000800000000", &chosen)
-		}
+		lk, chosen := f.taken()
 		f.nodes[1].Flush()
 		f.locks(lk, true)
 		pass(20 * time.Second)
 		f.locks(lk, true)
-		f.tell(f.nodes[0], &chosen)
+		f.tell(f.nodes[0], chosen)
 		two := 2
 		if m, err := lk.Change(f.Context(), Change{Quorum: &two}, nil); !errors.Is(err, ErrOvertaken) {
 			f.Errorf("what a majority had taken was forgotten: %+v: %v", m, err)
 		}
 		pass(time.Second)
-		if d := f.agrees(f.nodes...); d.Text() != chosen.Text() {
-			f.Errorf("they keep %s", d.Text())
-		}
+		f.keeps(chosen)
 	})
 }
 
@@ -248,19 +255,13 @@ func TestForgetfulMemberBesideOneThatWasTold(t *testing.T) {
 // member that has taken it loses its data. Clients go on by what the first one keeps.
 func TestLossInTheMiddleOfAChange(t *testing.T) {
 	onNodes(t, 3, func(f *fleet) {
-		lk, chosen := f.described()
-		chosen.Former = chosen.Members
-		for _, n := range f.nodes[:2] {
-			f.choose(n, "000000000000000800000000", &chosen)
-		}
-		f.tell(f.nodes[0], &chosen)
+		lk, chosen := f.taken()
+		f.tell(f.nodes[0], chosen)
 		f.nodes[1].Flush()
 		_, _ = lk.TryAcquire(f.Context(), "found out")
 		pass(20 * time.Second)
 		f.locks(lk, true)
-		if d := f.agrees(f.nodes...); d.Text() != chosen.Text() {
-			f.Errorf("they keep %s", d.Text())
-		}
+		f.keeps(chosen)
 	})
 }
 

@@ -274,8 +274,8 @@ func (p *poll) end() {
 type votes struct {
 	yes     int               // how many have promised, or taken
 	lost    int               // how many more have, and count only if all members have
+	agreed  []*Lane           // who has: these two together
 	ahead   int               // how many keep a description of the epoch or a later one, and do not count
-	agreed  []*Lane           // who these are
 	largest string            // the largest ballot of which one has heard
 	value   *wire.Description // what is to be taken: what has been taken with the largest ballot, or the proposal; nil: nothing
 }

@@ -43,7 +43,6 @@ func (s *Set) heard(m *incarnation, told wire.Told, mark wire.Marker, sent time.
 // consider looks anew at what all nodes keep, and does what follows. Under the mutex, which it gives back.
 func (s *Set) consider() {
 	stale := s.learn()
-	s.stale = len(stale) > 0
 	behind := append(s.behind(), stale...)
 	gone := s.gone()
 	s.strangers()
@@ -525,12 +524,16 @@ func (s *Set) usable(d *wire.Description) bool { return d == nil || s.unusable.L
 func (s *Set) Refused(limit time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.stale {
+	stale := func() bool {
+		lanes, _ := s.forgotten()
+		return s.refused == nil && len(lanes) > 0
+	}
+	if !stale() {
 		return s.refused
 	}
 	w := s.waits(s.ctx, limit)
 	defer w.stop()
-	for s.stale && !w.over {
+	for stale() && !w.over {
 		news := s.news
 		s.mu.Unlock()
 		w.wait(news)

@@ -28,7 +28,6 @@ type Set struct {
 	events  []func() // to be told by the goroutine that tells events now
 	telling bool     // there is such a goroutine
 
-	stale     bool        // nodes are asked again before it is known whether the set can be used (forgotten)
 	finishing bool        // a goroutine finishes a choice (finishes)
 	later     *time.Timer // until the nodes are looked at again (lookLater); nil: none runs
 

@@ -366,6 +366,18 @@ func together() {
 	}
 }
 
+// sequences tries those that are written down, and n pairs of drawn ones; virtual as with steps.
+func sequences(try func([]step), seen map[string]int, virtual bool, n int) {
+	for _, story := range scripted(virtual) {
+		try(story)
+	}
+	drawn(seen)
+	for seed := range n {
+		try(steps(rand.New(rand.NewPCG(uint64(seed), 0)), virtual))
+		try(turns(rand.New(rand.NewPCG(uint64(seed), 1)), virtual))
+	}
+}
+
 func TestModelIsLikeMiniredis(t *testing.T) {
 	seen := make(map[string]int)
 	try := func(all []step) {
@@ -375,14 +387,7 @@ func TestModelIsLikeMiniredis(t *testing.T) {
 			compare(t, all, formatter{exact: true}, n, ours, redisSubject(t, client, mark), seen)
 		})
 	}
-	for _, story := range scripted(true) {
-		try(story)
-	}
-	drawn(seen)
-	for n := range need.Sized(5, 100, 5000) {
-		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), true))
-		try(turns(rand.New(rand.NewPCG(uint64(n), 1)), true))
-	}
+	sequences(try, seen, true, need.Sized(5, 100, 5000))
 	if need.Sized(false, true, true) { // in fewer sequences some answers are too rare
 		wantSeen(t, seen)
 	}
@@ -397,14 +402,7 @@ func TestModelIsLikeRedis(t *testing.T) {
 		n, mark, ours := modelSubject(t)
 		compare(t, all, formatter{}, n, ours, redisSubject(t, client, mark), seen)
 	}
-	for _, story := range scripted(false) {
-		try(story)
-	}
-	drawn(seen)
-	for n := range need.Sized(30, 60, 1000) {
-		try(steps(rand.New(rand.NewPCG(uint64(n), 0)), false))
-		try(turns(rand.New(rand.NewPCG(uint64(n), 1)), false))
-	}
+	sequences(try, seen, false, need.Sized(30, 60, 1000))
 	wantSeen(t, seen)
 }
 

@@ -67,7 +67,7 @@ if latest > 0 and clock() > latest then
   return {clock(), redis.call('MGET', $marker)[1] or ''}
 end
 local token, ticket, locks = ARGV[1], ARGV[6] + 0, #ARGV[9]
-local looks, ways, left, mine = {unpack(KEYS)}, {unpack(KEYS)}, {}, 0
+local looks, ways, left, mine = {unpack(KEYS)}, {}, {}, 0
 for i = 1, locks do
   ways[i], looks[locks + i] = string.sub(ARGV[9], i, i), KEYS[i] .. $queueSuffix
 end

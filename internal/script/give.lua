@@ -5,7 +5,7 @@
 -- (again) before the next waiters are woken. A mark in a set that had expired is given back
 -- like one that had not: the holder goes by its own clock.
 local function giveBack(ways, token, slot, again)
-  local count, queues, dropped = 0, 0, {0}
+  local count, queues, dropped = 0, 0, {}
   for i = 1, #ways do
     local key, way = KEYS[i], string.sub(ways, i, i)
     dropped[i] = ((way ~= 'x' and way ~= 'o') or redis.pcall('GETRANGE', key, '0', $lastOfToken) == token) and drop(key, way, token)
