@@ -190,8 +190,9 @@ func TestLargerQuorum(t *testing.T) {
 		newcomer := open(t, redistest.Clients(t, servers), opts)
 		for _, rival := range []*redlock.Locker{before, newcomer} {
 			// The free node and the two that forgot vote for it. The call ends with the second refusal, when one of the
-			// three may not have answered yet.
+			// three may not have answered yet, and gives its vote back later: the next rival would find it held.
 			allVote(t, rival)
+			eventually(t, settleWithin, "three nodes without the lock", func() bool { return heldOn(t, servers, name, "") == 3 })
 			second, err := rival.TryAcquire(t.Context(), name)
 			if err == nil {
 				t.Fatalf("%q has a second holder while the first is valid for %v", second.Name(), time.Until(l.Until()))
