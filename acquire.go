@@ -72,7 +72,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 	l, err := lk.first(ctx, t, a)
 	seen := seenWithQuorum(err)
 	again := func(slot int64) { // while there is time: the answers so far say more than that there was none
-		if why := (*QuorumError)(nil); !errors.As(err, &why) || lk.limit(a, lk.now()) > 0 {
+		if quorumError(err) == nil || lk.limit(a, lk.now()) > 0 {
 			l, err = lk.attempt(ctx, t, a, slot, nil)
 			seen = seen || seenWithQuorum(err)
 		}
@@ -96,7 +96,7 @@ func (lk *Locker) tryOnce(ctx context.Context, t *opTrace, a *acquisition) (*Loc
 	if contested(err) {
 		return lk.contend(ctx, t, a, err, seen)
 	}
-	if why := (*QuorumError)(nil); errors.Is(err, errVoid) && errors.As(err, &why) {
+	if why := quorumError(err); why != nil && errors.Is(err, errVoid) {
 		err = why
 	}
 	return l, err
@@ -306,8 +306,8 @@ func (lk *Locker) newLock(a *acquisition, slot int64, token string) *Lock {
 // Or the set was changed meanwhile, and too few of its nodes have answered to go by the next description: the nodes that
 // keep that one never vote by the one before. Then awaitVotes waits until the client goes by another description.
 func (lk *Locker) awaitVotes(ctx context.Context, a *acquisition, err error, until time.Time) bool {
-	var why *QuorumError
-	if !errors.As(err, &why) || !slices.ContainsFunc(why.Nodes(), (*NodeError).untold) {
+	why := quorumError(err)
+	if why == nil || !slices.ContainsFunc(why.Nodes(), (*NodeError).untold) {
 		return false
 	}
 	view := lk.lanes.View()
@@ -442,8 +442,8 @@ func (lk *Locker) raise(ctx context.Context, l *Lock, sent time.Time, limit time
 // in danger that a quorum of counters keeps. It takes a node to lose its table, and another
 // to share its quorum, for numbers to be of any time at all.
 func (a *acquisition) concede(err error) bool {
-	var why *QuorumError
-	if err == nil || !errors.As(err, &why) {
+	why := quorumError(err)
+	if why == nil {
 		return false
 	}
 	var ahead []time.Duration

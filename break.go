@@ -58,7 +58,7 @@ func (lk *Locker) Break(ctx context.Context, name, token string) error {
 	untilClosed, cancel := lk.untilClosed(ctx)
 	defer cancel()
 	err = lk.breaks(untilClosed, t, name, token)
-	if why := (*QuorumError)(nil); errors.As(err, &why) && errors.Is(why.Cause, ErrClosed) && ctx.Err() == nil {
+	if why := quorumError(err); why != nil && errors.Is(why.Cause, ErrClosed) && ctx.Err() == nil {
 		why.Cause = ErrClosed // and not the context that Break has made
 	}
 	t.ends(nil, err)

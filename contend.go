@@ -13,8 +13,8 @@ import (
 
 // contested reports whether an attempt failed where nobody was seen to have a quorum of nodes.
 func contested(err error) bool {
-	var why *QuorumError
-	if err == nil || !errors.As(err, &why) {
+	why := quorumError(err)
+	if why == nil {
 		return false
 	}
 	r := why.refusal()
@@ -84,9 +84,9 @@ func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err e
 			try = 0
 		}
 		l, err := lk.attempt(ctx, t, a, before.FreeSlot(), w)
-		var why *QuorumError
+		why := quorumError(err)
 		switch {
-		case err == nil || !errors.As(err, &why):
+		case why == nil:
 			return l, err
 		case ctx.Err() != nil:
 			last.Cause = ended(ctx)
@@ -119,11 +119,11 @@ func (lk *Locker) contend(ctx context.Context, t *opTrace, a *acquisition, err e
 // seenWithQuorum reports whether other clients may have seen this one with a quorum of nodes in an attempt that has
 // failed: its token was on as many, but the fence could not be stored, or what plain commands did was no vote.
 func seenWithQuorum(err error) bool {
-	var why *QuorumError
+	why := quorumError(err)
 	switch {
 	case errors.Is(err, errUnfenced):
 		return true
-	case !errors.Is(err, errVoid) || !errors.As(err, &why):
+	case why == nil || !errors.Is(err, errVoid):
 		return false
 	}
 	may := why.N

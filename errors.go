@@ -236,6 +236,16 @@ type QuorumError struct {
 	nodes multierror.Error
 }
 
+// quorumError is the QuorumError of an error; nil: it has none.
+func quorumError(err error) *QuorumError {
+	if err == nil {
+		return nil // and nothing is allocated
+	}
+	var why *QuorumError
+	errors.As(err, &why)
+	return why
+}
+
 // Error says in one line what happened, to which lock, and what each node did.
 func (e *QuorumError) Error() string {
 	var s strings.Builder

@@ -362,8 +362,8 @@ func (a *acquisition) most() int64 {
 
 // freeSlot is the slot that most of the refusing nodes have named as free; 0: none.
 func freeSlot(err error) int64 {
-	var why *QuorumError
-	if err == nil || !errors.As(err, &why) {
+	why := quorumError(err)
+	if why == nil {
 		return 0
 	}
 	r := why.refusal()

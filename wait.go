@@ -91,7 +91,7 @@ func (lk *Locker) inTurn(ctx context.Context, t *opTrace, a *acquisition, w *wai
 	l, err := lk.loop(ctx, t, a, w)
 	w.Withdraw(err == nil)
 	// ctx may end in the moment after an attempt was decided: then the attempt's error does not say so yet.
-	if why := (*QuorumError)(nil); ctx.Err() != nil && errors.As(err, &why) && why.Cause == nil {
+	if why := quorumError(err); why != nil && ctx.Err() != nil && why.Cause == nil {
 		why.Cause = ended(ctx)
 	}
 	return l, err
@@ -121,8 +121,7 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 	slot, again := int64(0), a.others()
 	calls := 0 // that have led to an attempt in vain, one after another
 	if w.Turn() == nil {
-		why := (*QuorumError)(nil)
-		if l, err := lk.first(ctx, t, a); !errors.Is(err, errVoid) && (err == nil || ctx.Err() != nil || !errors.As(err, &why)) {
+		if l, err := lk.first(ctx, t, a); !errors.Is(err, errVoid) && (ctx.Err() != nil || quorumError(err) == nil) {
 			return l, err
 		}
 	}
@@ -139,8 +138,8 @@ func (lk *Locker) loop(ctx context.Context, t *opTrace, a *acquisition, w *waitl
 			last.Cause = ended(ctx)
 			return nil, last
 		}
-		var why *QuorumError
-		if err == nil || ctx.Err() != nil || !errors.As(err, &why) {
+		why := quorumError(err)
+		if why == nil || ctx.Err() != nil {
 			return l, err
 		}
 		refusal := why.refusal()
