@@ -29,8 +29,9 @@ func (l *Leftovers) died(name string) {
 func (l *Leftovers) has(token string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	_, contender, _ := strings.Cut(token, "-") // behind the ticket of a try that contends
 	for _, beginning := range l.dead {
-		if strings.HasPrefix(token, beginning) {
+		if strings.HasPrefix(token, beginning) || strings.HasPrefix(contender, beginning) {
 			return true
 		}
 	}
