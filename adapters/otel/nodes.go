@@ -139,7 +139,7 @@ func (n *nodes) answered(name, outcome string) {
 	switch outcome {
 	case "ineligible":
 		set(&known.ineligible, true)
-	case "granted", "held", "reserved": // it votes
+	case "granted", "held", "reserved", "quarantined": // it votes, or will
 		set(&known.ineligible, false)
 	}
 }
