@@ -260,7 +260,7 @@ func TestBreakWithoutQuorum(t *testing.T) {
 		ms := newModels(5)
 		var down atomic.Int32
 		lk := ms.locker(t, nil)
-		other := ms.over(t, nil, func(c *modelConn) lane.Server { return &cutOff{c, &down} })
+		other := ms.over(t, nil, func(c *modelConn) execs { return &cutOff{c, &down} })
 		l := acquired(t, lk, "a")
 		down.Store(3)
 		e := wantQuorumError(t, other.Break(t.Context(), "a", l.Token()), ErrNoQuorum)
@@ -282,8 +282,6 @@ type cutOff struct {
 	down *atomic.Int32
 }
 
-func (c *cutOff) Fork() lane.Server { return c }
-
 func (c *cutOff) Exec(batch []*lane.Request) error {
 	if c.name < fmt.Sprintf("node%d", c.down.Load()) {
 		for _, q := range batch {
@@ -295,7 +293,7 @@ func (c *cutOff) Exec(batch []*lane.Request) error {
 }
 
 // late makes the connections of one client whose releases come late to some nodes.
-func late(c *modelConn, gates map[string]chan struct{}) lane.Server {
+func late(c *modelConn, gates map[string]chan struct{}) execs {
 	return &gated{c, func(q *lane.Request) chan struct{} {
 		if q.Op == wire.Release {
 			return gates[c.name]
@@ -315,7 +313,7 @@ func TestBrokenTokenIsPutBack(t *testing.T) {
 		defer open() // a test that fails would wait for Break otherwise, which waits for the nodes
 		defer close(never)
 		gates := map[string]chan struct{}{"node1": soon, "node2": soon, "node3": never, "node4": never}
-		other := ms.over(t, nil, func(c *modelConn) lane.Server { return late(c, gates) })
+		other := ms.over(t, nil, func(c *modelConn) execs { return late(c, gates) })
 		l := acquired(t, lk, "a")
 		ended := make(chan error, 1)
 		go func() { ended <- other.Break(t.Context(), "a", l.Token()) }()
@@ -346,7 +344,7 @@ func TestBrokenTokenComesLate(t *testing.T) {
 		never := make(chan struct{})
 		defer close(never)
 		gates := map[string]chan struct{}{"node1": never, "node2": never}
-		other := ms.over(t, &Options{NodeTimeout: 500 * time.Millisecond}, func(c *modelConn) lane.Server { return late(c, gates) })
+		other := ms.over(t, &Options{NodeTimeout: 500 * time.Millisecond}, func(c *modelConn) execs { return late(c, gates) })
 		ms[3].slow(400 * time.Millisecond)
 		ms[4].slow(400 * time.Millisecond)
 		l := acquired(t, lk, "a")
@@ -375,7 +373,7 @@ func TestBreakByTwoOperators(t *testing.T) {
 		never, others, look, second := make(chan struct{}), make(chan struct{}), make(chan struct{}), make(chan struct{})
 		defer close(never)
 		operator := func(gates map[string]chan struct{}) chan error {
-			lk := ms.over(t, nil, func(c *modelConn) lane.Server {
+			lk := ms.over(t, nil, func(c *modelConn) execs {
 				return &gated{c, func(q *lane.Request) chan struct{} {
 					switch {
 					case q.Step() == wire.Break:
@@ -426,7 +424,7 @@ func TestBreakAtFullNodes(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms, tells := newModels(3), new(atomic.Int32)
 		l := acquired(t, ms.locker(t, nil), "a")
-		operator := ms.over(t, nil, func(c *modelConn) lane.Server { return &full{c, tells} })
+		operator := ms.over(t, nil, func(c *modelConn) execs { return &full{c, tells} })
 		e := wantQuorumError(t, operator.Break(t.Context(), "a", l.Token()), ErrNoQuorum)
 		if text := e.Error(); !strings.Contains(text, "node0: out of memory: OOM") || !strings.Contains(text, "node1: out of memory: OOM") {
 			t.Error(text)
@@ -442,8 +440,6 @@ type full struct {
 	*modelConn
 	tells *atomic.Int32
 }
-
-func (c *full) Fork() lane.Server { return c }
 
 func (c *full) Exec(batch []*lane.Request) error {
 	err := c.modelConn.Exec(batch)

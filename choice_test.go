@@ -19,7 +19,7 @@ func (f *fleet) choose(n *arena.Node, ballot string, value *wire.Description) wi
 	f.Helper()
 	f.hosts++
 	l := n.Dial(arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts)), time.Second)
-	if _, _, err := l.Connect(f.Context(), wire.Hello{}); err != nil {
+	if _, err := l.Connect(f.Context(), wire.Hello{}); err != nil {
 		f.Fatal(err)
 	}
 	calls := []arena.Call{{Op: wire.Choose, Args: []string{"1", ballot, "", ""}}}

@@ -36,16 +36,10 @@ func (f *link) Exec(batch []*lane.Request) error {
 	return f.modelConn.Exec(batch)
 }
 
-func (f *link) Connect(ctx context.Context) (time.Duration, error) {
+func (f *link) Connect(ctx context.Context) error {
 	f.pass()
 	f.pass()
-	_, err := f.modelConn.Connect(ctx)
-	return 2 * f.delay, err
-}
-
-func (f *link) Fork() lane.Server {
-	f.forks.Add(1)
-	return f
+	return f.modelConn.Connect(ctx)
 }
 
 // TestManyTryAtOnce: of clients that try in the same instant, and are each near to another node, exactly one gets
@@ -79,7 +73,7 @@ func manyTry(t *testing.T, nodes, down, foreign int, delay time.Duration) {
 	}
 	var lks []*Locker
 	for c := range clients {
-		lks = append(lks, ms.over(t, nil, func(conn *modelConn) lane.Server { return &link{conn, away(c, conn.model), jitter} }))
+		lks = append(lks, ms.over(t, nil, func(conn *modelConn) execs { return &link{conn, away(c, conn.model), jitter} }))
 	}
 	pass(time.Minute)
 	for round := range rounds {
@@ -185,7 +179,7 @@ func TestTryAgainstAHolder(t *testing.T) {
 		t.Run(fmt.Sprintf("%d nodes, held at %v, down: %v", tt.nodes, tt.has, tt.down), func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				ms := newModels(tt.nodes)
-				lk := ms.over(t, nil, func(conn *modelConn) lane.Server { return &link{conn, 10 * time.Millisecond, 0} })
+				lk := ms.over(t, nil, func(conn *modelConn) execs { return &link{conn, 10 * time.Millisecond, 0} })
 				for _, i := range tt.has {
 					ms[i].put("a", "theirs", time.Minute)
 				}
@@ -218,7 +212,7 @@ func TestTryBehindReaders(t *testing.T) {
 	for _, gone := range []bool{false, true} {
 		bubble(t, func(t *testing.T) {
 			nodes := newModels(4)
-			lk := nodes.over(t, nil, func(conn *modelConn) lane.Server { return &link{conn, ms, 0} })
+			lk := nodes.over(t, nil, func(conn *modelConn) execs { return &link{conn, ms, 0} })
 			for i, m := range nodes {
 				m.put("a", wire.Sign(fmt.Sprint("reader", i%2), time.Now(), "", "", ""), 10*time.Second)
 			}
@@ -271,7 +265,7 @@ func TestTryOutlastsOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				nodes := newModels(3)
-				lk := nodes.over(t, nil, func(c *modelConn) lane.Server {
+				lk := nodes.over(t, nil, func(c *modelConn) execs {
 					if tt.void {
 						return &voiding{c}
 					}
@@ -305,8 +299,6 @@ func TestTryOutlastsOthers(t *testing.T) {
 
 // A voiding connection is to a node at which what plain commands do is no vote: there is a queue, say.
 type voiding struct{ *modelConn }
-
-func (v *voiding) Fork() lane.Server { return v }
 
 func (v *voiding) Exec(batch []*lane.Request) error {
 	err := v.modelConn.Exec(batch)

@@ -198,7 +198,6 @@ func connectionTexts(t *testing.T, g *texts) {
 		{"a connection that ended", io.EOF},
 		{"a connection that was reset", &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}},
 		{"nothing listens", &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}},
-		{"a further connection, when there is little room", facts.ErrCrowded},
 	} {
 		e := nodeError("10.0.0.1:6379", &wire.Reply{Status: wire.Classify(c.err), Err: facts.Explain(c.err)}, 0)
 		g.say(c.when, &e)
@@ -472,7 +471,7 @@ func (f *fleet) kept(n *arena.Node) wire.Told {
 func (f *fleet) join(n *arena.Node, hello wire.Hello) (wire.Mark, error) {
 	f.hosts++
 	h := arena.NewHost(sim.Seed(1), fmt.Sprint("c", f.hosts))
-	_, mark, err := n.Dial(h, time.Second).Connect(f.Context(), hello)
+	mark, err := n.Dial(h, time.Second).Connect(f.Context(), hello)
 	return mark, err
 }
 
@@ -957,7 +956,7 @@ func voteTexts(t *testing.T, g *texts) {
 		{"a node's marker is of the future", func(now time.Time) string { return mark("r", now.Add(time.Hour), "0") }, func(now time.Time) string { return mark("r", now, "0") }},
 	} {
 		ms := newModels(3)
-		lk := ms.over(t, &Options{Hooks: g.hooks(slog.LevelInfo)}, func(c *modelConn) lane.Server {
+		lk := ms.over(t, &Options{Hooks: g.hooks(slog.LevelInfo)}, func(c *modelConn) execs {
 			if c.name == "node0" {
 				return &marked{c, m.before, m.value}
 			}
@@ -974,12 +973,10 @@ type marked struct {
 	before, value func(time.Time) string
 }
 
-func (m *marked) Fork() lane.Server { return m }
-
-func (m *marked) Connect(context.Context) (time.Duration, error) {
+func (m *marked) Connect(context.Context) error {
 	now := m.session.Now()
 	m.session.Joined(wire.Mark{Value: m.value(now), Before: m.before(now), Now: now.UnixMicro()}, now)
-	return 0, nil
+	return nil
 }
 
 func warningTexts(t *testing.T, g *texts) {

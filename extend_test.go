@@ -329,7 +329,7 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 			ms, filling, rivals, never := newModels(3), make(chan struct{}), make(chan struct{}), make(chan struct{})
 			defer close(never)
 			away := false
-			lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) lane.Server {
+			lk := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) execs {
 				return &gated{c, func(q *lane.Request) chan struct{} {
 					switch {
 					case c.name == "node0" && q.Op == wire.Acquire && q.Ticket == lane.Ours:
@@ -340,7 +340,7 @@ func TestFilledNodesDoNotCount(t *testing.T) {
 					return nil
 				}}
 			})
-			rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) lane.Server {
+			rival := ms.over(t, &Options{NodeTimeout: timeout}, func(c *modelConn) execs {
 				return &gated{c, func(q *lane.Request) chan struct{} {
 					if c.name == "node1" && q.Op == wire.Acquire {
 						return rivals
@@ -710,8 +710,6 @@ type gated struct {
 	*modelConn
 	gate func(q *lane.Request) chan struct{}
 }
-
-func (c *gated) Fork() lane.Server { return c }
 
 func (c *gated) Exec(batch []*lane.Request) error {
 	for _, q := range batch {

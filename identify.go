@@ -21,7 +21,7 @@ func (o origin) identify(ctx context.Context, address string, patience time.Dura
 		return errSeen
 	}, func() {}, passing{})
 	defer server.Interrupt()
-	switch _, err := server.Connect(ctx); {
+	switch err := server.Connect(ctx); {
 	case id != "":
 		return id, nil
 	case wire.Forbids(err) || refusesUs(err):

@@ -41,7 +41,6 @@ type model struct {
 	spy     func(*lane.Request) // called with everything that is carried out
 	seen    []string            // what was carried out, in order: "acquire a"
 	ended   chan struct{}
-	forks   atomic.Int32 // connections beside the first
 	endOnce sync.Once
 }
 
@@ -58,18 +57,101 @@ func newModel(name string) *model {
 type modelConn struct {
 	*model
 	session lane.Session
+	turns   map[*lane.Request]*turn // by the first request of the batch
+	last    <-chan struct{}         // closed when the last one has been carried out
 }
 
-func (m *model) open(s lane.Session) *modelConn { return &modelConn{m, s} }
-
-func (c *modelConn) Fork() lane.Server {
-	c.forks.Add(1)
-	return c
+// An execs is a modelConn, or one that something is done to: Exec carries out a batch, and answers.
+type execs interface {
+	Connect(ctx context.Context) error
+	Join() error
+	Exec(batch []*lane.Request) error
+	Interrupt()
+	Subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error
+	queued(batch []*lane.Request) *turn
 }
+
+// A turn is when a batch is carried out: after the one that was sent before it.
+type turn struct {
+	before <-chan struct{}
+	once   sync.Once
+	over   chan struct{}
+}
+
+func (t *turn) end() { t.once.Do(func() { close(t.over) }) }
+
+// queued gives a batch its turn.
+func (c *modelConn) queued(batch []*lane.Request) *turn {
+	t := &turn{over: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.before, c.last = c.last, t.over
+	c.turns[batch[0]] = t
+	return t
+}
+
+// under is how many batches are under way, in all models: each has a goroutine.
+var under atomic.Int32
+
+// A pipelined is an execs for a lane: batches are under way at the same time, and are carried out in order.
+type pipelined struct {
+	execs
+	encoded []*lane.Request
+	replies chan replied
+}
+
+type replied struct {
+	batch []*lane.Request
+	err   chan error
+}
+
+func (p *pipelined) Refresh(context.Context) error { return nil }
+func (p *pipelined) Outdated() bool                { return false }
+
+func (p *pipelined) Encode(batch []*lane.Request) {
+	p.encoded = nil
+	for _, q := range batch { // what is answered after the lane has given up the connection changes nothing
+		sent := *q
+		p.encoded = append(p.encoded, &sent)
+	}
+}
+
+func (p *pipelined) Send() error {
+	r := replied{p.encoded, make(chan error, 1)}
+	t := p.queued(r.batch)
+	under.Add(1)
+	go func() {
+		defer under.Add(-1)
+		defer t.end()
+		r.err <- p.Exec(r.batch)
+	}()
+	p.replies <- r
+	return nil
+}
+
+func (p *pipelined) Receive(batch []*lane.Request, _ time.Duration) ([]*lane.Request, error) {
+	r := <-p.replies
+	err := <-r.err
+	for i, q := range batch {
+		q.Reply, q.Shown = r.batch[i].Reply, r.batch[i].Shown
+	}
+	if err != nil {
+		for range len(p.replies) { // nobody waits for the others
+			<-p.replies
+		}
+	}
+	return nil, err
+}
+
+func (m *model) open(s lane.Session) *modelConn {
+	return &modelConn{m, s, make(map[*lane.Request]*turn), closed}
+}
+
+// closed is a channel that is closed.
+var closed = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // Connect finds a node that has been there for long.
-func (c *modelConn) Connect(ctx context.Context) (time.Duration, error) {
-	begin := time.Now()
+func (c *modelConn) Connect(ctx context.Context) error {
 	err := c.answers(ctx)
 	if err == nil {
 		c.mu.Lock()
@@ -77,7 +159,7 @@ func (c *modelConn) Connect(ctx context.Context) (time.Duration, error) {
 		c.mu.Unlock()
 		c.session.Joined(wire.Mark{Value: mark, Before: mark, Now: c.session.Now().UnixMicro(), Told: told}, c.session.Now())
 	}
-	return time.Since(begin), err
+	return err
 }
 
 func (c *modelConn) Join() error { return nil }
@@ -176,8 +258,14 @@ func (m *model) wake(key string) {
 	}
 }
 
-func (m *model) Exec(batch []*lane.Request) error {
+func (m *modelConn) Exec(batch []*lane.Request) error {
 	err := m.answers(context.Background())
+	m.mu.Lock()
+	t := m.turns[batch[0]]
+	delete(m.turns, batch[0])
+	m.mu.Unlock()
+	<-t.before
+	defer t.end()
 	if err != nil {
 		for _, q := range batch {
 			q.Reply = wire.Reply{Status: wire.Classify(err), Err: err}
@@ -193,6 +281,7 @@ func (m *model) Exec(batch []*lane.Request) error {
 		m.deaf--
 	}
 	m.mu.Unlock()
+	t.end()
 	if delay > 0 {
 		time.Sleep(delay)
 	}
@@ -301,9 +390,6 @@ func (m *model) hang()                { m.set(func(m *model) { m.hung = make(cha
 func (m *model) resume()              { m.set(func(m *model) { close(m.hung); m.hung = nil }) }
 func (m *model) slow(d time.Duration) { m.set(func(m *model) { m.delay = d }) }
 
-// connections is how many a lane has to the node.
-func (m *model) connections() int { return 1 + int(m.forks.Load()) }
-
 // models is a set of nodes that any number of Lockers may use.
 type models []*model
 
@@ -318,11 +404,11 @@ func newModels(n int) models {
 // locker opens a Locker over the models that is closed when the test ends.
 func (ms models) locker(t *testing.T, opts *Options) *Locker {
 	t.Helper()
-	return ms.over(t, opts, func(c *modelConn) lane.Server { return c })
+	return ms.over(t, opts, func(c *modelConn) execs { return c })
 }
 
 // over is locker, with connections that something is done to.
-func (ms models) over(t *testing.T, opts *Options, wrap func(*modelConn) lane.Server) *Locker {
+func (ms models) over(t *testing.T, opts *Options, wrap func(*modelConn) execs) *Locker {
 	t.Helper()
 	lk, err := ms.start(opts, wrap)
 	if err != nil {
@@ -332,7 +418,7 @@ func (ms models) over(t *testing.T, opts *Options, wrap func(*modelConn) lane.Se
 	return lk
 }
 
-func (ms models) start(opts *Options, wrap func(*modelConn) lane.Server) (*Locker, error) {
+func (ms models) start(opts *Options, wrap func(*modelConn) execs) (*Locker, error) {
 	names := make([]string, len(ms))
 	for i, m := range ms {
 		names[i] = m.name
@@ -351,7 +437,9 @@ func (ms models) start(opts *Options, wrap func(*modelConn) lane.Server) (*Locke
 		m.mu.Unlock()
 	}
 	return start(names, opts, func(*settings) func(int, string, lane.Session) lane.Server {
-		return func(i int, _ string, s lane.Session) lane.Server { return wrap(ms[i].open(s)) }
+		return func(i int, _ string, s lane.Session) lane.Server {
+			return &pipelined{execs: wrap(ms[i].open(s)), replies: make(chan replied, 10_000)}
+		}
 	}, nil)
 }
 

@@ -18,7 +18,6 @@ import (
 	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
-	"github.com/quorumlock/redlock/internal/wire"
 )
 
 // TestHungLaneIsBounded: a node that hangs costs callers nothing beyond the first
@@ -44,7 +43,7 @@ func TestHungLaneIsBounded(t *testing.T) {
 		if took := time.Since(start); took > 0 {
 			t.Errorf("%d locks with two of five nodes hung waited %v for them", locks, took)
 		}
-		if now := leaks.Running(); now > goroutines {
+		if now := leaks.Running() - int(under.Load()); now > goroutines {
 			t.Errorf("%d goroutines, %d before", now, goroutines)
 		}
 		pass(lk.settings().NodeTimeout + time.Millisecond)
@@ -62,8 +61,8 @@ func TestHungLaneIsBounded(t *testing.T) {
 		}
 		pass(3 * time.Second) // the lanes have given up their connections
 		for _, kept := range lk.lanes.Weigh()[:2] {
-			if kept > 1 {
-				t.Errorf("%d requests kept for a node that is down; one was in flight", kept)
+			if kept > 4*512 { // as many were sent before it was known to hang; what they have acquired is to be released
+				t.Errorf("%d requests kept for a node that is down", kept)
 			}
 		}
 		ms[0].resume()
@@ -192,8 +191,8 @@ func TestOwedReleases(t *testing.T) {
 						m.slow(rtt / 2)
 					}
 					lk := ms.locker(t, &Options{TTL: time.Hour})
-					var locks []*Lock // so many at once that all conns are under way with them
-					for i := range 2 * farConns {
+					var locks []*Lock // so many that several writes are under way with them
+					for i := range 16 {
 						l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
 						if err != nil {
 							t.Fatal(err)
@@ -246,30 +245,6 @@ func (redisError) RedisError()     {}
 
 var errLoading error = redisError("LOADING Redis is loading the dataset in memory")
 
-// TestUnsentAcquireIsDropped: an acquire that waited in the lane past its
-// deadline never goes out, and neither does its release.
-func TestUnsentAcquireIsDropped(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(3)
-		lk := ms.locker(t, nil)
-		ms[0].slow(300 * time.Millisecond) // 600 ms for a pipeline; NodeTimeout is 500
-		first, err := lk.TryAcquire(t.Context(), "first")
-		if err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		kept, _ := lk.TryAcquire(t.Context(), "kept")
-		gone, _ := lk.TryAcquire(t.Context(), "gone")
-		gone.Release(t.Context())
-		pass(5 * time.Second)
-		if want := []string{"acquire first"}; !slices.Equal(ms[0].seen, want) {
-			t.Errorf("the slow node saw %q, want %q", ms[0].seen, want)
-		}
-		first.Release(t.Context())
-		kept.Release(t.Context())
-	})
-}
-
 // TestCloseDrains: what was to be released when Close was called is released,
 // for as long as NodeTimeout; a hung node does not hold it longer.
 func TestCloseDrains(t *testing.T) {
@@ -306,9 +281,6 @@ func TestCloseDrains(t *testing.T) {
 	})
 }
 
-// farConns is how many connections a far link gets.
-const farConns = 8
-
 // TestLaneKeepsOrder: whatever the callers do at once, over near links and far
 // ones, each node sees every release after its acquire, and nothing is left (C3).
 func TestLaneKeepsOrder(t *testing.T) {
@@ -320,9 +292,6 @@ func TestLaneKeepsOrder(t *testing.T) {
 					m.slow(rtt / 2)
 				}
 				lk := ms.locker(t, nil)
-				if far := ms[0].connections() > 1; far != (rtt > 0) {
-					t.Fatalf("%d conns", ms[0].connections())
-				}
 				for i, m := range ms {
 					m.slow(rtt/2 + time.Duration(i)*time.Millisecond)
 					m.set(func(m *model) { m.jitter = 10 * rtt })
@@ -399,23 +368,6 @@ func TestFarLinkCostsOneRoundTrip(t *testing.T) {
 	})
 }
 
-// TestLaneCoalesces: what comes while a pipeline is under way goes in the next
-// one, in one.
-func TestLaneCoalesces(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms, counted := newModels(1), new(counting)
-		lk, m := ms.over(t, nil, counted.over), ms[0]
-		m.slow(5 * time.Millisecond)
-		for i := range 100 {
-			go lk.TryAcquire(t.Context(), fmt.Sprint(i))
-		}
-		pass(100 * time.Millisecond)
-		if got := counted.sizes(); len(got) > 4 || sum(got) != 100 {
-			t.Errorf("100 requests went in batches of %v", got)
-		}
-	})
-}
-
 // counting notes the size of each batch.
 type counting struct {
 	*modelConn
@@ -424,7 +376,7 @@ type counting struct {
 }
 
 // over has what goes over this connection counted.
-func (c *counting) over(conn *modelConn) lane.Server {
+func (c *counting) over(conn *modelConn) execs {
 	c.modelConn = conn
 	return c
 }
@@ -442,164 +394,8 @@ func (c *counting) sizes() []int {
 	return slices.Clone(c.batches)
 }
 
-// TestBrokenConnectionsAreNoticedTogether: when one connection has broken, the others of its lane are made anew
-// before they are used.
-func TestBrokenConnectionsAreNoticedTogether(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		var links []*onceBroken
-		ms := newModels(1)
-		ms[0].slow(5 * time.Millisecond)
-		lk := ms.over(t, nil, func(c *modelConn) lane.Server {
-			links = append(links, &onceBroken{modelConn: c, all: &links})
-			return links[0]
-		})
-		pass(time.Second)
-		if len(links) != 8 {
-			t.Fatalf("%d connections", len(links))
-		}
-		for _, l := range links {
-			l.broken.Store(true)
-		}
-		_, err := lk.TryAcquire(t.Context(), "first")
-		wantQuorumError(t, err, ErrNoQuorum)
-		var wg sync.WaitGroup
-		for i := range 2 * farConns {
-			wg.Go(func() {
-				time.Sleep(time.Duration(i) * time.Millisecond)
-				if _, err := lk.TryAcquire(t.Context(), fmt.Sprint(i)); err != nil {
-					t.Errorf("the break was known by now: %v", err)
-				}
-			})
-		}
-		wg.Wait()
-	})
-}
-
-// TestConnsOnABusyComputer: a link whose round trips vary gets connections one by one, and
-// only for what is to be sent and could leave with another: neither for one caller, nor to a
-// server that cannot be reached.
-func TestConnsOnABusyComputer(t *testing.T) {
-	for _, busy := range []bool{false, true} {
-		bubble(t, func(t *testing.T) {
-			models := newModels(3)
-			for _, m := range models {
-				m.slow(5 * time.Millisecond)
-			}
-			lk := models.over(t, nil, func(c *modelConn) lane.Server { return varying{c, busy} })
-			conns := func(node int) int { return models[node].connections() }
-			for range 10 {
-				l, err := lk.TryAcquire(t.Context(), "a")
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := l.Release(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			alone := farConns
-			if busy {
-				alone = 1
-			}
-			if n := conns(0); n != alone {
-				t.Errorf("busy: %v; for one caller there are %d", busy, n)
-			}
-			models[0].kill()
-			var wg sync.WaitGroup
-			for i := range 16 * farConns {
-				wg.Go(func() {
-					time.Sleep(time.Duration(i) * time.Millisecond)
-					l, err := lk.TryAcquire(t.Context(), fmt.Sprint(i))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					_ = l.Release(t.Context())
-				})
-			}
-			wg.Wait()
-			pass(time.Second)
-			if n := conns(1); n != farConns {
-				t.Errorf("busy: %v; for many callers there are %d", busy, n)
-			}
-			if n := conns(0); busy && n > 2 {
-				t.Errorf("to a server that is dead there are %d", n)
-			}
-		})
-	}
-}
-
-// varying is a server whose round trips do, or not.
-type varying struct {
-	*modelConn
-	vary bool
-}
-
-func (v varying) Unsteady() bool { return v.vary }
-
-func (v varying) Fork() lane.Server {
-	v.modelConn.Fork()
-	return v
-}
-
-// onceBroken is a connection that may be broken until it is made anew.
-type onceBroken struct {
-	*modelConn
-	all    *[]*onceBroken
-	broken atomic.Bool
-}
-
-func (o *onceBroken) Fork() lane.Server {
-	other := &onceBroken{modelConn: o.modelConn, all: o.all}
-	*o.all = append(*o.all, other)
-	return other
-}
-
-func (o *onceBroken) Connect(ctx context.Context) (time.Duration, error) {
-	o.broken.Store(false)
-	return o.modelConn.Connect(ctx)
-}
-
-func (o *onceBroken) Exec(batch []*lane.Request) error {
-	if o.broken.Load() {
-		for _, q := range batch {
-			q.Reply = wire.Reply{Status: wire.Unreachable, Err: errCut}
-		}
-		return errCut
-	}
-	return o.modelConn.Exec(batch)
-}
-
-// TestFirstConnIsEnough: a server that lets no further connection in votes over
-// the one that it has.
-func TestFirstConnIsEnough(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		ms := newModels(1)
-		ms[0].slow(5 * time.Millisecond)
-		lk := ms.over(t, nil, func(c *modelConn) lane.Server { return &exclusive{c} })
-		for range 3 {
-			pass(time.Second)
-			if err := acquired(t, lk, "a").Release(t.Context()); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-}
-
-// exclusive has all connections but the first hang.
-type exclusive struct{ *modelConn }
-
-func (e *exclusive) Fork() lane.Server { return &hanging{e.modelConn} }
-
-type hanging struct{ *modelConn }
-
-func (h *hanging) Connect(ctx context.Context) (time.Duration, error) {
-	<-ctx.Done()
-	return 0, ctx.Err()
-}
-
-// TestPendingReleaseOfAnotherConn: the first connection repeats owed releases, also if it was idle when
-// another one came to owe one.
-func TestPendingReleaseOfAnotherConn(t *testing.T) {
+// TestReleaseIsSentAgain: a release that the node could not carry out is sent again, without another call.
+func TestReleaseIsSentAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		ms := newModels(1)
 		ms[0].slow(5 * time.Millisecond)

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/lane"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
@@ -52,7 +51,7 @@ func TestOptions(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				ms := newModels(tt.n)
-				lk, err := ms.start(tt.opts, func(c *modelConn) lane.Server { return c })
+				lk, err := ms.start(tt.opts, func(c *modelConn) execs { return c })
 				if err == nil {
 					defer lk.Close()
 				}

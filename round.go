@@ -509,23 +509,20 @@ func (l *Lock) releaseLateGrant(n *lane.Lane) {
 	}
 }
 
-// dropLate gives back a key that a node set when the time was up, or may have (wire.ErrLateKey). The
-// lock may have been won by others, and be extended. An extension that is in the node's lane before
-// the release still finds the key: it would count, and the key would be gone, so that another client
-// could have the lock with this node. So the node is marked first, like one that is filled up: for
-// this extension, and for one that begins before the release is in the lane.
+// dropLate gives back a key that a node set when the time was up, or may have (wire.ErrLateKey). The lock may have been
+// won by others, and be extended. An extension that is under way to the node before the release still finds the key: it
+// would count, and the key would be gone, so that another client could have the lock with this node. So the node is
+// marked, like one that is filled up: such an extension has begun before. One that begins later is not sent as long as
+// the node owes the release (Lane.admit).
 //
-// A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the
-// mark is in the handle, and the node has no vote there. (late.pml in docs/model has these rules.)
+// A lock that was detached keeps the key, as in releaseLateGrant. If it is detached after this, the mark is in the
+// handle, and the node has no vote there. (late.pml in docs/model has these rules.)
 func (l *Lock) dropLate(n *lane.Lane) {
 	l.mu.Lock()
-	detached := l.endErr == errDetached
-	if !detached {
+	defer l.mu.Unlock()
+	if l.endErr != errDetached {
 		l.mark(n).filled = l.rounds + 1
-	}
-	l.mu.Unlock()
-	if !detached {
-		l.giveBack(n, l.locker.now())
+		l.giveBack(n, l.locker.now()) // under the mutex: no extension begins in between
 	}
 }
 

@@ -183,7 +183,7 @@ func TestSplitVotesResolve(t *testing.T) {
 				begin := time.Now()
 				for c := range tt.contenders {
 					// Each contender is near to other nodes: votes do split.
-					lk := ms.over(t, nil, func(conn *modelConn) lane.Server {
+					lk := ms.over(t, nil, func(conn *modelConn) execs {
 						i := slices.Index(ms, conn.model)
 						return &far{conn, time.Duration((i+c)%tt.nodes) * time.Millisecond / 4}
 					})

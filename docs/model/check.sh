@@ -258,7 +258,7 @@ model=late.pml
 holds both  'late: exclusion'
 holds both  'late: exclusion, detached'                            -DDETACH
 without MARK          '!((((got&(got-1))'    'late: the key counts for extensions'                -DMARK
-without AHEAD         '!((((got&(got-1))'    'late: it counts until the node has been told'       -DAHEAD
+without OWED          '!((((got&(got-1))'    'late: it is asked while it owes the release'        -DOWED
 without KEEP          '!((((got&(got-1))'    'late: a lock that was detached has it dropped'      -DKEEP -DDETACH
 without HANDLE        '!((((got&(got-1))'    'late: the handle does not say that it will go'      -DHANDLE -DDETACH
 

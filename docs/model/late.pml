@@ -3,8 +3,10 @@
  *
  * A has the lock, by nodes 0 and 1 of three. Node 2 hangs with A's acquire of plain commands, and carries
  * it out when the time is up. A hears of it, and has the node drop the key. What A sends to node 2 goes
- * over one connection, in order, and so do the answers. Meanwhile A extends, twice at most, and B wants
- * the lock. A request to node 0 or 1 is one step with its answer, or never arrives.
+ * over one connection, in order, and so do the answers; any number is under way. Once, the node may be
+ * unable to carry out the release, and then carry out what was sent behind it: the release is sent again.
+ * Meanwhile A extends, and B wants the lock. A request to node 0 or 1 is one step with its answer, or
+ * never arrives.
  *
  * A node keeps a key for as long as the validity that came with it, which ends at any moment: over says
  * how many have ended, of the acquisition and of the extensions. A relies on the last one that was
@@ -12,9 +14,9 @@
  *
  * Set by -D: DETACH, A is detached and another process takes the lock up, over connections of its own:
  * all extensions are by that one. And names of rules, each of which takes the rule out. MARK: the node
- * that is to drop the key counts for extensions. AHEAD: it counts for one that begins before it has
- * been told to. KEEP: it is told so also when the lock is detached. HANDLE: it counts for the other process,
- * which does not know that it is to drop the key.
+ * that is to drop the key counts for extensions. OWED: it is asked for extensions while it owes A the
+ * release. KEEP: it is told so also when the lock is detached. HANDLE: it counts for the other
+ * process, which does not know that it is to drop the key.
  */
 mtype = { acquire, extend, release };
 #define A 1
@@ -24,17 +26,25 @@ mtype = { acquire, extend, release };
 #define free(n)  (owner[n] == 0 || owner[n] == A && over > lease[n])
 #define has(n)   (owner[n] == A && over <= lease[n])
 
-byte owner[3], lease[3];                    /* lease: of the acquisition (0), or of the first or second extension */
-chan out = [4] of { mtype, byte };          /* to node 2: what, and of which extension */
-chan back = [4] of { mtype, byte, bit };    /* from it; and whether it has the key */
+byte owner[3], lease[3];                    /* lease: of the acquisition (0), or of an extension */
+chan out = [6] of { mtype, byte };          /* to node 2: what, and of which extension */
+chan back = [6] of { mtype, byte, bit };    /* from it; and whether it has the key, or has released it */
 byte over, begun, confirmed, votes;
 byte filled;                                /* of node 2; see Lock.counted in round.go. 0: it was always there */
 byte got;                                   /* B's nodes */
-bit told, detached;
+bit detached, owed, refused, again;
 
 #define valid    (over <= confirmed)
 #define check    assert(!(two(got) && valid))
 #define counted  (filled == 0 || filled < confirmed)
+#ifndef MOST
+#define MOST     3                          /* extensions */
+#endif
+#if OWED
+#define due      0
+#else
+#define due      owed                       /* the node is not asked */
+#endif
 #define asks     (begun > confirmed)        /* an extension is under way */
 #if KEEP
 #define drops    1
@@ -55,25 +65,23 @@ end:	do
 		if
 		:: what == acquire && drops ->
 			printf("A hears that node 2 was late\n");
-			told = 1;
+			owed = 1; out!release, 0;
 #if !MARK
-#if AHEAD
-			filled = begun;
-#else
 			filled = (detached -> filled : begun + 1);
 #endif
-#endif
 		:: what == extend && number == begun && yes && counted -> votes = votes | bit(2)
+		:: what == release -> owed = !yes; again = !yes
 		:: else
 		fi }
-	:: d_step { told -> told = 0; out!release, 0 }
+	:: d_step { again -> again = 0; out!release, 0 }
 #if DETACH
 	:: d_step { !detached && valid -> printf("A is detached\n"); detached = 1 }
-	:: d_step { detached && begun < 2 && valid -> begun++; votes = 0 }
+	:: d_step { detached && begun < MOST && valid -> begun++; votes = 0 }
 	:: d_step { detached && asks && has(2) -> printf("the other process extends at node 2\n");
 		lease[2] = begun; votes = votes | (healed -> 0 : bit(2)) }
 #else
-	:: d_step { begun < 2 && valid -> printf("A extends\n"); begun++; votes = 0; out!extend, begun }
+	:: d_step { begun < MOST && valid -> printf("A extends\n"); begun++; votes = 0;
+		if :: due :: else -> out!extend, begun fi }
 #endif
 	:: d_step { asks && has(0) -> lease[0] = begun; votes = votes | bit(0) }
 	:: d_step { asks && has(1) -> lease[1] = begun; votes = votes | bit(1) }
@@ -84,14 +92,15 @@ end:	do
 proctype node() {
 	mtype what; byte number; bit yes;
 end:	do
-	:: d_step { out?what, number -> yes = 0;
+	:: atomic { out?what, number -> yes = 0;    /* d_step would always take the first way */
 		if
 		:: what == acquire && free(2) -> printf("node 2 sets the key\n"); owner[2] = A; lease[2] = 0
 		:: what == extend && has(2) -> lease[2] = number; yes = 1
-		:: what == release && owner[2] == A -> printf("node 2 drops the key\n"); owner[2] = 0
+		:: what == release -> yes = 1; if :: owner[2] == A -> printf("node 2 drops the key\n"); owner[2] = 0 :: else fi
+		:: what == release && !refused -> printf("node 2 cannot carry out the release\n"); refused = 1
 		:: else
 		fi;
-		if :: what != release -> back!what, number, yes :: else fi }
+		back!what, number, yes }
 	od
 }
 

@@ -3,7 +3,6 @@
 package facts
 
 import (
-	"strconv"
 	"strings"
 )
 
@@ -36,10 +35,3 @@ func (f Facts) Evicts() bool {
 }
 
 func (f Facts) Limited() bool { return f["maxmemory"] != "0" }
-
-// Crowded reports whether more than half of the clients that the server admits (maxclients) are connected.
-func (f Facts) Crowded() bool {
-	most, err := strconv.Atoi(f["maxclients"])
-	now, err2 := strconv.Atoi(f["connected_clients"])
-	return err == nil && err2 == nil && now > most/2
-}

@@ -47,9 +47,6 @@ func Explain(err error) error {
 	return err
 }
 
-// ErrCrowded is why a connection is given up that a client can do without.
-var ErrCrowded = errors.New("it has half of its maxclients: the other half is left to clients that have no connection yet")
-
 // ErrPlain is why no TLS connection could be made: the server has answered in plain text.
 var ErrPlain = errors.New("a plain answer to a TLS handshake")
 

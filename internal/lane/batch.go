@@ -2,28 +2,11 @@ package lane
 
 import (
 	"slices"
+	"time"
 
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )
-
-// carryOut sends a batch to a server that may have dropped its scripts, or its data.
-func carryOut(srv Server, m *incarnation, batch []*Request) error {
-	err := m.send(srv, batch)
-	if err != nil {
-		return err
-	}
-	for range maxReloads {
-		i := slices.IndexFunc(batch, (*Request).unknown)
-		if i < 0 {
-			break
-		}
-		if batch, err = reload(srv, m, batch[i:]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // longAgo is a time that all nodes' clocks are past. A node whose clock is far off has no vote,
 // and every acquire is sent to it with this deadline: so it says what time it is, and counts no
@@ -32,25 +15,29 @@ func carryOut(srv Server, m *incarnation, batch []*Request) error {
 // acquire.go). Its answer shows its marker, as a grant does, and so what the node keeps (mayTell).
 const longAgo = 1
 
-// send carries a batch to the server. The requests are bound to what is known about the node
-// when they leave, and the replies are judged by what is known when they are here: a grant counts
-// if the node had a vote before it was asked, and still has one after what its replies say of its
-// clock.
-func (m *incarnation) send(srv Server, batch []*Request) error {
-	sent := m.Now()
+// A bound is what was known of the node when a batch left. A grant counts if the node had a vote before it was asked, and
+// still has one after what its replies say of its clock.
+type bound struct {
+	mark string        // its marker
+	kept wire.Told     // what it keeps
+	rest time.Duration // for how long it has no vote
+	off  time.Duration // by how much its clock is off; 0: by no more than it may be
+}
+
+// bind completes the requests of a batch that is about to leave.
+func (m *incarnation) bind(batch []*Request, now time.Time) (b bound) {
 	m.mu.Lock()
-	mark, kept := m.mark, m.told
+	b.mark, b.kept, b.rest = m.mark, m.told, m.rest(now)
 	floor := m.floor()
-	before := m.rest(sent)
 	m.mu.Unlock()
-	off := m.clocks.skew(&m.clock, sent)
+	b.off = m.clocks.skew(&m.clock, now)
 	for _, q := range batch {
-		if q.Mark = mark; mark == "" && m.marked() {
+		if q.Mark = b.mark; b.mark == "" && m.marked() {
 			q.Mark = "?" // "" would mean not to compare, and "?" is unlike any marker
 		}
 		switch q.Step() {
 		case wire.Plain, wire.Acquire:
-			if q.Latest = m.clocks.latest(&m.clock, q.Deadline); off != 0 {
+			if q.Latest = m.clocks.latest(&m.clock, q.Deadline); b.off != 0 {
 				q.Latest = longAgo
 			}
 			if q.Number = q.Claim.Proposal; q.Number == 0 {
@@ -60,7 +47,12 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 			q.Latest = m.clocks.latest(&m.clock, q.Claim.RetryBy)
 		}
 	}
-	err := srv.Exec(batch)
+	return b
+}
+
+// judge decides what the replies of a batch are worth, by what was known when it left and by what is known now.
+func (m *incarnation) judge(f *flight) {
+	batch, sent, mark, kept, before, off := f.batch, f.sent, f.mark, f.kept, f.rest, f.off
 	now := m.Now()
 	seen := int64(0) // what needs no script shares one look at the clock
 	for _, q := range batch {
@@ -70,8 +62,11 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		}
 	}
 	m.mu.Lock()
-	after, why := m.rest(now), m.reason(now)
-	skew := m.skew
+	after, skew := m.rest(now), m.skew
+	var why error
+	if before > 0 || after > 0 {
+		why = m.reason(now)
+	}
 	m.mu.Unlock()
 	middle := m.clocks.middle(now)
 	if slices.ContainsFunc(batch, func(q *Request) bool {
@@ -88,11 +83,12 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 		// A node that keeps none may have been told one since, by a client of a set that was made anew: of the first
 		// description the marker says nothing.
 		refused := r.Status == wire.Held || r.Status == wire.Reserved
-		again = again || kept.Description == nil && q.By != nil && (refused || r.Status == wire.Granted)
+		again = again || kept.Description == nil && q.By != nil && !q.Open && (refused || r.Status == wire.Granted)
 		// A refusal does not show the marker. A client that only waits must hear of each change of the set, as long as most
 		// of the members that it knows are alive: from one change to the next one it takes a quarantine.
 		again = again || refused && m.marked() && !m.shownSince(sent.Add(-m.set.quarantine()/2))
 		switch {
+		case q.Open:
 		case r.Status == wire.Void:
 			if wire.Forbids(r.Err) {
 				m.scriptOnly.Store(true) // until it is joined again
@@ -129,7 +125,6 @@ func (m *incarnation) send(srv Server, batch []*Request) error {
 	if again {
 		m.set.again(m)
 	}
-	return err
 }
 
 // stays reports whether the marker that the node had after an extension is of the description by which that
@@ -145,88 +140,8 @@ func (q *Request) stays() bool {
 	return ok && mark.Epoch == q.By.Epoch
 }
 
-// maxReloads is how often a batch loads the scripts: another client may flush them again in
-// between, but does not do that all the time.
-const maxReloads = 5
-
 // unknown reports whether the server did not know the script, or the marker: it was
 // restarted, or lost its data, or only its scripts.
 func (q *Request) unknown() bool {
 	return q.Reply.Err != nil && (q.Reply.Err == wire.ErrForgot || q.Reply.Err == wire.ErrMoved || q.Reply.Err == wire.ErrNoScripts || redis.HasErrorPrefix(q.Reply.Err, "NOSCRIPT"))
-}
-
-// reload joins a server that has dropped scripts or marker, and carries out the rest of a
-// batch again, from the first request that the server could not carry out. It sends all the
-// rest, and not just those that failed: another client may have loaded the scripts in the
-// middle of this pipeline, so a release may have been executed when its acquire was not,
-// and the acquire must not come after it. Each step may be executed twice; then combines
-// its two answers. It returns what it has sent again.
-//
-// An acquire of plain commands is not sent again: a second SET could say OK after another client
-// has had the lock in between, and the number of the first is stored by then (NO_RESEND in
-// docs/model). It depends on no script, so it has been carried out in its place.
-func reload(srv Server, m *incarnation, batch []*Request) ([]*Request, error) {
-	if err := srv.Join(); err != nil {
-		for _, q := range batch {
-			if q.unknown() && q.Step() != wire.Plain { // it was not carried out, and err says why it cannot be
-				q.Reply = wire.Reply{Status: wire.Classify(err), Err: err}
-			}
-		}
-		return nil, err
-	}
-	batch = slices.DeleteFunc(slices.Clone(batch), func(q *Request) bool { return q.Step() == wire.Plain })
-	if len(batch) == 0 {
-		return nil, nil
-	}
-	first := make([]wire.Reply, len(batch))
-	for i, q := range batch {
-		first[i] = q.Reply
-	}
-	err := m.send(srv, batch)
-	for i, q := range batch {
-		q.Reply = then(q.Op, first[i], &q.Reply)
-	}
-	return batch, err
-}
-
-// then combines the two answers to a step that was sent twice. Between the two anything may
-// have happened: the lock that was in the way was released, or has expired, and the same batch
-// has carried out the steps before this one once more. So as a rule the later answer is the one
-// that is true now.
-//
-//   - acquire, extend: the later one. A refusal that became a grant has put the token there,
-//     and a grant that became a refusal is no vote.
-//   - raise: a yes stays a yes. The fence was stored in the time of its grant, whatever came
-//     after.
-//   - release, yield, leave: the later one must settle the release, since what it gives back
-//     may have been granted again in between. If it does, "deleted" is reported rather than
-//     "not there", which is what the second one finds.
-//   - inspect: the later one, if it is no error.
-//
-// The answer of a node that did not look at the lock at all changes nothing.
-func then(step wire.Op, r wire.Reply, later *wire.Reply) wire.Reply {
-	switch {
-	case step == wire.Release || step == wire.Leave:
-		if r.Status == wire.Granted && later.Status.SettlesRelease() {
-			return r
-		}
-		return *later
-	case blind(later) && !blind(&r),
-		step == wire.Raise && r.Status == wire.Granted,
-		step == wire.Inspect && r.Err == nil && later.Err != nil:
-		return r
-	}
-	return *later
-}
-
-// blind reports whether the node has not looked at the lock: it did not run the script, or
-// the script found that the request came too late.
-func blind(r *wire.Reply) bool {
-	switch r.Status {
-	case wire.Late, wire.Loading, wire.Busy:
-		return true
-	case wire.Denied:
-		return !r.Raised()
-	}
-	return redis.HasErrorPrefix(r.Err, "NOSCRIPT")
 }

@@ -1,5 +1,5 @@
 // Package lane carries requests to nodes. Each node has a lane: an ordered queue over one
-// connection, or over several to a node that is far away. A lane also keeps what is known about
+// connection. A lane also keeps what is known about
 // its node: whether it may have forgotten what it granted (incarnation), and how far its clock is
 // off (clocks). By that it judges each reply before it delivers it.
 package lane

@@ -15,9 +15,8 @@ func (e redisError) Error() string { return string(e) }
 func (redisError) RedisError()     {}
 
 var (
-	errCut           = errors.New("connection reset")
-	errLoading error = redisError("LOADING Redis is loading the dataset in memory")
-	errDenied  error = redisError("NOPERM User default has no permissions to run the 'evalsha' command")
+	errCut            = errors.New("connection reset")
+	errNoScript error = redisError("NOSCRIPT No matching script. Please use EVAL.")
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }

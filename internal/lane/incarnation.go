@@ -41,7 +41,7 @@ import (
 // that is wrong.
 
 // An incarnation is what a Locker knows about the present life of a node, and so whether the
-// node may have forgotten. All connections to the node share it.
+// node may have forgotten.
 type incarnation struct {
 	name   string
 	set    circle

@@ -102,8 +102,7 @@ func (m *incarnation) kept() wire.Told {
 	return m.told
 }
 
-// keeps takes in what the node keeps, with a marker. The answers over several connections may come in
-// another order than the node has given them: as long as its data is the same, it never goes back to an
+// keeps takes in what the node keeps, with a marker. As long as its data is the same, it never goes back to an
 // earlier description.
 func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
 	m.mu.Lock()

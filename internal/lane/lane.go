@@ -14,23 +14,15 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Lane is the way to one Redis server: an ordered queue of requests that is carried to the
-// server in pipelines. Everything that came while the last pipeline was under way goes into the
-// next one. So there is no goroutine for each call, a busy lane makes few large writes, and the
-// requests about one key arrive in the order in which they were submitted: a release never
-// overtakes its acquire.
+// A Lane is the way to one Redis server: an ordered queue of requests, and one connection. All that is in the queue
+// leaves in one write. So there is no goroutine for each call, a busy lane makes few large writes, and the requests about
+// one key arrive in the order in which they were submitted: a release never overtakes its acquire.
 //
-// A lane blocks no caller. Callers wait for their round, not for a node. For a node that has
-// been silent for its timeout, or cannot be reached, the lane answers at once ("no vote") until
-// the node replies again. Only releases are then kept: at most one for each claim of which an
-// acquire went out. Nothing goes out while the node is down, and a release is dropped when its
-// token cannot be there any more (Claim.gone). So what a lane keeps is bounded by what was in flight
-// and held within two TTLs, however long the node is away, and also if it comes and goes.
-//
-// Over a near link the lane is one conn: one connection, and one goroutine that writes a
-// pipeline and reads its replies. Over a far one that would make a request wait for the round
-// trip before its own, so there are several, and a request leaves with the first that is free,
-// unless another is carrying something about the same key. See conn.
+// A lane blocks no caller. Callers wait for their round, not for a node. For a node that has been silent for its timeout,
+// or cannot be reached, the lane answers at once ("no vote") until the node replies again. Only releases are then kept:
+// at most one for each claim of which an acquire went out. Nothing goes out while the node is down, and a release is
+// dropped when its token cannot be there any more (Claim.gone). So what a lane keeps is bounded by what was in flight and
+// held within two TTLs, however long the node is away, and also if it comes and goes.
 type Lane struct {
 	Index int    // how many were made before it: the nodes that were given come first, in their order
 	Name  string // of the node, in errors
@@ -38,29 +30,39 @@ type Lane struct {
 	clock   Clock
 	host    sim.Host
 	node    *incarnation
+	srv     Server
 	timeout time.Duration // silence after which nothing more is queued
 
-	ctx     context.Context // ends connecting, when the lane is forced to close
-	cancel  context.CancelFunc
-	drain   chan struct{} // closed: send what is left, then end
-	tried   chan<- int    // gets the index when the first connect has ended
-	ended   atomic.Bool   // it has delivered all answers, and takes no requests any more
-	running sync.WaitGroup
+	ctx      context.Context // ends connecting, when the lane is forced to close
+	cancel   context.CancelFunc
+	drain    chan struct{} // closed: send what is left, then end
+	tried    chan<- int    // gets the index when the first connect has ended
+	ended    atomic.Bool   // it has delivered all answers, and takes no requests any more
+	running  sync.WaitGroup
+	wake     chan struct{} // wakes the writer; see nudge
+	answered chan struct{} // closed: the reader has ended
 
-	mu              sync.Mutex // protects what follows, parts of each conn, and this node's part of each claim
+	rests int // how often the writer has waited; only it looks at that
+
+	mu              sync.Mutex // protects what follows, and this node's part of each claim
 	queue           []*Request
+	back            int                         // how many of its first requests the reader has put there; see reopen
+	owed            []*flight                   // what has been written and not been answered, in order
+	flying          int                         // the requests of these
+	spares          []*flight                   // to be used again
+	heard           time.Time                   // when the replies were delivered that came last
+	written         sync.Cond                   // there is something owed, or the lane is ending
 	pendingReleases map[string][]pendingRelease // by key, the releases without an answer, which are sent again
 	retry           time.Time                   // when they are, if the connection stands
-	conns           []*conn
-	growAfter       time.Time      // there are no further conns before it; see giveUp
-	inFlight        map[string]int // by key, the requests under way; nil while there is one conn
-	down            *Failure       // why nothing is sent now; nil: the node can be reached
-	since           time.Time      // since when it is down
-	breaks          int            // connections that have broken while in use
+	idle, stalled   bool                        // the writer waits for requests; or for replies
+	busy            time.Time                   // since when the server has owed the writer an answer; zero: it owes none
+	broken          error                       // why the connection cannot be used any more
+	down            *Failure                    // why nothing is sent now; nil: the node can be reached
+	since           time.Time                   // since when it is down
 	draining        bool
+	ending          bool                                       // the writer has ended
 	again           bool                                       // it is to be joined again
 	retired         bool                                       // it is closed, or about to be: nothing new is sent
-	serving         int                                        // conns that have not ended
 	listeners       map[*context.CancelFunc]context.CancelFunc // end the subscriptions
 
 	// Under the set's mutex.
@@ -77,12 +79,18 @@ type pendingRelease struct {
 
 func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tried chan<- int) *Lane {
 	n := &Lane{
-		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: m, timeout: cfg.NodeTimeout,
-		drain: make(chan struct{}), tried: tried, pendingReleases: make(map[string][]pendingRelease),
-		listeners: make(map[*context.CancelFunc]context.CancelFunc),
+		Index: index, Name: name, clock: cfg.Clock, host: cfg.Host, node: m, srv: srv, timeout: cfg.NodeTimeout,
+		drain: make(chan struct{}), tried: tried, wake: make(chan struct{}, 1), answered: make(chan struct{}),
+		pendingReleases: make(map[string][]pendingRelease),
+		listeners:       make(map[*context.CancelFunc]context.CancelFunc),
 	}
+	n.written.L = &n.mu
 	n.ctx, n.cancel = context.WithCancel(context.Background())
-	n.addConn(srv)
+	n.running.Go(n.write)
+	n.running.Go(func() {
+		defer close(n.answered)
+		n.read()
+	})
 	return n
 }
 
@@ -98,25 +106,25 @@ func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
 		return true
 	}
 	if q.Op == wire.Release && q.Claim.KeepPlace {
-		n.queue = slices.Insert(n.queue, 0, q) // before the next attempt, which has another token
+		n.queue = slices.Insert(n.queue, n.back, q) // before the next attempt, which has another token
 	} else {
 		n.queue = append(n.queue, q)
 	}
-	if i := slices.IndexFunc(n.conns, func(s *conn) bool { return s.idle }); i >= 0 {
-		n.conns[i].nudge()
-	} else {
-		n.grow(q)
+	if n.idle || n.draining {
+		n.nudge()
 	}
 	return false
 }
 
 // admit decides whether q has to go to the server, and gives the answer if not. Under the mutex.
 func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
-	if n.retired && (n.serving == 0 || q.Op != wire.Release && q.Op != wire.Leave) {
+	if n.retired && (n.ending || q.Op != wire.Release && q.Op != wire.Leave) {
 		return wire.Reply{Status: wire.Unfit, Err: errRetired}, false
 	}
 	if (q.Op == wire.Acquire || q.Op == wire.Extend) && q.By != nil && q.Claim.TTL > wire.Milliseconds(q.By.MaxTTL) {
-		n.rejoins() // the set may allow it again by now
+		if !n.node.shownSince(now.Add(-maxProbe)) {
+			n.rejoins() // the set may allow it again by now
+		}
 		return wire.Reply{Status: wire.Unfit, Err: tooLongError{q.Claim.TTL, wire.Milliseconds(q.By.MaxTTL)}}, false
 	}
 	at := n.at(q.Claim)
@@ -143,13 +151,18 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 		return wire.Reply{Status: n.down.Status, Err: n.down.Err}, false
 	case silent > n.timeout:
 		return wire.Reply{Status: wire.Timeout, Err: fmt.Errorf("silent for %v", printable.Duration(silent))}, false
+	case at == releasing && q.counts(), at == inFlight && q.Op == wire.Acquire:
+		// What it asks for would be undone by the release, which the node may carry out later; or is asked for already.
+		return wire.Reply{Status: wire.Expired}, false
 	case q.Op == wire.Acquire:
 		if b := q.Claim.Before; b != nil && n.at(b) == queued {
 			// The attempt before has not left: take drops it. Otherwise both would be granted where the key is shared, and
 			// giving back the first one would put the waiter in the queue, although it has the lock.
 			n.put(b, absent)
 		}
-		n.put(q.Claim, queued)
+		if !q.refills(at) {
+			n.put(q.Claim, queued)
+		}
 		return wire.Reply{}, true
 	case q.Op == wire.Inspect || q.Op == wire.Leave || q.asks():
 		return wire.Reply{}, true
@@ -178,20 +191,23 @@ func (n *Lane) late(q *Request, now time.Time) bool {
 }
 
 // silent is for how long the server has owed an answer. Under the mutex.
-func (n *Lane) silent(now time.Time) (longest time.Duration) {
-	for _, s := range n.conns {
-		if !s.busy.IsZero() {
-			longest = max(longest, now.Sub(s.busy))
-		}
+func (n *Lane) silent(now time.Time) time.Duration {
+	switch {
+	case !n.busy.IsZero():
+		return now.Sub(n.busy)
+	case len(n.owed) == 0 || n.owed[0].answered:
+		return 0
+	case n.heard.After(n.owed[0].sent):
+		return now.Sub(n.heard)
 	}
-	return longest
+	return now.Sub(n.owed[0].sent)
 }
 
 // up lets requests in again, owed releases first.
 func (n *Lane) up() {
 	n.mu.Lock()
 	was, down := n.down, n.clock.Now().Sub(n.since)
-	n.down, n.growAfter = nil, time.Time{} // further conns may have failed for the same reason as the first
+	n.down = nil
 	n.requeuePending()
 	n.mu.Unlock()
 	if was != nil {
@@ -209,7 +225,7 @@ func (n *Lane) requeuePending() {
 	for _, key := range slices.Sorted(maps.Keys(n.pendingReleases)) { // in an order that a simulation can repeat
 		queue = n.appendPending(queue, key, now)
 	}
-	n.queue = append(queue, n.queue...)
+	n.queue, n.back = append(queue, n.queue...), n.back+len(queue)
 }
 
 // appendPending appends the releases that are owed for a key to a queue, and forgets them. Under
@@ -263,7 +279,7 @@ func (n *Lane) fail(err error) {
 		}
 	}
 	clear(n.queue[len(releases):])
-	n.queue = releases
+	n.queue, n.back = releases, 0
 	for key := range n.pendingReleases {
 		n.dropExpired(key, now)
 	}
@@ -277,7 +293,7 @@ func (n *Lane) fail(err error) {
 }
 
 // close makes the lane send what it has, and end. A lane that has nothing to send ends at once. After
-// force no conn waits for the server any more. The lane takes no more requests then, with one exception:
+// force nothing waits for the server any more. The lane takes no more requests then, with one exception:
 // an answer that is still to come may be a grant that nobody wants any more, and what gives that back
 // is sent, too.
 func (n *Lane) close() {
@@ -285,10 +301,7 @@ func (n *Lane) close() {
 	n.mu.Lock()
 	n.draining = true
 	listeners := slices.Collect(maps.Values(n.listeners))
-	work := len(n.queue) + len(n.pendingReleases)
-	for _, s := range n.conns {
-		work += s.load
-	}
+	work := len(n.queue) + len(n.pendingReleases) + n.flying
 	n.mu.Unlock()
 	for _, cancel := range listeners {
 		cancel()
@@ -301,12 +314,7 @@ func (n *Lane) close() {
 
 func (n *Lane) force() {
 	n.cancel()
-	n.mu.Lock()
-	conns := slices.Clone(n.conns) // a lane that drains gets no more of them
-	n.mu.Unlock()
-	for _, s := range conns {
-		s.srv.Interrupt()
-	}
+	n.srv.Interrupt()
 }
 
 // Member is the address that the node has in the description of its set; its name, as long as it is not
@@ -333,7 +341,7 @@ func (n *Lane) retire() bool {
 		return false
 	}
 	n.retired = true
-	if srv, ok := n.conns[0].srv.(interface{ Retire() }); ok {
+	if srv, ok := n.srv.(interface{ Retire() }); ok {
 		srv.Retire() // the server may become a member again, over another lane
 	}
 	return true
@@ -356,8 +364,8 @@ func (n *Lane) rejoin() {
 // rejoins does that under the mutex.
 func (n *Lane) rejoins() {
 	n.again = true
-	if first := n.conns[0]; first.idle {
-		first.nudge()
+	if n.idle {
+		n.nudge()
 	}
 }
 
@@ -370,7 +378,6 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 		n.mu.Unlock()
 		return errRetired
 	}
-	srv := n.conns[0].srv.Fork()
 	n.listeners[&cancel] = cancel
 	n.mu.Unlock()
 	defer func() {
@@ -378,7 +385,7 @@ func (n *Lane) Subscribe(ctx context.Context, channel string, ready func(), onMe
 		defer n.mu.Unlock()
 		delete(n.listeners, &cancel)
 	}()
-	return srv.Subscribe(ctx, channel, ready, onMessage)
+	return n.srv.Subscribe(ctx, channel, ready, onMessage)
 }
 
 // Retired reports whether the lane has ended, or is about to.

@@ -7,19 +7,6 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A shower is an echo that shows a marker after an extension.
-type shower struct {
-	echo
-	marker string
-}
-
-func (s shower) Exec(batch []*Request) error {
-	for _, q := range batch {
-		q.Reply, q.Shown = s.says, s.marker
-	}
-	return nil
-}
-
 // TestVotesByDescription: what a node grants is a vote if the node keeps the description by which the client
 // counts; and an extension if the node had it when it had carried that out, too.
 func TestVotesByDescription(t *testing.T) {
@@ -60,9 +47,7 @@ func TestVotesByDescription(t *testing.T) {
 		m.keeps(tt.keeps, wire.Marker{})
 		for _, step := range append(slices.Clone(steps), wire.Release, wire.Inspect) {
 			q := &Request{Op: step, Claim: &Claim{}, By: tt.by}
-			if err := m.send(shower{echo{says: wire.Reply{Status: wire.Granted}}, tt.shown}, []*Request{q}); err != nil {
-				t.Fatal(err)
-			}
+			m.answers(q, wire.Reply{Status: wire.Granted}, tt.shown)
 			want := !slices.Contains(steps, step) || slices.Contains(tt.want, step)
 			if step == wire.Inspect {
 				want = tt.by == nil || slices.Contains(tt.want, wire.Acquire)
@@ -73,20 +58,20 @@ func TestVotesByDescription(t *testing.T) {
 		}
 		// A refusal says what it says, whatever the node keeps: it gives no lock away.
 		q := &Request{Op: wire.Extend, Claim: &Claim{}, By: tt.by}
-		if err := m.send(shower{echo{says: wire.Reply{Status: wire.Expired}}, tt.shown}, []*Request{q}); err != nil || q.Reply.Status != wire.Expired {
-			t.Errorf("%s: %v, %v", tt.name, err, q.Reply.Status)
+		if m.answers(q, wire.Reply{Status: wire.Expired}, tt.shown); q.Reply.Status != wire.Expired {
+			t.Errorf("%s: %v", tt.name, q.Reply.Status)
 		}
 		// Nor does the description matter to a client that has turned the quarantine off.
 		cfg.Described = false
 		q = &Request{Op: wire.Extend, Claim: &Claim{}}
-		if err := m.send(shower{echo{says: wire.Reply{Status: wire.Granted}}, ""}, []*Request{q}); err != nil || q.Reply.Status != wire.Granted {
-			t.Errorf("%s, without a description: %v, %v", tt.name, err, q.Reply.Status)
+		if m.answers(q, wire.Reply{Status: wire.Granted}, ""); q.Reply.Status != wire.Granted {
+			t.Errorf("%s, without a description: %v", tt.name, q.Reply.Status)
 		}
 	}
 }
 
-// TestKeepsComesOutOfOrder: the answers over two connections may overtake each other. While the node has its
-// data, it does not go back to an earlier description.
+// TestKeepsComesOutOfOrder: while the node has its data, it does not go back to an earlier description, whatever is taken
+// in last.
 func TestKeepsComesOutOfOrder(t *testing.T) {
 	cfg := testConfig()
 	m := testIncarnation(&cfg)

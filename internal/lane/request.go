@@ -16,7 +16,11 @@ type Request struct {
 	Ticket   int64     // acquire: the waiter's; 0: the client will not wait; Ours: the caller has the lock
 	Args     []string  // choose, merge: of the script
 	Said     any       // choose, merge: what it has replied
-	Native   bool      // extend, release: without the script, if the server can do that: see wire.NativeAnswer
+
+	Native  bool // extend, release: without the script, if the server can do that: see wire.NativeAnswer
+	Open    bool // the answer to that leaves it open: the script is to be sent
+	Waited  bool // the answer to that is a release, and other clients wait, or may wait: they are to be called (wire.Wake)
+	reloads int  // how often it was sent again to a server that did not know its script
 
 	Shown string            // extend: the marker, read after the extension
 	By    *wire.Description // by which it counts; nil: the nodes keep none
@@ -29,6 +33,12 @@ type Request struct {
 
 // Ours is the ticket of a refill: the caller has the lock, and puts it on one more node.
 const Ours = -1
+
+// refills reports whether the node, where the token may be, may have lost some of the claim's keys, and not all: then
+// neither that the lock is gone there, nor that a refill is refused, says that nothing is left to release.
+func (q *Request) refills(at presence) bool {
+	return at == sent && len(q.Claim.Keys) > 1 && (q.Op == wire.Extend || q.Op == wire.Acquire && q.Ticket == Ours)
+}
 
 // Step is the script that the server runs for the request; or wire.Plain, which is none.
 func (q *Request) Step() wire.Op {
@@ -58,19 +68,17 @@ func (q *Request) ReadPlain(p *wire.PlainAnswer) {
 	q.Reply = p.Read(q.Claim.Token, q.Number, q.Latest, q.Mark)
 }
 
-// ReadNative takes the answer to an extension or a release without a script. It gives what is to be
-// sent for the request in a second write, if there is more: its step, which gets the reply (Read), or
-// wire.Wake, to whose reply nobody listens.
-func (q *Request) ReadNative(a *wire.NativeAnswer) (next wire.Op, more bool) {
+// ReadNative takes the answer to an extension or a release without a script.
+func (q *Request) ReadNative(a *wire.NativeAnswer) {
 	switch {
 	case q.Op == wire.Extend && a.Extended() > 0:
 		q.Read(a.Extended(), nil)
-		return 0, false
 	case q.Op == wire.Release && a.Done:
 		q.Read(int64(1), nil)
-		return wire.Wake, a.Waited()
+		q.Waited = a.Waited()
+	default:
+		q.Open = true
 	}
-	return q.Step(), true
 }
 
 // Read takes the reply of the step's script.
@@ -170,10 +178,9 @@ const (
 	releasing                 // a release is in the lane, or owed
 )
 
-// gone is the time by which no node has a token any more that is released now, whatever got lost.
-// A node that hung may carry out an acquire or extension that left before, after the release was
-// sent: the acquire only within its own deadline, and the extension only while the token is there,
-// which then stays for a last TTL. An acquire of plain commands has no deadline at the node: as long as
-// its answer is waited for, a release behind it is kept (revive). One whose connection was given up,
-// and that is carried out after this time, leaves the token there for a TTL, and is no vote.
+// gone is the time by which no node has a token any more that is released now, whatever got lost. A node that hung may
+// carry out an acquire or extension that left before, after the release was sent: the acquire only within its own
+// deadline, and the extension only while the token is there, which then stays for a last TTL. An acquire of plain
+// commands has no deadline at the node. One that is carried out after this time, at a node that hung or whose connection
+// was given up, leaves the token there for a TTL if the release had not been written behind it, and is no vote.
 func (c *Claim) gone(now time.Time) time.Time { return now.Add(2 * c.TTL) }

@@ -8,36 +8,42 @@ import (
 )
 
 // A Server is a connection to one node. Package redisnode has the real one, and models of nodes
-// have theirs. A lane calls Connect, Join and Exec from one goroutine.
+// have theirs. A lane calls Receive from its reader, and the other methods from its writer: Connect, Join and Refresh when
+// it is owed no replies, and Outdated under its mutex.
 type Server interface {
-	// Connect makes the connection, joins the node (Session), and returns the time of a round
-	// trip. It is called before the first Exec and again after each failed one, and ends with
-	// ctx.
-	Connect(ctx context.Context) (rtt time.Duration, err error)
+	// Connect makes the connection, and joins the node (Session). It is called before the first Send and again after each
+	// failure, and ends with ctx.
+	Connect(ctx context.Context) error
 
 	// Join asks the server what it is and loads the scripts, which the server may have dropped.
 	// The answers go to the Session.
 	Join() error
 
-	// Exec carries out the requests in their order and fills in each one's reply
-	// (Request.Read). What a command without a script leaves open comes after all of them
-	// (Request.ReadNative). An error means that the connection failed: then the requests whose
-	// status is Timeout or Unreachable may have been carried out, or may yet be. The server's
-	// own timeout bounds it, and not any request's deadline.
-	Exec(batch []*Request) error
+	// Refresh is called before a Send, and makes the connection anew if it does not stand any more, or is outdated. It ends
+	// with ctx.
+	Refresh(ctx context.Context) error
 
-	// Interrupt makes a Connect or Exec under way return soon, and all later ones fail. It may
+	// Outdated reports whether there should soon be a Refresh. It does not block.
+	Outdated() bool
+
+	// Encode takes in the requests of a batch, in their order, and Send writes them. An error means that the connection
+	// failed.
+	Encode(batch []*Request)
+	Send() error
+
+	// Receive reads the replies to a batch, which the server has owed for so long, and gives the requests theirs
+	// (Request.Read); the answers to a command without a script may leave more to be sent (Request.ReadNative). It may be
+	// called while Send still writes. An error means that the connection failed: the unanswered requests may have been
+	// carried out, or may yet be. The server's own timeout bounds the whole wait, and not any request's deadline.
+	Receive(batch []*Request, ago time.Duration) (unanswered []*Request, err error)
+
+	// Interrupt makes the calls under way return soon, and all later ones fail. It may
 	// be called from any goroutine.
 	Interrupt()
 
 	// Subscribe subscribes to a channel, over a connection of its own, until that breaks or ctx ends.
-	// It calls ready when the subscription stands, and heard with each message. A server that
-	// hears does nothing else.
+	// It calls ready when the subscription stands, and onMessage with each message. It may be called from any goroutine.
 	Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error
-
-	// Fork gives another connection to the same node, not connected yet. It does no more: it is
-	// called under the lane's mutex.
-	Fork() Server
 }
 
 // A Session receives what a Server learns about its node, and gives what the node is told.

@@ -11,7 +11,6 @@ package model
 
 import (
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -33,7 +32,7 @@ const (
 	Moment = 50*time.Microsecond + Slot
 )
 
-// The Actors of a process: its connections, eight for each of up to eight nodes;
+// The Actors of a process: those who send to each of up to 32 nodes and receive from it;
 // its renewals; what reaches a node, or it, later than others; its callers and its alarms, by
 // the number in the token, and who stands in line, by that in the name; its subscriptions, by
 // the node; and those who call the library.
@@ -41,7 +40,7 @@ const (
 	forLinks         = 0
 	forRenewals      = 64
 	forWorkers       = 65
-	forLate          = 79
+	Arrivals         = 79
 	forCallers       = 80 // 80 of them
 	forWaiters       = 160
 	forAlarms        = 168
@@ -54,13 +53,6 @@ func number(name string) (n int) {
 		n += int(name[i]-'0') * factor
 	}
 	return n
-}
-
-// connOf is the place among the links of a lane's connection, by its name: that of
-// the link that it works.
-func connOf(name string) int {
-	node, conn, _ := strings.Cut(name, "#")
-	return 8*number(node) + number(conn)%8
 }
 
 // A Host is a process: its clock, its luck, and whether it runs.
@@ -142,7 +134,7 @@ func (h *Host) Woke(as sim.Role, key string, n int) {
 		h.thaw(at)
 		h.wake(h.seed.For("renewals").Of(n).Below(Moment-Slot), forRenewals)
 	case sim.Conn:
-		h.wake(id.Below(Moment-Slot), forLinks+connOf(key))
+		h.wake(id.Below(Moment-Slot), forLinks+2*number(key))
 	}
 }
 
@@ -151,7 +143,7 @@ func (h *Host) Woke(as sim.Role, key string, n int) {
 func (h *Host) Pass(worker, n int) {
 	at := time.Now()
 	h.thaw(at)
-	h.wake(h.seed.For("worker").Of(worker).Of(n).Below(Moment-Slot), forWorkers+worker%(forLate-forWorkers))
+	h.wake(h.seed.For("worker").Of(worker).Of(n).Below(Moment-Slot), forWorkers+worker%(Arrivals-forWorkers))
 }
 
 // thaw waits for as long as a timer that went off at this instant was stopped

@@ -5,179 +5,184 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/sim"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Link is one connection from a process to a node.
+// A Link is one connection from a process to a node. Any number of messages may be under way over it: they arrive in the
+// order in which they were sent, and their replies are read in this order.
 type Link struct {
 	node     *Node
 	host     *Host
 	patience time.Duration
 	seed     sim.Seed
-	turn     int // among the links of its lane
-	actor    int
-	lane     *links
+	actor    int // who sends; who receives is the next one
 	sent     int
+	arrives  time.Time // when the last message does
+	stream   *stream
 	epoch    int
-	broken   bool
+	broken   atomic.Bool
+
+	mu    sync.Mutex // protects what follows
+	owed  []*message // which were sent, and their replies not read, in order
+	left  sync.Cond  // there is one more
+	forks int
 
 	interrupted chan struct{}
-	once        *sync.Once
-}
-
-// A links has what the links of a lane share. Each has a turn of its own, which the next link gets when this one is
-// given up.
-type links struct {
-	mu    sync.Mutex // protects what follows
-	made  int        // after the first
-	taken [8]bool    // turns
+	once        sync.Once
 }
 
 // Dial gives a connection that is not made yet.
 func (n *Node) Dial(h *Host, patience time.Duration) *Link {
-	l := &Link{node: n, host: h, patience: patience, lane: new(links), seed: n.seed.For(h.name), actor: forLinks + 8*number(n.Name)}
-	l.interrupted, l.once = make(chan struct{}), new(sync.Once)
+	return newLink(n, h, patience, n.seed.For(h.name))
+}
+
+func newLink(n *Node, h *Host, patience time.Duration, seed sim.Seed) *Link {
+	l := &Link{
+		node: n, host: h, patience: patience, seed: seed, actor: forLinks + 2*number(n.Name),
+		stream: new(stream), interrupted: make(chan struct{}),
+	}
+	l.left.L = &l.mu
 	return l
 }
 
-// Fork may be called while the link is in use: it reads what never changes.
-func (l *Link) Fork() *Link {
-	l.lane.mu.Lock()
-	defer l.lane.mu.Unlock()
-	l.lane.made++
-	turn := 1 // the first link has 0
-	for turn < len(l.lane.taken)-1 && l.lane.taken[turn] {
-		turn++
-	}
-	l.lane.taken[turn] = true
-	return &Link{
-		node: l.node, host: l.host, patience: l.patience, lane: l.lane,
-		seed: l.seed.Of(-l.lane.made), turn: turn, actor: l.actor + turn,
-		broken: true, interrupted: make(chan struct{}), once: new(sync.Once),
-	}
+// fork gives another link between the two.
+func (l *Link) fork() *Link {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forks++
+	return newLink(l.node, l.host, l.patience, l.seed.Of(-l.forks))
 }
 
-// leave gives the link's turn back.
-func (l *Link) leave() {
-	l.lane.mu.Lock()
-	defer l.lane.mu.Unlock()
-	l.lane.taken[l.turn], l.turn = false, 0
-}
+func (l *Link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
 
-func (l *Link) Interrupt() {
-	l.once.Do(func() {
-		l.leave()
-		close(l.interrupted)
-	})
-}
-
-func (l *Link) Connect(ctx context.Context, hello wire.Hello) (time.Duration, wire.Mark, error) {
-	l.sent++
-	m := &message{connect: true, hello: hello, id: l.seed.Of(l.sent)}
-	err := l.send(ctx, m)
-	l.broken = err != nil
-	if l.broken { // it may still be on its way
-		return l.node.rtt, wire.Mark{}, err
+func (l *Link) Connect(ctx context.Context, hello wire.Hello) (wire.Mark, error) {
+	m := &message{connect: true, hello: hello}
+	l.stream, l.arrives = new(stream), time.Time{} // what is under way over the connection before it holds up nothing
+	if err := l.exchange(ctx, m); err != nil {     // it may still be on its way
+		return wire.Mark{}, err
 	}
 	l.epoch = m.epoch
-	return l.node.rtt, m.mark, nil
+	return m.mark, nil
 }
 
 // Join takes a round trip, like any other message.
 func (l *Link) Join(hello wire.Hello) (wire.Mark, error) {
 	m := &message{join: true, hello: hello}
-	if err := l.exec(m); err != nil {
+	if err := l.exchange(context.Background(), m); err != nil {
 		return wire.Mark{}, err
 	}
 	return m.mark, nil
 }
 
+// Exec sends calls in one message, and waits for the reply.
 func (l *Link) Exec(calls []Call) error {
+	l.Send(calls)
+	done, err := l.Receive(0)
+	for i := range calls {
+		if calls[i].Err = err; done != nil {
+			calls[i] = done[i]
+		}
+	}
+	return err
+}
+
+// Send sends calls in one message. It does not wait.
+func (l *Link) Send(calls []Call) {
 	// A message is the network's: what nobody waits for any more may still arrive.
-	m := &message{calls: slices.Clone(calls)}
-	err := l.exec(m)
+	l.send(&message{calls: slices.Clone(calls)})
+}
+
+// Receive waits for the reply to the oldest message, which the node has owed for so long. After an error, what it has of
+// the calls (nil: nothing) may have been carried out, and the link is broken.
+func (l *Link) Receive(ago time.Duration) ([]Call, error) {
+	m, err := l.receive(context.Background(), l.actor+1, ago)
 	if err != nil && err != errReset { // it may yet be carried out
-		return fail(calls, err)
+		return nil, err
 	}
-	for i := range calls {
-		calls[i].Value, calls[i].Plain, calls[i].Said, calls[i].Shown, calls[i].Err = m.calls[i].Value, m.calls[i].Plain, m.calls[i].Said, m.calls[i].Shown, m.calls[i].Err
-		if err != nil && calls[i].Value == nil && calls[i].Plain == nil && calls[i].Said == nil && calls[i].Err == nil {
-			calls[i].Err = err // broken before it was carried out
+	for i := range m.calls {
+		c := &m.calls[i]
+		if err != nil && c.Value == nil && c.Plain == nil && c.Said == nil && c.Err == nil {
+			c.Err = err // broken before it was carried out
 		}
 	}
+	return m.calls, err
+}
+
+// exchange sends a message when nothing else is under way, and waits for the reply.
+func (l *Link) exchange(ctx context.Context, m *message) error {
+	l.broken.Store(false)
+	l.mu.Lock()
+	l.owed = nil // what was sent when the connection was broken
+	l.mu.Unlock()
+	l.send(m)
+	_, err := l.receive(ctx, l.actor, 0)
 	return err
 }
 
-func (l *Link) exec(m *message) error {
-	if l.broken {
-		return errEnded
-	}
+// send sends a message to the node.
+func (l *Link) send(m *message) {
 	l.sent++
-	m.epoch, m.id = l.epoch, l.seed.Of(l.sent)
-	err := l.send(context.Background(), m)
-	l.broken = err != nil
-	return err
-}
-
-func fail(calls []Call, err error) error {
-	for i := range calls {
-		calls[i].Value, calls[i].Plain, calls[i].Said, calls[i].Shown, calls[i].Err = nil, nil, nil, nil, err
-	}
-	return err
-}
-
-// send carries a message to the node and waits for the reply.
-func (l *Link) send(ctx context.Context, m *message) error {
-	if l.host.gone() {
-		return errEnded
-	}
-	m.from, m.sent = l.host, time.Now()
+	m.epoch, m.id, m.stream = l.epoch, l.seed.Of(l.sent), l.stream
+	m.from, m.sent, m.done = l.host, time.Now(), make(chan struct{})
 	there, back := l.latency(m.id)
-	limit := time.Now().Add(l.patience)
-	var done <-chan struct{}
-	if there < l.patience {
-		l.host.sleep(there, l.actor)
-		l.node.mu.Lock()
-		l.node.arrive(m)
-		done = m.wait()
-		l.node.mu.Unlock()
+	m.back = back
+	l.node.mu.Lock()
+	if l.broken.Load() || l.host.gone() {
+		m.end(errEnded)
 	} else {
-		m.done = make(chan struct{})
-		done = m.done
+		l.arrives = l.node.later(l.host, max(there, time.Until(l.arrives)+1), func() { l.node.arrive(m) })
+	}
+	l.node.mu.Unlock()
+	l.mu.Lock()
+	l.owed = append(l.owed, m)
+	l.left.Signal()
+	l.mu.Unlock()
+}
+
+// receive waits for the reply to the oldest message, as an actor.
+func (l *Link) receive(ctx context.Context, actor int, ago time.Duration) (*message, error) {
+	l.mu.Lock()
+	for len(l.owed) == 0 {
+		l.left.Wait()
+	}
+	m := l.owed[0]
+	l.mu.Unlock()
+	timer := time.NewTimer(l.patience - ago)
+	defer timer.Stop()
+	select {
+	case <-m.done:
+	case <-timer.C:
+	case <-ctx.Done():
+	case <-l.interrupted:
+	}
+	time.Sleep(time.Nanosecond) // what else happens at this instant has happened then
+	err, rest := l.cut(ctx, m.done), time.Duration(0)
+	if err == nil {
 		l.node.mu.Lock()
-		l.node.later(l.host, there, func() { l.node.arrive(m) })
+		err, rest = m.err, time.Until(m.answered.Add(m.back))
 		l.node.mu.Unlock()
 	}
-	var err error
-	if done != nil {
-		timer := time.NewTimer(time.Until(limit))
-		defer timer.Stop()
-		select {
-		case <-done:
-		case <-timer.C:
-		case <-ctx.Done():
-		case <-l.interrupted:
-		}
-		time.Sleep(time.Nanosecond) // what else happens at this instant has happened then
-		if err = l.cut(ctx, done); err != nil {
-			back = 0 // there is none
-			l.node.mu.Lock()
-			m.abandoned = true
-			l.node.mu.Unlock()
-		}
-		back--
+	l.host.wake(max(0, rest)+m.id.Below(Moment-Slot), actor)
+	if l.host.gone() {
+		err = errEnded
 	}
-	l.host.wake(max(0, back+m.id.Below(Moment-Slot)), l.actor)
-	switch {
-	case l.host.gone():
-		return errEnded
-	case err != nil:
-		return err
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owed = l.owed[1:]
+	if err != nil { // nobody waits for the others any more either
+		l.broken.Store(true)
+		l.node.mu.Lock()
+		for _, other := range append(l.owed, m) {
+			other.abandoned = true
+		}
+		l.node.mu.Unlock()
+		l.owed = nil
 	}
-	return m.err
+	return m, err
 }
 
 // cut is why nobody waits for a reply any more; nil: there is one.
@@ -210,13 +215,15 @@ func (l *Link) latency(id sim.Seed) (there, back time.Duration) {
 	return there + far, back
 }
 
-// Subscribe listens to a channel until its connection breaks or ctx ends.
+// Subscribe listens to a channel, over a link of its own, until that breaks or ctx ends.
 func (l *Link) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
-	l.leave()
+	return l.fork().subscribe(ctx, channel, ready, onMessage)
+}
+
+func (l *Link) subscribe(ctx context.Context, channel string, ready func(), onMessage func(message string)) error {
 	l.actor = forSubscriptions + number(l.node.Name)%(Actors-forSubscriptions)
 	s := &subscription{from: l.host, seed: l.seed, channel: channel, news: make(chan struct{}, 1)}
-	l.sent++
-	if err := l.send(ctx, &message{subscription: s, id: l.seed.Of(l.sent)}); err != nil {
+	if err := l.exchange(ctx, &message{subscription: s}); err != nil {
 		return err
 	}
 	ready()

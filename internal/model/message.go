@@ -30,27 +30,24 @@ type message struct {
 	id           sim.Seed
 	from         *Host
 
-	err   error
-	ended bool          // the reply may leave, or there will be none
-	done  chan struct{} // closed then, if somebody waits
+	stream *stream
+	back   time.Duration // how long the reply takes
+
+	err      error
+	answered time.Time     // when the reply has left, or it became clear that there will be none
+	done     chan struct{} // closed then
 }
 
 // end says what became of the message. Under the node's mutex.
 func (m *message) end(err error) {
-	m.err, m.ended = err, true
-	if m.done != nil {
-		close(m.done)
-	}
+	m.err, m.answered = err, time.Now()
+	close(m.done)
 }
 
-// wait gives a channel that is closed when the message has ended; nil: it has.
-// Under the node's mutex.
-func (m *message) wait() <-chan struct{} {
-	if m.ended {
-		return nil
-	}
-	m.done = make(chan struct{})
-	return m.done
+// A stream is what arrives over a connection: the node carries out one message after another. Its node's mutex guards it.
+type stream struct {
+	under   *message   // has been begun
+	waiting []*message // which have arrived since
 }
 
 // A subscription is a client's to one channel: its node's mutex guards it.

@@ -62,7 +62,7 @@ func (n *Node) carryOut(m *message) {
 		m.prepare()
 	}
 	if pause := n.pause(m); pause > 0 {
-		m.begun = true
+		m.begun, m.stream.under = true, m
 		n.later(m.from, pause, func() { n.arrive(m) })
 		return
 	}
@@ -170,8 +170,25 @@ func (n *Node) arrive(m *message) {
 	}
 }
 
-// receive takes in a message that has arrived. Under the mutex.
+// receive takes in a message that has arrived, when the one before it over its connection has been carried out, and then
+// those that have arrived meanwhile. Under the mutex.
 func (n *Node) receive(m *message) {
+	s := m.stream
+	if s.under != nil && s.under != m {
+		s.waiting = append(s.waiting, m)
+		return
+	}
+	s.under = nil
+	n.take(m)
+	for s.under == nil && len(s.waiting) > 0 {
+		next := s.waiting[0]
+		s.waiting = s.waiting[1:]
+		n.take(next)
+	}
+}
+
+// take takes in a message whose turn it is. Under the mutex.
+func (n *Node) take(m *message) {
 	switch {
 	case m.subscription != nil && n.down:
 		m.end(errRefused)
@@ -207,7 +224,7 @@ func (n *Node) reply(m *message) {
 // has: something between a node and a process, which is none of its actors. Under the mutex.
 func (n *Node) later(h *Host, d time.Duration, f func()) (at time.Time) {
 	at = time.Now().Add(d)
-	at = at.Add((h.place + forLate - time.Duration(at.UnixNano())) & (Slot - 1))
+	at = at.Add((h.place + Arrivals - time.Duration(at.UnixNano())) & (Slot - 1))
 	for n.late[at.UnixNano()] {
 		at = at.Add(Slot)
 	}

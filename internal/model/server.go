@@ -14,7 +14,7 @@ import (
 type server struct {
 	*Link
 	session lane.Session
-	calls   []Call
+	calls   []Call // of the batch that is sent next
 }
 
 // Parts are those of a Locker of this process, whose nodes are found by their addresses; nil: they are no models.
@@ -69,15 +69,13 @@ func (n *Node) answers() (runID string, err error) {
 	return n.runID(), nil
 }
 
-func (s *server) Fork() lane.Server { return &server{Link: s.Link.Fork(), session: s.session} }
-
-func (s *server) Connect(ctx context.Context) (time.Duration, error) {
+func (s *server) Connect(ctx context.Context) error {
 	sent := s.session.Now()
-	rtt, mark, err := s.Link.Connect(ctx, s.session.Hello())
+	mark, err := s.Link.Connect(ctx, s.session.Hello())
 	if err == nil {
 		s.session.Joined(mark, sent)
 	}
-	return rtt, err
+	return err
 }
 
 func (s *server) Join() error {
@@ -89,56 +87,49 @@ func (s *server) Join() error {
 	return err
 }
 
-// Exec carries out a batch in one message; what a command without a script leaves open takes another
-// one.
-func (s *server) Exec(batch []*lane.Request) error {
+// Refresh does nothing: an idle connection stands as long as its node does not break it.
+func (s *server) Refresh(context.Context) error { return nil }
+
+func (s *server) Outdated() bool { return false }
+
+func (s *server) Encode(batch []*lane.Request) {
 	s.calls = s.calls[:0]
 	for _, q := range batch {
 		c := s.call(q, q.Step())
 		c.Native = q.Native && s.node.native
 		s.calls = append(s.calls, c)
 	}
-	err := s.Link.Exec(s.calls)
-	for i, q := range batch {
-		if q.Shown = ""; s.calls[i].Shown != nil {
-			q.Shown = s.calls[i].Shown.Marker
-		}
+}
+
+// Send sends the batch in one message.
+func (s *server) Send() error {
+	s.Link.Send(s.calls)
+	return nil
+}
+
+// Receive waits for the reply to the oldest message, which the node has owed for so long.
+func (s *server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
+	calls, err := s.Link.Receive(ago)
+	if calls == nil {
+		return batch, err
 	}
-	var next []*lane.Request // which have no reply yet; nil: nobody wants it
-	var more []Call
 	for i, q := range batch {
-		switch c := &s.calls[i]; {
+		c := &calls[i]
+		if q.Shown = ""; c.Shown != nil {
+			q.Shown = c.Shown.Marker
+		}
+		switch {
+		case err != nil && c.Err == err:
+			unanswered = append(unanswered, q)
 		case c.Plain != nil:
 			q.ReadPlain(c.Plain)
-		case c.Said == nil:
-			q.Read(c.Value, c.Err)
-		case err != nil:
-			q.Read(nil, err)
+		case c.Said != nil:
+			q.ReadNative(c.Said)
 		default:
-			step, open := q.ReadNative(c.Said)
-			if !open {
-				continue
-			}
-			if more = append(more, s.call(q, step)); step == wire.Wake {
-				q = nil
-			}
-			next = append(next, q)
+			q.Read(c.Value, c.Err)
 		}
 	}
-	if err != nil || len(more) == 0 {
-		return err
-	}
-	err = s.Link.Exec(more)
-	for i, q := range next {
-		if q == nil {
-			continue
-		}
-		q.Read(more[i].Value, more[i].Err)
-		if q.Shown = ""; more[i].Shown != nil {
-			q.Shown = more[i].Shown.Marker
-		}
-	}
-	return err
+	return unanswered, err
 }
 
 // call is the step of a request.

@@ -2,7 +2,6 @@ package redisnode
 
 import (
 	"net"
-	"slices"
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
@@ -12,167 +11,131 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Exec sends a batch and reads the replies, over the connection that go-redis has made, but without
-// go-redis.
+// Batches are sent, and their replies are read, over the connection that go-redis has made, but without go-redis.
 //
-// No reply of an earlier batch, or to a command of go-redis, is ever taken for one of this batch.
-// After each failure Exec closes the connection, whose replies are then out of reach, and the next
-// one begins with an empty buffer (receive). Without a failure, Exec has read as many replies as it
-// has asked for, and nothing has arrived besides (exchange). go-redis does the same on its side: it
-// reads a reply for each of its commands, and closes a connection over which a command failed.
-// Neither of them uses the connection while the other does: all calls come from the lane's
-// goroutine, and go-redis does nothing by itself with a connection that conn has taken.
-func (s *Server) Exec(batch []*lane.Request) error {
-	rest, err := s.exchange(batch)
-	s.last = time.Now()
-	if err != nil {
-		s.keep(nil)
-		for _, q := range rest {
-			q.Read(nil, err)
-		}
-	}
-	return err
-}
+// No reply to an earlier batch, or to a command of go-redis, is ever taken for one to a later batch. Replies come in the
+// order of the commands, and Receive reads as many as Send has asked for. After each failure the connection is closed,
+// whose replies are then out of reach, and the next one begins with an empty buffer (receive). When nothing more is owed,
+// nothing may have arrived besides. go-redis does the same on its side: it reads a reply for each of its commands, and
+// closes a connection over which a command failed. Neither of them uses the connection while the other does: go-redis is
+// only called when nothing is owed, and does nothing by itself with a connection that conn has taken.
 
-// exchange sends a batch in one write, and gives each request its reply. After an error, rest are
-// the requests that have none. What a command without a script leaves open (wire.NativeAnswer) takes a
-// second write. Both together have the time of one.
-//
-// The server may be unable to send replies while it still receives the batch, since nobody reads
-// them yet. It puts them into its output buffer, and goes on reading. A proxy may instead stop
-// reading, until the write's deadline ends both: lane.maxBatch keeps a batch in the size of the
-// buffers of sockets.
-func (s *Server) exchange(batch []*lane.Request) (rest []*lane.Request, err error) {
-	// The commands are written before refresh, which may find another server process. It does not
-	// know the hashes that the old one had, and so it rejects requests that were meant for that.
+// Encode writes the commands of a batch, and what comes behind them, into a buffer.
+func (s *Server) Encode(batch []*lane.Request) {
 	scripts := s.scripts.Load()
 	s.out.Reset()
 	trailer := noTrailer
 	for _, q := range batch {
 		q.Shown = "" // or it is what an earlier batch has shown, if this one is sent again
+		step := q.Step()
 		switch {
-		case q.Step() == wire.Plain:
+		case step == wire.Plain:
 			writePlain(&s.out, q)
-			trailer = wholeTrailer
 		case scripts.does(q):
 			scripts.natives.write(&s.out, q)
-			if q.Op == wire.Extend {
-				trailer = wholeTrailer
-			}
 		default:
-			s.write(scripts, q, q.Step())
-			if q.Op == wire.Extend {
-				trailer = max(trailer, markerTrailer)
-			}
+			s.write(scripts, q, step)
 		}
+		trailer = max(trailer, scripts.trailer(q, step))
 	}
 	writeTrailer(&s.out, scripts, trailer)
-	conn, err := s.refresh()
+}
+
+// trailer is what a batch has to end with because of a request.
+func (h *hashes) trailer(q *lane.Request, step wire.Op) int {
+	switch {
+	case step == wire.Plain, q.Op == wire.Extend && h.does(q):
+		return wholeTrailer
+	case q.Op == wire.Extend:
+		return markerTrailer
+	}
+	return noTrailer
+}
+
+// Send sends the batch in one write.
+func (s *Server) Send() error {
+	conn := s.socket.Load()
+	if conn == nil {
+		return net.ErrClosed // Interrupt, or a batch that has failed
+	}
+	s.owed.Add(1)
+	err := (*conn).SetWriteDeadline(time.Now().Add(s.options.WriteTimeout))
+	if err == nil {
+		_, err = (*conn).Write(s.out.Bytes())
+	}
 	if err != nil {
-		return batch, err
+		s.keep(nil) // which ends a Receive, too
 	}
-	if err := conn.SetWriteDeadline(time.Now().Add(s.options.WriteTimeout)); err != nil {
-		return batch, err
+	return err
+}
+
+// Receive reads the replies to a batch, which the server has owed for so long.
+func (s *Server) Receive(batch []*lane.Request, ago time.Duration) (unanswered []*lane.Request, err error) {
+	conn := s.socket.Load()
+	if conn == nil {
+		return batch, net.ErrClosed
 	}
-	if _, err := conn.Write(s.out.Bytes()); err != nil {
-		return batch, err
+	if err = (*conn).SetReadDeadline(time.Now().Add(s.options.ReadTimeout - ago)); err != nil {
+		unanswered = batch
+	} else {
+		unanswered, err = s.replies(batch)
 	}
-	if err := conn.SetReadDeadline(time.Now().Add(s.options.ReadTimeout)); err != nil {
-		return batch, err
+	clear(s.opened)
+	s.opened = s.opened[:0]
+	s.last = time.Now()
+	if err != nil {
+		s.keep(nil)
 	}
-	open := s.opened[:0] // which are read when all replies are here
-	defer func() { clear(open); s.opened = open[:0] }()
+	return unanswered, err
+}
+
+func (s *Server) replies(batch []*lane.Request) (unanswered []*lane.Request, err error) {
+	scripts := s.scripts.Load() // it is joined again only when nothing is owed
+	trailer := noTrailer
 	for i, q := range batch {
+		step := q.Step()
 		switch {
-		case q.Step() == wire.Plain:
-			a, err := readPlain(&s.in, q.Claim.Token)
-			if err != nil {
-				return slices.Concat(without(open), batch[i:]), err
-			}
-			s.stale = s.stale || readOnly(a.Refused)
-			open = append(open, openAnswer{request: q, plain: a})
+		case step == wire.Plain:
+			a := openAnswer{request: q, isPlain: true}
+			a.plain, err = readPlain(&s.in, q.Claim.Token)
+			s.outdate(a.plain.Refused)
+			s.opened = append(s.opened, a)
 		case scripts.does(q):
-			a, err := readNative(&s.in, q.Op)
-			if err != nil {
-				return slices.Concat(without(open), batch[i:]), err
-			}
-			open = append(open, openAnswer{request: q, native: a})
+			a := openAnswer{request: q}
+			a.native, err = readNative(&s.in, q.Op)
+			s.opened = append(s.opened, a)
 		default:
-			if err := s.read(q); err != nil {
-				return slices.Concat(without(open), batch[i:]), err
+			if err = s.read(q); err != nil {
+				return without(s.opened, batch[i:]), err
 			}
 		}
+		if err != nil {
+			return without(s.opened, batch[i+1:]), err
+		}
+		trailer = max(trailer, scripts.trailer(q, step))
 	}
 	err = readTrailer(&s.in, trailer, &s.said, &s.marker)
-	if err == nil {
+	if s.owed.Add(-1) == 0 && err == nil {
 		err = s.in.Done()
 	}
 	if err != nil {
-		return without(open), err
+		return without(s.opened, nil), err
+	}
+	for i := range s.opened {
+		if a := &s.opened[i]; a.isPlain {
+			a.plain.Trailer = &s.said
+			a.request.ReadPlain(&a.plain)
+		} else {
+			a.native.Trailer = &s.said
+			a.request.ReadNative(&a.native)
+		}
 	}
 	for _, q := range batch {
 		if q.Op == wire.Extend {
 			q.Shown = s.said.Marker
 		}
 	}
-	if len(open) == 0 {
-		return nil, nil
-	}
-	return s.complete(conn, scripts, open)
-}
-
-// complete gives answers without a script their trailer, and sends in a second write what they leave
-// open.
-func (s *Server) complete(conn net.Conn, scripts *hashes, open []openAnswer) (rest []*lane.Request, err error) {
-	s.out.Reset()
-	next, trailer := open[:0], noTrailer
-	for i := range open {
-		a := &open[i]
-		if a.request.Step() == wire.Plain {
-			a.plain.Trailer = &s.said
-			a.request.ReadPlain(&a.plain)
-			continue
-		}
-		a.native.Trailer = &s.said
-		if step, more := a.request.ReadNative(&a.native); more {
-			s.write(scripts, a.request, step)
-			if a.request.Op == wire.Extend {
-				// Once more: it comes after the extension. If it gets lost, what the first write has shown is too old.
-				trailer, a.request.Shown = markerTrailer, ""
-			}
-			next = append(next, openAnswer{request: a.request, called: step == wire.Wake})
-		}
-	}
-	if len(next) == 0 {
-		return nil, nil
-	}
-	writeTrailer(&s.out, scripts, trailer)
-	if _, err := conn.Write(s.out.Bytes()); err != nil {
-		return without(next), err
-	}
-	for i, a := range next {
-		if a.called {
-			_, err = s.in.Reply()
-			if wire.IsReply(err) {
-				err = nil // the waiter asks with its next heartbeat
-			}
-		} else {
-			err = s.read(a.request)
-		}
-		if err != nil {
-			return without(next[i:]), err
-		}
-	}
-	var said wire.Trailer
-	if err := readTrailer(&s.in, trailer, &said, &s.marker); err != nil {
-		return nil, err
-	}
-	for _, a := range next {
-		if a.request.Op == wire.Extend {
-			a.request.Shown = said.Marker
-		}
-	}
-	return nil, s.in.Done()
+	return nil, nil
 }
 
 // read reads the reply of a request's script.
@@ -182,14 +145,19 @@ func (s *Server) read(q *lane.Request) error {
 		if !wire.IsReply(err) {
 			return err
 		}
-		s.stale = s.stale || readOnly(err)
+		s.outdate(err)
 	}
 	q.Read(value, err)
 	return nil
 }
 
-// readOnly: the node's name may have moved to another server, its new master.
-func readOnly(err error) bool { return err != nil && redis.HasErrorPrefix(err, "READONLY") }
+// outdate has the connection replaced if the server has said that it takes no writes: the node's name may have moved to
+// another server, its new master.
+func (s *Server) outdate(err error) {
+	if err != nil && redis.HasErrorPrefix(err, "READONLY") {
+		s.stale.Store(true)
+	}
+}
 
 // receive makes in read from a connection.
 func (s *Server) receive(conn *net.Conn) {

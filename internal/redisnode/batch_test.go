@@ -2,6 +2,7 @@ package redisnode
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -41,7 +42,20 @@ func over(conn net.Conn, patience time.Duration) *Server {
 	s := &Server{options: &redis.Options{ReadTimeout: patience, WriteTimeout: patience}, last: time.Now()}
 	s.scripts.Store(&hashes{acquire: "hash of acquire", marker: script.Marker})
 	s.keep(&conn)
+	s.receive(&conn)
 	return s
+}
+
+// exec sends a batch, and reads the replies.
+func exec(s *Server, batch []*lane.Request) error {
+	s.Encode(batch)
+	first := s.Send()
+	rest, err := s.Receive(batch, 0)
+	err = cmp.Or(first, err)
+	for _, q := range rest {
+		q.Read(nil, err)
+	}
+	return err
 }
 
 // answer reads what has been sent, and answers.
@@ -133,7 +147,7 @@ func TestExecFails(t *testing.T) {
 				s, far := connected(t, time.Second)
 				go answer(far, tt.sent)
 				batch := batchOf(3)
-				err := s.Exec(batch)
+				err := exec(s, batch)
 				if err == nil || wire.Classify(err) != tt.status || !strings.Contains(err.Error(), tt.text) {
 					t.Errorf("the batch: %v", err)
 				}
@@ -144,7 +158,7 @@ func TestExecFails(t *testing.T) {
 					}
 				}
 				later := batchOf(1)
-				if err := s.Exec(later); !errors.Is(err, net.ErrClosed) || later[0].Reply.Status != wire.Unreachable {
+				if err := exec(s, later); !errors.Is(err, net.ErrClosed) || later[0].Reply.Status != wire.Unreachable {
 					t.Errorf("the batch after it: %v, %v", err, later[0].Reply)
 				}
 				if _, err := io.WriteString(far, ":1\r\n"); err == nil {
@@ -160,15 +174,18 @@ func TestNewConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, far := connected(t, time.Second)
 		go answer(far, ":1\r\n:1\r\n:1")
-		if err := s.Exec(batchOf(1)); err == nil {
+		if err := exec(s, batchOf(1)); err == nil {
 			t.Error("more was sent than asked for")
 		}
 		next, far := net.Pipe()
 		s.keep(&next)
 		defer s.keep(nil)
+		if err := s.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		go answer(far, ":0\r\n")
 		batch := batchOf(1)
-		if err := s.Exec(batch); err != nil || batch[0].Reply.Status != wire.Expired {
+		if err := exec(s, batch); err != nil || batch[0].Reply.Status != wire.Expired {
 			t.Error(err, batch[0].Reply)
 		}
 	})
@@ -184,7 +201,7 @@ func TestInterrupt(t *testing.T) {
 			}
 			time.AfterFunc(time.Second, s.Interrupt)
 			batch, begin := batchOf(2), time.Now()
-			if err := s.Exec(batch); wire.Classify(err) != wire.Unreachable || time.Since(begin) != time.Second {
+			if err := exec(s, batch); wire.Classify(err) != wire.Unreachable || time.Since(begin) != time.Second {
 				t.Errorf("%v after %v", err, time.Since(begin))
 			}
 			if got := batch[0].Reply.Status == wire.Granted; got != reads {

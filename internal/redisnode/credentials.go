@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,11 +22,12 @@ const credentialsTimeout = 10 * time.Second
 type credentials struct {
 	given *redis.Options
 
-	mu      sync.Mutex // protects what follows
-	latest  auth.Credentials
-	changed bool // since fill has given them
-	cancel  auth.UnsubscribeFunc
-	ended   bool
+	changed atomic.Bool // since fill has given them
+
+	mu     sync.Mutex // protects what follows
+	latest auth.Credentials
+	cancel auth.UnsubscribeFunc
+	ended  bool
 }
 
 // fill asks for the credentials, and sets them. It ends with ctx, and after credentialsTimeout: a
@@ -90,7 +92,7 @@ func (c *credentials) subscribed(p auth.StreamingCredentialsProvider) (user, pas
 			_ = cancel()
 		}
 	}
-	c.changed = false
+	c.changed.Store(false)
 	user, password = c.latest.BasicAuth()
 	return user, password, nil
 }
@@ -100,18 +102,15 @@ func (c *credentials) subscribed(p auth.StreamingCredentialsProvider) (user, pas
 func (c *credentials) OnNext(latest auth.Credentials) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.latest, c.changed = latest, true
+	c.latest = latest
+	c.changed.Store(true)
 }
 
 // OnError is called when the provider cannot get later ones. The connection stands until the server ends it.
 func (c *credentials) OnError(error) {}
 
 // outdated reports whether there are later credentials than those that fill has given.
-func (c *credentials) outdated() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
-}
+func (c *credentials) outdated() bool { return c.changed.Load() }
 
 // end ends the subscription.
 func (c *credentials) end() {

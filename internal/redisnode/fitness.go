@@ -11,8 +11,8 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// infoSections are the parts of INFO that say whether a server may vote, and how many clients it has.
-var infoSections = []string{"server", "replication", "memory", "cluster", "clients"}
+// infoSections are the parts of INFO that say whether a server may vote.
+var infoSections = []string{"server", "replication", "memory", "cluster"}
 
 // rejectReason says why a server with these facts must not vote; "": it may vote.
 func rejectReason(f facts.Facts) string {

@@ -7,23 +7,20 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// An openAnswer is one without a script, but for the trailer; or, of a second write, one that is still to
-// come.
+// An openAnswer is one without a script, but for the trailer.
 type openAnswer struct {
 	request *lane.Request
+	isPlain bool
 	plain   wire.PlainAnswer  // to an acquire
 	native  wire.NativeAnswer // otherwise
-	called  bool              // the request has its reply, and waiters are called
 }
 
-// without gives the requests of answers that have no reply.
-func without(answers []openAnswer) (requests []*lane.Request) {
+// without gives the requests that have no reply: those of answers without a trailer, and the others.
+func without(answers []openAnswer, others []*lane.Request) (requests []*lane.Request) {
 	for _, a := range answers {
-		if !a.called {
-			requests = append(requests, a.request)
-		}
+		requests = append(requests, a.request)
 	}
-	return requests
+	return append(requests, others...)
 }
 
 // writePlain writes the commands of an acquire; see wire.PlainAnswer.

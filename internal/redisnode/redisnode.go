@@ -44,21 +44,23 @@ type Server struct {
 
 	credentials credentials
 	lifetime    time.Duration // of a connection; 0: no bound
-	spare       bool          // the node can do without this connection; see crowded
 	round       time.Duration // for how long a caller waits for a reply
 	trip        time.Duration // a round trip, when it was connected
-	varies      bool          // the round trips took very different times when it was connected
 
-	// What batches are sent and read with: see batch.go. Only the lane's goroutine uses it.
-	out    resp.Writer
+	// What batches are written with: see batch.go. Only the lane's writer uses it.
+	out   resp.Writer
+	until time.Time // when the connection is to be replaced; zero: at no certain time
+
+	owed  atomic.Int32 // batches that were written over the connection, and not received
+	stale atomic.Bool  // the connection is to be replaced now
+
+	// What they are read with. The lane's reader uses it as long as something is owed, and its writer otherwise.
 	in     resp.Reader
 	reads  *net.Conn // the socket that in reads from
 	opened []openAnswer
 	said   wire.Trailer
 	marker string    // of the last trailer that had one
 	last   time.Time // when a batch was last carried out
-	until  time.Time // when the connection is to be replaced; zero: at no certain time
-	stale  bool      // it is to be replaced now
 }
 
 // New returns a server that connects with these options, waits for a reply for at most patience, and has a vote only
@@ -86,23 +88,17 @@ func New(options *redis.Options, round, patience time.Duration, admit func(facts
 }
 
 // Connect makes the connection, prepares it, and measures its round trip.
-func (s *Server) Connect(ctx context.Context) (rtt time.Duration, err error) {
-	err = s.open(ctx, s.onConnect)
-	rtt = time.Hour
-	longest := time.Duration(0)
-	for range 3 { // the handshake delays the first one, and a busy computer may delay another
-		begin := time.Now()
-		if err == nil {
-			err = s.conn.Ping(context.WithoutCancel(ctx)).Err()
-		}
-		took := time.Since(begin)
-		rtt, longest = min(rtt, took), max(longest, took)
+func (s *Server) Connect(ctx context.Context) error {
+	err := s.open(ctx, s.onConnect)
+	if err == nil {
+		begin := time.Now() // the handshake delays what comes before
+		err = s.conn.Ping(context.WithoutCancel(ctx)).Err()
+		s.trip = time.Since(begin)
 	}
-	s.trip, s.varies = rtt, longest > rtt*3/2
 	if err != nil {
 		s.keep(nil)
 	}
-	return rtt, explained(err)
+	return explained(err)
 }
 
 // open makes the connection: go-redis greets the server over it (credentials, database, name), and
@@ -141,16 +137,15 @@ func (s *Server) open(ctx context.Context, greet func(context.Context, *redis.Co
 		s.keep(nil)
 		return greeted.why(err)
 	}
-	s.last, s.stale = time.Now(), false
+	s.last = time.Now()
+	s.stale.Store(false)
+	s.owed.Store(0)
 	s.until = s.expiry(s.last)
 	return nil
 }
 
 // explained is an error without what it must not tell, in words for the operator.
 func explained(err error) error { return facts.Explain(facts.Discreet(err)) }
-
-// Unsteady reports whether the round trips took very different times when it was connected.
-func (s *Server) Unsteady() bool { return s.varies }
 
 // dial makes a connection, and closes the one before it: a Server never has two. go-redis
 // closes its connections itself, but up to v9.22 not those whose handshake has failed
@@ -192,13 +187,6 @@ func (s *Server) keep(conn *net.Conn) {
 	if old := s.socket.Swap(conn); old != nil {
 		(*old).Close()
 	}
-}
-
-// Fork gives another Server for the same Redis, not connected yet.
-func (s *Server) Fork() lane.Server {
-	f := &Server{options: s.options, admit: s.admit, retire: s.retire, greet: s.greet, session: s.session, lifetime: s.lifetime, spare: true}
-	f.credentials.given = s.credentials.given
-	return f
 }
 
 // Retire says that the node is no member any more.
@@ -266,9 +254,6 @@ func (s *Server) prepare(ctx context.Context, conn *redis.Conn) error {
 	about.Probed(probe.Result())
 	if err := s.admit(about); err != nil {
 		return err
-	}
-	if s.spare && about.Crowded() {
-		return facts.ErrCrowded
 	}
 	runID, marker := "", ""
 	if hello.Marked {

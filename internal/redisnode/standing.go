@@ -18,26 +18,31 @@ const (
 	pingsAfter = 10 * time.Second
 )
 
-// refresh gives the connection for a batch. It checks one that has not been used for a while, and
-// replaces it if it is broken: what a server, or something on the way, does to idle connections must
+// Refresh checks a connection that has not been used for a while, and replaces it if it is broken, or outdated: what a
+// server, or something on the way, does to idle connections must
 // not cost the next lock a vote. A batch that was sent over a broken connection could not be sent
 // again, since it may have been carried out (NO_RESEND in docs/model). So the check comes first.
-func (s *Server) refresh() (net.Conn, error) {
+func (s *Server) Refresh(ctx context.Context) error {
 	conn := s.socket.Load()
 	if conn == nil {
-		return nil, net.ErrClosed // Interrupt, or a batch that has failed
+		return net.ErrClosed // Interrupt
 	}
-	now := time.Now()
-	if s.stale || !s.until.IsZero() && now.After(s.until) || s.credentials.outdated() || !s.stands(conn, now.Sub(s.last)) {
-		if err := s.open(context.Background(), s.onConnect); err != nil {
-			return nil, explained(err)
+	if s.Outdated() || !s.stands(conn, time.Since(s.last)) {
+		if err := s.open(ctx, s.onConnect); err != nil {
+			return explained(err)
 		}
 		if conn = s.socket.Load(); conn == nil {
-			return nil, net.ErrClosed
+			return net.ErrClosed
 		}
 	}
 	s.receive(conn)
-	return *conn, nil
+	return nil
+}
+
+// Outdated reports whether the connection is to be replaced, as soon as nothing is owed over it: it has lived for long,
+// there are later credentials, or its server takes no writes any more.
+func (s *Server) Outdated() bool {
+	return s.stale.Load() || !s.until.IsZero() && time.Now().After(s.until) || s.credentials.outdated()
 }
 
 // expiry is when a connection is to be replaced that was made just now: before the ConnMaxLifetime of the

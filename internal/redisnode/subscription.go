@@ -10,9 +10,15 @@ import (
 // pingAfter is how long a subscription may be silent before a PING checks that it still stands.
 const pingAfter = 10 * time.Second
 
-// Subscribe subscribes to a channel until the connection breaks. go-redis makes the connection and
+// Subscribe subscribes to a channel, over a connection of its own, until that breaks. go-redis makes the connection and
 // greets the server; what follows is read without it.
 func (s *Server) Subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error {
+	other := &Server{options: s.options, greet: s.greet}
+	other.credentials.given = s.credentials.given
+	return other.subscribe(ctx, channel, ready, onMessage)
+}
+
+func (s *Server) subscribe(ctx context.Context, channel string, ready func(), onMessage func(string)) error {
 	stop := context.AfterFunc(ctx, s.Interrupt)
 	defer stop()
 	defer s.Interrupt()

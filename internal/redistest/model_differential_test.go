@@ -33,8 +33,8 @@ type subject func(step) (any, error)
 // name is that of the model node, and process the run_id that it has at first.
 const name, process = "node0", "node0.0"
 
-// place is the place of the model's link in a slot of time; see together.
-const place = model.Actors
+// place is where in a slot of time the messages of the model's process arrive; see together.
+const place = model.Actors + model.Arrivals
 
 // channel is the channel for messages to the waiters, which are all of one process.
 const channel = script.WakeChannel + "process"
@@ -72,7 +72,7 @@ func (a *audience) end() []string {
 func modelSubject(t *testing.T) (n *model.Node, mark string, ours subject) {
 	n = model.NewNode(sim.Seed(1), name, time.Nanosecond)
 	l := n.Dial(model.NewHost(sim.Seed(1), "c1"), time.Second)
-	_, first, err := l.Connect(t.Context(), wire.Hello{Marked: true})
+	first, err := l.Connect(t.Context(), wire.Hello{Marked: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,16 +24,19 @@ type node struct {
 	mark    string
 }
 
-func (n *node) Connect(context.Context) (time.Duration, error) {
+func (n *node) Connect(context.Context) error {
 	n.session.Joined(wire.Mark{Value: n.mark, Before: n.mark, Now: n.session.Now().UnixMicro()}, n.session.Now())
-	return 0, nil
+	return nil
 }
 
-func (n *node) Exec(batch []*lane.Request) error {
+func (n *node) Encode([]*lane.Request) {}
+func (n *node) Send() error            { return nil }
+
+func (n *node) Receive(batch []*lane.Request, _ time.Duration) ([]*lane.Request, error) {
 	for _, q := range batch {
 		q.Reply = wire.Reply{Status: wire.Granted}
 	}
-	return nil
+	return nil, nil
 }
 
 func (n *node) Subscribe(ctx context.Context, _ string, ready func(), _ func(string)) error {
@@ -42,9 +45,10 @@ func (n *node) Subscribe(ctx context.Context, _ string, ready func(), _ func(str
 	return ctx.Err()
 }
 
-func (n *node) Join() error       { return nil }
-func (n *node) Interrupt()        {}
-func (n *node) Fork() lane.Server { return n }
+func (n *node) Join() error                   { return nil }
+func (n *node) Refresh(context.Context) error { return nil }
+func (n *node) Outdated() bool                { return false }
+func (n *node) Interrupt()                    {}
 
 type clock struct{}
 

@@ -21,7 +21,7 @@ package wire
 // text: no other process behind the same connection has answered. In every other case (the
 // key is gone, or another token's; the token is broken (break.lua), which is looked at after SET, so that no token counts
 // that has come after it was broken; the process is another one; the server is full, where the script's
-// PEXPIRE is carried out and SET is not; an ACL) the script is sent, in a second write, and its reply is
+// PEXPIRE is carried out and SET is not; an ACL) the script is sent, in another write, and its reply is
 // that of the extension: as if there were no such command. So the script may find the token's TTL
 // whole already.
 //
@@ -36,7 +36,7 @@ package wire
 //
 //   - It entered the queue before the key was deleted: a node has a waiter enter the queue in the step
 //     that refuses it the lock, or that finds an earlier waiter there. EXISTS comes later, and sees the
-//     queue. The waiters that are next are called in a second write (Wake), which leaves at once. A
+//     queue. The waiters that are next are called in another write (Wake), which leaves at once. A
 //     lock that is released by the script calls them in the same step.
 //   - It asked after the key was deleted, and before EXISTS: it has found the key free and has the lock;
 //     or another client has, whose release calls it; or there is a queue, of which the item above says
@@ -49,7 +49,7 @@ package wire
 //     call that got lost.
 //
 // If the key was not deleted, the token was not there at that moment, or the server refuses the
-// command. The script is sent, in a second write. It says what is there instead, and deletes the token
+// command. The script is sent, in another write. It says what is there instead, and deletes the token
 // if that has come since: late, over a connection that was given up.
 //
 // Nothing is less safe than with the scripts: the token is unique, and what is done depends on nothing

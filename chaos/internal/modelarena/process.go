@@ -82,7 +82,7 @@ type plainModel struct {
 
 func (n *plainModel) call(c model.Call) (any, error) {
 	if !n.connected {
-		if _, _, err := n.server.Connect(context.Background(), wire.Hello{}); err != nil {
+		if _, err := n.server.Connect(context.Background(), wire.Hello{}); err != nil {
 			return nil, err
 		}
 		n.connected = true
