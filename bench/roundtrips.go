@@ -184,27 +184,36 @@ const lastWord = "bench:that-is-all"
 func listen(ctx context.Context, f *fleet) (*listener, error) {
 	l := &listener{raised: map[string]bool{}, ended: make(chan struct{})}
 	for _, addr := range f.addrs() {
-		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		conn, lines, err := monitor(ctx, addr)
 		if err != nil {
 			l.stop()
 			return nil, err
 		}
 		l.conns = append(l.conns, conn)
-		lines := bufio.NewScanner(conn)
-		_, err = io.WriteString(conn, "MONITOR\r\n")
-		if err == nil && !lines.Scan() {
-			err = errors.Join(io.ErrUnexpectedEOF, lines.Err())
-		}
-		if err == nil && lines.Text() != "+OK" {
-			err = fmt.Errorf("MONITOR: %s", lines.Text())
-		}
-		if err != nil {
-			l.stop()
-			return nil, err
-		}
 		l.running.Go(func() { l.follow(lines) })
 	}
 	return l, nil
+}
+
+// monitor has a node list what it executes, a command a line.
+func monitor(ctx context.Context, addr string) (net.Conn, *bufio.Scanner, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	lines := bufio.NewScanner(conn)
+	_, err = io.WriteString(conn, "MONITOR\r\n")
+	if err == nil && !lines.Scan() {
+		err = errors.Join(io.ErrUnexpectedEOF, lines.Err())
+	}
+	if err == nil && lines.Text() != "+OK" {
+		err = fmt.Errorf("MONITOR: %s", lines.Text())
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	return conn, lines, nil
 }
 
 // follow reads lines like

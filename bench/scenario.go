@@ -26,7 +26,7 @@ func scenarios() []scenario {
 		{"waiting", "Many waiters for the same name", waiting},
 		{"hung", "Nodes that accept requests and do not answer (SIGSTOP)", hung},
 		{"killed", "Nodes whose process is gone", killed},
-		{"slow", "One node 20 ms further away", slow},
+		{"slow", "Nodes 20 ms further away", slow},
 		{"orphans", "Keys without an owner, left on the nodes", orphans},
 		{"ls", "A list of many locks, and what other clients notice of it", list},
 		{"renewal", "Many locks held and renewed by one process", renewal},

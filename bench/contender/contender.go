@@ -49,7 +49,7 @@ const Reference = "redsync"
 
 // All returns the contenders in the order in which they run.
 func All() []Contender {
-	return []Contender{redsyncStock, redsyncFailFast, bsmRedislock, rueidisLock, floor, ours}
+	return []Contender{redsyncStock, redsyncFailFast, bsmRedislock, rueidisLock, floor, floorCommands, ours}
 }
 
 // dial gives every contender on go-redis the client that its README starts

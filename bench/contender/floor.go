@@ -34,21 +34,21 @@ var errNoMajority = errors.New("no majority")
 type floorLocker struct {
 	clients []*redis.Client
 	lanes   []*floorLane
-	quorum  int
 	ttl     int64
-	held    *floorHeld
+	held    *floorHeld[*floorLock]
 }
 
 func openFloor(c Config) (Locker, error) {
 	l := &floorLocker{
 		clients: dial(c.Addrs),
-		quorum:  len(c.Addrs)/2 + 1,
 		ttl:     c.TTL.Milliseconds(),
 	}
 	for _, client := range l.clients {
 		l.lanes = append(l.lanes, startFloorLane(client))
 	}
-	l.held = startFloorHeld(l, c.Renewal)
+	l.held = startFloorHeld(c.Renewal, func(k *floorLock) {
+		l.send("evalsha", floorExtendHash, 1, k.name, k.token, l.ttl)
+	})
 	return l, nil
 }
 
@@ -59,7 +59,7 @@ type floorLock struct {
 
 func (l *floorLocker) Lock(ctx context.Context, name string) (Lock, error) {
 	lock := &floorLock{locker: l, name: name, token: floorToken()}
-	if err := l.round("set", name, lock.token, "nx", "px", l.ttl); err != nil {
+	if err := l.send("set", name, lock.token, "nx", "px", l.ttl).wait(); err != nil {
 		_ = lock.Release(ctx)
 		return nil, err
 	}
@@ -67,20 +67,12 @@ func (l *floorLocker) Lock(ctx context.Context, name string) (Lock, error) {
 }
 
 func (k *floorLock) Release(context.Context) error {
-	return k.locker.round("evalsha", floorDeleteHash, 1, k.name, k.token)
+	return k.locker.send("evalsha", floorDeleteHash, 1, k.name, k.token).wait()
 }
 
-// round sends one command to all nodes and returns as soon as the majority is
-// known to have said yes or can no longer do so.
-func (l *floorLocker) round(args ...any) error {
-	if !<-l.send(args).decided {
-		return errNoMajority
-	}
-	return nil
-}
-
-func (l *floorLocker) send(args []any) *floorBallot {
-	b := &floorBallot{need: l.quorum, spare: len(l.lanes) - l.quorum, decided: make(chan bool, 1)}
+// send sends one command to all nodes.
+func (l *floorLocker) send(args ...any) *floorBallot {
+	b := newFloorBallot(len(l.lanes))
 	for _, lane := range l.lanes {
 		lane.add(floorRequest{args, b})
 	}

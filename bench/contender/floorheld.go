@@ -7,16 +7,17 @@ import (
 
 // floorHeld extends all held locks from one goroutine. The locks are dealt over
 // slots so that the work is spread over the period instead of coming at once.
-type floorHeld struct {
+type floorHeld[K any] struct {
 	mu    sync.Mutex
-	slots [64][]*floorLock
+	slots [64][]K
 	next  int
 	done  chan struct{}
 	ended chan struct{}
 }
 
-func startFloorHeld(l *floorLocker, period time.Duration) *floorHeld {
-	h := &floorHeld{done: make(chan struct{}), ended: make(chan struct{})}
+// startFloorHeld has each lock extended once in every period.
+func startFloorHeld[K any](period time.Duration, extend func(K)) *floorHeld[K] {
+	h := &floorHeld[K]{done: make(chan struct{}), ended: make(chan struct{})}
 	go func() {
 		defer close(h.ended)
 		t := time.NewTicker(period / time.Duration(len(h.slots)))
@@ -31,7 +32,7 @@ func startFloorHeld(l *floorLocker, period time.Duration) *floorHeld {
 			locks := h.slots[slot]
 			h.mu.Unlock()
 			for _, k := range locks {
-				l.send([]any{"evalsha", floorExtendHash, 1, k.name, k.token, l.ttl})
+				extend(k)
 			}
 		}
 	}()
@@ -40,14 +41,14 @@ func startFloorHeld(l *floorLocker, period time.Duration) *floorHeld {
 
 // add never has its counterpart: extending a released lock changes nothing on
 // the nodes, and the floor holds locks only in the scenario that holds them all.
-func (h *floorHeld) add(k *floorLock) {
+func (h *floorHeld[K]) add(k K) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.slots[h.next] = append(h.slots[h.next], k)
 	h.next = (h.next + 1) % len(h.slots)
 }
 
-func (h *floorHeld) stop() {
+func (h *floorHeld[K]) stop() {
 	close(h.done)
 	<-h.ended
 }

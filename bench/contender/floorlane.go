@@ -2,22 +2,14 @@ package contender
 
 import (
 	"context"
-	"runtime"
-	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// A floorLane is the queue of one node: what callers ask for while a pipeline
-// is in flight goes out together in the next one.
+// A floorLane sends what is asked of one node, as pipelines of go-redis.
 type floorLane struct {
+	floorQueue[floorRequest]
 	client *redis.Client
-	wake   chan struct{} // one token: there is something to send
-	done   chan struct{}
-	ended  chan struct{}
-
-	mu    sync.Mutex
-	queue []floorRequest
 }
 
 type floorRequest struct {
@@ -26,30 +18,10 @@ type floorRequest struct {
 }
 
 func startFloorLane(client *redis.Client) *floorLane {
-	l := &floorLane{
-		client: client,
-		wake:   make(chan struct{}, 1),
-		done:   make(chan struct{}),
-		ended:  make(chan struct{}),
-	}
+	l := &floorLane{newFloorQueue[floorRequest](), client}
 	go l.run()
 	return l
 }
-
-func (l *floorLane) add(r floorRequest) {
-	l.mu.Lock()
-	l.queue = append(l.queue, r)
-	first := len(l.queue) == 1
-	l.mu.Unlock()
-	if first {
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (l *floorLane) stop() { close(l.done) }
 
 func (l *floorLane) run() {
 	defer close(l.ended)
@@ -63,20 +35,10 @@ func (l *floorLane) run() {
 	})
 	var spare []floorRequest
 	for {
-		select {
-		case <-l.done:
+		batch, ok := l.take(spare)
+		if !ok {
 			return
-		case <-l.wake:
 		}
-		// The callers that were woken by the last answers are runnable now;
-		// letting them go first puts their next requests into this pipeline.
-		runtime.Gosched()
-
-		l.mu.Lock()
-		batch := l.queue
-		l.queue = spare[:0]
-		l.mu.Unlock()
-
 		pipe := l.client.Pipeline()
 		for _, r := range batch {
 			pipe.Do(ctx, r.args...)
@@ -98,27 +60,4 @@ func floorYes(reply redis.Cmder) bool {
 	}
 	n, isInt := reply.(*redis.Cmd).Val().(int64)
 	return !isInt || n == 1
-}
-
-// A floorBallot counts until the outcome is certain and tells it once.
-type floorBallot struct {
-	mu          sync.Mutex
-	need, spare int
-	decided     chan bool
-}
-
-func (b *floorBallot) vote(yes bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if yes {
-		b.need--
-		if b.need == 0 {
-			b.decided <- true
-		}
-		return
-	}
-	b.spare--
-	if b.spare == -1 {
-		b.decided <- false
-	}
 }
