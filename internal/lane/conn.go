@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxBatch bounds the requests of one write, and maxOwed those that have been written and not answered.
+	// maxBatch bounds the requests of one write, and maxOwed those that have been taken for one and not been answered.
+	// Releases that are owed for the same keys may come on top of both.
 	maxBatch = 512
 	maxOwed  = 4 * maxBatch
 
@@ -30,7 +31,7 @@ const (
 //
 // When a reply does not come, or cannot be read, the reader answers everything that has been written, and the writer
 // makes a new connection. The writer also waits until nothing is owed before it uses the connection for anything else: to
-// join the node again, or to replace the connection. So no reply is ever taken for that to something else.
+// join the node again, or to replace the connection. So a reply is never taken for that to another request.
 
 // A flight is what left in one write, and what was known of the node then.
 type flight struct {
@@ -53,7 +54,7 @@ const (
 
 // write is the writer.
 func (n *Lane) write() {
-	defer n.left()
+	defer n.finish()
 	for n.connect() {
 		for {
 			f, do := n.next()
@@ -80,13 +81,13 @@ func (n *Lane) write() {
 	}
 }
 
-// send writes a flight. As soon as it is owed, its requests are the reader's: one whose connection has ended is answered at
-// once.
+// send writes a flight. Once that is owed, its requests belong to the reader, which answers them at once if the
+// connection has failed. So it is owed also after an error.
 func (n *Lane) send(f *flight) {
 	var err error
 	if f.first {
 		if err = n.srv.Refresh(n.ctx); err != nil {
-			n.breaks(err)
+			n.setBroken(err)
 		}
 	}
 	f.sent = n.clock.Now()
@@ -101,7 +102,7 @@ func (n *Lane) send(f *flight) {
 		return
 	}
 	if err = n.srv.Send(); err != nil {
-		n.breaks(err)
+		n.setBroken(err)
 	}
 }
 
@@ -122,7 +123,7 @@ func (n *Lane) read() {
 		rest := f.batch
 		if err == nil {
 			if rest, err = n.srv.Receive(f.batch, ago); err != nil {
-				err = n.breaks(err)
+				err = n.setBroken(err)
 			}
 		}
 		for _, q := range rest {
@@ -133,9 +134,9 @@ func (n *Lane) read() {
 	}
 }
 
-// breaks notes why the connection cannot be used any more, and gives the first reason that is more than that it was closed
-// because of that.
-func (n *Lane) breaks(err error) error {
+// setBroken records why the connection has failed, and gives the reason that is recorded. The first one stays, unless it
+// is net.ErrClosed, which only says that this process has closed the connection.
+func (n *Lane) setBroken(err error) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.broken == nil || errors.Is(n.broken, net.ErrClosed) {
@@ -144,9 +145,8 @@ func (n *Lane) breaks(err error) error {
 	return n.broken
 }
 
-// left closes the connection when the writer has ended, and everything is answered: nobody else does so if the node is no
-// member any more and the Locker goes on.
-func (n *Lane) left() {
+// finish closes the connection when the writer has ended and all replies are delivered.
+func (n *Lane) finish() {
 	n.mu.Lock()
 	n.ending = true
 	rest := n.queue
@@ -200,7 +200,7 @@ func (n *Lane) connect() bool {
 	}
 }
 
-// free records that the server has answered the writer.
+// free records that a call to the server has returned for which the writer has waited.
 func (n *Lane) free() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -234,7 +234,7 @@ func (n *Lane) next() (f *flight, do int) {
 	}
 }
 
-// todo is what the writer has to do next. Under the mutex.
+// todo is what the writer has to do next. It puts releases that are due again into the queue. Under the mutex.
 func (n *Lane) todo() int {
 	if len(n.pendingReleases) > 0 && n.broken == nil && !n.clock.Now().Before(n.retry) {
 		n.requeuePending()
@@ -258,7 +258,8 @@ func (n *Lane) todo() int {
 	return do
 }
 
-// rest waits for requests, or for replies. It is called with the mutex, and gives it back.
+// rest waits for requests, or for replies; or until releases are due again, or the lane ends. It is called with the mutex,
+// and unlocks it.
 func (n *Lane) rest(do int) {
 	n.idle, n.stalled = do == waitForRequests, do == waitForReplies
 	n.rests++
@@ -318,7 +319,7 @@ func (n *Lane) take() (f *flight, dropped []*Request) {
 			if rest = append(rest, q); i < n.back {
 				back++
 			}
-		case n.late(q, now), q.Op == wire.Acquire && at != queued && !q.refills(at): // its time is over, or a release has come
+		case n.late(q, now), q.Op == wire.Acquire && at != queued && !q.mayBePartial(at): // its time is over, or a release has come
 			dropped = append(dropped, q)
 		default:
 			if q.Op == wire.Acquire && at == queued {
@@ -381,7 +382,7 @@ func (n *Lane) settle(f *flight) {
 	}
 }
 
-// place records where the token of a request is that has its reply. Under the mutex.
+// place records what a reply says of where the request's token is. Under the mutex.
 func (n *Lane) place(q *Request) {
 	switch at := n.at(q.Claim); {
 	case q.Op == wire.Release && !q.Reply.Status.SettlesRelease():
@@ -394,9 +395,9 @@ func (n *Lane) place(q *Request) {
 		n.pendingReleases[q.Claim.Key] = append(n.pendingReleases[q.Claim.Key], pendingRelease{q.Claim, q.Deadline})
 	case q.Op == wire.Release:
 		n.put(q.Claim, absent)
-	case at != sent && (at != inFlight || q.Op != wire.Acquire), q.refills(at):
-		// It says nothing of where the token is: a release has been asked for since, or an acquire that has not been
-		// answered yet was written behind the request.
+	case at != sent && (at != inFlight || q.Op != wire.Acquire), q.mayBePartial(at):
+		// It changes nothing: a release has been asked for since; or an acquire that has not been answered yet was
+		// written behind the request; or some of the keys may be there.
 	case q.Reply.MeansAbsent(q.Op):
 		n.put(q.Claim, absent)
 	default:
@@ -431,7 +432,7 @@ func (n *Lane) reopen(q *Request) *Request {
 	if q.Step() == wire.Plain || q.reloads == maxReloads {
 		return nil
 	}
-	if at := n.at(q.Claim); q.Op == wire.Acquire && !q.refills(at) {
+	if at := n.at(q.Claim); q.Op == wire.Acquire && !q.mayBePartial(at) {
 		if at != inFlight {
 			return nil
 		}

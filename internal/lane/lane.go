@@ -14,15 +14,15 @@ import (
 	"github.com/quorumlock/redlock/internal/wire"
 )
 
-// A Lane is the way to one Redis server: an ordered queue of requests, and one connection. All that is in the queue
-// leaves in one write. So there is no goroutine for each call, a busy lane makes few large writes, and the requests about
-// one key arrive in the order in which they were submitted: a release never overtakes its acquire.
+// A Lane is the way to one Redis server: an ordered queue of requests, and one connection. What is in the queue leaves in
+// one write, up to maxBatch requests. So there is no goroutine for each call, a busy lane makes few large writes, and the
+// requests about one key arrive in the order in which they were submitted: a release never overtakes its acquire.
 //
 // A lane blocks no caller. Callers wait for their round, not for a node. For a node that has been silent for its timeout,
 // or cannot be reached, the lane answers at once ("no vote") until the node replies again. Only releases are then kept:
 // at most one for each claim of which an acquire went out. Nothing goes out while the node is down, and a release is
-// dropped when its token cannot be there any more (Claim.gone). So what a lane keeps is bounded by what was in flight and
-// held within two TTLs, however long the node is away, and also if it comes and goes.
+// dropped when its token should be gone (Claim.gone). So what a lane keeps is bounded by what was in flight and held
+// within two TTLs, however long the node is away, and also if it comes and goes.
 type Lane struct {
 	Index int    // how many were made before it: the nodes that were given come first, in their order
 	Name  string // of the node, in errors
@@ -31,9 +31,9 @@ type Lane struct {
 	host    sim.Host
 	node    *incarnation
 	srv     Server
-	timeout time.Duration // silence after which nothing more is queued
+	timeout time.Duration // silence after which nothing more is queued, but for releases
 
-	ctx      context.Context // ends connecting, when the lane is forced to close
+	ctx      context.Context // ends Connect and Refresh, when the lane is forced to close
 	cancel   context.CancelFunc
 	drain    chan struct{} // closed: send what is left, then end
 	tried    chan<- int    // gets the index when the first connect has ended
@@ -46,13 +46,13 @@ type Lane struct {
 
 	mu              sync.Mutex // protects what follows, and this node's part of each claim
 	queue           []*Request
-	back            int                         // how many of its first requests the reader has put there; see reopen
+	back            int                         // so many of its first requests go before all that come: those that are sent again, and owed releases
 	owed            []*flight                   // what has been written and not been answered, in order
-	flying          int                         // the requests of these
+	flying          int                         // the requests of these, and of what is just being written
 	spares          []*flight                   // to be used again
 	heard           time.Time                   // when the replies were delivered that came last
 	written         sync.Cond                   // there is something owed, or the lane is ending
-	pendingReleases map[string][]pendingRelease // by key, the releases without an answer, which are sent again
+	pendingReleases map[string][]pendingRelease // by key, the releases that no reply has settled, which are sent again
 	retry           time.Time                   // when they are, if the connection stands
 	idle, stalled   bool                        // the writer waits for requests; or for replies
 	busy            time.Time                   // since when the server has owed the writer an answer; zero: it owes none
@@ -62,7 +62,7 @@ type Lane struct {
 	draining        bool
 	ending          bool                                       // the writer has ended
 	again           bool                                       // it is to be joined again
-	retired         bool                                       // it is closed, or about to be: nothing new is sent
+	retired         bool                                       // its node is no member any more, or the Locker ends: it takes releases and leaves only
 	listeners       map[*context.CancelFunc]context.CancelFunc // end the subscriptions
 
 	// Under the set's mutex.
@@ -71,7 +71,7 @@ type Lane struct {
 	epoch      int64 // the last description of the set of which the node is known to be a member, or to be none any more
 }
 
-// A pendingRelease is a release that is owed to a node, until a time when the token is gone in any case.
+// A pendingRelease is a release that no reply has settled. It is dropped at that time (Claim.gone).
 type pendingRelease struct {
 	claim *Claim
 	until time.Time
@@ -95,7 +95,7 @@ func newLane(index int, name string, srv Server, m *incarnation, cfg *Config, tr
 }
 
 // Submit puts a request into the lane. It reports true if the lane has the answer at once, as the
-// request's reply: then the recipient is not told. Submit never blocks and calls nothing, so it
+// request's reply: then the recipient is not told. Submit does no I/O and calls no Recipient, so it
 // may be called under a mutex. Steps of one claim must be submitted in the order in which they
 // are to happen.
 func (n *Lane) Submit(q *Request, now time.Time) (answered bool) {
@@ -145,8 +145,8 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 		}
 	}
 	switch silent := n.silent(now); {
-	// Also for the release of a token that is not there: a lock is free again when a quorum of
-	// nodes could grant it, and a node that is away could not.
+	// Also for the release of a token that is not there: it counts as a node that could grant the lock again, and one
+	// that is away could not.
 	case n.down != nil:
 		return wire.Reply{Status: n.down.Status, Err: n.down.Err}, false
 	case silent > n.timeout:
@@ -160,7 +160,7 @@ func (n *Lane) admit(q *Request, now time.Time) (answer wire.Reply, ok bool) {
 			// giving back the first one would put the waiter in the queue, although it has the lock.
 			n.put(b, absent)
 		}
-		if !q.refills(at) {
+		if !q.mayBePartial(at) {
 			n.put(q.Claim, queued)
 		}
 		return wire.Reply{}, true
@@ -178,8 +178,8 @@ func (n *Lane) answer(q *Request, r wire.Reply) {
 	q.To.Deliver(n, q)
 }
 
-// late reports whether the request's answer is no longer wanted. A release that is late has
-// nothing to release. Under the mutex.
+// late reports whether the request's answer is no longer wanted. It records that the token of a late release is absent.
+// Under the mutex.
 func (n *Lane) late(q *Request, now time.Time) bool {
 	if q.Deadline.IsZero() || !now.After(q.Deadline) {
 		return false
@@ -292,10 +292,9 @@ func (n *Lane) fail(err error) {
 	}
 }
 
-// close makes the lane send what it has, and end. A lane that has nothing to send ends at once. After
-// force nothing waits for the server any more. The lane takes no more requests then, with one exception:
-// an answer that is still to come may be a grant that nobody wants any more, and what gives that back
-// is sent, too.
+// close makes the lane send what it has, and end; retire has come before. A lane that has nothing to send ends at once.
+// After force nothing waits for the server any more. Until the lane has ended it still takes releases: a reply that is
+// still to come may be a grant that nobody wants any more.
 func (n *Lane) close() {
 	n.node.close()
 	n.mu.Lock()
@@ -332,8 +331,8 @@ func (n *Lane) Marker() string {
 	return mark
 }
 
-// retire ends the lane to a node that is no member any more, once; close must follow. A key that is still
-// there goes with its TTL.
+// retire makes the lane take nothing more but releases and leaves. It reports false if that was so already; otherwise close
+// must follow.
 func (n *Lane) retire() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -353,7 +352,7 @@ func (n *Lane) isRetired() bool {
 	return n.retired
 }
 
-// rejoin has the node joined again, as soon as the connection has nothing else to do. A node that is not
+// rejoin makes the writer join the node again, as soon as no reply is owed. A node that is not
 // connected is joined in any case.
 func (n *Lane) rejoin() {
 	n.mu.Lock()

@@ -17,9 +17,9 @@ type Request struct {
 	Args     []string  // choose, merge: of the script
 	Said     any       // choose, merge: what it has replied
 
-	Native  bool // extend, release: without the script, if the server can do that: see wire.NativeAnswer
-	Open    bool // the answer to that leaves it open: the script is to be sent
-	Waited  bool // the answer to that is a release, and other clients wait, or may wait: they are to be called (wire.Wake)
+	Native  bool // extend, release: try it without the script, if the server can do that (wire.NativeAnswer)
+	Open    bool // Native: the answer has left it open, and the script is to be sent
+	Waited  bool // Native: released, and other clients may wait: they are to be called (wire.Wake)
 	reloads int  // how often it was sent again to a server that did not know its script
 
 	Shown string            // extend: the marker, read after the extension
@@ -34,9 +34,10 @@ type Request struct {
 // Ours is the ticket of a refill: the caller has the lock, and puts it on one more node.
 const Ours = -1
 
-// refills reports whether the node, where the token may be, may have lost some of the claim's keys, and not all: then
-// neither that the lock is gone there, nor that a refill is refused, says that nothing is left to release.
-func (q *Request) refills(at presence) bool {
+// mayBePartial reports whether the node may have some of the claim's keys, and not all: the request extends or refills a
+// lock of several keys that was sent there. Then neither that the lock is gone, nor that a refill is refused, says that
+// nothing is left to release.
+func (q *Request) mayBePartial(at presence) bool {
 	return at == sent && len(q.Claim.Keys) > 1 && (q.Op == wire.Extend || q.Op == wire.Acquire && q.Ticket == Ours)
 }
 
@@ -172,15 +173,15 @@ type presence uint8
 
 const (
 	absent    presence = iota // never sent there, refused, or given back
-	queued                    // the acquire waits in the lane, or was dropped there
+	queued                    // the acquire was accepted, and was never written
 	inFlight                  // the acquire went out
 	sent                      // the acquire was answered, or got lost: the token is there, or may be
 	releasing                 // a release is in the lane, or owed
 )
 
-// gone is the time by which no node has a token any more that is released now, whatever got lost. A node that hung may
-// carry out an acquire or extension that left before, after the release was sent: the acquire only within its own
-// deadline, and the extension only while the token is there, which then stays for a last TTL. An acquire of plain
-// commands has no deadline at the node. One that is carried out after this time, at a node that hung or whose connection
-// was given up, leaves the token there for a TTL if the release had not been written behind it, and is no vote.
+// gone is the time after which a release that is asked for now is not sent any more: two TTLs. A node that hung may carry
+// out an acquire by the script within its deadline, and an extension while the token is there, which then stays for a last
+// TTL. An acquire of plain commands has no deadline at the node. One that is carried out later still, at a node that hung
+// or whose connection was given up, leaves the token there for a TTL if the release had not been written behind it, and
+// is no vote.
 func (c *Claim) gone(now time.Time) time.Time { return now.Add(2 * c.TTL) }

@@ -8,8 +8,9 @@ import (
 )
 
 // A Server is a connection to one node. Package redisnode has the real one, and models of nodes
-// have theirs. A lane calls Receive from its reader, and the other methods from its writer: Connect, Join and Refresh when
-// it is owed no replies, and Outdated under its mutex.
+// have theirs. A lane's reader calls Receive, and its writer the rest: Connect, Join and Refresh when
+// no reply is owed, and Outdated under the lane's mutex. Interrupt and Subscribe may be called from any goroutine. If there
+// is a method Retire, it is called when the node is no member any more.
 type Server interface {
 	// Connect makes the connection, and joins the node (Session). It is called before the first Send and again after each
 	// failure, and ends with ctx.
@@ -19,8 +20,8 @@ type Server interface {
 	// The answers go to the Session.
 	Join() error
 
-	// Refresh is called before a Send, and makes the connection anew if it does not stand any more, or is outdated. It ends
-	// with ctx.
+	// Refresh is called before a Send when no reply is owed, and replaces the connection if it is broken, or outdated. What
+	// it takes to make a new one ends with ctx.
 	Refresh(ctx context.Context) error
 
 	// Outdated reports whether there should soon be a Refresh. It does not block.
@@ -34,7 +35,8 @@ type Server interface {
 	// Receive reads the replies to a batch, which the server has owed for so long, and gives the requests theirs
 	// (Request.Read); the answers to a command without a script may leave more to be sent (Request.ReadNative). It may be
 	// called while Send still writes. An error means that the connection failed: the unanswered requests may have been
-	// carried out, or may yet be. The server's own timeout bounds the whole wait, and not any request's deadline.
+	// carried out, or may yet be. The timeout of this side for a reply bounds the whole wait, and no request's deadline
+	// does.
 	Receive(batch []*Request, ago time.Duration) (unanswered []*Request, err error)
 
 	// Interrupt makes the calls under way return soon, and all later ones fail. It may

@@ -19,7 +19,7 @@ type Link struct {
 	host     *Host
 	patience time.Duration
 	seed     sim.Seed
-	actor    int // who sends; who receives is the next one
+	actor    int // the sender's; the receiver's is the next one
 	sent     int
 	arrives  time.Time // when the last message does
 	stream   *stream
@@ -61,7 +61,7 @@ func (l *Link) Interrupt() { l.once.Do(func() { close(l.interrupted) }) }
 
 func (l *Link) Connect(ctx context.Context, hello wire.Hello) (wire.Mark, error) {
 	m := &message{connect: true, hello: hello}
-	l.stream, l.arrives = new(stream), time.Time{} // what is under way over the connection before it holds up nothing
+	l.stream, l.arrives = new(stream), time.Time{} // messages of the old connection do not hold up those of the new one
 	if err := l.exchange(ctx, m); err != nil {     // it may still be on its way
 		return wire.Mark{}, err
 	}
@@ -92,12 +92,13 @@ func (l *Link) Exec(calls []Call) error {
 
 // Send sends calls in one message. It does not wait.
 func (l *Link) Send(calls []Call) {
-	// A message is the network's: what nobody waits for any more may still arrive.
+	// A copy: the network may deliver the message after the caller has given up.
 	l.send(&message{calls: slices.Clone(calls)})
 }
 
-// Receive waits for the reply to the oldest message, which the node has owed for so long. After an error, what it has of
-// the calls (nil: nothing) may have been carried out, and the link is broken.
+// Receive waits for the reply to the oldest message, which the node has owed for so long. An error breaks the link. After
+// errReset the calls with a result were carried out, and the others have the error. After any other one there are no
+// calls: each may have been carried out, or may yet be.
 func (l *Link) Receive(ago time.Duration) ([]Call, error) {
 	m, err := l.receive(context.Background(), l.actor+1, ago)
 	if err != nil && err != errReset { // it may yet be carried out

@@ -13,11 +13,11 @@ import (
 
 // Batches are sent, and their replies are read, over the connection that go-redis has made, but without go-redis.
 //
-// No reply to an earlier batch, or to a command of go-redis, is ever taken for one to a later batch. Replies come in the
+// A reply is never taken for that to another request. Replies come in the
 // order of the commands, and Receive reads as many as Send has asked for. After each failure the connection is closed,
-// whose replies are then out of reach, and the next one begins with an empty buffer (receive). When nothing more is owed,
-// nothing may have arrived besides. go-redis does the same on its side: it reads a reply for each of its commands, and
-// closes a connection over which a command failed. Neither of them uses the connection while the other does: go-redis is
+// whose replies are then out of reach, and the next one begins with an empty buffer (receive). Bytes behind the
+// last reply that was owed are an error. go-redis does the same on its side: it reads a reply for each of its commands, and
+// closes a connection that has failed. Neither of them uses the connection while the other does: go-redis is
 // only called when nothing is owed, and does nothing by itself with a connection that conn has taken.
 
 // Encode writes the commands of a batch, and what comes behind them, into a buffer.
@@ -151,8 +151,8 @@ func (s *Server) read(q *lane.Request) error {
 	return nil
 }
 
-// outdate has the connection replaced if the server has said that it takes no writes: the node's name may have moved to
-// another server, its new master.
+// outdate marks the connection as one to be replaced if the server has said that it takes no writes: the node's name may
+// have moved to another server, its new master.
 func (s *Server) outdate(err error) {
 	if err != nil && redis.HasErrorPrefix(err, "READONLY") {
 		s.stale.Store(true)

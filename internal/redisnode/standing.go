@@ -75,8 +75,9 @@ func (s *Server) stands(conn *net.Conn, unused time.Duration) bool {
 	return saw != broken && s.pings(conn)
 }
 
-// pings reports whether the server answers a PING soon: so soon that the caller, which waits for round, has time left
-// for another connection. A server that hangs does not answer, and will not let itself be connected to either.
+// pings reports whether the server answers a PING soon: so soon that the caller, which waits for round, has time left for
+// another connection. A server that hangs does not answer, and does not complete the handshake of a new connection
+// either.
 func (s *Server) pings(conn *net.Conn) bool {
 	s.receive(conn)
 	if err := (*conn).SetDeadline(time.Now().Add(min(4*s.trip+100*time.Millisecond, 2*s.trip+s.round/4))); err != nil {
