@@ -231,9 +231,7 @@ func TestSlowRecipient(t *testing.T) {
 }
 
 // A hasty server is one whose connection has ended: it answers before the write has left.
-type hasty struct {
-	*stub
-}
+type hasty struct{ *stub }
 
 func (s *hasty) Encode(batch []*Request) {
 	for _, q := range batch {

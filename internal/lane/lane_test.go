@@ -202,8 +202,8 @@ func TestUnsentAcquire(t *testing.T) {
 	for waiter, want := range map[string][]string{"": nil, "w": {"leave a"}} {
 		synctest.Test(t, func(t *testing.T) {
 			n, seen := open(t, 0, true)
-			c := &Claim{Key: "a", Keys: []string{"a"}, Modes: "x", Token: "t", Waiter: waiter, TTL: time.Second}
-			c.Span(1)
+			c := claimOf("a", "t", "x")
+			c.Waiter = waiter
 			for _, step := range []wire.Op{wire.Acquire, wire.Release} { // before the lane's goroutine gets to the first
 				n.Submit(&Request{Op: step, Claim: c, To: Nobody{}}, time.Now())
 			}
@@ -222,8 +222,8 @@ func TestUnsentAttempt(t *testing.T) {
 		n, seen := open(t, 0, true)
 		var before *Claim
 		for _, token := range []string{"1", "2", "3"} { // they are of one key, which the stub would not tell apart
-			c := &Claim{Key: token, Keys: []string{"a"}, Modes: "s", Token: token, Waiter: "w", TTL: time.Second, Before: before}
-			c.Span(1)
+			c := claimOf("a", token, "s")
+			c.Key, c.Waiter, c.Before = token, "w", before
 			n.Submit(&Request{Op: wire.Acquire, Claim: c, To: Nobody{}}, time.Now())
 			before = c
 		}

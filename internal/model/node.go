@@ -187,7 +187,7 @@ func (n *Node) receive(m *message) {
 	}
 }
 
-// take takes in a message whose turn it is. Under the mutex.
+// take takes in the message that is next over its connection. Under the mutex.
 func (n *Node) take(m *message) {
 	switch {
 	case m.subscription != nil && n.down:
