@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	arena "github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/redis/go-redis/v9"
 )

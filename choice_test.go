@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	arena "github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/sim"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 

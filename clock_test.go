@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	arena "github.com/quorumlock/redlock/internal/model"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 )
 
 func TestValidFor(t *testing.T) {

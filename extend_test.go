@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/renew"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/wire"
 	"github.com/quorumlock/redlock/redlocktrace"
 )

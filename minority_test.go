@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	arena "github.com/quorumlock/redlock/internal/model"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 

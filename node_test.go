@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	arena "github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
-	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/replace"
 	"github.com/quorumlock/redlock/internal/sim"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // TestHungLaneIsBounded: a node that hangs costs callers nothing beyond the first

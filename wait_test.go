@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	arena "github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	arena "github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/quorumlock/redlock/internal/waitlist"
 	"github.com/quorumlock/redlock/internal/wire"
 )

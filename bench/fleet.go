@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/fresh"
-	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 	"github.com/redis/go-redis/v9"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/bench/contender"
-	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 	"github.com/redis/go-redis/v9"
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/bench/contender"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // TestMigration is docs/from-redsync.md: from redsync alone to redlock alone on one key, both

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/bench/contender"
-	"github.com/quorumlock/redlock/internal/redisproc"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // miniature is every scenario in a moment: enough to prove that each contender

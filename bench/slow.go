@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/bench/contender"
-	"github.com/quorumlock/redlock/internal/faultproxy"
+	"github.com/quorumlock/redlock/internal/testbed/faultproxy"
 )
 
 const slowBy = 20 * time.Millisecond

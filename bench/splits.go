@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/bench/contender"
-	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 )
 
 // A split is a situation in which contenders that come at once may divide the nodes among them so

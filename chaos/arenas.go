@@ -6,9 +6,9 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/miniarena"
 	"github.com/quorumlock/redlock/chaos/internal/modelarena"
 	"github.com/quorumlock/redlock/chaos/internal/realarena"
-	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/model"
-	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/model"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 )
 
 // Miniredis runs the library with the real client and the real scripts against nodes in this

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // TestMiniredis runs some seeds of every scenario: each run ends, with only the violations that its scenario is

@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/chaos/history"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // histories are those of a scenario's first seeds, as text.

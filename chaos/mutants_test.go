@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/chaos/internal/judge"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // A mutant is the library with one thing broken, and the scenario that notices it. A mutant that
@@ -69,7 +69,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/native.go", "if !a.Done || a.Broken > 0 || a.Err != nil || a.Failed", "if a.Failed"},
 	}, "model", "refusals", 1000},
 	{"a release without a script deletes any token", []edit{
-		{"internal/model/plain.go", "case !there || e.token != c.Token:", "case !there || e.token != c.Token && c.Op == wire.Extend:"},
+		{"internal/testbed/model/plain.go", "case !there || e.token != c.Token:", "case !there || e.token != c.Token && c.Op == wire.Extend:"},
 	}, "model", "paused writers", 200},
 	{"an extension succeeds after the end", []edit{
 		{"extend.go", "case left(l.until, now) <= 0:\n\t\t// The confirmation", "case false:\n\t\t// The confirmation"},
@@ -108,7 +108,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/conn.go", "if q.Step() == wire.Plain || q.reloads == maxReloads {", "if q.reloads == maxReloads {"},
 	}, "model", "churn", 2000},
 	{"a release may overtake its acquire", []edit{
-		{"internal/model/link.go", "max(there, time.Until(l.arrives)+1)", "there"},
+		{"internal/testbed/model/link.go", "max(there, time.Until(l.arrives)+1)", "there"},
 	}, "model", "slow links", 2000},
 	{"a node that owes a release is asked to take the token again", []edit{
 		{"internal/lane/lane.go", "case at == releasing && q.counts(), at == inFlight && q.Op == wire.Acquire:", "case false:"},
@@ -145,8 +145,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"break.go", "found = found || n.Token == b.handle.Token\n", "if n.Token != \"\" {\n\t\t\tb.handle.Token = n.Token\n\t\t}\n\t\tfound = found || n.Token == b.handle.Token\n"},
 	}, "model", "broken by hand", 500},
 	{"a token that is broken is extended", []edit{
-		{"internal/model/scripts.go", "if n.isBroken(c.Token) {", "if n.isBroken(c.Token) && false {"},
-		{"internal/model/plain.go", "case c.Op == wire.Extend && n.isBroken(c.Token):", "case c.Op == wire.Extend && n.isBroken(c.Token) && false:"},
+		{"internal/testbed/model/scripts.go", "if n.isBroken(c.Token) {", "if n.isBroken(c.Token) && false {"},
+		{"internal/testbed/model/plain.go", "case c.Op == wire.Extend && n.isBroken(c.Token):", "case c.Op == wire.Extend && n.isBroken(c.Token) && false:"},
 	}, "model", "broken by hand", 10000},
 
 	// Fences, numbered by simpler rules.
@@ -157,17 +157,17 @@ func (lk *Locker) isClosing() bool {`},
 		{"acquire.go", "return number, same >= r.ballot.need", "return number, same >= r.ballot.need-1"},
 	}, "model", "vanishing locks", 2000},
 	{"a grant takes the number that is proposed", []edit{
-		{"internal/model/scripts.go", "number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)", "number = max(c.Fence, 1)"},
-		{"internal/model/scripts.go", "n.counts[name] = max(n.counts[name], number)", "n.counts[name] = number"},
+		{"internal/testbed/model/scripts.go", "number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)", "number = max(c.Fence, 1)"},
+		{"internal/testbed/model/scripts.go", "n.counts[name] = max(n.counts[name], number)", "n.counts[name] = number"},
 	}, "model", "vanishing locks", 500},
 	{"a grant counts on, whatever is proposed", []edit{
-		{"internal/model/scripts.go", "number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)", "number = count + 1"},
+		{"internal/testbed/model/scripts.go", "number = max(min(max(c.Fence, now-clamp), now+clamp), count+1)", "number = count + 1"},
 	}, "model", "wrong clocks", 2000},
 	{"a node believes a client's clock", []edit{
-		{"internal/model/scripts.go", "min(max(c.Fence, now-clamp), now+clamp)", "c.Fence"},
+		{"internal/testbed/model/scripts.go", "min(max(c.Fence, now-clamp), now+clamp)", "c.Fence"},
 	}, "model", "wrong clocks", 2000},
 	{"a counter has a TTL", []edit{
-		{"internal/model/scripts.go", "\tn.counts[name] = max(n.counts[name], number)", "\tn.counts[name] = max(n.counts[name], number)\n\ttime.AfterFunc(100*time.Millisecond, func() { n.mu.Lock(); defer n.mu.Unlock(); delete(n.counts, name) })"},
+		{"internal/testbed/model/scripts.go", "\tn.counts[name] = max(n.counts[name], number)", "\tn.counts[name] = max(n.counts[name], number)\n\ttime.AfterFunc(100*time.Millisecond, func() { n.mu.Lock(); defer n.mu.Unlock(); delete(n.counts, name) })"},
 	}, "model", "vanishing locks", 500},
 	{"a number of the future is a vote", []edit{
 		{"internal/lane/clocks.go", "if ahead < c.maxSkew+2*wire.Clamp {", "if ahead < c.maxSkew+2*wire.Clamp || true {"},
@@ -189,7 +189,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/set.go", "max(s.cfg.Quarantine, longest+s.cfg.DriftOf(longest))", "max(s.cfg.Quarantine, longest+s.cfg.DriftOf(longest)) / 2"},
 	}, "model", "forgetful nodes", 5000},
 	{"the node's marker is not checked", []edit{
-		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
+		{"internal/testbed/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case false:"},
 	}, "model", "forgetful nodes", 1000},
 	{"plain commands: the number need not be stored", []edit{
 		{"internal/wire/plain.go", "case p.Advanced != 1:", "case false:"},
@@ -221,7 +221,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/incarnation.go", "age = max(0, min(byNode, byWriter))", "age = max(0, max(byNode, byNode-byWriter+byWriter))"},
 	}, "model", "boot", 2000},
 	{"a marker of the future stays", []edit{
-		{"internal/model/store.go", " || mark.Born > now+slack:", ":"},
+		{"internal/testbed/model/store.go", " || mark.Born > now+slack:", ":"},
 	}, "model", "boot", 2000},
 	{"a quarantine goes by MaxTTL alone while that changes", []edit{
 		{"internal/wire/description.go", "Milliseconds(max(d.MaxTTL, d.Other))", "Milliseconds(d.MaxTTL)"},
@@ -237,7 +237,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/incarnation.go", "	if step > 0 {", "	if step < 0 {"},
 	}, "model", "stepping clocks", 500},
 	{"a request may be as late as it likes", []edit{
-		{"internal/model/scripts.go", "if c.Latest > 0 && now > c.Latest {", "if false {"},
+		{"internal/testbed/model/scripts.go", "if c.Latest > 0 && now > c.Latest {", "if false {"},
 	}, "model", "ghosts", 500},
 	{"no check after a machine was suspended", []edit{
 		{"internal/renew/renew.go", "	s.look(now)\n", ""},
@@ -289,10 +289,10 @@ func (lk *Locker) isClosing() bool {`},
 
 	// The calls of a release.
 	{"a release calls nobody", []edit{
-		{"internal/model/scripts.go", "\t\tn.wake(c.Keys[i], c.Modes[i], c.Slot)\n", "\t\t_ = i\n"},
+		{"internal/testbed/model/scripts.go", "\t\tn.wake(c.Keys[i], c.Modes[i], c.Slot)\n", "\t\t_ = i\n"},
 	}, "model", "calls", 100},
 	{"a waiter that leaves calls nobody", []edit{
-		{"internal/model/waiting.go", "\t\tn.wake(key, c.Modes[i], 0)\n\t\tleft = 1\n", "\t\t_ = i\n\t\tleft = 1\n"},
+		{"internal/testbed/model/waiting.go", "\t\tn.wake(key, c.Modes[i], 0)\n\t\tleft = 1\n", "\t\t_ = i\n\t\tleft = 1\n"},
 	}, "model", "calls", 500},
 	{"a called waiter overtakes the queue", []edit{
 		{"internal/wire/queue.go", "case e.Waiter == waiter, ticket > 0 && before(ticket, waiter, e):", "case e.Waiter == waiter, ticket > 0:"},
@@ -319,11 +319,11 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/mode.go", "ModeIX: \"xsl\"", "ModeIX: \"xl\""},
 	}, "model", "kinds", 500},
 	{"readers share a deadline, that of the last", []edit{
-		{"internal/model/scripts.go", "e.expires = max(e.expires, until)", "e.expires = until"},
+		{"internal/testbed/model/scripts.go", "e.expires = max(e.expires, until)", "e.expires = until"},
 	}, "model", "kinds", 2000},
 	{"the slots are counted on each node", []edit{
 		{"keys.go", "c.Keys[len(c.Keys)-1] += strconv.FormatInt(slot, 10)", "c.Keys[len(c.Keys)-1] += c.Token"},
-		{"internal/model/scripts.go", "\t\tswitch {\n\t\tcase err != nil:\n\t\t\treturn nil, err\n\t\tcase h.mine:\n\t\t\tmine++\n", `		taken := 0
+		{"internal/testbed/model/scripts.go", "\t\tswitch {\n\t\tcase err != nil:\n\t\t\treturn nil, err\n\t\tcase h.mine:\n\t\t\tmine++\n", `		taken := 0
 		for _, m := range n.keys[key].set {
 			if m.mode == wire.ModeSlots && m.until >= n.now() {
 				taken++
@@ -343,10 +343,10 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/wire/queue.go", "case MustQueueBehind(mode, e.Mode):", "case mode != ModeS && mode != ModeIS && MustQueueBehind(mode, e.Mode):"},
 	}, "model", "kinds waiting", 200},
 	{"the fence of a folder knows nothing of what lies below it", []edit{
-		{"internal/model/scripts.go", "count = max(count, n.counts[below(key)])", "count = max(count, 0)"},
+		{"internal/testbed/model/scripts.go", "count = max(count, n.counts[below(key)])", "count = max(count, 0)"},
 	}, "model", "kinds", 500},
 	{"a lock with several keys is granted if the last of them is free", []edit{
-		{"internal/model/scripts.go", "case h.who != \"\":\n\t\t\tif err := n.enter(c)", "case h.who != \"\" && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
+		{"internal/testbed/model/scripts.go", "case h.who != \"\":\n\t\t\tif err := n.enter(c)", "case h.who != \"\" && i == len(c.Keys)-1:\n\t\t\tif err := n.enter(c)"},
 	}, "model", "kinds", 200},
 	{"only one of several names is locked", []edit{
 		{"keys.go", "names = append(names, name)\n", "names = append(names, name)[:1]\n"},
@@ -357,8 +357,8 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/batch.go", "q.Op == wire.Extend && !q.stays():", "q.Op == wire.Extend && q.Op != wire.Extend:"},
 	}, "model", "rival operators", 3000},
 	{"a node grants, whatever description it has", []edit{
-		{"internal/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case c.Mark != \"\" && !alike(c.Mark, n.marker):"},
-		{"internal/model/scripts.go", "// count has a counter say", `func alike(a, b string) bool {
+		{"internal/testbed/model/scripts.go", "case c.Mark != \"\" && c.Mark != n.marker:", "case c.Mark != \"\" && !alike(c.Mark, n.marker):"},
+		{"internal/testbed/model/scripts.go", "// count has a counter say", `func alike(a, b string) bool {
 	one, ok1 := wire.ParseMarker(a)
 	other, ok2 := wire.ParseMarker(b)
 	return ok1 && ok2 && one.Same(other)
@@ -385,13 +385,13 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/choice.go", "	need, epoch := len(v.Lanes)/2+1, int64(1)\n", "	need, epoch := 1, int64(1)\n"},
 	}, "model", "rival operators", 3000},
 	{"a node promises nothing", []edit{
-		{"internal/model/store.go", "if ballot > now.promised || ballot == now.promised && value != \"\" {", "if true {"},
+		{"internal/testbed/model/store.go", "if ballot > now.promised || ballot == now.promised && value != \"\" {", "if true {"},
 	}, "model", "rival operators", 3000},
 	{"a later proposer keeps its own description", []edit{
 		{"internal/lane/choice.go", "if c.taken != nil && c.Taken > best &&", "if false && c.Taken > best &&"},
 	}, "model", "rival operators", 3000},
 	{"a node takes an earlier description back", []edit{
-		{"internal/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
+		{"internal/testbed/model/store.go", "n.told.At() < d.Epoch:", "n.told.At() != d.Epoch:"},
 	}, "model", "rival operators", 3000},
 	{"two members change at once", []edit{
 		{"change.go", "then.Members = append(then.Members, c.Add)", "then.Members = append(then.Members[min(2, len(then.Members)-1):], c.Add)"},
@@ -420,7 +420,7 @@ func (lk *Locker) isClosing() bool {`},
 		{"internal/lane/incarnation.go", "\t\treturn m.marked()\n\t})", "\t\treturn m.marked() && mark.Told.Description == nil\n\t})"},
 	}, "model", "a snapshot of an earlier set", 1000},
 	{"a node that comes is told by those alone that have heard of a majority", []edit{
-		{"internal/model/store.go", " || n.comes(d)):", "):"},
+		{"internal/testbed/model/store.go", " || n.comes(d)):", "):"},
 	}, "model", "a snapshot of an earlier set", 3000},
 	{"a set that was changed heals like one that was not", []edit{
 		{"internal/lane/members.go", "all && (now || !rival) && (s.known.Epoch == 1 || 2*keep == len(v.Lanes))", "all && (now || !rival)"},

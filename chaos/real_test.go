@@ -11,8 +11,8 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/internal/realarena"
 	"github.com/quorumlock/redlock/chaos/internal/realtest"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // runReally carries a plan out, and accepts only violations that the scenario is known for.

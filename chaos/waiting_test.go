@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // TestAttemptsAreFew: a waiter makes an attempt when the lock may be free. It takes between two and

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 )
 
 // holderVariable makes this program a holder, and has its briefing.

@@ -3,7 +3,7 @@ package recipes
 import (
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/pgtest"
+	"github.com/quorumlock/redlock/internal/testbed/pgtest"
 )
 
 // startPostgres starts a server of its own, which ends with the test.

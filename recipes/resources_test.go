@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/redis/go-redis/v9"
 
 	_ "github.com/lib/pq"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // TestFresh: real servers that were just started vote at once; those that have been used are refused.

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
 // Lose takes a lock away from its holder, in all its modes, as if the nodes had dropped it. Its keys are

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
 
 // TestVoteAtOnce: the first lock on the nodes waits for no quarantine, and one that is restarted has one.

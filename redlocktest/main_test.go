@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/replace"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
 // Nodes are Redis nodes in the test's own process. They vote from the first moment, and a node that is

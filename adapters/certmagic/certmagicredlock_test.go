@@ -13,7 +13,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	certmagicredlock "github.com/quorumlock/redlock/adapters/certmagic"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // TestExclusion: three instances, each with three goroutines.

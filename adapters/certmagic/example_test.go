@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"github.com/quorumlock/redlock"
 	certmagicredlock "github.com/quorumlock/redlock/adapters/certmagic"
-	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
 // Files that all instances share, with locks of redlock's.

@@ -10,8 +10,8 @@ import (
 	"github.com/caddyserver/certmagic"
 	"github.com/quorumlock/redlock"
 	certmagicredlock "github.com/quorumlock/redlock/adapters/certmagic"
-	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }

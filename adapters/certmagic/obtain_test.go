@@ -16,7 +16,7 @@ import (
 	"github.com/caddyserver/certmagic"
 	"github.com/quorumlock/redlock"
 	certmagicredlock "github.com/quorumlock/redlock/adapters/certmagic"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // An issuer is a certificate authority that counts its requests, and how many come at once.

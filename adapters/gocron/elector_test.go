@@ -10,7 +10,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/quorumlock/redlock"
 	gocronredlock "github.com/quorumlock/redlock/adapters/gocron"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // TestElection: the leader runs all ticks. When it resigns, another one runs the next tick; when it dies, no

@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/quorumlock/redlock"
 	gocronredlock "github.com/quorumlock/redlock/adapters/gocron"
-	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
 // Two schedulers, and a job that is due at both at once. They have a process each, as a

@@ -11,7 +11,7 @@ import (
 	"github.com/go-co-op/gocron/v2"
 	"github.com/quorumlock/redlock"
 	gocronredlock "github.com/quorumlock/redlock/adapters/gocron"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // TestOncePerTick: five schedulers and a job that takes no time. The last two cases show that the

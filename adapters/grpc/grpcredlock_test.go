@@ -13,8 +13,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	grpcredlock "github.com/quorumlock/redlock/adapters/grpc"
-	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"

@@ -9,8 +9,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	otelredlock "github.com/quorumlock/redlock/adapters/otel"
-	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"go.opentelemetry.io/otel/attribute"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"

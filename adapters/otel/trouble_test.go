@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	otelredlock "github.com/quorumlock/redlock/adapters/otel"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 )
 

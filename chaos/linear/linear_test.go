@@ -8,7 +8,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/quorumlock/redlock/chaos"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // A change is an event of a lock: a client gets it, or its validity ends.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // At a terminal one line is drawn again and again, and gone in the end; a Ctrl-C

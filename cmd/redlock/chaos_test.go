@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // The programs of scripts are the test binary. Those that are clients of the real arena end

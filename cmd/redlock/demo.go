@@ -12,7 +12,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/exit"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/phrase"
-	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/cmd/redlock/internal/load"
-	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
 // A story is a run of the demo. Each line is printed as it happens, with figures that are read

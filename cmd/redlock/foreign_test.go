@@ -11,7 +11,7 @@ import (
 	"unicode"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 	"github.com/redis/go-redis/v9"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // TestLsNeedsScan: the user of docs/operations.md lists locks with +scan, and without it reads which node

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/internal/recording"
-	"github.com/quorumlock/redlock/internal/redistest"
 	lua "github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // The recorder follows the members of the set, through each epoch, also when no node that it was given is left.

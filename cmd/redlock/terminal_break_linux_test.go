@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // In a terminal break shows who has the lock, and asks. Another answer than yes changes nothing; nor

@@ -22,7 +22,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // TestUserAndTLS: the user of docs/operations.md, with the rights that newer servers have beside, is allowed all

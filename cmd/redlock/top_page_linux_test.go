@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/page"
-	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // evilName would be markup, if the page took names for it.

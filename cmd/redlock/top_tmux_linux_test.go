@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/quorumlock/redlock/cmd/redlock/internal/screen"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // A tmuxSession is a terminal in a tmux server of the test's own.

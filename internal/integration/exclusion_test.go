@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // TestExclusion: sixteen workers of four Lockers on one key of three servers, with

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redistest/need"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // waiter gives the name of the first waiter in the queue of "a" at a node.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
 
 // TestMain has more tests run side by side than there are processors: those that do mostly wait. A -parallel

@@ -13,8 +13,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/printable"
-	"github.com/quorumlock/redlock/internal/redisproc"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // TestScriptFlushIsNoAmnesia: a server that drops its scripts still has its data. It is not quarantined.

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // TestRestartJustNow: all servers were restarted a moment ago. The first call finds that out, for

@@ -10,8 +10,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/integration"
-	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
 
 func TestNineWorkers(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 	"github.com/redis/go-redis/v9"
 )
 

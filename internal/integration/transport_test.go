@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/memredis"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/redis/go-redis/v9"
 )
 

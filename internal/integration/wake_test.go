@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 	"github.com/quorumlock/redlock/redlocktrace"
 )
 

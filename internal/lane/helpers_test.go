@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
 
 // A redisError is an error that a server sent.

@@ -12,9 +12,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
-	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/recording"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // telling has the nodes say that they tell of changes, which a test does by Publish: miniredis does not.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/recording"
-	"github.com/quorumlock/redlock/internal/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 const setLine = `{"time":"2026-01-31T03:00:00Z","set":{"nodes":["a"],"quorum":1}}` + "\n"

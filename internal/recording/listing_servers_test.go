@@ -11,8 +11,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/listing"
-	"github.com/quorumlock/redlock/internal/redistest"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
 )
 
 // TestServersAgree: forty owners with locks of all kinds on five servers, of which two go down, one loses

@@ -15,8 +15,8 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/fresh"
 	"github.com/quorumlock/redlock/internal/recording"
-	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaks.Main(m)) }

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest/golden"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/golden"
 )
 
 var update = flag.Bool("update", false, "write docs/api and docs/life.svg anew")

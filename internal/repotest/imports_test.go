@@ -23,11 +23,7 @@ var forbidden = []struct{ path, why string }{
 	{"plugin", "turns off the linker's removal of dead code"},
 	{"github.com/alicebob/miniredis", "is for tests, and for the command's own nodes"},
 	{"github.com/yuin/gopher-lua", "comes with miniredis"},
-	{module + "/internal/memredis", "runs miniredis, and is for tests and for the command's own nodes"},
-	{module + "/internal/redistest", "imports testing"},
-	{module + "/internal/redisproc", "starts processes"},
-	{module + "/internal/faultproxy", "is for tests"},
-	{module + "/internal/model", "is for tests"},
+	{module + "/internal/testbed", "is for tests and the harness, and starts processes"},
 	{module + "/internal/integration", "is for tests"},
 	{module + "/internal/listing", "walks all keys of the nodes, for the command"},
 	{module + "/chaos", "is for tests"},
@@ -71,22 +67,22 @@ func TestImports(t *testing.T) {
 // layers lists, for each package of the library, the packages of this module that it may import. A package
 // without a line may import none.
 var layers = map[string]string{
-	"":                   "aside dial facts lane nodeurl printable redisnode renew replace script sim waitlist wire",
-	"internal/dial":      "facts",
-	"internal/waitlist":  "lane script sim wire",
-	"internal/redisnode": "facts lane resp script wire",
-	"internal/lane":      "printable sim wire",
-	"internal/renew":     "sim",
-	"internal/replace":   "lane sim",
-	"internal/script":    "wire",
-	"internal/wire":      "facts printable",
-	"internal/model":     "lane replace script sim wire",
+	"":                       "aside dial facts lane nodeurl printable redisnode renew replace script sim waitlist wire",
+	"internal/dial":          "facts",
+	"internal/waitlist":      "lane script sim wire",
+	"internal/redisnode":     "facts lane resp script wire",
+	"internal/lane":          "printable sim wire",
+	"internal/renew":         "sim",
+	"internal/replace":       "lane sim",
+	"internal/script":        "wire",
+	"internal/wire":          "facts printable",
+	"internal/testbed/model": "lane replace script sim wire",
 }
 
 // TestLayers: imports go downwards only.
 func TestLayers(t *testing.T) {
 	library := below(t, module)
-	maps.Copy(library, below(t, module+"/internal/model"))
+	maps.Copy(library, below(t, module+"/internal/testbed/model"))
 	for from := range library {
 		if !strings.HasPrefix(from, module) {
 			continue
@@ -121,7 +117,7 @@ var imported map[string][]string
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	if imported == nil {
-		list := goCommand(t, "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, ".", "./internal/model", "./cmd/redlock")
+		list := goCommand(t, "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, ".", "./internal/testbed/model", "./cmd/redlock")
 		imported = make(map[string][]string)
 		for line := range strings.Lines(list) {
 			all := strings.Fields(line)

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // allowed has the sizes of the largest knots that may exist: files that all reach each other can only be

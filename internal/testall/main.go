@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 func main() {

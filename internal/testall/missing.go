@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/quorumlock/redlock/internal/pgtest"
-	"github.com/quorumlock/redlock/internal/redisproc"
-	"github.com/quorumlock/redlock/internal/redistest"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/pgtest"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/redistest"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // missing names the kinds of tests that this machine cannot run, and why. It looks for the same programs as

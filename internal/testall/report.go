@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // quiet is how long nothing is printed, at most.

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/internal/lane"
-	"github.com/quorumlock/redlock/internal/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/leaks"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 

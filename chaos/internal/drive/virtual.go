@@ -11,7 +11,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
-	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/testbed/model"
 )
 
 // run carries a plan out in a world with the caller's time: the clients work while faults begin and

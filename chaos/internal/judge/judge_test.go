@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // TestJudgeSaysIt checks the text of a violation.

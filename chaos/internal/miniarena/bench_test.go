@@ -13,9 +13,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorumlock/redlock/chaos/history"
-	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/script"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
 // A bench is one node, with a client that sends it by hand the requests of Lockers. The bench has a

@@ -9,8 +9,8 @@ import (
 
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/inject"
-	"github.com/quorumlock/redlock/internal/memredis"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
 // Cannot are the kinds of fault that this arena cannot inject.

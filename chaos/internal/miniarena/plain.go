@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/quorumlock/redlock/chaos/internal/client"
-	"github.com/quorumlock/redlock/internal/memredis"
+	"github.com/quorumlock/redlock/internal/testbed/memredis"
 )
 
 func (p *process) Plain() []client.PlainNode {

@@ -13,8 +13,8 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
-	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/replace"
+	"github.com/quorumlock/redlock/internal/testbed/model"
 )
 
 // A process has sockets that die and stand still with it.

@@ -10,8 +10,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/inject"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
-	"github.com/quorumlock/redlock/internal/model"
 	"github.com/quorumlock/redlock/internal/sim"
+	"github.com/quorumlock/redlock/internal/testbed/model"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
-	"github.com/quorumlock/redlock/internal/faultproxy"
-	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/faultproxy"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 )
 
 // A machine measures how much of this computer the processes of a run get. On a busy computer all

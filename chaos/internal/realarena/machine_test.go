@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/realtest"
-	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 )
 
 // TestMachine hangs servers, with the bystander or without: only a delay that the bystander has as

@@ -17,7 +17,7 @@ import (
 	"github.com/quorumlock/redlock/chaos/internal/client"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/scenario"
-	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 )
 
 // A remote is the driver's side of a client in a process of its own. It sends orders to the

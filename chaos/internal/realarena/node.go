@@ -13,10 +13,10 @@ import (
 	"github.com/quorumlock/redlock/chaos/history"
 	"github.com/quorumlock/redlock/chaos/internal/drive"
 	"github.com/quorumlock/redlock/chaos/internal/inject"
-	"github.com/quorumlock/redlock/internal/faultproxy"
 	"github.com/quorumlock/redlock/internal/fresh"
-	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/quorumlock/redlock/internal/script"
+	"github.com/quorumlock/redlock/internal/testbed/faultproxy"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
 	"github.com/quorumlock/redlock/internal/wire"
 )
 

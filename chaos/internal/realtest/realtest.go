@@ -14,8 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/quorumlock/redlock/internal/redisproc"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redisproc"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // Main runs a package's tests and ends the program. It fails if a process is left. The

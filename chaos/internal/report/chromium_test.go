@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
-	"github.com/quorumlock/redlock/internal/redistest/need"
+	"github.com/quorumlock/redlock/internal/testbed/redistest/need"
 )
 
 // frame is a page in a page: no window of a browser is as narrow as a phone's.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
-	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/testbed/model"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
-	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/testbed/model"
 )
 
 // A place is something that only one fault can have at a time.

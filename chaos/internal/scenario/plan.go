@@ -9,7 +9,7 @@ import (
 
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/chaos/history"
-	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/testbed/model"
 )
 
 // A Plan is a scenario in which a seed has decided everything.

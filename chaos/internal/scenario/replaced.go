@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/quorumlock/redlock/chaos/history"
-	"github.com/quorumlock/redlock/internal/model"
+	"github.com/quorumlock/redlock/internal/testbed/model"
 )
 
 // A Replacement is one member in the place of another.
