@@ -167,9 +167,6 @@ func (m *incarnation) Joined(mark wire.Mark, sent time.Time) {
 		// The same data as before: the client's own clock has measured the age since, and not the node's.
 		as := m.met && (mark.Value == m.mark || ok && says.Same(m.known))
 		m.mark, m.known, m.met = mark.Value, says, true
-		if !says.Same(m.toldBy) { // the answer over another connection has come in between
-			m.told, m.toldBy, m.since = mark.Told, says, now
-		}
 		if as {
 			return false
 		}

@@ -102,16 +102,11 @@ func (m *incarnation) kept() wire.Told {
 	return m.told
 }
 
-// keeps takes in what the node keeps, with a marker. As long as its data is the same, it never goes back to an
-// earlier description.
+// keeps takes in what the node keeps, and its marker.
 func (m *incarnation) keeps(t wire.Told, mark wire.Marker) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	same := m.joined && mark.Same(m.toldBy)
-	if same && t.At() < m.told.At() && t.Damage == nil {
-		return
-	}
-	if !same || t.At() != m.told.At() {
+	if same := m.joined && mark.Same(m.toldBy); !same || t.At() != m.told.At() {
 		m.since = m.Now()
 	}
 	if m.told, m.toldBy, m.joined = t, mark, true; t.Description != nil {

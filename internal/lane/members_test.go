@@ -70,9 +70,8 @@ func TestVotesByDescription(t *testing.T) {
 	}
 }
 
-// TestKeepsComesOutOfOrder: while the node has its data, it does not go back to an earlier description, whatever is taken
-// in last.
-func TestKeepsComesOutOfOrder(t *testing.T) {
+// TestKeepsWhatWasSaidLast: a node keeps what it has said last, and is the member that it has ever said it is.
+func TestKeepsWhatWasSaidLast(t *testing.T) {
 	cfg := testConfig()
 	m := testIncarnation(&cfg)
 	mark := func(born int64) wire.Marker { return wire.Marker{RunID: "me", Born: born} }
@@ -84,7 +83,7 @@ func TestKeepsComesOutOfOrder(t *testing.T) {
 		born int64
 		want int64 // the epoch
 	}{
-		{wire.Told{}, 1, 0}, {told(1), 1, 1}, {wire.Told{}, 1, 1}, {told(3), 1, 3}, {told(2), 1, 3},
+		{wire.Told{}, 1, 0}, {told(1), 1, 1}, {told(3), 1, 3}, {wire.Told{}, 1, 0}, {told(2), 1, 2},
 		{wire.Told{}, 2, 0}, {told(1), 2, 1}, // it has lost its data
 	} {
 		m.known, m.met = mark(tt.born), true
